@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chip as firmware's commands see it: registers by block, and the small protocols on them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "firmware/firmware_config.h"
+#include "firmware/hardware_if.h"
+#include "model/abi/queues.h"
+#include "model/command/cr_space.h"
+#include "model/icm/icm_map.h"
+
+namespace rnic::firmware {
+
+/// Register protocols documented in the blocks' *_cr.h. Functions returning bool give false when the hardware does not
+/// become ready within config.max_polls, or a page is not mapped.
+class chip {
+ public:
+  chip(hardware_if& hardware, const firmware_config& config) : hw_(hardware), config_(config) {}
+
+  hardware_if& hw() { return hw_; }
+  std::uint32_t read(command::cr_base base, std::uint32_t offset) { return hw_.cr_read(address(base, 0, offset)); }
+  void write(command::cr_base base, std::uint32_t offset, std::uint32_t value) {
+    hw_.cr_write(address(base, 0, offset), value);
+  }
+  /// Registers of a port; `port` is 0-based.
+  std::uint32_t read_port(command::cr_base base, unsigned port, std::uint32_t offset) {
+    return hw_.cr_read(address(base, port, offset));
+  }
+  void write_port(command::cr_base base, unsigned port, std::uint32_t offset, std::uint32_t value) {
+    hw_.cr_write(address(base, port, offset), value);
+  }
+
+  void map_icm(std::uint64_t icm, std::uint64_t bus, std::uint32_t pages);
+  void unmap_icm(std::uint64_t icm, std::uint32_t pages);
+  void set_table(icm::table which, const icm::table_layout& layout);
+  void drop_mpt(std::uint32_t index);
+  /// Waits until no translation that was looked up before the last drop is open.
+  bool wait_translations();
+  void drop_mtts(std::uint64_t mtt_address, std::uint32_t count);
+  void drop_translations();
+
+  /// QP, CQ and EQ control: stop, change the context in ICM, release.
+  bool halt_qp(std::uint32_t qpn) { return stop_qp(qpn, false); }
+  bool discard_qp(std::uint32_t qpn) { return stop_qp(qpn, true); }
+  void release_qp(std::uint32_t qpn);
+  bool halt_cq(std::uint32_t cqn, bool discard = false);
+  void release_cq(std::uint32_t cqn);
+  bool halt_eq(std::uint32_t eqn, bool discard = false);
+  void release_eq(std::uint32_t eqn);
+
+  /// Bytes 0x04..0x1b of an event, for the EQ to which its type is mapped.
+  using event_data = std::array<std::uint32_t, 6>;
+  bool raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data);
+
+ private:
+  static std::uint32_t address(command::cr_base base, unsigned port, std::uint32_t offset) {
+    return static_cast<std::uint32_t>(base) + port * command::cr_port_stride + offset;
+  }
+  bool stop_qp(std::uint32_t qpn, bool discard);
+  bool wait_clear(std::uint32_t address);
+
+  hardware_if& hw_;
+  const firmware_config& config_;
+};
+
+}  // namespace rnic::firmware

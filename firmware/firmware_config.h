@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who this adapter is, and how fast its firmware runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace rnic::firmware {
+
+struct firmware_config {
+  unsigned num_ports = 2;                                            ///< 1 or 2
+  std::array<std::uint64_t, 2> mac{0x0002c9000001, 0x0002c9000002};  ///< permanent unicast addresses, low 48 bits
+  std::uint64_t node_guid = 0x0002c90300000010;
+  std::uint64_t system_guid = 0x0002c90300000013;
+  std::array<std::uint64_t, 2> port_guid{0x0002c90300000011, 0x0002c90300000012};
+  std::string board_id = "MT_1090111019";       ///< up to 16 characters (control plane 4.8)
+  std::string node_description = "rnic model";  ///< up to 64 characters
+  std::uint16_t device_id = 0x1007;             ///< ConnectX-3 Pro (control plane 1.1)
+  std::uint32_t revision = 0;
+  std::uint16_t core_clock_mhz = 427;   ///< QUERY_HCA; no timestamps are offered, so informative
+  std::uint8_t speed_code = 0x40;       ///< QUERY_PORT while the port tells no rate (control plane 4.7: 40 Gb/s)
+  std::uint16_t firmware_pages = 16;    ///< 4 KiB pages that MAP_FA must provide (control plane 4.2)
+  std::uint16_t aux_pages = 16;         ///< 4 KiB pages that MAP_ICM_AUX should provide (control plane 4.4)
+  std::uint32_t reserved_lkey = 0x500;  ///< control plane 3.9
+  bool software_cq_init = true;         ///< offers SW_CQ_INIT (control plane 4.6.2)
+  unsigned dispatch_cycles = 400;       ///< firmware cycles of decoding and checking a command: chosen
+  unsigned poll_cycles = 64;            ///< firmware cycles between two looks at a busy bit: chosen
+  unsigned max_polls = 1u << 20;        ///< looks before the hardware counts as broken (INTERNAL_ERR): chosen
+};
+
+}  // namespace rnic::firmware

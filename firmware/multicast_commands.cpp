@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multicast group table (adapter control plane 4.18).
+#include "firmware/firmware.h"
+#include "model/command/mgid_hash.h"
+
+namespace rnic::firmware {
+
+using icm::table;
+
+abi::status firmware::mgid_hash(command_request& r) {
+  if (const status s = read_mailbox(r, 16); s != status::ok) return s;
+  r.out_param = command::mgid_hash(in_.data(), log_mcg_hash_);
+  return status::ok;
+}
+
+abi::status firmware::read_mcg(command_request& r) {
+  if (!in_table(table::mcg, r.modifier)) return status::bad_index;
+  const std::size_t bytes = layout(table::mcg).entry_bytes;
+  out_.fill(0);  // an entry never written has no members, whatever the host's memory holds
+  if (groups_written_[r.modifier] && !chip_.hw().icm_read(entry(table::mcg, r.modifier), out_.data(), bytes))
+    return status::icm_error;
+  return write_mailbox(r, bytes);
+}
+
+/// Approximation: default (promiscuous) entries are kept for the Ethernet receive path, which RoCE does not use.
+abi::status firmware::write_mcg(command_request& r) {
+  const std::size_t bytes = layout(table::mcg).entry_bytes;
+  const bool default_entry = r.op_modifier == 1;
+  if (default_entry && (!valid_port(r.modifier >> abi::mcg::default_port_shift) || (r.modifier & 0xffff & ~2u) != 0))
+    return status::bad_param;
+  if (!default_entry && !in_table(table::mcg, r.modifier)) return status::bad_index;
+  if (const status s = read_mailbox(r, bytes); s != status::ok) return s;
+  if (in(abi::mcg::member_count) > (bytes - abi::mcg::members) / 4) return status::bad_param;
+  if (default_entry) {
+    default_groups_[r.modifier].assign(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    return status::ok;
+  }
+  if (!chip_.hw().icm_write(entry(table::mcg, r.modifier), in_.data(), bytes)) return status::icm_error;
+  groups_written_[r.modifier] = true;
+  return status::ok;
+}
+
+}  // namespace rnic::firmware

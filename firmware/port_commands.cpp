@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports: state, addresses, flow control, filters (adapter control plane 4.7, 4.10, 4.11, 4.20).
+#include <algorithm>
+
+#include "firmware/firmware.h"
+#include "model/abi/device.h"
+#include "model/gid/gid_cr.h"
+#include "model/mac/mac_cr.h"
+
+namespace rnic::firmware {
+
+using command::cr_base;
+namespace gid_cr = gid::cr;
+namespace mac_cr = mac::cr;
+namespace layout_of = abi::set_port;
+
+abi::status firmware::query_port(command_request& r) {
+  namespace f = abi::query_port;
+  if (!valid_port(r.modifier)) return status::bad_param;
+  const unsigned port = r.modifier - 1;
+  const std::uint32_t link = chip_.read_port(cr_base::mac, port, mac_cr::port_status);
+  const std::uint32_t rate = chip_.read_port(cr_base::mac, port, mac_cr::link_rate);
+  out_.fill(0);
+  put(f::link_up, link & 1);
+  put(f::port_types, f::type_ethernet);
+  put(f::ib_mtu, 5);
+  put(f::max_eth_mtu, 9600);
+  put(f::speed, rate != 0 ? chip_.read_port(cr_base::mac, port, mac_cr::link_speed_code) : config_.speed_code);
+  put(f::ib_width, 3);
+  put(f::log_max_gids, 7);
+  put(f::log_max_pkeys, 7);
+  put(f::log_max_vlans, 7);
+  put(f::log_max_macs, 7);
+  put(f::max_tcs, 8);
+  put(f::max_vls, 8);
+  put(f::max_pkeys, 128);
+  put(f::max_gids, 128);
+  put(f::mac, config_.mac[port]);
+  return write_mailbox(r, 0x100);
+}
+
+abi::status firmware::init_port(command_request& r) {
+  if (!valid_port(r.modifier)) return status::bad_param;
+  const unsigned port = r.modifier - 1;
+  chip_.write_port(cr_base::mac, port, mac_cr::mac_high, static_cast<std::uint32_t>(config_.mac[port] >> 32) & 0xffff);
+  chip_.write_port(cr_base::mac, port, mac_cr::mac_low, static_cast<std::uint32_t>(config_.mac[port]));
+  chip_.write_port(cr_base::mac, port, mac_cr::port_control, 1);
+  port_up_[port] = true;  // the change of the link is reported when it is seen
+  return status::ok;
+}
+
+abi::status firmware::close_port(command_request& r) {
+  if (!valid_port(r.modifier)) return status::bad_param;
+  const unsigned port = r.modifier - 1;
+  if (stage_ != stage_ready || !port_up_[port]) return status::ok;
+  chip_.write_port(cr_base::mac, port, mac_cr::port_control, 0);
+  port_up_[port] = false;
+  if (link_reported_[port]) {
+    link_reported_[port] = false;
+    chip::event_data data{};
+    data[2] = r.modifier << 28;
+    chip_.raise(abi::eqe::event::port_change, abi::eqe::port_down, data);
+  }
+  return status::ok;
+}
+
+abi::status firmware::set_port(command_request& r) {
+  const std::uint32_t port = r.modifier & 0xff;
+  if (!valid_port(port)) return status::bad_param;
+  if (r.op_modifier == layout_of::op_ib) return status::bad_param;  // both ports are Ethernet only
+  if (const status s = read_mailbox(r); s != status::ok) return s;
+  using layout_of::selector;
+  switch (static_cast<selector>(r.modifier >> 8 & 0xff)) {
+    case selector::general:
+      return set_port_general(port - 1);
+    case selector::mac_table:
+      return set_macs(port - 1);
+    case selector::vlan_table:
+      return set_vlans(port - 1);
+    case selector::gid_table:
+      return set_gids(port - 1, layout_of::gid_bytes);
+    case selector::roce_addr:
+      return set_gids(port - 1, layout_of::roce_addr_bytes);
+    case selector::prio2tc:
+      return set_priority_classes(port - 1);
+    case selector::scheduler:
+      return set_scheduler(port - 1);
+    case selector::rqp_calc:
+      return status::ok;  // A0 steering is not offered; accepted without effect
+    default:
+      return status::bad_op;
+  }
+}
+
+abi::status firmware::set_port_general(unsigned port) {
+  namespace f = layout_of;
+  const std::uint8_t flags = in(f::flags), flags2 = in(f::flags2);
+  const auto write = [this, port](std::uint32_t offset, std::uint32_t v) {
+    chip_.write_port(cr_base::mac, port, offset, v);
+  };
+  if ((flags & f::flag_mtu) != 0 && in(f::mtu) < 64) return status::bad_param;
+  if ((flags & f::flag_mtu) != 0) write(mac_cr::mtu, in(f::mtu));
+  if ((flags & f::flag_rx_pause) != 0) {
+    write(mac_cr::pprx, in(f::rx_pause));
+    write(mac_cr::pfcrx, in(f::rx_pfc));
+  }
+  if ((flags & f::flag_tx_pause) != 0) {
+    write(mac_cr::pptx, in(f::tx_pause));
+    write(mac_cr::pfctx, in(f::tx_pfc));
+  }
+  if ((flags2 & f::flags2_ignore_fcs) != 0) write(mac_cr::ignore_fcs, in(f::roce_mode)&1u);
+  return status::ok;
+}
+
+abi::status firmware::set_macs(unsigned port) {
+  for (unsigned i = 0; i < layout_of::table_size; ++i) {
+    const std::uint64_t mac = abi::load64(in_.data(), i * layout_of::mac_bytes);
+    const std::uint32_t valid = (mac & layout_of::mac_valid) != 0 ? gid_cr::mac_valid : 0;
+    chip_.write_port(cr_base::gid, port, gid_cr::mac_word(i, 1), static_cast<std::uint32_t>(mac));
+    chip_.write_port(cr_base::gid, port, gid_cr::mac_word(i, 0),
+                     valid | (static_cast<std::uint32_t>(mac >> 32) & 0xffff));
+  }
+  return status::ok;
+}
+
+abi::status firmware::set_vlans(unsigned port) {
+  for (unsigned i = 0; i < layout_of::table_size; ++i) {
+    const std::uint32_t vlan = abi::load32(in_.data(), i * layout_of::vlan_bytes);
+    const std::uint32_t valid = (vlan & layout_of::vlan_valid) != 0 ? gid_cr::vlan_valid : 0;
+    chip_.write_port(cr_base::gid, port, gid_cr::vlan_word(i), valid | (vlan & gid_cr::vlan_mask));
+  }
+  return status::ok;
+}
+
+void firmware::write_gid(unsigned port, unsigned index, const std::uint8_t* gid, bool v2) {
+  const bool valid = std::any_of(gid, gid + 16, [](std::uint8_t b) { return b != 0; });
+  const auto reg = [index](unsigned word) { return gid_cr::gid_word(index, word); };
+  const std::uint32_t attributes = (valid ? gid_cr::gid_valid : 0) | (v2 ? 2u << gid_cr::gid_type_shift : 0);
+  bool same = chip_.read_port(cr_base::gid, port, reg(4)) == attributes;
+  for (unsigned w = 0; w < 4 && same; ++w)
+    same = chip_.read_port(cr_base::gid, port, reg(w)) == abi::load32(gid, 4 * w);
+  if (same) return;  // the whole table comes with each change: entries in use must not blink
+  chip_.write_port(cr_base::gid, port, reg(4), 0);
+  for (unsigned w = 0; w < 4; ++w) chip_.write_port(cr_base::gid, port, reg(w), abi::load32(gid, 4 * w));
+  chip_.write_port(cr_base::gid, port, reg(4), attributes);
+}
+
+abi::status firmware::set_gids(unsigned port, std::size_t stride) {
+  for (unsigned i = 0; i < layout_of::table_size; ++i) {
+    const std::size_t at = i * stride;
+    const bool v2 =
+        stride == layout_of::roce_addr_bytes && in(layout_of::roce_addr_version, at) == layout_of::roce_addr_version_v2;
+    write_gid(port, i, in_.data() + at, v2);
+  }
+  return status::ok;
+}
+
+abi::status firmware::set_priority_classes(unsigned port) {
+  std::uint32_t map = 0;
+  for (unsigned priority = 0; priority < 8; ++priority) {
+    const unsigned tc = priority % 2 == 0 ? in_[priority / 2] >> 4 : in_[priority / 2] & 0xfu;
+    if (tc > 7) return status::bad_param;
+    map |= tc << 4 * priority;
+  }
+  chip_.write_port(cr_base::mac, port, mac_cr::prio2tc, map);
+  return status::ok;
+}
+
+abi::status firmware::set_scheduler(unsigned port) {
+  for (unsigned tc = 0; tc < 8; ++tc) {
+    const std::uint32_t group = abi::load16(in_.data(), 8 * tc), percent = abi::load16(in_.data(), 8 * tc + 2);
+    if (percent > 100) return status::bad_param;
+    chip_.write_port(cr_base::mac, port, mac_cr::scheduler + 4 * tc, group << 16 | percent);
+  }
+  return status::ok;
+}
+
+/// Filters of the Ethernet receive path. Approximation: kept here; RoCE does not look at them.
+abi::status firmware::set_multicast_filter(command_request& r) {
+  if (!valid_port(r.modifier & 0xff)) return status::bad_param;
+  filters& f = filters_[(r.modifier & 0xff) - 1];
+  if (r.op_modifier == 1) {
+    f.multicast_enabled = false;
+  } else if (r.op_modifier == 2) {
+    f.multicast_enabled = true;
+  } else {
+    constexpr std::size_t limit = 1024;
+    if ((r.in_param >> 63) != 0) f.multicast.clear();
+    if (f.multicast.size() == limit) return status::exceed_lim;
+    const std::uint64_t mac = r.in_param & 0xffffffffffff;
+    if (mac != 0 && std::find(f.multicast.begin(), f.multicast.end(), mac) == f.multicast.end())
+      f.multicast.push_back(mac);
+  }
+  return status::ok;
+}
+
+abi::status firmware::set_vlan_filter(command_request& r) {
+  if (!valid_port(r.modifier & 0xff)) return status::bad_param;
+  if (const status s = read_mailbox(r, 512); s != status::ok) return s;
+  filters& f = filters_[(r.modifier & 0xff) - 1];
+  for (std::size_t i = 0; i < f.vlans.size(); ++i) f.vlans[i] = abi::load32(in_.data(), 4 * (f.vlans.size() - 1 - i));
+  return status::ok;
+}
+
+}  // namespace rnic::firmware

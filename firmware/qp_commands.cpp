@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs: commands and states (adapter control plane 4.16, 4.17).
+#include <algorithm>
+
+#include "firmware/context_access.h"
+#include "firmware/firmware.h"
+#include "model/transport/transport_cr.h"
+
+namespace rnic::firmware {
+
+using command::cr_base;
+using icm::qp_state;
+using icm::table;
+namespace q = abi::qpc;
+namespace mailbox = abi::qp_mailbox;
+
+namespace {
+
+constexpr std::uint16_t in_state(qp_state s) { return static_cast<std::uint16_t>(1u << static_cast<unsigned>(s)); }
+constexpr std::uint32_t qpn_mask = 0xffffff;
+
+}  // namespace
+
+const firmware::transition firmware::transitions[] = {
+    {abi::opcode::rst2init_qp, in_state(qp_state::reset), qp_state::init},
+    {abi::opcode::init2init_qp, in_state(qp_state::init), qp_state::init},
+    {abi::opcode::init2rtr_qp, in_state(qp_state::init), qp_state::rtr},
+    {abi::opcode::rtr2rts_qp, in_state(qp_state::rtr), qp_state::rts},
+    {abi::opcode::rts2rts_qp, in_state(qp_state::rts), qp_state::rts},
+    {abi::opcode::sqerr2rts_qp, in_state(qp_state::sq_error), qp_state::rts},
+    {abi::opcode::rts2sqd_qp, in_state(qp_state::rts), qp_state::sqd},
+    {abi::opcode::sqd2sqd_qp, in_state(qp_state::sqd) | in_state(qp_state::sq_draining), qp_state::sqd},
+    {abi::opcode::sqd2rts_qp, in_state(qp_state::sqd) | in_state(qp_state::sq_draining), qp_state::rts},
+    {abi::opcode::to_err_qp, static_cast<std::uint16_t>(0xff & ~in_state(qp_state::reset)), qp_state::error},
+};
+
+/// Either half moves to the error state by itself.
+icm::qp_state firmware::state_of(const qp_pair& qp) {
+  if (qp.requester.state == qp_state::error || qp.responder.state == qp_state::error) return qp_state::error;
+  return qp.requester.state;
+}
+
+firmware::qp_record* firmware::find_qp(std::uint32_t qpn) {
+  const auto found = qps_.find(qp_index(qpn));
+  return found != qps_.end() && found->second.qpn == qpn ? &found->second : nullptr;
+}
+
+abi::status firmware::change_qp(command_request& r) {
+  const std::uint32_t qpn = r.modifier & qpn_mask;
+  const auto t = std::find_if(std::begin(transitions), std::end(transitions),
+                              [&r](const transition& x) { return static_cast<std::uint16_t>(x.opcode) == r.opcode; });
+  if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;
+
+  if (t->opcode == abi::opcode::rst2init_qp) {
+    if (qps_.count(qp_index(qpn)) != 0) return status::bad_qp_state;
+    if (const status s = check_qp_context(); s != status::ok) return s;
+    // What was on chip of an earlier owner of the entry is forgotten.
+    if (!chip_.discard_qp(qpn)) return status::internal_error;
+    const status s = change_stopped_qp(*t, r);
+    chip_.release_qp(qpn);
+    if (s == status::ok) qps_[qp_index(qpn)] = {qpn, false};
+    return s;
+  }
+  qp_record* record = find_qp(qpn);
+  if (record == nullptr) return qps_.count(qp_index(qpn)) != 0 ? status::bad_index : status::bad_qp_state;
+  if (!chip_.halt_qp(qpn)) return status::internal_error;
+  const status s = change_stopped_qp(*t, r);
+  chip_.release_qp(qpn);
+  if (s == status::ok && t->opcode == abi::opcode::rts2sqd_qp)
+    record->draining = (r.modifier & mailbox::sqd_event) != 0;
+  return s;
+}
+
+/// The change itself, while the hardware does not work on the QP.
+abi::status firmware::change_stopped_qp(const transition& t, const command_request& r) {
+  const std::uint32_t qpn = r.modifier & qpn_mask;
+  const std::uint32_t index = qp_index(qpn);
+  std::array<std::uint8_t, q::bytes> stored{};
+  qp_pair qp{};
+  if (t.opcode != abi::opcode::rst2init_qp) {
+    if (!load_context(table::qpc, index, qp) || !load_context(table::altc, index, stored)) return status::icm_error;
+    if ((t.from >> static_cast<unsigned>(state_of(qp)) & 1) == 0) return status::bad_qp_state;
+  }
+  merge_qp_context(stored.data(), t.opcode);
+  if (t.opcode == abi::opcode::init2rtr_qp || (in(mailbox::optional)&mailbox::opt_primary_path) != 0)
+    if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
+  abi::set(stored.data(), q::local_qpn, qpn);
+  fill_static(stored.data(), qp);
+  fill_live(stored.data(), t.opcode, t.to, qp);
+  if (!store_context(table::altc, index, stored) || !store_context(table::qpc, index, qp)) return status::icm_error;
+  return status::ok;
+}
+
+/// The part of a context that RST2INIT brings and nothing changes later.
+abi::status firmware::check_qp_context() const {
+  const std::size_t c = mailbox::context;
+  const auto service = static_cast<icm::service>(in(q::service, c));
+  const bool known = service == icm::service::rc || service == icm::service::uc || service == icm::service::ud ||
+                     service == icm::service::xrc || service == icm::service::mlx;
+  if (!known) return status::bad_param;
+  if (!in_table(table::cqc, in(q::send_cqn, c)) || !in_table(table::cqc, in(q::receive_cqn, c)))
+    return status::bad_index;
+  if (in(q::srq_valid, c) != 0 && !owned(srqs_, in(q::srqn, c))) return status::bad_resource;
+  if (service != icm::service::xrc && (!owned(cqs_, in(q::send_cqn, c)) || !owned(cqs_, in(q::receive_cqn, c))))
+    return status::bad_resource;
+  if (in(q::log_page, c) > 19) return status::bad_param;
+  const std::uint64_t mtt = abi::load_mtt(in_.data() + c, q::mtt_high, q::mtt_low);
+  return mtt_range_ok(mtt, 1) ? status::ok : status::bad_param;
+}
+
+abi::status firmware::check_path(std::size_t path) const {
+  namespace p = abi::path;
+  constexpr unsigned table_size = 128;
+  const bool fits = in(p::gid_index, path) < table_size && in(p::vlan_index, path) < table_size &&
+                    in(p::port, path) < config_.num_ports;
+  return fits ? status::ok : status::bad_param;
+}
+
+/// To RESET from anywhere, also from RESET: work is forgotten without completions. Must not fail (2.6).
+abi::status firmware::reset_qp(command_request& r) {
+  const std::uint32_t qpn = r.modifier & qpn_mask;
+  if (find_qp(qpn) == nullptr) return status::ok;
+  const bool stopped = chip_.discard_qp(qpn);
+  const bool stored = store_context(table::qpc, qp_index(qpn), qp_pair{});
+  chip_.release_qp(qpn);
+  qps_.erase(qp_index(qpn));
+  if (!stopped) return status::internal_error;
+  return stored ? status::ok : status::icm_error;
+}
+
+abi::status firmware::query_qp(command_request& r) {
+  const std::uint32_t qpn = r.modifier & qpn_mask;
+  out_.fill(0);
+  if (find_qp(qpn) == nullptr) {
+    if (qps_.count(qp_index(qpn)) != 0) return status::bad_index;
+    put(abi::at(mailbox::context, q::local_qpn), qpn);  // in RESET a QP has no more than its number
+    return write_mailbox(r, 0x100);
+  }
+  std::array<std::uint8_t, q::bytes> stored{};
+  qp_pair qp{};
+  if (!chip_.halt_qp(qpn)) return status::internal_error;
+  const bool loaded = load_context(table::qpc, qp_index(qpn), qp) && load_context(table::altc, qp_index(qpn), stored);
+  chip_.release_qp(qpn);
+  if (!loaded) return status::icm_error;
+  publish_qp(qp, stored.data());
+  std::copy(stored.begin(), stored.end(), out_.begin() + mailbox::context);
+  return write_mailbox(r, 0x100);
+}
+
+abi::status firmware::conf_special_qp(command_request& r) {
+  const std::uint32_t base = r.modifier & qpn_mask;
+  if (base % 8 != 0 || !in_table(table::qpc, base)) return status::bad_param;
+  special_qp_base_ = base;
+  for (const std::uint32_t half : {0u, transport::cr::responder_offset})
+    chip_.write(cr_base::transport, half + transport::cr::special_qp_base, base);
+  return status::ok;
+}
+
+/// SQ_DRAINED for QPs that were asked to drain and have nothing outstanding any more. Approximation: looked at when
+/// firmware is awake, not when the last acknowledgement arrives.
+bool firmware::report_drained() {
+  for (auto& [index, record] : qps_) {
+    if (!record.draining) continue;
+    qp_pair qp{};
+    if (!chip_.halt_qp(record.qpn)) return false;
+    const bool drained = load_context(table::qpc, index, qp) && qp.requester.outstanding == 0;
+    if (drained) {
+      if (qp.requester.state == qp_state::sq_draining) {
+        qp.requester.state = qp_state::sqd;
+        store_context(table::qpc, index, qp);
+      }
+      record.draining = false;
+    }
+    chip_.release_qp(record.qpn);
+    if (!drained) continue;
+    chip::event_data data{};
+    data[0] = record.qpn;
+    chip_.raise(abi::eqe::event::sq_drained, 0, data);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace rnic::firmware

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// GID tables and neighbours (adapter data plane F.1, F.2, B.1).
+#include <algorithm>
+#include <cerrno>
+
+#include "host_driver/device.h"
+#include "model/abi/device.h"
+
+namespace rnic::host_driver {
+
+int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, std::uint16_t vlan) {
+  if (port == 0 || port > ports_.size()) return -EINVAL;
+  if (vlan != no_vlan && vlan >= 0x1000) return -EINVAL;
+  const bool v2_capable = (caps_.bmme_flags & abi::dev_cap::bmme_roce_v1_v2) != 0;
+  if (types == roce_types::v2 && !v2_capable) return -EOPNOTSUPP;
+  auto& rows = ports_[port - 1].gids;
+  const auto before = rows;
+  int first = -1;
+  for (const ibv_gid_type type : {IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2}) {
+    const roce_types bit = type == IBV_GID_TYPE_ROCE_V1 ? roce_types::v1 : roce_types::v2;
+    if ((static_cast<unsigned>(types) & static_cast<unsigned>(bit)) == 0) continue;
+    if (type == IBV_GID_TYPE_ROCE_V2 && !v2_capable) continue;
+    if (const int old = find_gid(port, ip, type, vlan); old >= 0) {
+      if (first < 0) first = old;
+      continue;
+    }
+    const auto place = std::find_if(rows.begin(), rows.end(), [](const gid_row& r) { return !r.valid; });
+    if (place == rows.end()) {
+      rows = before;
+      return -ENOSPC;
+    }
+    *place = {ip, type, vlan, true};
+    if (first < 0) first = static_cast<int>(place - rows.begin());
+    if (const int error = write_gid_table(port)) {  // once for each row, as ib_core adds them
+      rows = before;
+      return error;
+    }
+  }
+  if (vlan != no_vlan) {
+    if (const int index = register_vlan(port, vlan); index < 0) return index;
+  }
+  neighbours_[ip] = ports_[port - 1].mac;
+  return first;
+}
+
+int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan) {
+  if (port == 0 || port > ports_.size()) return -EINVAL;
+  bool found = false;
+  for (gid_row& row : ports_[port - 1].gids) {
+    if (!row.valid || row.id != ip || row.vlan != vlan) continue;
+    row = gid_row{};
+    found = true;
+    if (const int error = write_gid_table(port)) return error;
+  }
+  if (found) neighbours_.erase(ip);
+  return found ? 0 : -ENOENT;
+}
+
+int device::find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan) const {
+  if (port == 0 || port > ports_.size()) return -EINVAL;
+  const auto& rows = ports_[port - 1].gids;
+  const auto at = std::find_if(rows.begin(), rows.end(),
+                               [&](const gid_row& r) { return r.valid && r.id == id && r.type == type && r.vlan == vlan; });
+  return at == rows.end() ? -ENOENT : static_cast<int>(at - rows.begin());
+}
+
+int device::resolve(const gid_bytes& gid, mac_address* mac) const {
+  if (const auto at = neighbours_.find(gid); at != neighbours_.end()) {
+    *mac = at->second;
+    return 0;
+  }
+  const auto implied = implied_mac(gid);
+  if (!implied) return -EHOSTUNREACH;
+  *mac = *implied;
+  return 0;
+}
+
+}  // namespace rnic::host_driver

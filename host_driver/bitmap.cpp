@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocators of object numbers and of translation entries.
+#include "host_driver/bitmap.h"
+
+#include <algorithm>
+
+namespace rnic::host_driver {
+
+bitmap::bitmap(std::uint32_t count, std::uint32_t mask, std::uint32_t reserved)
+    : taken_(count, false), count_(count), mask_(mask) {
+  for (std::uint32_t i = 0; i < reserved && i < count; ++i) taken_[i] = true;
+}
+
+std::uint32_t bitmap::find_from(std::uint32_t first) const {
+  const auto at = std::find(taken_.begin() + first, taken_.end(), false);
+  return at == taken_.end() ? none : static_cast<std::uint32_t>(at - taken_.begin());
+}
+
+std::uint32_t bitmap::allocate() {
+  std::uint32_t number = find_from(last_);
+  if (number == none) {
+    top_ = (top_ + count_) & mask_;
+    number = find_from(0);
+  }
+  if (number == none) return none;
+  taken_[number] = true;
+  ++in_use_;
+  last_ = number + 1 == count_ ? 0 : number + 1;
+  return number | top_;
+}
+
+void bitmap::release(std::uint32_t number, bool round_robin) {
+  number &= count_ - 1;
+  if (!taken_[number]) return;
+  if (!round_robin) {
+    last_ = std::min(last_, number);
+    top_ = (top_ + count_) & mask_;
+  }
+  taken_[number] = false;
+  --in_use_;
+}
+
+buddy::buddy(unsigned log_size) : free_(log_size + 1) { free_[log_size].insert(0); }
+
+std::uint32_t buddy::allocate(unsigned order) {
+  unsigned from = order;
+  while (from < free_.size() && free_[from].empty()) ++from;
+  if (from >= free_.size()) return none;
+  const std::uint32_t first = *free_[from].begin();
+  free_[from].erase(free_[from].begin());
+  while (from > order) {
+    --from;
+    free_[from].insert(first + (1u << from));
+  }
+  return first;
+}
+
+void buddy::release(std::uint32_t first, unsigned order) {
+  while (order + 1 < free_.size()) {
+    const auto twin = free_[order].find(first ^ (1u << order));
+    if (twin == free_[order].end()) break;
+    free_[order].erase(twin);
+    first &= ~(1u << order);
+    ++order;
+  }
+  free_[order].insert(first);
+}
+
+}  // namespace rnic::host_driver

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver shim: an adapter brought up over PCIe, and verbs on it.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "host_driver/bitmap.h"
+#include "host_driver/bus_if.h"
+#include "host_driver/command_channel.h"
+#include "host_driver/config.h"
+#include "host_driver/event_queue.h"
+#include "host_driver/gid_rules.h"
+#include "host_driver/icm.h"
+#include "host_driver/profile.h"
+#include "host_driver/verbs_objects.h"
+
+namespace rnic::host_driver {
+
+/// RoCE versions that an address gets GIDs for.
+enum class roce_types : std::uint8_t { v1 = 1, v2 = 2, both = 3 };
+inline constexpr std::uint16_t no_vlan = 0xffff;
+
+/// A row of a port's GID table.
+struct gid_row {
+  gid_bytes id{};
+  ibv_gid_type type = IBV_GID_TYPE_ROCE_V1;
+  std::uint16_t vlan = no_vlan;
+  bool valid = false;
+};
+
+/// QUERY_PORT of one port, and the tables that the driver keeps for it.
+struct port_state {
+  mac_address mac{};
+  bool link_up = false;
+  std::uint8_t speed = 0;  ///< code of abi::query_port
+  unsigned max_mtu = 0, pkeys = 0, ib_width = 0;
+  std::array<gid_row, 128> gids{};
+  std::array<std::uint64_t, 128> macs{};   ///< valid bit 63
+  std::array<std::uint32_t, 128> vlans{};  ///< valid bit 31
+  std::array<unsigned, 128> vlan_users{};
+};
+
+/// Names the spans of messages (model/sim/span.h) for tracing: asked once for each doorbell of post_send.
+class span_source_if {
+ public:
+  virtual ~span_source_if() = default;
+  /// 0: this one is not followed.
+  virtual std::uint32_t span_for(const ibv_qp& qp, const ibv_send_wr& first) = 0;
+};
+
+/// One physical function. Every call may take simulated time on the bus. Functions that return int give 0 or a
+/// negative errno (poll_cq: the number of completions); functions that return a pointer give nullptr and set errno.
+/// Verbs objects stay valid until destroyed or until the device's end.
+///
+/// Several processes may use one device, as threads of one program would; a queue pair or completion queue belongs to
+/// one of them at a time.
+class device : private event_pump_if {
+ public:
+  explicit device(bus_if& bus, const config& cfg = config{});
+  ~device() override;
+  device(const device&) = delete;
+  device& operator=(const device&) = delete;
+
+  /// Configuration space to active ports, in the order of the real drivers (adapter control plane 3.1 - 3.3). On
+  /// failure everything done so far is undone.
+  int open();
+  /// The unload sequence (3.4). Objects that were not destroyed are taken down first.
+  int close();
+  bool is_open() const { return open_; }
+
+  // What the device said about itself.
+  int query_device(ibv_device_attr* attr);
+  int query_port(unsigned port, ibv_port_attr* attr);
+  int query_gid(unsigned port, int index, ibv_gid* gid);
+  int query_gid_type(unsigned port, int index, ibv_gid_type* type);
+  int query_pkey(unsigned port, int index, std::uint16_t* pkey);  ///< in network byte order, as ibv_query_pkey
+  unsigned num_ports() const { return caps_.num_ports; }
+  const device_caps& caps() const { return caps_; }
+  const firmware_info& firmware() const { return firmware_; }
+  const icm_profile& profile() const { return profile_; }
+  const std::array<char, 17>& board_id() const { return board_id_; }
+  const port_state& port(unsigned port) const { return ports_[port - 1]; }
+  unsigned core_clock_mhz() const { return core_clock_mhz_; }
+
+  // Addresses.
+  /// Gives the port an IP address (`ip`: ::ffff:a.b.c.d for IPv4): one GID for each type, version 1 first, in the first
+  /// free rows. Index of the first row, or a negative errno.
+  int add_address(unsigned port, const gid_bytes& ip, roce_types types = roce_types::both, std::uint16_t vlan = no_vlan);
+  int remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan = no_vlan);
+  /// First row with this GID, type and VLAN, or -ENOENT.
+  int find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan = no_vlan) const;
+  /// Neighbour table: which MAC an address has. Link-local and multicast GIDs need no entry.
+  void add_neighbour(const gid_bytes& gid, const mac_address& mac) { neighbours_[gid] = mac; }
+  /// 0 and the MAC, or -EHOSTUNREACH.
+  int resolve(const gid_bytes& gid, mac_address* mac) const;
+
+  // Memory.
+  /// Memory that can be registered; lives until free_buffer or the device's end. Pointer nullptr when there is none.
+  bus_if::dma_memory allocate_buffer(std::size_t bytes, std::size_t alignment = 4096);
+  void free_buffer(const bus_if::dma_memory& memory);
+  protection_domain* alloc_pd();
+  int dealloc_pd(ibv_pd* pd);
+  /// `addr`: within a buffer of allocate_buffer. Work requests address the region by its `iova`, which is the bus
+  /// address of `addr`, or `iova` when given (equal to the bus address modulo the page size of the configuration).
+  memory_region* reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access, const std::uint64_t* iova = nullptr);
+  int dereg_mr(ibv_mr* mr);
+
+  // Completion queues.
+  completion_queue* create_cq(int cqe, unsigned vector = 0);
+  int destroy_cq(ibv_cq* cq);
+  int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc);
+  int req_notify_cq(ibv_cq* cq, int solicited_only);
+  int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
+  /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).
+  int wait_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps = 0);
+  /// Sleeps until a completion event of this vector: the queue, or nullptr after `timeout_ps` (0: no limit).
+  completion_queue* get_cq_event(unsigned vector, std::uint64_t timeout_ps = 0);
+  /// False after `timeout_ps` (0: no limit). CQ, QP and SRQ are objects of this device.
+  bool get_async_event(ibv_async_event* event, std::uint64_t timeout_ps = 0);
+
+  // Queue pairs.
+  queue_pair* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr);
+  /// `remote_mac`: link-layer address of attr->ah_attr when the neighbour table is not to be asked.
+  int modify_qp(ibv_qp* qp, const ibv_qp_attr* attr, int mask, const mac_address* remote_mac = nullptr);
+  int query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init);
+  int destroy_qp(ibv_qp* qp);
+  int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
+  int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+  address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
+  int destroy_ah(ibv_ah* ah);
+
+  // Shared receive queues.
+  shared_receive_queue* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr);
+  int modify_srq(ibv_srq* srq, const ibv_srq_attr* attr, int mask);  ///< IBV_SRQ_LIMIT only
+  int destroy_srq(ibv_srq* srq);
+  int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+  void set_span_source(span_source_if* source) { spans_ = source; }
+  /// For tests and tools: any firmware command.
+  command_channel& commands() { return channel_; }
+  const config& settings() const { return cfg_; }
+  bool has_blue_flame() const { return bf_bytes_ != 0; }
+
+ private:
+  // bring_up.cpp
+  int bring_up();
+  int take_function();
+  int assign_bars();
+  int take_ownership();
+  int reset_device();
+  int start_firmware();
+  int query_capabilities();
+  int init_icm();
+  int init_hca();
+  int read_adapter();
+  void init_allocators();
+  int create_eq(event_queue& eq, unsigned vector, unsigned log_entries);
+  int init_event_queues();
+  int switch_to_events();
+  int init_special_qps();
+  void destroy_event_queues();
+  void clean_up_icm();
+  // ports.cpp
+  int read_port(unsigned port);
+  int mad(unsigned port, std::uint16_t attribute, std::uint32_t modifier, std::uint8_t* response);
+  int set_port_general(unsigned port);
+  int set_port_user_mtu(unsigned port);
+  int init_port(unsigned port);
+  int write_mac_table(unsigned port);
+  int write_vlan_table(unsigned port);
+  int write_gid_table(unsigned port);
+  int register_vlan(unsigned port, std::uint16_t vid);  // index or errno
+  int start_network_ports();
+  int start_rdma_ports();
+  int activate_ports();
+  int query_core_clock();
+  // memory.cpp
+  int allocate_mtt(const std::uint64_t* pages, std::uint32_t count, mtt_range& range);
+  int map_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page, mtt_range& range);
+  void free_mtt(mtt_range& range);
+  doorbell_record allocate_record();
+  void free_record(const doorbell_record& record) { free_records_.push_back(record); }
+  bool bus_address_of(const void* pointer, std::size_t bytes, std::uint64_t* address) const;
+  const void* inline_source(std::uint64_t address, std::size_t bytes) const;
+  int create_dma_mr();
+  // completion.cpp
+  void pump(std::uint64_t timeout_ps) override;
+  bool drain_async();
+  void handle_async(const std::uint8_t* event);
+  bool drain_completions(unsigned vector);
+  void push_event(ibv_event_type type, std::uint32_t number);
+  bool ready(const completion_queue& cq) const;
+  int parse_cqe(completion_queue& cq, ibv_wc& wc);
+  void purge_cq(completion_queue& cq, const queue_pair& qp);
+  queue_pair* find_qp(std::uint32_t qpn) const;
+  void remember_qp(std::uint32_t qpn, queue_pair* qp);
+  // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
+  int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
+  int take_qp_contexts(std::uint32_t qpn);
+  void put_qp_contexts(std::uint32_t qpn);
+  void init_send_ring(queue_pair& qp) const;
+  int fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path, bool* roce_v2);
+  int fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to, const mac_address* remote_mac,
+                   std::uint8_t* mailbox);
+  void fill_init_fields(queue_pair& qp, std::uint8_t* context) const;
+  int check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask) const;
+  int move_qp(queue_pair& qp, ibv_qp_state to, const command_channel::mailbox* box, bool notify);
+  void release_srq_entry(shared_receive_queue& srq, std::uint32_t index);
+  void take_down_objects();
+
+  bus_if& bus_;
+  config cfg_;
+  command_channel channel_;
+  bool open_ = false;
+  bool owner_ = false, hca_ = false, aux_ = false, fw_ = false, special_qps_ = false;
+
+  firmware_info firmware_;
+  device_caps caps_;
+  icm_profile profile_;
+  std::array<char, 17> board_id_{};
+  unsigned core_clock_mhz_ = 0;
+  std::uint64_t node_guid_ = 0, system_guid_ = 0;
+  std::uint32_t revision_ = 0, device_id_ = 0;
+  std::vector<port_state> ports_;
+  std::map<gid_bytes, mac_address> neighbours_;
+
+  icm_area firmware_area_, aux_area_;
+  icm_table cmpt_qp_, cmpt_srq_, cmpt_cq_, cmpt_eq_, eqc_, mtts_, dmpts_, qpc_, auxc_, altc_, rdmarc_, cqc_, srqc_, mcg_;
+  bitmap pdns_, cqns_, srqns_, qpns_, mpt_indices_;
+  buddy mtt_ranges_;
+  std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200;
+
+  std::uint32_t uar_ = 0;               ///< the page of all our doorbells
+  std::uint64_t uar_offset_ = 0, bf_offset_ = 0;
+  std::uint32_t bf_bytes_ = 0;          ///< half of a BlueFlame register; 0: none
+  std::uint32_t bf_half_ = 0;           ///< which half is next: 0 or bf_bytes_
+
+  event_queue async_eq_;
+  std::vector<event_queue> completion_eqs_;
+  std::vector<bool> vector_armed_;
+  std::uint32_t eqe_bytes_ = 32, cqe_bytes_ = 32;
+  std::deque<ibv_async_event> async_events_;
+  std::vector<std::deque<completion_queue*>> cq_events_;
+
+  std::map<const std::uint8_t*, bus_if::dma_memory> buffers_;        // by pointer
+  std::map<std::uint64_t, bus_if::dma_memory> buffers_by_address_;   // by bus address
+  mutable bus_if::dma_memory last_buffer_{};
+  std::vector<doorbell_record> free_records_;
+  std::vector<bus_if::dma_memory> record_pages_;
+  std::vector<std::uint8_t> bf_image_;
+
+  std::vector<std::unique_ptr<protection_domain>> pds_;
+  std::vector<std::unique_ptr<memory_region>> mrs_;
+  std::vector<std::unique_ptr<completion_queue>> cqs_;   // by CQN
+  std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
+  std::vector<std::unique_ptr<address_handle>> ahs_;
+  static constexpr std::uint32_t qps_per_group = 256;
+  using qp_group = std::array<queue_pair*, qps_per_group>;
+  std::vector<std::unique_ptr<qp_group>> qp_index_;
+  std::map<std::uint32_t, std::unique_ptr<queue_pair>> qps_;
+  std::unique_ptr<memory_region> dma_mr_;
+  std::uint32_t dma_pdn_ = 0;
+  span_source_if* spans_ = nullptr;
+};
+
+}  // namespace rnic::host_driver

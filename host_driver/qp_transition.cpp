@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// State transitions of queue pairs: the context as the kernel builds it (ib/qp.c:__mlx4_ib_modify_qp, net/qp.c).
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "host_driver/device.h"
+#include "host_driver/qp_rules.h"
+#include "model/abi/contexts.h"
+#include "model/abi/device.h"
+#include "model/abi/queues.h"
+
+namespace rnic::host_driver {
+
+namespace {
+
+constexpr std::uint32_t ack_request_log = 8;          // MLX4_IB_ACK_REQ_FREQ
+constexpr std::uint8_t default_sched_queue = 0x83;    // MLX4_IB_DEFAULT_SCHED_QUEUE
+constexpr std::uint32_t path_migrated = 3u << 11;
+constexpr std::uint8_t roce_mode_v2 = 2 << 6;
+constexpr unsigned ud_message_log = 13;               // with 4096-byte MTU: what the kernel writes for UD
+
+std::uint32_t service_of(ibv_qp_type type) { return type == IBV_QPT_RC ? 0 : type == IBV_QPT_UC ? 1 : 3; }
+
+std::uint32_t code_of(ibv_qp_state state) {
+  switch (state) {
+    case IBV_QPS_RESET: return 0;
+    case IBV_QPS_INIT: return 1;
+    case IBV_QPS_RTR: return 2;
+    case IBV_QPS_RTS: return 3;
+    case IBV_QPS_SQE: return 4;
+    case IBV_QPS_SQD: return 5;
+    default: return 6;
+  }
+}
+
+/// Opcode of a transition, states by their codes; nop where there is none (net/qp.c:__mlx4_qp_modify).
+abi::opcode command_of(ibv_qp_state from, ibv_qp_state to) {
+  using op = abi::opcode;
+  if (to == IBV_QPS_RESET) return op::to_rst_qp;
+  if (to == IBV_QPS_ERR) return op::to_err_qp;
+  if (from == IBV_QPS_RESET && to == IBV_QPS_INIT) return op::rst2init_qp;
+  if (from == IBV_QPS_INIT && to == IBV_QPS_INIT) return op::init2init_qp;
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) return op::init2rtr_qp;
+  if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) return op::rtr2rts_qp;
+  if (from == IBV_QPS_RTS && to == IBV_QPS_RTS) return op::rts2rts_qp;
+  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD) return op::rts2sqd_qp;
+  if (from == IBV_QPS_SQD && to == IBV_QPS_RTS) return op::sqd2rts_qp;
+  if (from == IBV_QPS_SQD && to == IBV_QPS_SQD) return op::sqd2sqd_qp;
+  if (from == IBV_QPS_SQE && to == IBV_QPS_RTS) return op::sqerr2rts_qp;
+  return op::nop;
+}
+
+/// fls(n - 1): log2 rounded up, as the kernel stores limits of outstanding requests.
+std::uint32_t log_of_limit(std::uint8_t n) { return n == 0 ? 0 : log2_up(n); }
+
+}  // namespace
+
+/// The address path of a connected queue pair (ib/qp.c:_mlx4_set_path).
+int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path, bool* roce_v2) {
+  namespace f = abi::path;
+  if (ah.is_global == 0 || ah.sl > 7 || ah.grh.sgid_index >= 128) return -EINVAL;
+  const gid_row& row = ports_[port - 1].gids[ah.grh.sgid_index];
+  if (!row.valid) return -EINVAL;
+  mac_address mac{};
+  if (remote_mac != nullptr) {
+    mac = *remote_mac;
+  } else if (const int error = resolve(to_bytes(ah.grh.dgid), &mac)) {
+    return error;
+  }
+  abi::set(path, f::grh, 1);
+  abi::set(path, f::mac_index, 0);  // our only MAC is the first one of the port's table
+  abi::set(path, f::rlid, ah.dlid);
+  abi::set(path, f::static_rate, static_cast<std::uint8_t>(ah.static_rate != 0 ? ah.static_rate + 5 : 0));
+  abi::set(path, f::gid_index, ah.grh.sgid_index);
+  abi::set(path, f::hop_limit, ah.grh.hop_limit);
+  abi::set(path, f::traffic_class, ah.grh.traffic_class);
+  abi::set(path, f::flow_label, ah.grh.flow_label);
+  std::memcpy(path + f::remote_gid, ah.grh.dgid.raw, 16);
+  abi::set(path, f::sched_queue, static_cast<std::uint8_t>(default_sched_queue | (port - 1) << 6 | unsigned{ah.sl} << 3));
+  std::uint8_t feup = f::feup_force_up;
+  if (row.vlan != no_vlan) {
+    const int index = register_vlan(port, row.vlan);
+    if (index < 0) return index;
+    abi::set(path, f::vlan_index, static_cast<std::uint8_t>(index));
+    abi::set(path, f::fl, f::fl_cvlan);
+    feup |= f::feup_force_vlan;
+  }
+  abi::set(path, f::feup, feup);
+  abi::set(path, f::link_type, f::link_ethernet);
+  std::memcpy(path + f::dmac, mac.data(), mac.size());
+  *roce_v2 = row.type == IBV_GID_TYPE_ROCE_V2;
+  return 0;
+}
+
+int device::check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask) const {
+  if ((mask & IBV_QP_PORT) != 0 && (attr.port_num == 0 || attr.port_num > ports_.size())) return -EINVAL;
+  if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr.pkey_index != 0) return -EINVAL;  // RoCE has one
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr.max_rd_atomic > caps_.max_requester_rdma) return -EINVAL;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr.max_dest_rd_atomic > caps_.max_responder_rdma) return -EINVAL;
+  if ((mask & IBV_QP_PATH_MTU) != 0 && (attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096)) return -EINVAL;
+  if ((mask & IBV_QP_AV) != 0 && qp.port == 0 && (mask & IBV_QP_PORT) == 0) return -EINVAL;
+  if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT)) != 0) return -EOPNOTSUPP;
+  return 0;
+}
+
+/// What only RST2INIT carries: the geometry of the queues.
+void device::fill_init_fields(queue_pair& qp, std::uint8_t* c) const {
+  abi::store_mtt(c, abi::qpc::mtt_high, abi::qpc::mtt_low, std::uint64_t{qp.mtt.first} * caps_.mtt_bytes);
+  if (qp.rq.count != 0) abi::set(c, abi::qpc::db_record, qp.record.bus_address);
+}
+
+int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to, const mac_address* remote_mac,
+                         std::uint8_t* mailbox) {
+  namespace f = abi::qpc;
+  namespace opt = abi::qp_mailbox;
+  std::uint8_t* c = mailbox + opt::context;
+  std::uint8_t* path = c + f::primary_path;
+  std::uint32_t optional = 0;
+  const bool ud = qp.qp_type == IBV_QPT_UD;
+  abi::set(c, f::flags, code_of(to) << 28 | service_of(qp.qp_type) << 16 | path_migrated);
+  if (ud) {
+    c[0x08] = static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | ud_message_log);
+  } else if ((mask & IBV_QP_PATH_MTU) != 0) {
+    c[0x08] = static_cast<std::uint8_t>(attr.path_mtu << 5 | caps_.log_max_message);
+  }
+  c[0x09] = static_cast<std::uint8_t>((qp.rq.count != 0 ? log2_up(qp.rq.count) << 3 : 0) | (qp.rq.log_stride - 4));
+  c[0x0a] = static_cast<std::uint8_t>(log2_up(qp.sq.count) << 3 | (qp.sq.log_stride - 4));
+  abi::set(c, f::uar, uar_);
+  abi::set(c, f::local_qpn, qp.qp_num);
+  if ((mask & IBV_QP_DEST_QPN) != 0) abi::set(c, f::remote_qpn, attr.dest_qp_num);
+  if (qp.state == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    abi::set(path, abi::path::counter_index, static_cast<std::uint8_t>(qp.port - 1));
+    if (caps_.has(abi::dev_cap::flag_counters)) optional |= opt::opt_counter;
+  }
+  if ((mask & IBV_QP_PKEY_INDEX) != 0) optional |= opt::opt_pkey;
+  if ((mask & IBV_QP_AV) != 0) {
+    bool v2 = false;
+    if (const int error = fill_path(attr.ah_attr, remote_mac, qp.port, path, &v2)) return error;
+    optional |= opt::opt_primary_path | opt::opt_sched_queue;
+    if (v2 && to == IBV_QPS_RTR) c[0x0b] |= roce_mode_v2;
+  }
+  if (ud && qp.state == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    abi::set(path, abi::path::sched_queue, static_cast<std::uint8_t>(default_sched_queue | (qp.port - 1) << 6));
+    abi::set(path, abi::path::grh, 1);
+    abi::set(path, abi::path::link_type, abi::path::link_ethernet);
+  }
+  if ((mask & IBV_QP_TIMEOUT) != 0) {
+    abi::set(path, abi::path::ack_timeout, attr.timeout);
+    optional |= opt::opt_ack_timeout;
+  }
+  abi::store32(c, 0x04, qp.domain->pdn);
+  abi::set(c, f::send_cqn, qp.send_queue->cqn);
+  abi::set(c, f::receive_cqn, qp.receive_queue->cqn);
+  abi::set(c, f::ack_request, ack_request_log);
+  if ((mask & IBV_QP_RNR_RETRY) != 0) {
+    abi::set(c, f::rnr_retry, attr.rnr_retry);
+    optional |= opt::opt_rnr_retry;
+  }
+  if ((mask & IBV_QP_RETRY_CNT) != 0) {
+    abi::set(c, f::retry_count, attr.retry_cnt);
+    optional |= opt::opt_retry;
+  }
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) {
+    abi::set(c, f::requester_rdma, log_of_limit(attr.max_rd_atomic));
+    optional |= opt::opt_sra_max;
+  }
+  if ((mask & IBV_QP_SQ_PSN) != 0) abi::set(c, f::next_send_psn, attr.sq_psn);
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) {
+    abi::set(c, f::responder_rdma, log_of_limit(attr.max_dest_rd_atomic));
+    optional |= opt::opt_rra_max;
+  }
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+    abi::set(c, f::remote_read, (attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0 ? 1 : 0);
+    abi::set(c, f::remote_write, (attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 ? 1 : 0);
+    abi::set(c, f::remote_atomic, (attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? 1 : 0);
+    optional |= opt::opt_rwe | opt::opt_rre | opt::opt_rae;
+  }
+  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
+    abi::set(c, f::min_rnr_timer, attr.min_rnr_timer);
+    optional |= opt::opt_rnr_timer;
+  }
+  if ((mask & IBV_QP_RQ_PSN) != 0) abi::set(c, f::next_receive_psn, attr.rq_psn);
+  if ((mask & IBV_QP_QKEY) != 0) {
+    abi::set(c, f::qkey, attr.qkey);
+    optional |= opt::opt_qkey;
+  }
+  if (qp.shared != nullptr) {
+    abi::set(c, f::rq_is_srq, 1);
+    abi::set(c, f::srq_valid, 1);
+    abi::set(c, f::srqn, qp.shared->srqn);
+  }
+  if (qp.state == IBV_QPS_RESET && to == IBV_QPS_INIT) fill_init_fields(qp, c);
+  abi::set(mailbox, opt::optional, optional);
+  return 0;
+}
+
+int device::move_qp(queue_pair& qp, ibv_qp_state to, const command_channel::mailbox* box, bool notify) {
+  const abi::opcode op = command_of(qp.state, to);
+  if (op == abi::opcode::nop) return -EINVAL;
+  int error = 0;
+  if (op == abi::opcode::to_rst_qp) {
+    error = channel_.command(op, qp.qp_num, abi::qp_mailbox::to_reset_op_modifier);
+  } else {
+    error = channel_.write(*box, op, qp.qp_num | (notify ? abi::qp_mailbox::sqd_event : 0));
+  }
+  if (error == 0) qp.state = to;
+  return error;
+}
+
+int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac_address* remote_mac) {
+  auto& qp = *static_cast<queue_pair*>(pair);
+  if ((mask & IBV_QP_CUR_STATE) != 0) qp.state = attr->cur_qp_state;
+  const ibv_qp_state from = qp.state;
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;
+  if (!modify_qp_is_ok(from, to, qp.qp_type, mask)) return -EINVAL;
+  if (from == IBV_QPS_RESET && to == IBV_QPS_RESET) return 0;
+  if (const int error = check_limits(qp, *attr, mask)) return error;
+  if ((mask & IBV_QP_PORT) != 0) qp.port = attr->port_num;
+
+  command_channel::mailbox box(channel_);
+  if (to != IBV_QPS_RESET) {
+    if (const int error = fill_context(qp, *attr, mask, to, remote_mac, box.data())) return error;
+  }
+  if (from == IBV_QPS_RTR && to == IBV_QPS_RTS && (caps_.bmme_flags & abi::dev_cap::bmme_roce_v1_v2) != 0) {
+    command_channel::mailbox query(channel_);
+    constexpr std::uint16_t without_query = 0xdead;
+    std::uint16_t entropy = without_query;
+    if (channel_.read(query, abi::opcode::query_qp, qp.qp_num) == 0) {
+      entropy = roce_entropy(qp.qp_num, abi::get(query.data() + abi::qp_mailbox::context, abi::qpc::remote_qpn));
+    }
+    abi::set(box.data() + abi::qp_mailbox::context, abi::qpc::roce_entropy, entropy);
+  }
+  const bool notify = from == IBV_QPS_RTS && to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr->en_sqd_async_notify != 0;
+  if (const int error = move_qp(qp, to, &box, notify)) return error;
+  if ((mask & IBV_QP_DEST_QPN) != 0) qp.remote_qpn = attr->dest_qp_num;
+  if (to == IBV_QPS_RESET) {  // a fresh start: nothing posted, nothing owed
+    purge_cq(*qp.receive_queue, qp);
+    if (qp.send_queue != qp.receive_queue) purge_cq(*qp.send_queue, qp);
+    init_send_ring(qp);
+    qp.sq.head = qp.sq.tail = qp.rq.head = qp.rq.tail = 0;
+    if (qp.record.pointer != nullptr) abi::store32(qp.record.pointer, 0, 0);
+  }
+  return 0;
+}
+
+}  // namespace rnic::host_driver

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the device said about itself, in the structures of verbs (ib/main.c:mlx4_ib_query_device, mlx4_ib_query_port).
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "host_driver/device.h"
+#include "model/abi/device.h"
+
+namespace rnic::host_driver {
+
+namespace {
+constexpr std::uint8_t speed_10g_lane = 4, speed_14g_lane = 16;  // IBTA active speed codes
+constexpr std::uint8_t width_1x = 1, width_4x = 2;
+int as_int(std::uint64_t n) { return static_cast<int>(std::min<std::uint64_t>(n, 0x7fffffff)); }
+}  // namespace
+
+int device::query_device(ibv_device_attr* attr) {
+  if (!open_) return -ENODEV;
+  *attr = ibv_device_attr{};
+  std::snprintf(attr->fw_ver, sizeof attr->fw_ver, "%u.%u.%u", unsigned{firmware_.major}, unsigned{firmware_.minor},
+                unsigned{firmware_.subminor});
+  attr->node_guid = __builtin_bswap64(node_guid_);
+  attr->sys_image_guid = __builtin_bswap64(system_guid_);
+  attr->max_mr_size = ~std::uint64_t{0};
+  attr->page_size_cap = ~std::uint64_t{caps_.min_page} + 1;
+  attr->vendor_id = 0x02c9;
+  attr->vendor_part_id = device_id_;
+  attr->hw_ver = revision_;
+  attr->max_qp = as_int(num_qps_ - base_special_qpn_ - 8);
+  attr->max_qp_wr = as_int(caps_.max_qp_wqes - 33);  // headroom for the spare entries
+  attr->device_cap_flags = IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  attr->max_sge = as_int(std::min(caps_.max_sq_sge, caps_.max_rq_sge));
+  attr->max_sge_rd = std::min(attr->max_sge, 30);
+  attr->max_cq = as_int(profile_[icm_region::cq].count - caps_.reserved_cqs);
+  attr->max_cqe = as_int(caps_.max_cqes - 1);
+  attr->max_mr = as_int(num_mpts_ - caps_.reserved_mpts);
+  attr->max_pd = as_int(caps_.max_pds - caps_.reserved_pds);
+  attr->max_qp_rd_atom = as_int(caps_.max_responder_rdma);
+  attr->max_qp_init_rd_atom = as_int(caps_.max_requester_rdma);
+  attr->max_res_rd_atom = as_int(std::uint64_t{caps_.max_responder_rdma} * static_cast<unsigned>(attr->max_qp));
+  attr->atomic_cap = caps_.has(abi::dev_cap::flag_atomic) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+  attr->max_mcast_grp = as_int(profile_[icm_region::mcg].count);
+  attr->max_mcast_qp_attach = as_int(caps_.max_qps_per_mcg);
+  attr->max_total_mcast_qp_attach = as_int(profile_[icm_region::mcg].count * caps_.max_qps_per_mcg);
+  attr->max_ah = 0x7fffffff;
+  attr->max_srq = as_int(profile_[icm_region::srq].count - caps_.reserved_srqs);
+  attr->max_srq_wr = as_int(caps_.max_srq_wqes - 1);
+  attr->max_srq_sge = as_int(caps_.max_rq_sge - 1);
+  attr->max_pkeys = 1;
+  attr->local_ca_ack_delay = static_cast<std::uint8_t>(caps_.ack_delay);
+  attr->phys_port_cnt = static_cast<std::uint8_t>(caps_.num_ports);
+  return 0;
+}
+
+int device::query_port(unsigned port, ibv_port_attr* attr) {
+  if (!open_ || port == 0 || port > ports_.size()) return -EINVAL;
+  if (const int error = read_port(port)) return error;
+  const port_state& s = ports_[port - 1];
+  *attr = ibv_port_attr{};
+  attr->state = s.link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attr->phys_state = s.link_up ? 5 : 3;  // link up, disabled
+  attr->max_mtu = IBV_MTU_4096;
+  attr->active_mtu = path_mtu(std::min(cfg_.mtu, s.max_mtu));
+  attr->gid_tbl_len = static_cast<int>(s.gids.size());
+  attr->max_msg_sz = 1u << std::min(caps_.log_max_message, 31u);
+  attr->pkey_tbl_len = 1;
+  attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+  attr->max_vl_num = 2;
+  const bool four_lanes = s.speed == abi::query_port::speed_40g || s.speed == abi::query_port::speed_56g;
+  attr->active_width = four_lanes ? width_4x : width_1x;
+  attr->active_speed = s.speed == abi::query_port::speed_56g ? speed_14g_lane : speed_10g_lane;
+  return 0;
+}
+
+int device::query_gid(unsigned port, int index, ibv_gid* gid) {
+  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size())) return -EINVAL;
+  const gid_row& row = ports_[port - 1].gids[static_cast<unsigned>(index)];
+  std::memcpy(gid->raw, row.id.data(), row.id.size());
+  return 0;
+}
+
+int device::query_gid_type(unsigned port, int index, ibv_gid_type* type) {
+  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size())) return -EINVAL;
+  const gid_row& row = ports_[port - 1].gids[static_cast<unsigned>(index)];
+  if (!row.valid) return -ENODATA;
+  *type = row.type;
+  return 0;
+}
+
+int device::query_pkey(unsigned port, int index, std::uint16_t* pkey) {
+  if (port == 0 || port > ports_.size() || index != 0) return -EINVAL;  // one key on RoCE
+  std::uint8_t response[abi::mad::bytes];
+  if (const int error = mad(port, abi::mad::pkey_table, 0, response)) return error;
+  std::memcpy(pkey, response + abi::mad::data, sizeof *pkey);
+  return 0;
+}
+
+}  // namespace rnic::host_driver

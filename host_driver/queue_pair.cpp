@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs: creation with libmlx4's ring geometry, destruction, query; address handles.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "host_driver/device.h"
+#include "model/abi/contexts.h"
+#include "model/abi/device.h"
+#include "model/abi/queues.h"
+#include "model/abi/registers.h"
+
+namespace rnic::host_driver {
+
+namespace {
+
+constexpr std::uint32_t prefetch_bytes = 2048;  // what the device may read beyond the last posted request
+constexpr std::size_t chunk = abi::wqe::inline_data::boundary;
+constexpr std::size_t bind_bytes = abi::wqe::bind::bytes;
+
+std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+/// Chunks that inline data may need: no segment crosses a 64-byte line (libmlx4 num_inline_segs).
+std::size_t inline_segments(std::size_t data, ibv_qp_type type) {
+  const std::size_t before = abi::wqe::control::bytes + (type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes);
+  const std::size_t room = chunk - abi::wqe::inline_data::header;
+  return (data + before % chunk + room - 1) / room;
+}
+
+/// Bytes of a send request with these capabilities (libmlx4 mlx4_calc_sq_wqe_size).
+std::size_t send_entry_bytes(const ibv_qp_cap& cap, ibv_qp_type type) {
+  const std::size_t inline_bytes =
+      align_up(cap.max_inline_data + inline_segments(cap.max_inline_data, type) * abi::wqe::inline_data::header, abi::wqe::data::bytes);
+  std::size_t size = std::max<std::size_t>(inline_bytes, cap.max_send_sge * abi::wqe::data::bytes);
+  if (type == IBV_QPT_UD) size += abi::wqe::datagram::bytes;
+  if (type == IBV_QPT_UC || type == IBV_QPT_RC) size += abi::wqe::remote_address::bytes;
+  if (type == IBV_QPT_RC) {
+    size = std::max(size, abi::wqe::atomic::bytes + abi::wqe::remote_address::bytes + abi::wqe::data::bytes);
+  }
+  return std::max(size, bind_bytes) + abi::wqe::control::bytes;
+}
+
+ibv_qp_state state_of(std::uint32_t code) {
+  constexpr ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQE, IBV_QPS_SQD, IBV_QPS_ERR, IBV_QPS_SQD};
+  return code < 8 ? states[code] : IBV_QPS_UNKNOWN;
+}
+
+}  // namespace
+
+/// Decides entry sizes and counts, and writes what came of it back into attr.cap (libmlx4 verbs.c, qp.c).
+int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
+  ibv_qp_cap& cap = attr.cap;
+  const std::uint32_t max_wr = caps_.max_qp_wqes - 33;
+  if (cap.max_send_wr > max_wr || cap.max_recv_wr > max_wr || cap.max_send_sge > caps_.max_sq_sge || cap.max_recv_sge > caps_.max_rq_sge ||
+      cap.max_inline_data > 1024) {
+    return -EINVAL;
+  }
+  const std::size_t wanted = send_entry_bytes(cap, attr.qp_type);
+  if (wanted > abi::wqe::max_bytes) return -EINVAL;
+  qp.sq.log_stride = std::max(6u, log2_up(wanted));
+  qp.spare_wqes = (prefetch_bytes >> qp.sq.log_stride) + 1;
+  qp.sq.count = 1u << log2_up(std::max(1u, cap.max_send_wr) + qp.spare_wqes);
+  std::size_t room = (std::size_t{1} << qp.sq.log_stride) - abi::wqe::control::bytes;
+  room = std::min(room, abi::wqe::max_bytes - abi::wqe::control::bytes);  // the size field has six bits
+  room -= attr.qp_type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes;
+  qp.sq.max_sge = static_cast<std::uint32_t>(room / abi::wqe::data::bytes);
+  qp.sq.max_post = std::min(max_wr, qp.sq.count - qp.spare_wqes);
+  qp.max_inline = static_cast<std::uint32_t>(room - abi::wqe::inline_data::header * (align_up(room, chunk) / chunk));
+  qp.sq.wr_ids.assign(qp.sq.count, 0);
+  cap.max_send_wr = qp.sq.max_post;
+  cap.max_send_sge = std::min(caps_.max_sq_sge, qp.sq.max_sge);
+  cap.max_inline_data = qp.max_inline;
+
+  qp.rq.log_stride = 4;
+  if (qp.shared != nullptr) {
+    cap.max_recv_wr = cap.max_recv_sge = 0;
+  } else {
+    qp.rq.count = qp.rq.max_post = 1u << log2_up(std::max(1u, cap.max_recv_wr));
+    qp.rq.log_stride = 4 + log2_up(std::max(1u, cap.max_recv_sge));
+    qp.rq.max_sge = 1u << (qp.rq.log_stride - 4);
+    qp.rq.wr_ids.assign(qp.rq.count, 0);
+    cap.max_recv_wr = qp.rq.count;
+    cap.max_recv_sge = std::min(caps_.max_rq_sge, qp.rq.max_sge);
+  }
+  const std::size_t send_bytes = std::size_t{qp.sq.count} << qp.sq.log_stride;
+  const std::size_t receive_bytes = std::size_t{qp.rq.count} << qp.rq.log_stride;
+  const bool receive_first = qp.rq.log_stride > qp.sq.log_stride;
+  qp.rq.offset = receive_first ? 0 : send_bytes;
+  qp.sq.offset = receive_first ? receive_bytes : 0;
+  qp.caps = cap;
+  return 0;
+}
+
+/// Ownership bits as before the first lap, and stamps that tell prefetched from written (libmlx4 mlx4_qp_init_sq_ownership).
+void device::init_send_ring(queue_pair& qp) const {
+  for (std::uint32_t i = 0; i < qp.sq.count; ++i) {
+    std::uint8_t* entry = qp.send_entry(i);
+    abi::store32(entry, 0, abi::wqe::control::owner_bit);
+    abi::set(entry, abi::wqe::control::size, static_cast<std::uint8_t>((1u << (qp.sq.log_stride - 4)) & 0x3f));
+    for (std::size_t at = chunk; at < (std::size_t{1} << qp.sq.log_stride); at += chunk) abi::store32(entry, at, abi::wqe::unwritten);
+  }
+}
+
+int device::take_qp_contexts(std::uint32_t qpn) {
+  icm_table* const tables[] = {&qpc_, &auxc_, &altc_, &rdmarc_, &cmpt_qp_};
+  for (unsigned i = 0; i < 5; ++i) {
+    if (const int error = tables[i]->get(qpn)) {
+      while (i-- > 0) tables[i]->put(qpn);
+      return error;
+    }
+  }
+  return 0;
+}
+
+void device::put_qp_contexts(std::uint32_t qpn) {
+  for (icm_table* table : {&cmpt_qp_, &rdmarc_, &altc_, &auxc_, &qpc_}) table->put(qpn);
+}
+
+queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  const auto fail = [](int error) -> queue_pair* {
+    errno = error;
+    return nullptr;
+  };
+  if (!open_) return fail(ENODEV);
+  if (pd == nullptr || attr->send_cq == nullptr || attr->recv_cq == nullptr) return fail(EINVAL);
+  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD) return fail(EOPNOTSUPP);
+  auto qp = std::make_unique<queue_pair>();
+  qp->pd = pd;
+  qp->domain = static_cast<protection_domain*>(pd);
+  qp->send_cq = attr->send_cq;
+  qp->recv_cq = attr->recv_cq;
+  qp->send_queue = static_cast<completion_queue*>(attr->send_cq);
+  qp->receive_queue = static_cast<completion_queue*>(attr->recv_cq);
+  qp->srq = attr->srq;
+  qp->shared = static_cast<shared_receive_queue*>(attr->srq);
+  qp->qp_context = attr->qp_context;
+  qp->qp_type = attr->qp_type;
+  qp->state = IBV_QPS_RESET;
+  qp->signal_bits = attr->sq_sig_all != 0 ? abi::wqe::control::cq_update : 0;
+  if (const int error = size_queues(*qp, *attr)) return fail(-error);
+
+  const std::size_t bytes = align_up((std::size_t{qp->sq.count} << qp->sq.log_stride) + (std::size_t{qp->rq.count} << qp->rq.log_stride), 4096);
+  qp->buffer = bus_.allocate(bytes);
+  if (qp->buffer.pointer == nullptr) return fail(ENOMEM);
+  std::memset(qp->buffer.pointer, 0, bytes);
+  qp->record = allocate_record();
+  init_send_ring(*qp);
+  int error = map_buffer(qp->buffer.bus_address, bytes, 12, qp->mtt);
+  std::uint32_t qpn = bitmap::none;
+  if (error == 0) {
+    qpn = qpns_.allocate();
+    error = qpn == bitmap::none ? -ENOMEM : take_qp_contexts(qpn);
+  }
+  if (error != 0) {
+    if (qpn != bitmap::none) qpns_.release(qpn, true);
+    free_mtt(qp->mtt);
+    free_record(qp->record);
+    bus_.release(qp->buffer);
+    return fail(-error);
+  }
+  qp->qp_num = qpn;
+  qp->handle = qpn;
+  ++qp->domain->users;
+  ++qp->send_queue->users;
+  ++qp->receive_queue->users;
+  if (qp->shared != nullptr) ++qp->shared->users;
+  remember_qp(qpn, qp.get());
+  auto& place = qps_[qpn];
+  place = std::move(qp);
+  return place.get();
+}
+
+/// Drops completions of a queue pair that is gone, and closes the gaps (libmlx4 __mlx4_cq_clean).
+void device::purge_cq(completion_queue& cq, const queue_pair& qp) {
+  std::uint32_t producer = cq.consumer;
+  while (producer != cq.consumer + cq.entries) {
+    const bool parity = (producer & cq.entries) != 0;
+    if (((cq.entry(producer)[abi::cqe::owner_opcode.offset] & abi::cqe::owner_bit) != 0) != parity) break;
+    ++producer;
+  }
+  std::uint32_t freed = 0;
+  while (producer-- != cq.consumer) {
+    std::uint8_t* entry = cq.entry(producer);
+    if (abi::get(entry, abi::cqe::qpn) == qp.qp_num) {
+      if (qp.shared != nullptr && (entry[abi::cqe::owner_opcode.offset] & abi::cqe::send_bit) == 0) {
+        release_srq_entry(*qp.shared, abi::get(entry, abi::cqe::wqe_index) & (qp.shared->count - 1));
+      }
+      ++freed;
+    } else if (freed != 0) {
+      std::uint8_t* to = cq.entry(producer + freed);
+      const std::uint8_t owner = to[abi::cqe::owner_opcode.offset] & abi::cqe::owner_bit;
+      std::memcpy(to, entry, abi::cqe::bytes);
+      to[abi::cqe::owner_opcode.offset] =
+          static_cast<std::uint8_t>(owner | (to[abi::cqe::owner_opcode.offset] & ~abi::cqe::owner_bit));
+    }
+  }
+  cq.consumer += freed;
+  if (freed != 0) abi::store32(cq.record.pointer, 0, cq.consumer & abi::uar::cq_index_mask);
+  if (cq.last_qp == &qp) cq.last_qp = nullptr;
+}
+
+int device::destroy_qp(ibv_qp* pair) {
+  auto* qp = static_cast<queue_pair*>(pair);
+  if (qp->state != IBV_QPS_RESET) {
+    if (const int error = move_qp(*qp, IBV_QPS_RESET, nullptr, false)) return error;
+  }
+  purge_cq(*qp->receive_queue, *qp);
+  if (qp->send_queue != qp->receive_queue) purge_cq(*qp->send_queue, *qp);
+  const std::uint32_t qpn = qp->qp_num;
+  remember_qp(qpn, nullptr);
+  put_qp_contexts(qpn);
+  free_mtt(qp->mtt);
+  free_record(qp->record);
+  bus_.release(qp->buffer);
+  --qp->domain->users;
+  --qp->send_queue->users;
+  --qp->receive_queue->users;
+  if (qp->shared != nullptr) --qp->shared->users;
+  async_events_.erase(std::remove_if(async_events_.begin(), async_events_.end(),
+                                     [&](const ibv_async_event& e) {
+                                       const bool of_qp = e.event_type != IBV_EVENT_CQ_ERR && e.event_type != IBV_EVENT_SRQ_ERR &&
+                                                          e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED &&
+                                                          e.event_type != IBV_EVENT_PORT_ACTIVE && e.event_type != IBV_EVENT_PORT_ERR;
+                                       return of_qp && e.element.qp == qp;
+                                     }),
+                      async_events_.end());
+  qpns_.release(qpn, true);
+  qps_.erase(qpn);
+  return 0;
+}
+
+int device::query_qp(ibv_qp* pair, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
+  static_cast<void>(mask);
+  auto& qp = *static_cast<queue_pair*>(pair);
+  *attr = ibv_qp_attr{};
+  attr->qp_state = attr->cur_qp_state = qp.state;
+  if (qp.state != IBV_QPS_RESET) {
+    command_channel::mailbox box(channel_);
+    if (const int error = channel_.read(box, abi::opcode::query_qp, qp.qp_num)) return error;
+    const std::uint8_t* c = box.data() + abi::qp_mailbox::context;
+    const auto get = [&](auto field) { return abi::get(c, field); };
+    const auto path = [&](auto field) { return abi::get(c, abi::at(abi::qpc::primary_path, field)); };
+    const std::uint32_t code = get(abi::qpc::flags) >> 28;
+    qp.state = attr->qp_state = attr->cur_qp_state = state_of(code);
+    attr->sq_draining = code == 7 ? 1 : 0;
+    attr->path_mtu = static_cast<ibv_mtu>(c[8] >> 5);
+    attr->path_mig_state = IBV_MIG_MIGRATED;
+    attr->qkey = get(abi::qpc::qkey);
+    attr->rq_psn = get(abi::qpc::next_receive_psn);
+    attr->sq_psn = get(abi::qpc::next_send_psn);
+    attr->dest_qp_num = get(abi::qpc::remote_qpn);
+    attr->qp_access_flags = (get(abi::qpc::remote_read) != 0 ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
+                            (get(abi::qpc::remote_write) != 0 ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
+                            (get(abi::qpc::remote_atomic) != 0 ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
+    attr->pkey_index = path(abi::path::pkey_index) & 0x7f;
+    attr->port_num = static_cast<std::uint8_t>(qp.state == IBV_QPS_INIT ? qp.port : path(abi::path::port) + 1u);
+    attr->max_rd_atomic = static_cast<std::uint8_t>(1u << get(abi::qpc::requester_rdma));
+    attr->max_dest_rd_atomic = static_cast<std::uint8_t>(1u << get(abi::qpc::responder_rdma));
+    attr->min_rnr_timer = static_cast<std::uint8_t>(get(abi::qpc::min_rnr_timer));
+    attr->timeout = path(abi::path::ack_timeout);
+    attr->retry_cnt = static_cast<std::uint8_t>(get(abi::qpc::retry_count));
+    attr->rnr_retry = static_cast<std::uint8_t>(get(abi::qpc::rnr_retry));
+    attr->ah_attr.sl = static_cast<std::uint8_t>(path(abi::path::priority));
+    attr->ah_attr.port_num = attr->port_num;
+    attr->ah_attr.is_global = path(abi::path::grh);
+    attr->ah_attr.grh.sgid_index = path(abi::path::gid_index);
+    attr->ah_attr.grh.hop_limit = path(abi::path::hop_limit);
+    attr->ah_attr.grh.traffic_class = static_cast<std::uint8_t>(path(abi::path::traffic_class));
+    attr->ah_attr.grh.flow_label = path(abi::path::flow_label);
+    std::memcpy(attr->ah_attr.grh.dgid.raw, c + abi::qpc::primary_path + abi::path::remote_gid, 16);
+  }
+  attr->cap = qp.caps;
+  if (init != nullptr) {
+    *init = ibv_qp_init_attr{};
+    init->qp_context = qp.qp_context;
+    init->send_cq = qp.send_cq;
+    init->recv_cq = qp.recv_cq;
+    init->srq = qp.srq;
+    init->cap = qp.caps;
+    init->qp_type = qp.qp_type;
+    init->sq_sig_all = qp.signal_bits != 0 ? 1 : 0;
+  }
+  return 0;
+}
+
+address_handle* device::create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac) {
+  const auto fail = [](int error) -> address_handle* {
+    errno = error;
+    return nullptr;
+  };
+  const unsigned port = attr->port_num;
+  if (pd == nullptr || port == 0 || port > ports_.size() || attr->is_global == 0 || attr->grh.sgid_index >= 128 || attr->sl > 7) {
+    return fail(EINVAL);
+  }
+  const gid_row& row = ports_[port - 1].gids[attr->grh.sgid_index];
+  if (!row.valid) return fail(EINVAL);
+  auto ah = std::make_unique<address_handle>();
+  ah->pd = pd;
+  if (remote_mac != nullptr) {
+    ah->mac = *remote_mac;
+  } else if (const int error = resolve(to_bytes(attr->grh.dgid), &ah->mac)) {
+    return fail(-error);
+  }
+  namespace f = abi::wqe::datagram;
+  std::uint8_t* av = ah->av;
+  abi::set(av, f::port_pd, static_cast<protection_domain*>(pd)->pdn | port << 24);
+  av[f::mac_index.offset] = 0x80;
+  abi::set(av, f::gid_index, attr->grh.sgid_index);
+  abi::set(av, f::static_rate, static_cast<std::uint8_t>(attr->static_rate != 0 ? attr->static_rate + 5 : 0));
+  abi::set(av, f::hop_limit, attr->grh.hop_limit);
+  abi::set(av, f::priority, attr->sl);
+  abi::set(av, f::traffic_class, attr->grh.traffic_class);
+  abi::set(av, f::flow_label, attr->grh.flow_label);
+  std::memcpy(av + f::remote_gid, attr->grh.dgid.raw, 16);
+  if (row.vlan != no_vlan) {
+    abi::set(av, f::vlan_valid, 1);
+    ah->vlan = static_cast<std::uint16_t>(row.vlan | attr->sl << 13);
+  }
+  ahs_.push_back(std::move(ah));
+  return ahs_.back().get();
+}
+
+int device::destroy_ah(ibv_ah* ah) {
+  const auto at = std::find_if(ahs_.begin(), ahs_.end(), [&](const auto& o) { return o.get() == ah; });
+  if (at == ahs_.end()) return -EINVAL;
+  ahs_.erase(at);
+  return 0;
+}
+
+}  // namespace rnic::host_driver

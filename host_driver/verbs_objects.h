@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs objects: the structures of <infiniband/verbs.h> with what the driver knows about them. A pointer to one of
+// these is a pointer to the public structure, so ibv_qp_init_attr, ibv_send_wr and the rest take them as they are.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "host_driver/bus_if.h"
+#include "host_driver/gid_rules.h"
+
+namespace rnic::host_driver {
+
+/// Entries of the translation table that describe a buffer.
+struct mtt_range {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;  ///< 0: none
+  unsigned order = 0;
+};
+
+/// A word or two of host memory through which software tells the device its index (data plane A.2).
+struct doorbell_record {
+  std::uint8_t* pointer = nullptr;
+  std::uint64_t bus_address = 0;
+};
+
+struct protection_domain : ibv_pd {
+  protection_domain() : ibv_pd{} {}
+  std::uint32_t pdn = 0;
+  unsigned users = 0;
+};
+
+struct memory_region : ibv_mr {
+  memory_region() : ibv_mr{} {}
+  /// Address of the first byte as work requests name it: the bus address unless reg_mr was given another, so that what
+  /// goes over the wire is the same in every run.
+  std::uint64_t iova = 0;
+  std::uint32_t index = 0;  ///< of the protection table entry, with generation bits
+  mtt_range mtt;
+};
+
+struct queue_pair;
+struct shared_receive_queue;
+
+struct completion_queue : ibv_cq {
+  completion_queue() : ibv_cq{} {}
+  std::uint32_t cqn = 0;
+  std::uint32_t entries = 0;  ///< power of two
+  std::uint32_t entry_bytes = 32;
+  std::uint32_t consumer = 0;
+  unsigned arm_sn = 1;
+  unsigned vector = 0;        ///< completion vector
+  unsigned users = 0;
+  bool event_queued = false;
+  bus_if::dma_memory buffer{};
+  mtt_range mtt;
+  doorbell_record record;     ///< set_ci, arm
+  queue_pair* last_qp = nullptr;
+
+  std::uint8_t* entry(std::uint32_t index) const {
+    return buffer.pointer + std::size_t{index & (entries - 1)} * entry_bytes + (entry_bytes - 32);
+  }
+};
+
+/// A ring of work requests.
+struct work_queue {
+  std::vector<std::uint64_t> wr_ids;
+  std::uint32_t head = 0, tail = 0;  ///< run on without wrapping
+  std::uint32_t count = 0;           ///< entries, power of two; 0: no such queue
+  std::uint32_t max_post = 0;        ///< entries that may be posted at a time
+  std::uint32_t max_sge = 0;
+  unsigned log_stride = 4;           ///< log2 of bytes of an entry
+  std::size_t offset = 0;            ///< in the buffer
+
+  /// Work requests posted and not completed leave no room for `more` and one (libmlx4 wq_overflow).
+  bool overflows(std::uint32_t more) const { return head - tail + more >= max_post; }
+};
+
+struct shared_receive_queue : ibv_srq {
+  shared_receive_queue() : ibv_srq{} {}
+  std::uint32_t srqn = 0;
+  std::vector<std::uint64_t> wr_ids;
+  std::uint32_t count = 0, max_sge = 0;
+  unsigned log_stride = 5;
+  std::uint32_t head = 0, tail = 0;  ///< ends of the list of free entries
+  std::uint16_t posted = 0;
+  unsigned users = 0;
+  bus_if::dma_memory buffer{};
+  mtt_range mtt;
+  doorbell_record record;
+  std::uint8_t* entry(std::uint32_t index) const { return buffer.pointer + (std::size_t{index} << log_stride); }
+};
+
+struct queue_pair : ibv_qp {
+  queue_pair() : ibv_qp{} {}
+  work_queue sq, rq;
+  std::uint32_t spare_wqes = 0;     ///< never posted: what the device may prefetch beyond the last one
+  std::uint32_t max_inline = 0;
+  std::uint32_t signal_bits = 0;    ///< control flags for every request (sq_sig_all)
+  bus_if::dma_memory buffer{};
+  mtt_range mtt;
+  doorbell_record record;           ///< receive doorbell record
+  completion_queue* send_queue = nullptr;
+  completion_queue* receive_queue = nullptr;
+  shared_receive_queue* shared = nullptr;
+  protection_domain* domain = nullptr;
+  ibv_qp_cap caps{};
+  unsigned port = 0;                ///< 1-based; 0: not set yet
+  std::uint32_t remote_qpn = 0;
+
+  std::uint8_t* send_entry(std::uint32_t index) const {
+    return buffer.pointer + sq.offset + (std::size_t{index & (sq.count - 1)} << sq.log_stride);
+  }
+  std::uint8_t* receive_entry(std::uint32_t index) const {
+    return buffer.pointer + rq.offset + (std::size_t{index & (rq.count - 1)} << rq.log_stride);
+  }
+};
+
+/// Address vector as it goes into the datagram segment of a WQE.
+struct address_handle : ibv_ah {
+  address_handle() : ibv_ah{} {}
+  std::uint8_t av[32] = {};
+  std::uint16_t vlan = 0;
+  mac_address mac{};
+};
+
+}  // namespace rnic::host_driver

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/adapter/adapter.h"
+
+#include <utility>
+
+namespace rnic::adapter {
+
+namespace {
+
+constexpr unsigned translation_clients = 3;  // requester, responder, completion
+
+sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0}; }
+
+/// Half the core's rate, half a core period beside its edges: never on one of them.
+sim::clock_period firmware_period(std::uint32_t khz) { return {2'000'000'000, khz, 500'000'000 / khz}; }
+
+}  // namespace
+
+adapter::adapter(const std::string& name, const environment& env, const config& cfg,
+                 const icrc_engine_factory& icrc_engine)
+    : name_(name),
+      config_(cfg),
+      core_(name + ".clock", env.base, core_period(cfg.clock_khz)),
+      firmware_clock_(name + ".firmware_clock", env.base, firmware_period(cfg.clock_khz)),
+      command_(name + ".command", core_, cfg.command),
+      firmware_dma_(name + ".firmware_dma", core_),
+      firmware_port_(name + ".firmware_port", firmware_clock_, cfg.firmware_port, cr_bus_, firmware_dma_),
+      endpoint_(name + ".pcie", core_, cfg.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
+                env.packets, env.spans, env.statistics),
+      translation_(name + ".translation", core_, cfg.translation, icm_map_, translation_clients),
+      icm_registers_(icm_map_, translation_),
+      doorbell_(name + ".doorbell", core_, cfg.doorbell, env.spans, env.statistics),
+      scheduler_(name + ".scheduler", core_, cfg.scheduler, env.spans, env.statistics),
+      requester_(name + ".requester", core_, cfg.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
+                 env.statistics),
+      responder_(name + ".responder", core_, cfg.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
+                 env.statistics),
+      completion_(name + ".completion", core_, cfg.completion, icm_map_, 2, 2, &env.spans),
+      icrc_insert_(name + ".icrc_insert", core_, cfg.icrc_insert, 2, icrc_engine(), env.spans),
+      icrc_check_(name + ".icrc_check", core_, cfg.icrc_check, icrc_engine(), env.spans),
+      received_(name + ".received", core_, cfg.ports),
+      requester_credits_(name + ".requester_credits", core_, cfg.ports),
+      responder_credits_(name + ".responder_credits", core_, cfg.ports) {
+  for (unsigned i = 0; i < cfg.ports; ++i) {
+    mac::port::config port = cfg.port;
+    port.index = static_cast<std::uint8_t>(i);
+    const std::string number = std::to_string(i + 1);
+    ports_.push_back(std::make_unique<mac::port>(name + ".port" + number, core_, port, env.frames, env.spans));
+    ports_.back()->announce(env.statistics);
+    parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, cfg.parser, gids_[i],
+                                                        responder_.roce_v2_port(), env.spans, env.statistics));
+  }
+  bind_descriptors();
+  bind_transmit();
+  bind_receive();
+  bind_memory();
+  bind_registers();
+}
+
+template <class T>
+sim::fifo<T>& adapter::channel(const std::string& name, unsigned depth) {
+  auto made = std::make_shared<sim::fifo<T>>(name_ + "." + name, core_, depth);
+  channels_.push_back(made);
+  return *made;
+}
+
+template <class T>
+void adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth) {
+  sim::fifo<T>& c = channel<T>(name, depth);
+  from.bind(c);
+  to.bind(c);
+}
+
+void adapter::connect_dma(dma_client client, pcie::dma_port& port) {
+  auto& engine = endpoint_.dma().client(static_cast<unsigned>(client));
+  connect("dma_request", port.request, engine.request, config_.descriptor_depth);
+  connect("dma_response", engine.response, port.response, config_.descriptor_depth);
+}
+
+void adapter::connect_translation(unsigned client, icm::translate_port& port) {
+  connect("translate_request", port.request, translation_.request[client], config_.descriptor_depth);
+  connect("translate_response", translation_.response[client], port.response, config_.descriptor_depth);
+}
+
+/// Software's doorbells to completions.
+void adapter::bind_descriptors() {
+  const unsigned depth = config_.descriptor_depth;
+  connect("registers", endpoint_.command_out, command_.mmio, config_.channel_depth);
+  connect("doorbells", endpoint_.doorbell_out, doorbell_.in, config_.channel_depth);
+  connect("send_doorbells", doorbell_.send_out, scheduler_.doorbell_in, depth);
+  connect("queue_doorbells", doorbell_.queue_out, completion_.doorbell, depth);
+  connect("grants", scheduler_.grant_out, requester_.grant_in, depth);
+  connect("reports", requester_.report_out, scheduler_.report_in, depth);
+  connect("requester_completions", requester_.cqe_out, completion_.cqe[0], depth);
+  connect("responder_completions", responder_.cqe_out, completion_.cqe[1], depth);
+  connect("requester_events", requester_.event_out, completion_.event[0], depth);
+  connect("responder_events", responder_.event_out, completion_.event[1], depth);
+  connect("requester_errors", requester_.error_out, responder_.error_in, depth);
+  connect("responder_errors", responder_.error_out, requester_.error_in, depth);
+  connect("interrupts", completion_.msix, endpoint_.dma().msix(), depth);
+}
+
+void adapter::bind_transmit() {
+  connect("requester_frames", requester_.tx_out, icrc_insert_.inputs[0], config_.channel_depth);
+  connect("responder_frames", responder_.tx_out(), icrc_insert_.inputs[1], config_.channel_depth);
+  using source = transport::egress_source;
+  const unsigned credits = config_.descriptor_depth;
+  for (unsigned i = 0; i < ports_.size(); ++i) {
+    connect("egress", icrc_insert_.outputs[i], ports_[i]->tx_in, config_.channel_depth);
+    auto& returned = ports_[i]->credits_out;
+    connect("port_credits", returned[static_cast<unsigned>(source::requester)], requester_credits_.in[i], credits);
+    connect("port_credits", returned[static_cast<unsigned>(source::responder)], responder_credits_.in[i], credits);
+  }
+  connect("requester_credits", requester_credits_.out, requester_.credit_in, credits);
+  connect("responder_credits", responder_credits_.out, responder_.credit_in(), credits);
+}
+
+void adapter::bind_receive() {
+  for (unsigned i = 0; i < ports_.size(); ++i) {
+    connect("ingress", ports_[i]->rx_out, parsers_[i]->mac_in, config_.channel_depth);
+    connect("parsed", parsers_[i]->roce_out, received_.in[i], config_.channel_depth);
+  }
+  connect("received", received_.out, icrc_check_.input, config_.channel_depth);
+  connect("requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
+  connect("responses", icrc_check_.responses, requester_.rx_in, config_.channel_depth);
+}
+
+void adapter::bind_memory() {
+  connect_translation(0, requester_.translate);
+  connect_translation(1, responder_.translate);
+  connect_translation(2, completion_.pages.port);
+  connect_dma(dma_client::requester, requester_.dma);
+  connect_dma(dma_client::requester_context, requester_.contexts().dma);
+  connect_dma(dma_client::responder_write, responder_.dma_write);
+  connect_dma(dma_client::responder_read, responder_.dma_read);
+  connect_dma(dma_client::responder_context, responder_.contexts().dma);
+  connect_dma(dma_client::translation, translation_.dma);
+  connect_dma(dma_client::completion, completion_.dma);
+  connect_dma(dma_client::completion_cq, completion_.cqs.dma);
+  connect_dma(dma_client::completion_eq, completion_.eqs.dma);
+  connect_dma(dma_client::firmware, firmware_dma_.dma);
+}
+
+/// Firmware's way to the blocks.
+void adapter::bind_registers() {
+  using command::cr_base;
+  cr_bus_.map(cr_base::icm, icm_registers_);
+  cr_bus_.map(cr_base::doorbell, doorbell_);
+  const auto transport_base = static_cast<std::uint32_t>(cr_base::transport);
+  cr_bus_.map(transport_base, transport::cr::responder_offset, requester_);
+  cr_bus_.map(transport_base + transport::cr::responder_offset, transport::cr::responder_offset, responder_);
+  cr_bus_.map(cr_base::completion, completion_);
+  for (unsigned i = 0; i < ports_.size(); ++i) {
+    cr_bus_.map(cr_base::gid, i, gids_[i]);
+    cr_bus_.map(cr_base::mac, i, *ports_[i]);
+  }
+  cr_bus_.map(cr_base::command, command_);
+  cr_bus_.map(cr_base::pcie, endpoint_);
+  command_.bind_firmware(firmware_port_.notices);
+  firmware_dma_.bind_answers(firmware_port_.dma_answers);
+  firmware_port_.bind_icm([this](std::uint64_t address) { return icm_map_.translate(address); });
+}
+
+}  // namespace rnic::adapter

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The block diagram as code: which blocks an adapter has, and which channel leads from where to where.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/adapter/config.h"
+#include "model/command/cr_bus.h"
+#include "model/command/firmware_dma.h"
+#include "model/gid/gid_table.h"
+#include "model/icm/icm_map.h"
+#include "model/icm/icm_registers.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/join.h"
+#include "model/transport/requester.h"
+#include "model/transport/responder.h"
+#include "model/transport/transport_cr.h"
+#include "tlm/frame_port.h"
+
+namespace rnic::adapter {
+
+/// What an adapter shares with the rest of the simulation.
+struct environment {
+  sim::timebase& base;
+  sim::span_recorder& spans;
+  sim::statistics& statistics;
+  tlm::frame_pool& frames;
+  tlm::tlp_pool& packets;
+};
+
+using icrc_engine_factory = std::function<std::unique_ptr<icrc::icrc_engine_if>()>;
+
+/// One adapter. Only construction and binding: all behaviour is in the blocks.
+class adapter {
+ public:
+  /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL.
+  adapter(const std::string& name, const environment& env, const config& cfg, const icrc_engine_factory& icrc_engine);
+
+  pcie::endpoint& pcie() { return endpoint_; }
+  command::firmware_port& firmware_port() { return firmware_port_; }
+  mac::port& port(unsigned index) { return *ports_[index]; }
+  gid::gid_table& gids(unsigned index) { return gids_[index]; }
+  unsigned num_ports() const { return static_cast<unsigned>(ports_.size()); }
+  const sim::clock_domain& clock() const { return core_; }
+  const transport::requester& requester() const { return requester_; }
+  const transport::responder& responder() const { return responder_; }
+  const icm::translation& translation() const { return translation_; }
+
+ private:
+  /// Clients of the DMA engine.
+  enum class dma_client : unsigned {
+    requester, requester_context, responder_write, responder_read, responder_context, translation, completion,
+    completion_cq, completion_eq, firmware, count
+  };
+  /// UAR pages are write-only.
+  class no_registers final : public pcie::register_file_if {
+   public:
+    std::uint32_t read32(std::uint16_t, std::uint64_t) override { return 0; }
+  };
+
+  template <class T>
+  sim::fifo<T>& channel(const std::string& name, unsigned depth);
+  template <class T>
+  void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth);
+  void connect_dma(dma_client client, pcie::dma_port& port);
+  void connect_translation(unsigned client, icm::translate_port& port);
+  void bind_descriptors();
+  void bind_transmit();
+  void bind_receive();
+  void bind_memory();
+  void bind_registers();
+
+  std::string name_;
+  config config_;
+  sim::clock_domain core_;
+  sim::clock_domain firmware_clock_;
+  no_registers no_registers_;
+  std::array<gid::gid_table, 2> gids_;
+  icm::icm_map icm_map_;
+  command::cr_bus cr_bus_;
+
+  command::command_block command_;
+  command::firmware_dma firmware_dma_;
+  command::firmware_port firmware_port_;
+  pcie::endpoint endpoint_;
+  icm::translation translation_;
+  icm::icm_registers icm_registers_;
+  doorbell::doorbell doorbell_;
+  scheduler::scheduler scheduler_;
+  transport::requester requester_;
+  transport::responder responder_;
+  completion::completion completion_;
+  icrc::icrc_insert icrc_insert_;
+  icrc::icrc_check icrc_check_;
+  std::vector<std::unique_ptr<parser::parser>> parsers_;
+  std::vector<std::unique_ptr<mac::port>> ports_;
+  sim::join<tlm::frame_ptr> received_;                    // parsers of all ports to the ICRC check
+  sim::join<transport::egress_credit> requester_credits_, responder_credits_;  // room in the ports' egress queues
+  std::vector<std::shared_ptr<void>> channels_;
+};
+
+}  // namespace rnic::adapter

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/adapter/config.h"
+
+#include <string>
+
+#include "model/sim/check.h"
+
+namespace rnic::adapter {
+
+namespace {
+
+constexpr std::uint64_t many = 1'000'000;
+
+/// Adds parameters below one prefix.
+class group {
+ public:
+  group(sim::parameter_set& to, std::string prefix) : to_(to), prefix_(std::move(prefix)) {}
+  template <class T>
+  const group& add(const char* name, T& field, std::uint64_t lowest, std::uint64_t highest, const char* unit,
+                   const char* source) const {
+    to_.add(prefix_ + name, field, lowest, highest, unit, source);
+    return *this;
+  }
+  const group& add(const char* name, bool& field, const char* source) const {
+    to_.add(prefix_ + name, field, source);
+    return *this;
+  }
+
+ private:
+  sim::parameter_set& to_;
+  std::string prefix_;
+};
+
+void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::context_cache_config& c) {
+  group(to, prefix)
+      .add("entries", c.entries, 1, many, "contexts", "calibration 5: QPC cache")
+      .add("ways", c.ways, 1, 64, "ways", "calibration 7.4")
+      .add("fills", c.fills, 1, 64, "misses", "calibration 5: requester blocking, responder 16")
+      .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5: miss penalty beyond the DMA read");
+}
+
+void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
+  group(to, "adapter.pcie.")
+      .add("dll_efficiency_permille", c.link.dll_efficiency_permille, 1, 1000, "per mille", "calibration 5: 0.945")
+      .add("latency_ps", c.link.latency_ps, 1, many * 1000, "ps", "calibration 5: share of the 310 ns of a 64-byte read")
+      .add("generation", c.link.generation, 1, 4, "", "calibration 5: Gen3")
+      .add("width", c.link.width, 1, 16, "lanes", "calibration 5: x8")
+      .add("tags", c.dma.tags, 1, 256, "reads", "calibration 5: tags")
+      .add("reads_per_client", c.dma.reads_per_client, 1, 64, "requests", "design")
+      .add("interface_bytes", c.dma.interface_bytes, 1, 512, "bytes", "calibration C01")
+      .add("interface_cycle_ps", c.dma.interface_cycle_ps, 1, many, "ps", "calibration C01")
+      .add("mmio_read_cycles", c.mmio_read_cycles, 1, many, "cycles", "design")
+      .add("max_payload_bytes", c.space.max_payload_bytes, 128, 4096, "bytes", "calibration 5: host sets 256");
+}
+
+void announce_requester(sim::parameter_set& to, transport::requester_config& c) {
+  group(to, "adapter.requester.")
+      .add("processing_units", c.processing_units, 1, 32, "units", "calibration 5")
+      .add("wqe_cycles", c.wqe_cycles, 1, many, "cycles", "calibration 5: per-QP WQE service, 183 ns")
+      .add("read_wqe_cycles", c.read_wqe_cycles, 1, many, "cycles", "calibration 5: per-QP WQE service, 210 ns")
+      .add("inline_cycles", c.inline_cycles, 1, many, "cycles", "calibration 5: TX engine, 38 M/s")
+      .add("gather_cycles", c.gather_cycles, 1, many, "cycles", "calibration 5: TX engine, 19 + L/16")
+      .add("read_request_cycles", c.read_request_cycles, 1, many, "cycles", "calibration 5: 19.4")
+      .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
+      .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes", "calibration 5: 128 bit")
+      .add("pipeline_cycles", c.pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth")
+      .add("prefetch_bytes", c.prefetch_bytes, 64, 1024, "bytes", "calibration 5: WQE prefetch")
+      .add("gather_depth", c.gather_depth, 1, 64, "packets", "design: covers 16 * 2 KiB of PCIe")
+      .add("outstanding_entries", c.outstanding_entries, 1, many, "messages", "design")
+      .add("max_unacked_packets", c.max_unacked_packets, 1, 1u << 23, "packets", "IBA 9.7.2")
+      .add("turn_wqes", c.turn_wqes, 1, many, "WQEs", "design")
+      .add("turn_bytes", c.turn_bytes, 1, 1u << 30, "bytes", "design");
+  announce_cache(to, "adapter.requester.contexts.", c.contexts);
+}
+
+void announce_responder(sim::parameter_set& to, transport::responder_config& c) {
+  group(to, "adapter.responder.")
+      .add("rx_pipeline_cycles", c.rx_pipeline_cycles, 1, many, "cycles", "calibration 5: RX pipeline depth")
+      .add("rx_front_cycles", c.rx_front_cycles, 0, many, "cycles", "of these in front of the responder")
+      .add("write_cycles", c.write_cycles, 1, many, "cycles", "calibration 5")
+      .add("read_cycles", c.read_cycles, 1, many, "cycles", "calibration 5: 16.4")
+      .add("receive_cycles", c.receive_cycles, 1, many, "cycles", "calibration 5: 19.6")
+      .add("receive_header_cycles", c.receive_header_cycles, 1, many, "cycles", "calibration 5: 12.6")
+      .add("beat_overhead_cycles", c.beat_overhead_cycles, 0, many, "cycles", "calibration 5: 5 + L/16")
+      .add("bytes_per_cycle", c.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
+      .add("ack_cycles", c.ack_cycles, 1, many, "cycles", "design")
+      .add("ack_coalesce", c.ack_coalesce, 1, many, "requests", "design")
+      .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
+  announce_cache(to, "adapter.responder.contexts.", c.contexts);
+}
+
+void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
+  group(to, "adapter.translation.")
+      .add("translate_cycles", c.translate_cycles, 1, many, "cycles", "design: two table reads")
+      .add("mpt_entries", c.mpt_entries, 1, many, "entries", "calibration 7.4: knee at 100 regions")
+      .add("mpt_ways", c.mpt_ways, 1, 64, "ways", "design")
+      .add("mtt_entries", c.mtt_entries, 1, many, "entries", "calibration 7.4: 2048 to 2800")
+      .add("mtt_ways", c.mtt_ways, 1, 64, "ways", "calibration 7.4")
+      .add("mtt_line_entries", c.mtt_line_entries, 1, 8, "entries", "64-byte line of the host")
+      .add("fills", c.fills, 1, 64, "misses", "calibration 7.4")
+      .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5");
+}
+
+void announce_port(sim::parameter_set& to, mac::port::config& c) {
+  group(to, "adapter.port.")
+      .add("rate_mbps", c.rate_mbps, 1000, 400'000, "Mb/s", "calibration 2.5: 10, 40, 56 Gb/s")
+      .add("mac_tx_ns", c.mac_tx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
+      .add("mac_rx_ns", c.mac_rx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
+      .add("ingress_bytes", c.ingress_bytes, 4096, 1u << 30, "bytes", "design")
+      .add("xoff_bytes", c.xoff_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
+      .add("xon_bytes", c.xon_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
+      .add("pause_quanta", c.pause_quanta, 1, 65535, "quanta", "IEEE 802.3 annex 31B")
+      .add("mtu", c.mtu, 64, 10'000, "bytes", "until firmware sets another");
+}
+
+}  // namespace
+
+void announce(sim::parameter_set& to, config& c) {
+  group(to, "adapter.")
+      .add("clock_khz", c.clock_khz, 1000, 10'000'000, "kHz", "calibration 5: hca_core_clock")
+      .add("ports", c.ports, 1, 2, "ports", "two-port card")
+      .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
+      .add("descriptor_depth", c.descriptor_depth, 1, 4096, "items", "design");
+  to.add("rtl.icrc", c.rtl_icrc, "the ICRC engines are verilated RTL");
+  announce_pcie(to, c.pcie);
+  announce_requester(to, c.requester);
+  announce_responder(to, c.responder);
+  announce_memory(to, c.translation);
+  announce_port(to, c.port);
+  group(to, "adapter.doorbell.")
+      .add("decode_cycles", c.doorbell.decode_cycles, 1, many, "cycles", "design")
+      .add("bf_line_cycles", c.doorbell.bf_line_cycles, 1, many, "cycles", "calibration 5: BF ingest");
+  group(to, "adapter.scheduler.")
+      .add("grant_cycles", c.scheduler.grant_cycles, 1, many, "cycles", "design")
+      .add("grants", c.scheduler.grants, 1, 32, "queue pairs", "calibration 5: processing units");
+  group(to, "adapter.parser.")
+      .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles", "calibration 5: of the RX pipeline")
+      .add("bytes_per_cycle", c.parser.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit");
+}
+
+config profile(const std::string& name) {
+  config c;
+  // The port's egress room is one number on both sides of the credit channel.
+  c.port.egress_frames = c.requester.egress_frames = c.responder.egress_frames = 16;
+  if (name == "connectx3pro_40g") return c;
+  if (name == "connectx5_100g") {
+    // Calibration 5, column connectx5_100g; what it does not name stays.
+    c.clock_khz = 500'000;
+    c.port.rate_mbps = 100'000;
+    c.port.mac_tx_ns = 45;
+    c.port.mac_rx_ns = 60;
+    c.pcie.link.width = 16;
+    c.pcie.dma.tags = 256;
+    c.pcie.dma.reads_per_client = 64;
+    c.pcie.dma.interface_bytes = 64;
+    c.doorbell.bf_line_cycles = 3;
+    c.requester.wqe_cycles = 38;
+    c.requester.read_wqe_cycles = 38;
+    c.requester.inline_cycles = 4;
+    c.requester.gather_cycles = 6;
+    c.requester.read_request_cycles = 6;
+    c.requester.continue_cycles = 2;
+    c.requester.datapath_bytes = 64;
+    c.requester.pipeline_cycles = 40;
+    c.requester.gather_depth = 64;
+    c.requester.contexts = {2048, 8, 16, 0};
+    c.responder.contexts = {2048, 8, 16, 0};
+    c.responder.write_cycles = 4;
+    c.responder.read_cycles = 4;
+    c.responder.receive_cycles = 6;
+    c.responder.receive_header_cycles = 4;
+    c.responder.beat_overhead_cycles = 2;
+    c.responder.bytes_per_cycle = 64;
+    c.responder.rx_pipeline_cycles = 50;
+    c.parser.bytes_per_cycle = 64;
+    c.translation.mpt_entries = 2048;
+    c.translation.mtt_entries = 16384;
+    return c;
+  }
+  throw sim::config_error("--profile " + name + ": expected connectx3pro_40g or connectx5_100g");
+}
+
+}  // namespace rnic::adapter

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every number of an adapter, block by block.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/command/command_block.h"
+#include "model/command/firmware_port.h"
+#include "model/completion/completion.h"
+#include "model/doorbell/doorbell.h"
+#include "model/icm/translation.h"
+#include "model/icrc/icrc_block.h"
+#include "model/mac/port.h"
+#include "model/parser/parser.h"
+#include "model/pcie/endpoint.h"
+#include "model/scheduler/scheduler.h"
+#include "model/sim/parameters.h"
+#include "model/transport/requester_config.h"
+#include "model/transport/responder_types.h"
+
+namespace rnic::adapter {
+
+struct config {
+  std::uint32_t clock_khz = 427'000;  ///< core clock (calibration 5: hca_core_clock)
+  unsigned ports = 2;                 ///< Ethernet ports, 1 or 2
+  /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
+  unsigned channel_depth = 16;
+  unsigned descriptor_depth = 64;     ///< items of the channels for doorbells, grants, completions and DMA requests
+  bool rtl_icrc = false;              ///< the ICRC engines are verilated RTL
+
+  command::command_block::config command;
+  command::firmware_port::config firmware_port;
+  pcie::endpoint_config pcie;
+  icm::translation_config translation;
+  doorbell::config doorbell;
+  scheduler::config scheduler;
+  transport::requester_config requester;
+  transport::responder_config responder;
+  completion::completion_config completion;
+  parser::parser::config parser;
+  icrc::icrc_insert::config icrc_insert;
+  icrc::icrc_check::config icrc_check;
+  mac::port::config port;             ///< of every port; index is set by the adapter
+};
+
+/// Names of adapter profiles: "connectx3pro_40g", "connectx5_100g".
+/// Throws sim::config_error that lists them for any other name.
+config profile(const std::string& name);
+
+/// Announces every parameter under "adapter." with range, unit and source.
+void announce(sim::parameter_set& to, config& c);
+
+}  // namespace rnic::adapter

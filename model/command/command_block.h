@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Register front end of BAR0: host command register, semaphores, reset, error buffer, clock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "model/abi/registers.h"
+#include "model/command/cr_space.h"
+#include "model/command/notice.h"
+#include "model/command/reset_if.h"
+#include "model/pcie/dma_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timed_inbox.h"
+
+namespace rnic::command {
+
+/// A register that a read claims: the reader gets the old value and leaves 1. Readers and writers may sit in different
+/// blocks: what happens in a cycle is seen from the next one on, and a release wins over a claim of the same cycle.
+class semaphore {
+ public:
+  std::uint32_t claim(sim::cycle_t now) {
+    settle(now);
+    claimed_ = true;
+    return owned_ ? 1 : 0;
+  }
+  void release(sim::cycle_t now) {
+    settle(now);
+    released_ = true;
+  }
+
+ private:
+  void settle(sim::cycle_t now) {
+    if (at_ == now) return;
+    owned_ = !released_ && (claimed_ || owned_);
+    claimed_ = released_ = false;
+    at_ = now;
+  }
+  bool owned_ = false;  // before cycle at_
+  bool claimed_ = false, released_ = false;
+  sim::cycle_t at_ = 0;
+};
+
+/// BAR0 of the physical function (adapter control plane 1.3, 1.5, 2). The endpoint delivers writes through `mmio` and
+/// reads through read32, which gives what the registers held before the present edge. Posted commands wait in a queue
+/// for firmware, which sees them through the registers of command_cr.h: a polled command keeps GO until firmware
+/// completes it; one with the event bit frees the register as soon as the queue has taken it.
+class command_block : public sim::clocked_block,
+                      public pcie::register_file_if,
+                      public cr_target_if,
+                      public reset_target_if {
+ public:
+  struct config {
+    unsigned max_commands =
+        16;  ///< commands accepted and waiting for firmware; QUERY_FW offers as many (control plane 4.2)
+    unsigned notice_ps = 1;  ///< picoseconds until firmware's interrupt line has moved: less than half a core period
+  };
+
+  command_block(std::string name, sim::clock_domain& core, const config& cfg);
+
+  /// Writes to BAR0, from the endpoint: 4 or 8 bytes, naturally aligned.
+  sim::fifo_in<pcie::mmio_write> mmio;
+  /// Firmware's interrupt inputs (firmware_port::notices). To be bound by the adapter.
+  void bind_firmware(sim::timed_inbox<notice>& inbox) { firmware_ = &inbox; }
+
+  std::uint32_t read32(std::uint16_t function, std::uint64_t offset) override;
+
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+  /// Function-level or conventional reset of the physical function: frees the ownership register, which the reset
+  /// register does not. Any block may call it in its tick.
+  void function_reset() { ownership_.release(now()); }
+  /// The rest of the device was reset by our own reset register: nothing left to do here.
+  void device_reset() override {}
+
+  struct counters {
+    std::uint64_t commands = 0, overrun = 0, bad_access = 0, resets = 0;
+  };
+  const counters& stats() const { return stats_; }
+  void announce(sim::statistics& to) const;
+
+ private:
+  struct registers {
+    std::array<std::uint32_t, abi::hcr::bytes / 4> hcr{};
+    std::array<std::uint32_t, abi::bar0::catas_words> catas{};
+  };
+  struct posted {
+    std::array<std::uint32_t, abi::hcr::bytes / 4> hcr{};
+  };
+
+  void tick() override;
+  registers& change();
+  void write_word(std::uint64_t offset, std::uint32_t value);
+  void write_control(std::uint32_t value);
+  void post();
+  void complete(std::uint32_t status);
+  void reset();
+  void tell_firmware(notice what);
+
+  config config_;
+  sim::timed_inbox<notice>* firmware_ = nullptr;
+  registers registers_;  // now
+  registers before_;     // before edge changed_at_
+  sim::cycle_t changed_at_ = sim::never;
+  bool taken_ = false;        // the polled command in the register is in the queue or with firmware
+  std::deque<posted> queue_;  // posted, not yet accepted by firmware
+  std::uint32_t out_high_ = 0, out_low_ = 0;
+  semaphore ownership_, flash_;
+  counters stats_;
+};
+
+}  // namespace rnic::command

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Firmware's interrupt lines.
+#pragma once
+
+#include <cstdint>
+
+namespace rnic::command {
+
+/// Why firmware is woken. Lines carry no data: firmware reads the registers of the block. `reset` comes from the reset
+/// register and stops what firmware does.
+enum class notice : std::uint8_t { command, reset, link };
+
+}  // namespace rnic::command

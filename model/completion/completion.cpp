@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/completion/completion.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/sim/check.h"
+
+namespace rnic::completion {
+
+namespace {
+constexpr std::uint8_t opcode_error = 0x1e;
+constexpr std::uint8_t status_overflow = 9, status_write_fail = 10;  // CQ context, as published
+constexpr std::uint8_t syndrome_overrun = 1, syndrome_access = 2;    // CQ_ERROR event
+constexpr std::uint8_t event_cq_error = 0x04;
+
+void put16(std::uint8_t* p, std::uint32_t v) {
+  p[0] = static_cast<std::uint8_t>(v >> 8);
+  p[1] = static_cast<std::uint8_t>(v);
+}
+void put32(std::uint8_t* p, std::uint32_t v) {
+  put16(p, v >> 16);
+  put16(p + 2, v);
+}
+bool is_error(const cqe_request& r) { return (r.opcode & 0x1f) == opcode_error; }
+
+const completion_config& checked(const std::string& name, const completion_config& c) {
+  if (c.event_depth == 0 || c.moderated_depth == 0)
+    throw sim::config_error(name + ".event_depth, .moderated_depth: at least 1");
+  if (c.write_depth < 4) throw sim::config_error(name + ".write_depth: at least 4");
+  if (c.page_entries == 0 || (c.page_entries & (c.page_entries - 1)) != 0)
+    throw sim::config_error(name + ".page_entries: a power of two");
+  return c;
+}
+}  // namespace
+
+completion::completion(std::string name, sim::clock_domain& domain, const completion_config& config,
+                       const icm::icm_map& map, unsigned cqe_sources, unsigned event_sources, sim::span_recorder* spans)
+    : clocked_block(std::move(name), domain),
+      doorbell(*this),
+      dma(*this),
+      msix(*this),
+      pages(*this, config.page_entries),
+      cqs(this->name() + ".cq_cache", *this, config.cq_cache, map, icm::table::cqc, 0),
+      eqs(this->name() + ".eq_cache", *this, config.eq_cache, map, icm::table::eqc, 0),
+      config_(checked(this->name(), config)),
+      spans_(spans),
+      cqe_seen_(cqe_sources),
+      event_seen_(event_sources + 2),
+      moderated_(config.moderated_depth) {
+  for (unsigned i = 0; i < cqe_sources; ++i) cqe.emplace_back(*this);
+  for (unsigned i = 0; i < event_sources; ++i) event.emplace_back(*this);
+  events_.items.resize(config.event_depth);
+  firmware_events_.items.resize(firmware_events);
+  writes_.items.resize(config.write_depth);
+  interrupts_.items.resize(config.write_depth + config.event_depth);
+  event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
+}
+
+void completion::tick() {
+  cqs.service();
+  eqs.service();
+  pages.service();
+  take_dma();
+  hand_over_writes();
+  if (halts_ != 0) serve_halts();
+  if (moderated_count_ != 0) serve_timers();
+  serve_events();
+  serve_doorbell();
+  serve_cqes();
+  send_interrupts();
+}
+
+// ---------------------------------------------------------------- DMA
+
+void completion::take_dma() {
+  while (dma.response.can_pop()) {
+    const pcie::dma_response answer = dma.response.pop();
+    const auto what = static_cast<tag_kind>(answer.tag >> 32);
+    const auto index = static_cast<std::uint32_t>(answer.tag);
+    if (what == tag_kind::eqe_written) {
+      ++eqes_written_;
+    } else if (what == tag_kind::consumer_read) {
+      consumer_fetch& f = consumer_fetches_[index];
+      f.arrived = true;
+      f.failed = answer.status != pcie::dma_status::ok;
+      if (f.stale) f.active = false;
+    } else {
+      halt_entry& h = index < max_halted ? cq_halts_[index] : eq_halts_[index - max_halted];
+      if (h.state == fence::under_way) h.state = fence::done;
+    }
+  }
+}
+
+pcie::dma_request& completion::queue_write(unsigned latency) {
+  pending_write& w = writes_.push();
+  w.request = pcie::dma_request{};
+  w.ready = now() + std::max(1u, latency);
+  if (writes_.count == 1) wake_at(w.ready);
+  return w.request;
+}
+
+/// In the order in which they were decided, one a cycle.
+void completion::hand_over_writes() {
+  if (writes_.count == 0) return;
+  pending_write& w = writes_.front();
+  if (w.ready > now()) return wake_at(w.ready);
+  if (!dma.request.can_push()) return;
+  if (w.request.span != 0 && spans_ != nullptr) spans_->leave(w.request.span, "completion", now_ps());
+  dma.request.push(std::move(w.request));
+  writes_.pop();
+  if (writes_.count != 0) wake_at(std::max(now() + 1, writes_.front().ready));
+}
+
+// ---------------------------------------------------------------- completion queue entries
+
+void completion::serve_cqes() {
+  const unsigned n = static_cast<unsigned>(cqe.size());
+  for (unsigned i = 1; i <= n; ++i) {
+    const unsigned source = (last_cqe_source_ + i) % n;
+    if (!cqe[source].can_pop()) continue;
+    if (now() < cqe_free_) return wake_at(cqe_free_);
+    if (writes_.count + 1 >= writes_.items.size() || events_.full()) return;  // woken when they drain
+    if (!try_cqe(source)) continue;
+    cqe[source].pop();
+    cqe_seen_[source] = 0;
+    last_cqe_source_ = source;
+    cqe_free_ = now() + config_.cqe_cycles;
+    wake_at(std::max(now() + 1, cqe_free_));  // another source may have something
+    return;
+  }
+}
+
+/// The CQ's context, or nullptr: then it is either to be waited for or not there.
+icm::cq_context* completion::find_cq(std::uint32_t cqn, bool& seen, bool& wait) {
+  wait = false;
+  icm::cq_context* cq = seen ? cqs.peek(cqn) : nullptr;
+  if (cq == nullptr) {
+    using result = icm::context_cache<icm::cq_context>::result;
+    const result r = cqs.lookup(cqn, cq);
+    wait = r == result::pending;
+    if (r != result::hit) return nullptr;
+    seen = true;
+  }
+  return cq->valid == 0 || cq->cqn != cqn ? nullptr : cq;
+}
+
+/// Tries to finish the request at the head of a source; false when it has to wait.
+bool completion::try_cqe(unsigned source) {
+  const cqe_request& r = cqe[source].front();
+  if (const halt_entry* h = find_halt(cq_halts_, r.cqn); h != nullptr) {
+    if (h->discard) ++stats_.discarded;
+    return h->discard;
+  }
+  bool seen = cqe_seen_[source] != 0;
+  bool wait = false;
+  icm::cq_context* cq = find_cq(r.cqn, seen, wait);
+  cqe_seen_[source] = seen ? 1 : 0;
+  if (wait) return false;
+  if (cq == nullptr) {
+    ++stats_.cqe_invalid;
+    return true;
+  }
+  if (cq->status != 0 || !has_room(*cq, wait)) {
+    if (!wait) ++stats_.cq_overflow;
+    return !wait;
+  }
+  const std::uint32_t mask = (std::uint32_t{1} << (cq->log_size & 31)) - 1;
+  const std::uint32_t slot = (cq->flags & icm::cq_flag_collapsed) != 0 ? 0 : cq->producer & mask;
+  std::uint64_t address = 0;
+  const auto where = pages.address(buffer_pages::queue::cq, r.cqn, cq->address, cq->log_page,
+                                   cq->page_offset + std::uint64_t{slot} * cqe_bytes_, r.function, address);
+  if (where == buffer_pages::result::pending) return false;
+  if (where == buffer_pages::result::failed) {
+    fail_cq(*cq, status_write_fail, syndrome_access);
+    ++stats_.cqe_invalid;
+    return true;
+  }
+  write_cqe(*cq, r, address);
+  return true;
+}
+
+/// False when the CQ is full by the doorbell record, or by the consumer index known while that is being read (`wait`).
+bool completion::has_room(icm::cq_context& cq, bool& wait) {
+  const std::uint32_t size = std::uint32_t{1} << (cq.log_size & 31);
+  const auto full = [&] { return ((cq.producer - cq.consumer) & index_mask) >= size; };
+  if ((cq.flags & icm::cq_flag_overrun_ignore) != 0 || !full()) return true;
+  consumer_fetch* f = nullptr;
+  for (consumer_fetch& c : consumer_fetches_)
+    if (c.active && !c.stale && c.cqn == cq.cqn) f = &c;
+  if (f == nullptr || !f->arrived) {
+    wait = true;
+    if (f == nullptr) start_consumer_fetch(cq);
+    return false;
+  }
+  f->active = false;
+  if (!f->failed) {
+    const std::uint32_t ci = std::uint32_t{f->data[1]} << 16 | std::uint32_t{f->data[2]} << 8 | f->data[3];
+    const std::uint32_t step = (ci - cq.consumer) & index_mask;
+    if (step <= ((cq.producer - cq.consumer) & index_mask))
+      cq.consumer = ci;  // software's index is not believed blindly
+    cqs.mark_dirty(cq.cqn);
+  }
+  if (!full()) return true;
+  fail_cq(cq, f->failed ? status_write_fail : status_overflow, f->failed ? syndrome_access : syndrome_overrun);
+  return false;
+}
+
+void completion::start_consumer_fetch(const icm::cq_context& cq) {
+  for (unsigned i = 0; i < ci_reads; ++i) {
+    consumer_fetch& f = consumer_fetches_[i];
+    if (f.active) continue;
+    f.active = true;
+    f.arrived = f.failed = f.stale = false;
+    f.cqn = cq.cqn;
+    pcie::dma_request& read = queue_write(1);
+    read.op = pcie::dma_request::kind::read;
+    read.length = 4;
+    read.address = cq.db_record;
+    read.tag = static_cast<std::uint64_t>(tag_kind::consumer_read) << 32 | i;
+    read.destination = f.data.data();
+    return;
+  }
+}
+
+void completion::fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t syndrome) {
+  cq.status = status;
+  cqs.mark_dirty(cq.cqn);
+  event_request& e = events_.push();
+  e = event_request{};
+  e.type = event_cq_error;
+  put32(e.data.data(), cq.cqn);
+  e.data[0x0f - 0x04] = syndrome;
+}
+
+void completion::write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint64_t address) {
+  pcie::dma_request& write = queue_write(config_.cqe_latency_cycles);
+  write.op = pcie::dma_request::kind::write;
+  write.function = r.function;
+  write.length = cqe_bytes_;
+  write.address = address;
+  write.span = r.span;
+  const std::uint32_t size = std::uint32_t{1} << (cq.log_size & 31);
+  encode(r, (cq.producer & size) != 0 ? 0x80 : 0, write.bytes.data() + (cqe_bytes_ - 32));
+  last_address_ = address;
+  last_function_ = r.function;
+  ++stats_.cqe;
+
+  cq.producer = (cq.producer + 1) & index_mask;
+  const bool solicited = r.solicited || is_error(r);
+  if (solicited) cq.last_solicited = cq.producer;
+  cqs.mark_dirty(cq.cqn);
+  // An event that is being delayed counts all completions, also when only a solicited one could start it.
+  if (cq.arm == 2 || (cq.arm == 1 && (solicited || find_moderated(cq.cqn) != nullptr))) condition_met(cq);
+}
+
+void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* to) const {
+  std::memset(to, 0, 32);
+  put16(to + 0x18, r.wqe_index);
+  to[0x1f] = static_cast<std::uint8_t>(owner | (r.opcode & 0x7f));
+  if (is_error(r)) {
+    put32(to, r.qpn & 0xffffff);
+    to[0x1a] = r.vendor_error;
+    to[0x1b] = r.syndrome;
+    return;
+  }
+  put32(to, r.qpn);
+  put32(to + 0x04, r.immediate);
+  put32(to + 0x08, r.remote_qpn);
+  put16(to + 0x0c, r.sl_vid);
+  std::memcpy(to + 0x0e, r.smac.data(), r.smac.size());
+  put32(to + 0x14, r.byte_count);
+}
+
+}  // namespace rnic::completion

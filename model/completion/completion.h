@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues, event queues and interrupts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/command/cr_space.h"
+#include "model/completion/buffer_pages.h"
+#include "model/completion/completion_cr.h"
+#include "model/completion/completion_if.h"
+#include "model/icm/context_cache.h"
+#include "model/icm/contexts.h"
+#include "model/pcie/dma_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/span.h"
+
+namespace rnic::completion {
+
+struct completion_config {
+  unsigned cqe_cycles = 4;            ///< from one CQE to the next (design choice: not below the message rate's limit)
+  unsigned cqe_latency_cycles = 8;    ///< from a request to its write being handed to DMA, on a hit (design choice)
+  unsigned event_cycles = 4;          ///< from one EQE to the next (design choice)
+  unsigned event_latency_cycles = 8;  ///< from an event to its write being handed to DMA, on a hit (design choice)
+  unsigned doorbell_cycles = 2;       ///< from one CQ or EQ doorbell to the next (design choice)
+  unsigned event_depth = 64;          ///< events raised inside the block that wait for their EQ
+  unsigned write_depth = 32;          ///< writes decided but not handed to DMA
+  unsigned moderated_depth = 64;      ///< CQs with a moderated event under way; one more fires at once
+  unsigned page_entries = 256;        ///< buffer pages remembered, one a queue; a power of two
+  icm::context_cache_config cq_cache{256, 4, 16, 0, 8};  ///< design choice: as the QP contexts' (calibration 7.4)
+  icm::context_cache_config eq_cache{32, 4, 4, 0, 4};    ///< design choice
+};
+
+/// Writes CQEs (adapter data plane A.5) and EQEs (A.6) to host memory and raises MSI-X interrupts. Entries of one CQ
+/// are written in the order of their requests within a source; an event's EQE is written after the CQE that caused
+/// it, and the interrupt is sent after the EQE has entered the posted queue. A request that waits (context, page,
+/// consumer index) holds up its own source only.
+class completion : public sim::clocked_block, public command::cr_target_if {
+ public:
+  completion(std::string name, sim::clock_domain& domain, const completion_config& config, const icm::icm_map& map,
+             unsigned cqe_sources, unsigned event_sources, sim::span_recorder* spans = nullptr);
+
+  /// Ports, to be bound by the adapter.
+  std::vector<sim::fifo_in<cqe_request>> cqe;
+  std::vector<sim::fifo_in<event_request>> event;
+  sim::fifo_in<queue_doorbell> doorbell;
+  pcie::dma_port dma;
+  sim::fifo_out<pcie::msix_request> msix;
+  buffer_pages pages;                       ///< pages.port: to the translation
+  icm::context_cache<icm::cq_context> cqs;  ///< cqs.dma, eqs.dma: to the DMA engine
+  icm::context_cache<icm::eq_context> eqs;
+
+  /// Register side: model/completion/completion_cr.h.
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+  /// In the order of the counter registers.
+  struct statistics {
+    std::uint64_t cqe = 0, cqe_invalid = 0, cq_overflow = 0, eqe = 0, eqe_invalid = 0, eq_overflow = 0;
+    std::uint64_t event_unmapped = 0, event_lost = 0, interrupts = 0, stale_arm = 0, bad_doorbell = 0, discarded = 0;
+  };
+  const statistics& counters() const { return stats_; }
+
+ private:
+  static constexpr std::uint32_t index_mask = 0xffffff;  // running indices have 24 bits
+  static constexpr unsigned max_halted = 8;
+  static constexpr unsigned ci_reads = 8;
+  static constexpr unsigned firmware_events = 4;
+  enum class tag_kind : std::uint64_t { eqe_written, consumer_read, fence };
+  enum class fence : std::uint8_t { wanted, under_way, done };
+
+  struct halt_entry {
+    bool active = false;
+    bool discard = false;
+    bool forgotten = false;
+    fence state = fence::wanted;
+    std::uint32_t number = 0;
+  };
+  using halt_table = std::array<halt_entry, max_halted>;
+  struct consumer_fetch {
+    bool active = false, arrived = false, failed = false, stale = false;
+    std::uint32_t cqn = 0;
+    std::array<std::uint8_t, 4> data{};
+  };
+  struct pending_write {
+    pcie::dma_request request;
+    sim::cycle_t ready = 0;
+  };
+  struct interrupt {
+    pcie::msix_request request;
+    std::uint64_t after = 0;  // number of EQEs that must have been written
+  };
+  struct moderated {
+    bool active = false;
+    std::uint32_t cqn = 0;
+    sim::time_ps deadline = 0;
+  };
+  template <class T>
+  struct ring {
+    std::vector<T> items;
+    std::size_t head = 0, count = 0;
+    bool full() const { return count == items.size(); }
+    T& push() { return items[(head + count++) % items.size()]; }
+    T& front() { return items[head]; }
+    void pop() {
+      head = (head + 1) % items.size();
+      --count;
+    }
+    void clear() { head = count = 0; }
+  };
+
+  void tick() override;
+  void take_dma();
+  void send_interrupts();
+  void hand_over_writes();
+  pcie::dma_request& queue_write(unsigned latency);
+
+  // Completion queues (completion.cpp)
+  void serve_cqes();
+  bool try_cqe(unsigned source);
+  icm::cq_context* find_cq(std::uint32_t cqn, bool& seen, bool& wait);
+  bool has_room(icm::cq_context& cq, bool& wait);
+  void start_consumer_fetch(const icm::cq_context& cq);
+  void fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t syndrome);
+  void write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint64_t address);
+  void encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* to) const;
+
+  // Arming and events of completion queues (notify.cpp)
+  void serve_doorbell();
+  bool arm_cq(const queue_doorbell& d);
+  bool update_eq(const queue_doorbell& d);
+  void condition_met(icm::cq_context& cq);
+  void fire(icm::cq_context& cq);
+  moderated* find_moderated(std::uint32_t cqn);
+  void end_moderation(std::uint32_t cqn);
+  void serve_timers();
+
+  // Event queues (notify.cpp)
+  void serve_events();
+  bool try_event(event_request& e, bool& seen);
+  icm::eq_context* find_eq(std::uint32_t eqn, bool& seen, bool& wait);
+  void write_eqe(icm::eq_context& eq, const event_request& e, std::uint64_t address);
+  void interrupt_for(icm::eq_context& eq);
+
+  // Registers and control (registers.cpp)
+  void command(halt_table& table, bool is_cq, std::uint32_t number, std::uint32_t value);
+  void serve_halts();
+  void serve_halt(halt_entry& h, bool is_cq);
+  bool queue_busy(const halt_table& table, bool is_cq, std::uint32_t number) const;
+  static const halt_entry* find_halt(const halt_table& table, std::uint32_t number);
+  void push_firmware_event();
+  void reset();
+
+  completion_config config_;
+  sim::span_recorder* spans_;
+  sim::cycle_t cqe_free_ = 0, event_free_ = 0, doorbell_free_ = 0;  // first cycle for the next of its kind
+  unsigned last_cqe_source_ = 0, last_event_source_ = 0;
+  std::vector<std::uint8_t> cqe_seen_;    // by source: the head's context was found before
+  std::vector<std::uint8_t> event_seen_;  // by source, internal and firmware's first
+  bool doorbell_seen_ = false;
+  std::array<consumer_fetch, ci_reads> consumer_fetches_{};
+  ring<event_request> events_;           // raised inside the block
+  ring<event_request> firmware_events_;  // raised through the registers
+  ring<pending_write> writes_;
+  ring<interrupt> interrupts_;
+  std::vector<moderated> moderated_;
+  unsigned moderated_count_ = 0;
+  std::uint64_t eqes_decided_ = 0, eqes_written_ = 0;
+  std::uint64_t last_address_ = 0;  // of the last entry written: where a fence reads
+  std::uint16_t last_function_ = 0;
+
+  std::uint32_t cqe_bytes_ = 32, eqe_bytes_ = 32;
+  std::uint32_t cq_select_ = 0, eq_select_ = 0;
+  std::array<std::uint8_t, 24> event_data_{};
+  std::uint32_t event_kind_ = 0, event_eqn_ = cr::event_eqn_mapped;
+  std::array<std::uint16_t, cr::event_types> event_map_;
+  halt_table cq_halts_{}, eq_halts_{};
+  unsigned halts_ = 0;
+  std::array<std::uint8_t, 4> fence_data_{};
+  statistics stats_;
+};
+
+}  // namespace rnic::completion

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoder of everything that software writes to BAR2: doorbells and BlueFlame buffers.
+#include "model/doorbell/doorbell.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/doorbell/doorbell_cr.h"
+
+namespace rnic::doorbell {
+
+namespace {
+
+std::uint32_t be32(const std::uint8_t* p) {
+  std::uint32_t v;
+  std::memcpy(&v, p, 4);
+  return __builtin_bswap32(v);
+}
+
+constexpr std::uint64_t send_offset = 0x14, arm_offset = 0x20, eq_offset = 0x800;
+constexpr std::uint64_t eq_pages = 128, eqs_per_page = 4;
+
+}  // namespace
+
+doorbell::doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
+                   sim::statistics& stats)
+    : clocked_block(std::move(name), domain), config_(cfg), spans_(spans), gathers_(cfg.bf_gathers) {
+  // In the worst step the send doorbell of an evicted buffer and that of the finished one leave together.
+  if (cfg.bf_gathers == 0) throw sim::config_error("doorbell: bf_gathers must be at least 1");
+  if (cfg.log_bf_reg_size != 9) throw sim::config_error("doorbell: log_bf_reg_size must be 9");
+  const std::string prefix = this->name() + ".";
+  stats.add(prefix + "sends", sends_);
+  stats.add(prefix + "blueflames", blueflames_);
+  stats.add(prefix + "cq_arms", arms_);
+  stats.add(prefix + "eq_updates", eq_updates_);
+  stats.add(prefix + "bad_offset", bad_offset_);
+  stats.add(prefix + "bad_length", bad_length_);
+  stats.add(prefix + "blueflame_partial", bf_partial_);
+  stats.add(prefix + "blueflame_disabled", bf_disabled_);
+  stats.add(prefix + "blueflame_bad", bf_bad_);
+}
+
+void doorbell::tick() {
+  if (!in.can_pop()) return;
+  if (now() < free_at_) {
+    wake_at(free_at_);
+    return;
+  }
+  const pcie::mmio_write& w = in.front();
+  const std::uint64_t bf_base = std::uint64_t{1} << (log_uars_ + page_shift_);
+  const bool bf = w.offset >= bf_base;
+  if (!decode(w)) return;
+  free_at_ = now() + (bf ? std::max(1u, (w.length + 63) / 64) * config_.bf_line_cycles : config_.decode_cycles);
+  in.pop();
+  if (free_at_ > now()) wake_at(free_at_);
+}
+
+// False: an output is full, try the same write again.
+bool doorbell::decode(const pcie::mmio_write& w) {
+  const std::uint64_t page = w.offset >> page_shift_;
+  const std::uint64_t pages = std::uint64_t{1} << log_uars_;
+  if (page < pages) return decode_register(w, page, w.offset & ((std::uint64_t{1} << page_shift_) - 1));
+  if (page < 2 * pages) return blueflame(w, w.offset - (pages << page_shift_));
+  ++bad_offset_;
+  return true;
+}
+
+bool doorbell::decode_register(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset) {
+  if (offset == send_offset) return ring_send(w, page);
+  if (offset == arm_offset || offset == arm_offset + 4) return arm_cq(w, page, offset);
+  if (offset >= eq_offset && offset < eq_offset + 8 * eqs_per_page && offset % 8 == 0 && page < eq_pages)
+    return update_eq(w, page, offset);
+  ++bad_offset_;
+  return true;
+}
+
+bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
+  if (w.length != 4) {
+    ++bad_length_;
+    return true;
+  }
+  if (!send_out.can_push()) return false;
+  scheduler::send_doorbell d;
+  d.qpn = be32(w.data.data()) >> 8;
+  d.uar = static_cast<std::uint32_t>(page);
+  d.function = w.function;
+  d.span = w.span;
+  spans_.leave(w.span, "doorbell", now_ps());
+  send_out.push(std::move(d));
+  ++sends_;
+  return true;
+}
+
+bool doorbell::arm_cq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset) {
+  arm_half& half = halves_[page % arm_halves];
+  if (offset == arm_offset && w.length == 8) {
+    if (!queue_out.can_push()) return false;
+    push_arm(w, be32(w.data.data()), be32(w.data.data() + 4));
+  } else if (offset == arm_offset && w.length == 4) {
+    half = {true, w.function, page, be32(w.data.data())};
+  } else if (offset == arm_offset + 4 && w.length == 4 && half.valid && half.page == page &&
+             half.function == w.function) {
+    if (!queue_out.can_push()) return false;
+    half.valid = false;
+    push_arm(w, half.word, be32(w.data.data()));
+  } else {
+    ++bad_length_;
+  }
+  return true;
+}
+
+void doorbell::push_arm(const pcie::mmio_write& w, std::uint32_t first, std::uint32_t second) {
+  completion::queue_doorbell d;
+  d.what = completion::queue_doorbell::kind::cq_arm;
+  d.number = first & 0xffffff;
+  d.index = second & 0xffffff;
+  d.command = static_cast<std::uint8_t>((first >> 24) & 7);
+  d.sequence = static_cast<std::uint8_t>((first >> 28) & 3);
+  d.function = w.function;
+  queue_out.push(d);
+  ++arms_;
+}
+
+bool doorbell::update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset) {
+  if (w.length != 4) {
+    ++bad_length_;
+    return true;
+  }
+  if (!queue_out.can_push()) return false;
+  const std::uint32_t word = be32(w.data.data());
+  completion::queue_doorbell d;
+  d.what = completion::queue_doorbell::kind::eq_update;
+  d.number = static_cast<std::uint32_t>(page * eqs_per_page + (offset - eq_offset) / 8);
+  d.index = word & 0xffffff;
+  d.arm = (word >> 31) != 0;
+  d.function = w.function;
+  queue_out.push(d);
+  ++eq_updates_;
+  return true;
+}
+
+bool doorbell::blueflame(const pcie::mmio_write& w, std::uint64_t offset) {
+  if (!blueflame_on_) {
+    ++bf_disabled_;
+    return true;
+  }
+  const std::uint32_t at = static_cast<std::uint32_t>(offset % bf_buffer_bytes);
+  if (w.length == 0 || w.length > w.data.size() || w.length % 8 != 0 || at % 8 != 0 ||
+      at + w.length > bf_buffer_bytes) {
+    ++bad_length_;
+    return true;
+  }
+  if (send_out.free_slots() < 3 && !send_out.can_push()) return false;
+  if (send_out.free_slots() < 3) {
+    wake_next();
+    return false;
+  }
+  const std::uint64_t buffer = offset / bf_buffer_bytes;
+  gather* g = &open_gather(w.function, buffer);
+  const std::uint32_t words = static_cast<std::uint32_t>(((std::uint64_t{1} << (w.length / 8)) - 1) << (at / 8));
+  if ((g->arrived & words) != 0) {  // the next descriptor, and the last one is not complete
+    close_gather(*g, false);
+    g = &open_gather(w.function, buffer);
+  }
+  std::memcpy(g->wqe->bytes.data() + at, w.data.data(), w.length);
+  g->arrived |= words;
+  if (w.span != 0) g->span = w.span;
+  finish_if_complete(*g);
+  return true;
+}
+
+doorbell::gather& doorbell::open_gather(std::uint16_t function, std::uint64_t buffer) {
+  gather* oldest = nullptr;
+  gather* unused = nullptr;
+  for (gather& g : gathers_) {
+    if (g.busy && g.buffer == buffer && g.function == function) return g;
+    if (!g.busy) unused = &g;
+    if (g.busy && (oldest == nullptr || g.order < oldest->order)) oldest = &g;
+  }
+  if (unused == nullptr) {
+    close_gather(*oldest, false);
+    unused = oldest;
+  }
+  *unused = gather{};
+  unused->busy = true;
+  unused->function = function;
+  unused->buffer = buffer;
+  unused->order = ++order_;
+  unused->wqe = pool_.get();
+  return *unused;
+}
+
+// The first 8 bytes name the QP and the length: without them the doorbell is lost, as on hardware.
+void doorbell::close_gather(gather& g, bool with_descriptor) {
+  if (!with_descriptor) ++bf_partial_;
+  if ((g.arrived & 1) != 0) {
+    const std::uint8_t* bytes = g.wqe->bytes.data();
+    scheduler::send_doorbell d;
+    d.qpn = be32(bytes + 4) >> 8;
+    d.uar = static_cast<std::uint32_t>((g.buffer * bf_buffer_bytes) >> page_shift_);
+    d.function = g.function;
+    d.span = g.span;
+    if (with_descriptor) {
+      g.wqe->index = static_cast<std::uint16_t>(be32(bytes) >> 8);
+      d.descriptor = std::move(g.wqe);
+      ++blueflames_;
+    }
+    spans_.leave(g.span, "doorbell", now_ps());
+    send_out.push(std::move(d));
+  }
+  g.wqe.reset();
+  g.busy = false;
+}
+
+void doorbell::finish_if_complete(gather& g) {
+  if ((g.arrived & 1) == 0) return;
+  const std::uint32_t bytes = (be32(g.wqe->bytes.data() + 4) & 0x3f) * 16;
+  if (bytes == 0 || bytes > bf_buffer_bytes) {
+    ++bf_bad_;
+    close_gather(g, false);
+    return;
+  }
+  const std::uint32_t lines = (bytes + 63) / 64;
+  const auto wanted = static_cast<std::uint32_t>((std::uint64_t{1} << (lines * 8)) - 1);
+  if ((g.arrived & wanted) != wanted) return;
+  g.wqe->length = lines * 64;
+  close_gather(g, true);
+}
+
+std::uint32_t doorbell::cr_read(std::uint32_t offset) {
+  switch (offset) {
+    case cr::uar_page_shift:
+      return page_shift_;
+    case cr::log_num_uars:
+      return log_uars_;
+    case cr::blueflame_enable:
+      return blueflame_on_ ? 1 : 0;
+    case cr::log_bf_reg_size:
+      return config_.log_bf_reg_size;
+    default:
+      return 0;
+  }
+}
+
+void doorbell::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset == cr::uar_page_shift && value >= 12 && value <= 20) page_shift_ = value;
+  if (offset == cr::log_num_uars && value <= 20) log_uars_ = value;
+  if (offset == cr::blueflame_enable) blueflame_on_ = value != 0;
+}
+
+}  // namespace rnic::doorbell

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers of the doorbell block on the internal bus.
+#pragma once
+
+#include <cstdint>
+
+namespace rnic::doorbell::cr {
+
+/// Offsets from cr_base::doorbell. Firmware writes them before it lets software ring (INIT_HCA).
+inline constexpr std::uint32_t uar_page_shift = 0x00;    ///< log2 of bytes of a UAR page, 12..20; 12 after reset
+inline constexpr std::uint32_t log_num_uars = 0x04;      ///< log2 of UAR pages, 0..20; the BlueFlame pages follow them
+inline constexpr std::uint32_t blueflame_enable = 0x08;  ///< 0: stores to BlueFlame pages are counted and ignored
+inline constexpr std::uint32_t log_bf_reg_size =
+    0x0c;  ///< read-only: log2 of bytes of a BlueFlame register (two halves)
+
+}  // namespace rnic::doorbell::cr

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cable between two connectors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/sim/types.h"
+#include "tlm/frame_port.h"
+
+namespace rnic::fabric {
+
+/// Says what happens to a frame on the way: for tests of loss and damage.
+class cable_fault_if {
+ public:
+  enum class fate : std::uint8_t { pass, lose };
+  virtual ~cable_fault_if() = default;
+  /// `from` as in frame_observer_if. May change the bytes or the FCS of `f` (its length must stay in the buffer).
+  virtual fate on_frame(unsigned from, tlm::frame& f) = 0;
+};
+
+/// Full-duplex point-to-point link without state: delivers each frame when its last bit is at the other end. The
+/// connectors must outlive it and take frames only while it exists.
+class cable {
+ public:
+  struct config {
+    std::uint32_t metres = 3;            ///< direct attach copper (calibration 5, latency budget)
+    std::uint32_t ps_per_metre = 5'050;  ///< 5.05 ns/m (calibration 5)
+  };
+
+  cable(tlm::frame_port_if& first, tlm::frame_port_if& second) : cable(first, second, config{}) {}
+  cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config& cfg);
+  cable(const cable&) = delete;
+  cable& operator=(const cable&) = delete;
+
+  /// Observers see a frame as it was sent, before faults; they must outlive the traffic.
+  void add_observer(tlm::frame_observer_if& observer) { observers_.push_back(&observer); }
+  void set_fault(cable_fault_if* fault) { fault_ = fault; }
+
+  sim::time_ps propagation_ps() const { return propagation_; }
+  std::uint64_t frames(unsigned from) const { return ends_[from].frames; }
+  std::uint64_t lost(unsigned from) const { return ends_[from].lost; }
+
+ private:
+  class end : public tlm::frame_sink_if {
+   public:
+    void deliver(tlm::frame_ptr frame, sim::time_ps last_bit) override;
+    cable* owner = nullptr;
+    unsigned from = 0;
+    tlm::frame_sink_if* peer = nullptr;
+    std::uint64_t frames = 0;
+    std::uint64_t lost = 0;
+  };
+
+  sim::time_ps propagation_;
+  end ends_[2];
+  std::vector<tlm::frame_observer_if*> observers_;
+  cable_fault_if* fault_ = nullptr;
+};
+
+}  // namespace rnic::fabric

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// GID hardware of one port: who we are on the wire.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "model/command/cr_space.h"
+#include "model/wire/packet.h"
+
+namespace rnic::gid {
+
+inline constexpr unsigned table_size = 128;
+inline constexpr unsigned physical_window = 16;  ///< entries of the physical function; the other 112 are divided
+
+/// First entry and number of entries of a function (0 = physical, 1..num_vfs virtual): 16 for the physical one, then
+/// 112 / num_vfs each, the remainder one each to the first ones (adapter control plane, 8.6).
+struct window {
+  unsigned first = 0;
+  unsigned count = 0;
+};
+window window_of(unsigned function, unsigned num_vfs);
+
+enum class roce_type : std::uint8_t { v1 = 0, v2 = 2 };
+
+struct entry {
+  wire::gid id{};
+  roce_type type = roce_type::v1;
+  bool valid = false;
+  bool vlan_valid = false;
+  std::uint16_t vlan = 0;      ///< VID when vlan_valid
+  std::uint16_t function = 0;  ///< owner, by window
+};
+
+/// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks,
+/// written by firmware through the register bus, which has edges of its own between those of the core clock.
+class gid_table : public command::cr_target_if {
+ public:
+  const entry& operator[](unsigned index) const { return entries_[index % table_size]; }
+  /// Receive: the entry that a packet is for, by destination GID and encapsulation. First match wins.
+  std::optional<unsigned> match(const wire::gid& dgid, wire::encapsulation encap) const;
+
+  const wire::mac_address& mac(unsigned index) const { return macs_[index % table_size]; }
+  bool mac_valid(unsigned index) const { return mac_valid_[index % table_size]; }
+  /// Whether a frame to this address is for this port (a valid MAC of the table, broadcast or multicast).
+  bool accepts(const wire::mac_address& dmac) const;
+  /// VID of a VLAN table entry (index as in the QP's path); nullopt when not valid.
+  std::optional<std::uint16_t> vlan(unsigned index) const;
+
+  void set_num_vfs(unsigned n);
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+ private:
+  std::array<entry, table_size> entries_{};
+  std::array<wire::mac_address, table_size> macs_{};
+  std::array<bool, table_size> mac_valid_{};
+  std::array<std::uint64_t, table_size / 64> gid_mask_{}, mac_mask_{};  // valid entries: receive looks at these only
+  std::array<std::uint32_t, table_size> vlans_{};                       // bit 31 valid, VID
+  unsigned num_vfs_ = 0;
+};
+
+}  // namespace rnic::gid

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/host/root_complex.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/timebase.h"
+
+namespace rnic::host {
+
+namespace {
+
+constexpr std::uint32_t page = 4096;
+
+void set_byte_enables(tlm::tlp& t) {
+  const unsigned first = static_cast<unsigned>(t.address & 3);
+  const std::uint64_t end = first + std::uint64_t{t.length};
+  const unsigned from = 0xfu << first & 0xf;
+  const unsigned to = 0xfu >> ((4 - end % 4) % 4);
+  t.first_be = static_cast<std::uint8_t>(end <= 4 ? from & to : from);
+  t.last_be = static_cast<std::uint8_t>(end <= 4 ? 0 : to);
+}
+
+}  // namespace
+
+root_complex::root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c,
+                           host_memory& memory, tlm::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats)
+    : clocked_block(std::move(name), domain),
+      config_(c),
+      memory_(memory),
+      pool_(pool),
+      spans_(spans),
+      link_(this->name() + ".link", *this, c.link),
+      posted_(this->name() + ".posted", *this, 256),
+      completions_(this->name() + ".completions", *this, 64),
+      operations_(this->name() + ".operations", *this, 64),
+      reads_(c.non_posted_headers + 1),
+      pending_(c.processor_tags) {
+  if (c.completion_bytes != 64 && c.completion_bytes != 128 && c.completion_bytes != 256)
+    throw sim::config_error(this->name() + ".completion_bytes: must be 64, 128 or 256");
+  if (c.posted_headers == 0 || c.posted_data < 32 || c.non_posted_headers == 0)
+    throw sim::config_error(this->name() + ".posted_data: credits must allow at least one packet of 512 bytes");
+  if (c.llc_read_ps < c.posted_visible_ps)
+    throw sim::config_error(this->name() +
+                            ".llc_read_ps: must not be less than posted_visible_ps, a read would pass a write");
+  if (c.store_to_link_ps == 0 || c.link_to_processor_ps == 0 || c.store_buffer == 0 || c.sends_per_cycle == 0)
+    throw sim::config_error(this->name() + ".store_to_link_ps: must be at least 1");
+  if (c.processor_tags == 0 || c.processor_tags > 256)
+    throw sim::config_error(this->name() + ".processor_tags: must be 1 to 256");
+  for (unsigned i = c.processor_tags; i-- != 0;) free_tags_.push_back(static_cast<std::uint16_t>(i));
+  const std::string& n = this->name();
+  stats.add(n + ".writes", writes_);
+  stats.add(n + ".write_bytes", write_bytes_);
+  stats.add(n + ".read_requests", read_requests_);
+  stats.add(n + ".read_bytes", read_bytes_);
+  stats.add(n + ".unsupported_writes", unsupported_writes_);
+  stats.add(n + ".unsupported_reads", unsupported_reads_);
+  stats.add(n + ".malformed", malformed_);
+  stats.add(n + ".poisoned", poisoned_);
+  stats.add(n + ".interrupt_messages", messages_);
+  stats.add(n + ".stores", stores_);
+  stats.add(n + ".loads", loads_);
+  stats.add(n + ".refused_operations", refused_);
+  stats.add(n + ".unexpected_completions", unexpected_);
+  stats.add(n + ".completion_timeouts", timeouts_);
+  stats.add(n + ".link.packets", link_.packets());
+  stats.add(n + ".link.busy_ps", link_.busy_ps());
+  stats.add(n + ".link.credit_stalls", link_.credit_stalls());
+}
+
+void root_complex::connect(pcie::tlp_link_if& peer) {
+  peer_ = &peer;
+  link_.connect(peer);
+  const sim::time_ps now = domain().base().now_ps();
+  peer.credit({pcie::credit_class::posted, config_.posted_headers, config_.posted_data}, now);
+  peer.credit({pcie::credit_class::non_posted, config_.non_posted_headers, config_.non_posted_headers}, now);
+  peer.credit({pcie::credit_class::completion, pcie::infinite_credits, pcie::infinite_credits}, now);
+}
+
+sim::time_ps root_complex::read_latency(std::uint64_t address) const {
+  switch (memory_.class_of(address)) {
+    case memory_class::dram:
+      return config_.llc_read_ps + config_.dram_extra_ps;
+    case memory_class::remote:
+      return config_.llc_read_ps + config_.remote_extra_ps;
+    default:
+      return config_.llc_read_ps;
+  }
+}
+
+/// Sorts a packet by what comes next for it, at the time at which that happens: one tick a packet.
+void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
+  if (packet->type == tlm::tlp_type::completion) {
+    completions_.push(std::move(packet), arrival + config_.link_to_processor_ps);
+    return;
+  }
+  if (packet->type == tlm::tlp_type::mem_write) {
+    posted_.push(std::move(packet), arrival + config_.posted_visible_ps);
+    return;
+  }
+  if (read_count_ == reads_.size()) {  // a peer that does not keep to its credits
+    ++malformed_;
+    return;
+  }
+  device_read r{std::move(packet), 0};
+  r.ready = arrival + read_latency(r.request->address);
+  // Sorted insertion: only the answered part of the first one must stay where it is.
+  std::size_t at = read_count_++;
+  const std::size_t fixed = read_done_ != 0 ? 1 : 0;
+  const std::size_t size = reads_.size();
+  while (at > fixed && reads_[(read_head_ + at - 1) % size].ready > r.ready) {
+    reads_[(read_head_ + at) % size] = std::move(reads_[(read_head_ + at - 1) % size]);
+    --at;
+  }
+  wake_at(domain().edge_at_or_after(r.ready));
+  reads_[(read_head_ + at) % size] = std::move(r);
+}
+
+void root_complex::tick() {
+  make_visible();
+  finish_processor_reads();
+  check_timeouts();
+  unsigned sent = 0;
+  while (sent < config_.sends_per_cycle) {
+    // Turn and turn about, so neither loads and stores nor completions starve.
+    bool any = false;
+    for (unsigned attempt = 0; attempt < 2 && !any; ++attempt) {
+      any = operation_next_ ? send_operation() : send_completion();
+      operation_next_ = !operation_next_;
+    }
+    if (!any) break;
+    ++sent;
+  }
+  if (sent == config_.sends_per_cycle) wake_next();
+  if (!waiters_.empty()) wake_waiters();
+}
+
+// ---------------------------------------------------------------- from the device
+
+void root_complex::return_credit(const tlm::tlp& t) {
+  peer_->credit(pcie::credits_of(t), link_.now_ps() + config_.link.credit_latency_ps);
+}
+
+void root_complex::make_visible() {
+  while (posted_.can_pop()) {
+    const tlm::tlp_ptr t = posted_.pop();
+    write_memory(*t);
+    return_credit(*t);
+  }
+}
+
+void root_complex::write_memory(const tlm::tlp& t) {
+  if (t.poisoned) {
+    ++poisoned_;
+    return;
+  }
+  if (t.address >= msi_base && t.address < msi_end) {
+    ++messages_;
+    std::uint32_t data = 0;
+    std::memcpy(&data, t.data.data(), std::min<std::uint32_t>(t.length, 4));
+    if (interrupts_ != nullptr)
+      interrupts_->interrupt(static_cast<std::uint16_t>(t.requester & 0xff), t.address, data, link_.now_ps());
+    return;
+  }
+  if (t.address % page + t.length > page) {
+    ++malformed_;
+    return;
+  }
+  spans_.leave(t.span, "pcie write", link_.now_ps(), sim::wait::pcie);
+  if (!memory_.device_write(t.address, t.data.data(), t.length, link_.now_ps())) {
+    ++unsupported_writes_;
+    return;
+  }
+  ++writes_;
+  write_bytes_ += t.length;
+}
+
+void root_complex::answer_unsupported(const tlm::tlp& request) {
+  ++unsupported_reads_;
+  tlm::tlp_ptr t = pool_.get();
+  t->type = tlm::tlp_type::completion;
+  t->status = tlm::tlp_status::unsupported_request;
+  t->requester = request.requester;
+  t->tag = request.tag;
+  t->byte_count = request.length;
+  link_.send(std::move(t), link_.now_ps());
+}
+
+/// One completion of the first read that is due; data as it is now.
+bool root_complex::send_completion() {
+  if (read_count_ == 0) return false;
+  device_read& r = reads_[read_head_];
+  if (r.ready > link_.now_ps()) {
+    wake_at(domain().edge_at_or_after(r.ready));
+    return false;
+  }
+  const tlm::tlp& request = *r.request;
+  if (!link_.can_send(pcie::credit_class::completion, config_.completion_bytes)) return false;
+  const bool memory_read =
+      request.type == tlm::tlp_type::mem_read && request.length != 0 && request.address % page + request.length <= page;
+  const std::uint8_t* from = memory_read ? memory_.at(request.address, request.length) : nullptr;
+  if (from == nullptr) {
+    answer_unsupported(request);
+    read_done_ = request.length;
+  } else {
+    const std::uint64_t address = request.address + read_done_;
+    const auto room = config_.completion_bytes - static_cast<std::uint32_t>(address % config_.completion_bytes);
+    const std::uint32_t n = std::min(request.length - read_done_, room);
+    tlm::tlp_ptr t = pool_.get();
+    t->type = tlm::tlp_type::completion;
+    t->requester = request.requester;
+    t->tag = request.tag;
+    t->address = address & 0x7f;
+    t->length = n;
+    t->byte_count = request.length - read_done_;
+    t->span = request.span;
+    std::memcpy(t->data.data(), from + read_done_, n);
+    link_.send(std::move(t), link_.now_ps());
+    read_done_ += n;
+    read_bytes_ += n;
+  }
+  if (read_done_ < request.length) return true;
+  ++read_requests_;
+  return_credit(request);
+  r.request.reset();
+  read_head_ = (read_head_ + 1) % reads_.size();
+  --read_count_;
+  read_done_ = 0;
+  return true;
+}
+
+// ---------------------------------------------------------------- from the processor
+
+bool root_complex::start(tlm::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
+                         std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span) {
+  RNIC_ASSERT(bytes != 0 && address % 64 + bytes <= 64, "a processor access is 1 to 64 bytes in one line");
+  if (operations_held_ == config_.store_buffer) {
+    ++refused_;
+    return false;
+  }
+  ++operations_held_;
+  tlm::tlp_ptr t = pool_.get();
+  t->type = type;
+  t->completer = static_cast<std::uint16_t>(config_.device_id + function);
+  t->address = address;
+  t->length = bytes;
+  t->span = span;
+  set_byte_enables(*t);
+  if (data != nullptr) std::memcpy(t->data.data(), data, bytes);
+  operations_.push({std::move(t), to, token}, domain().base().now_ps() + config_.store_to_link_ps);
+  return true;
+}
+
+bool root_complex::start_config_read(std::uint16_t function, std::uint16_t offset, std::uint32_t bytes, reader& to,
+                                     std::uint64_t token) {
+  return start(tlm::tlp_type::cfg_read, function, offset, nullptr, bytes, &to, token, 0);
+}
+bool root_complex::start_config_write(std::uint16_t function, std::uint16_t offset, const void* data,
+                                      std::uint32_t bytes, reader& to, std::uint64_t token) {
+  return start(tlm::tlp_type::cfg_write, function, offset, data, bytes, &to, token, 0);
+}
+bool root_complex::start_mmio_read(std::uint64_t address, std::uint32_t bytes, reader& to, std::uint64_t token) {
+  return start(tlm::tlp_type::mem_read, 0, address, nullptr, bytes, &to, token, 0);
+}
+bool root_complex::mmio_store(std::uint64_t address, const void* data, std::uint32_t bytes, sim::span_id span) {
+  return start(tlm::tlp_type::mem_write, 0, address, data, bytes, nullptr, 0, span);
+}
+
+/// The first operation in order; a load waits for a tag and for credit, a store for credit.
+bool root_complex::send_operation() {
+  if (!operations_.can_pop()) return false;
+  const tlm::tlp& t = *operations_.front().packet;
+  const bool posted = t.type == tlm::tlp_type::mem_write;
+  if (!posted && free_tags_.empty()) return false;  // a completion or the time-out ticks this block
+  if (!link_.can_send(pcie::class_of(t), pcie::carried_bytes(t))) return false;
+  operation o = operations_.pop();
+  --operations_held_;
+  if (posted) {
+    ++stores_;
+  } else {
+    ++loads_;
+    const std::uint16_t tag = free_tags_.back();
+    free_tags_.pop_back();
+    pending_read& p = pending_[tag];
+    p.to = o.to;
+    p.token = o.token;
+    p.bytes = o.packet->type == tlm::tlp_type::cfg_write ? 0 : o.packet->length;
+    p.received = 0;
+    p.deadline = link_.now_ps() + config_.completion_timeout_ps;
+    o.packet->tag = tag;
+    if (check_at_ == ~sim::time_ps{0}) {
+      check_at_ = p.deadline;
+      wake_at(domain().edge_at_or_after(check_at_));
+    }
+  }
+  link_.send(std::move(o.packet), link_.now_ps());
+  return true;
+}
+
+void root_complex::finish_processor_reads() {
+  while (completions_.can_pop()) {
+    const tlm::tlp_ptr t = completions_.pop();
+    if (t->tag >= pending_.size() || pending_[t->tag].to == nullptr) {
+      ++unexpected_;
+      continue;
+    }
+    pending_read& p = pending_[t->tag];
+    const bool good = t->status == tlm::tlp_status::success && !t->poisoned;
+    if (good) {
+      const std::uint32_t n = std::min(t->length, p.bytes - p.received);
+      std::memcpy(p.data.data() + p.received, t->data.data(), n);
+      p.received += n;
+      if (p.received < p.bytes && t->length != 0) continue;
+    }
+    complete_read(t->tag, good && p.received < p.bytes ? tlm::tlp_status::completer_abort
+                          : t->poisoned                ? tlm::tlp_status::completer_abort
+                                                       : t->status);
+  }
+}
+
+void root_complex::complete_read(std::uint16_t tag, tlm::tlp_status status) {
+  pending_read& p = pending_[tag];
+  if (status != tlm::tlp_status::success) p.data.fill(0xff);
+  reader* to = std::exchange(p.to, nullptr);
+  free_tags_.push_back(tag);
+  const std::array<std::uint8_t, 64> data = p.data;  // the reader may start the next one at once
+  to->read_completed(p.token, status, data.data(), p.bytes);
+}
+
+void root_complex::check_timeouts() {
+  if (check_at_ > link_.now_ps()) return;
+  check_at_ = ~sim::time_ps{0};
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_[i].to == nullptr) continue;
+    if (pending_[i].deadline > link_.now_ps()) {
+      check_at_ = std::min(check_at_, pending_[i].deadline);
+      continue;
+    }
+    ++timeouts_;
+    complete_read(static_cast<std::uint16_t>(i), tlm::tlp_status::unsupported_request);
+  }
+  if (check_at_ != ~sim::time_ps{0}) wake_at(domain().edge_at_or_after(check_at_));
+}
+
+void root_complex::wake_waiters() {
+  if (operations_held_ == config_.store_buffer) return;
+  called_.clear();
+  called_.swap(waiters_);
+  for (space_waiter* w : called_) w->store_space();
+}
+
+}  // namespace rnic::host

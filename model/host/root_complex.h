@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slot: root port, memory controller as the device sees it, and the way of processor accesses to the device.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/host/host_memory.h"
+#include "model/host/processor_port.h"
+#include "model/pcie/link.h"
+#include "model/pcie/tlp_link_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timed_inbox.h"
+#include "tlm/tlp.h"
+
+namespace rnic::host {
+
+/// Latencies are chosen such that with the link (model/pcie/link.h) the sums of calibration section 5 come out.
+struct root_complex_config {
+  pcie::link_config link;
+  sim::time_ps llc_read_ps = 160'000;          ///< read packet to first completion, LLC hit: 310 ns for 64 bytes in all
+  sim::time_ps dram_extra_ps = 70'000;         ///< calibration 5
+  sim::time_ps remote_extra_ps = 100'000;      ///< calibration 5: other socket
+  sim::time_ps posted_visible_ps = 80'000;     ///< write packet to a load that sees it: 160 ns in all
+  sim::time_ps store_to_link_ps = 48'000;      ///< processor to link: 120 ns in all for a store to the device
+  sim::time_ps link_to_processor_ps = 48'000;  ///< completion to processor register
+  std::uint32_t completion_bytes = 256;        ///< completions end at multiples of it: 64, 128 or 256 (calibration 5)
+  std::uint32_t posted_headers = 64;           ///< advertised to the device (design)
+  std::uint32_t posted_data = 1024;            ///< units of 16 bytes (design)
+  std::uint32_t non_posted_headers = 64;       ///< reads of the device under way (design)
+  unsigned store_buffer = 32;                  ///< processor operations between processor and link (design)
+  unsigned processor_tags = 32;                ///< processor reads under way
+  unsigned sends_per_cycle = 4;                ///< packets into the transmit buffer in a cycle (design)
+  sim::time_ps completion_timeout_ps = 50'000'000'000;  ///< 50 ms (Base Specification 3.0, 2.8)
+  std::uint16_t device_id = 0x0100;                     ///< bus 1, device 0: where the adapter is
+};
+
+/// Clocked in the host's domain (1 GHz uncore by default). Writes of the device become visible in order; reads find
+/// what is in memory when their first completion is sent; accesses to what host_memory does not have are unsupported
+/// requests. Approximation: reads of different latency classes do not queue for memory; the device's header credits
+/// bound them.
+class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public processor_port {
+ public:
+  /// The pool must outlive everything that is bound to the link.
+  root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c, host_memory& memory,
+               tlm::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats);
+
+  /// Link-up, once, before time starts.
+  void connect(pcie::tlp_link_if& peer);
+  void set_interrupt_controller(interrupt_controller_if& target) { interrupts_ = &target; }
+  host_memory& memory() { return memory_; }
+
+  void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) override;
+  void credit(const pcie::credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
+
+  bool start_config_read(std::uint16_t function, std::uint16_t offset, std::uint32_t bytes, reader& to,
+                         std::uint64_t token) override;
+  bool start_config_write(std::uint16_t function, std::uint16_t offset, const void* data, std::uint32_t bytes,
+                          reader& to, std::uint64_t token) override;
+  bool start_mmio_read(std::uint64_t address, std::uint32_t bytes, reader& to, std::uint64_t token) override;
+  bool mmio_store(std::uint64_t address, const void* data, std::uint32_t bytes, sim::span_id span) override;
+  void wait_for_space(space_waiter& waiter) override { waiters_.push_back(&waiter); }
+
+ private:
+  struct operation {
+    tlm::tlp_ptr packet;
+    reader* to = nullptr;
+    std::uint64_t token = 0;
+  };
+  struct device_read {
+    tlm::tlp_ptr request;
+    sim::time_ps ready = 0;
+  };
+  struct pending_read {
+    reader* to = nullptr;
+    std::uint64_t token = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t received = 0;
+    sim::time_ps deadline = 0;
+    std::array<std::uint8_t, 64> data{};
+  };
+
+  void tick() override;
+  void make_visible();
+  void write_memory(const tlm::tlp& t);
+  void finish_processor_reads();
+  void complete_read(std::uint16_t tag, tlm::tlp_status status);
+  void check_timeouts();
+  bool send_completion();
+  void answer_unsupported(const tlm::tlp& request);
+  bool send_operation();
+  void wake_waiters();
+  bool start(tlm::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data, std::uint32_t bytes,
+             reader* to, std::uint64_t token, sim::span_id span);
+  sim::time_ps read_latency(std::uint64_t address) const;
+  void return_credit(const tlm::tlp& t);
+
+  root_complex_config config_;
+  host_memory& memory_;
+  tlm::tlp_pool& pool_;
+  sim::span_recorder& spans_;
+  pcie::link_transmitter link_;
+  pcie::tlp_link_if* peer_ = nullptr;
+  interrupt_controller_if* interrupts_ = nullptr;
+
+  sim::timed_inbox<tlm::tlp_ptr> posted_;       // at the time at which they are visible
+  sim::timed_inbox<tlm::tlp_ptr> completions_;  // at the time at which the processor has them
+  sim::timed_inbox<operation> operations_;      // at the time at which they reach the link
+  std::vector<device_read> reads_;              // ring in the order of `ready`
+  std::size_t read_head_ = 0;
+  std::size_t read_count_ = 0;
+  std::uint32_t read_done_ = 0;  // bytes of the first read that are answered
+  std::vector<pending_read> pending_;
+  std::vector<std::uint16_t> free_tags_;
+  std::vector<space_waiter*> waiters_;
+  std::vector<space_waiter*> called_;
+  unsigned operations_held_ = 0;
+  bool operation_next_ = false;
+  sim::time_ps check_at_ = ~sim::time_ps{0};
+
+  std::uint64_t writes_ = 0, write_bytes_ = 0, read_requests_ = 0, read_bytes_ = 0, unsupported_writes_ = 0;
+  std::uint64_t unsupported_reads_ = 0, malformed_ = 0, messages_ = 0, stores_ = 0, loads_ = 0, refused_ = 0;
+  std::uint64_t unexpected_ = 0, timeouts_ = 0, poisoned_ = 0;
+};
+
+}  // namespace rnic::host

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// On-chip copies of contexts that live in host memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/icm/icm_map.h"
+#include "model/pcie/dma_if.h"
+#include "model/sim/clocked_block.h"
+
+namespace rnic::icm {
+
+struct context_cache_config {
+  unsigned entries = 256;    ///< contexts on chip
+  unsigned ways = 4;         ///< associativity; entries / ways sets, hashed index, LRU within a set
+  unsigned fills = 16;       ///< misses under way at once (1: a miss blocks)
+  unsigned miss_cycles = 0;  ///< cycles from the arrival of the data to the context being usable
+  unsigned write_backs = 8;  ///< replaced contexts on their way to ICM at once
+};
+
+/// Set-associative write-back cache of one kind of context, part of the block that owns it: the block looks up and
+/// changes contexts inside its tick. A miss is a DMA read of the context from ICM, a replaced dirty entry a DMA write.
+///
+/// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Numbers are taken
+/// modulo the size of the table (adapter control plane 5.7), so two numbers that share an entry share its copy; the
+/// owner compares the number in the context.
+template <class Context>
+class context_cache {
+ public:
+  context_cache(std::string name, sim::clocked_block& owner, const context_cache_config& config, const icm_map& map,
+                table which, std::uint32_t offset);
+
+  /// To be bound to the DMA engine by the adapter.
+  pcie::dma_port dma;
+
+  /// Takes finished fills and write-backs; the owner calls it first in each tick. The owner is ticked for it.
+  void service();
+
+  enum class result : std::uint8_t { hit, pending, refused };
+  /// Looks up context `number`. hit: `out` points to it until the next call of lookup or service, or while pinned.
+  /// pending: a fill is under way or was started (or waits for a free fill slot); the owner is ticked when it is done
+  /// and asks again. refused: the entry's page is not mapped or the read failed; the entry is as if never written.
+  result lookup(std::uint32_t number, Context*& out);
+  /// The context if it is on chip, without counting as a use: for asking again about something that was a hit before.
+  Context* peek(std::uint32_t number);
+  /// The context was changed and must reach ICM some day.
+  void mark_dirty(std::uint32_t number);
+  /// A pinned context is not replaced. Counted: each pin needs its unpin. Both ask for a context that is on chip; an
+  /// unpin of one that was dropped in between does nothing.
+  void pin(std::uint32_t number);
+  void unpin(std::uint32_t number);
+
+  /// Writes the context back when dirty and forgets it. To be repeated until busy(number) is false. Does nothing while
+  /// the context is pinned.
+  void flush(std::uint32_t number);
+  /// Forgets the context without writing it back, pinned or not.
+  void drop(std::uint32_t number);
+  void drop_all();
+  /// A fill, write-back or pin of the context is still open, or it is on chip and dirty.
+  bool busy(std::uint32_t number) const;
+  /// The context, or a fill of it, occupies a place.
+  bool on_chip(std::uint32_t number) const { return find(key_of(number)) != no_slot; }
+
+  struct statistics {
+    std::uint64_t hits = 0, misses = 0, replaced_dirty = 0, stalls = 0;
+    std::uint64_t failed_fills = 0;  ///< reads answered with an error
+    std::uint64_t lost_writes = 0;   ///< dirty contexts whose page is not mapped any more
+  };
+  const statistics& counters() const { return stats_; }
+  /// Calls f(number, Context&) for every valid entry (timers, debugging; not a hardware path).
+  template <class F>
+  void for_each(F f);
+
+ private:
+  enum class slot_state : std::uint8_t { empty, filling, failed, valid };
+  struct slot {
+    slot_state state = slot_state::empty;
+    bool dirty = false;
+    bool fresh = false;  // filled, but not looked up since: what asked for it comes back soon
+    std::uint16_t pins = 0;
+    std::uint16_t fill = 0;
+    std::uint64_t used = 0;  // value of uses_ at the last hit
+  };
+  struct fill_buffer {
+    Context data;
+    std::uint32_t key;
+    unsigned slot;
+    bool active, dropped, arrived, failed;
+    sim::cycle_t usable;
+  };
+  struct write_back_buffer {
+    Context data;
+    std::uint32_t key;
+    bool active;
+  };
+  static constexpr std::uint32_t no_key = 0xffffffff;  // never a masked number: tables have at most 2^31 entries
+  static constexpr unsigned no_slot = 0xffffffff;
+  static constexpr std::uint64_t write_tag = std::uint64_t{1} << 32;
+
+  std::uint32_t key_of(std::uint32_t number) const;
+  unsigned first_way(std::uint32_t key) const;
+  unsigned find(std::uint32_t key) const;
+  unsigned victim(std::uint32_t key) const;
+  std::optional<std::uint64_t> bus_address(std::uint32_t key) const;
+  result start_fill(std::uint32_t key);
+  bool write_back(unsigned s);
+  void finish(fill_buffer& f);
+  void forget(unsigned s);
+  void note_stall(std::uint32_t key);
+  void wake_waiting();
+
+  std::string name_;
+  sim::clocked_block& owner_;
+  context_cache_config config_;
+  const icm_map& map_;
+  table which_;
+  std::uint32_t offset_;
+  unsigned set_mask_ = 0;
+  unsigned set_bits_ = 0;
+  std::vector<std::uint32_t> keys_;  // by slot, apart from the rest so that a set is one line of the host
+  std::vector<slot> slots_;
+  std::vector<Context> contexts_;
+  std::vector<fill_buffer> fills_;
+  std::vector<write_back_buffer> write_backs_;
+  std::vector<std::uint32_t> stalled_;  // keys whose fill waits for something
+  unsigned fills_active_ = 0;
+  unsigned fills_delayed_ = 0;  // arrived, not usable yet
+  unsigned write_backs_active_ = 0;
+  std::uint64_t uses_ = 0;
+  statistics stats_;
+};
+
+}  // namespace rnic::icm
+
+#include "model/icm/context_cache_impl.h"

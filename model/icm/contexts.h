@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts as the hardware keeps them, on chip and in ICM. Software sees other layouts (model/abi); firmware
+// translates. The image in ICM is the bytes of these structures: a private format, as the published interface leaves it
+// to the device (adapter control plane, 5.3). All are trivially copyable and start as all zero bytes.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace rnic::icm {
+
+/// QP states, coded as in the QP context of the published interface.
+enum class qp_state : std::uint8_t {
+  reset = 0,
+  init = 1,
+  rtr = 2,
+  rts = 3,
+  sq_error = 4,
+  sqd = 5,
+  error = 6,
+  sq_draining = 7
+};
+/// Service types, same source.
+enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7 };
+
+/// How packets of a connected QP are addressed; each half of a QP has its own copy.
+struct path {
+  std::uint8_t dmac[6];
+  std::uint8_t smac_index;  ///< port MAC table
+  std::uint8_t gid_index;   ///< port GID table (mgid_index)
+  std::uint8_t remote_gid[16];
+  std::uint8_t hop_limit;
+  std::uint8_t traffic_class;
+  std::uint8_t vlan_index;   ///< port VLAN table, used when vlan_valid
+  std::uint8_t flags;        ///< path_flag_*
+  std::uint32_t flow_label;  ///< 20 bits
+  std::uint16_t udp_source;  ///< RoCE v2 source port (entropy)
+  std::uint8_t priority;     ///< SL: egress queue, PCP when tagged
+  std::uint8_t port;         ///< 0-based
+  std::uint16_t pkey_index;
+  std::uint8_t counter_index;
+  std::uint8_t mtu_code;  ///< 1..5: 256..4096
+};
+inline constexpr std::uint8_t path_flag_vlan = 1, path_flag_roce_v2 = 2, path_flag_loopback = 4;
+static_assert(sizeof(path) == 40);
+constexpr std::uint32_t mtu_bytes(std::uint8_t code) { return 128u << code; }
+
+/// Requester's half of a QP context: 128 bytes at offset 0 of the QPC entry.
+struct requester_context {
+  std::uint32_t qpn;  ///< full local QPN; 0 in an entry that was never written
+  std::uint32_t remote_qpn;
+  qp_state state;
+  service type;
+  std::uint8_t log_sq_size;    ///< log2 of send WQEs
+  std::uint8_t log_sq_stride;  ///< log2 of bytes
+  path dest;
+  std::uint32_t pd;
+  std::uint32_t uar;
+  std::uint32_t cqn;
+  std::uint32_t qkey;
+  std::uint64_t sq_address;  ///< mtt_address of the QP's buffer: ICM byte offset from the MTT base
+  std::uint32_t sq_offset;   ///< of the send queue in the buffer, bytes
+  std::uint8_t log_page;     ///< log2 of bytes of a buffer page
+  std::uint8_t ack_timeout;  ///< 4.096 us * 2^n, 0 = none
+  std::uint8_t retry_limit, rnr_retry_limit;
+  std::uint8_t retries_left, rnr_retries_left;
+  std::uint8_t log_max_rd_atomic;
+  std::uint8_t flags;            ///< requester_flag_*
+  std::uint32_t next_psn;        ///< of the next new packet
+  std::uint32_t unacked_psn;     ///< oldest not acknowledged
+  std::uint32_t next_wqe;        ///< index of the next WQE to execute, counts without wrapping at the ring
+  std::uint32_t message_offset;  ///< bytes of WQE next_wqe already sent
+  std::uint16_t outstanding;     ///< messages waiting for their acknowledgement
+  std::uint8_t rd_outstanding;   ///< READ and atomic requests under way
+  std::uint8_t ack_request_log;  ///< an acknowledgement is asked for at least every 2^n packets
+  std::uint8_t reserved[12];
+};
+inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2;
+static_assert(sizeof(requester_context) == 128 && std::is_trivially_copyable_v<requester_context>);
+
+/// Responder's half: 128 bytes at offset 128 of the QPC entry.
+struct responder_context {
+  std::uint32_t qpn;
+  std::uint32_t remote_qpn;
+  qp_state state;
+  service type;
+  std::uint8_t log_rq_size;    ///< log2 of receive WQEs
+  std::uint8_t log_rq_stride;  ///< log2 of bytes; 0: no receive queue of its own
+  path dest;
+  std::uint32_t pd;
+  std::uint32_t cqn;
+  std::uint32_t srqn;  ///< bit 24: valid
+  std::uint32_t qkey;
+  std::uint32_t message_bytes;  ///< received so far of the SEND or RDMA WRITE under way
+  std::uint64_t rq_address;     ///< mtt_address of the QP's buffer
+  std::uint64_t db_record;      ///< bus address of the receive doorbell record
+  std::uint32_t rq_offset;      ///< of the receive queue in the buffer, bytes
+  std::uint32_t expected_psn;
+  std::uint32_t msn;          ///< 24 bits
+  std::uint32_t write_rkey;   ///< RDMA WRITE under way: key,
+  std::uint64_t write_va;     ///< next address,
+  std::uint32_t remaining;    ///< bytes still to come of the message under way
+  std::uint16_t rq_consumed;  ///< receive WQEs taken
+  std::uint16_t rq_posted;    ///< doorbell record as last read
+  std::uint8_t access;        ///< responder_access_*
+  std::uint8_t rnr_timer;     ///< min_rnr_timer code
+  std::uint8_t log_max_rd_atomic;
+  std::uint8_t log_page;
+  std::uint8_t in_message;  ///< operation of the message under way: 0 none, 1 SEND, 2 WRITE
+  std::uint8_t flags;       ///< responder_flag_*
+  std::uint8_t reserved[2];
+};
+inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
+inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
+                              responder_flag_reserved_lkey = 4;
+static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
+
+/// Completion queue, 64 bytes.
+struct cq_context {
+  std::uint32_t cqn;
+  std::uint8_t valid;     ///< 0: software owns it
+  std::uint8_t log_size;  ///< log2 of CQEs
+  std::uint8_t log_page;
+  std::uint8_t eqn;
+  std::uint64_t address;    ///< mtt_address of the buffer
+  std::uint64_t db_record;  ///< bus address of {set_ci, arm}
+  std::uint32_t page_offset;
+  std::uint32_t producer;  ///< running index, 24 bits significant
+  std::uint32_t consumer;  ///< last set_ci known
+  std::uint32_t uar;
+  std::uint16_t period_us, max_count;  ///< moderation
+  std::uint8_t arm;                    ///< 0 not armed, 1 next solicited, 2 next
+  std::uint8_t arm_sn;                 ///< sequence number of the last arm that fired
+  std::uint8_t flags;                  ///< cq_flag_*
+  std::uint8_t status;                 ///< 0 ok, 9 overflow
+  std::uint32_t last_solicited;        ///< running index behind the last solicited completion
+  std::uint32_t notified;              ///< producer index at the last event
+  std::uint8_t armed_sn;               ///< sequence number of the arm that is in force
+  std::uint8_t reserved[3];
+};
+inline constexpr std::uint8_t cq_flag_overrun_ignore = 1, cq_flag_collapsed = 2;
+static_assert(sizeof(cq_context) == 64 && std::is_trivially_copyable_v<cq_context>);
+
+/// Event queue, 64 bytes.
+struct eq_context {
+  std::uint32_t eqn;
+  std::uint8_t valid;
+  std::uint8_t log_size;
+  std::uint8_t log_page;
+  std::uint8_t state;     ///< 9 armed, 10 fired (codes of the published context)
+  std::uint64_t address;  ///< mtt_address of the buffer
+  std::uint32_t page_offset;
+  std::uint32_t producer, consumer;
+  std::uint16_t vector;  ///< MSI-X
+  std::uint16_t function;
+  std::uint16_t period_us, max_count;
+  std::uint8_t reserved[24];
+};
+static_assert(sizeof(eq_context) == 64 && std::is_trivially_copyable_v<eq_context>);
+
+/// Shared receive queue, 64 bytes.
+struct srq_context {
+  std::uint32_t srqn;
+  std::uint8_t valid;
+  std::uint8_t log_size;
+  std::uint8_t log_stride;
+  std::uint8_t log_page;
+  std::uint64_t address;
+  std::uint64_t db_record;
+  std::uint32_t page_offset;
+  std::uint32_t pd;
+  std::uint32_t cqn;       ///< XRC
+  std::uint16_t next_wqe;  ///< index of the WQE to take next (linked list)
+  std::uint16_t consumed, posted;
+  std::uint16_t limit;  ///< SRQ_LIMIT watermark, 0 = off
+  std::uint16_t xrcd;
+  std::uint8_t reserved[14];
+};
+static_assert(sizeof(srq_context) == 64 && std::is_trivially_copyable_v<srq_context>);
+
+}  // namespace rnic::icm

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory protection and address translation: MPT and MTT caches in front of ICM.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/icm/icm_map.h"
+#include "model/icm/mpt.h"
+#include "model/icm/tag_array.h"
+#include "model/icm/translation_if.h"
+#include "model/pcie/dma_if.h"
+#include "model/sim/arbiter.h"
+#include "model/sim/clocked_block.h"
+
+namespace rnic::icm {
+
+struct translation_config {
+  unsigned translate_cycles = 4;  ///< cycles from a request to its answer on a hit (design choice: two table reads)
+  unsigned mpt_entries = 128;     ///< decoded MPT entries on chip (calibration, section 7.4: knee at 100 regions)
+  unsigned mpt_ways = 4;          ///< associativity (design choice)
+  unsigned mtt_entries = 2048;    ///< page translations on chip (calibration, section 7.4)
+  unsigned mtt_ways = 8;          ///< associativity (calibration, section 7.4)
+  unsigned mtt_line_entries = 8;  ///< entries fetched by one miss: 1, 2, 4 or 8 (64-byte line of the host)
+  unsigned fills = 16;            ///< misses under way at once (calibration, section 7.4)
+  unsigned waiting = 64;          ///< requests inside the block, 1..64
+  unsigned miss_cycles = 0;       ///< cycles from the arrival of fetched data to its use
+};
+
+/// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do
+/// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
+/// plane A.11). Misses of one line are merged. The caches are never written back.
+class translation : public sim::clocked_block {
+ public:
+  translation(std::string name, sim::clock_domain& domain, const translation_config& config, const icm_map& map,
+              unsigned clients);
+
+  /// Ports, to be bound by the adapter: client n asks on request[n] and is answered on response[n].
+  std::vector<sim::fifo_in<translate_request>> request;
+  std::vector<sim::fifo_out<translate_response>> response;
+  pcie::dma_port dma;
+
+  /// Register side (between two edges): forget an MPT (index modulo the table), a range of MTT entries, everything.
+  /// Fetches under way are not kept and not used: who waits for one fetches again.
+  void drop_mpt(std::uint32_t index);
+  void drop_mtt(std::uint64_t mtt_address, std::uint64_t entries);
+  void drop_all();
+  /// A request taken before the last drop has not been answered.
+  bool busy() const;
+
+  struct statistics {
+    std::uint64_t requests = 0, mpt_hits = 0, mpt_misses = 0, mtt_hits = 0, mtt_misses = 0;
+    std::uint64_t merged = 0;   ///< requests that joined a fetch under way
+    std::uint64_t refused = 0;  ///< answers with another status than ok
+    std::uint64_t stale = 0;    ///< fetches not used because of a drop
+  };
+  const statistics& counters() const { return stats_; }
+
+ private:
+  struct mtt_line {
+    std::array<std::uint64_t, 8> entry{};
+  };
+  struct page_part {
+    std::uint64_t index = 0;  // of the MTT entry, from the table's start
+    std::uint64_t entry = 0;
+    std::uint64_t offset = 0;  // in the page
+    bool resolved = false;
+  };
+  struct job {
+    translate_request request;
+    translate_response answer;
+    unsigned client = 0;
+    std::uint64_t sequence = 0;
+    sim::cycle_t ready = 0;
+    std::uint32_t key = 0;  // being looked up: the request's, or that of the region below a window
+    bool through_window = false;
+    bool have_mpt = false;  // `mpt` came with a fetch for this job
+    bool pages_known = false;
+    mpt_entry mpt;
+    std::uint8_t log_page = 12;
+    std::array<page_part, 2> pages;
+    unsigned fetches = 0;  // this job waits for
+  };
+  struct fill {
+    std::array<std::uint8_t, 64> data;
+    bool active = false, mpt = false, stale = false, arrived = false, failed = false;
+    std::uint64_t line = 0;     // MPT index or MTT line number
+    std::uint64_t waiters = 0;  // mask of jobs
+    sim::cycle_t usable = 0;
+  };
+  enum class step : std::uint8_t { done, waits, blocked };
+
+  void tick() override;
+  void take_fills();
+  void finish(fill& f);
+  void give(job& j, const fill& f);
+  void deliver();
+  void look_up();
+  bool accept();
+  int oldest(std::uint64_t jobs) const;
+  void run(unsigned index);
+  step advance(job& j, unsigned index);
+  step check_key(job& j, unsigned index);
+  step resolve_pages(job& j, unsigned index);
+  void split(job& j, std::uint64_t mtt_address, std::uint64_t offset);
+  void answer_contiguous(job& j);
+  void answer_pages(job& j);
+  step fetch(bool mpt, std::uint64_t line, unsigned index);
+  bool fetch_address(bool mpt, std::uint64_t line, std::uint64_t& bus) const;
+  void complete(unsigned index);
+  void stale_fills(bool mpt, std::uint64_t first, std::uint64_t last);
+
+  translation_config config_;
+  const icm_map& map_;
+  sim::round_robin arbiter_;
+  tag_array<mpt_entry> mpts_;
+  tag_array<mtt_line> mtts_;
+  unsigned log_line_ = 0;
+  std::vector<fill> fills_;
+  unsigned fills_active_ = 0, fills_arrived_ = 0;
+  std::vector<job> jobs_;
+  std::uint64_t free_ = 0;     // masks of jobs: unused,
+  std::uint64_t retry_ = 0;    // with data fetched for them,
+  std::uint64_t blocked_ = 0;  // waiting for a fill buffer or the DMA channel
+  struct answer_queue {
+    std::array<std::uint8_t, 64> jobs;
+    unsigned head = 0, count = 0;
+  };
+  std::vector<answer_queue> answers_;  // finished jobs by client
+  std::uint64_t answering_ = 0;        // mask of clients with finished jobs
+  std::uint64_t sequence_ = 0;
+  std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
+  statistics stats_;
+};
+
+}  // namespace rnic::icm

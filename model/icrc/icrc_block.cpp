@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/icrc/icrc_block.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/sim/check.h"
+
+namespace rnic::icrc {
+namespace {
+
+constexpr std::uint32_t ethernet_header_bytes = 14;
+
+std::uint32_t checked_frames(const std::string& name, std::uint32_t frames) {
+  if (frames == 0 || frames > 64) throw sim::config_error(name + ".frames_in_flight: must be 1..64");
+  return frames;
+}
+
+void store_little_endian(std::uint8_t* to, std::uint32_t word) {
+  for (unsigned i = 0; i < 4; ++i) to[i] = static_cast<std::uint8_t>(word >> (8 * i));
+}
+
+/// Bytes that go through the engine: from the L3 header to before the ICRC.
+std::size_t covered_bytes(const tlm::frame& f) { return f.packet.icrc_offset - f.packet.l3_offset; }
+
+void mark(sim::span_recorder& spans, const frame_pipeline::entry& e, sim::time_ps at) {
+  spans.leave(e.frame->span, "icrc", at, e.blocked ? sim::wait::arbitration : sim::wait::none);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- frame_pipeline
+
+void frame_pipeline::start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats,
+                           const icrc_engine_if::result& result) {
+  RNIC_ASSERT(can_start(now), "icrc: frame started while the engine is busy");
+  entry& e = ring_[(head_ + count_) % ring_.size()];
+  e = {std::move(frame), now + result.cycles, result.crc, false};
+  ++count_;
+  input_free_at_ = now + beats;
+}
+
+void frame_pipeline::pop() {
+  ring_[head_].frame.reset();
+  head_ = (head_ + 1) % ring_.size();
+  --count_;
+}
+
+// ---------------------------------------------------------------- icrc_insert
+
+icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
+                         std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
+    : clocked_block(std::move(name), domain),
+      outputs{sim::fifo_out<tlm::frame_ptr>(*this), sim::fifo_out<tlm::frame_ptr>(*this)},
+      engine_(std::move(engine)),
+      spans_(spans),
+      pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {
+  if (inputs_count == 0 || inputs_count > 64) throw sim::config_error(this->name() + ": must have 1..64 inputs");
+  for (unsigned i = 0; i < inputs_count; ++i) inputs.emplace_back(*this);
+}
+
+void icrc_insert::tick() {
+  leave();
+  enter();
+}
+
+void icrc_insert::leave() {
+  if (pipeline_.empty()) return;
+  frame_pipeline::entry& e = pipeline_.front();
+  if (e.ready_at > now()) return wake_at(e.ready_at);
+  const auto& out = outputs[e.frame->port % ports];
+  if (!out.can_push()) {  // the channel wakes us
+    e.blocked = true;
+    return;
+  }
+  mark(spans_, e, now_ps());
+  if (e.frame->insert_icrc) {
+    store_little_endian(e.frame->data() + e.frame->packet.icrc_offset, e.crc);
+    e.frame->packet.icrc = e.crc;
+    ++stats_.frames_inserted;
+  } else {
+    ++stats_.frames_passed;
+  }
+  out.push(std::move(e.frame));
+  pipeline_.pop();
+  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready_at, now() + 1));
+}
+
+void icrc_insert::enter() {
+  std::uint64_t asking = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].can_pop()) asking |= std::uint64_t{1} << i;
+  if (asking == 0) return;
+  if (!pipeline_.can_start(now())) {
+    if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
+    return;  // no place: one that leaves looks here again
+  }
+  tlm::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
+  const std::size_t length =
+      f->insert_icrc ? covered_bytes(*f) : std::max(f->length, ethernet_header_bytes + 1) - ethernet_header_bytes;
+  const auto result = f->insert_icrc ? engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length)
+                                     : icrc_engine_if::result{cycles_of(length), 0};
+  stats_.beats += beats_of(length);
+  pipeline_.start(now(), std::move(f), beats_of(length), result);
+  if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+  // A channel wakes us for what follows in it; what waits in another one must be looked at again.
+  if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
+}
+
+// ---------------------------------------------------------------- icrc_check
+
+icrc_check::icrc_check(std::string name, sim::clock_domain& domain, const config& cfg,
+                       std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
+    : clocked_block(std::move(name), domain),
+      engine_(std::move(engine)),
+      spans_(spans),
+      pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {}
+
+void icrc_check::tick() {
+  leave();
+  enter();
+}
+
+void icrc_check::leave() {
+  if (pipeline_.empty()) return;
+  frame_pipeline::entry& e = pipeline_.front();
+  if (e.ready_at > now()) return wake_at(e.ready_at);
+  if (e.crc != e.frame->packet.icrc) {
+    e.frame->icrc_ok = false;
+    ++stats_.bad_icrc[e.frame->port % ports];
+  } else {
+    const auto& out = wire::traits(e.frame->packet.bth.opcode).response ? responses : requests;
+    if (!out.can_push()) {  // the channel wakes us
+      e.blocked = true;
+      return;
+    }
+    mark(spans_, e, now_ps());
+    ++stats_.frames_passed;
+    out.push(std::move(e.frame));
+  }
+  pipeline_.pop();
+  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready_at, now() + 1));
+}
+
+void icrc_check::enter() {
+  if (!input.can_pop()) return;
+  if (!pipeline_.can_start(now())) {
+    if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
+    return;  // no place: one that leaves looks here again
+  }
+  tlm::frame_ptr f = input.pop();
+  const std::size_t length = covered_bytes(*f);
+  const auto result = engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length);
+  stats_.beats += beats_of(length);
+  pipeline_.start(now(), std::move(f), beats_of(length), result);
+  if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+}
+
+}  // namespace rnic::icrc

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ICRC engine between its neighbours: writes the ICRC on transmit, checks it on receive.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/icrc/icrc_if.h"
+#include "model/sim/arbiter.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/span.h"
+#include "tlm/frame.h"
+
+namespace rnic::icrc {
+
+/// Frames on their way through the engine, in order. One starts when the beats of the one before have entered and a
+/// place is free; it comes out `cycles` later, or when those before it have gone.
+class frame_pipeline {
+ public:
+  struct entry {
+    tlm::frame_ptr frame;
+    sim::cycle_t ready_at = 0;
+    std::uint32_t crc = 0;
+    bool blocked = false;  ///< was ready, but the output was full
+  };
+  explicit frame_pipeline(unsigned frames) : ring_(frames) {}
+
+  bool can_start(sim::cycle_t now) const { return count_ != ring_.size() && input_free_at_ <= now; }
+  sim::cycle_t input_free_at() const { return input_free_at_; }
+  void start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats, const icrc_engine_if::result& result);
+  bool empty() const { return count_ == 0; }
+  bool full() const { return count_ == ring_.size(); }
+  entry& front() { return ring_[head_]; }
+  void pop();
+
+ private:
+  std::vector<entry> ring_;
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+  sim::cycle_t input_free_at_ = 0;
+};
+
+/// Transmit. Takes frames from its inputs in turn and gives them to the egress of their port. Frames with insert_icrc
+/// get the ICRC written at packet.icrc_offset; others take the same way and time and are not touched. Order is kept
+/// from each input to each output; a full egress holds back everything behind it.
+class icrc_insert final : public sim::clocked_block {
+ public:
+  static constexpr unsigned ports = 2;
+  struct config {
+    /// Frames inside: streaming in, in the pipeline, or waiting for the egress. Approximation: own choice; enough to
+    /// stream frames of one beat back to back (1 + 3 pipeline cycles).
+    std::uint32_t frames_in_flight = 4;
+  };
+  struct statistics {
+    std::uint64_t frames_inserted = 0;
+    std::uint64_t frames_passed = 0;
+    std::uint64_t beats = 0;  ///< cycles in which the engine took data
+  };
+
+  std::vector<sim::fifo_in<tlm::frame_ptr>> inputs;          ///< requester, responder, ...
+  std::array<sim::fifo_out<tlm::frame_ptr>, ports> outputs;  ///< to the MAC, by frame.port; unbound: port not there
+
+  /// `inputs_count` is 1..64. `engine` is the model or the RTL; both give the same frames in the same cycles.
+  icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
+              std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
+  const statistics& counters() const { return stats_; }
+  bool idle() const { return pipeline_.empty(); }
+
+ private:
+  void tick() override;
+  void leave();
+  void enter();
+
+  std::unique_ptr<icrc_engine_if> engine_;
+  sim::span_recorder& spans_;
+  sim::round_robin turn_;
+  frame_pipeline pipeline_;
+  statistics stats_;
+};
+
+/// Receive. Takes RoCE frames with parsed headers and gives them to the responder (requests) or to the requester's
+/// completer (responses) by opcode. A frame with a wrong ICRC is dropped and counted, nobody is told (adapter data
+/// plane, table of receive errors). Order is kept; a full output holds back everything behind it.
+class icrc_check final : public sim::clocked_block {
+ public:
+  static constexpr unsigned ports = 2;
+  struct config {
+    /// As in icrc_insert.
+    std::uint32_t frames_in_flight = 4;
+  };
+  struct statistics {
+    std::uint64_t frames_passed = 0;
+    std::array<std::uint64_t, ports> bad_icrc{};  ///< dropped, by port
+    std::uint64_t beats = 0;
+  };
+
+  sim::fifo_in<tlm::frame_ptr> input{*this};       ///< from the parser
+  sim::fifo_out<tlm::frame_ptr> requests{*this};   ///< to the responder
+  sim::fifo_out<tlm::frame_ptr> responses{*this};  ///< to the completer
+
+  icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, std::unique_ptr<icrc_engine_if> engine,
+             sim::span_recorder& spans);
+  const statistics& counters() const { return stats_; }
+  bool idle() const { return pipeline_.empty(); }
+
+ private:
+  void tick() override;
+  void leave();
+  void enter();
+
+  std::unique_ptr<icrc_engine_if> engine_;
+  sim::span_recorder& spans_;
+  frame_pipeline pipeline_;
+  statistics stats_;
+};
+
+}  // namespace rnic::icrc

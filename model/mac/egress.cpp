@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict, round robin and ETS choice among the egress queues.
+#include "model/mac/egress.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/sim/check.h"
+
+namespace rnic::mac {
+
+egress::egress(std::size_t frames_per_priority) : capacity_(frames_per_priority) {
+  for (queue& q : queues_) q.slots.resize(capacity_);
+}
+
+void egress::push(tlm::frame_ptr frame, sim::time_ps now) {
+  const unsigned priority = frame->priority & 7u;
+  queue& q = queues_[priority];
+  RNIC_ASSERT(q.count < capacity_, "egress queue overrun");
+  q.slots[(q.head + q.count) % capacity_] = {std::move(frame), now};
+  ++q.count;
+  waiting_ = static_cast<std::uint8_t>(waiting_ | 1u << priority);
+}
+
+egress::entry egress::pop(unsigned priority) {
+  queue& q = queues_[priority];
+  entry e = std::move(q.slots[q.head]);
+  q.slots[q.head].frame.reset();
+  q.head = (q.head + 1) % capacity_;
+  if (--q.count == 0) waiting_ = static_cast<std::uint8_t>(waiting_ & ~(1u << priority));
+  return e;
+}
+
+unsigned egress::pick(std::uint8_t ready) {
+  switch (mode) {
+    case arbitration::strict:
+      return 31u - static_cast<unsigned>(__builtin_clz(ready));
+    case arbitration::round_robin:
+      break;
+    case arbitration::ets:
+      return pick_ets(ready);
+  }
+  return static_cast<unsigned>(turn_.pick(ready));
+}
+
+/// Start-time fair queueing: of the first group's classes the one whose virtual time is least; a class that comes back
+/// from idleness starts at the group's present virtual time, so it cannot claim the past.
+unsigned egress::pick_ets(std::uint8_t ready) {
+  std::uint16_t group = 0xffff;
+  for (unsigned p = 0; p < 8; ++p)
+    if ((ready >> p) & 1) group = std::min(group, classes[traffic_class(p)].group);
+  std::uint64_t& clock = clock_[group % 8];
+  std::uint64_t least = ~std::uint64_t{0};
+  unsigned best = 0;
+  for (unsigned p = 0; p < 8; ++p) {
+    const unsigned tc = traffic_class(p);
+    if (((ready >> p) & 1) == 0 || classes[tc].group != group) continue;
+    const std::uint64_t start = std::max(finish_[tc], clock);
+    if (start < least) least = start, best = tc;
+  }
+  std::uint8_t members = 0;
+  for (unsigned p = 0; p < 8; ++p)
+    if (((ready >> p) & 1) != 0 && traffic_class(p) == best) members = static_cast<std::uint8_t>(members | 1u << p);
+  const auto priority = static_cast<unsigned>(turn_.pick(members));
+  const std::uint64_t weight = std::max<std::uint16_t>(classes[best].bandwidth, 1);
+  clock = least;
+  finish_[best] = least + static_cast<std::uint64_t>(head(priority).frame->length) * 1024 / weight;
+  return priority;
+}
+
+}  // namespace rnic::mac

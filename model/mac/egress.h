@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Egress queues of a port and the choice among them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "model/sim/arbiter.h"
+#include "model/sim/types.h"
+#include "tlm/frame.h"
+
+namespace rnic::mac {
+
+/// Who goes next among the priorities that have a frame and are not paused.
+enum class arbitration : std::uint8_t {
+  strict = 0,       ///< the highest priority
+  round_robin = 1,  ///< frame by frame in turn
+  ets = 2           ///< priority groups strictly, bandwidth shares by bytes inside a group (adapter data plane E.4)
+};
+
+/// Eight bounded queues. A part of the port: it has no time of its own.
+class egress {
+ public:
+  struct entry {
+    tlm::frame_ptr frame;
+    sim::time_ps since = 0;  ///< when it was queued
+  };
+  explicit egress(std::size_t frames_per_priority);
+
+  bool full(unsigned priority) const { return queues_[priority].count == capacity_; }
+  void push(tlm::frame_ptr frame, sim::time_ps now);
+  /// Priorities that have a frame, bit n = priority n.
+  std::uint8_t waiting() const { return waiting_; }
+  const entry& head(unsigned priority) const { return queues_[priority].slots[queues_[priority].head]; }
+  std::size_t depth(unsigned priority) const { return queues_[priority].count; }
+
+  /// The priority to serve among `ready` (not 0), which must be waiting. Its state moves on: take the frame.
+  unsigned pick(std::uint8_t ready);
+  entry pop(unsigned priority);
+
+  arbitration mode = arbitration::round_robin;
+  std::uint32_t prio2tc = 0x76543210;  ///< nibble n: traffic class of priority n
+  struct share {
+    std::uint16_t group = 0;        ///< lower goes first
+    std::uint16_t bandwidth = 100;  ///< in % of the group's rate
+  };
+  std::array<share, 8> classes{};
+
+ private:
+  struct queue {
+    std::vector<entry> slots;
+    std::size_t head = 0;
+    std::size_t count = 0;
+  };
+  unsigned pick_ets(std::uint8_t ready);
+  unsigned traffic_class(unsigned priority) const { return (prio2tc >> (4 * priority)) & 7; }
+
+  std::size_t capacity_;
+  std::array<queue, 8> queues_;
+  std::uint8_t waiting_ = 0;
+  sim::round_robin turn_;
+  std::array<std::uint64_t, 8> finish_{};  // ETS: virtual time at which a class has had its share
+  std::array<std::uint64_t, 8> clock_{};   // ETS: virtual time of the last service, by group (modulo 8)
+};
+
+}  // namespace rnic::mac

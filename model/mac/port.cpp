@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port's two pipelines.
+#include "model/mac/port.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/sim/check.h"
+#include "model/wire/bytes.h"
+#include "model/wire/icrc.h"
+#include "model/wire/pause.h"
+
+namespace rnic::mac {
+
+namespace {
+
+constexpr std::uint32_t fcs_bytes = 4;
+constexpr std::uint32_t shortest_frame = 64;  // FCS included
+constexpr std::uint32_t preamble_bytes = 8;   // with the start frame delimiter
+constexpr std::uint32_t gap_bytes = 12;
+constexpr std::uint64_t mbps_ps_per_byte = 8 * sim::ps_per_us;  // a byte lasts this many ps at 1 Mb/s
+
+void require(bool ok, const std::string& what) {
+  if (!ok) throw sim::config_error(what);
+}
+
+bool is_tagged(const tlm::frame& f) {
+  return f.length >= 16 && wire::load_be16(f.data() + 12) == static_cast<std::uint16_t>(wire::ether_type::vlan);
+}
+
+/// Column of the statistics: PCP, or untagged.
+unsigned column_of(const tlm::frame& f) {
+  return is_tagged(f) ? static_cast<unsigned>(f.data()[14] >> 5) : eth_stats::untagged;
+}
+
+/// Padding with zeros to the shortest frame (IEEE 802.3, 4.2.3.3).
+void pad(tlm::frame& f) {
+  constexpr std::uint32_t shortest = shortest_frame - fcs_bytes;
+  if (f.length >= shortest) return;
+  RNIC_ASSERT(f.begin + shortest <= tlm::frame::capacity, "no room behind a short frame");
+  std::memset(f.data() + f.length, 0, shortest - f.length);
+  f.length = shortest;
+}
+
+}  // namespace
+
+port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
+           sim::span_recorder& spans)
+    : clocked_block(std::move(name), domain),
+      tx_in(*this),
+      rx_out(*this),
+      credits_out{sim::fifo_out<transport::egress_credit>(*this), sim::fifo_out<transport::egress_credit>(*this),
+                  sim::fifo_out<transport::egress_credit>(*this)},
+      config_(cfg),
+      pool_(pool),
+      spans_(spans),
+      from_line_(this->name() + ".from_line", *this),
+      looped_(this->name() + ".looped", *this),
+      egress_(std::size_t{cfg.egress_frames} * credits_out.size()),
+      ingress_(cfg.ingress_bytes, cfg.xoff_bytes, cfg.xon_bytes),
+      flow_(cfg.rate_mbps),
+      mtu_(cfg.mtu),
+      default_priority_(cfg.default_priority) {
+  const std::string& n = this->name();
+  require(cfg.rate_mbps >= 10 && cfg.rate_mbps <= 400'000, n + ".rate_mbps: must be 10 to 400000");
+  require(cfg.egress_frames >= 1, n + ".egress_frames: must be at least 1");
+  require(cfg.xoff_bytes <= cfg.ingress_bytes, n + ".xoff_bytes: must not be above ingress_bytes");
+  require(cfg.xon_bytes <= cfg.xoff_bytes, n + ".xon_bytes: must not be above xoff_bytes");
+  require(cfg.pause_refresh_percent >= 1 && cfg.pause_refresh_percent <= 99, n + ".pause_refresh_percent: 1 to 99");
+  require(cfg.default_priority < 8, n + ".default_priority: must be 0 to 7");
+  require(cfg.egress_arbitration <= 2, n + ".egress_arbitration: must be 0 (strict), 1 (round robin) or 2 (ETS)");
+  egress_.mode = static_cast<arbitration>(cfg.egress_arbitration);
+}
+
+void port::tick() {
+  receive();
+  hand_out();
+  accept();
+  if (transmit()) accept();
+  ask_for_wake();
+}
+
+// ---------------------------------------------------------------- transmit
+
+void port::accept() {
+  while (tx_in.can_pop() && !egress_.full(tx_in.front()->priority & 7u)) egress_.push(tx_in.pop(), now_ps());
+}
+
+/// At most one frame; true when a queue got shorter.
+bool port::transmit() {
+  if (!link_up()) {
+    if (with_credit_room(egress_.waiting()) == 0) return false;
+    drop_for_link_down();
+    return true;
+  }
+  if (now() < choice_edge()) return false;
+  if (flow_.must_tell(ingress_.above(), now_ps())) {
+    transmit_pause();
+    return false;
+  }
+  const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~flow_.paused(now_ps()));
+  const std::uint8_t ready = with_credit_room(free);
+  if (ready == 0) return false;
+  transmit_frame(egress_.pick(ready));
+  return true;
+}
+
+/// Those of `priorities` whose first frame's credit can be given back now; asking books a wake-up for the others.
+std::uint8_t port::with_credit_room(std::uint8_t priorities) {
+  unsigned ready = 0;
+  for (unsigned left = priorities; left != 0; left &= left - 1) {
+    const auto p = static_cast<unsigned>(__builtin_ctz(left));
+    const std::uint8_t source = egress_.head(p).frame->source;
+    const bool room = source >= credits_out.size() || !credits_out[source].bound() || credits_out[source].can_push();
+    if (room) ready |= 1u << p;
+  }
+  return static_cast<std::uint8_t>(ready);
+}
+
+void port::return_credit(const tlm::frame& f) {
+  if (f.source < credits_out.size() && credits_out[f.source].bound())
+    credits_out[f.source].push({config_.index, static_cast<std::uint8_t>(f.priority & 7u)});
+}
+
+void port::drop_for_link_down() {
+  const std::uint8_t ready = with_credit_room(egress_.waiting());
+  const egress::entry e = egress_.pop(egress_.pick(ready));
+  return_credit(*e.frame);
+  ++counters_.drop_tx_link_down;
+  stats_.transmit_drop();
+}
+
+void port::transmit_pause() {
+  const wire::pause_frame p =
+      flow_.tell(ingress_.above(), now_ps(), config_.pause_quanta, config_.pause_refresh_percent);
+  tlm::frame_ptr f = pool_.get();
+  f->begin = tlm::frame::payload_start;
+  f->length = wire::pause_frame_length;
+  f->control = true;
+  wire::encode_pause(p, mac_, f->data());
+  ++counters_.tx_pause;
+  put_on_line(std::move(f));
+}
+
+void port::transmit_frame(unsigned priority) {
+  egress::entry e = egress_.pop(priority);
+  return_credit(*e.frame);
+  pad(*e.frame);
+  const sim::time_ps start = std::max(now_ps(), line_free_);
+  const bool was_paused = flow_.paused_until(priority) > e.since;
+  if (was_paused) ++counters_.blocked_by_pause;
+  const sim::wait why = was_paused ? sim::wait::pause : start > e.since ? sim::wait::arbitration : sim::wait::none;
+  spans_.leave(e.frame->span, "egress queue", start, why);
+  spans_.leave(e.frame->span, "mac tx", start + config_.mac_tx_ns * sim::ps_per_ns);
+
+  const std::uint32_t size = e.frame->length + fcs_bytes;
+  ++counters_.tx_frames;
+  counters_.tx_bytes += size;
+  const bool looped = e.frame->loopback != 0;
+  stats_.transmit(looped ? eth_stats::looped : column_of(*e.frame), size, mtu_, e.frame->data(), is_tagged(*e.frame));
+  put_on_line(std::move(e.frame));
+}
+
+/// Occupies the line for preamble, frame and gap, and sends the frame away.
+void port::put_on_line(tlm::frame_ptr frame) {
+  if (now_ps() >= line_free_) {
+    line_free_ = now_ps();
+    line_fraction_ = 0;
+  }
+  const std::uint64_t frame_bytes = preamble_bytes + frame->length + fcs_bytes;
+  const std::uint64_t to_last_bit = line_fraction_ + frame_bytes * mbps_ps_per_byte;
+  const std::uint64_t to_next = to_last_bit + gap_bytes * mbps_ps_per_byte;
+  const sim::time_ps first_bit = line_free_ + config_.mac_tx_ns * sim::ps_per_ns;
+  line_free_ += to_next / config_.rate_mbps;
+  line_fraction_ = to_next % config_.rate_mbps;
+
+  frame->fcs = wire::ethernet_fcs(frame->data(), frame->length);
+  frame->stamp = first_bit;
+  const sim::time_ps last_bit = first_bit + to_last_bit / config_.rate_mbps;
+  if (frame->loopback == 0) {
+    line_->deliver(std::move(frame), last_bit);
+    return;
+  }
+  // Approximation: a frame for the own port takes the time of the line, as if it went through a plug; a real adapter
+  // turns it around in its internal switch at the speed of the datapath.
+  ++counters_.looped;
+  looped_.push(std::move(frame), last_bit + config_.mac_rx_ns * sim::ps_per_ns);
+}
+
+/// All that time alone will make possible.
+void port::ask_for_wake() {
+  if (!link_up()) {
+    if (egress_.waiting() != 0 && with_credit_room(egress_.waiting()) != 0) wake_next();
+    return;
+  }
+  const std::uint8_t paused = flow_.paused(now_ps());
+  const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~paused);
+  if (free != 0 || flow_.must_tell(ingress_.above(), now_ps())) {
+    const bool blocked = free != 0 && with_credit_room(free) == 0 && !flow_.must_tell(ingress_.above(), now_ps());
+    if (!blocked) wake_at(std::max(now() + 1, choice_edge()));
+  }
+  sim::time_ps resume = ~sim::time_ps{0};
+  for (unsigned held = egress_.waiting() & paused; held != 0; held &= held - 1)
+    resume = std::min(resume, flow_.paused_until(static_cast<unsigned>(__builtin_ctz(held))));
+  const sim::time_ps refresh = flow_.refresh_at();
+  if (refresh > now_ps()) resume = std::min(resume, refresh);
+  if (resume != ~sim::time_ps{0}) wake_at(std::max(now() + 1, domain().edge_at_or_after(resume)));
+}
+
+// ---------------------------------------------------------------- receive
+
+void port::deliver(tlm::frame_ptr frame, sim::time_ps arrival) {
+  from_line_.push(std::move(frame), arrival + config_.mac_rx_ns * sim::ps_per_ns);
+}
+
+void port::receive() {
+  while (from_line_.can_pop()) {
+    const sim::time_ps arrival = from_line_.front_arrival() - config_.mac_rx_ns * sim::ps_per_ns;
+    tlm::frame_ptr f = from_line_.pop();
+    f->loopback = 0;
+    take_frame(std::move(f), arrival);
+  }
+  while (looped_.can_pop()) {
+    const sim::time_ps arrival = looped_.front_arrival() - config_.mac_rx_ns * sim::ps_per_ns;
+    take_frame(looped_.pop(), arrival);
+  }
+}
+
+void port::take_frame(tlm::frame_ptr frame, sim::time_ps arrival) {
+  tlm::frame& f = *frame;
+  spans_.leave(f.span, "wire", arrival, sim::wait::wire);
+  spans_.leave(f.span, "mac rx", now_ps());
+  // What the sender's blocks noted in the frame does not travel on a cable.
+  f.port = config_.index;
+  f.source = 0;
+  f.control = f.insert_icrc = false;
+  f.icrc_ok = true;
+  f.gid_index = 0;
+  f.stamp = arrival;
+  const unsigned column = column_of(f);
+  f.priority = column == eth_stats::untagged ? default_priority_ : static_cast<std::uint8_t>(column);
+  const std::uint32_t size = f.length + fcs_bytes;
+  if (!link_up()) {
+    ++counters_.drop_link_down;
+    return;
+  }
+  if (!passes_checks(f, size, column) || consume_control(f)) return;
+  ++counters_.rx_frames;
+  counters_.rx_bytes += size;
+  if (!ingress_.admit(std::move(frame), size)) {
+    ++counters_.drop_overflow;
+    stats_.receive_overflow();
+  }
+}
+
+/// FCS and size; counts what fails.
+bool port::passes_checks(tlm::frame& f, std::uint32_t size, unsigned column) {
+  f.fcs_ok = wire::ethernet_fcs(f.data(), f.length) == f.fcs;
+  const bool runt = size < shortest_frame || f.length < 14;
+  if (!f.fcs_ok) {
+    stats_.receive_bad(column, size, mtu_);
+    if (runt || !ignore_fcs_) {
+      ++(runt ? counters_.drop_runt : counters_.drop_fcs);
+      return false;
+    }
+  } else if (runt) {
+    stats_.undersize();
+    ++counters_.drop_runt;
+    return false;
+  } else {
+    stats_.receive(column, size, mtu_, f.data());
+  }
+  if (size <= mtu_) return true;
+  stats_.too_long();
+  ++counters_.drop_too_long;
+  return false;
+}
+
+/// MAC control frames end here.
+bool port::consume_control(const tlm::frame& f) {
+  wire::pause_frame p;
+  switch (wire::decode_pause(f.data(), f.length, p)) {
+    case wire::pause_kind::none:
+      return false;
+    case wire::pause_kind::unsupported:
+      ++counters_.drop_control;
+      break;
+    case wire::pause_kind::pause:
+      ++counters_.rx_pause;
+      flow_.receive(p, now_ps());
+      break;
+  }
+  stats_.control_frame();
+  return true;
+}
+
+void port::hand_out() {
+  if (ingress_.empty() || !rx_out.can_push()) return;
+  tlm::frame_ptr f = ingress_.take();
+  const sim::time_ps checked =
+      domain().edge_time(domain().edge_at_or_after(f->stamp + config_.mac_rx_ns * sim::ps_per_ns));
+  if (now_ps() > checked) spans_.leave(f->span, "ingress buffer", now_ps(), sim::wait::arbitration);
+  rx_out.push(std::move(f));
+  if (!ingress_.empty()) wake_next();
+}
+
+}  // namespace rnic::mac

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Ethernet port: framing, FCS, egress arbitration, flow control, ingress buffers, counters.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "model/command/cr_space.h"
+#include "model/mac/egress.h"
+#include "model/mac/eth_stats.h"
+#include "model/mac/flow_control.h"
+#include "model/mac/ingress.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timed_inbox.h"
+#include "model/transport/transport_if.h"
+#include "tlm/frame_port.h"
+
+namespace rnic::mac {
+
+/// Transmit: frames come in with frame.priority and frame.source set, wait in the queue of their priority, and start on
+/// the line one after the other without a gap: the arbiter decides at the last edge at which the line is still busy,
+/// as a MAC does that has one frame's worth of buffer between core clock and line clock. The first bit leaves mac_tx_ns
+/// after the start. Short frames are padded to 64 bytes. When a frame starts, its source gets a credit. Frames with
+/// frame.loopback set take their turn on the line's timing but go to the own ingress buffers instead of the cable.
+///
+/// Receive: mac_rx_ns after its last bit a frame is checked, put into the ingress buffer of its priority (PCP, or
+/// default_priority when untagged), and given out round robin over the priorities, one a cycle. MAC control frames end
+/// here: pause frames are obeyed at once, the others discarded.
+///
+/// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "wire" (wait::wire), "mac rx", and
+/// "ingress buffer" when the block behind did not take the frame at once.
+class port : public sim::clocked_block,
+             public command::cr_target_if,
+             public tlm::frame_sink_if,
+             public tlm::frame_port_if {
+ public:
+  struct config {
+    std::uint8_t index = 0;            ///< 0-based number of the port
+    std::uint32_t rate_mbps = 40'000;  ///< data rate in Mb/s: 10'000, 40'000, 56'000 (calibration 5), up to 400'000
+    std::uint32_t mac_tx_ns = 60;      ///< start of a frame to its first bit on the line (calibration 5)
+    std::uint32_t mac_rx_ns = 80;      ///< last bit of a frame to its check (calibration 5)
+    std::uint32_t egress_frames = 8;   ///< room per priority and source, in frames: the credits a source begins with
+    std::uint32_t ingress_bytes = 65'536;  ///< buffer of each priority, in bytes (design)
+    std::uint32_t xoff_bytes = 65'536 - pfc_headroom_bytes(40'000, 100, 4'200);  ///< stop the peer above this (E.5)
+    std::uint32_t xon_bytes = 65'536 - pfc_headroom_bytes(40'000, 100, 4'200) - 4'200;  ///< XOFF - MTU (E.5)
+    std::uint16_t pause_quanta = 0xffff;       ///< time asked for in a pause frame, in quanta of 512 bit times
+    std::uint32_t pause_refresh_percent = 50;  ///< of that time, after which a pause is repeated (design)
+    std::uint16_t mtu = 9'216;                 ///< longest frame in bytes, FCS included, until firmware sets another
+    std::uint8_t default_priority = 0;         ///< of untagged received frames, until firmware sets another (E.3)
+    std::uint8_t egress_arbitration = 1;       ///< mac::arbitration, until firmware sets another
+  };
+
+  /// `pool` gives the pause frames. Throws sim::config_error for values that cannot work.
+  port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
+       sim::span_recorder& spans);
+
+  sim::fifo_in<tlm::frame_ptr> tx_in;
+  sim::fifo_out<tlm::frame_ptr> rx_out;
+  /// Credits by transport::egress_source; those of sources that do not exist stay unbound.
+  std::array<sim::fifo_out<transport::egress_credit>, 3> credits_out;
+
+  // The connector.
+  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override;
+  tlm::frame_sink_if& receiver() override { return *this; }
+  void attach(tlm::frame_sink_if& line) override { line_ = &line; }
+
+  // Registers: mac_cr.h.
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+  struct counters {
+    std::uint64_t tx_frames = 0, tx_bytes = 0;  ///< on the line, FCS included, without pause frames
+    std::uint64_t rx_frames = 0, rx_bytes = 0;  ///< good ones, without MAC control
+    std::uint64_t tx_pause = 0, rx_pause = 0;   ///< pause frames of either kind
+    std::uint64_t looped = 0;
+    std::uint64_t drop_fcs = 0, drop_runt = 0, drop_too_long = 0, drop_overflow = 0, drop_link_down = 0;
+    std::uint64_t drop_control = 0;  ///< MAC control frames with an unknown opcode
+    std::uint64_t drop_tx_link_down = 0;
+    std::uint64_t blocked_by_pause = 0;  ///< frames that waited in a paused priority
+  };
+  const counters& count() const { return counters_; }
+  const ingress& buffers() const { return ingress_; }
+  /// Announces all counters as "<name>.<counter>".
+  void announce(sim::statistics& to) const;
+
+ private:
+  void tick() override;
+  void accept();
+  bool transmit();
+  void transmit_pause();
+  void transmit_frame(unsigned priority);
+  void drop_for_link_down();
+  void put_on_line(tlm::frame_ptr frame);
+  std::uint8_t with_credit_room(std::uint8_t priorities);
+  void return_credit(const tlm::frame& f);
+  void ask_for_wake();
+  void receive();
+  void take_frame(tlm::frame_ptr frame, sim::time_ps arrival);
+  bool passes_checks(tlm::frame& f, std::uint32_t size, unsigned column);
+  bool consume_control(const tlm::frame& f);
+  void hand_out();
+  // Approximation: the link is up as soon as this side is enabled and a cable is there; training and the other side's
+  // state are not modelled. A peer that is down drops what it gets.
+  bool link_up() const { return up_ && line_ != nullptr; }
+  std::uint32_t read_flow_stats(std::uint32_t offset) const;
+  void set_up(bool up);
+  /// First edge at which the next frame may be chosen: the line is free before the edge after it.
+  sim::cycle_t choice_edge() const {
+    const sim::cycle_t after = domain().edge_at_or_after(line_free_ + 1);
+    return after == 0 ? 0 : after - 1;
+  }
+
+  config config_;
+  tlm::frame_pool& pool_;
+  sim::span_recorder& spans_;
+  tlm::frame_sink_if* line_ = nullptr;
+  sim::timed_inbox<tlm::frame_ptr> from_line_;
+  sim::timed_inbox<tlm::frame_ptr> looped_;
+  egress egress_;
+  ingress ingress_;
+  flow_control flow_;
+  eth_stats stats_;
+  counters counters_;
+
+  sim::time_ps line_free_ = 0;       // start of the next frame's preamble, before the transmit latency
+  std::uint64_t line_fraction_ = 0;  // what line_free_ was rounded down by, in 1 / rate_mbps ps
+  bool up_ = false;
+  bool ignore_fcs_ = false;
+  std::uint16_t mtu_;
+  std::uint8_t default_priority_;
+  wire::mac_address mac_{};
+};
+
+}  // namespace rnic::mac

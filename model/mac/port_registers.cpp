@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The port on the internal bus, and its counters by name.
+#include "model/mac/mac_cr.h"
+#include "model/mac/port.h"
+#include "model/wire/ethernet.h"
+
+namespace rnic::mac {
+
+std::uint32_t port::read_flow_stats(std::uint32_t offset) const {
+  const flow_control::counters& c = flow_.of(offset / 64);
+  const std::uint64_t values[8] = {c.rx_frames,
+                                   c.rx_duration_ps / sim::ps_per_us,
+                                   c.rx_transitions,
+                                   c.tx_frames,
+                                   c.tx_duration_ps / sim::ps_per_us,
+                                   c.tx_transitions,
+                                   0,
+                                   0};
+  const std::uint64_t v = values[offset % 64 / 8];
+  return static_cast<std::uint32_t>(offset % 8 == 0 ? v >> 32 : v);
+}
+
+std::uint32_t port::cr_read(std::uint32_t offset) {
+  if (offset >= cr::eth_stats && offset < cr::eth_stats + cr::eth_stats_bytes)
+    return stats_.word((offset - cr::eth_stats) & ~3u);
+  if (offset >= cr::flow_stats && offset < cr::flow_stats + cr::flow_stats_bytes)
+    return read_flow_stats((offset - cr::flow_stats) & ~3u);
+  if (offset >= cr::scheduler && offset < cr::scheduler + 32) {
+    const egress::share& s = egress_.classes[(offset - cr::scheduler) / 4];
+    return static_cast<std::uint32_t>(s.group) << 16 | s.bandwidth;
+  }
+  switch (offset) {
+    case cr::port_control:
+      return up_ ? 1 : 0;
+    case cr::port_status:
+      return (link_up() ? 1u : 0u) | (line_ != nullptr ? 2u : 0u);
+    case cr::link_rate:
+      return config_.rate_mbps;
+    case cr::link_speed_code:
+      return cr::speed_code(config_.rate_mbps);
+    case cr::mtu:
+      return mtu_;
+    case cr::default_priority:
+      return default_priority_;
+    case cr::ignore_fcs:
+      return ignore_fcs_ ? 1 : 0;
+    case cr::mac_high:
+      return static_cast<std::uint32_t>(wire::to_u64(mac_) >> 32);
+    case cr::mac_low:
+      return static_cast<std::uint32_t>(wire::to_u64(mac_));
+    case cr::pptx:
+      return flow_.send_pause ? 1 : 0;
+    case cr::pprx:
+      return flow_.obey_pause ? 1 : 0;
+    case cr::pfctx:
+      return flow_.send_pfc;
+    case cr::pfcrx:
+      return flow_.obey_pfc;
+    case cr::paused:
+      return flow_.paused(now_ps());
+    case cr::arbitration:
+      return static_cast<std::uint32_t>(egress_.mode);
+    case cr::prio2tc:
+      return egress_.prio2tc;
+    default:
+      return 0;
+  }
+}
+
+void port::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset >= cr::scheduler && offset < cr::scheduler + 32) {
+    egress_.classes[(offset - cr::scheduler) / 4] = {static_cast<std::uint16_t>(value >> 16),
+                                                     static_cast<std::uint16_t>(value)};
+    return;
+  }
+  const bool bit0 = (value & 1) != 0;
+  switch (offset) {
+    case cr::port_control:
+      set_up(bit0);
+      break;
+    case cr::mtu:
+      mtu_ = static_cast<std::uint16_t>(value);
+      break;
+    case cr::default_priority:
+      default_priority_ = value & 7;
+      break;
+    case cr::ignore_fcs:
+      ignore_fcs_ = bit0;
+      break;
+    case cr::mac_high:
+      mac_ = wire::mac_from_u64((std::uint64_t{value} & 0xffff) << 32 | (wire::to_u64(mac_) & 0xffffffff));
+      break;
+    case cr::mac_low:
+      mac_ = wire::mac_from_u64((wire::to_u64(mac_) & ~std::uint64_t{0xffffffff}) | value);
+      break;
+    case cr::pptx:
+      flow_.send_pause = bit0;
+      break;
+    case cr::pprx:
+      flow_.obey_pause = bit0;
+      break;
+    case cr::pfctx:
+      flow_.send_pfc = static_cast<std::uint8_t>(value);
+      break;
+    case cr::pfcrx:
+      flow_.obey_pfc = static_cast<std::uint8_t>(value);
+      break;
+    case cr::arbitration:
+      if (value <= 2) egress_.mode = static_cast<mac::arbitration>(value);
+      break;
+    case cr::prio2tc:
+      egress_.prio2tc = value & 0x77777777;
+      break;
+    case cr::reset_counters:
+      stats_.clear();
+      flow_.clear_counters();
+      break;
+    default:
+      break;
+  }
+  wake_next();  // what has been set may let something begin
+}
+
+void port::set_up(bool up) {
+  if (up_ && !up) flow_.reset(now_ps());
+  up_ = up;
+}
+
+void port::announce(sim::statistics& to) const {
+  const counters& c = counters_;
+  const std::pair<const char*, const std::uint64_t*> all[] = {{"tx_frames", &c.tx_frames},
+                                                              {"tx_bytes", &c.tx_bytes},
+                                                              {"rx_frames", &c.rx_frames},
+                                                              {"rx_bytes", &c.rx_bytes},
+                                                              {"tx_pause", &c.tx_pause},
+                                                              {"rx_pause", &c.rx_pause},
+                                                              {"looped", &c.looped},
+                                                              {"blocked_by_pause", &c.blocked_by_pause},
+                                                              {"drop_fcs", &c.drop_fcs},
+                                                              {"drop_runt", &c.drop_runt},
+                                                              {"drop_too_long", &c.drop_too_long},
+                                                              {"drop_overflow", &c.drop_overflow},
+                                                              {"drop_control", &c.drop_control},
+                                                              {"drop_link_down", &c.drop_link_down},
+                                                              {"drop_tx_link_down", &c.drop_tx_link_down}};
+  for (const auto& [counter, value] : all) to.add(name() + "." + counter, *value);
+}
+
+}  // namespace rnic::mac

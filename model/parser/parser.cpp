@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive parser of one port.
+#include "model/parser/parser.h"
+
+#include <algorithm>
+
+namespace rnic::parser {
+namespace {
+
+drop reason_of(wire::decode_error e) {
+  switch (e) {
+    case wire::decode_error::bad_ip_version:
+      return drop::bad_ip_version;
+    case wire::decode_error::bad_ip_header_length:
+      return drop::bad_ip_header_length;
+    case wire::decode_error::bad_ip_checksum:
+      return drop::bad_ip_checksum;
+    case wire::decode_error::fragment:
+      return drop::fragment;
+    case wire::decode_error::bad_length:
+      return drop::bad_length;
+    case wire::decode_error::bad_next_header:
+      return drop::bad_next_header;
+    case wire::decode_error::unknown_opcode:
+      return drop::unknown_opcode;
+    case wire::decode_error::bad_pad:
+      return drop::bad_pad;
+    default:
+      return drop::truncated;
+  }
+}
+
+/// Multicast GID: ff00::/8, or an IPv4 group address (224.0.0.0/4) mapped into IPv6.
+bool multicast(const wire::gid& g) {
+  if (g[0] == 0xff) return true;
+  for (unsigned i = 0; i < 10; ++i)
+    if (g[i] != 0) return false;
+  return g[10] == 0xff && g[11] == 0xff && (g[12] & 0xf0) == 0xe0;
+}
+
+}  // namespace
+
+const char* to_string(drop d) {
+  switch (d) {
+    case drop::bad_fcs:
+      return "bad_fcs";
+    case drop::truncated:
+      return "truncated";
+    case drop::bad_ip_version:
+      return "bad_ip_version";
+    case drop::bad_ip_header_length:
+      return "bad_ip_header_length";
+    case drop::bad_ip_checksum:
+      return "bad_ip_checksum";
+    case drop::fragment:
+      return "fragment";
+    case drop::bad_length:
+      return "bad_length";
+    case drop::bad_next_header:
+      return "bad_next_header";
+    case drop::unknown_opcode:
+      return "unknown_opcode";
+    case drop::bad_pad:
+      return "bad_pad";
+    case drop::bad_version:
+      return "bad_version";
+    case drop::not_our_mac:
+      return "not_our_mac";
+    case drop::not_our_gid:
+      return "not_our_gid";
+    case drop::wrong_vlan:
+      return "wrong_vlan";
+    case drop::ethernet_not_bound:
+      return "ethernet_not_bound";
+    case drop::count:
+      break;
+  }
+  return "?";
+}
+
+parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
+               const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats)
+    : clocked_block(std::move(name), domain),
+      mac_in(*this),
+      roce_out(*this),
+      ethernet_out(*this),
+      config_(cfg),
+      gids_(gids),
+      roce_v2_port_(roce_v2_port),
+      spans_(spans),
+      pipeline_(cfg.parser_cycles + 1) {
+  if (cfg.bytes_per_cycle == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more, not 0");
+  stats.add(this->name() + ".roce_frames", roce_frames_);
+  stats.add(this->name() + ".ethernet_frames", ethernet_frames_);
+  for (unsigned i = 0; i < drops_.size(); ++i)
+    stats.add(this->name() + ".drop." + to_string(static_cast<drop>(i)), drops_[i]);
+}
+
+void parser::tick() {
+  deliver();
+  take();
+}
+
+void parser::deliver() {
+  while (count_ != 0) {
+    stage& s = pipeline_[head_];
+    if (s.ready > now()) {
+      wake_at(s.ready);
+      return;
+    }
+    if (s.to != way::nowhere) {
+      sim::fifo_out<tlm::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
+      if (!out.can_push()) return;
+      spans_.leave(s.frame->span, "parser", now_ps());
+      out.push(std::move(s.frame));
+    }
+    s.frame.reset();
+    head_ = (head_ + 1) % pipeline_.size();
+    --count_;
+  }
+}
+
+void parser::take() {
+  if (!mac_in.can_pop()) return;
+  if (input_free_ > now()) {
+    wake_at(input_free_);
+    return;
+  }
+  if (count_ == pipeline_.size()) return;  // its head waits for the channel, which wakes us
+  stage& s = pipeline_[(head_ + count_) % pipeline_.size()];
+  s.frame = mac_in.pop();
+  s.to = classify(*s.frame);
+  s.ready = now() + std::max(1u, config_.parser_cycles);
+  ++count_;
+  input_free_ = now() + (s.frame->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  wake_at(s.ready);
+  if (mac_in.can_pop()) wake_at(std::max(input_free_, now() + 1));
+}
+
+parser::way parser::discard(drop why) {
+  ++drops_[static_cast<unsigned>(why)];
+  return way::nowhere;
+}
+
+parser::way parser::classify(tlm::frame& f) {
+  if (!f.fcs_ok) return discard(drop::bad_fcs);
+  if (f.length < 14) return discard(drop::truncated);
+  wire::packet& p = f.packet;
+  const wire::decode_error e = wire::decode(f.data(), f.length, p, roce_v2_port_);
+  if (e == wire::decode_error::not_roce) {
+    if (!ethernet_out.bound()) return discard(drop::ethernet_not_bound);
+    ++ethernet_frames_;
+    return way::ethernet;  // which addresses it takes is its own business
+  }
+  std::copy_n(f.data(), p.dmac.size(), p.dmac.begin());
+  if (!gids_.accepts(p.dmac)) return discard(drop::not_our_mac);
+  if (e != wire::decode_error::none) return discard(reason_of(e));
+  if (!multicast(p.dgid)) {
+    const auto index = gids_.match(p.dgid, p.encap);
+    if (!index) return discard(drop::not_our_gid);
+    const gid::entry& own = gids_[*index];
+    const std::uint16_t vid = p.vlan_present ? p.vlan_tci & 0xfff : 0;
+    if (own.vlan_valid && vid != own.vlan) return discard(drop::wrong_vlan);
+    f.gid_index = static_cast<std::uint16_t>(*index);
+  }
+  if (p.bth.version != 0) return discard(drop::bad_version);
+  ++roce_frames_;
+  return way::roce;
+}
+
+}  // namespace rnic::parser

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive parser of one port: from bytes to headers, from headers to who they are for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/gid/gid_table.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "tlm/frame.h"
+
+namespace rnic::parser {
+
+/// Why a frame ended here.
+enum class drop : std::uint8_t {
+  bad_fcs,
+  truncated,
+  bad_ip_version,
+  bad_ip_header_length,
+  bad_ip_checksum,
+  fragment,
+  bad_length,
+  bad_next_header,
+  unknown_opcode,
+  bad_pad,
+  bad_version,
+  not_our_mac,
+  not_our_gid,
+  wrong_vlan,
+  ethernet_not_bound,
+  count
+};
+const char* to_string(drop d);
+
+/// Decodes every received frame into frame.packet and sorts it: RoCE for one of our GIDs to roce_out (frame.gid_index
+/// is the entry), anything that is not RoCE to ethernet_out, the rest is counted and dropped (adapter data plane A.9.1,
+/// points 1 to 4). RoCE to a multicast GID passes with gid_index unset; who is member is decided behind.
+///
+/// Order of frames is kept. A frame leaves parser_cycles after it was taken; the next one is taken when the bytes of
+/// the one before have gone through, bytes_per_cycle in each cycle.
+class parser : public sim::clocked_block {
+ public:
+  struct config {
+    unsigned parser_cycles = 10;    ///< latency; part of the receive pipeline's 60 cycles (calibration 5)
+    unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
+  };
+
+  /// `roce_v2_port`: the register with the UDP destination port of RoCE v2, written by firmware.
+  parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
+         const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats);
+
+  sim::fifo_in<tlm::frame_ptr> mac_in;
+  sim::fifo_out<tlm::frame_ptr> roce_out;
+  sim::fifo_out<tlm::frame_ptr> ethernet_out;  ///< may stay unbound
+
+  std::uint64_t dropped(drop why) const { return drops_[static_cast<unsigned>(why)]; }
+  std::uint64_t roce_frames() const { return roce_frames_; }
+  std::uint64_t ethernet_frames() const { return ethernet_frames_; }
+
+ private:
+  enum class way : std::uint8_t { roce, ethernet, nowhere };
+  struct stage {
+    tlm::frame_ptr frame;
+    sim::cycle_t ready = 0;
+    way to = way::nowhere;
+  };
+  void tick() override;
+  void deliver();
+  void take();
+  way classify(tlm::frame& f);
+  way discard(drop why);
+
+  config config_;
+  const gid::gid_table& gids_;
+  const std::uint16_t& roce_v2_port_;
+  sim::span_recorder& spans_;
+  std::vector<stage> pipeline_;  // ring
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+  sim::cycle_t input_free_ = 0;
+  std::array<std::uint64_t, static_cast<unsigned>(drop::count)> drops_{};
+  std::uint64_t roce_frames_ = 0;
+  std::uint64_t ethernet_frames_ = 0;
+};
+
+}  // namespace rnic::parser

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pcie/dma_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "model/sim/check.h"
+
+namespace rnic::pcie {
+
+namespace {
+
+constexpr std::uint32_t page = 4096;  // no packet crosses it (Base Specification 3.0, 2.2.7)
+constexpr std::uint32_t no_client = ~0u;
+
+std::uint32_t to_boundary(std::uint64_t address, std::uint32_t left, std::uint32_t limit) {
+  return std::min({left, limit, page - static_cast<std::uint32_t>(address % page)});
+}
+
+/// Byte enables of a contiguous access (Base Specification 3.0, 2.2.5).
+void set_byte_enables(tlm::tlp& t) {
+  const unsigned first = static_cast<unsigned>(t.address & 3);
+  const std::uint64_t end = first + std::uint64_t{t.length};
+  if (end <= 4) {
+    t.first_be = static_cast<std::uint8_t>((0xfu << first) & (0xfu >> (4 - end)));
+    t.last_be = 0;
+  } else {
+    t.first_be = static_cast<std::uint8_t>(0xfu << first & 0xf);
+    t.last_be = static_cast<std::uint8_t>(0xfu >> ((4 - end % 4) % 4));
+  }
+}
+
+}  // namespace
+
+dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, link_transmitter& link,
+                       tlm::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans)
+    : owner_(owner),
+      config_(c),
+      link_(link),
+      pool_(pool),
+      space_(space),
+      vectors_(vectors),
+      spans_(spans),
+      msix_(owner),
+      timeout_cycles_(owner.domain().cycles(c.completion_timeout_ps)) {
+  if (clients == 0 || clients > 63) throw sim::config_error("pcie.dma: needs 1 to 63 clients");
+  if (c.tags == 0 || c.tags > 256) throw sim::config_error("pcie.dma.tags: must be 1 to 256");
+  if (c.reads_per_client == 0 || c.reads_per_client > 64)
+    throw sim::config_error("pcie.dma.reads_per_client: must be 1 to 64");
+  if (c.interface_bytes == 0 || c.fill_bytes_per_cycle == 0)
+    throw sim::config_error("pcie.dma.interface_bytes: must be at least 1");
+  clients_.reserve(clients);
+  for (unsigned i = 0; i < clients; ++i) {
+    clients_.emplace_back(owner);
+    clients_.back().to_issue.slots.resize(c.reads_per_client);
+    clients_.back().answers.slots.resize(c.reads_per_client);
+  }
+  reads_.resize(std::size_t{clients} * c.reads_per_client);
+  for (std::size_t i = reads_.size(); i-- != 0;) free_reads_.push_back(static_cast<std::uint32_t>(i));
+  tags_.resize(c.tags);
+  for (unsigned i = c.tags; i-- != 0;) free_tags_.push_back(static_cast<std::uint16_t>(i));
+}
+
+void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
+  stats.add(prefix + ".read_requests", read_requests_);
+  stats.add(prefix + ".write_requests", write_requests_);
+  stats.add(prefix + ".read_bytes", read_bytes_);
+  stats.add(prefix + ".write_bytes", write_bytes_);
+  stats.add(prefix + ".read_packets", read_packets_);
+  stats.add(prefix + ".write_packets", write_packets_);
+  stats.add(prefix + ".interrupts", interrupts_);
+  stats.add(prefix + ".interrupts_pended", interrupts_pended_);
+  stats.add(prefix + ".interrupts_dropped", interrupts_dropped_);
+  stats.add(prefix + ".refused_requests", refused_);
+  stats.add(prefix + ".unexpected_completions", unexpected_);
+  stats.add(prefix + ".completion_timeouts", timeouts_);
+  stats.add(prefix + ".failed_reads", failed_reads_);
+  stats.add(prefix + ".tags_used_up", tags_used_up_);
+}
+
+// ---------------------------------------------------------------- completions and answers
+
+void dma_engine::complete(const tlm::tlp& t) {
+  if (t.tag >= tags_.size() || !tags_[t.tag].active) {
+    ++unexpected_;
+    space_.report(error::unexpected_completion);
+    return;
+  }
+  tag_state& tag = tags_[t.tag];
+  const std::uint32_t index = tag.read;
+  read_state& read = reads_[index];
+  const bool good = t.status == tlm::tlp_status::success && !t.poisoned;
+  if (good && (t.byte_count != tag.remaining || t.length == 0 || t.length > tag.remaining)) {
+    ++unexpected_;
+    space_.report(error::unexpected_completion);
+    return;
+  }
+  if (good) {
+    if (read.status == dma_status::ok) std::memcpy(read.destination + tag.offset, t.data.data(), t.length);
+    tag.offset += t.length;
+    tag.remaining -= t.length;
+    if (tag.remaining != 0) return;
+  }
+  tag.active = false;
+  free_tags_.push_back(t.tag);
+  --read.packets;
+  if (!good) {
+    if (t.status != tlm::tlp_status::success)
+      space_.received_abort(t.status == tlm::tlp_status::completer_abort);
+    else
+      space_.report(error::poisoned);
+    fail_read(index, t.status == tlm::tlp_status::unsupported_request ? dma_status::unsupported_request
+                     : t.status == tlm::tlp_status::success           ? dma_status::poisoned
+                                                                      : dma_status::completer_abort);
+  }
+  finish_read_if_done(index);
+}
+
+/// What was not asked for yet is not asked for any more; packets in flight are waited for.
+void dma_engine::fail_read(std::uint32_t index, dma_status status) {
+  read_state& read = reads_[index];
+  if (read.status == dma_status::ok) {
+    read.status = status;
+    ++failed_reads_;
+  }
+  if (read.issued == read.length) return;
+  read.issued = read.length;
+  ring<std::uint32_t>& queue = clients_[read.client].to_issue;
+  for (unsigned n = queue.count; n != 0; --n) {  // once around, without this one
+    const std::uint32_t other = queue.front();
+    queue.pop();
+    if (other != index) queue.push(other);
+  }
+  if (queue.count == 0) issue_mask_ &= ~(std::uint64_t{1} << read.client);
+}
+
+void dma_engine::finish_read_if_done(std::uint32_t index) {
+  const read_state& read = reads_[index];
+  if (read.packets != 0 || read.issued != read.length) return;
+  const std::uint32_t fill = std::min(read.length, config_.fill_limit_bytes);
+  sim::cycle_t ready = std::max(owner_.now(), fill_free_);
+  if (read.status == dma_status::ok)
+    fill_free_ = ready += (fill + config_.fill_bytes_per_cycle - 1) / config_.fill_bytes_per_cycle;
+  give_answer(read.client, read.tag, read.status, ready);
+  free_reads_.push_back(index);
+}
+
+void dma_engine::give_answer(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready) {
+  ring<answer>& answers = clients_[client].answers;
+  if (answers.count != 0) ready = std::max(ready, answers.back().ready);
+  answers.push({{tag, status}, ready});
+  answer_mask_ |= std::uint64_t{1} << client;
+  if (ready > owner_.now()) owner_.wake_at(ready);
+}
+
+void dma_engine::answer_clients() {
+  for (std::uint64_t mask = answer_mask_; mask != 0; mask &= mask - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctzll(mask));
+    client_state& c = clients_[i];
+    const sim::cycle_t now = owner_.now();
+    if (c.answers.front().ready > now || !c.port.response.can_push()) continue;
+    c.port.response.push(c.answers.front().response);
+    c.answers.pop();
+    --c.in_flight;
+    if (c.answers.count == 0)
+      answer_mask_ &= ~(std::uint64_t{1} << i);
+    else
+      owner_.wake_at(std::max(now + 1, c.answers.front().ready));
+  }
+}
+
+void dma_engine::check_timeouts() {
+  if (check_at_ > owner_.now()) return;
+  const sim::cycle_t now = owner_.now();
+  check_at_ = sim::never;
+  for (unsigned i = 0; i < tags_.size(); ++i) {
+    tag_state& tag = tags_[i];
+    if (!tag.active) continue;
+    if (tag.deadline > now) {
+      check_at_ = std::min(check_at_, tag.deadline);
+      continue;
+    }
+    tag.active = false;
+    free_tags_.push_back(static_cast<std::uint16_t>(i));
+    --reads_[tag.read].packets;
+    ++timeouts_;
+    space_.report(error::completion_timeout);
+    fail_read(tag.read, dma_status::timeout);
+    finish_read_if_done(tag.read);
+  }
+  if (check_at_ != sim::never) owner_.wake_at(check_at_);
+}
+
+// ---------------------------------------------------------------- start of requests
+
+void dma_engine::step() {
+  check_timeouts();
+  answer_clients();
+  start();
+}
+
+bool dma_engine::may_master(std::uint16_t function) const {
+  const config_space::state& s = space_.now();
+  return s.bus_master && function <= s.enabled_vfs;
+}
+
+void dma_engine::start() {
+  if (write_active_) return;
+  std::uint64_t ready = 0;
+  for (unsigned i = 0; i < clients_.size(); ++i) {
+    client_state& c = clients_[i];
+    if (!c.port.request.bound() || !c.port.request.can_pop()) continue;
+    const dma_request& r = c.port.request.front();
+    const bool answered = r.op == dma_request::kind::read || r.notify;
+    if (!answered || c.in_flight < config_.reads_per_client) ready |= std::uint64_t{1} << i;
+  }
+  const std::uint64_t interrupts = std::uint64_t{1} << clients_.size();
+  if (msix_recheck_ || (msix_.bound() && msix_.can_pop())) ready |= interrupts;
+  if (ready == 0) return;
+  const unsigned winner = static_cast<unsigned>(start_order_.pick(ready));
+  if (winner == clients_.size())
+    start_msix();
+  else
+    start_request(winner);
+  if (!write_active_ && ((ready & ~(std::uint64_t{1} << winner)) != 0 || msix_recheck_)) owner_.wake_next();
+}
+
+void dma_engine::start_request(unsigned client) {
+  dma_request r = clients_[client].port.request.pop();
+  const bool read = r.op == dma_request::kind::read;
+  if (read || r.notify) ++clients_[client].in_flight;
+  if (!may_master(r.function) || r.length == 0) {
+    const bool refused = r.length != 0;
+    if (refused) ++refused_;
+    if (read || r.notify)
+      give_answer(client, r.tag, refused ? dma_status::unsupported_request : dma_status::ok, owner_.now() + 1);
+    return;
+  }
+  if (read) {
+    start_read(client, r);
+    return;
+  }
+  ++write_requests_;
+  write_bytes_ += r.length;
+  write_ = std::move(r);
+  write_active_ = true;
+  write_client_ = client;
+  written_ = 0;
+  write_wait_ = sim::wait::none;
+  interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
+}
+
+void dma_engine::start_read(unsigned client, const dma_request& r) {
+  ++read_requests_;
+  read_bytes_ += r.length;
+  const std::uint32_t index = free_reads_.back();
+  free_reads_.pop_back();
+  read_state& s = reads_[index];
+  s.tag = r.tag;
+  s.address = r.address;
+  s.destination = r.destination;
+  s.length = r.length;
+  s.issued = 0;
+  s.packets = 0;
+  s.client = static_cast<std::uint16_t>(client);
+  s.function = r.function;
+  s.status = dma_status::ok;
+  s.span = r.span;
+  clients_[client].to_issue.push(index);
+  issue_mask_ |= std::uint64_t{1} << client;
+}
+
+bool dma_engine::interrupt_allowed(unsigned vector) const {
+  const config_space::state& s = space_.now();
+  return s.bus_master && !s.msix_masked && !vectors_.masked(vector);
+}
+
+/// An interrupt is a write of the engine's own; what may not go out now stays as a pending bit.
+void dma_engine::start_msix() {
+  int vector = -1;
+  if (msix_.bound() && msix_.can_pop()) {
+    const msix_request r = msix_.pop();
+    if (r.vector >= vectors_.vectors() || r.function != 0 || !space_.now().msix_enabled) {
+      ++interrupts_dropped_;
+    } else if (!interrupt_allowed(r.vector)) {
+      if (!vectors_.is_pending(r.vector)) ++interrupts_pended_;
+      vectors_.set_pending(r.vector);
+    } else {
+      vector = r.vector;
+    }
+  } else {
+    const config_space::state& s = space_.now();
+    if (s.msix_enabled && s.bus_master && !s.msix_masked) vector = vectors_.deliverable();
+    if (vector >= 0) vectors_.clear_pending(static_cast<unsigned>(vector));
+    msix_recheck_ = vector >= 0;
+  }
+  if (vector < 0) return;
+  const msix_table::message m = vectors_.of(static_cast<unsigned>(vector));
+  ++interrupts_;
+  write_.op = dma_request::kind::write;
+  write_.notify = false;
+  write_.function = 0;
+  write_.length = 4;
+  write_.address = m.address;
+  write_.source = nullptr;
+  write_.span = 0;
+  std::memcpy(write_.bytes.data(), &m.data, 4);  // little-endian, as all of PCI
+  write_active_ = true;
+  write_client_ = no_client;
+  written_ = 0;
+  write_wait_ = sim::wait::none;
+  interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
+}
+
+// ---------------------------------------------------------------- packets
+
+void dma_engine::issue() {
+  const bool reads = issue_mask_ != 0 && !free_tags_.empty();
+  if (!reads && !write_active_) return;
+  if (!interface_ready()) return;
+  const bool write_first = write_active_ && (prefer_write_ || !reads);
+  for (unsigned attempt = 0; attempt < 2; ++attempt) {
+    const bool write = write_first == (attempt == 0);
+    if (write && write_active_) {
+      const std::uint32_t n = to_boundary(write_.address, write_.length - written_, space_.now().max_payload);
+      if (!link_.can_send(credit_class::posted, n)) {
+        if (link_.refused_for_credit()) write_wait_ = sim::wait::pcie_credit;
+        continue;
+      }
+      issue_write();
+      prefer_write_ = false;
+      break;
+    }
+    if (!write && reads && link_.can_send(credit_class::non_posted, 0)) {
+      issue_read(static_cast<unsigned>(issue_order_.pick(issue_mask_)));
+      prefer_write_ = true;
+      break;
+    }
+    if (attempt == 1) return;
+  }
+  book_next();
+}
+
+bool dma_engine::request_waits() {
+  for (const client_state& c : clients_)
+    if (c.port.request.bound() && c.port.request.can_pop()) return true;
+  return msix_recheck_ || (msix_.bound() && msix_.can_pop());
+}
+
+/// After a packet: the next tick is when a request can be started, or when there is room for another packet.
+void dma_engine::book_next() {
+  if (!write_active_ && request_waits()) owner_.wake_next();
+  if (!write_active_ && (issue_mask_ == 0 || free_tags_.empty())) return;
+  const sim::time_ps room = std::max(link_.busy_until(), interface_free_);
+  const sim::time_ps ahead = link_.config().transmit_buffer_ps;
+  const sim::cycle_t next = owner_.now() + 1;
+  owner_.wake_at(room <= link_.now_ps() + ahead ? next
+                                                : std::max(next, owner_.domain().edge_at_or_after(room - ahead)));
+}
+
+bool dma_engine::interface_ready() {
+  const sim::time_ps limit = link_.now_ps() + link_.config().transmit_buffer_ps;
+  if (interface_free_ <= limit) return true;
+  owner_.wake_at(owner_.domain().edge_at_or_after(interface_free_ - link_.config().transmit_buffer_ps));
+  return false;
+}
+
+/// Occupies the interface to the core for a packet and returns when its first byte is there.
+sim::time_ps dma_engine::use_interface(std::uint32_t bytes) {
+  const sim::time_ps begin = std::max(interface_free_, link_.now_ps());
+  const std::uint32_t beats = std::max(1u, (bytes + config_.interface_bytes - 1) / config_.interface_bytes);
+  interface_free_ = begin + sim::time_ps{beats} * config_.interface_cycle_ps;
+  return begin;
+}
+
+void dma_engine::issue_read(unsigned client) {
+  ring<std::uint32_t>& queue = clients_[client].to_issue;
+  const std::uint32_t index = queue.front();
+  read_state& r = reads_[index];
+  const std::uint32_t n = to_boundary(r.address, r.length - r.issued, space_.now().max_read_request);
+  const std::uint16_t tag = free_tags_.back();
+  free_tags_.pop_back();
+  if (free_tags_.empty()) ++tags_used_up_;
+  const sim::cycle_t deadline = owner_.now() + timeout_cycles_;
+  tags_[tag] = {true, index, r.issued, n, deadline};
+  if (check_at_ == sim::never) {
+    check_at_ = deadline;
+    owner_.wake_at(check_at_);
+  }
+  tlm::tlp_ptr t = pool_.get();
+  t->type = tlm::tlp_type::mem_read;
+  t->requester = requester_of(r.function);
+  t->tag = tag;
+  t->address = r.address;
+  t->length = n;
+  t->span = r.span;
+  set_byte_enables(*t);
+  r.issued += n;
+  r.address += n;
+  ++r.packets;
+  if (r.issued == r.length) {
+    queue.pop();
+    if (queue.count == 0) issue_mask_ &= ~(std::uint64_t{1} << client);
+  }
+  ++read_packets_;
+  link_.send(std::move(t), use_interface(0));
+}
+
+void dma_engine::issue_write() {
+  const std::uint32_t n = to_boundary(write_.address, write_.length - written_, space_.now().max_payload);
+  tlm::tlp_ptr t = pool_.get();
+  t->type = tlm::tlp_type::mem_write;
+  t->requester = requester_of(write_.function);
+  t->address = write_.address;
+  t->length = n;
+  const std::uint8_t* from = write_.source != nullptr ? write_.source : write_.bytes.data();
+  std::memcpy(t->data.data(), from + written_, n);
+  set_byte_enables(*t);
+  written_ += n;
+  write_.address += n;
+  const bool last = written_ == write_.length;
+  if (last) t->span = write_.span;  // the message goes on with its last packet
+  ++write_packets_;
+  const sim::time_ps left = link_.send(std::move(t), use_interface(n));
+  if (!last) return;
+  spans_.leave(write_.span, "dma", left, write_wait_);
+  if (write_client_ != no_client && write_.notify)
+    give_answer(write_client_, write_.tag, dma_status::ok, owner_.now() + 1);
+  write_.keep.reset();
+  write_active_ = false;
+}
+
+}  // namespace rnic::pcie

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pcie/endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/pcie/pcie_cr.h"
+#include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/timebase.h"
+
+namespace rnic::pcie {
+
+namespace {
+
+constexpr std::uint32_t line_bytes = 64;
+
+bool enabled(const tlm::tlp& t, std::uint32_t i) {
+  const std::uint64_t first = t.address / 4;
+  const std::uint64_t at = t.address + i;
+  const unsigned lane = static_cast<unsigned>(at & 3);
+  if (at / 4 == first) return (t.first_be >> lane & 1) != 0;
+  if (at / 4 == (t.address + t.length - 1) / 4) return (t.last_be >> lane & 1) != 0;
+  return true;
+}
+
+}  // namespace
+
+endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
+                   register_file_if& bar0, register_file_if& bar2, tlm::tlp_pool& pool, sim::span_recorder& spans,
+                   sim::statistics& stats)
+    : clocked_block(std::move(name), domain),
+      config_(c),
+      space_(c.space),
+      vectors_(c.space.msix_vectors),
+      link_(this->name() + ".link", *this, c.link),
+      pool_(pool),
+      spans_(spans),
+      bar0_(bar0),
+      bar2_(bar2),
+      dma_(*this, c.dma, dma_clients, link_, pool, space_, vectors_, spans),
+      inbox_(this->name() + ".inbox", *this, 256),
+      requests_(std::size_t{c.posted_headers} + c.non_posted_headers),
+      replies_(c.non_posted_headers) {
+  if (c.posted_headers == 0 || c.non_posted_headers == 0 || c.posted_data < 16 || c.non_posted_data == 0)
+    throw sim::config_error(this->name() + ".posted_headers: credits must allow at least one packet of 256 bytes");
+  if (c.mmio_read_cycles == 0 || c.config_cycles == 0)
+    throw sim::config_error(this->name() + ".mmio_read_cycles: must be at least 1");
+  announce(stats);
+}
+
+void endpoint::announce(sim::statistics& stats) {
+  dma_.announce(name() + ".dma", stats);
+  stats.add(name() + ".bar_writes", bar_writes_);
+  stats.add(name() + ".bar_reads", bar_reads_);
+  stats.add(name() + ".config_reads", config_reads_);
+  stats.add(name() + ".config_writes", config_writes_);
+  stats.add(name() + ".unsupported_reads", unsupported_reads_);
+  stats.add(name() + ".unsupported_writes", unsupported_writes_);
+  stats.add(name() + ".poisoned", poisoned_);
+  stats.add(name() + ".receiver_overflows", overflows_);
+  stats.add(name() + ".function_resets", resets_);
+  stats.add(name() + ".link.packets", link_.packets());
+  stats.add(name() + ".link.busy_ps", link_.busy_ps());
+  stats.add(name() + ".link.credit_stalls", link_.credit_stalls());
+}
+
+void endpoint::connect(tlp_link_if& peer) {
+  peer_ = &peer;
+  link_.connect(peer);
+  const sim::time_ps now = domain().base().now_ps();
+  peer.credit({credit_class::posted, config_.posted_headers, config_.posted_data}, now);
+  peer.credit({credit_class::non_posted, config_.non_posted_headers, config_.non_posted_data}, now);
+  peer.credit({credit_class::completion, infinite_credits, infinite_credits}, now);
+}
+
+void endpoint::tick() {
+  receive();
+  serve_request();
+  dma_.step();
+  if (!send_reply()) dma_.issue();
+}
+
+// ---------------------------------------------------------------- inbound
+
+void endpoint::receive() {
+  if (!inbox_.can_pop()) return;
+  tlm::tlp_ptr t = inbox_.pop();
+  if (t->type == tlm::tlp_type::completion) {
+    dma_.complete(*t);
+    return;
+  }
+  if (request_count_ == requests_.size()) {  // a peer that does not keep to its credits
+    ++overflows_;
+    return;
+  }
+  requests_[(request_head_ + request_count_++) % requests_.size()] = std::move(t);
+}
+
+void endpoint::serve_request() {
+  if (request_count_ == 0) return;
+  const tlm::tlp& t = *requests_[request_head_];
+  switch (t.type) {
+    case tlm::tlp_type::mem_write:
+      if (!serve_write(t)) return;
+      return_credit(t);
+      break;
+    case tlm::tlp_type::mem_read:
+      if (reply_count_ == replies_.size()) return;  // the reply's departure ticks this block
+      serve_read(t);
+      break;
+    default:
+      if (reply_count_ == replies_.size()) return;
+      serve_config(t);
+      break;
+  }
+  requests_[request_head_].reset();
+  request_head_ = (request_head_ + 1) % requests_.size();
+  write_done_ = 0;
+  if (--request_count_ != 0) wake_next();
+}
+
+void endpoint::return_credit(const tlm::tlp& t) {
+  peer_->credit(credits_of(t), now_ps() + config_.link.credit_latency_ps);
+}
+
+endpoint::target endpoint::decode(std::uint64_t address, std::uint64_t bytes) const {
+  const config_space::state& s = space_.now();
+  if (!s.memory_enabled) return {};
+  const auto inside = [&](std::uint64_t base, std::uint64_t size) {
+    return base != 0 && address >= base && address - base < size && bytes <= size - (address - base);
+  };
+  if (inside(s.bar0, config_.space.bar0_bytes)) return {bar::registers, address - s.bar0};
+  if (inside(s.bar2, config_.space.bar2_bytes)) return {bar::uar, address - s.bar2};
+  return {};
+}
+
+bool endpoint::in_msix(target at) const {
+  if (at.where != bar::registers) return false;
+  const std::uint64_t table = config_.space.msix_table_offset;
+  const std::uint64_t pba = config_.space.msix_pba_offset;
+  return (at.offset >= table && at.offset < table + 16ull * vectors_.vectors()) ||
+         (at.offset >= pba && at.offset < pba + (vectors_.vectors() + 63) / 64 * 8);
+}
+
+/// True when the whole write has been handed on; one line (or run of enabled bytes) a cycle.
+bool endpoint::serve_write(const tlm::tlp& t) {
+  if (t.poisoned) {
+    ++poisoned_;
+    space_.report(error::poisoned);
+    return true;
+  }
+  const target at = decode(t.address, t.length);
+  if (at.where == bar::none) {
+    ++unsupported_writes_;
+    space_.report(error::unsupported_request);
+    return true;
+  }
+  if (write_done_ == 0) {
+    ++bar_writes_;
+    if (t.length != 0) spans_.leave(t.span, "mmio write", now_ps());
+  }
+  while (write_done_ < t.length && !enabled(t, write_done_)) ++write_done_;
+  if (write_done_ == t.length) return true;
+  const target run{at.where, at.offset + write_done_};
+  const std::uint32_t limit =
+      std::min(t.length - write_done_, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
+  std::uint32_t bytes = 1;
+  while (bytes < limit && enabled(t, write_done_ + bytes)) ++bytes;
+  if (!push_run(run, t.data.data() + write_done_, bytes, t.span)) return false;
+  write_done_ += bytes;
+  if (write_done_ == t.length) return true;
+  wake_next();
+  return false;
+}
+
+/// Approximation: only the physical function has BARs, so the function of a write is 0.
+bool endpoint::push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span) {
+  if (in_msix(at)) {
+    msix_write(at.offset, data, bytes);
+    return true;
+  }
+  const sim::fifo_out<mmio_write>& out = at.where == bar::registers ? command_out : doorbell_out;
+  if (!out.can_push()) return false;
+  mmio_write w;
+  w.offset = at.offset;
+  w.length = bytes;
+  w.span = span;
+  std::memcpy(w.data.data(), data, bytes);
+  out.push(w);
+  return true;
+}
+
+void endpoint::serve_read(const tlm::tlp& t) {
+  const target at = decode(t.address, t.length);
+  if (at.where == bar::none || t.length == 0 || t.length > config_.max_read_bytes) {
+    ++unsupported_reads_;
+    space_.report(error::unsupported_request);
+    answer(t, tlm::tlp_status::unsupported_request, config_.mmio_read_cycles);
+    return;
+  }
+  ++bar_reads_;
+  tlm::tlp_ptr reply = answer(t, tlm::tlp_status::success, config_.mmio_read_cycles);
+  reply->length = t.length;
+  reply->byte_count = t.length;
+  read_registers(t, at, reply->data.data());
+}
+
+/// Each dword that has an enabled byte is read once, in ascending order; other bytes are 0.
+void endpoint::read_registers(const tlm::tlp& t, target at, std::uint8_t* to) {
+  std::memset(to, 0, t.length);
+  std::uint64_t loaded = ~std::uint64_t{0};
+  std::array<std::uint8_t, 4> word{};
+  for (std::uint32_t i = 0; i < t.length; ++i) {
+    if (!enabled(t, i)) continue;
+    const std::uint64_t offset = at.offset + i;
+    if (loaded != offset / 4) {
+      loaded = offset / 4;
+      const std::uint32_t value = register32({at.where, offset & ~std::uint64_t{3}}, 0);
+      std::memcpy(word.data(), &value, 4);
+    }
+    to[i] = word[offset & 3];
+  }
+}
+
+/// The four bytes as they lie in memory order.
+std::uint32_t endpoint::register32(target at, std::uint16_t function) {
+  if (in_msix(at)) return msix_read(at.offset);
+  register_file_if& file = at.where == bar::registers ? bar0_ : bar2_;
+  return __builtin_bswap32(file.read32(function, at.offset));
+}
+
+std::uint32_t endpoint::msix_read(std::uint64_t offset) const {
+  const std::uint64_t table = config_.space.msix_table_offset;
+  if (offset >= table && offset < table + 16ull * vectors_.vectors())
+    return vectors_.read32(static_cast<std::uint32_t>(offset - table));
+  return vectors_.pending32(static_cast<std::uint32_t>(offset - config_.space.msix_pba_offset));
+}
+
+void endpoint::msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes) {
+  const std::uint64_t table = config_.space.msix_table_offset;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    const std::uint64_t at = offset + i;
+    if (at < table || at >= table + 16ull * vectors_.vectors()) continue;  // pending bits are read-only
+    const unsigned shift = static_cast<unsigned>(at & 3) * 8;
+    vectors_.write32(static_cast<std::uint32_t>(at - table) & ~3u, std::uint32_t{data[i]} << shift, 0xffu << shift);
+  }
+  dma_.msix_changed();
+}
+
+// ---------------------------------------------------------------- configuration
+
+void endpoint::serve_config(const tlm::tlp& t) {
+  const bool read = t.type == tlm::tlp_type::cfg_read;
+  const std::uint64_t end = (t.address & 3) + t.length;
+  if ((t.completer & 0xff) != 0 || t.address >= 4096 || t.length == 0 || end > 4) {
+    ++unsupported_reads_;
+    answer(t, tlm::tlp_status::unsupported_request, config_.config_cycles);
+    return;
+  }
+  const auto offset = static_cast<std::uint16_t>(t.address);
+  const unsigned shift = 8 * (offset & 3u);
+  tlm::tlp_ptr reply = answer(t, tlm::tlp_status::success, config_.config_cycles);
+  if (read) {
+    ++config_reads_;
+    const std::uint32_t value = space_.read32(offset) >> shift;
+    std::memcpy(reply->data.data(), &value, 4);
+    reply->length = reply->byte_count = t.length;
+    return;
+  }
+  ++config_writes_;
+  own_id_ = t.completer;  // a function learns its number from configuration writes (Base Specification 3.0, 2.2.6.2)
+  dma_.set_requester(own_id_);
+  std::uint32_t value = 0;
+  std::memcpy(&value, t.data.data(), t.length);
+  unsigned enables = 0;
+  for (std::uint32_t i = 0; i < t.length; ++i)
+    if (enabled(t, i)) enables |= 1u << ((offset & 3u) + i);
+  const config_space::effect e = space_.write32(offset, value << shift, enables);
+  if (e.msix_changed || offset / 4 == cfg::command / 4) dma_.msix_changed();
+  if (e.function_level_reset) reset_function();
+}
+
+void endpoint::reset_function() {
+  ++resets_;
+  space_.reset();
+  vectors_.reset();
+  if (reset_target_ != nullptr) reset_target_->function_level_reset(0);
+}
+
+// ---------------------------------------------------------------- outbound
+
+/// Puts a completion without data into the reply queue; the caller may add data to it.
+tlm::tlp_ptr endpoint::answer(const tlm::tlp& request, tlm::tlp_status status, unsigned cycles) {
+  tlm::tlp_ptr t = pool_.get();
+  t->type = tlm::tlp_type::completion;
+  t->status = status;
+  t->requester = request.requester;
+  t->completer = own_id_;
+  t->tag = request.tag;
+  t->address = request.address & 0x7f;  // lower address field
+  t->byte_count = 4;
+  pending_reply& r = replies_[(reply_head_ + reply_count_++) % replies_.size()];
+  r.packet = t;
+  r.ready = now() + cycles;
+  if (reply_count_ > 1) {
+    pending_reply& before = replies_[(reply_head_ + reply_count_ - 2) % replies_.size()];
+    r.ready = std::max(r.ready, before.ready);
+  }
+  wake_at(r.ready);
+  peer_->credit(credits_of(request), now_ps() + config_.link.credit_latency_ps);
+  return t;
+}
+
+/// Completions push posted writes ahead of them, so none is sent in the middle of one.
+bool endpoint::send_reply() {
+  if (reply_count_ == 0 || dma_.write_under_way()) return false;
+  pending_reply& r = replies_[reply_head_];
+  if (r.ready > now()) {
+    wake_at(r.ready);
+    return false;
+  }
+  if (!link_.can_send(credit_class::completion, r.packet->length)) return false;
+  link_.send(std::move(r.packet), now_ps());
+  reply_head_ = (reply_head_ + 1) % replies_.size();
+  --reply_count_;
+  wake_next();
+  return true;
+}
+
+// ---------------------------------------------------------------- internal bus
+
+std::uint32_t endpoint::cr_read(std::uint32_t offset) {
+  const config_space::state& s = space_.now();
+  const config_space::config& c = config_.space;
+  switch (offset) {
+    case cr::bus_device_function:
+      return own_id_;
+    case cr::function_state:
+      return (s.memory_enabled ? 1u : 0u) | (s.bus_master ? 2u : 0u);
+    case cr::enabled_vfs:
+      return s.enabled_vfs;
+    case cr::max_payload:
+      return s.max_payload;
+    case cr::max_read_request:
+      return s.max_read_request;
+    case cr::bar0_low:
+      return static_cast<std::uint32_t>(s.bar0);
+    case cr::bar0_high:
+      return static_cast<std::uint32_t>(s.bar0 >> 32);
+    case cr::bar2_low:
+      return static_cast<std::uint32_t>(s.bar2);
+    case cr::bar2_high:
+      return static_cast<std::uint32_t>(s.bar2 >> 32);
+    case cr::msix_state:
+      return (s.msix_enabled ? 1u : 0u) | (s.msix_masked ? 2u : 0u);
+    case cr::msix_vectors:
+      return vectors_.vectors();
+    case cr::link_state:
+      return c.link_generation | c.link_width << 4;
+    case cr::bar2_log_bytes:
+      return static_cast<std::uint32_t>(__builtin_ctzll(c.bar2_bytes));
+    default:
+      return 0;
+  }
+}
+
+void endpoint::cr_write(std::uint32_t offset, std::uint32_t) {
+  if (offset == cr::msix_drop_pending) vectors_.drop_pending();
+}
+
+}  // namespace rnic::pcie

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adapter's end of the PCIe link: configuration space, BARs, MSI-X, DMA engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/command/cr_space.h"
+#include "model/pcie/config_space.h"
+#include "model/pcie/dma_engine.h"
+#include "model/pcie/dma_if.h"
+#include "model/pcie/link.h"
+#include "model/pcie/msix_table.h"
+#include "model/pcie/tlp_link_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timed_inbox.h"
+#include "tlm/tlp.h"
+
+namespace rnic::pcie {
+
+/// Told when software resets the function through its configuration space (Base Specification 3.0, 6.6.2). Called in
+/// the endpoint's tick, after its own registers are reset.
+class function_reset_if {
+ public:
+  virtual ~function_reset_if() = default;
+  virtual void function_level_reset(std::uint16_t function) = 0;
+};
+
+struct endpoint_config {
+  link_config link;
+  dma_config dma;
+  config_space::config space;
+  /// Buffers advertised to the root complex (design): headers, and data in units of 16 bytes.
+  std::uint32_t posted_headers = 64;
+  std::uint32_t posted_data = 512;
+  std::uint32_t non_posted_headers = 16;
+  std::uint32_t non_posted_data = 16;
+  unsigned mmio_read_cycles = 20;     ///< register bus round trip of a BAR read (design)
+  unsigned config_cycles = 20;        ///< configuration access (design)
+  std::uint32_t max_read_bytes = 64;  ///< longer reads of a BAR are unsupported requests (design)
+};
+
+/// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes).
+///
+/// Requests are served in their order, one a cycle; completions for the DMA engine do not wait behind them.
+/// Approximation: a completion may pass a BAR write that waits for room in command_out or doorbell_out, which strict
+/// PCIe order forbids; no deadlock can come from a full doorbell channel that way, and no software can tell.
+///
+/// BAR accesses: any 1 to `max_read_bytes` (reads) or any length (writes, cut at 64-byte lines) at any alignment; a
+/// register file is asked once for each dword touched, bytes not enabled are not delivered. Holes in byte enables split
+/// a write. What no BAR claims, crosses a BAR's end, is too long, or comes while memory space is disabled is an
+/// unsupported request: reads get a completion that says so, writes are dropped; both are counted and set the error
+/// bits.
+class endpoint : public sim::clocked_block, public tlp_link_if, public command::cr_target_if {
+ public:
+  /// The pool must outlive everything that is bound to the link.
+  endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
+           register_file_if& bar0, register_file_if& bar2, tlm::tlp_pool& pool, sim::span_recorder& spans,
+           sim::statistics& stats);
+
+  sim::fifo_out<mmio_write> command_out{*this};
+  sim::fifo_out<mmio_write> doorbell_out{*this};
+  dma_engine& dma() { return dma_; }
+
+  /// Link-up: packets go to `peer` from now on, which is told the buffers of this end. Once, before time starts.
+  void connect(tlp_link_if& peer);
+  void on_function_reset(function_reset_if& listener) { reset_target_ = &listener; }
+  const config_space& configuration() const { return space_; }
+  link_transmitter& transmitter() { return link_; }
+
+  void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) override { inbox_.push(std::move(packet), arrival); }
+  void credit(const credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
+
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+ private:
+  enum class bar : std::uint8_t { none, registers, uar };
+  struct target {
+    bar where = bar::none;
+    std::uint64_t offset = 0;
+  };
+  struct pending_reply {
+    tlm::tlp_ptr packet;
+    sim::cycle_t ready = 0;
+  };
+
+  void tick() override;
+  void receive();
+  void serve_request();
+  bool serve_write(const tlm::tlp& t);
+  bool push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span);
+  void serve_read(const tlm::tlp& t);
+  void read_registers(const tlm::tlp& t, target at, std::uint8_t* to);
+  std::uint32_t register32(target at, std::uint16_t function);
+  void serve_config(const tlm::tlp& t);
+  void reset_function();
+  tlm::tlp_ptr answer(const tlm::tlp& request, tlm::tlp_status status, unsigned cycles);
+  bool send_reply();
+  target decode(std::uint64_t address, std::uint64_t bytes) const;
+  bool in_msix(target at) const;
+  std::uint32_t msix_read(std::uint64_t offset) const;
+  void msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes);
+  void return_credit(const tlm::tlp& t);
+  void announce(sim::statistics& stats);
+
+  endpoint_config config_;
+  config_space space_;
+  msix_table vectors_;
+  link_transmitter link_;
+  tlm::tlp_pool& pool_;
+  sim::span_recorder& spans_;
+  register_file_if& bar0_;
+  register_file_if& bar2_;
+  function_reset_if* reset_target_ = nullptr;
+  tlp_link_if* peer_ = nullptr;
+  dma_engine dma_;
+  sim::timed_inbox<tlm::tlp_ptr> inbox_;
+  std::vector<tlm::tlp_ptr> requests_;  // ring, as long as the advertised headers
+  std::size_t request_head_ = 0;
+  std::size_t request_count_ = 0;
+  std::uint32_t write_done_ = 0;        // bytes of the first request that are handed on
+  std::vector<pending_reply> replies_;  // ring
+  std::size_t reply_head_ = 0;
+  std::size_t reply_count_ = 0;
+  std::uint16_t own_id_ = 0;
+
+  std::uint64_t bar_writes_ = 0, bar_reads_ = 0, config_reads_ = 0, config_writes_ = 0, unsupported_reads_ = 0;
+  std::uint64_t unsupported_writes_ = 0, poisoned_ = 0, overflows_ = 0, resets_ = 0;
+};
+
+}  // namespace rnic::pcie

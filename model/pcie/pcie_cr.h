@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers of the PCIe endpoint on the internal bus.
+#pragma once
+
+#include <cstdint>
+
+namespace rnic::pcie::cr {
+
+inline constexpr std::uint32_t bus_device_function = 0x00;  ///< as the last configuration write told it
+inline constexpr std::uint32_t function_state = 0x04;       ///< bit 0 memory enabled, bit 1 bus master
+inline constexpr std::uint32_t enabled_vfs = 0x08;
+inline constexpr std::uint32_t max_payload = 0x0c;       ///< bytes
+inline constexpr std::uint32_t max_read_request = 0x10;  ///< bytes
+inline constexpr std::uint32_t bar0_low = 0x14, bar0_high = 0x18, bar2_low = 0x1c, bar2_high = 0x20;
+inline constexpr std::uint32_t msix_state = 0x24;  ///< bit 0 enabled, bit 1 function masked
+inline constexpr std::uint32_t msix_vectors = 0x28;
+inline constexpr std::uint32_t link_state = 0x2c;  ///< generation | width << 4
+inline constexpr std::uint32_t bar2_log_bytes = 0x30;
+inline constexpr std::uint32_t msix_drop_pending = 0x40;  ///< write: device reset drops pending interrupts
+
+}  // namespace rnic::pcie::cr

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides which send queues the requester serves.
+#include "model/scheduler/scheduler.h"
+
+#include <utility>
+
+namespace rnic::scheduler {
+
+scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
+                     sim::statistics& stats)
+    : clocked_block(std::move(name), domain), config_(cfg), spans_(spans) {
+  if (cfg.log_qps < 8 || cfg.log_qps > 24) throw sim::config_error("scheduler: log_qps must be 8..24");
+  if (cfg.grants == 0 || cfg.grant_cycles == 0)
+    throw sim::config_error("scheduler: grants and grant_cycles must be at least 1");
+  for (const std::uint8_t w : cfg.weights)
+    if (w == 0) throw sim::config_error("scheduler: weights must be 1..255");
+  table_.resize((std::size_t{1} << cfg.log_qps) / chunk);
+  const std::string prefix = this->name() + ".";
+  stats.add(prefix + "doorbells", doorbells_);
+  stats.add(prefix + "merged", merged_);
+  stats.add(prefix + "bad_qpn", bad_qpn_);
+  stats.add(prefix + "grants", grants_);
+  stats.add(prefix + "resumes", resumes_);
+  stats.add(prefix + "stalls", stalls_);
+}
+
+void scheduler::tick() {
+  if (nonempty_ != 0 && !grant_one() && in_service_ < config_.grants && now() < free_at_) wake_at(free_at_);
+  while (report_in.can_pop()) take_report();
+  while (doorbell_in.can_pop()) take_doorbell();
+  if (nonempty_ != 0 && in_service_ < config_.grants) wake_at(free_at_ > now() ? free_at_ : now() + 1);
+}
+
+scheduler::queue_pair& scheduler::find(std::uint32_t qpn) {
+  const std::uint32_t index = qpn & ((1u << config_.log_qps) - 1);
+  auto& c = table_[index / chunk];
+  if (!c) c = std::make_unique<std::array<queue_pair, chunk>>();
+  queue_pair& qp = (*c)[index % chunk];
+  qp.qpn = qpn;
+  return qp;
+}
+
+void scheduler::activate(queue_pair& qp) {
+  qp.at = state::active;
+  qp.next = none;
+  list& l = active_[qp.priority];
+  if (l.head == none) {
+    l.head = qp.qpn;
+    nonempty_ |= 1u << qp.priority;
+  } else {
+    find(l.tail).next = qp.qpn;
+  }
+  l.tail = qp.qpn;
+}
+
+void scheduler::merge(queue_pair& qp, send_doorbell d) {
+  qp.uar = qp.doorbell && qp.uar != d.uar ? any_uar : d.uar;
+  if (qp.doorbell) ++merged_;
+  qp.doorbell = true;
+  if (!qp.descriptor) qp.descriptor = std::move(d.descriptor);  // the older one is executed first
+  if (qp.span == 0) qp.span = d.span;
+}
+
+void scheduler::take_doorbell() {
+  send_doorbell d = doorbell_in.pop();
+  ++doorbells_;
+  if (d.qpn >> config_.log_qps != 0) {  // software can ring for any number
+    ++bad_qpn_;
+    return;
+  }
+  queue_pair& qp = find(d.qpn);
+  merge(qp, std::move(d));
+  if (qp.at == state::idle) activate(qp);
+}
+
+void scheduler::take_report() {
+  const report r = report_in.pop();
+  queue_pair& qp = find(r.qpn);
+  const bool unasked = r.what == report::kind::resume;
+  if (!unasked) {
+    RNIC_ASSERT(qp.at == state::granted, name() + ": report without a grant");
+    --in_service_;
+  }
+  if (unasked && qp.at == state::active) return;
+  qp.priority = r.priority % priorities;
+  if (unasked) {
+    ++resumes_;
+    if (qp.at == state::granted) qp.resumed = true;
+    if (qp.at == state::idle || qp.at == state::stalled) activate(qp);
+    return;
+  }
+  const bool again = qp.resumed;
+  qp.resumed = false;
+  if (r.what == report::kind::more || again || (r.what == report::kind::idle && qp.doorbell)) {
+    activate(qp);
+  } else {
+    qp.at = r.what == report::kind::stalled ? state::stalled : state::idle;
+    if (r.what == report::kind::stalled) ++stalls_;
+  }
+}
+
+unsigned scheduler::choose_priority() {
+  if ((nonempty_ >> current_ & 1) == 0 || served_ >= config_.weights[current_]) {
+    do current_ = (current_ + 1) % priorities;
+    while ((nonempty_ >> current_ & 1) == 0);
+    served_ = 0;
+  }
+  ++served_;
+  return current_;
+}
+
+bool scheduler::grant_one() {
+  if (in_service_ >= config_.grants || now() < free_at_ || !grant_out.can_push()) return false;
+  list& l = active_[choose_priority()];
+  queue_pair& qp = find(l.head);
+  l.head = qp.next;
+  if (l.head == none) {
+    l.tail = none;
+    nonempty_ &= ~(1u << qp.priority);
+  }
+  grant g;
+  g.qpn = qp.qpn;
+  g.uar = qp.uar;
+  g.descriptor = std::move(qp.descriptor);
+  g.span = qp.span;
+  g.doorbell = qp.doorbell;
+  qp.doorbell = false;
+  qp.span = 0;
+  qp.at = state::granted;
+  spans_.leave(g.span, "scheduler", now_ps());
+  grant_out.push(std::move(g));
+  ++grants_;
+  ++in_service_;
+  free_at_ = now() + config_.grant_cycles;
+  return true;
+}
+
+}  // namespace rnic::scheduler

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Broken invariants of our own code, and bad configurations. Never for input (law 11).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace rnic::sim {
+
+/// A parameter or a binding that cannot work. what() is one line that names the parameter and its legal range.
+class config_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Our own code broke a promise: always on, because a wrong model is worth less than none.
+class invariant_error : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void fail_invariant(const char* condition, const char* file, int line, const std::string& what);
+
+}  // namespace rnic::sim
+
+#define RNIC_ASSERT(condition, what)                                                                                   \
+  do {                                                                                                                 \
+    if (!(condition)) ::rnic::sim::fail_invariant(#condition, __FILE__, __LINE__, (what));                             \
+  } while (false)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every block of the adapter is: something that a clock domain ticks at the edges it asked for.
+#pragma once
+
+#include <string>
+
+#include "model/sim/types.h"
+
+namespace rnic::sim {
+
+class clock_domain;
+
+/// A block of the block diagram. It has no process of its own: its domain calls tick() at the edges for which it
+/// asked (wake_at) or at which a channel has something for it. Between blocks there are only registered channels
+/// (fifo, timed_inbox), so the order of ticks inside one edge cannot change a result (law 2).
+///
+/// A tick without work must change nothing that can be observed: a domain may be told to tick every block at every
+/// edge, and the run must be the same byte for byte (law 3). So "is it time yet?" is answered from now(), never from
+/// "I was woken".
+class clocked_block {
+ public:
+  clocked_block(std::string name, clock_domain& domain);
+  virtual ~clocked_block();
+  clocked_block(const clocked_block&) = delete;
+  clocked_block& operator=(const clocked_block&) = delete;
+
+  const std::string& name() const { return name_; }
+  clock_domain& domain() const { return domain_; }
+
+  /// The edge being served, or outside of a tick the last edge that is not in the future.
+  cycle_t now() const;
+  /// Time of now() in picoseconds.
+  time_ps now_ps() const;
+
+  /// Asks for a tick at edge `when`, which must be in the future (the next edge is now() + 1). Requests up to 4000
+  /// cycles ahead are all kept; of those further ahead only the earliest is, so a block that uses far wake-ups asks
+  /// again in each tick for what it still needs.
+  void wake_at(cycle_t when);
+  void wake_next() { wake_at(now() + 1); }
+
+ private:
+  friend class clock_domain;
+  /// One clock edge. Reads like the pipeline of the block, last stage first.
+  virtual void tick() = 0;
+
+  std::string name_;
+  clock_domain& domain_;
+  unsigned id_ = 0;
+};
+
+}  // namespace rnic::sim

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registered channel between two blocks of one clock domain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/clocked_block.h"
+
+namespace rnic::sim {
+
+/// Bounded first-in first-out channel with registers at both ends: what is pushed at cycle n can be popped at
+/// n + latency (at least 1) and a slot freed at n can be filled at n + 1. One producer and one consumer block.
+///
+/// Waking is the channel's business: the consumer is ticked when something becomes visible and, after a pop, as long
+/// as more is visible; a producer that found the channel full is ticked when a slot is free again. A consumer that
+/// leaves something in the channel for another reason (busy until a cycle it knows) asks for its own wake-up.
+template <class T>
+class fifo {
+ public:
+  fifo(std::string name, clock_domain& domain, std::size_t depth, unsigned latency = 1)
+      : name_(std::move(name)), domain_(domain), slots_(depth), latency_(latency) {
+    if (depth == 0 || latency == 0) throw config_error(name_ + ": depth and latency must be at least 1");
+  }
+  fifo(const fifo&) = delete;
+  fifo& operator=(const fifo&) = delete;
+
+  void bind_producer(clocked_block& block) { producer_ = &block; }
+  void bind_consumer(clocked_block& block) { consumer_ = &block; }
+
+  /// Producer's side. Asking and being refused books a wake-up for the cycle at which a slot is free.
+  bool can_push() {
+    if (free_slots() != 0) return true;
+    producer_waits_ = true;
+    if (freed_at_ == domain_.now() && producer_ != nullptr) producer_->wake_at(freed_at_ + 1);
+    return false;
+  }
+  std::size_t free_slots() const { return slots_.size() - occupied(); }
+  void push(T item) {
+    RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
+    const cycle_t visible = domain_.now() + latency_;
+    entry& e = slots_[(head_ + count_) % slots_.size()];
+    e.item = std::move(item);
+    e.visible = visible;
+    ++count_;
+    ++pushed_;
+    if (count_ > max_count_) max_count_ = count_;
+    if (consumer_ != nullptr) consumer_->wake_at(visible);
+  }
+
+  /// Consumer's side.
+  bool can_pop() const { return count_ != 0 && slots_[head_].visible <= domain_.now(); }
+  T& front() { return slots_[head_].item; }
+  T pop() {
+    RNIC_ASSERT(can_pop(), name_ + ": pop from an empty channel");
+    T item = std::move(slots_[head_].item);
+    slots_[head_].item = T{};
+    head_ = (head_ + 1) % slots_.size();
+    --count_;
+    const cycle_t now = domain_.now();
+    freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
+    freed_at_ = now;
+    if (producer_waits_ && producer_ != nullptr) {
+      producer_waits_ = false;
+      producer_->wake_at(now + 1);
+    }
+    if (count_ != 0 && consumer_ != nullptr) {
+      const cycle_t visible = slots_[head_].visible;
+      consumer_->wake_at(visible > now ? visible : now + 1);
+    }
+    return item;
+  }
+
+  const std::string& name() const { return name_; }
+  std::size_t depth() const { return slots_.size(); }
+  bool empty() const { return count_ == 0; }
+  std::uint64_t pushed() const { return pushed_; }
+  std::size_t max_occupancy() const { return max_count_; }
+
+ private:
+  struct entry {
+    T item{};
+    cycle_t visible = 0;
+  };
+  std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
+
+  std::string name_;
+  clock_domain& domain_;
+  std::vector<entry> slots_;
+  unsigned latency_;
+  clocked_block* producer_ = nullptr;
+  clocked_block* consumer_ = nullptr;
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+  std::size_t freed_now_ = 0;  // slots freed in cycle freed_at_, which stay occupied for the rest of it
+  cycle_t freed_at_ = never;
+  bool producer_waits_ = false;
+  std::uint64_t pushed_ = 0;
+  std::size_t max_count_ = 0;
+};
+
+/// Both ends of a channel as a block sees them: a block has ports, the adapter binds them.
+template <class T>
+class fifo_out {
+ public:
+  explicit fifo_out(clocked_block& owner) : owner_(&owner) {}
+  void bind(fifo<T>& channel) {
+    channel_ = &channel;
+    channel.bind_producer(*owner_);
+  }
+  bool can_push() const { return channel_->can_push(); }
+  std::size_t free_slots() const { return channel_->free_slots(); }
+  void push(T item) const { channel_->push(std::move(item)); }
+  bool bound() const { return channel_ != nullptr; }
+
+ private:
+  clocked_block* owner_;
+  fifo<T>* channel_ = nullptr;
+};
+
+template <class T>
+class fifo_in {
+ public:
+  explicit fifo_in(clocked_block& owner) : owner_(&owner) {}
+  void bind(fifo<T>& channel) {
+    channel_ = &channel;
+    channel.bind_consumer(*owner_);
+  }
+  bool can_pop() const { return channel_->can_pop(); }
+  T& front() const { return channel_->front(); }
+  T pop() const { return channel_->pop(); }
+  bool bound() const { return channel_ != nullptr; }
+
+ private:
+  clocked_block* owner_;
+  fifo<T>* channel_ = nullptr;
+};
+
+}  // namespace rnic::sim

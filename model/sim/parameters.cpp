@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sim/parameters.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <toml++/toml.h>
+#include <vector>
+
+#include "model/sim/check.h"
+
+namespace rnic::sim {
+
+namespace {
+
+/// Levenshtein distance, for "did you mean".
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::uint64_t load(const parameter_set::info& i) {
+  using kind = parameter_set::info::kind;
+  switch (i.type) {
+    case kind::u8: return *static_cast<const std::uint8_t*>(i.target);
+    case kind::u16: return *static_cast<const std::uint16_t*>(i.target);
+    case kind::u32: return *static_cast<const std::uint32_t*>(i.target);
+    case kind::u64: return *static_cast<const std::uint64_t*>(i.target);
+    case kind::boolean: return *static_cast<const bool*>(i.target) ? 1 : 0;
+  }
+  return 0;
+}
+
+void store(const parameter_set::info& i, std::uint64_t v) {
+  using kind = parameter_set::info::kind;
+  switch (i.type) {
+    case kind::u8: *static_cast<std::uint8_t*>(i.target) = static_cast<std::uint8_t>(v); break;
+    case kind::u16: *static_cast<std::uint16_t*>(i.target) = static_cast<std::uint16_t>(v); break;
+    case kind::u32: *static_cast<std::uint32_t*>(i.target) = static_cast<std::uint32_t>(v); break;
+    case kind::u64: *static_cast<std::uint64_t*>(i.target) = v; break;
+    case kind::boolean: *static_cast<bool*>(i.target) = v != 0; break;
+  }
+}
+
+bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t& out) {
+  if (i.type == parameter_set::info::kind::boolean) {
+    if (text == "true" || text == "1") return out = 1, true;
+    if (text == "false" || text == "0") return out = 0, true;
+    return false;
+  }
+  const bool hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  const char* first = text.data() + (hex ? 2 : 0);
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, out, hex ? 16 : 10);
+  return error == std::errc{} && end == last && first != last;
+}
+
+}  // namespace
+
+void parameter_set::add(std::string path, bool& target, std::string source) {
+  insert({std::move(path), "", std::move(source), 0, 1, info::kind::boolean, &target});
+}
+
+void parameter_set::insert(info&& i) {
+  const std::string path = i.path;
+  RNIC_ASSERT(by_path_.emplace(path, std::move(i)).second, "parameter announced twice: " + path);
+}
+
+const parameter_set::info& parameter_set::find(const std::string& path, const std::string& where) const {
+  const auto it = by_path_.find(path);
+  if (it != by_path_.end()) return it->second;
+  const auto nearest = std::min_element(by_path_.begin(), by_path_.end(), [&](const auto& a, const auto& b) {
+    return distance(a.first, path) < distance(b.first, path);
+  });
+  throw config_error(where + ": no parameter " + path +
+                     (nearest == by_path_.end() ? "" : "; the nearest is " + nearest->first));
+}
+
+void parameter_set::set(const std::string& path, const std::string& text, const std::string& where) {
+  const info& i = find(path, where);
+  std::uint64_t v = 0;
+  if (!parse(i, text, v) || v < i.minimum || v > i.maximum) {
+    const std::string range = i.type == info::kind::boolean
+                                  ? "true or false"
+                                  : std::to_string(i.minimum) + " to " + std::to_string(i.maximum) +
+                                        (i.unit.empty() ? "" : " " + i.unit);
+    throw config_error(where + ": " + path + ": '" + text + "' is not legal, expected " + range);
+  }
+  store(i, v);
+}
+
+void parameter_set::set_assignment(const std::string& assignment, const std::string& where) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos) throw config_error(where + ": '" + assignment + "' is not of the form path=value");
+  set(assignment.substr(0, equals), assignment.substr(equals + 1), where);
+}
+
+void parameter_set::load_toml(const std::string& file) {
+  toml::table root;
+  try {
+    root = toml::parse_file(file);
+  } catch (const toml::parse_error& e) {
+    throw config_error(file + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
+  }
+  std::vector<std::pair<std::string, const toml::table*>> open{{"", &root}};
+  while (!open.empty()) {
+    const auto [prefix, table] = open.back();
+    open.pop_back();
+    for (const auto& [key, node] : *table) {
+      const std::string path = prefix + std::string(key.str());
+      if (const toml::table* inner = node.as_table())
+        open.emplace_back(path + ".", inner);
+      else if (node.is_boolean())
+        set(path, node.as_boolean()->get() ? "true" : "false", file);
+      else if (node.is_integer())
+        set(path, std::to_string(node.as_integer()->get()), file);
+      else
+        throw config_error(file + ": " + path + ": expected a whole number or true/false");
+    }
+  }
+}
+
+std::string parameter_set::value(const std::string& path) const {
+  const info& i = find(path, "parameters");
+  const std::uint64_t v = load(i);
+  return i.type == info::kind::boolean ? (v != 0 ? "true" : "false") : std::to_string(v);
+}
+
+std::string parameter_set::to_toml() const {
+  std::string out;
+  for (const auto& [path, i] : by_path_)
+    out += path + " = " + value(path) + "  # " + (i.unit.empty() ? "" : i.unit + "; ") + i.source + "\n";
+  return out;
+}
+
+}  // namespace rnic::sim

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every number of a run by name: profiles, files and --set change them, and the effective ones are written beside results.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace rnic::sim {
+
+/// Registry of parameters. Blocks keep plain config structs; this binds names ("adapter.transport.tx_pipeline_cycles") to
+/// their fields. Errors are sim::config_error with one line that names the parameter and its legal range.
+class parameter_set {
+ public:
+  struct info {
+    std::string path;
+    std::string unit;    ///< "cycles", "ns", "bytes", "" ...
+    std::string source;  ///< where the value comes from
+    std::uint64_t minimum = 0, maximum = 0;
+    enum class kind { u8, u16, u32, u64, boolean } type = kind::u32;
+    void* target = nullptr;
+  };
+
+  void add(std::string path, bool& target, std::string source);
+  template <class Integer>
+  void add(std::string path, Integer& target, std::uint64_t minimum, std::uint64_t maximum, std::string unit,
+           std::string source) {
+    static_assert(sizeof(Integer) <= 8 && !std::is_signed_v<Integer>);
+    const auto type = sizeof(Integer) == 1   ? info::kind::u8
+                      : sizeof(Integer) == 2 ? info::kind::u16
+                      : sizeof(Integer) == 4 ? info::kind::u32
+                                             : info::kind::u64;
+    insert({std::move(path), std::move(unit), std::move(source), minimum, maximum, type, &target});
+  }
+
+  /// Sets one parameter from text: decimal or 0x hexadecimal number, true/false. An unknown path names the nearest
+  /// known one. `where` opens the error line: "--set" or the file's name.
+  void set(const std::string& path, const std::string& value, const std::string& where = "--set");
+  /// "path=value".
+  void set_assignment(const std::string& assignment, const std::string& where = "--set");
+  /// TOML file: nested tables make the path.
+  void load_toml(const std::string& file);
+
+  const std::map<std::string, info>& all() const { return by_path_; }
+  std::string value(const std::string& path) const;
+  /// All values as TOML, one line each with unit and source as comment: can be loaded again.
+  std::string to_toml() const;
+
+ private:
+  void insert(info&& i);
+  const info& find(const std::string& path, const std::string& where) const;
+  std::map<std::string, info> by_path_;
+};
+
+}  // namespace rnic::sim

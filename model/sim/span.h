@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a message went.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/sim/types.h"
+
+namespace rnic::sim {
+
+/// What a message waited for in a stage (law 7). `none`: it was being worked on.
+enum class wait : std::uint8_t {
+  none, descriptor_fetch, context_miss, translation_miss, payload_fetch, pcie, pcie_credit, arbitration, pause,
+  rate_limit, wire, peer, software
+};
+const char* to_string(wait w);
+
+/// The way of one message: a mark for each stage that it left. The time of a stage is the difference of its mark and
+/// the one before, so the stages sum to the end-to-end time exactly. Marks are written along the way of the message's
+/// last packet: what precedes it in its own message shows as the stage in which it waited for that.
+class span {
+ public:
+  struct mark {
+    const char* stage = nullptr;  ///< string literal
+    wait waited = wait::none;
+    time_ps at = 0;
+  };
+  static constexpr unsigned max_marks = 64;
+
+  void begin(time_ps at) { start_ = at; count_ = 0; }
+  /// The message leaves `stage` at time `at`; times do not decrease. Marks beyond max_marks are folded into the last.
+  void leave(const char* stage, time_ps at, wait waited = wait::none) {
+    if (count_ == max_marks) --count_;
+    marks_[count_++] = {stage, waited, at};
+  }
+  time_ps start() const { return start_; }
+  time_ps end() const { return count_ == 0 ? start_ : marks_[count_ - 1].at; }
+  unsigned count() const { return count_; }
+  const mark& operator[](unsigned i) const { return marks_[i]; }
+
+ private:
+  std::array<mark, max_marks> marks_{};
+  unsigned count_ = 0;
+  time_ps start_ = 0;
+};
+
+/// Names of the spans of a simulation: index 0 means "not followed". Tracing is opt-in: `open` gives 0 while disabled.
+using span_id = std::uint32_t;
+
+class span_recorder {
+ public:
+  explicit span_recorder(std::size_t capacity = 256) : spans_(capacity) {}
+  void enable(bool on) { enabled_ = on; }
+  bool enabled() const { return enabled_; }
+  /// Starts a span; the oldest one is reused when all are taken.
+  span_id open(time_ps at) {
+    if (!enabled_) return 0;
+    next_ = next_ + 1 == spans_.size() ? 1 : next_ + 1;
+    spans_[next_].begin(at);
+    return static_cast<span_id>(next_);
+  }
+  void leave(span_id id, const char* stage, time_ps at, wait waited = wait::none) {
+    if (id != 0) spans_[id].leave(stage, at, waited);
+  }
+  const span& operator[](span_id id) const { return spans_[id]; }
+
+ private:
+  std::vector<span> spans_;
+  std::size_t next_ = 0;
+  bool enabled_ = false;
+};
+
+}  // namespace rnic::sim

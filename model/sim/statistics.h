@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rnic::sim {
+
+/// Register of counters: blocks own plain integers and announce them here once; readers see all by name, in the
+/// order of announcement.
+class statistics {
+ public:
+  void add(std::string name, const std::uint64_t& counter) { counters_.emplace_back(std::move(name), &counter); }
+  const std::vector<std::pair<std::string, const std::uint64_t*>>& all() const { return counters_; }
+  /// Value of a counter, or 0 when there is none of that name.
+  std::uint64_t value(const std::string& name) const {
+    for (const auto& [n, c] : counters_)
+      if (n == name) return *c;
+    return 0;
+  }
+
+ private:
+  std::vector<std::pair<std::string, const std::uint64_t*>> counters_;
+};
+
+}  // namespace rnic::sim

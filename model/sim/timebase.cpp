@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sim/timebase.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <systemc>
+
+#include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/clocked_block.h"
+
+namespace rnic::sim {
+
+void fail_invariant(const char* condition, const char* file, int line, const std::string& what) {
+  throw invariant_error(std::string(file) + ":" + std::to_string(line) + ": " + condition + ": " + what);
+}
+
+// ---------------------------------------------------------------- timebase
+
+/// The only process of the clocked world.
+class timebase::process : public sc_core::sc_module {
+ public:
+#if !defined(IEEE_1666_SYSTEMC) || IEEE_1666_SYSTEMC < 202301L
+  SC_HAS_PROCESS(process);
+#endif
+  process(const sc_core::sc_module_name& name, timebase& base) : sc_core::sc_module(name), base_(base) {
+    SC_METHOD(serve);
+    sensitive << wake_;
+    dont_initialize();
+  }
+  void wake_in(time_ps delay) { wake_.notify(sc_core::sc_time::from_value(delay)); }
+
+ private:
+  void serve() { base_.serve(); }
+  timebase& base_;
+  sc_core::sc_event wake_;
+};
+
+timebase::timebase(const options& opts) : options_(opts), rng_(opts.shuffle_seed) {
+  if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
+    throw config_error("sim.time_resolution: must be 1 ps");
+  process_ = std::make_unique<process>(sc_core::sc_gen_unique_name("timebase"), *this);
+}
+
+timebase::~timebase() = default;
+
+time_ps timebase::now_ps() const { return serving_ ? now_ : sc_core::sc_time_stamp().value(); }
+
+void timebase::add(clock_domain& domain) { domains_.push_back(&domain); }
+
+void timebase::remove(clock_domain& domain) {
+  domains_.erase(std::remove(domains_.begin(), domains_.end(), &domain), domains_.end());
+}
+
+void timebase::request(time_ps when) {
+  if (serving_ || when >= scheduled_) return;  // serve() schedules the earliest edge itself when it is done
+  const time_ps now = sc_core::sc_time_stamp().value();
+  RNIC_ASSERT(when >= now, "edge asked for in the past");
+  scheduled_ = when;
+  process_->wake_in(when - now);
+}
+
+void timebase::serve() {
+  ++activations_;
+  now_ = sc_core::sc_time_stamp().value();
+  serving_ = true;
+  for (clock_domain* d : domains_)
+    if (d->next_ps_ <= now_) d->serve(now_);
+  serving_ = false;
+  scheduled_ = ~time_ps{0};
+  for (const clock_domain* d : domains_) scheduled_ = std::min(scheduled_, d->next_ps_);
+  if (scheduled_ != ~time_ps{0}) process_->wake_in(scheduled_ - now_);
+}
+
+unsigned timebase::pick_id(std::uint64_t taken) {
+  unsigned id = 0;
+  if (options_.shuffle_seed == 0) {
+    while ((taken >> id) & 1) ++id;
+    return id;
+  }
+  do id = static_cast<unsigned>(rng_() % clock_domain::max_blocks);
+  while ((taken >> id) & 1);
+  return id;
+}
+
+// ---------------------------------------------------------------- clock_domain
+
+clock_domain::clock_domain(std::string name, timebase& base, clock_period period)
+    : name_(std::move(name)), base_(base), period_(period) {
+  if (period_.num_ps == 0 || period_.den == 0 || period_.num_ps / period_.den == 0)
+    throw config_error(name_ + ": clock period must be at least 1 ps");
+  // In lowest terms, so that edge * num_ps and time * den stay within 64 bits for hours (427 MHz: 12 h), not seconds.
+  const std::uint64_t common = std::gcd(period_.num_ps, period_.den);
+  period_.num_ps /= common;
+  period_.den /= common;
+  far_.fill(never);
+  base_.add(*this);
+}
+
+clock_domain::~clock_domain() { base_.remove(*this); }
+
+cycle_t clock_domain::edge_at_or_after(time_ps t) const {
+  if (t <= period_.phase_ps) return 0;
+  return ((t - period_.phase_ps) * period_.den + period_.num_ps - 1) / period_.num_ps;
+}
+
+cycle_t clock_domain::now() const {
+  if (serving_) return served_;
+  const time_ps t = base_.now_ps();
+  const cycle_t k = edge_at_or_after(t);
+  if (k == 0 || edge_time(k) == t) return k;
+  return k - 1;
+}
+
+void clock_domain::add(clocked_block& block) {
+  if (~all_ == 0) throw config_error(name_ + ": more than 64 blocks in one clock domain");
+  const unsigned id = base_.pick_id(all_);
+  block.id_ = id;
+  blocks_[id] = &block;
+  all_ |= std::uint64_t{1} << id;
+  if (base_.opts().always_tick && next_ == never) {
+    next_ = edge_at_or_after(base_.now_ps() + 1);
+    next_ps_ = edge_time(next_);
+    base_.request(next_ps_);
+  }
+}
+
+void clock_domain::remove(clocked_block& block) {
+  const std::uint64_t bit = std::uint64_t{1} << block.id_;
+  all_ &= ~bit;
+  blocks_[block.id_] = nullptr;
+  far_[block.id_] = never;
+  for (auto& slot : wheel_) slot &= ~bit;
+}
+
+void clock_domain::wake_at(unsigned id, cycle_t when) {
+  // Asked from outside of an edge: edges that were slept through count as served, but for one at this very instant,
+  // which may still be served. `never` + 1 is edge 0.
+  if (!serving_) {
+    const cycle_t passed = edge_at_or_after(base_.now_ps()) - 1;
+    if (passed + 1 > served_ + 1) served_ = passed;
+  }
+  const cycle_t ahead = when - (served_ + 1);
+  RNIC_ASSERT(served_ == never || when > served_, name_ + ": wake-up asked for an edge that has passed");
+  if (ahead < wheel_size - 1) {
+    const unsigned slot = static_cast<unsigned>(when % wheel_size);
+    wheel_[slot] |= std::uint64_t{1} << id;
+    used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    used_words_ |= std::uint64_t{1} << (slot / 64);
+  } else if (when < far_[id]) {
+    far_[id] = when;
+    far_min_ = std::min(far_min_, when);
+  }
+  if (when < next_) {
+    next_ = when;
+    next_ps_ = edge_time(when);
+    base_.request(next_ps_);
+  }
+}
+
+void clock_domain::serve(time_ps now) {
+  RNIC_ASSERT(next_ps_ == now, name_ + ": served at a time that is not its edge");
+  served_ = next_;
+  serving_ = true;
+  const unsigned slot = static_cast<unsigned>(served_ % wheel_size);
+  std::uint64_t mask = wheel_[slot];
+  wheel_[slot] = 0;
+  used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+  if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
+  if (far_min_ <= served_) {
+    far_min_ = never;
+    for (unsigned id = 0; id < max_blocks; ++id) {
+      if (far_[id] <= served_) {
+        mask |= std::uint64_t{1} << id;
+        far_[id] = never;
+      }
+      far_min_ = std::min(far_min_, far_[id]);
+    }
+  }
+  if (base_.opts().always_tick) mask = all_;
+  mask &= all_;
+  ++active_edges_;
+  while (mask != 0) {
+    const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
+    mask &= mask - 1;
+    ++ticks_;
+    blocks_[id]->tick();
+  }
+  serving_ = false;
+  find_next();
+}
+
+void clock_domain::find_next() {
+  next_ = far_min_;
+  if (base_.opts().always_tick) {
+    next_ = served_ + 1;
+  } else if (used_words_ != 0) {
+    // The first used slot after the served one, once around: the rest of its word, then the other words in order.
+    const unsigned first = static_cast<unsigned>((served_ + 1) % wheel_size);
+    unsigned word = first / 64;
+    std::uint64_t bits = used_[word] & (~std::uint64_t{0} << (first % 64));
+    if (bits == 0) {
+      const std::uint64_t after = word == 63 ? 0 : used_words_ & (~std::uint64_t{0} << (word + 1));
+      word = static_cast<unsigned>(__builtin_ctzll(after != 0 ? after : used_words_));
+      bits = used_[word];
+    }
+    const unsigned slot = word * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
+    next_ = std::min(next_, served_ + 1 + (slot - first) % wheel_size);
+  }
+  next_ps_ = next_ == never ? ~time_ps{0} : edge_time(next_);
+}
+
+// ---------------------------------------------------------------- clocked_block
+
+clocked_block::clocked_block(std::string name, clock_domain& domain) : name_(std::move(name)), domain_(domain) {
+  domain_.add(*this);
+}
+
+clocked_block::~clocked_block() { domain_.remove(*this); }
+
+cycle_t clocked_block::now() const { return domain_.now(); }
+time_ps clocked_block::now_ps() const { return domain_.edge_time(domain_.now()); }
+void clocked_block::wake_at(cycle_t when) { domain_.wake_at(id_, when); }
+
+}  // namespace rnic::sim

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive queue entries on chip.
+#include "model/transport/receive_wqe.h"
+
+#include <algorithm>
+
+namespace rnic::transport {
+namespace {
+
+constexpr std::uint32_t terminator_key = 0x100;
+constexpr std::uint32_t kinds = 4;  // tag: line * 4 + {batch 0, batch 1, record}
+
+std::uint32_t be32(const std::uint8_t* p) {
+  return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
+}
+std::uint16_t left_of(const icm::responder_context& ctx, std::uint16_t index) {
+  const auto left = static_cast<std::uint16_t>(ctx.rq_posted - index);
+  return left > (1u << ctx.log_rq_size) ? std::uint16_t{0} : left;  // more than the ring holds: not a posting driver
+}
+
+}  // namespace
+
+bool read_segment(const std::uint8_t* wqe, unsigned log_stride, unsigned i, receive_segment& out) {
+  if ((i + 1) * 16 > (1u << log_stride)) return false;
+  const std::uint8_t* s = wqe + i * 16;
+  out.length = be32(s);
+  out.key = be32(s + 4);
+  out.address = std::uint64_t{be32(s + 8)} << 32 | be32(s + 12);
+  return out.key != terminator_key;
+}
+
+receive_wqe_cache::receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
+                                     std::uint64_t translate_tag, std::uint64_t dma_tag)
+    : prefetch_(cfg.receive_prefetch),
+      line_bytes_(cfg.receive_line_bytes),
+      translate_(translate),
+      dma_(dma),
+      translate_tag_(translate_tag),
+      dma_tag_(dma_tag),
+      lines_(cfg.receive_lines),
+      keys_(cfg.receive_lines),
+      storage_(std::size_t{2} * cfg.receive_lines * cfg.receive_line_bytes) {}
+
+receive_wqe_cache::line* receive_wqe_cache::find(std::uint32_t qpn) {
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    if (keys_[i] == qpn) return &lines_[i];
+  return nullptr;
+}
+
+bool receive_wqe_cache::idle(const line& l) {
+  const auto rests = [](phase p) { return p == phase::idle || p == phase::valid || p == phase::failed; };
+  return rests(l.record) && rests(l.batches[0].state) && rests(l.batches[1].state);
+}
+
+receive_wqe_cache::line* receive_wqe_cache::find_or_take(std::uint32_t qpn) {
+  line* l = find(qpn);
+  if (l == nullptr) {
+    for (line& c : lines_)
+      if (idle(c) && (l == nullptr || c.used_at < l->used_at)) l = &c;
+    if (l == nullptr) return nullptr;
+    *l = line{};
+    l->qpn = qpn;
+    keys_[index_of(*l)] = qpn;
+  }
+  l->used_at = ++uses_;
+  return l;
+}
+
+receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& ctx) {
+  if (left_of(ctx, ctx.rq_consumed) != 0) return result::ready;
+  line* l = find_or_take(ctx.qpn);
+  if (l == nullptr) return result::pending;
+  if (l->record == phase::failed) {
+    l->record = phase::idle;
+    return result::failed;
+  }
+  if (l->record == phase::valid) {
+    l->record = phase::idle;
+    ctx.rq_posted = static_cast<std::uint16_t>(be32(l->record_bytes.data()));
+    if (left_of(ctx, ctx.rq_consumed) != 0) return result::ready;
+    if (l->on_demand) return result::empty;
+  }
+  if (l->record == phase::idle) read_record(*l, ctx.db_record, true);
+  return result::pending;
+}
+
+receive_wqe_cache::result receive_wqe_cache::get(const icm::responder_context& ctx, std::uint16_t index,
+                                                 const std::uint8_t*& wqe) {
+  if ((1u << ctx.log_rq_stride) > line_bytes_ || ctx.log_rq_stride < 4) return result::failed;
+  line* l = find_or_take(ctx.qpn);
+  if (l == nullptr) return result::pending;
+  for (unsigned b = 0; b < 2; ++b) {
+    batch& x = l->batches[b];
+    if (x.state == phase::idle || !x.holds(index)) continue;
+    if (x.state == phase::failed) {
+      x.state = phase::idle;
+      return result::failed;
+    }
+    if (x.state != phase::valid) return result::pending;
+    wqe = bytes(*l, b) + (static_cast<std::uint16_t>(index - x.first) << ctx.log_rq_stride);
+    return result::ready;
+  }
+  for (unsigned b = 0; b < 2; ++b) {
+    const phase p = l->batches[b].state;
+    if (p != phase::idle && p != phase::valid && p != phase::failed) continue;
+    fetch(*l, b, ctx, index);
+    break;
+  }
+  return result::pending;
+}
+
+void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
+  line* l = find(ctx.qpn);
+  if (l == nullptr) return;
+  const std::uint16_t left = left_of(ctx, ctx.rq_consumed);
+  if (l->record == phase::idle && (left == 0 || left == prefetch_ / 2)) read_record(*l, ctx.db_record, false);
+  if (left == 0 || (1u << ctx.log_rq_stride) > line_bytes_) return;
+  std::uint16_t next = ctx.rq_consumed;  // first WQE that is not in a batch
+  for (unsigned pass = 0; pass < 2; ++pass)
+    for (const batch& x : l->batches)
+      if (x.state != phase::idle && x.state != phase::failed && x.holds(next))
+        next = static_cast<std::uint16_t>(x.first + x.count);
+  if (left_of(ctx, next) == 0 || static_cast<std::uint16_t>(next - ctx.rq_consumed) >= left) return;
+  for (unsigned b = 0; b < 2; ++b) {
+    const batch& x = l->batches[b];
+    const bool useful = x.state != phase::idle && x.state != phase::failed && x.count != 0 &&
+                        static_cast<std::uint16_t>(x.first + x.count - 1 - ctx.rq_consumed) < left;
+    if (useful || (x.state != phase::idle && x.state != phase::valid && x.state != phase::failed)) continue;
+    fetch(*l, b, ctx, next);
+    return;
+  }
+}
+
+void receive_wqe_cache::read_record(line& l, std::uint64_t address, bool on_demand) {
+  l.record = phase::to_read;
+  l.record_address = address;
+  l.on_demand = on_demand;
+  ++to_send_;
+  send(l);
+}
+
+void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index) {
+  batch& x = l.batches[b];
+  const unsigned ring = 1u << ctx.log_rq_size;
+  const unsigned slot = index & (ring - 1);
+  const unsigned count = std::min({prefetch_ == 0 ? 1u : prefetch_, line_bytes_ >> ctx.log_rq_stride,
+                                   std::max<unsigned>(1, left_of(ctx, index)), ring - slot});
+  x.first = index;
+  x.count = static_cast<std::uint16_t>(count);
+  x.request = icm::translate_request{};
+  x.request.what = icm::translate_request::kind::buffer;
+  x.request.log_page = ctx.log_page;
+  x.request.buffer_mtt = ctx.rq_address;
+  x.request.va = std::uint64_t{ctx.rq_offset} + (std::uint64_t{slot} << ctx.log_rq_stride);
+  x.request.length = count << ctx.log_rq_stride;
+  x.request.tag = translate_tag_ | (index_of(l) * kinds + b);
+  x.state = phase::to_translate;
+  ++to_send_;
+  send(l);
+}
+
+void receive_wqe_cache::send(line& l) {
+  if (l.record == phase::to_read && dma_.request.can_push()) {
+    pcie::dma_request r;
+    r.length = 4;
+    r.address = l.record_address;
+    r.destination = l.record_bytes.data();
+    r.tag = dma_tag_ | (index_of(l) * kinds + 2);
+    dma_.request.push(std::move(r));
+    l.record = phase::reading;
+    --to_send_;
+  }
+  for (unsigned b = 0; b < 2; ++b) {
+    batch& x = l.batches[b];
+    if (x.state == phase::to_translate && translate_.request.can_push()) {
+      translate_.request.push(x.request);
+      x.state = phase::translating;
+      --to_send_;
+    }
+    while (x.state == phase::to_read && dma_.request.can_push()) {
+      const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
+      pcie::dma_request r;
+      r.length = s.length;
+      r.address = s.address;
+      r.destination = bytes(l, b) + (x.next_segment == 0 ? 0 : x.answer.segments[0].length);
+      r.tag = dma_tag_ | (index_of(l) * kinds + b);
+      dma_.request.push(std::move(r));
+      ++x.open;
+      if (++x.next_segment == x.answer.count) {
+        x.state = phase::reading;
+        --to_send_;
+      }
+    }
+  }
+}
+
+void receive_wqe_cache::work() {
+  if (to_send_ == 0) return;
+  for (line& l : lines_)
+    if (l.qpn != 0) send(l);
+}
+
+void receive_wqe_cache::translated(std::uint32_t tag, const icm::translate_response& r) {
+  line& l = lines_[tag / kinds];
+  batch& x = l.batches[tag % kinds];
+  if (r.status != icm::translate_status::ok || r.count == 0) {
+    x.state = phase::failed;
+  } else {
+    x.answer = r;
+    x.next_segment = 0;
+    x.state = phase::to_read;
+    ++to_send_;
+    send(l);
+  }
+  settle(l);
+}
+
+void receive_wqe_cache::read_done(std::uint32_t tag, pcie::dma_status status) {
+  line& l = lines_[tag / kinds];
+  const bool ok = status == pcie::dma_status::ok;
+  if (tag % kinds == 2) {
+    l.record = ok ? phase::valid : phase::failed;
+  } else {
+    batch& x = l.batches[tag % kinds];
+    --x.open;
+    if (!ok) x.answer.status = icm::translate_status::not_mapped;
+    if (x.open == 0 && x.state == phase::reading)
+      x.state = x.answer.status == icm::translate_status::ok ? phase::valid : phase::failed;
+  }
+  settle(l);
+}
+
+void receive_wqe_cache::settle(line& l) {
+  if (l.doomed && idle(l)) l = line{};
+}
+
+void receive_wqe_cache::drop(std::uint32_t qpn) {
+  line* l = find(qpn);
+  if (l == nullptr) return;
+  l->doomed = true;
+  keys_[index_of(*l)] = 0;
+  settle(*l);
+}
+
+bool receive_wqe_cache::busy(std::uint32_t qpn) const {
+  return std::any_of(lines_.begin(), lines_.end(), [&](const line& l) { return l.qpn == qpn && !idle(l); });
+}
+
+}  // namespace rnic::transport

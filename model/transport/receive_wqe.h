@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receive queue entries on chip: doorbell records and prefetched WQEs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/icm/contexts.h"
+#include "model/icm/translation_if.h"
+#include "model/pcie/dma_if.h"
+#include "model/transport/responder_types.h"
+
+namespace rnic::transport {
+
+/// One data segment of a receive WQE.
+struct receive_segment {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0, length = 0;
+};
+
+/// Part of the responder. Keeps for up to receive_lines QPs what was fetched of their receive queues: two batches of
+/// WQEs, so that the next is under way while the first is used. The doorbell record is read when the posted count
+/// known from the last reading is used up, and ahead of that in the background (adapter data plane A.2, A.3.3).
+class receive_wqe_cache {
+ public:
+  receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
+                    std::uint64_t translate_tag, std::uint64_t dma_tag);
+
+  enum class result : std::uint8_t { ready, pending, empty, failed };
+  /// Whether WQE ctx.rq_consumed was posted. `empty` only by a reading of the record that began after the first call
+  /// that had to ask. Updates ctx.rq_posted.
+  result available(icm::responder_context& ctx);
+  /// The bytes of posted WQE `index`: valid within the calling tick.
+  result get(const icm::responder_context& ctx, std::uint16_t index, const std::uint8_t*& wqe);
+  /// A message is done: look ahead.
+  void look_ahead(const icm::responder_context& ctx);
+
+  /// Sends what could not be sent when it came up.
+  void work();
+  void translated(std::uint32_t tag, const icm::translate_response& r);
+  void read_done(std::uint32_t tag, pcie::dma_status status);
+
+  /// Forgets a QP.
+  void drop(std::uint32_t qpn);
+  /// A read of the QP's queue is still under way.
+  bool busy(std::uint32_t qpn) const;
+
+ private:
+  enum class phase : std::uint8_t { idle, to_translate, translating, to_read, reading, valid, failed };
+  struct batch {
+    phase state = phase::idle;
+    std::uint16_t first = 0, count = 0;
+    std::uint8_t open = 0;  // reads under way
+    unsigned next_segment = 0;
+    icm::translate_response answer;
+    icm::translate_request request;
+    bool holds(std::uint16_t i) const { return static_cast<std::uint16_t>(i - first) < count; }
+  };
+  struct line {
+    std::uint32_t qpn = 0;  // 0: free
+    std::uint64_t used_at = 0;
+    std::array<batch, 2> batches;
+    phase record = phase::idle;
+    bool on_demand = false;  // the reading under way was asked for by a packet that waits
+    bool doomed = false;     // forget when its reads are done
+    std::uint64_t record_address = 0;
+    std::array<std::uint8_t, 4> record_bytes{};
+  };
+  line* find(std::uint32_t qpn);
+  line* find_or_take(std::uint32_t qpn);
+  static bool idle(const line& l);
+  void read_record(line& l, std::uint64_t address, bool on_demand);
+  void fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index);
+  void send(line& l);
+  void settle(line& l);
+  std::uint32_t index_of(const line& l) const { return static_cast<std::uint32_t>(&l - lines_.data()); }
+  std::uint8_t* bytes(const line& l, unsigned b) { return storage_.data() + (index_of(l) * 2u + b) * line_bytes_; }
+
+  unsigned prefetch_, line_bytes_;
+  icm::translate_port& translate_;
+  pcie::dma_port& dma_;
+  std::uint64_t translate_tag_, dma_tag_;
+  std::vector<line> lines_;
+  std::vector<std::uint32_t> keys_;  // QPN of each line, 0: none
+  std::vector<std::uint8_t> storage_;
+  std::uint64_t uses_ = 0;
+  unsigned to_send_ = 0;  // batches and records in a phase to_*
+};
+
+/// Reads segment `i` of a WQE of 1 << log_stride bytes. False at its end (stride or terminator, A.3.3).
+bool read_segment(const std::uint8_t* wqe, unsigned log_stride, unsigned i, receive_segment& out);
+
+}  // namespace rnic::transport

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requester as a block: its edge, its channels, its registers.
+#include "model/transport/requester.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/transport/transport_cr.h"
+
+namespace rnic::transport {
+
+namespace {
+
+void check(bool ok, const char* what) {
+  if (!ok) throw sim::config_error(std::string("requester: ") + what);
+}
+
+void check(const requester_config& c) {
+  check(c.processing_units >= 1 && c.processing_units <= 32, "processing_units must be 1..32");
+  check(c.prefetch_bytes >= 64 && c.prefetch_bytes <= 1024, "prefetch_bytes must be 64..1024");
+  check(c.gather_depth >= 1 && c.gather_depth <= 64, "gather_depth must be 1..64");
+  check(c.gather_pieces >= 1, "gather_pieces must be at least 1");
+  check(c.scatter_jobs >= 1 && c.scatter_jobs <= 64, "scatter_jobs must be 1..64");
+  check(c.outstanding_entries >= 1 && c.scatter_lists >= 1, "outstanding_entries and scatter_lists must be at least 1");
+  check(c.max_unacked_packets >= 1 && c.max_unacked_packets <= 1u << 23, "max_unacked_packets must be 1..2^23");
+  check(c.log_qps >= 8 && c.log_qps <= 24, "log_qps must be 8..24");
+  check(c.datapath_bytes >= 1, "datapath_bytes must be at least 1");
+  check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
+}
+
+constexpr sim::time_ps timeout_unit_ps = 4'096'000;  // IBA 9.7.6.1.3: 4.096 us
+
+}  // namespace
+
+requester::requester(std::string name, sim::clock_domain& domain, const requester_config& cfg, const icm::icm_map& map,
+                     const gid_tables& gids, tlm::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
+    : clocked_block(name, domain),
+      config_(cfg),
+      gids_(gids),
+      frames_(frames),
+      spans_(spans),
+      contexts_(name + ".contexts", *this, cfg.contexts, map, icm::table::qpc, 0),
+      qps_(cfg.log_qps),
+      messages_(cfg.outstanding_entries),
+      scatters_(cfg.scatter_lists),
+      timeout_unit_(domain.cycles(timeout_unit_ps)),
+      credit_waiters_{{{{qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
+                         qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
+                         qp_queue(qp_list::credit), qp_queue(qp_list::credit)}},
+                       {{qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
+                         qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
+                         qp_queue(qp_list::credit), qp_queue(qp_list::credit)}}}},
+      units_(cfg.processing_units),
+      slots_(cfg.gather_depth),
+      jobs_(cfg.scatter_jobs) {
+  check(cfg);
+  for (auto& port : credits_) port.fill(cfg.egress_frames);
+  announce(stats);
+}
+
+void requester::announce(sim::statistics& stats) {
+  const std::pair<const char*, const std::uint64_t*> all[] = {{"packets", &packets_},
+                                                              {"wqes", &wqes_},
+                                                              {"completions", &completions_},
+                                                              {"descriptor_fetches", &fetches_},
+                                                              {"blueflame_used", &blueflame_used_},
+                                                              {"retransmissions", &retransmissions_},
+                                                              {"timeouts", &timeouts_},
+                                                              {"naks", &naks_},
+                                                              {"rnr_naks", &rnr_naks_},
+                                                              {"wrong_uar", &wrong_uar_},
+                                                              {"no_context", &no_context_},
+                                                              {"bad_grant", &bad_grant_},
+                                                              {"stray_responses", &stray_responses_},
+                                                              {"duplicate_responses", &duplicate_responses_},
+                                                              {"ghost_responses", &ghost_responses_},
+                                                              {"not_a_response", &not_a_response_},
+                                                              {"cancelled_packets", &cancelled_packets_},
+                                                              {"stalls", &stalls_},
+                                                              {"credit_stalls", &credit_stalls_},
+                                                              {"stamped_wqes", &stamped_},
+                                                              {"dropped_halted", &drop_halted_},
+                                                              {"context_hits", &contexts_.counters().hits},
+                                                              {"context_misses", &contexts_.counters().misses}};
+  for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
+}
+
+void requester::tick() {
+  contexts_.service();
+  take_credits();
+  take_errors();
+  take_dma();
+  emit();
+  finish_gather();
+  take_translations();
+  write_scatter();
+  take_responses();
+  run_timers();
+  drain_completions();
+  if (!halts_.empty()) run_halts();
+  ask_scatter();
+  run_units();
+  start_packets();
+  ask_pieces();
+  take_grants();
+  push_resumes();
+  if (timers_.earliest() != sim::never) wake_at(std::max(timers_.earliest(), now() + 1));
+}
+
+void requester::take_credits() {
+  while (credit_in.can_pop()) {
+    const egress_credit c = credit_in.pop();
+    const unsigned port = c.port % ports, priority = c.priority % priorities;
+    ++credits_[port][priority];
+    qp_queue& waiters = credit_waiters_[port][priority];
+    if (!waiters.empty()) resume(waiters.pop(qps_));
+  }
+}
+
+// The responder found an error: everything not yet complete is flushed.
+void requester::take_errors() {
+  while (error_in.can_pop()) {
+    const std::uint32_t qpn = error_in.front().qpn;
+    if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) {
+      error_in.pop();
+      continue;
+    }
+    context* c = nullptr;
+    const auto found = contexts_.lookup(qpn, c);
+    if (found == decltype(contexts_)::result::pending) return;
+    error_in.pop();
+    if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->state == icm::qp_state::error) continue;
+    enter_error(*c, qps_[qpn]);
+    contexts_.mark_dirty(qpn);
+  }
+}
+
+void requester::take_dma() {
+  while (dma.response.can_pop()) {
+    const pcie::dma_response d = dma.response.pop();
+    const auto kind = static_cast<tag_kind>(d.tag >> 56);
+    const unsigned slot = static_cast<unsigned>(d.tag >> 40) & 0xffff;
+    const bool ok = d.status == pcie::dma_status::ok;
+    switch (kind) {
+      case tag_kind::fetch: {
+        unit& u = units_[slot];
+        --u.fetch_pending;
+        if (!ok) u.fetch_failed = true;
+        break;
+      }
+      case tag_kind::gather: {
+        packet_slot& s = slots_[slot];
+        --s.pending;
+        if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
+        break;
+      }
+      case tag_kind::scatter:
+        if (!ok) jobs_[slot].failed = true;
+        finish_job(slot);
+        break;
+    }
+  }
+}
+
+void requester::take_translations() {
+  while (translate.response.can_pop()) {
+    if (!use_translation(translate.response.front())) return;
+    translate.response.pop();
+  }
+}
+
+// False: the DMA engine has no room for the reads; the answer waits.
+bool requester::use_translation(const icm::translate_response& r) {
+  const auto kind = static_cast<tag_kind>(r.tag >> 56);
+  const unsigned slot = static_cast<unsigned>(r.tag >> 40) & 0xffff;
+  std::uint32_t place = static_cast<std::uint32_t>(r.tag);
+  if (kind == tag_kind::scatter) {
+    pieces_[slot].answer = r;
+    pieces_[slot].answered = true;
+    return true;
+  }
+  const bool ok = r.status == icm::translate_status::ok;
+  if (ok && dma.request.free_slots() < r.count) {
+    if (dma.request.can_push()) wake_next();
+    return false;
+  }
+  std::uint8_t* base = kind == tag_kind::fetch ? units_[slot].buffer.data()
+                                               : slots_[slot].frame->buffer.data() + tlm::frame::payload_start;
+  const unsigned reads = ok ? r.count : 0;
+  for (unsigned i = 0; i < reads; ++i) {
+    pcie::dma_request d;
+    d.length = r.segments[i].length;
+    d.address = r.segments[i].address;
+    d.tag = r.tag;
+    d.destination = base + place;
+    place += d.length;
+    if (kind == tag_kind::gather) d.span = slots_[slot].frame->span;
+    dma.request.push(std::move(d));
+  }
+  if (kind == tag_kind::fetch) {
+    units_[slot].fetch_pending += reads - 1;
+    if (!ok) units_[slot].fetch_failed = true;
+  } else {
+    packet_slot& s = slots_[slot];
+    s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
+    if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
+  }
+  return true;
+}
+
+void requester::resume(qp_runtime& r) {
+  if (r.halting || r.halted) return;
+  r.has_work = true;
+  if (r.unit >= 0)
+    r.poked = true;
+  else
+    resumes_.push(qps_, r);
+}
+
+void requester::push_resumes() {
+  while (!resumes_.empty() && report_out.can_push()) {
+    qp_runtime& r = resumes_.pop(qps_);
+    if (r.unit >= 0) {  // a grant was under way: its report says `more`
+      r.poked = true;
+      continue;
+    }
+    r.stalled = false;
+    report_out.push({r.qpn, report_kind::resume, r.priority});
+  }
+}
+
+void requester::run_halts() {
+  qp_runtime& first = qps_[halts_.front()];
+  if (halt_step(first)) {
+    halts_.pop(qps_);
+    first.halting = first.flushing = first.discard = false;
+    first.halted = true;
+  }
+  if (!halts_.empty()) wake_next();
+}
+
+// True: nothing of the QP is on chip any more.
+bool requester::halt_step(qp_runtime& r) {
+  if (!r.flushing) {
+    if (r.unit >= 0 || r.packets != 0 || r.jobs != 0) return false;
+    context* c = nullptr;
+    const auto found = contexts_.lookup(r.qpn, c);
+    if (found == decltype(contexts_)::result::pending) return false;
+    if (found == decltype(contexts_)::result::hit) {
+      if (!r.discard && r.head != no_index && complete(*c, messages_[r.head])) {
+        drain_.push(qps_, r);
+        return false;
+      }
+      if (r.head != no_index) {
+        if (!r.discard) save_position(*c, r);
+        cut_after(*c, r, no_index);
+      }
+      c->outstanding = 0;
+      c->rd_outstanding = 0;
+      contexts_.mark_dirty(r.qpn);
+    }
+    timers_.set(r, sim::never);
+    r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = false;
+    for (unit& u : units_)
+      if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;
+    r.flushing = true;
+  }
+  contexts_.flush(r.qpn);
+  return !contexts_.busy(r.qpn);
+}
+
+// The oldest message that is not complete, from its first unacknowledged packet on, is what comes next.
+void requester::save_position(context& c, qp_runtime& r) {
+  const message& m = messages_[r.head];
+  if (m.local) {
+    c.next_wqe = m.wqe_index;
+    return;
+  }
+  c.next_wqe = m.wqe_index;
+  c.message_offset = distance(m.first_psn, c.unacked_psn) * mtu_of(c);
+  c.next_psn = c.unacked_psn;
+}
+
+std::uint32_t requester::cr_read(std::uint32_t offset) {
+  switch (offset) {
+    case cr::qp_select:
+      return selected_;
+    case cr::qp_status:
+      return qps_.known(selected_) && qps_[selected_].halting ? 1 : 0;
+    case cr::roce_v2_port:
+      return udp_port_;
+    case cr::reserved_lkey:
+      return reserved_lkey_;
+    case cr::special_qp_base:
+      return special_base_;
+    case cr::num_qps_log:
+      return num_qps_log_;
+    default:
+      break;
+  }
+  const std::uint32_t word = (offset - cr::diagnostics) / 4;
+  return offset >= cr::diagnostics && word < diagnostic_words ? diagnostics_[word] : 0;
+}
+
+void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset == cr::qp_select) selected_ = value;
+  if (offset == cr::roce_v2_port) udp_port_ = static_cast<std::uint16_t>(value);
+  if (offset == cr::reserved_lkey) reserved_lkey_ = value;
+  if (offset == cr::special_qp_base) special_base_ = value;
+  if (offset == cr::num_qps_log) num_qps_log_ = value;
+  if (offset != cr::qp_command || !qps_.legal(selected_)) return;
+  qp_runtime& r = qps_[selected_];
+  if (value == cr::qp_command_release) {
+    if (r.halting) return;
+    r.halted = false;
+    resume(r);
+  } else if (value == cr::qp_command_halt || value == cr::qp_command_discard) {
+    r.halting = true;
+    r.halted = false;
+    r.discard = value == cr::qp_command_discard;
+    if (r.discard) cancel_packets(r.qpn);
+    halts_.push(qps_, r);
+  }
+  wake_next();
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requester: executes send work queues and handles what comes back.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/command/cr_space.h"
+#include "model/completion/completion_if.h"
+#include "model/gid/gid_table.h"
+#include "model/icm/context_cache.h"
+#include "model/icm/contexts.h"
+#include "model/icm/translation_if.h"
+#include "model/pcie/dma_if.h"
+#include "model/scheduler/scheduler_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/transport/requester_config.h"
+#include "model/transport/requester_tables.h"
+#include "model/transport/send_wqe.h"
+#include "model/transport/transport_if.h"
+#include "tlm/frame.h"
+
+namespace rnic::transport {
+
+/// Processing units fetch and parse WQEs of the QPs that the scheduler grants; one transmit engine starts their
+/// packets; payload is gathered into frames that leave in the order in which they were started. The completer takes
+/// acknowledgements and READ responses. RC, UC and UD; adapter data plane A.3, A.4, A.7, A.10, C.5, C.6, C.8.
+///
+/// What is on chip of a QP: its context (cache), the messages under way, a timer. A retransmission moves the context
+/// back to the message and PSN and forgets the messages behind it: they are executed again from host memory.
+class requester : public sim::clocked_block, public command::cr_target_if {
+ public:
+  static constexpr unsigned ports = 2, priorities = 8;
+  using gid_tables = std::array<const gid::gid_table*, ports>;
+
+  requester(std::string name, sim::clock_domain& domain, const requester_config& cfg, const icm::icm_map& map,
+            const gid_tables& gids, tlm::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats);
+
+  sim::fifo_in<scheduler::grant> grant_in{*this};
+  sim::fifo_out<scheduler::report> report_out{*this};
+  sim::fifo_out<tlm::frame_ptr> tx_out{*this};
+  sim::fifo_in<tlm::frame_ptr> rx_in{*this};
+  pcie::dma_port dma{*this};
+  icm::translate_port translate{*this};
+  sim::fifo_out<completion::cqe_request> cqe_out{*this};
+  sim::fifo_out<completion::event_request> event_out{*this};
+  sim::fifo_out<qp_error> error_out{*this};
+  sim::fifo_in<qp_error> error_in{*this};
+  sim::fifo_in<egress_credit> credit_in{*this};
+  /// Its DMA port is the second one of this block.
+  icm::context_cache<icm::requester_context>& contexts() { return contexts_; }
+
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+ private:
+  using context = icm::requester_context;
+  using report_kind = scheduler::report::kind;
+  static constexpr unsigned buffer_bytes = 1024;
+  static constexpr unsigned pipe_depth = 64;
+  static constexpr unsigned diagnostic_words = 0x1a4 / 4;
+
+  struct unit {
+    enum class state : std::uint8_t { free, context, work, fetch, finish };
+    state at = state::free;
+    bool pinned = false;
+    bool missed = false;
+    bool current = false;  // `wqe` is parsed and is the one at current_index
+    bool fetch_failed = false;
+    report_kind report = report_kind::idle;
+    std::uint8_t stamp_tries = 0;
+    scheduler::grant grant;
+    context* ctx = nullptr;
+    sim::cycle_t busy_until = 0;
+    sim::cycle_t credit_limit = sim::never;
+    // WQEs as read from the ring: `buffered` bytes from WQE buffer_index of QP buffer_qpn on
+    std::uint32_t buffer_qpn = no_index, buffer_index = 0, buffered = 0;
+    std::uint32_t fetch_bytes = 0, fetch_asked = 0, fetch_pending = 0;
+    // WQE under execution
+    std::uint32_t current_index = 0, strides = 1;
+    std::uint32_t message_index = no_index;
+    std::uint32_t segment = 0, segment_offset = 0;
+    std::uint32_t turn_wqes = 0, turn_bytes = 0;
+    sim::span_id span = 0;
+    sim::cycle_t wqe_start = 0;
+    send_wqe wqe;
+    std::array<std::uint8_t, buffer_bytes> bytes;  // of the WQE under execution
+    std::array<std::uint8_t, buffer_bytes> buffer;
+  };
+
+  struct packet_slot {
+    tlm::frame_ptr frame;
+    std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, psn = 0;
+    std::uint16_t pieces = 0, asked = 0, pending = 0;
+    std::uint16_t asked_bytes = 0;
+    std::uint8_t failed = 0;  // syndrome
+    bool cancelled = false, last = false, local = false, reserved_key = false;
+    std::array<wqe_segment, send_wqe::max_segments> piece;
+    std::array<std::uint16_t, send_wqe::max_segments> place;  // of the piece in the payload
+  };
+
+  struct pipe_entry {
+    tlm::frame_ptr frame;
+    sim::cycle_t ready = 0;
+    std::uint32_t qpn = 0, message_index = no_index, generation = 0;
+    bool last_local = false;
+  };
+
+  // READ response packet on its way to host memory, and its pieces, both in order
+  struct scatter_job {
+    tlm::frame_ptr frame;
+    std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, scatter = no_index;
+    std::uint32_t offset = 0, length = 0;  // next byte: in the message, bytes left to ask for
+    std::uint32_t done = 0;                // bytes asked for
+    std::uint32_t segment = 0, segment_offset = 0;
+    bool reserved_key = false, failed = false, waits_write = false;
+  };
+  struct scatter_piece {
+    std::uint8_t job = 0;
+    bool answered = false, last = false;
+    std::uint32_t place = 0, length = 0;  // in the payload
+    unsigned sent = 0;                    // segments of the answer already written
+    icm::translate_response answer;
+  };
+  static constexpr unsigned piece_depth = 64;
+
+  enum class tag_kind : std::uint8_t { fetch, gather, scatter };
+  static std::uint64_t make_tag(tag_kind k, unsigned slot, std::uint32_t value) {
+    return std::uint64_t{static_cast<std::uint8_t>(k)} << 56 | std::uint64_t{slot} << 40 | value;
+  }
+
+  // requester.cpp: the block
+  void tick() override;
+  void announce(sim::statistics& stats);
+  void take_credits();
+  void take_errors();
+  void take_dma();
+  void take_translations();
+  bool use_translation(const icm::translate_response& r);
+  void run_halts();
+  bool halt_step(qp_runtime& r);
+  void save_position(context& c, qp_runtime& r);
+  void push_resumes();
+  void resume(qp_runtime& r);
+
+  // requester_unit.cpp: processing units
+  void take_grants();
+  void run_units();
+  void step(unit& u);
+  void open_context(unit& u);
+  void advance(unit& u);
+  bool must_stop(const unit& u) const;
+  bool load(unit& u);
+  bool load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available);
+  void start_fetch(unit& u);
+  void continue_fetch(unit& u);
+  void finish_fetch(unit& u);
+  bool run_local(unit& u);
+  void flush_one(unit& u);
+  void end_turn(unit& u, report_kind kind);
+  void push_report(unit& u);
+
+  // requester_send.cpp: transmit engine, gather, pipeline
+  void start_packets();
+  bool start_packet(unit& u);
+  bool open_message(unit& u);
+  bool window_open(unit& u, std::uint32_t packets);
+  void give_back_to_unit(unit& u);
+  void wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priority);
+  void fill_slot(unit& u, packet_slot& slot, std::uint32_t length);
+  void after_packet(unit& u, std::uint32_t length, std::uint32_t packets);
+  void drop_slot();
+  void seek(unit& u, std::uint32_t offset);
+  void ask_pieces();
+  void finish_gather();
+  void emit();
+  void cancel_packets(std::uint32_t qpn);
+
+  // requester_complete.cpp: responses, retransmission, completions, errors
+  void take_responses();
+  bool handle_response(tlm::frame_ptr& f);
+  void handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p);
+  void handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code);
+  bool handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
+  bool acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn);
+  void progress(context& c, qp_runtime& r, std::uint32_t unacked);
+  void retry(context& c, qp_runtime& r, std::uint32_t psn);
+  void run_timers();
+  void time_out(context& c, qp_runtime& r);
+  void start_timer(context& c, qp_runtime& r);
+
+  // requester_messages.cpp: the list of messages of a QP
+  std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
+  std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
+  void cut_after(context& c, qp_runtime& r, std::uint32_t keep);
+  void free_message(context& c, qp_runtime& r, std::uint32_t index);
+  bool rewind(context& c, qp_runtime& r, std::uint32_t psn);
+  void fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t syn, std::uint8_t vendor, std::uint32_t psn);
+  void enter_error(context& c, qp_runtime& r);
+  bool complete(const context& c, const message& m) const;
+  void drain_completions();
+  bool drain_one(context& c, qp_runtime& r, bool& reported);
+  void report_completion(const context& c, const message& m);
+  void report_flush(const context& c, std::uint32_t wqe_index);
+  void count_error(std::uint8_t syn);
+  void restart_unit(qp_runtime& r);
+  void wake_stalled(qp_runtime& r);
+
+  // requester_scatter.cpp: READ data to host memory
+  bool scatter_room() const { return job_count_ < jobs_.size(); }
+  void open_job(context& c, message& m, std::uint32_t index, tlm::frame_ptr f, std::uint32_t offset);
+  void ask_scatter();
+  void write_scatter();
+  bool write_piece(scatter_piece& p);
+  void finish_job(unsigned job);
+  void retire_jobs();
+
+  /// Path MTU in bytes; a code that does not exist is taken as the nearest one.
+  static std::uint32_t mtu_of(const context& c) {
+    return icm::mtu_bytes(c.dest.mtu_code < 1 ? 1 : c.dest.mtu_code > 5 ? 5 : c.dest.mtu_code);
+  }
+  static std::uint32_t distance(std::uint32_t from, std::uint32_t to) { return (to - from) & 0xffffff; }
+
+  requester_config config_;
+  gid_tables gids_;
+  tlm::frame_pool& frames_;
+  sim::span_recorder& spans_;
+  icm::context_cache<context> contexts_;
+  qp_table qps_;
+  index_pool<message> messages_;
+  index_pool<scatter_list> scatters_;
+  timer_heap timers_;
+  sim::cycle_t timeout_unit_;  // cycles of 4.096 us
+  qp_queue drain_{qp_list::drain}, resumes_{qp_list::resume}, room_{qp_list::room}, halts_{qp_list::halt};
+  std::array<std::array<qp_queue, priorities>, ports> credit_waiters_;
+  std::array<std::array<std::uint32_t, priorities>, ports> credits_{};
+
+  std::vector<unit> units_;
+  std::uint32_t busy_units_ = 0;  // mask
+  std::uint32_t sendable_ = 0;    // mask: has a WQE for the transmit engine
+  unsigned last_sent_ = 0;        // unit of the last packet: the next one has its turn
+  sim::cycle_t engine_free_ = 0;
+
+  std::vector<packet_slot> slots_;                             // ring
+  unsigned slot_head_ = 0, slot_count_ = 0, slot_asking_ = 0;  // asking: slots from the head with all pieces asked for
+  std::array<pipe_entry, pipe_depth> pipe_;
+  unsigned pipe_head_ = 0, pipe_count_ = 0;
+
+  std::vector<scatter_job> jobs_;  // ring
+  unsigned job_head_ = 0, job_count_ = 0, job_asking_ = 0;
+  std::array<scatter_piece, piece_depth> pieces_;
+  unsigned piece_head_ = 0, piece_count_ = 0;
+  std::uint64_t finished_jobs_ = 0;  // mask: written, not yet retired
+
+  std::uint32_t selected_ = 0;
+  std::uint32_t reserved_lkey_ = 0;
+  std::uint32_t special_base_ = 0;
+  std::uint32_t num_qps_log_ = 0;
+  std::uint16_t udp_port_ = wire::roce_v2_udp_port;
+  std::array<std::uint32_t, diagnostic_words> diagnostics_{};
+
+  std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, fetches_ = 0, blueflame_used_ = 0, retransmissions_ = 0,
+                timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
+                stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
+                cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0;
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The completer: acknowledgements, negative ones, READ responses, timers.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "model/transport/requester.h"
+
+namespace rnic::transport {
+
+namespace {
+
+// RNR timer codes in units of 10 us (adapter data plane C.5).
+constexpr std::array<std::uint32_t, 32> rnr_10us = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+constexpr sim::time_ps rnr_unit_ps = 10 * sim::ps_per_us;
+constexpr unsigned diag_rnr = 0x6c / 4, diag_out_of_sequence = 0x104 / 4, diag_timeout = 0x134 / 4;
+constexpr std::uint8_t vendor_retry = 0x81, vendor_rnr = 0x87, vendor_access = 0x88;  // adapter data plane C.8.2
+constexpr std::uint8_t unlimited_rnr_retries = 7;
+constexpr std::uint32_t half_window = 1u << 23;
+
+enum class response_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
+response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>(syndrome >> 5 & 3); }
+
+}  // namespace
+
+void requester::take_responses() {
+  // One response per edge.
+  if (!rx_in.can_pop()) return;
+  if (handle_response(rx_in.front())) rx_in.pop();
+}
+
+// False: has to wait for the context or for room.
+bool requester::handle_response(tlm::frame_ptr& f) {
+  const wire::packet& p = f->packet;
+  const std::uint32_t qpn = p.bth.dest_qp;
+  const auto op = wire::operation_of(p.bth.opcode);
+  const bool read = op >= wire::operation::read_response_first && op <= wire::operation::read_response_only;
+  if (wire::transport_of(p.bth.opcode) != wire::transport::rc || (!read && op != wire::operation::acknowledge)) {
+    ++not_a_response_;
+    return true;
+  }
+  if (!qps_.known(qpn) || qps_[qpn].head == no_index) {  // nothing under way
+    ++stray_responses_;
+    return true;
+  }
+  qp_runtime& r = qps_[qpn];
+  if (r.halted || r.halting) {
+    ++drop_halted_;
+    return true;
+  }
+  if (read && !scatter_room()) return false;
+  context* c = nullptr;
+  const auto found = contexts_.lookup(qpn, c);
+  if (found == decltype(contexts_)::result::pending) return false;
+  if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->type != icm::service::rc ||
+      (c->state != icm::qp_state::rts && c->state != icm::qp_state::sqd)) {
+    ++stray_responses_;
+    return true;
+  }
+  const std::uint32_t psn = p.bth.psn.value();
+  if (distance(c->unacked_psn, psn) >= half_window) {
+    ++duplicate_responses_;
+    return true;
+  }
+  // What was sent before a retransmission started and is not sent again yet is not known any more: the responder
+  // answers again when it sees the packets again.
+  if (distance(c->unacked_psn, psn) >= distance(c->unacked_psn, c->next_psn)) {
+    ++ghost_responses_;
+    return true;
+  }
+  if (read)
+    handle_read_response(*c, r, f);
+  else
+    handle_acknowledge(*c, r, p);
+  contexts_.mark_dirty(qpn);
+  return true;
+}
+
+void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p) {
+  const std::uint32_t psn = p.bth.psn.value();
+  switch (kind_of(p.aeth.syndrome)) {
+    case response_kind::ack: {
+      // A READ is complete by its data only: an acknowledgement inside it says nothing.
+      if (c.rd_outstanding != 0) {
+        const std::uint32_t i = find_message(r, psn);
+        if (i != no_index && messages_[i].read && messages_[i].got != messages_[i].packets()) {
+          acknowledge_before(c, r, messages_[i].first_psn);
+          return;
+        }
+      }
+      acknowledge_before(c, r, (psn + 1) & 0xffffff);
+      return;
+    }
+    case response_kind::rnr: {
+      ++rnr_naks_;
+      ++diagnostics_[diag_rnr];
+      if (r.rnr_wait || !acknowledge_before(c, r, psn)) return;
+      if (c.rnr_retry_limit != unlimited_rnr_retries) {
+        if (c.rnr_retries_left == 0) {
+          const std::uint32_t i = find_message(r, psn);
+          if (i != no_index) fail(c, r, i, syndrome::rnr_retry_exceeded, vendor_rnr, psn);
+          return;
+        }
+        --c.rnr_retries_left;
+      }
+      r.rnr_wait = true;
+      rewind(c, r, psn);
+      timers_.set(r, now() + domain().cycles(rnr_unit_ps) * rnr_10us[p.aeth.syndrome & 0x1f]);
+      return;
+    }
+    case response_kind::nak:
+      ++naks_;
+      return handle_nak(c, r, psn, p.aeth.syndrome);
+    default:
+      ++not_a_response_;
+      return;
+  }
+}
+
+void requester::handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code) {
+  constexpr std::uint8_t sequence_error = 0x60, invalid_request = 0x61, access_error = 0x62, operational_error = 0x63;
+  if (code == sequence_error) {
+    ++diagnostics_[diag_out_of_sequence];
+    if (!acknowledge_before(c, r, psn)) return;
+    if (r.rnr_wait) {  // packets behind the one that was not ready: the timer decides
+      r.nak_while_rnr = true;
+      return;
+    }
+    retry(c, r, psn);
+    return;
+  }
+  if (!acknowledge_before(c, r, psn)) return;
+  const std::uint32_t i = find_message(r, psn);
+  if (i == no_index) return;
+  switch (code) {
+    case invalid_request:
+      return fail(c, r, i, syndrome::remote_invalid_request, 0, psn);
+    case access_error:
+      return fail(c, r, i, syndrome::remote_access, vendor_access, psn);
+    case operational_error:
+      return fail(c, r, i, syndrome::remote_operation, 0, psn);
+    default:
+      return fail(c, r, i, syndrome::bad_response, 0, psn);
+  }
+}
+
+// All packets before `psn` have arrived. False: there is a READ among them whose data has not, so responses are lost
+// and the READ is asked for again.
+bool requester::acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn) {
+  if (c.rd_outstanding != 0) {
+    for (std::uint32_t i = r.head; i != no_index; i = messages_[i].next) {
+      const message& m = messages_[i];
+      if (m.local) continue;
+      if (distance(m.first_psn, psn) - 1 >= half_window) break;  // begins at psn or later
+      if (!m.read || m.got == m.packets()) continue;
+      const std::uint32_t missing = (m.first_psn + m.got) & 0xffffff;
+      if (distance(missing, psn) - 1 >= half_window) break;
+      progress(c, r, missing);
+      if (!r.rnr_wait) retry(c, r, missing);
+      return false;
+    }
+  }
+  progress(c, r, psn);
+  return true;
+}
+
+// Moves the oldest unacknowledged PSN forward.
+void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
+  if (unacked == c.unacked_psn || distance(c.unacked_psn, unacked) >= half_window) return;
+  c.unacked_psn = unacked;
+  c.retries_left = c.retry_limit;
+  c.rnr_retries_left = c.rnr_retry_limit;
+  r.retrying = false;
+  if (!r.rnr_wait) {
+    timers_.set(r, sim::never);
+    start_timer(c, r);
+  }
+  if (complete(c, messages_[r.head])) drain_.push(qps_, r);
+  wake_stalled(r);
+}
+
+// Sends again from `psn` on, once until something new is acknowledged or the timer expires.
+void requester::retry(context& c, qp_runtime& r, std::uint32_t psn) {
+  if (r.retrying) return;
+  if (c.retries_left == 0) {
+    const std::uint32_t i = find_message(r, psn);
+    if (i != no_index) fail(c, r, i, syndrome::retry_exceeded, vendor_retry, psn);
+    return;
+  }
+  --c.retries_left;
+  r.retrying = true;
+  rewind(c, r, psn);
+  timers_.set(r, sim::never);
+  start_timer(c, r);
+  resume(r);
+}
+
+void requester::start_timer(context& c, qp_runtime& r) {
+  if (r.deadline != sim::never || c.type != icm::service::rc || c.ack_timeout == 0) return;
+  if (c.unacked_psn == c.next_psn && !r.retrying) return;
+  timers_.set(r, now() + (timeout_unit_ << std::min<unsigned>(c.ack_timeout, 31)));
+}
+
+void requester::run_timers() {
+  if (timers_.earliest() > now()) return;
+  std::uint32_t qpn;
+  while ((qpn = timers_.expired(qps_, now())) != no_index) {
+    qp_runtime& r = qps_[qpn];
+    if (r.halted || r.halting) continue;
+    context* c = nullptr;
+    const auto found = contexts_.lookup(qpn, c);
+    if (found == decltype(contexts_)::result::pending) {
+      timers_.set(r, now() + 1);
+      return;
+    }
+    if (found != decltype(contexts_)::result::hit || c->qpn != qpn) continue;
+    time_out(*c, r);
+    contexts_.mark_dirty(qpn);
+  }
+}
+
+void requester::time_out(context& c, qp_runtime& r) {
+  if (r.rnr_wait) {
+    r.rnr_wait = r.nak_while_rnr = r.retrying = false;
+    resume(r);
+    return;
+  }
+  if (r.head == no_index || c.state == icm::qp_state::error) return;
+  const std::uint32_t i = find_message(r, c.unacked_psn);
+  if (i == no_index || messages_[i].syndrome != 0) return;
+  ++timeouts_;
+  ++diagnostics_[diag_timeout];
+  r.retrying = false;
+  retry(c, r, c.unacked_psn);
+}
+
+bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& f) {
+  const wire::packet& p = f->packet;
+  const std::uint32_t psn = p.bth.psn.value();
+  const std::uint32_t i = find_message(r, psn);
+  if (i == no_index || !messages_[i].read) {
+    ++stray_responses_;
+    return true;
+  }
+  message& m = messages_[i];
+  const std::uint32_t place = distance(m.first_psn, psn);
+  if (place < m.got) {
+    ++duplicate_responses_;
+    return true;
+  }
+  // Lost responses, of this READ or of an earlier one: ask again.
+  if (!acknowledge_before(c, r, psn)) return true;
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const std::uint32_t mtu = mtu_of(c);
+  const bool last = psn == m.last_psn;
+  const std::uint32_t offset = place * mtu;
+  const std::uint32_t expected = last ? m.length - offset : mtu;
+  // FIRST and ONLY may also begin the answer to a repeated request; MIDDLE and LAST too (adapter data plane C.7.3).
+  const bool bad =
+      p.payload_length != expected || t.last != last || (t.aeth && kind_of(p.aeth.syndrome) != response_kind::ack);
+  if (bad) {
+    fail(c, r, i, syndrome::bad_response, 0, psn);
+    return true;
+  }
+  ++m.got;
+  if (p.payload_length != 0) open_job(c, m, i, f, offset);
+  progress(c, r, (psn + 1) & 0xffffff);
+  return true;
+}
+
+}  // namespace rnic::transport

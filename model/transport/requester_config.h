@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of the requester.
+#pragma once
+
+#include <cstdint>
+
+#include "model/icm/context_cache.h"
+
+namespace rnic::transport {
+
+/// Times are in cycles of the core clock. "calibration" is the calibration record, section 5.
+struct requester_config {
+  unsigned processing_units = 8;      ///< QPs in service at once, 1..32 (calibration: processing units)
+  unsigned wqe_cycles = 78;           ///< from one WQE of a QP to its next (calibration: per-QP service, WRITE)
+  unsigned read_wqe_cycles = 90;      ///< the same after a READ (calibration)
+  unsigned inline_cycles = 11;        ///< transmit engine, first packet without host payload (calibration: 38 M/s)
+  unsigned gather_cycles = 19;        ///< transmit engine, first packet with host payload, plus L / datapath_bytes
+  unsigned read_request_cycles = 19;  ///< transmit engine, READ request (calibration: 19.4)
+  unsigned continue_cycles = 5;   ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
+  unsigned datapath_bytes = 16;   ///< per cycle (calibration: 128 bit)
+  unsigned pipeline_cycles = 45;  ///< from a packet's payload being there to its frame leaving (calibration)
+  unsigned prefetch_bytes = 256;  ///< of send queue read at once, 64..1024 (calibration: WQE prefetch)
+  unsigned stamp_retries = 64;    ///< reads of a WQE that software has not finished before it is an error (design)
+  unsigned gather_depth = 16;     ///< packets whose payload is being read, 1..64 (design: covers 16 * 2 KiB of PCIe)
+  unsigned gather_pieces = 4;     ///< translations started per packet at once (design)
+  unsigned outstanding_entries = 4096;           ///< messages waiting for acknowledgement, all QPs (design)
+  unsigned scatter_lists = 1024;                 ///< READs under way, all QPs (design)
+  unsigned scatter_jobs = 32;                    ///< READ response packets being written to host memory, 1..64 (design)
+  std::uint32_t max_unacked_packets = 1u << 23;  ///< per QP, 1..2^23 (IBA 9.7.2: half of the PSN space)
+  unsigned turn_wqes = 32;                       ///< WQEs and
+  std::uint32_t turn_bytes = 65536;              ///< bytes of a QP before others have their turn (design)
+  unsigned credit_wait_cycles = 512;  ///< a unit waits that long for egress room before it takes another QP (design)
+  unsigned egress_frames = 32;        ///< room in each port's egress queue per priority at start (mac config)
+  unsigned log_qps = 18;              ///< QPNs on chip: below 2^log_qps
+  icm::context_cache_config contexts{256, 4, 1, 0};  ///< 64 sets of 4, blocking (calibration: QPC cache)
+};
+
+}  // namespace rnic::transport

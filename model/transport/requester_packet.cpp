@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headers of request packets.
+#include "model/transport/requester_packet.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rnic::transport {
+
+namespace {
+
+using wire::operation;
+
+constexpr std::uint16_t default_udp_source = 0xc000;  // adapter data plane A.10.4
+constexpr std::uint32_t controlled_qkey = 0x80000000;
+
+operation operation_for(const send_wqe& wqe, const packet_place& at) {
+  if (wqe.is_read()) return operation::read_request;
+  if (!at.last) {
+    if (wqe.is_write()) return at.first ? operation::write_first : operation::write_middle;
+    return at.first ? operation::send_first : operation::send_middle;
+  }
+  switch (wqe.opcode) {
+    case wqe_opcode::rdma_write:
+      return at.first ? operation::write_only : operation::write_last;
+    case wqe_opcode::rdma_write_immediate:
+      return at.first ? operation::write_only_immediate : operation::write_last_immediate;
+    case wqe_opcode::send_immediate:
+      return at.first ? operation::send_only_immediate : operation::send_last_immediate;
+    case wqe_opcode::send_invalidate:
+      return at.first ? operation::send_only_invalidate : operation::send_last_invalidate;
+    default:
+      return at.first ? operation::send_only : operation::send_last;
+  }
+}
+
+wire::transport transport_for(icm::service type) {
+  switch (type) {
+    case icm::service::uc:
+      return wire::transport::uc;
+    case icm::service::ud:
+      return wire::transport::ud;
+    default:
+      return wire::transport::rc;
+  }
+}
+
+bool mapped_ipv4(const wire::gid& g) {
+  static constexpr std::uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(g.data(), prefix, sizeof prefix) == 0;
+}
+
+void address_connected(tlm::frame& f, const icm::path& path, const gid::gid_table& gids) {
+  wire::packet& p = f.packet;
+  std::copy_n(path.dmac, 6, p.dmac.begin());
+  std::copy_n(path.remote_gid, 16, p.dgid.begin());
+  p.traffic_class = path.traffic_class;
+  p.flow_label = path.flow_label & 0xfffff;
+  p.hop_limit = path.hop_limit;
+  p.udp_source = path.udp_source != 0 ? path.udp_source : default_udp_source;
+  p.vlan_present = false;
+  if ((path.flags & icm::path_flag_vlan) != 0) {
+    const auto vid = gids.vlan(path.vlan_index);
+    p.vlan_present = vid.has_value();
+    p.vlan_tci = static_cast<std::uint16_t>(vid.value_or(0) | (path.priority & 7) << 13);
+  }
+  f.gid_index = path.gid_index;
+  f.priority = path.priority & 7;
+  f.loopback = (path.flags & icm::path_flag_loopback) != 0 ? 1 : 0;
+}
+
+void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const datagram_address& a) {
+  wire::packet& p = f.packet;
+  p.dmac = a.dmac;
+  p.dgid = a.gid;
+  p.traffic_class = a.traffic_class;
+  p.flow_label = a.flow_label;
+  p.hop_limit = a.hop_limit;
+  p.udp_source = ctx.dest.udp_source != 0 ? ctx.dest.udp_source : default_udp_source;
+  p.vlan_present = a.vlan_present;
+  p.vlan_tci = a.vlan_tci;
+  f.gid_index = a.gid_index;
+  f.priority = a.vlan_present ? static_cast<std::uint8_t>(a.vlan_tci >> 13) : a.priority;
+  f.loopback = a.loopback ? 1 : 0;
+}
+
+}  // namespace
+
+void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
+                   const gid::gid_table& gids, std::uint16_t udp_port) {
+  wire::packet& p = f.packet;
+  const bool datagram = ctx.type == icm::service::ud;
+  if (datagram)
+    address_datagram(f, ctx, wqe.address);
+  else
+    address_connected(f, ctx.dest, gids);
+  const gid::entry& source = gids[f.gid_index];
+  p.sgid = source.id;
+  p.smac = gids.mac(ctx.dest.smac_index);
+  const bool v2 = datagram ? source.type == gid::roce_type::v2 : (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
+  p.encap = !v2                   ? wire::encapsulation::roce_v1
+            : mapped_ipv4(p.dgid) ? wire::encapsulation::roce_v2_ipv4
+                                  : wire::encapsulation::roce_v2_ipv6;
+  p.udp_dest = udp_port;
+  p.udp_checksum = 0;
+  p.ipv4_id = 0;
+  p.ipv4_fragment = 0x4000;
+
+  p.bth = wire::bth{};
+  p.bth.opcode = wire::make_opcode(transport_for(ctx.type), operation_for(wqe, place));
+  p.bth.solicited = place.last && wqe.solicited && !wqe.is_read() && wqe.opcode != wqe_opcode::rdma_write;
+  p.bth.dest_qp = datagram ? wqe.address.qpn : ctx.remote_qpn & 0xffffff;
+  p.bth.ack_request = place.ack_request;
+  p.bth.psn = wire::psn_t(place.psn);
+  p.reth.va = wqe.remote_va + (wqe.is_read() ? place.offset : 0);
+  p.reth.rkey = wqe.rkey;
+  p.reth.length = wqe.is_read() ? place.length : wqe.length;
+  p.immediate = wqe.immediate;
+  p.invalidate_rkey = wqe.immediate;
+  if (datagram)
+    p.deth = {(wqe.address.qkey & controlled_qkey) != 0 ? ctx.qkey : wqe.address.qkey, 0, ctx.qpn & 0xffffff};
+  p.payload_length = wqe.is_read() ? 0 : place.length;
+
+  const std::uint8_t* begin = wire::build(p, f.buffer.data() + tlm::frame::payload_start);
+  f.begin = static_cast<std::uint32_t>(begin - f.buffer.data());
+  f.length = p.icrc_offset + 4;
+  f.port = ctx.dest.port;
+  f.insert_icrc = true;
+}
+
+}  // namespace rnic::transport

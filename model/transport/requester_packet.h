@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headers of request packets.
+#pragma once
+
+#include <cstdint>
+
+#include "model/gid/gid_table.h"
+#include "model/icm/contexts.h"
+#include "model/transport/send_wqe.h"
+#include "tlm/frame.h"
+
+namespace rnic::transport {
+
+/// Where in its message a packet stands.
+struct packet_place {
+  std::uint32_t psn = 0;
+  std::uint32_t offset = 0;  ///< of its first byte in the message
+  std::uint32_t length = 0;  ///< payload bytes; READ: bytes asked for
+  bool first = false, last = false;
+  bool ack_request = false;
+};
+
+/// Writes all headers in front of the payload at frame::payload_start (whose bytes may come later), pad and room for
+/// the ICRC behind it, and sets the frame's begin, length, priority, port, loopback, gid_index and packet.
+/// Adapter data plane A.10; operation codes by C.3.
+void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
+                   const gid::gid_table& gids, std::uint16_t udp_port);
+
+}  // namespace rnic::transport

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transmit engine: packets from WQEs, payload from host memory, frames in order.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/transport/requester.h"
+#include "model/transport/requester_packet.h"
+
+namespace rnic::transport {
+
+namespace {
+std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t mtu) {
+  return bytes == 0 ? 1 : static_cast<std::uint32_t>((std::uint64_t{bytes} + mtu - 1) / mtu);
+}
+}  // namespace
+
+void requester::start_packets() {
+  if (sendable_ == 0) return;
+  if (now() < engine_free_) return wake_at(engine_free_);
+  const auto count = static_cast<unsigned>(units_.size());
+  for (unsigned k = 1; k <= count; ++k) {
+    const unsigned i = (last_sent_ + k) % count;
+    if ((sendable_ >> i & 1) == 0 || !start_packet(units_[i])) continue;
+    last_sent_ = i;
+    break;
+  }
+}
+
+// The unit looks at its QP again instead of sending.
+void requester::give_back_to_unit(unit& u) {
+  sendable_ &= ~(1u << static_cast<unsigned>(&u - units_.data()));
+  wake_next();
+}
+
+bool requester::start_packet(unit& u) {
+  context& c = *u.ctx;
+  if (must_stop(u) || !u.current || u.current_index != c.next_wqe || c.state == icm::qp_state::error) {
+    give_back_to_unit(u);
+    return false;
+  }
+  if (slot_count_ == slots_.size()) return false;
+  const std::uint8_t port = c.dest.port % ports;
+  const bool tagged = c.type == icm::service::ud && u.wqe.address.vlan_present;
+  const unsigned priority = c.type != icm::service::ud ? c.dest.priority & 7u
+                            : tagged                   ? u.wqe.address.vlan_tci >> 13
+                                                       : u.wqe.address.priority & 7u;
+  if (credits_[port][priority] == 0) {
+    wait_for_credit(u, port, static_cast<std::uint8_t>(priority));
+    return false;
+  }
+  if (u.message_index == no_index && !open_message(u)) return false;
+
+  const std::uint32_t mtu = mtu_of(c);
+  const std::uint32_t left = u.wqe.length - c.message_offset;
+  const bool read = u.wqe.is_read();
+  const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
+  if (!window_open(u, packets)) return false;
+  u.credit_limit = sim::never;
+  --credits_[port][priority];
+
+  packet_place place;
+  place.psn = c.next_psn & 0xffffff;
+  place.offset = c.message_offset;
+  place.length = read ? left : std::min(left, mtu);
+  place.first = c.message_offset == 0 || read;
+  place.last = read || left <= mtu;
+  const bool asks = c.type == icm::service::rc;
+  const std::uint32_t interval_mask = (1u << std::min<unsigned>(c.ack_request_log, 23)) - 1;
+  const bool window_ends = distance(c.unacked_psn, c.next_psn) + packets >= config_.max_unacked_packets;
+  place.ack_request = asks && (place.last || (place.psn & interval_mask) == interval_mask || window_ends);
+
+  packet_slot& slot = slots_[(slot_head_ + slot_count_++) % slots_.size()];
+  qp_runtime& r = qps_[u.grant.qpn];
+  slot.frame = frames_.get();
+  slot.qpn = u.grant.qpn;
+  slot.pd = c.pd;
+  slot.message_index = u.message_index;
+  slot.generation = messages_[u.message_index].generation;
+  slot.psn = place.psn;
+  slot.last = place.last;
+  slot.local = c.type != icm::service::rc;
+  slot.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
+  slot.cancelled = false;
+  slot.failed = 0;
+  slot.pieces = slot.asked = slot.pending = 0;
+  slot.frame->span = place.last ? u.span : 0;
+  build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
+  slot.frame->priority = static_cast<std::uint8_t>(priority);
+  slot.frame->port = port;
+  if (!read) fill_slot(u, slot, place.length);
+  ++r.packets;
+  ++packets_;
+
+  const unsigned stream = place.length / config_.datapath_bytes + (place.length % config_.datapath_bytes != 0 ? 1 : 0);
+  unsigned interval = config_.read_request_cycles;
+  if (!read && u.wqe.all_inline)
+    interval = config_.inline_cycles;
+  else if (!read)
+    interval = (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
+  engine_free_ = now() + std::max(1u, interval);
+  if (u.wqe_start == sim::never) u.wqe_start = now();
+  after_packet(u, place.length, packets);
+  start_timer(c, r);
+  if (sendable_ != 0) wake_at(engine_free_);
+  return true;
+}
+
+void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priority) {
+  if (u.credit_limit == sim::never) {
+    u.credit_limit = now() + config_.credit_wait_cycles;
+    ++credit_stalls_;
+  }
+  if (now() < u.credit_limit) return wake_at(u.credit_limit);
+  u.credit_limit = sim::never;
+  credit_waiters_[port][priority].push(qps_, qps_[u.grant.qpn]);
+  end_turn(u, report_kind::stalled);
+  wake_next();
+}
+
+// Counts of PSNs are bounded so that old and new ones can be told apart.
+bool requester::window_open(unit& u, std::uint32_t packets) {
+  const context& c = *u.ctx;
+  if (c.type != icm::service::rc) return true;
+  const std::uint32_t under_way = distance(c.unacked_psn, c.next_psn);
+  if (under_way == 0 || under_way + packets <= config_.max_unacked_packets) return true;
+  end_turn(u, report_kind::stalled);
+  wake_next();
+  return false;
+}
+
+// First packet of a WQE in this turn: enters the message in the table, unless it was there before a retransmission.
+bool requester::open_message(unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  const std::uint32_t mtu = mtu_of(c);
+  if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
+    u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
+  if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
+  if (u.wqe.error != 0) {
+    give_back_to_unit(u);
+    return false;
+  }
+  u.wqe_start = sim::never;
+  if (r.tail != no_index && messages_[r.tail].wqe_index == c.next_wqe) {
+    u.message_index = r.tail;
+    return true;
+  }
+  const bool read_blocked = u.wqe.is_read() && c.rd_outstanding >= 1u << std::min<unsigned>(c.log_max_rd_atomic, 7);
+  if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) {
+    end_turn(u, report_kind::stalled);
+    wake_next();
+    return false;
+  }
+  if (!messages_.available() || (u.wqe.is_read() && !scatters_.available())) {
+    room_.push(qps_, r);
+    end_turn(u, report_kind::stalled);
+    wake_next();
+    return false;
+  }
+  u.message_index = append_message(c, r, u, packets_of(u.wqe.length, mtu));
+  return true;
+}
+
+// Finds the segment that holds byte `offset` of the message.
+void requester::seek(unit& u, std::uint32_t offset) {
+  u.segment = 0;
+  while (u.segment < u.wqe.count && offset >= u.wqe.segments[u.segment].length)
+    offset -= u.wqe.segments[u.segment++].length;
+  u.segment_offset = offset;
+}
+
+// The packet's part of the scatter/gather list; inline bytes are copied at once.
+void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t length) {
+  std::uint8_t* payload = slot.frame->buffer.data() + tlm::frame::payload_start;
+  std::uint32_t at = 0;
+  while (at < length && u.segment < u.wqe.count) {
+    const wqe_segment& s = u.wqe.segments[u.segment];
+    const std::uint32_t n = std::min(length - at, s.length - u.segment_offset);
+    if (s.is_inline) {
+      std::memcpy(payload + at, u.bytes.data() + s.address + u.segment_offset, n);
+    } else {
+      slot.place[slot.pieces] = static_cast<std::uint16_t>(at);
+      slot.piece[slot.pieces++] = {s.address + u.segment_offset, n, s.lkey, false};
+    }
+    at += n;
+    u.segment_offset += n;
+    if (u.segment_offset == s.length) {
+      ++u.segment;
+      u.segment_offset = 0;
+    }
+  }
+}
+
+void requester::after_packet(unit& u, std::uint32_t length, std::uint32_t packets) {
+  context& c = *u.ctx;
+  c.next_psn = (c.next_psn + packets) & 0xffffff;
+  u.turn_bytes += u.wqe.is_read() ? 0 : length;
+  const bool ends = c.message_offset + length == u.wqe.length;
+  if (!ends) {
+    c.message_offset += length;
+    if (u.turn_bytes >= config_.turn_bytes) end_turn(u, report_kind::more);
+    return;
+  }
+  c.message_offset = 0;
+  c.next_wqe += u.strides;
+  u.busy_until = u.wqe_start + (u.wqe.is_read() ? config_.read_wqe_cycles : config_.wqe_cycles);
+  u.current = false;
+  u.span = 0;
+  ++u.turn_wqes;
+  ++wqes_;
+  give_back_to_unit(u);
+}
+
+void requester::ask_pieces() {
+  while (slot_asking_ < slot_count_) {
+    const unsigned index = (slot_head_ + slot_asking_) % static_cast<unsigned>(slots_.size());
+    packet_slot& s = slots_[index];
+    unsigned budget = config_.gather_pieces;
+    for (; s.asked < s.pieces && !s.cancelled; ++s.asked) {
+      if (budget-- == 0) return wake_next();
+      if (!translate.request.can_push()) return;
+      const wqe_segment& piece = s.piece[s.asked];
+      icm::translate_request t;
+      if (s.reserved_key && piece.lkey == reserved_lkey_) t.what = icm::translate_request::kind::reserved_key;
+      t.access = icm::access::local_read;
+      t.key = piece.lkey;
+      t.pd = s.pd;
+      t.qpn = s.qpn;
+      t.va = piece.address;
+      t.length = piece.length;
+      t.tag = make_tag(tag_kind::gather, index, s.place[s.asked]);
+      t.span = s.frame->span;
+      translate.request.push(t);
+      ++s.pending;
+    }
+    ++slot_asking_;
+    if (s.pending == 0) wake_next();
+  }
+}
+
+// In order: a packet leaves the gather queue when its payload and that of all before it is complete.
+void requester::finish_gather() {
+  if (slot_asking_ == 0) return;
+  packet_slot& s = slots_[slot_head_];
+  if (s.pending != 0) return;
+  if (s.cancelled) {
+    ++cancelled_packets_;
+    ++credits_[s.frame->port][s.frame->priority];
+    --qps_[s.qpn].packets;
+    drop_slot();
+    return;
+  }
+  if (s.failed != 0) {
+    context* c = nullptr;
+    const auto found = contexts_.lookup(s.qpn, c);
+    if (found == decltype(contexts_)::result::pending) return;
+    qp_runtime& r = qps_[s.qpn];
+    const bool still_there = messages_[s.message_index].generation == s.generation;
+    cancel_packets(s.qpn);
+    if (found == decltype(contexts_)::result::hit && still_there) {
+      fail(*c, r, s.message_index, s.failed, 0, s.psn);
+      contexts_.mark_dirty(s.qpn);
+    }
+    wake_next();
+    return;
+  }
+  if (pipe_count_ == pipe_depth) return;
+  spans_.leave(s.frame->span, "payload fetch", now_ps(), s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
+  pipe_entry& p = pipe_[(pipe_head_ + pipe_count_++) % pipe_depth];
+  p.ready = now() + config_.pipeline_cycles;
+  p.qpn = s.qpn;
+  p.message_index = s.message_index;
+  p.generation = s.generation;
+  p.last_local = s.last && s.local;
+  p.frame = std::move(s.frame);
+  wake_at(std::max(p.ready, now() + 1));
+  drop_slot();
+}
+
+void requester::drop_slot() {
+  slots_[slot_head_].frame.reset();
+  slot_head_ = (slot_head_ + 1) % static_cast<unsigned>(slots_.size());
+  --slot_count_;
+  --slot_asking_;
+  if (slot_asking_ != 0) wake_next();
+  if (sendable_ != 0) wake_at(std::max(engine_free_, now() + 1));
+}
+
+void requester::emit() {
+  if (pipe_count_ == 0) return;
+  pipe_entry& p = pipe_[pipe_head_];
+  if (p.ready > now()) return wake_at(p.ready);
+  if (!tx_out.can_push()) return;
+  qp_runtime& r = qps_[p.qpn];
+  --r.packets;
+  if (p.last_local && messages_[p.message_index].generation == p.generation) {
+    messages_[p.message_index].sent = true;
+    drain_.push(qps_, r);
+  }
+  spans_.leave(p.frame->span, "requester", now_ps());
+  tx_out.push(std::move(p.frame));
+  pipe_head_ = (pipe_head_ + 1) % pipe_depth;
+  --pipe_count_;
+  if (pipe_count_ != 0) wake_at(std::max(pipe_[pipe_head_].ready, now() + 1));
+  if (slot_asking_ != 0) wake_next();
+}
+
+// Packets of the QP whose frames are not complete yet will not leave.
+void requester::cancel_packets(std::uint32_t qpn) {
+  for (unsigned i = 0; i < slot_count_; ++i) {
+    packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
+    if (s.qpn == qpn) s.cancelled = true;
+  }
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requester's memories on chip: messages under way, what a QP is doing, who waits for what, deadlines.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "model/sim/span.h"
+#include "model/sim/types.h"
+#include "model/transport/send_wqe.h"
+
+namespace rnic::transport {
+
+inline constexpr std::uint32_t no_index = ~std::uint32_t{0};
+
+/// A message from its first packet until its completion has been reported.
+struct message {
+  std::uint32_t next = no_index;
+  std::uint32_t generation = 0;  ///< tells a reused entry from the one that an answer belongs to
+  std::uint32_t wqe_index = 0;   ///< as requester_context::next_wqe
+  std::uint32_t first_psn = 0, last_psn = 0;
+  std::uint32_t length = 0;
+  std::uint32_t got = 0;             ///< READ: response packets accepted
+  std::uint32_t scatter = no_index;  ///< READ: where the data goes
+  std::uint16_t strides = 1;
+  std::uint16_t writes = 0;  ///< READ: response packets not yet written to host memory
+  std::uint8_t opcode = 0;
+  std::uint8_t syndrome = 0, vendor = 0;  ///< not 0: ends in error when all before it are complete
+  bool signalled = false;
+  bool read = false;
+  bool local = false;  ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
+  bool sent = false;
+  std::uint32_t packets() const { return ((last_psn - first_psn) & 0xffffff) + 1; }
+};
+
+/// Scatter list of a READ. Approximation: the chip keeps it from the descriptor on instead of reading it again.
+struct scatter_list {
+  std::array<wqe_segment, send_wqe::max_segments> segments;
+  std::uint16_t count = 0;
+  std::uint16_t users = 0;  ///< response packets that still need it
+  bool orphan = false;      ///< its message is gone: given back with the last user
+};
+
+/// Fixed number of objects by index, grown on first use and never given back to the allocator.
+template <class T>
+class index_pool {
+ public:
+  explicit index_pool(std::uint32_t limit) : limit_(limit) {}
+  bool available() const { return !free_.empty() || used_ < limit_; }
+  std::uint32_t take() {
+    if (free_.empty()) {
+      if (used_ % chunk == 0) {
+        chunks_.push_back(std::make_unique<std::array<T, chunk>>());
+        free_.reserve(used_ + chunk);
+      }
+      return used_++;
+    }
+    const std::uint32_t i = free_.back();
+    free_.pop_back();
+    return i;
+  }
+  void give(std::uint32_t i) { free_.push_back(i); }
+  T& operator[](std::uint32_t i) { return (*chunks_[i / chunk])[i % chunk]; }
+  std::uint32_t in_use() const { return used_ - static_cast<std::uint32_t>(free_.size()); }
+
+ private:
+  static constexpr std::uint32_t chunk = 64;
+  std::uint32_t limit_;
+  std::uint32_t used_ = 0;
+  std::vector<std::unique_ptr<std::array<T, chunk>>> chunks_;
+  std::vector<std::uint32_t> free_;
+};
+
+/// Lists that a QP can be in, once each.
+enum class qp_list : std::uint8_t { drain, resume, room, credit, halt, count };
+
+/// What the requester knows of a QP beside its context.
+struct qp_runtime {
+  std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
+  std::uint32_t qpn = 0;
+  std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
+  std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
+  std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
+  std::int8_t unit = -1;                           ///< processing unit that serves it
+  std::uint8_t member = 0;                         ///< bit per list
+  std::uint8_t priority = 0;
+  bool stalled = false;   ///< the scheduler waits for our resume
+  bool has_work = false;  ///< look for WQEs even without a legal doorbell
+  bool rnr_wait = false;
+  bool nak_while_rnr = false;
+  bool retrying = false;  ///< a retry has started and nothing new was acknowledged since
+  bool failing = false;   ///< the tail of the messages ends in error
+  bool poked = false;     ///< resumed while a unit serves it
+  bool halting = false, halted = false, discard = false;
+  bool flushing = false;               ///< halting: only the context's way back to ICM is left
+  sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
+  sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts
+};
+
+/// Table of QPs, flat and grown by pages.
+class qp_table {
+ public:
+  explicit qp_table(unsigned log_qps) : mask_((1u << log_qps) - 1), pages_((std::size_t{1} << log_qps) / page) {}
+  bool known(std::uint32_t qpn) const { return qpn <= mask_ && pages_[qpn / page] != nullptr; }
+  bool legal(std::uint32_t qpn) const { return qpn <= mask_; }
+  qp_runtime& operator[](std::uint32_t qpn) {
+    auto& p = pages_[(qpn & mask_) / page];
+    if (!p) p = std::make_unique<std::array<qp_runtime, page>>();
+    qp_runtime& r = (*p)[qpn % page];
+    r.qpn = qpn;
+    return r;
+  }
+
+ private:
+  static constexpr std::uint32_t page = 256;
+  std::uint32_t mask_;
+  std::vector<std::unique_ptr<std::array<qp_runtime, page>>> pages_;
+};
+
+/// Intrusive first-in first-out list of QPs.
+class qp_queue {
+ public:
+  explicit qp_queue(qp_list which) : slot_(static_cast<unsigned>(which)) {}
+  bool empty() const { return head_ == no_index; }
+  std::uint32_t front() const { return head_; }
+  void push(qp_table& table, qp_runtime& r) {
+    if ((r.member >> slot_ & 1) != 0) return;
+    r.member = static_cast<std::uint8_t>(r.member | 1u << slot_);
+    r.link[slot_] = no_index;
+    if (head_ == no_index)
+      head_ = r.qpn;
+    else
+      table[tail_].link[slot_] = r.qpn;
+    tail_ = r.qpn;
+  }
+  qp_runtime& pop(qp_table& table) {
+    qp_runtime& r = table[head_];
+    head_ = r.link[slot_];
+    r.member = static_cast<std::uint8_t>(r.member & ~(1u << slot_));
+    return r;
+  }
+
+ private:
+  unsigned slot_;
+  std::uint32_t head_ = no_index, tail_ = no_index;
+};
+
+/// Deadlines of QPs, earliest first. A deadline that moves later costs nothing until the old one is reached.
+class timer_heap {
+ public:
+  /// Sets r.deadline; `never` stops the timer.
+  void set(qp_runtime& r, sim::cycle_t deadline) {
+    r.deadline = deadline;
+    if (deadline == sim::never || r.queued <= deadline) return;
+    r.queued = deadline;
+    push({deadline, r.qpn});
+  }
+  sim::cycle_t earliest() const { return heap_.empty() ? sim::never : heap_.front().first; }
+  /// QP whose deadline has been reached, or no_index; its timer is stopped.
+  std::uint32_t expired(qp_table& table, sim::cycle_t now) {
+    while (!heap_.empty() && heap_.front().first <= now) {
+      const auto [key, qpn] = heap_.front();
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
+      heap_.pop_back();
+      qp_runtime& r = table[qpn];
+      if (r.queued != key) continue;
+      r.queued = sim::never;
+      if (r.deadline == sim::never) continue;
+      if (r.deadline > now) {
+        r.queued = r.deadline;
+        push({r.deadline, qpn});
+        continue;
+      }
+      r.deadline = sim::never;
+      return qpn;
+    }
+    return no_index;
+  }
+
+ private:
+  using node = std::pair<sim::cycle_t, std::uint32_t>;
+  void push(node n) {
+    heap_.push_back(n);
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
+  }
+  std::vector<node> heap_;
+};
+
+}  // namespace rnic::transport

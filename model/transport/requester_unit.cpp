@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processing units: from the grant of a QP to a parsed WQE for the transmit engine.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/scheduler/scheduler_if.h"
+#include "model/transport/requester.h"
+
+namespace rnic::transport {
+
+namespace {
+constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
+
+bool executes(icm::service type) {
+  return type == icm::service::rc || type == icm::service::uc || type == icm::service::ud;
+}
+}  // namespace
+
+void requester::take_grants() {
+  const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << units_.size()) - 1);
+  while (grant_in.can_pop() && busy_units_ != all) {
+    scheduler::grant g = grant_in.pop();
+    unsigned best = static_cast<unsigned>(__builtin_ctz(~busy_units_));
+    for (unsigned i = 0; i < units_.size(); ++i)
+      if ((busy_units_ >> i & 1) == 0 && units_[i].buffer_qpn == g.qpn) best = i;  // has its WQEs already
+    unit& u = units_[best];
+    busy_units_ |= 1u << best;
+    u.at = unit::state::context;
+    u.grant = std::move(g);
+    u.span = u.grant.span;
+    u.ctx = nullptr;
+    u.pinned = u.missed = u.current = false;
+    u.busy_until = 0;
+    u.turn_wqes = u.turn_bytes = 0;
+    u.credit_limit = sim::never;
+    u.stamp_tries = 0;
+    qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
+    wake_next();
+  }
+}
+
+void requester::run_units() {
+  for (std::uint32_t rest = busy_units_ & ~sendable_; rest != 0; rest &= rest - 1)
+    step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
+}
+
+void requester::step(unit& u) {
+  if (u.at == unit::state::context) open_context(u);
+  if (u.at == unit::state::fetch) {
+    continue_fetch(u);
+    if (u.fetch_asked == u.fetch_bytes && u.fetch_pending == 0) finish_fetch(u);
+  }
+  if (u.at == unit::state::work) advance(u);
+  if (u.at == unit::state::finish) push_report(u);
+}
+
+void requester::open_context(unit& u) {
+  const std::uint32_t qpn = u.grant.qpn;
+  qp_runtime& r = qps_[qpn];
+  if (r.halting || r.halted) return end_turn(u, report_kind::stalled);
+  context* c = nullptr;
+  const auto found = contexts_.lookup(qpn, c);
+  if (found == decltype(contexts_)::result::pending) {
+    u.missed = true;
+    return;
+  }
+  if (found == decltype(contexts_)::result::refused || c->qpn != qpn || !executes(c->type)) {
+    ++no_context_;
+    return end_turn(u, report_kind::idle);
+  }
+  const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
+  if (u.grant.doorbell && !legal_ring) {
+    ++wrong_uar_;
+    u.grant.descriptor.reset();
+    if (!r.has_work) return end_turn(u, report_kind::idle);
+  }
+  r.has_work = false;
+  r.priority = c->dest.priority & 7;
+  contexts_.pin(qpn);
+  u.pinned = true;
+  u.ctx = c;
+  u.at = unit::state::work;
+  spans_.leave(u.span, "qp context", now_ps(), u.missed ? sim::wait::context_miss : sim::wait::none);
+}
+
+bool requester::must_stop(const unit& u) const {
+  const qp_runtime& r = const_cast<requester*>(this)->qps_[u.grant.qpn];
+  return r.halting || r.halted || r.rnr_wait || r.failing;
+}
+
+// Between two WQEs, and after everything that may have moved the QP's position.
+void requester::advance(unit& u) {
+  if (must_stop(u)) return end_turn(u, report_kind::stalled);
+  context& c = *u.ctx;
+  switch (c.state) {
+    case icm::qp_state::error:
+      return flush_one(u);
+    case icm::qp_state::rts:
+      break;
+    case icm::qp_state::sqd:
+      // Only what was started before is finished.
+      if (c.message_offset != 0 || c.next_psn != c.unacked_psn) break;
+      return end_turn(u, report_kind::idle);
+    default:
+      ++bad_grant_;
+      return end_turn(u, report_kind::idle);
+  }
+  if (!u.current && !load(u)) return;
+  if (u.wqe.error != 0 || u.wqe.opcode == wqe_opcode::nop) {
+    if (!run_local(u)) return;
+    wake_next();
+    return;
+  }
+  if (u.busy_until > now()) return wake_at(u.busy_until);
+  if (u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes) return end_turn(u, report_kind::more);
+  const unsigned index = static_cast<unsigned>(&u - units_.data());
+  sendable_ |= 1u << index;
+  wake_at(std::max(engine_free_, now() + 1));
+}
+
+// Parses WQE next_wqe if it is on chip, else starts to read it. False: not now.
+bool requester::load(unit& u) {
+  const context& c = *u.ctx;
+  const std::uint32_t n = c.next_wqe;
+  const scheduler::blueflame_ptr& bf = u.grant.descriptor;
+  if (bf && bf->index == (n & 0xffff)) {
+    const bool loaded = load_from(u, bf->bytes.data(), bf->length);
+    u.grant.descriptor.reset();
+    if (loaded) {
+      ++blueflame_used_;
+      return true;
+    }
+  }
+  const std::uint32_t at = (n - u.buffer_index) << c.log_sq_stride;
+  if (u.buffer_qpn == u.grant.qpn && n - u.buffer_index < buffer_bytes && at < u.buffered &&
+      load_from(u, u.buffer.data() + at, u.buffered - at))
+    return true;
+  start_fetch(u);
+  return false;
+}
+
+// `bytes`: what is on chip of the WQE. False: not all of it, or not valid.
+bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available) {
+  const context& c = *u.ctx;
+  const std::uint32_t n = c.next_wqe;
+  if (available < 16 || wqe_owner(bytes) != ((n >> c.log_sq_size & 1) != 0)) return false;
+  const unsigned size = wqe_size(bytes);
+  if (size > available || wqe_stamped(bytes, size)) return false;
+  std::memcpy(u.bytes.data(), bytes, size);
+  parse_send_wqe(size >= 16 ? u.bytes.data() : bytes, c.type, u.wqe);
+  u.current = true;
+  u.current_index = n;
+  u.strides = std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride);
+  u.message_index = no_index;
+  u.stamp_tries = 0;
+  seek(u, c.message_offset);
+  spans_.leave(u.span, "descriptor fetch", now_ps(),
+               u.fetch_bytes != 0 ? sim::wait::descriptor_fetch : sim::wait::none);
+  return true;
+}
+
+void requester::start_fetch(unit& u) {
+  const context& c = *u.ctx;
+  const std::uint32_t ring = 1u << std::min(30, c.log_sq_size + c.log_sq_stride);
+  std::uint32_t want = config_.prefetch_bytes;
+  if (u.buffer_qpn == u.grant.qpn && u.buffer_index == c.next_wqe && u.buffered >= 16)
+    want = std::max(want, wqe_size(u.buffer.data()));  // a long WQE, of which the start is known
+  u.buffer_qpn = u.grant.qpn;
+  u.buffer_index = c.next_wqe;
+  u.buffered = 0;
+  u.fetch_bytes = std::min({want, ring, buffer_bytes});
+  u.fetch_asked = u.fetch_pending = 0;
+  u.fetch_failed = false;
+  u.at = unit::state::fetch;
+  ++fetches_;
+  continue_fetch(u);
+}
+
+// Asks for the translation of the next part: the ring may wrap inside.
+void requester::continue_fetch(unit& u) {
+  const context& c = *u.ctx;
+  const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
+  while (u.fetch_asked < u.fetch_bytes && translate.request.can_push()) {
+    const std::uint64_t at = ((std::uint64_t{u.buffer_index} << c.log_sq_stride) + u.fetch_asked) & (ring - 1);
+    icm::translate_request t;
+    t.what = icm::translate_request::kind::buffer;
+    t.log_page = c.log_page;
+    t.buffer_mtt = c.sq_address;
+    t.va = c.sq_offset + at;
+    t.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(u.fetch_bytes - u.fetch_asked, ring - at));
+    t.tag = make_tag(tag_kind::fetch, static_cast<unsigned>(&u - units_.data()), u.fetch_asked);
+    t.span = u.span;
+    u.fetch_asked += t.length;
+    ++u.fetch_pending;
+    translate.request.push(t);
+  }
+}
+
+void requester::finish_fetch(unit& u) {
+  u.at = unit::state::work;
+  if (must_stop(u)) {
+    u.buffer_qpn = no_index;
+    return;
+  }
+  qp_runtime& r = qps_[u.grant.qpn];
+  context& c = *u.ctx;
+  if (u.buffer_index != c.next_wqe) return;  // a retransmission moved the QP meanwhile
+  if (u.fetch_failed) {
+    // Approximation: a send queue that cannot be read ends the QP with a local error of the WQE that is not known.
+    u.buffer_qpn = no_index;
+    if (c.state == icm::qp_state::error) return end_turn(u, report_kind::idle);
+    u.wqe.error = syndrome::local_qp_operation;
+    u.wqe.signalled = true;
+    u.current = true;
+    u.current_index = c.next_wqe;
+    u.strides = 1;
+    return;
+  }
+  u.buffered = u.fetch_bytes;
+  if (wqe_owner(u.buffer.data()) != ((c.next_wqe >> c.log_sq_size & 1) != 0)) {
+    u.buffer_qpn = no_index;
+    end_turn(u, r.poked ? report_kind::more : report_kind::idle);
+    return;
+  }
+  const unsigned size = wqe_size(u.buffer.data());
+  if (size <= u.buffered && !wqe_stamped(u.buffer.data(), size)) return;
+  if (size <= u.buffered) ++stamped_;
+  if (++u.stamp_tries < config_.stamp_retries) {
+    start_fetch(u);
+    return;
+  }
+  u.buffer[7] = static_cast<std::uint8_t>(u.buffer[7] & 0xc0);  // size 0: a WQE that cannot be executed
+}
+
+// NOP, and WQEs that cannot be executed: they complete in order, without a packet.
+bool requester::run_local(unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  if (c.state == icm::qp_state::rts && u.busy_until > now()) {
+    wake_at(u.busy_until);
+    return false;
+  }
+  if (!messages_.available()) {
+    room_.push(qps_, r);
+    end_turn(u, report_kind::stalled);
+    return false;
+  }
+  const std::uint32_t index = append_message(c, r, u, 1);
+  message& m = messages_[index];
+  m.local = m.sent = true;
+  m.last_psn = m.first_psn;
+  u.current = false;
+  ++u.turn_wqes;
+  ++wqes_;
+  u.busy_until = now() + config_.wqe_cycles;
+  if (u.wqe.error != 0) {
+    fail(c, r, index, u.wqe.error, 0, c.next_psn);
+  } else {
+    c.next_wqe += u.strides;
+    drain_.push(qps_, r);
+  }
+  u.span = 0;
+  return true;
+}
+
+// A QP in error completes each posted WQE with 0x05, in order (adapter data plane A.7.2).
+void requester::flush_one(unit& u) {
+  context& c = *u.ctx;
+  if (qps_[u.grant.qpn].head != no_index) {
+    drain_.push(qps_, qps_[u.grant.qpn]);
+    return end_turn(u, report_kind::stalled);
+  }
+  if (!u.current || u.current_index != c.next_wqe) {
+    u.current = false;
+    if (!load(u)) return;
+  }
+  if (!cqe_out.can_push()) return;
+  report_flush(c, c.next_wqe);
+  c.next_wqe += u.strides;
+  c.message_offset = 0;
+  u.current = false;
+  wake_next();
+}
+
+void requester::end_turn(unit& u, report_kind kind) {
+  u.report = kind;
+  u.at = unit::state::finish;
+  sendable_ &= ~(1u << static_cast<unsigned>(&u - units_.data()));
+}
+
+// The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
+void requester::push_report(unit& u) {
+  if (u.busy_until > now()) return wake_at(u.busy_until);
+  if (!report_out.can_push()) return;
+  qp_runtime& r = qps_[u.grant.qpn];
+  report_kind kind = u.report;
+  if (r.poked && !r.halting && !r.halted) kind = report_kind::more;
+  if (kind == report_kind::more) r.has_work = true;
+  if (kind == report_kind::stalled) ++stalls_;
+  r.poked = false;
+  r.stalled = kind == report_kind::stalled;
+  r.unit = -1;
+  if (u.pinned) {
+    contexts_.mark_dirty(r.qpn);
+    contexts_.unpin(r.qpn);
+  }
+  u.pinned = u.current = false;
+  u.ctx = nullptr;
+  u.grant.descriptor.reset();
+  u.at = unit::state::free;
+  busy_units_ &= ~(1u << static_cast<unsigned>(&u - units_.data()));
+  report_out.push({r.qpn, kind, r.priority});
+  if (grant_in.can_pop()) wake_next();
+}
+
+}  // namespace rnic::transport

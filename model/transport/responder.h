@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The half of the offload engine that executes the peer's requests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "model/command/cr_space.h"
+#include "model/completion/completion_if.h"
+#include "model/gid/gid_table.h"
+#include "model/icm/context_cache.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/statistics.h"
+#include "model/transport/receive_wqe.h"
+#include "model/transport/responder_reads.h"
+#include "model/transport/responder_sender.h"
+#include "model/transport/responder_types.h"
+#include "model/transport/transport_if.h"
+
+namespace rnic::transport {
+
+/// Requests of peers, for RC, UC and UD: checks (adapter data plane A.9, C.7), receive WQEs, payload into host memory,
+/// completions, answers, READ responses.
+///
+/// A packet passes these stages: check against the QP context, in order of arrival within its QP, one packet per
+/// initiation interval; translation of where its payload goes; commit in order within its QP, not before the
+/// pipeline's time: payload writes, completion, answer. A QP that waits (context, receive WQE, translation) does not
+/// hold up others. A completion is handed on when the payload writes before it are on their way (notify).
+///
+/// Registers: transport_cr.h, offsets from cr_base::transport + responder_offset.
+class responder : public sim::clocked_block, public command::cr_target_if {
+ public:
+  responder(std::string name, sim::clock_domain& domain, const responder_config& config, const icm::icm_map& map,
+            const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames, sim::span_recorder& spans,
+            sim::statistics& stats);
+
+  sim::fifo_in<tlm::frame_ptr> rx_in;  ///< requests, ICRC checked
+  pcie::dma_port dma_write;            ///< payload
+  pcie::dma_port dma_read;             ///< receive WQEs, doorbell records, READ payload
+  icm::translate_port translate;
+  sim::fifo_out<completion::cqe_request> cqe_out;
+  sim::fifo_out<completion::event_request> event_out;
+  sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state
+  sim::fifo_in<qp_error> error_in;    ///< from the requester
+  sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
+  sim::fifo_in<egress_credit>& credit_in() { return sender_.credit_in; }
+  icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
+  /// Register with the UDP destination port of RoCE v2, for the parsers.
+  const std::uint16_t& roce_v2_port() const { return roce_v2_port_; }
+
+  std::uint32_t cr_read(std::uint32_t offset) override;
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+
+  struct counters {
+    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, acks = 0, naks = 0, duplicates = 0, rnr = 0,
+                  out_of_sequence = 0, context_waits = 0;
+    std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
+                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0, drop_no_wqe = 0,
+                  drop_unreliable = 0;
+    std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
+                  remote_access = 0;
+  };
+  const counters& count() const { return count_; }
+
+ private:
+  enum class verdict : std::uint8_t { done, wait };
+  struct completion_entry {
+    completion::cqe_request cqe;
+    std::uint64_t after = 0;  // payload writes that must be on their way
+  };
+  struct waiting_frame {
+    tlm::frame_ptr frame;
+    std::uint16_t next = no_link;
+  };
+  struct poll_entry {
+    std::uint32_t qpn = 0;
+    std::uint64_t record = 0;
+    std::uint16_t seen = 0;  // posted count up to which was flushed
+    bool last_event = false;
+  };
+  struct attention_entry {
+    std::uint32_t qpn = 0;
+    std::uint8_t todo = 0;
+    std::uint16_t posted = 0;
+  };
+
+  void tick() override;
+  // responder.cpp: flows and admission
+  void take_answers();
+  void accept();
+  bool accept_waiting();
+  void accept_new();
+  verdict run(std::uint16_t f, tlm::frame_ptr& frame);
+  std::uint32_t destination(const tlm::frame& f) const;
+  std::uint16_t find_flow(std::uint32_t qpn) const;
+  std::uint16_t open_flow(std::uint32_t qpn);
+  bool resolve(responder_flow& f);
+  void settle(std::uint16_t f);
+  void enqueue(std::uint16_t f, tlm::frame_ptr frame);
+  void drop_waiting(responder_flow& f);
+  std::uint16_t index_of(const responder_flow& f) const { return static_cast<std::uint16_t>(&f - flows_.data()); }
+
+  // responder_check.cpp: state flow of a packet (C.7.1)
+  verdict check(responder_flow& f, tlm::frame_ptr& frame);
+  verdict check_rc(responder_flow& f, tlm::frame_ptr& frame);
+  verdict check_uc(responder_flow& f, tlm::frame_ptr& frame);
+  verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
+  bool gate(const responder_flow& f, const tlm::frame& frame);
+  verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
+  verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
+  verdict refuse(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t nak, std::uint8_t cqe_syndrome,
+                 std::uint8_t event);
+  verdict refuse_request(responder_flow& f, tlm::frame_ptr& frame);
+  bool scatter(responder_flow& f, responder_slot& s, const std::uint8_t* wqe, std::uint32_t offset,
+               std::uint32_t length, std::uint8_t& syndrome);
+  responder_slot& new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what);
+  void answer(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn);
+  void add_piece(responder_slot& s, std::uint64_t va, std::uint32_t key, std::uint32_t length,
+                 std::uint64_t check_length, icm::access access);
+  void finish_packet(responder_flow& f, responder_slot& s, const wire::opcode_traits& t);
+  void issue(responder_slot& s);
+  verdict drop(std::uint64_t& counter) {
+    ++counter;
+    return verdict::done;
+  }
+
+  // responder_commit.cpp: what a packet leaves behind
+  void commit();
+  bool commit_slot(std::uint16_t i);
+  bool commit_payload(responder_slot& s);
+  bool commit_read(responder_slot& s);
+  void commit_answer(responder_slot& s);
+  bool commit_failure(responder_slot& s);
+  void fail_translation(responder_slot& s);
+  bool raise(std::uint8_t event, std::uint32_t number);
+  void queue_cqe(const completion::cqe_request& cqe);
+  bool cqe_room() const { return cqe_count_ != cqes_.size(); }
+  void commit_read_fault(const responder_reads::fault& fault);
+  void complete_in_error(const responder_flow& f, std::uint16_t wqe_index, std::uint8_t syndrome);
+  void release_slot(std::uint16_t i);
+  void complete(const responder_flow& f, responder_slot& s);
+  void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn);
+  void set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn);
+  void send_answers();
+  void push_cqes();
+  void enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester);
+  std::uint16_t first_uncompleted(const responder_flow& f) const;
+  void cancel_slots(responder_flow& f);
+  bool answers_ready(const responder_flow& f) const;
+  void send_answer(responder_flow& f);
+
+  // responder_control.cpp: registers, commands of firmware, the error state
+  void take_errors();
+  void work_attention();
+  bool attend(responder_flow& f);
+  bool flush_queue(responder_flow& f);
+  void send_errors();
+  void poll_records();
+  void start_polling(const responder_flow& f);
+  void stop_polling(std::uint32_t qpn);
+  void command(std::uint32_t qpn, std::uint32_t code);
+  void work_stopping();
+  bool stopping_done(std::uint32_t qpn, bool discard, bool& begun);
+  std::uint32_t diagnostic(std::uint32_t offset) const;
+
+  const responder_config config_;
+  const std::array<gid::gid_table*, 2> gids_;
+  sim::span_recorder& spans_;
+  icm::context_cache<icm::responder_context> contexts_;
+  std::uint16_t roce_v2_port_ = wire::roce_v2_udp_port;
+  std::vector<responder_flow> flows_;
+  responder_sender sender_;
+  receive_wqe_cache receive_;
+  responder_reads reads_;
+
+  std::vector<std::uint16_t> free_flows_, active_flows_, waiting_flows_;
+  std::vector<std::uint32_t> active_qpns_;  // beside active_flows_
+  std::vector<waiting_frame> waiting_;
+  std::uint16_t free_waiting_ = no_link;
+  std::vector<responder_slot> slots_;
+  std::vector<std::uint16_t> free_slots_;
+  std::uint16_t first_slot_ = no_link, last_slot_ = no_link;
+  unsigned unissued_ = 0;  // slots with pieces that were not sent to translation
+  std::uint64_t pass_ = 0;
+  sim::cycle_t next_check_ = 0;
+  unsigned cost_ = 1;  // cycles of the packet just checked
+
+  std::vector<completion_entry> cqes_;  // ring
+  std::size_t cqe_head_ = 0, cqe_count_ = 0;
+  std::uint64_t writes_asked_ = 0, writes_done_ = 0;  // notified payload writes
+  std::vector<std::uint16_t> answers_;                // ring of flows with a pending answer
+  std::size_t answer_head_ = 0, answer_count_ = 0;
+  sim::cycle_t next_answer_ = 0;
+
+  std::vector<attention_entry> attention_;
+  std::vector<std::uint32_t> errors_;  // QPNs the requester has to be told of
+  unsigned todo_flows_ = 0;
+  std::vector<poll_entry> polls_;
+  std::size_t poll_at_ = 0;
+  bool poll_reading_ = false, poll_answered_ = false, poll_ok_ = false;
+  std::array<std::uint8_t, 4> poll_bytes_{};
+  std::uint32_t poll_qpn_ = 0;
+  sim::cycle_t next_poll_ = 0;
+  std::unordered_set<std::uint32_t> halted_;
+  struct stopping_entry {
+    std::uint32_t qpn = 0;
+    bool discard = false, begun = false;
+  };
+  std::vector<stopping_entry> stopping_;
+  std::uint32_t selected_ = 0, reserved_lkey_ = 0, special_qp_base_ = 0, num_qps_log_ = 24;
+  counters count_;
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: the state flow of a packet from its headers to a slot (adapter data plane, C.7.1 and C.7.2).
+#include <algorithm>
+#include <cstring>
+
+#include "model/transport/responder.h"
+#include "model/transport/responder_tags.h"
+
+namespace rnic::transport {
+namespace {
+
+using wire::operation;
+
+constexpr std::uint8_t in_none = 0, in_send = 1, in_write = 2;  // responder_context::in_message
+constexpr std::uint32_t gsi_qkey = 0x80010000;
+constexpr std::uint32_t grh_area = 40;  // A.9.2
+constexpr std::uint32_t longest_message = 1u << 31;
+constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2;
+
+bool is_send(operation op) { return op <= operation::send_only_immediate; }
+bool is_write(operation op) { return op >= operation::write_first && op <= operation::write_only_immediate; }
+
+wire::transport class_of(icm::service s) {
+  switch (s) {
+    case icm::service::rc:
+      return wire::transport::rc;
+    case icm::service::uc:
+      return wire::transport::uc;
+    case icm::service::ud:
+    case icm::service::mlx:
+      return wire::transport::ud;
+    case icm::service::xrc:
+      return wire::transport::xrc;
+    default:
+      return wire::transport::rd;
+  }
+}
+
+std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
+  return length == 0 ? 1 : static_cast<std::uint32_t>((std::uint64_t{length} + mtu - 1) / mtu);
+}
+
+// Approximation: no shared receive queues yet: a QP that uses one is never ready to receive.
+bool has_receive_queue(const icm::responder_context& ctx) {
+  return (ctx.srqn >> 24 & 1) == 0 && ctx.log_rq_stride != 0;
+}
+
+}  // namespace
+
+bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
+  const icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame.packet;
+  const bool accepts = ctx.state == icm::qp_state::rtr || ctx.state == icm::qp_state::rts ||
+                       ctx.state == icm::qp_state::sqd || ctx.state == icm::qp_state::sq_error ||
+                       ctx.state == icm::qp_state::sq_draining;
+  const auto count = [](std::uint64_t& c) {
+    ++c;
+    return false;
+  };
+  if (!accepts) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
+  if (class_of(ctx.type) != wire::transport_of(p.bth.opcode)) return count(count_.drop_service);
+  if (ctx.type == icm::service::rc || ctx.type == icm::service::uc) {
+    const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
+    const gid::entry& own = gids[ctx.dest.gid_index];
+    const bool v2 = (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
+    if (frame.port != ctx.dest.port || std::memcmp(p.sgid.data(), ctx.dest.remote_gid, 16) != 0 || p.dgid != own.id ||
+        v2 != (p.encap != wire::encapsulation::roce_v1))
+      return count(count_.drop_address);
+  }
+  // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
+  if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(count_.drop_pkey);
+  if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
+    const bool gsi = special_qp_base_ != 0 && f.qpn - special_qp_base_ - 2 < 2;
+    if (p.deth.qkey != (gsi ? gsi_qkey : ctx.qkey)) return count(count_.drop_qkey);
+  }
+  return true;
+}
+
+responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
+  if (!gate(f, *frame)) return verdict::done;
+  switch (wire::transport_of(frame->packet.bth.opcode)) {
+    case wire::transport::rc:
+      return check_rc(f, frame);
+    case wire::transport::uc:
+      return check_uc(f, frame);
+    case wire::transport::ud:
+      return check_ud(f, frame);
+    default:
+      return drop(count_.drop_service);
+  }
+}
+
+responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::psn_t psn = frame->packet.bth.psn;
+  const std::int32_t ahead = psn - wire::psn_t(ctx.expected_psn);
+  if (ahead > 0) {
+    ++count_.out_of_sequence;
+    if ((ctx.flags & icm::responder_flag_nak_sent) != 0) return drop(count_.drop_sequence);
+    ctx.flags |= icm::responder_flag_nak_sent;
+    answer(f, frame, syndrome_sequence, ctx.expected_psn);
+    return verdict::done;
+  }
+  if (ahead < 0) return duplicate(f, frame);
+  const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
+  const operation op = wire::operation_of(frame->packet.bth.opcode);
+  const bool continues = (is_send(op) || is_write(op)) && !t.first;
+  if (ctx.in_message == in_none ? continues : !continues || is_send(op) != (ctx.in_message == in_send))
+    return refuse_request(f, frame);
+  return execute(f, frame);
+}
+
+responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) {
+  const operation op = wire::operation_of(frame->packet.bth.opcode);
+  if (is_send(op)) return execute_send(f, frame);
+  if (is_write(op)) return execute_write(f, frame);
+  if (op == operation::read_request && f.ctx->type == icm::service::rc) return execute_read(f, frame);
+  // Approximation: atomics and SEND with invalidate are not offered yet; they are answered as operations that the QP
+  // does not enable.
+  return refuse_request(f, frame);
+}
+
+responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::psn_t psn = frame->packet.bth.psn;
+  const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
+  const operation op = wire::operation_of(frame->packet.bth.opcode);
+  const bool fits =
+      ctx.in_message != in_none && is_send(op) == (ctx.in_message == in_send) && psn == wire::psn_t(ctx.expected_psn);
+  if (t.first || !fits) {
+    // A message that lost its end gives its receive WQE to the next one.
+    if (ctx.in_message == in_send) --ctx.rq_consumed;
+    ctx.in_message = in_none;
+    f.dirty = true;
+    ctx.expected_psn = psn.value();
+    if (!t.first) {
+      ctx.expected_psn = (psn + 1).value();
+      return drop(count_.drop_sequence);
+    }
+  }
+  return execute(f, frame);
+}
+
+responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame->packet;
+  if (!has_receive_queue(ctx)) return drop(count_.drop_no_wqe);
+  const auto posted = receive_.available(ctx);
+  if (posted == receive_wqe_cache::result::pending) return verdict::wait;
+  if (posted == receive_wqe_cache::result::empty) return drop(count_.drop_no_wqe);
+  const std::uint8_t* wqe = nullptr;
+  const auto got = posted == receive_wqe_cache::result::failed ? posted : receive_.get(ctx, ctx.rq_consumed, wqe);
+  if (got == receive_wqe_cache::result::pending) return verdict::wait;
+  if (got == receive_wqe_cache::result::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
+
+  // The 40 bytes in front of the payload become the GRH area: its headers are parsed already, and payload is written
+  // to memory from there in one piece.
+  std::uint8_t* area = frame->data() + p.payload_offset - grh_area;
+  const bool v4 = p.encap == wire::encapsulation::roce_v2_ipv4;
+  std::memmove(area + (v4 ? 20 : 0), frame->data() + p.l3_offset, v4 ? 20 : 40);
+  if (v4) std::memset(area, 0, 20);
+
+  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  ++ctx.rq_consumed;
+  s.unreliable = true;
+  s.last = s.has_wqe = s.completes = true;
+  s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - 1);
+  s.rq_after = ctx.rq_consumed;
+  s.cqe_opcode = wire::traits(s.frame->packet.bth.opcode).immediate ? cqe_send_immediate : cqe_send;
+  s.byte_count = s.frame->packet.payload_length + grh_area;
+  s.source -= grh_area;
+  std::uint8_t syndrome = 0;
+  if (!scatter(f, s, wqe, 0, s.byte_count, syndrome)) {
+    s.what = responder_slot::action::failure;
+    s.cqe_syndrome = syndrome;
+    ctx.state = icm::qp_state::error;
+  }
+  issue(s);
+  receive_.look_ahead(ctx);
+  return verdict::done;
+}
+
+responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  ++count_.duplicates;
+  const wire::packet& p = frame->packet;
+  const operation op = wire::operation_of(p.bth.opcode);
+  if (is_send(op) || is_write(op)) {
+    answer(f, frame, syndrome_ack, (wire::psn_t(ctx.expected_psn) - 1).value());
+    return verdict::done;
+  }
+  if (op != operation::read_request) return drop(count_.drop_duplicate_read);
+  const std::uint32_t packets = packets_of(p.reth.length, path_mtu(ctx));
+  const bool inside = p.reth.length <= longest_message &&
+                      static_cast<std::int32_t>(packets) <= wire::psn_t(ctx.expected_psn) - p.bth.psn;
+  if (!inside || (ctx.access & icm::responder_access_read) == 0 ||
+      f.reads_checked - f.reads_finished >= (1u << ctx.log_max_rd_atomic))
+    return drop(count_.drop_duplicate_read);
+  responder_slot& s = new_slot(f, frame, responder_slot::action::read);
+  ++f.reads_checked;
+  s.duplicate = true;
+  s.read_length = s.frame->packet.reth.length;
+  if (s.read_length != 0)
+    add_piece(s, s.frame->packet.reth.va, s.frame->packet.reth.rkey, std::min(s.read_length, path_mtu(ctx)),
+              s.read_length, icm::access::remote_read);
+  issue(s);
+  return verdict::done;
+}
+
+responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  if (ctx.type != icm::service::rc) {
+    ctx.expected_psn = (frame->packet.bth.psn + 1).value();
+    ctx.in_message = in_none;
+    f.dirty = true;
+    return drop(count_.drop_no_wqe);
+  }
+  ++count_.rnr;
+  ctx.flags |= icm::responder_flag_nak_sent;  // what is already on its way behind it is dropped without another NAK
+  answer(f, frame, static_cast<std::uint8_t>(syndrome_rnr | (ctx.rnr_timer & 0x1f)), frame->packet.bth.psn.value());
+  return verdict::done;
+}
+
+responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame->packet;
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const std::uint32_t mtu = path_mtu(ctx);
+  const bool length_ok = p.payload_length <= mtu && (t.last || p.payload_length == mtu) &&
+                         (t.first || p.payload_length != 0) && ctx.message_bytes <= longest_message;
+  if (!length_ok && !(t.first && p.payload_length <= mtu && t.last)) return refuse_request(f, frame);
+  if (!has_receive_queue(ctx)) return no_receive(f, frame);
+  if (t.first) {
+    const auto posted = receive_.available(ctx);
+    if (posted == receive_wqe_cache::result::pending) return verdict::wait;
+    if (posted == receive_wqe_cache::result::empty) return no_receive(f, frame);
+    if (posted == receive_wqe_cache::result::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+  }
+  const auto index = static_cast<std::uint16_t>(ctx.rq_consumed - (t.first ? 0 : 1));
+  const std::uint8_t* wqe = nullptr;
+  if (p.payload_length != 0) {
+    const auto got = receive_.get(ctx, index, wqe);
+    if (got == receive_wqe_cache::result::pending) return verdict::wait;
+    if (got == receive_wqe_cache::result::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+  }
+  ++count_.sends;
+  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  if (t.first) {
+    ++ctx.rq_consumed;
+    ctx.message_bytes = 0;
+  }
+  s.has_wqe = true;
+  s.wqe_index = index;
+  s.rq_after = ctx.rq_consumed;
+  s.completes = t.last;
+  s.cqe_opcode = t.immediate ? cqe_send_immediate : cqe_send;
+  std::uint8_t syndrome = 0;
+  const std::uint32_t payload = s.frame->packet.payload_length;
+  if (payload != 0 && !scatter(f, s, wqe, ctx.message_bytes, payload, syndrome)) {
+    s.what = responder_slot::action::failure;
+    s.nak = syndrome == cqe_local_length ? syndrome_invalid : syndrome_operational;
+    s.cqe_syndrome = syndrome;
+    ctx.state = icm::qp_state::error;
+    return verdict::done;
+  }
+  ctx.in_message = t.last ? in_none : in_send;
+  finish_packet(f, s, t);
+  if (t.last) receive_.look_ahead(ctx);
+  return verdict::done;
+}
+
+responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame->packet;
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const std::uint32_t mtu = path_mtu(ctx);
+  if ((ctx.access & icm::responder_access_write) == 0) return refuse_request(f, frame);
+  const std::uint32_t remaining = t.first ? p.reth.length : ctx.remaining;
+  const bool length_ok = remaining <= longest_message && (t.last ? remaining <= mtu : remaining > mtu) &&
+                         p.payload_length == std::min(remaining, mtu);
+  if (!length_ok) return refuse_request(f, frame);
+  if (t.immediate) {
+    if (!has_receive_queue(ctx)) return no_receive(f, frame);
+    const auto posted = receive_.available(ctx);
+    if (posted == receive_wqe_cache::result::pending) return verdict::wait;
+    if (posted == receive_wqe_cache::result::empty) return no_receive(f, frame);
+    if (posted == receive_wqe_cache::result::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+  }
+  ++count_.writes;
+  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  if (t.first) {
+    ctx.write_va = s.frame->packet.reth.va;
+    ctx.write_rkey = s.frame->packet.reth.rkey;
+    ctx.message_bytes = 0;
+  }
+  if (t.immediate) {
+    s.has_wqe = s.completes = true;
+    s.wqe_index = ctx.rq_consumed++;
+    s.cqe_opcode = cqe_write_immediate;
+  }
+  s.rq_after = ctx.rq_consumed;
+  const std::uint32_t payload = s.frame->packet.payload_length;
+  if (payload != 0)
+    add_piece(s, ctx.write_va, ctx.write_rkey, payload, t.first ? remaining : 0, icm::access::remote_write);
+  ctx.write_va += payload;
+  ctx.remaining = remaining - payload;
+  ctx.in_message = t.last ? in_none : in_write;
+  finish_packet(f, s, t);
+  if (t.immediate) receive_.look_ahead(ctx);
+  return verdict::done;
+}
+
+responder::verdict responder::execute_read(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame->packet;
+  const std::uint32_t mtu = path_mtu(ctx);
+  if ((ctx.access & icm::responder_access_read) == 0 || p.reth.length > longest_message ||
+      f.reads_checked - f.reads_finished >= (1u << ctx.log_max_rd_atomic))
+    return refuse_request(f, frame);
+  ++count_.reads;
+  ++f.reads_checked;
+  responder_slot& s = new_slot(f, frame, responder_slot::action::read);
+  const wire::reth& reth = s.frame->packet.reth;
+  s.read_length = reth.length;
+  if (reth.length != 0)
+    add_piece(s, reth.va, reth.rkey, std::min(reth.length, mtu), reth.length, icm::access::remote_read);
+  ctx.expected_psn = (wire::psn_t(ctx.expected_psn) + packets_of(reth.length, mtu)).value();
+  ctx.msn = (ctx.msn + 1) & 0xffffff;
+  ctx.flags &= static_cast<std::uint8_t>(~icm::responder_flag_nak_sent);
+  s.msn = ctx.msn;
+  issue(s);
+  return verdict::done;
+}
+
+void responder::finish_packet(responder_flow& f, responder_slot& s, const wire::opcode_traits& t) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = s.frame->packet;
+  ctx.message_bytes += p.payload_length;
+  s.byte_count = ctx.message_bytes;
+  ctx.expected_psn = (p.bth.psn + 1).value();
+  ctx.flags &= static_cast<std::uint8_t>(~icm::responder_flag_nak_sent);
+  if (t.last) ctx.msn = (ctx.msn + 1) & 0xffffff;
+  s.last = t.last;
+  s.msn = ctx.msn;
+  s.answered = p.bth.ack_request && !s.unreliable;
+  issue(s);
+}
+
+responder::verdict responder::refuse_request(responder_flow& f, tlm::frame_ptr& frame) {
+  return refuse(f, frame, syndrome_invalid, cqe_remote_invalid, event_qp_request);
+}
+
+responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t nak,
+                                     std::uint8_t cqe_syndrome, std::uint8_t event) {
+  icm::responder_context& ctx = *f.ctx;
+  const bool has_wqe = ctx.in_message == in_send && cqe_syndrome != 0;
+  if (ctx.type == icm::service::uc && event != event_qp_fatal) {  // the message is dropped, its WQE used for the next
+    if (ctx.in_message == in_send) --ctx.rq_consumed;
+    ctx.in_message = in_none;
+    ctx.expected_psn = (frame->packet.bth.psn + 1).value();
+    f.dirty = true;
+    return drop(count_.drop_unreliable);
+  }
+  responder_slot& s = new_slot(f, frame, responder_slot::action::failure);
+  s.nak = s.unreliable ? std::uint8_t{0} : nak;
+  s.has_wqe = has_wqe;
+  s.cqe_syndrome = has_wqe ? cqe_syndrome : std::uint8_t{0};
+  s.event = has_wqe ? std::uint8_t{0} : event;
+  s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - 1);
+  s.rq_after = has_wqe || ctx.in_message != in_send ? ctx.rq_consumed : s.rq_before;
+  ctx.state = icm::qp_state::error;
+  return verdict::done;
+}
+
+bool responder::scatter(responder_flow& f, responder_slot& s, const std::uint8_t* wqe, std::uint32_t offset,
+                        std::uint32_t length, std::uint8_t& syndrome) {
+  const icm::responder_context& ctx = *f.ctx;
+  s.to_receive_queue = true;
+  const auto fault = [&](std::uint8_t why) {
+    if (s.pieces != 0) --unissued_;
+    s.pieces = 0;
+    syndrome = why;
+    return false;
+  };
+  receive_segment part;
+  for (unsigned i = 0; length != 0; ++i) {
+    if (!read_segment(wqe, ctx.log_rq_stride, i, part)) return fault(cqe_local_length);
+    if ((part.length >> 31) != 0) return fault(cqe_local_operation);
+    if (offset >= part.length) {
+      offset -= part.length;
+      continue;
+    }
+    std::uint64_t va = part.address + offset;
+    std::uint32_t n = std::min(length, part.length - offset);
+    offset = 0;
+    length -= n;
+    for (; n != 0;) {
+      const std::uint32_t one = std::min(n, 4096u);  // what one translation covers
+      add_piece(s, va, part.key, one, 0, icm::access::local_write);
+      va += one;
+      n -= one;
+    }
+  }
+  return true;
+}
+
+responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what) {
+  icm::responder_context& ctx = *f.ctx;
+  const std::uint16_t i = free_slots_.back();
+  free_slots_.pop_back();
+  responder_slot& s = slots_[i];
+  s.frame = std::move(frame);
+  s.flow = index_of(f);
+  s.next = no_link;
+  s.previous = last_slot_;
+  (last_slot_ == no_link ? first_slot_ : slots_[last_slot_].next) = i;
+  last_slot_ = i;
+  ++f.slots;
+  f.dirty = true;
+  s.what = what;
+  s.cancelled = s.started = s.last = s.answered = s.has_wqe = s.completes = s.comm_est = false;
+  s.to_receive_queue = s.missed = s.duplicate = false;
+  s.unreliable = ctx.type != icm::service::rc;
+  s.pieces = s.issued = s.translated = 0;
+  s.status = icm::translate_status::ok;
+  s.nak = s.cqe_syndrome = s.event = 0;
+  s.psn = s.frame->packet.bth.psn.value();
+  s.msn = s.msn_before = ctx.msn;
+  s.byte_count = 0;
+  s.rq_before = static_cast<std::uint16_t>(ctx.rq_consumed - (ctx.in_message == in_send ? 1 : 0));
+  s.rq_after = ctx.rq_consumed;
+  s.source = s.frame->begin + s.frame->packet.payload_offset;
+  s.next_segment = 0;
+  s.ready =
+      now() +
+      (config_.rx_pipeline_cycles > config_.rx_front_cycles ? config_.rx_pipeline_cycles - config_.rx_front_cycles : 1);
+  wake_at(s.ready);
+  if (ctx.state == icm::qp_state::rtr && (ctx.flags & icm::responder_flag_comm_est) == 0) {
+    ctx.flags |= icm::responder_flag_comm_est;
+    s.comm_est = true;
+  }
+  return s;
+}
+
+void responder::answer(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn) {
+  responder_slot& s = new_slot(f, frame, responder_slot::action::answer);
+  s.answered = true;
+  s.nak = syndrome;
+  s.psn = psn;
+}
+
+void responder::add_piece(responder_slot& s, std::uint64_t va, std::uint32_t key, std::uint32_t length,
+                          std::uint64_t check_length, icm::access access) {
+  RNIC_ASSERT(s.pieces < responder_slot::max_pieces, name() + ": more pieces than a receive WQE has segments");
+  s.piece_list[s.pieces] = {va, key, length, check_length, access};
+  s.segments[2 * s.pieces] = s.segments[2 * s.pieces + 1] = {};
+  ++s.pieces;
+  if (s.pieces == 1) ++unissued_;
+}
+
+void responder::issue(responder_slot& s) {
+  const responder_flow& f = flows_[s.flow];
+  const auto index = static_cast<std::uint64_t>(&s - slots_.data());
+  while (s.issued != s.pieces) {
+    if (!translate.request.can_push()) return;
+    const responder_slot::piece& piece = s.piece_list[s.issued];
+    icm::translate_request r;
+    const bool physical =
+        s.to_receive_queue && piece.key == reserved_lkey_ && (f.ctx->flags & icm::responder_flag_reserved_lkey) != 0;
+    r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
+    r.access = piece.access;
+    r.key = piece.key;
+    r.pd = f.ctx->pd;
+    r.qpn = f.qpn;
+    r.length = piece.length;
+    r.va = piece.va;
+    r.check_length = piece.check_length;
+    r.tag = tag_slot | index << 8 | s.issued;
+    r.span = s.frame->span;
+    translate.request.push(r);
+    if (++s.issued == s.pieces) --unissued_;
+  }
+}
+
+}  // namespace rnic::transport

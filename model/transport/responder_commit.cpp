@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: what a checked packet leaves behind: payload, completion, answer, error.
+#include <algorithm>
+
+#include "model/transport/responder.h"
+#include "model/transport/responder_tags.h"
+
+namespace rnic::transport {
+namespace {
+
+constexpr std::uint8_t cqe_error_opcode = 0x1e;
+constexpr std::uint32_t cqe_vlan_present = 1u << 29;
+constexpr std::uint32_t cqe_grh_present = 1u << 31;
+constexpr std::uint8_t vendor_error = 0x88;  // A.5.3: the one value seen on a real responder; only reported upward
+
+}  // namespace
+
+void responder::commit() {
+  ++pass_;
+  for (std::uint16_t i = first_slot_; i != no_link;) {
+    responder_slot& s = slots_[i];
+    const std::uint16_t next = s.next;
+    if (s.ready > now()) {
+      wake_at(s.ready);
+      return;
+    }
+    responder_flow& f = flows_[s.flow];
+    if (f.blocked_pass != pass_ && !commit_slot(i)) f.blocked_pass = pass_;
+    i = next;
+  }
+}
+
+bool responder::commit_slot(std::uint16_t i) {
+  responder_slot& s = slots_[i];
+  if (s.translated != s.pieces) return false;
+  if (!s.cancelled) {
+    if (s.comm_est && !raise(event_comm_est, flows_[s.flow].qpn)) return false;
+    s.comm_est = false;
+    if (s.status != icm::translate_status::ok) fail_translation(s);
+  }
+  if (!s.cancelled) {
+    // An ACK that would answer more requests than configured holds its QP up until it was sent.
+    const responder_flow& f = flows_[s.flow];
+    if (s.answered && f.ack_pending && f.ack_requests >= config_.ack_coalesce) return false;
+    switch (s.what) {
+      case responder_slot::action::write:
+        if (!commit_payload(s)) return false;
+        break;
+      case responder_slot::action::read:
+        if (!commit_read(s)) return false;
+        break;
+      case responder_slot::action::answer:
+        commit_answer(s);
+        break;
+      case responder_slot::action::failure:
+        if (!commit_failure(s)) return false;
+        break;
+    }
+  }
+  release_slot(i);
+  return true;
+}
+
+bool responder::commit_payload(responder_slot& s) {
+  responder_flow& f = flows_[s.flow];
+  if (s.completes && !cqe_room()) return false;
+  unsigned end = 2u * s.pieces;
+  while (end != 0 && s.segments[end - 1].length == 0) --end;
+  for (; s.next_segment < end; ++s.next_segment) {
+    const icm::translate_response::segment& part = s.segments[s.next_segment];
+    if (part.length == 0) continue;
+    if (!dma_write.request.can_push()) return false;
+    const bool final = s.last && s.next_segment + 1 == end;
+    pcie::dma_request r;
+    r.op = pcie::dma_request::kind::write;
+    r.notify = final;
+    r.address = part.address;
+    r.length = part.length;
+    r.source = s.frame->buffer.data() + s.source;
+    r.keep = s.frame;
+    if (final) {
+      const sim::span_id span = s.frame->span;
+      if (s.missed) spans_.leave(span, "translation", now_ps(), sim::wait::translation_miss);
+      spans_.leave(span, "responder", now_ps());
+      r.span = span;
+      ++writes_asked_;
+    }
+    dma_write.request.push(std::move(r));
+    s.source += part.length;
+  }
+  if (s.completes) complete(f, s);
+  if (s.answered) set_ack(f, s.psn, s.msn);
+  return true;
+}
+
+void responder::complete(const responder_flow& f, responder_slot& s) {
+  const wire::packet& p = s.frame->packet;
+  completion::cqe_request c;
+  c.cqn = f.ctx->cqn;
+  c.qpn = f.qpn;
+  c.immediate = p.immediate;
+  if (!wire::traits(p.bth.opcode).immediate) c.immediate = 0;
+  c.sl_vid = static_cast<std::uint16_t>(p.vlan_present ? p.vlan_tci & 0xefff : 0);
+  if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
+    c.remote_qpn = cqe_grh_present | p.deth.src_qp;
+    c.smac = p.smac;
+    if (p.vlan_present) c.qpn |= cqe_vlan_present;
+  }
+  c.byte_count = s.byte_count;
+  c.wqe_index = s.wqe_index;
+  c.opcode = s.cqe_opcode;
+  c.solicited = p.bth.solicited;
+  c.span = s.frame->span;
+  queue_cqe(c);
+}
+
+void responder::complete_in_error(const responder_flow& f, std::uint16_t wqe_index, std::uint8_t syndrome) {
+  completion::cqe_request c;
+  c.cqn = f.ctx->cqn;
+  c.qpn = f.qpn;
+  c.wqe_index = wqe_index;
+  c.opcode = cqe_error_opcode;
+  c.syndrome = syndrome;
+  c.vendor_error = syndrome == cqe_flushed ? std::uint8_t{0} : vendor_error;
+  c.solicited = true;
+  queue_cqe(c);
+  switch (syndrome) {
+    case cqe_local_length:
+      ++count_.local_length;
+      break;
+    case cqe_local_operation:
+      ++count_.local_operation;
+      break;
+    case cqe_local_protection:
+      ++count_.local_protection;
+      break;
+    case cqe_flushed:
+      ++count_.flushed;
+      break;
+    default:
+      break;
+  }
+}
+
+void responder::queue_cqe(const completion::cqe_request& cqe) {
+  completion_entry& e = cqes_[(cqe_head_ + cqe_count_) % cqes_.size()];
+  e.cqe = cqe;
+  e.after = writes_asked_;
+  ++cqe_count_;
+}
+
+void responder::push_cqes() {
+  while (cqe_count_ != 0 && cqes_[cqe_head_].after <= writes_done_) {
+    if (!cqe_out.can_push()) return;
+    if (!cqe_room()) wake_next();  // somebody may wait for the room
+    cqe_out.push(cqes_[cqe_head_].cqe);
+    cqe_head_ = (cqe_head_ + 1) % cqes_.size();
+    --cqe_count_;
+    if (first_slot_ != no_link || todo_flows_ != 0) wake_next();  // one of them may have waited for the room
+  }
+}
+
+bool responder::commit_read(responder_slot& s) {
+  if (!reads_.can_take()) return false;
+  const responder_flow& f = flows_[s.flow];
+  const wire::reth& reth = s.frame->packet.reth;
+  responder_reads::request r;
+  r.flow = s.flow;
+  r.qpn = f.qpn;
+  r.psn = s.psn;
+  r.msn = s.msn;
+  r.key = reth.rkey;
+  r.length = reth.length;
+  r.va = reth.va;
+  r.writes_before = writes_asked_;
+  if (s.pieces != 0) {
+    r.first.segments = {s.segments[0], s.segments[1]};
+    r.first.count = s.segments[1].length != 0 ? 2 : 1;
+  }
+  r.span = s.frame->span;
+  if (s.missed) spans_.leave(r.span, "translation", now_ps(), sim::wait::translation_miss);
+  spans_.leave(r.span, "responder", now_ps());
+  reads_.take(r);
+  return true;
+}
+
+void responder::commit_answer(responder_slot& s) {
+  responder_flow& f = flows_[s.flow];
+  if (s.nak == syndrome_ack)
+    set_ack(f, s.psn, s.msn);
+  else
+    set_nak(f, s.nak, s.psn, s.msn);
+}
+
+void responder::fail_translation(responder_slot& s) {
+  if (s.what == responder_slot::action::failure) return;
+  const bool quiet = s.duplicate || (s.unreliable && !s.to_receive_queue && !s.has_wqe);
+  if (quiet) {  // a repeated READ without rights any more; UC: the message is dropped
+    ++(s.duplicate ? count_.drop_duplicate_read : count_.drop_unreliable);
+    if (s.duplicate) --flows_[s.flow].reads_checked;
+    s.cancelled = true;
+    return;
+  }
+  s.what = responder_slot::action::failure;
+  s.msn = s.msn_before;
+  s.nak = s.to_receive_queue ? syndrome_operational : syndrome_access;
+  if (s.to_receive_queue)
+    s.cqe_syndrome = cqe_local_protection;
+  else if (s.has_wqe)
+    s.cqe_syndrome = cqe_remote_access;
+  else
+    s.event = event_qp_access;
+}
+
+bool responder::commit_failure(responder_slot& s) {
+  responder_flow& f = flows_[s.flow];
+  if (s.cqe_syndrome != 0 && !cqe_room()) return false;
+  if (s.event != 0 && !raise(s.event, f.qpn)) return false;
+  if (s.cqe_syndrome != 0) complete_in_error(f, s.wqe_index, s.cqe_syndrome);
+  if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++count_.remote_invalid;
+  if (s.nak == syndrome_access) ++count_.remote_access;
+  if (s.event == event_qp_fatal) ++count_.local_operation;
+  if (s.nak != 0 && !s.unreliable) set_nak(f, s.nak, s.psn, s.msn);
+  enter_error(f, s.rq_after, true);
+  return true;
+}
+
+void responder::commit_read_fault(const responder_reads::fault& fault) {
+  responder_flow& f = flows_[fault.flow];
+  if (!raise(fault.event, f.qpn)) return;
+  ++(fault.nak == syndrome_access ? count_.remote_access : count_.local_operation);
+  reads_.discard(fault.flow);
+  set_nak(f, fault.nak, fault.psn, fault.msn);
+  enter_error(f, first_uncompleted(f), true);
+}
+
+bool responder::raise(std::uint8_t event, std::uint32_t number) {
+  if (!event_out.bound()) return true;
+  if (!event_out.can_push()) return false;
+  completion::event_request e;
+  e.type = event;
+  for (unsigned i = 0; i < 4; ++i) e.data[i] = static_cast<std::uint8_t>(number >> (24 - 8 * i));
+  event_out.push(e);
+  return true;
+}
+
+void responder::release_slot(std::uint16_t i) {
+  responder_slot& s = slots_[i];
+  s.frame.reset();
+  (s.previous == no_link ? first_slot_ : slots_[s.previous].next) = s.next;
+  (s.next == no_link ? last_slot_ : slots_[s.next].previous) = s.previous;
+  --flows_[s.flow].slots;
+  free_slots_.push_back(i);
+}
+
+std::uint16_t responder::first_uncompleted(const responder_flow& f) const {
+  const std::uint16_t mine = index_of(f);
+  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
+    if (slots_[i].flow == mine && !slots_[i].cancelled) return slots_[i].rq_before;
+  return static_cast<std::uint16_t>(f.ctx->rq_consumed - (f.ctx->in_message == 1 ? 1 : 0));
+}
+
+void responder::cancel_slots(responder_flow& f) {
+  const std::uint16_t mine = index_of(f);
+  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next) {
+    responder_slot& s = slots_[i];
+    if (s.flow != mine || s.cancelled) continue;
+    s.cancelled = true;
+    if (s.what == responder_slot::action::read) --f.reads_checked;
+    if (s.issued != s.pieces) {
+      s.pieces = s.issued;
+      --unissued_;
+    }
+  }
+}
+
+void responder::enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester) {
+  icm::responder_context& ctx = *f.ctx;
+  cancel_slots(f);
+  for (std::uint16_t w = f.wait_head; w != no_link; w = waiting_[w].next) ++count_.drop_error;
+  drop_waiting(f);
+  ctx.state = icm::qp_state::error;
+  ctx.rq_consumed = rq_consumed;
+  ctx.in_message = 0;
+  f.dirty = true;
+  if (tell_requester) errors_.push_back(f.qpn);
+  start_polling(f);
+}
+
+void responder::set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn) {
+  f.ack_requests = f.ack_pending ? f.ack_requests + 1 : 1;
+  f.ack_pending = true;
+  f.ack_psn = psn;
+  f.ack_msn = msn;
+  f.ack_after = f.reads_accepted;
+  if (f.in_answers) return;
+  f.in_answers = true;
+  answers_[(answer_head_ + answer_count_++) % answers_.size()] = index_of(f);
+}
+
+void responder::set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn) {
+  f.ack_pending = false;  // what was received before is acknowledged by the NAK's PSN
+  f.ack_requests = 0;
+  f.nak_pending = true;
+  f.nak_syndrome = syndrome;
+  f.nak_psn = psn;
+  f.nak_msn = msn;
+  f.nak_after = f.reads_accepted;
+  if (f.in_answers) return;
+  f.in_answers = true;
+  answers_[(answer_head_ + answer_count_++) % answers_.size()] = index_of(f);
+}
+
+bool responder::answers_ready(const responder_flow& f) const {
+  const std::uint32_t after = f.nak_pending ? f.nak_after : f.ack_after;
+  return static_cast<std::int32_t>(f.reads_finished - after) >= 0 && sender_.ready(*f.ctx);
+}
+
+void responder::send_answers() {
+  if (answer_count_ == 0) return;
+  if (next_answer_ > now()) {
+    wake_at(next_answer_);
+    return;
+  }
+  for (std::size_t n = answer_count_; n != 0 && next_answer_ <= now(); --n) {
+    const std::uint16_t i = answers_[answer_head_];
+    answer_head_ = (answer_head_ + 1) % answers_.size();
+    --answer_count_;
+    responder_flow& f = flows_[i];
+    if ((f.ack_pending || f.nak_pending) && answers_ready(f)) send_answer(f);
+    f.in_answers = f.ack_pending || f.nak_pending;
+    if (f.in_answers) answers_[(answer_head_ + answer_count_++) % answers_.size()] = i;
+  }
+  if (answer_count_ != 0 && next_answer_ > now()) wake_at(next_answer_);
+}
+
+void responder::send_answer(responder_flow& f) {
+  constexpr std::uint8_t opcode = wire::make_opcode(wire::transport::rc, wire::operation::acknowledge);
+  next_answer_ = now() + std::max(1u, config_.ack_cycles);
+  if (f.nak_pending) {
+    sender_.send(*f.ctx, sender_.new_frame(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn, 0);
+    f.nak_pending = false;
+    ++count_.naks;
+    return;
+  }
+  const bool held_up = f.ack_requests >= config_.ack_coalesce;
+  sender_.send(*f.ctx, sender_.new_frame(), opcode, f.ack_psn, syndrome_ack, f.ack_msn, 0);
+  f.ack_pending = false;
+  f.ack_requests = 0;
+  ++count_.acks;
+  if (held_up && first_slot_ != no_link) wake_next();  // packets may have waited for this
+}
+
+}  // namespace rnic::transport

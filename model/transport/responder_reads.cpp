@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generator of READ responses.
+#include "model/transport/responder_reads.h"
+
+#include <algorithm>
+
+namespace rnic::transport {
+
+responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
+                                 std::vector<responder_flow>& flows, icm::translate_port& translate,
+                                 pcie::dma_port& dma, responder_sender& sender, sim::span_recorder& spans,
+                                 std::uint64_t translate_tag, std::uint64_t dma_tag)
+    : owner_(owner),
+      config_(cfg),
+      flows_(flows),
+      translate_(translate),
+      dma_(dma),
+      sender_(sender),
+      spans_(spans),
+      translate_tag_(translate_tag),
+      dma_tag_(dma_tag),
+      jobs_(cfg.read_queue),
+      gathers_(cfg.read_gathers) {
+  if (cfg.read_queue == 0 || cfg.read_gathers == 0)
+    throw sim::config_error(owner.name() + ".read_queue, .read_gathers: must be 1 or more");
+  for (unsigned i = cfg.read_queue; i-- != 0;) free_jobs_.push_back(static_cast<std::uint16_t>(i));
+  for (unsigned i = cfg.read_gathers; i-- != 0;) free_gathers_.push_back(static_cast<std::uint16_t>(i));
+  active_.reserve(cfg.read_queue);
+}
+
+void responder_reads::take(const request& r) {
+  const std::uint16_t j = free_jobs_.back();
+  free_jobs_.pop_back();
+  job& x = jobs_[j];
+  x = job{};
+  x.r = r;
+  x.used = true;
+  x.sequence = flows_[r.flow].reads_accepted++;
+  active_.push_back(j);
+}
+
+bool responder_reads::work(std::uint64_t writes_done, fault& out) {
+  writes_done_ = writes_done;
+  if (active_.empty()) return false;
+  if (to_read_ != 0)
+    for (std::uint16_t g = 0; g < gathers_.size(); ++g)
+      if (gathers_[g].to_read) read_memory(g);
+  const bool failed = emit(out);
+  ask();
+  return failed;
+}
+
+void responder_reads::ask() {
+  if (free_gathers_.empty()) return;  // one comes free by an answer of memory or a frame that leaves
+  for (unsigned n = 0; n < active_.size(); ++n) {
+    const unsigned k = (turn_ + n) % static_cast<unsigned>(active_.size());
+    const job& x = jobs_[active_[k]];
+    if (x.all_asked || x.given_up || x.sequence != flows_[x.r.flow].reads_gathered) continue;
+    if (x.r.writes_before > writes_done_) continue;  // the answer to those writes wakes us
+    if (next_ask_ > owner_.now()) {
+      owner_.wake_at(next_ask_);
+      return;
+    }
+    if (x.gathered != 0 && !translate_.request.can_push()) return;
+    ask_packet(active_[k]);
+    turn_ = k + 1;
+    owner_.wake_next();
+    return;
+  }
+}
+
+void responder_reads::ask_packet(std::uint16_t j) {
+  job& x = jobs_[j];
+  responder_flow& f = flows_[x.r.flow];
+  const std::uint32_t mtu = path_mtu(*f.ctx);
+  const std::uint16_t g = free_gathers_.back();
+  free_gathers_.pop_back();
+  gather& a = gathers_[g];
+  a.frame = sender_.new_frame();
+  a.offset = x.gathered;
+  a.length = std::min(mtu, x.r.length - x.gathered);
+  a.job = j;
+  a.next = no_link;
+  a.open = 0;
+  a.next_segment = 0;
+  a.to_read = false;
+  a.nak = a.event = 0;
+  a.where = icm::translate_response{};
+  (x.tail == no_link ? x.head : gathers_[x.tail].next) = g;
+  x.tail = g;
+  x.gathered += a.length;
+  if (x.gathered == x.r.length) {
+    x.all_asked = true;
+    ++f.reads_gathered;
+  }
+  const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  next_ask_ = owner_.now() + std::max({1u, config_.read_packet_cycles, beats});
+  if (a.length == 0) return;
+  if (a.offset == 0) {
+    a.where = x.r.first;
+    a.to_read = true;
+    ++to_read_;
+    read_memory(g);
+    return;
+  }
+  icm::translate_request t;
+  t.access = icm::access::remote_read;
+  t.key = x.r.key;
+  t.pd = f.ctx->pd;
+  t.qpn = x.r.qpn;
+  t.va = x.r.va + a.offset;
+  t.length = a.length;
+  t.tag = translate_tag_ | g;
+  translate_.request.push(t);
+  a.open = 1;
+}
+
+void responder_reads::read_memory(std::uint16_t g) {
+  gather& a = gathers_[g];
+  while (a.next_segment < a.where.count) {
+    if (!dma_.request.can_push()) return;
+    const icm::translate_response::segment& s = a.where.segments[a.next_segment];
+    pcie::dma_request r;
+    r.address = s.address;
+    r.length = s.length;
+    r.destination =
+        a.frame->buffer.data() + tlm::frame::payload_start + (a.next_segment == 0 ? 0 : a.where.segments[0].length);
+    r.tag = dma_tag_ | g;
+    r.span = a.offset + a.length == jobs_[a.job].r.length ? jobs_[a.job].r.span : 0;
+    dma_.request.push(std::move(r));
+    ++a.open;
+    ++a.next_segment;
+  }
+  a.to_read = false;
+  --to_read_;
+}
+
+void responder_reads::translated(std::uint32_t tag, const icm::translate_response& r) {
+  const auto g = static_cast<std::uint16_t>(tag);
+  gather& a = gathers_[g];
+  --a.open;
+  if (r.status != icm::translate_status::ok || r.count == 0) {
+    a.nak = syndrome_access;
+    a.event = event_qp_access;
+  } else if (!jobs_[a.job].given_up) {
+    a.where = r;
+    a.to_read = true;
+    ++to_read_;
+    read_memory(g);
+    return;
+  }
+  reap(a.job);
+}
+
+void responder_reads::read_done(std::uint32_t tag, pcie::dma_status status) {
+  gather& a = gathers_[tag];
+  --a.open;
+  if (status != pcie::dma_status::ok) {
+    a.nak = syndrome_operational;
+    a.event = event_qp_fatal;
+  }
+  reap(a.job);
+}
+
+bool responder_reads::emit(fault& out) {
+  // A frame of each QP that is ready; jobs end while we walk, so the list is walked by index.
+  for (unsigned k = 0; k < active_.size();) {
+    const std::uint16_t j = active_[k];
+    const job& x = jobs_[j];
+    if (!x.given_up && x.sequence == flows_[x.r.flow].reads_finished && emit_head(j, out)) return true;
+    if (k < active_.size() && active_[k] == j) ++k;
+  }
+  return false;
+}
+
+bool responder_reads::emit_head(std::uint16_t j, fault& out) {
+  job& x = jobs_[j];
+  responder_flow& f = flows_[x.r.flow];
+  while (x.head != no_link) {
+    gather& a = gathers_[x.head];
+    if (a.open != 0 || a.to_read) return false;
+    const std::uint32_t mtu = path_mtu(*f.ctx);
+    const std::uint32_t psn = (x.r.psn + a.offset / mtu) & 0xffffff;
+    if (a.nak != 0) {
+      out = {x.r.flow, psn, x.r.msn, a.nak, a.event};
+      return true;
+    }
+    if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
+    const bool first = a.offset == 0;
+    const bool last = a.offset + a.length == x.r.length;
+    const wire::operation op = first && last ? wire::operation::read_response_only
+                               : first       ? wire::operation::read_response_first
+                               : last        ? wire::operation::read_response_last
+                                             : wire::operation::read_response_middle;
+    if (last) {
+      a.frame->span = x.r.span;
+      spans_.leave(x.r.span, "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
+    }
+    sender_.send(*f.ctx, std::move(a.frame), wire::make_opcode(wire::transport::rc, op), psn, syndrome_ack, x.r.msn,
+                 a.length);
+    ++packets_;
+    const std::uint16_t g = x.head;
+    x.head = a.next;
+    if (x.head == no_link) x.tail = no_link;
+    free_gather(g);
+    if (last) {
+      finish(j);
+      return false;
+    }
+  }
+  return false;
+}
+
+void responder_reads::free_gather(std::uint16_t g) {
+  gathers_[g].frame.reset();
+  gathers_[g].job = no_link;
+  free_gathers_.push_back(g);
+}
+
+void responder_reads::finish(std::uint16_t j) {
+  ++flows_[jobs_[j].r.flow].reads_finished;
+  jobs_[j].used = false;
+  active_.erase(std::find(active_.begin(), active_.end(), j));
+  free_jobs_.push_back(j);
+}
+
+void responder_reads::discard(std::uint16_t flow) {
+  for (unsigned k = 0; k < active_.size();) {
+    const std::uint16_t j = active_[k];
+    job& x = jobs_[j];
+    if (x.r.flow == flow && !x.given_up) {
+      x.given_up = true;
+      if (!x.all_asked) ++flows_[flow].reads_gathered;
+      x.all_asked = true;
+      for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
+        if (gathers_[g].to_read) {
+          gathers_[g].to_read = false;
+          --to_read_;
+        }
+    }
+    reap(j);
+    if (k < active_.size() && active_[k] == j) ++k;
+  }
+}
+
+void responder_reads::reap(std::uint16_t j) {
+  job& x = jobs_[j];
+  if (!x.given_up) return;
+  while (x.head != no_link && gathers_[x.head].open == 0) {
+    const std::uint16_t g = x.head;
+    x.head = gathers_[g].next;
+    free_gather(g);
+  }
+  if (x.head == no_link) finish(j);
+}
+
+bool responder_reads::busy(std::uint16_t flow) const {
+  return std::any_of(active_.begin(), active_.end(), [&](std::uint16_t j) { return jobs_[j].r.flow == flow; });
+}
+
+}  // namespace rnic::transport

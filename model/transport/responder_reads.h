@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generator of READ responses.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/pcie/dma_if.h"
+#include "model/transport/responder_sender.h"
+
+namespace rnic::transport {
+
+/// Part of the responder. Gathers accepted READ requests packet by packet (round robin over the requests that may
+/// go, of each QP one at a time) and sends the responses of a QP in the order of its requests (C.7.3).
+class responder_reads {
+ public:
+  struct request {
+    std::uint16_t flow = no_link;
+    std::uint32_t qpn = 0;
+    std::uint32_t psn = 0, msn = 0;
+    std::uint32_t key = 0, length = 0;
+    std::uint64_t va = 0;
+    std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before memory is read
+    icm::translate_response first;    ///< translation of the first packet, made by the check
+    sim::span_id span = 0;
+  };
+  /// What ends a request: `finished`, or a fault to be answered in its place.
+  struct fault {
+    std::uint16_t flow = no_link;
+    std::uint32_t psn = 0, msn = 0;
+    std::uint8_t nak = 0, event = 0;
+  };
+
+  responder_reads(sim::clocked_block& owner, const responder_config& cfg, std::vector<responder_flow>& flows,
+                  icm::translate_port& translate, pcie::dma_port& dma, responder_sender& sender,
+                  sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
+
+  bool can_take() const { return !free_jobs_.empty(); }
+  /// Takes the next request of its flow (flow.reads_accepted was not counted up yet; it is here).
+  void take(const request& r);
+  /// Gathers and sends. `writes_done`: payload writes on their way so far. Returns true with a fault to handle.
+  bool work(std::uint64_t writes_done, fault& out);
+  /// The responses of a flow that were not sent are given up.
+  void discard(std::uint16_t flow);
+  /// Whether a gather of the flow is still waiting for memory (after discard).
+  bool busy(std::uint16_t flow) const;
+
+  void translated(std::uint32_t tag, const icm::translate_response& r);
+  void read_done(std::uint32_t tag, pcie::dma_status status);
+
+  std::uint64_t packets() const { return packets_; }
+
+ private:
+  struct job {
+    request r;
+    std::uint32_t sequence = 0;                    // among the flow's reads
+    std::uint32_t gathered = 0;                    // bytes asked for
+    std::uint16_t head = no_link, tail = no_link;  // gathers in order
+    bool used = false, given_up = false, all_asked = false;
+  };
+  struct gather {
+    tlm::frame_ptr frame;
+    icm::translate_response where;
+    std::uint32_t offset = 0, length = 0;
+    std::uint16_t job = no_link, next = no_link;
+    std::uint8_t open = 0;  // translation and reads under way
+    unsigned next_segment = 0;
+    bool to_read = false;
+    std::uint8_t nak = 0, event = 0;
+  };
+  void ask();
+  void ask_packet(std::uint16_t j);
+  void read_memory(std::uint16_t g);
+  bool emit(fault& out);
+  bool emit_head(std::uint16_t j, fault& out);
+  void free_gather(std::uint16_t g);
+  void finish(std::uint16_t j);
+  void reap(std::uint16_t j);
+
+  sim::clocked_block& owner_;
+  const responder_config& config_;
+  std::vector<responder_flow>& flows_;
+  icm::translate_port& translate_;
+  pcie::dma_port& dma_;
+  responder_sender& sender_;
+  sim::span_recorder& spans_;
+  std::uint64_t translate_tag_, dma_tag_;
+  std::vector<job> jobs_;
+  std::vector<gather> gathers_;
+  std::vector<std::uint16_t> free_jobs_, free_gathers_, active_;  // active_: in the order of acceptance
+  unsigned turn_ = 0;
+  unsigned to_read_ = 0;
+  std::uint64_t writes_done_ = 0;
+  sim::cycle_t next_ask_ = 0;
+  std::uint64_t packets_ = 0;
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The responder's way out.
+#include "model/transport/responder_sender.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rnic::transport {
+namespace {
+
+constexpr std::array<std::uint8_t, 12> ipv4_mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+/// Source port of answers while software has not set one (A.10.4: before RTR2RTS).
+constexpr std::uint16_t default_udp_source = 0xc000;
+
+}  // namespace
+
+responder_sender::responder_sender(sim::clocked_block& owner, const responder_config& cfg,
+                                   const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
+                                   sim::span_recorder& spans, const std::uint16_t& roce_v2_port)
+    : tx_out(owner),
+      credit_in(owner),
+      owner_(owner),
+      pipeline_cycles_(std::max(1u, cfg.tx_pipeline_cycles)),
+      gids_(gids),
+      frames_(frames),
+      spans_(spans),
+      roce_v2_port_(roce_v2_port),
+      queue_(cfg.response_queue) {
+  if (cfg.response_queue == 0) throw sim::config_error(owner.name() + ".response_queue: must be 1 or more, not 0");
+  for (auto& port : credits_) port.fill(static_cast<std::uint16_t>(cfg.egress_frames));
+}
+
+void responder_sender::work() {
+  while (credit_in.can_pop()) {
+    const egress_credit c = credit_in.pop();
+    ++credits_[c.port & 1][c.priority & 7];
+  }
+  while (count_ != 0) {
+    entry& e = queue_[head_];
+    if (e.ready > owner_.now()) {
+      owner_.wake_at(e.ready);
+      return;
+    }
+    if (!tx_out.can_push()) return;
+    spans_.leave(e.frame->span, "responder transmit", owner_.now_ps());
+    tx_out.push(std::move(e.frame));
+    head_ = (head_ + 1) % queue_.size();
+    --count_;
+  }
+}
+
+bool responder_sender::ready(const icm::responder_context& ctx) const {
+  return count_ != queue_.size() && credits_[ctx.dest.port & 1][ctx.dest.priority & 7] != 0;
+}
+
+void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f) const {
+  const icm::path& path = ctx.dest;
+  const gid::gid_table& g = *gids_[path.port & 1];
+  wire::packet& p = f.packet;
+  std::copy_n(path.dmac, 6, p.dmac.begin());
+  p.smac = g.mac(path.smac_index);
+  p.sgid = g[path.gid_index].id;
+  std::copy_n(path.remote_gid, 16, p.dgid.begin());
+  if ((path.flags & icm::path_flag_vlan) != 0) {
+    const auto vid = g.vlan(path.vlan_index);
+    p.vlan_present = true;
+    p.vlan_tci = static_cast<std::uint16_t>((path.priority & 7) << 13 | vid.value_or(0));
+  }
+  const bool v4 = std::memcmp(path.remote_gid, ipv4_mapped.data(), ipv4_mapped.size()) == 0;
+  p.encap = (path.flags & icm::path_flag_roce_v2) == 0 ? wire::encapsulation::roce_v1
+            : v4                                       ? wire::encapsulation::roce_v2_ipv4
+                                                       : wire::encapsulation::roce_v2_ipv6;
+  p.traffic_class = path.traffic_class;
+  p.flow_label = path.flow_label & 0xfffff;
+  p.hop_limit = path.hop_limit;
+  p.udp_source = path.udp_source != 0 ? path.udp_source : default_udp_source;
+  p.udp_dest = roce_v2_port_;
+  f.priority = path.priority & 7;
+  f.port = path.port & 1;
+  f.loopback = (path.flags & icm::path_flag_loopback) != 0 ? 1 : 0;
+  f.gid_index = path.gid_index;
+}
+
+void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
+                            std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload) {
+  tlm::frame& f = *frame;
+  f.packet = wire::packet{};
+  address(ctx, f);
+  wire::packet& p = f.packet;
+  p.bth.opcode = opcode;
+  p.bth.dest_qp = ctx.remote_qpn;
+  p.bth.psn = wire::psn_t(psn);
+  p.aeth.syndrome = syndrome;
+  p.aeth.msn = msn & 0xffffff;
+  p.payload_length = payload;
+  const std::uint8_t* first = wire::build(p, f.buffer.data() + tlm::frame::payload_start);
+  f.begin = static_cast<std::uint32_t>(first - f.buffer.data());
+  f.length = p.icrc_offset + 4;
+  f.insert_icrc = true;
+  --credits_[f.port][f.priority];
+  entry& e = queue_[(head_ + count_) % queue_.size()];
+  e.frame = std::move(frame);
+  e.ready = owner_.now() + pipeline_cycles_;
+  ++count_;
+  owner_.wake_at(e.ready);
+}
+
+}  // namespace rnic::transport

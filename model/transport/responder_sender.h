@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The responder's way out: egress credits, the transmit pipeline, headers of answers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/gid/gid_table.h"
+#include "model/sim/fifo.h"
+#include "model/transport/responder_types.h"
+#include "model/transport/transport_if.h"
+
+namespace rnic::transport {
+
+/// Part of the responder. One credit is spent for each frame; frames leave in the order of send().
+class responder_sender {
+ public:
+  responder_sender(sim::clocked_block& owner, const responder_config& cfg, const std::array<gid::gid_table*, 2>& gids,
+                   tlm::frame_pool& frames, sim::span_recorder& spans, const std::uint16_t& roce_v2_port);
+
+  sim::fifo_out<tlm::frame_ptr> tx_out;
+  sim::fifo_in<egress_credit> credit_in;
+
+  /// Takes returned credits and moves frames whose pipeline time is over to tx_out.
+  void work();
+  /// Whether send() is possible for a frame of this QP now.
+  bool ready(const icm::responder_context& ctx) const;
+  /// A frame whose payload is at frame::payload_start, `payload` bytes (0 for ACKs), to be completed with headers.
+  void send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
+            std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload);
+  tlm::frame_ptr new_frame() { return frames_.get(); }
+
+  std::uint64_t credit_waits() const { return credit_waits_; }
+
+ private:
+  struct entry {
+    tlm::frame_ptr frame;
+    sim::cycle_t ready = 0;
+  };
+  void address(const icm::responder_context& ctx, tlm::frame& f) const;
+
+  sim::clocked_block& owner_;
+  unsigned pipeline_cycles_;
+  const std::array<gid::gid_table*, 2>& gids_;
+  tlm::frame_pool& frames_;
+  sim::span_recorder& spans_;
+  const std::uint16_t& roce_v2_port_;
+  std::vector<entry> queue_;
+  std::size_t head_ = 0, count_ = 0;
+  std::array<std::array<std::uint16_t, 8>, 2> credits_{};
+  mutable std::uint64_t credit_waits_ = 0;
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration of the responder, and what it keeps on chip of a QP and of a packet under way.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "model/icm/context_cache.h"
+#include "model/icm/contexts.h"
+#include "model/icm/translation_if.h"
+#include "model/sim/types.h"
+#include "tlm/frame.h"
+
+namespace rnic::transport {
+
+struct responder_config {
+  unsigned rx_pipeline_cycles = 60;     ///< from the parser's input to the first payload write (calibration 5)
+  unsigned rx_front_cycles = 14;        ///< of these: spent in front of the responder (parser, ICRC check, channels)
+  unsigned write_cycles = 12;           ///< engine initiation interval, RDMA WRITE (calibration 5)
+  unsigned read_cycles = 17;            ///< READ request: 16.4 (calibration 5)
+  unsigned receive_cycles = 20;         ///< packet into a receive WQE with payload: 19.6 (calibration 5)
+  unsigned receive_header_cycles = 13;  ///< the same without payload: 12.6 (calibration 5)
+  unsigned beat_overhead_cycles = 5;    ///< interval is at least this + payload / bytes_per_cycle (calibration 5)
+  unsigned bytes_per_cycle = 16;        ///< datapath of 128 bit (calibration 5)
+  unsigned context_wait_frames = 16;    ///< frames that wait for a context or a receive WQE (calibration 5: >= 16)
+  unsigned flows = 64;                  ///< QPs with a packet on chip at once (design)
+  unsigned slots = 64;                  ///< packets between check and commit (design)
+  unsigned cqe_queue = 32;              ///< completions that wait for their payload's write (design)
+  unsigned ack_cycles = 12;             ///< interval between two ACKs: keeps up with write_cycles (design)
+  unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
+  unsigned tx_pipeline_cycles = 30;     ///< from decision to the ICRC block; with it 45 (calibration 5)
+  unsigned response_queue = 64;         ///< frames in that pipeline
+  unsigned read_queue = 64;             ///< READ requests accepted and not finished, all QPs (design)
+  unsigned read_gathers = 32;           ///< READ response packets being gathered, all QPs (calibration 5: PCIe tags)
+  unsigned read_packet_cycles = 12;     ///< smallest interval between two response packets (design, as write_cycles)
+  unsigned receive_lines = 64;          ///< QPs whose receive WQEs are kept on chip (design)
+  unsigned receive_prefetch = 8;        ///< receive WQEs fetched by one read (design)
+  unsigned receive_line_bytes = 1024;   ///< largest receive WQE and bound of one fetch
+  unsigned flush_poll_cycles = 4000;   ///< between two looks at the doorbell records of QPs in the error state (design)
+  unsigned egress_frames = 16;         ///< credits per port and priority (mac config of the same name)
+  icm::context_cache_config contexts;  ///< responder's half: 256 entries, non-blocking (calibration 5)
+};
+
+inline constexpr std::uint16_t no_link = 0xffff;
+
+/// Path MTU in bytes; contexts come from host memory, so codes beyond 4096 count as 4096.
+constexpr std::uint32_t path_mtu(const icm::responder_context& ctx) {
+  return icm::mtu_bytes(ctx.dest.mtu_code > 5 ? 5 : ctx.dest.mtu_code);
+}
+
+/// AETH syndromes (adapter data plane, C.5).
+inline constexpr std::uint8_t syndrome_ack = 0x1f, syndrome_rnr = 0x20, syndrome_sequence = 0x60,
+                              syndrome_invalid = 0x61, syndrome_access = 0x62, syndrome_operational = 0x63;
+/// CQE syndromes (A.5.3).
+inline constexpr std::uint8_t cqe_local_length = 0x01, cqe_local_operation = 0x02, cqe_local_protection = 0x04,
+                              cqe_flushed = 0x05, cqe_remote_invalid = 0x12, cqe_remote_access = 0x13;
+/// Event types (A.6).
+inline constexpr std::uint8_t event_comm_est = 0x02, event_qp_fatal = 0x05, event_qp_request = 0x10,
+                              event_qp_access = 0x11, event_last_wqe = 0x13;
+
+/// A QP with something on chip. Its context is pinned from the moment it is there.
+struct responder_flow {
+  std::uint32_t qpn = 0;
+  bool used = false;
+  bool dirty = false;
+  bool stop = false;  ///< halted: take nothing new, finish what was accepted
+  bool in_answers = false;
+  bool in_waiting = false;
+  icm::responder_context* ctx = nullptr;
+  std::uint16_t wait_head = no_link, wait_tail = no_link;  ///< frames that wait, oldest first
+  std::uint16_t slots = 0;                                 ///< packets checked and not committed
+  std::uint32_t reads_checked = 0;                         ///< READ requests: passed the check,
+  std::uint32_t reads_accepted = 0;                        ///< committed,
+  std::uint32_t reads_gathered = 0;                        ///< all packets asked for,
+  std::uint32_t reads_finished = 0;                        ///< last response sent (or given up)
+  bool ack_pending = false, nak_pending = false;
+  std::uint8_t nak_syndrome = 0;
+  std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first
+  std::uint32_t nak_psn = 0, nak_msn = 0, nak_after = 0;
+  unsigned ack_requests = 0;       ///< answered by the pending ACK
+  std::uint8_t todo = 0;           ///< flow_todo_*
+  std::uint16_t posted = 0;        ///< todo flush: doorbell record
+  std::uint64_t blocked_pass = 0;  ///< commit pass in which a packet of it could not go on
+  bool waited_context = false;
+
+  std::uint32_t reads() const { return reads_accepted - reads_finished; }
+};
+inline constexpr std::uint8_t flow_todo_check = 1, flow_todo_error = 2, flow_todo_flush = 4;
+
+/// A checked packet that waits for its pipeline time, its translations and the packets of its QP before it.
+struct responder_slot {
+  enum class action : std::uint8_t { write, read, answer, failure };
+  static constexpr unsigned max_pieces = 66;
+
+  tlm::frame_ptr frame;
+  std::uint16_t flow = no_link;
+  std::uint16_t next = no_link, previous = no_link;  ///< order of acceptance
+  action what = action::write;
+  bool cancelled = false;
+  bool started = false;    ///< its first payload write was issued
+  bool last = false;       ///< of its message
+  bool answered = false;   ///< wants an answer (AckReq, or action::answer)
+  bool has_wqe = false;    ///< its message has a receive WQE
+  bool completes = false;  ///< a CQE ends it
+  bool comm_est = false;
+  bool to_receive_queue = false;  ///< pieces are of a receive WQE
+  bool missed = false;
+  bool unreliable = false;  ///< UC, UD: no answers
+  bool duplicate = false;
+  std::uint8_t pieces = 0, issued = 0, translated = 0;
+  icm::translate_status status = icm::translate_status::ok;
+  std::uint8_t nak = 0;  ///< failure: AETH syndrome, 0 none; answer: syndrome
+  std::uint8_t cqe_syndrome = 0;
+  std::uint8_t event = 0;
+  std::uint8_t cqe_opcode = 0;
+  std::uint32_t psn = 0;  ///< of the answer
+  std::uint32_t msn = 0;  ///< after it
+  std::uint32_t msn_before = 0;
+  std::uint32_t byte_count = 0;
+  std::uint16_t wqe_index = 0;
+  std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
+  std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own
+  std::uint32_t read_length = 0;
+  std::uint32_t source = 0;  ///< offset in the frame's buffer of the first byte to write
+  sim::cycle_t ready = 0;    ///< end of the pipeline
+  unsigned next_segment = 0;
+  struct piece {
+    std::uint64_t va;
+    std::uint32_t key, length;
+    std::uint64_t check_length;
+    icm::access access;
+  };
+  std::array<piece, max_pieces> piece_list;
+  std::array<icm::translate_response::segment, 2 * max_pieces> segments;  ///< two a piece, length 0: none
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send work queue entries: what software wrote, checked and taken apart.
+#include "model/transport/send_wqe.h"
+
+#include <algorithm>
+
+#include "model/wire/bytes.h"
+
+namespace rnic::transport {
+
+namespace {
+
+using wire::load_be16;
+using wire::load_be32;
+using wire::load_be64;
+
+constexpr std::uint64_t max_message = std::uint64_t{1} << 31;
+constexpr unsigned control_bytes = 16, remote_bytes = 16, datagram_bytes = 48;
+
+bool supported(wqe_opcode opcode, icm::service type) {
+  switch (opcode) {
+    case wqe_opcode::nop:
+      return true;
+    case wqe_opcode::send:
+    case wqe_opcode::send_immediate:
+      return true;
+    case wqe_opcode::rdma_write:
+    case wqe_opcode::rdma_write_immediate:
+      return type == icm::service::rc || type == icm::service::uc;
+    case wqe_opcode::send_invalidate:
+    case wqe_opcode::rdma_read:
+      return type == icm::service::rc;
+    // Approximation: atomics, memory windows and fast registration are not executed.
+    default:
+      return false;
+  }
+}
+
+void parse_datagram(const std::uint8_t* p, datagram_address& a) {
+  const std::uint32_t port_pd = load_be32(p);
+  a.loopback = (port_pd >> 31) != 0;
+  a.gid_index = p[9];
+  a.hop_limit = p[11];
+  const std::uint32_t word = load_be32(p + 12);
+  a.priority = static_cast<std::uint8_t>(word >> 29);
+  a.traffic_class = static_cast<std::uint8_t>(word >> 20);
+  a.flow_label = word & 0xfffff;
+  std::copy_n(p + 16, 16, a.gid.begin());
+  a.qpn = load_be32(p + 32) & 0xffffff;
+  a.qkey = load_be32(p + 36);
+  a.vlan_tci = load_be16(p + 40);
+  a.vlan_present = (port_pd >> 29 & 1) != 0 || (a.vlan_tci != 0 && a.vlan_tci != 0xffff);
+  std::copy_n(p + 42, 6, a.dmac.begin());
+}
+
+// Walks data and inline segments from `at` on; false: malformed.
+bool parse_segments(const std::uint8_t* wqe, unsigned at, send_wqe& out) {
+  std::uint64_t total = 0;
+  while (at + 4 <= out.size && out.count < send_wqe::max_segments) {
+    const std::uint32_t word = load_be32(wqe + at);
+    wqe_segment& s = out.segments[out.count];
+    if ((word >> 31) != 0) {
+      const std::uint32_t n = word & 0x3ff;
+      if (at % wqe_chunk_bytes + 4 + n > wqe_chunk_bytes || at + 4 + n > out.size) return false;
+      s = {at + 4, n, 0, true};
+      at += 4 + n;
+      if (at % wqe_chunk_bytes != 0) at = (at + 15) / 16 * 16;
+    } else {
+      if (at + 16 > out.size) return false;
+      s = {load_be64(wqe + at + 8), word, load_be32(wqe + at + 4), false};
+      at += 16;
+      if (word != 0) out.all_inline = false;
+    }
+    total += s.length;
+    if (s.length != 0) ++out.count;
+  }
+  if (total > max_message) {
+    out.error = syndrome::local_length;
+    return true;
+  }
+  out.length = static_cast<std::uint32_t>(total);
+  return true;
+}
+
+}  // namespace
+
+bool wqe_owner(const std::uint8_t* wqe) { return (wqe[0] & 0x80) != 0; }
+unsigned wqe_size(const std::uint8_t* wqe) { return (wqe[7] & 0x3fu) * 16; }
+
+bool wqe_stamped(const std::uint8_t* wqe, unsigned bytes) {
+  for (unsigned at = wqe_chunk_bytes; at < bytes; at += wqe_chunk_bytes)
+    if (load_be32(wqe + at) == 0xffffffff) return true;
+  return false;
+}
+
+void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
+  out.opcode = static_cast<wqe_opcode>(wqe[3] & 0x1f);
+  out.signalled = (wqe[11] & 0x0c) == 0x0c;
+  out.solicited = (wqe[11] & 0x02) != 0;
+  out.fence = (wqe[7] & 0x40) != 0;
+  out.immediate = load_be32(wqe + 12);
+  out.all_inline = true;
+  out.error = 0;
+  out.count = 0;
+  out.length = 0;
+  out.rkey = 0;
+  out.remote_va = 0;
+  out.size = static_cast<std::uint16_t>(wqe_size(wqe));
+  if (out.size < control_bytes || !supported(out.opcode, type)) {
+    out.error = syndrome::local_qp_operation;
+    return;
+  }
+  if (out.opcode == wqe_opcode::nop) return;
+  unsigned at = control_bytes;
+  if (type == icm::service::ud) {
+    if (at + datagram_bytes > out.size) {
+      out.error = syndrome::local_qp_operation;
+      return;
+    }
+    parse_datagram(wqe + at, out.address);
+    at += datagram_bytes;
+  }
+  if (out.is_write() || out.is_read()) {
+    if (at + remote_bytes > out.size) {
+      out.error = syndrome::local_qp_operation;
+      return;
+    }
+    out.remote_va = load_be64(wqe + at);
+    out.rkey = load_be32(wqe + at + 8);
+    at += remote_bytes;
+  }
+  if (!parse_segments(wqe, at, out) || (out.is_read() && out.length != 0 && out.segments[0].is_inline))
+    out.error = syndrome::local_qp_operation;
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send work queue entries: what software wrote, checked and taken apart.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "model/icm/contexts.h"
+
+namespace rnic::transport {
+
+/// WQE opcodes (adapter data plane A.4.2).
+enum class wqe_opcode : std::uint8_t {
+  nop = 0x00,
+  send_invalidate = 0x01,
+  rdma_write = 0x08,
+  rdma_write_immediate = 0x09,
+  send = 0x0a,
+  send_immediate = 0x0b,
+  rdma_read = 0x10,
+  compare_swap = 0x11,
+  fetch_add = 0x12
+};
+
+/// Syndromes of error CQEs (adapter data plane A.5.3).
+namespace syndrome {
+inline constexpr std::uint8_t local_length = 0x01, local_qp_operation = 0x02, local_protection = 0x04, flush = 0x05,
+                              bad_response = 0x10, remote_invalid_request = 0x12, remote_access = 0x13,
+                              remote_operation = 0x14, retry_exceeded = 0x15, rnr_retry_exceeded = 0x16;
+}
+
+inline constexpr unsigned max_wqe_bytes = 63 * 16;
+inline constexpr unsigned wqe_chunk_bytes = 64;
+
+/// A piece of the message: host memory under a key, or bytes of the WQE itself.
+struct wqe_segment {
+  std::uint64_t address = 0;  ///< virtual address; inline: offset in the WQE
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+  bool is_inline = false;
+};
+
+/// Address vector of a datagram (adapter data plane B.2).
+struct datagram_address {
+  std::array<std::uint8_t, 16> gid;
+  std::array<std::uint8_t, 6> dmac;
+  std::uint32_t qpn, qkey, flow_label;
+  std::uint16_t vlan_tci;  ///< as given; PCP in 15:13
+  std::uint8_t gid_index, hop_limit, traffic_class, priority;
+  bool vlan_present, loopback;
+};
+
+struct send_wqe {
+  static constexpr unsigned max_segments = 64;
+  wqe_opcode opcode = wqe_opcode::nop;
+  bool signalled = false, solicited = false, fence = false;
+  bool all_inline = true;       ///< no byte of the message is in host memory
+  std::uint8_t error = 0;       ///< syndrome when the WQE cannot be executed
+  std::uint16_t size = 0;       ///< bytes
+  std::uint16_t count = 0;      ///< segments
+  std::uint32_t immediate = 0;  ///< host order
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;  ///< bytes of the message, up to 2^31
+  std::uint64_t remote_va = 0;
+  datagram_address address;
+  std::array<wqe_segment, max_segments> segments;
+
+  bool is_read() const { return opcode == wqe_opcode::rdma_read; }
+  bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_immediate; }
+  bool has_immediate() const {
+    return opcode == wqe_opcode::send_immediate || opcode == wqe_opcode::rdma_write_immediate;
+  }
+};
+
+/// Owner bit of the control segment's first word.
+bool wqe_owner(const std::uint8_t* wqe);
+/// Size in bytes from the control segment (ds * 16); 0 is possible.
+unsigned wqe_size(const std::uint8_t* wqe);
+/// Whether a 64-byte chunk after the first still has software's "not written" stamp (adapter data plane A.3.2).
+bool wqe_stamped(const std::uint8_t* wqe, unsigned bytes);
+
+/// Takes a WQE of wqe_size() bytes apart. Never fails: what is wrong is in `out.error`. Leftovers of BlueFlame posting
+/// (WQE index and QPN in the control segment) are ignored.
+void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out);
+
+}  // namespace rnic::transport

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers of the transport on the internal bus.
+#pragma once
+
+#include <cstdint>
+
+namespace rnic::transport::cr {
+
+/// Requester's registers are at cr_base::transport, the responder's at cr_base::transport + responder_offset; both
+/// have the QP control registers at the same offsets.
+inline constexpr std::uint32_t responder_offset = 0x8000;
+
+/// QP control. Firmware changes a QP like this: qp_select = QPN; qp_command = halt on both halves; poll qp_status until
+/// busy is clear (nothing of the QP is on chip any more: no packet being built, context written back); edit the QPC
+/// entry in ICM; qp_command = release. A halted QP sends nothing and drops what it receives.
+inline constexpr std::uint32_t qp_select = 0x00;   ///< QPN the next command is for
+inline constexpr std::uint32_t qp_command = 0x04;  ///< qp_command_*
+inline constexpr std::uint32_t qp_status = 0x08;   ///< of the selected QP: bit 0 busy
+inline constexpr std::uint32_t qp_command_halt = 1;     ///< stop at a packet boundary, write back, forget
+inline constexpr std::uint32_t qp_command_release = 2;  ///< work again with what is in ICM; the requester looks for WQEs,
+                                                        ///< in state ERR both halves flush
+inline constexpr std::uint32_t qp_command_discard = 3;  ///< to RESET: as halt, but forget all work without completions
+
+inline constexpr std::uint32_t roce_v2_port = 0x10;     ///< UDP destination port of RoCE v2
+inline constexpr std::uint32_t reserved_lkey = 0x14;    ///< the key that means bus addresses
+inline constexpr std::uint32_t special_qp_base = 0x18;  ///< CONF_SPECIAL_QP: base QPN, 0 = none
+inline constexpr std::uint32_t num_qps_log = 0x1c;
+/// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
+inline constexpr std::uint32_t diagnostics = 0x1000;
+
+}  // namespace rnic::transport::cr

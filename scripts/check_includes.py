@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the includes of all sources and checks them against the house's table of who may know whom.
+
+abi, wire: nothing of ours. sim: itself. tlm: sim, wire, abi. A block of model: sim, tlm, wire, abi and other blocks'
+interface headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface
+header. firmware, host_driver: abi and wire, their bus folders everything of model and tlm. testbenches: anything;
+nobody knows testbenches. <systemc> only in the ground floor, at sockets, in bus folders and in testbenches.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOPS = ("model", "tlm", "rtl", "firmware", "host_driver", "testbenches")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+# Headers that are part of the architecture although their names do not end in _if.h: plain values, or tables that
+# firmware alone writes.
+INTERFACES = {
+    "model/command/cr_space.h",
+    "model/icm/contexts.h",
+    "model/icm/context_cache.h",
+    "model/icm/icm_map.h",
+    "model/gid/gid_table.h",
+}
+
+
+def room(path):
+    """The unit that the table speaks of: "model/icrc", "tlm", "firmware/bus", ..."""
+    parts = path.split("/")
+    if parts[0] == "model":
+        return "/".join(parts[:2])
+    if parts[0] in ("firmware", "host_driver") and len(parts) > 2 and parts[1] == "bus":
+        return parts[0] + "/bus"
+    return parts[0]
+
+
+def is_interface(path):
+    return path.endswith(("_if.h", "_cr.h")) or path in INTERFACES
+
+
+def allowed(source, target):
+    me, other = room(source), room(target)
+    if me == other or me == "testbenches":
+        return True
+    if other == "testbenches":
+        return False
+    if me in ("model/abi", "model/wire", "model/sim"):
+        return False
+    if me == "tlm":
+        return other in ("model/sim", "model/wire", "model/abi")
+    if me == "model/adapter":
+        return True
+    if me.startswith("model/"):
+        if other in ("model/sim", "tlm", "model/wire", "model/abi"):
+            return True
+        return other.startswith("model/") and is_interface(target)
+    if me == "rtl":
+        return target.endswith("_if.h")
+    if me in ("firmware/bus", "host_driver/bus"):
+        return other.startswith(("model/", "tlm")) or other == me.split("/")[0]
+    if me in ("firmware", "host_driver"):
+        if other in ("model/abi", "model/wire"):
+            return True
+        return me == "firmware" and (target == "model/icm/contexts.h" or target.endswith("_cr.h"))
+    return False
+
+
+def may_see_systemc(path):
+    me = room(path)
+    return (me == "testbenches" or me.endswith("/bus") or path == "model/sim/timebase.cpp"
+            or "socket" in path or "_rim." in path or path.startswith(("tlm/bridge", "model/host/")))
+
+
+def check(path, text):
+    errors = []
+    for number, line in enumerate(text.splitlines(), 1):
+        found = INCLUDE.match(line)
+        if not found:
+            continue
+        kind, target = found.groups()
+        where = f"{path}:{number}"
+        if kind == "<":
+            if target in ("systemc", "systemc.h", "tlm", "tlm.h") and not may_see_systemc(path):
+                errors.append(f"{where}: <{target}> only belongs to the ground floor, sockets, bus folders and tests")
+        elif not target.startswith(tuple(t + "/" for t in TOPS)):
+            errors.append(f'{where}: "{target}" is not a full path from the root')
+        elif not (ROOT / target).exists():
+            errors.append(f'{where}: "{target}" does not exist')
+        elif not allowed(path, target):
+            errors.append(f"{where}: {room(path)} may not know {target}")
+    return errors
+
+
+def self_test():
+    """The table itself: what must be refused is refused."""
+    refused = [("model/wire/a.h", "model/sim/types.h"), ("model/mac/a.cpp", "model/icrc/icrc_block.h"),
+               ("firmware/a.cpp", "tlm/frame.h"), ("firmware/a.cpp", "model/sim/types.h"),
+               ("host_driver/a.cpp", "model/icm/contexts.h"), ("rtl/icrc/a.cpp", "model/icrc/icrc_model.h"),
+               ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("tlm/a.h", "model/mac/mac.h")]
+    granted = [("firmware/a.cpp", "model/icm/contexts.h"), ("firmware/a.cpp", "model/transport/transport_cr.h"),
+               ("firmware/bus/a.cpp", "tlm/tlp.h"), ("model/mac/a.cpp", "model/transport/transport_if.h"),
+               ("model/adapter/a.cpp", "model/icrc/icrc_block.h"), ("rtl/icrc/a.h", "model/icrc/icrc_if.h"),
+               ("testbenches/unit/a.cpp", "model/icrc/icrc_model.h")]
+    return [f"self test: {s} -> {t}" for s, t in refused if allowed(s, t)] + \
+           [f"self test: {s} -> {t}" for s, t in granted if not allowed(s, t)]
+
+
+def main():
+    errors = self_test()
+    for top in TOPS:
+        for file in sorted((ROOT / top).rglob("*")):
+            if file.suffix in (".h", ".cpp"):
+                errors += check(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8"))
+    for line in errors:
+        print(line, file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+# Compiler settings, libraries and the two functions with which every folder declares itself.
+set(CMAKE_CXX_STANDARD 17)  # Debian's SystemC is built for C++17; another standard does not link
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+find_program(RNIC_CCACHE ccache)
+if(RNIC_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${RNIC_CCACHE})
+endif()
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(systemc REQUIRED IMPORTED_TARGET systemc)
+pkg_check_modules(isal REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(pcap REQUIRED IMPORTED_TARGET libpcap)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(ZLIB REQUIRED)
+
+add_library(rnic_warnings INTERFACE)
+target_compile_options(rnic_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+target_include_directories(rnic_warnings INTERFACE ${CMAKE_SOURCE_DIR})
+
+add_library(rnic_systemc INTERFACE)
+target_link_libraries(rnic_systemc INTERFACE PkgConfig::systemc)
+target_compile_definitions(rnic_systemc INTERFACE SC_INCLUDE_DYNAMIC_PROCESSES)
+# The headers of others are not ours to warn about.
+get_target_property(rnic_systemc_includes PkgConfig::systemc INTERFACE_INCLUDE_DIRECTORIES)
+if(rnic_systemc_includes)
+  target_include_directories(rnic_systemc SYSTEM INTERFACE ${rnic_systemc_includes})
+endif()
+
+# rnic_library(NAME SOURCES ... DEPENDS ...): a static library (or, without sources, an interface) of our own code.
+function(rnic_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC rnic_warnings ${arg_DEPENDS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE rnic_warnings ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# rnic_test(LABEL NAME SOURCES ... DEPENDS ... [TIMEOUT n]): a GoogleTest program; each TEST is a process of its own,
+# named LABEL/Suite.Case (one SystemC kernel lives in one process).
+function(rnic_test label name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main GTest::gtest)
+  target_link_options(${name} PRIVATE LINKER:--undefined=sc_main)  # only the shared SystemC library asks for it
+  target_compile_definitions(${name} PRIVATE RNIC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  include(GoogleTest)
+  gtest_discover_tests(${name} TEST_PREFIX ${label}/ PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT}
+                       DISCOVERY_TIMEOUT 60)
+endfunction()
+
+find_package(verilator REQUIRED HINTS $ENV{VERILATOR_ROOT} /usr/share/verilator)
+
+# rnic_verilate(NAME TOP module SOURCES ...): a static library with the class V<module> of a SystemVerilog module. Its
+# code is not ours to warn about. -fno-const-bit-op-tree: 5.006 folds XOR trees wrongly in rare cases.
+function(rnic_verilate name)
+  cmake_parse_arguments(arg "" "TOP" "SOURCES" ${ARGN})
+  add_library(${name} STATIC)
+  verilate(${name} TRACE_FST PREFIX V${arg_TOP} TOP_MODULE ${arg_TOP} SOURCES ${arg_SOURCES}
+           VERILATOR_ARGS --no-timing -Wall --assert --x-assign unique --x-initial unique -fno-const-bit-op-tree -O3
+           OPT_FAST -O3 OPT_SLOW -O1 OPT_GLOBAL -O2)
+  get_target_property(includes ${name} INTERFACE_INCLUDE_DIRECTORIES)
+  target_include_directories(${name} SYSTEM INTERFACE ${includes})
+endfunction()

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/connection.h"
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace rnic::bench {
+
+using namespace host_driver;
+
+void require(int result, const std::string& what) {
+  if (result < 0) throw std::runtime_error(what + ": " + std::strerror(-result));
+}
+
+namespace {
+
+template <class T>
+T* require_object(T* object, const std::string& what) {
+  if (object == nullptr) throw std::runtime_error(what + ": " + std::strerror(errno));
+  return object;
+}
+
+gid_bytes address_of(unsigned ip, unsigned host) {
+  gid_bytes g{};
+  if (ip == 4) {
+    g[10] = g[11] = 0xff;
+    g[12] = 10;
+  } else {
+    g[0] = 0xfd;
+  }
+  g[14] = static_cast<std::uint8_t>(host >> 8);
+  g[15] = static_cast<std::uint8_t>(host);
+  return g;
+}
+
+}  // namespace
+
+ibv_mtu to_ibv_mtu(unsigned bytes) {
+  switch (bytes) {
+    case 256: return IBV_MTU_256;
+    case 512: return IBV_MTU_512;
+    case 1024: return IBV_MTU_1024;
+    case 2048: return IBV_MTU_2048;
+    default: return IBV_MTU_4096;
+  }
+}
+
+void set_address(endpoint& e, const connection_options& options, unsigned host) {
+  e.gid = address_of(options.ip, host);
+  e.mac = e.device->port(e.port).mac;
+  e.gid_index = e.device->add_address(e.port, e.gid, options.roce, options.vlan);
+  require(e.gid_index, "add address");
+  e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
+}
+
+queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq) {
+  ibv_qp_init_attr init{};
+  init.send_cq = &send_cq;
+  init.recv_cq = &receive_cq;
+  init.qp_type = IBV_QPT_RC;
+  init.cap.max_send_wr = options.send_depth;
+  init.cap.max_recv_wr = options.receive_depth;
+  init.cap.max_send_sge = 1;
+  init.cap.max_recv_sge = 1;
+  init.cap.max_inline_data = options.inline_bytes;
+  queue_pair* qp = require_object(e.device->create_qp(e.pd, &init), "create_qp");
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = static_cast<std::uint8_t>(e.port);
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  require(e.device->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+          "modify_qp to INIT");
+  return qp;
+}
+
+void connect(endpoint& e, const connection_options& options, queue_pair& qp, const endpoint& peer,
+             std::uint32_t peer_qpn, std::uint32_t own_psn, std::uint32_t peer_psn) {
+  ibv_qp_attr rtr{};
+  rtr.qp_state = IBV_QPS_RTR;
+  rtr.path_mtu = to_ibv_mtu(options.mtu);
+  rtr.dest_qp_num = peer_qpn;
+  rtr.rq_psn = peer_psn;
+  rtr.max_dest_rd_atomic = static_cast<std::uint8_t>(options.rd_atomic);
+  rtr.min_rnr_timer = static_cast<std::uint8_t>(options.rnr_timer);
+  rtr.ah_attr.is_global = 1;
+  std::memcpy(rtr.ah_attr.grh.dgid.raw, peer.gid.data(), 16);
+  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(e.gid_index);
+  rtr.ah_attr.grh.hop_limit = 64;
+  rtr.ah_attr.sl = static_cast<std::uint8_t>(options.priority);
+  rtr.ah_attr.port_num = static_cast<std::uint8_t>(e.port);
+  require(e.device->modify_qp(&qp, &rtr,
+                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                              &peer.mac),
+          "modify_qp to RTR");
+  ibv_qp_attr rts{};
+  rts.qp_state = IBV_QPS_RTS;
+  rts.sq_psn = own_psn;
+  rts.timeout = static_cast<std::uint8_t>(options.ack_timeout);
+  rts.retry_cnt = static_cast<std::uint8_t>(options.retries);
+  rts.rnr_retry = static_cast<std::uint8_t>(options.rnr_retries);
+  rts.max_rd_atomic = static_cast<std::uint8_t>(options.rd_atomic);
+  require(e.device->modify_qp(&qp, &rts,
+                              IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                  IBV_QP_MAX_QP_RD_ATOMIC),
+          "modify_qp to RTS");
+}
+
+buffer make_buffer(endpoint& e, std::size_t bytes) {
+  buffer b;
+  b.memory = e.device->allocate_buffer(bytes);
+  if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");
+  b.region = require_object(
+      e.device->reg_mr(e.pd, b.memory.pointer, bytes,
+                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
+      "reg_mr");
+  return b;
+}
+
+}  // namespace rnic::bench

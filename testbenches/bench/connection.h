@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connected queue pairs between two hosts, as a verbs programmer sets them up.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+
+#include "host_driver/device.h"
+
+namespace rnic::bench {
+
+/// What both ends of a connection agree on.
+struct connection_options {
+  host_driver::roce_types roce = host_driver::roce_types::v2;
+  unsigned ip = 4;                ///< 4 or 6
+  std::uint16_t vlan = host_driver::no_vlan;
+  unsigned priority = 0;
+  unsigned mtu = 2048;
+  unsigned send_depth = 128;
+  unsigned receive_depth = 128;
+  unsigned inline_bytes = 220;
+  unsigned ack_timeout = 14;      ///< 4.096 us * 2^n
+  unsigned retries = 7;
+  unsigned rnr_retries = 7;
+  unsigned rnr_timer = 12;        ///< 0.64 ms
+  unsigned rd_atomic = 16;
+};
+
+/// One host's end: device, its addresses, and one protection domain.
+struct endpoint {
+  host_driver::device* device = nullptr;
+  host_driver::bus_if* bus = nullptr;
+  unsigned port = 1;
+  host_driver::protection_domain* pd = nullptr;
+  int gid_index = -1;
+  host_driver::gid_bytes gid{};
+  host_driver::mac_address mac{};
+};
+
+/// Gives the device's port the address 10.0.0.`host` or fd00::`host` and allocates a protection domain. Throws
+/// std::runtime_error that names the step that failed.
+void set_address(endpoint& e, const connection_options& options, unsigned host);
+
+/// Creates a queue pair on `e` for the given completion queues.
+host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq);
+
+/// INIT, RTR, RTS towards the peer's queue pair.
+void connect(endpoint& e, const connection_options& options, host_driver::queue_pair& qp, const endpoint& peer,
+             std::uint32_t peer_qpn, std::uint32_t own_psn, std::uint32_t peer_psn);
+
+/// A registered buffer.
+struct buffer {
+  host_driver::bus_if::dma_memory memory;
+  host_driver::memory_region* region = nullptr;
+  std::uint64_t address(std::uint64_t offset = 0) const { return region->iova + offset; }
+  std::uint8_t* at(std::uint64_t offset = 0) const { return memory.pointer + offset; }
+};
+buffer make_buffer(endpoint& e, std::size_t bytes);
+
+/// Throws with `what` and the error's text when `result` is negative.
+void require(int result, const std::string& what);
+
+ibv_mtu to_ibv_mtu(unsigned bytes);
+
+}  // namespace rnic::bench

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/node.h"
+
+#include "model/icrc/icrc_model.h"
+#include "rtl/icrc/icrc_rtl.h"
+
+namespace rnic::bench {
+
+namespace {
+
+adapter::icrc_engine_factory engine_factory(bool rtl) {
+  if (rtl) return [] { return std::unique_ptr<icrc::icrc_engine_if>(rtl::make_icrc_rtl()); };
+  return [] { return std::unique_ptr<icrc::icrc_engine_if>(std::make_unique<icrc::icrc_model>()); };
+}
+
+firmware::firmware_config identity(const node_config& cfg, unsigned number) {
+  firmware::firmware_config f = cfg.firmware;
+  f.num_ports = cfg.adapter.ports;
+  const std::uint64_t offset = std::uint64_t{number} << 8;
+  for (unsigned i = 0; i < 2; ++i) {
+    f.mac[i] += offset;
+    f.port_guid[i] += offset;
+  }
+  f.node_guid += offset;
+  f.system_guid += offset;
+  return f;
+}
+
+}  // namespace
+
+node_config make_node_config(const std::string& profile) {
+  node_config c;
+  c.adapter = adapter::profile(profile);
+  c.root_complex.link = c.adapter.pcie.link;
+  return c;
+}
+
+void announce(sim::parameter_set& to, node_config& c) {
+  adapter::announce(to, c.adapter);
+  constexpr std::uint64_t second = sim::ps_per_s;
+  to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
+  to.add("host.llc_read_ps", c.root_complex.llc_read_ps, 1, second, "ps", "calibration 5: 310 ns for 64 bytes in all");
+  to.add("host.dram_extra_ps", c.root_complex.dram_extra_ps, 0, second, "ps", "calibration 5");
+  to.add("host.remote_extra_ps", c.root_complex.remote_extra_ps, 0, second, "ps", "calibration 5");
+  to.add("host.posted_visible_ps", c.root_complex.posted_visible_ps, 1, second, "ps", "calibration 5: 160 ns in all");
+  to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, second, "ps", "calibration 5: 120 ns in all");
+  to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, second, "ps", "calibration 5");
+  to.add("host.completion_bytes", c.root_complex.completion_bytes, 64, 256, "bytes", "calibration 5: 256 on IVB and later");
+  to.add("driver.post_send_ns", c.driver.post_send_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
+  to.add("driver.post_recv_ns", c.driver.post_recv_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
+  to.add("driver.poll_ns", c.driver.poll_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
+  to.add("driver.poll_empty_ns", c.driver.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
+  to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "page size of memory regions");
+  to.add("driver.large_cqe", c.driver.large_cqe, "64-byte CQEs and EQEs");
+  to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs of the profile");
+}
+
+node::node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number)
+    : uncore_(name + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
+      memory_(cfg.memory),
+      root_(name + ".root_complex", uncore_, cfg.root_complex, memory_, env.packets, env.spans, env.statistics),
+      adapter_(name + ".adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
+      firmware_(name + "_firmware", adapter_.firmware_port(), identity(cfg, number)),
+      bus_((name + "_bus").c_str(), memory_),
+      device_(bus_, cfg.driver) {
+  root_.connect(adapter_.pcie());
+  adapter_.pcie().connect(root_);
+  bus_.bind(root_);
+  root_.set_interrupt_controller(bus_);
+}
+
+node::~node() = default;
+
+}  // namespace rnic::bench

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// One host: memory, root complex, adapter with its firmware, driver.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "firmware/bus/firmware_runner.h"
+#include "firmware/firmware_config.h"
+#include "host_driver/bus/systemc_bus.h"
+#include "host_driver/device.h"
+#include "model/adapter/adapter.h"
+#include "model/fabric/cable.h"
+#include "model/host/host_memory.h"
+#include "model/host/root_complex.h"
+
+namespace rnic::bench {
+
+struct node_config {
+  adapter::config adapter;
+  firmware::firmware_config firmware;
+  host::host_memory::config memory;
+  host::root_complex_config root_complex;
+  std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
+  host_driver::config driver = host_driver::config::small();
+};
+
+/// Default for hosts with one adapter port in use: everything of a profile, a driver with small tables.
+node_config make_node_config(const std::string& profile);
+/// Announces every parameter of a node.
+void announce(sim::parameter_set& to, node_config& c);
+
+/// `number` (1, 2, ...) makes MAC addresses and GUIDs of the hosts differ.
+class node {
+ public:
+  node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number);
+  ~node();
+
+  adapter::adapter& nic() { return adapter_; }
+  host_driver::device& device() { return device_; }
+  host_driver::bus_if& bus() { return bus_; }
+  host::host_memory& memory() { return memory_; }
+  host::root_complex& root() { return root_; }
+
+ private:
+  sim::clock_domain uncore_;
+  host::host_memory memory_;
+  host::root_complex root_;
+  adapter::adapter adapter_;
+  firmware::firmware_runner firmware_;
+  host_driver::systemc_bus bus_;
+  host_driver::device device_;
+};
+
+}  // namespace rnic::bench

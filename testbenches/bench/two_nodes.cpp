@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/two_nodes.h"
+
+#include <cstring>
+#include <stdexcept>
+#include <systemc>
+
+namespace rnic::bench {
+
+/// A barrier for the two programs.
+class two_nodes::meeting {
+ public:
+  void arrive() {
+    if (!waiting_) {
+      waiting_ = true;
+      sc_core::wait(both_);
+      return;
+    }
+    waiting_ = false;
+    both_.notify(sc_core::SC_ZERO_TIME);
+  }
+
+ private:
+  sc_core::sc_event both_{"both"};
+  bool waiting_ = false;
+};
+
+two_nodes::two_nodes(const two_nodes_config& config)
+    : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
+  const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
+  node_a_ = std::make_unique<node>("a", env, config.node, 1);
+  node_b_ = std::make_unique<node>("b", env, config.node, 2);
+  fabric::cable::config cable;
+  cable.metres = config.cable_metres;
+  cable_ = std::make_unique<fabric::cable>(node_a_->nic().port(0), node_b_->nic().port(0), cable);
+  if (!config.capture.empty()) {
+    capture_ = std::make_unique<tlm::capture_writer>(config.capture, tlm::capture_writer::config{config.overwrite});
+    cable_->add_observer(*capture_);
+  }
+  a_.device = &node_a_->device();
+  a_.bus = &node_a_->bus();
+  b_.device = &node_b_->device();
+  b_.bus = &node_b_->bus();
+}
+
+two_nodes::~two_nodes() = default;
+
+void two_nodes::meet() { meeting_->arrive(); }
+
+void two_nodes::run(const std::function<void()>& program_a, const std::function<void()>& program_b) {
+  running_ = 2;
+  const auto start = [this](endpoint& e, const std::function<void()>& program, const char* name) {
+    sc_core::sc_spawn(
+        [this, &e, program] {
+          try {
+            require(e.device->open(), "open device");
+            program();
+          } catch (...) {
+            if (!failure_) failure_ = std::current_exception();
+            sc_core::sc_stop();
+          }
+          if (--running_ == 0) sc_core::sc_pause();
+        },
+        name);
+  };
+  start(a_, program_a, "program_a");
+  start(b_, program_b, "program_b");
+  try {
+    sc_core::sc_start();
+  } catch (...) {
+    if (!failure_) failure_ = std::current_exception();
+  }
+  if (capture_ && !failure_) capture_->close();
+  if (failure_) std::rethrow_exception(failure_);
+  if (running_ != 0) throw std::runtime_error("the simulation came to rest before both programs had ended");
+}
+
+void two_nodes::pass(sim::time_ps duration) { sc_core::sc_start(sc_core::sc_time::from_value(duration)); }
+
+}  // namespace rnic::bench

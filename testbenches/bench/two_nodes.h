@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two hosts with an adapter each, joined by a cable: what most experiments need.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "host_driver/config.h"
+#include "model/adapter/adapter.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timebase.h"
+#include "testbenches/bench/connection.h"
+#include "testbenches/bench/node.h"
+#include "tlm/capture.h"
+
+namespace rnic::bench {
+
+struct two_nodes_config {
+  node_config node;
+  unsigned cable_metres = 3;
+  std::string capture;  ///< file for every frame on the cable, empty: none
+  bool overwrite = false;
+  sim::timebase::options timing;
+};
+
+/// Builds the system before the simulation starts, and runs one program on each host.
+class two_nodes {
+ public:
+  explicit two_nodes(const two_nodes_config& config);
+  ~two_nodes();
+
+  /// Runs both programs, each in a process of its own, after its driver has opened the device. Returns when both have
+  /// ended; an exception of either ends the run and comes out here. Once per object.
+  void run(const std::function<void()>& program_a, const std::function<void()>& program_b);
+  /// Lets simulated time pass (idle experiments).
+  void pass(sim::time_ps duration);
+  /// For the programs: waits until the other one is here too.
+  void meet();
+
+  const two_nodes_config& config() const { return config_; }
+  endpoint& a() { return a_; }
+  endpoint& b() { return b_; }
+  node& node_a() { return *node_a_; }
+  node& node_b() { return *node_b_; }
+  sim::timebase& base() { return base_; }
+  sim::span_recorder& spans() { return spans_; }
+  sim::statistics& statistics() { return statistics_; }
+  sim::time_ps now_ps() const { return base_.now_ps(); }
+
+ private:
+  class meeting;
+  two_nodes_config config_;
+  sim::timebase base_;
+  sim::span_recorder spans_;
+  sim::statistics statistics_;
+  tlm::frame_pool frames_;
+  tlm::tlp_pool packets_;
+  std::unique_ptr<node> node_a_, node_b_;
+  std::unique_ptr<fabric::cable> cable_;
+  std::unique_ptr<tlm::capture_writer> capture_;
+  std::unique_ptr<meeting> meeting_;
+  endpoint a_, b_;
+  std::exception_ptr failure_;
+  unsigned running_ = 0;
+};
+
+}  // namespace rnic::bench

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion and event queues against a memory that holds contexts, MTTs and the queues themselves.
+#include "model/completion/completion.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <systemc>
+
+#include "model/icm/translation.h"
+#include "model/sim/timebase.h"
+#include "testbenches/block/icm/fake_memory.h"
+#include "testbenches/block/icm/two_ways.h"
+
+namespace {
+using namespace rnic;
+namespace cr = completion::cr;
+
+template <class T>
+class source : public sim::clocked_block {
+ public:
+  source(sim::clock_domain& d, sim::fifo_in<T>& to) : clocked_block("source", d), out(*this), channel("c", d, 4) {
+    out.bind(channel);
+    to.bind(channel);
+  }
+  void send(const T& t) {
+    todo.push_back(t);
+    wake_next();
+  }
+  std::deque<T> todo;
+
+ private:
+  void tick() override {
+    while (!todo.empty() && out.can_push()) {
+      out.push(todo.front());
+      todo.pop_front();
+    }
+  }
+  sim::fifo_out<T> out;
+  sim::fifo<T> channel;
+};
+
+class interrupt_pins : public sim::clocked_block {
+ public:
+  interrupt_pins(sim::clock_domain& d, sim::fifo_out<pcie::msix_request>& from)
+      : clocked_block("pins", d), in(*this), channel("msix", d, 2) {
+    from.bind(channel);
+    in.bind(channel);
+  }
+  std::vector<std::pair<std::uint16_t, sim::cycle_t>> seen;
+
+ private:
+  void tick() override {
+    while (in.can_pop()) seen.emplace_back(in.pop().vector, now());
+  }
+  sim::fifo_in<pcie::msix_request> in;
+  sim::fifo<pcie::msix_request> channel;
+};
+
+constexpr std::uint64_t cqc = 0x1000, eqc = 0x2000, mtt = 0x3000, record = 0x4000, cq_buffer = 0x10000,
+                        eq_buffer = 0x20000;
+constexpr std::uint32_t cqn = 5, eqn = 3;
+
+struct bench {
+  explicit bench(std::uint32_t bytes = 32, bool always = false, unsigned log_cq = 3)
+      : base({always, 0}),
+        clock("core", base, {1000, 1, 0}),
+        memory(clock, 0x40000, 100),
+        tpt("tpt", clock, {}, map, 1),
+        block("completion", clock, {}, map, 2, 1),
+        translate_requests("tq", clock, 4),
+        translate_responses("ts", clock, 4),
+        cqes(clock, block.cqe[0]),
+        other_cqes(clock, block.cqe[1]),
+        events(clock, block.event[0]),
+        doorbells(clock, block.doorbell),
+        pins(clock, block.msix) {
+    memory.attach(block.dma);
+    memory.attach(block.cqs.dma);
+    memory.attach(block.eqs.dma);
+    memory.attach(tpt.dma);
+    block.pages.port.request.bind(translate_requests);
+    tpt.request[0].bind(translate_requests);
+    tpt.response[0].bind(translate_responses);
+    block.pages.port.response.bind(translate_responses);
+    map.layout(icm::table::cqc) = {0x1000000, 64, 6};
+    map.layout(icm::table::eqc) = {0x2000000, 64, 6};
+    map.layout(icm::table::mtt) = {0x3000000, 8, 10};
+    map.map(0x1000000, cqc, 0x1000);
+    map.map(0x2000000, eqc, 0x1000);
+    map.map(0x3000000, mtt, 0x1000);
+    for (unsigned p = 0; p < 4; ++p) {  // pages of the buffers lie in reverse order
+      memory.be64(mtt + 8 * p, (cq_buffer + 0x1000 * (3 - p)) | 1);
+      memory.be64(mtt + 0x40 + 8 * p, (eq_buffer + 0x1000 * (3 - p)) | 1);
+    }
+    std::memset(memory.at(cq_buffer), 0xff, 0x8000);
+    std::memset(memory.at(eq_buffer), 0xff, 0x8000);
+    cq.cqn = cqn;
+    cq.valid = 1;
+    cq.log_size = static_cast<std::uint8_t>(log_cq);
+    cq.log_page = 12;
+    cq.eqn = eqn;
+    cq.db_record = record;
+    store_cq();
+    icm::eq_context eq{};
+    eq.eqn = eqn;
+    eq.valid = 1;
+    eq.log_size = 3;
+    eq.log_page = 12;
+    eq.state = 9;
+    eq.address = 0x40;
+    eq.vector = 11;
+    std::memcpy(memory.at(eqc + 64 * eqn), &eq, sizeof eq);
+    block.cr_write(cr::cqe_bytes, bytes);
+    block.cr_write(cr::eqe_bytes, bytes);
+    run(1);
+  }
+  void store_cq() { std::memcpy(memory.at(cqc + 64 * cqn), &cq, sizeof cq); }
+  icm::cq_context stored_cq() {
+    icm::cq_context c;
+    std::memcpy(&c, memory.at(cqc + 64 * cqn), sizeof c);
+    return c;
+  }
+  void complete(std::uint32_t n, bool solicited = false) {
+    completion::cqe_request r;
+    r.cqn = cqn;
+    r.qpn = 0x48;
+    r.byte_count = 0x1000 + n;
+    r.wqe_index = static_cast<std::uint16_t>(n);
+    r.opcode = 0x50;
+    r.solicited = solicited;
+    cqes.send(r);
+  }
+  void arm(std::uint8_t command, std::uint8_t sequence, std::uint32_t ci) {
+    completion::queue_doorbell d;
+    d.number = cqn;
+    d.index = ci;
+    d.command = command;
+    d.sequence = sequence;
+    doorbells.send(d);
+    run(400);
+  }
+  void eq_doorbell(std::uint32_t ci, bool armed) {
+    completion::queue_doorbell d;
+    d.what = completion::queue_doorbell::kind::eq_update;
+    d.number = eqn;
+    d.index = ci;
+    d.arm = armed;
+    doorbells.send(d);
+    run(400);
+  }
+  std::uint64_t cqe_at(unsigned slot, unsigned bytes = 32) const { return entry(cq_buffer, slot * bytes); }
+  std::uint64_t eqe_at(unsigned slot, unsigned bytes = 32) const { return entry(eq_buffer, slot * bytes); }
+  static std::uint64_t entry(std::uint64_t buffer, std::uint64_t offset) {
+    return buffer + 0x1000 * (3 - offset / 0x1000) + offset % 0x1000;
+  }
+  std::uint32_t count(std::uint32_t offset) { return block.cr_read(offset); }
+  void command(std::uint32_t value) {
+    block.cr_write(cr::cq_select, cqn);
+    block.cr_write(cr::cq_command, value);
+  }
+  void run(unsigned cycles) {
+    if (!started) sc_core::sc_start(500, sc_core::SC_PS);
+    started = true;
+    sc_core::sc_start(static_cast<double>(cycles), sc_core::SC_NS);
+  }
+  bool started = false;
+  sim::timebase base;
+  sim::clock_domain clock;
+  icm::icm_map map;
+  rnic::bench::fake_memory memory;
+  icm::translation tpt;
+  completion::completion block;
+  sim::fifo<icm::translate_request> translate_requests;
+  sim::fifo<icm::translate_response> translate_responses;
+  source<completion::cqe_request> cqes, other_cqes;
+  source<completion::event_request> events;
+  source<completion::queue_doorbell> doorbells;
+  interrupt_pins pins;
+  icm::cq_context cq{};
+};
+
+TEST(completion, entry_as_published) {  // adapter data plane A.12: completion of a READ at index 5
+  bench b;
+  completion::cqe_request r;
+  r.cqn = cqn;
+  r.qpn = 0x48;
+  r.byte_count = 0x11223344;
+  r.wqe_index = 5;
+  r.opcode = 0x50;
+  b.cqes.send(r);
+  b.run(600);
+  const std::uint32_t expected[8] = {0x48, 0, 0, 0, 0, 0x11223344, 0x00050000, 0x00000050};
+  for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(b.memory.get32(b.cqe_at(0) + 4 * i), expected[i]) << i;
+}
+
+TEST(completion, error_entry) {
+  bench b;
+  completion::cqe_request r;
+  r.cqn = cqn;
+  r.qpn = 0xff000048;
+  r.opcode = 0x5e;
+  r.wqe_index = 9;
+  r.syndrome = 0x15;
+  r.vendor_error = 0x81;
+  r.byte_count = 77;
+  b.cqes.send(r);
+  b.run(600);
+  const std::uint32_t expected[8] = {0x48, 0, 0, 0, 0, 0, 0x00098115, 0x0000005e};
+  for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(b.memory.get32(b.cqe_at(0) + 4 * i), expected[i]) << i;
+}
+
+/// Software's rule: entry of index n is valid when its owner bit is the lap's parity.
+void laps(std::uint32_t bytes, unsigned log_cq) {
+  bench b(bytes, false, log_cq);
+  const unsigned size = 1u << log_cq;
+  for (std::uint32_t n = 0; n < 5 * size + 3; ++n) {
+    b.complete(n);
+    b.run(n == 0 || n * bytes % 4096 == 0 ? 800 : 200);
+    const std::uint64_t e = b.cqe_at(n % size, bytes) + (bytes - 32);
+    ASSERT_EQ(b.memory.get32(e + 0x14), 0x1000 + n);
+    ASSERT_EQ(*b.memory.at(e + 0x1f) >> 7, n / size & 1) << n;
+    const std::uint64_t next = b.cqe_at((n + 1) % size, bytes) + (bytes - 32);
+    ASSERT_NE(*b.memory.at(next + 0x1f) >> 7, (n + 1) / size & 1) << n;
+    b.memory.be32(record, n + 1);
+  }
+  EXPECT_EQ(b.count(cr::count_cqe), 5 * size + 3);
+  EXPECT_EQ(b.count(cr::count_cq_overflow), 0u);
+}
+TEST(completion, owner_bits_over_laps_of_32_bytes) { laps(32, 3); }
+TEST(completion, owner_bits_over_laps_of_64_bytes) { laps(64, 3); }
+TEST(completion, owner_bits_over_several_pages) { laps(64, 7); }
+
+TEST(completion, steady_state_is_one_write_each) {
+  bench b;
+  b.complete(0);
+  b.run(800);
+  b.memory.log.clear();
+  for (std::uint32_t n = 1; n < 6; ++n) b.complete(n);
+  b.run(300);
+  EXPECT_EQ(b.memory.reads(), 0u);
+  EXPECT_EQ(b.memory.writes(), 5u);
+}
+
+TEST(completion, overflow_is_an_error_event) {
+  bench b;
+  b.block.cr_write(cr::event_map + 4 * 4, eqn);
+  for (std::uint32_t n = 0; n < 10; ++n) b.complete(n);
+  b.run(3000);
+  EXPECT_EQ(b.count(cr::count_cqe), 8u);
+  EXPECT_EQ(b.count(cr::count_cq_overflow), 2u);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0)), 0x00040000u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0) + 4), cqn);
+  EXPECT_EQ(*b.memory.at(b.eqe_at(0) + 0x0f), 1u);
+  ASSERT_EQ(b.pins.seen.size(), 1u);
+}
+
+TEST(completion, event_and_interrupt_come_after_the_entry) {
+  bench b;
+  b.complete(0);
+  b.run(800);
+  b.arm(2, 1, 1);
+  EXPECT_EQ(b.count(cr::count_eqe), 0u);
+  b.memory.log.clear();
+  b.complete(1);
+  b.run(800);
+  ASSERT_EQ(b.pins.seen.size(), 1u);
+  EXPECT_EQ(b.pins.seen[0].first, 11u);
+  std::vector<std::uint64_t> writes;
+  sim::cycle_t last = 0;
+  for (const auto& s : b.memory.log)
+    if (s.op == pcie::dma_request::kind::write) {
+      writes.push_back(s.address);
+      last = s.at;
+    }
+  ASSERT_EQ(writes.size(), 2u);
+  EXPECT_EQ(writes[0], b.cqe_at(1));
+  EXPECT_EQ(writes[1], b.eqe_at(0));
+  EXPECT_GT(b.pins.seen[0].second, last);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0)), 0u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0) + 4), cqn);
+  b.complete(2);  // one event for each arm
+  b.run(800);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+}
+
+TEST(completion, arming_races) {
+  bench b;
+  b.complete(0);
+  b.run(800);
+  b.arm(2, 1, 0);  // a completion is beyond the index: at once
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  b.arm(2, 1, 0);  // the arm that has fired, again
+  EXPECT_EQ(b.count(cr::count_stale_arm), 1u);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  b.arm(1, 2, 0);  // solicited: there was none
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  b.complete(1);
+  b.run(400);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  b.complete(2, true);
+  b.run(400);
+  EXPECT_EQ(b.count(cr::count_eqe), 2u);
+  b.arm(1, 3, 2);  // the solicited one is beyond index 2
+  EXPECT_EQ(b.count(cr::count_eqe), 3u);
+  b.arm(1, 0, 3);
+  EXPECT_EQ(b.count(cr::count_eqe), 3u);
+  completion::queue_doorbell d;
+  d.number = 60;
+  d.command = 2;
+  b.doorbells.send(d);
+  b.run(400);
+  EXPECT_EQ(b.count(cr::count_bad_doorbell), 1u);
+}
+
+TEST(completion, moderation_by_count_and_by_time) {
+  bench b;
+  b.cq.period_us = 5;
+  b.cq.max_count = 3;
+  b.store_cq();
+  b.arm(2, 1, 0);
+  b.complete(0);
+  b.complete(1);
+  b.run(2000);
+  EXPECT_EQ(b.count(cr::count_eqe), 0u);
+  b.complete(2);
+  b.run(800);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  b.arm(2, 2, 3);
+  b.complete(3);
+  b.run(4800);
+  EXPECT_EQ(b.count(cr::count_eqe), 1u);
+  b.run(1000);
+  EXPECT_EQ(b.count(cr::count_eqe), 2u);
+}
+
+TEST(completion, event_queue_arms_fires_wraps_and_overflows) {
+  bench b(64);
+  b.block.cr_write(cr::event_map + 4 * 2, eqn);
+  completion::event_request e;
+  e.type = 2;
+  e.data = {0, 0, 0, 0x48};
+  for (unsigned n = 0; n < 9; ++n) b.events.send(e);
+  b.run(2000);
+  EXPECT_EQ(b.count(cr::count_eqe), 7u);  // never more than size - 1
+  EXPECT_EQ(b.count(cr::count_eq_overflow), 2u);
+  EXPECT_EQ(b.pins.seen.size(), 1u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0, 64) + 0x20), 0x00020000u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0, 64) + 0x24), 0x48u);
+  b.eq_doorbell(7, false);
+  EXPECT_EQ(b.pins.seen.size(), 1u);
+  b.events.send(e);
+  b.events.send(e);
+  b.run(500);
+  EXPECT_EQ(b.pins.seen.size(), 1u);  // not armed
+  EXPECT_EQ(*b.memory.at(b.eqe_at(7, 64) + 0x3f), 0u);
+  EXPECT_EQ(*b.memory.at(b.eqe_at(0, 64) + 0x3f), 0x80u);
+  b.eq_doorbell(7, true);  // there is something beyond the index
+  EXPECT_EQ(b.pins.seen.size(), 2u);
+  b.eq_doorbell(9, true);
+  EXPECT_EQ(b.pins.seen.size(), 2u);
+  b.events.send(e);
+  b.run(500);
+  EXPECT_EQ(b.pins.seen.size(), 3u);
+}
+
+TEST(completion, firmware_raises_events) {
+  bench b;
+  b.block.cr_write(cr::event_kind, 0x0a00);
+  b.block.cr_write(cr::event_data, 0x00001234);
+  b.block.cr_write(cr::event_data + 12, 0x55667788);
+  b.block.cr_write(cr::event_push, 1);
+  b.run(400);
+  EXPECT_EQ(b.count(cr::count_event_unmapped), 1u);
+  b.block.cr_write(cr::event_eqn, eqn);
+  b.block.cr_write(cr::event_push, 1);
+  b.run(800);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0)), 0x000a0000u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0) + 0x04), 0x1234u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0) + 0x10), 0x55667788u);
+  EXPECT_EQ(b.pins.seen.size(), 1u);
+}
+
+TEST(completion, halt_edits_and_release) {
+  bench b;
+  for (std::uint32_t n = 0; n < 3; ++n) b.complete(n);
+  b.run(800);
+  b.complete(3);
+  b.command(cr::queue_command_halt);
+  EXPECT_EQ(b.block.cr_read(cr::cq_status), 1u);
+  b.run(800);
+  EXPECT_EQ(b.block.cr_read(cr::cq_status), 0u);
+  EXPECT_EQ(b.count(cr::count_cqe), 3u);
+  b.cq = b.stored_cq();
+  EXPECT_EQ(b.cq.producer, 3u);
+  b.cq.producer = 6;
+  b.store_cq();
+  b.command(cr::queue_command_release);
+  b.run(800);
+  EXPECT_EQ(b.memory.get32(b.cqe_at(6) + 0x14), 0x1003u);
+  b.command(cr::queue_command_discard);
+  b.complete(4);
+  b.run(800);
+  EXPECT_EQ(b.block.cr_read(cr::cq_status), 0u);
+  EXPECT_EQ(b.count(cr::count_discarded), 1u);
+  EXPECT_EQ(b.stored_cq().producer, 6u);
+}
+
+TEST(completion, invalid_queues_and_buffers_are_counted) {
+  bench b;
+  completion::cqe_request r;
+  r.cqn = 9;  // all zero context
+  b.cqes.send(r);
+  r.cqn = 1u << 20 | 9;
+  b.cqes.send(r);
+  b.run(800);
+  EXPECT_EQ(b.count(cr::count_cqe_invalid), 2u);
+  b.cq.address = 0x800;  // MTT not present
+  b.store_cq();
+  b.complete(0);
+  b.complete(1);
+  b.run(2000);
+  EXPECT_EQ(b.count(cr::count_cqe), 0u);
+  EXPECT_EQ(b.count(cr::count_cqe_invalid), 3u);
+  EXPECT_EQ(b.count(cr::count_cq_overflow), 1u);  // the CQ is in its error state by then
+}
+
+completion::cqe_request other(std::uint32_t n) {
+  completion::cqe_request r;
+  r.cqn = cqn;
+  r.qpn = n;
+  return r;
+}
+
+std::uint64_t digest(bool always) {
+  bench b(64, always, 5);
+  b.cq.period_us = 2;
+  b.cq.max_count = 2;
+  b.store_cq();
+  for (std::uint32_t n = 0; n < 60; ++n) {
+    b.complete(n, n % 4 == 0);
+    if (n % 3 == 0) b.other_cqes.send(other(n));
+    b.run(1 + n * 7 % 90);
+    b.memory.be32(record, n < 20 ? 0 : n - 20);  // behind what has been written
+    if (n % 5 == 0) b.arm(n % 2 == 0 ? 2 : 1, static_cast<std::uint8_t>(n / 5 & 3), n);
+    if (n % 8 == 0) b.eq_doorbell(n / 8, true);
+  }
+  b.run(20000);
+  std::uint64_t h = 0;
+  const auto mix = [&h](std::uint64_t x) { h = (h ^ x) * 1099511628211u; };
+  for (const auto& s : b.memory.log) mix(s.at), mix(s.address);
+  for (const auto& s : b.pins.seen) mix(s.second);
+  for (std::uint32_t o = cr::count_cqe; o <= cr::count_discarded; o += 4) mix(b.count(o));
+  mix(b.block.cqs.counters().hits), mix(b.block.eqs.counters().hits);
+  if (b.count(cr::count_cqe) < 60 || b.count(cr::count_eqe) < 3) throw std::runtime_error("not much happened");
+  return h;
+}
+TEST(completion, sleeping_is_invisible) {
+  EXPECT_EQ(rnic::bench::in_child([] { return digest(false); }), rnic::bench::in_child([] { return digest(true); }));
+}
+}  // namespace

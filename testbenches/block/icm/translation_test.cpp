@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translation in front of a memory that holds dMPT and MTT in the published big-endian layouts.
+#include "model/icm/translation.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <systemc>
+
+#include "model/icm/icm_cr.h"
+#include "model/icm/icm_registers.h"
+#include "model/sim/timebase.h"
+#include "testbenches/block/icm/fake_memory.h"
+#include "testbenches/block/icm/two_ways.h"
+
+namespace {
+using namespace rnic;
+using icm::translate_status;
+
+class client : public sim::clocked_block {
+ public:
+  client(sim::clock_domain& d, icm::translation& t, unsigned n)
+      : clocked_block("client", d), port(*this), requests("req", d, 4), responses("rsp", d, 4) {
+    port.request.bind(requests);
+    t.request[n].bind(requests);
+    t.response[n].bind(responses);
+    port.response.bind(responses);
+  }
+  void ask(const icm::translate_request& r) {
+    todo.push_back(r);
+    wake_next();
+  }
+  icm::translate_port port;
+  std::deque<icm::translate_request> todo;
+  std::map<std::uint64_t, icm::translate_response> answers;
+  std::map<std::uint64_t, sim::cycle_t> asked, answered;
+
+ private:
+  void tick() override {
+    while (port.response.can_pop()) {
+      const auto a = port.response.pop();
+      answers[a.tag] = a;
+      answered[a.tag] = now();
+    }
+    if (todo.empty() || !port.request.can_push()) return;
+    asked[todo.front().tag] = now();
+    port.request.push(todo.front());
+    todo.pop_front();
+    if (!todo.empty()) wake_next();
+  }
+  sim::fifo<icm::translate_request> requests;
+  sim::fifo<icm::translate_response> responses;
+};
+
+constexpr std::uint64_t mpt_icm = 0x10c000000, mtt_icm = 0x10f000000;
+constexpr std::uint64_t mpt_host = 0x10000, mtt_host = 0x20000;
+
+struct bench {
+  explicit bench(const icm::translation_config& c = {}, bool always = false, unsigned clients = 2)
+      : base({always, 0}),
+        clock("core", base, {1000, 1, 0}),
+        memory(clock, 0x40000, 100),
+        tpt("tpt", clock, c, map, clients),
+        registers(map, tpt) {
+    memory.attach(tpt.dma);
+    for (unsigned i = 0; i < clients; ++i) users.push_back(std::make_unique<client>(clock, tpt, i));
+    set_table(icm::table::dmpt, mpt_icm, 64, 8);
+    set_table(icm::table::mtt, mtt_icm, 8, 20);
+    map_range(mpt_icm, mpt_host, 4);
+    map_range(mtt_icm, mtt_host, 16);
+    region(0x123, 0x45, 7, 0x10000, 0x8000, 0x100);
+  }
+  void cr(std::uint32_t offset, std::uint32_t value) { registers.cr_write(offset, value); }
+  void set_table(icm::table t, std::uint64_t where, std::uint32_t bytes, std::uint32_t log) {
+    cr(icm::cr::table_select, static_cast<std::uint32_t>(t));
+    cr(icm::cr::table_base_hi, static_cast<std::uint32_t>(where >> 32));
+    cr(icm::cr::table_base_lo, static_cast<std::uint32_t>(where));
+    cr(icm::cr::table_entry_bytes, bytes);
+    cr(icm::cr::table_log_entries, log);
+  }
+  void map_range(std::uint64_t where, std::uint64_t bus, std::uint32_t pages) {
+    cr(icm::cr::map_icm_hi, static_cast<std::uint32_t>(where >> 32));
+    cr(icm::cr::map_icm_lo, static_cast<std::uint32_t>(where));
+    cr(icm::cr::map_bus_hi, static_cast<std::uint32_t>(bus >> 32));
+    cr(icm::cr::map_bus_lo, static_cast<std::uint32_t>(bus));
+    cr(icm::cr::map_pages, pages);
+    cr(icm::cr::map_command, icm::cr::map_command_map);
+  }
+  /// Memory region: all rights, pages of 4 KiB at 0x5000000 + 0x10000 * n, described by MTTs at mtt_address.
+  void region(std::uint32_t index, std::uint32_t tag, std::uint32_t pd, std::uint64_t start, std::uint64_t length,
+              std::uint64_t mtt_address) {
+    const std::uint64_t e = mpt_host + (index & 0xff) * 64;
+    memory.be32(e, 1u << 17 | 0x7c00u | 1u << 8);
+    memory.be32(e + 8, tag << 24 | index);
+    memory.be32(e + 0xc, 3u << 24 | pd);
+    memory.be64(e + 0x10, start);
+    memory.be64(e + 0x18, length);
+    memory.be64(e + 0x2c, mtt_address);
+    memory.be32(e + 0x38, 12);
+    const std::uint64_t pages = ((start & 0xfff) + length + 0xfff) >> 12;
+    for (std::uint64_t p = 0; p < pages; ++p)
+      memory.be64(mtt_host + mtt_address + 8 * p, (0x5000000 + 0x10000 * p) | 1);
+  }
+  icm::translate_request key(std::uint64_t va, std::uint32_t length, std::uint64_t tag) const {
+    icm::translate_request r;
+    r.key = 0x123 << 8 | 0x45;
+    r.pd = 7;
+    r.va = va;
+    r.length = length;
+    r.tag = tag;
+    return r;
+  }
+  icm::translate_response answer(const icm::translate_request& r) {
+    users[0]->answers.erase(r.tag);
+    users[0]->ask(r);
+    run(400);
+    return users[0]->answers.at(r.tag);
+  }
+  void run(unsigned cycles) {
+    if (!started) sc_core::sc_start(500, sc_core::SC_PS);
+    started = true;
+    sc_core::sc_start(static_cast<double>(cycles), sc_core::SC_NS);
+  }
+  bool started = false;
+  sim::timebase base;
+  sim::clock_domain clock;
+  icm::icm_map map;
+  rnic::bench::fake_memory memory;
+  icm::translation tpt;
+  icm::icm_registers registers;
+  std::vector<std::unique_ptr<client>> users;
+};
+
+TEST(translation, reads_the_published_tables_and_then_hits) {
+  bench b;
+  auto a = b.answer(b.key(0x10010, 64, 1));
+  EXPECT_EQ(a.status, translate_status::ok);
+  EXPECT_TRUE(a.missed);
+  ASSERT_EQ(a.count, 1u);
+  EXPECT_EQ(a.segments[0].address, 0x5000010u);
+  EXPECT_EQ(a.segments[0].length, 64u);
+  ASSERT_EQ(b.memory.log.size(), 2u);
+  EXPECT_EQ(b.memory.log[0].address, mpt_host + 0x23 * 64);
+  EXPECT_EQ(b.memory.log[1].address, mtt_host + 0x100);
+  EXPECT_EQ(b.memory.log[1].length, 64u);
+  a = b.answer(b.key(0x17ff0, 16, 2));
+  EXPECT_FALSE(a.missed);
+  EXPECT_EQ(a.segments[0].address, 0x5070ff0u);
+  // One cycle each for the two channels, and the configured look-up.
+  EXPECT_EQ(b.users[0]->answered[2] - b.users[0]->asked[2], 2 + icm::translation_config{}.translate_cycles);
+  EXPECT_EQ(b.memory.log.size(), 2u);
+}
+
+TEST(translation, two_pages_give_two_segments) {
+  bench b;
+  const auto a = b.answer(b.key(0x10fff, 4096, 1));
+  ASSERT_EQ(a.count, 2u);
+  EXPECT_EQ(a.segments[0].address, 0x5000fffu);
+  EXPECT_EQ(a.segments[0].length, 1u);
+  EXPECT_EQ(a.segments[1].address, 0x5010000u);
+  EXPECT_EQ(a.segments[1].length, 4095u);
+}
+
+TEST(translation, unaligned_start_of_a_region) {
+  bench b;
+  b.region(0x10, 1, 7, 0x7f0000000ff0, 0x2000, 0x800);
+  auto r = b.key(0x7f0000001000, 8, 1);
+  r.key = 0x10 << 8 | 1;
+  const auto a = b.answer(r);
+  EXPECT_EQ(a.status, translate_status::ok);
+  EXPECT_EQ(a.segments[0].address, 0x5010000u);
+}
+
+TEST(translation, refusals) {
+  bench b;
+  auto r = b.key(0x10000, 16, 1);
+  r.pd = 8;
+  EXPECT_EQ(b.answer(r).status, translate_status::wrong_pd);
+  r = b.key(0x17ff8, 16, 2);
+  EXPECT_EQ(b.answer(r).status, translate_status::out_of_range);
+  r = b.key(0x10000, 16, 3);
+  r.check_length = 0x8001;
+  EXPECT_EQ(b.answer(r).status, translate_status::out_of_range);
+  r = b.key(0x10000, 16, 4);
+  r.key ^= 1;
+  EXPECT_EQ(b.answer(r).status, translate_status::bad_key);
+  r = b.key(0x10000, 0, 5);
+  r.key = 0xdeadbeef;
+  EXPECT_EQ(b.answer(r).status, translate_status::ok);  // zero length: the key is not looked at
+  b.memory.be64(mtt_host + 0x110, 0x9000);              // page 2 not present
+  const auto a = b.answer(b.key(0x11ff8, 16, 6));
+  EXPECT_EQ(a.status, translate_status::not_mapped);
+  EXPECT_EQ(a.count, 0u);
+  b.cr(icm::cr::map_icm_lo, static_cast<std::uint32_t>(mpt_icm));
+  b.cr(icm::cr::map_command, icm::cr::map_command_unmap);
+  b.cr(icm::cr::tpt_command, icm::cr::tpt_command_drop_all);
+  EXPECT_EQ(b.answer(b.key(0x10000, 16, 7)).status, translate_status::bad_key);
+  EXPECT_EQ(b.registers.cr_read(icm::cr::count_refused), 6u);
+}
+
+TEST(translation, reserved_key_physical_region_and_buffer) {
+  bench b;
+  auto r = b.key(0x123456789, 100, 1);
+  r.what = icm::translate_request::kind::reserved_key;
+  EXPECT_EQ(b.answer(r).segments[0].address, 0x123456789u);
+  b.region(0x20, 0, 7, 0, ~std::uint64_t{0}, 0);
+  b.memory.be32(mpt_host + 0x20 * 64, 0x0f00);  // physical, region, local read and write
+  r = b.key(0xabcdef0123, 4096, 2);
+  r.key = 0x20 << 8;
+  const auto a = b.answer(r);
+  EXPECT_EQ(a.status, translate_status::ok);
+  EXPECT_EQ(a.count, 1u);
+  EXPECT_EQ(a.segments[0].address, 0xabcdef0123u);
+  b.memory.be64(mtt_host + 0x2008, 0x7000000 | 1);
+  r = b.key(0x10000 + 0x804, 32, 3);
+  r.what = icm::translate_request::kind::buffer;
+  r.log_page = 16;
+  r.buffer_mtt = 0x2000;
+  EXPECT_EQ(b.answer(r).segments[0].address, 0x7000804u);
+}
+
+TEST(translation, window_goes_through_to_its_region) {
+  bench b;
+  b.region(0x30, 2, 7, 0x11000, 0x1000, 0);
+  const std::uint64_t w = mpt_host + 0x30 * 64;
+  b.memory.be32(w, 1u << 12);  // window, remote read
+  b.memory.be32(w + 0x20, 0x123 << 8 | 0x45);
+  auto r = b.key(0x11020, 16, 1);
+  r.key = 0x30 << 8 | 2;
+  r.access = icm::access::remote_read;
+  auto a = b.answer(r);
+  EXPECT_EQ(a.status, translate_status::ok);
+  EXPECT_EQ(a.segments[0].address, 0x5010020u);
+  r.access = icm::access::remote_write;
+  EXPECT_EQ(b.answer(r).status, translate_status::no_rights);
+  r.access = icm::access::remote_read;
+  r.va = 0x10000;
+  EXPECT_EQ(b.answer(r).status, translate_status::out_of_range);
+}
+
+TEST(translation, misses_are_merged_and_hits_pass) {
+  bench b;
+  b.answer(b.key(0x10000, 16, 1));
+  b.region(0x40, 0, 7, 0, 0x1000, 0x400);
+  b.memory.log.clear();
+  for (std::uint64_t t = 10; t < 14; ++t) {
+    auto r = b.key(8 * t, 8, t);
+    r.key = 0x40 << 8;
+    b.users[0]->ask(r);
+  }
+  b.users[0]->ask(b.key(0x10000, 16, 20));
+  b.run(600);
+  EXPECT_EQ(b.memory.reads(), 2u);
+  EXPECT_EQ(b.tpt.counters().merged, 6u);
+  EXPECT_LT(b.users[0]->answered.at(20), b.users[0]->answered.at(10));
+  for (std::uint64_t t = 10; t < 14; ++t) EXPECT_EQ(b.users[0]->answers.at(t).segments[0].address, 0x5000000 + 8 * t);
+}
+
+TEST(translation, drop_leaves_nothing_stale) {
+  bench b;
+  b.users[0]->ask(b.key(0x10000, 16, 1));
+  b.run(150);  // the MPT has been read, the MTT is under way
+  ASSERT_EQ(b.memory.reads(), 2u);
+  b.cr(icm::cr::tpt_mtt_lo, 0x100);
+  b.cr(icm::cr::tpt_count, 1);
+  b.cr(icm::cr::tpt_command, icm::cr::tpt_command_drop_mtt_range);
+  EXPECT_EQ(b.registers.cr_read(icm::cr::tpt_status), 1u);
+  b.run(54);  // the old line has been read by now, the answer not used yet
+  b.memory.be64(mtt_host + 0x100, 0x6000000 | 1);
+  b.run(300);
+  EXPECT_EQ(b.users[0]->answers.at(1).segments[0].address, 0x6000000u);
+  EXPECT_EQ(b.registers.cr_read(icm::cr::tpt_status), 0u);
+  EXPECT_EQ(b.tpt.counters().stale, 1u);
+  b.memory.be32(mpt_host + 0x23 * 64 + 0xc, 9);
+  EXPECT_EQ(b.answer(b.key(0x10000, 16, 2)).status, translate_status::ok);  // on chip
+  b.cr(icm::cr::tpt_index, 0x123);
+  b.cr(icm::cr::tpt_command, icm::cr::tpt_command_drop_mpt);
+  EXPECT_EQ(b.answer(b.key(0x10000, 16, 3)).status, translate_status::wrong_pd);
+}
+
+TEST(translation, one_way_caches_and_one_fill_still_answer_everything) {
+  icm::translation_config c;
+  c.mpt_entries = c.mpt_ways = 1;
+  c.mtt_entries = 1;
+  c.mtt_ways = 1;
+  c.mtt_line_entries = 1;
+  c.fills = 1;
+  c.waiting = 4;
+  bench b(c);
+  for (std::uint64_t t = 0; t < 40; ++t) {
+    b.users[t & 1]->ask(b.key(0x10000 + t % 7 * 4096 + 4090, 12, t));
+  }
+  b.run(40000);
+  for (std::uint64_t t = 0; t < 40; ++t) {
+    const auto& a = b.users[t & 1]->answers.at(t);
+    EXPECT_EQ(a.status, translate_status::ok);
+    EXPECT_EQ(a.segments[0].address, 0x5000000 + t % 7 * 0x10000 + 4090);
+    EXPECT_EQ(a.segments[1].address, 0x5000000 + (t % 7 + 1) * 0x10000);
+  }
+}
+
+std::uint64_t digest(bool always) {
+  icm::translation_config c;
+  c.mpt_entries = c.mpt_ways = 1;
+  c.mtt_entries = 2;
+  c.mtt_ways = 1;
+  c.mtt_line_entries = 2;
+  c.fills = 2;
+  c.waiting = 5;
+  c.miss_cycles = 3;
+  bench b(c, always);
+  b.region(0x50, 0x45, 7, 0, 0x8000, 0x400);
+  for (std::uint64_t t = 0; t < 60; ++t) {
+    auto r = b.key((t % 3 == 0 ? 0 : 0x10000) + t * 5 % 7 * 4096 + 4090, 12, t);
+    if (t % 3 == 0) r.key = 0x50 << 8 | 0x45;
+    b.users[t & 1]->ask(r);
+    b.run(static_cast<unsigned>(1 + t % 4 * 30));
+  }
+  b.run(20000);
+  std::uint64_t h = b.users[0]->answers.size() * 100 + b.users[1]->answers.size();
+  const auto mix = [&h](std::uint64_t x) { h = (h ^ x) * 1099511628211u; };
+  for (auto& u : b.users)
+    for (auto& [tag, at] : u->answered) mix(tag), mix(at), mix(u->answers[tag].segments[0].address);
+  for (const auto& s : b.memory.log) mix(s.at), mix(s.address);
+  const auto& n = b.tpt.counters();
+  for (const std::uint64_t x : {n.requests, n.mpt_hits, n.mpt_misses, n.mtt_hits, n.mtt_misses, n.merged}) mix(x);
+  return h;
+}
+
+TEST(translation, sleeping_is_invisible) {
+  EXPECT_EQ(rnic::bench::in_child([] { return digest(false); }), rnic::bench::in_child([] { return digest(true); }));
+}
+}  // namespace

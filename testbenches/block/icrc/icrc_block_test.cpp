@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/icrc/icrc_block.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <systemc>
+#include <vector>
+
+#include "model/icrc/icrc_model.h"
+#include "model/sim/timebase.h"
+#include "rtl/icrc/icrc_rtl.h"
+
+namespace rnic::icrc {
+namespace {
+
+using frames = sim::fifo<tlm::frame_ptr>;
+
+/// Offers its frames as fast as they are taken.
+class feeder final : public sim::clocked_block {
+ public:
+  sim::fifo_out<tlm::frame_ptr> out{*this};
+  std::vector<tlm::frame_ptr> waiting;
+  explicit feeder(sim::clock_domain& d) : clocked_block("feeder", d) { wake_at(1); }
+
+ private:
+  void tick() override {
+    if (next_ == waiting.size() || !out.can_push()) return;
+    out.push(waiting[next_++]);
+    wake_next();
+  }
+  std::size_t next_ = 0;
+};
+
+class collector final : public sim::clocked_block {
+ public:
+  sim::fifo_in<tlm::frame_ptr> in{*this};
+  std::vector<tlm::frame_ptr> taken;
+  std::vector<sim::cycle_t> at;
+  collector(sim::clock_domain& d, sim::cycle_t open_at) : clocked_block("collector", d), open_at_(open_at) {}
+
+ private:
+  void tick() override {
+    if (!in.can_pop()) return;
+    if (now() < open_at_) return wake_at(open_at_);
+    taken.push_back(in.pop());
+    at.push_back(now());
+  }
+  sim::cycle_t open_at_;
+};
+
+/// RoCE v2 over IPv4 with `payload` bytes (a multiple of 4) of a pattern.
+tlm::frame_ptr make_frame(tlm::frame_pool& pool, std::uint8_t opcode, std::uint32_t payload, std::uint8_t port) {
+  tlm::frame_ptr f = pool.get();
+  std::uint8_t* at = f->buffer.data() + tlm::frame::payload_start;
+  for (std::uint32_t i = 0; i < payload; ++i) at[i] = static_cast<std::uint8_t>(i * 7 + payload);
+  f->packet = wire::packet{};
+  f->packet.bth.opcode = opcode;
+  f->packet.payload_length = payload;
+  const std::uint8_t* begin = wire::build(f->packet, at);
+  f->begin = static_cast<std::uint32_t>(begin - f->buffer.data());
+  f->length = f->packet.icrc_offset + 4;
+  f->insert_icrc = true;
+  f->port = port;
+  return f;
+}
+
+/// By zlib, over a copy with ones in the fields that change on the way.
+std::uint32_t zlib_icrc(const tlm::frame& f) {
+  std::vector<std::uint8_t> bytes(8, 0xff);
+  bytes.insert(bytes.end(), f.data() + 14, f.data() + f.length - 4);
+  for (const std::size_t i : {1, 8, 10, 11, 26, 27, 32}) bytes[8 + i] = 0xff;
+  return static_cast<std::uint32_t>(crc32(0, bytes.data(), static_cast<uInt>(bytes.size())));
+}
+
+std::uint32_t stored_icrc(const tlm::frame& f) {
+  std::uint32_t word = 0;
+  for (unsigned i = 4; i-- > 0;) word = word << 8 | f.data()[f.length - 4 + i];
+  return word;
+}
+
+/// Transmit and receive with one engine each; ports 0 and 1 of the transmit side, requests and responses of the other.
+struct bench {
+  sim::clock_domain core;
+  sim::span_recorder spans;
+  icrc_insert insert;
+  icrc_check check;
+  frames to_insert_a, to_insert_b, port0, port1, to_check, requests, responses;
+  feeder a, b, received;
+  collector out0, out1, request_out, response_out;
+
+  bench(sim::timebase& base, bool rtl, sim::cycle_t open_at = 0)
+      : core("core", base, {2342, 1, 0}),
+        insert("insert", core, {}, 2, engine(rtl), spans),
+        check("check", core, {}, engine(rtl), spans),
+        to_insert_a("a", core, 4),
+        to_insert_b("b", core, 4),
+        port0("p0", core, 2),
+        port1("p1", core, 2),
+        to_check("c", core, 4),
+        requests("rq", core, 2),
+        responses("rs", core, 2),
+        a(core),
+        b(core),
+        received(core),
+        out0(core, open_at),
+        out1(core, 0),
+        request_out(core, open_at),
+        response_out(core, 0) {
+    a.out.bind(to_insert_a);
+    b.out.bind(to_insert_b);
+    insert.inputs[0].bind(to_insert_a);
+    insert.inputs[1].bind(to_insert_b);
+    insert.outputs[0].bind(port0);
+    insert.outputs[1].bind(port1);
+    out0.in.bind(port0);
+    out1.in.bind(port1);
+    received.out.bind(to_check);
+    check.input.bind(to_check);
+    check.requests.bind(requests);
+    check.responses.bind(responses);
+    request_out.in.bind(requests);
+    response_out.in.bind(responses);
+  }
+  static std::unique_ptr<icrc_engine_if> engine(bool rtl) {
+    if (rtl) return rtl::make_icrc_rtl();
+    return std::make_unique<icrc_model>();
+  }
+};
+
+void run() { sc_core::sc_start(sc_core::sc_time(20, sc_core::SC_US)); }
+constexpr std::uint8_t send_only = 0x04, acknowledge = 0x11;
+
+TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
+  sim::timebase base;
+  tlm::frame_pool pool;
+  bench t(base, false);
+  for (const std::uint32_t n : {1024U, 8U, 256U}) t.a.waiting.push_back(make_frame(pool, send_only, n, 0));
+  run();
+  ASSERT_EQ(t.out0.taken.size(), 3U);
+  for (const auto& f : t.out0.taken) EXPECT_EQ(stored_icrc(*f), zlib_icrc(*f));
+  // Streams of 1064, 48 and 296 bytes are 67, 3 and 19 beats. Pushed at 1, taken at 2, 69, 72; ready after beats + 2,
+  // seen one cycle later.
+  EXPECT_EQ(t.out0.at, (std::vector<sim::cycle_t>{2 + 67 + 2 + 1, 69 + 3 + 2 + 1, 72 + 19 + 2 + 1}));
+}
+
+TEST(IcrcInsert, PassesOtherFramesUntouched) {
+  sim::timebase base;
+  tlm::frame_pool pool;
+  bench t(base, false);
+  t.a.waiting.push_back(make_frame(pool, send_only, 64, 1));
+  t.a.waiting[0]->insert_icrc = false;
+  run();
+  ASSERT_EQ(t.out1.taken.size(), 1U);
+  EXPECT_EQ(stored_icrc(*t.out1.taken[0]), 0U);
+  EXPECT_EQ(t.insert.counters().frames_passed, 1U);
+}
+
+TEST(IcrcInsert, TakesInputsInTurn) {
+  sim::timebase base;
+  tlm::frame_pool pool;
+  bench t(base, false);
+  for (int i = 0; i < 4; ++i) {
+    t.a.waiting.push_back(make_frame(pool, send_only, 64, 0));
+    t.b.waiting.push_back(make_frame(pool, send_only, 128, 0));
+  }
+  run();
+  ASSERT_EQ(t.out0.taken.size(), 8U);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(t.out0.taken[i]->packet.payload_length, i % 2 == 0 ? 64U : 128U);
+}
+
+TEST(IcrcCheck, DropsAFrameWhenABitFlipsAndDividesByOpcode) {
+  sim::timebase base;
+  tlm::frame_pool pool;
+  bench t(base, false);
+  for (const std::uint8_t opcode : {send_only, acknowledge, send_only}) {
+    t.received.waiting.push_back(make_frame(pool, opcode, opcode == acknowledge ? 0 : 64, 1));
+    t.received.waiting.back()->packet.icrc = zlib_icrc(*t.received.waiting.back());
+  }
+  t.received.waiting[2]->data()[60] ^= 0x10;
+  run();
+  EXPECT_EQ(t.request_out.taken.size(), 1U);
+  EXPECT_EQ(t.response_out.taken.size(), 1U);
+  EXPECT_EQ(t.check.counters().bad_icrc[1], 1U);
+  EXPECT_EQ(t.check.counters().bad_icrc[0], 0U);
+}
+
+void load(bench& t, tlm::frame_pool& pool) {
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    t.a.waiting.push_back(make_frame(pool, send_only, 4 * (i * 37 % 256), i % 3 == 0));
+    t.b.waiting.push_back(make_frame(pool, acknowledge, 0, i % 2 == 0));
+    t.received.waiting.push_back(make_frame(pool, i % 4 == 0 ? acknowledge : send_only, 4 * (i * 53 % 64), 0));
+    t.received.waiting.back()->packet.icrc = zlib_icrc(*t.received.waiting.back()) ^ (i % 7 == 0);
+  }
+}
+
+void expect_same(const bench& x, const bench& y) {
+  ASSERT_EQ(x.out0.at.size() + x.out1.at.size(), 60U);
+  EXPECT_EQ(x.check.counters().bad_icrc[0], 5U);
+  EXPECT_EQ(x.out0.at, y.out0.at);
+  EXPECT_EQ(x.out1.at, y.out1.at);
+  EXPECT_EQ(x.request_out.at, y.request_out.at);
+  EXPECT_EQ(x.response_out.at, y.response_out.at);
+}
+
+TEST(IcrcBlocks, RtlSleepingAndOrderChangeNothing) {
+  sim::timebase base, always({true, 0}), shuffled({false, 77});
+  tlm::frame_pool pool;
+  bench model(base, false, 700), rtl(base, true, 700), ticking(always, false, 700), other(shuffled, false, 700);
+  for (bench* t : {&model, &rtl, &ticking, &other}) load(*t, pool);
+  run();
+  expect_same(model, rtl);
+  expect_same(model, ticking);
+  expect_same(model, other);
+  for (std::size_t i = 0; i < model.out0.taken.size(); ++i) {
+    EXPECT_EQ(stored_icrc(*model.out0.taken[i]), stored_icrc(*rtl.out0.taken[i]));
+    EXPECT_EQ(stored_icrc(*model.out0.taken[i]), zlib_icrc(*model.out0.taken[i]));
+  }
+}
+
+}  // namespace
+}  // namespace rnic::icrc

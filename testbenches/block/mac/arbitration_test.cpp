@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who goes next on the line.
+#include <gtest/gtest.h>
+
+#include "testbenches/block/mac/bench.h"
+
+namespace rnic::mac::test {
+namespace {
+
+std::string order(const bench& t) {
+  std::string s;
+  for (const auto& n : t.log.notes) s += static_cast<char>('0' + n.priority);
+  return s;
+}
+
+/// Three frames of each of priorities 1, 3 and 5, queued behind one of priority 0 that keeps the line busy.
+void queue_three_each(bench& t) {
+  t.a.tx.send(t.frame(1082, 0));
+  for (unsigned i = 0; i < 3; ++i)
+    for (const std::uint8_t p : {std::uint8_t{1}, std::uint8_t{3}, std::uint8_t{5}}) t.a.tx.send(t.frame(200, p, true));
+}
+
+TEST(mac_arbitration, strict) {
+  bench t;
+  t.a.mac.cr_write(cr::arbitration, 0);
+  queue_three_each(t);
+  bench::run_ns(3'000);
+  EXPECT_EQ(order(t), "0555333111");
+}
+
+TEST(mac_arbitration, round_robin) {
+  bench t;
+  queue_three_each(t);
+  bench::run_ns(3'000);
+  EXPECT_EQ(order(t), "0135135135");
+}
+
+/// Class 1 and 3 share 75 : 25 in group 7, class 5 is in group 0 and goes before both.
+TEST(mac_arbitration, ets_shares_bytes_and_serves_groups_strictly) {
+  port::config many;
+  many.egress_frames = 200;
+  bench t(many);
+  t.a.mac.cr_write(cr::arbitration, 2);
+  t.a.mac.cr_write(cr::scheduler + 4 * 1, 7u << 16 | 75);
+  t.a.mac.cr_write(cr::scheduler + 4 * 3, 7u << 16 | 25);
+  t.a.mac.cr_write(cr::scheduler + 4 * 5, 0u << 16 | 100);
+  t.a.tx.send(t.frame(9000, 0));  // 1.8 us in which all others queue up
+  for (unsigned i = 0; i < 200; ++i) {
+    t.a.tx.send(t.frame(496, 1, true));
+    t.a.tx.send(t.frame(996, 3, true));
+    if (i < 3) t.a.tx.send(t.frame(200, 5, true));
+  }
+  bench::run_ns(40'000);
+  const std::string s = order(t);
+  EXPECT_EQ(s.substr(0, 4), "0555");
+  unsigned long bytes[8] = {};
+  for (std::size_t i = 4; i < 154; ++i) bytes[t.log.notes[i].priority] += t.log.notes[i].bytes.size();
+  const double share = static_cast<double>(bytes[1]) / static_cast<double>(bytes[1] + bytes[3]);
+  EXPECT_NEAR(share, 0.75, 0.01);
+}
+
+TEST(mac_arbitration, credits_come_back_when_a_frame_starts) {
+  bench t;
+  for (unsigned i = 0; i < 5; ++i) t.a.tx.send(t.frame(1082, 3, true));
+  t.a.tx.send(t.frame(60, 6, true));
+  bench::run_ns(300);
+  EXPECT_EQ(t.a.credits.by_priority[3], 2u);  // the first at 2 ns, the second at 223 ns
+  bench::run_ns(2'000);
+  EXPECT_EQ(t.a.credits.by_priority[3], 5u);
+  EXPECT_EQ(t.a.credits.by_priority[6], 1u);
+}
+
+TEST(mac_arbitration, a_full_priority_holds_the_channel_and_nothing_is_lost) {
+  port::config one;
+  one.egress_frames = 1;  // three frames a priority
+  bench t(one);
+  for (unsigned i = 0; i < 30; ++i) t.a.tx.send(t.frame(1082, 2, true, static_cast<std::uint8_t>(i)));
+  bench::run_ns(10'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 30u);
+  for (unsigned i = 0; i < 30; ++i) EXPECT_EQ(t.b.rx.notes[i].frame->data()[18], i);
+  for (unsigned i = 1; i < 30; ++i) EXPECT_EQ(t.log.notes[i].first_bit - t.log.notes[i - 1].first_bit, 221'200u);
+}
+
+}  // namespace
+}  // namespace rnic::mac::test

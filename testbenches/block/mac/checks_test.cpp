@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a port refuses, and what it counts.
+#include <gtest/gtest.h>
+
+#include "model/sim/check.h"
+#include "testbenches/block/mac/bench.h"
+
+namespace rnic::mac::test {
+namespace {
+
+/// Damages the n-th frame of side 0.
+struct damage : fabric::cable_fault_if {
+  explicit damage(unsigned which) : n(which) {}
+  fate on_frame(unsigned from, tlm::frame& f) override {
+    if (from == 0 && n-- == 0) f.data()[30] ^= 0x10;
+    return fate::pass;
+  }
+  unsigned n;
+};
+
+tlm::frame_ptr with_fcs(tlm::frame_ptr f) {
+  f->fcs = wire::ethernet_fcs(f->data(), f->length);
+  return f;
+}
+
+TEST(mac_checks, wrong_fcs_is_dropped_and_counted) {
+  bench t;
+  damage second(1);
+  t.line.set_fault(&second);
+  for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(200, 0, false, static_cast<std::uint8_t>(i)));
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 2u);
+  EXPECT_EQ(t.b.rx.notes[0].frame->data()[18], 0);
+  EXPECT_EQ(t.b.rx.notes[1].frame->data()[18], 2);
+  EXPECT_EQ(t.b.mac.count().drop_fcs, 1u);
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0xb8c), 1u);  // RCRC
+  EXPECT_EQ(t.b.mac.count().rx_frames, 2u);
+}
+
+TEST(mac_checks, wrong_fcs_is_delivered_when_asked_for) {
+  bench t;
+  damage first(0);
+  t.line.set_fault(&first);
+  t.b.mac.cr_write(cr::ignore_fcs, 1);
+  t.a.tx.send(t.frame(200));
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 1u);
+  EXPECT_FALSE(t.b.rx.notes[0].frame->fcs_ok);
+}
+
+TEST(mac_checks, runts_and_giants) {
+  bench t;
+  t.b.mac.cr_write(cr::mtu, 1522);
+  t.b.mac.deliver(with_fcs(t.frame(59)), 200'000);  // 63 bytes with FCS
+  t.b.mac.deliver(with_fcs(t.frame(8)), 201'000);
+  t.b.mac.deliver(with_fcs(t.frame(1519)), 500'000);
+  t.b.mac.deliver(with_fcs(t.frame(1518)), 900'000);
+  bench::run_ns(2'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 1u);
+  EXPECT_EQ(t.b.rx.notes[0].frame->length, 1518u);
+  EXPECT_EQ(t.b.mac.count().drop_runt, 2u);
+  EXPECT_EQ(t.b.mac.count().drop_too_long, 1u);
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0xb94), 2u);              // RSHORT
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0xba0), 1u);              // RdropLength
+  EXPECT_EQ(t.b.mac.cr_read(cr::eth_stats + 0x288 + 8 * 8 + 4), 1u);  // giants, untagged
+}
+
+TEST(mac_checks, unknown_control_is_consumed) {
+  bench t;
+  tlm::frame_ptr f = t.frame(60);
+  wire::store_be16(f->data() + 12, 0x8808);
+  wire::store_be16(f->data() + 14, 0x0002);
+  t.b.mac.deliver(with_fcs(std::move(f)), 200'000);
+  bench::run_ns(1'000);
+  EXPECT_TRUE(t.b.rx.notes.empty());
+  EXPECT_EQ(t.b.mac.count().drop_control, 1u);
+}
+
+TEST(mac_checks, priority_is_pcp_or_default) {
+  bench t;
+  t.b.mac.cr_write(cr::default_priority, 2);
+  t.a.tx.send(t.frame(100, 5, true));
+  t.a.tx.send(t.frame(100, 5, false));
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 2u);
+  EXPECT_EQ(t.b.rx.notes[0].frame->priority, 5);
+  EXPECT_EQ(t.b.rx.notes[1].frame->priority, 2);
+}
+
+TEST(mac_checks, senders_notes_do_not_travel) {
+  bench t;
+  tlm::frame_ptr f = t.frame(100);
+  f->port = 1;
+  f->insert_icrc = true;
+  f->gid_index = 77;
+  f->icrc_ok = false;
+  f->span = 0;
+  t.a.tx.send(std::move(f));
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 1u);
+  const tlm::frame& r = *t.b.rx.notes[0].frame;
+  EXPECT_EQ(r.port, 0);
+  EXPECT_FALSE(r.insert_icrc);
+  EXPECT_EQ(r.gid_index, 0);
+  EXPECT_TRUE(r.icrc_ok);
+}
+
+TEST(mac_checks, link_down_drops_both_ways_and_returns_credits) {
+  bench t;
+  t.a.mac.cr_write(cr::port_control, 0);
+  EXPECT_EQ(t.a.mac.cr_read(cr::port_status), 2u);
+  for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(100));
+  t.b.tx.send(t.frame(100));
+  bench::run_ns(1'000);
+  EXPECT_TRUE(t.b.rx.notes.empty());
+  EXPECT_TRUE(t.a.rx.notes.empty());
+  EXPECT_EQ(t.a.mac.count().drop_tx_link_down, 3u);
+  EXPECT_EQ(t.a.mac.count().drop_link_down, 1u);
+  EXPECT_EQ(t.a.credits.by_priority[0], 3u);
+  t.a.mac.cr_write(cr::port_control, 1);
+  EXPECT_EQ(t.a.mac.cr_read(cr::port_status), 3u);
+  t.a.tx.send(t.frame(100));
+  bench::run_ns(1'000);
+  EXPECT_EQ(t.b.rx.notes.size(), 1u);
+}
+
+TEST(mac_checks, loopback_frames_stay) {
+  bench t;
+  tlm::frame_ptr f = t.frame(100, 3, true);
+  f->loopback = 1;
+  t.a.tx.send(std::move(f));
+  bench::run_ns(1'000);
+  EXPECT_TRUE(t.log.notes.empty());
+  ASSERT_EQ(t.a.rx.notes.size(), 1u);
+  EXPECT_EQ(t.a.rx.notes[0].frame->priority, 3);
+  EXPECT_EQ(t.a.rx.notes[0].frame->loopback, 1);
+  EXPECT_EQ(t.a.mac.cr_read(cr::eth_stats + 0xa98 + 24 * 9 + 4), 1u);  // TTOT, loopback
+}
+
+TEST(mac_checks, dump_eth_stats_image) {
+  bench t;
+  for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(1082, 3, true));
+  t.a.tx.send(t.frame(60));
+  tlm::frame_ptr broadcast = t.frame(123);
+  std::fill_n(broadcast->data(), 6, std::uint8_t{0xff});
+  t.a.tx.send(std::move(broadcast));
+  bench::run_ns(3'000);
+  port& b = t.b.mac;
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x480 + 24 * 3), 0u);  // RTOT prio 3, high word
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x480 + 24 * 3 + 4), 3u);
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x3b8 + 24 * 3 + 4), 3u * 1086);  // ROCT
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x168 + 8 * 3 + 4), 3u);          // 1024-1518
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x000 + 8 * 8 + 4), 1u);          // 64, untagged
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x048 + 8 * 8 + 4), 1u);          // 65-127, untagged
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0x2d0 + 8 * 8 + 4), 1u);          // broadcast
+  EXPECT_EQ(b.cr_read(cr::eth_stats + 0xba4), 5u);                      // RTOTFRMS
+  EXPECT_EQ(t.a.mac.cr_read(cr::eth_stats + 0xa98 + 24 * 3 + 4), 3u);   // TTOT
+  EXPECT_EQ(t.a.mac.cr_read(cr::eth_stats + 0x9b8 + 24 * 3 + 4), 3u * 1086);
+  EXPECT_EQ(t.a.mac.cr_read(cr::eth_stats + 0x728 + 8 * 3 + 4), 3u);
+  b.cr_write(cr::reset_counters, 1);
+  for (std::uint32_t i = 0; i < cr::eth_stats_bytes; i += 4) EXPECT_EQ(b.cr_read(cr::eth_stats + i), 0u);
+  EXPECT_EQ(b.count().rx_frames, 5u);  // the simulation's own counters go on
+}
+
+TEST(mac_checks, registers) {
+  bench t;
+  EXPECT_EQ(t.a.mac.cr_read(cr::link_rate), 40'000u);
+  EXPECT_EQ(t.a.mac.cr_read(cr::link_speed_code), 0x40u);
+  EXPECT_EQ(t.a.mac.cr_read(cr::mac_high), 0x0200u);
+  EXPECT_EQ(t.a.mac.cr_read(cr::mac_low), 1u);
+  EXPECT_EQ(t.a.mac.cr_read(cr::mtu), 9216u);
+  EXPECT_EQ(t.a.mac.cr_read(0x7ffc), 0u);
+  t.a.mac.cr_write(cr::arbitration, 9);
+  EXPECT_EQ(t.a.mac.cr_read(cr::arbitration), 1u);
+}
+
+TEST(mac_checks, bad_configuration_names_the_parameter) {
+  tlm::frame_pool pool;
+  sim::span_recorder spans;
+  sim::timebase base;
+  sim::clock_domain domain("core", base, {1000, 1, 0});
+  port::config c;
+  c.xoff_bytes = c.ingress_bytes + 1;
+  try {
+    port p("p", domain, c, pool, spans);
+    FAIL();
+  } catch (const sim::config_error& e) {
+    EXPECT_NE(std::string(e.what()).find("p.xoff_bytes"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace rnic::mac::test

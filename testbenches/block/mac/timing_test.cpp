@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times on the line to the picosecond, against literals worked out by hand.
+#include <gtest/gtest.h>
+
+#include "model/wire/ethernet.h"
+#include "model/wire/packet.h"
+#include "testbenches/block/mac/bench.h"
+
+namespace rnic::mac::test {
+namespace {
+
+port::config at_rate(std::uint32_t mbps) {
+  port::config c;
+  c.rate_mbps = mbps;
+  return c;
+}
+
+/// Frames of 1082 bytes before the FCS (RoCE v2 over IPv4, 1024 bytes of payload): 8 + 1082 + 4 + 12 = 1106 byte times.
+void check_back_to_back(std::uint32_t mbps, sim::time_ps interval, sim::time_ps first_to_last_bit) {
+  bench t(at_rate(mbps), at_rate(mbps));
+  for (unsigned i = 0; i < 20; ++i) t.a.tx.send(t.frame(1082));
+  bench::run_ns(30'000);
+  ASSERT_EQ(t.log.notes.size(), 20u);
+  // The sender pushes at edge 1, the port takes the frame at edge 2 and starts it; the first bit leaves 60 ns later.
+  EXPECT_EQ(t.log.notes[0].first_bit, 62'000u);
+  for (unsigned i = 0; i < 20; ++i) {
+    EXPECT_EQ(t.log.notes[i].first_bit, 62'000 + i * interval) << i;
+    EXPECT_EQ(t.log.notes[i].last_bit, 62'000 + i * interval + first_to_last_bit) << i;
+  }
+}
+
+TEST(mac_timing, back_to_back_10g) { check_back_to_back(10'000, 884'800, 875'200); }
+TEST(mac_timing, back_to_back_40g) { check_back_to_back(40'000, 221'200, 218'800); }
+TEST(mac_timing, back_to_back_100g) { check_back_to_back(100'000, 88'480, 87'520); }
+
+TEST(mac_timing, back_to_back_56g_keeps_fractions) {
+  bench t(at_rate(56'000), at_rate(56'000));
+  // 1107 byte times at 56 Gb/s are 158142 6/7 ps: seven of them are exactly 1 107 000 ps.
+  for (unsigned i = 0; i < 15; ++i) t.a.tx.send(t.frame(1083));
+  bench::run_ns(10'000);
+  ASSERT_EQ(t.log.notes.size(), 15u);
+  EXPECT_EQ(t.log.notes[0].first_bit, 62'000u);
+  EXPECT_EQ(t.log.notes[1].first_bit, 62'000u + 158'142u);
+  EXPECT_EQ(t.log.notes[2].first_bit, 62'000u + 316'285u);
+  EXPECT_EQ(t.log.notes[7].first_bit, 62'000u + 1'107'000u);
+  EXPECT_EQ(t.log.notes[14].first_bit, 62'000u + 2'214'000u);
+}
+
+TEST(mac_timing, end_to_end_and_stages) {
+  bench t;
+  t.spans.enable(true);
+  tlm::frame_ptr f = t.frame(1082);
+  const sim::span_id id = t.spans.open(1'000);
+  f->span = id;
+  t.a.tx.send(std::move(f));
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 1u);
+  // start 2000, first bit 62000, last bit 62000 + 1094 * 200 = 280800, 3 m of cable 15150: 295950; 80 ns later 375950:
+  // edge 376; pushed there, taken at edge 377.
+  EXPECT_EQ(t.b.rx.notes[0].frame->stamp, 295'950u);
+  EXPECT_EQ(t.b.rx.notes[0].at, 377'000u);
+  const sim::span& s = t.spans[id];
+  ASSERT_EQ(s.count(), 4u);
+  EXPECT_STREQ(s[0].stage, "egress queue");
+  EXPECT_EQ(s[0].at, 2'000u);
+  EXPECT_EQ(s[0].waited, sim::wait::none);
+  EXPECT_EQ(s[1].at, 62'000u);
+  EXPECT_EQ(s[2].at, 295'950u);
+  EXPECT_EQ(s[2].waited, sim::wait::wire);
+  EXPECT_STREQ(s[3].stage, "mac rx");
+  EXPECT_EQ(s[3].at, 376'000u);
+}
+
+TEST(mac_timing, short_frames_are_padded) {
+  bench t;
+  t.a.tx.send(t.frame(20));
+  t.a.tx.send(t.frame(60));
+  t.a.tx.send(t.frame(60));
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.log.notes.size(), 3u);
+  // 8 + 64 + 12 = 84 byte times = 16800 ps at 40 Gb/s.
+  EXPECT_EQ(t.log.notes[1].first_bit - t.log.notes[0].first_bit, 16'800u);
+  EXPECT_EQ(t.log.notes[2].first_bit - t.log.notes[1].first_bit, 16'800u);
+  ASSERT_EQ(t.b.rx.notes.size(), 3u);
+  EXPECT_EQ(t.b.rx.notes[0].frame->length, 60u);
+  EXPECT_EQ(t.b.rx.notes[0].frame->data()[20], 0);
+}
+
+/// Bytes of line time of the packets in calibration 7.1.
+TEST(mac_timing, wire_bytes_of_roce_packets) {
+  using wire::encapsulation;
+  struct row {
+    std::uint8_t opcode;
+    encapsulation encap;
+    bool vlan;
+    std::uint32_t payload, wire_bytes;
+  };
+  const row rows[] = {
+      {0x0a, encapsulation::roce_v2_ipv4, false, 2, 102},   {0x0a, encapsulation::roce_v2_ipv4, false, 64, 162},
+      {0x0a, encapsulation::roce_v2_ipv4, false, 256, 354}, {0x0a, encapsulation::roce_v2_ipv4, false, 1024, 1122},
+      {0x11, encapsulation::roce_v2_ipv4, false, 0, 86},    {0x0c, encapsulation::roce_v2_ipv4, false, 0, 98},
+      {0x81, encapsulation::roce_v2_ipv4, false, 16, 98},   {0x14, encapsulation::roce_v2_ipv4, false, 0, 110},
+      {0x0a, encapsulation::roce_v1, false, 2, 114},        {0x0a, encapsulation::roce_v1, false, 1024, 1134},
+      {0x11, encapsulation::roce_v1, false, 0, 98},         {0x0a, encapsulation::roce_v2_ipv6, false, 2, 122},
+      {0x0a, encapsulation::roce_v2_ipv6, false, 256, 374}, {0x11, encapsulation::roce_v2_ipv6, false, 0, 106},
+      {0x11, encapsulation::roce_v2_ipv6, true, 0, 110}};
+  bench t;
+  for (const row& r : rows) {
+    wire::packet p;
+    p.bth.opcode = r.opcode;
+    p.encap = r.encap;
+    p.vlan_present = r.vlan;
+    p.payload_length = r.payload;
+    tlm::frame_ptr f = t.pool.get();
+    std::uint8_t* first = wire::build(p, f->buffer.data() + tlm::frame::payload_start);
+    f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
+    f->length = p.icrc_offset + 4;
+    t.a.tx.send(std::move(f));
+  }
+  t.a.tx.send(t.frame(60));
+  bench::run_ns(3'000);
+  ASSERT_EQ(t.log.notes.size(), std::size(rows) + 1);
+  for (std::size_t i = 0; i < std::size(rows); ++i)
+    EXPECT_EQ(t.log.notes[i + 1].first_bit - t.log.notes[i].first_bit, rows[i].wire_bytes * 200) << i;
+}
+
+/// At a core clock that does not divide the frame time the line still has no gaps: 30.86 million WRITEs of 64 bytes a
+/// second at 40 Gb/s (calibration 7.1).
+TEST(mac_timing, line_rate_does_not_depend_on_the_core_clock) {
+  bench t({}, {}, {}, sim::clock_period::from_khz(427'000));
+  for (unsigned i = 0; i < 1000; ++i) t.a.tx.send(t.frame(138));
+  bench::run_ns(40'000);
+  ASSERT_EQ(t.log.notes.size(), 1000u);
+  EXPECT_EQ(t.log.notes[999].first_bit - t.log.notes[0].first_bit, 999u * 162 * 200);
+}
+
+TEST(mac_timing, cable_length) {
+  bench t;
+  EXPECT_EQ(t.line.propagation_ps(), 15'150u);
+  fabric::cable longer(t.a.mac, t.b.mac, {100, 5'050});
+  EXPECT_EQ(longer.propagation_ps(), 505'000u);
+}
+
+}  // namespace
+}  // namespace rnic::mac::test

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the parser sends a frame, why it drops one, and when.
+#include "model/parser/parser.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "model/gid/gid_cr.h"
+#include "model/sim/timebase.h"
+
+namespace rnic::parser {
+namespace {
+
+class rim : public sim::clocked_block {
+ public:
+  rim(sim::clock_domain& d, parser& p, bool ethernet = true)
+      : clocked_block("rim", d),
+        mac("mac", d, 8),
+        roce("roce", d, 2),
+        plain("plain", d, 2),
+        mac_out(*this),
+        roce_in(*this),
+        plain_in(*this) {
+    mac_out.bind(mac);
+    p.mac_in.bind(mac);
+    p.roce_out.bind(roce);
+    roce_in.bind(roce);
+    if (ethernet) {
+      p.ethernet_out.bind(plain);
+      plain_in.bind(plain);
+    }
+  }
+  sim::fifo<tlm::frame_ptr> mac, roce, plain;
+  sim::fifo_out<tlm::frame_ptr> mac_out;
+  sim::fifo_in<tlm::frame_ptr> roce_in, plain_in;
+  std::deque<tlm::frame_ptr> to_send;
+  std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> got;
+  std::vector<tlm::frame_ptr> got_plain;
+  bool blocked = false;
+
+ private:
+  void tick() override {
+    while (!blocked && roce_in.can_pop()) got.emplace_back(now(), roce_in.pop());
+    while (plain_in.bound() && plain_in.can_pop()) got_plain.push_back(plain_in.pop());
+    while (!to_send.empty() && mac_out.can_push()) {
+      mac_out.push(std::move(to_send.front()));
+      to_send.pop_front();
+    }
+  }
+};
+
+struct bench {
+  explicit bench(bool ethernet = true)
+      : core("core", base, {1000, 1, 0}), p("parser", core, {}, gids, port, spans, stats), r(core, p, ethernet) {
+    gids.cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
+    gids.cr_write(gid::cr::mac_word(0, 1), 1);
+    gids.cr_write(gid::cr::gid_word(4, 2), 0xffff);
+    gids.cr_write(gid::cr::gid_word(4, 3), 0x0a000001);
+    gids.cr_write(gid::cr::gid_word(4, 4), gid::cr::gid_valid | 2u << gid::cr::gid_type_shift);
+    gids.cr_write(gid::cr::gid_word(9, 0), 0xfe800000);
+    gids.cr_write(gid::cr::gid_word(9, 3), 9);
+    gids.cr_write(gid::cr::gid_word(9, 4), gid::cr::gid_valid | gid::cr::gid_vlan_valid | 77);
+  }
+  static wire::packet packet() {
+    wire::packet w;
+    w.dmac = {2, 0, 0, 0, 0, 1};
+    w.smac = {2, 0, 0, 0, 0, 2};
+    w.sgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2};
+    w.dgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
+    w.bth.opcode = 0x04;
+    w.bth.dest_qp = 0x48;
+    w.udp_dest = 4791;
+    return w;
+  }
+  static wire::packet version1() {
+    wire::packet w = packet();
+    w.encap = wire::encapsulation::roce_v1;
+    w.sgid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8};
+    w.dgid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+    w.vlan_present = true;
+    w.vlan_tci = 5 << 13 | 77;
+    return w;
+  }
+  tlm::frame& send(wire::packet w, std::uint32_t payload = 64) {
+    tlm::frame_ptr f = frames.get();
+    w.payload_length = payload;
+    const std::uint8_t* first = wire::build(w, f->buffer.data() + tlm::frame::payload_start);
+    f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
+    f->length = w.icrc_offset + 4;
+    r.to_send.push_back(f);
+    r.wake_next();
+    return *r.to_send.back();
+  }
+  void run(unsigned cycles = 500) { sc_core::sc_start(sc_core::sc_time(cycles, sc_core::SC_NS)); }
+
+  sim::timebase base;
+  sim::clock_domain core;
+  gid::gid_table gids;
+  std::uint16_t port = 4791;
+  sim::span_recorder spans;
+  sim::statistics stats;
+  tlm::frame_pool frames;
+  parser p;
+  rim r;
+};
+
+TEST(parser, roce_goes_on_with_headers_and_gid_index) {
+  bench b;
+  b.send(bench::packet()).priority = 5;
+  b.send(bench::version1());
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 2u);
+  const tlm::frame& one = *b.r.got[0].second;
+  EXPECT_EQ(one.gid_index, 4u);
+  EXPECT_EQ(one.priority, 5);
+  EXPECT_EQ(one.packet.bth.dest_qp, 0x48u);
+  EXPECT_EQ(one.packet.payload_length, 64u);
+  EXPECT_EQ(b.r.got[1].second->gid_index, 9u);
+  EXPECT_EQ(b.stats.value("parser.roce_frames"), 2u);
+}
+
+TEST(parser, latency_and_rate) {
+  bench b;
+  for (unsigned i = 0; i < 6; ++i) b.send(bench::packet(), 1024);
+  const std::uint32_t length = b.r.to_send[0]->length;
+  b.run(1000);
+  ASSERT_EQ(b.r.got.size(), 6u);
+  // One cycle into the channel from the MAC, parser_cycles, one cycle out of it.
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 10u + 1u);
+  for (unsigned i = 1; i < 6; ++i) EXPECT_EQ(b.r.got[i].first - b.r.got[i - 1].first, (length + 15) / 16);
+}
+
+TEST(parser, back_pressure_loses_nothing_and_keeps_order) {
+  bench b;
+  b.r.blocked = true;
+  for (unsigned i = 0; i < 30; ++i) {
+    wire::packet w = bench::packet();
+    w.bth.psn = wire::psn_t(i);
+    b.send(w);
+  }
+  b.run();
+  EXPECT_TRUE(b.r.got.empty());
+  EXPECT_FALSE(b.r.to_send.empty());
+  b.r.blocked = false;
+  b.r.wake_next();
+  b.run(2000);
+  ASSERT_EQ(b.r.got.size(), 30u);
+  for (unsigned i = 0; i < 30; ++i) EXPECT_EQ(b.r.got[i].second->packet.bth.psn.value(), i);
+}
+
+TEST(parser, each_reason_has_its_counter) {
+  bench b;
+  const auto expect = [&](drop why) {
+    b.run(200);
+    EXPECT_EQ(b.p.dropped(why), 1u) << to_string(why);
+    EXPECT_EQ(b.stats.value(std::string("parser.drop.") + to_string(why)), 1u);
+    EXPECT_TRUE(b.r.got.empty());
+  };
+  const auto changed = [&](auto change) {
+    wire::packet w = bench::packet();
+    change(w);
+    return w;
+  };
+  b.send(changed([](wire::packet& w) { w.dmac[5] = 7; }));
+  expect(drop::not_our_mac);
+  b.send(changed([](wire::packet& w) { w.dgid[15] = 7; }));
+  expect(drop::not_our_gid);
+  b.send(changed([](wire::packet& w) { w.bth.version = 1; }));
+  expect(drop::bad_version);
+  b.send(changed([](wire::packet& w) { w.ipv4_fragment = 0x2000; }));
+  expect(drop::fragment);
+  b.send(bench::packet()).fcs_ok = false;
+  expect(drop::bad_fcs);
+  b.send(bench::packet()).length -= 10;
+  expect(drop::truncated);
+  {
+    tlm::frame& f = b.send(bench::packet());
+    f.data()[14 + 10] ^= 0x55;
+    expect(drop::bad_ip_checksum);
+  }
+  {
+    tlm::frame& f = b.send(bench::packet());
+    f.data()[14 + 20 + 8] = 0xc8;  // no transport has this code
+    expect(drop::unknown_opcode);
+  }
+  wire::packet w = bench::version1();
+  w.vlan_tci = 78;
+  b.send(w);
+  expect(drop::wrong_vlan);
+}
+
+TEST(parser, version_of_the_gid_counts) {
+  bench b;
+  wire::packet w = bench::packet();
+  w.encap = wire::encapsulation::roce_v1;  // the entry is for v2
+  b.send(w);
+  b.run();
+  EXPECT_EQ(b.p.dropped(drop::not_our_gid), 1u);
+}
+
+TEST(parser, multicast_passes) {
+  bench b;
+  wire::packet w = bench::packet();
+  w.dmac = {1, 0, 0x5e, 0, 0, 5};
+  w.dgid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 5};
+  b.send(w);
+  b.run();
+  EXPECT_EQ(b.r.got.size(), 1u);
+}
+
+TEST(parser, anything_else_is_ethernet) {
+  bench b;
+  wire::packet w = bench::packet();
+  w.udp_dest = 53;
+  b.send(w);
+  b.port = 53;
+  b.send(bench::packet());  // RoCE has moved to another port
+  b.run();
+  EXPECT_EQ(b.r.got.size(), 1u);
+  EXPECT_EQ(b.r.got_plain.size(), 1u);
+  EXPECT_EQ(b.p.ethernet_frames(), 1u);
+}
+
+TEST(parser, ethernet_without_consumer_is_counted) {
+  bench b(false);
+  wire::packet w = bench::packet();
+  w.udp_dest = 53;
+  b.send(w);
+  b.run();
+  EXPECT_EQ(b.p.dropped(drop::ethernet_not_bound), 1u);
+}
+
+TEST(parser, noise_never_stops_it) {
+  bench b;
+  std::uint32_t x = 1;
+  for (unsigned i = 0; i < 2000; ++i) {
+    tlm::frame& f = b.send(i % 2 != 0 ? bench::packet() : bench::version1(), i % 100);
+    for (unsigned n = 0; n < 1 + i % 7; ++n) {
+      x = x * 1664525 + 1013904223;
+      f.data()[(x >> 8) % f.length] = static_cast<std::uint8_t>(x >> 24);
+    }
+    if (i % 5 == 0) f.length = (x >> 5) % (f.length + 1);
+  }
+  b.run(60000);
+  std::uint64_t all = b.p.roce_frames() + b.p.ethernet_frames();
+  for (unsigned d = 0; d < static_cast<unsigned>(drop::count); ++d) all += b.p.dropped(static_cast<drop>(d));
+  EXPECT_EQ(all, 2000u);
+}
+
+}  // namespace
+}  // namespace rnic::parser

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requester and scheduler between a host memory, a translation and a wire that the test controls.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/gid/gid_table.h"
+#include "model/icm/icm_map.h"
+#include "model/scheduler/scheduler.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/timebase.h"
+#include "model/transport/requester.h"
+
+namespace bench {
+
+using namespace rnic;
+
+inline constexpr std::uint32_t qpn = 0x48, remote_qpn = 0x1234, good_key = 0x12300, bad_key = 0x66600;
+inline constexpr std::uint64_t ring = 0x10000, data = 0x20000, qpc_at = 0x200000;
+
+/// Everything around the requester in one block.
+struct world : sim::clocked_block {
+  world(sim::clock_domain& domain, unsigned memory_cycles);
+  struct client {
+    explicit client(world& w) : request(w), response(w) {}
+    sim::fifo_in<pcie::dma_request> request;
+    sim::fifo_out<pcie::dma_response> response;
+    std::deque<std::pair<sim::cycle_t, pcie::dma_request>> busy;
+  };
+  client dma{*this}, contexts{*this};
+  sim::fifo_in<icm::translate_request> translate_in{*this};
+  sim::fifo_out<icm::translate_response> translate_out{*this};
+  sim::fifo_in<tlm::frame_ptr> tx{*this};
+  sim::fifo_out<tlm::frame_ptr> rx{*this};
+  sim::fifo_in<completion::cqe_request> cqe{*this};
+  sim::fifo_in<completion::event_request> event{*this};
+  sim::fifo_in<transport::qp_error> error_in{*this};
+  sim::fifo_out<transport::qp_error> error_out{*this};
+  sim::fifo_out<transport::egress_credit> credit{*this};
+  sim::fifo_out<scheduler::send_doorbell> doorbell{*this};
+
+  std::vector<std::uint8_t> memory;
+  unsigned memory_cycles;
+  bool return_credits = true;
+  bool keep_frames = true;  ///< in `sent`
+  std::size_t taken = 0;
+  std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> sent;
+  std::vector<std::pair<sim::cycle_t, completion::cqe_request>> cqes;
+  std::vector<std::uint32_t> errors;
+  std::deque<tlm::frame_ptr> to_rx;
+  std::deque<scheduler::send_doorbell> to_ring;
+  std::deque<std::uint32_t> to_error;
+  unsigned reads = 0;
+
+ private:
+  void tick() override;
+  void serve(client& c);
+};
+
+struct setup {
+  transport::requester_config requester;
+  sim::timebase::options time;
+  unsigned memory_cycles = 100;
+  icm::service type = icm::service::rc;
+  bool vlan = false, v2 = true;
+  std::uint8_t mtu_code = 3, retry_limit = 7, rnr_limit = 7, ack_timeout = 0;
+};
+
+struct bench {
+  explicit bench(const setup& s = {});
+
+  sim::timebase base;
+  sim::clock_domain core;
+  sim::span_recorder spans;
+  sim::statistics stats;
+  tlm::frame_pool frames;
+  icm::icm_map map;
+  std::array<gid::gid_table, 2> gids;
+  scheduler::scheduler sched;
+  transport::requester dut;
+  world w;
+  sim::fifo<scheduler::send_doorbell> ring_q{"ring", core, 16};
+  sim::fifo<scheduler::grant> grants{"grants", core, 8};
+  sim::fifo<scheduler::report> reports{"reports", core, 8};
+  sim::fifo<tlm::frame_ptr> tx{"tx", core, 4}, rx{"rx", core, 4};
+  sim::fifo<pcie::dma_request> dma_q{"dma_q", core, 8}, ctx_q{"ctx_q", core, 8};
+  sim::fifo<pcie::dma_response> dma_r{"dma_r", core, 8}, ctx_r{"ctx_r", core, 8};
+  sim::fifo<icm::translate_request> tr_q{"tr_q", core, 4};
+  sim::fifo<icm::translate_response> tr_r{"tr_r", core, 4};
+  sim::fifo<completion::cqe_request> cqe{"cqe", core, 4};
+  sim::fifo<completion::event_request> event{"event", core, 4};
+  sim::fifo<transport::qp_error> error_out{"error_out", core, 4}, error_in{"error_in", core, 4};
+  sim::fifo<transport::egress_credit> credit{"credit", core, 4};
+
+  icm::requester_context context;  ///< what is written to ICM by make_qp()
+  std::uint32_t posted = 0;
+  static constexpr unsigned log_sq = 4;
+
+  void make_qp(std::uint32_t number);
+  icm::requester_context stored(std::uint32_t number) const;
+  /// Writes a WQE of words at the next index (owner bit added) and returns its index.
+  std::uint32_t post(std::vector<std::uint32_t> words);
+  std::uint32_t post_send(std::uint32_t length, std::uint64_t at = data, std::uint32_t key = good_key);
+  std::uint32_t post_write(std::uint32_t length, bool signalled = true);
+  std::uint32_t post_read(std::uint32_t length, std::uint64_t at = data);
+  void ring_doorbell(std::uint32_t uar = 0x80);
+  void respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome,
+               const std::vector<std::uint8_t>& payload = {});
+  void ack(std::uint32_t psn) { respond(wire::operation::acknowledge, psn, 0x1f); }
+  void run_ns(std::uint64_t ns);
+  /// Headers of sent frame i, read from its bytes.
+  wire::packet sent(std::size_t i) const;
+  std::vector<std::uint8_t> payload(std::size_t i) const;
+};
+
+}  // namespace bench

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ: responses, order, repetition, rights.
+#include "testbenches/block/responder/bench.h"
+
+namespace rnic::transport::test {
+namespace {
+
+using wire::operation;
+
+void fill(bench& b, std::size_t n) {
+  const auto data = bench::pattern(n, 3);
+  std::copy(data.begin(), data.end(), b.s.memory.begin() + data_bus + 0x123);
+}
+
+TEST(responder_read, responses_carry_the_bytes) {
+  bench b;
+  fill(b, 20000);
+  b.read(100, data_va + 11, 9000 - 4);
+  b.read(109, data_va, 10);
+  b.run(5000);
+  ASSERT_EQ(b.s.answers.size(), 10u);
+  std::vector<std::uint8_t> all;
+  for (unsigned i = 0; i < 9; ++i) {
+    const auto& a = b.s.answers[i];
+    EXPECT_EQ(a->bth.opcode, i == 0 ? 0x0d : i == 8 ? 0x0f : 0x0e);
+    EXPECT_EQ(a->bth.psn.value(), 100 + i);
+    EXPECT_FALSE(a->bth.ack_request);
+    if (i == 0 || i == 8) {
+      EXPECT_EQ(a->aeth.syndrome, 0x1f);
+      EXPECT_EQ(a->aeth.msn, 1u);
+    }
+    const auto part = a.payload();
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(all, b.data(11, 8996));
+  EXPECT_EQ(b.s.answers[9]->bth.opcode, 0x10);
+  EXPECT_EQ(b.s.answers[9]->bth.psn.value(), 109u);
+  EXPECT_EQ(b.s.answers[9]->aeth.msn, 2u);
+  EXPECT_EQ(b.s.answers[9].payload(), b.data(0, 10));
+  EXPECT_EQ(b.r.count().acks, 0u);
+}
+
+TEST(responder_read, zero_length_needs_no_key) {
+  bench b;
+  b.read(100, 0x1, 0, 0xbad);
+  b.run();
+  ASSERT_EQ(b.s.answers.size(), 1u);
+  EXPECT_EQ(b.s.answers[0]->bth.opcode, 0x10);
+  EXPECT_EQ(b.s.answers[0]->payload_length, 0u);
+}
+
+TEST(responder_read, later_acks_stay_behind) {
+  bench b;
+  b.write(operation::write_only, 100, bench::pattern(8, 5), data_va, 8);
+  b.read(101, data_va, 3000);
+  b.write(operation::write_only, 104, bench::pattern(8), data_va + 5000, 8);
+  b.run(5000);
+  ASSERT_GE(b.s.answers.size(), 4u);
+  EXPECT_EQ(b.s.answers.back()->bth.opcode, 0x11);
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 104u);
+  EXPECT_EQ(b.s.answers.back()->aeth.msn, 3u);
+  const auto& first = b.s.answers[b.s.answers.size() - 4];
+  EXPECT_EQ(first->bth.opcode, 0x0d);
+  const auto part = first.payload();  // what the WRITE before it put there
+  EXPECT_EQ(std::vector<std::uint8_t>(part.begin(), part.begin() + 8), bench::pattern(8, 5));
+}
+
+TEST(responder_read, several_qps_share_the_generator) {
+  bench b;
+  auto c = bench::context();
+  c.qpn = 0x49;
+  c.remote_qpn = 0x4321;
+  b.put(c);
+  fill(b, 20000);
+  b.read(100, data_va, 16384);
+  b.send(operation::read_request, 100, {}, [](wire::packet& p) {
+    p.bth.dest_qp = 0x49;
+    p.reth = {data_va + 100, rkey, 2048};
+  });
+  b.run(8000);
+  ASSERT_EQ(b.s.answers.size(), 18u);
+  unsigned end_of_short = 0;
+  for (unsigned i = 0; i < 18; ++i)
+    if (b.s.answers[i]->bth.dest_qp == 0x4321) end_of_short = i;
+  EXPECT_LT(end_of_short, 8u);  // not behind the long one
+}
+
+TEST(responder_read, repeated_request_is_executed_again) {
+  bench b;
+  fill(b, 8000);
+  b.read(100, data_va, 4096);
+  b.run(4000);
+  fill(b, 8000);
+  b.read(102, data_va + 2048, 2048);  // the peer lost packets 102 and 103
+  b.run(4000);
+  ASSERT_EQ(b.s.answers.size(), 6u);
+  EXPECT_EQ(b.s.answers[4]->bth.opcode, 0x0d);
+  EXPECT_EQ(b.s.answers[4]->bth.psn.value(), 102u);
+  EXPECT_EQ(b.s.answers[4]->aeth.msn, 1u);
+  EXPECT_EQ(b.s.answers[5]->bth.opcode, 0x0f);
+  EXPECT_EQ(b.s.answers[4].payload(), b.data(2048, 1024));
+  b.write(operation::write_only, 104, bench::pattern(8), data_va, 8);
+  b.run();
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 104u);
+}
+
+TEST(responder_read, repetition_without_rights_or_outside_is_dropped) {
+  bench b;
+  b.read(100, data_va, 2048);
+  b.run(3000);
+  b.read(101, data_va, 2048);          // reaches beyond what was asked
+  b.read(100, data_va, 1024, 0x9900);  // no such key any more
+  b.run(3000);
+  EXPECT_EQ(b.s.answers.size(), 2u);
+  EXPECT_TRUE(b.s.errors.empty());
+  EXPECT_EQ(b.r.count().drop_duplicate_read, 2u);
+}
+
+TEST(responder_read, rights_are_checked_for_the_whole_range) {
+  bench b;
+  b.read(100, data_va, 0x100001);
+  b.run();
+  ASSERT_EQ(b.s.answers.size(), 1u);
+  EXPECT_EQ(b.s.answers[0]->aeth.syndrome, 0x62);
+  EXPECT_EQ(b.s.answers[0]->bth.psn.value(), 100u);
+  EXPECT_EQ(b.s.answers[0]->aeth.msn, 0u);
+  ASSERT_EQ(b.s.events.size(), 1u);
+  EXPECT_EQ(b.s.events[0].type, 0x11);
+}
+
+TEST(responder_read, key_that_goes_away_midway) {
+  bench b;
+  b.s.slow_key[rkey] = 400;
+  b.read(100, data_va, 8192);
+  b.run(900);
+  b.s.regions.erase(rkey);
+  b.run(9000);
+  ASSERT_GE(b.s.answers.size(), 2u);
+  ASSERT_LT(b.s.answers.size(), 9u);
+  const auto& nak = b.s.answers.back();
+  EXPECT_EQ(nak->aeth.syndrome, 0x62);
+  EXPECT_EQ(nak->bth.psn.value(), 100 + b.s.answers.size() - 1);
+  EXPECT_EQ(b.s.errors.size(), 1u);
+}
+
+TEST(responder_read, memory_that_cannot_be_read) {
+  bench b;
+  b.s.regions[0x6600] = {0, 0x10'0000'0000, 0x10000, 7, 0x1f};
+  b.read(100, 0, 64, 0x6600);
+  b.run();
+  ASSERT_EQ(b.s.answers.size(), 1u);
+  EXPECT_EQ(b.s.answers[0]->aeth.syndrome, 0x63);
+  ASSERT_EQ(b.s.events.size(), 1u);
+  EXPECT_EQ(b.s.events[0].type, 0x05);
+}
+
+TEST(responder_read, discard_ends_a_long_read) {
+  bench b;
+  b.read(100, data_va, 0x80000);
+  b.run(3000);
+  b.r.cr_write(cr::qp_select, qpn);
+  b.r.cr_write(cr::qp_command, cr::qp_command_discard);
+  b.run(500);
+  EXPECT_EQ(b.r.cr_read(cr::qp_status), 0u);
+  const std::size_t sent = b.s.answers.size();
+  EXPECT_LT(sent, 512u);
+  b.run(5000);
+  EXPECT_EQ(b.s.answers.size(), sent);
+}
+
+TEST(responder_read, span_of_the_request_reaches_the_last_response) {
+  bench b;
+  b.spans.enable(true);
+  b.read(100, data_va, 2000);
+  b.run();
+  ASSERT_EQ(b.s.answers.size(), 2u);
+  EXPECT_EQ(b.s.answers[0].frame->span, 0u);
+  const sim::span_id id = b.s.answers[1].frame->span;
+  ASSERT_NE(id, 0u);
+  EXPECT_GE(b.spans[id].count(), 3u);
+  EXPECT_STREQ(b.spans[id][0].stage, "responder context");
+  EXPECT_EQ(b.spans[id][0].waited, sim::wait::context_miss);
+}
+
+}  // namespace
+}  // namespace rnic::transport::test

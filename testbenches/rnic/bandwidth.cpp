@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rnic bandwidth`: many messages under way on one or many queue pairs, in one or both directions.
+#include <algorithm>
+#include <cstdio>
+#include <fmt/format.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "testbenches/bench/stream.h"
+#include "testbenches/bench/two_nodes.h"
+#include "testbenches/bench/utilisation.h"
+#include "testbenches/rnic/experiment.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+namespace {
+
+struct row {
+  std::uint32_t size = 0;
+  std::uint64_t messages = 0;
+  double rate_mpps = 0, goodput_gbps = 0;
+  std::string limited_by;
+};
+
+class bandwidth_run {
+ public:
+  explicit bandwidth_run(const bandwidth_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
+    connection_ = connection_from(o.traffic);
+    connection_.send_depth = o.depth;
+    connection_.receive_depth = o.depth;
+    stream_.verb = o.traffic.verb == "write"  ? bench::stream_verb::write
+                   : o.traffic.verb == "send" ? bench::stream_verb::send
+                                              : bench::stream_verb::read;
+    stream_.qps = o.qps;
+    stream_.depth = o.depth;
+    stream_.inline_bytes = o.traffic.inline_bytes;
+    stream_.largest = *std::max_element(sizes_.begin(), sizes_.end());
+  }
+
+  std::vector<row> run(std::string* effective) {
+    bench::two_nodes system(system_from(options_.common, options_.traffic, effective));
+    system_ = &system;
+    progress shown(options_.common, "bandwidth", sizes_.size());
+    progress_ = &shown;
+    to_b_ = std::make_unique<bench::stream>(system, system.a(), system.b(), connection_, stream_);
+    if (options_.bidirectional)
+      to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
+    system.run([this] { host(true); }, [this] { host(false); });
+    return std::move(rows_);
+  }
+
+ private:
+  void host(bool first) {
+    bench::endpoint& e = first ? system_->a() : system_->b();
+    bench::set_address(e, connection_, first ? 1 : 2);
+    system_->meet();
+    to_b_->set_up(e);
+    if (to_a_) to_a_->set_up(e);
+    for (const std::uint32_t size : sizes_) {
+      bench::stream* sends = first ? to_b_.get() : to_a_.get();
+      bench::stream* receives = first ? to_a_.get() : to_b_.get();
+      bench::stream::work work{sends, receives, size, options_.messages};
+      system_->meet();
+      const bench::utilisation before = bench::measure_utilisation(*system_);
+      const sim::time_ps start = system_->now_ps();
+      bench::stream::run_host(e, work);
+      if (sends != nullptr) finished_ = system_->now_ps();
+      system_->meet();
+      if (receives != nullptr) receives->check_content(size);
+      if (first) keep(size, finished_ - start, before);
+      system_->meet();
+    }
+  }
+
+  void keep(std::uint32_t size, sim::time_ps elapsed, const bench::utilisation& before) {
+    row r;
+    r.size = size;
+    r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
+    r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
+    r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
+    r.limited_by = bench::limited_by(*system_, before, bench::measure_utilisation(*system_),
+                                     static_cast<double>(options_.messages) / options_.qps, options_.traffic.verb == "read");
+    rows_.push_back(r);
+    progress_->at(rows_.size());
+  }
+
+  const bandwidth_options& options_;
+  std::vector<std::uint32_t> sizes_;
+  bench::connection_options connection_;
+  bench::stream_config stream_;
+  bench::two_nodes* system_ = nullptr;
+  progress* progress_ = nullptr;
+  std::unique_ptr<bench::stream> to_b_, to_a_;
+  sim::time_ps finished_ = 0;
+  std::vector<row> rows_;
+};
+
+}  // namespace
+
+int run_bandwidth(const bandwidth_options& options) {
+  check_writable(options.common, options.common.json_file);
+  check_writable(options.common, options.common.pcap_file);
+  bandwidth_run experiment(options);
+  std::string effective;
+  const std::vector<row> rows = experiment.run(&effective);
+  const traffic_options& t = options.traffic;
+  fmt::print("RDMA {} bandwidth, {} RoCE {} over IPv{}, MTU {}, {} queue pair(s), depth {}, {}\n\n", t.verb, t.transport,
+             t.roce, t.ip, t.mtu, options.qps, options.depth, options.bidirectional ? "both directions" : "one direction");
+  fmt::print("{:>10} {:>10} {:>12} {:>14}  {}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s", "limited by");
+  for (const row& r : rows)
+    fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps, r.limited_by);
+  if (!options.common.json_file.empty()) {
+    nlohmann::json result = run_header("bandwidth", options.common);
+    result["verb"] = t.verb;
+    result["bidirectional"] = options.bidirectional;
+    result["parameters"] = effective;
+    result["rows"] = nlohmann::json::array();
+    for (const row& r : rows)
+      result["rows"].push_back({{"size", r.size},
+                                {"qps", options.qps},
+                                {"depth", options.depth},
+                                {"messages", r.messages},
+                                {"rate_mpps", r.rate_mpps},
+                                {"goodput_gbps", r.goodput_gbps},
+                                {"limited_by", r.limited_by}});
+    write_text(options.common.json_file, result.dump(2) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace rnic::program

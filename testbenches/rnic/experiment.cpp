@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/experiment.h"
+
+#include <fmt/format.h>
+#include <stdexcept>
+
+namespace rnic::program {
+
+bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, std::string* effective) {
+  bench::two_nodes_config c;
+  c.node = bench::make_node_config(common.profile);
+  if (traffic.rate_mbps != 0) c.node.adapter.port.rate_mbps = traffic.rate_mbps;
+  c.cable_metres = traffic.cable_metres;
+  sim::parameter_set parameters;
+  bench::announce(parameters, c.node);
+  parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "--cable");
+  parameters.add("sim.always_tick", c.timing.always_tick, "every block at every edge: the proof that sleeping is invisible");
+  parameters.add("sim.shuffle_seed", c.timing.shuffle_seed, 0, ~std::uint64_t{0}, "", "order of blocks inside an edge");
+  if (!common.config_file.empty()) parameters.load_toml(common.config_file);
+  for (const std::string& a : common.assignments) parameters.set_assignment(a);
+  c.node.root_complex.link = c.node.adapter.pcie.link;
+  c.capture = common.pcap_file;
+  c.overwrite = common.overwrite;
+  if (effective != nullptr) *effective = parameters.to_toml();
+  return c;
+}
+
+bench::connection_options connection_from(const traffic_options& traffic) {
+  bench::connection_options c;
+  c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;
+  c.ip = traffic.ip;
+  c.vlan = traffic.vlan == 0 ? host_driver::no_vlan : static_cast<std::uint16_t>(traffic.vlan);
+  c.priority = traffic.priority;
+  c.mtu = traffic.mtu;
+  c.inline_bytes = traffic.inline_bytes;
+  return c;
+}
+
+std::vector<std::uint32_t> sizes_from(const traffic_options& traffic) {
+  if (!traffic.sizes.empty()) return traffic.sizes;
+  std::vector<std::uint32_t> sizes;
+  for (std::uint32_t s = 2; s <= 65536; s *= 2) sizes.push_back(s);
+  return sizes;
+}
+
+namespace {
+
+std::uint8_t pattern_byte(std::size_t i, std::uint64_t message, std::uint64_t salt) {
+  return static_cast<std::uint8_t>((i * 131 + (i >> 8) * 17 + message * 29 + salt) ^ (message >> 3));
+}
+
+}  // namespace
+
+std::uint8_t last_pattern_byte(std::size_t, std::uint64_t message, std::uint64_t) {
+  return static_cast<std::uint8_t>(message % 255 + 1);  // never 0, never that of the message before
+}
+
+void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t message, std::uint64_t salt) {
+  if (bytes == 0) return;
+  for (std::size_t i = 0; i + 1 < bytes; ++i) to[i] = pattern_byte(i, message, salt);
+  to[bytes - 1] = last_pattern_byte(bytes, message, salt);
+}
+
+void check_pattern(const std::uint8_t* data, std::size_t bytes, std::uint64_t message, std::uint64_t salt) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const std::uint8_t expected = i + 1 == bytes ? last_pattern_byte(bytes, message, salt) : pattern_byte(i, message, salt);
+    if (data[i] != expected)
+      throw std::runtime_error(fmt::format("message {}: byte {} of {} arrived as {:#04x} instead of {:#04x}", message, i,
+                                           bytes, data[i], expected));
+  }
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What latency and bandwidth share: the system from the options, buffers with known content, spans of messages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "testbenches/bench/two_nodes.h"
+#include "testbenches/rnic/options.h"
+
+namespace rnic::program {
+
+/// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
+bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, std::string* effective);
+bench::connection_options connection_from(const traffic_options& traffic);
+std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);
+
+/// Content that differs by message, direction and position; the last byte is never the one of the message before.
+void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t message, std::uint64_t salt);
+/// Throws with the first wrong offset.
+void check_pattern(const std::uint8_t* data, std::size_t bytes, std::uint64_t message, std::uint64_t salt);
+std::uint8_t last_pattern_byte(std::size_t bytes, std::uint64_t message, std::uint64_t salt);
+
+/// Hands the span of the next message to the driver.
+class next_span final : public host_driver::span_source_if {
+ public:
+  void set(sim::span_id id) { id_ = id; }
+  std::uint32_t span_for(const ibv_qp&, const ibv_send_wr&) override { return std::exchange(id_, 0); }
+
+ private:
+  sim::span_id id_ = 0;
+};
+
+}  // namespace rnic::program

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rnic info`: the adapter as ibv_devinfo -v shows it, from what the driver queried. `rnic parameters`.
+#include <fmt/format.h>
+#include <string>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/bench/two_nodes.h"
+#include "testbenches/rnic/experiment.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+namespace {
+
+const char* state_name(ibv_port_state s) {
+  switch (s) {
+    case IBV_PORT_DOWN: return "PORT_DOWN (1)";
+    case IBV_PORT_INIT: return "PORT_INIT (2)";
+    case IBV_PORT_ARMED: return "PORT_ARMED (3)";
+    case IBV_PORT_ACTIVE: return "PORT_ACTIVE (4)";
+    default: return "invalid state";
+  }
+}
+
+std::string guid_text(std::uint64_t network_order) {
+  const auto* b = reinterpret_cast<const std::uint8_t*>(&network_order);
+  return fmt::format("{:02x}{:02x}:{:02x}{:02x}:{:02x}{:02x}:{:02x}{:02x}", b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]);
+}
+
+unsigned mtu_of(ibv_mtu code) { return 128u << code; }
+
+/// Collects lines for people and the same values as JSON.
+class report {
+ public:
+  template <class T>
+  void add(unsigned indent, const std::string& name, const T& value) {
+    text += fmt::format("{:{}}{:<32}{}\n", "", indent * 8, name + ":", value);
+    (*at)[name] = value;
+  }
+  std::string text;
+  nlohmann::json root;
+  nlohmann::json* at = &root;
+};
+
+void describe_port(host_driver::device& d, unsigned port, report& r) {
+  ibv_port_attr a{};
+  bench::require(d.query_port(port, &a), "query_port");
+  r.text += fmt::format("        port:   {}\n", port);
+  r.root["ports"].push_back(nlohmann::json::object());
+  r.at = &r.root["ports"].back();
+  r.add(2, "state", state_name(a.state));
+  r.add(2, "max_mtu", mtu_of(a.max_mtu));
+  r.add(2, "active_mtu", mtu_of(a.active_mtu));
+  r.add(2, "port_lid", a.lid);
+  r.add(2, "link_layer", a.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+  r.add(2, "max_msg_sz", fmt::format("{:#x}", a.max_msg_sz));
+  r.add(2, "port_cap_flags", fmt::format("{:#010x}", a.port_cap_flags));
+  r.add(2, "gid_tbl_len", a.gid_tbl_len);
+  r.add(2, "pkey_tbl_len", a.pkey_tbl_len);
+  r.add(2, "active_width", unsigned{a.active_width});
+  r.add(2, "active_speed", unsigned{a.active_speed});
+  nlohmann::json gids = nlohmann::json::array();
+  for (int i = 0; i < a.gid_tbl_len; ++i) {
+    ibv_gid g{};
+    ibv_gid_type type{};
+    if (d.query_gid(port, i, &g) != 0 || d.query_gid_type(port, i, &type) != 0) continue;
+    wire::gid id;
+    std::copy(std::begin(g.raw), std::end(g.raw), id.begin());
+    if (id == wire::gid{}) continue;
+    const char* version = type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "RoCE v1";
+    r.text += fmt::format("{:16}GID[{:3}]:{:23}{}, {}\n", "", i, "", wire::to_string(id), version);
+    gids.push_back({{"index", i}, {"gid", wire::to_string(id)}, {"type", version}});
+  }
+  (*r.at)["gids"] = gids;
+}
+
+void describe(host_driver::device& d, report& r) {
+  ibv_device_attr a{};
+  bench::require(d.query_device(&a), "query_device");
+  r.text = "hca_id: rnic0\n";
+  r.add(1, "transport", "InfiniBand (0)");
+  r.add(1, "fw_ver", std::string(a.fw_ver));
+  r.add(1, "node_guid", guid_text(a.node_guid));
+  r.add(1, "sys_image_guid", guid_text(a.sys_image_guid));
+  r.add(1, "vendor_id", fmt::format("{:#06x}", a.vendor_id));
+  r.add(1, "vendor_part_id", a.vendor_part_id);
+  r.add(1, "hw_ver", fmt::format("{:#X}", a.hw_ver));
+  r.add(1, "board_id", std::string(d.board_id().data()));
+  r.add(1, "phys_port_cnt", unsigned{a.phys_port_cnt});
+  r.add(1, "max_mr_size", fmt::format("{:#x}", a.max_mr_size));
+  r.add(1, "page_size_cap", fmt::format("{:#x}", a.page_size_cap));
+  r.add(1, "max_qp", a.max_qp);
+  r.add(1, "max_qp_wr", a.max_qp_wr);
+  r.add(1, "device_cap_flags", fmt::format("{:#010x}", a.device_cap_flags));
+  r.add(1, "max_sge", a.max_sge);
+  r.add(1, "max_sge_rd", a.max_sge_rd);
+  r.add(1, "max_cq", a.max_cq);
+  r.add(1, "max_cqe", a.max_cqe);
+  r.add(1, "max_mr", a.max_mr);
+  r.add(1, "max_pd", a.max_pd);
+  r.add(1, "max_qp_rd_atom", a.max_qp_rd_atom);
+  r.add(1, "max_res_rd_atom", a.max_res_rd_atom);
+  r.add(1, "max_qp_init_rd_atom", a.max_qp_init_rd_atom);
+  r.add(1, "max_srq", a.max_srq);
+  r.add(1, "max_srq_wr", a.max_srq_wr);
+  r.add(1, "max_srq_sge", a.max_srq_sge);
+  r.add(1, "max_mcast_grp", a.max_mcast_grp);
+  r.add(1, "max_pkeys", unsigned{a.max_pkeys});
+  r.add(1, "local_ca_ack_delay", unsigned{a.local_ca_ack_delay});
+  r.add(1, "hca_core_clock", fmt::format("{} kHz", d.core_clock_mhz() * 1000));
+  r.root["ports"] = nlohmann::json::array();
+  for (unsigned port = 1; port <= d.num_ports(); ++port) describe_port(d, port, r);
+}
+
+}  // namespace
+
+int run_info(const info_options& options) {
+  check_writable(options.common, options.common.json_file);
+  traffic_options traffic;
+  bench::two_nodes system(system_from(options.common, traffic, nullptr));
+  report r;
+  system.run(
+      [&] {
+        bench::connection_options addresses;
+        addresses.roce = host_driver::roce_types::both;
+        bench::set_address(system.a(), addresses, 1);
+        describe(*system.a().device, r);
+      },
+      [] {});
+  fmt::print("{}", r.text);
+  if (!options.common.json_file.empty()) {
+    nlohmann::json result = run_header("info", options.common);
+    result["device"] = r.root;
+    write_text(options.common.json_file, result.dump(2) + "\n");
+  }
+  return 0;
+}
+
+int run_parameters(const common_options& common) {
+  check_writable(common, common.json_file);
+  traffic_options traffic;
+  std::string effective;
+  system_from(common, traffic, &effective);
+  fmt::print("{}", effective);
+  if (!common.json_file.empty()) {
+    nlohmann::json result = run_header("parameters", common);
+    result["parameters"] = effective;
+    write_text(common.json_file, result.dump(2) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace rnic::program

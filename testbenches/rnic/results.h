@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of a run, and the files they go into.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/sim/span.h"
+#include "model/sim/types.h"
+#include "testbenches/rnic/options.h"
+
+namespace rnic::program {
+
+/// Order statistics of samples, as perftest prints them.
+struct sample_summary {
+  sim::time_ps minimum = 0, typical = 0, p99 = 0, maximum = 0;
+  std::uint64_t sum = 0;
+  std::size_t count = 0;
+  std::size_t typical_sample = 0;  ///< index of a sample that has the typical value
+  double average_ps() const { return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count); }
+};
+/// `samples` in order of the run; not changed. At least one.
+sample_summary summarise(const std::vector<sim::time_ps>& samples);
+
+/// Microseconds with three decimals of a whole number of picoseconds.
+std::string microseconds(sim::time_ps t);
+double to_us(sim::time_ps t);
+
+/// The stages of a span: {name, wait, ps}, of which the sum is end - start.
+nlohmann::json stages_json(const sim::span& s);
+std::string stages_text(const sim::span& s);
+
+/// Refuses, before a long run, to write over a file of the user's (usage_error).
+void check_writable(const common_options& options, const std::string& file);
+void write_text(const std::string& file, const std::string& text);
+/// What every result has: command, profile, seed, parameters that differ from the profile's.
+nlohmann::json run_header(const char* command, const common_options& options);
+
+/// Progress on standard error: one line, rewritten, only on a terminal and not with --quiet.
+class progress {
+ public:
+  progress(const common_options& options, std::string what, std::uint64_t total);
+  ~progress();
+  void at(std::uint64_t done);
+
+ private:
+  std::string what_;
+  std::uint64_t total_;
+  std::uint64_t last_percent_ = ~std::uint64_t{0};
+  bool shown_;
+};
+
+}  // namespace rnic::program

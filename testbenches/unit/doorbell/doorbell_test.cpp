@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doorbell decoding with the byte examples of adapter data plane A.12.
+#include "model/doorbell/doorbell.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "model/doorbell/doorbell_cr.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/timebase.h"
+
+namespace {
+
+using namespace rnic;
+
+struct software : sim::clocked_block {
+  using clocked_block::clocked_block;
+  sim::fifo_out<pcie::mmio_write> out{*this};
+  sim::fifo_in<scheduler::send_doorbell> send{*this};
+  sim::fifo_in<completion::queue_doorbell> queue{*this};
+  std::vector<pcie::mmio_write> todo;
+  std::vector<std::pair<sim::cycle_t, scheduler::send_doorbell>> sends;
+  std::vector<completion::queue_doorbell> queues;
+  void write(std::uint64_t offset, std::initializer_list<int> bytes) {
+    pcie::mmio_write w;
+    w.offset = offset;
+    for (const int b : bytes) w.data[w.length++] = static_cast<std::uint8_t>(b);
+    todo.push_back(w);
+    wake_next();
+  }
+  void line(std::uint64_t offset, const std::vector<std::uint8_t>& bytes) {
+    pcie::mmio_write w;
+    w.offset = offset;
+    for (const std::uint8_t b : bytes) w.data[w.length++] = b;
+    todo.push_back(w);
+    wake_next();
+  }
+  void tick() override {
+    while (send.can_pop()) sends.emplace_back(now(), send.pop());
+    while (queue.can_pop()) queues.push_back(queue.pop());
+    std::size_t n = 0;
+    while (n < todo.size() && out.can_push()) out.push(todo[n++]);
+    todo.erase(todo.begin(), todo.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+};
+
+struct bench {
+  sim::timebase base;
+  sim::clock_domain core{"core", base, {1000, 1, 0}};
+  sim::span_recorder spans;
+  sim::statistics stats;
+  doorbell::doorbell dut{"doorbell", core, {}, spans, stats};
+  software sw{"software", core};
+  sim::fifo<pcie::mmio_write> in{"in", core, 16};
+  sim::fifo<scheduler::send_doorbell> send{"send", core, 8};
+  sim::fifo<completion::queue_doorbell> queue{"queue", core, 8};
+  bench() {
+    sw.out.bind(in);
+    dut.in.bind(in);
+    dut.send_out.bind(send);
+    sw.send.bind(send);
+    dut.queue_out.bind(queue);
+    sw.queue.bind(queue);
+    dut.cr_write(doorbell::cr::log_num_uars, 10);
+    dut.cr_write(doorbell::cr::blueflame_enable, 1);
+  }
+  void run(int ns) { sc_core::sc_start(ns, sc_core::SC_NS); }
+};
+
+constexpr std::uint64_t page = 4096, bf_base = 1024 * page;
+
+TEST(doorbell, send_doorbell_carries_qpn_and_page) {
+  bench b;
+  b.sw.write(200 * page + 0x14, {0, 0, 0x48, 0});
+  b.run(100);
+  ASSERT_EQ(b.sw.sends.size(), 1u);
+  EXPECT_EQ(b.sw.sends[0].second.qpn, 0x48u);
+  EXPECT_EQ(b.sw.sends[0].second.uar, 200u);
+  EXPECT_FALSE(b.sw.sends[0].second.descriptor);
+}
+
+TEST(doorbell, cq_arm_in_one_and_in_two_stores) {
+  bench b;
+  b.sw.write(200 * page + 0x20, {0x12, 0, 0, 0x85, 0, 0, 0, 7});
+  b.sw.write(201 * page + 0x20, {0x21, 0, 0, 0x86});
+  b.sw.write(202 * page + 0x20, {0x22, 0, 0, 0x87});
+  b.sw.write(201 * page + 0x24, {0, 0, 0, 9});
+  b.run(100);
+  ASSERT_EQ(b.sw.queues.size(), 2u);
+  EXPECT_EQ(b.sw.queues[0].number, 0x85u);
+  EXPECT_EQ(b.sw.queues[0].index, 7u);
+  EXPECT_EQ(b.sw.queues[0].command, 2);
+  EXPECT_EQ(b.sw.queues[0].sequence, 1);
+  EXPECT_EQ(b.sw.queues[1].number, 0x86u);
+  EXPECT_EQ(b.sw.queues[1].index, 9u);
+  EXPECT_EQ(b.sw.queues[1].command, 1);
+  EXPECT_EQ(b.sw.queues[1].sequence, 2);
+}
+
+TEST(doorbell, eq_6_is_in_page_1_at_810) {
+  bench b;
+  b.sw.write(1 * page + 0x810, {0x80, 0, 0, 0x20});
+  b.sw.write(128 * page + 0x810, {0x80, 0, 0, 0x20});  // not a page with EQ doorbells
+  b.run(100);
+  ASSERT_EQ(b.sw.queues.size(), 1u);
+  EXPECT_EQ(b.sw.queues[0].what, completion::queue_doorbell::kind::eq_update);
+  EXPECT_EQ(b.sw.queues[0].number, 6u);
+  EXPECT_EQ(b.sw.queues[0].index, 0x20u);
+  EXPECT_TRUE(b.sw.queues[0].arm);
+  EXPECT_EQ(b.stats.value("doorbell.bad_offset"), 1u);
+}
+
+std::vector<std::uint8_t> blueflame_read(unsigned ds) {
+  std::vector<std::uint8_t> bytes(64, 0xab);
+  const std::uint8_t head[8] = {0, 0, 0x05, 0x10, 0, 0, 0x48, static_cast<std::uint8_t>(ds)};  // 00000510 000048ds
+  std::copy_n(head, 8, bytes.begin());
+  return bytes;
+}
+
+TEST(doorbell, blueflame_descriptor_of_one_line) {
+  bench b;
+  b.sw.line(bf_base + 300 * page + 256, blueflame_read(3));
+  b.run(100);
+  ASSERT_EQ(b.sw.sends.size(), 1u);
+  const scheduler::send_doorbell& d = b.sw.sends[0].second;
+  EXPECT_EQ(d.qpn, 0x48u);
+  EXPECT_EQ(d.uar, 300u);
+  ASSERT_TRUE(d.descriptor);
+  EXPECT_EQ(d.descriptor->index, 5);
+  EXPECT_EQ(d.descriptor->length, 64u);
+  EXPECT_EQ(d.descriptor->bytes[63], 0xab);
+}
+
+TEST(doorbell, blueflame_lines_cost_eight_cycles_each_and_may_come_in_any_order) {
+  bench b;
+  b.sw.line(bf_base + 300 * page + 64, std::vector<std::uint8_t>(64, 2));
+  b.sw.line(bf_base + 300 * page, blueflame_read(8));
+  b.sw.line(bf_base + 300 * page + 256, blueflame_read(4));
+  b.run(100);
+  ASSERT_EQ(b.sw.sends.size(), 2u);
+  EXPECT_EQ(b.sw.sends[0].second.descriptor->length, 128u);
+  EXPECT_EQ(b.sw.sends[0].second.descriptor->bytes[127], 2);
+  EXPECT_EQ(b.sw.sends[1].first - b.sw.sends[0].first, 8u);
+}
+
+TEST(doorbell, overwritten_blueflame_buffer_becomes_a_plain_doorbell) {
+  bench b;
+  b.sw.line(bf_base + 300 * page, blueflame_read(8));  // its second line never comes
+  b.sw.line(bf_base + 300 * page, blueflame_read(4));
+  b.run(100);
+  ASSERT_EQ(b.sw.sends.size(), 2u);
+  EXPECT_FALSE(b.sw.sends[0].second.descriptor);
+  EXPECT_TRUE(b.sw.sends[1].second.descriptor);
+}
+
+TEST(doorbell, nonsense_is_counted_and_ignored) {
+  bench b;
+  b.sw.write(200 * page + 0x14, {0, 0, 0x48});
+  b.sw.write(200 * page + 0x18, {0, 0, 0x48, 0});
+  b.sw.write(2 * bf_base + 0x14, {0, 0, 0x48, 0});
+  b.sw.line(bf_base + 300 * page + 4, blueflame_read(4));
+  b.run(100);
+  EXPECT_TRUE(b.sw.sends.empty());
+  EXPECT_EQ(b.stats.value("doorbell.bad_offset"), 2u);
+  EXPECT_EQ(b.stats.value("doorbell.bad_length"), 2u);
+}
+
+}  // namespace

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory regions, CQs, EQs, SRQs: ownership, statuses, what hardware is given.
+#include <gtest/gtest.h>
+
+#include "driver_model.h"
+#include "model/abi/contexts.h"
+#include "model/completion/completion_cr.h"
+
+namespace rnic {
+
+using abi::opcode;
+using abi::status;
+using command::cr_base;
+
+TEST(Eq, EntriesBelongToHardwareAfterSw2hw) {
+  driver_model d;
+  d.bring_up();
+  const auto c = d.hardware_context<icm::eq_context>(d.icm.eqc + 8 * 64);
+  EXPECT_EQ(c.eqn, 8u);
+  EXPECT_EQ(c.valid, 1);
+  EXPECT_EQ(c.log_size, 9);
+  EXPECT_EQ(c.vector, 3);
+  EXPECT_EQ(c.log_page, 12);
+  std::uint8_t entry[8];
+  ASSERT_TRUE(d.hw.icm_read(d.icm.mtt + c.address, entry, 8));
+  const std::uint8_t* buffer = d.hw.host(abi::load64(entry) & ~1ull);
+  for (unsigned i = 0; i < 512; ++i) ASSERT_EQ(buffer[i * 32 + 31], 0x80) << i;
+  EXPECT_EQ(d.run(opcode::sw2hw_eq, 8), status::bad_res_state);
+  EXPECT_EQ(d.run(opcode::sw2hw_eq, 128), status::bad_index);
+}
+
+TEST(Eq, MapAndTakeBack) {
+  driver_model d;
+  d.bring_up();
+  ASSERT_EQ(d.run_immediate(opcode::map_eq, 0x1d1f46fe, 8), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::completion, completion::cr::event_map + 4 * 0x0a), 8u);
+  EXPECT_EQ(d.run_immediate(opcode::map_eq, 1, 9), status::bad_res_state);
+  ASSERT_EQ(d.run_immediate(opcode::map_eq, 1 << 0xa, 8 | 1u << 31), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::completion, completion::cr::event_map + 4 * 0x0a), completion::cr::event_unmapped);
+  ASSERT_EQ(d.run(opcode::hw2sw_eq, 8, 1), status::ok);
+  EXPECT_EQ(d.run(opcode::hw2sw_eq, 8, 1), status::ok) << "a closing command does not fail";
+  EXPECT_EQ(d.hardware_context<icm::eq_context>(d.icm.eqc + 8 * 64).valid, 0);
+}
+
+TEST(Cq, OwnershipDependsOnWhoInitialises) {
+  driver_model d;
+  d.bring_up();
+  const auto by_device = d.fill_cq(8, 5);
+  ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x80, 0), status::ok);
+  EXPECT_EQ(d.hw.host(by_device.address)[31 * 32 + 31], 0x80);
+  EXPECT_EQ(d.hw.host(by_device.address)[32 * 32 + 31], 0x00) << "behind the queue";
+  const auto by_software = d.fill_cq(8, 5);
+  ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x81, 1), status::ok);
+  EXPECT_EQ(d.hw.host(by_software.address)[31], 0x00);
+  EXPECT_EQ(d.run(opcode::sw2hw_cq, 0x81), status::bad_res_state);
+  d.fill_cq(9, 5);
+  EXPECT_EQ(d.run(opcode::sw2hw_cq, 0x82), status::bad_resource) << "EQ is software's";
+  d.fill_cq(8, 5);
+  d.put(abi::cqc::log_size, 23);
+  EXPECT_EQ(d.run(opcode::sw2hw_cq, 0x82), status::bad_param);
+  EXPECT_EQ(d.run(opcode::sw2hw_cq, 1 << 16), status::bad_index);
+}
+
+TEST(Cq, QueryGivesWhatWasWritten) {
+  driver_model d;
+  d.bring_up();
+  d.fill_cq(8, 6);
+  const std::uint64_t record = abi::get(d.in(), abi::cqc::db_record);
+  ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x80), status::ok);
+  d.clear_in();
+  d.put(abi::cqc::period, 16);
+  d.put(abi::cqc::max_count, 44);
+  ASSERT_EQ(d.run(opcode::modify_cq, 0x80, 1), status::ok);
+  ASSERT_EQ(d.run(opcode::query_cq, 0x80), status::ok);
+  EXPECT_EQ(d.got(abi::cqc::log_size), 6u);
+  EXPECT_EQ(d.got(abi::cqc::uar), 130u);
+  EXPECT_EQ(d.got(abi::cqc::period), 16);
+  EXPECT_EQ(d.got(abi::cqc::max_count), 44);
+  EXPECT_EQ(d.got(abi::cqc::db_record), record);
+  EXPECT_EQ(d.run(opcode::modify_cq, 0x99, 1), status::bad_res_state);
+}
+
+TEST(Cq, ResizeLeavesAMarkerAndGoesOnBehindIt) {
+  driver_model d;
+  d.bring_up();
+  const auto old = d.fill_cq(8, 4);
+  const std::uint64_t record = abi::get(d.in(), abi::cqc::db_record);
+  ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x80), status::ok);
+  auto c = d.hardware_context<icm::cq_context>(d.icm.cqc + 0x80 * 128);
+  c.producer = 20;  // second lap, slot 4
+  ASSERT_TRUE(d.hw.icm_write(d.icm.cqc + 0x80 * 128, &c, sizeof c));
+  abi::store32(d.hw.host(record), 0, 17);
+  const auto fresh = d.fill_cq(8, 3);
+  ASSERT_EQ(d.run(opcode::modify_cq, 0x80, 0), status::ok);
+  EXPECT_EQ(d.hw.host(old.address)[4 * 32 + 31], 0x80 | 0x16);
+  c = d.hardware_context<icm::cq_context>(d.icm.cqc + 0x80 * 128);
+  EXPECT_EQ(c.producer, 21u);
+  EXPECT_EQ(c.log_size, 3);
+  EXPECT_EQ(c.address, fresh.mtt);
+  for (unsigned n = 21; n < 29; ++n) {
+    const bool software = (n & 8) != 0;
+    EXPECT_EQ(d.hw.host(fresh.address)[(n & 7) * 32 + 31], software ? 0 : 0x80) << n;
+  }
+  d.fill_cq(8, 1);
+  EXPECT_EQ(d.run(opcode::modify_cq, 0x80, 0), status::bad_size);
+}
+
+TEST(Mpt, LifeOfARegion) {
+  driver_model d;
+  d.bring_up();
+  d.fill_mpt(0x123, false);
+  ASSERT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::ok);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::bad_res_state);
+  ASSERT_EQ(d.run(opcode::query_mpt, 0x123), status::ok);
+  EXPECT_EQ(d.got(abi::mpt::owner), abi::mpt::owner_hardware);
+  EXPECT_EQ(d.got(abi::mpt::start), 0x7f0000001000u);
+  ASSERT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok);
+  ASSERT_EQ(d.run(opcode::query_mpt, 0x123), status::ok);
+  EXPECT_EQ(d.out()[0], 0xf0) << "back in software's hands";
+  EXPECT_EQ(d.run(opcode::sync_tpt), status::ok);
+  EXPECT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok) << "after a change in place";
+}
+
+TEST(Mpt, BadOnesAreRefused) {
+  driver_model d;
+  d.bring_up();
+  d.fill_mpt(0x123, false);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 1 << 19), status::bad_index);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x124), status::bad_param) << "key of another entry";
+  d.put(abi::mpt::entity_size, 3);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::bad_param);
+  d.fill_mpt(0x123, false);
+  d.put(abi::mpt::length, ~std::uint64_t{0});
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::bad_param) << "more pages than there are translations";
+  d.fill_mpt(0x3ffff, true);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x3ffff), status::icm_error) << "its page is not mapped";
+  d.fill_mpt(0x45000123, true);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::ok) << "tag bits above the index";
+  std::uint8_t windows[4] = {0, 0, 0, 1};
+  ASSERT_TRUE(d.hw.icm_write(d.icm.dmpt + 0x123 * 64 + 0x24, windows, 4));
+  EXPECT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::reg_bound);
+}
+
+TEST(Srq, LifeOfAnSrq) {
+  driver_model d;
+  d.bring_up();
+  namespace f = abi::srqc;
+  const auto b = d.make_buffer(64 * 32);
+  d.clear_in();
+  d.put(f::log_size, 6);
+  d.put(f::srqn, 0x40);
+  d.put(f::log_stride, 1);
+  d.put(f::pd, 3);
+  d.put(f::db_record, 0x800002000);
+  abi::store_mtt(d.in(), f::mtt_high, f::mtt_low, b.mtt);
+  EXPECT_EQ(d.run(opcode::sw2hw_srq, 0x41), status::bad_param);
+  ASSERT_EQ(d.run(opcode::sw2hw_srq, 0x40), status::ok);
+  const auto c = d.hardware_context<icm::srq_context>(d.icm.srqc + 0x40 * 128);
+  EXPECT_EQ(c.log_stride, 5);
+  EXPECT_EQ(c.address, b.mtt);
+  ASSERT_EQ(d.run(opcode::query_srq, 0x40), status::ok);
+  EXPECT_EQ(d.got(f::db_record), 0x800002000u);
+  EXPECT_EQ(d.run(opcode::hw2sw_srq, 0x40, 1), status::ok);
+  EXPECT_EQ(d.run(opcode::query_srq, 0x40), status::bad_res_state);
+}
+
+TEST(Mtt, WriteMttPutsEntriesIntoIcm) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  abi::store64(d.in(), 0, 0x100);
+  abi::store64(d.in(), 16, 0x80000001);
+  abi::store64(d.in(), 24, 0x90000001);
+  ASSERT_EQ(d.run(opcode::write_mtt, 2), status::ok);
+  std::uint8_t entries[16];
+  ASSERT_TRUE(d.hw.icm_read(d.icm.mtt + 0x800, entries, 16));
+  EXPECT_EQ(abi::load64(entries, 8), 0x90000001u);
+  EXPECT_EQ(d.run(opcode::write_mtt, 0), status::bad_param);
+  abi::store64(d.in(), 0, std::uint64_t{1} << 40);
+  EXPECT_EQ(d.run(opcode::write_mtt, 2), status::bad_index);
+}
+
+}  // namespace rnic

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers about the device, ports, groups and datagrams, and the statuses of what is wrong (control plane 4.23).
+#include <gtest/gtest.h>
+
+#include "driver_model.h"
+#include "model/abi/device.h"
+#include "model/command/command_cr.h"
+#include "model/command/mgid_hash.h"
+#include "model/completion/completion_cr.h"
+#include "model/gid/gid_cr.h"
+#include "model/icm/icm_cr.h"
+#include "model/mac/mac_cr.h"
+#include "model/transport/transport_cr.h"
+
+namespace rnic {
+
+using abi::opcode;
+using abi::status;
+using command::cr_base;
+
+namespace {
+
+status mad(driver_model& d, std::uint16_t attribute, std::uint32_t port = 1) {
+  d.clear_in();
+  d.put(abi::mad::base_version, 1);
+  d.put(abi::mad::management_class, 1);
+  d.put(abi::mad::method, 1);
+  d.put(abi::mad::attribute, attribute);
+  return d.run(opcode::mad_ifc, port, 3);
+}
+
+}  // namespace
+
+TEST(System, QueryFw) {
+  driver_model d;
+  ASSERT_EQ(d.run(opcode::query_fw), status::ok);
+  EXPECT_EQ(abi::load16(d.out(), 0x02), 2);
+  EXPECT_EQ(abi::load16(d.out(), 0x04), 5000);
+  EXPECT_EQ(abi::load16(d.out(), 0x06), 42);
+  EXPECT_EQ(abi::load16(d.out(), 0x0a), 3);
+  EXPECT_EQ(d.out()[0x0f], 4);
+  EXPECT_EQ(abi::load32(d.out(), 0x38), 16u);
+}
+
+/// Against the table of control plane 3.9, byte by byte; BlueFlame and 64-byte entries on, ALTC larger.
+TEST(System, CapabilitiesAreProfileM) {
+  driver_model d;
+  d.bring_up();
+  ASSERT_EQ(d.run(opcode::query_dev_cap), status::ok);
+  const std::pair<std::size_t, unsigned> bytes[] = {
+      {0x10, 0x0e}, {0x11, 0x0e}, {0x12, 6},    {0x13, 0x12}, {0x14, 0x60}, {0x15, 0x10}, {0x19, 0x16}, {0x1a, 7},
+      {0x1b, 0x10}, {0x1d, 0x13}, {0x1e, 2},    {0x1f, 8},    {0x20, 0x40}, {0x22, 4},    {0x29, 7},    {0x2b, 7},
+      {0x2d, 0x11}, {0x2e, 0x37}, {0x35, 0x0f}, {0x37, 0x42}, {0x38, 0x1f}, {0x48, 0},    {0x49, 2},    {0x4b, 0x0c},
+      {0x4c, 0x80}, {0x4d, 9},    {0x4e, 3},    {0x51, 0x3e}, {0x55, 0x20}, {0x61, 8},    {0x62, 0},    {0x63, 13},
+      {0x64, 0},    {0x65, 0x0f}, {0x66, 0},    {0x67, 0x10}, {0x9d, 0x40}};
+  for (const auto& [offset, value] : bytes) EXPECT_EQ(d.out()[offset], value) << std::hex << offset;
+  EXPECT_EQ(abi::load32(d.out(), 0x40), 0x60010701u);
+  EXPECT_EQ(abi::load32(d.out(), 0x44), 0x4034804fu);
+  EXPECT_EQ(abi::load32(d.out(), 0x70), 0x00800000u);
+  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x21080cc0u);
+  EXPECT_EQ(abi::load32(d.out(), 0x98), 0x500u);
+  EXPECT_EQ(abi::load64(d.out(), 0xa0), 0x10000000000u);
+  EXPECT_EQ(abi::load16(d.out(), 0x52), 0x3f0);
+  EXPECT_EQ(abi::load16(d.out(), 0x82), 0x100);
+  EXPECT_EQ(abi::load16(d.out(), 0x90), 8);
+  EXPECT_EQ(abi::load16(d.out(), 0x92), 64);
+}
+
+TEST(System, BoardIdIsStoredWithReversedWords) {
+  driver_model d;
+  d.bring_up();
+  ASSERT_EQ(d.run(opcode::query_adapter), status::ok);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(d.out()) + 0xf0, 4), "1_TM");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(d.out()) + 0xf4, 4), "1090");
+}
+
+TEST(System, QueryPortFollowsTheLink) {
+  driver_model d;
+  d.bring_up();
+  ASSERT_EQ(d.run(opcode::query_port, 2), status::ok);
+  EXPECT_EQ(d.out()[0], 0x02);
+  EXPECT_EQ(d.out()[7], 0x77);
+  EXPECT_EQ(d.out()[0x0a], 0x77);
+  EXPECT_EQ(abi::load64(d.out(), 0x10), firmware::firmware_config{}.mac[1]);
+  ASSERT_EQ(d.run(opcode::init_port, 2), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::port_control, 1), 1u);
+  EXPECT_FALSE(d.fw.serve()) << "no cable yet";
+  d.hw.reg(cr_base::mac, mac::cr::port_status, 1) = 3;
+  EXPECT_TRUE(d.fw.serve());
+  ASSERT_EQ(d.hw.events.size(), 1u);
+  EXPECT_EQ(d.hw.events[0].type, 0x09);
+  EXPECT_EQ(d.hw.events[0].subtype, 4);
+  EXPECT_EQ(d.hw.events[0].data[2], 0x20000000u);
+  EXPECT_FALSE(d.fw.serve());
+  ASSERT_EQ(d.run(opcode::query_port, 2), status::ok);
+  EXPECT_EQ(d.out()[0], 0x82);
+  ASSERT_EQ(d.run(opcode::init_port, 2), status::ok) << "idempotent";
+  ASSERT_EQ(d.run(opcode::close_port, 2), status::ok);
+  ASSERT_EQ(d.run(opcode::close_port, 2), status::ok);
+  ASSERT_EQ(d.hw.events.size(), 2u);
+  EXPECT_EQ(d.hw.events[1].subtype, 1);
+}
+
+TEST(System, ServeTakesAndCompletesPolledAndEventCommands) {
+  driver_model d;
+  namespace cr = command::cr;
+  d.hw.reg(cr_base::command, cr::status) = 1;
+  d.hw.reg(cr_base::command, cr::control) = 0x031;
+  EXPECT_TRUE(d.fw.serve());
+  const auto& last = d.hw.writes.back();
+  EXPECT_EQ(last.first, static_cast<std::uint32_t>(cr_base::command) + cr::complete);
+  EXPECT_EQ(last.second, 0u);
+  d.hw.reg(cr_base::command, cr::control) = 0xffa | cr::control_event;
+  d.hw.reg(cr_base::command, cr::token) = 0xbeef;
+  EXPECT_TRUE(d.fw.serve());
+  ASSERT_EQ(d.hw.events.size(), 1u);
+  EXPECT_EQ(d.hw.events[0].type, 0x0a);
+  EXPECT_EQ(d.hw.events[0].data[0], 0xbeefu);
+  EXPECT_EQ(d.hw.events[0].data[2], static_cast<std::uint32_t>(status::bad_sys_state));
+}
+
+TEST(Statuses, UnknownOrOutOfOrder) {
+  driver_model d;
+  EXPECT_EQ(d.run(static_cast<opcode>(0xf00)), status::bad_op);
+  EXPECT_EQ(d.run(static_cast<opcode>(0x001)), status::bad_op);
+  EXPECT_EQ(d.run(opcode::nop, 0, 5), status::bad_op) << "op modifier";
+  EXPECT_EQ(d.run(opcode::run_fw), status::bad_param) << "no firmware area";
+  EXPECT_EQ(d.run(opcode::query_dev_cap), status::bad_sys_state);
+  EXPECT_EQ(d.run(opcode::map_icm, 1), status::bad_sys_state);
+  EXPECT_EQ(d.run(opcode::sw2hw_cq, 0x80), status::bad_sys_state);
+  EXPECT_EQ(d.run_immediate(opcode::query_fw, 0), status::ok);
+  d.bring_up();
+  EXPECT_EQ(d.run(opcode::init_hca), status::bad_sys_state) << "twice";
+  EXPECT_EQ(d.run(opcode::query_port, 3), status::bad_param);
+  EXPECT_EQ(d.run(opcode::query_port, 0), status::bad_param);
+  EXPECT_EQ(d.run(opcode::set_port, 0xe01, 1), status::bad_op);
+  EXPECT_EQ(d.run(opcode::map_icm, 257), status::bad_param);
+  EXPECT_EQ(d.run(opcode::read_mcg, 1 << 13), status::bad_index);
+  EXPECT_EQ(d.run_immediate(opcode::set_port, 0x1000, 1, 1), status::internal_error) << "mailbox out of reach";
+}
+
+TEST(Statuses, InitHcaChecksItsMailbox) {
+  driver_model d;
+  d.fill_map(8, 1);
+  ASSERT_EQ(d.run(opcode::map_fa, 8), status::ok);
+  ASSERT_EQ(d.run(opcode::run_fw), status::ok);
+  ASSERT_EQ(d.run_immediate(opcode::set_icm_size, 1 << 30), status::ok);
+  EXPECT_EQ(d.result, 16u);
+  d.fill_init_hca();
+  d.in()[0] = 7;
+  EXPECT_EQ(d.run(opcode::init_hca), status::bad_param);
+  d.fill_init_hca();
+  d.put(abi::init_hca::log_qps, 25);
+  EXPECT_EQ(d.run(opcode::init_hca), status::bad_param);
+  d.fill_init_hca();
+  EXPECT_EQ(d.run(opcode::init_hca), status::ok);
+  ASSERT_EQ(d.run(opcode::query_hca), status::ok);
+  EXPECT_EQ(abi::get(d.out(), abi::init_hca::qpc_base), d.icm.qpc | 18);
+  EXPECT_EQ(abi::load64(d.out(), 4), 0u);
+  EXPECT_EQ(d.hw.reg(cr_base::transport, transport::cr::num_qps_log), 18u);
+  EXPECT_EQ(d.hw.reg(cr_base::transport, transport::cr::responder_offset + transport::cr::reserved_lkey), 0x500u);
+}
+
+TEST(Icm, ContextsAreClearedWhateverTheHostsPagesHeld) {
+  driver_model d;
+  d.bring_up();
+  const auto qp = d.hardware_context<icm::requester_context>(d.icm.qpc + 100 * 256);
+  EXPECT_EQ(qp.qpn, 0u);
+  d.fill_map(1, 6, d.icm.cqc + 0x40000);
+  ASSERT_EQ(d.run(opcode::map_icm, 1), status::ok);
+  EXPECT_EQ(d.hardware_context<icm::cq_context>(d.icm.cqc + 0x40000 + 0x80).valid, 0);
+}
+
+TEST(Icm, UnmapTakesWhatIsThere) {
+  driver_model d;
+  d.bring_up();
+  const std::size_t before = d.hw.icm.size();
+  d.fill_map(1, 2, 0x48000000);
+  ASSERT_EQ(d.run(opcode::map_icm, 1), status::ok);
+  EXPECT_EQ(d.hw.icm.size(), before + 4);
+  ASSERT_EQ(d.run_immediate(opcode::unmap_icm, 0x48000000, 64), status::ok);
+  EXPECT_EQ(d.hw.icm.size(), before);
+  d.fill_map(1, 0, 0x123);
+  EXPECT_EQ(d.run(opcode::map_icm, 1), status::bad_param);
+}
+
+TEST(Ports, GidTableKeepsTypeAndLeavesUnchangedEntriesAlone) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  for (std::size_t i = 0; i < 16; ++i) d.in()[5 * 32 + i] = static_cast<std::uint8_t>(0xf0 + i);
+  d.in()[5 * 32 + 27] = 2;
+  d.in()[6 * 32 + 3] = 9;
+  ASSERT_EQ(d.run(opcode::set_port, 0xd02, 1), status::ok);
+  namespace g = gid::cr;
+  EXPECT_EQ(d.hw.reg(cr_base::gid, g::gid_word(5, 0), 1), 0xf0f1f2f3u);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, g::gid_word(5, 3), 1), 0xfcfdfeffu);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, g::gid_word(5, 4), 1), g::gid_valid | 2u << g::gid_type_shift);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, g::gid_word(6, 4), 1), g::gid_valid);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, g::gid_word(7, 4), 1), 0u);
+  const std::size_t writes = d.hw.writes.size();
+  d.in()[6 * 32 + 3] = 0;
+  ASSERT_EQ(d.run(opcode::set_port, 0xd02, 1), status::ok);
+  EXPECT_EQ(d.hw.writes.size(), writes + 6) << "one entry rewritten";
+  EXPECT_EQ(d.hw.reg(cr_base::gid, g::gid_word(6, 4), 1), 0u);
+}
+
+TEST(Ports, GeneralTakesOnlyValidFields) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  d.in()[3] = 1;
+  abi::store16(d.in(), 6, 4200);
+  d.in()[9] = 0xff;  // PFC without its valid bit
+  ASSERT_EQ(d.run(opcode::set_port, 0x001, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::mtu), 4200u);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::pfctx), 0u);
+  d.in()[3] = 6;
+  d.in()[0x0c] = 0x80;
+  ASSERT_EQ(d.run(opcode::set_port, 0x001, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::pfctx), 0xffu);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::pprx), 1u);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::pptx), 0u);
+}
+
+TEST(Ports, MacVlanAndClasses) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  abi::store64(d.in(), 8 * 4, abi::set_port::mac_valid | 0x0002c9112233);
+  ASSERT_EQ(d.run(opcode::set_port, 0x201, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::mac_word(4, 0)), 0x80000002u);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::mac_word(4, 1)), 0xc9112233u);
+  d.clear_in();
+  abi::store32(d.in(), 4 * 2, 0x80000064);
+  ASSERT_EQ(d.run(opcode::set_port, 0x301, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::vlan_word(2)), 0x80000064u);
+  d.clear_in();
+  d.in()[0] = 0x12;  // priority 0: class 1, priority 1: class 2
+  ASSERT_EQ(d.run(opcode::set_port, 0x801, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::prio2tc), 0x21u);
+  d.in()[0] = 0x90;
+  EXPECT_EQ(d.run(opcode::set_port, 0x801, 1), status::bad_param);
+}
+
+TEST(Multicast, EntriesNeverWrittenAreEmpty) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  d.in()[0] = 0xff;
+  ASSERT_EQ(d.run(opcode::mgid_hash), status::ok);
+  const auto index = static_cast<std::uint32_t>(d.result);
+  ASSERT_LT(index, 4096u);
+  EXPECT_EQ(index, command::mgid_hash(d.in(), 12));
+  ASSERT_EQ(d.run(opcode::read_mcg, index), status::ok);
+  EXPECT_EQ(abi::load32(d.out(), 4), 0u);
+  d.put(abi::mcg::member_count, 2);
+  abi::store32(d.in(), 0x24, 0x40000123);
+  ASSERT_EQ(d.run(opcode::write_mcg, index), status::ok);
+  ASSERT_EQ(d.run(opcode::read_mcg, index), status::ok);
+  EXPECT_EQ(abi::load32(d.out(), 4), 2u);
+  EXPECT_EQ(abi::load32(d.out(), 0x24), 0x40000123u);
+  d.put(abi::mcg::member_count, 249);
+  EXPECT_EQ(d.run(opcode::write_mcg, index), status::bad_param);
+}
+
+TEST(Statistics, IfStatCountsSinceReset) {
+  driver_model d;
+  d.bring_up();
+  const auto set = [&d](std::uint32_t offset, std::uint32_t v) {
+    d.hw.reg(cr_base::mac, mac::cr::eth_stats + offset + 4) = v;
+  };
+  set(abi::eth_stats::rx_frames + 24 * 3, 7);
+  set(abi::eth_stats::tx_good_octets + 24 * 8, 640);
+  ASSERT_EQ(d.run(opcode::query_if_stat, 0), status::ok);
+  EXPECT_EQ(d.got(abi::if_stat::rx_frames), 7u);
+  EXPECT_EQ(d.got(abi::if_stat::tx_bytes), 640u);
+  ASSERT_EQ(d.run(opcode::query_if_stat, 1u << 31), status::ok);
+  set(abi::eth_stats::rx_frames + 24 * 3, 9);
+  ASSERT_EQ(d.run(opcode::query_if_stat, 0), status::ok);
+  EXPECT_EQ(d.got(abi::if_stat::rx_frames), 2u);
+  ASSERT_EQ(d.run(opcode::dump_eth_stats, 1), status::ok);
+  EXPECT_EQ(abi::load64(d.out(), 0x480 + 24 * 3), 9u);
+  d.hw.reg(cr_base::transport, transport::cr::diagnostics + 0x134) = 3;
+  d.hw.reg(cr_base::transport, transport::cr::responder_offset + transport::cr::diagnostics + 0x68) = 4;
+  ASSERT_EQ(d.run(opcode::diag_rprt, 0, 2), status::ok);
+  EXPECT_EQ(abi::load32(d.out(), 0x134), 3u);
+  EXPECT_EQ(abi::load32(d.out(), 0x68), 4u);
+}
+
+TEST(Mads, NodeAndPort) {
+  driver_model d;
+  d.bring_up();
+  ASSERT_EQ(mad(d, 0x11, 2), status::ok);
+  EXPECT_EQ(d.out()[3], 0x81);
+  EXPECT_EQ(abi::load16(d.out(), 4), 0);
+  EXPECT_EQ(d.out()[66], 1);
+  EXPECT_EQ(d.out()[67], 2);
+  EXPECT_EQ(abi::load64(d.out(), 76), firmware::firmware_config{}.node_guid);
+  EXPECT_EQ(abi::load64(d.out(), 84), firmware::firmware_config{}.port_guid[1]);
+  EXPECT_EQ(abi::load16(d.out(), 94), 0x1007);
+  EXPECT_EQ(abi::load32(d.out(), 100), 0x020002c9u);
+  ASSERT_EQ(mad(d, 0x16), status::ok);
+  EXPECT_EQ(abi::load16(d.out(), 64), 0xffff);
+  EXPECT_EQ(abi::load16(d.out(), 66), 0);
+  ASSERT_EQ(mad(d, 0x10), status::ok);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(d.out()) + 64), "rnic model");
+  ASSERT_EQ(mad(d, 0x15), status::ok);
+  EXPECT_EQ(d.out()[64 + 28], 1);
+  ASSERT_EQ(mad(d, 0xff60), status::ok);
+  EXPECT_EQ(abi::load16(d.out(), 4), 0x1c) << "unknown attribute";
+  EXPECT_EQ(mad(d, 0x11, 3), status::bad_param);
+}
+
+}  // namespace rnic

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capture files written and read, and the ways in which they can be bad.
+#include "tlm/capture.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+namespace rnic::tlm::test {
+namespace {
+
+std::string temporary(const std::string& name) {
+  const std::string path = testing::TempDir() + "rnic_capture_" + name;
+  std::remove(path.c_str());
+  return path;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out << bytes;
+}
+
+frame_ptr frame_of(frame_pool& pool, std::uint32_t length, std::uint8_t fill) {
+  frame_ptr f = pool.get();
+  f->begin = frame::payload_start;
+  f->length = length;
+  std::fill_n(f->data(), length, fill);
+  return f;
+}
+
+std::string error_of(const std::string& path) {
+  try {
+    capture_reader r(path);
+    return "";
+  } catch (const capture_error& e) {
+    return e.what();
+  }
+}
+
+TEST(capture, frames_are_written_in_order_of_time) {
+  const std::string path = temporary("order.pcap");
+  frame_pool pool;
+  {
+    capture_writer w(path);
+    w.observe(0, *frame_of(pool, 60, 1), 5'000'999, 0);
+    w.observe(1, *frame_of(pool, 61, 2), 4'000'000, 0);  // told later, sent earlier
+    w.observe(1, *frame_of(pool, 62, 4), 7'000'000'000'000'123, 0);
+    w.observe(0, *frame_of(pool, 63, 3), 7'000'000'000'000'123, 0);  // same time: by direction
+    w.close();
+    EXPECT_EQ(w.frames(), 4u);
+  }
+  capture_reader r(path);
+  captured_frame f;
+  const std::pair<std::uint32_t, std::uint64_t> expected[] = {
+      {61, 4'000}, {60, 5'000}, {63, 7'000'000'000'000}, {62, 7'000'000'000'000}};
+  for (const auto& [length, ns] : expected) {
+    ASSERT_EQ(r.next(f), capture_reader::result::frame);
+    EXPECT_EQ(f.length, length);
+    EXPECT_EQ(f.wire_length, length);
+    EXPECT_EQ(f.time_ns, ns);
+    EXPECT_EQ(f.data[length - 1], length == 61 ? 2 : length == 60 ? 1 : length == 63 ? 3 : 4);
+  }
+  EXPECT_EQ(r.next(f), capture_reader::result::end);
+  // Nanosecond magic, little endian; Ethernet.
+  const std::string raw = content(path);
+  EXPECT_EQ(raw.substr(0, 4), "\x4d\x3c\xb2\xa1");
+  EXPECT_EQ(raw[20], 1);
+}
+
+TEST(capture, an_existing_file_is_kept) {
+  const std::string path = temporary("keep.pcap");
+  put(path, "precious");
+  try {
+    capture_writer w(path);
+    FAIL();
+  } catch (const capture_error& e) {
+    EXPECT_EQ(std::string(e.what()), path + ": exists already, not overwritten");
+  }
+  EXPECT_EQ(content(path), "precious");
+  capture_writer::config over;
+  over.overwrite = true;
+  capture_writer(path, over).close();
+  EXPECT_EQ(content(path).size(), 24u);
+}
+
+TEST(capture, a_directory_that_does_not_exist) {
+  try {
+    capture_writer w("/nonexistent/x.pcap");
+    FAIL();
+  } catch (const capture_error& e) {
+    EXPECT_EQ(std::string(e.what()), "/nonexistent/x.pcap: No such file or directory");
+  }
+}
+
+TEST(capture, a_full_device_is_an_error) {
+  capture_writer::config over;
+  over.overwrite = true;
+  capture_writer w("/dev/full", over);
+  frame_pool pool;
+  w.observe(0, *frame_of(pool, 1500, 1), 0, 0);
+  EXPECT_THROW(w.close(), capture_error);
+}
+
+TEST(capture, soft_roce_trace) {
+  capture_reader r(RNIC_SOURCE_DIR "/traces/rc_send_mtu1024_4096B.pcap");
+  captured_frame f;
+  std::uint64_t bytes = 24, last = 0;
+  while (r.next(f) == capture_reader::result::frame) {
+    bytes += 16 + f.length;
+    EXPECT_GE(f.time_ns, last);
+    last = f.time_ns;
+  }
+  EXPECT_EQ(r.frames(), 120u);
+  EXPECT_EQ(bytes, 107'304u);  // the size of the file
+  EXPECT_EQ(r.reason(), "");
+}
+
+TEST(capture, truncated_at_every_byte) {
+  const std::string whole = content(RNIC_SOURCE_DIR "/traces/rc_atomic_fetchadd.pcap");
+  ASSERT_EQ(whole.size(), 2'844u);
+  const std::string path = temporary("cut.pcap");
+  for (std::size_t n = 0; n < 400; ++n) {
+    put(path, whole.substr(0, n));
+    if (n < 24) {
+      EXPECT_NE(error_of(path).find(path), std::string::npos) << n;
+      continue;
+    }
+    capture_reader r(path);
+    captured_frame f;
+    capture_reader::result e;
+    while ((e = r.next(f)) == capture_reader::result::frame) {
+    }
+    std::size_t at = 24;
+    std::uint64_t whole_frames = 0;
+    for (; at + 16 <= n; ++whole_frames) {
+      const auto length = static_cast<unsigned char>(whole[at + 8]);  // all frames are shorter than 256 bytes
+      if (at + 16 + length > n) break;
+      at += 16 + length;
+    }
+    EXPECT_EQ(r.frames(), whole_frames) << n;
+    EXPECT_EQ(e, at == n ? capture_reader::result::end : capture_reader::result::damaged) << n;
+    if (at != n) {
+      EXPECT_NE(r.reason().find("after frame " + std::to_string(whole_frames) + ": "), std::string::npos);
+      EXPECT_EQ(r.next(f), capture_reader::result::damaged);
+    }
+  }
+}
+
+TEST(capture, damaged_record_length) {
+  std::string bytes = content(RNIC_SOURCE_DIR "/traces/rc_atomic_fetchadd.pcap");
+  bytes[24 + 11] = 0x7f;  // two gigabytes
+  const std::string path = temporary("length.pcap");
+  put(path, bytes);
+  capture_reader r(path);
+  captured_frame f;
+  EXPECT_EQ(r.next(f), capture_reader::result::damaged);
+  EXPECT_NE(r.reason().find("after frame 0: "), std::string::npos);
+}
+
+TEST(capture, not_a_capture) {
+  const std::string path = temporary("text.pcap");
+  put(path, "This is a text, not a capture of anything.");
+  EXPECT_NE(error_of(path).find("unknown file format"), std::string::npos) << error_of(path);
+  EXPECT_NE(error_of(temporary("missing.pcap")).find("No such file"), std::string::npos);
+}
+
+TEST(capture, other_link_types_are_named) {
+  std::string bytes = content(RNIC_SOURCE_DIR "/traces/rc_atomic_fetchadd.pcap");
+  bytes[20] = 101;
+  const std::string path = temporary("raw.pcap");
+  put(path, bytes);
+  EXPECT_EQ(error_of(path), path + ": link type is RAW, not Ethernet");
+}
+
+/// A pcapng file by hand (draft-ietf-opsawg-pcapng): section header, interface with nanoseconds, one packet.
+TEST(capture, pcapng_with_nanoseconds) {
+  const auto word = [](std::uint32_t v) {
+    return std::string{static_cast<char>(v), static_cast<char>(v >> 8), static_cast<char>(v >> 16),
+                       static_cast<char>(v >> 24)};
+  };
+  std::string s = word(0x0a0d0d0a) + word(28) + word(0x1a2b3c4d) + word(0x00000001) + word(~0u) + word(~0u) + word(28);
+  s += word(1) + word(32) + word(1) + word(0) + word(0x00010009) + word(9) + word(0) + word(32);
+  const std::uint64_t ns = 1'700'000'000'123'456'789;
+  s += word(6) + word(32 + 16) + word(0) + word(static_cast<std::uint32_t>(ns >> 32)) +
+       word(static_cast<std::uint32_t>(ns)) + word(14) + word(60) + std::string(14, 'x') + std::string(2, '\0') +
+       word(32 + 16);
+  const std::string path = temporary("ng.pcapng");
+  put(path, s);
+  capture_reader r(path);
+  captured_frame f;
+  ASSERT_EQ(r.next(f), capture_reader::result::frame) << r.reason();
+  EXPECT_EQ(f.length, 14u);
+  EXPECT_EQ(f.wire_length, 60u);
+  EXPECT_EQ(f.time_ns, ns);
+  EXPECT_EQ(r.next(f), capture_reader::result::end);
+}
+
+}  // namespace
+}  // namespace rnic::tlm::test

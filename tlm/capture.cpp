@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capture files by libpcap.
+#include "tlm/capture.h"
+
+#include <fcntl.h>
+#include <pcap/pcap.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace rnic::tlm {
+
+namespace {
+
+constexpr int snapshot_length = 262'144;
+constexpr std::uint64_t ns_per_s = 1'000'000'000;
+constexpr std::size_t expected_pending = 512;
+
+std::FILE* create(const std::string& path, bool overwrite) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (overwrite ? O_TRUNC : O_EXCL), 0644);
+  if (fd < 0 && errno == EEXIST) throw capture_error(path + ": exists already, not overwritten");
+  if (fd < 0) throw capture_error(path + ": " + std::strerror(errno));
+  std::FILE* file = ::fdopen(fd, "wb");
+  if (file == nullptr) ::close(fd);
+  return file;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- writer
+
+capture_writer::capture_writer(const std::string& path, const config& cfg) : path_(path), config_(cfg) {
+  handle_ = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, snapshot_length, PCAP_TSTAMP_PRECISION_NANO);
+  if (handle_ == nullptr) throw capture_error(path_ + ": out of memory");
+  std::FILE* file = nullptr;
+  try {
+    file = create(path_, cfg.overwrite);
+  } catch (const capture_error&) {
+    pcap_close(handle_);
+    throw;
+  }
+  dumper_ = file == nullptr ? nullptr : pcap_dump_fopen(handle_, file);
+  if (dumper_ == nullptr) {
+    const std::string why = pcap_geterr(handle_);
+    if (file != nullptr) std::fclose(file);
+    pcap_close(handle_);
+    throw capture_error(path_ + ": " + why);
+  }
+  pending_.reserve(expected_pending);
+  free_.reserve(expected_pending);
+}
+
+capture_writer::~capture_writer() {
+  try {
+    close();
+  } catch (const capture_error& e) {
+    std::fprintf(stderr, "%s\n", e.what());  // a destructor must not throw, and silence would hide a lost capture
+  }
+  for (const record* r : free_) delete r;
+}
+
+bool capture_writer::later(const record* a, const record* b) {
+  if (a->at != b->at) return a->at > b->at;
+  if (a->from != b->from) return a->from > b->from;
+  return a->number > b->number;
+}
+
+void capture_writer::observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps) {
+  if (dumper_ == nullptr) return;
+  record* r = nullptr;
+  if (free_.empty()) {
+    r = new record;
+  } else {
+    r = free_.back();
+    free_.pop_back();
+  }
+  r->at = first_bit;
+  r->from = from;
+  r->number = frames_++;
+  r->bytes.assign(f.data(), f.data() + f.length);
+  pending_.push_back(r);
+  std::push_heap(pending_.begin(), pending_.end(), later);
+  if (first_bit > config_.reorder_ps) flush_before(first_bit - config_.reorder_ps);
+}
+
+void capture_writer::flush_before(sim::time_ps limit) {
+  while (!pending_.empty() && pending_.front()->at < limit) {
+    std::pop_heap(pending_.begin(), pending_.end(), later);
+    write(*pending_.back());
+    free_.push_back(pending_.back());
+    pending_.pop_back();
+  }
+}
+
+void capture_writer::write(const record& r) {
+  pcap_pkthdr header{};
+  const std::uint64_t ns = r.at / sim::ps_per_ns;
+  header.ts.tv_sec = static_cast<time_t>(ns / ns_per_s);
+  header.ts.tv_usec = static_cast<suseconds_t>(ns % ns_per_s);  // nanoseconds in a file of this precision
+  header.caplen = header.len = static_cast<bpf_u_int32>(r.bytes.size());
+  pcap_dump(reinterpret_cast<u_char*>(dumper_), &header, r.bytes.data());
+}
+
+void capture_writer::close() {
+  if (dumper_ == nullptr) return;
+  flush_before(~sim::time_ps{0});
+  const bool flushed = pcap_dump_flush(dumper_) == 0;
+  const bool ok = flushed && std::ferror(pcap_dump_file(dumper_)) == 0;
+  const int why = errno;
+  pcap_dump_close(dumper_);
+  pcap_close(handle_);
+  dumper_ = nullptr;
+  handle_ = nullptr;
+  if (!ok) throw capture_error(path_ + ": not all frames could be written: " + std::strerror(why));
+}
+
+// ---------------------------------------------------------------- reader
+
+capture_reader::capture_reader(const std::string& path) : path_(path) {
+  char why[PCAP_ERRBUF_SIZE] = "";
+  handle_ = pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, why);
+  if (handle_ == nullptr) {
+    const bool named = std::string(why).compare(0, path_.size(), path_) == 0;
+    throw capture_error(named ? std::string(why) : path_ + ": " + why);
+  }
+  if (pcap_datalink(handle_) != DLT_EN10MB) {
+    const char* type = pcap_datalink_val_to_name(pcap_datalink(handle_));
+    const std::string is = type != nullptr ? type : std::to_string(pcap_datalink(handle_));
+    pcap_close(handle_);
+    throw capture_error(path_ + ": link type is " + is + ", not Ethernet");
+  }
+}
+
+capture_reader::~capture_reader() {
+  if (handle_ != nullptr) pcap_close(handle_);
+}
+
+capture_reader::result capture_reader::next(captured_frame& out) {
+  if (!reason_.empty()) return result::damaged;
+  pcap_pkthdr* header = nullptr;
+  const u_char* bytes = nullptr;
+  const int got = pcap_next_ex(handle_, &header, &bytes);
+  if (got == 1) {
+    ++frames_;
+    out.data = bytes;
+    out.length = header->caplen;
+    out.wire_length = header->len;
+    out.time_ns =
+        static_cast<std::uint64_t>(header->ts.tv_sec) * ns_per_s + static_cast<std::uint64_t>(header->ts.tv_usec);
+    return result::frame;
+  }
+  if (got == PCAP_ERROR_BREAK) return result::end;
+  reason_ = path_ + ": after frame " + std::to_string(frames_) + ": " + pcap_geterr(handle_);
+  return result::damaged;
+}
+
+}  // namespace rnic::tlm

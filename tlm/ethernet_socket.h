@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLM-2.0 sockets for Ethernet frames, and the shells that put them around a frame_sink_if.
+#pragma once
+
+#include <systemc>
+#include <tlm>
+#include <utility>
+
+#include "tlm/frame_port.h"
+
+namespace rnic::tlm {
+
+/// One frame on the line. The delay annotated to nb_transport_fw is the time until its last bit arrives.
+struct ethernet_transaction {
+  frame_ptr frame;
+};
+
+/// Protocol traits. One call, BEGIN_REQ answered by TLM_COMPLETED, is all of the protocol: Ethernet has no handshake,
+/// back-pressure is by pause frames. A link is two pairs of sockets, one for each direction.
+struct ethernet_protocol_types {
+  using tlm_payload_type = ethernet_transaction;
+  using tlm_phase_type = ::tlm::tlm_phase;
+};
+class ethernet_fw_if : public virtual ::tlm::tlm_fw_nonblocking_transport_if<ethernet_transaction, ::tlm::tlm_phase> {
+ public:
+  using protocol_types = ethernet_protocol_types;
+};
+class ethernet_bw_if : public virtual ::tlm::tlm_bw_nonblocking_transport_if<ethernet_transaction, ::tlm::tlm_phase> {
+ public:
+  using protocol_types = ethernet_protocol_types;
+};
+using ethernet_initiator_socket = ::tlm::tlm_base_initiator_socket<8, ethernet_fw_if, ethernet_bw_if>;
+using ethernet_target_socket = ::tlm::tlm_base_target_socket<8, ethernet_fw_if, ethernet_bw_if>;
+
+/// Frames handed to it leave through the socket.
+class ethernet_transmit_rim : public sc_core::sc_module, public frame_sink_if, private ethernet_bw_if {
+ public:
+  explicit ethernet_transmit_rim(const sc_core::sc_module_name& name) : sc_core::sc_module(name), out("out") {
+    out.bind(static_cast<ethernet_bw_if&>(*this));
+  }
+  ethernet_initiator_socket out;
+
+  void deliver(frame_ptr frame, sim::time_ps arrival) override {
+    ethernet_transaction t{std::move(frame)};
+    ::tlm::tlm_phase phase = ::tlm::BEGIN_REQ;
+    sc_core::sc_time delay = sc_core::sc_time::from_value(arrival - sc_core::sc_time_stamp().value());
+    out->nb_transport_fw(t, phase, delay);
+  }
+
+ private:
+  ::tlm::tlm_sync_enum nb_transport_bw(ethernet_transaction&, ::tlm::tlm_phase&, sc_core::sc_time&) override {
+    return ::tlm::TLM_COMPLETED;  // nothing comes back in this protocol
+  }
+};
+
+/// Frames that come in through the socket go to `sink`.
+class ethernet_receive_rim : public sc_core::sc_module, private ethernet_fw_if {
+ public:
+  ethernet_receive_rim(const sc_core::sc_module_name& name, frame_sink_if& sink)
+      : sc_core::sc_module(name), in("in"), sink_(sink) {
+    in.bind(static_cast<ethernet_fw_if&>(*this));
+  }
+  ethernet_target_socket in;
+
+ private:
+  ::tlm::tlm_sync_enum nb_transport_fw(ethernet_transaction& t, ::tlm::tlm_phase&, sc_core::sc_time& delay) override {
+    sink_.deliver(std::move(t.frame), (sc_core::sc_time_stamp() + delay).value());
+    return ::tlm::TLM_COMPLETED;
+  }
+  frame_sink_if& sink_;
+};
+
+}  // namespace rnic::tlm

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// An Ethernet frame on its way: its bytes live once, blocks pass the handle.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "model/sim/span.h"
+#include "model/sim/types.h"
+#include "model/wire/packet.h"
+#include "tlm/pool.h"
+
+namespace rnic::tlm {
+
+/// A frame from DMAC to the last byte before the FCS (the FCS itself is `fcs`, so that a fault can be put into it).
+/// The sender gathers payload at `payload_start` and builds the headers backwards in front of it, so nothing is moved.
+struct frame {
+  static constexpr std::uint32_t capacity = 10240;
+  static constexpr std::uint32_t payload_start = 128;
+
+  std::array<std::uint8_t, capacity> buffer;
+  std::uint32_t begin = 0;   ///< offset of the DMAC
+  std::uint32_t length = 0;  ///< bytes from DMAC to before the FCS
+  std::uint32_t fcs = 0;     ///< as on the wire when read little-endian; set by the sending port
+
+  std::uint8_t priority = 0;      ///< egress queue / ingress priority, 0..7
+  std::uint8_t port = 0;          ///< 0-based port of the adapter that holds it
+  std::uint8_t loopback = 0;      ///< not 0: never leaves the adapter
+  std::uint8_t source = 0;        ///< transmit: who gets the egress credit back (transport::egress_source)
+  bool control = false;           ///< MAC control (pause): not subject to pause, not delivered
+  bool insert_icrc = false;       ///< transmit: the icrc block writes the last 4 bytes
+  bool fcs_ok = true;             ///< receive
+  bool icrc_ok = true;            ///< receive, RoCE
+  std::uint16_t gid_index = 0;    ///< index in the port's GID table: transmit source, receive match
+  sim::span_id span = 0;
+  sim::time_ps stamp = 0;         ///< transmit: first bit leaves; receive: last bit arrived
+  wire::packet packet;            ///< headers as parsed (receive) or as built (transmit)
+
+  std::uint8_t* data() { return buffer.data() + begin; }
+  const std::uint8_t* data() const { return buffer.data() + begin; }
+  void recycle() {
+    begin = length = fcs = 0;
+    priority = port = loopback = source = 0;
+    control = insert_icrc = false;
+    fcs_ok = icrc_ok = true;
+    gid_index = 0;
+    span = 0;
+    stamp = 0;
+  }
+};
+
+using frame_ptr = handle<frame>;
+using frame_pool = pool<frame>;
+
+}  // namespace rnic::tlm

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooled, reference-counted objects: steady state allocates nothing (law 13).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace rnic::tlm {
+
+template <class T>
+class pool;
+
+/// Handle of a pooled object. Copies share it; the last one gives it back to its pool. Not for use between threads of
+/// the operating system.
+template <class T>
+class handle {
+ public:
+  handle() = default;
+  handle(const handle& other) : p_(other.p_) {
+    if (p_ != nullptr) ++p_->references;
+  }
+  handle(handle&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
+  handle& operator=(handle other) noexcept {
+    std::swap(p_, other.p_);
+    return *this;
+  }
+  ~handle() { reset(); }
+  void reset() {
+    if (p_ != nullptr && --p_->references == 0) p_->home->give_back(p_);
+    p_ = nullptr;
+  }
+  T& operator*() const { return p_->value; }
+  T* operator->() const { return &p_->value; }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  friend class pool<T>;
+  struct node {
+    T value{};
+    pool<T>* home = nullptr;
+    std::uint32_t references = 0;
+  };
+  explicit handle(node* p) : p_(p) { ++p->references; }
+  node* p_ = nullptr;
+};
+
+/// T has a method recycle() that makes a used object as good as new without touching its bulk data.
+template <class T>
+class pool {
+ public:
+  pool() = default;
+  pool(const pool&) = delete;
+  pool& operator=(const pool&) = delete;
+
+  handle<T> get() {
+    if (free_.empty()) {
+      all_.push_back(std::make_unique<node>());
+      all_.back()->home = this;
+      free_.reserve(all_.size());
+      return handle<T>(all_.back().get());
+    }
+    node* n = free_.back();
+    free_.pop_back();
+    n->value.recycle();
+    return handle<T>(n);
+  }
+  std::size_t allocated() const { return all_.size(); }
+  std::size_t in_use() const { return all_.size() - free_.size(); }
+
+ private:
+  friend class handle<T>;
+  using node = typename handle<T>::node;
+  void give_back(node* n) { free_.push_back(n); }
+  std::vector<std::unique_ptr<node>> all_;
+  std::vector<node*> free_;
+};
+
+}  // namespace rnic::tlm

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PCI Express transaction-layer packet, the payload of the PCIe sockets.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "model/sim/span.h"
+#include "tlm/pool.h"
+
+namespace rnic::tlm {
+
+enum class tlp_type : std::uint8_t { mem_read, mem_write, cfg_read, cfg_write, completion };
+enum class tlp_status : std::uint8_t { success = 0, unsupported_request = 1, completer_abort = 4 };
+
+/// Fields as in the PCI Express Base Specification 3.0, chapter 2.2. Data is in address order (byte 0 first).
+struct tlp {
+  static constexpr std::uint32_t max_data = 4096;
+
+  tlp_type type = tlp_type::mem_read;
+  tlp_status status = tlp_status::success;  ///< completions
+  std::uint16_t requester = 0;              ///< bus/device/function of the requester
+  std::uint16_t completer = 0;              ///< completions; config requests: target function
+  std::uint16_t tag = 0;
+  std::uint8_t first_be = 0xf;  ///< byte enables of the first and the last dword
+  std::uint8_t last_be = 0xf;
+  bool poisoned = false;
+  std::uint64_t address = 0;     ///< memory: byte address (first enabled byte); config: register offset
+  std::uint32_t length = 0;      ///< bytes of data asked for or carried
+  std::uint32_t byte_count = 0;  ///< completions: bytes still to come including this packet's
+  sim::span_id span = 0;
+  std::array<std::uint8_t, max_data> data;
+
+  bool posted() const { return type == tlp_type::mem_write; }
+  bool has_data() const {
+    return type == tlp_type::mem_write || type == tlp_type::cfg_write || (type == tlp_type::completion && length != 0);
+  }
+  void recycle() {
+    type = tlp_type::mem_read;
+    status = tlp_status::success;
+    requester = completer = tag = 0;
+    first_be = last_be = 0xf;
+    poisoned = false;
+    address = 0;
+    length = byte_count = 0;
+    span = 0;
+  }
+};
+
+using tlp_ptr = handle<tlp>;
+using tlp_pool = pool<tlp>;
+
+}  // namespace rnic::tlm
