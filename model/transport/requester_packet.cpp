@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/transport/transport_if.h"
+
 namespace rnic::transport {
 
 namespace {
@@ -126,6 +128,7 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
   f.length = p.icrc_offset + 4;
   f.port = ctx.dest.port;
   f.insert_icrc = true;
+  f.source = static_cast<std::uint8_t>(transport::egress_source::requester);
 }
 
 }  // namespace rnic::transport

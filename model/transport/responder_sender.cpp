@@ -97,6 +97,7 @@ void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr fr
   f.begin = static_cast<std::uint32_t>(first - f.buffer.data());
   f.length = p.icrc_offset + 4;
   f.insert_icrc = true;
+  f.source = static_cast<std::uint8_t>(egress_source::responder);
   --credits_[f.port][f.priority];
   entry& e = queue_[(head_ + count_) % queue_.size()];
   e.frame = std::move(frame);

@@ -2,6 +2,8 @@
 #include "testbenches/bench/two_nodes.h"
 
 #include <cstring>
+#include <cstdlib>
+#include <cstdio>
 #include <stdexcept>
 #include <systemc>
 
@@ -11,18 +13,20 @@ namespace rnic::bench {
 class two_nodes::meeting {
  public:
   void arrive() {
-    if (!waiting_) {
-      waiting_ = true;
-      sc_core::wait(both_);
+    const std::uint64_t round = round_;
+    if (++here_ == 2) {
+      here_ = 0;
+      ++round_;
+      both_.notify(sc_core::SC_ZERO_TIME);
       return;
     }
-    waiting_ = false;
-    both_.notify(sc_core::SC_ZERO_TIME);
+    while (round_ == round) sc_core::wait(both_);
   }
 
  private:
   sc_core::sc_event both_{"both"};
-  bool waiting_ = false;
+  unsigned here_ = 0;
+  std::uint64_t round_ = 0;
 };
 
 two_nodes::two_nodes(const two_nodes_config& config)
@@ -70,7 +74,8 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();
   }
-  if (capture_ && !failure_) capture_->close();
+  if (capture_) capture_->close();
+  if (failure_ && std::getenv("RNIC_DBG")) for (const auto& [n, c] : statistics_.all()) if (*c) std::fprintf(stderr, "%s = %llu\n", n.c_str(), (unsigned long long)*c);
   if (failure_) std::rethrow_exception(failure_);
   if (running_ != 0) throw std::runtime_error("the simulation came to rest before both programs had ended");
 }
