@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `rnic-perf`: what simulating costs. Two whole adapters, driven by their drivers; CPU time per packet in
+// nanoseconds and in R, the cost of one kernel activation on this machine at this moment.
+#include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <systemc>
+
+#include "testbenches/bench/stream.h"
+#include "testbenches/bench/two_nodes.h"
+#include "testbenches/perf/kernel_cost.h"
+
+namespace {
+
+using namespace rnic;
+
+struct result {
+  double cpu_ns = 0;
+  double packets = 0;      // data packets, or messages where a message is one packet
+  double cycles = 0;       // of the core clock, simulated
+  double deltas = 0;       // kernel delta cycles: activations of the model's method and of the programs' threads
+  bool ok = false;
+};
+
+/// Runs `work` in a process of its own: a kernel can be built and started only once.
+result in_child(const std::function<result()>& work) {
+  std::array<int, 2> pipe_ends{};
+  result r;
+  if (pipe(pipe_ends.data()) != 0) return r;
+  const pid_t child = fork();
+  if (child == 0) {
+    result done;
+    try {
+      done = work();
+      done.ok = true;
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "rnic-perf: %s\n", e.what());
+    }
+    const bool written = write(pipe_ends[1], &done, sizeof done) == static_cast<ssize_t>(sizeof done);
+    _exit(written ? 0 : 1);
+  }
+  close(pipe_ends[1]);
+  if (child < 0 || read(pipe_ends[0], &r, sizeof r) != static_cast<ssize_t>(sizeof r)) r.ok = false;
+  close(pipe_ends[0]);
+  int status = 0;
+  if (child > 0) waitpid(child, &status, 0);
+  return r;
+}
+
+struct load {
+  std::uint32_t size = 65536;
+  unsigned mtu = 1024;
+  unsigned qps = 1;
+  unsigned depth = 64;
+  std::uint64_t warm_up = 200;
+  std::uint64_t messages = 2000;
+  std::uint32_t rate_mbps = 40'000;
+};
+
+/// WRITEs from one host to the other; the CPU time between the end of the warm-up and the last completion.
+result run_writes(const load& l) {
+  bench::two_nodes_config config;
+  config.node = bench::make_node_config("connectx3pro_40g");
+  config.node.adapter.port.rate_mbps = l.rate_mbps;
+  bench::two_nodes system(config);
+  bench::connection_options connection;
+  connection.mtu = l.mtu;
+  connection.send_depth = l.depth;
+  connection.receive_depth = 1;
+  connection.inline_bytes = 0;
+  bench::stream_config stream_config;
+  stream_config.qps = l.qps;
+  stream_config.depth = l.depth;
+  stream_config.largest = l.size;
+  bench::stream stream(system, system.a(), system.b(), connection, stream_config);
+  result r;
+  const auto host = [&](bench::endpoint& e, bool sends) {
+    bench::set_address(e, connection, sends ? 1 : 2);
+    system.meet();
+    stream.set_up(e);
+    for (const std::uint64_t messages : {l.warm_up, l.messages}) {
+      system.meet();
+      const double cpu = perf::cpu_ns();
+      const std::uint64_t cycles = system.node_a().nic().clock().now();
+      const std::uint64_t deltas = sc_core::sc_delta_count();
+      if (sends) bench::stream::run_host(e, {&stream, nullptr, l.size, messages});
+      if (sends) {
+        r.cpu_ns = perf::cpu_ns() - cpu;
+        r.cycles = static_cast<double>(system.node_a().nic().clock().now() - cycles);
+        r.deltas = static_cast<double>(sc_core::sc_delta_count() - deltas);
+        r.packets = static_cast<double>(messages) * ((l.size + l.mtu - 1) / l.mtu);
+      }
+      system.meet();
+    }
+    if (!sends) stream.check_content(l.size);
+  };
+  system.run([&] { host(system.a(), true); }, [&] { host(system.b(), false); });
+  return r;
+}
+
+/// A simulated second in which nobody asks for anything.
+result run_idle() {
+  bench::two_nodes_config config;
+  config.node = bench::make_node_config("connectx3pro_40g");
+  bench::two_nodes system(config);
+  result r;
+  system.run([] {}, [] {});
+  const double cpu = perf::cpu_ns();
+  const std::uint64_t deltas = sc_core::sc_delta_count();
+  const std::uint64_t cycles = system.node_a().nic().clock().now();
+  system.pass(sim::ps_per_s);
+  r.cpu_ns = perf::cpu_ns() - cpu;
+  r.deltas = static_cast<double>(sc_core::sc_delta_count() - deltas);
+  r.cycles = static_cast<double>(system.node_a().nic().clock().now() - cycles);
+  return r;
+}
+
+double activation_ns() {
+  return in_child([] {
+           result r;
+           r.cpu_ns = perf::measure_activation_ns();
+           return r;
+         })
+      .cpu_ns;
+}
+
+void report(benchmark::State& state, const std::function<result()>& work) {
+  for ([[maybe_unused]] auto _ : state) {
+    const double before = activation_ns();
+    const result r = in_child(work);
+    if (!r.ok) return state.SkipWithError("the run failed");
+    const double activation = (before + activation_ns()) / 2;  // the machine's speed drifts
+    state.SetIterationTime(r.cpu_ns * 1e-9);
+    state.counters["r"] = activation;
+    state.counters["cpu_ns"] = r.cpu_ns;
+    state.counters["cycles_per_cpu_s"] = r.cycles / r.cpu_ns * 1e9;
+    state.counters["kernel_activations"] = r.deltas;
+    if (r.packets == 0) continue;
+    state.counters["ns_per_packet"] = r.cpu_ns / r.packets;
+    state.counters["packets_per_cpu_s"] = r.packets / r.cpu_ns * 1e9;
+    state.counters["activations_per_packet"] = r.deltas / r.packets;
+    state.counters["r_per_packet"] = r.cpu_ns / r.packets / activation;
+  }
+}
+
+void add(const char* name, const load& l) {
+  benchmark::RegisterBenchmark(name, [l](benchmark::State& s) { report(s, [l] { return run_writes(l); }); })
+      ->UseManualTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+
+int sc_main(int argc, char* argv[]) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  add("write_64B", {64, 1024, 16, 16, 2000, 40'000, 40'000});
+  add("write_1KiB", {1024, 1024, 1, 64, 1000, 20'000, 40'000});
+  add("write_64KiB", {65536, 1024, 1, 16, 20, 400, 40'000});
+  add("write_64KiB_10Gb", {65536, 1024, 1, 16, 20, 400, 10'000});
+  add("write_64KiB_100Gb", {65536, 1024, 1, 16, 20, 400, 100'000});
+  add("write_64B_1qp", {64, 1024, 1, 64, 2000, 40'000, 40'000});
+  add("write_64B_64qp", {64, 1024, 64, 4, 2000, 40'000, 40'000});
+  add("write_64B_1024qp", {64, 1024, 1024, 2, 4000, 40'000, 40'000});
+  benchmark::RegisterBenchmark("idle_second", [](benchmark::State& s) { report(s, run_idle); })
+      ->UseManualTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kMillisecond);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
