@@ -59,8 +59,9 @@ int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vla
 int device::find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan) const {
   if (port == 0 || port > ports_.size()) return -EINVAL;
   const auto& rows = ports_[port - 1].gids;
-  const auto at = std::find_if(rows.begin(), rows.end(),
-                               [&](const gid_row& r) { return r.valid && r.id == id && r.type == type && r.vlan == vlan; });
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const gid_row& r) {
+    return r.valid && r.id == id && r.type == type && r.vlan == vlan;
+  });
   return at == rows.end() ? -ENOENT : static_cast<int>(at - rows.begin());
 }
 

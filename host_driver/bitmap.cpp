@@ -7,7 +7,7 @@
 namespace rnic::host_driver {
 
 bitmap::bitmap(std::uint32_t count, std::uint32_t mask, std::uint32_t reserved)
-    : taken_(count, false), count_(count), mask_(mask) {
+    : taken_(count, false), count_(count), mask_(mask), reserved_(reserved) {
   for (std::uint32_t i = 0; i < reserved && i < count; ++i) taken_[i] = true;
 }
 
@@ -29,8 +29,21 @@ std::uint32_t bitmap::allocate() {
   return number | top_;
 }
 
+bool bitmap::claim(std::uint32_t number) {
+  number &= count_ - 1;
+  if (number < reserved_) return claimed_.insert(number).second;
+  if (taken_[number]) return false;
+  taken_[number] = true;
+  ++in_use_;
+  return true;
+}
+
 void bitmap::release(std::uint32_t number, bool round_robin) {
   number &= count_ - 1;
+  if (number < reserved_) {
+    claimed_.erase(number);
+    return;
+  }
   if (!taken_[number]) return;
   if (!round_robin) {
     last_ = std::min(last_, number);

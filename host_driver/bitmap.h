@@ -18,6 +18,8 @@ class bitmap {
   bitmap(std::uint32_t count, std::uint32_t mask, std::uint32_t reserved);
 
   std::uint32_t allocate();
+  /// Takes this very number, which may be a reserved one; false when its place is in use.
+  bool claim(std::uint32_t number);
   /// `round_robin`: the number is not given again before all others were.
   void release(std::uint32_t number, bool round_robin);
   std::uint32_t in_use() const { return in_use_; }
@@ -26,7 +28,8 @@ class bitmap {
   std::uint32_t find_from(std::uint32_t first) const;
 
   std::vector<bool> taken_;
-  std::uint32_t count_ = 0, mask_ = 0, last_ = 0, top_ = 0, in_use_ = 0;
+  std::set<std::uint32_t> claimed_;  // reserved ones in use
+  std::uint32_t count_ = 0, mask_ = 0, reserved_ = 0, last_ = 0, top_ = 0, in_use_ = 0;
 };
 
 /// Aligned power-of-two ranges (net/mr.c:mlx4_buddy_alloc).

@@ -25,7 +25,7 @@ constexpr std::uint32_t command_memory = 1u << 1, command_bus_master = 1u << 2, 
 constexpr std::uint8_t capability_pcie = 0x10, capability_msix = 0x11;
 constexpr unsigned saved_dwords = 64;
 
-constexpr unsigned async_eq_entries = 512;   // MLX4_NUM_ASYNC_EQE + MLX4_NUM_SPARE_EQE, rounded up
+constexpr unsigned async_eq_entries = 512;  // MLX4_NUM_ASYNC_EQE + MLX4_NUM_SPARE_EQE, rounded up
 constexpr unsigned spare_eqes = 0x80;
 constexpr std::uint32_t special_qps = 8;
 constexpr std::uint64_t async_events = 0x1d1f46fe;  // control plane 7.3
@@ -60,11 +60,11 @@ int device::open() {
 
 int device::bring_up() {
   using step = int (device::*)();
-  constexpr step steps[] = {&device::take_function,      &device::take_ownership,   &device::reset_device,
-                            &device::start_firmware,     &device::query_capabilities, &device::init_icm,
-                            &device::init_hca,           &device::read_adapter,     &device::init_event_queues,
-                            &device::switch_to_events,   &device::init_special_qps, &device::start_network_ports,
-                            &device::start_rdma_ports,   &device::activate_ports};
+  constexpr step steps[] = {&device::take_function,    &device::take_ownership,     &device::reset_device,
+                            &device::start_firmware,   &device::query_capabilities, &device::init_icm,
+                            &device::init_hca,         &device::read_adapter,       &device::init_event_queues,
+                            &device::switch_to_events, &device::init_special_qps,   &device::start_network_ports,
+                            &device::start_rdma_ports, &device::activate_ports};
   for (const step s : steps) {
     if (const int error = (this->*s)()) return error;
   }
@@ -80,7 +80,8 @@ int device::take_function() {
   }
   if (const int error = assign_bars()) return error;
   const std::uint32_t command = bus_.config_read32(reg_command) & 0xffff;
-  bus_.config_write32(reg_command, command | command_memory | command_bus_master | (cfg_.use_msix ? command_intx_disable : 0));
+  bus_.config_write32(reg_command,
+                      command | command_memory | command_bus_master | (cfg_.use_msix ? command_intx_disable : 0));
   return 0;
 }
 
@@ -138,7 +139,8 @@ int device::reset_device() {
     bus_.spend_ps(cfg_.poll_interval_ns * 1000);
   }
   if (const std::uint16_t pcie = find_capability(bus_, capability_pcie); pcie != 0 && pcie + 0x10u < 4 * saved_dwords) {
-    for (const unsigned control : {0x08u, 0x10u}) {  // device control, link control; the status halves are write-1-to-clear
+    for (const unsigned control :
+         {0x08u, 0x10u}) {  // device control, link control; the status halves are write-1-to-clear
       bus_.config_write32(static_cast<std::uint16_t>(pcie + control), saved[(pcie + control) / 4] & 0xffff);
     }
   }
@@ -201,12 +203,15 @@ int device::query_capabilities() {
 
 int device::init_icm() {
   std::uint64_t aux_pages = 0;
-  if (const int error = channel_.execute({abi::opcode::set_icm_size, 0, 0, profile_.total, 0, &aux_pages})) return error;
+  if (const int error = channel_.execute({abi::opcode::set_icm_size, 0, 0, profile_.total, 0, &aux_pages}))
+    return error;
   if (const int error = aux_area_.map(bus_, channel_, abi::opcode::map_icm_aux, aux_pages)) return error;
   aux_ = aux_area_.mapped();
   const auto base = [&](icm_region r) { return profile_[r].base; };
   const auto count = [&](icm_region r) { return profile_[r].count; };
-  const auto cmpt = [&](unsigned type) { return base(icm_region::cmpt) + (std::uint64_t{type} * caps_.cmpt_bytes << 24); };
+  const auto cmpt = [&](unsigned type) {
+    return base(icm_region::cmpt) + (std::uint64_t{type} * caps_.cmpt_bytes << 24);
+  };
   struct plan {
     icm_table* table;
     std::uint64_t base;
@@ -248,8 +253,9 @@ int device::init_hca() {
   cqe_bytes_ = cqe64 ? 64 : 32;
   abi::set(m, f::version, f::version_value);
   m[0x0e] = (6 - 4) << 5 | 1 << 4;  // 64-byte cache lines
-  abi::set(m, f::flags, (caps_.has(abi::dev_cap::flag_ud_av_port) ? f::flag_check_ud_port : 0) |
-                            (caps_.has(abi::dev_cap::flag_counters) ? f::flag_counters : 0));
+  abi::set(m, f::flags,
+           (caps_.has(abi::dev_cap::flag_ud_av_port) ? f::flag_check_ud_port : 0) |
+               (caps_.has(abi::dev_cap::flag_counters) ? f::flag_counters : 0));
   abi::set(m, f::entry_sizes, (eqe64 ? f::eqe_64 : 0) | (cqe64 ? f::cqe_64 : 0));
   abi::set(m, f::qpc_base, region(icm_region::qp).base);
   abi::set(m, f::log_qps, log(icm_region::qp));
@@ -315,7 +321,7 @@ void device::init_allocators() {
   // Special QPs follow the firmware's and the raw Ethernet region, at a multiple of 8 (control plane 5.6).
   base_special_qpn_ = std::max(0x200u, (caps_.reserved_qps + special_qps - 1) / special_qps * special_qps);
   qpns_ = bitmap(num_qps_, (1u << 23) - 1, base_special_qpn_ + special_qps);
-  mpt_indices_ = bitmap(num_mpts_, ~0u, caps_.reserved_mpts);
+  mpt_indices_ = bitmap(num_mpts_, ~0u, std::max(caps_.reserved_mpts, cfg_.first_mpt));
   mtt_ranges_ = buddy(profile_[icm_region::mtt].log_count);
   if (caps_.reserved_mtts != 0) mtt_ranges_.allocate(log2_up(caps_.reserved_mtts));
   cqs_.clear();
@@ -377,7 +383,8 @@ int device::switch_to_events() {
 int device::init_special_qps() {
   if (const int error = channel_.command(abi::opcode::conf_special_qp, base_special_qpn_)) return error;
   special_qps_ = true;
-  for (unsigned p = 1; p <= caps_.num_ports; ++p) mad(p, abi::mad::port_info, p, nullptr);  // capability mask: a warning at most
+  for (unsigned p = 1; p <= caps_.num_ports; ++p)
+    mad(p, abi::mad::port_info, p, nullptr);  // capability mask: a warning at most
   return 0;
 }
 
@@ -398,8 +405,8 @@ void device::destroy_event_queues() {
 }
 
 void device::clean_up_icm() {
-  for (icm_table* t : {&mcg_, &srqc_, &cqc_, &rdmarc_, &altc_, &auxc_, &qpc_, &dmpts_, &mtts_, &eqc_, &cmpt_eq_, &cmpt_cq_, &cmpt_srq_,
-                       &cmpt_qp_}) {
+  for (icm_table* t : {&mcg_, &srqc_, &cqc_, &rdmarc_, &altc_, &auxc_, &qpc_, &dmpts_, &mtts_, &eqc_, &cmpt_eq_,
+                       &cmpt_cq_, &cmpt_srq_, &cmpt_qp_}) {
     t->clean_up();
   }
   if (aux_) aux_area_.unmap(channel_, abi::opcode::unmap_icm_aux);

@@ -45,25 +45,44 @@ void command_channel::use_events(event_pump_if& pump, unsigned log_max_commands)
 
 int command_channel::errno_of(std::uint8_t status) {
   switch (static_cast<abi::status>(status)) {
-    case abi::status::ok: return 0;
-    case abi::status::internal_error: return -EIO;
-    case abi::status::bad_op: return -EPERM;
-    case abi::status::bad_param: return -EINVAL;
-    case abi::status::bad_sys_state: return -ENXIO;
-    case abi::status::bad_resource: return -EBADF;
-    case abi::status::resource_busy: return -EBUSY;
-    case abi::status::exceed_lim: return -ENOMEM;
-    case abi::status::bad_res_state: return -EBADF;
-    case abi::status::bad_index: return -EBADF;
-    case abi::status::bad_nvmem: return -EFAULT;
-    case abi::status::icm_error: return -ENFILE;
-    case abi::status::bad_qp_state: return -EINVAL;
-    case abi::status::bad_seg_param: return -EFAULT;
-    case abi::status::reg_bound: return -EBUSY;
-    case abi::status::lam_not_pre: return -EAGAIN;
-    case abi::status::bad_pkt: return -EINVAL;
-    case abi::status::bad_size: return -ENOMEM;
-    case abi::status::multi_func_req: return -EACCES;
+    case abi::status::ok:
+      return 0;
+    case abi::status::internal_error:
+      return -EIO;
+    case abi::status::bad_op:
+      return -EPERM;
+    case abi::status::bad_param:
+      return -EINVAL;
+    case abi::status::bad_sys_state:
+      return -ENXIO;
+    case abi::status::bad_resource:
+      return -EBADF;
+    case abi::status::resource_busy:
+      return -EBUSY;
+    case abi::status::exceed_lim:
+      return -ENOMEM;
+    case abi::status::bad_res_state:
+      return -EBADF;
+    case abi::status::bad_index:
+      return -EBADF;
+    case abi::status::bad_nvmem:
+      return -EFAULT;
+    case abi::status::icm_error:
+      return -ENFILE;
+    case abi::status::bad_qp_state:
+      return -EINVAL;
+    case abi::status::bad_seg_param:
+      return -EFAULT;
+    case abi::status::reg_bound:
+      return -EBUSY;
+    case abi::status::lam_not_pre:
+      return -EAGAIN;
+    case abi::status::bad_pkt:
+      return -EINVAL;
+    case abi::status::bad_size:
+      return -ENOMEM;
+    case abi::status::multi_func_req:
+      return -EACCES;
   }
   return -EIO;
 }

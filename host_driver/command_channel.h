@@ -50,8 +50,8 @@ class command_channel {
     abi::opcode op = abi::opcode::nop;
     std::uint32_t modifier = 0;
     std::uint8_t op_modifier = 0;
-    std::uint64_t in = 0;   ///< mailbox address or immediate
-    std::uint64_t out = 0;  ///< mailbox address
+    std::uint64_t in = 0;                ///< mailbox address or immediate
+    std::uint64_t out = 0;               ///< mailbox address
     std::uint64_t* immediate = nullptr;  ///< where an immediate result goes
   };
   int execute(const arguments& args);

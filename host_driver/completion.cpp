@@ -22,19 +22,32 @@ constexpr std::uint64_t wait_slice_ps = 1'000'000'000;
 
 ibv_wc_status status_of(std::uint8_t syndrome) {
   switch (static_cast<abi::cqe::error>(syndrome)) {
-    case abi::cqe::error::local_length: return IBV_WC_LOC_LEN_ERR;
-    case abi::cqe::error::local_qp_operation: return IBV_WC_LOC_QP_OP_ERR;
-    case abi::cqe::error::local_protection: return IBV_WC_LOC_PROT_ERR;
-    case abi::cqe::error::flushed: return IBV_WC_WR_FLUSH_ERR;
-    case abi::cqe::error::window_bind: return IBV_WC_MW_BIND_ERR;
-    case abi::cqe::error::bad_response: return IBV_WC_BAD_RESP_ERR;
-    case abi::cqe::error::local_access: return IBV_WC_LOC_ACCESS_ERR;
-    case abi::cqe::error::remote_invalid_request: return IBV_WC_REM_INV_REQ_ERR;
-    case abi::cqe::error::remote_access: return IBV_WC_REM_ACCESS_ERR;
-    case abi::cqe::error::remote_operation: return IBV_WC_REM_OP_ERR;
-    case abi::cqe::error::retry_exceeded: return IBV_WC_RETRY_EXC_ERR;
-    case abi::cqe::error::rnr_retry_exceeded: return IBV_WC_RNR_RETRY_EXC_ERR;
-    case abi::cqe::error::remote_aborted: return IBV_WC_REM_ABORT_ERR;
+    case abi::cqe::error::local_length:
+      return IBV_WC_LOC_LEN_ERR;
+    case abi::cqe::error::local_qp_operation:
+      return IBV_WC_LOC_QP_OP_ERR;
+    case abi::cqe::error::local_protection:
+      return IBV_WC_LOC_PROT_ERR;
+    case abi::cqe::error::flushed:
+      return IBV_WC_WR_FLUSH_ERR;
+    case abi::cqe::error::window_bind:
+      return IBV_WC_MW_BIND_ERR;
+    case abi::cqe::error::bad_response:
+      return IBV_WC_BAD_RESP_ERR;
+    case abi::cqe::error::local_access:
+      return IBV_WC_LOC_ACCESS_ERR;
+    case abi::cqe::error::remote_invalid_request:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case abi::cqe::error::remote_access:
+      return IBV_WC_REM_ACCESS_ERR;
+    case abi::cqe::error::remote_operation:
+      return IBV_WC_REM_OP_ERR;
+    case abi::cqe::error::retry_exceeded:
+      return IBV_WC_RETRY_EXC_ERR;
+    case abi::cqe::error::rnr_retry_exceeded:
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    case abi::cqe::error::remote_aborted:
+      return IBV_WC_REM_ABORT_ERR;
   }
   return IBV_WC_GENERAL_ERR;
 }
@@ -42,11 +55,19 @@ ibv_wc_status status_of(std::uint8_t syndrome) {
 void parse_send(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
   wc.wc_flags = 0;
   switch (static_cast<abi::wqe::opcode>(opcode)) {
-    case abi::wqe::opcode::rdma_write_imm: wc.wc_flags |= IBV_WC_WITH_IMM; [[fallthrough]];
-    case abi::wqe::opcode::rdma_write: wc.opcode = IBV_WC_RDMA_WRITE; break;
-    case abi::wqe::opcode::send_imm: wc.wc_flags |= IBV_WC_WITH_IMM; [[fallthrough]];
+    case abi::wqe::opcode::rdma_write_imm:
+      wc.wc_flags |= IBV_WC_WITH_IMM;
+      [[fallthrough]];
+    case abi::wqe::opcode::rdma_write:
+      wc.opcode = IBV_WC_RDMA_WRITE;
+      break;
+    case abi::wqe::opcode::send_imm:
+      wc.wc_flags |= IBV_WC_WITH_IMM;
+      [[fallthrough]];
     case abi::wqe::opcode::send_inval:
-    case abi::wqe::opcode::send: wc.opcode = IBV_WC_SEND; break;
+    case abi::wqe::opcode::send:
+      wc.opcode = IBV_WC_SEND;
+      break;
     case abi::wqe::opcode::rdma_read:
       wc.opcode = IBV_WC_RDMA_READ;
       wc.byte_len = abi::get(entry, abi::cqe::byte_count);
@@ -59,9 +80,15 @@ void parse_send(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
       wc.opcode = IBV_WC_FETCH_ADD;
       wc.byte_len = 8;
       break;
-    case abi::wqe::opcode::local_inval: wc.opcode = IBV_WC_LOCAL_INV; break;
-    case abi::wqe::opcode::bind_mw: wc.opcode = IBV_WC_BIND_MW; break;
-    default: wc.opcode = IBV_WC_SEND; break;  // the device made it up; nothing better to say
+    case abi::wqe::opcode::local_inval:
+      wc.opcode = IBV_WC_LOCAL_INV;
+      break;
+    case abi::wqe::opcode::bind_mw:
+      wc.opcode = IBV_WC_BIND_MW;
+      break;
+    default:
+      wc.opcode = IBV_WC_SEND;
+      break;  // the device made it up; nothing better to say
   }
 }
 
@@ -96,7 +123,8 @@ completion_queue* device::create_cq(int cqe, unsigned vector) {
     return nullptr;
   };
   if (!open_) return fail(ENODEV);
-  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > caps_.max_cqes - 1 || vector >= completion_eqs_.size()) return fail(EINVAL);
+  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > caps_.max_cqes - 1 || vector >= completion_eqs_.size())
+    return fail(EINVAL);
   auto cq = std::make_unique<completion_queue>();
   cq->entries = 1u << log2_up(static_cast<std::uint32_t>(cqe) + 1);
   cq->entry_bytes = cqe_bytes_;
@@ -338,7 +366,9 @@ void device::push_event(ibv_event_type type, std::uint32_t number) {
       if (event.element.srq == nullptr) return;
       break;
     case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_PORT_ERR: event.element.port_num = static_cast<int>(number); break;
+    case IBV_EVENT_PORT_ERR:
+      event.element.port_num = static_cast<int>(number);
+      break;
     default:
       event.element.qp = find_qp(number);
       if (event.element.qp == nullptr) return;
@@ -355,17 +385,39 @@ void device::handle_async(const std::uint8_t* event) {
       channel_.complete(abi::get(event, abi::eqe::command_token), abi::get(event, abi::eqe::command_status),
                         abi::get(event, abi::eqe::command_out));
       break;
-    case kind::path_migrated: push_event(IBV_EVENT_PATH_MIG, number); break;
-    case kind::comm_established: push_event(IBV_EVENT_COMM_EST, number); break;
-    case kind::sq_drained: push_event(IBV_EVENT_SQ_DRAINED, number); break;
-    case kind::wq_catastrophic: push_event(IBV_EVENT_QP_FATAL, number); break;
-    case kind::path_migration_failed: push_event(IBV_EVENT_PATH_MIG_ERR, number); break;
-    case kind::wq_invalid_request: push_event(IBV_EVENT_QP_REQ_ERR, number); break;
-    case kind::wq_access: push_event(IBV_EVENT_QP_ACCESS_ERR, number); break;
-    case kind::srq_last_wqe: push_event(IBV_EVENT_QP_LAST_WQE_REACHED, number); break;
-    case kind::cq_error: push_event(IBV_EVENT_CQ_ERR, number); break;
-    case kind::srq_catastrophic: push_event(IBV_EVENT_SRQ_ERR, number); break;
-    case kind::srq_limit: push_event(IBV_EVENT_SRQ_LIMIT_REACHED, number); break;
+    case kind::path_migrated:
+      push_event(IBV_EVENT_PATH_MIG, number);
+      break;
+    case kind::comm_established:
+      push_event(IBV_EVENT_COMM_EST, number);
+      break;
+    case kind::sq_drained:
+      push_event(IBV_EVENT_SQ_DRAINED, number);
+      break;
+    case kind::wq_catastrophic:
+      push_event(IBV_EVENT_QP_FATAL, number);
+      break;
+    case kind::path_migration_failed:
+      push_event(IBV_EVENT_PATH_MIG_ERR, number);
+      break;
+    case kind::wq_invalid_request:
+      push_event(IBV_EVENT_QP_REQ_ERR, number);
+      break;
+    case kind::wq_access:
+      push_event(IBV_EVENT_QP_ACCESS_ERR, number);
+      break;
+    case kind::srq_last_wqe:
+      push_event(IBV_EVENT_QP_LAST_WQE_REACHED, number);
+      break;
+    case kind::cq_error:
+      push_event(IBV_EVENT_CQ_ERR, number);
+      break;
+    case kind::srq_catastrophic:
+      push_event(IBV_EVENT_SRQ_ERR, number);
+      break;
+    case kind::srq_limit:
+      push_event(IBV_EVENT_SRQ_LIMIT_REACHED, number);
+      break;
     case kind::port_change: {
       const unsigned port = abi::get(event, abi::eqe::port_word) >> 28;
       if (port == 0 || port > ports_.size()) break;
@@ -374,7 +426,8 @@ void device::handle_async(const std::uint8_t* event) {
       push_event(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
       break;
     }
-    default: break;  // the kernel warns and goes on
+    default:
+      break;  // the kernel warns and goes on
   }
 }
 

@@ -9,41 +9,42 @@ namespace rnic::host_driver {
 
 struct config {
   // Resource profile (module parameters of mlx4_core; defaults are its defaults). log2 of the number of objects.
-  unsigned log_num_qp = 18;         ///< source: default_profile.num_qp
-  unsigned log_rdmarc_per_qp = 4;   ///< source: default_profile.rdmarc_per_qp
-  unsigned log_num_srq = 16;        ///< source: default_profile.num_srq
-  unsigned log_num_cq = 16;         ///< source: default_profile.num_cq
-  unsigned log_num_mpt = 19;        ///< source: default_profile.num_mpt
-  unsigned log_num_mcg = 13;        ///< source: default_profile.num_mcg
-  unsigned log_num_mtt = 20;        ///< source: default_profile.num_mtt; grows to twice the host's pages
+  unsigned log_num_qp = 18;        ///< source: default_profile.num_qp
+  unsigned log_rdmarc_per_qp = 4;  ///< source: default_profile.rdmarc_per_qp
+  unsigned log_num_srq = 16;       ///< source: default_profile.num_srq
+  unsigned log_num_cq = 16;        ///< source: default_profile.num_cq
+  unsigned log_num_mpt = 19;       ///< source: default_profile.num_mpt
+  unsigned log_num_mcg = 13;       ///< source: default_profile.num_mcg
+  unsigned log_num_mtt = 20;       ///< source: default_profile.num_mtt; grows to twice the host's pages
   std::uint64_t host_memory_bytes = std::uint64_t{1} << 32;  ///< for the number of MTT entries; 0: do not grow
-  bool large_cqe = true;            ///< enable_64b_cqe_eqe
-  bool use_msix = true;             ///< without it there are no events: polling mode only
+  bool large_cqe = true;                                     ///< enable_64b_cqe_eqe
+  bool use_msix = true;                                      ///< without it there are no events: polling mode only
 
-  unsigned completion_vectors = 2;  ///< completion EQs beside the asynchronous one
-  unsigned log_completion_eq = 0;   ///< log2 of entries of a completion EQ; 0: from the number of CQs, as the kernel
-  unsigned mtu = 4200;              ///< netdev MTU: active path MTU is 4096 from 4192 on (data plane F.3)
+  unsigned completion_vectors = 2;    ///< completion EQs beside the asynchronous one
+  unsigned log_completion_eq = 0;     ///< log2 of entries of a completion EQ; 0: from the number of CQs, as the kernel
+  unsigned mtu = 4200;                ///< netdev MTU: active path MTU is 4096 from 4192 on (data plane F.3)
   bool lossless_global_pause = true;  ///< 802.3x pause both ways in SET_PORT, as mlx4_en's default
-  std::uint8_t pfc_mask = 0;        ///< priorities with PFC, takes the place of global pause
-  unsigned mr_page_shift = 12;      ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
+  std::uint8_t pfc_mask = 0;          ///< priorities with PFC, takes the place of global pause
+  unsigned mr_page_shift = 12;        ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
+  std::uint32_t first_mpt = 0;          ///< protection entries below are given only when asked for; 0: the reserved ones
 
-  std::uint64_t bar0_address = 0xf000'0000;    ///< used when the function's BARs are not assigned yet
+  std::uint64_t bar0_address = 0xf000'0000;  ///< used when the function's BARs are not assigned yet
   std::uint64_t bar2_address = 0x4'0000'0000;
 
   // Patience. The kernel's figures are the defaults where waiting costs nothing.
-  std::uint64_t reset_wait_us = 10;            ///< the kernel sleeps 1 s: long enough for anything; here the ready poll decides
-  std::uint64_t reset_timeout_us = 2'000'000;  ///< until the vendor id is readable (reset.c)
+  std::uint64_t reset_wait_us = 10;  ///< the kernel sleeps 1 s: long enough for anything; here the ready poll decides
+  std::uint64_t reset_timeout_us = 2'000'000;       ///< until the vendor id is readable (reset.c)
   std::uint64_t semaphore_timeout_us = 10'000'000;  ///< reset.c: MLX4_SEM_TIMEOUT_JIFFIES
   std::uint64_t command_timeout_us = 60'000'000;    ///< all time classes of cmd.h
-  std::uint64_t go_timeout_us = 10'000'000;    ///< cmd.c: GO_BIT_TIMEOUT_MSECS
-  std::uint64_t poll_interval_ns = 1000;       ///< between two reads of a register being waited for
+  std::uint64_t go_timeout_us = 10'000'000;         ///< cmd.c: GO_BIT_TIMEOUT_MSECS
+  std::uint64_t poll_interval_ns = 1000;            ///< between two reads of a register being waited for
 
   // Processor time (source: calibration, latency budget "poll+post 60, poll 40").
-  std::uint64_t post_send_ns = 60;   ///< per call
-  std::uint64_t post_recv_ns = 30;   ///< per call
-  std::uint64_t poll_ns = 40;        ///< per call that finds something
-  std::uint64_t poll_empty_ns = 10;  ///< per call that finds nothing: one load that hits
-  std::uint64_t interrupt_ns = 1500; ///< from the interrupt to its handler (wake-up of a sleeping reader not included)
+  std::uint64_t post_send_ns = 60;    ///< per call
+  std::uint64_t post_recv_ns = 30;    ///< per call
+  std::uint64_t poll_ns = 40;         ///< per call that finds something
+  std::uint64_t poll_empty_ns = 10;   ///< per call that finds nothing: one load that hits
+  std::uint64_t interrupt_ns = 1500;  ///< from the interrupt to its handler (wake-up of a sleeping reader not included)
 
   /// A profile for runs with few objects: everything else is as above.
   static config small() {

@@ -92,7 +92,8 @@ class device : private event_pump_if {
   // Addresses.
   /// Gives the port an IP address (`ip`: ::ffff:a.b.c.d for IPv4): one GID for each type, version 1 first, in the first
   /// free rows. Index of the first row, or a negative errno.
-  int add_address(unsigned port, const gid_bytes& ip, roce_types types = roce_types::both, std::uint16_t vlan = no_vlan);
+  int add_address(unsigned port, const gid_bytes& ip, roce_types types = roce_types::both,
+                  std::uint16_t vlan = no_vlan);
   int remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan = no_vlan);
   /// First row with this GID, type and VLAN, or -ENOENT.
   int find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan = no_vlan) const;
@@ -109,7 +110,9 @@ class device : private event_pump_if {
   int dealloc_pd(ibv_pd* pd);
   /// `addr`: within a buffer of allocate_buffer. Work requests address the region by its `iova`, which is the bus
   /// address of `addr`, or `iova` when given (equal to the bus address modulo the page size of the configuration).
-  memory_region* reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access, const std::uint64_t* iova = nullptr);
+  /// `key`: the key to have, EBUSY when its place in the table is taken.
+  memory_region* reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access, const std::uint64_t* iova = nullptr,
+                        const std::uint32_t* key = nullptr);
   int dereg_mr(ibv_mr* mr);
 
   // Completion queues.
@@ -126,7 +129,8 @@ class device : private event_pump_if {
   bool get_async_event(ibv_async_event* event, std::uint64_t timeout_ps = 0);
 
   // Queue pairs.
-  queue_pair* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr);
+  /// `qpn`: this number and no other (24 bits; EBUSY when its place in the table is taken).
+  queue_pair* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* qpn = nullptr);
   /// `remote_mac`: link-layer address of attr->ah_attr when the neighbour table is not to be asked.
   int modify_qp(ibv_qp* qp, const ibv_qp_attr* attr, int mask, const mac_address* remote_mac = nullptr);
   int query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init);
@@ -232,15 +236,16 @@ class device : private event_pump_if {
   std::map<gid_bytes, mac_address> neighbours_;
 
   icm_area firmware_area_, aux_area_;
-  icm_table cmpt_qp_, cmpt_srq_, cmpt_cq_, cmpt_eq_, eqc_, mtts_, dmpts_, qpc_, auxc_, altc_, rdmarc_, cqc_, srqc_, mcg_;
+  icm_table cmpt_qp_, cmpt_srq_, cmpt_cq_, cmpt_eq_, eqc_, mtts_, dmpts_, qpc_, auxc_, altc_, rdmarc_, cqc_, srqc_,
+      mcg_;
   bitmap pdns_, cqns_, srqns_, qpns_, mpt_indices_;
   buddy mtt_ranges_;
   std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200;
 
-  std::uint32_t uar_ = 0;               ///< the page of all our doorbells
+  std::uint32_t uar_ = 0;  ///< the page of all our doorbells
   std::uint64_t uar_offset_ = 0, bf_offset_ = 0;
-  std::uint32_t bf_bytes_ = 0;          ///< half of a BlueFlame register; 0: none
-  std::uint32_t bf_half_ = 0;           ///< which half is next: 0 or bf_bytes_
+  std::uint32_t bf_bytes_ = 0;  ///< half of a BlueFlame register; 0: none
+  std::uint32_t bf_half_ = 0;   ///< which half is next: 0 or bf_bytes_
 
   event_queue async_eq_;
   std::vector<event_queue> completion_eqs_;
@@ -249,8 +254,8 @@ class device : private event_pump_if {
   std::deque<ibv_async_event> async_events_;
   std::vector<std::deque<completion_queue*>> cq_events_;
 
-  std::map<const std::uint8_t*, bus_if::dma_memory> buffers_;        // by pointer
-  std::map<std::uint64_t, bus_if::dma_memory> buffers_by_address_;   // by bus address
+  std::map<const std::uint8_t*, bus_if::dma_memory> buffers_;       // by pointer
+  std::map<std::uint64_t, bus_if::dma_memory> buffers_by_address_;  // by bus address
   mutable bus_if::dma_memory last_buffer_{};
   std::vector<doorbell_record> free_records_;
   std::vector<bus_if::dma_memory> record_pages_;
@@ -258,7 +263,7 @@ class device : private event_pump_if {
 
   std::vector<std::unique_ptr<protection_domain>> pds_;
   std::vector<std::unique_ptr<memory_region>> mrs_;
-  std::vector<std::unique_ptr<completion_queue>> cqs_;   // by CQN
+  std::vector<std::unique_ptr<completion_queue>> cqs_;  // by CQN
   std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
   std::vector<std::unique_ptr<address_handle>> ahs_;
   static constexpr std::uint32_t qps_per_group = 256;

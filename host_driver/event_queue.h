@@ -13,8 +13,8 @@ namespace rnic::host_driver {
 struct event_queue {
   std::uint32_t eqn = 0;
   unsigned vector = 0;
-  std::uint32_t entries = 0;      ///< power of two
-  std::uint32_t entry_bytes = 32; ///< 32 or 64
+  std::uint32_t entries = 0;       ///< power of two
+  std::uint32_t entry_bytes = 32;  ///< 32 or 64
   std::uint32_t consumer = 0;
   std::uint32_t mtt_first = 0;
   unsigned mtt_order = 0;
@@ -23,7 +23,8 @@ struct event_queue {
 
   /// The next event when software owns it (its 32 published bytes), else nullptr.
   const std::uint8_t* next() const {
-    const std::uint8_t* entry = buffer.pointer + std::size_t{consumer & (entries - 1)} * entry_bytes + (entry_bytes - 32);
+    const std::uint8_t* entry =
+        buffer.pointer + std::size_t{consumer & (entries - 1)} * entry_bytes + (entry_bytes - 32);
     const bool parity = (consumer & entries) != 0;
     return ((abi::get(entry, abi::eqe::owner) & abi::eqe::owner_bit) != 0) == parity ? entry : nullptr;
   }

@@ -27,7 +27,8 @@ gid_bytes ipv4_gid(std::uint32_t address) {
 }
 
 bool is_ipv4(const gid_bytes& gid) {
-  return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t b) { return b == 0; }) && gid[10] == 0xff && gid[11] == 0xff;
+  return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t b) { return b == 0; }) && gid[10] == 0xff &&
+         gid[11] == 0xff;
 }
 
 bool is_multicast(const gid_bytes& gid) { return gid[0] == 0xff || (is_ipv4(gid) && (gid[12] & 0xf0) == 0xe0); }

@@ -13,7 +13,8 @@ constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t no_address = ~std::uint64_t{0};
 
 /// MAP_FA, MAP_ICM_AUX or MAP_ICM of some memory: entries as large as alignment and size allow.
-int map_memory(command_channel& channel, abi::opcode op, const std::vector<bus_if::dma_memory>& memory, std::uint64_t icm) {
+int map_memory(command_channel& channel, abi::opcode op, const std::vector<bus_if::dma_memory>& memory,
+               std::uint64_t icm) {
   command_channel::mailbox box(channel);
   unsigned entries = 0;
   for (const auto& m : memory) {

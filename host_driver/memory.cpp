@@ -66,11 +66,13 @@ bool device::bus_address_of(const void* pointer, std::size_t bytes, std::uint64_
 /// be given as work requests name them to the device.
 const void* device::inline_source(std::uint64_t address, std::size_t bytes) const {
   const auto inside = [&](const bus_if::dma_memory& m) {
-    return address >= m.bus_address && address - m.bus_address <= m.bytes && bytes <= m.bytes - (address - m.bus_address);
+    return address >= m.bus_address && address - m.bus_address <= m.bytes &&
+           bytes <= m.bytes - (address - m.bus_address);
   };
   if (last_buffer_.pointer == nullptr || !inside(last_buffer_)) {
     auto entry = buffers_by_address_.upper_bound(address);
-    if (entry == buffers_by_address_.begin() || !inside((--entry)->second)) return reinterpret_cast<const void*>(address);
+    if (entry == buffers_by_address_.begin() || !inside((--entry)->second))
+      return reinterpret_cast<const void*>(address);
     last_buffer_ = entry->second;
   }
   return last_buffer_.pointer + (address - last_buffer_.bus_address);
@@ -147,7 +149,8 @@ doorbell_record device::allocate_record() {
   return record;
 }
 
-memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access, const std::uint64_t* iova) {
+memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access, const std::uint64_t* iova,
+                              const std::uint32_t* key) {
   const auto fail = [](int error) -> memory_region* {
     errno = error;
     return nullptr;
@@ -166,8 +169,13 @@ memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int ac
   const unsigned shift = std::min(std::max(cfg_.mr_page_shift, 12u), 30u);
   if (((mr->iova ^ bus_address) & ((std::uint64_t{1} << shift) - 1)) != 0) return fail(EINVAL);
 
-  mr->index = mpt_indices_.allocate();
-  if (mr->index == bitmap::none) return fail(ENOMEM);
+  if (key != nullptr) {
+    mr->index = abi::key_to_index(*key);
+    if (!mpt_indices_.claim(mr->index)) return fail(EBUSY);
+  } else {
+    mr->index = mpt_indices_.allocate();
+    if (mr->index == bitmap::none) return fail(ENOMEM);
+  }
   int error = dmpts_.get(mr->index);
   if (error == 0) {
     error = map_buffer(bus_address, length, shift, mr->mtt);

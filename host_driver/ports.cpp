@@ -139,8 +139,8 @@ int device::write_gid_table(unsigned port) {
     abi::set(entry, f::roce_addr_version, f::roce_addr_version_v2);
     abi::set(entry, f::roce_addr_type, is_ipv4(row.id) ? 0 : 1);
   }
-  return channel_.write(box, abi::opcode::set_port, f::modifier(versions ? f::selector::roce_addr : f::selector::gid_table, port),
-                        f::op_ethernet);
+  return channel_.write(box, abi::opcode::set_port,
+                        f::modifier(versions ? f::selector::roce_addr : f::selector::gid_table, port), f::op_ethernet);
 }
 
 int device::start_network_ports() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posting work requests, exactly as libmlx4 does (libmlx4 qp.c:mlx4_post_send, mlx4_post_recv; adapter data plane A.1 - A.4).
+// Posting work requests, exactly as libmlx4 does (libmlx4 qp.c:mlx4_post_send, mlx4_post_recv; adapter data plane A.1 -
+// A.4).
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -71,7 +72,9 @@ std::uint8_t* put_operation(std::uint8_t* at, const ibv_send_wr& wr, ibv_qp_type
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return put_atomic(put_remote_address(at, wr.wr.atomic.remote_addr, wr.wr.atomic.rkey), wr);
-    case IBV_WR_RDMA_READ: *forced_inline = 1; [[fallthrough]];
+    case IBV_WR_RDMA_READ:
+      *forced_inline = 1;
+      [[fallthrough]];
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       if (wr.num_sge == 0) *forced_inline = 1;
@@ -80,7 +83,8 @@ std::uint8_t* put_operation(std::uint8_t* at, const ibv_send_wr& wr, ibv_qp_type
       std::memset(at, 0, wqe::local_invalidate::bytes);
       abi::set(at, wqe::local_invalidate::key, wr.invalidate_rkey);
       return at + wqe::local_invalidate::bytes;
-    default: return at;
+    default:
+      return at;
   }
 }
 
@@ -148,7 +152,8 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   int error = 0;
   for (; wr != nullptr; wr = wr->next, ++posted) {
     const std::uint8_t opcode = opcode_of(*wr, qp.qp_type);
-    if (qp.sq.overflows(posted) || wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > qp.sq.max_sge) error = -ENOMEM;
+    if (qp.sq.overflows(posted) || wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > qp.sq.max_sge)
+      error = -ENOMEM;
     if (opcode == no_opcode) error = -EINVAL;
     if (error != 0) {
       *bad_wr = wr;
@@ -159,7 +164,8 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     std::uint32_t flags = qp.signal_bits | ((wr->send_flags & IBV_SEND_SIGNALED) != 0 ? wqe::control::cq_update : 0) |
                           ((wr->send_flags & IBV_SEND_SOLICITED) != 0 ? wqe::control::solicited : 0);
     std::uint32_t immediate = 0;
-    if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) immediate = __builtin_bswap32(wr->imm_data);
+    if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+      immediate = __builtin_bswap32(wr->imm_data);
     if (wr->opcode == IBV_WR_SEND_WITH_INV) immediate = wr->invalidate_rkey;
     if (wr->opcode == IBV_WR_LOCAL_INV) flags |= wqe::control::strong_order;
     std::uint8_t* at = put_operation(entry + wqe::control::bytes, *wr, qp.qp_type, &inlined);
@@ -230,14 +236,16 @@ int device::post_recv(ibv_qp* pair, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   std::uint32_t posted = 0;
   int error = 0;
   for (; wr != nullptr; wr = wr->next, ++posted) {
-    if (qp.rq.head - qp.rq.tail + posted >= qp.rq.max_post || wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > qp.rq.max_sge) {
+    if (qp.rq.head - qp.rq.tail + posted >= qp.rq.max_post || wr->num_sge < 0 ||
+        static_cast<std::uint32_t>(wr->num_sge) > qp.rq.max_sge) {
       *bad_wr = wr;
       error = -ENOMEM;
       break;
     }
     const std::uint32_t index = qp.rq.head + posted;
     std::uint8_t* segment = qp.receive_entry(index);
-    for (int i = 0; i < wr->num_sge; ++i, segment += wqe::data::bytes) put_data(segment, wr->sg_list[i], wr->sg_list[i].length);
+    for (int i = 0; i < wr->num_sge; ++i, segment += wqe::data::bytes)
+      put_data(segment, wr->sg_list[i], wr->sg_list[i].length);
     if (static_cast<std::uint32_t>(wr->num_sge) < qp.rq.max_sge) {
       abi::store32(segment, 0, 0);
       abi::store32(segment, 4, wqe::data::invalid_lkey);

@@ -21,7 +21,8 @@ struct firmware_info {
 /// QUERY_DEV_CAP (4.6). Counts, not logarithms, unless named so.
 struct device_caps {
   std::uint32_t max_srq_wqes = 0, max_qp_wqes = 0, max_cqes = 0;
-  std::uint32_t reserved_qps = 0, reserved_srqs = 0, reserved_cqs = 0, reserved_eqs = 0, reserved_mtts = 0, reserved_mpts = 0;
+  std::uint32_t reserved_qps = 0, reserved_srqs = 0, reserved_cqs = 0, reserved_eqs = 0, reserved_mtts = 0,
+                reserved_mpts = 0;
   std::uint32_t max_eqs = 0, num_sys_eqs = 0, reserved_pds = 0, max_pds = 0, reserved_uars = 0, reserved_mcgs = 0;
   std::uint32_t max_requester_rdma = 0, max_responder_rdma = 0;
   unsigned ack_delay = 0, num_ports = 0, log_max_message = 0, log_max_gso = 0;
@@ -31,8 +32,8 @@ struct device_caps {
   bool blue_flame = false;
   std::uint32_t bf_register_bytes = 0;
   std::uint32_t min_page = 0, max_sq_sge = 0, max_rq_sge = 0, max_sq_bytes = 0, max_rq_bytes = 0, max_qps_per_mcg = 0;
-  std::uint32_t rdmarc_bytes = 0, qpc_bytes = 0, auxc_bytes = 0, altc_bytes = 0, eqc_bytes = 0, cqc_bytes = 0, srqc_bytes = 0,
-                cmpt_bytes = 0, mtt_bytes = 0, dmpt_bytes = 0;
+  std::uint32_t rdmarc_bytes = 0, qpc_bytes = 0, auxc_bytes = 0, altc_bytes = 0, eqc_bytes = 0, cqc_bytes = 0,
+                srqc_bytes = 0, cmpt_bytes = 0, mtt_bytes = 0, dmpt_bytes = 0;
 
   bool has(unsigned flag_bit) const { return (flags >> flag_bit & 1) != 0; }
   static device_caps parse(const void* mailbox);

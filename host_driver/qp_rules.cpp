@@ -18,25 +18,34 @@ struct transition {
   masks required, optional;
 };
 
-constexpr int key = IBV_QP_PKEY_INDEX, access = IBV_QP_ACCESS_FLAGS, alt = IBV_QP_ALT_PATH, migration = IBV_QP_PATH_MIG_STATE,
-              current = IBV_QP_CUR_STATE, qkey = IBV_QP_QKEY, rnr_timer = IBV_QP_MIN_RNR_TIMER;
+constexpr int key = IBV_QP_PKEY_INDEX, access = IBV_QP_ACCESS_FLAGS, alt = IBV_QP_ALT_PATH,
+              migration = IBV_QP_PATH_MIG_STATE, current = IBV_QP_CUR_STATE, qkey = IBV_QP_QKEY,
+              rnr_timer = IBV_QP_MIN_RNR_TIMER;
 constexpr int path = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 constexpr masks init_set{key | IBV_QP_PORT | access, key | IBV_QP_PORT | access, key | IBV_QP_PORT | qkey};
-constexpr masks running{current | access | alt | migration | rnr_timer, current | access | alt | migration, current | qkey};
+constexpr masks running{current | access | alt | migration | rnr_timer, current | access | alt | migration,
+                        current | qkey};
 constexpr masks drain{IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY};
 constexpr masks nothing{};
 
 constexpr std::array<transition, 10> table{{
     {IBV_QPS_RESET, IBV_QPS_INIT, init_set, nothing},
     {IBV_QPS_INIT, IBV_QPS_INIT, nothing, init_set},
-    {IBV_QPS_INIT, IBV_QPS_RTR, {path | IBV_QP_MAX_DEST_RD_ATOMIC | rnr_timer, path, 0}, {alt | access | key, alt | access | key, key | qkey}},
-    {IBV_QPS_RTR, IBV_QPS_RTS,
-     {IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN},
+    {IBV_QPS_INIT,
+     IBV_QPS_RTR,
+     {path | IBV_QP_MAX_DEST_RD_ATOMIC | rnr_timer, path, 0},
+     {alt | access | key, alt | access | key, key | qkey}},
+    {IBV_QPS_RTR,
+     IBV_QPS_RTS,
+     {IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_SQ_PSN,
+      IBV_QP_SQ_PSN},
      running},
     {IBV_QPS_RTS, IBV_QPS_RTS, nothing, running},
     {IBV_QPS_RTS, IBV_QPS_SQD, nothing, drain},
     {IBV_QPS_SQD, IBV_QPS_RTS, nothing, running},
-    {IBV_QPS_SQD, IBV_QPS_SQD, nothing,
+    {IBV_QPS_SQD,
+     IBV_QPS_SQD,
+     nothing,
      {IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
           IBV_QP_MAX_DEST_RD_ATOMIC | alt | access | key | rnr_timer | migration,
       IBV_QP_AV | alt | access | key | migration, key | qkey}},
@@ -47,7 +56,8 @@ constexpr std::array<transition, 10> table{{
 }  // namespace
 
 bool modify_qp_is_ok(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type, int mask) {
-  if ((mask & IBV_QP_CUR_STATE) != 0 && from != IBV_QPS_RTR && from != IBV_QPS_RTS && from != IBV_QPS_SQD && from != IBV_QPS_SQE) {
+  if ((mask & IBV_QP_CUR_STATE) != 0 && from != IBV_QPS_RTR && from != IBV_QPS_RTS && from != IBV_QPS_SQD &&
+      from != IBV_QPS_SQE) {
     return false;
   }
   if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET)) return (mask & ~IBV_QP_STATE) == 0;

@@ -14,23 +14,30 @@ namespace rnic::host_driver {
 
 namespace {
 
-constexpr std::uint32_t ack_request_log = 8;          // MLX4_IB_ACK_REQ_FREQ
-constexpr std::uint8_t default_sched_queue = 0x83;    // MLX4_IB_DEFAULT_SCHED_QUEUE
+constexpr std::uint32_t ack_request_log = 8;        // MLX4_IB_ACK_REQ_FREQ
+constexpr std::uint8_t default_sched_queue = 0x83;  // MLX4_IB_DEFAULT_SCHED_QUEUE
 constexpr std::uint32_t path_migrated = 3u << 11;
 constexpr std::uint8_t roce_mode_v2 = 2 << 6;
-constexpr unsigned ud_message_log = 13;               // with 4096-byte MTU: what the kernel writes for UD
+constexpr unsigned ud_message_log = 13;  // with 4096-byte MTU: what the kernel writes for UD
 
 std::uint32_t service_of(ibv_qp_type type) { return type == IBV_QPT_RC ? 0 : type == IBV_QPT_UC ? 1 : 3; }
 
 std::uint32_t code_of(ibv_qp_state state) {
   switch (state) {
-    case IBV_QPS_RESET: return 0;
-    case IBV_QPS_INIT: return 1;
-    case IBV_QPS_RTR: return 2;
-    case IBV_QPS_RTS: return 3;
-    case IBV_QPS_SQE: return 4;
-    case IBV_QPS_SQD: return 5;
-    default: return 6;
+    case IBV_QPS_RESET:
+      return 0;
+    case IBV_QPS_INIT:
+      return 1;
+    case IBV_QPS_RTR:
+      return 2;
+    case IBV_QPS_RTS:
+      return 3;
+    case IBV_QPS_SQE:
+      return 4;
+    case IBV_QPS_SQD:
+      return 5;
+    default:
+      return 6;
   }
 }
 
@@ -57,7 +64,8 @@ std::uint32_t log_of_limit(std::uint8_t n) { return n == 0 ? 0 : log2_up(n); }
 }  // namespace
 
 /// The address path of a connected queue pair (ib/qp.c:_mlx4_set_path).
-int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path, bool* roce_v2) {
+int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path,
+                      bool* roce_v2) {
   namespace f = abi::path;
   if (ah.is_global == 0 || ah.sl > 7 || ah.grh.sgid_index >= 128) return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[ah.grh.sgid_index];
@@ -77,7 +85,8 @@ int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsi
   abi::set(path, f::traffic_class, ah.grh.traffic_class);
   abi::set(path, f::flow_label, ah.grh.flow_label);
   std::memcpy(path + f::remote_gid, ah.grh.dgid.raw, 16);
-  abi::set(path, f::sched_queue, static_cast<std::uint8_t>(default_sched_queue | (port - 1) << 6 | unsigned{ah.sl} << 3));
+  abi::set(path, f::sched_queue,
+           static_cast<std::uint8_t>(default_sched_queue | (port - 1) << 6 | unsigned{ah.sl} << 3));
   std::uint8_t feup = f::feup_force_up;
   if (row.vlan != no_vlan) {
     const int index = register_vlan(port, row.vlan);
@@ -110,8 +119,8 @@ void device::fill_init_fields(queue_pair& qp, std::uint8_t* c) const {
   if (qp.rq.count != 0) abi::set(c, abi::qpc::db_record, qp.record.bus_address);
 }
 
-int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to, const mac_address* remote_mac,
-                         std::uint8_t* mailbox) {
+int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to,
+                         const mac_address* remote_mac, std::uint8_t* mailbox) {
   namespace f = abi::qpc;
   namespace opt = abi::qp_mailbox;
   std::uint8_t* c = mailbox + opt::context;
@@ -122,7 +131,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   if (ud) {
     c[0x08] = static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | ud_message_log);
   } else if ((mask & IBV_QP_PATH_MTU) != 0) {
-    c[0x08] = static_cast<std::uint8_t>(attr.path_mtu << 5 | caps_.log_max_message);
+    c[0x08] = static_cast<std::uint8_t>(unsigned{attr.path_mtu} << 5 | caps_.log_max_message);
   }
   c[0x09] = static_cast<std::uint8_t>((qp.rq.count != 0 ? log2_up(qp.rq.count) << 3 : 0) | (qp.rq.log_stride - 4));
   c[0x0a] = static_cast<std::uint8_t>(log2_up(qp.sq.count) << 3 | (qp.sq.log_stride - 4));
@@ -229,9 +238,11 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
     if (channel_.read(query, abi::opcode::query_qp, qp.qp_num) == 0) {
       entropy = roce_entropy(qp.qp_num, abi::get(query.data() + abi::qp_mailbox::context, abi::qpc::remote_qpn));
     }
+    if (qp.udp_source != 0) entropy = qp.udp_source;
     abi::set(box.data() + abi::qp_mailbox::context, abi::qpc::roce_entropy, entropy);
   }
-  const bool notify = from == IBV_QPS_RTS && to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr->en_sqd_async_notify != 0;
+  const bool notify = from == IBV_QPS_RTS && to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
+                      attr->en_sqd_async_notify != 0;
   if (const int error = move_qp(qp, to, &box, notify)) return error;
   if ((mask & IBV_QP_DEST_QPN) != 0) qp.remote_qpn = attr->dest_qp_num;
   if (to == IBV_QPS_RESET) {  // a fresh start: nothing posted, nothing owed

@@ -75,14 +75,16 @@ int device::query_port(unsigned port, ibv_port_attr* attr) {
 }
 
 int device::query_gid(unsigned port, int index, ibv_gid* gid) {
-  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size())) return -EINVAL;
+  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size()))
+    return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[static_cast<unsigned>(index)];
   std::memcpy(gid->raw, row.id.data(), row.id.size());
   return 0;
 }
 
 int device::query_gid_type(unsigned port, int index, ibv_gid_type* type) {
-  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size())) return -EINVAL;
+  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size()))
+    return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[static_cast<unsigned>(index)];
   if (!row.valid) return -ENODATA;
   *type = row.type;

@@ -22,7 +22,8 @@ std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to *
 
 /// Chunks that inline data may need: no segment crosses a 64-byte line (libmlx4 num_inline_segs).
 std::size_t inline_segments(std::size_t data, ibv_qp_type type) {
-  const std::size_t before = abi::wqe::control::bytes + (type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes);
+  const std::size_t before =
+      abi::wqe::control::bytes + (type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes);
   const std::size_t room = chunk - abi::wqe::inline_data::header;
   return (data + before % chunk + room - 1) / room;
 }
@@ -30,7 +31,8 @@ std::size_t inline_segments(std::size_t data, ibv_qp_type type) {
 /// Bytes of a send request with these capabilities (libmlx4 mlx4_calc_sq_wqe_size).
 std::size_t send_entry_bytes(const ibv_qp_cap& cap, ibv_qp_type type) {
   const std::size_t inline_bytes =
-      align_up(cap.max_inline_data + inline_segments(cap.max_inline_data, type) * abi::wqe::inline_data::header, abi::wqe::data::bytes);
+      align_up(cap.max_inline_data + inline_segments(cap.max_inline_data, type) * abi::wqe::inline_data::header,
+               abi::wqe::data::bytes);
   std::size_t size = std::max<std::size_t>(inline_bytes, cap.max_send_sge * abi::wqe::data::bytes);
   if (type == IBV_QPT_UD) size += abi::wqe::datagram::bytes;
   if (type == IBV_QPT_UC || type == IBV_QPT_RC) size += abi::wqe::remote_address::bytes;
@@ -41,7 +43,8 @@ std::size_t send_entry_bytes(const ibv_qp_cap& cap, ibv_qp_type type) {
 }
 
 ibv_qp_state state_of(std::uint32_t code) {
-  constexpr ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQE, IBV_QPS_SQD, IBV_QPS_ERR, IBV_QPS_SQD};
+  constexpr ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+                                     IBV_QPS_SQE,   IBV_QPS_SQD,  IBV_QPS_ERR, IBV_QPS_SQD};
   return code < 8 ? states[code] : IBV_QPS_UNKNOWN;
 }
 
@@ -51,8 +54,8 @@ ibv_qp_state state_of(std::uint32_t code) {
 int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
   ibv_qp_cap& cap = attr.cap;
   const std::uint32_t max_wr = caps_.max_qp_wqes - 33;
-  if (cap.max_send_wr > max_wr || cap.max_recv_wr > max_wr || cap.max_send_sge > caps_.max_sq_sge || cap.max_recv_sge > caps_.max_rq_sge ||
-      cap.max_inline_data > 1024) {
+  if (cap.max_send_wr > max_wr || cap.max_recv_wr > max_wr || cap.max_send_sge > caps_.max_sq_sge ||
+      cap.max_recv_sge > caps_.max_rq_sge || cap.max_inline_data > 1024) {
     return -EINVAL;
   }
   const std::size_t wanted = send_entry_bytes(cap, attr.qp_type);
@@ -91,13 +94,15 @@ int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
   return 0;
 }
 
-/// Ownership bits as before the first lap, and stamps that tell prefetched from written (libmlx4 mlx4_qp_init_sq_ownership).
+/// Ownership bits as before the first lap, and stamps that tell prefetched from written (libmlx4
+/// mlx4_qp_init_sq_ownership).
 void device::init_send_ring(queue_pair& qp) const {
   for (std::uint32_t i = 0; i < qp.sq.count; ++i) {
     std::uint8_t* entry = qp.send_entry(i);
     abi::store32(entry, 0, abi::wqe::control::owner_bit);
     abi::set(entry, abi::wqe::control::size, static_cast<std::uint8_t>((1u << (qp.sq.log_stride - 4)) & 0x3f));
-    for (std::size_t at = chunk; at < (std::size_t{1} << qp.sq.log_stride); at += chunk) abi::store32(entry, at, abi::wqe::unwritten);
+    for (std::size_t at = chunk; at < (std::size_t{1} << qp.sq.log_stride); at += chunk)
+      abi::store32(entry, at, abi::wqe::unwritten);
   }
 }
 
@@ -116,14 +121,15 @@ void device::put_qp_contexts(std::uint32_t qpn) {
   for (icm_table* table : {&cmpt_qp_, &rdmarc_, &altc_, &auxc_, &qpc_}) table->put(qpn);
 }
 
-queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted) {
   const auto fail = [](int error) -> queue_pair* {
     errno = error;
     return nullptr;
   };
   if (!open_) return fail(ENODEV);
   if (pd == nullptr || attr->send_cq == nullptr || attr->recv_cq == nullptr) return fail(EINVAL);
-  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD) return fail(EOPNOTSUPP);
+  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD)
+    return fail(EOPNOTSUPP);
   auto qp = std::make_unique<queue_pair>();
   qp->pd = pd;
   qp->domain = static_cast<protection_domain*>(pd);
@@ -139,7 +145,8 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   qp->signal_bits = attr->sq_sig_all != 0 ? abi::wqe::control::cq_update : 0;
   if (const int error = size_queues(*qp, *attr)) return fail(-error);
 
-  const std::size_t bytes = align_up((std::size_t{qp->sq.count} << qp->sq.log_stride) + (std::size_t{qp->rq.count} << qp->rq.log_stride), 4096);
+  const std::size_t bytes = align_up(
+      (std::size_t{qp->sq.count} << qp->sq.log_stride) + (std::size_t{qp->rq.count} << qp->rq.log_stride), 4096);
   qp->buffer = bus_.allocate(bytes);
   if (qp->buffer.pointer == nullptr) return fail(ENOMEM);
   std::memset(qp->buffer.pointer, 0, bytes);
@@ -148,8 +155,11 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   int error = map_buffer(qp->buffer.bus_address, bytes, 12, qp->mtt);
   std::uint32_t qpn = bitmap::none;
   if (error == 0) {
-    qpn = qpns_.allocate();
-    error = qpn == bitmap::none ? -ENOMEM : take_qp_contexts(qpn);
+    if (wanted == nullptr)
+      qpn = qpns_.allocate();
+    else if (*wanted < 1u << 24 && qpns_.claim(*wanted))
+      qpn = *wanted;
+    error = qpn != bitmap::none ? take_qp_contexts(qpn) : wanted != nullptr ? -EBUSY : -ENOMEM;
   }
   if (error != 0) {
     if (qpn != bitmap::none) qpns_.release(qpn, true);
@@ -218,9 +228,10 @@ int device::destroy_qp(ibv_qp* pair) {
   if (qp->shared != nullptr) --qp->shared->users;
   async_events_.erase(std::remove_if(async_events_.begin(), async_events_.end(),
                                      [&](const ibv_async_event& e) {
-                                       const bool of_qp = e.event_type != IBV_EVENT_CQ_ERR && e.event_type != IBV_EVENT_SRQ_ERR &&
-                                                          e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED &&
-                                                          e.event_type != IBV_EVENT_PORT_ACTIVE && e.event_type != IBV_EVENT_PORT_ERR;
+                                       const bool of_qp =
+                                           e.event_type != IBV_EVENT_CQ_ERR && e.event_type != IBV_EVENT_SRQ_ERR &&
+                                           e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED &&
+                                           e.event_type != IBV_EVENT_PORT_ACTIVE && e.event_type != IBV_EVENT_PORT_ERR;
                                        return of_qp && e.element.qp == qp;
                                      }),
                       async_events_.end());
@@ -289,7 +300,8 @@ address_handle* device::create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac
     return nullptr;
   };
   const unsigned port = attr->port_num;
-  if (pd == nullptr || port == 0 || port > ports_.size() || attr->is_global == 0 || attr->grh.sgid_index >= 128 || attr->sl > 7) {
+  if (pd == nullptr || port == 0 || port > ports_.size() || attr->is_global == 0 || attr->grh.sgid_index >= 128 ||
+      attr->sl > 7) {
     return fail(EINVAL);
   }
   const gid_row& row = ports_[port - 1].gids[attr->grh.sgid_index];

@@ -16,7 +16,8 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
     return nullptr;
   };
   if (!open_) return fail(ENODEV);
-  if (pd == nullptr || attr->attr.max_wr == 0 || attr->attr.max_wr >= caps_.max_srq_wqes || attr->attr.max_sge > caps_.max_rq_sge - 1) {
+  if (pd == nullptr || attr->attr.max_wr == 0 || attr->attr.max_wr >= caps_.max_srq_wqes ||
+      attr->attr.max_sge > caps_.max_rq_sge - 1) {
     return fail(EINVAL);
   }
   auto srq = std::make_unique<shared_receive_queue>();
@@ -25,7 +26,8 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   srq->count = 1u << log2_up(attr->attr.max_wr + 1);
   const std::size_t entry_bytes = abi::wqe::srq_next::bytes + std::max(1u, attr->attr.max_sge) * abi::wqe::data::bytes;
   srq->log_stride = std::max(5u, log2_up(entry_bytes));
-  srq->max_sge = ((1u << srq->log_stride) - static_cast<std::uint32_t>(abi::wqe::srq_next::bytes)) / static_cast<std::uint32_t>(abi::wqe::data::bytes);
+  srq->max_sge = ((1u << srq->log_stride) - static_cast<std::uint32_t>(abi::wqe::srq_next::bytes)) /
+                 static_cast<std::uint32_t>(abi::wqe::data::bytes);
   srq->wr_ids.assign(srq->count, 0);
   const std::size_t bytes = ((std::size_t{srq->count} << srq->log_stride) + 4095) / 4096 * 4096;
   srq->buffer = bus_.allocate(bytes);
@@ -35,7 +37,8 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
     std::uint8_t* entry = srq->entry(i);
     abi::set(entry, abi::wqe::srq_next::index, static_cast<std::uint16_t>((i + 1) & (srq->count - 1)));
     for (std::uint32_t s = 0; s < srq->max_sge; ++s) {
-      abi::set(entry + abi::wqe::srq_next::bytes + s * abi::wqe::data::bytes, abi::wqe::data::lkey, abi::wqe::data::invalid_lkey);
+      abi::set(entry + abi::wqe::srq_next::bytes + s * abi::wqe::data::bytes, abi::wqe::data::lkey,
+               abi::wqe::data::invalid_lkey);
     }
   }
   srq->head = 0;
@@ -43,7 +46,8 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   int error = map_buffer(srq->buffer.bus_address, bytes, 12, srq->mtt);
   srq->srqn = error == 0 ? srqns_.allocate() : bitmap::none;
   if (error == 0 && srq->srqn == bitmap::none) error = -ENOMEM;
-  if (error == 0 && (error = srqc_.get(srq->srqn)) == 0 && (error = cmpt_srq_.get(srq->srqn)) != 0) srqc_.put(srq->srqn);
+  if (error == 0 && (error = srqc_.get(srq->srqn)) == 0 && (error = cmpt_srq_.get(srq->srqn)) != 0)
+    srqc_.put(srq->srqn);
   if (error == 0) {
     command_channel::mailbox box(channel_);
     std::uint8_t* c = box.data();

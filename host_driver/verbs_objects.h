@@ -52,12 +52,12 @@ struct completion_queue : ibv_cq {
   std::uint32_t entry_bytes = 32;
   std::uint32_t consumer = 0;
   unsigned arm_sn = 1;
-  unsigned vector = 0;        ///< completion vector
+  unsigned vector = 0;  ///< completion vector
   unsigned users = 0;
   bool event_queued = false;
   bus_if::dma_memory buffer{};
   mtt_range mtt;
-  doorbell_record record;     ///< set_ci, arm
+  doorbell_record record;  ///< set_ci, arm
   queue_pair* last_qp = nullptr;
 
   std::uint8_t* entry(std::uint32_t index) const {
@@ -72,8 +72,8 @@ struct work_queue {
   std::uint32_t count = 0;           ///< entries, power of two; 0: no such queue
   std::uint32_t max_post = 0;        ///< entries that may be posted at a time
   std::uint32_t max_sge = 0;
-  unsigned log_stride = 4;           ///< log2 of bytes of an entry
-  std::size_t offset = 0;            ///< in the buffer
+  unsigned log_stride = 4;  ///< log2 of bytes of an entry
+  std::size_t offset = 0;   ///< in the buffer
 
   /// Work requests posted and not completed leave no room for `more` and one (libmlx4 wq_overflow).
   bool overflows(std::uint32_t more) const { return head - tail + more >= max_post; }
@@ -97,19 +97,20 @@ struct shared_receive_queue : ibv_srq {
 struct queue_pair : ibv_qp {
   queue_pair() : ibv_qp{} {}
   work_queue sq, rq;
-  std::uint32_t spare_wqes = 0;     ///< never posted: what the device may prefetch beyond the last one
+  std::uint32_t spare_wqes = 0;  ///< never posted: what the device may prefetch beyond the last one
   std::uint32_t max_inline = 0;
-  std::uint32_t signal_bits = 0;    ///< control flags for every request (sq_sig_all)
+  std::uint32_t signal_bits = 0;  ///< control flags for every request (sq_sig_all)
   bus_if::dma_memory buffer{};
   mtt_range mtt;
-  doorbell_record record;           ///< receive doorbell record
+  doorbell_record record;  ///< receive doorbell record
   completion_queue* send_queue = nullptr;
   completion_queue* receive_queue = nullptr;
   shared_receive_queue* shared = nullptr;
   protection_domain* domain = nullptr;
   ibv_qp_cap caps{};
-  unsigned port = 0;                ///< 1-based; 0: not set yet
+  unsigned port = 0;  ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
+  std::uint16_t udp_source = 0;     ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {
     return buffer.pointer + sq.offset + (std::size_t{index & (sq.count - 1)} << sq.log_stride);

@@ -4,8 +4,9 @@
 
 abi, wire: nothing of ours. sim: itself. tlm: sim, wire, abi. A block of model: sim, tlm, wire, abi and other blocks'
 interface headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface
-header. firmware, host_driver: abi and wire, their bus folders everything of model and tlm. testbenches: anything;
-nobody knows testbenches. <systemc> only in the ground floor, at sockets, in bus folders and in testbenches.
+header. firmware: abi, wire and the hardware's interface as a data book would print it (registers, contexts, ICM
+map). host_driver: abi and wire. Their bus folders: everything of model and tlm. testbenches: anything; nobody knows
+testbenches. <systemc> only in the ground floor, at sockets, in bus folders and in testbenches.
 """
 import pathlib
 import re
@@ -18,12 +19,22 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 # Headers that are part of the architecture although their names do not end in _if.h: plain values, or tables that
 # firmware alone writes.
 INTERFACES = {
-    "model/command/cr_space.h",
-    "model/icm/contexts.h",
-    "model/icm/context_cache.h",
-    "model/icm/icm_map.h",
-    "model/gid/gid_table.h",
+    "model/command/cr_space.h": "the register bus, through which firmware reaches every block",
+    "model/command/mgid_hash.h": "firmware places multicast groups, hardware looks them up: one hash for both",
+    "model/icm/contexts.h": "layout of the contexts in host memory",
+    "model/icm/context_cache.h": "how a block holds contexts",
+    "model/icm/icm_map.h": "where the tables lie: written by firmware, read by the blocks",
+    "model/gid/gid_table.h": "written by firmware, read by the blocks",
 }
+
+# The two ends of the slot are one link: the host has the same transmitter and the same socket as the adapter.
+LINK = {
+    "model/pcie/link.h": "one direction of a link, instantiated at both ends",
+    "model/pcie/pcie_rim.h": "between socket and plain calls, the same at both ends",
+}
+
+# What firmware may see of the hardware beside the register files (*_cr.h).
+FIRMWARE_SEES = {"model/command/cr_space.h", "model/command/mgid_hash.h", "model/icm/contexts.h", "model/icm/icm_map.h"}
 
 
 def room(path):
@@ -55,6 +66,8 @@ def allowed(source, target):
     if me.startswith("model/"):
         if other in ("model/sim", "tlm", "model/wire", "model/abi"):
             return True
+        if me == "model/host" and target in LINK:
+            return True
         return other.startswith("model/") and is_interface(target)
     if me == "rtl":
         return target.endswith("_if.h")
@@ -63,7 +76,7 @@ def allowed(source, target):
     if me in ("firmware", "host_driver"):
         if other in ("model/abi", "model/wire"):
             return True
-        return me == "firmware" and (target == "model/icm/contexts.h" or target.endswith("_cr.h"))
+        return me == "firmware" and (target in FIRMWARE_SEES or target.endswith("_cr.h"))
     return False
 
 
@@ -98,8 +111,11 @@ def self_test():
     refused = [("model/wire/a.h", "model/sim/types.h"), ("model/mac/a.cpp", "model/icrc/icrc_block.h"),
                ("firmware/a.cpp", "tlm/frame.h"), ("firmware/a.cpp", "model/sim/types.h"),
                ("host_driver/a.cpp", "model/icm/contexts.h"), ("rtl/icrc/a.cpp", "model/icrc/icrc_model.h"),
-               ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("tlm/a.h", "model/mac/mac.h")]
+               ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("tlm/a.h", "model/mac/mac.h"),
+               ("model/mac/a.cpp", "model/pcie/link.h"), ("firmware/a.cpp", "model/icm/context_cache.h"),
+               ("model/host/a.cpp", "model/pcie/pcie_block.h")]
     granted = [("firmware/a.cpp", "model/icm/contexts.h"), ("firmware/a.cpp", "model/transport/transport_cr.h"),
+               ("model/host/a.h", "model/pcie/link.h"),
                ("firmware/bus/a.cpp", "tlm/tlp.h"), ("model/mac/a.cpp", "model/transport/transport_if.h"),
                ("model/adapter/a.cpp", "model/icrc/icrc_block.h"), ("rtl/icrc/a.h", "model/icrc/icrc_if.h"),
                ("testbenches/unit/a.cpp", "model/icrc/icrc_model.h")]

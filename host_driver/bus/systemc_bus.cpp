@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint64_t forever = ~std::uint64_t{0};
 constexpr std::uint16_t reg_bar = 0x10, reg_bar_end = 0x28, reg_capabilities = 0x34;
 constexpr std::uint8_t capability_msix = 0x11;
-constexpr std::uint32_t msix_enable = 1u << 31, msix_function_mask = 1u << 30;  // message control, upper half of the dword
+constexpr std::uint32_t msix_enable = 1u << 31,
+                        msix_function_mask = 1u << 30;  // message control, upper half of the dword
 constexpr unsigned msix_entry_bytes = 16;
 constexpr unsigned max_vectors = 2048;
 
@@ -71,12 +72,14 @@ void systemc_bus::read_completed(std::uint64_t token, tlm::tlp_status, const std
 }
 
 std::uint32_t systemc_bus::config_read32(std::uint16_t offset) {
-  return split_access([&](std::uint64_t token) { return port_->start_config_read(cfg_.function, offset, 4, *this, token); });
+  return split_access(
+      [&](std::uint64_t token) { return port_->start_config_read(cfg_.function, offset, 4, *this, token); });
 }
 
 void systemc_bus::config_write32(std::uint16_t offset, std::uint32_t value) {
   if (offset >= reg_bar && offset < reg_bar_end) bar_known_.fill(false);
-  split_access([&](std::uint64_t token) { return port_->start_config_write(cfg_.function, offset, &value, 4, *this, token); });
+  split_access(
+      [&](std::uint64_t token) { return port_->start_config_write(cfg_.function, offset, &value, 4, *this, token); });
 }
 
 std::uint64_t systemc_bus::bar_address(unsigned bar) {
@@ -132,7 +135,9 @@ bus_if::dma_memory systemc_bus::allocate(std::size_t bytes, std::size_t alignmen
   return {buffer.address, buffer.pointer, buffer.bytes};
 }
 
-void systemc_bus::release(const dma_memory& memory) { memory_.release({memory.bus_address, memory.pointer, memory.bytes}); }
+void systemc_bus::release(const dma_memory& memory) {
+  memory_.release({memory.bus_address, memory.pointer, memory.bytes});
+}
 
 void systemc_bus::spend_ps(std::uint64_t ps) {
   if (ps != 0) sc_core::wait(duration(ps));
@@ -205,8 +210,8 @@ bool systemc_bus::enable_interrupt(unsigned vector) {
   vector_of(vector);
   // Table entries are little-endian, as everything of PCI itself.
   const std::uint64_t entry = bar_address(table & 7) + (table & ~7u) + std::uint64_t{vector} * msix_entry_bytes;
-  const std::uint32_t words[] = {static_cast<std::uint32_t>(cfg_.msi_address), static_cast<std::uint32_t>(cfg_.msi_address >> 32),
-                                 cfg_.first_vector + vector, 0};
+  const std::uint32_t words[] = {static_cast<std::uint32_t>(cfg_.msi_address),
+                                 static_cast<std::uint32_t>(cfg_.msi_address >> 32), cfg_.first_vector + vector, 0};
   for (unsigned i = 0; i < 4; ++i) store_at(entry + 4 * i, &words[i], 4);
   if ((control & (msix_enable | msix_function_mask)) != msix_enable) {
     config_write32(msix_, (control & ~msix_function_mask) | msix_enable);

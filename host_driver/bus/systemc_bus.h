@@ -23,10 +23,10 @@ class systemc_bus : public sc_core::sc_module,
                     private host::processor_port::space_waiter {
  public:
   struct config {
-    std::uint16_t function = 0;           ///< routing id's low byte: 0 is the physical function
-    std::uint32_t first_vector = 0x40;    ///< interrupt data of MSI-X entry 0 (any free vector of the processor)
+    std::uint16_t function = 0;                  ///< routing id's low byte: 0 is the physical function
+    std::uint32_t first_vector = 0x40;           ///< interrupt data of MSI-X entry 0 (any free vector of the processor)
     std::uint64_t msi_address = host::msi_base;  ///< local APIC 0, fixed delivery (Intel SDM vol. 3, 11.11)
-    std::uint64_t retry_ps = 10'000;      ///< when the root complex has too many reads under way
+    std::uint64_t retry_ps = 10'000;             ///< when the root complex has too many reads under way
     host::memory_class buffers = host::memory_class::llc;  ///< where the driver's memory lies
   };
 
@@ -51,7 +51,8 @@ class systemc_bus : public sc_core::sc_module,
   bool enable_interrupt(unsigned vector) override;
   void set_span(std::uint32_t span) override { span_ = span; }
 
-  /// Root complex: a message-signalled interrupt has arrived. Those of other functions or vectors are counted and dropped.
+  /// Root complex: a message-signalled interrupt has arrived. Those of other functions or vectors are counted and
+  /// dropped.
   void interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data, sim::time_ps at) override;
   std::uint64_t foreign_interrupts() const { return foreign_interrupts_; }
 
@@ -71,7 +72,8 @@ class systemc_bus : public sc_core::sc_module,
     bool pending = false;
   };
 
-  void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data, std::uint32_t bytes) override;
+  void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+                      std::uint32_t bytes) override;
   void store_space() override;
   template <class Start>
   std::uint32_t split_access(Start start);

@@ -47,6 +47,7 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
     const std::string number = std::to_string(i + 1);
     ports_.push_back(std::make_unique<mac::port>(name + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
+    env.statistics.add(name + ".icrc_check.drop.bad_icrc.port" + number, icrc_check_.counters().bad_icrc[i]);
     parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, cfg.parser, gids_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }

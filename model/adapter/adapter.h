@@ -54,8 +54,17 @@ class adapter {
  private:
   /// Clients of the DMA engine.
   enum class dma_client : unsigned {
-    requester, requester_context, responder_write, responder_read, responder_context, translation, completion,
-    completion_cq, completion_eq, firmware, count
+    requester,
+    requester_context,
+    responder_write,
+    responder_read,
+    responder_context,
+    translation,
+    completion,
+    completion_cq,
+    completion_eq,
+    firmware,
+    count
   };
   /// UAR pages are write-only.
   class no_registers final : public pcie::register_file_if {
@@ -99,7 +108,7 @@ class adapter {
   icrc::icrc_check icrc_check_;
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
-  sim::join<tlm::frame_ptr> received_;                    // parsers of all ports to the ICRC check
+  sim::join<tlm::frame_ptr> received_;                                         // parsers of all ports to the ICRC check
   sim::join<transport::egress_credit> requester_credits_, responder_credits_;  // room in the ports' egress queues
   std::vector<std::shared_ptr<void>> channels_;
 };

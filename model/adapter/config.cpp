@@ -42,7 +42,8 @@ void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::cont
 void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
   group(to, "adapter.pcie.")
       .add("dll_efficiency_permille", c.link.dll_efficiency_permille, 1, 1000, "per mille", "calibration 5: 0.945")
-      .add("latency_ps", c.link.latency_ps, 1, many * 1000, "ps", "calibration 5: share of the 310 ns of a 64-byte read")
+      .add("latency_ps", c.link.latency_ps, 1, many * 1000, "ps",
+           "calibration 5: share of the 310 ns of a 64-byte read")
       .add("generation", c.link.generation, 1, 4, "", "calibration 5: Gen3")
       .add("width", c.link.width, 1, 16, "lanes", "calibration 5: x8")
       .add("tags", c.dma.tags, 1, 256, "reads", "calibration 5: tags")

@@ -26,8 +26,8 @@ struct config {
   unsigned ports = 2;                 ///< Ethernet ports, 1 or 2
   /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
   unsigned channel_depth = 16;
-  unsigned descriptor_depth = 64;     ///< items of the channels for doorbells, grants, completions and DMA requests
-  bool rtl_icrc = false;              ///< the ICRC engines are verilated RTL
+  unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
+  bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -41,7 +41,7 @@ struct config {
   parser::parser::config parser;
   icrc::icrc_insert::config icrc_insert;
   icrc::icrc_check::config icrc_check;
-  mac::port::config port;             ///< of every port; index is set by the adapter
+  mac::port::config port;  ///< of every port; index is set by the adapter
 };
 
 /// Names of adapter profiles: "connectx3pro_40g", "connectx5_100g".

@@ -23,8 +23,8 @@ void store_little_endian(std::uint8_t* to, std::uint32_t word) {
 /// Bytes that go through the engine: from the L3 header to before the ICRC.
 std::size_t covered_bytes(const tlm::frame& f) { return f.packet.icrc_offset - f.packet.l3_offset; }
 
-void mark(sim::span_recorder& spans, const frame_pipeline::entry& e, sim::time_ps at) {
-  spans.leave(e.frame->span, "icrc", at, e.blocked ? sim::wait::arbitration : sim::wait::none);
+void mark(sim::span_recorder& spans, const char* stage, const frame_pipeline::entry& e, sim::time_ps at) {
+  spans.leave(e.frame->span, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void icrc_insert::leave() {
     e.blocked = true;
     return;
   }
-  mark(spans_, e, now_ps());
+  mark(spans_, "icrc insert", e, now_ps());
   if (e.frame->insert_icrc) {
     store_little_endian(e.frame->data() + e.frame->packet.icrc_offset, e.crc);
     e.frame->packet.icrc = e.crc;
@@ -134,7 +134,7 @@ void icrc_check::leave() {
       e.blocked = true;
       return;
     }
-    mark(spans_, e, now_ps());
+    mark(spans_, "icrc check", e, now_ps());
     ++stats_.frames_passed;
     out.push(std::move(e.frame));
   }

@@ -14,8 +14,8 @@ namespace rnic::scheduler {
 /// A work queue entry that came through a BlueFlame buffer.
 struct blueflame_wqe {
   std::array<std::uint8_t, 256> bytes;
-  std::uint32_t length = 0;   ///< multiple of 64
-  std::uint16_t index = 0;    ///< WQE index from the control segment
+  std::uint32_t length = 0;  ///< multiple of 64
+  std::uint16_t index = 0;   ///< WQE index from the control segment
   void recycle() { length = 0; }
 };
 using blueflame_ptr = tlm::handle<blueflame_wqe>;
@@ -23,9 +23,9 @@ using blueflame_ptr = tlm::handle<blueflame_wqe>;
 /// doorbell -> scheduler: QP has new send work.
 struct send_doorbell {
   std::uint32_t qpn = 0;
-  std::uint32_t uar = 0;       ///< page it was rung on; the requester compares with the context
+  std::uint32_t uar = 0;  ///< page it was rung on; the requester compares with the context
   std::uint16_t function = 0;
-  blueflame_ptr descriptor;    ///< set for BlueFlame
+  blueflame_ptr descriptor;  ///< set for BlueFlame
   sim::span_id span = 0;
 };
 
@@ -41,10 +41,10 @@ struct grant {
 /// requester -> scheduler, once for each grant, and unasked when a stalled QP can go on.
 struct report {
   enum class kind : std::uint8_t {
-    more,      ///< end of its turn, more to send: schedule again
-    idle,      ///< nothing to send until the next doorbell
-    stalled,   ///< waits (window, READ limit, RNR timer, egress credit): the requester will send `resume`
-    resume     ///< a stalled or idle QP has work again (acknowledgement, timer, retransmission)
+    more,     ///< end of its turn, more to send: schedule again
+    idle,     ///< nothing to send until the next doorbell
+    stalled,  ///< waits (window, READ limit, RNR timer, egress credit): the requester will send `resume`
+    resume    ///< a stalled or idle QP has work again (acknowledgement, timer, retransmission)
   };
   std::uint32_t qpn = 0;
   kind what = kind::idle;

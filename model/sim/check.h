@@ -23,7 +23,7 @@ class invariant_error : public std::logic_error {
 
 }  // namespace rnic::sim
 
-#define RNIC_ASSERT(condition, what)                                                                                   \
-  do {                                                                                                                 \
-    if (!(condition)) ::rnic::sim::fail_invariant(#condition, __FILE__, __LINE__, (what));                             \
+#define RNIC_ASSERT(condition, what)                                                       \
+  do {                                                                                     \
+    if (!(condition)) ::rnic::sim::fail_invariant(#condition, __FILE__, __LINE__, (what)); \
   } while (false)

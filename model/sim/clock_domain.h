@@ -15,6 +15,25 @@ namespace rnic::sim {
 class clocked_block;
 class timebase;
 
+/// Exact division by a number that is known once and used often: a multiplication and a correction instead of a
+/// division in every conversion between edges and time.
+class fast_divider {
+ public:
+  explicit fast_divider(std::uint64_t divisor = 1) : divisor_(divisor), reciprocal_(divisor == 1 ? 0 : ~std::uint64_t{0} / divisor) {}
+  /// floor(x / divisor)
+  std::uint64_t operator()(std::uint64_t x) const {
+    if (divisor_ == 1) return x;
+    __extension__ using wide = unsigned __int128;
+    auto q = static_cast<std::uint64_t>((static_cast<wide>(x) * reciprocal_) >> 64);
+    while (x - q * divisor_ >= divisor_) ++q;  // the reciprocal is rounded down: at most two steps
+    return q;
+  }
+
+ private:
+  std::uint64_t divisor_;
+  std::uint64_t reciprocal_;
+};
+
 /// Period of a clock as a fraction of picoseconds: edge k is at phase_ps + floor(k * num_ps / den).
 struct clock_period {
   std::uint64_t num_ps = 1000;
@@ -34,10 +53,13 @@ class clock_domain {
   const std::string& name() const { return name_; }
   timebase& base() const { return base_; }
 
-  cycle_t now() const;
-  time_ps edge_time(cycle_t k) const { return period_.phase_ps + k * period_.num_ps / period_.den; }
+  cycle_t now() const { return serving_ ? served_ : passed_edge(); }
+  time_ps now_ps() const { return serving_ ? served_ps_ : edge_time(now()); }
+  time_ps edge_time(cycle_t k) const { return period_.phase_ps + by_den_(k * period_.num_ps); }
   /// The first edge that is not before `t`.
-  cycle_t edge_at_or_after(time_ps t) const;
+  cycle_t edge_at_or_after(time_ps t) const {
+    return t <= period_.phase_ps ? 0 : by_num_((t - period_.phase_ps) * period_.den + period_.num_ps - 1);
+  }
   /// Whole cycles that cover `duration`, rounded up.
   cycle_t cycles(time_ps duration) const { return (duration * period_.den + period_.num_ps - 1) / period_.num_ps; }
 
@@ -53,21 +75,37 @@ class clock_domain {
 
   void add(clocked_block& block);
   void remove(clocked_block& block);
-  void wake_at(unsigned id, cycle_t when);
+  cycle_t passed_edge() const;  // last edge that is not in the future
+  void wake_at(unsigned id, cycle_t when) {
+    if (serving_ && when - served_ - 1 < wheel_size - 1) {  // an edge in the future, within the wheel
+      mark(id, when);
+      return;  // serve() looks for the next edge when it is done
+    }
+    wake_slow(id, when);
+  }
+  void wake_slow(unsigned id, cycle_t when);
+  void mark(unsigned id, cycle_t when) {
+    const auto slot = static_cast<unsigned>(when % wheel_size);
+    wheel_[slot] |= std::uint64_t{1} << id;
+    used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    used_words_ |= std::uint64_t{1} << (slot / 64);
+  }
   void serve(time_ps now);  // called by the timebase at next_edge_ps_
   void find_next();
 
   std::string name_;
   timebase& base_;
   clock_period period_;
+  fast_divider by_num_, by_den_;
   std::array<clocked_block*, max_blocks> blocks_{};
-  std::uint64_t all_ = 0;                            // mask of registered blocks
+  std::uint64_t all_ = 0;                              // mask of registered blocks
   std::array<std::uint64_t, wheel_size> wheel_{};      // blocks to tick, by edge modulo the size
   std::array<std::uint64_t, wheel_size / 64> used_{};  // which wheel slots are not empty, and
   std::uint64_t used_words_ = 0;                       // which words of used_ are not zero
-  std::array<cycle_t, max_blocks> far_;              // earliest wake-up beyond the wheel, per block
+  std::array<cycle_t, max_blocks> far_;                // earliest wake-up beyond the wheel, per block
   cycle_t far_min_ = never;
   cycle_t served_ = never;  // last edge served or passed in sleep; `never` is the edge before edge 0
+  time_ps served_ps_ = 0;
   bool serving_ = false;
   cycle_t next_ = never;
   time_ps next_ps_ = ~time_ps{0};

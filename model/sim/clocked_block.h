@@ -4,11 +4,10 @@
 
 #include <string>
 
+#include "model/sim/clock_domain.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
-
-class clock_domain;
 
 /// A block of the block diagram. It has no process of its own: its domain calls tick() at the edges for which it
 /// asked (wake_at) or at which a channel has something for it. Between blocks there are only registered channels
@@ -28,14 +27,14 @@ class clocked_block {
   clock_domain& domain() const { return domain_; }
 
   /// The edge being served, or outside of a tick the last edge that is not in the future.
-  cycle_t now() const;
+  cycle_t now() const { return domain_.now(); }
   /// Time of now() in picoseconds.
-  time_ps now_ps() const;
+  time_ps now_ps() const { return domain_.now_ps(); }
 
   /// Asks for a tick at edge `when`, which must be in the future (the next edge is now() + 1). Requests up to 4000
   /// cycles ahead are all kept; of those further ahead only the earliest is, so a block that uses far wake-ups asks
   /// again in each tick for what it still needs.
-  void wake_at(cycle_t when);
+  void wake_at(cycle_t when) { domain_.wake_at(id_, when); }
   void wake_next() { wake_at(now() + 1); }
 
  private:

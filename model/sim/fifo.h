@@ -44,7 +44,7 @@ class fifo {
   void push(T item) {
     RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
     const cycle_t visible = domain_.now() + latency_;
-    entry& e = slots_[(head_ + count_) % slots_.size()];
+    entry& e = slots_[wrapped(head_ + count_)];
     e.item = std::move(item);
     e.visible = visible;
     ++count_;
@@ -60,7 +60,7 @@ class fifo {
     RNIC_ASSERT(can_pop(), name_ + ": pop from an empty channel");
     T item = std::move(slots_[head_].item);
     slots_[head_].item = T{};
-    head_ = (head_ + 1) % slots_.size();
+    head_ = wrapped(head_ + 1);
     --count_;
     const cycle_t now = domain_.now();
     freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
@@ -87,6 +87,7 @@ class fifo {
     T item{};
     cycle_t visible = 0;
   };
+  std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
 
   std::string name_;

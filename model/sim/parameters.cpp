@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sim/parameters.h"
 
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <toml++/toml.h>
 #include <vector>
 
 #include "model/sim/check.h"
@@ -32,11 +33,16 @@ std::size_t distance(const std::string& a, const std::string& b) {
 std::uint64_t load(const parameter_set::info& i) {
   using kind = parameter_set::info::kind;
   switch (i.type) {
-    case kind::u8: return *static_cast<const std::uint8_t*>(i.target);
-    case kind::u16: return *static_cast<const std::uint16_t*>(i.target);
-    case kind::u32: return *static_cast<const std::uint32_t*>(i.target);
-    case kind::u64: return *static_cast<const std::uint64_t*>(i.target);
-    case kind::boolean: return *static_cast<const bool*>(i.target) ? 1 : 0;
+    case kind::u8:
+      return *static_cast<const std::uint8_t*>(i.target);
+    case kind::u16:
+      return *static_cast<const std::uint16_t*>(i.target);
+    case kind::u32:
+      return *static_cast<const std::uint32_t*>(i.target);
+    case kind::u64:
+      return *static_cast<const std::uint64_t*>(i.target);
+    case kind::boolean:
+      return *static_cast<const bool*>(i.target) ? 1 : 0;
   }
   return 0;
 }
@@ -44,11 +50,21 @@ std::uint64_t load(const parameter_set::info& i) {
 void store(const parameter_set::info& i, std::uint64_t v) {
   using kind = parameter_set::info::kind;
   switch (i.type) {
-    case kind::u8: *static_cast<std::uint8_t*>(i.target) = static_cast<std::uint8_t>(v); break;
-    case kind::u16: *static_cast<std::uint16_t*>(i.target) = static_cast<std::uint16_t>(v); break;
-    case kind::u32: *static_cast<std::uint32_t*>(i.target) = static_cast<std::uint32_t>(v); break;
-    case kind::u64: *static_cast<std::uint64_t*>(i.target) = v; break;
-    case kind::boolean: *static_cast<bool*>(i.target) = v != 0; break;
+    case kind::u8:
+      *static_cast<std::uint8_t*>(i.target) = static_cast<std::uint8_t>(v);
+      break;
+    case kind::u16:
+      *static_cast<std::uint16_t*>(i.target) = static_cast<std::uint16_t>(v);
+      break;
+    case kind::u32:
+      *static_cast<std::uint32_t*>(i.target) = static_cast<std::uint32_t>(v);
+      break;
+    case kind::u64:
+      *static_cast<std::uint64_t*>(i.target) = v;
+      break;
+    case kind::boolean:
+      *static_cast<bool*>(i.target) = v != 0;
+      break;
   }
 }
 
@@ -90,10 +106,10 @@ void parameter_set::set(const std::string& path, const std::string& text, const 
   const info& i = find(path, where);
   std::uint64_t v = 0;
   if (!parse(i, text, v) || v < i.minimum || v > i.maximum) {
-    const std::string range = i.type == info::kind::boolean
-                                  ? "true or false"
-                                  : std::to_string(i.minimum) + " to " + std::to_string(i.maximum) +
-                                        (i.unit.empty() ? "" : " " + i.unit);
+    const std::string range =
+        i.type == info::kind::boolean
+            ? "true or false"
+            : std::to_string(i.minimum) + " to " + std::to_string(i.maximum) + (i.unit.empty() ? "" : " " + i.unit);
     throw config_error(where + ": " + path + ": '" + text + "' is not legal, expected " + range);
   }
   store(i, v);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every number of a run by name: profiles, files and --set change them, and the effective ones are written beside results.
+// Every number of a run by name: profiles, files and --set change them, and the effective ones are written beside
+// results.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace rnic::sim {
 
-/// Registry of parameters. Blocks keep plain config structs; this binds names ("adapter.transport.tx_pipeline_cycles") to
-/// their fields. Errors are sim::config_error with one line that names the parameter and its legal range.
+/// Registry of parameters. Blocks keep plain config structs; this binds names ("adapter.transport.tx_pipeline_cycles")
+/// to their fields. Errors are sim::config_error with one line that names the parameter and its legal range.
 class parameter_set {
  public:
   struct info {

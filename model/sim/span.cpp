@@ -5,19 +5,32 @@ namespace rnic::sim {
 
 const char* to_string(wait w) {
   switch (w) {
-    case wait::none: return "none";
-    case wait::descriptor_fetch: return "descriptor fetch";
-    case wait::context_miss: return "context miss";
-    case wait::translation_miss: return "translation miss";
-    case wait::payload_fetch: return "payload fetch";
-    case wait::pcie: return "pcie";
-    case wait::pcie_credit: return "pcie credit";
-    case wait::arbitration: return "arbitration";
-    case wait::pause: return "pause";
-    case wait::rate_limit: return "rate limit";
-    case wait::wire: return "wire";
-    case wait::peer: return "peer";
-    case wait::software: return "software";
+    case wait::none:
+      return "none";
+    case wait::descriptor_fetch:
+      return "descriptor fetch";
+    case wait::context_miss:
+      return "context miss";
+    case wait::translation_miss:
+      return "translation miss";
+    case wait::payload_fetch:
+      return "payload fetch";
+    case wait::pcie:
+      return "pcie";
+    case wait::pcie_credit:
+      return "pcie credit";
+    case wait::arbitration:
+      return "arbitration";
+    case wait::pause:
+      return "pause";
+    case wait::rate_limit:
+      return "rate limit";
+    case wait::wire:
+      return "wire";
+    case wait::peer:
+      return "peer";
+    case wait::software:
+      return "software";
   }
   return "unknown";
 }

@@ -12,8 +12,19 @@ namespace rnic::sim {
 
 /// What a message waited for in a stage (law 7). `none`: it was being worked on.
 enum class wait : std::uint8_t {
-  none, descriptor_fetch, context_miss, translation_miss, payload_fetch, pcie, pcie_credit, arbitration, pause,
-  rate_limit, wire, peer, software
+  none,
+  descriptor_fetch,
+  context_miss,
+  translation_miss,
+  payload_fetch,
+  pcie,
+  pcie_credit,
+  arbitration,
+  pause,
+  rate_limit,
+  wire,
+  peer,
+  software
 };
 const char* to_string(wait w);
 
@@ -29,7 +40,10 @@ class span {
   };
   static constexpr unsigned max_marks = 64;
 
-  void begin(time_ps at) { start_ = at; count_ = 0; }
+  void begin(time_ps at) {
+    start_ = at;
+    count_ = 0;
+  }
   /// The message leaves `stage` at time `at`; times do not decrease. Marks beyond max_marks are folded into the last.
   void leave(const char* stage, time_ps at, wait waited = wait::none) {
     if (count_ == max_marks) --count_;

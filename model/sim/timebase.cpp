@@ -94,19 +94,15 @@ clock_domain::clock_domain(std::string name, timebase& base, clock_period period
   const std::uint64_t common = std::gcd(period_.num_ps, period_.den);
   period_.num_ps /= common;
   period_.den /= common;
+  by_num_ = fast_divider(period_.num_ps);
+  by_den_ = fast_divider(period_.den);
   far_.fill(never);
   base_.add(*this);
 }
 
 clock_domain::~clock_domain() { base_.remove(*this); }
 
-cycle_t clock_domain::edge_at_or_after(time_ps t) const {
-  if (t <= period_.phase_ps) return 0;
-  return ((t - period_.phase_ps) * period_.den + period_.num_ps - 1) / period_.num_ps;
-}
-
-cycle_t clock_domain::now() const {
-  if (serving_) return served_;
+cycle_t clock_domain::passed_edge() const {
   const time_ps t = base_.now_ps();
   const cycle_t k = edge_at_or_after(t);
   if (k == 0 || edge_time(k) == t) return k;
@@ -134,7 +130,7 @@ void clock_domain::remove(clocked_block& block) {
   for (auto& slot : wheel_) slot &= ~bit;
 }
 
-void clock_domain::wake_at(unsigned id, cycle_t when) {
+void clock_domain::wake_slow(unsigned id, cycle_t when) {
   // Asked from outside of an edge: edges that were slept through count as served, but for one at this very instant,
   // which may still be served. `never` + 1 is edge 0.
   if (!serving_) {
@@ -144,10 +140,7 @@ void clock_domain::wake_at(unsigned id, cycle_t when) {
   const cycle_t ahead = when - (served_ + 1);
   RNIC_ASSERT(served_ == never || when > served_, name_ + ": wake-up asked for an edge that has passed");
   if (ahead < wheel_size - 1) {
-    const unsigned slot = static_cast<unsigned>(when % wheel_size);
-    wheel_[slot] |= std::uint64_t{1} << id;
-    used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
-    used_words_ |= std::uint64_t{1} << (slot / 64);
+    mark(id, when);
   } else if (when < far_[id]) {
     far_[id] = when;
     far_min_ = std::min(far_min_, when);
@@ -162,6 +155,7 @@ void clock_domain::wake_at(unsigned id, cycle_t when) {
 void clock_domain::serve(time_ps now) {
   RNIC_ASSERT(next_ps_ == now, name_ + ": served at a time that is not its edge");
   served_ = next_;
+  served_ps_ = now;
   serving_ = true;
   const unsigned slot = static_cast<unsigned>(served_ % wheel_size);
   std::uint64_t mask = wheel_[slot];
@@ -218,9 +212,5 @@ clocked_block::clocked_block(std::string name, clock_domain& domain) : name_(std
 }
 
 clocked_block::~clocked_block() { domain_.remove(*this); }
-
-cycle_t clocked_block::now() const { return domain_.now(); }
-time_ps clocked_block::now_ps() const { return domain_.edge_time(domain_.now()); }
-void clocked_block::wake_at(cycle_t when) { domain_.wake_at(id_, when); }
 
 }  // namespace rnic::sim

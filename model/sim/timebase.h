@@ -19,8 +19,9 @@ class clock_domain;
 class timebase {
  public:
   struct options {
-    bool always_tick = false;        ///< tick every block at every edge: for the test that sleeping is invisible
-    std::uint64_t shuffle_seed = 0;  ///< not 0: another order of blocks inside an edge, for the test that order is nothing
+    bool always_tick = false;  ///< tick every block at every edge: for the test that sleeping is invisible
+    std::uint64_t shuffle_seed =
+        0;  ///< not 0: another order of blocks inside an edge, for the test that order is nothing
   };
 
   timebase() : timebase(options{}) {}

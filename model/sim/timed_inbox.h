@@ -28,7 +28,7 @@ class timed_inbox {
     RNIC_ASSERT(arrival >= last_arrival_, name_ + ": arrivals must not go back in time");
     last_arrival_ = arrival;
     if (count_ == slots_.size()) grow();
-    entry& e = slots_[(head_ + count_) % slots_.size()];
+    entry& e = slots_[wrapped(head_ + count_)];
     e.item = std::move(item);
     e.edge = consumer_.domain().edge_at_or_after(arrival);
     e.arrival = arrival;
@@ -48,7 +48,7 @@ class timed_inbox {
     RNIC_ASSERT(can_pop(), name_ + ": nothing has arrived");
     T item = std::move(slots_[head_].item);
     slots_[head_].item = T{};
-    head_ = (head_ + 1) % slots_.size();
+    head_ = wrapped(head_ + 1);
     --count_;
     if (count_ != 0) {
       const cycle_t edge = slots_[head_].edge;
@@ -66,9 +66,10 @@ class timed_inbox {
     cycle_t edge = 0;
     time_ps arrival = 0;
   };
+  std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   void grow() {
     std::vector<entry> bigger(slots_.size() * 2);
-    for (std::size_t i = 0; i < count_; ++i) bigger[i] = std::move(slots_[(head_ + i) % slots_.size()]);
+    for (std::size_t i = 0; i < count_; ++i) bigger[i] = std::move(slots_[wrapped(head_ + i)]);
     slots_.swap(bigger);
     head_ = 0;
   }

@@ -43,8 +43,8 @@ bool responder_reads::work(std::uint64_t writes_done, fault& out) {
   writes_done_ = writes_done;
   if (active_.empty()) return false;
   if (to_read_ != 0)
-    for (std::uint16_t g = 0; g < gathers_.size(); ++g)
-      if (gathers_[g].to_read) read_memory(g);
+    for (std::size_t g = 0; g < gathers_.size(); ++g)
+      if (gathers_[g].to_read) read_memory(static_cast<std::uint16_t>(g));
   const bool failed = emit(out);
   ask();
   return failed;

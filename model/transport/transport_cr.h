@@ -13,12 +13,12 @@ inline constexpr std::uint32_t responder_offset = 0x8000;
 /// QP control. Firmware changes a QP like this: qp_select = QPN; qp_command = halt on both halves; poll qp_status until
 /// busy is clear (nothing of the QP is on chip any more: no packet being built, context written back); edit the QPC
 /// entry in ICM; qp_command = release. A halted QP sends nothing and drops what it receives.
-inline constexpr std::uint32_t qp_select = 0x00;   ///< QPN the next command is for
-inline constexpr std::uint32_t qp_command = 0x04;  ///< qp_command_*
-inline constexpr std::uint32_t qp_status = 0x08;   ///< of the selected QP: bit 0 busy
+inline constexpr std::uint32_t qp_select = 0x00;        ///< QPN the next command is for
+inline constexpr std::uint32_t qp_command = 0x04;       ///< qp_command_*
+inline constexpr std::uint32_t qp_status = 0x08;        ///< of the selected QP: bit 0 busy
 inline constexpr std::uint32_t qp_command_halt = 1;     ///< stop at a packet boundary, write back, forget
-inline constexpr std::uint32_t qp_command_release = 2;  ///< work again with what is in ICM; the requester looks for WQEs,
-                                                        ///< in state ERR both halves flush
+inline constexpr std::uint32_t qp_command_release = 2;  ///< work again with what is in ICM; the requester looks for
+                                                        ///< WQEs, in state ERR both halves flush
 inline constexpr std::uint32_t qp_command_discard = 3;  ///< to RESET: as halt, but forget all work without completions
 
 inline constexpr std::uint32_t roce_v2_port = 0x10;     ///< UDP destination port of RoCE v2

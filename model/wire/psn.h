@@ -18,7 +18,10 @@ class psn_t {
   }
   friend constexpr psn_t operator+(psn_t a, std::uint32_t n) { return psn_t(a.v_ + n); }
   friend constexpr psn_t operator-(psn_t a, std::uint32_t n) { return psn_t(a.v_ - n); }
-  psn_t& operator++() { v_ = (v_ + 1) & 0xffffff; return *this; }
+  psn_t& operator++() {
+    v_ = (v_ + 1) & 0xffffff;
+    return *this;
+  }
   friend constexpr bool operator==(psn_t a, psn_t b) { return a.v_ == b.v_; }
   friend constexpr bool operator!=(psn_t a, psn_t b) { return a.v_ != b.v_; }
   /// Order inside the window.

@@ -55,11 +55,10 @@ function(rnic_test label name)
     set(arg_TIMEOUT 60)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main GTest::gtest)
-  target_link_options(${name} PRIVATE LINKER:--undefined=sc_main)  # only the shared SystemC library asks for it
+  target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main rnic_quiet_kernel GTest::gtest)
   target_compile_definitions(${name} PRIVATE RNIC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   include(GoogleTest)
-  gtest_discover_tests(${name} TEST_PREFIX ${label}/ PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT}
+  gtest_discover_tests(${name} TEST_PREFIX ${label}/ NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT}
                        DISCOVERY_TIMEOUT 60)
 endfunction()
 

@@ -38,11 +38,16 @@ gid_bytes address_of(unsigned ip, unsigned host) {
 
 ibv_mtu to_ibv_mtu(unsigned bytes) {
   switch (bytes) {
-    case 256: return IBV_MTU_256;
-    case 512: return IBV_MTU_512;
-    case 1024: return IBV_MTU_1024;
-    case 2048: return IBV_MTU_2048;
-    default: return IBV_MTU_4096;
+    case 256:
+      return IBV_MTU_256;
+    case 512:
+      return IBV_MTU_512;
+    case 1024:
+      return IBV_MTU_1024;
+    case 2048:
+      return IBV_MTU_2048;
+    default:
+      return IBV_MTU_4096;
   }
 }
 
@@ -61,14 +66,14 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.qp_type = IBV_QPT_RC;
   init.cap.max_send_wr = options.send_depth;
   init.cap.max_recv_wr = options.receive_depth;
-  init.cap.max_send_sge = 1;
-  init.cap.max_recv_sge = 1;
+  init.cap.max_send_sge = options.send_sges;
+  init.cap.max_recv_sge = options.receive_sges;
   init.cap.max_inline_data = options.inline_bytes;
   queue_pair* qp = require_object(e.device->create_qp(e.pd, &init), "create_qp");
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = static_cast<std::uint8_t>(e.port);
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  attr.qp_access_flags = static_cast<unsigned>(options.access);
   require(e.device->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
           "modify_qp to INIT");
   return qp;
@@ -111,10 +116,10 @@ buffer make_buffer(endpoint& e, std::size_t bytes) {
   buffer b;
   b.memory = e.device->allocate_buffer(bytes);
   if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");
-  b.region = require_object(
-      e.device->reg_mr(e.pd, b.memory.pointer, bytes,
-                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC),
-      "reg_mr");
+  b.region = require_object(e.device->reg_mr(e.pd, b.memory.pointer, bytes,
+                                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                                                 IBV_ACCESS_REMOTE_ATOMIC),
+                            "reg_mr");
   return b;
 }
 

@@ -14,17 +14,20 @@ namespace rnic::bench {
 /// What both ends of a connection agree on.
 struct connection_options {
   host_driver::roce_types roce = host_driver::roce_types::v2;
-  unsigned ip = 4;                ///< 4 or 6
+  unsigned ip = 4;  ///< 4 or 6
   std::uint16_t vlan = host_driver::no_vlan;
   unsigned priority = 0;
   unsigned mtu = 2048;
   unsigned send_depth = 128;
   unsigned receive_depth = 128;
+  unsigned send_sges = 1;
+  unsigned receive_sges = 1;
   unsigned inline_bytes = 220;
-  unsigned ack_timeout = 14;      ///< 4.096 us * 2^n
+  int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;  ///< what the peer may do
+  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
   unsigned retries = 7;
   unsigned rnr_retries = 7;
-  unsigned rnr_timer = 12;        ///< 0.64 ms
+  unsigned rnr_timer = 12;  ///< 0.64 ms
   unsigned rd_atomic = 16;
 };
 

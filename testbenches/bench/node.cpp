@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/node.h"
 
+#include <cerrno>
+#include <systemc>
+
 #include "model/icrc/icrc_model.h"
 #include "rtl/icrc/icrc_rtl.h"
 
@@ -45,7 +48,10 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add("host.posted_visible_ps", c.root_complex.posted_visible_ps, 1, second, "ps", "calibration 5: 160 ns in all");
   to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, second, "ps", "calibration 5: 120 ns in all");
   to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, second, "ps", "calibration 5");
-  to.add("host.completion_bytes", c.root_complex.completion_bytes, 64, 256, "bytes", "calibration 5: 256 on IVB and later");
+  to.add("host.max_payload_bytes", c.bus_setup.max_payload, 128, 4096, "bytes", "calibration 5: MPS 256");
+  to.add("host.max_read_request_bytes", c.bus_setup.max_read_request, 128, 4096, "bytes", "calibration 5: MRRS 512");
+  to.add("host.completion_bytes", c.root_complex.completion_bytes, 64, 256, "bytes",
+         "calibration 5: 256 on IVB and later");
   to.add("driver.post_send_ns", c.driver.post_send_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.post_recv_ns", c.driver.post_recv_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.poll_ns", c.driver.poll_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
@@ -59,6 +65,7 @@ node::node(const std::string& name, const adapter::environment& env, const node_
     : uncore_(name + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
       memory_(cfg.memory),
       root_(name + ".root_complex", uncore_, cfg.root_complex, memory_, env.packets, env.spans, env.statistics),
+      bus_setup_(root_, cfg.bus_setup),
       adapter_(name + ".adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
       firmware_(name + "_firmware", adapter_.firmware_port(), identity(cfg, number)),
       bus_((name + "_bus").c_str(), memory_),
@@ -70,5 +77,26 @@ node::node(const std::string& name, const adapter::environment& env, const node_
 }
 
 node::~node() = default;
+
+namespace {
+
+class setup_done final : public host::bus_setup::listener {
+ public:
+  void bus_ready(const host::bus_setup::result& r) override {
+    present = r.present;
+    event.notify(sc_core::SC_ZERO_TIME);
+  }
+  sc_core::sc_event event{"bus_ready"};
+  bool present = false;
+};
+
+}  // namespace
+
+int node::start() {
+  setup_done done;
+  bus_setup_.start(&done);
+  sc_core::wait(done.event);
+  return done.present ? device_.open() : -ENODEV;
+}
 
 }  // namespace rnic::bench

@@ -11,6 +11,7 @@
 #include "host_driver/device.h"
 #include "model/adapter/adapter.h"
 #include "model/fabric/cable.h"
+#include "model/host/bus_setup.h"
 #include "model/host/host_memory.h"
 #include "model/host/root_complex.h"
 
@@ -21,6 +22,7 @@ struct node_config {
   firmware::firmware_config firmware;
   host::host_memory::config memory;
   host::root_complex_config root_complex;
+  host::bus_setup::config bus_setup;
   std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
   host_driver::config driver = host_driver::config::small();
 };
@@ -36,6 +38,10 @@ class node {
   node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number);
   ~node();
 
+  /// What happens before programs run on a host: its firmware sizes and places the BARs and sets payload and read
+  /// request size, then the driver opens the device. To be called in an SC_THREAD. 0 or a negative errno.
+  int start();
+
   adapter::adapter& nic() { return adapter_; }
   host_driver::device& device() { return device_; }
   host_driver::bus_if& bus() { return bus_; }
@@ -46,6 +52,7 @@ class node {
   sim::clock_domain uncore_;
   host::host_memory memory_;
   host::root_complex root_;
+  host::bus_setup bus_setup_;
   adapter::adapter adapter_;
   firmware::firmware_runner firmware_;
   host_driver::systemc_bus bus_;

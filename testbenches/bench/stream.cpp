@@ -41,7 +41,8 @@ void stream::set_up(endpoint& at) {
   (sends ? send_cq_ : receive_cq_) = new_cq(at, entries);
   unused_cq_[sends ? 0 : 1] = new_cq(at, 64);
   for (lane& l : lanes_)
-    l.qp[sends ? 0 : 1] = make_qp(at, connection_, *(sends ? send_cq_ : unused_cq_[1]), *(sends ? unused_cq_[0] : receive_cq_));
+    l.qp[sends ? 0 : 1] =
+        make_qp(at, connection_, *(sends ? send_cq_ : unused_cq_[1]), *(sends ? unused_cq_[0] : receive_cq_));
   system_.meet();
   const endpoint& peer = sends ? receiver_ : sender_;
   for (std::uint32_t i = 0; i < lanes_.size(); ++i)
@@ -91,7 +92,8 @@ bool stream::take_completions() {
   require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
-      throw std::runtime_error("a message completed with status " + std::to_string(wc[static_cast<unsigned>(i)].status));
+      throw std::runtime_error("a message completed with status " +
+                               std::to_string(wc[static_cast<unsigned>(i)].status));
     lane& l = lanes_[wc[static_cast<unsigned>(i)].wr_id];
     const std::uint64_t done = std::min((l.completed / signal_every_ + 1) * signal_every_, l.target);
     completed_ += done - l.completed;
@@ -122,7 +124,8 @@ bool stream::take_receives() {
   require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
-      throw std::runtime_error("a receive completed with status " + std::to_string(wc[static_cast<unsigned>(i)].status));
+      throw std::runtime_error("a receive completed with status " +
+                               std::to_string(wc[static_cast<unsigned>(i)].status));
     ++lanes_[wc[static_cast<unsigned>(i)].wr_id].received;
     ++received_;
   }

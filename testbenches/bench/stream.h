@@ -31,7 +31,7 @@ class stream {
   void set_up(endpoint& at);
 
   struct work {
-    stream* sends = nullptr;     ///< the stream whose sender this host is, or nullptr
+    stream* sends = nullptr;  ///< the stream whose sender this host is, or nullptr
     stream* receives = nullptr;
     std::uint32_t size = 0;
     std::uint64_t messages = 0;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/two_nodes.h"
 
-#include <cstring>
-#include <cstdlib>
-#include <cstdio>
 #include <stdexcept>
 #include <systemc>
 
@@ -57,7 +54,7 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
     sc_core::sc_spawn(
         [this, &e, program] {
           try {
-            require(e.device->open(), "open device");
+            require((&e == &a_ ? node_a_ : node_b_)->start(), "open device");
             program();
           } catch (...) {
             if (!failure_) failure_ = std::current_exception();
@@ -75,7 +72,6 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
     if (!failure_) failure_ = std::current_exception();
   }
   if (capture_) capture_->close();
-  if (failure_ && std::getenv("RNIC_DBG")) for (const auto& [n, c] : statistics_.all()) if (*c) std::fprintf(stderr, "%s = %llu\n", n.c_str(), (unsigned long long)*c);
   if (failure_) std::rethrow_exception(failure_);
   if (running_ != 0) throw std::runtime_error("the simulation came to rest before both programs had ended");
 }

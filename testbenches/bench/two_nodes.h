@@ -46,6 +46,7 @@ class two_nodes {
   endpoint& b() { return b_; }
   node& node_a() { return *node_a_; }
   node& node_b() { return *node_b_; }
+  fabric::cable& cable() { return *cable_; }
   sim::timebase& base() { return base_; }
   sim::span_recorder& spans() { return spans_; }
   sim::statistics& statistics() { return statistics_; }

@@ -55,7 +55,8 @@ std::string limited_by(two_nodes& system, const utilisation& before, const utili
   unsigned busiest = 0;
   for (unsigned i = 1; i < utilisation::resources; ++i)
     if (after.busy_ps[i] - before.busy_ps[i] > after.busy_ps[busiest] - before.busy_ps[busiest]) busiest = i;
-  if (static_cast<double>(after.busy_ps[busiest] - before.busy_ps[busiest]) >= saturated * elapsed) return name_of(busiest);
+  if (static_cast<double>(after.busy_ps[busiest] - before.busy_ps[busiest]) >= saturated * elapsed)
+    return name_of(busiest);
   const adapter::config& a = system.config().node.adapter;
   const double cycles = elapsed * a.clock_khz / 1e9;
   const unsigned service = reads ? a.requester.read_wqe_cycles : a.requester.wqe_cycles;

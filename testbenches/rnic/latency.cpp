@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic latency`: ping-pong of one message at a time, as perftest's latency tests do it.
+#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <memory>
@@ -19,6 +20,7 @@ using host_driver::completion_queue;
 using host_driver::queue_pair;
 
 constexpr unsigned warm_up = 4;               // messages before the measured ones: caches on chip are filled
+constexpr std::uint64_t receives_ahead = 64;  // posted before the first message, as perftest does
 constexpr std::size_t spans_kept = 4096;      // of the first measured messages
 constexpr std::uint64_t salt_ping = 0x5a, salt_pong = 0xa5;
 
@@ -106,6 +108,11 @@ class latency_run {
   std::uint64_t messages() const { return options_.iterations + warm_up; }
   bool sends() const { return options_.traffic.verb == "send"; }
 
+  void post_receives(end& e, std::uint32_t size) {
+    if (!sends()) return;
+    for (std::uint64_t n = 0; n < std::min(receives_ahead, messages()); ++n) post_receive(e, size);
+  }
+
   void post_receive(end& e, std::uint32_t size) {
     ibv_sge sge{e.in.address(), size, e.in.region->lkey};
     ibv_recv_wr wr{};
@@ -154,7 +161,7 @@ class latency_run {
   void pings(std::uint32_t size) {
     std::vector<sim::time_ps> samples;
     std::vector<sim::span> kept;
-    if (sends()) post_receive(a_, size);
+    post_receives(a_, size);
     system_->meet();  // the other side is ready to receive
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       fill_pattern(a_.out.at(), size, n, salt_ping);
@@ -165,7 +172,7 @@ class latency_run {
       completed(a_, *a_.send_cq);
       await(a_, size, n);
       const sim::time_ps end = system_->now_ps();
-      if (sends() && n != messages()) post_receive(a_, size);
+      if (sends() && n + receives_ahead <= messages()) post_receive(a_, size);
       if (n > warm_up) {
         samples.push_back((end - start) / 2);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
@@ -176,13 +183,13 @@ class latency_run {
   }
 
   void pongs(std::uint32_t size) {
-    if (sends()) post_receive(b_, size);
+    post_receives(b_, size);
     system_->meet();
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       await(b_, size, n);
       system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
       fill_pattern(b_.out.at(), size, n, salt_pong);
-      if (sends() && n != messages()) post_receive(b_, size);
+      if (sends() && n + receives_ahead <= messages()) post_receive(b_, size);
       post(b_, a_, size);
       completed(b_, *b_.send_cq);
     }

@@ -62,6 +62,7 @@ int sc_main(int argc, char* argv[]) {
   add_common(*latency_cmd, latency.common);
 
   bandwidth_options bandwidth;
+  bandwidth.traffic.inline_bytes = 0;  // as perftest's bandwidth tests
   CLI::App* bandwidth_cmd = app.add_subcommand("bandwidth", "Message rate and goodput per message size, and what limits them");
   add_traffic(*bandwidth_cmd, bandwidth.traffic);
   bandwidth_cmd->add_option("--depth", bandwidth.depth, "Messages under way per queue pair")->check(CLI::Range(1u, 8192u))->capture_default_str();

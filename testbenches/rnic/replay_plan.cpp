@@ -31,11 +31,15 @@ bool is_connected(const wire::packet& p) {
   return t == wire::transport::rc || t == wire::transport::uc;
 }
 
+constexpr std::uint64_t longest_gap_ns = 3'600'000'000'000;                // between two frames: an hour
+constexpr sim::time_ps longest_capture = 30 * 86'400 * sim::ps_per_s;  // 30 days
+
 /// All frames of the file; a file that breaks off gives what it had.
 void read_frames(const std::string& capture, plan& out) try {
   tlm::capture_reader reader(capture);
   tlm::captured_frame f;
-  std::uint64_t first_ns = 0, last_ns = 0;
+  std::uint64_t last_ns = 0;
+  sim::time_ps at = 0;
   for (;;) {
     const tlm::capture_reader::result r = reader.next(f);
     if (r == tlm::capture_reader::result::end) return;
@@ -43,10 +47,12 @@ void read_frames(const std::string& capture, plan& out) try {
       ++out.rejected["file damaged"];
       return;
     }
-    if (out.frames.empty()) first_ns = last_ns = f.time_ns;
-    last_ns = std::max(last_ns, f.time_ns);  // clocks that step back do not make time run back
+    if (out.frames.empty()) last_ns = f.time_ns;
+    // Clocks that step back do not make time run back, and those that leap do not make it run for years.
+    if (f.time_ns > last_ns) at = std::min(longest_capture, at + std::min(f.time_ns - last_ns, longest_gap_ns) * sim::ps_per_ns);
+    last_ns = f.time_ns;
     captured_frame kept;
-    kept.at = (last_ns - first_ns) * sim::ps_per_ns;
+    kept.at = at;
     kept.bytes.assign(f.data, f.data + f.length);
     kept.cut = f.length < f.wire_length;
     out.frames.push_back(std::move(kept));
@@ -184,20 +190,38 @@ class connection_reader {
   connection_reader(plan& p, int index) : plan_(p), c_(p.connections[static_cast<std::size_t>(index)]), index_(index) {}
 
   void read() {
+    for (const captured_frame& f : plan_.frames)
+      if (f.connection == index_) learn_mtu(f.packet);
+    c_.mtu = full_packet_ != 0 ? full_packet_ : std::max(1024u, mtu_for(largest_));
+    for (std::size_t i = 0; i < plan_.frames.size(); ++i) {
+      captured_frame& f = plan_.frames[i];
+      if (f.connection != index_ || !in_the_middle(f)) continue;
+      ++plan_.rejected["belongs to something before the capture"];
+      f.connection = -1;
+    }
     for (std::size_t i = 0; i < plan_.frames.size(); ++i) {
       const captured_frame& f = plan_.frames[i];
       if (f.connection != index_) continue;
-      learn_mtu(f.packet);
       const bool request = wire::traits(f.packet.bth.opcode).request;
       if (f.from_held)
         request ? held_request(i, f) : held_response(f);
       else
-        peer_frame(f, request);
+        peer_frame(i, f, request);
     }
-    c_.mtu = full_packet_ != 0 ? full_packet_ : std::max(1024u, mtu_for(largest_));
   }
 
  private:
+  /// The rest of a message whose beginning came before the capture, and answers to such messages.
+  bool in_the_middle(const captured_frame& f) {
+    const wire::opcode_traits& t = wire::traits(f.packet.bth.opcode);
+    const wire::psn_t psn = f.packet.bth.psn;
+    std::optional<wire::psn_t>& own = f.from_held ? held_first_ : peer_first_;
+    std::optional<wire::psn_t>& other = f.from_held ? peer_first_ : held_first_;
+    if (!t.request) return !other || psn.before(*other);
+    if (!own && t.first) own = psn;
+    return !own || psn.before(*own);
+  }
+
   void learn_mtu(const wire::packet& p) {
     const wire::opcode_traits& t = wire::traits(p.bth.opcode);
     if (t.payload && !t.last) full_packet_ = p.payload_length;  // FIRST and MIDDLE packets carry exactly one MTU
@@ -211,7 +235,10 @@ class connection_reader {
       c_.held_start_psn = p.bth.psn.value();
       held_next_ = p.bth.psn;
     }
-    if (p.bth.psn != held_next_) return;  // a retransmission, or a hole that the capture has
+    if (p.bth.psn != held_next_) {  // a retransmission, or a hole that the capture has
+      plan_.frames[index].repeated = p.bth.psn.before(held_next_);
+      return;
+    }
     held_next_ = p.bth.psn + 1;
     const wire::opcode_traits& t = wire::traits(p.bth.opcode);
     if (t.first) {
@@ -229,27 +256,28 @@ class connection_reader {
     open_.immediate = p.immediate;
     open_.solicited = p.bth.solicited;
     if (wire::operation_of(p.bth.opcode) == wire::operation::read_request)
-      held_next_ = p.bth.psn + std::max(1u, (p.reth.length + mtu_guess() - 1) / mtu_guess());
+      held_next_ = p.bth.psn + std::max(1u, (p.reth.length + c_.mtu - 1) / c_.mtu);
     c_.messages.push_back(open_);
   }
 
-  std::uint32_t mtu_guess() const { return full_packet_ != 0 ? full_packet_ : 1024; }
 
   /// READ responses of the held host show what its memory held.
   void held_response(const captured_frame& f) {
     const wire::packet& p = f.packet;
     const wire::operation o = wire::operation_of(p.bth.opcode);
     if (o < wire::operation::read_response_first || o > wire::operation::read_response_only) return;
-    for (const auto& [psn, reth] : reads_) {
-      const std::int32_t ahead = p.bth.psn - wire::psn_t(psn);
-      const std::uint64_t offset = static_cast<std::uint64_t>(ahead) * mtu_guess();
+    for (auto asked = reads_.rbegin(); asked != reads_.rend(); ++asked) {
+      const std::int32_t ahead = p.bth.psn - plan_.frames[*asked].packet.bth.psn;
+      const wire::reth& reth = plan_.frames[*asked].packet.reth;
+      const std::uint64_t offset = static_cast<std::uint64_t>(ahead) * c_.mtu;
       if (ahead < 0 || offset + p.payload_length > reth.length) continue;
       const std::uint8_t* data = f.bytes.data() + p.payload_offset;
-      region(reth.rkey).content.try_emplace(reth.va + offset, data, data + p.payload_length);
+      plan_.contents[*asked].push_back({reth.rkey, reth.va + offset, {data, data + p.payload_length}});
+      return;
     }
   }
 
-  void peer_frame(const captured_frame& f, bool request) {
+  void peer_frame(std::size_t index, const captured_frame& f, bool request) {
     const wire::packet& p = f.packet;
     ++peer_frames_;
     if (!request) return;
@@ -260,9 +288,14 @@ class connection_reader {
       peer_next_ = p.bth.psn;
     }
     if (t.reth && p.reth.length != 0) grow(p.reth);
-    if (wire::operation_of(p.bth.opcode) == wire::operation::read_request) reads_.emplace_back(p.bth.psn.value(), p.reth);
-    if (p.bth.psn - peer_next_ < 0) return;  // a retransmission takes no second receive
+    if (wire::operation_of(p.bth.opcode) == wire::operation::read_request) reads_.push_back(index);
+    if (p.bth.psn.before(peer_next_)) {  // a retransmission takes no second receive
+      plan_.frames[index].repeated = true;
+      return;
+    }
     peer_next_ = p.bth.psn + 1;
+    if (t.reth && wire::operation_of(p.bth.opcode) == wire::operation::read_request)
+      peer_next_ = p.bth.psn + std::max(1u, (p.reth.length + c_.mtu - 1) / c_.mtu);
     const bool send = wire::operation_of(p.bth.opcode) <= wire::operation::send_only_immediate ||
                       wire::operation_of(p.bth.opcode) >= wire::operation::send_last_invalidate;
     if (t.first) message_bytes_ = 0;
@@ -275,7 +308,7 @@ class connection_reader {
   held_region& region(std::uint32_t rkey) {
     for (held_region& r : plan_.regions)
       if (r.rkey == rkey) return r;
-    plan_.regions.push_back({rkey, ~std::uint64_t{0}, 0, {}});
+    plan_.regions.push_back({rkey, ~std::uint64_t{0}, 0});
     return plan_.regions.back();
   }
   void grow(const wire::reth& r) {
@@ -287,13 +320,42 @@ class connection_reader {
   plan& plan_;
   connection& c_;
   int index_;
+  std::optional<wire::psn_t> held_first_, peer_first_;
   bool held_seen_ = false, peer_seen_ = false;
   wire::psn_t held_next_, peer_next_;
   held_message open_;
   std::size_t peer_frames_ = 0;
   std::uint32_t message_bytes_ = 0, full_packet_ = 0, largest_ = 0;
-  std::vector<std::pair<std::uint32_t, wire::reth>> reads_;
+  std::vector<std::size_t> reads_;  // READ requests of the peer
 };
+
+std::string not_replayed(const wire::packet& p) {
+  switch (wire::transport_of(p.bth.opcode)) {
+    case wire::transport::ud: return "transport not replayed: UD";
+    case wire::transport::xrc: return "transport not replayed: XRC";
+    case wire::transport::cnp: return "transport not replayed: CNP";
+    default: return "transport not replayed: RD";
+  }
+}
+
+bool is_atomic(const wire::packet& p) {
+  const wire::operation o = wire::operation_of(p.bth.opcode);
+  return o >= wire::operation::atomic_acknowledge && o <= wire::operation::fetch_add;
+}
+
+/// A connection is replayed up to its first frame of a kind that cannot be: what follows depends on its PSN.
+void leave_out_atomics(plan& p) {
+  std::vector<bool> ended(p.connections.size(), false);
+  for (captured_frame& f : p.frames) {
+    if (f.connection < 0) continue;
+    const auto c = static_cast<std::size_t>(f.connection);
+    const bool atomic = is_atomic(f.packet);
+    ended[c] = ended[c] || atomic;
+    if (!ended[c]) continue;
+    ++p.rejected[atomic ? "operation not replayed: atomic" : "after an operation that is not replayed"];
+    f.connection = -1;
+  }
+}
 
 void find_connections(plan& p) {
   const pairing paired(p, p.held_mac);
@@ -320,7 +382,10 @@ void find_connections(plan& p) {
     if (!f.roce) continue;
     f.from_held = f.packet.smac == p.held_mac;
     const auto it = is_connected(f.packet) ? index_of.find(key_of(f.packet)) : index_of.end();
-    if (it == index_of.end()) continue;
+    if (it == index_of.end()) {
+      ++p.rejected[is_connected(f.packet) ? "between other hosts" : not_replayed(f.packet)];
+      continue;
+    }
     f.connection = it->second;
     learn_addresses(p.connections[static_cast<std::size_t>(it->second)], f);
   }
@@ -335,6 +400,7 @@ plan make_plan(const std::string& capture, const std::string& hold) {
   p.held_mac = choose_held(p, hold);
   p.held = wire::to_string(p.held_mac);
   find_connections(p);
+  leave_out_atomics(p);
   std::set<wire::gid> gids;
   for (std::size_t i = 0; i < p.connections.size(); ++i) {
     connection_reader(p, static_cast<int>(i)).read();

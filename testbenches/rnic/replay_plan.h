@@ -20,8 +20,9 @@ struct captured_frame {
   bool cut = false;  ///< longer on the wire than in the file
   bool roce = false;
   wire::packet packet;
-  int connection = -1;  ///< index into plan::connections
+  int connection = -1;  ///< index into plan::connections; negative: not replayed
   bool from_held = false;
+  bool repeated = false;  ///< a request that the same host has sent before
 };
 
 /// A message that the held host sent: becomes a work request.
@@ -51,7 +52,6 @@ struct connection {
   std::uint32_t peer_start_psn = 0;  ///< of the peer's first request
   std::uint64_t receives = 0;        ///< receive WQEs that the peer's messages take
   std::uint32_t largest_receive = 0;
-  unsigned ack_request_log = 31;
   std::vector<held_message> messages;
 };
 
@@ -59,7 +59,13 @@ struct connection {
 struct held_region {
   std::uint32_t rkey = 0;
   std::uint64_t begin = 0, end = 0;
-  std::map<std::uint64_t, std::vector<std::uint8_t>> content;  ///< from the READ responses that the held host gave
+};
+
+/// What the held host's memory held when the peer's READ came: from the READ responses that the held host gave.
+struct memory_content {
+  std::uint32_t rkey = 0;
+  std::uint64_t address = 0;
+  std::vector<std::uint8_t> bytes;
 };
 
 struct plan {
@@ -71,6 +77,7 @@ struct plan {
   wire::mac_address held_mac{};
   std::vector<connection> connections;
   std::vector<held_region> regions;
+  std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the READ request
 };
 
 /// Reads the whole capture. `hold`: IPv4, IPv6 or MAC address, or empty for the host that mostly answers.

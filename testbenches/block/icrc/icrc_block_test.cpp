@@ -69,7 +69,7 @@ tlm::frame_ptr make_frame(tlm::frame_pool& pool, std::uint8_t opcode, std::uint3
 std::uint32_t zlib_icrc(const tlm::frame& f) {
   std::vector<std::uint8_t> bytes(8, 0xff);
   bytes.insert(bytes.end(), f.data() + 14, f.data() + f.length - 4);
-  for (const std::size_t i : {1, 8, 10, 11, 26, 27, 32}) bytes[8 + i] = 0xff;
+  for (const unsigned i : {1u, 8u, 10u, 11u, 26u, 27u, 32u}) bytes[8 + i] = 0xff;
   return static_cast<std::uint32_t>(crc32(0, bytes.data(), static_cast<uInt>(bytes.size())));
 }
 

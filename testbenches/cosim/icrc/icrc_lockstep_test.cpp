@@ -18,7 +18,7 @@ constexpr encapsulation all_encapsulations[] = {encapsulation::roce_v1, encapsul
 std::vector<std::size_t> lengths() {
   std::vector<std::size_t> l;
   for (std::size_t n = 1; n <= 84; ++n) l.push_back(n);
-  for (const std::size_t n : {256, 1024 + 40, 2048 + 56, 4096 + 60, 4184})
+  for (const std::size_t n : {256u, 1024u + 40u, 2048u + 56u, 4096u + 60u, 4184u})
     for (std::size_t k = n - 2; k <= n + 16; k += 3) l.push_back(k);
   return l;
 }

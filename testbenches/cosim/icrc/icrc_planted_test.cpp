@@ -27,7 +27,7 @@ class planted_engine final : public rtl::icrc_rtl_core<Vicrc_planted> {
 outcome run(bug b, const std::string& name) {
   traffic t;
   std::mt19937_64 rng(9);
-  for (const std::size_t n : {64, 48, 61})
+  for (const std::size_t n : {64u, 48u, 61u})
     t.packets.push_back(random_packet(rng, wire::encapsulation::roce_v2_ipv4, n));
   return run_lockstep(
       t, [b] { return std::make_unique<planted_engine>(b); }, name);

@@ -22,17 +22,17 @@ std::uint32_t oracle_icrc(const test_packet& p) {
   std::size_t bth = 0;
   switch (p.encap) {
     case wire::encapsulation::roce_v2_ipv4:
-      for (const std::size_t at : {1, 8, 10, 11, 26, 27}) ones(at);
+      for (const std::size_t at : {1u, 8u, 10u, 11u, 26u, 27u}) ones(at);
       bth = 28;
       break;
     case wire::encapsulation::roce_v2_ipv6:
       ones(0, 0x0f);
-      for (const std::size_t at : {1, 2, 3, 7, 46, 47}) ones(at);
+      for (const std::size_t at : {1u, 2u, 3u, 7u, 46u, 47u}) ones(at);
       bth = 48;
       break;
     case wire::encapsulation::roce_v1:
       ones(0, 0x0f);
-      for (const std::size_t at : {1, 2, 3, 7}) ones(at);
+      for (const std::size_t at : {1u, 2u, 3u, 7u}) ones(at);
       bth = 40;
       break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver_model.h"
+#include "testbenches/unit/firmware/driver_model.h"
 
 #include <cstring>
 

@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "fake_hardware.h"
 #include "firmware/firmware.h"
 #include "model/abi/commands.h"
 #include "model/icm/contexts.h"
+#include "testbenches/unit/firmware/fake_hardware.h"
 
 namespace rnic {
 

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <string>
 
-#include "driver_model.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
 #include "model/command/mgid_hash.h"
+#include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fake_hardware.h"
+#include "testbenches/unit/firmware/fake_hardware.h"
 
 #include <cstring>
 

@@ -2,9 +2,9 @@
 // Queue pairs: state machine, merging of fields, geometry, what hardware is given.
 #include <gtest/gtest.h>
 
-#include "driver_model.h"
 #include "model/abi/contexts.h"
 #include "model/transport/transport_cr.h"
+#include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
 

@@ -2,9 +2,9 @@
 // Memory regions, CQs, EQs, SRQs: ownership, statuses, what hardware is given.
 #include <gtest/gtest.h>
 
-#include "driver_model.h"
 #include "model/abi/contexts.h"
 #include "model/completion/completion_cr.h"
+#include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
 

@@ -2,7 +2,6 @@
 // Answers about the device, ports, groups and datagrams, and the statuses of what is wrong (control plane 4.23).
 #include <gtest/gtest.h>
 
-#include "driver_model.h"
 #include "model/abi/device.h"
 #include "model/command/command_cr.h"
 #include "model/command/mgid_hash.h"
@@ -11,6 +10,7 @@
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
 #include "model/transport/transport_cr.h"
+#include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
 

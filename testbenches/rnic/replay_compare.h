@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the adapter answered, beside what the real host answered.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/sim/span.h"
+#include "testbenches/rnic/replay_plan.h"
+#include "tlm/frame.h"
+
+namespace rnic::program {
+
+/// A place where the run is not as the capture. `frame`: number in the capture, from 1; 0 for what is not in it.
+struct difference {
+  std::size_t frame = 0;
+  std::string kind, expected, obtained;
+};
+
+/// A frame of the held host: what the adapter is expected to send.
+struct expectation {
+  enum class state : std::uint8_t { open, matched, covered, different };
+  std::size_t frame = 0;  ///< index in the capture
+  state now = state::open;
+  bool waited_for = true;  ///< false: the replay went on without it
+  std::size_t answer = 0;  ///< index into comparison::answers() + 1, 0: none
+};
+
+/// A RoCE frame of the adapter.
+struct obtained_frame {
+  sim::time_ps first_bit = 0;
+  int connection = -1;
+  std::uint8_t opcode = 0;
+  std::uint32_t psn = 0;
+  std::size_t question = 0;  ///< index in the capture + 1 of the peer's request that it answers, 0: none
+  sim::time_ps latency = 0;  ///< from the first bit of the question to its own
+  std::size_t expected = 0;  ///< index in the capture + 1, 0: not in it
+  bool followed = false;     ///< `way` is the span from the question to this frame
+  sim::span way;
+};
+
+/// Matches, connection by connection, the adapter's frames with those of the held host in the capture.
+class comparison {
+ public:
+  explicit comparison(const plan& p);
+
+  /// Frame `index` of the capture begins on the line.
+  void injected(std::size_t index, sim::time_ps first_bit);
+  /// The adapter sent a frame.
+  void received(const tlm::frame& f, const sim::span_recorder& spans);
+  /// Names what is still open at the end. `replayed[i]`: expectations of connection i count.
+  void finish();
+
+  /// Whether the held host's frame has been sent, answered together with a later one, or is not waited for any more.
+  bool settled(std::size_t frame) const;
+  /// Goes on without it.
+  void give_up(std::size_t frame);
+  /// Whether the adapter has sent a request of this connection whose PSNs reach `psn`.
+  bool asked(int connection, wire::psn_t psn) const;
+
+  void note(std::size_t frame, std::string kind, std::string expected, std::string obtained);
+  const std::vector<difference>& differences() const { return differences_; }
+  const std::vector<expectation>& expectations() const { return expectations_; }
+  const std::vector<obtained_frame>& answers() const { return answers_; }
+  /// Index into expectations() + 1 of a frame of the capture, 0: none is expected.
+  std::size_t expectation_of(std::size_t frame) const { return by_frame_[frame]; }
+  std::uint64_t foreign_frames() const { return foreign_; }
+
+ private:
+  struct lane {
+    std::unordered_map<std::uint32_t, std::vector<std::size_t>> by_psn;  // expectations
+    bool asked = false, acknowledged = false, msn_known = false;
+    wire::psn_t asked_up_to, acknowledged_up_to;
+    std::uint32_t msn_offset = 0;  // captured minus obtained: a capture may begin late
+    struct question {
+      std::size_t frame;
+      wire::psn_t first, last;
+      sim::time_ps at;
+    };
+    std::vector<question> questions;  // injected requests, the latest last
+  };
+  int lane_of(const wire::packet& p) const;
+  void match(int connection, const wire::packet& p, const std::uint8_t* bytes);
+  bool same(lane& l, std::size_t expected, const wire::packet& p, const std::uint8_t* bytes);
+  void find_question(const lane& l, const wire::packet& p, obtained_frame& o) const;
+  void follow(const tlm::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
+
+  const plan& plan_;
+  std::vector<lane> lanes_;
+  std::vector<expectation> expectations_;
+  std::vector<std::size_t> by_frame_;
+  std::vector<obtained_frame> answers_;
+  std::vector<difference> differences_;
+  std::uint64_t foreign_ = 0;
+};
+
+/// One line about a RoCE packet: opcode, PSN, and what its AETH or RETH says.
+std::string describe(const wire::packet& p);
+
+}  // namespace rnic::program

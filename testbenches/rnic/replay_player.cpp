@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/replay_player.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/wire/icrc.h"
+
+namespace rnic::program {
+
+namespace {
+
+constexpr std::uint32_t shortest_frame = 60;  // without FCS (IEEE 802.3)
+constexpr std::uint32_t fcs_bytes = 4, preamble_bytes = 8, gap_bytes = 12;
+
+}  // namespace
+
+replay_player::replay_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames,
+                             sim::span_recorder& spans, std::uint32_t rate_mbps)
+    : clocked_block(name, domain),
+      frames_(frames),
+      spans_(spans),
+      rate_mbps_(rate_mbps),
+      from_line_(name + ".from_line", *this) {}
+
+/// Time of `bytes` on the line, rounded up.
+sim::time_ps replay_player::duration(std::uint32_t bytes) const {
+  return (std::uint64_t{bytes} * 8 * sim::ps_per_us + rate_mbps_ - 1) / rate_mbps_;
+}
+
+void replay_player::send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed) {
+  tlm::frame_ptr f = frames_.get();
+  f->begin = 0;
+  f->length = std::max(static_cast<std::uint32_t>(bytes.size()), shortest_frame);
+  std::memcpy(f->data(), bytes.data(), bytes.size());
+  std::memset(f->data() + bytes.size(), 0, f->length - bytes.size());
+  f->fcs = wire::ethernet_fcs(f->data(), f->length);
+  to_send_.push_back({number, std::move(f), followed});
+  wake_next();
+}
+
+void replay_player::deliver(tlm::frame_ptr frame, sim::time_ps arrival) { from_line_.push(std::move(frame), arrival); }
+
+void replay_player::tick() {
+  while (from_line_.can_pop()) {
+    const sim::time_ps arrival = from_line_.front_arrival();
+    const tlm::frame_ptr f = from_line_.pop();
+    if (listener_ != nullptr) listener_->received(*f, arrival);
+  }
+  transmit();
+}
+
+void replay_player::transmit() {
+  if (to_send_.empty()) return;
+  const sim::time_ps now = now_ps();
+  if (line_free_ > now) {
+    wake_at(domain().edge_at_or_after(line_free_));
+    return;
+  }
+  waiting w = std::move(to_send_.front());
+  to_send_.pop_front();
+  w.frame->stamp = now;
+  if (w.followed) w.frame->span = spans_.open(now);
+  const sim::time_ps last_bit = now + duration(w.frame->length + fcs_bytes + preamble_bytes);
+  line_free_ = now + duration(w.frame->length + fcs_bytes + preamble_bytes + gap_bytes);
+  if (listener_ != nullptr) listener_->injected(w.number, w.frame->span, now);
+  line_->deliver(std::move(w.frame), last_bit);
+  if (!to_send_.empty()) wake_at(domain().edge_at_or_after(line_free_));
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other end of the cable in a replay: puts captured frames on the line and takes what the adapter sends.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "model/sim/clocked_block.h"
+#include "model/sim/span.h"
+#include "model/sim/timed_inbox.h"
+#include "tlm/frame_port.h"
+
+namespace rnic::program {
+
+/// Told about frames at both ends of the player. Called inside the player's tick.
+class player_listener_if {
+ public:
+  virtual ~player_listener_if() = default;
+  /// Frame `number` of the capture begins on the line now.
+  virtual void injected(std::size_t number, sim::span_id span, sim::time_ps first_bit) = 0;
+  /// The last bit of a frame of the adapter has arrived.
+  virtual void received(const tlm::frame& f, sim::time_ps arrival) = 0;
+};
+
+/// An Ethernet connector without anything behind it. Frames go out one after the other at the line rate, with preamble
+/// and the smallest gap between them.
+class replay_player : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
+ public:
+  replay_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames, sim::span_recorder& spans,
+                std::uint32_t rate_mbps);
+
+  void set_listener(player_listener_if* listener) { listener_ = listener; }
+  /// Sends a frame (from DMAC, without FCS, at most tlm::frame::capacity bytes) as soon as the line is free. `followed`:
+  /// a span begins with its first bit.
+  void send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed);
+
+  tlm::frame_sink_if& receiver() override { return *this; }
+  void attach(tlm::frame_sink_if& line) override { line_ = &line; }
+  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override;
+
+ private:
+  struct waiting {
+    std::size_t number;
+    tlm::frame_ptr frame;
+    bool followed;
+  };
+  void tick() override;
+  void transmit();
+  sim::time_ps duration(std::uint32_t bytes) const;
+
+  tlm::frame_pool& frames_;
+  sim::span_recorder& spans_;
+  std::uint32_t rate_mbps_;
+  player_listener_if* listener_ = nullptr;
+  tlm::frame_sink_if* line_ = nullptr;
+  std::deque<waiting> to_send_;
+  sim::time_ps line_free_ = 0;
+  sim::timed_inbox<tlm::frame_ptr> from_line_;
+};
+
+}  // namespace rnic::program

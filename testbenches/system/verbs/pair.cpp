@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/system/verbs/pair.h"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace rnic::system_test {
+
+namespace {
+
+side make_side(bench::endpoint& at, const bench::connection_options& options, unsigned host) {
+  side s;
+  s.at = at;
+  bench::set_address(s.at, options, host);
+  s.send_cq = s.dev().create_cq(1024);
+  s.receive_cq = s.dev().create_cq(1024);
+  if (s.send_cq == nullptr || s.receive_cq == nullptr) throw std::runtime_error("create_cq failed");
+  s.qp = bench::make_qp(s.at, options, *s.send_cq, *s.receive_cq);
+  return s;
+}
+
+void join(link& l, const bench::connection_options& options, std::uint32_t psn) {
+  bench::connect(l.a.at, options, *l.a.qp, l.b.at, l.b.qp->qp_num, psn, psn + 7);
+  bench::connect(l.b.at, options, *l.b.qp, l.a.at, l.a.qp->qp_num, psn + 7, psn);
+}
+
+}  // namespace
+
+ibv_wc side::wait(host_driver::completion_queue& cq, std::uint64_t timeout_ps) const {
+  ibv_wc wc{};
+  const int n = at.device->wait_cq(&cq, 1, &wc, timeout_ps);
+  EXPECT_EQ(n, 1) << "no completion";
+  if (n != 1) wc.status = IBV_WC_GENERAL_ERR;
+  return wc;
+}
+
+bool side::silent() const {
+  ibv_wc wc{};
+  return dev().poll_cq(send_cq, 1, &wc) == 0 && dev().poll_cq(receive_cq, 1, &wc) == 0;
+}
+
+ibv_qp_state side::state() const {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  bench::require(at.device->query_qp(qp, &attr, IBV_QP_STATE, &init), "query_qp");
+  return attr.qp_state;
+}
+
+link make_link(bench::two_nodes& system, const bench::connection_options& options, unsigned hosts) {
+  link l{make_side(system.a(), options, hosts), make_side(system.b(), options, hosts + 1)};
+  join(l, options, 0xfffff0);  // the packet numbers wrap soon
+  return l;
+}
+
+link make_sibling(const link& first, const bench::connection_options& options, std::uint32_t psn) {
+  link l = first;
+  for (side* s : {&l.a, &l.b}) s->qp = bench::make_qp(s->at, options, *s->send_cq, *s->receive_cq);
+  join(l, options, psn);
+  return l;
+}
+
+void run(bench::two_nodes& system, const std::function<void()>& body) {
+  system.run(
+      [&] {
+        system.meet();
+        body();
+      },
+      [&] { system.meet(); });
+}
+
+void post(const side& s, const request& r) {
+  std::vector<ibv_sge> sges = r.sges;
+  ibv_send_wr wr{};
+  wr.wr_id = r.id;
+  wr.sg_list = sges.data();
+  wr.num_sge = static_cast<int>(sges.size());
+  wr.opcode = r.opcode;
+  wr.send_flags = r.flags;
+  wr.imm_data = __builtin_bswap32(r.immediate);
+  wr.wr.rdma.remote_addr = r.remote;
+  wr.wr.rdma.rkey = r.rkey;
+  ibv_send_wr* bad = nullptr;
+  bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+}
+
+void post_receive(const side& s, std::vector<ibv_sge> sges, std::uint64_t id) {
+  ibv_recv_wr wr{};
+  wr.wr_id = id;
+  wr.sg_list = sges.data();
+  wr.num_sge = static_cast<int>(sges.size());
+  ibv_recv_wr* bad = nullptr;
+  bench::require(s.dev().post_recv(s.qp, &wr, &bad), "post_recv");
+}
+
+void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random) {
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    const std::uint64_t r = random();
+    std::memcpy(to + i, &r, std::min<std::size_t>(8, bytes - i));
+  }
+}
+
+std::uint64_t counted(bench::two_nodes& system, const std::string& part) {
+  std::uint64_t sum = 0;
+  bool any = false;
+  for (const auto& [name, counter] : system.statistics().all()) {
+    if (name.find(part) == std::string::npos) continue;
+    any = true;
+    sum += *counter;
+  }
+  if (!any) throw std::runtime_error("no counter " + part);
+  return sum;
+}
+
+}  // namespace rnic::system_test
