@@ -131,7 +131,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   if (ud) {
     c[0x08] = static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | ud_message_log);
   } else if ((mask & IBV_QP_PATH_MTU) != 0) {
-    c[0x08] = static_cast<std::uint8_t>(unsigned{attr.path_mtu} << 5 | caps_.log_max_message);
+    c[0x08] = static_cast<std::uint8_t>(static_cast<unsigned>(attr.path_mtu) << 5 | caps_.log_max_message);
   }
   c[0x09] = static_cast<std::uint8_t>((qp.rq.count != 0 ? log2_up(qp.rq.count) << 3 : 0) | (qp.rq.log_stride - 4));
   c[0x0a] = static_cast<std::uint8_t>(log2_up(qp.sq.count) << 3 | (qp.sq.log_stride - 4));

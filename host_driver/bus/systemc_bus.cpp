@@ -2,6 +2,7 @@
 // The driver's bus in simulated time.
 #include "host_driver/bus/systemc_bus.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace rnic::host_driver {
@@ -35,14 +36,20 @@ systemc_bus::systemc_bus(const sc_core::sc_module_name& name, host::host_memory&
     : sc_core::sc_module(name), cfg_(cfg), memory_(memory) {}
 systemc_bus::~systemc_bus() = default;
 
-bool systemc_bus::wait_until(sc_core::sc_event& event, std::uint64_t deadline) {
-  if (deadline == forever) {
-    sc_core::wait(event);
-    return true;
+/// The kernel keeps the record of a time-out until its time comes, also when the event was first. So a long patience is
+/// cut into pieces, each four times as long as the one before: a million commands must not leave a million records.
+template <class Done>
+bool systemc_bus::wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done) {
+  constexpr std::uint64_t first_piece = 1'000'000;  // 1 us
+  for (std::uint64_t piece = first_piece; !done(); piece *= 4) {
+    if (deadline == forever) {
+      sc_core::wait(event);
+      continue;
+    }
+    const std::uint64_t present = now();
+    if (present >= deadline) return false;
+    sc_core::wait(duration(std::min(piece, deadline - present)), event);
   }
-  const std::uint64_t present = now();
-  if (present >= deadline) return false;
-  sc_core::wait(duration(deadline - present), event);
   return true;
 }
 
@@ -159,7 +166,7 @@ bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, s
   free_watches_.pop_back();
   w->hit = false;
   memory_.watch(bus_address, bytes, *w);
-  wait_until(w->written, timeout_ps == 0 ? forever : now() + timeout_ps);
+  wait_until(w->written, timeout_ps == 0 ? forever : now() + timeout_ps, [w] { return w->hit; });
   memory_.unwatch(bus_address, bytes, *w);
   w->written.cancel();
   free_watches_.push_back(w);
@@ -184,9 +191,7 @@ void systemc_bus::interrupt(std::uint16_t function, std::uint64_t address, std::
 bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
   vector_state& v = vector_of(vector);
   const std::uint64_t deadline = timeout_ps == 0 ? forever : now() + timeout_ps;
-  while (!v.pending) {
-    if (!wait_until(v.raised, deadline)) return false;
-  }
+  if (!wait_until(v.raised, deadline, [&v] { return v.pending; })) return false;
   v.pending = false;
   return true;
 }

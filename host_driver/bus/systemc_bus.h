@@ -82,7 +82,8 @@ class systemc_bus : public sc_core::sc_module,
   std::uint64_t bar_address(unsigned bar);
   std::uint16_t find_msix();
   vector_state& vector_of(unsigned vector);
-  static bool wait_until(sc_core::sc_event& event, std::uint64_t deadline);
+  template <class Done>
+  static bool wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done);
 
   config cfg_;
   host::host_memory& memory_;

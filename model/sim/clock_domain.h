@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <bitset>
 #include <cstdint>
 #include <string>
@@ -92,9 +93,11 @@ class clock_domain {
   }
   void serve(time_ps now);  // called by the timebase at next_edge_ps_
   void find_next();
+  void set_next(cycle_t edge);
 
   std::string name_;
   timebase& base_;
+  std::size_t index_ = 0;  // in the timebase
   clock_period period_;
   fast_divider by_num_, by_den_;
   std::array<clocked_block*, max_blocks> blocks_{};

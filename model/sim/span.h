@@ -44,10 +44,14 @@ class span {
     start_ = at;
     count_ = 0;
   }
-  /// The message leaves `stage` at time `at`; times do not decrease. Marks beyond max_marks are folded into the last.
+  /// The message leaves `stage` at time `at`. Marks are kept in order of time: for a while a message's payload and its
+  /// completion are under way side by side, and each block tells of its own. Marks beyond max_marks take the place of
+  /// the last.
   void leave(const char* stage, time_ps at, wait waited = wait::none) {
     if (count_ == max_marks) --count_;
-    marks_[count_++] = {stage, waited, at};
+    unsigned i = count_++;
+    for (; i != 0 && marks_[i - 1].at > at; --i) marks_[i] = marks_[i - 1];
+    marks_[i] = {stage, waited, at};
   }
   time_ps start() const { return start_; }
   time_ps end() const { return count_ == 0 ? start_ : marks_[count_ - 1].at; }
@@ -74,6 +78,14 @@ class span_recorder {
     next_ = next_ + 1 == spans_.size() ? 1 : next_ + 1;
     spans_[next_].begin(at);
     return static_cast<span_id>(next_);
+  }
+  /// A second span with the way of `id` so far: for what splits off from a message, such as its acknowledgement.
+  span_id fork(span_id id) {
+    if (id == 0 || !enabled_) return 0;
+    const span so_far = spans_[id];
+    const span_id other = open(so_far.start());
+    spans_[other] = so_far;
+    return other;
   }
   void leave(span_id id, const char* stage, time_ps at, wait waited = wait::none) {
     if (id != 0) spans_[id].leave(stage, at, waited);

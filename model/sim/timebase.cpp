@@ -26,15 +26,15 @@ class timebase::process : public sc_core::sc_module {
 #endif
   process(const sc_core::sc_module_name& name, timebase& base) : sc_core::sc_module(name), base_(base) {
     SC_METHOD(serve);
-    sensitive << wake_;
+    for (const sc_core::sc_event& e : wake_) sensitive << e;
     dont_initialize();
   }
-  void wake_in(time_ps delay) { wake_.notify(sc_core::sc_time::from_value(delay)); }
+  void wake_in(unsigned event, time_ps delay) { wake_[event].notify(sc_core::sc_time::from_value(delay)); }
 
  private:
   void serve() { base_.serve(); }
   timebase& base_;
-  sc_core::sc_event wake_;
+  std::array<sc_core::sc_event, max_scheduled> wake_;
 };
 
 timebase::timebase(const options& opts) : options_(opts), rng_(opts.shuffle_seed) {
@@ -47,30 +47,41 @@ timebase::~timebase() = default;
 
 time_ps timebase::now_ps() const { return serving_ ? now_ : sc_core::sc_time_stamp().value(); }
 
-void timebase::add(clock_domain& domain) { domains_.push_back(&domain); }
+void timebase::add(clock_domain& domain) {
+  domain.index_ = domains_.size();
+  domains_.push_back(&domain);
+  next_edges_.push_back(~time_ps{0});
+}
 
 void timebase::remove(clock_domain& domain) {
-  domains_.erase(std::remove(domains_.begin(), domains_.end(), &domain), domains_.end());
+  domains_[domain.index_] = nullptr;
+  next_edges_[domain.index_] = ~time_ps{0};
 }
 
 void timebase::request(time_ps when) {
-  if (serving_ || when >= scheduled_) return;  // serve() schedules the earliest edge itself when it is done
+  if (!serving_) schedule(when);  // serve() schedules the earliest edge itself when it is done
+}
+
+void timebase::schedule(time_ps when) {
+  if (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= when) return;  // asks again at that time
   const time_ps now = sc_core::sc_time_stamp().value();
   RNIC_ASSERT(when >= now, "edge asked for in the past");
-  scheduled_ = when;
-  process_->wake_in(when - now);
+  if (scheduled_count_ == max_scheduled) --scheduled_count_;  // the kernel replaces that one's notification
+  scheduled_[scheduled_count_] = when;
+  process_->wake_in(scheduled_count_++, when - now);
 }
 
 void timebase::serve() {
   ++activations_;
   now_ = sc_core::sc_time_stamp().value();
+  while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
-  for (clock_domain* d : domains_)
-    if (d->next_ps_ <= now_) d->serve(now_);
+  for (std::size_t i = 0; i < next_edges_.size(); ++i)
+    if (next_edges_[i] <= now_) domains_[i]->serve(now_);
   serving_ = false;
-  scheduled_ = ~time_ps{0};
-  for (const clock_domain* d : domains_) scheduled_ = std::min(scheduled_, d->next_ps_);
-  if (scheduled_ != ~time_ps{0}) process_->wake_in(scheduled_ - now_);
+  time_ps next = ~time_ps{0};
+  for (const time_ps edge : next_edges_) next = std::min(next, edge);
+  if (next != ~time_ps{0}) schedule(next);
 }
 
 unsigned timebase::pick_id(std::uint64_t taken) {
@@ -116,8 +127,7 @@ void clock_domain::add(clocked_block& block) {
   blocks_[id] = &block;
   all_ |= std::uint64_t{1} << id;
   if (base_.opts().always_tick && next_ == never) {
-    next_ = edge_at_or_after(base_.now_ps() + 1);
-    next_ps_ = edge_time(next_);
+    set_next(edge_at_or_after(base_.now_ps() + 1));
     base_.request(next_ps_);
   }
 }
@@ -146,8 +156,7 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
     far_min_ = std::min(far_min_, when);
   }
   if (when < next_) {
-    next_ = when;
-    next_ps_ = edge_time(when);
+    set_next(when);
     base_.request(next_ps_);
   }
 }
@@ -185,6 +194,12 @@ void clock_domain::serve(time_ps now) {
   find_next();
 }
 
+void clock_domain::set_next(cycle_t edge) {
+  next_ = edge;
+  next_ps_ = edge == never ? ~time_ps{0} : edge_time(edge);
+  base_.next_edges_[index_] = next_ps_;
+}
+
 void clock_domain::find_next() {
   next_ = far_min_;
   if (base_.opts().always_tick) {
@@ -202,7 +217,7 @@ void clock_domain::find_next() {
     const unsigned slot = word * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
     next_ = std::min(next_, served_ + 1 + (slot - first) % wheel_size);
   }
-  next_ps_ = next_ == never ? ~time_ps{0} : edge_time(next_);
+  set_next(next_);
 }
 
 // ---------------------------------------------------------------- clocked_block

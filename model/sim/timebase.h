@@ -2,6 +2,7 @@
 // The one place where clock domains meet the SystemC kernel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -42,15 +43,21 @@ class timebase {
   void add(clock_domain& domain);
   void remove(clock_domain& domain);
   void request(time_ps when);  // some domain now has an edge with work at `when`
+  void schedule(time_ps when);
   void serve();
   unsigned pick_id(std::uint64_t taken);
 
   options options_;
   std::mt19937_64 rng_;
   std::vector<clock_domain*> domains_;
+  std::vector<time_ps> next_edges_;  // of the domains, in their order: searched at each instant
   std::unique_ptr<process> process_;
   time_ps now_ = 0;
-  time_ps scheduled_ = ~time_ps{0};
+  // Notifications under way, the earliest last. A notification is never taken back: the kernel would keep its record
+  // until its time comes, and a timer of a second would leave a million of them. One that finds no work is harmless.
+  static constexpr unsigned max_scheduled = 16;
+  std::array<time_ps, max_scheduled> scheduled_{};
+  unsigned scheduled_count_ = 0;
   bool serving_ = false;
   std::uint64_t activations_ = 0;
 };

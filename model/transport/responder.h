@@ -146,7 +146,7 @@ class responder : public sim::clocked_block, public command::cr_target_if {
   void complete_in_error(const responder_flow& f, std::uint16_t wqe_index, std::uint8_t syndrome);
   void release_slot(std::uint16_t i);
   void complete(const responder_flow& f, responder_slot& s);
-  void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn);
+  void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked);
   void set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn);
   void send_answers();
   void push_cqes();

@@ -89,7 +89,7 @@ bool responder::commit_payload(responder_slot& s) {
     s.source += part.length;
   }
   if (s.completes) complete(f, s);
-  if (s.answered) set_ack(f, s.psn, s.msn);
+  if (s.answered) set_ack(f, s.psn, s.msn, s.frame->span);
   return true;
 }
 
@@ -187,7 +187,7 @@ bool responder::commit_read(responder_slot& s) {
 void responder::commit_answer(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   if (s.nak == syndrome_ack)
-    set_ack(f, s.psn, s.msn);
+    set_ack(f, s.psn, s.msn, s.frame->span);
   else
     set_nak(f, s.nak, s.psn, s.msn);
 }
@@ -287,7 +287,8 @@ void responder::enter_error(responder_flow& f, std::uint16_t rq_consumed, bool t
   start_polling(f);
 }
 
-void responder::set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn) {
+void responder::set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked) {
+  f.ack_span = spans_.fork(asked);
   f.ack_requests = f.ack_pending ? f.ack_requests + 1 : 1;
   f.ack_pending = true;
   f.ack_psn = psn;
@@ -344,7 +345,9 @@ void responder::send_answer(responder_flow& f) {
     return;
   }
   const bool held_up = f.ack_requests >= config_.ack_coalesce;
-  sender_.send(*f.ctx, sender_.new_frame(), opcode, f.ack_psn, syndrome_ack, f.ack_msn, 0);
+  tlm::frame_ptr frame = sender_.new_frame();
+  frame->span = f.ack_span;
+  sender_.send(*f.ctx, std::move(frame), opcode, f.ack_psn, syndrome_ack, f.ack_msn, 0);
   f.ack_pending = false;
   f.ack_requests = 0;
   ++count_.acks;

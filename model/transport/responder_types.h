@@ -77,6 +77,7 @@ struct responder_flow {
   std::uint8_t nak_syndrome = 0;
   std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first
   std::uint32_t nak_psn = 0, nak_msn = 0, nak_after = 0;
+  sim::span_id ack_span = 0;       ///< way of the packet that asked for the pending ACK
   unsigned ack_requests = 0;       ///< answered by the pending ACK
   std::uint8_t todo = 0;           ///< flow_todo_*
   std::uint16_t posted = 0;        ///< todo flush: doorbell record

@@ -53,7 +53,7 @@ void add_traffic(CLI::App& command, traffic_options& o) {
 int sc_main(int argc, char* argv[]) {
   CLI::App app{"rnic: a cycle-accurate model of a RoCE network adapter.\n"
                "Two adapters in two hosts, joined by a cable, driven through their PCI Express interface."};
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // that there is one is checked below: an unknown one is to be named
 
   latency_options latency;
   CLI::App* latency_cmd = app.add_subcommand("latency", "Half round trip (READ: round trip) per message size, and where the time went");
@@ -94,6 +94,10 @@ int sc_main(int argc, char* argv[]) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 2;
+  }
+  if (app.get_subcommands().empty()) {
+    std::fprintf(stderr, "rnic: a subcommand is required: latency, bandwidth, replay, info or parameters\n");
     return 2;
   }
   try {

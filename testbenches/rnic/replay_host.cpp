@@ -24,6 +24,21 @@ constexpr std::uint64_t receive_id = 1;             // wr_id: connection << 1 | 
 
 std::string error_text(int error) { return std::strerror(error < 0 ? -error : error); }
 
+std::string status_text(ibv_wc_status s) {
+  switch (s) {
+    case IBV_WC_LOC_LEN_ERR: return "local length error";
+    case IBV_WC_LOC_QP_OP_ERR: return "local queue pair operation error";
+    case IBV_WC_LOC_PROT_ERR: return "local protection error";
+    case IBV_WC_WR_FLUSH_ERR: return "flushed";
+    case IBV_WC_REM_INV_REQ_ERR: return "remote invalid request";
+    case IBV_WC_REM_ACCESS_ERR: return "remote access error";
+    case IBV_WC_REM_OP_ERR: return "remote operation error";
+    case IBV_WC_RETRY_EXC_ERR: return "retries exhausted";
+    case IBV_WC_RNR_RETRY_EXC_ERR: return "receiver not ready too often";
+    default: return "status " + std::to_string(static_cast<int>(s));
+  }
+}
+
 std::uint16_t vlan_of(const connection& c) {
   const wire::packet& p = c.seen_from_peer ? c.first_from_peer : c.first_from_held;
   const std::uint16_t vid = p.vlan_tci & 0xfff;
@@ -204,7 +219,7 @@ bool replay_host::post(int connection, std::size_t index) {
   const held_message& m = plan_.connections[at].messages[index];
   if (e.under_way == e.depth) return false;
   const bool read = m.operation == wire::operation::read_request;
-  const bool write = m.operation == wire::operation::write_only || m.operation == wire::operation::write_only_immediate;
+  const bool write = m.operation == wire::operation::write_only;
   ibv_sge sge{};
   sge.addr = own_region_->iova + (read ? sink_ : e.source[index]);
   sge.length = read ? std::min(m.reth.length, largest_sink) : static_cast<std::uint32_t>(m.payload.size());
@@ -245,7 +260,7 @@ void replay_host::poll() {
         const std::size_t at = wc[i].wr_id >> 1;
         end& e = ends_[at];
         ++completions_;
-        if (wc[i].status != IBV_WC_SUCCESS) failures_.push_back({static_cast<int>(at), ibv_wc_status_str(wc[i].status)});
+        if (wc[i].status != IBV_WC_SUCCESS) failures_.push_back({static_cast<int>(at), status_text(wc[i].status)});
         if ((wc[i].wr_id & receive_id) == 0)
           --e.under_way;
         else if (e.receives_left != 0)

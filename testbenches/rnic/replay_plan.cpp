@@ -244,7 +244,9 @@ class connection_reader {
     if (t.first) {
       open_ = held_message{};
       open_.first_frame = index;
-      open_.operation = wire::operation_of(p.bth.opcode);
+      open_.operation = t.reth && t.payload                                                        ? wire::operation::write_only
+                        : wire::operation_of(p.bth.opcode) == wire::operation::read_request ? wire::operation::read_request
+                                                                                            : wire::operation::send_only;
       open_.first_psn = p.bth.psn.value();
       open_.reth = p.reth;
       open_.after_peer_frame = peer_frames_;

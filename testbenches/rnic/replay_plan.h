@@ -28,7 +28,7 @@ struct captured_frame {
 /// A message that the held host sent: becomes a work request.
 struct held_message {
   std::size_t first_frame = 0;  ///< index in the capture
-  wire::operation operation = wire::operation::send_only;  ///< *_only form
+  wire::operation operation = wire::operation::send_only;  ///< send_only, write_only or read_request
   std::uint32_t first_psn = 0;
   std::vector<std::uint8_t> payload;
   wire::reth reth;

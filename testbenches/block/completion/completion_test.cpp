@@ -19,9 +19,9 @@ namespace cr = completion::cr;
 template <class T>
 class source : public sim::clocked_block {
  public:
-  source(sim::clock_domain& d, sim::fifo_in<T>& to) : clocked_block("source", d), out(*this), channel("c", d, 4) {
-    out.bind(channel);
-    to.bind(channel);
+  source(sim::clock_domain& d, sim::fifo_in<T>& to) : clocked_block("source", d), out_(*this), channel_("c", d, 4) {
+    out_.bind(channel_);
+    to.bind(channel_);
   }
   void send(const T& t) {
     todo.push_back(t);
@@ -31,30 +31,30 @@ class source : public sim::clocked_block {
 
  private:
   void tick() override {
-    while (!todo.empty() && out.can_push()) {
-      out.push(todo.front());
+    while (!todo.empty() && out_.can_push()) {
+      out_.push(todo.front());
       todo.pop_front();
     }
   }
-  sim::fifo_out<T> out;
-  sim::fifo<T> channel;
+  sim::fifo_out<T> out_;
+  sim::fifo<T> channel_;
 };
 
 class interrupt_pins : public sim::clocked_block {
  public:
   interrupt_pins(sim::clock_domain& d, sim::fifo_out<pcie::msix_request>& from)
-      : clocked_block("pins", d), in(*this), channel("msix", d, 2) {
-    from.bind(channel);
-    in.bind(channel);
+      : clocked_block("pins", d), in_(*this), channel_("msix", d, 2) {
+    from.bind(channel_);
+    in_.bind(channel_);
   }
   std::vector<std::pair<std::uint16_t, sim::cycle_t>> seen;
 
  private:
   void tick() override {
-    while (in.can_pop()) seen.emplace_back(in.pop().vector, now());
+    while (in_.can_pop()) seen.emplace_back(in_.pop().vector, now());
   }
-  sim::fifo_in<pcie::msix_request> in;
-  sim::fifo<pcie::msix_request> channel;
+  sim::fifo_in<pcie::msix_request> in_;
+  sim::fifo<pcie::msix_request> channel_;
 };
 
 constexpr std::uint64_t cqc = 0x1000, eqc = 0x2000, mtt = 0x3000, record = 0x4000, cq_buffer = 0x10000,

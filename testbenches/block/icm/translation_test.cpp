@@ -21,11 +21,11 @@ using icm::translate_status;
 class client : public sim::clocked_block {
  public:
   client(sim::clock_domain& d, icm::translation& t, unsigned n)
-      : clocked_block("client", d), port(*this), requests("req", d, 4), responses("rsp", d, 4) {
-    port.request.bind(requests);
-    t.request[n].bind(requests);
-    t.response[n].bind(responses);
-    port.response.bind(responses);
+      : clocked_block("client", d), port(*this), requests_("req", d, 4), responses_("rsp", d, 4) {
+    port.request.bind(requests_);
+    t.request[n].bind(requests_);
+    t.response[n].bind(responses_);
+    port.response.bind(responses_);
   }
   void ask(const icm::translate_request& r) {
     todo.push_back(r);
@@ -49,8 +49,8 @@ class client : public sim::clocked_block {
     todo.pop_front();
     if (!todo.empty()) wake_next();
   }
-  sim::fifo<icm::translate_request> requests;
-  sim::fifo<icm::translate_response> responses;
+  sim::fifo<icm::translate_request> requests_;
+  sim::fifo<icm::translate_response> responses_;
 };
 
 constexpr std::uint64_t mpt_icm = 0x10c000000, mtt_icm = 0x10f000000;

@@ -65,7 +65,7 @@ std::string report(const difference& d, const std::vector<event>& log) {
 
 /// The same inputs once more from reset, this time with a waveform of the last cycles.
 std::string write_waveform(const std::vector<event>& log, const rtl_factory& make, const std::string& name) {
-  const std::string path = "icrc_" + name + ".fst";
+  std::string path = "icrc_" + name + ".fst";
   const auto engine = make();
   const std::uint64_t from = log.size() > window_before ? log.size() - window_before : 0;
   for (const event& e : log) {

@@ -81,6 +81,7 @@ class court {
 
   void restore() {
     innocent_.b.at.bus->spend_ps(10 * us);
+    std::memcpy(near_.at(), near_image_.data(), region_bytes);
     std::memcpy(far_.at(), far_image_.data(), region_bytes);
   }
 

@@ -12,7 +12,7 @@ namespace rnic::tlm::test {
 namespace {
 
 std::string temporary(const std::string& name) {
-  const std::string path = testing::TempDir() + "rnic_capture_" + name;
+  std::string path = testing::TempDir() + "rnic_capture_" + name;
   std::remove(path.c_str());
   return path;
 }

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bad options are refused in one line that names them and says what is legal; files of the user's are safe.
+
+usage: check_refusals.py PROGRAM
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+# Arguments, and words that the one line must have.
+REFUSED = [
+    (["latency", "--mtu", "7"], ["--mtu", "7", "256", "4096"]),
+    (["latency", "--verb", "atomic"], ["--verb", "atomic", "write", "send", "read"]),
+    (["latency", "--roce", "v3"], ["--roce", "v1", "v2"]),
+    (["latency", "--ip", "5"], ["--ip", "4", "6"]),
+    (["latency", "--vlan", "4095"], ["--vlan", "4095", "4094"]),
+    (["latency", "--priority", "8"], ["--priority", "8", "0", "7"]),
+    (["latency", "--priority", "-1"], ["--priority", "-1"]),
+    (["latency", "--inline", "913"], ["--inline", "913", "912"]),
+    (["latency", "--sizes", "2,x"], ["--sizes", "x"]),
+    (["latency", "--sizes", "0"], ["--sizes", "0", "1"]),
+    (["latency", "--sizes", "4294967295"], ["--sizes", "2147483648"]),
+    (["latency", "--iterations", "0"], ["--iterations", "0", "1", "10000000"]),
+    (["latency", "--profile", "connectx9"], ["connectx9", "connectx3pro_40g", "connectx5_100g"]),
+    (["latency", "--transport", "xx"], ["--transport", "xx", "rc"]),
+    (["latency", "--unheard", "1"], ["--unheard"]),
+    (["latency", "--seed", "x"], ["--seed", "x"]),
+    (["bandwidth", "--depth", "0"], ["--depth", "0", "1", "8192"]),
+    (["bandwidth", "--qps", "0"], ["--qps", "0", "1", "65536"]),
+    (["bandwidth", "--messages", "0"], ["--messages", "0", "1"]),
+    (["latency", "--set", "adapter.clock_khz"], ["--set", "adapter.clock_khz", "="]),
+    (["latency", "--set", "adapter.clock_khz=0"], ["--set", "adapter.clock_khz", "'0'", "1000 to 10000000 kHz"]),
+    (["latency", "--set", "adapter.clock_khz=1e6"], ["adapter.clock_khz", "'1e6'", "1000 to 10000000 kHz"]),
+    (["latency", "--set", "adapter.clok_khz=1"], ["adapter.clok_khz", "nearest", "adapter.clock_khz"]),
+    (["bandwidth", "--set", "driver.larg_cqe=true"], ["driver.larg_cqe", "nearest", "driver.large_cqe"]),
+    (["latency", "--set", "sim.always_tick=maybe"], ["sim.always_tick", "'maybe'", "true or false"]),
+    (["latency", "--config", "/nowhere/x.toml"], ["/nowhere/x.toml"]),
+    (["latency", "--json", "/nowhere/x.json"], ["/nowhere/x.json"]),
+    (["latency", "--pcap", "/nowhere/x.pcap"], ["/nowhere/x.pcap"]),
+    (["bandwidth", "--json", "/nowhere/x.json"], ["/nowhere/x.json"]),
+    (["bandwidth", "--pcap", "/"], ["/"]),
+    (["nonsense"], ["nonsense"]),
+    ([], ["subcommand"]),
+]
+
+
+def check(program, arguments, words, complain):
+    done = subprocess.run([program] + arguments, capture_output=True, text=True, timeout=60)
+    lines = done.stderr.splitlines()
+    if done.returncode != 2:
+        complain("exit status %d" % done.returncode)
+    if len(lines) != 1 or not lines[0].startswith("rnic: "):
+        complain("not one line: %r" % done.stderr)
+    for word in words:
+        if word not in done.stderr:
+            complain("does not say %r: %s" % (word, done.stderr.strip()))
+    if done.stdout:
+        complain("prints to standard output: %r" % done.stdout[:200])
+
+
+def check_files(program, complain):
+    short = ["latency", "--sizes", "64", "--iterations", "1", "--quiet"]
+    with tempfile.TemporaryDirectory() as folder:
+        for option in ("--json", "--pcap"):
+            mine = os.path.join(folder, "mine" + option)
+            with open(mine, "w") as f:
+                f.write("mine")
+            check(program, short + [option, mine], [mine, "exists", "--overwrite"], complain)
+            with open(mine) as f:
+                if f.read() != "mine":
+                    complain(option + ": the user's file was written over")
+            if subprocess.run([program] + short + [option, mine, "--overwrite"], capture_output=True).returncode != 0:
+                complain(option + " --overwrite: fails")
+            with open(mine, "rb") as f:
+                if f.read() == b"mine":
+                    complain(option + " --overwrite: the file was not written")
+        # A run that is refused leaves nothing behind.
+        left = os.path.join(folder, "left.json")
+        check(program, short + ["--json", left, "--set", "no.such=1"], ["no.such"], complain)
+        if os.path.exists(left):
+            complain("a refused run left " + left)
+        broken = os.path.join(folder, "broken.toml")
+        with open(broken, "w") as f:
+            f.write("[adapter]\nclock_khz = \n")
+        check(program, short + ["--config", broken], [broken], complain)
+        with open(broken, "w") as f:
+            f.write("[adapter]\nclok_khz = 400000\n")
+        check(program, short + ["--config", broken], [broken, "adapter.clok_khz", "adapter.clock_khz"], complain)
+
+
+def main():
+    faults = []
+    program = sys.argv[1]
+    for arguments, words in REFUSED:
+        check(program, arguments, words, lambda text, a=arguments: faults.append(" ".join(a) + ": " + text))
+    check_files(program, faults.append)
+    for fault in faults:
+        print(fault)
+    print("%d refusals, %d faults" % (len(REFUSED), len(faults)))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A system in steady state allocates nothing; one without work costs nothing.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "testbenches/bench/stream.h"
+#include "testbenches/bench/two_nodes.h"
+
+namespace {
+std::uint64_t allocations = 0;
+bool stop_at_allocation = false;  // for a debugger: where is it?
+
+void* allocate(std::size_t size) {
+  ++allocations;
+  if (stop_at_allocation) std::abort();
+  if (void* p = std::malloc(size == 0 ? 1 : size)) return p;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace rnic::system_test {
+namespace {
+
+bench::two_nodes_config default_system() {
+  bench::two_nodes_config c;
+  c.node = bench::make_node_config("connectx3pro_40g");
+  return c;
+}
+
+/// Allocations while `messages` messages stream, after as many to warm up.
+std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::uint64_t messages, unsigned qps) {
+  bench::two_nodes system(default_system());
+  const bench::connection_options connection;
+  bench::stream_config config;
+  config.verb = verb;
+  config.largest = size;
+  config.qps = qps;
+  config.depth = 64;
+  bench::stream flow(system, system.a(), system.b(), connection, config);
+  std::uint64_t before = 0, after = 0;
+  const auto host = [&](bench::endpoint& e, unsigned number) {
+    bench::set_address(e, connection, number);
+    system.meet();
+    flow.set_up(e);
+    const bool sends = number == 1;
+    const bench::stream::work work{sends ? &flow : nullptr, sends ? nullptr : &flow, size, messages};
+    bench::stream::run_host(e, work);
+    system.meet();
+    if (sends) before = allocations;
+    if (sends) stop_at_allocation = std::getenv("RNIC_STOP_AT_ALLOCATION") != nullptr;
+    bench::stream::run_host(e, work);
+    system.meet();
+    stop_at_allocation = false;
+    if (sends) after = allocations;
+  };
+  system.run([&] { host(system.a(), 1); }, [&] { host(system.b(), 2); });
+  EXPECT_GT(before, 1000U) << "the count does not count";
+  flow.check_content(size);
+  return after - before;
+}
+
+TEST(SteadyState, WritesOf64KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 65536, 400, 1), 0U); }
+TEST(SteadyState, WritesOf64Bytes) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 64, 20000, 2), 0U); }
+TEST(SteadyState, SendsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::send, 4096, 4000, 2), 0U); }
+TEST(SteadyState, ReadsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::read, 4096, 4000, 2), 0U); }
+
+TEST(Idle, ASecondCostsNothing) {
+  bench::two_nodes system(default_system());
+  const bench::connection_options connection;
+  bench::stream_config config;
+  config.largest = 4096;
+  bench::stream flow(system, system.a(), system.b(), connection, config);
+  const auto host = [&](bench::endpoint& e, unsigned number) {
+    bench::set_address(e, connection, number);
+    system.meet();
+    flow.set_up(e);
+    bench::stream::run_host(e, {number == 1 ? &flow : nullptr, number == 1 ? nullptr : &flow, 4096, 100});
+    system.meet();
+  };
+  system.run([&] { host(system.a(), 1); }, [&] { host(system.b(), 2); });
+  system.pass(sim::ps_per_s / 100);  // timers that run out
+  const std::uint64_t before = system.base().kernel_activations();
+  const sim::time_ps start = system.now_ps();
+  EXPECT_GT(before, 10000U);
+  system.pass(sim::ps_per_s);
+  EXPECT_EQ(system.now_ps(), start + sim::ps_per_s);
+  EXPECT_LT(system.base().kernel_activations() - before, 100U);
+}
+
+}  // namespace
+}  // namespace rnic::system_test
