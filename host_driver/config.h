@@ -26,7 +26,7 @@ struct config {
   bool lossless_global_pause = true;  ///< 802.3x pause both ways in SET_PORT, as mlx4_en's default
   std::uint8_t pfc_mask = 0;          ///< priorities with PFC, takes the place of global pause
   unsigned mr_page_shift = 12;        ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
-  std::uint32_t first_mpt = 0;          ///< protection entries below are given only when asked for; 0: the reserved ones
+  std::uint32_t first_mpt = 0;        ///< protection entries below are given only when asked for; 0: the reserved ones
 
   std::uint64_t bar0_address = 0xf000'0000;  ///< used when the function's BARs are not assigned yet
   std::uint64_t bar2_address = 0x4'0000'0000;

@@ -110,7 +110,7 @@ struct queue_pair : ibv_qp {
   ibv_qp_cap caps{};
   unsigned port = 0;  ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
-  std::uint16_t udp_source = 0;     ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
+  std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {
     return buffer.pointer + sq.offset + (std::size_t{index & (sq.count - 1)} << sq.log_stride);

@@ -56,12 +56,7 @@ class pool {
   pool& operator=(const pool&) = delete;
 
   handle<T> get() {
-    if (free_.empty()) {
-      all_.push_back(std::make_unique<node>());
-      all_.back()->home = this;
-      free_.reserve(all_.size());
-      return handle<T>(all_.back().get());
-    }
+    if (free_.empty()) grow();
     node* n = free_.back();
     free_.pop_back();
     n->value.recycle();
@@ -74,6 +69,16 @@ class pool {
   friend class handle<T>;
   using node = typename handle<T>::node;
   void give_back(node* n) { free_.push_back(n); }
+  /// By half of what there is: a peak a little above the one before finds room.
+  void grow() {
+    const std::size_t more = all_.size() < 16 ? 8 : all_.size() / 2;
+    free_.reserve(all_.size() + more);
+    for (std::size_t i = 0; i < more; ++i) {
+      all_.push_back(std::make_unique<node>());
+      all_.back()->home = this;
+      free_.push_back(all_.back().get());
+    }
+  }
   std::vector<std::unique_ptr<node>> all_;
   std::vector<node*> free_;
 };

@@ -24,6 +24,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + 
 host_memory::host_memory() : host_memory(config{}) {}
 
 host_memory::host_memory(const config& c) : base_(c.base), bytes_(c.bytes) {
+  for (auto& bucket : watches_) bucket.reserve(4);  // steady state allocates nothing
   if (c.bytes < page_bytes || c.bytes > (std::uint64_t{1} << 40) || c.bytes % page_bytes != 0)
     throw sim::config_error("host.memory.bytes: must be 4 KiB to 1 TiB, in whole pages of 4 KiB");
   if (c.base % page_bytes != 0) throw sim::config_error("host.memory.base: must be a multiple of 4 KiB");

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,7 +20,8 @@ class timebase;
 /// division in every conversion between edges and time.
 class fast_divider {
  public:
-  explicit fast_divider(std::uint64_t divisor = 1) : divisor_(divisor), reciprocal_(divisor == 1 ? 0 : ~std::uint64_t{0} / divisor) {}
+  explicit fast_divider(std::uint64_t divisor = 1)
+      : divisor_(divisor), reciprocal_(divisor == 1 ? 0 : ~std::uint64_t{0} / divisor) {}
   /// floor(x / divisor)
   std::uint64_t operator()(std::uint64_t x) const {
     if (divisor_ == 1) return x;

@@ -24,7 +24,7 @@ struct connection_options {
   unsigned receive_sges = 1;
   unsigned inline_bytes = 220;
   int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;  ///< what the peer may do
-  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
+  unsigned ack_timeout = 14;                                                                 ///< 4.096 us * 2^n
   unsigned retries = 7;
   unsigned rnr_retries = 7;
   unsigned rnr_timer = 12;  ///< 0.64 ms

@@ -20,9 +20,9 @@ using namespace rnic;
 
 struct result {
   double cpu_ns = 0;
-  double packets = 0;      // data packets, or messages where a message is one packet
-  double cycles = 0;       // of the core clock, simulated
-  double deltas = 0;       // kernel delta cycles: activations of the model's method and of the programs' threads
+  double packets = 0;  // data packets, or messages where a message is one packet
+  double cycles = 0;   // of the core clock, simulated
+  double deltas = 0;   // kernel delta cycles: activations of the model's method and of the programs' threads
   bool ok = false;
 };
 
@@ -92,7 +92,8 @@ result run_writes(const load& l) {
         r.cpu_ns = perf::cpu_ns() - cpu;
         r.cycles = static_cast<double>(system.node_a().nic().clock().now() - cycles);
         r.deltas = static_cast<double>(sc_core::sc_delta_count() - deltas);
-        r.packets = static_cast<double>(messages) * ((l.size + l.mtu - 1) / l.mtu);
+        const std::uint64_t packets_each = (l.size + l.mtu - 1) / l.mtu;
+        r.packets = static_cast<double>(messages * packets_each);
       }
       system.meet();
     }

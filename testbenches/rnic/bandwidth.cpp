@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic bandwidth`: many messages under way on one or many queue pairs, in one or both directions.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,8 +81,9 @@ class bandwidth_run {
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
-    r.limited_by = bench::limited_by(*system_, before, bench::measure_utilisation(*system_),
-                                     static_cast<double>(options_.messages) / options_.qps, options_.traffic.verb == "read");
+    r.limited_by =
+        bench::limited_by(*system_, before, bench::measure_utilisation(*system_),
+                          static_cast<double>(options_.messages) / options_.qps, options_.traffic.verb == "read");
     rows_.push_back(r);
     progress_->at(rows_.size());
   }
@@ -106,11 +108,13 @@ int run_bandwidth(const bandwidth_options& options) {
   std::string effective;
   const std::vector<row> rows = experiment.run(&effective);
   const traffic_options& t = options.traffic;
-  fmt::print("RDMA {} bandwidth, {} RoCE {} over IPv{}, MTU {}, {} queue pair(s), depth {}, {}\n\n", t.verb, t.transport,
-             t.roce, t.ip, t.mtu, options.qps, options.depth, options.bidirectional ? "both directions" : "one direction");
+  fmt::print("RDMA {} bandwidth, {} RoCE {} over IPv{}, MTU {}, {} queue pair(s), depth {}, {}\n\n", t.verb,
+             t.transport, t.roce, t.ip, t.mtu, options.qps, options.depth,
+             options.bidirectional ? "both directions" : "one direction");
   fmt::print("{:>10} {:>10} {:>12} {:>14}  {}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s", "limited by");
   for (const row& r : rows)
-    fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps, r.limited_by);
+    fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
+               r.limited_by);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
     result["verb"] = t.verb;

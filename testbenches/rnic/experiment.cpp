@@ -2,11 +2,13 @@
 #include "testbenches/rnic/experiment.h"
 
 #include <fmt/format.h>
+
 #include <stdexcept>
 
 namespace rnic::program {
 
-bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, std::string* effective) {
+bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic,
+                                    std::string* effective) {
   bench::two_nodes_config c;
   c.node = bench::make_node_config(common.profile);
   if (traffic.rate_mbps != 0) c.node.adapter.port.rate_mbps = traffic.rate_mbps;
@@ -14,7 +16,8 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
   sim::parameter_set parameters;
   bench::announce(parameters, c.node);
   parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "--cable");
-  parameters.add("sim.always_tick", c.timing.always_tick, "every block at every edge: the proof that sleeping is invisible");
+  parameters.add("sim.always_tick", c.timing.always_tick,
+                 "every block at every edge: the proof that sleeping is invisible");
   parameters.add("sim.shuffle_seed", c.timing.shuffle_seed, 0, ~std::uint64_t{0}, "", "order of blocks inside an edge");
   if (!common.config_file.empty()) parameters.load_toml(common.config_file);
   for (const std::string& a : common.assignments) parameters.set_assignment(a);
@@ -63,10 +66,11 @@ void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t message, st
 
 void check_pattern(const std::uint8_t* data, std::size_t bytes, std::uint64_t message, std::uint64_t salt) {
   for (std::size_t i = 0; i < bytes; ++i) {
-    const std::uint8_t expected = i + 1 == bytes ? last_pattern_byte(bytes, message, salt) : pattern_byte(i, message, salt);
+    const std::uint8_t expected =
+        i + 1 == bytes ? last_pattern_byte(bytes, message, salt) : pattern_byte(i, message, salt);
     if (data[i] != expected)
-      throw std::runtime_error(fmt::format("message {}: byte {} of {} arrived as {:#04x} instead of {:#04x}", message, i,
-                                           bytes, data[i], expected));
+      throw std::runtime_error(fmt::format("message {}: byte {} of {} arrived as {:#04x} instead of {:#04x}", message,
+                                           i, bytes, data[i], expected));
   }
 }
 

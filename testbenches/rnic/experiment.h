@@ -12,7 +12,8 @@
 namespace rnic::program {
 
 /// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
-bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, std::string* effective);
+bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic,
+                                    std::string* effective);
 bench::connection_options connection_from(const traffic_options& traffic);
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic info`: the adapter as ibv_devinfo -v shows it, from what the driver queried. `rnic parameters`.
 #include <fmt/format.h>
+
 #include <string>
 
 #include "model/wire/ethernet.h"
@@ -14,17 +15,23 @@ namespace {
 
 const char* state_name(ibv_port_state s) {
   switch (s) {
-    case IBV_PORT_DOWN: return "PORT_DOWN (1)";
-    case IBV_PORT_INIT: return "PORT_INIT (2)";
-    case IBV_PORT_ARMED: return "PORT_ARMED (3)";
-    case IBV_PORT_ACTIVE: return "PORT_ACTIVE (4)";
-    default: return "invalid state";
+    case IBV_PORT_DOWN:
+      return "PORT_DOWN (1)";
+    case IBV_PORT_INIT:
+      return "PORT_INIT (2)";
+    case IBV_PORT_ARMED:
+      return "PORT_ARMED (3)";
+    case IBV_PORT_ACTIVE:
+      return "PORT_ACTIVE (4)";
+    default:
+      return "invalid state";
   }
 }
 
 std::string guid_text(std::uint64_t network_order) {
   const auto* b = reinterpret_cast<const std::uint8_t*>(&network_order);
-  return fmt::format("{:02x}{:02x}:{:02x}{:02x}:{:02x}{:02x}:{:02x}{:02x}", b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]);
+  return fmt::format("{:02x}{:02x}:{:02x}{:02x}:{:02x}{:02x}:{:02x}{:02x}", b[0], b[1], b[2], b[3], b[4], b[5], b[6],
+                     b[7]);
 }
 
 unsigned mtu_of(ibv_mtu code) { return 128u << code; }

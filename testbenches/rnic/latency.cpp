@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic latency`: ping-pong of one message at a time, as perftest's latency tests do it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,7 +46,8 @@ class latency_run {
   explicit latency_run(const latency_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
     if (o.traffic.verb == "write")
       for (const std::uint32_t s : sizes_)
-        if (s == 0) throw usage_error("--sizes: 0 bytes cannot be waited for with --verb write, expected 1 to 2147483648");
+        if (s == 0)
+          throw usage_error("--sizes: 0 bytes cannot be waited for with --verb write, expected 1 to 2147483648");
     connection_ = connection_from(o.traffic);
   }
 
@@ -244,9 +246,11 @@ void print(const latency_options& o, const std::vector<row>& rows) {
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "iterations", "min", "typical", "average",
              "99 %", "max");
   for (const row& r : rows)
-    fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10.3f} {:>10} {:>10}\n", r.size, r.half.count, microseconds(r.half.minimum),
-               microseconds(r.half.typical), r.half.average_ps() / 1e6, microseconds(r.half.p99), microseconds(r.half.maximum));
-  for (const row& r : rows) fmt::print("\n    where the time of a typical message of {} bytes went:\n{}", r.size, stages_text(r.typical));
+    fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10.3f} {:>10} {:>10}\n", r.size, r.half.count,
+               microseconds(r.half.minimum), microseconds(r.half.typical), r.half.average_ps() / 1e6,
+               microseconds(r.half.p99), microseconds(r.half.maximum));
+  for (const row& r : rows)
+    fmt::print("\n    where the time of a typical message of {} bytes went:\n{}", r.size, stages_text(r.typical));
 }
 
 nlohmann::json to_json(const row& r) {

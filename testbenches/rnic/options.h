@@ -29,17 +29,17 @@ struct common_options {
 
 /// How two adapters talk in an experiment.
 struct traffic_options {
-  std::string verb = "write";     ///< write, send, read
+  std::string verb = "write";  ///< write, send, read
   std::string transport = "rc";
   std::string roce = "v2";
   unsigned ip = 4;
-  unsigned vlan = 0;              ///< VID, 0: untagged
-  unsigned priority = 0;          ///< 0..7
+  unsigned vlan = 0;      ///< VID, 0: untagged
+  unsigned priority = 0;  ///< 0..7
   unsigned mtu = 2048;
-  unsigned inline_bytes = 220;    ///< payloads up to this size are written into the descriptor (perftest's default)
+  unsigned inline_bytes = 220;  ///< payloads up to this size are written into the descriptor (perftest's default)
   std::vector<std::uint32_t> sizes;
   unsigned cable_metres = 3;
-  unsigned rate_mbps = 0;         ///< 0: the profile's
+  unsigned rate_mbps = 0;  ///< 0: the profile's
 };
 
 struct latency_options {
@@ -60,9 +60,9 @@ struct bandwidth_options {
 struct replay_options {
   common_options common;
   std::string capture;
-  std::string hold;      ///< address (IPv4, IPv6 or MAC) of the host whose place the adapter takes
+  std::string hold;                 ///< address (IPv4, IPv6 or MAC) of the host whose place the adapter takes
   std::string timing = "captured";  ///< captured or fast
-  std::string output;    ///< resulting capture
+  std::string output;               ///< resulting capture
 };
 
 struct info_options {

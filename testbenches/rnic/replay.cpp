@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rnic replay`: re-enacts a capture with the adapter in the place of one of its hosts, and reports how it differs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fmt/format.h>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,11 +32,11 @@ struct report {
   const comparison& compared;
   const replay_result& run;
   std::uint64_t matched = 0, covered = 0, different = 0, missing = 0;
-  std::vector<std::size_t> first_answer;  // by frame of the capture: index into answers() + 1
+  std::vector<std::size_t> answer_to;  // by frame of the capture: index into answers() + 1
   std::map<std::size_t, const struct difference*> difference_of;
 
   report(const replay_options& o, const plan& the_plan, const comparison& c, const replay_result& r)
-      : options(o), p(the_plan), compared(c), run(r), first_answer(the_plan.frames.size(), 0) {
+      : options(o), p(the_plan), compared(c), run(r), answer_to(the_plan.frames.size(), 0) {
     for (const expectation& e : c.expectations()) {
       matched += e.now == state::matched ? 1 : 0;
       covered += e.now == state::covered ? 1 : 0;
@@ -44,7 +45,9 @@ struct report {
     }
     for (std::size_t i = 0; i < c.answers().size(); ++i) {
       const std::size_t q = c.answers()[i].question;
-      if (q != 0 && first_answer[q - 1] == 0) first_answer[q - 1] = i + 1;
+      // Of the packets of a READ's answer the last one is followed: with it the question is answered.
+      if (q != 0 && (answer_to[q - 1] == 0 || (c.answers()[i].followed && !c.answers()[answer_to[q - 1] - 1].followed)))
+        answer_to[q - 1] = i + 1;
     }
     for (const struct difference& d : c.differences())
       if (d.frame != 0) difference_of.emplace(d.frame, &d);
@@ -55,19 +58,25 @@ std::string packet_line(const report& r, std::size_t i) {
   const captured_frame& f = r.p.frames[i];
   const std::string what = describe(f.packet);
   const auto d = r.difference_of.find(i + 1);
-  const std::string differs = d == r.difference_of.end() ? "" : "   != " + d->second->kind + (d->second->obtained.empty() ? "" : ": " + d->second->obtained);
+  const std::string differs =
+      d == r.difference_of.end()
+          ? ""
+          : "   != " + d->second->kind + (d->second->obtained.empty() ? "" : ": " + d->second->obtained);
   if (f.connection < 0) return fmt::format("{:>6} {:>14}    {}   (not replayed)\n", i + 1, "", what);
   if (f.from_held) {
     const std::size_t e = r.compared.expectation_of(i);
     const std::size_t answer = e == 0 ? 0 : r.compared.expectations()[e - 1].answer;
     const sim::time_ps at = answer == 0 ? 0 : r.compared.answers()[answer - 1].first_bit - r.run.started_at;
-    return fmt::format("{:>6} {:>14} <- {}{}\n", i + 1, answer == 0 ? "" : microseconds(at), what, differs.empty() ? "   as captured" : differs);
+    return fmt::format("{:>6} {:>14} <- {}{}\n", i + 1, answer == 0 ? "" : microseconds(at), what,
+                       differs.empty() ? "   as captured" : differs);
   }
   const sim::time_ps at = r.run.injected_at[i];
-  std::string line = fmt::format("{:>6} {:>14} -> {}", i + 1, at == ~sim::time_ps{0} ? "" : microseconds(at - r.run.started_at), what);
-  if (r.first_answer[i] != 0) {
-    const obtained_frame& a = r.compared.answers()[r.first_answer[i] - 1];
-    line += fmt::format("   answered by {} PSN {} after {} us", wire::traits(a.opcode).name, a.psn, microseconds(a.latency));
+  std::string line =
+      fmt::format("{:>6} {:>14} -> {}", i + 1, at == ~sim::time_ps{0} ? "" : microseconds(at - r.run.started_at), what);
+  if (r.answer_to[i] != 0) {
+    const obtained_frame& a = r.compared.answers()[r.answer_to[i] - 1];
+    line += fmt::format("   answered by {} PSN {} after {} us", wire::traits(a.opcode).name, a.psn,
+                        microseconds(a.latency));
   }
   return line + differs + "\n";
 }
@@ -109,18 +118,23 @@ void print_summary(const report& r) {
   if (!differences.empty()) fmt::print("\ndifferences from the real host:\n");
   for (std::size_t i = 0; i < std::min(differences.size(), difference_lines); ++i) {
     const struct difference& d = differences[i];
-    fmt::print("  {}{}{}{}\n", d.frame == 0 ? std::string("not in the capture: ") : fmt::format("frame {}: ", d.frame), d.kind,
-               d.expected.empty() ? "" : "; expected " + d.expected, d.obtained.empty() ? "" : "; obtained " + d.obtained);
+    fmt::print("  {}{}{}{}\n", d.frame == 0 ? std::string("not in the capture: ") : fmt::format("frame {}: ", d.frame),
+               d.kind, d.expected.empty() ? "" : "; expected " + d.expected,
+               d.obtained.empty() ? "" : "; obtained " + d.obtained);
   }
   if (differences.size() > difference_lines) fmt::print("  ... and {} more\n", differences.size() - difference_lines);
-  fmt::print("\n{}: {} frames, {} of RoCE; the adapter is {}\n", r.options.capture, r.p.frames.size(), r.p.roce_frames, r.p.held);
+  fmt::print("\n{}: {} frames, {} of RoCE; the adapter is {}\n", r.options.capture, r.p.frames.size(), r.p.roce_frames,
+             r.p.held);
   for (const connection& c : r.p.connections)
-    fmt::print("  {} connection: queue pair {:#x} at {} with {:#x} at {}, MTU {}\n", c.service == wire::transport::uc ? "UC" : "RC",
-               c.held_qpn, wire::to_string(c.held_gid), c.peer_qpn, wire::to_string(c.peer_gid), c.mtu);
-  fmt::print("  injected {}, posted {}; expected answers {}: matched {}, acknowledged together {}, different {}, missing {}\n",
-             r.run.injected, r.run.posted, r.compared.expectations().size(), r.matched, r.covered, r.different, r.missing);
+    fmt::print("  {} connection: queue pair {:#x} at {} with {:#x} at {}, MTU {}\n",
+               c.service == wire::transport::uc ? "UC" : "RC", c.held_qpn, wire::to_string(c.held_gid), c.peer_qpn,
+               wire::to_string(c.peer_gid), c.mtu);
+  fmt::print(
+      "  injected {}, posted {}; expected answers {}: matched {}, acknowledged together {}, different {}, missing {}\n",
+      r.run.injected, r.run.posted, r.compared.expectations().size(), r.matched, r.covered, r.different, r.missing);
   for (const auto& [why, count] : r.p.rejected) fmt::print("  not replayed: {} ({})\n", count, why);
-  if (r.compared.foreign_frames() != 0) fmt::print("  frames of the adapter outside of these connections: {}\n", r.compared.foreign_frames());
+  if (r.compared.foreign_frames() != 0)
+    fmt::print("  frames of the adapter outside of these connections: {}\n", r.compared.foreign_frames());
 }
 
 nlohmann::json packets_json(const report& r) {
@@ -128,17 +142,21 @@ nlohmann::json packets_json(const report& r) {
   for (std::size_t i = 0; i < r.p.frames.size(); ++i) {
     const captured_frame& f = r.p.frames[i];
     if (!f.roce || f.connection < 0) continue;
-    nlohmann::json j = {{"frame", i + 1}, {"connection", f.connection}, {"packet", describe(f.packet)}, {"from_held", f.from_held}};
+    nlohmann::json j = {
+        {"frame", i + 1}, {"connection", f.connection}, {"packet", describe(f.packet)}, {"from_held", f.from_held}};
     const std::size_t e = r.compared.expectation_of(i);
     if (e != 0) {
       const expectation& x = r.compared.expectations()[e - 1];
-      j["result"] = x.now == state::matched ? "matched" : x.now == state::covered ? "acknowledged together" : x.now == state::different ? "different" : "missing";
+      j["result"] = x.now == state::matched     ? "matched"
+                    : x.now == state::covered   ? "acknowledged together"
+                    : x.now == state::different ? "different"
+                                                : "missing";
       if (x.answer != 0) j["at_ps"] = r.compared.answers()[x.answer - 1].first_bit;
     } else if (r.run.injected_at[i] != ~sim::time_ps{0}) {
       j["at_ps"] = r.run.injected_at[i];
     }
-    if (r.first_answer[i] != 0) {
-      const obtained_frame& a = r.compared.answers()[r.first_answer[i] - 1];
+    if (r.answer_to[i] != 0) {
+      const obtained_frame& a = r.compared.answers()[r.answer_to[i] - 1];
       j["answer"] = {{"opcode", wire::traits(a.opcode).name}, {"psn", a.psn}, {"latency_ps", a.latency}};
       if (a.followed) j["answer"]["stages"] = stages_json(a.way);
     }
@@ -183,9 +201,13 @@ nlohmann::json to_json(const report& r) {
   j["connections"] = nlohmann::json::array();
   for (const connection& c : r.p.connections)
     j["connections"].push_back({{"transport", c.service == wire::transport::uc ? "UC" : "RC"},
-                                {"held_qpn", c.held_qpn}, {"peer_qpn", c.peer_qpn},
-                                {"held_gid", wire::to_string(c.held_gid)}, {"peer_gid", wire::to_string(c.peer_gid)},
-                                {"mtu", c.mtu}, {"held_messages", c.messages.size()}, {"receives", c.receives}});
+                                {"held_qpn", c.held_qpn},
+                                {"peer_qpn", c.peer_qpn},
+                                {"held_gid", wire::to_string(c.held_gid)},
+                                {"peer_gid", wire::to_string(c.peer_gid)},
+                                {"mtu", c.mtu},
+                                {"held_messages", c.messages.size()},
+                                {"receives", c.receives}});
   j["latency"] = latency_json(r);
   j["packets"] = packets_json(r);
   return j;
@@ -199,11 +221,13 @@ int run_replay(const replay_options& options) {
   replay_settings settings;
   for (const std::string& file : {options.output, options.common.pcap_file}) {
     if (file.empty()) continue;
-    if (std::filesystem::equivalent(file, options.capture, ignored)) throw usage_error(file + ": is the capture to be replayed");
+    if (std::filesystem::equivalent(file, options.capture, ignored))
+      throw usage_error(file + ": is the capture to be replayed");
     settings.outputs.push_back(file);
   }
   plan p = make_plan(options.capture, options.hold);
-  for (const std::string& file : {options.output, options.common.pcap_file, options.common.json_file}) check_writable(options.common, file);
+  for (const std::string& file : {options.output, options.common.pcap_file, options.common.json_file})
+    check_writable(options.common, file);
   settings.system = system_from(options.common, traffic_options{}, nullptr);
   settings.captured_timing = options.timing == "captured";
   std::unique_ptr<comparison> compared;

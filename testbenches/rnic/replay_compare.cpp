@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/rnic/replay_compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 #include <utility>
 
 namespace rnic::program {
@@ -16,7 +17,9 @@ constexpr std::size_t questions_kept = 4096;
 unsigned kind_of(std::uint8_t syndrome) { return syndrome >> 5 & 3; }
 
 /// The syndrome without what the two ends choose freely: credits of an ACK, time of an RNR NAK.
-unsigned verdict_of(std::uint8_t syndrome) { return kind_of(syndrome) == kind_nak ? syndrome & 0x7fu : syndrome & 0x60u; }
+unsigned verdict_of(std::uint8_t syndrome) {
+  return kind_of(syndrome) == kind_nak ? syndrome & 0x7fu : syndrome & 0x60u;
+}
 
 bool is_read_response(std::uint8_t opcode) {
   const wire::operation o = wire::operation_of(opcode);
@@ -29,14 +32,18 @@ bool is_positive(const wire::packet& p) {
 }
 
 std::string aeth_text(const wire::aeth& a) {
-  constexpr const char* naks[] = {"PSN sequence error", "invalid request", "remote access error", "remote operational error",
-                                  "invalid RD request"};
+  constexpr const char* naks[] = {"PSN sequence error", "invalid request", "remote access error",
+                                  "remote operational error", "invalid RD request"};
   const unsigned code = a.syndrome & 0x1f;
   switch (kind_of(a.syndrome)) {
-    case kind_ack: return fmt::format("ACK MSN {}", a.msn);
-    case kind_rnr: return fmt::format("RNR NAK timer {} MSN {}", code, a.msn);
-    case kind_nak: return fmt::format("NAK {} MSN {}", code < 5 ? naks[code] : "reserved", a.msn);
-    default: return fmt::format("reserved syndrome {:#04x}", a.syndrome);
+    case kind_ack:
+      return fmt::format("ACK MSN {}", a.msn);
+    case kind_rnr:
+      return fmt::format("RNR NAK timer {} MSN {}", code, a.msn);
+    case kind_nak:
+      return fmt::format("NAK {} MSN {}", code < 5 ? naks[code] : "reserved", a.msn);
+    default:
+      return fmt::format("reserved syndrome {:#04x}", a.syndrome);
   }
 }
 
@@ -164,7 +171,8 @@ void comparison::match(int connection, const wire::packet& p, const std::uint8_t
     }
   }
   if (best == nullptr) {
-    note(0, response ? "answer that the real host did not give" : "request that the real host did not send", "", describe(p));
+    note(0, response ? "answer that the real host did not give" : "request that the real host did not send", "",
+         describe(p));
     return;
   }
   best->answer = answers_.size();

@@ -20,22 +20,32 @@ constexpr std::uint64_t largest_region = 1u << 30;  // of memory that is rebuilt
 constexpr std::uint32_t largest_sink = 1u << 30;
 constexpr unsigned first_special_qp = 0x200, special_qps = 8;
 constexpr unsigned page = 4096;
-constexpr std::uint64_t receive_id = 1;             // wr_id: connection << 1 | receive
+constexpr std::uint64_t receive_id = 1;  // wr_id: connection << 1 | receive
 
 std::string error_text(int error) { return std::strerror(error < 0 ? -error : error); }
 
 std::string status_text(ibv_wc_status s) {
   switch (s) {
-    case IBV_WC_LOC_LEN_ERR: return "local length error";
-    case IBV_WC_LOC_QP_OP_ERR: return "local queue pair operation error";
-    case IBV_WC_LOC_PROT_ERR: return "local protection error";
-    case IBV_WC_WR_FLUSH_ERR: return "flushed";
-    case IBV_WC_REM_INV_REQ_ERR: return "remote invalid request";
-    case IBV_WC_REM_ACCESS_ERR: return "remote access error";
-    case IBV_WC_REM_OP_ERR: return "remote operation error";
-    case IBV_WC_RETRY_EXC_ERR: return "retries exhausted";
-    case IBV_WC_RNR_RETRY_EXC_ERR: return "receiver not ready too often";
-    default: return "status " + std::to_string(static_cast<int>(s));
+    case IBV_WC_LOC_LEN_ERR:
+      return "local length error";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "local queue pair operation error";
+    case IBV_WC_LOC_PROT_ERR:
+      return "local protection error";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "flushed";
+    case IBV_WC_REM_INV_REQ_ERR:
+      return "remote invalid request";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "remote access error";
+    case IBV_WC_REM_OP_ERR:
+      return "remote operation error";
+    case IBV_WC_RETRY_EXC_ERR:
+      return "retries exhausted";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "receiver not ready too often";
+    default:
+      return "status " + std::to_string(static_cast<int>(s));
   }
 }
 
@@ -74,13 +84,14 @@ void shape_node(const plan& p, bench::node_config& c) {
 }
 
 replay_host::replay_host(const plan& p, bench::node& node)
-    : plan_(p), node_(node), device_(node.device()), ends_(p.connections.size()) {}
+    : plan_(p), device_(node.device()), ends_(p.connections.size()) {}
 
 void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected) {
   pd_ = device_.alloc_pd();
   send_cq_ = device_.create_cq(16384);
   receive_cq_ = device_.create_cq(16384, 1);
-  if (pd_ == nullptr || send_cq_ == nullptr || receive_cq_ == nullptr) throw std::runtime_error("setting up the held host failed");
+  if (pd_ == nullptr || send_cq_ == nullptr || receive_cq_ == nullptr)
+    throw std::runtime_error("setting up the held host failed");
   set_up_regions();
   set_up_own_memory();
   for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -93,7 +104,8 @@ void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected) {
 
 /// A region that cannot be had is left out: the peer's requests are then answered with an access error, which shows.
 void replay_host::set_up_regions() {
-  constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  constexpr int access =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   for (const held_region& r : plan_.regions) {
     if (r.end <= r.begin || r.end - r.begin > largest_region) continue;
     memory m;
@@ -115,7 +127,8 @@ void replay_host::set_up_own_memory() {
     for (const held_message& m : c.messages) {
       ends_[i].source.push_back(at);
       at += m.payload.size();
-      if (m.operation == wire::operation::read_request) sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(m.reth.length, largest_sink));
+      if (m.operation == wire::operation::read_request)
+        sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(m.reth.length, largest_sink));
     }
   }
   sink_ = at;
@@ -149,7 +162,7 @@ std::string replay_host::set_up_connection(std::size_t index) {
   init.cap.max_send_sge = init.cap.max_recv_sge = 1;
   e.qp = device_.create_qp(pd_, &init, &c.held_qpn);
   if (e.qp == nullptr) return "queue pair number cannot be had: " + error_text(errno);
-  const std::string why = connect(c, e);
+  std::string why = connect(c, e);
   if (!why.empty()) return why;
   e.receives_left = c.receives;
   e.receive_bytes = std::max(c.largest_receive, 1u);
@@ -186,7 +199,8 @@ std::string replay_host::connect(const connection& c, end& e) {
   rtr.ah_attr.sl = static_cast<std::uint8_t>(like.vlan_present ? like.vlan_tci >> 13 : 0);
   rtr.ah_attr.port_num = 1;
   const int path = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  error = device_.modify_qp(e.qp, &rtr, path | (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0), &c.peer_mac);
+  error =
+      device_.modify_qp(e.qp, &rtr, path | (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0), &c.peer_mac);
   if (error != 0) return "queue pair to RTR: " + error_text(error);
 
   ibv_qp_attr rts{};

@@ -59,7 +59,6 @@ class replay_host {
   bool post_receive(end& e, std::size_t connection);
 
   const plan& plan_;
-  bench::node& node_;
   host_driver::device& device_;
   host_driver::protection_domain* pd_ = nullptr;
   host_driver::completion_queue* send_cq_ = nullptr;

@@ -2,6 +2,7 @@
 #include "testbenches/rnic/replay_plan.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <tuple>
 
@@ -31,7 +32,7 @@ bool is_connected(const wire::packet& p) {
   return t == wire::transport::rc || t == wire::transport::uc;
 }
 
-constexpr std::uint64_t longest_gap_ns = 3'600'000'000'000;                // between two frames: an hour
+constexpr std::uint64_t longest_gap_ns = 3'600'000'000'000;            // between two frames: an hour
 constexpr sim::time_ps longest_capture = 30 * 86'400 * sim::ps_per_s;  // 30 days
 
 /// All frames of the file; a file that breaks off gives what it had.
@@ -49,7 +50,8 @@ void read_frames(const std::string& capture, plan& out) try {
     }
     if (out.frames.empty()) last_ns = f.time_ns;
     // Clocks that step back do not make time run back, and those that leap do not make it run for years.
-    if (f.time_ns > last_ns) at = std::min(longest_capture, at + std::min(f.time_ns - last_ns, longest_gap_ns) * sim::ps_per_ns);
+    if (f.time_ns > last_ns)
+      at = std::min(longest_capture, at + std::min(f.time_ns - last_ns, longest_gap_ns) * sim::ps_per_ns);
     last_ns = f.time_ns;
     captured_frame kept;
     kept.at = at;
@@ -237,16 +239,18 @@ class connection_reader {
     }
     if (p.bth.psn != held_next_) {  // a retransmission, or a hole that the capture has
       plan_.frames[index].repeated = p.bth.psn.before(held_next_);
+      if (!plan_.frames[index].repeated) beyond_.push_back(index);
       return;
     }
     held_next_ = p.bth.psn + 1;
     const wire::opcode_traits& t = wire::traits(p.bth.opcode);
     if (t.first) {
       open_ = held_message{};
-      open_.first_frame = index;
-      open_.operation = t.reth && t.payload                                                        ? wire::operation::write_only
-                        : wire::operation_of(p.bth.opcode) == wire::operation::read_request ? wire::operation::read_request
-                                                                                            : wire::operation::send_only;
+      open_.first_frame = first_sign_of(p.bth.psn, index);
+      open_.operation = t.reth && t.payload ? wire::operation::write_only
+                        : wire::operation_of(p.bth.opcode) == wire::operation::read_request
+                            ? wire::operation::read_request
+                            : wire::operation::send_only;
       open_.first_psn = p.bth.psn.value();
       open_.reth = p.reth;
       open_.after_peer_frame = peer_frames_;
@@ -262,6 +266,11 @@ class connection_reader {
     c_.messages.push_back(open_);
   }
 
+  /// A packet that was lost before the capture was sent before those of higher PSN that are in it.
+  std::size_t first_sign_of(wire::psn_t psn, std::size_t index) {
+    while (!beyond_.empty() && plan_.frames[beyond_.front()].packet.bth.psn.before(psn)) beyond_.pop_front();
+    return beyond_.empty() ? index : beyond_.front();
+  }
 
   /// READ responses of the held host show what its memory held.
   void held_response(const captured_frame& f) {
@@ -326,6 +335,7 @@ class connection_reader {
   bool held_seen_ = false, peer_seen_ = false;
   wire::psn_t held_next_, peer_next_;
   held_message open_;
+  std::deque<std::size_t> beyond_;  // frames of the held host behind a hole
   std::size_t peer_frames_ = 0;
   std::uint32_t message_bytes_ = 0, full_packet_ = 0, largest_ = 0;
   std::vector<std::size_t> reads_;  // READ requests of the peer
@@ -333,10 +343,14 @@ class connection_reader {
 
 std::string not_replayed(const wire::packet& p) {
   switch (wire::transport_of(p.bth.opcode)) {
-    case wire::transport::ud: return "transport not replayed: UD";
-    case wire::transport::xrc: return "transport not replayed: XRC";
-    case wire::transport::cnp: return "transport not replayed: CNP";
-    default: return "transport not replayed: RD";
+    case wire::transport::ud:
+      return "transport not replayed: UD";
+    case wire::transport::xrc:
+      return "transport not replayed: XRC";
+    case wire::transport::cnp:
+      return "transport not replayed: CNP";
+    default:
+      return "transport not replayed: RD";
   }
 }
 

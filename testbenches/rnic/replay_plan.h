@@ -27,7 +27,7 @@ struct captured_frame {
 
 /// A message that the held host sent: becomes a work request.
 struct held_message {
-  std::size_t first_frame = 0;  ///< index in the capture
+  std::size_t first_frame = 0;                             ///< index in the capture
   wire::operation operation = wire::operation::send_only;  ///< send_only, write_only or read_request
   std::uint32_t first_psn = 0;
   std::vector<std::uint8_t> payload;
@@ -72,7 +72,7 @@ struct plan {
   std::vector<captured_frame> frames;
   std::map<std::string, std::uint64_t> rejected;  ///< by reason
   std::uint64_t roce_frames = 0;
-  std::string held;                               ///< address of the held host
+  std::string held;  ///< address of the held host
   std::vector<wire::gid> held_gids;
   wire::mac_address held_mac{};
   std::vector<connection> connections;

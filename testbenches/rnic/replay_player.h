@@ -32,8 +32,8 @@ class replay_player : public sim::clocked_block, public tlm::frame_port_if, publ
                 std::uint32_t rate_mbps);
 
   void set_listener(player_listener_if* listener) { listener_ = listener; }
-  /// Sends a frame (from DMAC, without FCS, at most tlm::frame::capacity bytes) as soon as the line is free. `followed`:
-  /// a span begins with its first bit.
+  /// Sends a frame (from DMAC, without FCS, at most tlm::frame::capacity bytes) as soon as the line is free.
+  /// `followed`: a span begins with its first bit.
   void send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed);
 
   tlm::frame_sink_if& receiver() override { return *this; }

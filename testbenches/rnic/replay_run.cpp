@@ -137,7 +137,7 @@ void director::make_steps() {
       continue;
     }
     const std::vector<held_message>& messages = plan_.connections[c].messages;
-    if (message[c] < messages.size() && messages[message[c]].first_frame == i)
+    while (message[c] < messages.size() && messages[message[c]].first_frame <= i)
       lanes_[c].steps.push_back({step::kind::post, i, message[c]++});
     lanes_[c].steps.push_back({step::kind::expect, i, 0});
   }
@@ -146,8 +146,10 @@ void director::make_steps() {
 /// Peer requests come after what the held host had sent before them; answers after their questions. What the held host
 /// sends of its own accord waits for its earlier answers only, so that its requests can be under way together.
 bool director::may_inject(lane& l, const captured_frame& f, bool requests_too) {
-  l.owed.erase(std::remove_if(l.owed.begin(), l.owed.end(), [&](std::size_t i) { return compared_->settled(i); }), l.owed.end());
-  if (!f.from_held && wire::traits(f.packet.bth.opcode).response) return compared_->asked(f.connection, f.packet.bth.psn);
+  l.owed.erase(std::remove_if(l.owed.begin(), l.owed.end(), [&](std::size_t i) { return compared_->settled(i); }),
+               l.owed.end());
+  if (!f.from_held && wire::traits(f.packet.bth.opcode).response)
+    return compared_->asked(f.connection, f.packet.bth.psn);
   return std::none_of(l.owed.begin(), l.owed.end(), [&](std::size_t i) {
     return requests_too || wire::traits(plan_.frames[i].packet.bth.opcode).response;
   });
@@ -236,8 +238,9 @@ void director::program() {
   }
   result_.ended_at = base_.now_ps();
   for (const replay_host::failed& f : host_->failures())
-    compared_->note(0, "completion in error", "", f.status + " on queue pair " +
-                                                      std::to_string(plan_.connections[static_cast<std::size_t>(f.connection)].held_qpn));
+    compared_->note(0, "completion in error", "",
+                    f.status + " on queue pair " +
+                        std::to_string(plan_.connections[static_cast<std::size_t>(f.connection)].held_qpn));
   compared_->finish();
 }
 
@@ -262,7 +265,8 @@ replay_result director::run() {
 
 }  // namespace
 
-replay_result run_plan(plan& p, const replay_settings& settings, std::unique_ptr<comparison>& compared, progress& shown) {
+replay_result run_plan(plan& p, const replay_settings& settings, std::unique_ptr<comparison>& compared,
+                       progress& shown) {
   director d(p, settings, compared, shown);
   return d.run();
 }

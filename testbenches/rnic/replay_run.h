@@ -36,6 +36,7 @@ struct replay_result {
 
 /// Injects and posts in the order of each connection, and compares. Removes connections that cannot be set up from
 /// the plan, counting their frames as rejected.
-replay_result run_plan(plan& p, const replay_settings& settings, std::unique_ptr<comparison>& compared, progress& shown);
+replay_result run_plan(plan& p, const replay_settings& settings, std::unique_ptr<comparison>& compared,
+                       progress& shown);
 
 }  // namespace rnic::program

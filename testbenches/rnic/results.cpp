@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/rnic/results.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fmt/format.h>
 #include <fstream>
 #include <numeric>
-#include <unistd.h>
 
 namespace rnic::program {
 

@@ -11,7 +11,7 @@
 
 namespace {
 std::uint64_t allocations = 0;
-bool stop_at_allocation = false;  // for a debugger: where is it?
+bool stop_at_allocation = false;  // set by RNIC_STOP_AT_ALLOCATION, for a debugger
 
 void* allocate(std::size_t size) {
   ++allocations;

@@ -59,7 +59,10 @@ class burst {
   static constexpr unsigned messages = 8;
   static constexpr std::uint32_t slot = 4096;
 
-  explicit burst(link& l) : link_(l), near_(bench::make_buffer(l.a.at, messages * slot)), far_(bench::make_buffer(l.b.at, messages * slot)) {}
+  explicit burst(link& l)
+      : link_(l),
+        near_(bench::make_buffer(l.a.at, messages * slot)),
+        far_(bench::make_buffer(l.b.at, messages * slot)) {}
 
   /// Posts all, waits for all, and compares all; on `lane`, a sibling of the link.
   void run(const link& lane, ibv_wr_opcode verb, std::uint32_t size) {
@@ -151,7 +154,8 @@ void every_loss(packet_fault::kind what, const std::string& counter) {
       for (unsigned nth = 1; nth <= burst::messages; ++nth) {
         // Acknowledgements are coalesced: how many there are is the responder's business, the first is always there.
         if (c.lost == operation::acknowledge && nth > 1) break;
-        SCOPED_TRACE("verb " + std::to_string(c.verb) + ", lost operation " + std::to_string(static_cast<unsigned>(c.lost)) + " number " + std::to_string(nth));
+        SCOPED_TRACE("verb " + std::to_string(c.verb) + ", lost operation " +
+                     std::to_string(static_cast<unsigned>(c.lost)) + " number " + std::to_string(nth));
         const std::uint64_t before = counter.empty() ? 0 : counted(system, counter);
         fault.arm(c.lost, nth, what);
         b.run(lane, c.verb, c.size);

@@ -58,7 +58,8 @@ class court {
     EXPECT_EQ(l.b.state(), IBV_QPS_ERR);
     ibv_async_event e{};
     ASSERT_TRUE(l.b.dev().get_async_event(&e, ms));
-    while (e.event_type == IBV_EVENT_COMM_EST || e.event_type == IBV_EVENT_PORT_ACTIVE) ASSERT_TRUE(l.b.dev().get_async_event(&e, ms));
+    while (e.event_type == IBV_EVENT_COMM_EST || e.event_type == IBV_EVENT_PORT_ACTIVE)
+      ASSERT_TRUE(l.b.dev().get_async_event(&e, ms));
     EXPECT_EQ(e.event_type, event);
     EXPECT_EQ(e.element.qp, l.b.qp);
   }
@@ -151,10 +152,14 @@ TEST(Security, KeyOfAnotherProtectionDomain) {
 TEST(Security, OneByteBeyondTheRegion) {
   in_court([](court& c) {
     for (const ibv_wr_opcode verb : remote_verbs) {
-      struct { std::int64_t offset; std::uint32_t bytes; } const ranges[] = {
+      struct {
+        std::int64_t offset;
+        std::uint32_t bytes;
+      } const ranges[] = {
           {region_bytes - 99, 100}, {-1, 100}, {1, region_bytes}, {region_bytes, 1}, {region_bytes - 3000, 3001}};
       for (const auto& range : ranges) {
-        SCOPED_TRACE("verb " + std::to_string(verb) + " at " + std::to_string(range.offset) + " of " + std::to_string(range.bytes));
+        SCOPED_TRACE("verb " + std::to_string(verb) + " at " + std::to_string(range.offset) + " of " +
+                     std::to_string(range.bytes));
         const link l = c.new_lane();
         request r = c.write(range.bytes);
         r.opcode = verb;
@@ -182,11 +187,13 @@ TEST(Security, RegionWithoutTheRight) {
     bench::endpoint& b = c.innocent().b.at;
     const auto memory = b.device->allocate_buffer(4096);
     std::memset(memory.pointer, 0x33, 4096);
-    struct { ibv_wr_opcode verb; int access; } const cases[] = {
-        {IBV_WR_RDMA_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ},
-        {IBV_WR_RDMA_READ, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE},
-        {IBV_WR_RDMA_WRITE, IBV_ACCESS_LOCAL_WRITE},
-        {IBV_WR_RDMA_READ, 0}};
+    struct {
+      ibv_wr_opcode verb;
+      int access;
+    } const cases[] = {{IBV_WR_RDMA_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ},
+                       {IBV_WR_RDMA_READ, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE},
+                       {IBV_WR_RDMA_WRITE, IBV_ACCESS_LOCAL_WRITE},
+                       {IBV_WR_RDMA_READ, 0}};
     for (const auto& k : cases) {
       host_driver::memory_region* mr = b.device->reg_mr(b.pd, memory.pointer, 4096, k.access);
       ASSERT_NE(mr, nullptr);
@@ -206,8 +213,13 @@ TEST(Security, RegionWithoutTheRight) {
 TEST(Security, QueuePairWithoutTheRight) {
   bench::two_nodes system(default_system());
   run(system, [&] {
-    struct { ibv_wr_opcode verb; int access; } const cases[] = {
-        {IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_READ}, {IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_WRITE}, {IBV_WR_RDMA_WRITE, 0}, {IBV_WR_RDMA_READ, 0}};
+    struct {
+      ibv_wr_opcode verb;
+      int access;
+    } const cases[] = {{IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_READ},
+                       {IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_WRITE},
+                       {IBV_WR_RDMA_WRITE, 0},
+                       {IBV_WR_RDMA_READ, 0}};
     court c(system);
     for (const auto& k : cases) {
       connection_options options;
@@ -228,7 +240,8 @@ TEST(Security, DeregisteredKey) {
     for (const ibv_wr_opcode verb : remote_verbs) {
       const auto memory = b.device->allocate_buffer(4096);
       std::memset(memory.pointer, 0x44, 4096);
-      host_driver::memory_region* mr = b.device->reg_mr(b.pd, memory.pointer, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+      host_driver::memory_region* mr = b.device->reg_mr(
+          b.pd, memory.pointer, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
       const link l = c.new_lane();
       request r = c.write();
       r.opcode = verb;
@@ -256,7 +269,11 @@ TEST(Security, WrongLocalKey) {
   in_court([](court& c) {
     for (const ibv_wr_opcode verb : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND}) {
       SCOPED_TRACE(verb);
-      struct { std::uint32_t key; std::int64_t offset; std::uint32_t bytes; } const cases[] = {
+      struct {
+        std::uint32_t key;
+        std::int64_t offset;
+        std::uint32_t bytes;
+      } const cases[] = {
           {0x100, 0, 100}, {1, 0, 100}, {0, region_bytes - 99, 100}, {0, -1, 100}, {0, region_bytes - 3000, 3001}};
       for (const auto& k : cases) {
         SCOPED_TRACE(k.offset);
@@ -295,7 +312,8 @@ TEST(Security, ReadIntoARegionWithoutLocalWrite) {
 }
 
 /// A SEND to a receive that cannot take it.
-void receive_fails(court& c, const std::vector<ibv_sge>& place, std::uint32_t bytes, ibv_wc_status receiver, ibv_wc_status sender) {
+void receive_fails(court& c, const std::vector<ibv_sge>& place, std::uint32_t bytes, ibv_wc_status receiver,
+                   ibv_wc_status sender) {
   const link l = c.new_lane();
   post_receive(l.b, place, 11);
   post_receive(l.b, place, 12);
@@ -327,7 +345,8 @@ TEST(Security, ReceiveWithAWrongKey) {
   in_court([](court& c) {
     const bench::buffer& far = c.far();
     receive_fails(c, {{far.address(), 1000, far.region->lkey ^ 0x100}}, 100, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-    receive_fails(c, {{far.address(region_bytes - 99), 100, far.region->lkey}}, 100, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+    receive_fails(c, {{far.address(region_bytes - 99), 100, far.region->lkey}}, 100, IBV_WC_LOC_PROT_ERR,
+                  IBV_WC_REM_OP_ERR);
     c.nothing_changed();
   });
 }

@@ -26,7 +26,7 @@ ibv_wc_opcode send_opcode_of(ibv_wr_opcode verb) {
 /// Buffers on both hosts with a copy of what they should hold.
 class arena {
  public:
-  arena(link& l, std::uint64_t seed) : link_(l), random_(seed) {
+  arena(link& l, std::uint64_t seed) : random_(seed) {
     from_ = bench::make_buffer(l.a.at, bytes);
     to_ = bench::make_buffer(l.b.at, bytes);
     fill_random(to_.at(), bytes, random_);
@@ -57,7 +57,11 @@ class arena {
     r.rkey = to_.region->rkey;
     const std::uint64_t receive_id = random_();
     const bool sends = verb == IBV_WR_SEND || verb == IBV_WR_SEND_WITH_IMM;
-    if (receives) post_receive(l.b, sends && size != 0 ? std::vector<ibv_sge>{{to.address(destination), size, to_.region->lkey}} : std::vector<ibv_sge>{}, receive_id);
+    if (receives)
+      post_receive(l.b,
+                   sends && size != 0 ? std::vector<ibv_sge>{{to.address(destination), size, to_.region->lkey}}
+                                      : std::vector<ibv_sge>{},
+                   receive_id);
     post(l.a, r);
     if (receives) {
       const ibv_wc wc = l.b.wait_receive();
@@ -100,7 +104,6 @@ class arena {
     ASSERT_EQ(std::memcmp(to.at(first), expected.data() + first, window), 0);
   }
 
-  link& link_;
   std::mt19937_64 random_;
   bench::buffer from_, to_;
   std::vector<std::uint8_t> from_expected_, to_expected_;
@@ -192,12 +195,15 @@ TEST(EveryVerb, TaggedWithPriority) {
 }
 
 /// Cuts [0, bytes) into pieces of random sizes, some of them one byte.
-std::vector<ibv_sge> pieces(const bench::buffer& b, std::uint64_t start, std::uint32_t bytes, unsigned count, std::mt19937_64& random) {
+std::vector<ibv_sge> pieces(const bench::buffer& b, std::uint64_t start, std::uint32_t bytes, unsigned count,
+                            std::mt19937_64& random) {
   std::vector<ibv_sge> list;
   std::uint64_t at = start;
   for (unsigned i = 0; i < count; ++i) {
     const std::uint32_t left = bytes - static_cast<std::uint32_t>(at - start);
-    const std::uint32_t size = i + 1 == count ? left : random() % 4 == 0 ? std::min(left, 1u) : static_cast<std::uint32_t>(random() % (left / 2 + 1));
+    const std::uint32_t size = i + 1 == count      ? left
+                               : random() % 4 == 0 ? std::min(left, 1u)
+                                                   : static_cast<std::uint32_t>(random() % (left / 2 + 1));
     if (size == 0) continue;
     list.push_back({b.address(at), size, b.region->lkey});
     at += size;
@@ -240,7 +246,8 @@ TEST(EveryVerb, ScatterAndGather) {
       }
       ASSERT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS) << "message " << n;
       l.b.at.bus->spend_ps(5 * us);
-      ASSERT_EQ(std::memcmp(reads ? from.at() : to.at(), expected.data(), space), 0) << "message " << n << ", verb " << verb << ", " << size << " bytes";
+      ASSERT_EQ(std::memcmp(reads ? from.at() : to.at(), expected.data(), space), 0)
+          << "message " << n << ", verb " << verb << ", " << size << " bytes";
     }
   });
 }
@@ -253,11 +260,14 @@ TEST(EveryVerb, ManyQueuePairsBothWays) {
     constexpr unsigned qps = 64, rounds = 12;
     constexpr std::uint32_t slot = 8192;
     std::vector<link> links{make_link(system, options)};
-    while (links.size() < qps) links.push_back(make_sibling(links[0], options, static_cast<std::uint32_t>(links.size()) * 1000));
+    while (links.size() < qps)
+      links.push_back(make_sibling(links[0], options, static_cast<std::uint32_t>(links.size()) * 1000));
     std::mt19937_64 random(4);
     // [direction][what it is for]: a's messages to b, b's to a.
-    bench::buffer out[2] = {bench::make_buffer(links[0].a.at, qps * rounds * slot), bench::make_buffer(links[0].b.at, qps * rounds * slot)};
-    bench::buffer in[2] = {bench::make_buffer(links[0].b.at, qps * rounds * slot), bench::make_buffer(links[0].a.at, qps * rounds * slot)};
+    bench::buffer out[2] = {bench::make_buffer(links[0].a.at, qps * rounds * slot),
+                            bench::make_buffer(links[0].b.at, qps * rounds * slot)};
+    bench::buffer in[2] = {bench::make_buffer(links[0].b.at, qps * rounds * slot),
+                           bench::make_buffer(links[0].a.at, qps * rounds * slot)};
     std::vector<std::uint8_t> expected[2];
     std::vector<std::uint32_t> length[2];
     for (unsigned d = 0; d < 2; ++d) {
@@ -282,7 +292,11 @@ TEST(EveryVerb, ManyQueuePairsBothWays) {
           r.remote = in[d].address(at);
           r.rkey = in[d].region->rkey;
           std::memcpy(expected[d].data() + at, out[d].at(at), size);
-          post_receive(receiver, r.opcode == IBV_WR_SEND && size != 0 ? std::vector<ibv_sge>{{in[d].address(at), size, in[d].region->lkey}} : std::vector<ibv_sge>{}, index);
+          post_receive(receiver,
+                       r.opcode == IBV_WR_SEND && size != 0
+                           ? std::vector<ibv_sge>{{in[d].address(at), size, in[d].region->lkey}}
+                           : std::vector<ibv_sge>{},
+                       index);
           post(sender, r);
         }
       }
