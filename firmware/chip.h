@@ -41,6 +41,9 @@ class chip {
   void drop_mtts(std::uint64_t mtt_address, std::uint32_t count);
   void drop_translations();
 
+  /// Discards all QPs and waits until nothing of the transport or of address translation is on chip any more.
+  bool empty_transport();
+
   /// QP, CQ and EQ control: stop, change the context in ICM, release.
   bool halt_qp(std::uint32_t qpn) { return stop_qp(qpn, false); }
   bool discard_qp(std::uint32_t qpn) { return stop_qp(qpn, true); }

@@ -26,6 +26,7 @@ abi::status firmware::sw2hw_cq(command_request& r) {
   icm::cq_context c{};
   c.cqn = r.modifier;
   c.valid = 1;
+  c.function = function_of(r);
   c.log_size = static_cast<std::uint8_t>(in(f::log_size));
   c.log_page = static_cast<std::uint8_t>(in(f::log_page) + 12);
   c.eqn = in(f::eqn);

@@ -8,6 +8,7 @@
 #include "model/completion/completion_cr.h"
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
+#include "model/pcie/pcie_cr.h"
 
 namespace rnic::firmware {
 
@@ -100,6 +101,7 @@ void firmware::restart() {
   layouts_.fill({});
   for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
   qps_.clear();
+  drained_.clear();
   special_qp_base_ = 0;
   default_groups_.clear();
   port_up_.fill(false);
@@ -109,11 +111,13 @@ void firmware::restart() {
   vxlan_port_ = 0;
   roce_v2_port_ = 4791;
   roce_flags_ = 0;
-  chip_.write(cr_base::completion, completion::cr::reset, 1);
-  chip_.write(cr_base::icm, icm::cr::reset, 1);
   for (unsigned port = 0; port < config_.num_ports; ++port) {
     chip_.write_port(cr_base::mac, port, mac::cr::port_control, 0);
   }
+  chip_.empty_transport();
+  chip_.write(cr_base::completion, completion::cr::reset, 1);
+  chip_.write(cr_base::icm, icm::cr::reset, 1);
+  chip_.write(cr_base::pcie, pcie::cr::dma_enable, 1);
 }
 
 bool firmware::serve() {

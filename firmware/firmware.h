@@ -182,7 +182,8 @@ class firmware {
     icm::qp_state to;
   };
   status change_qp(command_request& r);
-  status change_stopped_qp(const transition& t, const command_request& r);
+  /// `at_rest`: whether the send queue stands in SQD now.
+  status change_stopped_qp(const transition& t, const command_request& r, bool* at_rest = nullptr);
   status reset_qp(command_request& r);
   status query_qp(command_request& r);
   status conf_special_qp(command_request& r);
@@ -190,6 +191,7 @@ class firmware {
   status check_path(std::size_t path) const;
   bool report_drained();
   static icm::qp_state state_of(const qp_pair& qp);
+  void drop_qp_buffer(const qp_pair& qp);
   static const transition transitions[];
   qp_record* find_qp(std::uint32_t qpn);
   std::uint32_t qp_index(std::uint32_t qpn) const { return qpn & ((1u << layout(icm::table::qpc).log_entries) - 1); }
@@ -248,6 +250,7 @@ class firmware {
   std::vector<bool> mpts_, eqs_, cqs_, srqs_;
   std::unordered_map<std::uint32_t, qp_record> qps_;  // by index: QPs that are not in the reset state
   std::uint32_t special_qp_base_ = 0;
+  std::vector<std::uint32_t> drained_;  // QPNs in SQD that hardware does not report: nothing was under way
 
   std::vector<bool> groups_written_;
   std::map<std::uint32_t, std::vector<std::uint8_t>> default_groups_;  // WRITE_MCG op modifier 1, by in_modifier

@@ -64,15 +64,20 @@ abi::status firmware::change_qp(command_request& r) {
   qp_record* record = find_qp(qpn);
   if (record == nullptr) return qps_.count(qp_index(qpn)) != 0 ? status::bad_index : status::bad_qp_state;
   if (!chip_.halt_qp(qpn)) return status::internal_error;
-  const status s = change_stopped_qp(*t, r);
+  bool at_rest = false;
+  const status s = change_stopped_qp(*t, r, &at_rest);
   chip_.release_qp(qpn);
-  if (s == status::ok && t->opcode == abi::opcode::rts2sqd_qp)
+  if (s == status::ok && t->opcode == abi::opcode::rts2sqd_qp) {
     record->draining = (r.modifier & mailbox::sqd_event) != 0;
+    if (at_rest) drained_.push_back(qpn);
+  } else if (s == status::ok) {
+    record->draining = false;
+  }
   return s;
 }
 
 /// The change itself, while the hardware does not work on the QP.
-abi::status firmware::change_stopped_qp(const transition& t, const command_request& r) {
+abi::status firmware::change_stopped_qp(const transition& t, const command_request& r, bool* at_rest) {
   const std::uint32_t qpn = r.modifier & qpn_mask;
   const std::uint32_t index = qp_index(qpn);
   std::array<std::uint8_t, q::bytes> stored{};
@@ -86,9 +91,25 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
     if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
   abi::set(stored.data(), q::local_qpn, qpn);
   fill_static(stored.data(), qp);
+  if (t.opcode == abi::opcode::rst2init_qp) qp.requester.function = qp.responder.function = function_of(r);
+  if (t.opcode == abi::opcode::rst2init_qp) drop_qp_buffer(qp);
   fill_live(stored.data(), t.opcode, t.to, qp);
+  if (at_rest != nullptr) *at_rest = qp.requester.state == qp_state::sqd;
   if (!store_context(table::altc, index, stored) || !store_context(table::qpc, index, qp)) return status::icm_error;
   return status::ok;
+}
+
+/// A line of cached translations may have been read for a neighbour before software wrote those of this buffer.
+void firmware::drop_qp_buffer(const qp_pair& qp) {
+  const icm::requester_context& rq = qp.requester;
+  const icm::responder_context& rs = qp.responder;
+  const std::uint64_t send_end = rq.sq_offset + (std::uint64_t{1} << (rq.log_sq_size + rq.log_sq_stride));
+  const std::uint64_t receive_end = rs.rq_offset + (std::uint64_t{1} << (rs.log_rq_size + rs.log_rq_stride));
+  buffer b;
+  b.mtt = rq.sq_address;
+  b.log_page = rq.log_page;
+  b.bytes = std::max(send_end, receive_end);
+  drop_buffer(b);
 }
 
 /// The part of a context that RST2INIT brings and nothing changes later.
@@ -156,29 +177,26 @@ abi::status firmware::conf_special_qp(command_request& r) {
   return status::ok;
 }
 
-/// SQ_DRAINED for QPs that were asked to drain and have nothing outstanding any more. Approximation: looked at when
-/// firmware is awake, not when the last acknowledgement arrives.
+/// SQ_DRAINED for a QP whose owner asked for it and whose send queue has come to rest.
 bool firmware::report_drained() {
-  for (auto& [index, record] : qps_) {
-    if (!record.draining) continue;
-    qp_pair qp{};
-    if (!chip_.halt_qp(record.qpn)) return false;
-    const bool drained = load_context(table::qpc, index, qp) && qp.requester.outstanding == 0;
-    if (drained) {
-      if (qp.requester.state == qp_state::sq_draining) {
-        qp.requester.state = qp_state::sqd;
-        store_context(table::qpc, index, qp);
-      }
-      record.draining = false;
-    }
-    chip_.release_qp(record.qpn);
-    if (!drained) continue;
-    chip::event_data data{};
-    data[0] = record.qpn;
-    chip_.raise(abi::eqe::event::sq_drained, 0, data);
-    return true;
+  namespace cr = transport::cr;
+  std::uint32_t qpn = 0;
+  if (!drained_.empty()) {
+    qpn = drained_.back();
+    drained_.pop_back();
+  } else {
+    const std::uint32_t word = chip_.read(cr_base::transport, cr::drained);
+    if ((word & cr::drained_valid) == 0) return false;
+    chip_.write(cr_base::transport, cr::drained, 1);
+    qpn = word & qpn_mask;
   }
-  return false;
+  qp_record* record = find_qp(qpn);
+  if (record == nullptr || !record->draining) return true;
+  record->draining = false;
+  chip::event_data data{};
+  data[0] = qpn;
+  chip_.raise(abi::eqe::event::sq_drained, 0, data);
+  return true;
 }
 
 }  // namespace rnic::firmware

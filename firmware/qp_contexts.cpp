@@ -139,8 +139,9 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   // of its own the QP's receive size is garbage.
   rq.log_sq_size = abi::get(stored, q::log_sq_size);
   rq.log_sq_stride = static_cast<std::uint8_t>(abi::get(stored, q::log_sq_stride) + 4);
-  const bool has_rq =
-      abi::get(stored, q::srq_valid) == 0 && service != icm::service::xrc && abi::get(stored, q::rq_size_stride) != 0;
+  // Size and stride of one entry of 16 bytes are 0 as well; what tells them apart is the doorbell record.
+  const bool has_rq = abi::get(stored, q::srq_valid) == 0 && service != icm::service::xrc &&
+                      (abi::get(stored, q::rq_size_stride) != 0 || abi::get(stored, q::db_record) != 0);
   rs.log_rq_size = has_rq ? abi::get(stored, q::log_rq_size) : std::uint8_t{0};
   rs.log_rq_stride = has_rq ? static_cast<std::uint8_t>(abi::get(stored, q::log_rq_stride) + 4) : std::uint8_t{0};
   const std::uint32_t start = abi::get(stored, q::page_offset) * 64;
@@ -182,7 +183,8 @@ void firmware::fill_live(const std::uint8_t* stored, abi::opcode op, icm::qp_sta
     rq.retries_left = rq.retry_limit;
     rq.rnr_retries_left = rq.rnr_retry_limit;
   }
-  if (op == abi::opcode::rts2sqd_qp && rq.outstanding != 0) rq.state = qp_state::sq_draining;
+  if (to == qp_state::sqd && static_cast<std::int32_t>(rq.drain_end - rq.next_wqe) > 0)
+    rq.state = qp_state::sq_draining;
 }
 
 /// The stored context with what hardware has changed since.

@@ -244,13 +244,12 @@ abi::status firmware::query_hca(command_request& r) {
 
 /// Stops all that runs, so that no block touches the memory which the driver takes back next.
 void firmware::drop_everything() {
-  for (const auto& [index, qp] : qps_) chip_.discard_qp(qp.qpn);
-  qps_.clear();
   for (unsigned port = 0; port < config_.num_ports; ++port)
     chip_.write_port(cr_base::mac, port, mac::cr::port_control, 0);
+  chip_.empty_transport();
+  qps_.clear();
+  drained_.clear();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
-  chip_.drop_translations();
-  chip_.wait_translations();
   for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
   default_groups_.clear();
   port_up_.fill(false);

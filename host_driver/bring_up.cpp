@@ -416,6 +416,17 @@ void device::clean_up_icm() {
   aux_ = fw_ = false;
 }
 
+int device::reset() {
+  if (!open_) return -ENODEV;
+  if (const int error = reset_device()) return error;
+  return abandon();
+}
+
+int device::abandon() {
+  channel_.lose_device();
+  return close();
+}
+
 int device::close() {
   if (!open_) return -ENODEV;
   take_down_objects();

@@ -35,6 +35,12 @@ command_channel::mailbox::~mailbox() { owner_.pool_.push_back(memory_); }
 void command_channel::reset() {
   toggle_ = 1;
   pump_ = nullptr;
+  lost_ = false;
+}
+
+void command_channel::lose_device() {
+  lost_ = true;
+  pump_ = nullptr;
 }
 
 void command_channel::use_events(event_pump_if& pump, unsigned log_max_commands) {
@@ -42,6 +48,28 @@ void command_channel::use_events(event_pump_if& pump, unsigned log_max_commands)
   token_step_ = static_cast<std::uint16_t>(1u << std::min(log_max_commands, 15u));
   token_ = 0;
 }
+
+namespace {
+
+int result_without_device(abi::opcode op) {
+  switch (op) {
+    case abi::opcode::unmap_icm:
+    case abi::opcode::unmap_icm_aux:
+    case abi::opcode::unmap_fa:
+    case abi::opcode::to_rst_qp:
+    case abi::opcode::hw2sw_eq:
+    case abi::opcode::hw2sw_cq:
+    case abi::opcode::hw2sw_srq:
+    case abi::opcode::hw2sw_mpt:
+    case abi::opcode::close_hca:
+    case abi::opcode::close_port:
+      return 0;
+    default:
+      return -EIO;
+  }
+}
+
+}  // namespace
 
 int command_channel::errno_of(std::uint8_t status) {
   switch (static_cast<abi::status>(status)) {
@@ -128,11 +156,13 @@ int command_channel::wait_polling(const arguments& args) {
 }
 
 int command_channel::wait_event(const arguments& args) {
+  event_pump_if& pump = *pump_;  // the mode may change while this command waits
   const std::uint64_t deadline = bus_.now_ps() + cfg_.command_timeout_us * ps_per_us;
   while (!done_) {
+    if (lost_) return result_without_device(args.op);
     const std::uint64_t now = bus_.now_ps();
     if (now >= deadline) return args.op == abi::opcode::nop ? -EBUSY : -ETIMEDOUT;
-    pump_->pump(std::min(deadline - now, event_slice_ps));
+    pump.pump(std::min(deadline - now, event_slice_ps));
   }
   if (args.immediate != nullptr) *args.immediate = out_;
   last_status_ = status_;
@@ -141,6 +171,7 @@ int command_channel::wait_event(const arguments& args) {
 
 int command_channel::execute(const arguments& args) {
   while (busy_) bus_.spend_ps(cfg_.poll_interval_ns * 1000);
+  if (lost_) return result_without_device(args.op);
   busy_ = true;
   const bool event = pump_ != nullptr;
   if (event) token_ = static_cast<std::uint16_t>(token_ + token_step_);

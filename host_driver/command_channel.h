@@ -68,6 +68,9 @@ class command_channel {
 
   /// After a reset: the toggle bit starts anew, polling mode.
   void reset();
+  /// The device was reset under the driver's feet: until reset() nothing is asked of it. Commands that take something
+  /// back succeed, all others give -EIO (net/cmd.c: mlx4_internal_err_ret_value).
+  void lose_device();
   void use_events(event_pump_if& pump, unsigned log_max_commands);
   void use_polling() { pump_ = nullptr; }
   bool event_mode() const { return pump_ != nullptr; }
@@ -89,6 +92,7 @@ class command_channel {
   std::vector<bus_if::dma_memory> pool_;
   std::uint32_t toggle_ = 1;
   bool busy_ = false;
+  bool lost_ = false;
   std::uint16_t token_ = 0, token_step_ = 1;
   bool done_ = false;
   std::uint8_t status_ = 0, last_status_ = 0;

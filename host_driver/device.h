@@ -47,6 +47,18 @@ struct port_state {
   std::array<unsigned, 128> vlan_users{};
 };
 
+/// What a port has counted since its counters were cleared (DUMP_ETH_STATS; adapter control plane 10.2). Pause times in
+/// microseconds.
+struct port_statistics {
+  struct pause {
+    std::uint64_t frames = 0, duration_us = 0, transitions = 0;
+  };
+  std::array<std::uint64_t, 9> rx_frames{}, rx_octets{}, tx_frames{}, tx_octets{};  ///< priorities 0 to 7, untagged
+  std::array<pause, 8> rx_pause{}, tx_pause{};
+  std::uint64_t rx_control = 0, rx_too_long = 0;
+  std::uint32_t rx_crc = 0, rx_runt = 0, rx_dropped = 0, rx_overflow = 0, tx_dropped = 0;
+};
+
 /// Names the spans of messages (model/sim/span.h) for tracing: asked once for each doorbell of post_send.
 class span_source_if {
  public:
@@ -73,6 +85,12 @@ class device : private event_pump_if {
   int open();
   /// The unload sequence (3.4). Objects that were not destroyed are taken down first.
   int close();
+  /// Resets the device in the middle of its work, as the driver does on a catastrophic error (adapter control plane
+  /// 3.4; net/catas.c), then as abandon(). open() works again after it.
+  int reset();
+  /// Ends as close() does, without the device, which was reset by somebody else and knows nothing of us any more. All
+  /// objects are gone; buffers stay.
+  int abandon();
   bool is_open() const { return open_; }
 
   // What the device said about itself.
@@ -80,6 +98,7 @@ class device : private event_pump_if {
   int query_port(unsigned port, ibv_port_attr* attr);
   int query_gid(unsigned port, int index, ibv_gid* gid);
   int query_gid_type(unsigned port, int index, ibv_gid_type* type);
+  int query_statistics(unsigned port, port_statistics* out);
   int query_pkey(unsigned port, int index, std::uint16_t* pkey);  ///< in network byte order, as ibv_query_pkey
   unsigned num_ports() const { return caps_.num_ports; }
   const device_caps& caps() const { return caps_; }

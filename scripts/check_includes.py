@@ -20,6 +20,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 # firmware alone writes.
 INTERFACES = {
     "model/command/cr_space.h": "the register bus, through which firmware reaches every block",
+    "model/command/notice.h": "firmware's interrupt lines, moved by several blocks",
     "model/command/mgid_hash.h": "firmware places multicast groups, hardware looks them up: one hash for both",
     "model/icm/contexts.h": "layout of the contexts in host memory",
     "model/icm/context_cache.h": "how a block holds contexts",

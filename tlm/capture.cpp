@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pcap/pcap.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +26,27 @@ std::FILE* create(const std::string& path, bool overwrite) {
   if (fd < 0) throw capture_error(path + ": " + std::strerror(errno));
   std::FILE* file = ::fdopen(fd, "wb");
   if (file == nullptr) ::close(fd);
+  return file;
+}
+
+ssize_t read_unpacked(void* cookie, char* to, std::size_t bytes) {
+  return gzread(static_cast<gzFile>(cookie), to, static_cast<unsigned>(std::min<std::size_t>(bytes, 1u << 30)));
+}
+
+int close_unpacked(void* cookie) { return gzclose(static_cast<gzFile>(cookie)) == Z_OK ? 0 : EOF; }
+
+/// A file to read, unpacked on the way if it is a gzip file.
+std::FILE* open_unpacked(const std::string& path) {
+  gzFile packed = gzopen(path.c_str(), "rbe");
+  if (packed == nullptr) throw capture_error(path + ": " + std::strerror(errno != 0 ? errno : ENOMEM));
+  cookie_io_functions_t calls{};
+  calls.read = read_unpacked;
+  calls.close = close_unpacked;
+  std::FILE* file = ::fopencookie(packed, "rb", calls);
+  if (file == nullptr) {
+    gzclose(packed);
+    throw capture_error(path + ": out of memory");
+  }
   return file;
 }
 
@@ -121,10 +143,11 @@ void capture_writer::close() {
 
 capture_reader::capture_reader(const std::string& path) : path_(path) {
   char why[PCAP_ERRBUF_SIZE] = "";
-  handle_ = pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, why);
+  std::FILE* file = open_unpacked(path);
+  handle_ = pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, why);
   if (handle_ == nullptr) {
-    const bool named = std::string(why).compare(0, path_.size(), path_) == 0;
-    throw capture_error(named ? std::string(why) : path_ + ": " + why);
+    std::fclose(file);
+    throw capture_error(path_ + ": " + why);
   }
   if (pcap_datalink(handle_) != DLT_EN10MB) {
     const char* type = pcap_datalink_val_to_name(pcap_datalink(handle_));

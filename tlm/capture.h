@@ -73,7 +73,7 @@ struct captured_frame {
   std::uint64_t time_ns = 0;           ///< as in the file (usually since 1970)
 };
 
-/// Reads classic pcap and pcapng, with microseconds or nanoseconds, Ethernet link type.
+/// Reads classic pcap and pcapng, with microseconds or nanoseconds, Ethernet link type, packed by gzip or not.
 class capture_reader {
  public:
   /// Throws capture_error when the file cannot be opened, is no capture, or is not of Ethernet.

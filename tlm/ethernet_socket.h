@@ -2,6 +2,7 @@
 // TLM-2.0 sockets for Ethernet frames, and the shells that put them around a frame_sink_if.
 #pragma once
 
+#include <string>
 #include <systemc>
 #include <tlm>
 #include <utility>
@@ -68,6 +69,36 @@ class ethernet_receive_rim : public sc_core::sc_module, private ethernet_fw_if {
     return ::tlm::TLM_COMPLETED;
   }
   frame_sink_if& sink_;
+};
+
+/// The connector of a port as seen from behind sockets: frames of either direction pass a pair of them on their way
+/// between the port and what is plugged into this.
+class ethernet_connector : public frame_port_if, private frame_sink_if {
+ public:
+  ethernet_connector(const std::string& name, frame_port_if& port)
+      : port_(port),
+        leaving_((name + "_leaving").c_str()),
+        left_((name + "_left").c_str(), *this),
+        coming_((name + "_coming").c_str()),
+        come_((name + "_come").c_str(), port.receiver()) {
+    leaving_.out.bind(left_.in);
+    coming_.out.bind(come_.in);
+    port.attach(leaving_);
+  }
+
+  frame_sink_if& receiver() override { return coming_; }
+  void attach(frame_sink_if& line) override { line_ = &line; }
+  void carrier(bool up, sim::time_ps at) override { port_.carrier(up, at); }
+
+ private:
+  void deliver(frame_ptr frame, sim::time_ps arrival) override { line_->deliver(std::move(frame), arrival); }
+
+  frame_port_if& port_;
+  frame_sink_if* line_ = nullptr;
+  ethernet_transmit_rim leaving_;
+  ethernet_receive_rim left_;
+  ethernet_transmit_rim coming_;
+  ethernet_receive_rim come_;
 };
 
 }  // namespace rnic::tlm

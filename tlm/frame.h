@@ -18,7 +18,6 @@ struct frame {
   static constexpr std::uint32_t capacity = 10240;
   static constexpr std::uint32_t payload_start = 128;
 
-  std::array<std::uint8_t, capacity> buffer;
   std::uint32_t begin = 0;   ///< offset of the DMAC
   std::uint32_t length = 0;  ///< bytes from DMAC to before the FCS
   std::uint32_t fcs = 0;     ///< as on the wire when read little-endian; set by the sending port
@@ -35,6 +34,7 @@ struct frame {
   sim::span_id span = 0;
   sim::time_ps stamp = 0;  ///< transmit: first bit leaves; receive: last bit arrived
   wire::packet packet;     ///< headers as parsed (receive) or as built (transmit)
+  std::array<std::uint8_t, capacity> buffer;
 
   std::uint8_t* data() { return buffer.data() + begin; }
   const std::uint8_t* data() const { return buffer.data() + begin; }

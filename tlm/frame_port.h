@@ -23,6 +23,12 @@ class frame_port_if {
   virtual ~frame_port_if() = default;
   virtual frame_sink_if& receiver() = 0;
   virtual void attach(frame_sink_if& line) = 0;
+  /// From time `at` (in the future, not decreasing) on the connector sees a live cable, or none: it was pulled, or cut.
+  /// A cable is live when it is attached. What has no notion of a link does not look.
+  virtual void carrier(bool up, sim::time_ps at) {
+    static_cast<void>(up);
+    static_cast<void>(at);
+  }
 };
 
 /// Looks at frames on a cable. `from` is 0 for the first connector's frames, 1 for the second's. Times are those at the

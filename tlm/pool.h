@@ -38,10 +38,10 @@ class handle {
 
  private:
   friend class pool<T>;
-  struct node {
-    T value{};
+  struct node {  // what every copy of a handle touches lies beside the first fields of the object
     pool<T>* home = nullptr;
     std::uint32_t references = 0;
+    T value{};
   };
   explicit handle(node* p) : p_(p) { ++p->references; }
   node* p_ = nullptr;

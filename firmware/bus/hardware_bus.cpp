@@ -2,6 +2,8 @@
 // Firmware's bus.
 #include "firmware/bus/hardware_bus.h"
 
+#include "model/sim/timebase.h"
+
 namespace rnic::firmware {
 
 using kind = command::firmware_request::kind;
@@ -21,17 +23,17 @@ void hardware_bus::request_done(bool ok, std::uint32_t value) {
   done_ = true;
   ok_ = ok;
   value_ = value;
-  changed_.notify(sc_core::SC_ZERO_TIME);
+  port_.domain().base().notify(changed_);
 }
 
 void hardware_bus::interrupt() {
   interrupted_ = true;
-  changed_.notify(sc_core::SC_ZERO_TIME);
+  port_.domain().base().notify(changed_);
 }
 
 void hardware_bus::reset() {
   reset_ = true;
-  changed_.notify(sc_core::SC_ZERO_TIME);
+  port_.domain().base().notify(changed_);
 }
 
 void hardware_bus::wait_for_interrupt() {

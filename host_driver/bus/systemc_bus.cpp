@@ -20,20 +20,11 @@ constexpr unsigned max_vectors = 2048;
 sc_core::sc_time duration(std::uint64_t ps) { return sc_core::sc_time::from_value(ps); }
 std::uint64_t now() { return sc_core::sc_time_stamp().value(); }
 
-/// Wakes waiters at `at`, which is not in the past.
-void notify_at(sc_core::sc_event& event, sim::time_ps at) {
-  const std::uint64_t present = now();
-  if (at > present) {
-    event.notify(duration(at - present));
-  } else {
-    event.notify(sc_core::SC_ZERO_TIME);
-  }
-}
-
 }  // namespace
 
-systemc_bus::systemc_bus(const sc_core::sc_module_name& name, host::host_memory& memory, const config& cfg)
-    : sc_core::sc_module(name), cfg_(cfg), memory_(memory) {}
+systemc_bus::systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory,
+                         const config& cfg)
+    : sc_core::sc_module(name), cfg_(cfg), base_(base), memory_(memory) {}
 systemc_bus::~systemc_bus() = default;
 
 /// The kernel keeps the record of a time-out until its time comes, also when the event was first. So a long patience is
@@ -75,7 +66,7 @@ void systemc_bus::read_completed(std::uint64_t token, tlm::tlp_status, const std
   auto* read = reinterpret_cast<pending_read*>(token);
   std::memcpy(read->data.data(), data, bytes < read->data.size() ? bytes : read->data.size());
   read->completed = true;
-  read->done.notify(sc_core::SC_ZERO_TIME);
+  base_.notify(read->done);
 }
 
 std::uint32_t systemc_bus::config_read32(std::uint16_t offset) {
@@ -106,7 +97,7 @@ std::uint32_t systemc_bus::mmio_read32(unsigned bar, std::uint64_t offset) {
       split_access([&](std::uint64_t token) { return port_->start_mmio_read(address, 4, *this, token); }));
 }
 
-void systemc_bus::store_space() { space_.notify(sc_core::SC_ZERO_TIME); }
+void systemc_bus::store_space() { base_.notify(space_); }
 
 void systemc_bus::store_at(std::uint64_t address, const void* data, std::uint32_t bytes) {
   const std::uint32_t span = span_;
@@ -147,6 +138,7 @@ void systemc_bus::release(const dma_memory& memory) {
 }
 
 void systemc_bus::spend_ps(std::uint64_t ps) {
+  busy_ps_ += ps;
   if (ps != 0) sc_core::wait(duration(ps));
 }
 
@@ -154,12 +146,12 @@ std::uint64_t systemc_bus::now_ps() const { return now(); }
 
 void systemc_bus::watch::memory_written(std::uint64_t, std::uint32_t, sim::time_ps at) {
   hit = true;
-  notify_at(written, at);
+  base.notify(written, at);
 }
 
 bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) {
   if (free_watches_.empty()) {
-    watches_.push_back(std::make_unique<watch>());
+    watches_.push_back(std::make_unique<watch>(base_));
     free_watches_.push_back(watches_.back().get());
   }
   watch* w = free_watches_.back();
@@ -185,7 +177,7 @@ void systemc_bus::interrupt(std::uint16_t function, std::uint64_t address, std::
     return;
   }
   vectors_[vector]->pending = true;
-  notify_at(vectors_[vector]->raised, at);
+  base_.notify(vectors_[vector]->raised, at);
 }
 
 bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {

@@ -11,6 +11,7 @@
 #include "host_driver/bus_if.h"
 #include "model/host/host_memory.h"
 #include "model/host/processor_port.h"
+#include "model/sim/timebase.h"
 
 namespace rnic::host_driver {
 
@@ -30,11 +31,14 @@ class systemc_bus : public sc_core::sc_module,
     host::memory_class buffers = host::memory_class::llc;  ///< where the driver's memory lies
   };
 
-  systemc_bus(const sc_core::sc_module_name& name, host::host_memory& memory, const config& cfg);
-  systemc_bus(const sc_core::sc_module_name& name, host::host_memory& memory) : systemc_bus(name, memory, config{}) {}
+  systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory, const config& cfg);
+  systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory)
+      : systemc_bus(name, base, memory, config{}) {}
   ~systemc_bus() override;
 
   void bind(host::processor_port& port) { port_ = &port; }
+  /// Processor time that was spent: work, not the waiting for memory, interrupts and registers.
+  const std::uint64_t& busy_ps() const { return busy_ps_; }
 
   std::uint32_t config_read32(std::uint16_t offset) override;
   void config_write32(std::uint16_t offset, std::uint32_t value) override;
@@ -63,6 +67,8 @@ class systemc_bus : public sc_core::sc_module,
     std::array<std::uint8_t, 64> data{};
   };
   struct watch : host::write_watcher {
+    explicit watch(sim::timebase& b) : base(b) {}
+    sim::timebase& base;
     sc_core::sc_event written;
     bool hit = false;
     void memory_written(std::uint64_t address, std::uint32_t bytes, sim::time_ps at) override;
@@ -86,6 +92,8 @@ class systemc_bus : public sc_core::sc_module,
   static bool wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done);
 
   config cfg_;
+  std::uint64_t busy_ps_ = 0;
+  sim::timebase& base_;
   host::host_memory& memory_;
   host::processor_port* port_ = nullptr;
   std::vector<std::unique_ptr<pending_read>> reads_;

@@ -72,8 +72,9 @@ inline constexpr auto reserved_lkey = u32(0x98);
 inline constexpr auto reassign_mac = u8(0x9d);
 inline constexpr auto max_icm_bytes = u64(0xa0);
 /// Bits of `flags`.
-inline constexpr unsigned flag_rc = 0, flag_uc = 1, flag_ud = 2, flag_xrc = 3, flag_srq = 6, flag_dpdp = 12,
-                          flag_lso = 15, flag_mem_window = 16, flag_atomic = 18, flag_ud_av_port = 20,
+inline constexpr unsigned flag_rc = 0, flag_uc = 1, flag_ud = 2, flag_xrc = 3, flag_srq = 6, flag_ipoib_csum = 7,
+                          flag_bad_pkey_counter = 8, flag_bad_qkey_counter = 9, flag_dpdp = 12, flag_lso = 15,
+                          flag_mem_window = 16, flag_apm = 17, flag_atomic = 18, flag_ud_av_port = 20,
                           flag_ud_mcast = 21, flag_iboe = 30, flag_uc_loopback = 32, flag_udp_rss = 40,
                           flag_uc_steer = 41, flag_mc_steer = 42, flag_counters = 48, flag_64b_eqe = 61,
                           flag_64b_cqe = 62;

@@ -37,10 +37,7 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
                  env.statistics),
       completion_(name + ".completion", core_, cfg.completion, icm_map_, 2, 2, &env.spans),
       icrc_insert_(name + ".icrc_insert", core_, cfg.icrc_insert, 2, icrc_engine(), env.spans),
-      icrc_check_(name + ".icrc_check", core_, cfg.icrc_check, icrc_engine(), env.spans),
-      received_(name + ".received", core_, cfg.ports),
-      requester_credits_(name + ".requester_credits", core_, cfg.ports),
-      responder_credits_(name + ".responder_credits", core_, cfg.ports) {
+      icrc_check_(name + ".icrc_check", core_, cfg.icrc_check, cfg.ports, icrc_engine(), env.spans) {
   for (unsigned i = 0; i < cfg.ports; ++i) {
     mac::port::config port = cfg.port;
     port.index = static_cast<std::uint8_t>(i);
@@ -56,6 +53,7 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
   bind_receive();
   bind_memory();
   bind_registers();
+  bind_reset();
 }
 
 template <class T>
@@ -98,6 +96,8 @@ void adapter::bind_descriptors() {
   connect("responder_events", responder_.event_out, completion_.event[1], depth);
   connect("requester_errors", requester_.error_out, responder_.error_in, depth);
   connect("responder_errors", responder_.error_out, requester_.error_in, depth);
+  connect("lost_completions", completion_.qp_errors[0], requester_.lost_in, depth);
+  connect("lost_completions", completion_.qp_errors[1], responder_.lost_in, depth);
   connect("interrupts", completion_.msix, endpoint_.dma().msix(), depth);
 }
 
@@ -109,19 +109,16 @@ void adapter::bind_transmit() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     connect("egress", icrc_insert_.outputs[i], ports_[i]->tx_in, config_.channel_depth);
     auto& returned = ports_[i]->credits_out;
-    connect("port_credits", returned[static_cast<unsigned>(source::requester)], requester_credits_.in[i], credits);
-    connect("port_credits", returned[static_cast<unsigned>(source::responder)], responder_credits_.in[i], credits);
+    connect("port_credits", returned[static_cast<unsigned>(source::requester)], requester_.credit_in[i], credits);
+    connect("port_credits", returned[static_cast<unsigned>(source::responder)], responder_.credit_in()[i], credits);
   }
-  connect("requester_credits", requester_credits_.out, requester_.credit_in, credits);
-  connect("responder_credits", responder_credits_.out, responder_.credit_in(), credits);
 }
 
 void adapter::bind_receive() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     connect("ingress", ports_[i]->rx_out, parsers_[i]->mac_in, config_.channel_depth);
-    connect("parsed", parsers_[i]->roce_out, received_.in[i], config_.channel_depth);
+    connect("parsed", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth);
   }
-  connect("received", received_.out, icrc_check_.input, config_.channel_depth);
   connect("requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
   connect("responses", icrc_check_.responses, requester_.rx_in, config_.channel_depth);
 }
@@ -159,7 +156,22 @@ void adapter::bind_registers() {
   cr_bus_.map(cr_base::pcie, endpoint_);
   command_.bind_firmware(firmware_port_.notices);
   firmware_dma_.bind_answers(firmware_port_.dma_answers);
+  for (const auto& p : ports_) p->bind_firmware(firmware_port_.notices, config_.command.notice_ps);
+  requester_.bind_firmware(firmware_port_.notices, config_.command.notice_ps);
   firmware_port_.bind_icm([this](std::uint64_t address) { return icm_map_.translate(address); });
+}
+
+/// What the reset register and a function-level reset reach. DMA stops first; firmware starts it again when the blocks
+/// have come to rest.
+void adapter::bind_reset() {
+  endpoint_.on_function_reset(command_);
+  std::vector<command::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,  &scheduler_,
+                                                 &requester_, &responder_, &completion_};
+  for (unsigned i = 0; i < ports_.size(); ++i) {
+    targets.push_back(&gids_[i]);
+    targets.push_back(ports_[i].get());
+  }
+  for (command::reset_target_if* t : targets) firmware_port_.add_reset_target(*t);
 }
 
 }  // namespace rnic::adapter

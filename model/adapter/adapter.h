@@ -16,7 +16,6 @@
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
 #include "model/sim/clock_domain.h"
-#include "model/sim/join.h"
 #include "model/transport/requester.h"
 #include "model/transport/responder.h"
 #include "model/transport/transport_cr.h"
@@ -83,6 +82,7 @@ class adapter {
   void bind_receive();
   void bind_memory();
   void bind_registers();
+  void bind_reset();
 
   std::string name_;
   config config_;
@@ -108,8 +108,6 @@ class adapter {
   icrc::icrc_check icrc_check_;
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
-  sim::join<tlm::frame_ptr> received_;                                         // parsers of all ports to the ICRC check
-  sim::join<transport::egress_credit> requester_credits_, responder_credits_;  // room in the ports' egress queues
   std::vector<std::shared_ptr<void>> channels_;
 };
 

@@ -25,7 +25,18 @@ command_block::command_block(std::string name, sim::clock_domain& core, const co
     throw sim::config_error(this->name() + ".max_commands: must be 1 to 255");
 }
 
+void command_block::function_level_reset(std::uint16_t function) {
+  if (function != 0) return;
+  function_reset_at_ = now();
+  wake_next();
+}
+
 void command_block::tick() {
+  if (function_reset_at_ < now()) {
+    function_reset_at_ = sim::never;
+    ownership_.release(now());
+    reset();
+  }
   post();
   if (!mmio.can_pop()) return;
   const pcie::mmio_write w = mmio.pop();

@@ -12,6 +12,7 @@
 #include "model/command/notice.h"
 #include "model/command/reset_if.h"
 #include "model/pcie/dma_if.h"
+#include "model/pcie/function_reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/statistics.h"
@@ -51,6 +52,7 @@ class semaphore {
 /// completes it; one with the event bit frees the register as soon as the queue has taken it.
 class command_block : public sim::clocked_block,
                       public pcie::register_file_if,
+                      public pcie::function_reset_if,
                       public cr_target_if,
                       public reset_target_if {
  public:
@@ -72,9 +74,10 @@ class command_block : public sim::clocked_block,
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
 
-  /// Function-level or conventional reset of the physical function: frees the ownership register, which the reset
-  /// register does not. Any block may call it in its tick.
-  void function_reset() { ownership_.release(now()); }
+  /// Function-level reset of the physical function: at the next edge all that the reset register does, and the
+  /// ownership register is free, which that does not do. Called in the tick of the endpoint.
+  void function_level_reset(std::uint16_t function) override;
+
   /// The rest of the device was reset by our own reset register: nothing left to do here.
   void device_reset() override {}
 
@@ -107,8 +110,9 @@ class command_block : public sim::clocked_block,
   registers registers_;  // now
   registers before_;     // before edge changed_at_
   sim::cycle_t changed_at_ = sim::never;
-  bool taken_ = false;        // the polled command in the register is in the queue or with firmware
-  std::deque<posted> queue_;  // posted, not yet accepted by firmware
+  sim::cycle_t function_reset_at_ = sim::never;  // asked for at this edge
+  bool taken_ = false;                           // the polled command in the register is in the queue or with firmware
+  std::deque<posted> queue_;                     // posted, not yet accepted by firmware
   std::uint32_t out_high_ = 0, out_low_ = 0;
   semaphore ownership_, flash_;
   counters stats_;

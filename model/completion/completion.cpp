@@ -14,6 +14,7 @@ constexpr std::uint8_t opcode_error = 0x1e;
 constexpr std::uint8_t status_overflow = 9, status_write_fail = 10;  // CQ context, as published
 constexpr std::uint8_t syndrome_overrun = 1, syndrome_access = 2;    // CQ_ERROR event
 constexpr std::uint8_t event_cq_error = 0x04;
+constexpr std::uint8_t syndrome_flushed = 0x05;  // of a CQE (A.5.3)
 
 void put16(std::uint8_t* p, std::uint32_t v) {
   p[0] = static_cast<std::uint8_t>(v >> 8);
@@ -163,18 +164,22 @@ bool completion::try_cqe(unsigned source) {
     return true;
   }
   if (cq->status != 0 || !has_room(*cq, wait)) {
-    if (!wait) ++stats_.cq_overflow;
-    return !wait;
+    if (wait || !can_lose()) return false;
+    ++stats_.cq_overflow;
+    lose(r);
+    return true;
   }
   const std::uint32_t mask = (std::uint32_t{1} << (cq->log_size & 31)) - 1;
   const std::uint32_t slot = (cq->flags & icm::cq_flag_collapsed) != 0 ? 0 : cq->producer & mask;
   std::uint64_t address = 0;
   const auto where = pages.address(buffer_pages::queue::cq, r.cqn, cq->address, cq->log_page,
-                                   cq->page_offset + std::uint64_t{slot} * cqe_bytes_, r.function, address);
+                                   cq->page_offset + std::uint64_t{slot} * cqe_bytes_, cq->function, address);
   if (where == buffer_pages::result::pending) return false;
   if (where == buffer_pages::result::failed) {
+    if (!can_lose()) return false;
     fail_cq(*cq, status_write_fail, syndrome_access);
     ++stats_.cqe_invalid;
+    lose(r);
     return true;
   }
   write_cqe(*cq, r, address);
@@ -216,6 +221,7 @@ void completion::start_consumer_fetch(const icm::cq_context& cq) {
     f.cqn = cq.cqn;
     pcie::dma_request& read = queue_write(1);
     read.op = pcie::dma_request::kind::read;
+    read.function = cq.function;
     read.length = 4;
     read.address = cq.db_record;
     read.tag = static_cast<std::uint64_t>(tag_kind::consumer_read) << 32 | i;
@@ -234,17 +240,31 @@ void completion::fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t 
   e.data[0x0f - 0x04] = syndrome;
 }
 
+/// Room to tell of a lost completion; asking books a wake-up.
+bool completion::can_lose() {
+  bool room = true;
+  for (const auto& out : qp_errors) room = (!out.bound() || out.can_push()) && room;
+  return room;
+}
+
+/// A QP whose completions go nowhere stops (adapter data plane A.5 "Overflow"). Flushed ones come from that.
+void completion::lose(const cqe_request& r) {
+  if (is_error(r) && r.syndrome == syndrome_flushed) return;
+  for (const auto& out : qp_errors)
+    if (out.bound()) out.push({r.qpn & 0xffffff});
+}
+
 void completion::write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint64_t address) {
   pcie::dma_request& write = queue_write(config_.cqe_latency_cycles);
   write.op = pcie::dma_request::kind::write;
-  write.function = r.function;
+  write.function = cq.function;
   write.length = cqe_bytes_;
   write.address = address;
   write.span = r.span;
   const std::uint32_t size = std::uint32_t{1} << (cq.log_size & 31);
   encode(r, (cq.producer & size) != 0 ? 0x80 : 0, write.bytes.data() + (cqe_bytes_ - 32));
   last_address_ = address;
-  last_function_ = r.function;
+  last_function_ = cq.function;
   ++stats_.cqe;
 
   cq.producer = (cq.producer + 1) & index_mask;

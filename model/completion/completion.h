@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/command/cr_space.h"
+#include "model/command/reset_if.h"
 #include "model/completion/buffer_pages.h"
 #include "model/completion/completion_cr.h"
 #include "model/completion/completion_if.h"
@@ -16,6 +17,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
+#include "model/transport/transport_if.h"
 
 namespace rnic::completion {
 
@@ -37,7 +39,7 @@ struct completion_config {
 /// are written in the order of their requests within a source; an event's EQE is written after the CQE that caused
 /// it, and the interrupt is sent after the EQE has entered the posted queue. A request that waits (context, page,
 /// consumer index) holds up its own source only.
-class completion : public sim::clocked_block, public command::cr_target_if {
+class completion : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
  public:
   completion(std::string name, sim::clock_domain& domain, const completion_config& config, const icm::icm_map& map,
              unsigned cqe_sources, unsigned event_sources, sim::span_recorder* spans = nullptr);
@@ -48,6 +50,10 @@ class completion : public sim::clocked_block, public command::cr_target_if {
   sim::fifo_in<queue_doorbell> doorbell;
   pcie::dma_port dma;
   sim::fifo_out<pcie::msix_request> msix;
+  /// QPs that a completion was lost of, because their CQ is full or broken: to requester and responder. May stay
+  /// unbound.
+  std::array<sim::fifo_out<transport::qp_error>, 2> qp_errors{sim::fifo_out<transport::qp_error>(*this),
+                                                              sim::fifo_out<transport::qp_error>(*this)};
   buffer_pages pages;                       ///< pages.port: to the translation
   icm::context_cache<icm::cq_context> cqs;  ///< cqs.dma, eqs.dma: to the DMA engine
   icm::context_cache<icm::eq_context> eqs;
@@ -55,6 +61,7 @@ class completion : public sim::clocked_block, public command::cr_target_if {
   /// Register side: model/completion/completion_cr.h.
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  void device_reset() override { reset(); }
 
   /// In the order of the counter registers.
   struct statistics {
@@ -124,6 +131,8 @@ class completion : public sim::clocked_block, public command::cr_target_if {
   bool has_room(icm::cq_context& cq, bool& wait);
   void start_consumer_fetch(const icm::cq_context& cq);
   void fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t syndrome);
+  bool can_lose();
+  void lose(const cqe_request& r);
   void write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint64_t address);
   void encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* to) const;
 

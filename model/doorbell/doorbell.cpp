@@ -56,8 +56,24 @@ void doorbell::tick() {
   if (free_at_ > now()) wake_at(free_at_);
 }
 
+void doorbell::device_reset() {
+  for (gather& g : gathers_) {
+    g.busy = false;
+    g.wqe.reset();
+  }
+  halves_.fill({});
+  page_shift_ = 12;
+  log_uars_ = 0;
+  blueflame_on_ = false;
+  closed_ = true;
+}
+
 // False: an output is full, try the same write again.
 bool doorbell::decode(const pcie::mmio_write& w) {
+  if (closed_) {
+    ++bad_offset_;
+    return true;
+  }
   const std::uint64_t page = w.offset >> page_shift_;
   const std::uint64_t pages = std::uint64_t{1} << log_uars_;
   if (page < pages) return decode_register(w, page, w.offset & ((std::uint64_t{1} << page_shift_) - 1));
@@ -245,7 +261,10 @@ std::uint32_t doorbell::cr_read(std::uint32_t offset) {
 
 void doorbell::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::uar_page_shift && value >= 12 && value <= 20) page_shift_ = value;
-  if (offset == cr::log_num_uars && value <= 20) log_uars_ = value;
+  if (offset == cr::log_num_uars && value <= 20) {
+    log_uars_ = value;
+    closed_ = false;
+  }
   if (offset == cr::blueflame_enable) blueflame_on_ = value != 0;
 }
 

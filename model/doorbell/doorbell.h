@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/command/cr_space.h"
+#include "model/command/reset_if.h"
 #include "model/completion/completion_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/scheduler/scheduler_if.h"
@@ -28,7 +29,7 @@ struct config {
 /// Writes that are no doorbell change nothing but a counter. A BlueFlame buffer becomes a send doorbell with its
 /// descriptor when all 64-byte lines of the descriptor are in; when a buffer is written again before that, or its
 /// place is needed, it becomes a plain doorbell (the same descriptor is in host memory, adapter data plane A.1.2).
-class doorbell : public sim::clocked_block, public command::cr_target_if {
+class doorbell : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
  public:
   doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
            sim::statistics& stats);
@@ -39,6 +40,8 @@ class doorbell : public sim::clocked_block, public command::cr_target_if {
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  /// Until firmware opens UAR pages again all writes are counted as writes beyond them.
+  void device_reset() override;
 
  private:
   static constexpr unsigned bf_buffer_bytes = 256;
@@ -81,6 +84,7 @@ class doorbell : public sim::clocked_block, public command::cr_target_if {
   std::uint32_t page_shift_ = 12;
   std::uint32_t log_uars_ = 0;
   bool blueflame_on_ = false;
+  bool closed_ = true;  // no pages were given out since the reset
 
   std::uint64_t sends_ = 0, blueflames_ = 0, arms_ = 0, eq_updates_ = 0, bad_offset_ = 0, bad_length_ = 0;
   std::uint64_t bf_partial_ = 0, bf_disabled_ = 0, bf_bad_ = 0;

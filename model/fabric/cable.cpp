@@ -7,7 +7,7 @@
 namespace rnic::fabric {
 
 cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config& cfg)
-    : propagation_(sim::time_ps{cfg.metres} * cfg.ps_per_metre) {
+    : propagation_(sim::time_ps{cfg.metres} * cfg.ps_per_metre), ports_{&first, &second} {
   for (unsigned i = 0; i < 2; ++i) {
     ends_[i].owner = this;
     ends_[i].from = i;
@@ -15,6 +15,10 @@ cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config
   }
   first.attach(ends_[0]);
   second.attach(ends_[1]);
+}
+
+void cable::set_live(bool live, sim::time_ps at) {
+  for (tlm::frame_port_if* port : ports_) port->carrier(live, at);
 }
 
 void cable::end::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {

@@ -36,6 +36,9 @@ class cable {
   /// Observers see a frame as it was sent, before faults; they must outlive the traffic.
   void add_observer(tlm::frame_observer_if& observer) { observers_.push_back(&observer); }
   void set_fault(cable_fault_if* fault) { fault_ = fault; }
+  /// Pulls the cable out, or plugs it in again: frames on it and frames sent meanwhile are lost, and both ports see it
+  /// at time `at`, which is in the future.
+  void set_live(bool live, sim::time_ps at);
 
   sim::time_ps propagation_ps() const { return propagation_; }
   std::uint64_t frames(unsigned from) const { return ends_[from].frames; }
@@ -56,6 +59,7 @@ class cable {
   end ends_[2];
   std::vector<tlm::frame_observer_if*> observers_;
   cable_fault_if* fault_ = nullptr;
+  tlm::frame_port_if* ports_[2];
 };
 
 }  // namespace rnic::fabric

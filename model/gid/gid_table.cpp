@@ -57,6 +57,16 @@ std::optional<std::uint16_t> gid_table::vlan(unsigned index) const {
   return static_cast<std::uint16_t>(v & cr::vlan_mask);
 }
 
+void gid_table::device_reset() {
+  entries_.fill({});
+  macs_.fill({});
+  mac_valid_.fill(false);
+  gid_mask_.fill(0);
+  mac_mask_.fill(0);
+  vlans_.fill(0);
+  set_num_vfs(0);
+}
+
 void gid_table::set_num_vfs(unsigned n) {
   num_vfs_ = std::min(n, 126u);
   for (unsigned f = 0; f <= num_vfs_; ++f) {

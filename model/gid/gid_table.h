@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "model/command/cr_space.h"
+#include "model/command/reset_if.h"
 #include "model/wire/packet.h"
 
 namespace rnic::gid {
@@ -35,7 +36,7 @@ struct entry {
 
 /// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks,
 /// written by firmware through the register bus, which has edges of its own between those of the core clock.
-class gid_table : public command::cr_target_if {
+class gid_table : public command::cr_target_if, public command::reset_target_if {
  public:
   const entry& operator[](unsigned index) const { return entries_[index % table_size]; }
   /// Receive: the entry that a packet is for, by destination GID and encapsulation. First match wins.
@@ -51,6 +52,7 @@ class gid_table : public command::cr_target_if {
   void set_num_vfs(unsigned n);
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  void device_reset() override;
 
  private:
   std::array<entry, table_size> entries_{};

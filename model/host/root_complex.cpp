@@ -98,6 +98,7 @@ void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
     return;
   }
   if (packet->type == tlm::tlp_type::mem_write) {
+    memory_.touch_soon(packet->address, packet->length, true);
     posted_.push(std::move(packet), arrival + config_.posted_visible_ps);
     return;
   }
@@ -105,6 +106,7 @@ void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
     ++malformed_;
     return;
   }
+  memory_.touch_soon(packet->address, packet->length, false);
   device_read r{std::move(packet), 0};
   r.ready = arrival + read_latency(r.request->address);
   // Sorted insertion: only the answered part of the first one must stay where it is.

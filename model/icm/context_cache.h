@@ -44,6 +44,8 @@ class context_cache {
   /// pending: a fill is under way or was started (or waits for a free fill slot); the owner is ticked when it is done
   /// and asks again. refused: the entry's page is not mapped or the read failed; the entry is as if never written.
   result lookup(std::uint32_t number, Context*& out);
+  /// A number that changes when a lookup() that was pending may end otherwise: until then asking again is idle.
+  std::uint64_t progress() const { return progress_; }
   /// The context if it is on chip, without counting as a use: for asking again about something that was a hit before.
   Context* peek(std::uint32_t number);
   /// The context was changed and must reach ICM some day.
@@ -107,6 +109,7 @@ class context_cache {
   std::optional<std::uint64_t> bus_address(std::uint32_t key) const;
   result start_fill(std::uint32_t key);
   bool write_back(unsigned s);
+  bool channel_has_room();
   void finish(fill_buffer& f);
   void forget(unsigned s);
   void note_stall(std::uint32_t key);
@@ -130,6 +133,8 @@ class context_cache {
   unsigned fills_delayed_ = 0;  // arrived, not usable yet
   unsigned write_backs_active_ = 0;
   std::uint64_t uses_ = 0;
+  std::uint64_t progress_ = 0;
+  bool channel_was_full_ = false;  // a lookup or write-back waits for room in the DMA channel
   statistics stats_;
 };
 

@@ -74,12 +74,24 @@ std::optional<std::uint64_t> context_cache<Context>::bus_address(std::uint32_t k
 }
 
 template <class Context>
+bool context_cache<Context>::channel_has_room() {
+  const bool room = dma.request.can_push();
+  channel_was_full_ |= !room;
+  return room;
+}
+
+template <class Context>
 void context_cache<Context>::service() {
+  if (channel_was_full_ && dma.request.can_push()) {
+    channel_was_full_ = false;
+    ++progress_;
+  }
   while (dma.response.can_pop()) {
     const pcie::dma_response answer = dma.response.pop();
     if ((answer.tag & write_tag) != 0) {
       write_backs_[answer.tag & 0xffff].active = false;
       --write_backs_active_;
+      ++progress_;
       continue;
     }
     fill_buffer& f = fills_[answer.tag & 0xffff];
@@ -99,6 +111,7 @@ void context_cache<Context>::finish(fill_buffer& f) {
   f.active = f.arrived = false;
   --fills_active_;
   --fills_delayed_;
+  ++progress_;
   if (f.failed) ++stats_.failed_fills;
   if (f.dropped) return;  // its slot was given up when it was dropped
   slot& s = slots_[f.slot];
@@ -137,8 +150,7 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
   const std::optional<std::uint64_t> address = bus_address(key);
   if (!address) return result::refused;
   const unsigned i = victim(key);
-  if (i == no_slot || fills_active_ == config_.fills || !dma.request.can_push() || !write_back(i) ||
-      !dma.request.can_push()) {
+  if (i == no_slot || fills_active_ == config_.fills || !channel_has_room() || !write_back(i) || !channel_has_room()) {
     note_stall(key);
     return result::pending;
   }
@@ -175,7 +187,7 @@ bool context_cache<Context>::write_back(unsigned i) {
   if (slots_[i].state == slot_state::valid && slots_[i].dirty) {
     const std::optional<std::uint64_t> address = bus_address(keys_[i]);
     if (address) {
-      if (write_backs_active_ == config_.write_backs || !dma.request.can_push()) return false;
+      if (write_backs_active_ == config_.write_backs || !channel_has_room()) return false;
       unsigned n = 0;
       while (write_backs_[n].active) ++n;
       write_back_buffer& w = write_backs_[n];
@@ -219,7 +231,9 @@ template <class Context>
 void context_cache<Context>::unpin(std::uint32_t number) {
   const unsigned i = find(key_of(number));
   if (i == no_slot || slots_[i].pins == 0) return;
-  if (--slots_[i].pins == 0) wake_waiting();
+  if (--slots_[i].pins != 0) return;
+  ++progress_;
+  wake_waiting();
 }
 
 template <class Context>
@@ -227,7 +241,9 @@ void context_cache<Context>::flush(std::uint32_t number) {
   const unsigned i = find(key_of(number));
   if (i == no_slot || slots_[i].pins != 0) return;
   if (slots_[i].state != slot_state::valid) return forget(i);
-  if (write_back(i)) wake_waiting();
+  if (!write_back(i)) return;
+  ++progress_;
+  wake_waiting();
 }
 
 template <class Context>
@@ -248,6 +264,7 @@ void context_cache<Context>::forget(unsigned i) {
   if (slots_[i].state == slot_state::filling) fills_[slots_[i].fill].dropped = true;
   keys_[i] = no_key;
   slots_[i] = slot{};
+  ++progress_;
   wake_waiting();
 }
 

@@ -73,7 +73,9 @@ struct requester_context {
   std::uint16_t outstanding;     ///< messages waiting for their acknowledgement
   std::uint8_t rd_outstanding;   ///< READ and atomic requests under way
   std::uint8_t ack_request_log;  ///< an acknowledgement is asked for at least every 2^n packets
-  std::uint8_t reserved[12];
+  std::uint32_t drain_end;  ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
+  std::uint16_t function;   ///< owner: whose memory the queue and its buffers are
+  std::uint8_t reserved[6];
 };
 inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2;
 static_assert(sizeof(requester_context) == 128 && std::is_trivially_copyable_v<requester_context>);
@@ -108,7 +110,7 @@ struct responder_context {
   std::uint8_t log_page;
   std::uint8_t in_message;  ///< operation of the message under way: 0 none, 1 SEND, 2 WRITE
   std::uint8_t flags;       ///< responder_flag_*
-  std::uint8_t reserved[2];
+  std::uint16_t function;   ///< owner
 };
 inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
@@ -136,7 +138,8 @@ struct cq_context {
   std::uint32_t last_solicited;        ///< running index behind the last solicited completion
   std::uint32_t notified;              ///< producer index at the last event
   std::uint8_t armed_sn;               ///< sequence number of the arm that is in force
-  std::uint8_t reserved[3];
+  std::uint8_t reserved;
+  std::uint16_t function;  ///< owner
 };
 inline constexpr std::uint8_t cq_flag_overrun_ignore = 1, cq_flag_collapsed = 2;
 static_assert(sizeof(cq_context) == 64 && std::is_trivially_copyable_v<cq_context>);

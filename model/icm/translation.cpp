@@ -41,6 +41,7 @@ translation::translation(std::string name, sim::clock_domain& domain, const tran
       answers_(clients) {
   for (unsigned i = 0; i < clients; ++i) {
     request.emplace_back(*this);
+    request.back().show_in(asking_, i);
     response.emplace_back(*this);
   }
   while ((1u << log_line_) < config.mtt_line_entries) ++log_line_;
@@ -79,6 +80,13 @@ void translation::deliver() {
 
 void translation::complete(unsigned index) {
   job& j = jobs_[index];
+  if (answers_[j.client].count == 0 && response[j.client].can_push()) {
+    response[j.client].push_after(j.answer, config_.translate_cycles);
+    answered_at_ = now() + config_.translate_cycles + 1;
+    if (j.answer.status != translate_status::ok) ++stats_.refused;
+    free_ |= std::uint64_t{1} << index;
+    return;
+  }
   j.ready = now() + config_.translate_cycles;
   answer_queue& q = answers_[j.client];
   q.jobs[(q.head + q.count) % 64] = static_cast<std::uint8_t>(index);
@@ -201,10 +209,10 @@ void translation::look_up() {
     retry_ &= ~(std::uint64_t{1} << index);
     blocked_ &= ~(std::uint64_t{1} << index);
     run(index);
-    wake_next();
-    return;
+  } else {
+    accept();
   }
-  if (accept()) wake_next();
+  if (retry_ != 0 || (ready != 0 && blocked_ != 0) || (free_ != 0 && asking_ != 0)) wake_next();
 }
 
 int translation::oldest(std::uint64_t jobs) const {
@@ -216,13 +224,14 @@ int translation::oldest(std::uint64_t jobs) const {
   return best;
 }
 
-/// True when a request was taken: there may be more.
-bool translation::accept() {
-  if (free_ == 0) return false;  // an answer's delivery goes on with it
+void translation::accept() {
+  if (free_ == 0) return;  // an answer's delivery goes on with it
   std::uint64_t asking = 0;
-  for (unsigned i = 0; i < request.size(); ++i)
+  for (std::uint64_t rest = asking_; rest != 0; rest &= rest - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctzll(rest));
     if (request[i].can_pop()) asking |= std::uint64_t{1} << i;
-  if (asking == 0) return false;
+  }
+  if (asking == 0) return;
   const unsigned client = static_cast<unsigned>(arbiter_.pick(asking));
   const unsigned index = static_cast<unsigned>(__builtin_ctzll(free_));
   free_ &= free_ - 1;
@@ -239,7 +248,6 @@ bool translation::accept() {
   j.fetches = 0;
   ++stats_.requests;
   run(index);
-  return true;
 }
 
 void translation::run(unsigned index) {
@@ -392,6 +400,7 @@ void translation::stale_fills(bool mpt, std::uint64_t first, std::uint64_t last)
 }
 
 bool translation::busy() const {
+  if (now() <= answered_at_) return true;
   for (unsigned i = 0; i < jobs_.size(); ++i)
     if ((free_ >> i & 1) == 0 && jobs_[i].sequence <= dropped_at_) return true;
   return false;

@@ -98,7 +98,7 @@ class translation : public sim::clocked_block {
   void give(job& j, const fill& f);
   void deliver();
   void look_up();
-  bool accept();
+  void accept();
   int oldest(std::uint64_t jobs) const;
   void run(unsigned index);
   step advance(job& j, unsigned index);
@@ -121,6 +121,7 @@ class translation : public sim::clocked_block {
   std::vector<fill> fills_;
   unsigned fills_active_ = 0, fills_arrived_ = 0;
   std::vector<job> jobs_;
+  std::uint64_t asking_ = 0;   // clients with something in their request channel
   std::uint64_t free_ = 0;     // masks of jobs: unused,
   std::uint64_t retry_ = 0;    // with data fetched for them,
   std::uint64_t blocked_ = 0;  // waiting for a fill buffer or the DMA channel
@@ -131,6 +132,7 @@ class translation : public sim::clocked_block {
   std::vector<answer_queue> answers_;  // finished jobs by client
   std::uint64_t answering_ = 0;        // mask of clients with finished jobs
   std::uint64_t sequence_ = 0;
+  sim::cycle_t answered_at_ = 0;  // edge at which the last answer is there
   std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
   statistics stats_;
 };

@@ -27,6 +27,21 @@ void mark(sim::span_recorder& spans, const char* stage, const frame_pipeline::en
   spans.leave(e.frame->span, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
 }
 
+using frame_inputs = std::vector<sim::fifo_in<tlm::frame_ptr>>;
+
+void add_inputs(frame_inputs& inputs, unsigned count, sim::clocked_block& owner) {
+  if (count == 0 || count > 64) throw sim::config_error(owner.name() + ": must have 1..64 inputs");
+  for (unsigned i = 0; i < count; ++i) inputs.emplace_back(owner);
+}
+
+/// Mask of the inputs that have a frame.
+std::uint64_t waiting(const frame_inputs& inputs) {
+  std::uint64_t mask = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].can_pop()) mask |= std::uint64_t{1} << i;
+  return mask;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- frame_pipeline
@@ -55,8 +70,7 @@ icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, const conf
       engine_(std::move(engine)),
       spans_(spans),
       pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {
-  if (inputs_count == 0 || inputs_count > 64) throw sim::config_error(this->name() + ": must have 1..64 inputs");
-  for (unsigned i = 0; i < inputs_count; ++i) inputs.emplace_back(*this);
+  add_inputs(inputs, inputs_count, *this);
 }
 
 void icrc_insert::tick() {
@@ -74,22 +88,24 @@ void icrc_insert::leave() {
     return;
   }
   mark(spans_, "icrc insert", e, now_ps());
-  if (e.frame->insert_icrc) {
-    store_little_endian(e.frame->data() + e.frame->packet.icrc_offset, e.crc);
-    e.frame->packet.icrc = e.crc;
-    ++stats_.frames_inserted;
-  } else {
-    ++stats_.frames_passed;
-  }
+  finish(*e.frame, e.crc);
   out.push(std::move(e.frame));
   pipeline_.pop();
   if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready_at, now() + 1));
 }
 
+void icrc_insert::finish(tlm::frame& f, std::uint32_t crc) {
+  if (!f.insert_icrc) {
+    ++stats_.frames_passed;
+    return;
+  }
+  store_little_endian(f.data() + f.packet.icrc_offset, crc);
+  f.packet.icrc = crc;
+  ++stats_.frames_inserted;
+}
+
 void icrc_insert::enter() {
-  std::uint64_t asking = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].can_pop()) asking |= std::uint64_t{1} << i;
+  const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
   if (!pipeline_.can_start(now())) {
     if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
@@ -101,20 +117,30 @@ void icrc_insert::enter() {
   const auto result = f->insert_icrc ? engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length)
                                      : icrc_engine_if::result{cycles_of(length), 0};
   stats_.beats += beats_of(length);
-  pipeline_.start(now(), std::move(f), beats_of(length), result);
-  if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+  const auto& out = outputs[f->port % ports];
+  if (pipeline_.empty() && out.can_push()) {
+    pipeline_.start_elsewhere(now(), beats_of(length));
+    spans_.leave(f->span, "icrc insert", domain().edge_time(now() + result.cycles));
+    finish(*f, result.crc);
+    out.push_after(std::move(f), result.cycles);
+  } else {
+    pipeline_.start(now(), std::move(f), beats_of(length), result);
+    if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+  }
   // A channel wakes us for what follows in it; what waits in another one must be looked at again.
   if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
 }
 
 // ---------------------------------------------------------------- icrc_check
 
-icrc_check::icrc_check(std::string name, sim::clock_domain& domain, const config& cfg,
+icrc_check::icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
                        std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
     : clocked_block(std::move(name), domain),
       engine_(std::move(engine)),
       spans_(spans),
-      pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {}
+      pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {
+  add_inputs(inputs, inputs_count, *this);
+}
 
 void icrc_check::tick() {
   leave();
@@ -143,17 +169,27 @@ void icrc_check::leave() {
 }
 
 void icrc_check::enter() {
-  if (!input.can_pop()) return;
+  const std::uint64_t asking = waiting(inputs);
+  if (asking == 0) return;
   if (!pipeline_.can_start(now())) {
     if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
-  tlm::frame_ptr f = input.pop();
+  tlm::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   const std::size_t length = covered_bytes(*f);
   const auto result = engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length);
   stats_.beats += beats_of(length);
-  pipeline_.start(now(), std::move(f), beats_of(length), result);
-  if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+  const auto& out = wire::traits(f->packet.bth.opcode).response ? responses : requests;
+  if (pipeline_.empty() && result.crc == f->packet.icrc && out.can_push()) {
+    pipeline_.start_elsewhere(now(), beats_of(length));
+    spans_.leave(f->span, "icrc check", domain().edge_time(now() + result.cycles));
+    ++stats_.frames_passed;
+    out.push_after(std::move(f), result.cycles);
+  } else {
+    pipeline_.start(now(), std::move(f), beats_of(length), result);
+    if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+  }
+  if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
 }
 
 }  // namespace rnic::icrc

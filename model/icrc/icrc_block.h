@@ -32,6 +32,8 @@ class frame_pipeline {
   bool can_start(sim::cycle_t now) const { return count_ != ring_.size() && input_free_at_ <= now; }
   sim::cycle_t input_free_at() const { return input_free_at_; }
   void start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats, const icrc_engine_if::result& result);
+  /// start() of a frame whose place is a slot of the channel that it goes to.
+  void start_elsewhere(sim::cycle_t now, std::uint64_t beats) { input_free_at_ = now + beats; }
   bool empty() const { return count_ == 0; }
   bool full() const { return count_ == ring_.size(); }
   entry& front() { return ring_[head_]; }
@@ -74,6 +76,7 @@ class icrc_insert final : public sim::clocked_block {
   void tick() override;
   void leave();
   void enter();
+  void finish(tlm::frame& f, std::uint32_t crc);
 
   std::unique_ptr<icrc_engine_if> engine_;
   sim::span_recorder& spans_;
@@ -98,12 +101,13 @@ class icrc_check final : public sim::clocked_block {
     std::uint64_t beats = 0;
   };
 
-  sim::fifo_in<tlm::frame_ptr> input{*this};       ///< from the parser
-  sim::fifo_out<tlm::frame_ptr> requests{*this};   ///< to the responder
-  sim::fifo_out<tlm::frame_ptr> responses{*this};  ///< to the completer
+  std::vector<sim::fifo_in<tlm::frame_ptr>> inputs;  ///< from the parsers of the ports
+  sim::fifo_out<tlm::frame_ptr> requests{*this};     ///< to the responder
+  sim::fifo_out<tlm::frame_ptr> responses{*this};    ///< to the completer
 
-  icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, std::unique_ptr<icrc_engine_if> engine,
-             sim::span_recorder& spans);
+  /// `inputs_count` is 1..64, served in turn.
+  icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
+             std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
   bool idle() const { return pipeline_.empty(); }
 
@@ -114,6 +118,7 @@ class icrc_check final : public sim::clocked_block {
 
   std::unique_ptr<icrc_engine_if> engine_;
   sim::span_recorder& spans_;
+  sim::round_robin turn_;
   frame_pipeline pipeline_;
   statistics stats_;
 };

@@ -41,7 +41,8 @@ class egress {
   entry pop(unsigned priority);
 
   arbitration mode = arbitration::round_robin;
-  std::uint32_t prio2tc = 0x76543210;  ///< nibble n: traffic class of priority n
+  static constexpr std::uint32_t own_class_each = 0x76543210;
+  std::uint32_t prio2tc = own_class_each;  ///< nibble n: traffic class of priority n
   struct share {
     std::uint16_t group = 0;        ///< lower goes first
     std::uint16_t bandwidth = 100;  ///< in % of the group's rate

@@ -55,6 +55,7 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::
       config_(cfg),
       pool_(pool),
       spans_(spans),
+      carrier_changes_(this->name() + ".carrier", *this, 4),
       from_line_(this->name() + ".from_line", *this),
       looped_(this->name() + ".looped", *this),
       egress_(std::size_t{cfg.egress_frames} * credits_out.size()),
@@ -74,6 +75,7 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::
 }
 
 void port::tick() {
+  if (!carrier_changes_.empty()) take_carrier();
   receive();
   hand_out();
   accept();
@@ -231,6 +233,7 @@ void port::take_frame(tlm::frame_ptr frame, sim::time_ps arrival) {
   tlm::frame& f = *frame;
   spans_.leave(f.span, "wire", arrival, sim::wait::wire);
   spans_.leave(f.span, "mac rx", now_ps());
+  const bool cut = f.stamp < carrier_back_at_ && carrier_lost_at_ < arrival;
   // What the sender's blocks noted in the frame does not travel on a cable.
   f.port = config_.index;
   f.source = 0;
@@ -241,7 +244,7 @@ void port::take_frame(tlm::frame_ptr frame, sim::time_ps arrival) {
   const unsigned column = column_of(f);
   f.priority = column == eth_stats::untagged ? default_priority_ : static_cast<std::uint8_t>(column);
   const std::uint32_t size = f.length + fcs_bytes;
-  if (!link_up()) {
+  if (!link_up() || cut) {
     ++counters_.drop_link_down;
     return;
   }
@@ -293,6 +296,24 @@ bool port::consume_control(const tlm::frame& f) {
   }
   stats_.control_frame();
   return true;
+}
+
+void port::take_carrier() {
+  while (carrier_changes_.can_pop()) {
+    const sim::time_ps at = carrier_changes_.front_arrival();
+    const bool up = carrier_changes_.pop();
+    if (up == carrier_) continue;
+    carrier_ = up;
+    if (up) {
+      carrier_back_at_ = at;
+    } else {
+      carrier_lost_at_ = at;
+      carrier_back_at_ = ~sim::time_ps{0};
+      ++counters_.link_losses;
+      flow_.reset(now_ps());
+    }
+    if (firmware_ != nullptr) firmware_->push(command::notice::link, now_ps() + notice_ps_);
+  }
 }
 
 void port::hand_out() {

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "model/command/cr_space.h"
+#include "model/command/notice.h"
+#include "model/command/reset_if.h"
 #include "model/mac/egress.h"
 #include "model/mac/eth_stats.h"
 #include "model/mac/flow_control.h"
@@ -35,6 +37,7 @@ namespace rnic::mac {
 /// "ingress buffer" when the block behind did not take the frame at once.
 class port : public sim::clocked_block,
              public command::cr_target_if,
+             public command::reset_target_if,
              public tlm::frame_sink_if,
              public tlm::frame_port_if {
  public:
@@ -67,10 +70,20 @@ class port : public sim::clocked_block,
   void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override;
   tlm::frame_sink_if& receiver() override { return *this; }
   void attach(tlm::frame_sink_if& line) override { line_ = &line; }
+  /// Frames that were on the line when the carrier went are lost.
+  void carrier(bool up, sim::time_ps at) override { carrier_changes_.push(up, at); }
+  /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a change of the carrier. Unbound:
+  /// nobody is told.
+  void bind_firmware(sim::timed_inbox<command::notice>& inbox, sim::time_ps delay_ps) {
+    firmware_ = &inbox;
+    notice_ps_ = delay_ps;
+  }
 
   // Registers: mac_cr.h.
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  /// The port goes down, and all settings and the counters that software reads are as after power-up.
+  void device_reset() override;
 
   struct counters {
     std::uint64_t tx_frames = 0, tx_bytes = 0;  ///< on the line, FCS included, without pause frames
@@ -80,6 +93,7 @@ class port : public sim::clocked_block,
     std::uint64_t drop_fcs = 0, drop_runt = 0, drop_too_long = 0, drop_overflow = 0, drop_link_down = 0;
     std::uint64_t drop_control = 0;  ///< MAC control frames with an unknown opcode
     std::uint64_t drop_tx_link_down = 0;
+    std::uint64_t link_losses = 0;       ///< the carrier went away
     std::uint64_t blocked_by_pause = 0;  ///< frames that waited in a paused priority
   };
   const counters& count() const { return counters_; }
@@ -103,9 +117,10 @@ class port : public sim::clocked_block,
   bool passes_checks(tlm::frame& f, std::uint32_t size, unsigned column);
   bool consume_control(const tlm::frame& f);
   void hand_out();
-  // Approximation: the link is up as soon as this side is enabled and a cable is there; training and the other side's
-  // state are not modelled. A peer that is down drops what it gets.
-  bool link_up() const { return up_ && line_ != nullptr; }
+  void take_carrier();
+  // Approximation: the link is up as soon as this side is enabled and a cable in working order is there; training and
+  // the other side's state are not modelled. A peer that is down drops what it gets.
+  bool link_up() const { return up_ && line_ != nullptr && carrier_; }
   std::uint32_t read_flow_stats(std::uint32_t offset) const;
   void set_up(bool up);
   /// First edge at which the next frame may be chosen: the line is free before the edge after it.
@@ -118,6 +133,11 @@ class port : public sim::clocked_block,
   tlm::frame_pool& pool_;
   sim::span_recorder& spans_;
   tlm::frame_sink_if* line_ = nullptr;
+  sim::timed_inbox<command::notice>* firmware_ = nullptr;
+  sim::time_ps notice_ps_ = 1;
+  sim::timed_inbox<bool> carrier_changes_;
+  bool carrier_ = true;
+  sim::time_ps carrier_lost_at_ = 0, carrier_back_at_ = 0;  // last time without carrier; back at ~0: it lasts
   sim::timed_inbox<tlm::frame_ptr> from_line_;
   sim::timed_inbox<tlm::frame_ptr> looped_;
   egress egress_;

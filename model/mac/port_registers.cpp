@@ -33,7 +33,7 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
     case cr::port_control:
       return up_ ? 1 : 0;
     case cr::port_status:
-      return (link_up() ? 1u : 0u) | (line_ != nullptr ? 2u : 0u);
+      return (link_up() ? 1u : 0u) | (line_ != nullptr && carrier_ ? 2u : 0u);
     case cr::link_rate:
       return config_.rate_mbps;
     case cr::link_speed_code:
@@ -126,6 +126,22 @@ void port::set_up(bool up) {
   up_ = up;
 }
 
+void port::device_reset() {
+  set_up(false);
+  flow_.send_pause = flow_.obey_pause = false;
+  flow_.send_pfc = flow_.obey_pfc = 0;
+  flow_.clear_counters();
+  stats_.clear();
+  mtu_ = config_.mtu;
+  default_priority_ = config_.default_priority;
+  ignore_fcs_ = false;
+  mac_ = {};
+  egress_.mode = static_cast<mac::arbitration>(config_.egress_arbitration);
+  egress_.prio2tc = egress::own_class_each;
+  egress_.classes.fill({});
+  wake_next();
+}
+
 void port::announce(sim::statistics& to) const {
   const counters& c = counters_;
   const std::pair<const char*, const std::uint64_t*> all[] = {{"tx_frames", &c.tx_frames},
@@ -142,7 +158,8 @@ void port::announce(sim::statistics& to) const {
                                                               {"drop_overflow", &c.drop_overflow},
                                                               {"drop_control", &c.drop_control},
                                                               {"drop_link_down", &c.drop_link_down},
-                                                              {"drop_tx_link_down", &c.drop_tx_link_down}};
+                                                              {"drop_tx_link_down", &c.drop_tx_link_down},
+                                                              {"link_losses", &c.link_losses}};
   for (const auto& [counter, value] : all) to.add(name() + "." + counter, *value);
 }
 

@@ -108,13 +108,10 @@ void parser::deliver() {
       wake_at(s.ready);
       return;
     }
-    if (s.to != way::nowhere) {
-      sim::fifo_out<tlm::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
-      if (!out.can_push()) return;
-      spans_.leave(s.frame->span, "parser", now_ps());
-      out.push(std::move(s.frame));
-    }
-    s.frame.reset();
+    sim::fifo_out<tlm::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
+    if (!out.can_push()) return;
+    spans_.leave(s.frame->span, "parser", now_ps());
+    out.push(std::move(s.frame));
     head_ = (head_ + 1) % pipeline_.size();
     --count_;
   }
@@ -127,13 +124,18 @@ void parser::take() {
     return;
   }
   if (count_ == pipeline_.size()) return;  // its head waits for the channel, which wakes us
-  stage& s = pipeline_[(head_ + count_) % pipeline_.size()];
-  s.frame = mac_in.pop();
-  s.to = classify(*s.frame);
-  s.ready = now() + std::max(1u, config_.parser_cycles);
-  ++count_;
-  input_free_ = now() + (s.frame->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
-  wake_at(s.ready);
+  tlm::frame_ptr f = mac_in.pop();
+  input_free_ = now() + (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  const way to = classify(*f);
+  const sim::cycle_t latency = std::max(1u, config_.parser_cycles);
+  if (to == way::roce && count_ == 0 && roce_out.can_push()) {
+    spans_.leave(f->span, "parser", domain().edge_time(now() + latency));
+    roce_out.push_after(std::move(f), latency);
+  } else if (to != way::nowhere) {
+    stage& s = pipeline_[(head_ + count_++) % pipeline_.size()];
+    s = {std::move(f), now() + latency, to};
+    wake_at(s.ready);
+  }
   if (mac_in.can_pop()) wake_at(std::max(input_free_, now() + 1));
 }
 

@@ -19,6 +19,8 @@ std::uint32_t to_boundary(std::uint64_t address, std::uint32_t left, std::uint32
   return std::min({left, limit, page - static_cast<std::uint32_t>(address % page)});
 }
 
+bool answered(const dma_request& r) { return r.op == dma_request::kind::read || r.notify; }
+
 /// Byte enables of a contiguous access (Base Specification 3.0, 2.2.5).
 void set_byte_enables(tlm::tlp& t) {
   const unsigned first = static_cast<unsigned>(t.address & 3);
@@ -57,6 +59,8 @@ dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned 
     clients_.back().to_issue.slots.resize(c.reads_per_client);
     clients_.back().answers.slots.resize(c.reads_per_client);
   }
+  for (unsigned i = 0; i < clients; ++i) clients_[i].port.request.show_in(asking_, i);
+  msix_.show_in(asking_, clients);
   reads_.resize(std::size_t{clients} * c.reads_per_client);
   for (std::size_t i = reads_.size(); i-- != 0;) free_reads_.push_back(static_cast<std::uint32_t>(i));
   tags_.resize(c.tags);
@@ -78,6 +82,7 @@ void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
   stats.add(prefix + ".completion_timeouts", timeouts_);
   stats.add(prefix + ".failed_reads", failed_reads_);
   stats.add(prefix + ".tags_used_up", tags_used_up_);
+  stats.add(prefix + ".interface_busy_ps", interface_busy_ps_);
 }
 
 // ---------------------------------------------------------------- completions and answers
@@ -149,10 +154,16 @@ void dma_engine::finish_read_if_done(std::uint32_t index) {
 
 void dma_engine::give_answer(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready) {
   ring<answer>& answers = clients_[client].answers;
+  const sim::cycle_t now = owner_.now();
+  if (answers.count == 0 && ready > now && clients_[client].port.response.can_push()) {
+    clients_[client].port.response.push_after(dma_response{tag, status}, ready - now);
+    request_closed(client);
+    return;
+  }
   if (answers.count != 0) ready = std::max(ready, answers.back().ready);
   answers.push({{tag, status}, ready});
   answer_mask_ |= std::uint64_t{1} << client;
-  if (ready > owner_.now()) owner_.wake_at(ready);
+  if (ready > now) owner_.wake_at(ready);
 }
 
 void dma_engine::answer_clients() {
@@ -163,7 +174,7 @@ void dma_engine::answer_clients() {
     if (c.answers.front().ready > now || !c.port.response.can_push()) continue;
     c.port.response.push(c.answers.front().response);
     c.answers.pop();
-    --c.in_flight;
+    request_closed(i);
     if (c.answers.count == 0)
       answer_mask_ &= ~(std::uint64_t{1} << i);
     else
@@ -203,21 +214,53 @@ void dma_engine::step() {
 
 bool dma_engine::may_master(std::uint16_t function) const {
   const config_space::state& s = space_.now();
-  return s.bus_master && function <= s.enabled_vfs;
+  return enabled_ && s.bus_master && function <= s.enabled_vfs;
+}
+
+void dma_engine::enable(bool on) {
+  enabled_ = on;
+  if (!on) {
+    vectors_.drop_pending();
+    stop_started();
+  }
+}
+
+/// Packets that are under way are waited for: their answers come, or their time-out.
+void dma_engine::stop_started() {
+  if (write_active_ && (write_client_ == no_client || !may_master(write_.function))) {
+    ++refused_;
+    if (write_client_ != no_client && write_.notify)
+      give_answer(write_client_, write_.tag, dma_status::unsupported_request, owner_.now() + 1);
+    write_.keep.reset();
+    write_active_ = false;
+  }
+  for (client_state& c : clients_) {
+    for (unsigned n = c.to_issue.count; n != 0; --n) {
+      const std::uint32_t index = c.to_issue.front();
+      if (may_master(reads_[index].function)) continue;
+      ++refused_;
+      fail_read(index, dma_status::unsupported_request);  // takes it out of the ring
+      finish_read_if_done(index);
+    }
+  }
+  owner_.wake_next();
 }
 
 void dma_engine::start() {
-  if (write_active_) return;
-  std::uint64_t ready = 0;
-  for (unsigned i = 0; i < clients_.size(); ++i) {
-    client_state& c = clients_[i];
-    if (!c.port.request.bound() || !c.port.request.can_pop()) continue;
-    const dma_request& r = c.port.request.front();
-    const bool answered = r.op == dma_request::kind::read || r.notify;
-    if (!answered || c.in_flight < config_.reads_per_client) ready |= std::uint64_t{1} << i;
-  }
+  if (write_active_ || (asking_ == 0 && !msix_recheck_)) return;
   const std::uint64_t interrupts = std::uint64_t{1} << clients_.size();
-  if (msix_recheck_ || (msix_.bound() && msix_.can_pop())) ready |= interrupts;
+  std::uint64_t ready = msix_recheck_ ? interrupts : 0;
+  for (std::uint64_t rest = asking_ & ~ready; rest != 0; rest &= rest - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctzll(rest));
+    if (i == clients_.size()) {
+      if (msix_.can_pop()) ready |= interrupts;
+      continue;
+    }
+    client_port& port = clients_[i].port;
+    if (!port.request.can_pop()) continue;
+    const bool blocked = (full_ >> i & 1) != 0 && answered(port.request.front());
+    if (!blocked) ready |= std::uint64_t{1} << i;
+  }
   if (ready == 0) return;
   const unsigned winner = static_cast<unsigned>(start_order_.pick(ready));
   if (winner == clients_.size())
@@ -227,19 +270,30 @@ void dma_engine::start() {
   if (!write_active_ && ((ready & ~(std::uint64_t{1} << winner)) != 0 || msix_recheck_)) owner_.wake_next();
 }
 
+void dma_engine::request_opened(unsigned client) {
+  if (++clients_[client].in_flight == config_.reads_per_client) full_ |= std::uint64_t{1} << client;
+}
+
+void dma_engine::request_closed(unsigned client) {
+  --clients_[client].in_flight;
+  full_ &= ~(std::uint64_t{1} << client);
+}
+
 void dma_engine::start_request(unsigned client) {
-  dma_request r = clients_[client].port.request.pop();
-  const bool read = r.op == dma_request::kind::read;
-  if (read || r.notify) ++clients_[client].in_flight;
+  sim::fifo_in<dma_request>& in = clients_[client].port.request;
+  if (in.front().op == dma_request::kind::read && in.front().length != 0 && may_master(in.front().function)) {
+    request_opened(client);
+    start_read(client, in.front());
+    in.drop();
+    return;
+  }
+  dma_request r = in.pop();
+  if (answered(r)) request_opened(client);
   if (!may_master(r.function) || r.length == 0) {
     const bool refused = r.length != 0;
     if (refused) ++refused_;
-    if (read || r.notify)
+    if (answered(r))
       give_answer(client, r.tag, refused ? dma_status::unsupported_request : dma_status::ok, owner_.now() + 1);
-    return;
-  }
-  if (read) {
-    start_read(client, r);
     return;
   }
   ++write_requests_;
@@ -250,6 +304,7 @@ void dma_engine::start_request(unsigned client) {
   written_ = 0;
   write_wait_ = sim::wait::none;
   interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
+  interface_busy_ps_ += config_.request_setup_ps;
 }
 
 void dma_engine::start_read(unsigned client, const dma_request& r) {
@@ -282,7 +337,7 @@ void dma_engine::start_msix() {
   int vector = -1;
   if (msix_.bound() && msix_.can_pop()) {
     const msix_request r = msix_.pop();
-    if (r.vector >= vectors_.vectors() || r.function != 0 || !space_.now().msix_enabled) {
+    if (!enabled_ || r.vector >= vectors_.vectors() || r.function != 0 || !space_.now().msix_enabled) {
       ++interrupts_dropped_;
     } else if (!interrupt_allowed(r.vector)) {
       if (!vectors_.is_pending(r.vector)) ++interrupts_pended_;
@@ -312,6 +367,7 @@ void dma_engine::start_msix() {
   written_ = 0;
   write_wait_ = sim::wait::none;
   interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
+  interface_busy_ps_ += config_.request_setup_ps;
 }
 
 // ---------------------------------------------------------------- packets
@@ -344,9 +400,11 @@ void dma_engine::issue() {
 }
 
 bool dma_engine::request_waits() {
-  for (const client_state& c : clients_)
-    if (c.port.request.bound() && c.port.request.can_pop()) return true;
-  return msix_recheck_ || (msix_.bound() && msix_.can_pop());
+  for (std::uint64_t rest = asking_; rest != 0; rest &= rest - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctzll(rest));
+    if (i == clients_.size() ? msix_.can_pop() : clients_[i].port.request.can_pop()) return true;
+  }
+  return msix_recheck_;
 }
 
 /// After a packet: the next tick is when a request can be started, or when there is room for another packet.
@@ -372,6 +430,7 @@ sim::time_ps dma_engine::use_interface(std::uint32_t bytes) {
   const sim::time_ps begin = std::max(interface_free_, link_.now_ps());
   const std::uint32_t beats = std::max(1u, (bytes + config_.interface_bytes - 1) / config_.interface_bytes);
   interface_free_ = begin + sim::time_ps{beats} * config_.interface_cycle_ps;
+  interface_busy_ps_ += interface_free_ - begin;
   return begin;
 }
 

@@ -60,6 +60,11 @@ class dma_engine {
   void step();
   /// Sends at most one packet.
   void issue();
+  /// Whether requests may go out at all (beside bus mastering, which software controls).
+  void enable(bool on);
+  bool enabled() const { return enabled_; }
+  /// Bus mastering or enable() was taken away: what was started and not sent is given up.
+  void stop_started();
   /// Masks, enables or pending bits have changed.
   void msix_changed() { msix_recheck_ = true; }
   /// While true nothing may be sent that must not pass posted writes.
@@ -127,6 +132,8 @@ class dma_engine {
   void fail_read(std::uint32_t index, dma_status status);
   void finish_read_if_done(std::uint32_t index);
   bool request_waits();
+  void request_opened(unsigned client);
+  void request_closed(unsigned client);
   void book_next();
   bool interface_ready();
   sim::time_ps use_interface(std::uint32_t bytes);
@@ -151,6 +158,8 @@ class dma_engine {
   std::vector<std::uint32_t> free_reads_;
   std::vector<tag_state> tags_;
   std::vector<std::uint16_t> free_tags_;
+  std::uint64_t asking_ = 0;       // clients with something in their request channel, and the interrupts' channel
+  std::uint64_t full_ = 0;         // clients with as many requests under way as they may have
   std::uint64_t issue_mask_ = 0;   // clients with read packets to send
   std::uint64_t answer_mask_ = 0;  // clients with answers to give
   bool write_active_ = false;
@@ -160,6 +169,7 @@ class dma_engine {
   sim::wait write_wait_ = sim::wait::none;
   bool prefer_write_ = false;
   bool msix_recheck_ = false;
+  bool enabled_ = true;
   sim::time_ps interface_free_ = 0;
   sim::cycle_t fill_free_ = 0;
   sim::cycle_t timeout_cycles_;
@@ -167,7 +177,7 @@ class dma_engine {
 
   std::uint64_t read_requests_ = 0, write_requests_ = 0, read_bytes_ = 0, write_bytes_ = 0, read_packets_ = 0;
   std::uint64_t write_packets_ = 0, interrupts_ = 0, interrupts_pended_ = 0, interrupts_dropped_ = 0, refused_ = 0;
-  std::uint64_t unexpected_ = 0, timeouts_ = 0, failed_reads_ = 0, tags_used_up_ = 0;
+  std::uint64_t unexpected_ = 0, timeouts_ = 0, failed_reads_ = 0, tags_used_up_ = 0, interface_busy_ps_ = 0;
 };
 
 }  // namespace rnic::pcie

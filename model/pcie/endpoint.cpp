@@ -79,7 +79,10 @@ void endpoint::tick() {
   receive();
   serve_request();
   dma_.step();
-  if (!send_reply()) dma_.issue();
+  if (send_reply()) return;
+  const bool in_write = dma_.write_under_way();
+  dma_.issue();
+  if (in_write && !dma_.write_under_way() && reply_count_ != 0) wake_next();  // a completion waited for its end
 }
 
 // ---------------------------------------------------------------- inbound
@@ -280,6 +283,7 @@ void endpoint::serve_config(const tlm::tlp& t) {
   const config_space::effect e = space_.write32(offset, value << shift, enables);
   if (e.msix_changed || offset / 4 == cfg::command / 4) dma_.msix_changed();
   if (e.function_level_reset) reset_function();
+  if (!space_.now().bus_master) dma_.stop_started();
 }
 
 void endpoint::reset_function() {
@@ -359,6 +363,8 @@ std::uint32_t endpoint::cr_read(std::uint32_t offset) {
       return vectors_.vectors();
     case cr::link_state:
       return c.link_generation | c.link_width << 4;
+    case cr::dma_enable:
+      return dma_.enabled() ? 1 : 0;
     case cr::bar2_log_bytes:
       return static_cast<std::uint32_t>(__builtin_ctzll(c.bar2_bytes));
     default:
@@ -366,7 +372,8 @@ std::uint32_t endpoint::cr_read(std::uint32_t offset) {
   }
 }
 
-void endpoint::cr_write(std::uint32_t offset, std::uint32_t) {
+void endpoint::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset == cr::dma_enable && value == 1) dma_.enable(true);
   if (offset == cr::msix_drop_pending) vectors_.drop_pending();
 }
 

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "model/command/cr_space.h"
+#include "model/command/reset_if.h"
 #include "model/pcie/config_space.h"
 #include "model/pcie/dma_engine.h"
 #include "model/pcie/dma_if.h"
+#include "model/pcie/function_reset_if.h"
 #include "model/pcie/link.h"
 #include "model/pcie/msix_table.h"
 #include "model/pcie/tlp_link_if.h"
@@ -22,14 +24,6 @@
 #include "tlm/tlp.h"
 
 namespace rnic::pcie {
-
-/// Told when software resets the function through its configuration space (Base Specification 3.0, 6.6.2). Called in
-/// the endpoint's tick, after its own registers are reset.
-class function_reset_if {
- public:
-  virtual ~function_reset_if() = default;
-  virtual void function_level_reset(std::uint16_t function) = 0;
-};
 
 struct endpoint_config {
   link_config link;
@@ -56,7 +50,10 @@ struct endpoint_config {
 /// a write. What no BAR claims, crosses a BAR's end, is too long, or comes while memory space is disabled is an
 /// unsupported request: reads get a completion that says so, writes are dropped; both are counted and set the error
 /// bits.
-class endpoint : public sim::clocked_block, public tlp_link_if, public command::cr_target_if {
+class endpoint : public sim::clocked_block,
+                 public tlp_link_if,
+                 public command::cr_target_if,
+                 public command::reset_target_if {
  public:
   /// The pool must outlive everything that is bound to the link.
   endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
@@ -78,6 +75,8 @@ class endpoint : public sim::clocked_block, public tlp_link_if, public command::
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  /// Stops DMA at once, until firmware enables it (pcie_cr.h). Configuration space stays.
+  void device_reset() override { dma_.enable(false); }
 
  private:
   enum class bar : std::uint8_t { none, registers, uar };

@@ -16,6 +16,9 @@ inline constexpr std::uint32_t msix_state = 0x24;  ///< bit 0 enabled, bit 1 fun
 inline constexpr std::uint32_t msix_vectors = 0x28;
 inline constexpr std::uint32_t link_state = 0x2c;  ///< generation | width << 4
 inline constexpr std::uint32_t bar2_log_bytes = 0x30;
+/// Since a device reset no request of a block goes out: reads and notified writes are refused, interrupts dropped.
+/// Write 1: firmware has brought the blocks to rest, DMA works again. Read bit 0: it works.
+inline constexpr std::uint32_t dma_enable = 0x34;
 inline constexpr std::uint32_t msix_drop_pending = 0x40;  ///< write: device reset drops pending interrupts
 
 }  // namespace rnic::pcie::cr

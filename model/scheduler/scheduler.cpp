@@ -31,6 +31,17 @@ void scheduler::tick() {
   if (nonempty_ != 0 && in_service_ < config_.grants) wake_at(free_at_ > now() ? free_at_ : now() + 1);
 }
 
+void scheduler::device_reset() {
+  for (auto& c : table_) {
+    if (!c) continue;
+    for (queue_pair& qp : *c) {
+      qp.doorbell = false;
+      qp.descriptor.reset();
+      qp.span = 0;
+    }
+  }
+}
+
 scheduler::queue_pair& scheduler::find(std::uint32_t qpn) {
   const std::uint32_t index = qpn & ((1u << config_.log_qps) - 1);
   auto& c = table_[index / chunk];

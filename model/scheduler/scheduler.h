@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/command/reset_if.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -29,7 +30,7 @@ struct config {
 
 /// Round robin over the QPs of a priority, weighted round robin over priorities. Doorbells of a QP that is not idle
 /// are merged; none is lost. The priority of a QP is what the requester last reported for it.
-class scheduler : public sim::clocked_block {
+class scheduler : public sim::clocked_block, public command::reset_target_if {
  public:
   scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
             sim::statistics& stats);
@@ -37,6 +38,10 @@ class scheduler : public sim::clocked_block {
   sim::fifo_in<send_doorbell> doorbell_in{*this};
   sim::fifo_in<report> report_in{*this};
   sim::fifo_out<grant> grant_out{*this};
+
+  /// Forgets doorbells and their descriptors. QPs in service stay so until the requester, which is reset at the same
+  /// time, reports them.
+  void device_reset() override;
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};

@@ -57,13 +57,16 @@ class clock_domain {
 
   cycle_t now() const { return serving_ ? served_ : passed_edge(); }
   time_ps now_ps() const { return serving_ ? served_ps_ : edge_time(now()); }
-  time_ps edge_time(cycle_t k) const { return period_.phase_ps + by_den_(k * period_.num_ps); }
-  /// The first edge that is not before `t`.
-  cycle_t edge_at_or_after(time_ps t) const {
-    return t <= period_.phase_ps ? 0 : by_num_((t - period_.phase_ps) * period_.den + period_.num_ps - 1);
+  time_ps edge_time(cycle_t k) const {
+    return period_.phase_ps + (k < small_cycle_ ? by_den_(k * period_.num_ps) : scale(k, period_.num_ps, period_.den));
   }
+  /// The first edge that is not before `t`.
+  cycle_t edge_at_or_after(time_ps t) const { return t <= period_.phase_ps ? 0 : cycles(t - period_.phase_ps); }
   /// Whole cycles that cover `duration`, rounded up.
-  cycle_t cycles(time_ps duration) const { return (duration * period_.den + period_.num_ps - 1) / period_.num_ps; }
+  cycle_t cycles(time_ps duration) const {
+    return duration < small_time_ ? by_num_(duration * period_.den + period_.num_ps - 1)
+                                  : scale(duration, period_.den, period_.num_ps, period_.num_ps - 1);
+  }
 
   /// Edges at which at least one block was ticked, and ticks in all.
   std::uint64_t active_edges() const { return active_edges_; }
@@ -94,6 +97,8 @@ class clock_domain {
   }
   void serve(time_ps now);  // called by the timebase at next_edge_ps_
   void find_next();
+  /// floor((x * by + and_more) / through), where x * by does not fit into 64 bits.
+  static std::uint64_t scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more = 0);
   void set_next(cycle_t edge);
 
   std::string name_;
@@ -101,6 +106,8 @@ class clock_domain {
   std::size_t index_ = 0;  // in the timebase
   clock_period period_;
   fast_divider by_num_, by_den_;
+  cycle_t small_cycle_ = 0;  // up to here 64 bits are enough for the conversions: hours of simulated time
+  time_ps small_time_ = 0;
   std::array<clocked_block*, max_blocks> blocks_{};
   std::uint64_t all_ = 0;                              // mask of registered blocks
   std::array<std::uint64_t, wheel_size> wheel_{};      // blocks to tick, by edge modulo the size

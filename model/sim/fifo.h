@@ -32,6 +32,12 @@ class fifo {
 
   void bind_producer(clocked_block& block) { producer_ = &block; }
   void bind_consumer(clocked_block& block) { consumer_ = &block; }
+  /// Keeps bit `bit` of `mask` set while something is in the channel, visible or not: a consumer of many channels looks
+  /// at those only that hold something.
+  void show_in(std::uint64_t& mask, unsigned bit) {
+    mask_ = &mask;
+    mask_bit_ = std::uint64_t{1} << bit;
+  }
 
   /// Producer's side. Asking and being refused books a wake-up for the cycle at which a slot is free.
   bool can_push() {
@@ -41,16 +47,20 @@ class fifo {
     return false;
   }
   std::size_t free_slots() const { return slots_.size() - occupied(); }
-  void push(T item) {
-    RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
-    const cycle_t visible = domain_.now() + latency_;
-    entry& e = slots_[wrapped(head_ + count_)];
-    e.item = std::move(item);
-    e.visible = visible;
-    ++count_;
-    ++pushed_;
-    if (count_ > max_count_) max_count_ = count_;
-    if (consumer_ != nullptr) consumer_->wake_at(visible);
+  void push(T&& item) {
+    next_slot().item = std::move(item);
+    pushed();
+  }
+  void push(const T& item) {
+    next_slot().item = item;
+    pushed();
+  }
+  /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
+  /// well, and the producer needs no tick for the end of it. Nothing overtakes what was pushed before.
+  template <class U>
+  void push_after(U&& item, cycle_t cycles) {
+    next_slot().item = std::forward<U>(item);
+    pushed(cycles);
   }
 
   /// Consumer's side.
@@ -59,9 +69,14 @@ class fifo {
   T pop() {
     RNIC_ASSERT(can_pop(), name_ + ": pop from an empty channel");
     T item = std::move(slots_[head_].item);
-    slots_[head_].item = T{};
+    drop();
+    return item;
+  }
+  /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
+  void drop() {
     head_ = wrapped(head_ + 1);
     --count_;
+    if (count_ == 0 && mask_ != nullptr) *mask_ &= ~mask_bit_;
     const cycle_t now = domain_.now();
     freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
     freed_at_ = now;
@@ -73,13 +88,12 @@ class fifo {
       const cycle_t visible = slots_[head_].visible;
       consumer_->wake_at(visible > now ? visible : now + 1);
     }
-    return item;
   }
 
   const std::string& name() const { return name_; }
   std::size_t depth() const { return slots_.size(); }
   bool empty() const { return count_ == 0; }
-  std::uint64_t pushed() const { return pushed_; }
+  std::uint64_t pushes() const { return pushed_; }
   std::size_t max_occupancy() const { return max_count_; }
 
  private:
@@ -87,6 +101,21 @@ class fifo {
     T item{};
     cycle_t visible = 0;
   };
+  entry& next_slot() {
+    RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
+    return slots_[wrapped(head_ + count_)];
+  }
+  void pushed(cycle_t cycles = 0) {
+    cycle_t visible = domain_.now() + latency_ + cycles;
+    if (visible < last_visible_) visible = last_visible_;
+    last_visible_ = visible;
+    slots_[wrapped(head_ + count_)].visible = visible;
+    ++count_;
+    ++pushed_;
+    if (mask_ != nullptr) *mask_ |= mask_bit_;
+    if (count_ > max_count_) max_count_ = count_;
+    if (consumer_ != nullptr) consumer_->wake_at(visible);
+  }
   std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
 
@@ -100,7 +129,10 @@ class fifo {
   std::size_t count_ = 0;
   std::size_t freed_now_ = 0;  // slots freed in cycle freed_at_, which stay occupied for the rest of it
   cycle_t freed_at_ = never;
+  cycle_t last_visible_ = 0;
   bool producer_waits_ = false;
+  std::uint64_t* mask_ = nullptr;  // of the consumer
+  std::uint64_t mask_bit_ = 0;
   std::uint64_t pushed_ = 0;
   std::size_t max_count_ = 0;
 };
@@ -116,7 +148,12 @@ class fifo_out {
   }
   bool can_push() const { return channel_->can_push(); }
   std::size_t free_slots() const { return channel_->free_slots(); }
-  void push(T item) const { channel_->push(std::move(item)); }
+  void push(T&& item) const { channel_->push(std::move(item)); }
+  void push(const T& item) const { channel_->push(item); }
+  template <class U>
+  void push_after(U&& item, cycle_t cycles) const {
+    channel_->push_after(std::forward<U>(item), cycles);
+  }
   bool bound() const { return channel_ != nullptr; }
 
  private:
@@ -131,15 +168,25 @@ class fifo_in {
   void bind(fifo<T>& channel) {
     channel_ = &channel;
     channel.bind_consumer(*owner_);
+    if (mask_ != nullptr) channel.show_in(*mask_, bit_);
   }
-  bool can_pop() const { return channel_->can_pop(); }
+  /// Before bind(): see fifo::show_in.
+  void show_in(std::uint64_t& mask, unsigned bit) {
+    mask_ = &mask;
+    bit_ = bit;
+  }
+  /// False as well while nothing is bound: a port that the configuration leaves out.
+  bool can_pop() const { return channel_ != nullptr && channel_->can_pop(); }
   T& front() const { return channel_->front(); }
   T pop() const { return channel_->pop(); }
+  void drop() const { channel_->drop(); }
   bool bound() const { return channel_ != nullptr; }
 
  private:
   clocked_block* owner_;
   fifo<T>* channel_ = nullptr;
+  std::uint64_t* mask_ = nullptr;
+  unsigned bit_ = 0;
 };
 
 }  // namespace rnic::sim

@@ -71,16 +71,40 @@ void timebase::schedule(time_ps when) {
   process_->wake_in(scheduled_count_++, when - now);
 }
 
+void timebase::notify(sc_core::sc_event& event, time_ps when) {
+  when = std::max(when, now_ps());
+  event.notify(sc_core::sc_time::from_value(when - sc_core::sc_time_stamp().value()));
+  horizon_ = std::min(horizon_, when);
+}
+
+/// Whether the edge at `next` comes before everything else that is due.
+bool timebase::may_serve(time_ps next) {
+  if (next >= ahead_until_) return false;
+  if (next < horizon_) return true;
+  const time_ps others = sc_core::sc_time_to_pending_activity().value();
+  horizon_ = std::min(ahead_until_, others > ~time_ps{0} - kernel_now_ ? ~time_ps{0} : kernel_now_ + others);
+  RNIC_ASSERT(now_ == kernel_now_ || horizon_ >= now_, "an event was notified in the kernel's past: timebase::notify");
+  return next < horizon_;
+}
+
 void timebase::serve() {
   ++activations_;
-  now_ = sc_core::sc_time_stamp().value();
+  now_ = kernel_now_ = sc_core::sc_time_stamp().value();
   while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
-  for (std::size_t i = 0; i < next_edges_.size(); ++i)
-    if (next_edges_[i] <= now_) domains_[i]->serve(now_);
-  serving_ = false;
+  horizon_ = 0;
+  const std::size_t count = next_edges_.size();
+  const time_ps* const edges = next_edges_.data();
   time_ps next = ~time_ps{0};
-  for (const time_ps edge : next_edges_) next = std::min(next, edge);
+  for (;;) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (edges[i] <= now_) domains_[i]->serve(now_);
+    next = ~time_ps{0};
+    for (std::size_t i = 0; i < count; ++i) next = std::min(next, edges[i]);
+    if (!may_serve(next)) break;
+    now_ = next;
+  }
+  serving_ = false;
   if (next != ~time_ps{0}) schedule(next);
 }
 
@@ -101,12 +125,14 @@ clock_domain::clock_domain(std::string name, timebase& base, clock_period period
     : name_(std::move(name)), base_(base), period_(period) {
   if (period_.num_ps == 0 || period_.den == 0 || period_.num_ps / period_.den == 0)
     throw config_error(name_ + ": clock period must be at least 1 ps");
-  // In lowest terms, so that edge * num_ps and time * den stay within 64 bits for hours (427 MHz: 12 h), not seconds.
+  // In lowest terms, so that edge * num_ps and time * den stay within 64 bits for long.
   const std::uint64_t common = std::gcd(period_.num_ps, period_.den);
   period_.num_ps /= common;
   period_.den /= common;
   by_num_ = fast_divider(period_.num_ps);
   by_den_ = fast_divider(period_.den);
+  small_cycle_ = ~std::uint64_t{0} / period_.num_ps;
+  small_time_ = (~std::uint64_t{0} - period_.num_ps) / period_.den;
   far_.fill(never);
   base_.add(*this);
 }
@@ -192,6 +218,11 @@ void clock_domain::serve(time_ps now) {
   }
   serving_ = false;
   find_next();
+}
+
+std::uint64_t clock_domain::scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more) {
+  __extension__ using wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<wide>(x) * by + and_more) / through);
 }
 
 void clock_domain::set_next(cycle_t edge) {

@@ -10,19 +10,24 @@
 
 #include "model/sim/types.h"
 
+namespace sc_core {
+class sc_event;
+}
+
 namespace rnic::sim {
 
 class clock_domain;
 
-/// Serves the edges of all clock domains of a simulation with a single SystemC method: one kernel activation per
-/// instant at which some domain has an edge with work. Measured against one event per block and one method per
-/// domain, this is the cheapest of the exact ways (testbenches/perf).
+/// Serves the edges of all clock domains of a simulation with a single SystemC method: at most one kernel activation
+/// per instant at which some domain has an edge with work, and fewer where it may run ahead. Measured against one event
+/// per block and one method per domain, this is the cheapest of the exact ways (testbenches/perf).
 class timebase {
  public:
   struct options {
     bool always_tick = false;  ///< tick every block at every edge: for the test that sleeping is invisible
     std::uint64_t shuffle_seed =
-        0;  ///< not 0: another order of blocks inside an edge, for the test that order is nothing
+        0;                  ///< not 0: another order of blocks inside an edge, for the test that order is nothing
+    bool run_ahead = true;  ///< false: run_ahead_until() has no effect, for the test that it is invisible
   };
 
   timebase() : timebase(options{}) {}
@@ -31,8 +36,17 @@ class timebase {
   timebase(const timebase&) = delete;
   timebase& operator=(const timebase&) = delete;
 
-  /// Present simulated time.
+  /// Present simulated time. Inside an edge that is served ahead of the kernel, the time of that edge.
   time_ps now_ps() const;
+  /// Lets edges before `until` be served without returning to the kernel, as long as nothing else in it is due: the
+  /// results are the same, one activation serves many edges. `until` must not be after the time to which the kernel is
+  /// run (sc_start), which the kernel does not tell. 0 (as built): never ahead.
+  void run_ahead_until(time_ps until) { ahead_until_ = options_.run_ahead ? until : 0; }
+  /// Notifies `event` at `when` (at present if that has passed). Everything that a tick does to the kernel goes through
+  /// here, since edges may be served ahead of it.
+  void notify(sc_core::sc_event& event, time_ps when = 0);
+  /// A tick has called code that may have notified events of its own, such as a TLM socket's other side.
+  void left_model() { horizon_ = 0; }
   const options& opts() const { return options_; }
   /// Activations of the kernel's method since the start: the cost that does not depend on the machine.
   std::uint64_t kernel_activations() const { return activations_; }
@@ -45,6 +59,7 @@ class timebase {
   void request(time_ps when);  // some domain now has an edge with work at `when`
   void schedule(time_ps when);
   void serve();
+  bool may_serve(time_ps next);
   unsigned pick_id(std::uint64_t taken);
 
   options options_;
@@ -53,6 +68,9 @@ class timebase {
   std::vector<time_ps> next_edges_;  // of the domains, in their order: searched at each instant
   std::unique_ptr<process> process_;
   time_ps now_ = 0;
+  time_ps ahead_until_ = 0;
+  time_ps kernel_now_ = 0;  // valid while serving
+  time_ps horizon_ = 0;     // edges before it may be served: nothing else is due; 0: ask the kernel
   // Notifications under way, the earliest last. A notification is never taken back: the kernel would keep its record
   // until its time comes, and a timer of a second would leave a million of them. One that finds no work is harmless.
   static constexpr unsigned max_scheduled = 16;

@@ -47,7 +47,6 @@ class timed_inbox {
   T pop() {
     RNIC_ASSERT(can_pop(), name_ + ": nothing has arrived");
     T item = std::move(slots_[head_].item);
-    slots_[head_].item = T{};
     head_ = wrapped(head_ + 1);
     --count_;
     if (count_ != 0) {

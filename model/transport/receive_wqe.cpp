@@ -80,7 +80,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
     if (left_of(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
   }
-  if (l->record == phase::idle) read_record(*l, ctx.db_record, true);
+  if (l->record == phase::idle) read_record(*l, ctx, true);
   return result::pending;
 }
 
@@ -113,7 +113,7 @@ void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
   line* l = find(ctx.qpn);
   if (l == nullptr) return;
   const std::uint16_t left = left_of(ctx, ctx.rq_consumed);
-  if (l->record == phase::idle && (left == 0 || left == prefetch_ / 2)) read_record(*l, ctx.db_record, false);
+  if (l->record == phase::idle && (left == 0 || left == prefetch_ / 2)) read_record(*l, ctx, false);
   if (left == 0 || (1u << ctx.log_rq_stride) > line_bytes_) return;
   std::uint16_t next = ctx.rq_consumed;  // first WQE that is not in a batch
   for (unsigned pass = 0; pass < 2; ++pass)
@@ -131,9 +131,10 @@ void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
   }
 }
 
-void receive_wqe_cache::read_record(line& l, std::uint64_t address, bool on_demand) {
+void receive_wqe_cache::read_record(line& l, const icm::responder_context& ctx, bool on_demand) {
   l.record = phase::to_read;
-  l.record_address = address;
+  l.record_address = ctx.db_record;
+  l.function = ctx.function;
   l.on_demand = on_demand;
   ++to_send_;
   send(l);
@@ -141,6 +142,7 @@ void receive_wqe_cache::read_record(line& l, std::uint64_t address, bool on_dema
 
 void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index) {
   batch& x = l.batches[b];
+  l.function = ctx.function;
   const unsigned ring = 1u << ctx.log_rq_size;
   const unsigned slot = index & (ring - 1);
   const unsigned count = std::min({prefetch_ == 0 ? 1u : prefetch_, line_bytes_ >> ctx.log_rq_stride,
@@ -162,6 +164,7 @@ void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context&
 void receive_wqe_cache::send(line& l) {
   if (l.record == phase::to_read && dma_.request.can_push()) {
     pcie::dma_request r;
+    r.function = l.function;
     r.length = 4;
     r.address = l.record_address;
     r.destination = l.record_bytes.data();
@@ -180,6 +183,7 @@ void receive_wqe_cache::send(line& l) {
     while (x.state == phase::to_read && dma_.request.can_push()) {
       const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
       pcie::dma_request r;
+      r.function = l.function;
       r.length = s.length;
       r.address = s.address;
       r.destination = bytes(l, b) + (x.next_segment == 0 ? 0 : x.answer.segments[0].length);
@@ -240,6 +244,11 @@ void receive_wqe_cache::drop(std::uint32_t qpn) {
   l->doomed = true;
   keys_[index_of(*l)] = 0;
   settle(*l);
+}
+
+void receive_wqe_cache::drop_all() {
+  for (const std::uint32_t qpn : keys_)
+    if (qpn != 0) drop(qpn);
 }
 
 bool receive_wqe_cache::busy(std::uint32_t qpn) const {

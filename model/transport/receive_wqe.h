@@ -43,6 +43,7 @@ class receive_wqe_cache {
 
   /// Forgets a QP.
   void drop(std::uint32_t qpn);
+  void drop_all();
   /// A read of the QP's queue is still under way.
   bool busy(std::uint32_t qpn) const;
 
@@ -64,13 +65,14 @@ class receive_wqe_cache {
     phase record = phase::idle;
     bool on_demand = false;  // the reading under way was asked for by a packet that waits
     bool doomed = false;     // forget when its reads are done
+    std::uint16_t function = 0;
     std::uint64_t record_address = 0;
     std::array<std::uint8_t, 4> record_bytes{};
   };
   line* find(std::uint32_t qpn);
   line* find_or_take(std::uint32_t qpn);
   static bool idle(const line& l);
-  void read_record(line& l, std::uint64_t address, bool on_demand);
+  void read_record(line& l, const icm::responder_context& ctx, bool on_demand);
   void fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index);
   void send(line& l);
   void settle(line& l);

@@ -28,7 +28,8 @@ void check(const requester_config& c) {
   check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
 }
 
-constexpr sim::time_ps timeout_unit_ps = 4'096'000;  // IBA 9.7.6.1.3: 4.096 us
+constexpr std::uint8_t event_wq_catastrophic = 0x05;  // adapter data plane A.6
+constexpr sim::time_ps timeout_unit_ps = 4'096'000;   // IBA 9.7.6.1.3: 4.096 us
 
 }  // namespace
 
@@ -80,6 +81,7 @@ void requester::announce(sim::statistics& stats) {
                                                               {"credit_stalls", &credit_stalls_},
                                                               {"stamped_wqes", &stamped_},
                                                               {"dropped_halted", &drop_halted_},
+                                                              {"unit_busy_cycles", &unit_busy_cycles_},
                                                               {"context_hits", &contexts_.counters().hits},
                                                               {"context_misses", &contexts_.counters().misses}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
@@ -108,31 +110,40 @@ void requester::tick() {
 }
 
 void requester::take_credits() {
-  while (credit_in.can_pop()) {
-    const egress_credit c = credit_in.pop();
-    const unsigned port = c.port % ports, priority = c.priority % priorities;
-    ++credits_[port][priority];
-    qp_queue& waiters = credit_waiters_[port][priority];
-    if (!waiters.empty()) resume(waiters.pop(qps_));
+  for (unsigned port = 0; port < ports; ++port) {
+    while (credit_in[port].can_pop()) {
+      const unsigned priority = credit_in[port].pop().priority % priorities;
+      ++credits_[port][priority];
+      if (uncredited_ != 0) look_for_credit();
+      qp_queue& waiters = credit_waiters_[port][priority];
+      if (!waiters.empty()) resume(waiters.pop(qps_));
+    }
   }
 }
 
-// The responder found an error: everything not yet complete is flushed.
+// The responder found an error, or a completion was lost: everything not yet complete is flushed.
 void requester::take_errors() {
-  while (error_in.can_pop()) {
-    const std::uint32_t qpn = error_in.front().qpn;
-    if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) {
-      error_in.pop();
-      continue;
-    }
-    context* c = nullptr;
-    const auto found = contexts_.lookup(qpn, c);
-    if (found == decltype(contexts_)::result::pending) return;
-    error_in.pop();
-    if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->state == icm::qp_state::error) continue;
-    enter_error(*c, qps_[qpn]);
-    contexts_.mark_dirty(qpn);
-  }
+  while (error_in.can_pop() && stop_for(error_in.front().qpn, false)) error_in.pop();
+  if (!lost_in.bound()) return;
+  while (lost_in.can_pop() && stop_for(lost_in.front().qpn, true)) lost_in.pop();
+}
+
+// False: not now. `fatal`: nobody has told software yet.
+bool requester::stop_for(std::uint32_t qpn, bool fatal) {
+  if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
+  if (fatal && !event_out.can_push()) return false;
+  context* c = nullptr;
+  const auto found = contexts_.lookup(qpn, c);
+  if (found == decltype(contexts_)::result::pending) return false;
+  if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->state == icm::qp_state::error) return true;
+  enter_error(*c, qps_[qpn]);
+  contexts_.mark_dirty(qpn);
+  if (!fatal) return true;
+  completion::event_request e;
+  e.type = event_wq_catastrophic;
+  for (unsigned i = 0; i < 4; ++i) e.data[i] = static_cast<std::uint8_t>(qpn >> (24 - 8 * i));
+  event_out.push(e);
+  return true;
 }
 
 void requester::take_dma() {
@@ -144,7 +155,7 @@ void requester::take_dma() {
     switch (kind) {
       case tag_kind::fetch: {
         unit& u = units_[slot];
-        --u.fetch_pending;
+        if (--u.fetch_pending == 0) fetching_ &= ~mask_of(u);
         if (!ok) u.fetch_failed = true;
         break;
       }
@@ -194,12 +205,14 @@ bool requester::use_translation(const icm::translate_response& r) {
     d.tag = r.tag;
     d.destination = base + place;
     place += d.length;
+    d.function = kind == tag_kind::fetch ? units_[slot].ctx->function : slots_[slot].function;
     if (kind == tag_kind::gather) d.span = slots_[slot].frame->span;
     dma.request.push(std::move(d));
   }
   if (kind == tag_kind::fetch) {
     units_[slot].fetch_pending += reads - 1;
     if (!ok) units_[slot].fetch_failed = true;
+    if (units_[slot].fetch_pending == 0) fetching_ &= ~mask_of(units_[slot]);
   } else {
     packet_slot& s = slots_[slot];
     s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
@@ -237,6 +250,33 @@ void requester::run_halts() {
     first.halted = true;
   }
   if (!halts_.empty()) wake_next();
+  if (halts_.empty() && resetting_) finish_reset();
+}
+
+// QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
+void requester::device_reset() {
+  qps_.for_each([this](qp_runtime& r) {
+    const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
+    timers_.set(r, sim::never);
+    r.halted = rests;
+    if (rests) return;
+    r.halting = r.discard = true;
+    cancel_packets(r.qpn);
+    halts_.push(qps_, r);
+  });
+  for (unit& u : units_) u.buffer_qpn = no_index;
+  selected_ = reserved_lkey_ = special_base_ = num_qps_log_ = 0;
+  udp_port_ = wire::roce_v2_udp_port;
+  diagnostics_.fill(0);
+  drained_.clear();
+  resetting_ = true;
+  if (halts_.empty()) finish_reset();
+  wake_next();
+}
+
+void requester::finish_reset() {
+  contexts_.drop_all();
+  resetting_ = false;
 }
 
 // True: nothing of the QP is on chip any more.
@@ -251,6 +291,7 @@ bool requester::halt_step(qp_runtime& r) {
         drain_.push(qps_, r);
         return false;
       }
+      if (!r.discard && c->state == icm::qp_state::rts) note_begun(*c, r);
       if (r.head != no_index) {
         if (!r.discard) save_position(*c, r);
         cut_after(*c, r, no_index);
@@ -281,12 +322,29 @@ void requester::save_position(context& c, qp_runtime& r) {
   c.next_psn = c.unacked_psn;
 }
 
+// What has been started has to be finished in SQ_DRAINING, although it starts again after the halt.
+void requester::note_begun(context& c, qp_runtime& r) {
+  std::uint32_t end = c.next_wqe + (c.message_offset != 0 ? 1 : 0);
+  if (r.tail != no_index) end = std::max(end, messages_[r.tail].wqe_index + messages_[r.tail].strides);
+  if (static_cast<std::int32_t>(end - c.drain_end) > 0) c.drain_end = end;
+}
+
+void requester::check_drained(context& c, qp_runtime& r) {
+  if (c.state != icm::qp_state::sq_draining || drain_left(c) || r.head != no_index) return;
+  c.state = icm::qp_state::sqd;
+  contexts_.mark_dirty(r.qpn);
+  drained_.push_back(r.qpn);
+  if (firmware_ != nullptr) firmware_->push(command::notice::drained, now_ps() + notice_ps_);
+}
+
 std::uint32_t requester::cr_read(std::uint32_t offset) {
   switch (offset) {
     case cr::qp_select:
       return selected_;
     case cr::qp_status:
       return qps_.known(selected_) && qps_[selected_].halting ? 1 : 0;
+    case cr::reset:
+      return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
       return udp_port_;
     case cr::reserved_lkey:
@@ -295,6 +353,8 @@ std::uint32_t requester::cr_read(std::uint32_t offset) {
       return special_base_;
     case cr::num_qps_log:
       return num_qps_log_;
+    case cr::drained:
+      return drained_.empty() ? 0 : cr::drained_valid | (drained_.front() & 0xffffff);
     default:
       break;
   }
@@ -303,6 +363,8 @@ std::uint32_t requester::cr_read(std::uint32_t offset) {
 }
 
 void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset == cr::reset && value == 1) device_reset();
+  if (offset == cr::drained && value == 1 && !drained_.empty()) drained_.erase(drained_.begin());
   if (offset == cr::qp_select) selected_ = value;
   if (offset == cr::roce_v2_port) udp_port_ = static_cast<std::uint16_t>(value);
   if (offset == cr::reserved_lkey) reserved_lkey_ = value;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "model/command/cr_space.h"
+#include "model/command/notice.h"
+#include "model/command/reset_if.h"
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
@@ -19,6 +21,7 @@
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/sim/timed_inbox.h"
 #include "model/transport/requester_config.h"
 #include "model/transport/requester_tables.h"
 #include "model/transport/send_wqe.h"
@@ -33,7 +36,7 @@ namespace rnic::transport {
 ///
 /// What is on chip of a QP: its context (cache), the messages under way, a timer. A retransmission moves the context
 /// back to the message and PSN and forgets the messages behind it: they are executed again from host memory.
-class requester : public sim::clocked_block, public command::cr_target_if {
+class requester : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
  public:
   static constexpr unsigned ports = 2, priorities = 8;
   using gid_tables = std::array<const gid::gid_table*, ports>;
@@ -51,12 +54,21 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
   sim::fifo_in<qp_error> error_in{*this};
-  sim::fifo_in<egress_credit> credit_in{*this};
+  sim::fifo_in<qp_error> lost_in{*this};  ///< from completion: a completion of this QP was lost. May stay unbound
+  std::array<sim::fifo_in<egress_credit>, ports> credit_in{sim::fifo_in<egress_credit>(*this),
+                                                           sim::fifo_in<egress_credit>(*this)};  ///< by port
   /// Its DMA port is the second one of this block.
   icm::context_cache<icm::requester_context>& contexts() { return contexts_; }
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a send queue has drained.
+  void bind_firmware(sim::timed_inbox<command::notice>& inbox, sim::time_ps delay_ps) {
+    firmware_ = &inbox;
+    notice_ps_ = delay_ps;
+  }
+  /// Begins to discard all QPs; transport_cr.h `reset` tells when that is done.
+  void device_reset() override;
 
  private:
   using context = icm::requester_context;
@@ -76,6 +88,7 @@ class requester : public sim::clocked_block, public command::cr_target_if {
     std::uint8_t stamp_tries = 0;
     scheduler::grant grant;
     context* ctx = nullptr;
+    sim::cycle_t granted_at = 0;
     sim::cycle_t busy_until = 0;
     sim::cycle_t credit_limit = sim::never;
     // WQEs as read from the ring: `buffered` bytes from WQE buffer_index of QP buffer_qpn on
@@ -96,6 +109,7 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   struct packet_slot {
     tlm::frame_ptr frame;
     std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, psn = 0;
+    std::uint16_t function = 0;
     std::uint16_t pieces = 0, asked = 0, pending = 0;
     std::uint16_t asked_bytes = 0;
     std::uint8_t failed = 0;  // syndrome
@@ -118,6 +132,7 @@ class requester : public sim::clocked_block, public command::cr_target_if {
     std::uint32_t offset = 0, length = 0;  // next byte: in the message, bytes left to ask for
     std::uint32_t done = 0;                // bytes asked for
     std::uint32_t segment = 0, segment_offset = 0;
+    std::uint16_t function = 0;
     bool reserved_key = false, failed = false, waits_write = false;
   };
   struct scatter_piece {
@@ -139,18 +154,25 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   void announce(sim::statistics& stats);
   void take_credits();
   void take_errors();
+  bool stop_for(std::uint32_t qpn, bool fatal);
   void take_dma();
   void take_translations();
   bool use_translation(const icm::translate_response& r);
   void run_halts();
   bool halt_step(qp_runtime& r);
+  void finish_reset();
   void save_position(context& c, qp_runtime& r);
+  void note_begun(context& c, qp_runtime& r);
+  static bool drain_left(const context& c) { return static_cast<std::int32_t>(c.drain_end - c.next_wqe) > 0; }
+  void check_drained(context& c, qp_runtime& r);
   void push_resumes();
   void resume(qp_runtime& r);
 
   // requester_unit.cpp: processing units
   void take_grants();
   void run_units();
+  void end_service();
+  bool in_service(const unit& u);
   void step(unit& u);
   void open_context(unit& u);
   void advance(unit& u);
@@ -167,6 +189,7 @@ class requester : public sim::clocked_block, public command::cr_target_if {
 
   // requester_send.cpp: transmit engine, gather, pipeline
   void start_packets();
+  void look_for_credit();
   bool start_packet(unit& u);
   bool open_message(unit& u);
   bool window_open(unit& u, std::uint32_t packets);
@@ -224,6 +247,7 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   static std::uint32_t mtu_of(const context& c) {
     return icm::mtu_bytes(c.dest.mtu_code < 1 ? 1 : c.dest.mtu_code > 5 ? 5 : c.dest.mtu_code);
   }
+  std::uint32_t mask_of(const unit& u) const { return 1u << static_cast<unsigned>(&u - units_.data()); }
   static std::uint32_t distance(std::uint32_t from, std::uint32_t to) { return (to - from) & 0xffffff; }
 
   requester_config config_;
@@ -241,9 +265,16 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   std::array<std::array<std::uint32_t, priorities>, ports> credits_{};
 
   std::vector<unit> units_;
-  std::uint32_t busy_units_ = 0;  // mask
-  std::uint32_t sendable_ = 0;    // mask: has a WQE for the transmit engine
-  unsigned last_sent_ = 0;        // unit of the last packet: the next one has its turn
+  std::uint32_t busy_units_ = 0;                // mask
+  std::uint32_t sendable_ = 0;                  // mask: has a WQE for the transmit engine
+  std::uint32_t uncredited_ = 0;                // mask of sendable ones: there was no room in their egress queue,
+  sim::cycle_t uncredited_until_ = sim::never;  // and this is how long the first of them waits for it
+  std::uint32_t fetching_ = 0;                  // mask: waits for descriptors that were asked for
+  std::uint32_t serving_ = 0;                   // mask: waits until the service time of its last WQE is over,
+  sim::cycle_t serving_until_ = sim::never;     // the earliest of these
+  std::uint32_t missing_ = 0;                   // mask: waits for the context cache,
+  std::uint64_t missing_since_ = 0;             // whose progress was this when the first of them asked
+  unsigned last_sent_ = 0;                      // unit of the last packet: the next one has its turn
   sim::cycle_t engine_free_ = 0;
 
   std::vector<packet_slot> slots_;                             // ring
@@ -257,6 +288,10 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   unsigned piece_head_ = 0, piece_count_ = 0;
   std::uint64_t finished_jobs_ = 0;  // mask: written, not yet retired
 
+  bool resetting_ = false;
+  sim::timed_inbox<command::notice>* firmware_ = nullptr;
+  sim::time_ps notice_ps_ = 1;
+  std::vector<std::uint32_t> drained_;  // QPNs that firmware has to be told
   std::uint32_t selected_ = 0;
   std::uint32_t reserved_lkey_ = 0;
   std::uint32_t special_base_ = 0;
@@ -267,7 +302,8 @@ class requester : public sim::clocked_block, public command::cr_target_if {
   std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, fetches_ = 0, blueflame_used_ = 0, retransmissions_ = 0,
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
-                cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0;
+                cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0,
+                unit_busy_cycles_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -55,7 +55,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) return false;
   if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->type != icm::service::rc ||
-      (c->state != icm::qp_state::rts && c->state != icm::qp_state::sqd)) {
+      (c->state != icm::qp_state::rts && c->state != icm::qp_state::sq_draining)) {
     ++stray_responses_;
     return true;
   }

@@ -172,6 +172,7 @@ void requester::drain_completions() {
       waits = !drain_one(*c, r, reported);
     if (r.head != before) {
       contexts_.mark_dirty(r.qpn);
+      check_drained(*c, r);
       wake_stalled(r);
     }
     if (waits) return;

@@ -12,6 +12,7 @@ void requester::open_job(context& c, message& m, std::uint32_t index, tlm::frame
   scatter_job& j = jobs_[(job_head_ + job_count_++) % jobs_.size()];
   j.qpn = c.qpn;
   j.pd = c.pd;
+  j.function = c.function;
   j.message_index = index;
   j.generation = m.generation;
   j.scatter = m.scatter;
@@ -97,6 +98,7 @@ bool requester::write_piece(scatter_piece& p) {
     pcie::dma_request d;
     d.op = pcie::dma_request::kind::write;
     d.notify = p.last && p.sent + 1 == writes;
+    d.function = j.function;
     d.address = s.address;
     d.length = s.length;
     d.tag = make_tag(tag_kind::scatter, p.job, 0);

@@ -18,18 +18,26 @@ std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t mtu) {
 void requester::start_packets() {
   if (sendable_ == 0) return;
   if (now() < engine_free_) return wake_at(engine_free_);
-  const auto count = static_cast<unsigned>(units_.size());
-  for (unsigned k = 1; k <= count; ++k) {
-    const unsigned i = (last_sent_ + k) % count;
-    if ((sendable_ >> i & 1) == 0 || !start_packet(units_[i])) continue;
-    last_sent_ = i;
-    break;
+  if (uncredited_ != 0 && now() >= uncredited_until_) look_for_credit();
+  const std::uint32_t up_to_last = static_cast<std::uint32_t>((std::uint64_t{2} << last_sent_) - 1);
+  for (const std::uint32_t turn : {~up_to_last, up_to_last}) {
+    for (std::uint32_t rest = sendable_ & ~uncredited_ & turn; rest != 0; rest &= rest - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(rest));
+      if (!start_packet(units_[i])) continue;
+      last_sent_ = i;
+      return;
+    }
   }
+}
+
+void requester::look_for_credit() {
+  uncredited_ = 0;
+  uncredited_until_ = sim::never;
 }
 
 // The unit looks at its QP again instead of sending.
 void requester::give_back_to_unit(unit& u) {
-  sendable_ &= ~(1u << static_cast<unsigned>(&u - units_.data()));
+  sendable_ &= ~mask_of(u);
   wake_next();
 }
 
@@ -111,7 +119,11 @@ void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priorit
     u.credit_limit = now() + config_.credit_wait_cycles;
     ++credit_stalls_;
   }
-  if (now() < u.credit_limit) return wake_at(u.credit_limit);
+  if (now() < u.credit_limit) {
+    uncredited_ |= mask_of(u);
+    uncredited_until_ = std::min(uncredited_until_, u.credit_limit);
+    return wake_at(u.credit_limit);
+  }
   u.credit_limit = sim::never;
   credit_waiters_[port][priority].push(qps_, qps_[u.grant.qpn]);
   end_turn(u, report_kind::stalled);
@@ -172,6 +184,7 @@ void requester::seek(unit& u, std::uint32_t offset) {
 
 // The packet's part of the scatter/gather list; inline bytes are copied at once.
 void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t length) {
+  slot.function = u.ctx->function;
   std::uint8_t* payload = slot.frame->buffer.data() + tlm::frame::payload_start;
   std::uint32_t at = 0;
   while (at < length && u.segment < u.wqe.count) {
@@ -247,6 +260,7 @@ void requester::finish_gather() {
   if (s.cancelled) {
     ++cancelled_packets_;
     ++credits_[s.frame->port][s.frame->priority];
+    if (uncredited_ != 0) look_for_credit();
     --qps_[s.qpn].packets;
     drop_slot();
     return;
@@ -267,12 +281,20 @@ void requester::finish_gather() {
   }
   if (pipe_count_ == pipe_depth) return;
   spans_.leave(s.frame->span, "payload fetch", now_ps(), s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
+  const bool local_end = s.last && s.local;
+  if (pipe_count_ == 0 && !local_end && tx_out.can_push()) {
+    spans_.leave(s.frame->span, "requester", domain().edge_time(now() + config_.pipeline_cycles));
+    --qps_[s.qpn].packets;
+    tx_out.push_after(std::move(s.frame), config_.pipeline_cycles);
+    drop_slot();
+    return;
+  }
   pipe_entry& p = pipe_[(pipe_head_ + pipe_count_++) % pipe_depth];
   p.ready = now() + config_.pipeline_cycles;
   p.qpn = s.qpn;
   p.message_index = s.message_index;
   p.generation = s.generation;
-  p.last_local = s.last && s.local;
+  p.last_local = local_end;
   p.frame = std::move(s.frame);
   wake_at(std::max(p.ready, now() + 1));
   drop_slot();

@@ -108,6 +108,13 @@ class qp_table {
   explicit qp_table(unsigned log_qps) : mask_((1u << log_qps) - 1), pages_((std::size_t{1} << log_qps) / page) {}
   bool known(std::uint32_t qpn) const { return qpn <= mask_ && pages_[qpn / page] != nullptr; }
   bool legal(std::uint32_t qpn) const { return qpn <= mask_; }
+  /// Calls f(qp_runtime&) for every QP that something is kept of, in the order of their numbers.
+  template <class F>
+  void for_each(F f) {
+    for (auto& p : pages_)
+      if (p)
+        for (qp_runtime& r : *p) f(r);
+  }
   qp_runtime& operator[](std::uint32_t qpn) {
     auto& p = pages_[(qpn & mask_) / page];
     if (!p) p = std::make_unique<std::array<qp_runtime, page>>();

@@ -31,6 +31,7 @@ void requester::take_grants() {
     u.span = u.grant.span;
     u.ctx = nullptr;
     u.pinned = u.missed = u.current = false;
+    u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
     u.credit_limit = sim::never;
@@ -40,16 +41,45 @@ void requester::take_grants() {
   }
 }
 
+// Only those that can go on: a unit rests until its descriptors are there, its service time is over, or the context
+// cache has moved.
 void requester::run_units() {
-  for (std::uint32_t rest = busy_units_ & ~sendable_; rest != 0; rest &= rest - 1)
+  if (serving_ != 0 && now() >= serving_until_) end_service();
+  if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
+  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_); rest != 0; rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
+}
+
+void requester::end_service() {
+  serving_until_ = sim::never;
+  for (std::uint32_t rest = serving_; rest != 0; rest &= rest - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctz(rest));
+    if (units_[i].busy_until <= now())
+      serving_ &= ~(1u << i);
+    else
+      serving_until_ = std::min(serving_until_, units_[i].busy_until);
+  }
+}
+
+// True: the unit rests until the service time of its last WQE is over.
+bool requester::in_service(const unit& u) {
+  if (u.busy_until <= now()) return false;
+  serving_ |= mask_of(u);
+  serving_until_ = std::min(serving_until_, u.busy_until);
+  wake_at(u.busy_until);
+  return true;
 }
 
 void requester::step(unit& u) {
   if (u.at == unit::state::context) open_context(u);
   if (u.at == unit::state::fetch) {
     continue_fetch(u);
-    if (u.fetch_asked == u.fetch_bytes && u.fetch_pending == 0) finish_fetch(u);
+    if (u.fetch_asked == u.fetch_bytes) {
+      if (u.fetch_pending == 0)
+        finish_fetch(u);
+      else
+        fetching_ |= mask_of(u);
+    }
   }
   if (u.at == unit::state::work) advance(u);
   if (u.at == unit::state::finish) push_report(u);
@@ -63,6 +93,8 @@ void requester::open_context(unit& u) {
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) {
     u.missed = true;
+    if (missing_ == 0) missing_since_ = contexts_.progress();
+    missing_ |= mask_of(u);
     return;
   }
   if (found == decltype(contexts_)::result::refused || c->qpn != qpn || !executes(c->type)) {
@@ -98,9 +130,11 @@ void requester::advance(unit& u) {
       return flush_one(u);
     case icm::qp_state::rts:
       break;
+    case icm::qp_state::sq_draining:
+      if (drain_left(c)) break;
+      check_drained(c, qps_[u.grant.qpn]);
+      return end_turn(u, report_kind::idle);
     case icm::qp_state::sqd:
-      // Only what was started before is finished.
-      if (c.message_offset != 0 || c.next_psn != c.unacked_psn) break;
       return end_turn(u, report_kind::idle);
     default:
       ++bad_grant_;
@@ -112,10 +146,10 @@ void requester::advance(unit& u) {
     wake_next();
     return;
   }
-  if (u.busy_until > now()) return wake_at(u.busy_until);
+  if (in_service(u)) return;
   if (u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes) return end_turn(u, report_kind::more);
-  const unsigned index = static_cast<unsigned>(&u - units_.data());
-  sendable_ |= 1u << index;
+  sendable_ |= mask_of(u);
+  uncredited_ &= ~mask_of(u);
   wake_at(std::max(engine_free_, now() + 1));
 }
 
@@ -286,13 +320,12 @@ void requester::flush_one(unit& u) {
 void requester::end_turn(unit& u, report_kind kind) {
   u.report = kind;
   u.at = unit::state::finish;
-  sendable_ &= ~(1u << static_cast<unsigned>(&u - units_.data()));
+  sendable_ &= ~mask_of(u);
 }
 
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
 void requester::push_report(unit& u) {
-  if (u.busy_until > now()) return wake_at(u.busy_until);
-  if (!report_out.can_push()) return;
+  if (in_service(u) || !report_out.can_push()) return;
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;
   if (r.poked && !r.halting && !r.halted) kind = report_kind::more;
@@ -309,7 +342,8 @@ void requester::push_report(unit& u) {
   u.ctx = nullptr;
   u.grant.descriptor.reset();
   u.at = unit::state::free;
-  busy_units_ &= ~(1u << static_cast<unsigned>(&u - units_.data()));
+  unit_busy_cycles_ += now() - u.granted_at;
+  busy_units_ &= ~mask_of(u);
   report_out.push({r.qpn, kind, r.priority});
   if (grant_in.can_pop()) wake_next();
 }

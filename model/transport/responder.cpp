@@ -20,6 +20,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       event_out(*this),
       error_out(*this),
       error_in(*this),
+      lost_in(*this),
       config_(config),
       gids_(gids),
       spans_(spans),
@@ -50,6 +51,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
   polls_.reserve(64);
   stopping_.reserve(16);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"packets", &count_.packets},
+                                                                {"check_busy_cycles", &count_.check_cycles},
                                                                 {"writes", &count_.writes},
                                                                 {"sends", &count_.sends},
                                                                 {"reads", &count_.reads},
@@ -184,6 +186,7 @@ bool responder::accept_waiting() {
       waiting_flows_.erase(waiting_flows_.begin() + static_cast<std::ptrdiff_t>(k));
     }
     next_check_ = now() + cost_;
+    count_.check_cycles += cost_;
     settle(i);
     return true;
   }
@@ -194,7 +197,7 @@ void responder::accept_new() {
   tlm::frame_ptr& front = rx_in.front();
   const std::uint32_t qpn = destination(*front);
   std::uint16_t i = find_flow(qpn);
-  if (qpn == 0 || (i == no_link && halted_.count(qpn) != 0) || (i != no_link && flows_[i].stop)) {
+  if (qpn == 0 || resetting_ || (i == no_link && halted_.count(qpn) != 0) || (i != no_link && flows_[i].stop)) {
     ++(qpn == 0 ? count_.drop_no_qp : count_.drop_halted);
     rx_in.pop();
     next_check_ = now() + 1;
@@ -207,6 +210,7 @@ void responder::accept_new() {
   if (known && f.wait_head == no_link && run(i, front) == verdict::done) {
     rx_in.pop();
     next_check_ = now() + cost_;
+    count_.check_cycles += cost_;
     settle(i);
     return;
   }

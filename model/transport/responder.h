@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/command/cr_space.h"
+#include "model/command/reset_if.h"
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
@@ -31,7 +32,7 @@ namespace rnic::transport {
 /// hold up others. A completion is handed on when the payload writes before it are on their way (notify).
 ///
 /// Registers: transport_cr.h, offsets from cr_base::transport + responder_offset.
-class responder : public sim::clocked_block, public command::cr_target_if {
+class responder : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
  public:
   responder(std::string name, sim::clock_domain& domain, const responder_config& config, const icm::icm_map& map,
             const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames, sim::span_recorder& spans,
@@ -45,18 +46,21 @@ class responder : public sim::clocked_block, public command::cr_target_if {
   sim::fifo_out<completion::event_request> event_out;
   sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state
   sim::fifo_in<qp_error> error_in;    ///< from the requester
+  sim::fifo_in<qp_error> lost_in;     ///< from completion: a completion of this QP was lost. May stay unbound
   sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
-  sim::fifo_in<egress_credit>& credit_in() { return sender_.credit_in; }
+  std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return roce_v2_port_; }
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  /// Begins to discard all QPs; transport_cr.h `reset` tells when that is done.
+  void device_reset() override;
 
   struct counters {
     std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, acks = 0, naks = 0, duplicates = 0, rnr = 0,
-                  out_of_sequence = 0, context_waits = 0;
+                  out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
                   drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0, drop_no_wqe = 0,
                   drop_unreliable = 0;
@@ -78,6 +82,7 @@ class responder : public sim::clocked_block, public command::cr_target_if {
   struct poll_entry {
     std::uint32_t qpn = 0;
     std::uint64_t record = 0;
+    std::uint16_t function = 0;
     std::uint16_t seen = 0;  // posted count up to which was flushed
     bool last_event = false;
   };
@@ -168,7 +173,7 @@ class responder : public sim::clocked_block, public command::cr_target_if {
   void command(std::uint32_t qpn, std::uint32_t code);
   void work_stopping();
   bool stopping_done(std::uint32_t qpn, bool discard, bool& begun);
-  std::uint32_t diagnostic(std::uint32_t offset) const;
+  void finish_reset();
 
   const responder_config config_;
   const std::array<gid::gid_table*, 2> gids_;
@@ -214,8 +219,10 @@ class responder : public sim::clocked_block, public command::cr_target_if {
     bool discard = false, begun = false;
   };
   std::vector<stopping_entry> stopping_;
+  bool resetting_ = false;
   std::uint32_t selected_ = 0, reserved_lkey_ = 0, special_qp_base_ = 0, num_qps_log_ = 24;
   counters count_;
+  counters counted_at_reset_;  // what the diagnostic counters begin at
 };
 
 }  // namespace rnic::transport

@@ -74,6 +74,7 @@ bool responder::commit_payload(responder_slot& s) {
     pcie::dma_request r;
     r.op = pcie::dma_request::kind::write;
     r.notify = final;
+    r.function = f.ctx->function;
     r.address = part.address;
     r.length = part.length;
     r.source = s.frame->buffer.data() + s.source;

@@ -8,41 +8,50 @@
 
 namespace rnic::transport {
 
-std::uint32_t responder::diagnostic(std::uint32_t offset) const {
+namespace {
+
+std::uint32_t diagnostic(const responder::counters& count, std::uint32_t offset) {
   const auto low = [](std::uint64_t c) { return static_cast<std::uint32_t>(c); };
   switch (offset) {  // adapter control plane, 10.3
     case 0x00:
-      return low(count_.local_length);
+      return low(count.local_length);
     case 0x08:
-      return low(count_.local_operation);
+      return low(count.local_operation);
     case 0x18:
-      return low(count_.local_protection);
+      return low(count.local_protection);
     case 0x20:
-      return low(count_.flushed);
+      return low(count.flushed);
     case 0x48:
-      return low(count_.remote_invalid);
+      return low(count.remote_invalid);
     case 0x50:
-      return low(count_.remote_access);
+      return low(count.remote_access);
     case 0x68:
-      return low(count_.rnr);
+      return low(count.rnr);
     case 0x100:
-      return low(count_.out_of_sequence);
+      return low(count.out_of_sequence);
     case 0x118:
-      return low(count_.drop_no_wqe);
+      return low(count.drop_no_wqe);
     case 0x130:
-      return low(count_.duplicates);
+      return low(count.duplicates);
     default:
       return 0;
   }
 }
 
+}  // namespace
+
 std::uint32_t responder::cr_read(std::uint32_t offset) {
-  if (offset >= cr::diagnostics) return diagnostic(offset - cr::diagnostics);
+  if (offset >= cr::diagnostics) {
+    const std::uint32_t at = offset - cr::diagnostics;
+    return diagnostic(count_, at) - diagnostic(counted_at_reset_, at);
+  }
   switch (offset) {
     case cr::qp_select:
       return selected_;
     case cr::qp_status:
       return std::any_of(stopping_.begin(), stopping_.end(), [&](const auto& e) { return e.qpn == selected_; });
+    case cr::reset:
+      return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
       return roce_v2_port_;
     case cr::reserved_lkey:
@@ -63,6 +72,9 @@ void responder::cr_write(std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::qp_command:
       command(selected_, value);
+      break;
+    case cr::reset:
+      if (value == 1) device_reset();
       break;
     case cr::roce_v2_port:
       roce_v2_port_ = static_cast<std::uint16_t>(value);
@@ -114,6 +126,30 @@ void responder::work_stopping() {
     else
       ++k;
   }
+  if (stopping_.empty() && resetting_) finish_reset();
+}
+
+void responder::device_reset() {
+  for (const std::uint32_t qpn : active_qpns_) command(qpn, cr::qp_command_discard);
+  receive_.drop_all();
+  attention_.clear();
+  errors_.clear();
+  polls_.clear();
+  poll_at_ = 0;
+  selected_ = reserved_lkey_ = special_qp_base_ = 0;
+  num_qps_log_ = 24;
+  roce_v2_port_ = wire::roce_v2_udp_port;
+  counted_at_reset_ = count_;
+  resetting_ = true;
+  if (stopping_.empty()) finish_reset();
+  wake_next();
+}
+
+/// No QP is known any more: what still arrives finds no context.
+void responder::finish_reset() {
+  contexts_.drop_all();
+  halted_.clear();
+  resetting_ = false;
 }
 
 bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
@@ -150,8 +186,8 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
 }
 
 void responder::take_errors() {
-  if (!error_in.bound()) return;
-  while (error_in.can_pop()) attention_.push_back({error_in.pop().qpn, flow_todo_error, 0});
+  for (const sim::fifo_in<qp_error>* in : {&error_in, &lost_in})
+    while (in->bound() && in->can_pop()) attention_.push_back({in->pop().qpn, flow_todo_error, 0});
 }
 
 void responder::send_errors() {
@@ -167,7 +203,7 @@ void responder::send_errors() {
 void responder::work_attention() {
   while (!attention_.empty()) {
     const attention_entry a = attention_.front();
-    if (halted_.count(a.qpn) == 0) {
+    if (!resetting_ && halted_.count(a.qpn) == 0) {
       std::uint16_t i = find_flow(a.qpn);
       if (i == no_link) i = open_flow(a.qpn);
       if (i == no_link) break;  // some QP must leave first: that happens in our tick
@@ -229,6 +265,7 @@ void responder::start_polling(const responder_flow& f) {
   poll_entry e;
   e.qpn = f.qpn;
   e.record = shared ? 0 : ctx.db_record;
+  e.function = ctx.function;
   e.seen = ctx.rq_consumed;
   e.last_event = shared;
   polls_.push_back(e);
@@ -274,6 +311,7 @@ void responder::poll_records() {
   }
   if (!dma_read.request.can_push()) return;
   pcie::dma_request r;
+  r.function = e.function;
   r.length = 4;
   r.address = e.record;
   r.destination = poll_bytes_.data();

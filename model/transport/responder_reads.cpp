@@ -83,6 +83,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
   a.next = no_link;
   a.open = 0;
   a.next_segment = 0;
+  a.function = f.ctx->function;
   a.to_read = false;
   a.nak = a.event = 0;
   a.where = icm::translate_response{};
@@ -121,6 +122,7 @@ void responder_reads::read_memory(std::uint16_t g) {
     if (!dma_.request.can_push()) return;
     const icm::translate_response::segment& s = a.where.segments[a.next_segment];
     pcie::dma_request r;
+    r.function = a.function;
     r.address = s.address;
     r.length = s.length;
     r.destination =

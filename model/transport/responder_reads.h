@@ -62,7 +62,7 @@ class responder_reads {
     tlm::frame_ptr frame;
     icm::translate_response where;
     std::uint32_t offset = 0, length = 0;
-    std::uint16_t job = no_link, next = no_link;
+    std::uint16_t job = no_link, next = no_link, function = 0;
     std::uint8_t open = 0;  // translation and reads under way
     unsigned next_segment = 0;
     bool to_read = false;

@@ -18,7 +18,7 @@ responder_sender::responder_sender(sim::clocked_block& owner, const responder_co
                                    const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
                                    sim::span_recorder& spans, const std::uint16_t& roce_v2_port)
     : tx_out(owner),
-      credit_in(owner),
+      credit_in{sim::fifo_in<egress_credit>(owner), sim::fifo_in<egress_credit>(owner)},
       owner_(owner),
       pipeline_cycles_(std::max(1u, cfg.tx_pipeline_cycles)),
       gids_(gids),
@@ -31,10 +31,8 @@ responder_sender::responder_sender(sim::clocked_block& owner, const responder_co
 }
 
 void responder_sender::work() {
-  while (credit_in.can_pop()) {
-    const egress_credit c = credit_in.pop();
-    ++credits_[c.port & 1][c.priority & 7];
-  }
+  for (unsigned port = 0; port < credit_in.size(); ++port)
+    while (credit_in[port].can_pop()) ++credits_[port][credit_in[port].pop().priority & 7];
   while (count_ != 0) {
     entry& e = queue_[head_];
     if (e.ready > owner_.now()) {
@@ -99,6 +97,11 @@ void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr fr
   f.insert_icrc = true;
   f.source = static_cast<std::uint8_t>(egress_source::responder);
   --credits_[f.port][f.priority];
+  if (count_ == 0 && tx_out.can_push()) {
+    spans_.leave(f.span, "responder transmit", owner_.domain().edge_time(owner_.now() + pipeline_cycles_));
+    tx_out.push_after(std::move(frame), pipeline_cycles_);
+    return;
+  }
   entry& e = queue_[(head_ + count_) % queue_.size()];
   e.frame = std::move(frame);
   e.ready = owner_.now() + pipeline_cycles_;

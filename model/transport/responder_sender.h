@@ -20,7 +20,7 @@ class responder_sender {
                    tlm::frame_pool& frames, sim::span_recorder& spans, const std::uint16_t& roce_v2_port);
 
   sim::fifo_out<tlm::frame_ptr> tx_out;
-  sim::fifo_in<egress_credit> credit_in;
+  std::array<sim::fifo_in<egress_credit>, 2> credit_in;  ///< by port
 
   /// Takes returned credits and moves frames whose pipeline time is over to tx_out.
   void work();

@@ -21,10 +21,17 @@ inline constexpr std::uint32_t qp_command_release = 2;  ///< work again with wha
                                                         ///< WQEs, in state ERR both halves flush
 inline constexpr std::uint32_t qp_command_discard = 3;  ///< to RESET: as halt, but forget all work without completions
 
+/// Write 1: device reset of this half. All QPs are discarded and nothing of them stays on chip; settings and diagnostic
+/// counters are as after power-up. Read bit 0: not done yet. Tables and mapping of ICM must stay until it is.
+inline constexpr std::uint32_t reset = 0x0c;
+
 inline constexpr std::uint32_t roce_v2_port = 0x10;     ///< UDP destination port of RoCE v2
 inline constexpr std::uint32_t reserved_lkey = 0x14;    ///< the key that means bus addresses
 inline constexpr std::uint32_t special_qp_base = 0x18;  ///< CONF_SPECIAL_QP: base QPN, 0 = none
 inline constexpr std::uint32_t num_qps_log = 0x1c;
+/// Requester: a QP that came from SQ_DRAINING to SQD by itself, bit 31 valid, 23:0 QPN. Write 1: the next one.
+inline constexpr std::uint32_t drained = 0x20;
+inline constexpr std::uint32_t drained_valid = 1u << 31;
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
 inline constexpr std::uint32_t diagnostics = 0x1000;
 

@@ -35,15 +35,33 @@ if(rnic_systemc_includes)
   target_include_directories(rnic_systemc SYSTEM INTERFACE ${rnic_systemc_includes})
 endif()
 
+# Release libraries carry both machine code, which the many tests link quickly, and what link-time optimisation needs,
+# which makes the programs a tenth faster (rnic_optimised_program).
+option(RNIC_LTO "link-time optimisation of the programs in release builds" ON)
+if(RNIC_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(rnic_lto ON)
+endif()
+
 # rnic_library(NAME SOURCES ... DEPENDS ...): a static library (or, without sources, an interface) of our own code.
 function(rnic_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC rnic_warnings ${arg_DEPENDS})
+    if(rnic_lto)
+      target_compile_options(${name} PRIVATE -flto=auto -ffat-lto-objects)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE rnic_warnings ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# rnic_optimised_program(NAME): the executable is optimised as a whole.
+function(rnic_optimised_program name)
+  if(rnic_lto)
+    target_compile_options(${name} PRIVATE -flto=auto -ffat-lto-objects)
+    target_link_options(${name} PRIVATE -flto=auto)
   endif()
 endfunction()
 
@@ -56,6 +74,9 @@ function(rnic_test label name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main rnic_quiet_kernel GTest::gtest)
+  if(rnic_lto)
+    target_link_options(${name} PRIVATE -fno-lto)
+  endif()
   target_compile_definitions(${name} PRIVATE RNIC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX ${label}/ NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT}

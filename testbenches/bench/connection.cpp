@@ -112,7 +112,7 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
           "modify_qp to RTS");
 }
 
-buffer make_buffer(endpoint& e, std::size_t bytes) {
+buffer make_buffer(const endpoint& e, std::size_t bytes) {
   buffer b;
   b.memory = e.device->allocate_buffer(bytes);
   if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");

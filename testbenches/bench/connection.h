@@ -60,7 +60,7 @@ struct buffer {
   std::uint64_t address(std::uint64_t offset = 0) const { return region->iova + offset; }
   std::uint8_t* at(std::uint64_t offset = 0) const { return memory.pointer + offset; }
 };
-buffer make_buffer(endpoint& e, std::size_t bytes);
+buffer make_buffer(const endpoint& e, std::size_t bytes);
 
 /// Throws with `what` and the error's text when `result` is negative.
 void require(int result, const std::string& what);

@@ -4,8 +4,11 @@
 #include <cerrno>
 #include <systemc>
 
+#include "model/host/root_complex_socket.h"
 #include "model/icrc/icrc_model.h"
+#include "model/pcie/endpoint_socket.h"
 #include "rtl/icrc/icrc_rtl.h"
+#include "tlm/ethernet_socket.h"
 
 namespace rnic::bench {
 
@@ -41,6 +44,7 @@ node_config make_node_config(const std::string& profile) {
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
   constexpr std::uint64_t second = sim::ps_per_s;
+  to.add("tlm.sockets", c.tlm_sockets, "PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
   to.add("host.llc_read_ps", c.root_complex.llc_read_ps, 1, second, "ps", "calibration 5: 310 ns for 64 bytes in all");
   to.add("host.dram_extra_ps", c.root_complex.dram_extra_ps, 0, second, "ps", "calibration 5");
@@ -61,6 +65,19 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs of the profile");
 }
 
+/// The rims of an adapter whose two sides are TLM sockets.
+struct node::sockets {
+  sockets(const std::string& name, host::root_complex& root, adapter::adapter& nic)
+      : slot((name + "_slot").c_str(), root),
+        card((name + "_card").c_str(), nic.pcie()),
+        wire(name + "_wire", nic.port(0)) {
+    slot.socket.bind(card.socket);
+  }
+  host::root_complex_socket slot;
+  pcie::pcie_endpoint_socket card;
+  tlm::ethernet_connector wire;
+};
+
 node::node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number)
     : uncore_(name + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
       memory_(cfg.memory),
@@ -68,32 +85,46 @@ node::node(const std::string& name, const adapter::environment& env, const node_
       bus_setup_(root_, cfg.bus_setup),
       adapter_(name + ".adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
       firmware_(name + "_firmware", adapter_.firmware_port(), identity(cfg, number)),
-      bus_((name + "_bus").c_str(), memory_),
+      bus_((name + "_bus").c_str(), env.base, memory_),
       device_(bus_, cfg.driver) {
-  root_.connect(adapter_.pcie());
-  adapter_.pcie().connect(root_);
+  if (cfg.tlm_sockets) {
+    sockets_ = std::make_unique<sockets>(name, root_, adapter_);
+  } else {
+    root_.connect(adapter_.pcie());
+    adapter_.pcie().connect(root_);
+  }
   bus_.bind(root_);
+  env.statistics.add(name + "_bus.busy_ps", bus_.busy_ps());
   root_.set_interrupt_controller(bus_);
 }
 
 node::~node() = default;
 
+tlm::frame_port_if& node::connector() {
+  if (sockets_) return sockets_->wire;
+  return adapter_.port(0);
+}
+
 namespace {
 
 class setup_done final : public host::bus_setup::listener {
  public:
+  explicit setup_done(sim::timebase& base) : base_(base) {}
   void bus_ready(const host::bus_setup::result& r) override {
     present = r.present;
-    event.notify(sc_core::SC_ZERO_TIME);
+    base_.notify(event);
   }
   sc_core::sc_event event{"bus_ready"};
   bool present = false;
+
+ private:
+  sim::timebase& base_;
 };
 
 }  // namespace
 
 int node::start() {
-  setup_done done;
+  setup_done done(uncore_.base());
   bus_setup_.start(&done);
   sc_core::wait(done.event);
   return done.present ? device_.open() : -ENODEV;

@@ -23,6 +23,7 @@ struct node_config {
   host::host_memory::config memory;
   host::root_complex_config root_complex;
   host::bus_setup::config bus_setup;
+  bool tlm_sockets = false;              ///< slot and port are TLM-2.0 sockets; else plain calls do the same
   std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
   host_driver::config driver = host_driver::config::small();
 };
@@ -43,12 +44,16 @@ class node {
   int start();
 
   adapter::adapter& nic() { return adapter_; }
+  /// Where the cable goes: port 1.
+  tlm::frame_port_if& connector();
   host_driver::device& device() { return device_; }
   host_driver::bus_if& bus() { return bus_; }
   host::host_memory& memory() { return memory_; }
   host::root_complex& root() { return root_; }
 
  private:
+  struct sockets;
+
   sim::clock_domain uncore_;
   host::host_memory memory_;
   host::root_complex root_;
@@ -57,6 +62,7 @@ class node {
   firmware::firmware_runner firmware_;
   host_driver::systemc_bus bus_;
   host_driver::device device_;
+  std::unique_ptr<sockets> sockets_;
 };
 
 }  // namespace rnic::bench

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace rnic::bench {
 
@@ -51,9 +52,10 @@ void stream::set_up(endpoint& at) {
 }
 
 void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count) {
-  std::array<ibv_send_wr, 32> wr{};
-  std::array<ibv_sge, 32> sge{};
+  std::array<ibv_send_wr, 32> wr;  // as much of it as is used is set below
+  std::array<ibv_sge, 32> sge;
   for (std::uint64_t k = 0; k < count; ++k) {
+    wr[k] = {};
     sge[k] = {source_.address(slot(index)), size, source_.region->lkey};
     wr[k].wr_id = index;
     wr[k].sg_list = &sge[k];
@@ -72,16 +74,28 @@ void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_
   require(sender_.device->post_send(l.qp[0], wr.data(), &bad), "post_send");
 }
 
+/// Messages of the next call of post_send, 0: the window has no room for a batch.
+std::uint64_t stream::postable(const lane& l) const {
+  const std::uint64_t batch = std::clamp<std::uint64_t>(config_.batch, 1, 32);
+  const std::uint64_t room = std::min<std::uint64_t>(config_.depth - (l.posted - l.completed), l.target - l.posted);
+  return room < batch && l.target - l.posted >= batch ? 0 : std::min(room, batch);
+}
+
+void stream::note_room(std::uint32_t index) {
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  with_room_[index / 64] = postable(lanes_[index]) != 0 ? with_room_[index / 64] | bit : with_room_[index / 64] & ~bit;
+}
+
 /// Posts what fits into the windows of all queue pairs; true when something was posted.
 bool stream::fill(std::uint32_t size) {
   bool any = false;
-  const std::uint64_t batch = std::clamp<std::uint64_t>(config_.batch, 1, 32);
-  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
-    lane& l = lanes_[i];
-    const std::uint64_t room = std::min<std::uint64_t>(config_.depth - (l.posted - l.completed), l.target - l.posted);
-    if (room == 0 || (room < batch && l.target - l.posted >= batch)) continue;
-    post(l, i, size, std::min(room, batch));
-    any = true;
+  for (std::uint32_t word = 0; word < with_room_.size(); ++word) {
+    for (std::uint64_t rest = with_room_[word]; rest != 0; rest &= rest - 1) {
+      const std::uint32_t i = word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(rest));
+      post(lanes_[i], i, size, postable(lanes_[i]));
+      note_room(i);
+      any = true;
+    }
   }
   return any;
 }
@@ -98,22 +112,26 @@ bool stream::take_completions() {
     const std::uint64_t done = std::min((l.completed / signal_every_ + 1) * signal_every_, l.target);
     completed_ += done - l.completed;
     l.completed = done;
+    note_room(static_cast<std::uint32_t>(wc[static_cast<unsigned>(i)].wr_id));
   }
   return n > 0;
 }
 
 void stream::post_receives(std::uint32_t size) {
-  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
-    lane& l = lanes_[i];
-    while (l.receives_posted < l.target && l.receives_posted - l.received < config_.depth) {
-      ibv_sge sge{destination_.address(slot(i)), size, destination_.region->lkey};
-      ibv_recv_wr wr{};
-      wr.wr_id = i;
-      wr.sg_list = &sge;
-      wr.num_sge = size == 0 ? 0 : 1;
-      ibv_recv_wr* bad = nullptr;
-      require(receiver_.device->post_recv(l.qp[1], &wr, &bad), "post_recv");
-      ++l.receives_posted;
+  for (std::uint32_t word = 0; word < without_receives_.size(); ++word) {
+    for (std::uint64_t rest = std::exchange(without_receives_[word], 0); rest != 0; rest &= rest - 1) {
+      const std::uint32_t i = word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(rest));
+      lane& l = lanes_[i];
+      while (l.receives_posted < l.target && l.receives_posted - l.received < config_.depth) {
+        ibv_sge sge{destination_.address(slot(i)), size, destination_.region->lkey};
+        ibv_recv_wr wr{};
+        wr.wr_id = i;
+        wr.sg_list = &sge;
+        wr.num_sge = size == 0 ? 0 : 1;
+        ibv_recv_wr* bad = nullptr;
+        require(receiver_.device->post_recv(l.qp[1], &wr, &bad), "post_recv");
+        ++l.receives_posted;
+      }
     }
   }
 }
@@ -126,10 +144,21 @@ bool stream::take_receives() {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
       throw std::runtime_error("a receive completed with status " +
                                std::to_string(wc[static_cast<unsigned>(i)].status));
-    ++lanes_[wc[static_cast<unsigned>(i)].wr_id].received;
+    const std::uint64_t index = wc[static_cast<unsigned>(i)].wr_id;
+    ++lanes_[index].received;
+    without_receives_[index / 64] |= std::uint64_t{1} << (index % 64);
     ++received_;
   }
   return n > 0;
+}
+
+void stream::start_lanes(bool sends, bool receives) {
+  for (auto* mask : {sends ? &with_room_ : nullptr, receives ? &without_receives_ : nullptr})
+    if (mask != nullptr) mask->assign((lanes_.size() + 63) / 64, 0);
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+    if (sends) note_room(i);
+    if (receives) without_receives_[i / 64] |= std::uint64_t{1} << (i % 64);
+  }
 }
 
 void stream::run_host(endpoint& e, const work& w) {
@@ -144,6 +173,7 @@ void stream::run_host(endpoint& e, const work& w) {
       if (s == out) l.posted = l.completed = 0;
       l.target = w.messages / lanes + (i < w.messages % lanes ? 1 : 0);
     }
+    s->start_lanes(s == out, s == in);
     if (s == in) s->received_ = 0;
     if (s == out) s->completed_ = 0;
     s->target_ = w.messages;

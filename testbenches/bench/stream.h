@@ -49,6 +49,9 @@ class stream {
     std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0, target = 0;
   };
   void post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count);
+  std::uint64_t postable(const lane& l) const;
+  void start_lanes(bool sends, bool receives);
+  void note_room(std::uint32_t index);
   bool fill(std::uint32_t size);
   bool take_completions();
   void post_receives(std::uint32_t size);
@@ -66,6 +69,7 @@ class stream {
   host_driver::completion_queue* receive_cq_ = nullptr;
   host_driver::completion_queue* unused_cq_[2] = {};
   std::vector<lane> lanes_;
+  std::vector<std::uint64_t> with_room_, without_receives_;  // masks of lanes: only those are looked at
   std::uint64_t completed_ = 0, received_ = 0, target_ = 0;
   unsigned signal_every_ = 1;
 };

@@ -33,7 +33,7 @@ two_nodes::two_nodes(const two_nodes_config& config)
   node_b_ = std::make_unique<node>("b", env, config.node, 2);
   fabric::cable::config cable;
   cable.metres = config.cable_metres;
-  cable_ = std::make_unique<fabric::cable>(node_a_->nic().port(0), node_b_->nic().port(0), cable);
+  cable_ = std::make_unique<fabric::cable>(node_a_->connector(), node_b_->connector(), cable);
   if (!config.capture.empty()) {
     capture_ = std::make_unique<tlm::capture_writer>(config.capture, tlm::capture_writer::config{config.overwrite});
     cable_->add_observer(*capture_);
@@ -66,6 +66,7 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
   };
   start(a_, program_a, "program_a");
   start(b_, program_b, "program_b");
+  base_.run_ahead_until(~sim::time_ps{0});
   try {
     sc_core::sc_start();
   } catch (...) {
@@ -76,6 +77,9 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
   if (running_ != 0) throw std::runtime_error("the simulation came to rest before both programs had ended");
 }
 
-void two_nodes::pass(sim::time_ps duration) { sc_core::sc_start(sc_core::sc_time::from_value(duration)); }
+void two_nodes::pass(sim::time_ps duration) {
+  base_.run_ahead_until(now_ps() + duration);
+  sc_core::sc_start(sc_core::sc_time::from_value(duration));
+}
 
 }  // namespace rnic::bench

@@ -81,9 +81,7 @@ class bandwidth_run {
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
-    r.limited_by =
-        bench::limited_by(*system_, before, bench::measure_utilisation(*system_),
-                          static_cast<double>(options_.messages) / options_.qps, options_.traffic.verb == "read");
+    r.limited_by = bench::limited_by(*system_, before, bench::measure_utilisation(*system_), options_.qps);
     rows_.push_back(r);
     progress_->at(rows_.size());
   }

@@ -31,6 +31,7 @@ struct report {
   const plan& p;
   const comparison& compared;
   const replay_result& run;
+  /// `matched` has those that were given together with a later one (`covered`).
   std::uint64_t matched = 0, covered = 0, different = 0, missing = 0;
   std::vector<std::size_t> answer_to;  // by frame of the capture: index into answers() + 1
   std::map<std::size_t, const struct difference*> difference_of;
@@ -38,7 +39,7 @@ struct report {
   report(const replay_options& o, const plan& the_plan, const comparison& c, const replay_result& r)
       : options(o), p(the_plan), compared(c), run(r), answer_to(the_plan.frames.size(), 0) {
     for (const expectation& e : c.expectations()) {
-      matched += e.now == state::matched ? 1 : 0;
+      matched += e.now == state::matched || e.now == state::covered ? 1 : 0;
       covered += e.now == state::covered ? 1 : 0;
       different += e.now == state::different ? 1 : 0;
       missing += e.now == state::open ? 1 : 0;
@@ -54,14 +55,25 @@ struct report {
   }
 };
 
+/// The way from a question to its answer in one line.
+std::string stages_line(const sim::span& way) {
+  std::string line;
+  sim::time_ps before = way.start();
+  for (unsigned i = 0; i < way.count(); ++i) {
+    line += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", way[i].stage, static_cast<double>(way[i].at - before) / 1e3);
+    before = way[i].at;
+  }
+  return fmt::format("{:>25} ns: {}\n", "", line);
+}
+
 std::string packet_line(const report& r, std::size_t i) {
   const captured_frame& f = r.p.frames[i];
   const std::string what = describe(f.packet);
   const auto d = r.difference_of.find(i + 1);
-  const std::string differs =
-      d == r.difference_of.end()
-          ? ""
-          : "   != " + d->second->kind + (d->second->obtained.empty() ? "" : ": " + d->second->obtained);
+  const std::string differs = d == r.difference_of.end()
+                                  ? ""
+                                  : std::string("   != ") + to_string(d->second->kind) +
+                                        (d->second->obtained.empty() ? "" : ": " + d->second->obtained);
   if (f.connection < 0) return fmt::format("{:>6} {:>14}    {}   (not replayed)\n", i + 1, "", what);
   if (f.from_held) {
     const std::size_t e = r.compared.expectation_of(i);
@@ -77,6 +89,7 @@ std::string packet_line(const report& r, std::size_t i) {
     const obtained_frame& a = r.compared.answers()[r.answer_to[i] - 1];
     line += fmt::format("   answered by {} PSN {} after {} us", wire::traits(a.opcode).name, a.psn,
                         microseconds(a.latency));
+    if (a.followed) return line + differs + "\n" + stages_line(a.way);
   }
   return line + differs + "\n";
 }
@@ -110,29 +123,47 @@ std::map<std::uint8_t, const obtained_frame*> typical_answers(const report& r) {
   return typical;
 }
 
+/// Every reason once with its count, then one by one.
+void print_differences(const report& r) {
+  const auto& differences = r.compared.differences();
+  if (differences.empty()) return;
+  std::map<std::pair<std::string, std::string>, std::size_t> reasons;
+  for (const struct difference& d : differences)  // a PSN at the end is left to the single ones
+    ++reasons[{to_string(d.kind), d.explanation.substr(0, d.explanation.find(": PSN "))}];
+  fmt::print("\ndifferences from the real host:\n");
+  for (const auto& [reason, count] : reasons) fmt::print("  {:>6} x {}: {}\n", count, reason.first, reason.second);
+  fmt::print("\n");
+  for (std::size_t i = 0; i < std::min(differences.size(), difference_lines); ++i) {
+    const struct difference& d = differences[i];
+    fmt::print("  {}{}{}{}\n", d.frame == 0 ? std::string("not in the capture: ") : fmt::format("frame {}: ", d.frame),
+               to_string(d.kind), d.expected.empty() ? "" : "; expected " + d.expected,
+               d.obtained.empty() ? "" : "; obtained " + d.obtained);
+  }
+  if (differences.size() > difference_lines) fmt::print("  ... and {} more\n", differences.size() - difference_lines);
+}
+
 void print_summary(const report& r) {
   for (const auto& [opcode, a] : typical_answers(r))
     fmt::print("\n    where the time of a typical {} went (from the first bit of its question to its own):\n{}",
                wire::traits(opcode).name, stages_text(a->way));
-  const auto& differences = r.compared.differences();
-  if (!differences.empty()) fmt::print("\ndifferences from the real host:\n");
-  for (std::size_t i = 0; i < std::min(differences.size(), difference_lines); ++i) {
-    const struct difference& d = differences[i];
-    fmt::print("  {}{}{}{}\n", d.frame == 0 ? std::string("not in the capture: ") : fmt::format("frame {}: ", d.frame),
-               d.kind, d.expected.empty() ? "" : "; expected " + d.expected,
-               d.obtained.empty() ? "" : "; obtained " + d.obtained);
-  }
-  if (differences.size() > difference_lines) fmt::print("  ... and {} more\n", differences.size() - difference_lines);
-  fmt::print("\n{}: {} frames, {} of RoCE; the adapter is {}\n", r.options.capture, r.p.frames.size(), r.p.roce_frames,
-             r.p.held);
+  print_differences(r);
+  fmt::print("\n{}: {} frames, {} of RoCE; {}\n", r.options.capture, r.p.frames.size(), r.p.roce_frames,
+             r.p.held.empty()          ? "nothing to replay"
+             : r.p.connections.empty() ? "no connection to replay of " + r.p.held
+                                       : "the adapter is " + r.p.held);
   for (const connection& c : r.p.connections)
     fmt::print("  {} connection: queue pair {:#x} at {} with {:#x} at {}, MTU {}\n",
                c.service == wire::transport::uc ? "UC" : "RC", c.held_qpn, wire::to_string(c.held_gid), c.peer_qpn,
                wire::to_string(c.peer_gid), c.mtu);
   fmt::print(
-      "  injected {}, posted {}; expected answers {}: matched {}, acknowledged together {}, different {}, missing {}\n",
+      "  injected {}, posted {}; expected answers {}: matched {} (of these acknowledged together with later ones {}), "
+      "different {}, missing {}\n",
       r.run.injected, r.run.posted, r.compared.expectations().size(), r.matched, r.covered, r.different, r.missing);
+  if (r.p.shortened) fmt::print("  pauses of more than an hour, and what comes after eight hours, were shortened\n");
+  if (r.p.stepped_back)
+    fmt::print("  the capture's clock steps back: such frames count as simultaneous with the one before\n");
   for (const auto& [why, count] : r.p.rejected) fmt::print("  not replayed: {} ({})\n", count, why);
+  if (r.run.pauses != 0) fmt::print("  pauses that the adapter asked for and got: {}\n", r.run.pauses);
   if (r.compared.foreign_frames() != 0)
     fmt::print("  frames of the adapter outside of these connections: {}\n", r.compared.foreign_frames());
 }
@@ -186,6 +217,7 @@ nlohmann::json to_json(const report& r) {
   j["roce_frames"] = r.p.roce_frames;
   j["injected"] = r.run.injected;
   j["posted"] = r.run.posted;
+  j["pauses"] = r.run.pauses;
   j["expected_answers"] = r.compared.expectations().size();
   j["matched_answers"] = r.matched;
   j["acknowledged_together"] = r.covered;
@@ -194,7 +226,11 @@ nlohmann::json to_json(const report& r) {
   j["rejected"] = r.p.rejected;
   j["differences"] = nlohmann::json::array();
   for (const struct difference& d : r.compared.differences()) {
-    nlohmann::json x = {{"kind", d.kind}, {"expected", d.expected}, {"obtained", d.obtained}};
+    nlohmann::json x = {{"kind", to_string(d.kind)},
+                        {"expected", d.expected},
+                        {"obtained", d.obtained},
+                        {"explanation", d.explanation},
+                        {"connection", d.connection}};
     x["frame"] = d.frame == 0 ? nlohmann::json(nullptr) : nlohmann::json(d.frame);
     j["differences"].push_back(std::move(x));
   }
@@ -213,18 +249,33 @@ nlohmann::json to_json(const report& r) {
   return j;
 }
 
-}  // namespace
-
-int run_replay(const replay_options& options) {
+/// The user's capture is there and is not among the files to be written, which are different ones.
+void check_files(const replay_options& options) {
   std::error_code ignored;
-  if (!std::filesystem::exists(options.capture, ignored)) throw usage_error(options.capture + ": no such file");
-  replay_settings settings;
-  for (const std::string& file : {options.output, options.common.pcap_file}) {
+  const std::filesystem::file_status status = std::filesystem::status(options.capture, ignored);
+  if (!std::filesystem::exists(status)) throw usage_error(options.capture + ": no such file");
+  if (std::filesystem::is_directory(status)) throw usage_error(options.capture + ": is a directory");
+  if (!std::filesystem::is_regular_file(status)) throw usage_error(options.capture + ": is not a regular file");
+  if (std::filesystem::file_size(options.capture, ignored) == 0) throw usage_error(options.capture + ": is empty");
+  std::vector<std::string> results;
+  for (const std::string& file : {options.output, options.common.pcap_file, options.common.json_file}) {
     if (file.empty()) continue;
     if (std::filesystem::equivalent(file, options.capture, ignored))
       throw usage_error(file + ": is the capture to be replayed");
-    settings.outputs.push_back(file);
+    for (const std::string& other : results)
+      if (std::filesystem::weakly_canonical(file, ignored) == std::filesystem::weakly_canonical(other, ignored))
+        throw usage_error(file + ": is named for two results");
+    results.push_back(file);
   }
+}
+
+}  // namespace
+
+int run_replay(const replay_options& options) {
+  check_files(options);
+  replay_settings settings;
+  for (const std::string& file : {options.output, options.common.pcap_file})
+    if (!file.empty()) settings.outputs.push_back(file);
   plan p = make_plan(options.capture, options.hold);
   for (const std::string& file : {options.output, options.common.pcap_file, options.common.json_file})
     check_writable(options.common, file);

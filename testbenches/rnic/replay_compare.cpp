@@ -7,40 +7,29 @@
 #include <cstring>
 #include <utility>
 
+#include "testbenches/rnic/replay_explain.h"
+
 namespace rnic::program {
 
 namespace {
 
-constexpr unsigned kind_ack = 0, kind_rnr = 1, kind_nak = 3;  // AETH syndrome, bits 6:5
 constexpr std::size_t questions_kept = 4096;
-
-unsigned kind_of(std::uint8_t syndrome) { return syndrome >> 5 & 3; }
 
 /// The syndrome without what the two ends choose freely: credits of an ACK, time of an RNR NAK.
 unsigned verdict_of(std::uint8_t syndrome) {
-  return kind_of(syndrome) == kind_nak ? syndrome & 0x7fu : syndrome & 0x60u;
-}
-
-bool is_read_response(std::uint8_t opcode) {
-  const wire::operation o = wire::operation_of(opcode);
-  return o >= wire::operation::read_response_first && o <= wire::operation::read_response_only;
-}
-
-bool is_positive(const wire::packet& p) {
-  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
-  return t.response && (!t.aeth || kind_of(p.aeth.syndrome) == kind_ack);
+  return syndrome_kind(syndrome) == aeth_kind::nak ? syndrome & 0x7fu : syndrome & 0x60u;
 }
 
 std::string aeth_text(const wire::aeth& a) {
   constexpr const char* naks[] = {"PSN sequence error", "invalid request", "remote access error",
                                   "remote operational error", "invalid RD request"};
   const unsigned code = a.syndrome & 0x1f;
-  switch (kind_of(a.syndrome)) {
-    case kind_ack:
+  switch (syndrome_kind(a.syndrome)) {
+    case aeth_kind::ack:
       return fmt::format("ACK MSN {}", a.msn);
-    case kind_rnr:
+    case aeth_kind::rnr:
       return fmt::format("RNR NAK timer {} MSN {}", code, a.msn);
-    case kind_nak:
+    case aeth_kind::nak:
       return fmt::format("NAK {} MSN {}", code < 5 ? naks[code] : "reserved", a.msn);
     default:
       return fmt::format("reserved syndrome {:#04x}", a.syndrome);
@@ -48,6 +37,30 @@ std::string aeth_text(const wire::aeth& a) {
 }
 
 }  // namespace
+
+const char* to_string(difference_kind k) {
+  constexpr const char* names[] = {"acknowledged together with others",
+                                   "answer that did not come",
+                                   "request that was not sent",
+                                   "answer that the real host did not give",
+                                   "request that the real host did not send",
+                                   "request that could not be posted",
+                                   "completion in error",
+                                   "other opcode",
+                                   "other verdict",
+                                   "other remote address, key or length",
+                                   "other payload length",
+                                   "other payload",
+                                   "other immediate data",
+                                   "other solicited bit",
+                                   "other MSN"};
+  return names[static_cast<unsigned>(k)];
+}
+
+bool is_positive(const wire::packet& p) {
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  return t.response && (!t.aeth || syndrome_kind(p.aeth.syndrome) == aeth_kind::ack);
+}
 
 std::string describe(const wire::packet& p) {
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
@@ -59,6 +72,10 @@ std::string describe(const wire::packet& p) {
 }
 
 comparison::comparison(const plan& p) : plan_(p), lanes_(p.connections.size()), by_frame_(p.frames.size(), 0) {
+  for (std::size_t i = 0; i < p.connections.size(); ++i) {
+    const connection& c = p.connections[i];
+    lane_index_.try_emplace({c.held_gid, c.peer_gid, c.peer_qpn, c.encap}, static_cast<int>(i));
+  }
   for (std::size_t i = 0; i < p.frames.size(); ++i) {
     const captured_frame& f = p.frames[i];
     if (f.connection < 0 || !f.from_held) continue;
@@ -71,8 +88,15 @@ comparison::comparison(const plan& p) : plan_(p), lanes_(p.connections.size()), 
   }
 }
 
-void comparison::note(std::size_t frame, std::string kind, std::string expected, std::string obtained) {
-  differences_.push_back({frame, std::move(kind), std::move(expected), std::move(obtained)});
+void comparison::note(difference_kind kind, int connection, std::size_t frame, std::string expected,
+                      std::string obtained) {
+  difference d;
+  d.kind = kind;
+  d.frame = frame;
+  d.connection = connection;
+  d.expected = std::move(expected);
+  d.obtained = std::move(obtained);
+  differences_.push_back(std::move(d));
 }
 
 void comparison::injected(std::size_t index, sim::time_ps first_bit) {
@@ -90,12 +114,8 @@ void comparison::injected(std::size_t index, sim::time_ps first_bit) {
 
 /// Connections are told apart as on the wire: by both addresses and the queue pair that the frame goes to.
 int comparison::lane_of(const wire::packet& p) const {
-  for (std::size_t i = 0; i < plan_.connections.size(); ++i) {
-    const connection& c = plan_.connections[i];
-    if (c.peer_qpn == p.bth.dest_qp && c.peer_gid == p.dgid && c.held_gid == p.sgid && c.encap == p.encap)
-      return static_cast<int>(i);
-  }
-  return -1;
+  const auto at = lane_index_.find({p.sgid, p.dgid, p.bth.dest_qp, p.encap});
+  return at == lane_index_.end() ? -1 : at->second;
 }
 
 void comparison::find_question(const lane& l, const wire::packet& p, obtained_frame& o) const {
@@ -136,6 +156,7 @@ void comparison::received(const tlm::frame& f, const sim::span_recorder& spans) 
   o.connection = connection;
   o.opcode = p.bth.opcode;
   o.psn = p.bth.psn.value();
+  if (wire::traits(p.bth.opcode).aeth) o.syndrome = p.aeth.syndrome;
   find_question(l, p, o);
   follow(f, spans, o);
   answers_.push_back(o);
@@ -171,41 +192,38 @@ void comparison::match(int connection, const wire::packet& p, const std::uint8_t
     }
   }
   if (best == nullptr) {
-    note(0, response ? "answer that the real host did not give" : "request that the real host did not send", "",
-         describe(p));
+    note(response ? difference_kind::extra_answer : difference_kind::extra_request, connection, 0, "", describe(p));
+    differences_.back().answer = answers_.size();
     return;
   }
   best->answer = answers_.size();
   answers_.back().expected = best->frame + 1;
-  best->now = same(l, best->frame, p, bytes) ? expectation::state::matched : expectation::state::different;
+  best->now = same(l, *best, p, bytes) ? expectation::state::matched : expectation::state::different;
 }
 
-bool comparison::same(lane& l, std::size_t expected, const wire::packet& p, const std::uint8_t* bytes) {
-  const captured_frame& f = plan_.frames[expected];
+bool comparison::same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes) {
+  const captured_frame& f = plan_.frames[e.frame];
   const wire::packet& x = f.packet;
   const wire::opcode_traits& t = wire::traits(x.bth.opcode);
-  const char* kind = nullptr;
-  if (x.bth.opcode != p.bth.opcode) {
-    kind = "other opcode";
-  } else if (t.aeth && verdict_of(x.aeth.syndrome) != verdict_of(p.aeth.syndrome)) {
-    kind = "other verdict";
-  } else if (t.reth && (x.reth.va != p.reth.va || x.reth.rkey != p.reth.rkey || x.reth.length != p.reth.length)) {
-    kind = "other remote address, key or length";
-  } else if (x.payload_length != p.payload_length ||
-             std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, p.payload_length) != 0) {
-    kind = x.payload_length != p.payload_length ? "other payload length" : "other payload";
-  } else if (t.immediate && x.immediate != p.immediate) {
-    kind = "other immediate data";
-  } else if (x.bth.solicited != p.bth.solicited) {
-    kind = "other solicited bit";
-  } else if (t.aeth) {
-    const std::uint32_t offset = (x.aeth.msn - p.aeth.msn) & 0xffffff;
-    if (!l.msn_known) l.msn_offset = offset;
-    l.msn_known = true;
-    if (offset != l.msn_offset) kind = "other MSN";
-  }
-  if (kind != nullptr) note(expected + 1, kind, describe(x), describe(p));
-  return kind == nullptr;
+  const auto differs = [&](difference_kind kind) {
+    note(kind, f.connection, e.frame + 1, describe(x), describe(p));
+    differences_.back().answer = e.answer;
+    return false;
+  };
+  if (x.bth.opcode != p.bth.opcode) return differs(difference_kind::opcode);
+  if (t.aeth && verdict_of(x.aeth.syndrome) != verdict_of(p.aeth.syndrome)) return differs(difference_kind::verdict);
+  if (t.reth && (x.reth.va != p.reth.va || x.reth.rkey != p.reth.rkey || x.reth.length != p.reth.length))
+    return differs(difference_kind::remote_address);
+  if (x.payload_length != p.payload_length) return differs(difference_kind::payload_length);
+  if (std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, p.payload_length) != 0)
+    return differs(difference_kind::payload);
+  if (t.immediate && x.immediate != p.immediate) return differs(difference_kind::immediate);
+  if (x.bth.solicited != p.bth.solicited) return differs(difference_kind::solicited);
+  if (!t.aeth) return true;
+  const std::uint32_t offset = (x.aeth.msn - p.aeth.msn) & 0xffffff;
+  if (!l.msn_known) l.msn_offset = offset;
+  l.msn_known = true;
+  return offset == l.msn_offset ? true : differs(difference_kind::msn);
 }
 
 bool comparison::asked(int connection, wire::psn_t psn) const {
@@ -213,13 +231,17 @@ bool comparison::asked(int connection, wire::psn_t psn) const {
   return l.asked && !psn.after(l.asked_up_to);
 }
 
-bool comparison::settled(std::size_t frame) const {
-  const expectation& e = expectations_[by_frame_[frame] - 1];
-  if (e.now != expectation::state::open || !e.waited_for) return true;
-  const captured_frame& f = plan_.frames[frame];
+/// An ACK is given with any later one.
+bool comparison::is_covered(const expectation& e) const {
+  const captured_frame& f = plan_.frames[e.frame];
   const lane& l = lanes_[static_cast<std::size_t>(f.connection)];
   const bool plain = wire::operation_of(f.packet.bth.opcode) == wire::operation::acknowledge && is_positive(f.packet);
   return plain && l.acknowledged && !f.packet.bth.psn.after(l.acknowledged_up_to);
+}
+
+bool comparison::settled(std::size_t frame) const {
+  const expectation& e = expectations_[by_frame_[frame] - 1];
+  return e.now != expectation::state::open || !e.waited_for || is_covered(e);
 }
 
 void comparison::give_up(std::size_t frame) { expectations_[by_frame_[frame] - 1].waited_for = false; }
@@ -228,21 +250,17 @@ void comparison::finish() {
   for (expectation& e : expectations_) {
     if (e.now != expectation::state::open) continue;
     const captured_frame& f = plan_.frames[e.frame];
-    const lane& l = lanes_[static_cast<std::size_t>(f.connection)];
-    const bool plain = wire::operation_of(f.packet.bth.opcode) == wire::operation::acknowledge && is_positive(f.packet);
-    const char* kind = is_read_response(f.packet.bth.opcode) || wire::traits(f.packet.bth.opcode).response
-                           ? "answer that did not come"
-                           : "request that was not sent";
-    if (f.repeated) kind = "retransmission that was not needed";
-    if (plain && l.acknowledged && !f.packet.bth.psn.after(l.acknowledged_up_to)) {
-      e.now = expectation::state::covered;
-      kind = "acknowledged together with others";
-    }
-    note(e.frame + 1, kind, describe(f.packet), "");
+    if (is_covered(e)) e.now = expectation::state::covered;
+    const difference_kind kind = e.now == expectation::state::covered         ? difference_kind::together
+                                 : wire::traits(f.packet.bth.opcode).response ? difference_kind::missing_answer
+                                                                              : difference_kind::missing_request;
+    note(kind, f.connection, e.frame + 1, describe(f.packet), "");
   }
   std::stable_sort(differences_.begin(), differences_.end(), [](const difference& a, const difference& b) {
     return (a.frame == 0 ? ~std::size_t{0} : a.frame) < (b.frame == 0 ? ~std::size_t{0} : b.frame);
   });
+  const explainer reasons(*this, plan_);
+  for (difference& d : differences_) d.explanation = reasons.explain(d);
 }
 
 }  // namespace rnic::program

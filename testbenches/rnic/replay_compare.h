@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -13,11 +15,40 @@
 
 namespace rnic::program {
 
+enum class difference_kind : std::uint8_t {
+  together,  ///< an acknowledgement that came with a later one: what it says was said
+  missing_answer,
+  missing_request,
+  extra_answer,
+  extra_request,
+  not_posted,
+  failed_completion,
+  opcode,
+  verdict,
+  remote_address,
+  payload_length,
+  payload,
+  immediate,
+  solicited,
+  msn
+};
+const char* to_string(difference_kind k);
+
 /// A place where the run is not as the capture. `frame`: number in the capture, from 1; 0 for what is not in it.
 struct difference {
+  difference_kind kind{};
   std::size_t frame = 0;
-  std::string kind, expected, obtained;
+  int connection = -1;
+  std::size_t answer = 0;  ///< index into comparison::answers() + 1, 0: the adapter sent nothing
+  std::string expected, obtained;
+  std::string explanation;
 };
+
+/// What an AETH says (IBA volume 1, table 43).
+enum class aeth_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
+constexpr aeth_kind syndrome_kind(std::uint8_t syndrome) { return static_cast<aeth_kind>(syndrome >> 5 & 3); }
+/// An answer that acknowledges.
+bool is_positive(const wire::packet& p);
 
 /// A frame of the held host: what the adapter is expected to send.
 struct expectation {
@@ -33,6 +64,7 @@ struct obtained_frame {
   sim::time_ps first_bit = 0;
   int connection = -1;
   std::uint8_t opcode = 0;
+  std::uint8_t syndrome = 0;  ///< of its AETH; 0 (ACK) without one
   std::uint32_t psn = 0;
   std::size_t question = 0;  ///< index in the capture + 1 of the peer's request that it answers, 0: none
   sim::time_ps latency = 0;  ///< from the first bit of the question to its own
@@ -50,7 +82,7 @@ class comparison {
   void injected(std::size_t index, sim::time_ps first_bit);
   /// The adapter sent a frame.
   void received(const tlm::frame& f, const sim::span_recorder& spans);
-  /// Names what is still open at the end. `replayed[i]`: expectations of connection i count.
+  /// Names what is still open at the end, and explains every difference.
   void finish();
 
   /// Whether the held host's frame has been sent, answered together with a later one, or is not waited for any more.
@@ -60,7 +92,8 @@ class comparison {
   /// Whether the adapter has sent a request of this connection whose PSNs reach `psn`.
   bool asked(int connection, wire::psn_t psn) const;
 
-  void note(std::size_t frame, std::string kind, std::string expected, std::string obtained);
+  /// `frame`: index in the capture + 1, or 0.
+  void note(difference_kind kind, int connection, std::size_t frame, std::string expected, std::string obtained);
   const std::vector<difference>& differences() const { return differences_; }
   const std::vector<expectation>& expectations() const { return expectations_; }
   const std::vector<obtained_frame>& answers() const { return answers_; }
@@ -81,14 +114,17 @@ class comparison {
     };
     std::vector<question> questions;  // injected requests, the latest last
   };
+  using lane_key = std::tuple<wire::gid, wire::gid, std::uint32_t, wire::encapsulation>;
   int lane_of(const wire::packet& p) const;
+  bool is_covered(const expectation& e) const;
   void match(int connection, const wire::packet& p, const std::uint8_t* bytes);
-  bool same(lane& l, std::size_t expected, const wire::packet& p, const std::uint8_t* bytes);
+  bool same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes);
   void find_question(const lane& l, const wire::packet& p, obtained_frame& o) const;
   void follow(const tlm::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
 
   const plan& plan_;
   std::vector<lane> lanes_;
+  std::map<lane_key, int> lane_index_;
   std::vector<expectation> expectations_;
   std::vector<std::size_t> by_frame_;
   std::vector<obtained_frame> answers_;

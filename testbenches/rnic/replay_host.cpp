@@ -69,7 +69,7 @@ bool distinct(const std::vector<std::uint32_t>& numbers, unsigned log) {
 }  // namespace
 
 void shape_node(const plan& p, bench::node_config& c) {
-  c.firmware.mac[0] = wire::to_u64(p.held_mac);
+  if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
   std::vector<std::uint32_t> qpns, indices;
   for (const connection& x : p.connections) qpns.push_back(x.held_qpn);
   for (const held_region& r : p.regions) indices.push_back(abi::key_to_index(r.rkey));

@@ -22,7 +22,7 @@ struct captured_frame {
   wire::packet packet;
   int connection = -1;  ///< index into plan::connections; negative: not replayed
   bool from_held = false;
-  bool repeated = false;  ///< a request that the same host has sent before
+  bool repeated = false;  ///< a request whose PSN the same host has sent before
 };
 
 /// A message that the held host sent: becomes a work request.
@@ -35,7 +35,7 @@ struct held_message {
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
-  std::size_t after_peer_frame = 0;  ///< number of the connection's peer frames captured before it
+  bool stand_in = false;  ///< for packets that the capture lacks
 };
 
 /// One queue pair of the held host and its peer.
@@ -72,7 +72,9 @@ struct plan {
   std::vector<captured_frame> frames;
   std::map<std::string, std::uint64_t> rejected;  ///< by reason
   std::uint64_t roce_frames = 0;
-  std::string held;  ///< address of the held host
+  bool shortened = false;     ///< pauses of more than an hour, or what lies behind eight hours, take less time
+  bool stepped_back = false;  ///< the capture's clock: such frames are taken as simultaneous with the one before
+  std::string held;           ///< address of the held host; empty without any RoCE
   std::vector<wire::gid> held_gids;
   wire::mac_address held_mac{};
   std::vector<connection> connections;
@@ -81,7 +83,7 @@ struct plan {
 };
 
 /// Reads the whole capture. `hold`: IPv4, IPv6 or MAC address, or empty for the host that mostly answers.
-/// Throws usage_error when the file is no capture or holds nothing to replay.
+/// Throws usage_error when the file is no capture, holds no frame, or nobody in it has the address `hold`.
 plan make_plan(const std::string& capture, const std::string& hold);
 
 }  // namespace rnic::program

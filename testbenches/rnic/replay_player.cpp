@@ -12,7 +12,15 @@ namespace rnic::program {
 namespace {
 
 constexpr std::uint32_t shortest_frame = 60;  // without FCS (IEEE 802.3)
+constexpr std::uint32_t tag_offset = 12, tci_offset = 14;
 constexpr std::uint32_t fcs_bytes = 4, preamble_bytes = 8, gap_bytes = 12;
+
+/// Untagged frames are of priority 0.
+unsigned priority_of(const tlm::frame& f) {
+  const std::uint8_t* at = f.data();
+  const bool tagged = at[tag_offset] == 0x81 && at[tag_offset + 1] == 0x00;
+  return tagged ? at[tci_offset] >> 5 : 0;
+}
 
 }  // namespace
 
@@ -46,16 +54,32 @@ void replay_player::tick() {
   while (from_line_.can_pop()) {
     const sim::time_ps arrival = from_line_.front_arrival();
     const tlm::frame_ptr f = from_line_.pop();
-    if (listener_ != nullptr) listener_->received(*f, arrival);
+    wire::pause_frame pause;
+    const wire::pause_kind kind = wire::decode_pause(f->data(), f->length, pause);
+    if (kind == wire::pause_kind::pause) {
+      ++pauses_;
+      obey(pause);
+    } else if (listener_ != nullptr) {
+      listener_->received(*f, arrival);
+    }
   }
   transmit();
+}
+
+void replay_player::obey(const wire::pause_frame& p) {
+  for (unsigned i = 0; i < 8; ++i) {
+    if (p.per_priority && (p.enabled >> i & 1) == 0) continue;
+    const std::uint64_t bits = p.quanta[p.per_priority ? i : 0] * wire::bits_per_quantum;
+    paused_until_[i] = now_ps() + (bits * sim::ps_per_us + rate_mbps_ - 1) / rate_mbps_;
+  }
 }
 
 void replay_player::transmit() {
   if (to_send_.empty()) return;
   const sim::time_ps now = now_ps();
-  if (line_free_ > now) {
-    wake_at(domain().edge_at_or_after(line_free_));
+  const sim::time_ps may = std::max(line_free_, paused_until_[priority_of(*to_send_.front().frame)]);
+  if (may > now) {
+    wake_at(domain().edge_at_or_after(may));
     return;
   }
   waiting w = std::move(to_send_.front());
@@ -66,7 +90,8 @@ void replay_player::transmit() {
   line_free_ = now + duration(w.frame->length + fcs_bytes + preamble_bytes + gap_bytes);
   if (listener_ != nullptr) listener_->injected(w.number, w.frame->span, now);
   line_->deliver(std::move(w.frame), last_bit);
-  if (!to_send_.empty()) wake_at(domain().edge_at_or_after(line_free_));
+  if (!to_send_.empty())
+    wake_at(domain().edge_at_or_after(std::max(line_free_, paused_until_[priority_of(*to_send_.front().frame)])));
 }
 
 }  // namespace rnic::program

@@ -2,6 +2,7 @@
 // The other end of the cable in a replay: puts captured frames on the line and takes what the adapter sends.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -10,6 +11,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
 #include "model/sim/timed_inbox.h"
+#include "model/wire/pause.h"
 #include "tlm/frame_port.h"
 
 namespace rnic::program {
@@ -25,7 +27,7 @@ class player_listener_if {
 };
 
 /// An Ethernet connector without anything behind it. Frames go out one after the other at the line rate, with preamble
-/// and the smallest gap between them.
+/// and the smallest gap between them. As any link partner it obeys PAUSE and PFC of the adapter.
 class replay_player : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
  public:
   replay_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames, sim::span_recorder& spans,
@@ -35,6 +37,9 @@ class replay_player : public sim::clocked_block, public tlm::frame_port_if, publ
   /// Sends a frame (from DMAC, without FCS, at most tlm::frame::capacity bytes) as soon as the line is free.
   /// `followed`: a span begins with its first bit.
   void send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed);
+
+  /// PAUSE and PFC frames of the adapter; the listener does not get them.
+  std::uint64_t pauses() const { return pauses_; }
 
   tlm::frame_sink_if& receiver() override { return *this; }
   void attach(tlm::frame_sink_if& line) override { line_ = &line; }
@@ -47,6 +52,7 @@ class replay_player : public sim::clocked_block, public tlm::frame_port_if, publ
     bool followed;
   };
   void tick() override;
+  void obey(const wire::pause_frame& p);
   void transmit();
   sim::time_ps duration(std::uint32_t bytes) const;
 
@@ -57,6 +63,8 @@ class replay_player : public sim::clocked_block, public tlm::frame_port_if, publ
   tlm::frame_sink_if* line_ = nullptr;
   std::deque<waiting> to_send_;
   sim::time_ps line_free_ = 0;
+  std::array<sim::time_ps, 8> paused_until_{};  // by priority
+  std::uint64_t pauses_ = 0;
   sim::timed_inbox<tlm::frame_ptr> from_line_;
 };
 

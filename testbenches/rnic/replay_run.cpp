@@ -189,7 +189,7 @@ bool director::advance(lane& l, int connection, bool force) {
   } else if (host_->post(connection, s.message)) {
     ++result_.posted;
   } else if (force) {  // the queue pair takes no more work: it has failed, or the peer acknowledges nothing
-    compared_->note(s.frame + 1, "request that could not be posted", describe(f.packet), "");
+    compared_->note(difference_kind::not_posted, connection, s.frame + 1, describe(f.packet), "");
   } else {
     return false;
   }
@@ -222,7 +222,7 @@ void director::wait_for_change() {
 }
 
 void director::program() {
-  bench::require(node_->device().open(), "open device");
+  bench::require(node_->start(), "open device");
   host_->set_up(result_.left_out);
   leave_out(result_.left_out);
   compared_ = std::make_unique<comparison>(plan_);
@@ -238,9 +238,10 @@ void director::program() {
   }
   result_.ended_at = base_.now_ps();
   for (const replay_host::failed& f : host_->failures())
-    compared_->note(0, "completion in error", "",
+    compared_->note(difference_kind::failed_completion, f.connection, 0, "",
                     f.status + " on queue pair " +
                         std::to_string(plan_.connections[static_cast<std::size_t>(f.connection)].held_qpn));
+  result_.pauses = player_->pauses();
   compared_->finish();
 }
 

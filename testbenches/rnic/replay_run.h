@@ -32,6 +32,7 @@ struct replay_result {
   sim::time_ps ended_at = 0;
   std::vector<std::pair<int, std::string>> left_out;  ///< connections that could not be set up
   std::uint64_t posted = 0;
+  std::uint64_t pauses = 0;  ///< PAUSE and PFC frames of the adapter, which were obeyed
 };
 
 /// Injects and posts in the order of each connection, and compares. Removes connections that cannot be set up from

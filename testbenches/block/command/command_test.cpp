@@ -324,8 +324,10 @@ TEST(Registers, OwnershipIsClaimedByReading) {
   EXPECT_EQ(b.front.read32(0, abi::bar0::ownership), 0u);
   b.run_ns(20);
   EXPECT_EQ(b.front.read32(0, abi::bar0::ownership), 1u);
-  b.front.function_reset();
+  const std::uint64_t resets = b.front.stats().resets;
+  b.front.function_level_reset(0);
   b.run_ns(20);
+  EXPECT_EQ(b.front.stats().resets, resets + 1) << "it is a reset of everything else, too";
   EXPECT_EQ(b.front.read32(0, abi::bar0::ownership), 0u);
 }
 

@@ -92,7 +92,7 @@ struct bench {
   bench(sim::timebase& base, bool rtl, sim::cycle_t open_at = 0)
       : core("core", base, {2342, 1, 0}),
         insert("insert", core, {}, 2, engine(rtl), spans),
-        check("check", core, {}, engine(rtl), spans),
+        check("check", core, {}, 1, engine(rtl), spans),
         to_insert_a("a", core, 4),
         to_insert_b("b", core, 4),
         port0("p0", core, 2),
@@ -116,7 +116,7 @@ struct bench {
     out0.in.bind(port0);
     out1.in.bind(port1);
     received.out.bind(to_check);
-    check.input.bind(to_check);
+    check.inputs[0].bind(to_check);
     check.requests.bind(requests);
     check.responses.bind(responses);
     request_out.in.bind(requests);

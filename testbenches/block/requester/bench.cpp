@@ -21,7 +21,8 @@ void world::serve(client& c) {
   }
   while (!c.busy.empty() && c.busy.front().first <= now() && c.response.can_push()) {
     pcie::dma_request& d = c.busy.front().second;
-    const bool legal = d.address + d.length <= memory.size();
+    // Memory of the QP's owner is not open to another function.
+    const bool legal = d.address + d.length <= memory.size() && (&c != &dma || d.function == owning_function);
     if (d.op == pcie::dma_request::kind::read) {
       ++reads;
       if (legal) std::memcpy(d.destination, memory.data() + d.address, d.length);
@@ -101,7 +102,7 @@ bench::bench(const setup& s)
   w.error_out.bind(error_in);
   dut.error_in.bind(error_in);
   w.credit.bind(credit);
-  dut.credit_in.bind(credit);
+  dut.credit_in[0].bind(credit);
 
   map.layout(icm::table::qpc) = {0, 256, 10};
   map.map(0, qpc_at, 256 * 1024);
@@ -113,6 +114,7 @@ bench::bench(const setup& s)
   gids[0].cr_write(gid::cr::vlan_word(2), gid::cr::vlan_valid | 77);
 
   std::memset(&context, 0, sizeof context);
+  context.function = owning_function;
   context.remote_qpn = remote_qpn;
   context.state = icm::qp_state::rts;
   context.type = s.type;

@@ -19,6 +19,7 @@
 
 namespace rnic::transport::test {
 
+inline constexpr std::uint16_t owning_function = 9;  // function of the QP
 inline constexpr std::uint32_t qpn = 0x48, peer_qpn = 0x1234;
 inline constexpr std::uint64_t qpc_bus = 0x10000, record_bus = 0x20000, rq_bus = 0x30000, data_bus = 0x100000;
 inline constexpr std::uint64_t data_va = 0x7f00'0000'0123;  // of data_bus + 0x123
@@ -98,7 +99,7 @@ class station : public sim::clocked_block {
     tx_in.bind(tx);
     r.rx_in.bind(rx);
     rx_out.bind(rx);
-    r.credit_in().bind(credit);
+    r.credit_in()[0].bind(credit);
     credit_out.bind(credit);
     r.error_in.bind(error_back);
     error_out.bind(error_back);
@@ -175,7 +176,8 @@ class station : public sim::clocked_block {
       const bool is_write = r.op == pcie::dma_request::kind::write;
       if (is_write) {
         const std::uint8_t* from = r.source != nullptr ? r.source : r.bytes.data();
-        if (r.address + r.length <= memory.size()) std::memcpy(memory.data() + r.address, from, r.length);
+        const bool legal = r.address + r.length <= memory.size() && (&c != &write || r.function == owning_function);
+        if (legal) std::memcpy(memory.data() + r.address, from, r.length);
         if (&c == &write) {
           writes.push_back(r);
           writes.back().keep.reset();
@@ -194,7 +196,7 @@ class station : public sim::clocked_block {
       const pcie::dma_request& r = c.pending.front().r;
       pcie::dma_status status = pcie::dma_status::ok;
       if (r.op == pcie::dma_request::kind::read) {
-        if (r.address + r.length <= memory.size())
+        if (r.address + r.length <= memory.size() && (&c != &read || r.function == owning_function))
           std::memcpy(r.destination, memory.data() + r.address, r.length);
         else
           status = pcie::dma_status::unsupported_request;
@@ -277,6 +279,7 @@ struct bench {
   static icm::responder_context context() {
     icm::responder_context c{};
     c.qpn = qpn;
+    c.function = owning_function;
     c.remote_qpn = peer_qpn;
     c.state = icm::qp_state::rts;
     c.type = icm::service::rc;

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays captures with the program and checks what it reports and writes.
 
-usage: check_replay.py captures|damaged|mistakes PROGRAM TRACES
+usage: check_replay.py captures|connections|damaged|formats|mistakes|partial PROGRAM TRACES
 """
+import gzip
 import json
 import os
 import random
@@ -54,20 +55,23 @@ def records(path):
 
 
 def roce(frame):
-    """(start of L3, L3 header, BTH onwards with ICRC) of a RoCE v2 frame without tag, or None."""
-    kind = struct.unpack_from(">H", frame, 12)[0]
-    if kind == 0x0800 and frame[23] == 17 and frame[36:38] == b"\x12\xb7":
-        end = 14 + struct.unpack_from(">H", frame, 16)[0]
-        return frame[14:34], frame[34:42], frame[42:end]
-    if kind == 0x86DD and frame[20] == 17 and frame[56:58] == b"\x12\xb7":
-        end = 54 + struct.unpack_from(">H", frame, 18)[0]
-        return frame[14:54], frame[54:62], frame[62:end]
+    """(L3 header, UDP header or nothing, BTH onwards with ICRC) of a RoCE frame of either version, or None."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    kind = struct.unpack_from(">H", frame, at - 2)[0]
+    if kind == 0x0800 and frame[at + 9] == 17 and frame[at + 22:at + 24] == b"\x12\xb7":
+        end = at + struct.unpack_from(">H", frame, at + 2)[0]
+        return frame[at:at + 20], frame[at + 20:at + 28], frame[at + 28:end]
+    end = at + 40 + struct.unpack_from(">H", frame, at + 4)[0]
+    if kind == 0x86DD and frame[at + 6] == 17 and frame[at + 42:at + 44] == b"\x12\xb7":
+        return frame[at:at + 40], frame[at + 40:at + 48], frame[at + 48:end]
+    if kind == 0x8915 and frame[at + 6] == 0x1B:
+        return frame[at:at + 40], b"", frame[at + 40:end]
     return None
 
 
-def icrc_right(l3, udp, rest):
-    """ICRC of IBA annex A17: CRC-32 over the packet with everything that may change on the way set to ones."""
-    l3, udp, body = bytearray(l3), bytearray(udp), bytearray(rest[:-4])
+def icrc(l3, udp, body):
+    """ICRC of IBA 7.8.1 and annex A17: CRC-32 over the packet with everything that may change on the way set to ones."""
+    l3, udp, body = bytearray(l3), bytearray(udp), bytearray(body)
     if len(l3) == 20:
         l3[1] = l3[8] = 0xFF
         l3[10] = l3[11] = 0xFF
@@ -75,10 +79,25 @@ def icrc_right(l3, udp, rest):
         l3[0] |= 0x0F
         l3[1] = l3[2] = l3[3] = 0xFF
         l3[7] = 0xFF
-    udp[6] = udp[7] = 0xFF
+    udp[6:8] = b"\xff\xff" if udp else b""
     body[4] = 0xFF
-    crc = zlib.crc32(b"\xff" * 8 + bytes(l3) + bytes(udp) + bytes(body))
-    return struct.pack("<I", crc) == rest[-4:]
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(l3) + bytes(udp) + bytes(body)))
+
+
+def icrc_right(l3, udp, rest):
+    return icrc(l3, udp, rest[:-4]) == rest[-4:]
+
+
+def malformed(path):
+    """Whether tshark takes every frame of the file as RoCE and none as malformed; None without tshark."""
+    if not shutil.which("tshark"):
+        return None
+    # Its guess at what a SEND carries (RPC) calls payloads of a byte malformed.
+    text = subprocess.run(["tshark", "-r", path, "--disable-protocol", "rpcordma", "-T", "fields", "-e", "infiniband.bth.opcode",
+                           "-e", "_ws.malformed"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+    lines = text.splitlines()
+    return "alformed" in text or len(lines) != len(records(path)) or not all(l.split("\t")[0] for l in lines)
 
 
 def check_written(path, held, report, capture):
@@ -89,7 +108,7 @@ def check_written(path, held, report, capture):
         expect(at >= last, "time runs back in " + path)
         last = at
         parts = roce(frame)
-        expect(parts is not None, "a frame of the run is not RoCE v2")
+        expect(parts is not None, "a frame of the run is not RoCE")
         expect(icrc_right(*parts), "wrong ICRC at %d ns" % at)
         if frame[6:12] == mac:
             key = parts[2][0], parts[2][5:8], parts[2][9:12]  # opcode, queue pair, PSN
@@ -167,12 +186,7 @@ def check_captures(program, traces, directory):
         for held in HOSTS:
             for timing in ("captured", "fast"):
                 written = check_complete(program, traces, name, held, timing, directory)
-        if shutil.which("tshark"):
-            text = subprocess.run(["tshark", "-r", written, "-T", "fields", "-e", "infiniband.bth.opcode", "-e", "_ws.malformed"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
-            lines = text.splitlines()
-            expect(len(lines) == len(records(written)) and all(l.split("\t")[0] for l in lines), name + ": tshark")
-            expect("alformed" not in text, name + ": tshark calls a packet malformed")
+        expect(not malformed(written), name + ": tshark")
     for name in LOSSY:
         for held in HOSTS:
             for timing in ("captured", "fast"):
@@ -242,6 +256,171 @@ def pieces(data, snap=1 << 30):
         at += 16 + kept
 
 
+def changed(frame, numbers, port=None, host=None):
+    """The packet with other queue pair numbers, perhaps another UDP source port, and host 10.0.0.1 as 10.0.0.`host`."""
+    l3, udp, rest = roce(frame)
+    start, l3, udp, body = bytearray(frame[:14]), bytearray(l3), bytearray(udp), bytearray(rest[:-4])
+    body[5:8] = struct.pack(">I", numbers[bytes(l3[-8:]), rest[5:8]])[1:]
+    if port is not None:
+        udp[0:2] = struct.pack(">H", port)
+    if host is not None:
+        for at, address in ((0, 16), (6, 12)):  # destination, source
+            if l3[address:address + 4] == b"\x0a\0\0\x01":
+                l3[address + 3] = start[at + 4] = host
+        l3[10:12] = b"\0\0"
+        total = sum(struct.unpack(">10H", bytes(l3)))
+        while total >> 16:
+            total = (total & 0xFFFF) + (total >> 16)
+        l3[10:12] = struct.pack(">H", total ^ 0xFFFF)
+    return bytes(start + l3 + udp + body) + icrc(l3, udp, body)
+
+
+def renumber(source, target, dice, port=None, hosts=(None,)):
+    """The same packets with queue pair numbers at random, so that those of the two ends tell nothing of each other; once
+    for every one of `hosts`, at the same times."""
+    frames, numbers = records(source), {}
+    free = list(range(0x300, 0xF00))
+    dice.shuffle(free)
+    copies = []
+    for host in hosts:
+        for _, frame in frames:
+            l3, _, rest = roce(frame)
+            if (host, bytes(l3[-8:]), rest[5:8]) not in numbers:
+                numbers[host, bytes(l3[-8:]), rest[5:8]] = free.pop()
+        mine = {key[1:]: value for key, value in numbers.items() if key[0] == host}
+        copies += [(at, changed(frame, mine, port, host)) for at, frame in frames]
+    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
+    for at, frame in sorted(copies, key=lambda copy: copy[0]):
+        out += struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame
+    open(target, "wb").write(out)
+
+
+def check_own(program, capture, directory, where):
+    """A capture of two adapters of our own: in the place of either, at either timing, every answer is the captured one.
+    What may differ is how many packets an acknowledgement is for."""
+    out, written = os.path.join(directory, "o.json"), os.path.join(directory, "o.pcap")
+    frames = [frame for _, frame in records(capture) if roce(frame) is not None]
+    for held in sorted({frame[6:12] for frame in frames}):
+        total = sum(held in (frame[0:6], frame[6:12]) for frame in frames)
+        for timing in ("captured", "fast"):
+            name = ":".join("%02x" % b for b in held)
+            done = run(program, [capture, "--hold", name, "--timing", timing, "--json", out, "--output", written, "--overwrite"])
+            here = "%s, %s, %s: " % (where, name, timing)
+            expect(done.returncode == 0, here + done.stderr.decode())
+            report = json.load(open(out))
+            expect(report["expected_answers"] + report["injected"] == total, here + "frames lost")
+            expect(report["matched_answers"] == report["expected_answers"], here + str(report["differences"][:3]))
+            for d in report["differences"]:
+                expect("coalesced" in d["explanation"], here + str(d))
+            for _, frame in records(written):
+                expect(icrc_right(*roce(frame)), here + "wrong ICRC")
+    expect(not malformed(written), where + ": tshark")
+
+
+def check_connections(program, traces, directory):
+    """Several connections at once whose PSNs overlap, in both directions, both versions, with and without tag."""
+    dice = random.Random(1)
+    v1, v6, tag, both = ["--roce", "v1"], ["--ip", "6"], ["--vlan", "77", "--priority", "3"], ["--bidirectional"]
+    capture, other = os.path.join(directory, "c.pcap"), os.path.join(directory, "d.pcap")
+    for verb in ("write", "send", "read"):
+        for qps, size, mtu, extra in ((1, 1, 256, []), (3, 1000, 1024, []), (8, 5000, 1024, both), (64, 64, 4096, both),
+                                      (2, 0, 512, both), (3, 700, 256, both + v1), (3, 700, 256, both + v1 + v6 + tag),
+                                      (3, 5000, 2048, v6), (3, 64, 2048, both + tag)):
+            arguments = ["bandwidth", "--verb", verb, "--qps", str(qps), "--sizes", str(size), "--mtu", str(mtu), "--messages",
+                         str(max(2 * qps, 9)), "--pcap", capture, "--overwrite"] + extra
+            done = subprocess.run([program] + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+            where = " ".join(arguments)
+            expect(done.returncode == 0, where + done.stderr.decode())
+            check_own(program, capture, directory, where)
+            if tag[0] in extra or size == 0 or qps == 1:
+                continue
+            renumber(capture, other, dice)
+            check_own(program, other, directory, where + ", renumbered")
+            if extra == both:
+                renumber(capture, other, dice, 0xC000)
+                check_own(program, other, directory, where + ", renumbered, one port")
+                renumber(capture, other, dice, None, (1, 3, 4))
+                check_own(program, other, directory, where + ", renumbered, three hosts with one")
+    # A receive queue of one entry.
+    subprocess.run([program, "bandwidth", "--verb", "send", "--qps", "2", "--sizes", "100", "--messages", "2", "--pcap", capture,
+                    "--overwrite"], stdout=subprocess.PIPE, timeout=120, check=True)
+    check_own(program, capture, directory, "one message each")
+
+
+def check_formats(program, traces, directory):
+    """The same capture in other clothes, and what is none."""
+    source = os.path.join(traces, "rc_read_mtu1024_6000B.pcap")
+    data, out = open(source, "rb").read(), os.path.join(directory, "f.json")
+
+    def write(name, content):
+        path = os.path.join(directory, name)
+        open(path, "wb").write(content)
+        return path
+
+    frames = list(pieces(data))
+    micro = struct.pack("<I", 0xA1B2C3D4) + data[4:24] + b"".join(struct.pack("<IIII", s, n // 1000, k, w) + f for s, n, k, w, f in frames)
+    swapped = struct.pack(">IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1) + b"".join(struct.pack(">IIII", s, n, k, w) + f for s, n, k, w, f in frames)
+    blocks = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+    blocks += struct.pack("<IIHHIHHB3xHHI", 1, 32, 1, 0, 0, 9, 1, 9, 0, 0, 32)
+    for s, n, k, w, f in frames:
+        at, length = s * 10**9 + n, 32 + (k + 3) // 4 * 4
+        blocks += struct.pack("<IIIIIII", 6, length, 0, at >> 32, at & 0xFFFFFFFF, k, w) + f + bytes(-k % 4) + struct.pack("<I", length)
+    for path in (write("micro.pcap", micro), write("swapped.pcap", swapped), write("new.pcapng", blocks), write("packed.pcap.gz", gzip.compress(data))):
+        done = run(program, [path, "--json", out, "--overwrite"])
+        expect(done.returncode == 0, path + ": " + done.stderr.decode())
+        report = json.load(open(out))
+        expect((report["frames"], report["matched_answers"], report["differences"]) == (86, 72, []), path)
+    short = data[:24] + b"".join(struct.pack("<IIII", *r[:4]) + r[4] for r in pieces(data, snap=60))
+    done = run(program, [write("short.pcap", short), "--json", out, "--overwrite"])
+    expect(done.returncode == 0 and json.load(open(out))["rejected"] == {"cut by the capture": 86}, "cut frames")
+    for name, content in (("empty.pcap", b""), ("header.pcap", data[:24]), ("text.pcap", b"no capture at all\n" * 50),
+                          ("cooked.pcap", data[:20] + struct.pack("<I", 113) + data[24:]), ("raw.pcap", data[:20] + struct.pack("<I", 101) + data[24:])):
+        done = run(program, [write(name, content)])
+        expect(done.returncode == 2 and len(done.stderr.decode().strip().splitlines()) == 1, name + ": " + done.stderr.decode())
+    expect(run(program, [directory]).returncode == 2, "a directory")
+    mine = write("mine.pcap", data)
+    os.link(mine, os.path.join(directory, "same.pcap"))
+    for option in ("--output", "--pcap", "--json"):
+        expect(run(program, [mine, option, os.path.join(directory, "same.pcap"), "--overwrite"]).returncode == 2, option + " over the capture")
+    expect(open(mine, "rb").read() == data, "the capture was written over")
+
+
+def check_partial(program, traces, directory):
+    """Captures that lack something, with a fixed seed: an account of every frame, and a reason for every difference."""
+    path, out = os.path.join(directory, "p.pcap"), os.path.join(directory, "p.json")
+    dice = random.Random(7)
+    names = sorted(COMPLETE) + list(LOSSY)
+    for run_number in range(60):
+        name = dice.choice(names)
+        data = open(os.path.join(traces, name + ".pcap"), "rb").read()
+        frames = list(pieces(data))
+        kind = dice.choice(("holes", "middle", "window", "one direction", "twice", "swapped"))
+        if kind == "holes":
+            frames = [f for f in frames if dice.random() > 0.03]
+        elif kind == "middle":
+            frames = frames[dice.randrange(len(frames)):]
+        elif kind == "window":
+            first = dice.randrange(len(frames))
+            frames = frames[first:first + dice.randrange(1, 60)]
+        elif kind == "one direction":
+            sender = dice.choice(frames)[4][6:12]
+            frames = [f for f in frames if f[4][6:12] == sender]
+        elif kind == "twice":
+            frames = [g for f in frames for g in ([f, f] if dice.random() < 0.05 else [f])]
+        else:
+            i = dice.randrange(len(frames) - 1)
+            frames[i], frames[i + 1] = frames[i][:2] + frames[i + 1][2:], frames[i + 1][:2] + frames[i][2:]
+        open(path, "wb").write(data[:24] + b"".join(struct.pack("<IIII", *f[:4]) + f[4] for f in frames))
+        where = "run %d, %s, %s: " % (run_number, name, kind)
+        done = run(program, [path, "--json", out, "--overwrite", "--timing", "fast"])
+        expect(done.returncode == 0, where + done.stderr.decode())
+        report = json.load(open(out))
+        known = sum(report["rejected"].values()) + report["injected"] + report["expected_answers"]
+        expect(known == report["frames"] == len(frames), where + "frames lost")
+        for d in report["differences"]:
+            expect(d["explanation"] not in ("", "no reason found"), where + str(d))
+
+
 def check_mistakes(program, traces, directory):
     capture = os.path.join(traces, "rc_send_mtu1024_4096B.pcap")
     taken = os.path.join(directory, "taken.json")
@@ -260,7 +439,8 @@ def check_mistakes(program, traces, directory):
 def main():
     case, program, traces = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
-        {"captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes}[case](program, traces, directory)
+        {"captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes,
+         "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
 
 
 main()

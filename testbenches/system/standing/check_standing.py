@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same experiment gives the same results, whatever the kernel's order and whichever ICRC engine.
+"""The same experiment gives the same results, whatever the kernel's order, the ICRC engine and the connectors.
 
 usage: check_standing.py PROGRAM
 """
@@ -25,10 +25,12 @@ VARIANTS = {
     "every block at every edge": ["sim.always_tick=true"],
     "another order within an edge": ["sim.shuffle_seed=7"],
     "yet another order": ["sim.shuffle_seed=123456789"],
+    "one kernel activation an instant": ["sim.run_ahead=false"],
     "verilated ICRC": ["rtl.icrc=true"],
-    "all of these": ["sim.always_tick=true", "sim.shuffle_seed=99", "rtl.icrc=true"],
+    "TLM sockets": ["tlm.sockets=true"],
+    "all of these": ["sim.always_tick=true", "sim.run_ahead=false", "sim.shuffle_seed=99", "rtl.icrc=true", "tlm.sockets=true"],
 }
-ECHO = ("sim.always_tick", "sim.shuffle_seed", "rtl.icrc")
+ECHO = ("sim.always_tick", "sim.run_ahead", "sim.shuffle_seed", "rtl.icrc", "tlm.sockets")
 
 
 def run(program, arguments, settings, folder, name):

@@ -83,6 +83,17 @@ void post(const side& s, const request& r) {
   bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
 }
 
+void post_write(const side& s, const bench::buffer& from, const bench::buffer& to, std::uint32_t bytes,
+                std::uint64_t id, std::uint64_t offset, unsigned flags) {
+  request r;
+  r.sges.push_back({from.address(offset), bytes, from.region->lkey});
+  r.remote = to.address(offset);
+  r.rkey = to.region->rkey;
+  r.flags = flags;
+  r.id = id;
+  post(s, r);
+}
+
 void post_receive(const side& s, std::vector<ibv_sge> sges, std::uint64_t id) {
   ibv_recv_wr wr{};
   wr.wr_id = id;

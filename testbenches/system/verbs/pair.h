@@ -60,6 +60,9 @@ struct request {
   std::uint64_t id = 0;
 };
 void post(const side& s, const request& r);
+/// RDMA WRITE of `bytes` from one buffer to the other, both from `offset` on.
+void post_write(const side& s, const bench::buffer& from, const bench::buffer& to, std::uint32_t bytes,
+                std::uint64_t id = 0, std::uint64_t offset = 0, unsigned flags = IBV_SEND_SIGNALED);
 void post_receive(const side& s, std::vector<ibv_sge> sges, std::uint64_t id = 0);
 
 /// Bytes that nothing in the model could guess.

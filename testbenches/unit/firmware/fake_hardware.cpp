@@ -5,6 +5,7 @@
 
 #include "model/completion/completion_cr.h"
 #include "model/icm/icm_cr.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic {
 namespace {
@@ -40,6 +41,9 @@ void fake_hardware::cr_write(std::uint32_t address, std::uint32_t value) {
     return;
   }
   registers[address] = value;
+  namespace t = transport::cr;
+  for (const std::uint32_t half : {0u, t::responder_offset})  // a reset takes no time
+    if (address == static_cast<std::uint32_t>(cr_base::transport) + half + t::reset) registers[address] = 0;
   if (address != static_cast<std::uint32_t>(cr_base::icm) + i::map_command) return;
   const auto pair = [this](std::uint32_t high, std::uint32_t low) {
     return std::uint64_t{reg(cr_base::icm, high)} << 32 | reg(cr_base::icm, low);

@@ -27,6 +27,10 @@ struct fixture : driver_model {
   icm::responder_context responder(std::uint32_t qpn) {
     return hardware_context<icm::responder_context>(icm.qpc + qpn * 256 + 128);
   }
+  void set_drained(std::uint32_t qpn) {
+    hw.registers[static_cast<std::uint32_t>(command::cr_base::transport) + transport::cr::drained] =
+        transport::cr::drained_valid | qpn;
+  }
   status change(opcode op, std::uint32_t qpn, std::uint32_t optional = 0) {
     fill_qp(icm::service::rc, qpn, 0x80, optional);
     return run(op, qpn);
@@ -161,6 +165,7 @@ TEST(Qp, LiveFieldsSurviveAChange) {
   rq.next_psn = 0x200;
   rq.next_wqe = 300;
   rq.outstanding = 2;
+  rq.drain_end = 302;  // two descriptors had begun
   ASSERT_TRUE(d.hw.icm_write(d.icm.qpc + 0x20b * 256, &rq, sizeof rq));
   ASSERT_EQ(d.change(opcode::rts2rts_qp, 0x20b), status::ok);
   EXPECT_EQ(d.requester(0x20b).next_psn, 0x200u);
@@ -170,14 +175,28 @@ TEST(Qp, LiveFieldsSurviveAChange) {
   ASSERT_EQ(d.run(opcode::rts2sqd_qp, 0x20b | box::sqd_event), status::ok);
   EXPECT_EQ(d.requester(0x20b).state, icm::qp_state::sq_draining);
   EXPECT_FALSE(d.fw.serve());
-  rq = d.requester(0x20b);
-  rq.outstanding = 0;
-  ASSERT_TRUE(d.hw.icm_write(d.icm.qpc + 0x20b * 256, &rq, sizeof rq));
+  d.set_drained(0x30b);  // of another QP, which nobody knows
+  EXPECT_TRUE(d.fw.serve());
+  EXPECT_TRUE(d.hw.events.empty());
+  d.set_drained(0x20b);
   EXPECT_TRUE(d.fw.serve());
   ASSERT_EQ(d.hw.events.size(), 1u);
   EXPECT_EQ(d.hw.events[0].type, 3);
   EXPECT_EQ(d.hw.events[0].data[0], 0x20bu);
+  d.set_drained(0x20b);
+  EXPECT_TRUE(d.fw.serve());
+  EXPECT_EQ(d.hw.events.size(), 1u) << "owed once";
+}
+
+TEST(Qp, NothingToDrainIsReportedAtOnce) {
+  fixture d;
+  ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);
+  d.fill_qp(icm::service::rc, 0x20b, 0x80);
+  ASSERT_EQ(d.run(opcode::rts2sqd_qp, 0x20b | box::sqd_event), status::ok);
   EXPECT_EQ(d.requester(0x20b).state, icm::qp_state::sqd);
+  EXPECT_TRUE(d.fw.serve());
+  ASSERT_EQ(d.hw.events.size(), 1u);
+  EXPECT_EQ(d.hw.events[0].type, 3);
 }
 
 TEST(Qp, GenerationBitsMustMatch) {

@@ -67,6 +67,17 @@ TEST(Edges, StayExactForAnHour) {
   EXPECT_EQ(core.cycles(3600 * ps_per_s), 427'000'000ULL * 3600);
 }
 
+// 64 bits hold picoseconds for 213 days, but edge * 10^6 only for 12 hours at 427 MHz.
+TEST(Edges, StayExactForHalfAYear) {
+  timebase base;
+  clock_domain core("core", base, clock_period::from_khz(427'000));
+  const std::uint64_t seconds = 180 * 24 * 3600ull;
+  EXPECT_EQ(core.edge_time(427'000'000 * seconds), ps_per_s * seconds);
+  EXPECT_EQ(core.edge_at_or_after(ps_per_s * seconds), 427'000'000 * seconds);
+  EXPECT_EQ(core.edge_at_or_after(ps_per_s * seconds + 1), 427'000'000 * seconds + 1);
+  EXPECT_EQ(core.edge_time(427'000'000 * seconds + 1), ps_per_s * seconds + 2341);
+}
+
 TEST(Wheel, WakesAtNearAndFarEdges) {
   timebase base;
   clock_domain d("d", base, {1000, 1, 0});
