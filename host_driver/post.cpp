@@ -59,6 +59,11 @@ std::uint8_t* put_datagram(std::uint8_t* at, const ibv_send_wr& wr) {
   return at + wqe::datagram::bytes;
 }
 
+/// The top bit of a segment's length means something else (inline data, no data), as in libmlx4.
+bool too_long(const ibv_sge* list, int count) {
+  return std::any_of(list, list + std::max(count, 0), [](const ibv_sge& s) { return s.length >> 31 != 0; });
+}
+
 void put_data(std::uint8_t* at, const ibv_sge& sge, std::uint32_t byte_count) {
   abi::store32(at, 4, sge.lkey);
   abi::store64(at, 8, sge.addr);
@@ -154,7 +159,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     const std::uint8_t opcode = opcode_of(*wr, qp.qp_type);
     if (qp.sq.overflows(posted) || wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > qp.sq.max_sge)
       error = -ENOMEM;
-    if (opcode == no_opcode) error = -EINVAL;
+    if (opcode == no_opcode || (error == 0 && too_long(wr->sg_list, wr->num_sge))) error = -EINVAL;
     if (error != 0) {
       *bad_wr = wr;
       break;
@@ -240,6 +245,11 @@ int device::post_recv(ibv_qp* pair, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
         static_cast<std::uint32_t>(wr->num_sge) > qp.rq.max_sge) {
       *bad_wr = wr;
       error = -ENOMEM;
+      break;
+    }
+    if (too_long(wr->sg_list, wr->num_sge)) {
+      *bad_wr = wr;
+      error = -EINVAL;
       break;
     }
     const std::uint32_t index = qp.rq.head + posted;

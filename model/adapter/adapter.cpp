@@ -14,38 +14,46 @@ sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0
 /// Half the core's rate, half a core period beside its edges: never on one of them.
 sim::clock_period firmware_period(std::uint32_t khz) { return {2'000'000'000, khz, 500'000'000 / khz}; }
 
+/// What is one number in two places: room in the ports' egress queues, and the link that software reads about.
+config consistent(config c) {
+  c.requester.egress_frames = c.responder.egress_frames = c.port.egress_frames;
+  c.pcie.space.link_generation = c.pcie.link.generation;
+  c.pcie.space.link_width = c.pcie.link.width;
+  return c;
+}
+
 }  // namespace
 
 adapter::adapter(const std::string& name, const environment& env, const config& cfg,
                  const icrc_engine_factory& icrc_engine)
     : name_(name),
-      config_(cfg),
-      core_(name + ".clock", env.base, core_period(cfg.clock_khz)),
-      firmware_clock_(name + ".firmware_clock", env.base, firmware_period(cfg.clock_khz)),
-      command_(name + ".command", core_, cfg.command),
+      config_(consistent(cfg)),
+      core_(name + ".clock", env.base, core_period(config_.clock_khz)),
+      firmware_clock_(name + ".firmware_clock", env.base, firmware_period(config_.clock_khz)),
+      command_(name + ".command", core_, config_.command),
       firmware_dma_(name + ".firmware_dma", core_),
-      firmware_port_(name + ".firmware_port", firmware_clock_, cfg.firmware_port, cr_bus_, firmware_dma_),
-      endpoint_(name + ".pcie", core_, cfg.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
+      firmware_port_(name + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
+      endpoint_(name + ".pcie", core_, config_.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
                 env.packets, env.spans, env.statistics),
-      translation_(name + ".translation", core_, cfg.translation, icm_map_, translation_clients),
+      translation_(name + ".translation", core_, config_.translation, icm_map_, translation_clients),
       icm_registers_(icm_map_, translation_),
-      doorbell_(name + ".doorbell", core_, cfg.doorbell, env.spans, env.statistics),
-      scheduler_(name + ".scheduler", core_, cfg.scheduler, env.spans, env.statistics),
-      requester_(name + ".requester", core_, cfg.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
+      doorbell_(name + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
+      scheduler_(name + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
+      requester_(name + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
                  env.statistics),
-      responder_(name + ".responder", core_, cfg.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
+      responder_(name + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
                  env.statistics),
-      completion_(name + ".completion", core_, cfg.completion, icm_map_, 2, 2, &env.spans),
-      icrc_insert_(name + ".icrc_insert", core_, cfg.icrc_insert, 2, icrc_engine(), env.spans),
-      icrc_check_(name + ".icrc_check", core_, cfg.icrc_check, cfg.ports, icrc_engine(), env.spans) {
-  for (unsigned i = 0; i < cfg.ports; ++i) {
-    mac::port::config port = cfg.port;
+      completion_(name + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
+      icrc_insert_(name + ".icrc_insert", core_, config_.icrc_insert, 2, icrc_engine(), env.spans),
+      icrc_check_(name + ".icrc_check", core_, config_.icrc_check, config_.ports, icrc_engine(), env.spans) {
+  for (unsigned i = 0; i < config_.ports; ++i) {
+    mac::port::config port = config_.port;
     port.index = static_cast<std::uint8_t>(i);
     const std::string number = std::to_string(i + 1);
     ports_.push_back(std::make_unique<mac::port>(name + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
     env.statistics.add(name + ".icrc_check.drop.bad_icrc.port" + number, icrc_check_.counters().bad_icrc[i]);
-    parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, cfg.parser, gids_[i],
+    parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, config_.parser, gids_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
   bind_descriptors();

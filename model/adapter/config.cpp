@@ -21,6 +21,11 @@ class group {
     to_.add(prefix_ + name, field, lowest, highest, unit, source);
     return *this;
   }
+  template <class T>
+  const group& choose(const char* name, T& field, std::vector<std::string> names, const char* source) const {
+    to_.add_choice(prefix_ + name, field, std::move(names), source);
+    return *this;
+  }
   const group& add(const char* name, bool& field, const char* source) const {
     to_.add(prefix_ + name, field, source);
     return *this;
@@ -31,11 +36,16 @@ class group {
   std::string prefix_;
 };
 
-void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::context_cache_config& c) {
+const std::vector<std::string> policies{"lru", "fifo", "random"};  // of icm::replacement
+
+void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::context_cache_config& c,
+                    const char* source) {
   group(to, prefix)
-      .add("entries", c.entries, 1, many, "contexts", "calibration 5: QPC cache")
-      .add("ways", c.ways, 1, 64, "ways", "calibration 7.4")
-      .add("fills", c.fills, 1, 64, "misses", "calibration 5: requester blocking, responder 16")
+      .add("entries", c.entries, 1, many, "contexts", source)
+      .add("ways", c.ways, 1, 64, "ways", source)
+      .add("fills", c.fills, 1, 64, "misses", source)
+      .add("write_backs", c.write_backs, 1, 64, "contexts", "design")
+      .choose("replacement", c.policy, policies, "design")
       .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5: miss penalty beyond the DMA read");
 }
 
@@ -50,6 +60,18 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
       .add("reads_per_client", c.dma.reads_per_client, 1, 64, "requests", "design")
       .add("interface_bytes", c.dma.interface_bytes, 1, 512, "bytes", "calibration C01")
       .add("interface_cycle_ps", c.dma.interface_cycle_ps, 1, many, "ps", "calibration C01")
+      .add("request_setup_ps", c.dma.request_setup_ps, 0, many, "ps", "calibration C01")
+      .add("fill_bytes_per_cycle", c.dma.fill_bytes_per_cycle, 1, 512, "bytes", "calibration 5: 128 bit, C02")
+      .add("fill_limit_bytes", c.dma.fill_limit_bytes, 64, 1u << 20, "bytes", "design")
+      .add("completion_timeout_ps", c.dma.completion_timeout_ps, many, 64'000'000'000'000ull, "ps",
+           "Base Specification 3.0, 2.8: 50 us to 64 s")
+      .add("transmit_buffer_ps", c.link.transmit_buffer_ps, 0, many, "ps", "design")
+      .add("credit_latency_ps", c.link.credit_latency_ps, 1, many * 1000, "ps", "design")
+      .add("posted_headers", c.posted_headers, 1, 127, "packets", "design: credits given to the host")
+      .add("posted_data", c.posted_data, 16, 2047, "units of 16 bytes", "design: credits given to the host")
+      .add("non_posted_headers", c.non_posted_headers, 1, 127, "packets", "design: credits given to the host")
+      .add("config_cycles", c.config_cycles, 1, many, "cycles", "design")
+      .add("msix_vectors", c.space.msix_vectors, 1, 256, "vectors", "adapter control plane")
       .add("mmio_read_cycles", c.mmio_read_cycles, 1, many, "cycles", "design")
       .add("max_payload_bytes", c.space.max_payload_bytes, 128, 4096, "bytes", "calibration 5: host sets 256");
 }
@@ -69,9 +91,14 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("gather_depth", c.gather_depth, 1, 64, "packets", "design: covers 16 * 2 KiB of PCIe")
       .add("outstanding_entries", c.outstanding_entries, 1, many, "messages", "design")
       .add("max_unacked_packets", c.max_unacked_packets, 1, 1u << 23, "packets", "IBA 9.7.2")
+      .add("stamp_retries", c.stamp_retries, 1, many, "reads", "design: of a WQE that software has not finished")
+      .add("gather_pieces", c.gather_pieces, 1, 64, "translations", "design")
+      .add("scatter_lists", c.scatter_lists, 1, many, "READs", "design")
+      .add("scatter_jobs", c.scatter_jobs, 1, 64, "packets", "design")
+      .add("credit_wait_cycles", c.credit_wait_cycles, 1, many, "cycles", "design")
       .add("turn_wqes", c.turn_wqes, 1, many, "WQEs", "design")
       .add("turn_bytes", c.turn_bytes, 1, 1u << 30, "bytes", "design");
-  announce_cache(to, "adapter.requester.contexts.", c.contexts);
+  announce_cache(to, "adapter.requester.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses block");
 }
 
 void announce_responder(sim::parameter_set& to, transport::responder_config& c) {
@@ -86,8 +113,19 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("bytes_per_cycle", c.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("ack_cycles", c.ack_cycles, 1, many, "cycles", "design")
       .add("ack_coalesce", c.ack_coalesce, 1, many, "requests", "design")
+      .add("context_wait_frames", c.context_wait_frames, 1, 1024, "frames", "calibration 5: at least 16")
+      .add("flows", c.flows, 1, 1024, "queue pairs", "design")
+      .add("slots", c.slots, 1, 1024, "packets", "design")
+      .add("cqe_queue", c.cqe_queue, 1, 1024, "completions", "design")
+      .add("response_queue", c.response_queue, 1, 1024, "frames", "design")
+      .add("read_queue", c.read_queue, 1, 1024, "requests", "design")
+      .add("read_gathers", c.read_gathers, 1, 256, "packets", "calibration 5: PCIe tags")
+      .add("read_packet_cycles", c.read_packet_cycles, 1, many, "cycles", "design: as write_cycles")
+      .add("receive_lines", c.receive_lines, 1, 4096, "queue pairs", "design")
+      .add("receive_prefetch", c.receive_prefetch, 1, 64, "WQEs", "design")
+      .add("flush_poll_cycles", c.flush_poll_cycles, 1, many, "cycles", "design")
       .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
-  announce_cache(to, "adapter.responder.contexts.", c.contexts);
+  announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
 }
 
 void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
@@ -99,7 +137,24 @@ void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
       .add("mtt_ways", c.mtt_ways, 1, 64, "ways", "calibration 7.4")
       .add("mtt_line_entries", c.mtt_line_entries, 1, 8, "entries", "64-byte line of the host")
       .add("fills", c.fills, 1, 64, "misses", "calibration 7.4")
+      .add("waiting", c.waiting, 1, 64, "requests", "design")
+      .choose("replacement", c.policy, policies, "design")
       .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5");
+}
+
+void announce_completion(sim::parameter_set& to, completion::completion_config& c) {
+  group(to, "adapter.completion.")
+      .add("cqe_cycles", c.cqe_cycles, 1, many, "cycles", "design: not below the message rate's limit")
+      .add("cqe_latency_cycles", c.cqe_latency_cycles, 1, many, "cycles", "design")
+      .add("event_cycles", c.event_cycles, 1, many, "cycles", "design")
+      .add("event_latency_cycles", c.event_latency_cycles, 1, many, "cycles", "design")
+      .add("doorbell_cycles", c.doorbell_cycles, 1, many, "cycles", "design")
+      .add("event_depth", c.event_depth, 1, 4096, "events", "design")
+      .add("write_depth", c.write_depth, 1, 4096, "writes", "design")
+      .add("moderated_depth", c.moderated_depth, 1, 4096, "CQs", "design")
+      .add("page_entries", c.page_entries, 1, many, "pages", "design: one a queue");
+  announce_cache(to, "adapter.completion.cq_cache.", c.cq_cache, "design: as the QP contexts'");
+  announce_cache(to, "adapter.completion.eq_cache.", c.eq_cache, "design");
 }
 
 void announce_port(sim::parameter_set& to, mac::port::config& c) {
@@ -111,6 +166,11 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("xoff_bytes", c.xoff_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("xon_bytes", c.xon_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("pause_quanta", c.pause_quanta, 1, 65535, "quanta", "IEEE 802.3 annex 31B")
+      .add("egress_frames", c.egress_frames, 1, 64, "frames", "design: of each source and priority")
+      .choose("egress_arbitration", c.egress_arbitration, {"strict", "round_robin", "ets"},
+              "IEEE 802.1Q 8.6.8, until firmware sets another")
+      .add("default_priority", c.default_priority, 0, 7, "", "adapter data plane E.3")
+      .add("pause_refresh_percent", c.pause_refresh_percent, 1, 99, "% of the pause", "design")
       .add("mtu", c.mtu, 64, 10'000, "bytes", "until firmware sets another");
 }
 
@@ -127,7 +187,16 @@ void announce(sim::parameter_set& to, config& c) {
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
   announce_memory(to, c.translation);
+  announce_completion(to, c.completion);
   announce_port(to, c.port);
+  group(to, "adapter.icrc.")
+      .add("insert_frames", c.icrc_insert.frames_in_flight, 1, 64, "frames", "design")
+      .add("check_frames", c.icrc_check.frames_in_flight, 1, 64, "frames", "design");
+  group(to, "adapter.firmware.")
+      .add("cr_read_cycles", c.firmware_port.cr_read_cycles, 1, many, "cycles", "design: on-chip bus")
+      .add("cr_write_cycles", c.firmware_port.cr_write_cycles, 1, many, "cycles", "design: on-chip bus")
+      .add("dma_start_cycles", c.firmware_port.dma_start_cycles, 1, many, "cycles", "design: on-chip bus")
+      .add("max_commands", c.command.max_commands, 1, 1024, "commands", "adapter control plane");
   group(to, "adapter.doorbell.")
       .add("decode_cycles", c.doorbell.decode_cycles, 1, many, "cycles", "design")
       .add("bf_line_cycles", c.doorbell.bf_line_cycles, 1, many, "cycles", "calibration 5: BF ingest");
@@ -164,8 +233,8 @@ config profile(const std::string& name) {
     c.requester.datapath_bytes = 64;
     c.requester.pipeline_cycles = 40;
     c.requester.gather_depth = 64;
-    c.requester.contexts = {2048, 8, 16, 0};
-    c.responder.contexts = {2048, 8, 16, 0};
+    c.requester.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
+    c.responder.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
     c.responder.write_cycles = 4;
     c.responder.read_cycles = 4;
     c.responder.receive_cycles = 6;

@@ -31,8 +31,9 @@ struct completion_config {
   unsigned write_depth = 32;          ///< writes decided but not handed to DMA
   unsigned moderated_depth = 64;      ///< CQs with a moderated event under way; one more fires at once
   unsigned page_entries = 256;        ///< buffer pages remembered, one a queue; a power of two
-  icm::context_cache_config cq_cache{256, 4, 16, 0, 8};  ///< design choice: as the QP contexts' (calibration 7.4)
-  icm::context_cache_config eq_cache{32, 4, 4, 0, 4};    ///< design choice
+  icm::context_cache_config cq_cache{
+      256, 4, 16, 0, 8, icm::replacement::lru};  ///< design choice: as the QP contexts' (calibration 7.4)
+  icm::context_cache_config eq_cache{32, 4, 4, 0, 4, icm::replacement::lru};  ///< design choice
 };
 
 /// Writes CQEs (adapter data plane A.5) and EQEs (A.6) to host memory and raises MSI-X interrupts. Entries of one CQ

@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "model/icm/icm_map.h"
+#include "model/icm/replacement.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 
 namespace rnic::icm {
 
 struct context_cache_config {
-  unsigned entries = 256;    ///< contexts on chip
-  unsigned ways = 4;         ///< associativity; entries / ways sets, hashed index, LRU within a set
-  unsigned fills = 16;       ///< misses under way at once (1: a miss blocks)
-  unsigned miss_cycles = 0;  ///< cycles from the arrival of the data to the context being usable
-  unsigned write_backs = 8;  ///< replaced contexts on their way to ICM at once
+  unsigned entries = 256;                 ///< contexts on chip
+  unsigned ways = 4;                      ///< associativity; entries / ways sets, hashed index
+  unsigned fills = 16;                    ///< misses under way at once (1: a miss blocks)
+  unsigned miss_cycles = 0;               ///< cycles from the arrival of the data to the context being usable
+  unsigned write_backs = 8;               ///< replaced contexts on their way to ICM at once
+  replacement policy = replacement::lru;  ///< within a set
 };
 
 /// Set-associative write-back cache of one kind of context, part of the block that owns it: the block looks up and
@@ -133,6 +135,7 @@ class context_cache {
   unsigned fills_delayed_ = 0;  // arrived, not usable yet
   unsigned write_backs_active_ = 0;
   std::uint64_t uses_ = 0;
+  shift_register random_;
   std::uint64_t progress_ = 0;
   bool channel_was_full_ = false;  // a lookup or write-back waits for room in the DMA channel
   statistics stats_;

@@ -50,17 +50,22 @@ unsigned context_cache<Context>::find(std::uint32_t key) const {
   return no_slot;
 }
 
-/// The slot of the set that can be given away, preferably one that holds nothing or was not used for the longest time.
+/// The slot of the set that can be given away: one that holds nothing, else as the policy says, but one that was filled
+/// and not asked for yet only when there is no other.
 template <class Context>
 unsigned context_cache<Context>::victim(std::uint32_t key) const {
   const unsigned first = first_way(key);
+  const unsigned offset = config_.policy == replacement::random ? random_.value() : 0;
   unsigned best = no_slot;
-  for (unsigned s = first; s != first + config_.ways; ++s) {
+  const auto rank = [this](unsigned s) {
+    return std::make_pair(slots_[s].fresh, config_.policy == replacement::random ? 0 : slots_[s].used);
+  };
+  for (unsigned i = 0; i != config_.ways; ++i) {
+    const unsigned s = first + (i + offset) % config_.ways;
     const slot& c = slots_[s];
     if (c.state == slot_state::empty || c.state == slot_state::failed) return s;
     if (c.state != slot_state::valid || c.pins != 0) continue;
-    if (best == no_slot || std::make_pair(c.fresh, c.used) < std::make_pair(slots_[best].fresh, slots_[best].used))
-      best = s;
+    if (best == no_slot || rank(s) < rank(best)) best = s;
   }
   return best;
 }
@@ -130,7 +135,7 @@ typename context_cache<Context>::result context_cache<Context>::lookup(std::uint
   if (s.state == slot_state::valid) {
     stats_.hits += s.fresh ? 0 : 1;  // the first use after a miss is the miss
     s.fresh = false;
-    s.used = ++uses_;
+    if (config_.policy == replacement::lru) s.used = ++uses_;
     out = &contexts_[i];
     return result::hit;
   }
@@ -174,6 +179,7 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
   request.destination = reinterpret_cast<std::uint8_t*>(&f.data);
   dma.request.push(std::move(request));
   ++stats_.misses;
+  random_.step();
   if (!stalled_.empty()) {
     const auto found = std::find(stalled_.begin(), stalled_.end(), key);
     if (found != stalled_.end()) stalled_.erase(found);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags and lines of a read-only set-associative cache with LRU replacement.
+// Tags and lines of a read-only set-associative cache.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "model/icm/replacement.h"
 #include "model/sim/check.h"
 
 namespace rnic::icm {
@@ -15,8 +16,8 @@ template <class Line>
 class tag_array {
  public:
   /// lines / ways must be a power of two; `name` is the parameter to blame when it is not.
-  tag_array(const std::string& name, unsigned lines, unsigned ways)
-      : ways_(ways), keys_(lines, no_key), used_(lines), lines_(lines) {
+  tag_array(const std::string& name, unsigned lines, unsigned ways, replacement policy)
+      : policy_(policy), ways_(ways), keys_(lines, no_key), used_(lines), lines_(lines) {
     const unsigned sets = ways == 0 ? 0 : lines / ways;
     if (sets == 0 || lines % ways != 0 || (sets & (sets - 1)) != 0)
       throw sim::config_error(name + ": entries / ways must be a power of two");
@@ -24,27 +25,28 @@ class tag_array {
     while ((1u << bits_) <= mask_) ++bits_;
   }
 
-  /// The line of `key`, which becomes the most recently used of its set, or nullptr.
+  /// The line of `key`, which has been used by this, or nullptr.
   Line* find(std::uint64_t key) {
     const std::size_t first = first_way(key);
     for (std::size_t i = first; i != first + ways_; ++i)
       if (keys_[i] == key) {
-        used_[i] = ++uses_;
+        if (policy_ == replacement::lru) used_[i] = ++uses_;
         return &lines_[i];
       }
     return nullptr;
   }
-  /// Room for `key`, in place of the least recently used line of its set; the caller fills it.
+  /// Room for `key`, in place of another line of its set when that is full; the caller fills it.
   Line& insert(std::uint64_t key) {
     const std::size_t first = first_way(key);
-    std::size_t best = first;
+    std::size_t best = policy_ == replacement::random ? first + random_.value() % ways_ : first;
     for (std::size_t i = first; i != first + ways_; ++i) {
       if (keys_[i] == key || keys_[i] == no_key) {
         best = i;
         break;
       }
-      if (used_[i] < used_[best]) best = i;
+      if (policy_ != replacement::random && used_[i] < used_[best]) best = i;
     }
+    random_.step();
     keys_[best] = key;
     used_[best] = ++uses_;
     return lines_[best];
@@ -61,6 +63,8 @@ class tag_array {
     const std::uint64_t hash = bits_ == 0 ? 0 : key ^ (key >> bits_) * 0x9e5 ^ (key >> (2 * bits_));
     return static_cast<std::size_t>(hash & mask_) * ways_;
   }
+  replacement policy_;
+  shift_register random_;
   unsigned ways_;
   unsigned mask_ = 0, bits_ = 0;
   std::uint64_t uses_ = 0;

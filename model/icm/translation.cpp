@@ -34,8 +34,9 @@ translation::translation(std::string name, sim::clock_domain& domain, const tran
       dma(*this),
       config_(checked(this->name(), config, clients)),
       map_(map),
-      mpts_(this->name() + ".mpt_entries, .mpt_ways", config.mpt_entries, config.mpt_ways),
-      mtts_(this->name() + ".mtt_entries, .mtt_ways", config.mtt_entries / config.mtt_line_entries, config.mtt_ways),
+      mpts_(this->name() + ".mpt_entries, .mpt_ways", config.mpt_entries, config.mpt_ways, config.policy),
+      mtts_(this->name() + ".mtt_entries, .mtt_ways", config.mtt_entries / config.mtt_line_entries, config.mtt_ways,
+            config.policy),
       fills_(config.fills),
       jobs_(config.waiting),
       answers_(clients) {

@@ -27,6 +27,7 @@ struct translation_config {
   unsigned fills = 16;            ///< misses under way at once (calibration, section 7.4)
   unsigned waiting = 64;          ///< requests inside the block, 1..64
   unsigned miss_cycles = 0;       ///< cycles from the arrival of fetched data to its use
+  replacement policy = replacement::lru;  ///< of both caches (design choice)
 };
 
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do

@@ -34,6 +34,7 @@ std::uint64_t load(const parameter_set::info& i) {
   using kind = parameter_set::info::kind;
   switch (i.type) {
     case kind::u8:
+    case kind::choice:
       return *static_cast<const std::uint8_t*>(i.target);
     case kind::u16:
       return *static_cast<const std::uint16_t*>(i.target);
@@ -51,6 +52,7 @@ void store(const parameter_set::info& i, std::uint64_t v) {
   using kind = parameter_set::info::kind;
   switch (i.type) {
     case kind::u8:
+    case kind::choice:
       *static_cast<std::uint8_t*>(i.target) = static_cast<std::uint8_t>(v);
       break;
     case kind::u16:
@@ -74,6 +76,11 @@ bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t&
     if (text == "false" || text == "0") return out = 0, true;
     return false;
   }
+  if (i.type == parameter_set::info::kind::choice) {
+    const auto name = std::find(i.names.begin(), i.names.end(), text);
+    out = static_cast<std::uint64_t>(name - i.names.begin());
+    return name != i.names.end();
+  }
   const bool hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   const char* first = text.data() + (hex ? 2 : 0);
   const char* last = text.data() + text.size();
@@ -81,10 +88,21 @@ bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t&
   return error == std::errc{} && end == last && first != last;
 }
 
+/// The legal values in words.
+std::string range_of(const parameter_set::info& i) {
+  using kind = parameter_set::info::kind;
+  if (i.type == kind::boolean) return "true or false";
+  if (i.type != kind::choice)
+    return std::to_string(i.minimum) + " to " + std::to_string(i.maximum) + (i.unit.empty() ? "" : " " + i.unit);
+  std::string all = i.names.front();
+  for (std::size_t n = 1; n < i.names.size(); ++n) all += (n + 1 == i.names.size() ? " or " : ", ") + i.names[n];
+  return all;
+}
+
 }  // namespace
 
 void parameter_set::add(std::string path, bool& target, std::string source) {
-  insert({std::move(path), "", std::move(source), 0, 1, info::kind::boolean, &target});
+  insert({std::move(path), "", std::move(source), 0, 1, info::kind::boolean, &target, {}});
 }
 
 void parameter_set::insert(info&& i) {
@@ -106,11 +124,7 @@ void parameter_set::set(const std::string& path, const std::string& text, const 
   const info& i = find(path, where);
   std::uint64_t v = 0;
   if (!parse(i, text, v) || v < i.minimum || v > i.maximum) {
-    const std::string range =
-        i.type == info::kind::boolean
-            ? "true or false"
-            : std::to_string(i.minimum) + " to " + std::to_string(i.maximum) + (i.unit.empty() ? "" : " " + i.unit);
-    throw config_error(where + ": " + path + ": '" + text + "' is not legal, expected " + range);
+    throw config_error(where + ": " + path + ": '" + text + "' is not legal, expected " + range_of(i));
   }
   store(i, v);
 }
@@ -140,8 +154,10 @@ void parameter_set::load_toml(const std::string& file) {
         set(path, node.as_boolean()->get() ? "true" : "false", file);
       else if (node.is_integer())
         set(path, std::to_string(node.as_integer()->get()), file);
+      else if (node.is_string())
+        set(path, node.as_string()->get(), file);
       else
-        throw config_error(file + ": " + path + ": expected a whole number or true/false");
+        throw config_error(file + ": " + path + ": expected a whole number, true/false or a name in quotes");
     }
   }
 }
@@ -149,13 +165,17 @@ void parameter_set::load_toml(const std::string& file) {
 std::string parameter_set::value(const std::string& path) const {
   const info& i = find(path, "parameters");
   const std::uint64_t v = load(i);
+  if (i.type == info::kind::choice) return i.names[v];
   return i.type == info::kind::boolean ? (v != 0 ? "true" : "false") : std::to_string(v);
 }
 
 std::string parameter_set::to_toml() const {
   std::string out;
-  for (const auto& [path, i] : by_path_)
-    out += path + " = " + value(path) + "  # " + (i.unit.empty() ? "" : i.unit + "; ") + i.source + "\n";
+  for (const auto& [path, i] : by_path_) {
+    const char* quote = i.type == info::kind::choice ? "\"" : "";
+    out += path + " = " + quote + value(path) + quote + "  # " + (i.unit.empty() ? "" : i.unit + "; ") + i.source +
+           (i.type == info::kind::choice ? ": " + range_of(i) : "") + "\n";
+  }
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace rnic::sim {
 
@@ -20,11 +21,19 @@ class parameter_set {
     std::string unit;    ///< "cycles", "ns", "bytes", "" ...
     std::string source;  ///< where the value comes from
     std::uint64_t minimum = 0, maximum = 0;
-    enum class kind { u8, u16, u32, u64, boolean } type = kind::u32;
+    enum class kind { u8, u16, u32, u64, boolean, choice } type = kind::u32;
     void* target = nullptr;
+    std::vector<std::string> names;  ///< choice: of the values 0, 1, ...
   };
 
   void add(std::string path, bool& target, std::string source);
+  /// One of `names`, which are those of the values 0, 1, ... of a one-byte enumeration or integer.
+  template <class Choice>
+  void add_choice(std::string path, Choice& target, std::vector<std::string> names, std::string source) {
+    static_assert(sizeof(Choice) == 1);
+    const std::uint64_t last = names.size() - 1;
+    insert({std::move(path), "", std::move(source), 0, last, info::kind::choice, &target, std::move(names)});
+  }
   template <class Integer>
   void add(std::string path, Integer& target, std::uint64_t minimum, std::uint64_t maximum, std::string unit,
            std::string source) {
@@ -33,11 +42,11 @@ class parameter_set {
                       : sizeof(Integer) == 2 ? info::kind::u16
                       : sizeof(Integer) == 4 ? info::kind::u32
                                              : info::kind::u64;
-    insert({std::move(path), std::move(unit), std::move(source), minimum, maximum, type, &target});
+    insert({std::move(path), std::move(unit), std::move(source), minimum, maximum, type, &target, {}});
   }
 
-  /// Sets one parameter from text: decimal or 0x hexadecimal number, true/false. An unknown path names the nearest
-  /// known one. `where` opens the error line: "--set" or the file's name.
+  /// Sets one parameter from text: decimal or 0x hexadecimal number, true/false, a choice's name. An unknown path names
+  /// the nearest known one. `where` opens the error line: "--set" or the file's name.
   void set(const std::string& path, const std::string& value, const std::string& where = "--set");
   /// "path=value".
   void set_assignment(const std::string& assignment, const std::string& where = "--set");

@@ -4,12 +4,30 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "host_driver/device.h"
 
 namespace rnic::bench {
+
+/// Scatter/gather list of a message in contiguous memory. A segment is shorter than 2^31 bytes (its length's top bit
+/// has another meaning, adapter data plane A.4), so the longest message of the standard, 2^31, takes two.
+struct message_segments {
+  static constexpr std::uint32_t longest = 1u << 30;
+  static unsigned needed(std::uint32_t bytes) { return bytes > longest ? 2 : 1; }
+
+  message_segments() = default;
+  message_segments(std::uint64_t address, std::uint32_t bytes, std::uint32_t lkey) {
+    const std::uint32_t first = bytes > longest ? longest : bytes;
+    list[0] = {address, first, lkey};
+    list[1] = {address + first, bytes - first, lkey};
+    count = bytes == 0 ? 0 : bytes > longest ? 2 : 1;
+  }
+  std::array<ibv_sge, 2> list;
+  int count = 0;
+};
 
 /// What both ends of a connection agree on.
 struct connection_options {

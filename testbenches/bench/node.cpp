@@ -34,10 +34,16 @@ firmware::firmware_config identity(const node_config& cfg, unsigned number) {
 
 }  // namespace
 
+/// One link: what its parameters say holds for both of its ends.
+static host::root_complex_config root_config(const node_config& cfg) {
+  host::root_complex_config c = cfg.root_complex;
+  c.link = cfg.adapter.pcie.link;
+  return c;
+}
+
 node_config make_node_config(const std::string& profile) {
   node_config c;
   c.adapter = adapter::profile(profile);
-  c.root_complex.link = c.adapter.pcie.link;
   return c;
 }
 
@@ -56,13 +62,29 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add("host.max_read_request_bytes", c.bus_setup.max_read_request, 128, 4096, "bytes", "calibration 5: MRRS 512");
   to.add("host.completion_bytes", c.root_complex.completion_bytes, 64, 256, "bytes",
          "calibration 5: 256 on IVB and later");
+  to.add("host.posted_headers", c.root_complex.posted_headers, 1, 127, "packets",
+         "design: credits given to the device");
+  to.add("host.posted_data", c.root_complex.posted_data, 32, 2047, "units of 16 bytes",
+         "design: credits given to the device");
+  to.add("host.non_posted_headers", c.root_complex.non_posted_headers, 1, 127, "packets",
+         "design: credits given to the device");
+  to.add("host.store_buffer", c.root_complex.store_buffer, 1, 1024, "stores", "design");
+  to.add_choice("host.buffers", c.bus.buffers, {"llc", "dram", "remote"},
+                "where the memory of driver and programs lies");
+  to.add("driver.lossless_global_pause", c.driver.lossless_global_pause,
+         "802.3x pause both ways, as mlx4_en's default");
+  to.add("driver.pfc_mask", c.driver.pfc_mask, 0, 255, "priorities, one bit each",
+         "with PFC, in place of global pause");
   to.add("driver.post_send_ns", c.driver.post_send_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.post_recv_ns", c.driver.post_recv_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.poll_ns", c.driver.poll_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.poll_empty_ns", c.driver.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
   to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "page size of memory regions");
   to.add("driver.large_cqe", c.driver.large_cqe, "64-byte CQEs and EQEs");
-  to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs of the profile");
+  to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs; grows with --qps");
+  to.add("driver.log_num_cq", c.driver.log_num_cq, 7, 16, "log2", "completion queues");
+  to.add("driver.log_num_mpt", c.driver.log_num_mpt, 8, 19, "log2", "memory regions");
+  to.add("driver.log_num_mtt", c.driver.log_num_mtt, 12, 24, "log2", "pages of memory; grows with what is asked for");
 }
 
 /// The rims of an adapter whose two sides are TLM sockets.
@@ -81,11 +103,11 @@ struct node::sockets {
 node::node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number)
     : uncore_(name + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
       memory_(cfg.memory),
-      root_(name + ".root_complex", uncore_, cfg.root_complex, memory_, env.packets, env.spans, env.statistics),
+      root_(name + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans, env.statistics),
       bus_setup_(root_, cfg.bus_setup),
       adapter_(name + ".adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
       firmware_(name + "_firmware", adapter_.firmware_port(), identity(cfg, number)),
-      bus_((name + "_bus").c_str(), env.base, memory_),
+      bus_((name + "_bus").c_str(), env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {
   if (cfg.tlm_sockets) {
     sockets_ = std::make_unique<sockets>(name, root_, adapter_);

@@ -23,6 +23,7 @@ struct node_config {
   host::host_memory::config memory;
   host::root_complex_config root_complex;
   host::bus_setup::config bus_setup;
+  host_driver::systemc_bus::config bus;
   bool tlm_sockets = false;              ///< slot and port are TLM-2.0 sockets; else plain calls do the same
   std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
   host_driver::config driver = host_driver::config::small();

@@ -25,6 +25,7 @@ host_driver::completion_queue* new_cq(endpoint& e, std::uint64_t entries) {
 stream::stream(two_nodes& system, endpoint& sender, endpoint& receiver, const connection_options& connection,
                const stream_config& config)
     : system_(system), sender_(sender), receiver_(receiver), connection_(connection), config_(config) {
+  connection_.send_sges = connection_.receive_sges = message_segments::needed(config.largest);
   stride_ = (std::uint64_t{std::max(config.largest, 64u)} + 63) / 64 * 64;
   lanes_.resize(config.qps);
   signal_every_ = std::max(1u, std::min(config.depth / 2, 100u));
@@ -53,13 +54,13 @@ void stream::set_up(endpoint& at) {
 
 void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count) {
   std::array<ibv_send_wr, 32> wr;  // as much of it as is used is set below
-  std::array<ibv_sge, 32> sge;
+  std::array<message_segments, 32> segments;
   for (std::uint64_t k = 0; k < count; ++k) {
     wr[k] = {};
-    sge[k] = {source_.address(slot(index)), size, source_.region->lkey};
+    segments[k] = message_segments(source_.address(slot(index)), size, source_.region->lkey);
     wr[k].wr_id = index;
-    wr[k].sg_list = &sge[k];
-    wr[k].num_sge = size == 0 ? 0 : 1;
+    wr[k].sg_list = segments[k].list.data();
+    wr[k].num_sge = segments[k].count;
     wr[k].next = k + 1 < count ? &wr[k + 1] : nullptr;
     ++l.posted;
     if (l.posted % signal_every_ == 0 || l.posted == l.target) wr[k].send_flags = IBV_SEND_SIGNALED;
@@ -123,11 +124,11 @@ void stream::post_receives(std::uint32_t size) {
       const std::uint32_t i = word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(rest));
       lane& l = lanes_[i];
       while (l.receives_posted < l.target && l.receives_posted - l.received < config_.depth) {
-        ibv_sge sge{destination_.address(slot(i)), size, destination_.region->lkey};
+        message_segments segments(destination_.address(slot(i)), size, destination_.region->lkey);
         ibv_recv_wr wr{};
         wr.wr_id = i;
-        wr.sg_list = &sge;
-        wr.num_sge = size == 0 ? 0 : 1;
+        wr.sg_list = segments.list.data();
+        wr.num_sge = segments.count;
         ibv_recv_wr* bad = nullptr;
         require(receiver_.device->post_recv(l.qp[1], &wr, &bad), "post_recv");
         ++l.receives_posted;

@@ -41,7 +41,9 @@ class bandwidth_run {
   }
 
   std::vector<row> run(std::string* effective) {
-    bench::two_nodes system(system_from(options_.common, options_.traffic, effective));
+    const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
+    const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
+    bench::two_nodes system(system_from(options_.common, options_.traffic, d, effective));
     system_ = &system;
     progress shown(options_.common, "bandwidth", sizes_.size());
     progress_ = &shown;

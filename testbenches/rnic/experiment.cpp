@@ -3,16 +3,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace rnic::program {
 
-bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic,
+namespace {
+
+unsigned log2_up(std::uint64_t n) {
+  unsigned log = 0;
+  while (log < 63 && (std::uint64_t{1} << log) < n) ++log;
+  return log;
+}
+
+}  // namespace
+
+void fit(host_driver::config& driver, const demand& d) {
+  constexpr std::uint64_t pages_of_queues = 8;  // of a queue pair and its share of a completion queue, at usual depths
+  const std::uint64_t pages = (d.bytes >> driver.mr_page_shift) + pages_of_queues * d.queue_pairs;
+  driver.log_num_qp = std::max(driver.log_num_qp, std::min(18u, log2_up(2 * d.queue_pairs + 256)));
+  driver.log_num_mtt = std::max(driver.log_num_mtt, std::min(24u, log2_up(2 * pages)));
+}
+
+bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective) {
   bench::two_nodes_config c;
   c.node = bench::make_node_config(common.profile);
   if (traffic.rate_mbps != 0) c.node.adapter.port.rate_mbps = traffic.rate_mbps;
   c.cable_metres = traffic.cable_metres;
+  fit(c.node.driver, d);
   sim::parameter_set parameters;
   bench::announce(parameters, c.node);
   parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "--cable");
@@ -22,7 +41,6 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
   parameters.add("sim.shuffle_seed", c.timing.shuffle_seed, 0, ~std::uint64_t{0}, "", "order of blocks inside an edge");
   if (!common.config_file.empty()) parameters.load_toml(common.config_file);
   for (const std::string& a : common.assignments) parameters.set_assignment(a);
-  c.node.root_complex.link = c.node.adapter.pcie.link;
   c.capture = common.pcap_file;
   c.overwrite = common.overwrite;
   if (effective != nullptr) *effective = parameters.to_toml();

@@ -11,8 +11,17 @@
 
 namespace rnic::program {
 
+/// What the driver's tables must hold, on each host.
+struct demand {
+  std::uint64_t queue_pairs = 1;
+  std::uint64_t bytes = 0;  ///< of registered memory
+};
+/// Sizes the driver's tables as an administrator would for `d`, never smaller than they are; what the device cannot
+/// hold is refused later, by the driver.
+void fit(host_driver::config& driver, const demand& d);
+
 /// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
-bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic,
+bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective);
 bench::connection_options connection_from(const traffic_options& traffic);
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);

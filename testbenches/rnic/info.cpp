@@ -219,7 +219,7 @@ void describe(host_driver::device& d, report& r) {
 int run_info(const info_options& options) {
   check_writable(options.common, options.common.json_file);
   traffic_options traffic;
-  bench::two_nodes system(system_from(options.common, traffic, nullptr));
+  bench::two_nodes system(system_from(options.common, traffic, demand{}, nullptr));
   report r;
   system.run(
       [&] {
@@ -242,7 +242,7 @@ int run_parameters(const common_options& common) {
   check_writable(common, common.json_file);
   traffic_options traffic;
   std::string effective;
-  system_from(common, traffic, &effective);
+  system_from(common, traffic, demand{}, &effective);
   fmt::print("{}", effective);
   if (!common.json_file.empty()) {
     nlohmann::json result = run_header("parameters", common);

@@ -52,7 +52,10 @@ class latency_run {
   }
 
   std::vector<row> run(std::string* effective) {
-    bench::two_nodes system(system_from(options_.common, options_.traffic, effective));
+    const std::uint64_t largest = *std::max_element(sizes_.begin(), sizes_.end());
+    const auto segments = bench::message_segments::needed(static_cast<std::uint32_t>(largest));
+    connection_.send_sges = connection_.receive_sges = segments;
+    bench::two_nodes system(system_from(options_.common, options_.traffic, {1, 4 * largest}, effective));
     system_ = &system;
     system.spans().enable(true);
     progress shown(options_.common, "latency", sizes_.size() * (options_.iterations + warm_up));
@@ -116,20 +119,20 @@ class latency_run {
   }
 
   void post_receive(end& e, std::uint32_t size) {
-    ibv_sge sge{e.in.address(), size, e.in.region->lkey};
+    bench::message_segments segments(e.in.address(), size, e.in.region->lkey);
     ibv_recv_wr wr{};
-    wr.sg_list = &sge;
-    wr.num_sge = size == 0 ? 0 : 1;
+    wr.sg_list = segments.list.data();
+    wr.num_sge = segments.count;
     ibv_recv_wr* bad = nullptr;
     bench::require(e.at->device->post_recv(e.qp, &wr, &bad), "post_recv");
   }
 
   void post(end& e, const end& peer, std::uint32_t size) {
-    ibv_sge sge{options_.traffic.verb == "read" ? e.in.address() : e.out.address(), size, e.out.region->lkey};
-    if (options_.traffic.verb == "read") sge.lkey = e.in.region->lkey;
+    const bench::buffer& here = options_.traffic.verb == "read" ? e.in : e.out;
+    bench::message_segments segments(here.address(), size, here.region->lkey);
     ibv_send_wr wr{};
-    wr.sg_list = &sge;
-    wr.num_sge = size == 0 ? 0 : 1;
+    wr.sg_list = segments.list.data();
+    wr.num_sge = segments.count;
     wr.send_flags = IBV_SEND_SIGNALED;
     if (options_.traffic.verb != "read" && size <= options_.traffic.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
     wr.opcode = sends() ? IBV_WR_SEND : options_.traffic.verb == "read" ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;

@@ -279,7 +279,7 @@ int run_replay(const replay_options& options) {
   plan p = make_plan(options.capture, options.hold);
   for (const std::string& file : {options.output, options.common.pcap_file, options.common.json_file})
     check_writable(options.common, file);
-  settings.system = system_from(options.common, traffic_options{}, nullptr);
+  settings.system = system_from(options.common, traffic_options{}, demand{}, nullptr);
   settings.captured_timing = options.timing == "captured";
   std::unique_ptr<comparison> compared;
   replay_result result;

@@ -36,6 +36,7 @@ REFUSED = [
     (["latency", "--set", "adapter.clok_khz=1"], ["adapter.clok_khz", "nearest", "adapter.clock_khz"]),
     (["bandwidth", "--set", "driver.larg_cqe=true"], ["driver.larg_cqe", "nearest", "driver.large_cqe"]),
     (["latency", "--set", "sim.always_tick=maybe"], ["sim.always_tick", "'maybe'", "true or false"]),
+    (["latency", "--set", "host.buffers=tape"], ["host.buffers", "'tape'", "llc, dram or remote"]),
     (["latency", "--config", "/nowhere/x.toml"], ["/nowhere/x.toml"]),
     (["latency", "--json", "/nowhere/x.json"], ["/nowhere/x.json"]),
     (["latency", "--pcap", "/nowhere/x.pcap"], ["/nowhere/x.pcap"]),

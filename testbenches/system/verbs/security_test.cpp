@@ -351,5 +351,28 @@ TEST(Security, ReceiveWithAWrongKey) {
   });
 }
 
+TEST(Security, SegmentOf2GibibytesIsRefusedWhenPosted) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    const link l = make_link(system, {});
+    const bench::buffer near = bench::make_buffer(l.a.at, region_bytes);
+    ibv_sge sge{near.address(), 1u << 31, near.region->lkey};
+    ibv_send_wr send{};
+    send.sg_list = &sge;
+    send.num_sge = 1;
+    send.opcode = IBV_WR_SEND;
+    ibv_send_wr* bad_send = nullptr;
+    EXPECT_EQ(l.a.dev().post_send(l.a.qp, &send, &bad_send), -EINVAL);
+    EXPECT_EQ(bad_send, &send);
+    ibv_recv_wr receive{};
+    receive.sg_list = &sge;
+    receive.num_sge = 1;
+    ibv_recv_wr* bad_receive = nullptr;
+    EXPECT_EQ(l.a.dev().post_recv(l.a.qp, &receive, &bad_receive), -EINVAL);
+    EXPECT_EQ(bad_receive, &receive);
+    EXPECT_TRUE(l.a.silent());
+  });
+}
+
 }  // namespace
 }  // namespace rnic::system_test
