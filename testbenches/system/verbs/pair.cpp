@@ -122,4 +122,31 @@ std::uint64_t counted(bench::two_nodes& system, const std::string& part) {
   return sum;
 }
 
+void expect_works(const link& l) {
+  const bench::buffer near = bench::make_buffer(l.a.at, 100'000), far = bench::make_buffer(l.b.at, 100'000);
+  std::mt19937_64 random(23);
+  for (const ibv_wr_opcode verb : {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ}) {
+    for (const bool forth : {true, false}) {
+      const side& from = forth ? l.a : l.b;
+      const side& to = forth ? l.b : l.a;
+      const bench::buffer& here = forth ? near : far;
+      const bench::buffer& there = forth ? far : near;
+      fill_random(near.at(), 100'000, random);
+      fill_random(far.at(), 100'000, random);
+      if (verb == IBV_WR_SEND) post_receive(to, {{there.address(), 100'000, there.region->lkey}});
+      request r;
+      r.opcode = verb;
+      r.sges = {{here.address(), 100'000, here.region->lkey}};
+      r.remote = there.address();
+      r.rkey = there.region->rkey;
+      post(from, r);
+      ASSERT_EQ(from.wait_send().status, IBV_WC_SUCCESS);
+      if (verb == IBV_WR_SEND) {
+        ASSERT_EQ(to.wait_receive().status, IBV_WC_SUCCESS);
+      }
+      ASSERT_EQ(std::memcmp(near.at(), far.at(), 100'000), 0);
+    }
+  }
+}
+
 }  // namespace rnic::system_test

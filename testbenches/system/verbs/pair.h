@@ -65,6 +65,9 @@ void post_write(const side& s, const bench::buffer& from, const bench::buffer& t
                 std::uint64_t id = 0, std::uint64_t offset = 0, unsigned flags = IBV_SEND_SIGNALED);
 void post_receive(const side& s, std::vector<ibv_sge> sges, std::uint64_t id = 0);
 
+/// A WRITE, a SEND and a READ of 100 000 bytes each way arrive as they were sent; fatal test failure otherwise.
+void expect_works(const link& l);
+
 /// Bytes that nothing in the model could guess.
 void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random);
 
