@@ -7,6 +7,7 @@
 #include <tlm>
 #include <utility>
 
+#include "model/sim/timebase.h"
 #include "tlm/frame_port.h"
 
 namespace rnic::tlm {
@@ -36,7 +37,8 @@ using ethernet_target_socket = ::tlm::tlm_base_target_socket<8, ethernet_fw_if, 
 /// Frames handed to it leave through the socket.
 class ethernet_transmit_rim : public sc_core::sc_module, public frame_sink_if, private ethernet_bw_if {
  public:
-  explicit ethernet_transmit_rim(const sc_core::sc_module_name& name) : sc_core::sc_module(name), out("out") {
+  ethernet_transmit_rim(const sc_core::sc_module_name& name, sim::timebase& base)
+      : sc_core::sc_module(name), out("out"), base_(base) {
     out.bind(static_cast<ethernet_bw_if&>(*this));
   }
   ethernet_initiator_socket out;
@@ -46,12 +48,14 @@ class ethernet_transmit_rim : public sc_core::sc_module, public frame_sink_if, p
     ::tlm::tlm_phase phase = ::tlm::BEGIN_REQ;
     sc_core::sc_time delay = sc_core::sc_time::from_value(arrival - sc_core::sc_time_stamp().value());
     out->nb_transport_fw(t, phase, delay);
+    base_.left_model();
   }
 
  private:
   ::tlm::tlm_sync_enum nb_transport_bw(ethernet_transaction&, ::tlm::tlm_phase&, sc_core::sc_time&) override {
     return ::tlm::TLM_COMPLETED;  // nothing comes back in this protocol
   }
+  sim::timebase& base_;
 };
 
 /// Frames that come in through the socket go to `sink`.
@@ -75,11 +79,11 @@ class ethernet_receive_rim : public sc_core::sc_module, private ethernet_fw_if {
 /// between the port and what is plugged into this.
 class ethernet_connector : public frame_port_if, private frame_sink_if {
  public:
-  ethernet_connector(const std::string& name, frame_port_if& port)
+  ethernet_connector(const std::string& name, frame_port_if& port, sim::timebase& base)
       : port_(port),
-        leaving_((name + "_leaving").c_str()),
+        leaving_((name + "_leaving").c_str(), base),
         left_((name + "_left").c_str(), *this),
-        coming_((name + "_coming").c_str()),
+        coming_((name + "_coming").c_str(), base),
         come_((name + "_come").c_str(), port.receiver()) {
     leaving_.out.bind(left_.in);
     coming_.out.bind(come_.in);

@@ -6,6 +6,7 @@
 
 #include "model/host/root_complex.h"
 #include "model/pcie/pcie_rim.h"
+#include "model/sim/timebase.h"
 #include "tlm/pcie_socket.h"
 
 namespace rnic::host {
@@ -26,6 +27,7 @@ class root_complex_socket : public sc_core::sc_module, private tlm::pcie_bw_if {
     root_complex_socket& shell;
     void operator()(tlm::pcie_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) const {
       shell.socket->nb_transport_fw(p, phase, delay);
+      shell.root_.domain().base().left_model();
     }
   };
   void end_of_elaboration() override { root_.connect(down_); }

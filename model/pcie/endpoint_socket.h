@@ -6,6 +6,7 @@
 
 #include "model/pcie/endpoint.h"
 #include "model/pcie/pcie_rim.h"
+#include "model/sim/timebase.h"
 #include "tlm/pcie_socket.h"
 
 namespace rnic::pcie {
@@ -26,6 +27,7 @@ class pcie_endpoint_socket : public sc_core::sc_module, private tlm::pcie_fw_if 
     pcie_endpoint_socket& shell;
     void operator()(tlm::pcie_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) const {
       shell.socket->nb_transport_bw(p, phase, delay);
+      shell.endpoint_.domain().base().left_model();
     }
   };
   void end_of_elaboration() override { endpoint_.connect(up_); }

@@ -92,7 +92,7 @@ struct node::sockets {
   sockets(const std::string& name, host::root_complex& root, adapter::adapter& nic)
       : slot((name + "_slot").c_str(), root),
         card((name + "_card").c_str(), nic.pcie()),
-        wire(name + "_wire", nic.port(0)) {
+        wire(name + "_wire", nic.port(0), root.domain().base()) {
     slot.socket.bind(card.socket);
   }
   host::root_complex_socket slot;

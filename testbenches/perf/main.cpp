@@ -160,16 +160,19 @@ void add(const char* name, const load& l) {
 int sc_main(int argc, char* argv[]) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  // The same depth for all numbers of queue pairs: it decides how many completions there are for a message.
   add("write_64B", {64, 1024, 16, 16, 2000, 40'000, 40'000});
-  add("write_1KiB", {1024, 1024, 1, 64, 1000, 20'000, 40'000});
+  add("write_1KiB", {1024, 1024, 1, 16, 1000, 20'000, 40'000});
   add("write_64KiB", {65536, 1024, 1, 16, 20, 400, 40'000});
   add("write_64KiB_10Gb", {65536, 1024, 1, 16, 20, 400, 10'000});
   add("write_64KiB_100Gb", {65536, 1024, 1, 16, 20, 400, 100'000});
-  add("write_64KiB_64qp", {65536, 1024, 64, 2, 256, 600, 40'000});
-  add("write_64KiB_1024qp", {65536, 1024, 1024, 1, 2048, 2048, 40'000});
-  add("write_64B_1qp", {64, 1024, 1, 64, 2000, 40'000, 40'000});
-  add("write_64B_64qp", {64, 1024, 64, 4, 2000, 40'000, 40'000});
-  add("write_64B_1024qp", {64, 1024, 1024, 2, 4000, 40'000, 40'000});
+  add("write_64B_1qp", {64, 1024, 1, 16, 2000, 40'000, 40'000});
+  add("write_64B_64qp", {64, 1024, 64, 16, 2000, 40'000, 40'000});
+  add("write_64B_1024qp", {64, 1024, 1024, 16, 20'000, 60'000, 40'000});
+  add("write_1KiB_64qp", {1024, 1024, 64, 16, 2000, 20'000, 40'000});
+  add("write_1KiB_1024qp", {1024, 1024, 1024, 16, 20'000, 40'000, 40'000});
+  add("write_64KiB_64qp", {65536, 1024, 64, 16, 256, 1000, 40'000});
+  add("write_64KiB_1024qp", {65536, 1024, 1024, 16, 2048, 2048, 40'000});
   benchmark::RegisterBenchmark("idle_second", [](benchmark::State& s) { report(s, run_idle); })
       ->UseManualTime()
       ->Iterations(1)

@@ -15,7 +15,7 @@ TEST(fabric_socket, same_times_as_without_sockets) {
   sim::timebase base;
   sim::clock_domain domain("core", base, {1000, 1, 0});
   mac::test::station a("sa", domain, {}, pool, spans), b("sb", domain, {}, pool, spans);
-  tlm::ethernet_transmit_rim out("out");
+  tlm::ethernet_transmit_rim out("out", base);
   tlm::ethernet_receive_rim in("in", b.mac);
   out.out.bind(in.in);
   a.mac.attach(out);
