@@ -52,8 +52,7 @@ void doorbell::tick() {
   const bool bf = w.offset >= bf_base;
   if (!decode(w)) return;
   free_at_ = now() + (bf ? std::max(1u, (w.length + 63) / 64) * config_.bf_line_cycles : config_.decode_cycles);
-  in.pop();
-  if (free_at_ > now()) wake_at(free_at_);
+  in.drop();  // what follows in the channel ticks us
 }
 
 void doorbell::device_reset() {

@@ -39,6 +39,16 @@ class fifo {
     mask_bit_ = std::uint64_t{1} << bit;
   }
 
+  /// While quiet, what is pushed does not tick the consumer, which takes it when it is ticked for another reason; half
+  /// full it ticks it all the same. For returned credits that nobody waits for.
+  void set_quiet(bool quiet) {
+    if (quiet_ && !quiet && count_ != 0 && consumer_ != nullptr) {
+      const cycle_t visible = slots_[head_].visible;
+      consumer_->wake_at(visible > domain_.now() ? visible : domain_.now() + 1);
+    }
+    quiet_ = quiet;
+  }
+
   /// Producer's side. Asking and being refused books a wake-up for the cycle at which a slot is free.
   bool can_push() {
     if (free_slots() != 0) return true;
@@ -84,7 +94,7 @@ class fifo {
       producer_waits_ = false;
       producer_->wake_at(now + 1);
     }
-    if (count_ != 0 && consumer_ != nullptr) {
+    if (count_ != 0 && consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) {
       const cycle_t visible = slots_[head_].visible;
       consumer_->wake_at(visible > now ? visible : now + 1);
     }
@@ -114,7 +124,7 @@ class fifo {
     ++pushed_;
     if (mask_ != nullptr) *mask_ |= mask_bit_;
     if (count_ > max_count_) max_count_ = count_;
-    if (consumer_ != nullptr) consumer_->wake_at(visible);
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) consumer_->wake_at(visible);
   }
   std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
@@ -131,6 +141,7 @@ class fifo {
   cycle_t freed_at_ = never;
   cycle_t last_visible_ = 0;
   bool producer_waits_ = false;
+  bool quiet_ = false;
   std::uint64_t* mask_ = nullptr;  // of the consumer
   std::uint64_t mask_bit_ = 0;
   std::uint64_t pushed_ = 0;
@@ -180,6 +191,9 @@ class fifo_in {
   T& front() const { return channel_->front(); }
   T pop() const { return channel_->pop(); }
   void drop() const { channel_->drop(); }
+  void set_quiet(bool quiet) const {
+    if (channel_ != nullptr) channel_->set_quiet(quiet);
+  }
   bool bound() const { return channel_ != nullptr; }
 
  private:

@@ -111,6 +111,7 @@ void requester::tick() {
 
 void requester::take_credits() {
   for (unsigned port = 0; port < ports; ++port) {
+    if (!credit_in[port].can_pop()) continue;
     while (credit_in[port].can_pop()) {
       const unsigned priority = credit_in[port].pop().priority % priorities;
       ++credits_[port][priority];
@@ -118,6 +119,10 @@ void requester::take_credits() {
       qp_queue& waiters = credit_waiters_[port][priority];
       if (!waiters.empty()) resume(waiters.pop(qps_));
     }
+    if (!awaits_credit_[port]) continue;
+    const auto& all = credit_waiters_[port];
+    awaits_credit_[port] = std::any_of(all.begin(), all.end(), [](const qp_queue& q) { return !q.empty(); });
+    credit_in[port].set_quiet(!awaits_credit_[port]);
   }
 }
 

@@ -263,6 +263,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   qp_queue drain_{qp_list::drain}, resumes_{qp_list::resume}, room_{qp_list::room}, halts_{qp_list::halt};
   std::array<std::array<qp_queue, priorities>, ports> credit_waiters_;
   std::array<std::array<std::uint32_t, priorities>, ports> credits_{};
+  std::array<bool, ports> awaits_credit_{true, true};  // by port; while nobody does, returned credits tick nobody
 
   std::vector<unit> units_;
   std::uint32_t busy_units_ = 0;                // mask

@@ -119,6 +119,8 @@ void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priorit
     u.credit_limit = now() + config_.credit_wait_cycles;
     ++credit_stalls_;
   }
+  awaits_credit_[port] = true;
+  credit_in[port].set_quiet(false);
   if (now() < u.credit_limit) {
     uncredited_ |= mask_of(u);
     uncredited_until_ = std::min(uncredited_until_, u.credit_limit);
@@ -306,7 +308,6 @@ void requester::drop_slot() {
   --slot_count_;
   --slot_asking_;
   if (slot_asking_ != 0) wake_next();
-  if (sendable_ != 0) wake_at(std::max(engine_free_, now() + 1));
 }
 
 void requester::emit() {

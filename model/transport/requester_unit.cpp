@@ -149,8 +149,7 @@ void requester::advance(unit& u) {
   if (in_service(u)) return;
   if (u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes) return end_turn(u, report_kind::more);
   sendable_ |= mask_of(u);
-  uncredited_ &= ~mask_of(u);
-  wake_at(std::max(engine_free_, now() + 1));
+  uncredited_ &= ~mask_of(u);  // start_packets() comes later in this tick
 }
 
 // Parses WQE next_wqe if it is on chip, else starts to read it. False: not now.

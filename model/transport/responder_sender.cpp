@@ -31,8 +31,10 @@ responder_sender::responder_sender(sim::clocked_block& owner, const responder_co
 }
 
 void responder_sender::work() {
-  for (unsigned port = 0; port < credit_in.size(); ++port)
+  for (unsigned port = 0; port < credit_in.size(); ++port) {
     while (credit_in[port].can_pop()) ++credits_[port][credit_in[port].pop().priority & 7];
+    credit_in[port].set_quiet(true);  // ready() says when somebody waits
+  }
   while (count_ != 0) {
     entry& e = queue_[head_];
     if (e.ready > owner_.now()) {
@@ -48,7 +50,12 @@ void responder_sender::work() {
 }
 
 bool responder_sender::ready(const icm::responder_context& ctx) const {
-  return count_ != queue_.size() && credits_[ctx.dest.port & 1][ctx.dest.priority & 7] != 0;
+  const unsigned port = ctx.dest.port & 1;
+  if (credits_[port][ctx.dest.priority & 7] == 0) {
+    credit_in[port].set_quiet(false);
+    return false;
+  }
+  return count_ != queue_.size();
 }
 
 void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f) const {
