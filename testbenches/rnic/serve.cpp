@@ -39,6 +39,7 @@ class serve_run {
  private:
   serve::host_config host_config();
   serve::pingpong_options application() const;
+  void listen(serve::address_exchange& exchange) const;
   void program();
   void on_signal();
   nlohmann::json results() const;
@@ -116,15 +117,23 @@ serve::pingpong_options serve_run::application() const {
   return o;
 }
 
+void serve_run::listen(serve::address_exchange& exchange) const {
+  try {
+    exchange.listen(static_cast<std::uint16_t>(options_.port));
+  } catch (const std::runtime_error& e) {
+    throw usage_error(e.what());
+  }
+}
+
 void serve_run::program() {
   host_->start();
+  const serve::pingpong_options app = application();
+  serve::address_exchange exchange(io_, base_, clock_);
+  if (options_.server) listen(exchange);
   clock_.start_clock();
   fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link);
   std::fflush(stdout);
   if (options_.app.empty()) return;
-  const serve::pingpong_options app = application();
-  serve::address_exchange exchange(io_, base_, clock_);
-  if (options_.server) exchange.listen(app.port);
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
     const serve::pingpong_result r = run_pingpong(*host_, exchange, app);
     if (r.ok)

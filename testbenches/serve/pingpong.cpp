@@ -202,13 +202,15 @@ void pingpong::post_send() {
   bench::require(device_.post_send(qp_, &wr, &bad), "post_send");
 }
 
-/// The last message received; the tools send what they have received, which is what everybody began with.
+/// The last message received; the tools send what they have received, which is what everybody began with. With their
+/// option -c the client begins with a zero at the start of each page.
 void pingpong::check(const ibv_wc& wc, pingpong_result& r) {
+  constexpr std::uint32_t page = 4096;
   if (wc.byte_len != o_.size + header())
     throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, o_.size + header()));
   const std::uint8_t* data = buffer_.pointer + header();
-  r.wrong_bytes +=
-      static_cast<std::uint64_t>(std::count_if(data, data + o_.size, [](std::uint8_t b) { return b != contents; }));
+  for (std::uint32_t i = 0; i < o_.size; ++i)
+    if (data[i] != contents && (data[i] != 0 || i % page != 0)) ++r.wrong_bytes;
 }
 
 void pingpong::exchange_messages(pingpong_result& r) {
