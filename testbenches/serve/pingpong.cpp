@@ -120,7 +120,7 @@ void pingpong::meet_as_client() {
   hear_address();
   // Before "done": the peer's messages may come as soon as it has read that.
   connect();
-  if (!exchange_.send(std::string("done", 5))) throw peer_failure("the peer is gone before it was told to begin");
+  if (!exchange_.send(std::string("done") + '\0')) throw peer_failure("the peer is gone before it was told to begin");
 }
 
 void pingpong::meet_as_server() {
