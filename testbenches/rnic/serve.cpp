@@ -42,6 +42,7 @@ class serve_run {
   void listen(serve::address_exchange& exchange) const;
   void program();
   void on_signal();
+  void print_end() const;
   nlohmann::json results() const;
   nlohmann::json link_json() const;
 
@@ -65,7 +66,7 @@ class serve_run {
 
 serve_run::serve_run(const serve_options& options)
     : options_(options),
-      system_(system_from(options.common, traffic_options{}, &effective_)),
+      system_(system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_)),
       signals_(io_, SIGINT, SIGTERM),
       end_(io_),
       base_(system_.timing),
@@ -177,11 +178,20 @@ int serve_run::run() {
       "program", &stack);
   clock_.run();
   host_->close_capture();
+  print_end();
   if (!options_.common.json_file.empty()) write_text(options_.common.json_file, results().dump(2) + "\n");
   if (failure_) std::rethrow_exception(failure_);
   bool ok = options_.app.empty() || !runs_.empty();
   for (const serve::pingpong_result& r : runs_) ok = ok && r.ok;
   return ok ? 0 : 1;
+}
+
+void serve_run::print_end() const {
+  const serve::link_counters& c = host_->link().counters();
+  fmt::print("{} frames in, {} out, {} dropped at the link; simulated time was up to {} us behind, for {} us\n",
+             c.frames_in, c.frames_out, c.drop_runt + c.drop_oversized + c.drop_queue_full + c.drop_no_peer,
+             clock_.behind().max_us, clock_.behind().lagging_us);
+  std::fflush(stdout);
 }
 
 nlohmann::json serve_run::link_json() const {
@@ -204,6 +214,7 @@ nlohmann::json serve_run::link_json() const {
 
 nlohmann::json serve_run::results() const {
   nlohmann::json result = run_header("serve", options_.common);
+  result["parameters"] = effective_;
   result["link"] = link_json();
   result["link"]["at"] = options_.link;
   result["signal"] = signal_;
