@@ -426,6 +426,21 @@ def time_():
     expect(all(0 < x < 0.001 for x in waits), "answers after %s s of simulated time" % max(waits))
     span = float(frames[-1].time - frames[0].time)
     expect(2 < span < 3.5, "3 s of questions are %.2f s of simulated time" % span)
+    # A machine that is too slow: here it stands still for a while, in the middle of work.
+    links, port = pairs_of_links()["unix stream"], free_port()
+    a = serve("slow", links[0], "--app", "rc_pingpong", "--server", "--port", port, "--iterations", 4000)
+    b = serve("fast", links[1], "--app", "rc_pingpong", "--client", "127.0.0.1", "--port", port, "--iterations", 4000,
+              mac=PEER_MAC, addresses=(PEER4,))
+    while "remote address" not in b.process.stdout.readline():
+        pass
+    time.sleep(0.1)
+    a.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    a.process.send_signal(signal.SIGCONT)
+    expect([a.wait(), b.wait()] == [0, 0], "did not survive a pause: %s%s" % (a.text, b.text))
+    expect(a.result["time"]["max_behind_us"] > 50_000 and a.result["time"]["lagging_us"] > 0,
+           "lagged and did not say so: %s" % a.result["time"])
+    expect(a.result["time"]["simulated_us"] <= a.result["time"]["real_us"], "ahead: %s" % a.result["time"])
 
 
 def ends():
