@@ -38,8 +38,8 @@ class serve_run {
 
  private:
   serve::host_config host_config();
-  serve::pingpong_options application() const;
-  void listen(serve::address_exchange& exchange) const;
+  serve::pingpong_options application();
+  void listen();
   void program();
   void on_signal();
   void print_end() const;
@@ -58,6 +58,7 @@ class serve_run {
   tlm::frame_pool frames_;
   tlm::tlp_pool packets_;
   serve::real_time clock_;
+  serve::address_exchange exchange_;
   std::unique_ptr<serve::served_host> host_;
   std::vector<serve::pingpong_result> runs_;
   int signal_ = 0;
@@ -70,7 +71,8 @@ serve_run::serve_run(const serve_options& options)
       signals_(io_, SIGINT, SIGTERM),
       end_(io_),
       base_(system_.timing),
-      clock_(base_, io_) {
+      clock_(base_, io_),
+      exchange_(io_, base_, clock_) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   host_ = std::make_unique<serve::served_host>(host_config(), env, io_, clock_);
 }
@@ -99,7 +101,7 @@ serve::host_config serve_run::host_config() {
   return c;
 }
 
-serve::pingpong_options serve_run::application() const {
+serve::pingpong_options serve_run::application() {
   serve::pingpong_options o;
   o.type = service_of(options_.app);
   o.server = options_.client;
@@ -118,9 +120,9 @@ serve::pingpong_options serve_run::application() const {
   return o;
 }
 
-void serve_run::listen(serve::address_exchange& exchange) const {
+void serve_run::listen() {
   try {
-    exchange.listen(static_cast<std::uint16_t>(options_.port));
+    exchange_.listen(static_cast<std::uint16_t>(options_.port));
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }
@@ -129,14 +131,13 @@ void serve_run::listen(serve::address_exchange& exchange) const {
 void serve_run::program() {
   host_->start();
   const serve::pingpong_options app = application();
-  serve::address_exchange exchange(io_, base_, clock_);
-  if (options_.server) listen(exchange);
+  if (options_.server) listen();
   clock_.start_clock();
   fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link);
   std::fflush(stdout);
   if (options_.app.empty()) return;
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
-    const serve::pingpong_result r = run_pingpong(*host_, exchange, app);
+    const serve::pingpong_result r = run_pingpong(*host_, exchange_, app);
     if (r.ok)
       fmt::print("{} of {} bytes: {} messages each way in {} us, {} us each\n", options_.app, app.size, r.received,
                  microseconds(r.took_ps), microseconds(r.took_ps / app.iterations));

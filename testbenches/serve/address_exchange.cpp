@@ -54,7 +54,7 @@ std::string to_line(const peer_address& a) {
 }
 
 address_exchange::address_exchange(asio::io_context& io, sim::timebase& base, real_time& clock)
-    : io_(io), base_(base), clock_(clock), acceptor_(io), socket_(io) {}
+    : base_(base), clock_(clock), resolver_(io), acceptor_(io), socket_(io) {}
 
 /// Starts an operation and sleeps until its handler has run; one that takes too long is cancelled.
 template <class Start>
@@ -105,11 +105,18 @@ bool address_exchange::accept() {
 }
 
 bool address_exchange::connect(const std::string& host, std::uint16_t port, sim::time_ps timeout_ps) {
-  tcp::resolver resolver(io_);
-  error_code error;
-  const auto found = resolver.resolve(host, std::to_string(port), error);
-  if (error || found.empty()) return false;
-  const tcp::endpoint endpoint = found.begin()->endpoint();
+  const auto found = std::make_shared<tcp::resolver::results_type>();
+  const bool resolved = wait_for(
+      [&](auto handler) {
+        resolver_.async_resolve(host, std::to_string(port),
+                                [handler, found](const error_code& e, const tcp::resolver::results_type& results) {
+                                  *found = results;
+                                  handler(e);
+                                });
+      },
+      timeout_ps);
+  if (!resolved || found->empty()) return false;
+  const tcp::endpoint endpoint = found->begin()->endpoint();
   const sim::time_ps deadline = base_.now_ps() + timeout_ps;
   while (base_.now_ps() < deadline) {
     close();

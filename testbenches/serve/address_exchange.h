@@ -50,9 +50,9 @@ class address_exchange {
   template <class Start>
   bool wait_for(Start start, sim::time_ps timeout_ps);
 
-  boost::asio::io_context& io_;
   sim::timebase& base_;
   real_time& clock_;
+  boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::socket socket_;
   sc_core::sc_event done_{"exchange_done"};

@@ -64,10 +64,9 @@ void served_host::start() {
   node_.nic().host_ethernet()->set_client(this);
 }
 
-int served_host::gid_index(ibv_gid_type type) const {
-  host_driver::device& d = const_cast<served_host*>(this)->node_.device();
-  if (!config_.addresses.empty()) return d.find_gid(1, config_.addresses.front(), type, config_.vlan);
-  return d.find_gid(1, host_driver::default_gid(d.port(1).mac), type);
+int served_host::gid_index(ibv_gid_type type) {
+  if (!config_.addresses.empty()) return device().find_gid(1, config_.addresses.front(), type, config_.vlan);
+  return device().find_gid(1, host_driver::default_gid(mac()), type);
 }
 
 // ---------------------------------------------------------------- the cable's far end

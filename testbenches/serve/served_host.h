@@ -45,7 +45,7 @@ class served_host : private frame_receiver_if,
   /// seconds. Nothing when nobody answers.
   std::optional<host_driver::mac_address> resolve(const host_driver::gid_bytes& gid, int gid_index);
   /// Row of the first address for this RoCE version, or of the default GID when there is no address.
-  int gid_index(ibv_gid_type type) const;
+  int gid_index(ibv_gid_type type);
 
   host_driver::device& device() { return node_.device(); }
   host_driver::mac_address mac() { return device().port(1).mac; }
