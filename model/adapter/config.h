@@ -9,6 +9,7 @@
 #include "model/command/firmware_port.h"
 #include "model/completion/completion.h"
 #include "model/doorbell/doorbell.h"
+#include "model/ethernet/host_path.h"
 #include "model/icm/translation.h"
 #include "model/icrc/icrc_block.h"
 #include "model/mac/port.h"
@@ -28,6 +29,7 @@ struct config {
   unsigned channel_depth = 16;
   unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
   bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
+  bool host_ethernet = false;      ///< software of the host gets the frames that are not RoCE, and sends such
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -41,7 +43,8 @@ struct config {
   parser::parser::config parser;
   icrc::icrc_insert::config icrc_insert;
   icrc::icrc_check::config icrc_check;
-  mac::port::config port;  ///< of every port; index is set by the adapter
+  ethernet::host_path::config host_path;  ///< where host_ethernet is set
+  mac::port::config port;                 ///< of every port; index is set by the adapter
 };
 
 /// Names of adapter profiles: "connectx3pro_40g", "connectx5_100g".

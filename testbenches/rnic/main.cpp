@@ -61,6 +61,50 @@ void add_traffic(CLI::App& command, traffic_options& o) {
       ->capture_default_str();
 }
 
+void add_serve(CLI::App& command, serve_options& o) {
+  command
+      .add_option("--link", o.link,
+                  "Where the port's cable goes: listen:tcp:HOST:PORT, listen:unix:PATH, connect:tcp:HOST:PORT,\n"
+                  "connect:unix:PATH (streams with QEMU's framing), datagram:udp:HOST:PORT,HOST:PORT,\n"
+                  "datagram:unix:PATH,PATH (own address, peer's address), tap:NAME")
+      ->required()
+      ->type_name("LINK");
+  command.add_option("--ip", o.addresses, "IPv4 or IPv6 address of the host; repeatable")->type_name("ADDRESS");
+  command.add_option("--mac", o.mac, "MAC address of the port")->type_name("MAC");
+  command.add_option("--vlan", o.vlan, "VLAN ID of the addresses, 0 for untagged")
+      ->check(CLI::Range(0u, 4094u))
+      ->capture_default_str();
+  command
+      .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
+      ->capture_default_str();
+  command.add_option("--app", o.app, "What runs on the host; the tools of the same name with ibv_ are its peers")
+      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong"}));
+  command.add_flag("--server", o.server, "The application waits for its peer");
+  command.add_option("--client", o.client, "The application's peer waits at this host (TCP of this machine's network)")
+      ->type_name("HOST");
+  command.add_option("--port", o.port, "TCP port of the exchange of addresses")
+      ->check(CLI::Range(1u, 65535u))
+      ->capture_default_str();
+  command.add_option("--size", o.size, "Message size in bytes (default 4096, ud_pingpong 1024)")
+      ->check(CLI::Range(1u, 1u << 24));
+  command.add_option("--iterations", o.iterations, "Messages each way")
+      ->check(CLI::Range(1u, 100000000u))
+      ->capture_default_str();
+  command.add_option("--mtu", o.mtu, "Path MTU in bytes")
+      ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
+      ->capture_default_str();
+  command.add_option("--rx-depth", o.receive_depth, "Receives posted at a time")
+      ->check(CLI::Range(1u, 8000u))
+      ->capture_default_str();
+  command.add_option("--priority", o.priority, "Service level")->check(CLI::Range(0u, 7u))->capture_default_str();
+  command.add_option("--gid-index", o.gid_index, "GID of the application (default: of the first --ip)")
+      ->check(CLI::Range(0, 127));
+  command.add_option("--roce", o.roce, "RoCE version of that GID")
+      ->check(CLI::IsMember({"v1", "v2"}))
+      ->capture_default_str();
+  command.add_option("--repeat", o.repeat, "Runs of the application, 0 for ever")->capture_default_str();
+}
+
 }  // namespace
 
 int sc_main(int argc, char* argv[]) {
@@ -113,6 +157,11 @@ int sc_main(int argc, char* argv[]) {
   replay_cmd->add_option("--output", replay.output, "Where to write the resulting capture")->type_name("FILE");
   add_common(*replay_cmd, replay.common);
 
+  serve_options serve;
+  CLI::App* serve_cmd = app.add_subcommand("serve", "An adapter whose port is on a real network, in real time");
+  add_serve(*serve_cmd, serve);
+  add_common(*serve_cmd, serve.common);
+
   info_options info;
   CLI::App* info_cmd = app.add_subcommand("info", "What the adapter says of itself, as ibv_devinfo -v shows it");
   add_common(*info_cmd, info.common);
@@ -129,13 +178,14 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr, "rnic: a subcommand is required: latency, bandwidth, replay, info or parameters\n");
+    std::fprintf(stderr, "rnic: a subcommand is required: latency, bandwidth, replay, serve, info or parameters\n");
     return 2;
   }
   try {
     if (latency_cmd->parsed()) return run_latency(latency);
     if (bandwidth_cmd->parsed()) return run_bandwidth(bandwidth);
     if (replay_cmd->parsed()) return run_replay(replay);
+    if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);
     return run_parameters(parameters);
   } catch (const usage_error& e) {

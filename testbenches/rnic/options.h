@@ -65,6 +65,27 @@ struct replay_options {
   std::string output;               ///< resulting capture
 };
 
+struct serve_options {
+  common_options common;
+  std::string link;
+  std::vector<std::string> addresses;  ///< IPv4 or IPv6
+  std::string mac;                     ///< empty: the adapter's own
+  unsigned vlan = 0;                   ///< VID of the addresses, 0: untagged
+  std::string roce = "v2";             ///< version whose GID an application takes
+  int gid_index = -1;                  ///< GID of an application, -1: the first address's
+  unsigned duration_s = 0;             ///< real time, 0: until a signal comes or the application has ended
+  std::string app;                     ///< empty: none
+  bool server = false;
+  std::string client;  ///< host where the server listens
+  unsigned port = 18515;
+  unsigned size = 0;  ///< bytes, 0: what the real tool takes
+  unsigned mtu = 1024;
+  unsigned iterations = 1000;
+  unsigned receive_depth = 500;
+  unsigned priority = 0;
+  unsigned repeat = 1;  ///< runs of the application, 0: for ever
+};
+
 struct info_options {
   common_options common;
 };
@@ -72,6 +93,7 @@ struct info_options {
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
 int run_replay(const replay_options& options);
+int run_serve(const serve_options& options);
 int run_info(const info_options& options);
 int run_parameters(const common_options& options);
 

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter against Soft-RoCE of a Linux guest, live: the verbs ping-pongs of rdma-core in both directions.
+
+Usage: check_soft_roce.py CASE RNIC GUEST_FOLDER, where CASE is stream, rc, unreliable, addresses
+or loss.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import guest as linux  # noqa: E402
+
+PORT = 18800 + os.getpid() % 100 * 10
+GUEST4, MODEL4, GUEST6, MODEL6 = "10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"
+GID4 = "0000:0000:0000:0000:0000:ffff:0a00:0001"
+GID6 = "fd00:0000:0000:0000:0000:0000:0000:0001"
+SECONDS = 60
+
+
+class bench:
+    """The guest, and one `rnic serve` after the other at the other end of its cable."""
+
+    def __init__(self, rnic, image, folder):
+        self.rnic, self.folder, self.number = rnic, folder, 0
+        self.own, self.peer = os.path.join(folder, "model"), os.path.join(folder, "guest")
+        self.link = "datagram:unix:%s,%s" % (self.own, self.peer)
+        self.guest = linux.guest(image, "dgram,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s" %
+                                 (self.peer, self.own), [PORT])
+        self.guest.set_up()
+        self.failures = []
+
+    def serve(self, *arguments):
+        self.number += 1
+        self.json = os.path.join(self.folder, "%d.json" % self.number)
+        self.pcap = os.path.join(self.folder, "%d.pcap" % self.number)
+        command = [self.rnic, "serve", "--link", self.link, "--ip", MODEL4, "--ip", MODEL6, "--mac",
+                   "02:00:00:00:00:02", "--json", self.json, "--pcap", self.pcap, *arguments]
+        model = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        first = model.stdout.readline()
+        if not first.startswith("serving"):
+            model.kill()
+            raise linux.failed("rnic serve: " + first)
+        return model
+
+    def end(self, model):
+        try:
+            text, _ = model.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            model.terminate()
+            text, _ = model.communicate(timeout=10)
+        return model.returncode, text
+
+    def tool(self, app, size, iterations, mtu, gid, priority):
+        mtu_option = "" if app == "ud_pingpong" else "-m %d" % mtu
+        content = "-c" if app == "rc_pingpong" else ""
+        return "timeout %d /usr/bin/ibv_%s -d rxe0 -g %d %s -s %d -n %d -l %d %s -p " % (
+            SECONDS, app, self.guest.gid_index(gid), mtu_option, size, iterations, priority, content)
+
+    def both_ways(self, name, app, size, iterations=8, mtu=1024, gid=GID4, gid_index=None, priority=0, serve=()):
+        options = ["--app", app, "--size", str(size), "--iterations", str(iterations), "--mtu", str(mtu), "--priority",
+                   str(priority), *serve]
+        if gid_index is not None:
+            options += ["--gid-index", str(gid_index)]
+        tool = self.tool(app, size, iterations, mtu, gid, priority)
+        model = self.serve(*options, "--server", "--port", str(PORT + 2))
+        self.verdict(name + ", the guest is client", model, self.guest.run(tool + "%d 10.0.2.2" % (PORT + 2), SECONDS * 2))
+        self.guest.start_server(tool + str(PORT), PORT)
+        model = self.serve(*options, "--client", "127.0.0.1", "--port", str(PORT))
+        self.verdict(name + ", the guest is server", model, self.guest.finish_server(SECONDS * 2))
+
+    def verdict(self, name, model, guest):
+        status, text = self.end(model)
+        ok = status == 0 and guest[0] == 0
+        if ok:
+            with open(self.json) as f:
+                result = json.load(f)
+            run = result["runs"][0]
+            ok = run["ok"] and run["wrong_bytes"] == 0 and run["sent"] == run["received"] > 0
+            bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]
+            ok = ok and not bad
+            text += "".join("%s: %d\n" % (k, result["statistics"][k]) for k in bad)
+        print("%-60s %s" % (name, "ok" if ok else "FAILED"), flush=True)
+        if not ok:
+            self.failures.append(name)
+            print("--- model, status %s\n%s--- guest, status %d\n%s---" % (status, text, guest[0], guest[1]), flush=True)
+            if "RNIC_KEEP" in os.environ:
+                shutil.copy(self.pcap, os.environ["RNIC_KEEP"])
+
+
+def rc(b):
+    for mtu in (256, 512, 1024, 2048, 4096):
+        b.both_ways("rc, MTU %d" % mtu, "rc_pingpong", 3 * mtu + 77, mtu=mtu)
+    b.both_ways("rc, one byte", "rc_pingpong", 1)
+    b.both_ways("rc, 64 KiB", "rc_pingpong", 65536, iterations=4, mtu=4096)
+
+
+def unreliable(b):
+    for mtu in (256, 1024, 4096):
+        b.both_ways("uc, MTU %d" % mtu, "uc_pingpong", 2 * mtu + 5, mtu=mtu)
+    for size in (1, 1024, 4096):
+        b.both_ways("ud, %d bytes" % size, "ud_pingpong", size)
+
+
+def addresses(b):
+    # Rows of the model: 0 and 1 link-local, 2 and 3 IPv4, 4 and 5 IPv6; RoCE v2 is the second one.
+    b.both_ways("rc over IPv6", "rc_pingpong", 3333, gid=GID6, gid_index=5)
+    b.both_ways("uc over IPv6", "uc_pingpong", 3333, gid=GID6, gid_index=5)
+    b.both_ways("ud over IPv6", "ud_pingpong", 900, gid=GID6, gid_index=5)
+    link_local = "fe80:0000:0000:0000:5054:00ff:fe00:000a"
+    b.both_ways("rc over link-local IPv6", "rc_pingpong", 700, mtu=256, gid=link_local, gid_index=1)
+    b.guest.must("/sbin/ip link add link eth0 name eth0.100 type vlan id 100 egress-qos-map 0:4 1:1 2:2 3:3 4:4 5:5 6:6 7:7")
+    b.guest.must("/sbin/ip addr add 10.100.0.1/24 dev eth0.100; /sbin/ip link set eth0.100 up; usleep 500000")
+    vlan = ("--vlan", "100", "--ip", "10.100.0.2")
+    gid = "0000:0000:0000:0000:0000:ffff:0a64:0001"
+    for app, size in (("rc_pingpong", 2222), ("ud_pingpong", 800)):
+        b.both_ways(app[:2] + " in VLAN 100", app, size, gid=gid, gid_index=7, priority=4, serve=vlan)
+
+
+def loss(b):
+    """What the guest sends is lost at times: requests, which it repeats, and acknowledgements, which the model misses."""
+    b.guest.must("/sbin/tc qdisc add dev eth0 root netem loss 2%")
+    b.both_ways("rc, the guest's frames are lost", "rc_pingpong", 3000, iterations=100)
+    lost = re.search(r"dropped (\d+)", b.guest.must("/sbin/tc -s qdisc show dev eth0"))
+    if lost is None or int(lost.group(1)) == 0:
+        b.failures.append("no frame was lost")
+
+
+CASES = {"rc": rc, "unreliable": unreliable, "addresses": addresses, "loss": loss}
+
+
+def stream(rnic, image, folder):
+    """QEMU's stream framing, and answers of the model's host to a real network stack."""
+    path = os.path.join(folder, "wire")
+    model = subprocess.Popen([rnic, "serve", "--link", "listen:unix:" + path, "--ip", MODEL4, "--ip", MODEL6, "--app",
+                              "rc_pingpong", "--server", "--port", str(PORT), "--iterations", "10", "--json",
+                              os.path.join(folder, "r.json")], stdout=subprocess.PIPE, text=True)
+    model.stdout.readline()
+    g = None
+    try:
+        g = linux.guest(image, "stream,server=off,addr.type=unix,addr.path=" + path)
+        g.set_up()
+        g.must("ping -c 2 -W 5 " + MODEL4)
+        g.must("ping -c 2 -W 5 -s 4000 " + MODEL4)
+        g.must("ping -6 -c 2 -W 5 " + MODEL6)
+        index = g.gid_index(GID4)
+        g.must("timeout %d /usr/bin/ibv_rc_pingpong -d rxe0 -g %d -n 10 -p %d 10.0.2.2" % (SECONDS, index, PORT), 120)
+        model.communicate(timeout=30)
+        if model.returncode != 0:
+            raise linux.failed("the model's side ended with status %d" % model.returncode)
+        with open(os.path.join(folder, "r.json")) as f:
+            network = json.load(f)["network"]
+        if network["echo_requests"] < 4 or network["echo6_requests"] < 2 or network["malformed"] != 0:
+            raise linux.failed("counted: %s" % network)
+    finally:
+        if model.poll() is None:
+            model.kill()
+            model.wait()
+        if g is not None:
+            g.stop()
+    return []
+
+
+def main():
+    case, rnic, image = sys.argv[1:]
+    linux.need_guest(image)
+    folder = tempfile.mkdtemp(prefix="rnic-interop-")
+    try:
+        if case == "stream":
+            failures = stream(rnic, image, folder)
+        else:
+            b = bench(rnic, image, folder)
+            try:
+                CASES[case](b)
+            finally:
+                b.guest.stop()
+            failures = b.failures
+    except linux.failed as e:
+        failures = [str(e)]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for f in failures:
+        print("failed: " + f)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

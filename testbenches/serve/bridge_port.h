@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of the cable at which the simulation meets the world outside.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/sim/clocked_block.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timed_inbox.h"
+#include "model/wire/pause.h"
+#include "tlm/frame_port.h"
+
+namespace rnic::serve {
+
+/// Gets the frames of the adapter when their last bit has left it. Called inside a tick.
+class outside_if {
+ public:
+  virtual ~outside_if() = default;
+  virtual void leave(const std::uint8_t* frame, std::size_t length) = 0;
+};
+
+/// An Ethernet connector. Frames from outside go to the adapter at the line rate, with preamble, gap, padding and a
+/// good FCS, as from a cable. As any link partner it obeys PAUSE and PFC of the adapter and keeps them to itself.
+class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
+ public:
+  struct config {
+    std::uint32_t rate_mbps = 40'000;
+    std::size_t queue_frames = 1024;  ///< from outside, waiting for the line; more are dropped
+  };
+  bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& frames,
+              outside_if& outside, sim::statistics& stats);
+
+  /// A frame from outside (14 bytes to a frame's capacity) that came at simulated time `at` or later. Not to be called
+  /// inside a tick.
+  void inject(const std::uint8_t* frame, std::size_t length, sim::time_ps at);
+
+  tlm::frame_sink_if& receiver() override { return *this; }
+  void attach(tlm::frame_sink_if& line) override { line_ = &line; }
+  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { from_line_.push(std::move(frame), arrival); }
+
+ private:
+  struct waiting {
+    tlm::frame_ptr frame;
+    sim::time_ps at = 0;
+  };
+  void tick() override;
+  void transmit();
+  void obey(const wire::pause_frame& p);
+  sim::time_ps head_may_start() const;
+  sim::time_ps duration(std::uint32_t bytes) const;
+
+  config config_;
+  tlm::frame_pool& frames_;
+  outside_if& outside_;
+  tlm::frame_sink_if* line_ = nullptr;
+  std::vector<waiting> queue_;  // ring
+  std::size_t head_ = 0, count_ = 0;
+  sim::time_ps line_free_ = 0;
+  std::array<sim::time_ps, 8> paused_until_{};  // by priority
+  sim::timed_inbox<tlm::frame_ptr> from_line_;
+  std::uint64_t to_adapter_ = 0, from_adapter_ = 0, drop_queue_full_ = 0, pauses_ = 0;
+};
+
+}  // namespace rnic::serve

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong of another host.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+
+#include "testbenches/bench/connection.h"
+#include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/served_host.h"
+
+namespace rnic::serve {
+
+struct pingpong_options {
+  ibv_qp_type type = IBV_QPT_RC;
+  std::string server;          ///< host of this machine's network where the server listens; empty: we are the server
+  std::uint16_t port = 18515;  ///< of the address exchange
+  std::uint32_t size = 4096;   ///< bytes of a message
+  unsigned mtu = 1024;         ///< path MTU in bytes
+  unsigned iterations = 1000;
+  unsigned receive_depth = 500;
+  unsigned service_level = 0;
+  int gid_index = 0;
+  std::uint64_t seed = 1;                          ///< of the starting PSN
+  std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion; the real tools wait for ever
+  std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
+};
+
+struct pingpong_result {
+  bool ok = false;
+  std::string error;  ///< a line, when not ok
+  std::string local, remote;
+  std::uint64_t sent = 0, received = 0;  ///< messages
+  std::uint64_t wrong_bytes = 0;         ///< received ones that are not what the tools send
+  sim::time_ps took_ps = 0;              ///< simulated, from the first message posted to the last completion
+};
+
+/// One run against one peer, in an SC_THREAD. `exchange` listens already when we are the server. Everything that can go
+/// wrong with the peer is in the result.
+pingpong_result run_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
+
+}  // namespace rnic::serve

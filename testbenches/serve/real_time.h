@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated time in step with the time of the machine.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+
+#include "model/sim/timebase.h"
+
+namespace rnic::serve {
+
+/// Runs simulation and sockets in turns, in one thread of the operating system: the simulation up to the present
+/// moment, then sleep until a socket has something or the next event of the simulation is due. Simulated time is never
+/// ahead of real time. Where the machine is too slow it falls behind, goes on as fast as it can, and says by how much.
+class real_time {
+ public:
+  /// Being behind by more than this counts as lagging: a thousand times what a sleep comes late on an idle machine.
+  static constexpr sim::time_ps tolerated_ps = sim::ps_per_us * 1000;
+
+  struct lag {
+    std::uint64_t max_us = 0;      ///< by how much the simulation was ever behind
+    std::uint64_t lagging_us = 0;  ///< real time during which it was behind by more than tolerated_ps
+  };
+
+  real_time(sim::timebase& base, boost::asio::io_context& io);
+
+  /// From this moment on the clocks go together. Until then the simulation runs as fast as it can.
+  void start_clock();
+  /// Simulated time of this moment; the present of the simulation before start_clock().
+  sim::time_ps present() const;
+  /// To be called from a handler or a process: run() returns after this turn.
+  void stop() { stopped_ = true; }
+  /// Until stop(). What a process throws into the kernel comes out here.
+  void run();
+  const lag& behind() const { return lag_; }
+  /// Real time since start_clock(), in microseconds.
+  std::uint64_t elapsed_us() const;
+  /// Simulated time since then.
+  std::uint64_t simulated_us() const { return paced_ ? (base_.now_ps() - origin_) / sim::ps_per_us : 0; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  void turn();
+  void advance(sim::time_ps to);
+  void sleep_until(sim::time_ps next);
+
+  sim::timebase& base_;
+  boost::asio::io_context& io_;
+  boost::asio::steady_timer timer_;
+  clock::time_point armed_for_{};
+  bool armed_ = false;
+  bool paced_ = false;
+  bool stopped_ = false;
+  clock::time_point real_origin_{};
+  sim::time_ps origin_ = 0;
+  clock::time_point last_turn_{};
+  bool was_lagging_ = false;
+  lag lag_;
+};
+
+}  // namespace rnic::serve

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/serve/served_host.h"
+
+#include <utility>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/bench/connection.h"
+
+namespace rnic::serve {
+
+namespace {
+
+constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the far end: 1 ns
+constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
+constexpr std::size_t most_received = 256;
+constexpr unsigned solicitations = 10;
+constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
+
+}  // namespace
+
+bench::node_config served_host::shape(const host_config& cfg) {
+  bench::node_config c = cfg.node;
+  c.adapter.host_ethernet = true;
+  if (cfg.mac) c.firmware.mac[0] = wire::to_u64(*cfg.mac);
+  return c;
+}
+
+served_host::served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io,
+                         real_time& clock)
+    : config_(cfg),
+      base_(env.base),
+      clock_(clock),
+      node_("served", env, shape(cfg), 0),
+      bridge_clock_("bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
+  bridge_port::config bridge;
+  bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
+  outside_if& outside = *this;
+  bridge_ = std::make_unique<bridge_port>("bridge", bridge_clock_, bridge, env.frames, outside, env.statistics);
+  fabric::cable::config cable;
+  cable.metres = 0;
+  cable_ = std::make_unique<fabric::cable>(node_.connector(), *bridge_, cable);
+  if (!cfg.capture.empty()) {
+    capture_ = std::make_unique<tlm::capture_writer>(cfg.capture, tlm::capture_writer::config{cfg.overwrite});
+    cable_->add_observer(*capture_);
+  }
+  link_ = make_link(io, cfg.link, *this);
+}
+
+void served_host::close_capture() {
+  if (capture_) capture_->close();
+}
+
+void served_host::start() {
+  bench::require(node_.start(), "open device");
+  host_driver::frame_output_if& out = *this;
+  neighbours_ = std::make_unique<host_driver::neighbours>(mac(), out);
+  neighbours_->add_address(host_driver::default_gid(mac()));
+  const std::uint16_t vlan = config_.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : config_.vlan;
+  for (const host_driver::gid_bytes& a : config_.addresses) {
+    bench::require(device().add_address(1, a, host_driver::roce_types::both, config_.vlan), "add address");
+    neighbours_->add_address(a, vlan);
+  }
+  sc_core::sc_spawn([this] { answer(); }, "network");
+  node_.nic().host_ethernet()->set_client(this);
+}
+
+int served_host::gid_index(ibv_gid_type type) {
+  if (!config_.addresses.empty()) return device().find_gid(1, config_.addresses.front(), type, config_.vlan);
+  return device().find_gid(1, host_driver::default_gid(mac()), type);
+}
+
+// ---------------------------------------------------------------- the cable's far end
+
+void served_host::frame_arrived(const std::uint8_t* frame, std::size_t length) {
+  bridge_->inject(frame, length, clock_.present());
+}
+
+void served_host::leave(const std::uint8_t* frame, std::size_t length) { link_->send(frame, length); }
+
+// ---------------------------------------------------------------- the host's software
+
+void served_host::frame_received(unsigned, tlm::frame_ptr frame) {
+  if (received_.size() >= most_received) return;  // as a socket's buffer
+  received_.push_back(std::move(frame));
+  base_.notify(something_received_);
+}
+
+void served_host::answer() {
+  for (;;) {
+    while (received_.empty()) sc_core::wait(something_received_);
+    const tlm::frame_ptr f = std::move(received_.front());
+    received_.pop_front();
+    node_.bus().spend_ps(answer_ps);
+    neighbours_->receive(f->data(), f->length);
+    something_learnt_.notify(sc_core::SC_ZERO_TIME);
+  }
+}
+
+void served_host::transmit(const std::uint8_t* frame, std::size_t length) {
+  const bool tagged = frame[12] == 0x81 && frame[13] == 0x00;
+  node_.nic().host_ethernet()->send(0, tagged ? frame[14] >> 5 : 0u, frame, length);
+}
+
+std::optional<host_driver::mac_address> served_host::resolve(const host_driver::gid_bytes& gid, int gid_index) {
+  const auto& row = device().port(1).gids[static_cast<std::size_t>(gid_index)];
+  const std::uint16_t vlan = row.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : row.vlan;
+  for (unsigned i = 0; i < solicitations; ++i) {
+    if (const auto known = neighbours_->find(gid)) return known;
+    neighbours_->solicit(gid, row.id, vlan);
+    const sim::time_ps until = base_.now_ps() + solicit_every;
+    while (!neighbours_->find(gid) && base_.now_ps() < until)
+      sc_core::wait(sc_core::sc_time::from_value(until - base_.now_ps()), something_learnt_);
+  }
+  return neighbours_->find(gid);
+}
+
+}  // namespace rnic::serve

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// One host whose adapter's port is on a real network.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "host_driver/neighbours.h"
+#include "model/ethernet/host_path.h"
+#include "testbenches/bench/node.h"
+#include "testbenches/serve/bridge_port.h"
+#include "testbenches/serve/frame_link.h"
+#include "testbenches/serve/real_time.h"
+#include "tlm/capture.h"
+
+namespace rnic::serve {
+
+struct host_config {
+  bench::node_config node;
+  link_spec link;
+  std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
+  std::uint16_t vlan = host_driver::no_vlan;
+  std::optional<host_driver::mac_address> mac;  ///< else the adapter's own
+  std::string capture;                          ///< file for every frame on the cable, empty: none
+  bool overwrite = false;
+};
+
+/// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.
+class served_host : private frame_receiver_if,
+                    private outside_if,
+                    private ethernet::frame_client_if,
+                    private host_driver::frame_output_if {
+ public:
+  /// Opens the link. Throws as make_link, tlm::capture_writer and bench::node do.
+  served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io, real_time& clock);
+
+  /// Brings the adapter up, gives it the addresses, and begins to answer. In an SC_THREAD. Throws std::runtime_error.
+  void start();
+  /// The MAC address of a neighbour, asked of the network from row `gid_index`. In an SC_THREAD: waits up to three
+  /// seconds. Nothing when nobody answers.
+  std::optional<host_driver::mac_address> resolve(const host_driver::gid_bytes& gid, int gid_index);
+  /// Row of the first address for this RoCE version, or of the default GID when there is no address.
+  int gid_index(ibv_gid_type type);
+
+  host_driver::device& device() { return node_.device(); }
+  host_driver::mac_address mac() { return device().port(1).mac; }
+  const frame_link& link() const { return *link_; }
+  host_driver::neighbours::counters answered() const {
+    return neighbours_ ? neighbours_->count() : host_driver::neighbours::counters{};
+  }
+  void close_capture();
+
+ private:
+  static bench::node_config shape(const host_config& cfg);
+  void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
+  void leave(const std::uint8_t* frame, std::size_t length) override;
+  void frame_received(unsigned port, tlm::frame_ptr frame) override;
+  void transmit(const std::uint8_t* frame, std::size_t length) override;
+  void answer();
+
+  host_config config_;
+  sim::timebase& base_;
+  real_time& clock_;
+  bench::node node_;
+  sim::clock_domain bridge_clock_;
+  std::unique_ptr<bridge_port> bridge_;
+  std::unique_ptr<fabric::cable> cable_;
+  std::unique_ptr<tlm::capture_writer> capture_;
+  std::unique_ptr<frame_link> link_;
+  std::unique_ptr<host_driver::neighbours> neighbours_;
+  std::deque<tlm::frame_ptr> received_;  // bounded by what host_path has under way and answer() takes out at once
+  sc_core::sc_event something_received_{"something_received"};
+  sc_core::sc_event something_learnt_{"something_learnt"};
+};
+
+}  // namespace rnic::serve
