@@ -22,7 +22,10 @@ constexpr unsigned most_sges = 3;
 constexpr sim::time_ps first_slice = sim::ps_per_us, longest_slice = 50 * sim::ps_per_us;
 constexpr sim::time_ps look_interval = 1000 * sim::ps_per_us;
 constexpr sim::time_ps settling = 5000 * sim::ps_per_us;  // after the last completion: what comes late shows
-constexpr sim::time_ps most_late = 30 * sim::ps_per_us;   // receives
+/// An acknowledgement of a WRITE says that the responder has the bytes, not that its memory has them (IBA 9.7.5.1.6):
+/// on their way through PCI Express they may take this long.
+constexpr sim::time_ps longest_posted = 20 * sim::ps_per_us;
+constexpr sim::time_ps most_late = 30 * sim::ps_per_us;  // receives
 
 std::uint64_t id_of(unsigned flow, std::uint64_t number, bool receive) {
   return (receive ? receive_id : 0) | std::uint64_t{flow} << flow_shift | number;
@@ -76,7 +79,9 @@ soak::soak(two_nodes& system, const connection_options& connection, const soak_c
 sim::time_ps soak::patience() const {
   const std::uint64_t packets = config_.largest / connection_.mtu + 2;
   const std::uint64_t timeout = (sim::time_ps{4'096'000} << connection_.ack_timeout) * 4;  // IBA 9.7.6.1.3
-  return timeout * (connection_.retries + 1) * packets;
+  const std::uint64_t tries =
+      connection_.retries + 1 + (connection_.retries == 7 ? system_.config().node.adapter.requester.extra_retries : 0);
+  return timeout * tries * packets;
 }
 
 void soak::set_up(unsigned host) {
@@ -284,8 +289,7 @@ void soak::take_sent(flow& f, const ibv_wc& wc) {
       ++result_.flushed;
     else
       find(result_.errors, f, m,
-           std::string("ended with ") + to_string(wc.status) + ", vendor error " +
-               std::to_string(wc.vendor_err));
+           std::string("ended with ") + to_string(wc.status) + ", vendor error " + std::to_string(wc.vendor_err));
     return die(f);
   }
   const soak_verb& v = *verbs_[m.verb];
@@ -331,7 +335,13 @@ void soak::check_received(flow& f, message& m, const ibv_wc& wc) {
 void soak::check_content(flow& f, message& m, const char* when) {
   const unsigned host = 1 - source_of(f, m);
   const std::uint8_t* place = at(f, m, host);
-  const std::size_t wrong = wrong_content(place + m.begin, m.size, key_of(f, m.number));
+  const std::uint64_t key = key_of(f, m.number);
+  std::size_t wrong = wrong_content(place + m.begin, m.size, key);
+  for (sim::time_ps waited = 0; wrong != m.size && is_plain_write(m) && waited < longest_posted; waited += 100'000) {
+    if (waited == 0) ++result_.acknowledged_early;
+    end(host).bus->spend_ps(100'000);
+    wrong = wrong_content(place + m.begin, m.size, key);
+  }
   if (wrong != m.size) find_stranger(f, m, wrong);
   if (wrong_fallow(place, m.begin) != m.begin || wrong_fallow(place + m.begin + m.size, guard) != guard)
     find(result_.corrupted, f, m, std::string("bytes beside it were written when it was ") + when);

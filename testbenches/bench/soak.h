@@ -37,19 +37,20 @@ struct soak_config {
 };
 
 struct soak_result {
-  std::uint64_t posted = 0;            ///< messages
-  std::uint64_t completed = 0;         ///< with success at the sender, and received where the verb has a receiver
-  std::uint64_t errors = 0;            ///< completions in error, of either end; flushed ones are not counted
-  std::uint64_t flushed = 0;           ///< completions that an error before them has flushed
-  std::uint64_t lost = 0;              ///< completed with success at the sender, never received
-  std::uint64_t duplicated = 0;        ///< received again, or memory written again after the message was over
-  std::uint64_t corrupted = 0;         ///< wrong bytes, length or immediate, or bytes beside the message
-  std::uint64_t reordered = 0;         ///< completed or received out of their order
-  std::uint64_t hung = 0;              ///< neither completed nor failed when every timer must have expired
-  std::uint64_t bytes = 0;             ///< of completed messages
-  sim::time_ps elapsed = 0;            ///< simulated, from the first message to the last completion
-  std::vector<std::uint64_t> by_verb;  ///< posted
-  std::vector<std::string> findings;   ///< what was wrong, the first hundred, a line each
+  std::uint64_t posted = 0;              ///< messages
+  std::uint64_t completed = 0;           ///< with success at the sender, and received where the verb has a receiver
+  std::uint64_t errors = 0;              ///< completions in error, of either end; flushed ones are not counted
+  std::uint64_t flushed = 0;             ///< completions that an error before them has flushed
+  std::uint64_t lost = 0;                ///< completed with success at the sender, never received
+  std::uint64_t duplicated = 0;          ///< received again, or memory written again after the message was over
+  std::uint64_t corrupted = 0;           ///< wrong bytes, length or immediate, or bytes beside the message
+  std::uint64_t reordered = 0;           ///< completed or received out of their order
+  std::uint64_t hung = 0;                ///< neither completed nor failed when every timer must have expired
+  std::uint64_t acknowledged_early = 0;  ///< WRITEs whose bytes were still on their way to memory: no fault
+  std::uint64_t bytes = 0;               ///< of completed messages
+  sim::time_ps elapsed = 0;              ///< simulated, from the first message to the last completion
+  std::vector<std::uint64_t> by_verb;    ///< posted
+  std::vector<std::string> findings;     ///< what was wrong, the first hundred, a line each
   bool clean() const {
     return errors + flushed + lost + duplicated + corrupted + reordered + hung == 0 && completed == posted;
   }
@@ -115,6 +116,7 @@ class soak {
   void take_sent(flow& f, const ibv_wc& wc);
   void take_received(flow& f, const ibv_wc& wc);
   void check_content(flow& f, message& m, const char* when);
+  bool is_plain_write(const message& m) const { return verbs_[m.verb]->opcode == IBV_WR_RDMA_WRITE; }
   void check_received(flow& f, message& m, const ibv_wc& wc);
   void find_stranger(flow& f, const message& m, std::size_t wrong);
   void retire(flow& f);

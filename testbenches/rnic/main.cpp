@@ -95,7 +95,7 @@ void add_soak(CLI::App& command, soak_options& o) {
   command.add_option("--ack-timeout", o.ack_timeout, "Transport timer: 4.096 us * 2^n")
       ->check(CLI::Range(1u, 31u))
       ->capture_default_str();
-  command.add_option("--retries", o.retries, "Retransmissions without progress before a queue pair fails")
+  command.add_option("--retries", o.retries, "Retransmissions without progress before a queue pair fails, 7: 64")
       ->check(CLI::Range(0u, 7u))
       ->capture_default_str();
   command.add_option("--rnr-retries", o.rnr_retries, "The same for a receiver that is not ready, 7: for ever")

@@ -14,6 +14,11 @@ namespace rnic::program {
 
 namespace {
 
+/// At 10 % loss one READ response in some hundred thousand is lost eight times in a row, which is the end of a queue
+/// pair by the standard. Soft-RoCE takes a retry count of 7 as for ever; so does a soak, nearly: what cannot recover
+/// ends in its completion error all the same.
+constexpr const char* patient = "adapter.requester.extra_retries=57";
+
 bench::soak_config config_from(const soak_options& o) {
   bench::soak_config c;
   c.messages = o.messages;
@@ -39,10 +44,19 @@ bench::connection_options connection_of(const soak_options& o) {
 }
 
 nlohmann::json to_json(const bench::soak_result& r) {
-  nlohmann::json j = {{"posted", r.posted},       {"completed", r.completed}, {"errors", r.errors},
-                      {"flushed", r.flushed},     {"lost", r.lost},           {"duplicated", r.duplicated},
-                      {"corrupted", r.corrupted}, {"reordered", r.reordered}, {"hung", r.hung},
-                      {"bytes", r.bytes},         {"clean", r.clean()},       {"simulated_ps", r.elapsed},
+  nlohmann::json j = {{"posted", r.posted},
+                      {"completed", r.completed},
+                      {"errors", r.errors},
+                      {"flushed", r.flushed},
+                      {"lost", r.lost},
+                      {"duplicated", r.duplicated},
+                      {"corrupted", r.corrupted},
+                      {"reordered", r.reordered},
+                      {"hung", r.hung},
+                      {"bytes", r.bytes},
+                      {"acknowledged_early", r.acknowledged_early},
+                      {"clean", r.clean()},
+                      {"simulated_ps", r.elapsed},
                       {"findings", r.findings}};
   for (std::size_t i = 0; i < r.by_verb.size(); ++i) j["verbs"][bench::soak_verbs()[i].name] = r.by_verb[i];
   return j;
@@ -91,7 +105,9 @@ void print(const soak_options& o, const bench::soak_result& r, const nlohmann::j
 
 }  // namespace
 
-int run_soak(const soak_options& options) {
+int run_soak(const soak_options& given) {
+  soak_options options = given;
+  options.common.assignments.insert(options.common.assignments.begin(), patient);
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
   std::string effective;
