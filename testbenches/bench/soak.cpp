@@ -139,7 +139,7 @@ void soak::run() {
 }
 
 bool soak::all_finished() const {
-  return std::all_of(flows_.begin(), flows_.end(), [this](const flow& f) { return f.hung || finished(f); });
+  return std::all_of(flows_.begin(), flows_.end(), [](const flow& f) { return f.hung || finished(f); });
 }
 
 /// The polling loop spins on one queue after the other, less often the longer nothing comes.
