@@ -349,6 +349,7 @@ void responder::send_answers() {
 void responder::send_answer(responder_flow& f) {
   constexpr std::uint8_t opcode = wire::make_opcode(wire::transport::rc, wire::operation::acknowledge);
   next_answer_ = now() + std::max(1u, config_.ack_cycles);
+  if (f.reads() != 0) wake_next();  // READ responses may have waited for this
   if (f.nak_pending) {
     sender_.send(*f.ctx, sender_.new_frame(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn, 0);
     f.nak_pending = false;

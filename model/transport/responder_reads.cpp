@@ -6,6 +6,16 @@
 
 namespace rnic::transport {
 
+namespace {
+
+/// An ACK or NAK of what came before READ number `sequence` goes first: responses are in the order of their requests.
+bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
+  const auto before = [sequence](std::uint32_t after) { return static_cast<std::int32_t>(sequence - after) >= 0; };
+  return (f.ack_pending && before(f.ack_after)) || (f.nak_pending && before(f.nak_after));
+}
+
+}  // namespace
+
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, responder_sender& sender, sim::span_recorder& spans,
@@ -198,6 +208,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
     }
     if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
     const bool first = a.offset == 0;
+    if (first && answer_goes_first(f, x.sequence)) return false;
     const bool last = a.offset + a.length == x.r.length;
     const wire::operation op = first && last ? wire::operation::read_response_only
                                : first       ? wire::operation::read_response_first

@@ -65,6 +65,24 @@ TEST(responder_read, later_acks_stay_behind) {
   EXPECT_EQ(std::vector<std::uint8_t>(part.begin(), part.begin() + 8), bench::pattern(8, 5));
 }
 
+TEST(responder_read, earlier_acks_go_first) {
+  responder_config cfg;
+  cfg.ack_cycles = 2000;  // far longer than it takes to read memory
+  bench b({}, cfg);
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8);
+  b.write(operation::write_only, 101, bench::pattern(8), data_va, 8);
+  b.run(300);
+  b.write(operation::write_only, 102, bench::pattern(8), data_va, 8);
+  b.read(103, data_va, 100);
+  b.run(8000);
+  ASSERT_GE(b.s.answers.size(), 3u);
+  for (std::size_t i = 1; i < b.s.answers.size(); ++i) {
+    EXPECT_GT(b.s.answers[i]->bth.psn.value(), b.s.answers[i - 1]->bth.psn.value());
+    EXPECT_GT(b.s.answers[i]->aeth.msn, b.s.answers[i - 1]->aeth.msn);
+  }
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 103u);
+}
+
 TEST(responder_read, several_qps_share_the_generator) {
   bench b;
   auto c = bench::context();
