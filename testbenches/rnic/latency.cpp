@@ -149,8 +149,7 @@ class latency_run {
   void completed(end& e, completion_queue& cq) {
     ibv_wc wc{};
     bench::require(e.at->device->wait_cq(&cq, 1, &wc), "poll_cq");
-    if (wc.status != IBV_WC_SUCCESS)
-      throw bench::message_failed(wc);
+    if (wc.status != IBV_WC_SUCCESS) throw bench::message_failed(wc);
   }
 
   /// Waits until message `n` is here, and compares every byte.
