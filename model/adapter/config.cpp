@@ -97,7 +97,9 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("scatter_jobs", c.scatter_jobs, 1, 64, "packets", "design")
       .add("credit_wait_cycles", c.credit_wait_cycles, 1, many, "cycles", "design")
       .add("turn_wqes", c.turn_wqes, 1, many, "WQEs", "design")
-      .add("turn_bytes", c.turn_bytes, 1, 1u << 30, "bytes", "design");
+      .add("turn_bytes", c.turn_bytes, 1, 1u << 30, "bytes", "design")
+      .add("extra_retries", c.extra_retries, 0, many, "retries",
+           "beyond a retry count of 7; none in IBA, Soft-RoCE: no limit");
   announce_cache(to, "adapter.requester.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses block");
 }
 

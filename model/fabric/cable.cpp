@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "model/sim/check.h"
+
 namespace rnic::fabric {
 
 cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config& cfg)
@@ -11,7 +13,9 @@ cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config
   for (unsigned i = 0; i < 2; ++i) {
     ends_[i].owner = this;
     ends_[i].from = i;
-    ends_[i].peer = &(i == 0 ? second : first).receiver();
+    halves_[i].owner = this;
+    halves_[i].from = i;
+    halves_[i].peer = &(i == 0 ? second : first).receiver();
   }
   first.attach(ends_[0]);
   second.attach(ends_[1]);
@@ -21,6 +25,12 @@ void cable::set_live(bool live, sim::time_ps at) {
   for (tlm::frame_port_if* port : ports_) port->carrier(live, at);
 }
 
+void cable::insert(cable_element_if& element) {
+  RNIC_ASSERT(element_ == nullptr, "a cable takes one element");
+  element_ = &element;
+  for (unsigned i = 0; i < 2; ++i) element.connect(i, halves_[i]);
+}
+
 void cable::end::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {
   ++frames;
   for (tlm::frame_observer_if* o : owner->observers_) o->observe(from, *frame, frame->stamp, last_bit);
@@ -28,6 +38,14 @@ void cable::end::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {
     ++lost;
     return;
   }
+  if (owner->element_ != nullptr)
+    owner->element_->enter(from, std::move(frame), last_bit);
+  else
+    owner->halves_[from].deliver(std::move(frame), last_bit);
+}
+
+void cable::half::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {
+  for (tlm::frame_observer_if* o : owner->behind_) o->observe(from, *frame, frame->stamp, last_bit);
   peer->deliver(std::move(frame), last_bit + owner->propagation_);
 }
 

@@ -19,6 +19,16 @@ class cable_fault_if {
   virtual fate on_frame(unsigned from, tlm::frame& f) = 0;
 };
 
+/// A device in the middle of a cable: frames enter it and go on from it now, later, changed, more than once or never.
+class cable_element_if {
+ public:
+  virtual ~cable_element_if() = default;
+  /// Where the frames of end `from` go on to, at times that do not decrease. Called once for each end.
+  virtual void connect(unsigned from, tlm::frame_sink_if& onward) = 0;
+  /// A frame of end `from`, `last_bit` in the future; both ends without order between them.
+  virtual void enter(unsigned from, tlm::frame_ptr frame, sim::time_ps last_bit) = 0;
+};
+
 /// Full-duplex point-to-point link without state: delivers each frame when its last bit is at the other end. The
 /// connectors must outlive it and take frames only while it exists.
 class cable {
@@ -33,8 +43,15 @@ class cable {
   cable(const cable&) = delete;
   cable& operator=(const cable&) = delete;
 
-  /// Observers see a frame as it was sent, before faults; they must outlive the traffic.
-  void add_observer(tlm::frame_observer_if& observer) { observers_.push_back(&observer); }
+  /// Where an observer looks: at what was sent, or behind the element that was inserted.
+  enum class tap : std::uint8_t { before, behind };
+  /// Observers must outlive the traffic. Behind an element, times are those at which a frame would have been sent to
+  /// arrive as it does.
+  void add_observer(tlm::frame_observer_if& observer, tap where = tap::before) {
+    (where == tap::before ? observers_ : behind_).push_back(&observer);
+  }
+  /// Puts a device into the cable, before the traffic; it must outlive it. At most one.
+  void insert(cable_element_if& element);
   void set_fault(cable_fault_if* fault) { fault_ = fault; }
   /// Pulls the cable out, or plugs it in again: frames on it and frames sent meanwhile are lost, and both ports see it
   /// at time `at`, which is in the future.
@@ -50,15 +67,24 @@ class cable {
     void deliver(tlm::frame_ptr frame, sim::time_ps last_bit) override;
     cable* owner = nullptr;
     unsigned from = 0;
-    tlm::frame_sink_if* peer = nullptr;
     std::uint64_t frames = 0;
     std::uint64_t lost = 0;
+  };
+  /// The second half of the way, behind the element.
+  class half : public tlm::frame_sink_if {
+   public:
+    void deliver(tlm::frame_ptr frame, sim::time_ps last_bit) override;
+    cable* owner = nullptr;
+    unsigned from = 0;
+    tlm::frame_sink_if* peer = nullptr;
   };
 
   sim::time_ps propagation_;
   end ends_[2];
-  std::vector<tlm::frame_observer_if*> observers_;
+  half halves_[2];
+  std::vector<tlm::frame_observer_if*> observers_, behind_;
   cable_fault_if* fault_ = nullptr;
+  cable_element_if* element_ = nullptr;
   tlm::frame_port_if* ports_[2];
 };
 

@@ -17,6 +17,7 @@ constexpr std::array<std::uint32_t, 32> rnr_10us = {
 constexpr sim::time_ps rnr_unit_ps = 10 * sim::ps_per_us;
 constexpr unsigned diag_rnr = 0x6c / 4, diag_out_of_sequence = 0x104 / 4, diag_timeout = 0x134 / 4;
 constexpr std::uint8_t vendor_retry = 0x81, vendor_rnr = 0x87, vendor_access = 0x88;  // adapter data plane C.8.2
+constexpr std::uint8_t most_retries = 7;
 constexpr std::uint8_t unlimited_rnr_retries = 7;
 constexpr std::uint32_t half_window = 1u << 23;
 
@@ -173,6 +174,7 @@ void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
   r.retrying = false;
+  r.extra_retries = 0;
   if (!r.rnr_wait) {
     timers_.set(r, sim::never);
     start_timer(c, r);
@@ -184,12 +186,16 @@ void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
 // Sends again from `psn` on, once until something new is acknowledged or the timer expires.
 void requester::retry(context& c, qp_runtime& r, std::uint32_t psn) {
   if (r.retrying) return;
-  if (c.retries_left == 0) {
+  const bool extra = c.retry_limit == most_retries && r.extra_retries < config_.extra_retries;
+  if (c.retries_left == 0 && !extra) {
     const std::uint32_t i = find_message(r, psn);
     if (i != no_index) fail(c, r, i, syndrome::retry_exceeded, vendor_retry, psn);
     return;
   }
-  --c.retries_left;
+  if (c.retries_left != 0)
+    --c.retries_left;
+  else
+    ++r.extra_retries;
   r.retrying = true;
   rewind(c, r, psn);
   timers_.set(r, sim::never);

@@ -93,9 +93,10 @@ struct qp_runtime {
   bool has_work = false;  ///< look for WQEs even without a legal doorbell
   bool rnr_wait = false;
   bool nak_while_rnr = false;
-  bool retrying = false;  ///< a retry has started and nothing new was acknowledged since
-  bool failing = false;   ///< the tail of the messages ends in error
-  bool poked = false;     ///< resumed while a unit serves it
+  bool retrying = false;            ///< a retry has started and nothing new was acknowledged since
+  std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)
+  bool failing = false;             ///< the tail of the messages ends in error
+  bool poked = false;               ///< resumed while a unit serves it
   bool halting = false, halted = false, discard = false;
   bool flushing = false;               ///< halting: only the context's way back to ICM is left
   sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)

@@ -115,6 +115,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
   bool gate(const responder_flow& f, const tlm::frame& frame);
   verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
+  bool read_goes_back(responder_flow& f, wire::psn_t psn);
   verdict execute(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
@@ -158,6 +159,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester);
   std::uint16_t first_uncompleted(const responder_flow& f) const;
   void cancel_slots(responder_flow& f);
+  void cancel_slot(responder_flow& f, responder_slot& s);
   bool answers_ready(const responder_flow& f) const;
   void send_answer(responder_flow& f);
 

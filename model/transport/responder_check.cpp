@@ -193,11 +193,12 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
   const std::uint32_t packets = packets_of(p.reth.length, path_mtu(ctx));
   const bool inside = p.reth.length <= longest_message &&
                       static_cast<std::int32_t>(packets) <= wire::psn_t(ctx.expected_psn) - p.bth.psn;
-  if (!inside || (ctx.access & icm::responder_access_read) == 0 ||
-      f.reads_checked - f.reads_finished >= (1u << ctx.log_max_rd_atomic))
-    return drop(count_.drop_duplicate_read);
+  if (!inside || (ctx.access & icm::responder_access_read) == 0) return drop(count_.drop_duplicate_read);
+  if (read_goes_back(f, p.bth.psn)) return drop(count_.drop_duplicate_read);
+  if (f.reads_again >= (1u << ctx.log_max_rd_atomic)) return drop(count_.drop_duplicate_read);
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
   ++f.reads_checked;
+  ++f.reads_again;
   s.duplicate = true;
   s.read_length = s.frame->packet.reth.length;
   if (s.read_length != 0)
@@ -205,6 +206,27 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
               s.read_length, icm::access::remote_read);
   issue(s);
   return verdict::done;
+}
+
+/// A READ request that was executed before, to be executed again from `psn` on. True when that response is still to be
+/// sent anyway. Else the requester has gone back to `psn` and will repeat all requests behind it too: what of them is
+/// under way is not sent, or responses would be out of order and its room not free for what comes.
+bool responder::read_goes_back(responder_flow& f, wire::psn_t psn) {
+  const std::uint16_t mine = index_of(f);
+  if (reads_.will_send(mine, psn.value())) return true;
+  const auto last = [&](const responder_slot& s) {
+    return wire::psn_t(s.psn) + packets_of(s.read_length, path_mtu(*f.ctx)) - 1;
+  };
+  const auto is_read = [&](const responder_slot& s) {
+    return s.flow == mine && !s.cancelled && s.what == responder_slot::action::read;
+  };
+  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
+    if (const responder_slot& s = slots_[i]; is_read(s) && !psn.before(wire::psn_t(s.psn)) && !psn.after(last(s)))
+      return true;
+  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
+    if (responder_slot& s = slots_[i]; is_read(s) && !last(s).before(psn)) cancel_slot(f, s);
+  reads_.cut(mine, psn.value());
+  return false;
 }
 
 responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& frame) {
@@ -315,10 +337,11 @@ responder::verdict responder::execute_read(responder_flow& f, tlm::frame_ptr& fr
   const wire::packet& p = frame->packet;
   const std::uint32_t mtu = path_mtu(ctx);
   if ((ctx.access & icm::responder_access_read) == 0 || p.reth.length > longest_message ||
-      f.reads_checked - f.reads_finished >= (1u << ctx.log_max_rd_atomic))
+      f.reads_new >= (1u << ctx.log_max_rd_atomic))
     return refuse_request(f, frame);
   ++count_.reads;
   ++f.reads_checked;
+  ++f.reads_new;
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
   const wire::reth& reth = s.frame->packet.reth;
   s.read_length = reth.length;

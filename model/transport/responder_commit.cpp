@@ -173,6 +173,7 @@ bool responder::commit_read(responder_slot& s) {
   r.key = reth.rkey;
   r.length = reth.length;
   r.va = reth.va;
+  r.again = s.duplicate;
   r.writes_before = writes_asked_;
   if (s.pieces != 0) {
     r.first.segments = {s.segments[0], s.segments[1]};
@@ -198,7 +199,10 @@ void responder::fail_translation(responder_slot& s) {
   const bool quiet = s.duplicate || (s.unreliable && !s.to_receive_queue && !s.has_wqe);
   if (quiet) {  // a repeated READ without rights any more; UC: the message is dropped
     ++(s.duplicate ? count_.drop_duplicate_read : count_.drop_unreliable);
-    if (s.duplicate) --flows_[s.flow].reads_checked;
+    if (s.duplicate) {
+      --flows_[s.flow].reads_checked;
+      --flows_[s.flow].reads_again;
+    }
     s.cancelled = true;
     return;
   }
@@ -265,13 +269,19 @@ void responder::cancel_slots(responder_flow& f) {
   const std::uint16_t mine = index_of(f);
   for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next) {
     responder_slot& s = slots_[i];
-    if (s.flow != mine || s.cancelled) continue;
-    s.cancelled = true;
-    if (s.what == responder_slot::action::read) --f.reads_checked;
-    if (s.issued != s.pieces) {
-      s.pieces = s.issued;
-      --unissued_;
-    }
+    if (s.flow == mine && !s.cancelled) cancel_slot(f, s);
+  }
+}
+
+void responder::cancel_slot(responder_flow& f, responder_slot& s) {
+  s.cancelled = true;
+  if (s.what == responder_slot::action::read) {
+    --f.reads_checked;
+    --(s.duplicate ? f.reads_again : f.reads_new);
+  }
+  if (s.issued != s.pieces) {
+    s.pieces = s.issued;
+    --unissued_;
   }
 }
 
@@ -339,6 +349,7 @@ void responder::send_answers() {
 void responder::send_answer(responder_flow& f) {
   constexpr std::uint8_t opcode = wire::make_opcode(wire::transport::rc, wire::operation::acknowledge);
   next_answer_ = now() + std::max(1u, config_.ack_cycles);
+  if (f.reads() != 0) wake_next();  // READ responses may have waited for this
   if (f.nak_pending) {
     sender_.send(*f.ctx, sender_.new_frame(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn, 0);
     f.nak_pending = false;

@@ -6,6 +6,16 @@
 
 namespace rnic::transport {
 
+namespace {
+
+/// An ACK or NAK of what came before READ number `sequence` goes first: responses are in the order of their requests.
+bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
+  const auto before = [sequence](std::uint32_t after) { return static_cast<std::int32_t>(sequence - after) >= 0; };
+  return (f.ack_pending && before(f.ack_after)) || (f.nak_pending && before(f.nak_after));
+}
+
+}  // namespace
+
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, responder_sender& sender, sim::span_recorder& spans,
@@ -54,7 +64,12 @@ void responder_reads::ask() {
   if (free_gathers_.empty()) return;  // one comes free by an answer of memory or a frame that leaves
   for (unsigned n = 0; n < active_.size(); ++n) {
     const unsigned k = (turn_ + n) % static_cast<unsigned>(active_.size());
-    const job& x = jobs_[active_[k]];
+    job& x = jobs_[active_[k]];
+    if (x.was_cut && !x.all_asked && x.sequence == flows_[x.r.flow].reads_gathered) {
+      x.all_asked = true;
+      ++flows_[x.r.flow].reads_gathered;
+      owner_.wake_next();  // to end it, and for the one behind it
+    }
     if (x.all_asked || x.given_up || x.sequence != flows_[x.r.flow].reads_gathered) continue;
     if (x.r.writes_before > writes_done_) continue;  // the answer to those writes wakes us
     if (next_ask_ > owner_.now()) {
@@ -144,7 +159,7 @@ void responder_reads::translated(std::uint32_t tag, const icm::translate_respons
   if (r.status != icm::translate_status::ok || r.count == 0) {
     a.nak = syndrome_access;
     a.event = event_qp_access;
-  } else if (!jobs_[a.job].given_up) {
+  } else if (!jobs_[a.job].given_up && !jobs_[a.job].was_cut) {
     a.where = r;
     a.to_read = true;
     ++to_read_;
@@ -178,6 +193,10 @@ bool responder_reads::emit(fault& out) {
 bool responder_reads::emit_head(std::uint16_t j, fault& out) {
   job& x = jobs_[j];
   responder_flow& f = flows_[x.r.flow];
+  if (x.was_cut) {
+    end_cut(j);
+    return false;
+  }
   while (x.head != no_link) {
     gather& a = gathers_[x.head];
     if (a.open != 0 || a.to_read) return false;
@@ -189,6 +208,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
     }
     if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
     const bool first = a.offset == 0;
+    if (first && answer_goes_first(f, x.sequence)) return false;
     const bool last = a.offset + a.length == x.r.length;
     const wire::operation op = first && last ? wire::operation::read_response_only
                                : first       ? wire::operation::read_response_first
@@ -219,7 +239,59 @@ void responder_reads::free_gather(std::uint16_t g) {
   free_gathers_.push_back(g);
 }
 
+std::uint32_t responder_reads::last_psn(const job& x) const {
+  const std::uint32_t mtu = path_mtu(*flows_[x.r.flow].ctx);
+  return x.r.psn + (x.r.length == 0 ? 0 : (x.r.length - 1) / mtu);
+}
+
+bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
+  return std::any_of(active_.begin(), active_.end(), [&](std::uint16_t j) {
+    const job& x = jobs_[j];
+    if (x.r.flow != flow || x.given_up || x.was_cut) return false;
+    const std::uint32_t sent = x.head != no_link ? gathers_[x.head].offset : x.gathered;
+    const wire::psn_t next(x.r.psn + sent / path_mtu(*flows_[flow].ctx));
+    return !wire::psn_t(psn).before(next) && !wire::psn_t(psn).after(wire::psn_t(last_psn(x)));
+  });
+}
+
+// The requests of a flow are in the order of their PSNs: a repeated one cuts what is behind it before it is taken.
+void responder_reads::cut(std::uint16_t flow, std::uint32_t psn) {
+  for (const std::uint16_t j : active_) {
+    job& x = jobs_[j];
+    if (x.r.flow != flow || x.given_up || x.was_cut || wire::psn_t(last_psn(x)).before(wire::psn_t(psn))) continue;
+    x.was_cut = true;
+    forget(x);
+    for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
+      if (gathers_[g].to_read) {
+        gathers_[g].to_read = false;
+        --to_read_;
+      }
+  }
+  owner_.wake_next();
+}
+
+/// Its place among the requests under way is free.
+void responder_reads::forget(job& x) {
+  responder_flow& f = flows_[x.r.flow];
+  --(x.r.again ? f.reads_again : f.reads_new);
+}
+
+/// What was asked of memory for it comes back first.
+void responder_reads::end_cut(std::uint16_t j) {
+  job& x = jobs_[j];
+  while (x.head != no_link && gathers_[x.head].open == 0) {
+    const std::uint16_t g = x.head;
+    x.head = gathers_[g].next;
+    free_gather(g);
+    owner_.wake_next();  // somebody may wait for the room
+  }
+  if (x.head != no_link || !x.all_asked) return;
+  finish(j);
+  owner_.wake_next();  // for what comes behind it: the next request, an answer
+}
+
 void responder_reads::finish(std::uint16_t j) {
+  if (!jobs_[j].was_cut) forget(jobs_[j]);
   ++flows_[jobs_[j].r.flow].reads_finished;
   jobs_[j].used = false;
   active_.erase(std::find(active_.begin(), active_.end(), j));

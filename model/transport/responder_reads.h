@@ -20,6 +20,7 @@ class responder_reads {
     std::uint32_t psn = 0, msn = 0;
     std::uint32_t key = 0, length = 0;
     std::uint64_t va = 0;
+    bool again = false;               ///< a repeated request
     std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before memory is read
     icm::translate_response first;    ///< translation of the first packet, made by the check
     sim::span_id span = 0;
@@ -40,6 +41,10 @@ class responder_reads {
   void take(const request& r);
   /// Gathers and sends. `writes_done`: payload writes on their way so far. Returns true with a fault to handle.
   bool work(std::uint64_t writes_done, fault& out);
+  /// Whether the response `psn` is among those that will be sent.
+  bool will_send(std::uint16_t flow, std::uint32_t psn) const;
+  /// Responses from `psn` on are not sent any more: the requester has gone back and asks for all of them again.
+  void cut(std::uint16_t flow, std::uint32_t psn);
   /// The responses of a flow that were not sent are given up.
   void discard(std::uint16_t flow);
   /// Whether a gather of the flow is still waiting for memory (after discard).
@@ -57,6 +62,7 @@ class responder_reads {
     std::uint32_t gathered = 0;                    // bytes asked for
     std::uint16_t head = no_link, tail = no_link;  // gathers in order
     bool used = false, given_up = false, all_asked = false;
+    bool was_cut = false;  // nothing more is sent; it ends in its turn
   };
   struct gather {
     tlm::frame_ptr frame;
@@ -73,6 +79,9 @@ class responder_reads {
   void read_memory(std::uint16_t g);
   bool emit(fault& out);
   bool emit_head(std::uint16_t j, fault& out);
+  void end_cut(std::uint16_t j);
+  std::uint32_t last_psn(const job& x) const;
+  void forget(job& x);
   void free_gather(std::uint16_t g);
   void finish(std::uint16_t j);
   void reap(std::uint16_t j);

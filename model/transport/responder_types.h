@@ -73,6 +73,7 @@ struct responder_flow {
   std::uint32_t reads_accepted = 0;                        ///< committed,
   std::uint32_t reads_gathered = 0;                        ///< all packets asked for,
   std::uint32_t reads_finished = 0;                        ///< last response sent (or given up)
+  std::uint32_t reads_new = 0, reads_again = 0;            ///< under way: first requests, repeated ones; both limited
   bool ack_pending = false, nak_pending = false;
   std::uint8_t nak_syndrome = 0;
   std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first

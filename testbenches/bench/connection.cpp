@@ -51,6 +51,40 @@ ibv_mtu to_ibv_mtu(unsigned bytes) {
   }
 }
 
+const char* to_string(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return "success";
+    case IBV_WC_LOC_LEN_ERR:
+      return "local_length";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "local_qp_operation";
+    case IBV_WC_LOC_PROT_ERR:
+      return "local_protection";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "flushed";
+    case IBV_WC_BAD_RESP_ERR:
+      return "bad_response";
+    case IBV_WC_REM_INV_REQ_ERR:
+      return "remote_invalid_request";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "remote_access";
+    case IBV_WC_REM_OP_ERR:
+      return "remote_operation";
+    case IBV_WC_RETRY_EXC_ERR:
+      return "retry_exceeded";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "rnr_retry_exceeded";
+    default:
+      return "other";
+  }
+}
+
+message_failed::message_failed(const ibv_wc& wc)
+    : std::runtime_error(std::string("a message ended with ") + to_string(wc.status) + " (status " +
+                         std::to_string(static_cast<int>(wc.status)) + ", vendor error " +
+                         std::to_string(wc.vendor_err) + ")") {}
+
 void set_address(endpoint& e, const connection_options& options, unsigned host) {
   e.gid = address_of(options.ip, host);
   e.mac = e.device->port(e.port).mac;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "host_driver/device.h"
@@ -84,5 +85,14 @@ buffer make_buffer(const endpoint& e, std::size_t bytes);
 void require(int result, const std::string& what);
 
 ibv_mtu to_ibv_mtu(unsigned bytes);
+
+/// "success", "retry_exceeded", "rnr_retry_exceeded", "remote_access", ...: as fault plans name completions.
+const char* to_string(ibv_wc_status status);
+
+/// A message ended in an error completion: not the program's fault, but that of the network or of the peer.
+class message_failed : public std::runtime_error {
+ public:
+  explicit message_failed(const ibv_wc& wc);
+};
 
 }  // namespace rnic::bench

@@ -106,9 +106,7 @@ bool stream::take_completions() {
   const int n = sender_.device->poll_cq(send_cq_, poll_batch, wc.data());
   require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
-    if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
-      throw std::runtime_error("a message completed with status " +
-                               std::to_string(wc[static_cast<unsigned>(i)].status));
+    if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS) throw message_failed(wc[static_cast<unsigned>(i)]);
     lane& l = lanes_[wc[static_cast<unsigned>(i)].wr_id];
     const std::uint64_t done = std::min((l.completed / signal_every_ + 1) * signal_every_, l.target);
     completed_ += done - l.completed;

@@ -34,9 +34,17 @@ two_nodes::two_nodes(const two_nodes_config& config)
   fabric::cable::config cable;
   cable.metres = config.cable_metres;
   cable_ = std::make_unique<fabric::cable>(node_a_->connector(), node_b_->connector(), cable);
+  if (!config.faults.empty()) {
+    constexpr sim::clock_period resolution{1000, 1, 0};  // frames that are held back go on at whole nanoseconds
+    cable_clock_ = std::make_unique<sim::clock_domain>("cable", base_, resolution);
+    faults_ = std::make_unique<fabric::fault_injector>("cable.faults", *cable_clock_, config.faults, config.fault_seed,
+                                                       frames_, statistics_);
+    cable_->insert(*faults_);
+  }
   if (!config.capture.empty()) {
     capture_ = std::make_unique<tlm::capture_writer>(config.capture, tlm::capture_writer::config{config.overwrite});
-    cable_->add_observer(*capture_);
+    cable_->add_observer(*capture_,
+                         config.faults.capture_before ? fabric::cable::tap::before : fabric::cable::tap::behind);
   }
   a_.device = &node_a_->device();
   a_.bus = &node_a_->bus();

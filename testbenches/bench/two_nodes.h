@@ -10,6 +10,7 @@
 
 #include "host_driver/config.h"
 #include "model/adapter/adapter.h"
+#include "model/fabric/fault_injector.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
@@ -24,6 +25,8 @@ struct two_nodes_config {
   unsigned cable_metres = 3;
   std::string capture;  ///< file for every frame on the cable, empty: none
   bool overwrite = false;
+  fabric::fault_plan faults;     ///< what happens to frames on the cable
+  std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own
   sim::timebase::options timing;
 };
 
@@ -47,6 +50,8 @@ class two_nodes {
   node& node_a() { return *node_a_; }
   node& node_b() { return *node_b_; }
   fabric::cable& cable() { return *cable_; }
+  /// nullptr when the plan is empty.
+  const fabric::fault_injector* faults() const { return faults_.get(); }
   sim::timebase& base() { return base_; }
   sim::span_recorder& spans() { return spans_; }
   sim::statistics& statistics() { return statistics_; }
@@ -62,6 +67,8 @@ class two_nodes {
   tlm::tlp_pool packets_;
   std::unique_ptr<node> node_a_, node_b_;
   std::unique_ptr<fabric::cable> cable_;
+  std::unique_ptr<sim::clock_domain> cable_clock_;
+  std::unique_ptr<fabric::fault_injector> faults_;
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<meeting> meeting_;
   endpoint a_, b_;

@@ -43,7 +43,9 @@ class bandwidth_run {
   std::vector<row> run(std::string* effective) {
     const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
     const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
-    bench::two_nodes system(system_from(options_.common, options_.traffic, d, effective));
+    bench::two_nodes_config config = system_from(options_.common, options_.traffic, d, effective);
+    add_faults(config, options_.common, options_.faults);
+    bench::two_nodes system(config);
     system_ = &system;
     progress shown(options_.common, "bandwidth", sizes_.size());
     progress_ = &shown;
@@ -51,8 +53,10 @@ class bandwidth_run {
     if (options_.bidirectional)
       to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
     system.run([this] { host(true); }, [this] { host(false); });
+    faults_ = faults_json(system);
     return std::move(rows_);
   }
+  const nlohmann::json& faults() const { return faults_; }
 
  private:
   void host(bool first) {
@@ -97,6 +101,7 @@ class bandwidth_run {
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;
   std::vector<row> rows_;
+  nlohmann::json faults_;
 };
 
 }  // namespace
@@ -120,6 +125,7 @@ int run_bandwidth(const bandwidth_options& options) {
     result["verb"] = t.verb;
     result["bidirectional"] = options.bidirectional;
     result["parameters"] = effective;
+    if (!experiment.faults().empty()) result["faults"] = experiment.faults();
     result["rows"] = nlohmann::json::array();
     for (const row& r : rows)
       result["rows"].push_back({{"size", r.size},

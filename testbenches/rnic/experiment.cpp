@@ -47,6 +47,38 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
   return c;
 }
 
+void add_faults(bench::two_nodes_config& c, const common_options& common, const fault_options& faults) {
+  using fabric::fault_action;
+  if (!faults.file.empty()) c.faults = fabric::load_fault_plan(faults.file);
+  c.faults.capture_before |= faults.pcap_before;
+  c.fault_seed = common.seed;
+  const std::pair<fault_action, double> rates[] = {{fault_action::drop, faults.drop},
+                                                   {fault_action::duplicate, faults.duplicate},
+                                                   {fault_action::reorder, faults.reorder},
+                                                   {fault_action::corrupt, faults.corrupt}};
+  for (const auto& [action, percent] : rates)
+    if (percent > 0) c.faults.rules.push_back(fabric::rate_rule(action, percent));
+}
+
+nlohmann::json faults_json(const bench::two_nodes& system) {
+  const fabric::fault_injector* injector = system.faults();
+  nlohmann::json out = nlohmann::json::object();
+  if (injector == nullptr) return out;
+  for (unsigned from = 0; from < 2; ++from) {
+    const fabric::fault_injector::counts& c = injector->counted(from);
+    nlohmann::json& way = out[from == 0 ? "a_to_b" : "b_to_a"];
+    way["frames"] = c.frames;
+    for (unsigned a = 0; a < fabric::fault_actions; ++a)
+      way[fabric::to_string(static_cast<fabric::fault_action>(a))] = c.done[a];
+    way["hold_ended"] = c.hold_ended;
+    way["not_possible"] = c.not_possible;
+  }
+  out["rules"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < injector->plan().rules.size(); ++i)
+    out["rules"].push_back({{"name", injector->plan().rules[i].name}, {"hits", injector->hits(i)}});
+  return out;
+}
+
 bench::connection_options connection_from(const traffic_options& traffic) {
   bench::connection_options c;
   c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "testbenches/bench/two_nodes.h"
@@ -23,6 +24,10 @@ void fit(host_driver::config& driver, const demand& d);
 /// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
 bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective);
+/// Adds what the cable does to frames. Throws sim::config_error for a bad file.
+void add_faults(bench::two_nodes_config& c, const common_options& common, const fault_options& faults);
+/// What was done to frames by direction, and how often each rule has acted; empty without a plan.
+nlohmann::json faults_json(const bench::two_nodes& system);
 bench::connection_options connection_from(const traffic_options& traffic);
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);
 

@@ -55,14 +55,18 @@ class latency_run {
     const std::uint64_t largest = *std::max_element(sizes_.begin(), sizes_.end());
     const auto segments = bench::message_segments::needed(static_cast<std::uint32_t>(largest));
     connection_.send_sges = connection_.receive_sges = segments;
-    bench::two_nodes system(system_from(options_.common, options_.traffic, {1, 4 * largest}, effective));
+    bench::two_nodes_config config = system_from(options_.common, options_.traffic, {1, 4 * largest}, effective);
+    add_faults(config, options_.common, options_.faults);
+    bench::two_nodes system(config);
     system_ = &system;
     system.spans().enable(true);
     progress shown(options_.common, "latency", sizes_.size() * (options_.iterations + warm_up));
     progress_ = &shown;
     system.run([this] { host_a(); }, [this] { host_b(); });
+    faults_ = faults_json(system);
     return std::move(rows_);
   }
+  const nlohmann::json& faults() const { return faults_; }
 
  private:
   void set_up(end& e, bench::endpoint& at, unsigned host, std::uint64_t salt_out, std::uint64_t salt_in) {
@@ -145,9 +149,7 @@ class latency_run {
   void completed(end& e, completion_queue& cq) {
     ibv_wc wc{};
     bench::require(e.at->device->wait_cq(&cq, 1, &wc), "poll_cq");
-    if (wc.status != IBV_WC_SUCCESS)
-      throw std::runtime_error(fmt::format("a message completed with status {} (vendor error {:#x})",
-                                           static_cast<int>(wc.status), wc.vendor_err));
+    if (wc.status != IBV_WC_SUCCESS) throw bench::message_failed(wc);
   }
 
   /// Waits until message `n` is here, and compares every byte.
@@ -240,6 +242,7 @@ class latency_run {
   end a_, b_;
   std::uint64_t done_ = 0;
   std::vector<row> rows_;
+  nlohmann::json faults_;
 };
 
 void print(const latency_options& o, const std::vector<row>& rows) {
@@ -281,6 +284,7 @@ int run_latency(const latency_options& options) {
     nlohmann::json result = run_header("latency", options.common);
     result["verb"] = options.traffic.verb;
     result["parameters"] = effective;
+    if (!experiment.faults().empty()) result["faults"] = experiment.faults();
     result["rows"] = nlohmann::json::array();
     for (const row& r : rows) result["rows"].push_back(to_json(r));
     write_text(options.common.json_file, result.dump(2) + "\n");

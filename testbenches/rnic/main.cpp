@@ -7,6 +7,7 @@
 #include <systemc>
 
 #include "model/sim/check.h"
+#include "testbenches/bench/connection.h"
 #include "testbenches/rnic/options.h"
 
 namespace {
@@ -105,6 +106,59 @@ void add_serve(CLI::App& command, serve_options& o) {
   command.add_option("--repeat", o.repeat, "Runs of the application, 0 for ever")->capture_default_str();
 }
 
+void add_faults(CLI::App& command, fault_options& o, bool rates) {
+  command.add_option("--faults", o.file, "TOML file that says what happens to which frames on the cable")
+      ->type_name("FILE");
+  command.add_flag("--pcap-before", o.pcap_before, "Capture what is sent, not what arrives after the faults");
+  if (!rates) return;
+  const auto percent = [&command](const char* name, double& target, const char* what) {
+    command.add_option(name, target, what)->check(CLI::Range(0.0, 100.0))->capture_default_str()->type_name("PERCENT");
+  };
+  percent("--drop", o.drop, "Frames that are lost, in percent of each direction's");
+  percent("--duplicate", o.duplicate, "Frames that come twice");
+  percent("--reorder", o.reorder, "Frames that come behind one or two later ones of their queue pair");
+  percent("--corrupt", o.corrupt, "Frames of which a bit is wrong, half of them under a right FCS");
+}
+
+void add_soak(CLI::App& command, soak_options& o) {
+  command.add_option("--messages", o.messages, "Messages in all, both directions")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+      ->capture_default_str();
+  command.add_option("--qps", o.qps, "Connections; both ends send on each")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  command.add_option("--depth", o.depth, "Messages under way per connection and direction")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  command.add_option("--largest", o.largest, "Largest message in bytes; sizes are spread evenly over their logarithms")
+      ->check(CLI::Range(0u, 1u << 20))
+      ->capture_default_str();
+  command.add_option("--verbs", o.verbs, "Verbs to mix (default all): send, send_imm, write, write_imm, read")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"send", "send_imm", "write", "write_imm", "read"}));
+  command.add_option("--ack-timeout", o.ack_timeout, "Transport timer: 4.096 us * 2^n")
+      ->check(CLI::Range(1u, 31u))
+      ->capture_default_str();
+  command.add_option("--retries", o.retries, "Retransmissions without progress before a queue pair fails, 7: 64")
+      ->check(CLI::Range(0u, 7u))
+      ->capture_default_str();
+  command.add_option("--rnr-retries", o.rnr_retries, "The same for a receiver that is not ready, 7: for ever")
+      ->check(CLI::Range(0u, 7u))
+      ->capture_default_str();
+  command.add_option("--roce", o.traffic.roce, "RoCE version")
+      ->check(CLI::IsMember({"v1", "v2"}))
+      ->capture_default_str();
+  command.add_option("--ip", o.traffic.ip, "IP version of the addresses")
+      ->check(CLI::IsMember({4u, 6u}))
+      ->capture_default_str();
+  command.add_option("--mtu", o.traffic.mtu, "Path MTU in bytes")
+      ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
+      ->capture_default_str();
+  command.add_option("--vlan", o.traffic.vlan, "VLAN ID, 0 for untagged")
+      ->check(CLI::Range(0u, 4094u))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int sc_main(int argc, char* argv[]) {
@@ -120,6 +174,7 @@ int sc_main(int argc, char* argv[]) {
   latency_cmd->add_option("--iterations", latency.iterations, "Measured messages per size")
       ->check(CLI::Range(1u, 10000000u))
       ->capture_default_str();
+  add_faults(*latency_cmd, latency.faults, false);
   add_common(*latency_cmd, latency.common);
 
   bandwidth_options bandwidth;
@@ -137,7 +192,15 @@ int sc_main(int argc, char* argv[]) {
       ->check(CLI::Range(1u, 100000000u))
       ->capture_default_str();
   bandwidth_cmd->add_flag("--bidirectional", bandwidth.bidirectional, "Both hosts send");
+  add_faults(*bandwidth_cmd, bandwidth.faults, false);
   add_common(*bandwidth_cmd, bandwidth.common);
+
+  soak_options soak;
+  CLI::App* soak_cmd = app.add_subcommand(
+      "soak", "Mixed verbs and sizes over many queue pairs on a bad cable; every byte, order and count is checked");
+  add_soak(*soak_cmd, soak);
+  add_faults(*soak_cmd, soak.faults, true);
+  add_common(*soak_cmd, soak.common);
 
   replay_options replay;
   CLI::App* replay_cmd =
@@ -178,12 +241,14 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr, "rnic: a subcommand is required: latency, bandwidth, replay, serve, info or parameters\n");
+    std::fprintf(stderr,
+                 "rnic: a subcommand is required: latency, bandwidth, soak, replay, serve, info or parameters\n");
     return 2;
   }
   try {
     if (latency_cmd->parsed()) return run_latency(latency);
     if (bandwidth_cmd->parsed()) return run_bandwidth(bandwidth);
+    if (soak_cmd->parsed()) return run_soak(soak);
     if (replay_cmd->parsed()) return run_replay(replay);
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);
@@ -194,6 +259,9 @@ int sc_main(int argc, char* argv[]) {
   } catch (const rnic::sim::config_error& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 2;
+  } catch (const rnic::bench::message_failed& e) {
+    std::fprintf(stderr, "rnic: %s\n", e.what());
+    return 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rnic: internal error: %s\n", e.what());
     return 3;

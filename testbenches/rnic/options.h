@@ -27,6 +27,13 @@ struct common_options {
   bool quiet = false;
 };
 
+/// What happens to frames on the cable.
+struct fault_options {
+  std::string file;                                          ///< fault plan, empty: none
+  bool pcap_before = false;                                  ///< captures show what was sent, not what arrives
+  double drop = 0, duplicate = 0, reorder = 0, corrupt = 0;  ///< percent of frames
+};
+
 /// How two adapters talk in an experiment.
 struct traffic_options {
   std::string verb = "write";  ///< write, send, read
@@ -45,16 +52,32 @@ struct traffic_options {
 struct latency_options {
   common_options common;
   traffic_options traffic;
+  fault_options faults;
   unsigned iterations = 100;
 };
 
 struct bandwidth_options {
   common_options common;
   traffic_options traffic;
+  fault_options faults;
   unsigned depth = 128;
   unsigned qps = 1;
   unsigned messages = 1000;
   bool bidirectional = false;
+};
+
+struct soak_options {
+  common_options common;
+  traffic_options traffic;
+  fault_options faults;
+  std::uint64_t messages = 100'000;
+  unsigned qps = 64;
+  unsigned depth = 16;
+  std::uint32_t largest = 65'536;
+  std::vector<std::string> verbs;  ///< empty: all
+  unsigned ack_timeout = 12;       ///< 4.096 us * 2^n
+  unsigned retries = 7;
+  unsigned rnr_retries = 7;  ///< 7: for ever
 };
 
 struct replay_options {
@@ -92,6 +115,7 @@ struct info_options {
 
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
+int run_soak(const soak_options& options);
 int run_replay(const replay_options& options);
 int run_serve(const serve_options& options);
 int run_info(const info_options& options);

@@ -103,6 +103,31 @@ TEST(responses, timeouts_end_in_0x15_and_the_rest_is_flushed_in_order) {
   EXPECT_EQ(b.dut.cr_read(transport::cr::diagnostics + 0x134), 3u);
 }
 
+TEST(responses, retry_count_of_7_can_stand_for_more) {
+  bench::setup s;
+  s.ack_timeout = 1;  // 8.192 us
+  s.requester.extra_retries = 3;
+  bench::bench b(s);
+  b.post_write(10);
+  b.ring_doorbell();
+  b.run_ns(150'000);
+  EXPECT_EQ(b.w.sent.size(), 1u + 7 + 3);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(b.w.cqes[0].second.syndrome, 0x15);
+}
+
+TEST(responses, retry_count_of_7_is_7_retries_by_default) {
+  bench::setup s;
+  s.ack_timeout = 1;
+  bench::bench b(s);
+  b.post_write(10);
+  b.ring_doorbell();
+  b.run_ns(150'000);
+  EXPECT_EQ(b.w.sent.size(), 1u + 7);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(b.w.cqes[0].second.syndrome, 0x15);
+}
+
 TEST(responses, receiver_not_ready_waits_its_timer) {
   bench::setup s;
   s.rnr_limit = 1;

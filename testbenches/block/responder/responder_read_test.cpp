@@ -65,6 +65,24 @@ TEST(responder_read, later_acks_stay_behind) {
   EXPECT_EQ(std::vector<std::uint8_t>(part.begin(), part.begin() + 8), bench::pattern(8, 5));
 }
 
+TEST(responder_read, earlier_acks_go_first) {
+  responder_config cfg;
+  cfg.ack_cycles = 2000;  // far longer than it takes to read memory
+  bench b({}, cfg);
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8);
+  b.write(operation::write_only, 101, bench::pattern(8), data_va, 8);
+  b.run(300);
+  b.write(operation::write_only, 102, bench::pattern(8), data_va, 8);
+  b.read(103, data_va, 100);
+  b.run(8000);
+  ASSERT_GE(b.s.answers.size(), 3u);
+  for (std::size_t i = 1; i < b.s.answers.size(); ++i) {
+    EXPECT_GT(b.s.answers[i]->bth.psn.value(), b.s.answers[i - 1]->bth.psn.value());
+    EXPECT_GT(b.s.answers[i]->aeth.msn, b.s.answers[i - 1]->aeth.msn);
+  }
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 103u);
+}
+
 TEST(responder_read, several_qps_share_the_generator) {
   bench b;
   auto c = bench::context();
@@ -102,6 +120,57 @@ TEST(responder_read, repeated_request_is_executed_again) {
   b.write(operation::write_only, 104, bench::pattern(8), data_va, 8);
   b.run();
   EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 104u);
+}
+
+TEST(responder_read, request_that_came_twice_is_answered_once) {
+  bench b;
+  fill(b, 8000);
+  b.read(100, data_va, 4096);
+  b.read(100, data_va, 4096);
+  b.run(4000);
+  ASSERT_EQ(b.s.answers.size(), 4u);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(b.s.answers[i]->bth.psn.value(), 100 + i);
+  EXPECT_EQ(b.r.count().drop_duplicate_read, 1u);
+}
+
+/// The requester has lost a response, goes back and repeats all of its requests while the responder still works on
+/// them (data plane C.7.3: what it has to keep is bounded by the number that was agreed on).
+TEST(responder_read, repeated_requests_take_the_place_of_those_under_way) {
+  bench b;  // four requests at once
+  fill(b, 20000);
+  for (unsigned i = 0; i < 4; ++i) b.read(100 + 4 * i, data_va + 4096 * i, 4096);
+  while (b.s.answers.size() < 3) b.run(20);
+  ASSERT_LT(b.s.answers.size(), 12u);
+  b.read(101, data_va + 1024, 3072);
+  for (unsigned i = 1; i < 4; ++i) b.read(100 + 4 * i, data_va + 4096 * i, 4096);
+  b.run(8000);
+  b.read(116, data_va, 100);
+  b.read(116, data_va, 100);
+  b.run(4000);
+  EXPECT_TRUE(b.s.errors.empty());
+  const auto& got = b.s.answers;
+  ASSERT_GE(got.size(), 3u + 16u);
+  std::size_t again = got.size() - 1;  // where the last answer to 101 begins
+  while (got[again]->bth.psn.value() != 101) --again;
+  ASSERT_EQ(got.size() - again, 16u);
+  EXPECT_LT(again, 12u) << "what was under way was sent to its end first";
+  for (unsigned i = 0; i < 16; ++i) EXPECT_EQ(got[again + i]->bth.psn.value(), 101 + i);
+  EXPECT_EQ(got[again].payload(), b.data(1024, 1024));
+  EXPECT_EQ(got[again + 14].payload(), b.data(15 * 1024, 1024));
+}
+
+TEST(responder_read, repeated_requests_do_not_keep_new_ones_out) {
+  bench b;
+  fill(b, 20000);
+  for (unsigned i = 0; i < 4; ++i) b.read(100 + 4 * i, data_va, 4096);
+  b.run(8000);
+  ASSERT_EQ(b.s.answers.size(), 16u);
+  for (unsigned i = 0; i < 4; ++i) b.read(100 + 4 * i, data_va, 4096);  // too early a timeout
+  for (unsigned i = 4; i < 8; ++i) b.read(100 + 4 * i, data_va, 4096);  // meanwhile it has all answers
+  b.run(16000);
+  EXPECT_TRUE(b.s.errors.empty());
+  EXPECT_EQ(b.s.answers.size(), 48u);
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 131u);
 }
 
 TEST(responder_read, repetition_without_rights_or_outside_is_dropped) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bits of frames by name.
+#include "model/fabric/frame_damage.h"
+
+#include "model/wire/bytes.h"
+#include "model/wire/icrc.h"
+
+namespace rnic::fabric {
+
+namespace {
+
+constexpr std::uint32_t bth_bytes = 12;
+constexpr std::uint32_t ipv4_checksum_offset = 10, ipv4_ttl_offset = 8, ipv6_hop_limit_offset = 7;
+constexpr std::uint32_t udp_bytes = 8;
+
+bit_range bytes_at(std::uint32_t offset, std::uint32_t count) { return {offset * 8, count * 8}; }
+
+/// One's complement sum of the IPv4 header (RFC 1071).
+void make_ip_checksum_right(std::uint8_t* ip) {
+  wire::store_be16(ip + ipv4_checksum_offset, 0);
+  std::uint32_t sum = 0;
+  const unsigned bytes = (ip[0] & 0xfu) * 4;
+  for (unsigned i = 0; i < bytes; i += 2) sum += wire::load_be16(ip + i);
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  wire::store_be16(ip + ipv4_checksum_offset, static_cast<std::uint16_t>(~sum));
+}
+
+bit_range find_ip_field(const wire::packet& p, header_field field) {
+  const bool v1 = p.encap == wire::encapsulation::roce_v1, v4 = p.encap == wire::encapsulation::roce_v2_ipv4;
+  const std::uint32_t udp = p.bth_offset - udp_bytes;
+  switch (field) {
+    case header_field::dmac:
+      return bytes_at(0, 6);
+    case header_field::smac:
+      return bytes_at(6, 6);
+    case header_field::ip_ttl:
+      return bytes_at(p.l3_offset + (v4 ? ipv4_ttl_offset : ipv6_hop_limit_offset), 1);
+    case header_field::ip_checksum:
+      return v4 ? bytes_at(p.l3_offset + ipv4_checksum_offset, 2) : bit_range{};
+    case header_field::udp_source:
+      return v1 ? bit_range{} : bytes_at(udp, 2);
+    case header_field::udp_dest:
+      return v1 ? bit_range{} : bytes_at(udp + 2, 2);
+    default:
+      return {};
+  }
+}
+
+/// RETH or AETH: right behind the BTH in every packet of RC and UC that has them.
+bit_range find_extended_field(const wire::packet& p, header_field field) {
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const std::uint32_t extended = p.bth_offset + bth_bytes;
+  const bool behind = !t.deth && !t.rdeth && !t.xrceth;
+  switch (field) {
+    case header_field::reth_va:
+      return t.reth && behind ? bytes_at(extended, 8) : bit_range{};
+    case header_field::reth_rkey:
+      return t.reth && behind ? bytes_at(extended + 8, 4) : bit_range{};
+    case header_field::reth_length:
+      return t.reth && behind ? bytes_at(extended + 12, 4) : bit_range{};
+    case header_field::aeth_syndrome:
+      return t.aeth && behind ? bytes_at(extended, 1) : bit_range{};
+    case header_field::aeth_msn:
+      return t.aeth && behind ? bytes_at(extended + 1, 3) : bit_range{};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+bool mark_congestion(tlm::frame& f, const wire::packet& p) {
+  std::uint8_t* ip = f.data() + p.l3_offset;
+  switch (p.encap) {
+    case wire::encapsulation::roce_v1:
+      return false;
+    case wire::encapsulation::roce_v2_ipv4:
+      ip[1] |= 3;
+      make_ip_checksum_right(ip);
+      break;
+    case wire::encapsulation::roce_v2_ipv6:  // traffic class: bits 27:20 of the first word
+      ip[1] |= 0x30;
+      break;
+  }
+  make_fcs_right(f);
+  return true;
+}
+
+bit_range find_part(const tlm::frame& f, const wire::packet* p, frame_part part) {
+  if (part == frame_part::any) return bytes_at(0, f.length);
+  if (p == nullptr) return {};
+  switch (part) {
+    case frame_part::payload:
+      return bytes_at(p->payload_offset, p->payload_length);
+    case frame_part::header:
+      return bytes_at(0, p->payload_offset);
+    case frame_part::icrc:
+      return bytes_at(p->icrc_offset, 4);
+    default:
+      return {};
+  }
+}
+
+bit_range find_field(const wire::packet& p, header_field field) {
+  const std::uint32_t bth = p.bth_offset;
+  switch (field) {
+    case header_field::opcode:
+      return bytes_at(bth, 1);
+    case header_field::solicited:
+      return {(bth + 1) * 8, 1};
+    case header_field::migration:
+      return {(bth + 1) * 8 + 1, 1};
+    case header_field::pad:
+      return {(bth + 1) * 8 + 2, 2};
+    case header_field::version:
+      return {(bth + 1) * 8 + 4, 4};
+    case header_field::pkey:
+      return bytes_at(bth + 2, 2);
+    case header_field::dest_qp:
+      return bytes_at(bth + 5, 3);
+    case header_field::ack_request:
+      return {(bth + 8) * 8, 1};
+    case header_field::psn:
+      return bytes_at(bth + 9, 3);
+    case header_field::dmac:
+    case header_field::smac:
+    case header_field::ip_ttl:
+    case header_field::ip_checksum:
+    case header_field::udp_source:
+    case header_field::udp_dest:
+      return find_ip_field(p, field);
+    default:
+      return find_extended_field(p, field);
+  }
+}
+
+void flip_bit(tlm::frame& f, std::uint32_t bit) {
+  f.data()[bit / 8] = static_cast<std::uint8_t>(f.data()[bit / 8] ^ (0x80u >> (bit % 8)));
+}
+
+bool set_bits(tlm::frame& f, bit_range range, std::uint64_t value) {
+  bool changed = false;
+  for (std::uint32_t i = 0; i < range.count; ++i) {
+    const std::uint32_t bit = range.first + i;
+    const bool is = (f.data()[bit / 8] << (bit % 8) & 0x80) != 0;
+    if (is == ((value >> (range.count - 1 - i) & 1) != 0)) continue;
+    flip_bit(f, bit);
+    changed = true;
+  }
+  return changed;
+}
+
+void make_icrc_right(tlm::frame& f, const wire::packet& p) {
+  wire::store_le32(f.data() + p.icrc_offset, wire::icrc(f.data(), p));
+}
+
+void make_fcs_right(tlm::frame& f) { f.fcs = wire::ethernet_fcs(f.data(), f.length); }
+
+}  // namespace rnic::fabric
