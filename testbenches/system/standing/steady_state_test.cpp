@@ -22,6 +22,8 @@ void* allocate(std::size_t size) {
 }  // namespace
 
 void* operator new(std::size_t size) { return allocate(size); }
+// std::stable_sort asks for its buffer so; AddressSanitizer has its own, which would not match delete below.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
