@@ -58,6 +58,7 @@ class adapter {
     responder_write,
     responder_read,
     responder_context,
+    responder_history,
     translation,
     completion,
     completion_cq,

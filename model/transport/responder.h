@@ -50,6 +50,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
+  icm::context_cache<icm::atomic_history>& histories() { return histories_; }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return roce_v2_port_; }
 
@@ -59,11 +60,11 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void device_reset() override;
 
   struct counters {
-    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, acks = 0, naks = 0, duplicates = 0, rnr = 0,
-                  out_of_sequence = 0, context_waits = 0, check_cycles = 0;
+    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, acks = 0, naks = 0, duplicates = 0,
+                  rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
-                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0, drop_no_wqe = 0,
-                  drop_unreliable = 0;
+                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
+                  drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_unreliable = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
   };
@@ -119,6 +120,11 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
+  // responder_atomics.cpp
+  verdict execute_atomic(responder_flow& f, tlm::frame_ptr& frame);
+  verdict duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame);
+  bool commit_atomic(responder_slot& s);
+
   verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
   verdict refuse(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t nak, std::uint8_t cqe_syndrome,
                  std::uint8_t event);
@@ -176,13 +182,16 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void finish_reset();
 
   const responder_config config_;
+  const icm::icm_map& map_;
   const std::array<gid::gid_table*, 2> gids_;
   sim::span_recorder& spans_;
   icm::context_cache<icm::responder_context> contexts_;
+  icm::context_cache<icm::atomic_history> histories_;
   std::uint16_t roce_v2_port_ = wire::roce_v2_udp_port;
   std::vector<responder_flow> flows_;
   responder_sender sender_;
   receive_wqe_cache receive_;
+  atomic_unit atomics_;
   responder_reads reads_;
 
   std::vector<std::uint16_t> free_flows_, active_flows_, waiting_flows_;

@@ -20,6 +20,14 @@ constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate
 bool is_send(operation op) { return op <= operation::send_only_immediate; }
 bool is_write(operation op) { return op >= operation::write_first && op <= operation::write_only_immediate; }
 
+bool is_atomic(operation op) { return op == operation::compare_swap || op == operation::fetch_add; }
+
+/// Masked atomics are operations of a reliable connection.
+wire::transport carrier_of(std::uint8_t opcode) {
+  const wire::transport t = wire::transport_of(opcode);
+  return t == wire::transport::manufacturer ? wire::transport::rc : t;
+}
+
 wire::transport class_of(icm::service s) {
   switch (s) {
     case icm::service::rc:
@@ -58,7 +66,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
     return false;
   };
   if (!accepts) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
-  if (class_of(ctx.type) != wire::transport_of(p.bth.opcode)) return count(count_.drop_service);
+  if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(count_.drop_service);
   if (ctx.type == icm::service::rc || ctx.type == icm::service::uc) {
     const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
     const gid::entry& own = gids[ctx.dest.gid_index];
@@ -78,7 +86,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
 
 responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
   if (!gate(f, *frame)) return verdict::done;
-  switch (wire::transport_of(frame->packet.bth.opcode)) {
+  switch (carrier_of(frame->packet.bth.opcode)) {
     case wire::transport::rc:
       return check_rc(f, frame);
     case wire::transport::uc:
@@ -115,8 +123,8 @@ responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) 
   if (is_send(op)) return execute_send(f, frame);
   if (is_write(op)) return execute_write(f, frame);
   if (op == operation::read_request && f.ctx->type == icm::service::rc) return execute_read(f, frame);
-  // Approximation: atomics and SEND with invalidate are not offered yet; they are answered as operations that the QP
-  // does not enable.
+  if (is_atomic(op) && f.ctx->type == icm::service::rc) return execute_atomic(f, frame);
+  // Approximation: SEND with invalidate is not offered yet; it is answered as an operation that the QP does not enable.
   return refuse_request(f, frame);
 }
 
@@ -189,6 +197,7 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
     answer(f, frame, syndrome_ack, (wire::psn_t(ctx.expected_psn) - 1).value());
     return verdict::done;
   }
+  if (is_atomic(op)) return duplicate_atomic(f, frame);
   if (op != operation::read_request) return drop(count_.drop_duplicate_read);
   const std::uint32_t packets = packets_of(p.reth.length, path_mtu(ctx));
   const bool inside = p.reth.length <= longest_message &&

@@ -49,6 +49,9 @@ bool responder::commit_slot(std::uint16_t i) {
       case responder_slot::action::read:
         if (!commit_read(s)) return false;
         break;
+      case responder_slot::action::atomic:
+        if (!commit_atomic(s)) return false;
+        break;
       case responder_slot::action::answer:
         commit_answer(s);
         break;
@@ -267,7 +270,7 @@ void responder::cancel_slots(responder_flow& f) {
     responder_slot& s = slots_[i];
     if (s.flow != mine || s.cancelled) continue;
     s.cancelled = true;
-    if (s.what == responder_slot::action::read) --f.reads_checked;
+    if (s.fetches()) --f.reads_checked;
     if (s.issued != s.pieces) {
       s.pieces = s.issued;
       --unissued_;

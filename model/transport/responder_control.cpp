@@ -148,6 +148,7 @@ void responder::device_reset() {
 /// No QP is known any more: what still arrives finds no context.
 void responder::finish_reset() {
   contexts_.drop_all();
+  histories_.drop_all();
   halted_.clear();
   resetting_ = false;
 }
@@ -178,11 +179,14 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
   for (std::size_t n = 0; n < cqe_count_; ++n)
     if (mine(n)) return false;
   if (receive_.busy(qpn)) return false;
-  if (discard)
+  if (discard) {
     contexts_.drop(qpn);
-  else
+    histories_.drop(qpn);
+  } else {
     contexts_.flush(qpn);
-  return !contexts_.busy(qpn);
+    histories_.flush(qpn);
+  }
+  return !contexts_.busy(qpn) && !histories_.busy(qpn);
 }
 
 void responder::take_errors() {

@@ -9,6 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/sim/types.h"
+#include "model/transport/atomic_unit.h"
 #include "tlm/frame.h"
 
 namespace rnic::transport {
@@ -36,9 +37,11 @@ struct responder_config {
   unsigned receive_lines = 64;          ///< QPs whose receive WQEs are kept on chip (design)
   unsigned receive_prefetch = 8;        ///< receive WQEs fetched by one read (design)
   unsigned receive_line_bytes = 1024;   ///< largest receive WQE and bound of one fetch
-  unsigned flush_poll_cycles = 4000;   ///< between two looks at the doorbell records of QPs in the error state (design)
-  unsigned egress_frames = 16;         ///< credits per port and priority (mac config of the same name)
-  icm::context_cache_config contexts;  ///< responder's half: 256 entries, non-blocking (calibration 5)
+  unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
+  unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
+  atomic_unit_config atomics;         ///< atomic operations on host memory
+  icm::context_cache_config histories{64, 4, 4, 0, 4};  ///< of executed atomics, by QP (design)
+  icm::context_cache_config contexts;                   ///< responder's half: 256 entries, non-blocking (calibration 5)
 };
 
 inline constexpr std::uint16_t no_link = 0xffff;
@@ -90,7 +93,7 @@ inline constexpr std::uint8_t flow_todo_check = 1, flow_todo_error = 2, flow_tod
 
 /// A checked packet that waits for its pipeline time, its translations and the packets of its QP before it.
 struct responder_slot {
-  enum class action : std::uint8_t { write, read, answer, failure };
+  enum class action : std::uint8_t { write, read, atomic, answer, failure };
   static constexpr unsigned max_pieces = 66;
 
   tlm::frame_ptr frame;
@@ -131,6 +134,7 @@ struct responder_slot {
     std::uint64_t check_length;
     icm::access access;
   };
+  bool fetches() const { return what == action::read || what == action::atomic; }
   std::array<piece, max_pieces> piece_list;
   std::array<icm::translate_response::segment, 2 * max_pieces> segments;  ///< two a piece, length 0: none
 };

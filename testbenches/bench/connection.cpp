@@ -123,4 +123,12 @@ buffer make_buffer(const endpoint& e, std::size_t bytes) {
   return b;
 }
 
+void make_atomic(ibv_send_wr& wr, bool compare_swap, std::uint64_t address, std::uint32_t rkey, std::uint64_t found) {
+  wr.opcode = compare_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+  wr.wr.atomic.remote_addr = address;
+  wr.wr.atomic.rkey = rkey;
+  wr.wr.atomic.compare_add = compare_swap ? found : 1;
+  wr.wr.atomic.swap = found + 1;
+}
+
 }  // namespace rnic::bench

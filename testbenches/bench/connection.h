@@ -80,6 +80,10 @@ struct buffer {
 };
 buffer make_buffer(const endpoint& e, std::size_t bytes);
 
+inline constexpr std::uint32_t atomic_bytes = 8;
+/// Makes `wr` an atomic that moves a remote counter from `found` to the next number.
+void make_atomic(ibv_send_wr& wr, bool compare_swap, std::uint64_t address, std::uint32_t rkey, std::uint64_t found);
+
 /// Throws with `what` and the error's text when `result` is negative.
 void require(int result, const std::string& what);
 

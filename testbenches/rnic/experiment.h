@@ -24,6 +24,9 @@ void fit(host_driver::config& driver, const demand& d);
 bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective);
 bench::connection_options connection_from(const traffic_options& traffic);
+/// Compare and swap, fetch and add; and with READ the verbs of which a whole round trip is measured.
+bool is_atomic(const traffic_options& traffic);
+bool is_round_trip(const traffic_options& traffic);
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);
 
 /// Content that differs by message, direction and position; the last byte is never the one of the message before.
