@@ -59,6 +59,7 @@ class adapter {
     responder_read,
     responder_context,
     responder_history,
+    responder_srq,
     translation,
     completion,
     completion_cq,

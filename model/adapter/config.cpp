@@ -127,6 +127,7 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
   announce_cache(to, "adapter.responder.histories.", c.histories, "design: answers of atomics, by QP");
+  announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
   group(to, "adapter.responder.atomics.")
       .add("in_flight", c.atomics.in_flight, 1, 64, "operations", "calibration 5: one unit; connectx5_100g 16")
       .add("lock_buckets", c.atomics.lock_buckets, 1, 4096, "locks", "calibration 5: whole unit; 4096, power of two")

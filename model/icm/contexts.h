@@ -193,7 +193,9 @@ struct srq_context {
   std::uint16_t consumed, posted;
   std::uint16_t limit;  ///< SRQ_LIMIT watermark, 0 = off
   std::uint16_t xrcd;
-  std::uint8_t reserved[14];
+  std::uint16_t function;  ///< owner
+  std::uint8_t error;      ///< cannot be used any more: its entries could not be read, or their links are wrong
+  std::uint8_t reserved[11];
 };
 static_assert(sizeof(srq_context) == 64 && std::is_trivially_copyable_v<srq_context>);
 

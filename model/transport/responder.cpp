@@ -30,6 +30,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       flows_(config.flows),
       sender_(*this, config_, gids_, frames, spans, roce_v2_port_),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
+      shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
       reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, spans, tag_gather, tag_gather),
       waiting_(config.context_wait_frames),
@@ -95,6 +96,7 @@ void responder::tick() {
   take_errors();
   sender_.work();
   receive_.work();
+  work_shared();
   commit();
   atomic_unit::outcome executed;
   while (atomics_.work(writes_asked_, writes_done_, executed)) reads_.executed(executed);
@@ -103,6 +105,7 @@ void responder::tick() {
   send_answers();
   poll_records();
   work_attention();
+  push_shared_flushes();
   push_cqes();
   send_errors();
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
@@ -121,6 +124,9 @@ void responder::take_answers() {
         break;
       case tag_gather:
         reads_.translated(index, r);
+        break;
+      case tag_shared:
+        shared_.translated(index, r);
         break;
       default: {
         responder_slot& s = slots_[index >> 8];
@@ -142,6 +148,9 @@ void responder::take_answers() {
         break;
       case tag_gather:
         reads_.read_done(index, r.status);
+        break;
+      case tag_shared:
+        shared_.read_done(index, r.status);
         break;
       case tag_atomic:
         atomics_.read_done(index, r.status);

@@ -59,8 +59,10 @@ void set_address(endpoint& e, const connection_options& options, unsigned host) 
   e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
 }
 
-queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq) {
+queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
+                    ibv_srq* shared) {
   ibv_qp_init_attr init{};
+  init.srq = shared;
   init.send_cq = &send_cq;
   init.recv_cq = &receive_cq;
   init.qp_type = IBV_QPT_RC;

@@ -64,8 +64,9 @@ struct endpoint {
 /// std::runtime_error that names the step that failed.
 void set_address(endpoint& e, const connection_options& options, unsigned host);
 
-/// Creates a queue pair on `e` for the given completion queues.
-host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq);
+/// Creates a queue pair on `e` for the given completion queues, with receives of its own or of a shared queue.
+host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
+                                 ibv_srq* shared = nullptr);
 
 /// INIT, RTR, RTS towards the peer's queue pair.
 void connect(endpoint& e, const connection_options& options, host_driver::queue_pair& qp, const endpoint& peer,

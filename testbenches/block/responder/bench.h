@@ -68,6 +68,7 @@ class station : public sim::clocked_block {
         read(*this, d, r.dma_read, "read"),
         context(*this, d, r.contexts().dma, "context"),
         history(*this, d, r.histories().dma, "history"),
+        srq(*this, d, r.srqs().dma, "srq"),
         translations("translate.request", d, 4),
         translated("translate.response", d, 128),
         translate_in(*this),
@@ -107,7 +108,7 @@ class station : public sim::clocked_block {
     error_out.bind(error_back);
   }
 
-  client write, read, context, history;
+  client write, read, context, history, srq;
   sim::fifo<icm::translate_request> translations;
   sim::fifo<icm::translate_response> translated;
   sim::fifo_in<icm::translate_request> translate_in;
@@ -154,6 +155,7 @@ class station : public sim::clocked_block {
     serve(read);
     serve(context);
     serve(history);
+    serve(srq);
     serve_translation();
     while (cqe_in.can_pop()) cqes.emplace_back(now(), cqe_in.pop());
     while (event_in.can_pop()) events.push_back(event_in.pop());
