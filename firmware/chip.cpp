@@ -107,6 +107,18 @@ void chip::release_cq(std::uint32_t cqn) {
   write(cr_base::completion, cq_cr::cq_command, cq_cr::queue_command_release);
 }
 
+bool chip::halt_srq(std::uint32_t srqn, bool discard) {
+  constexpr std::uint32_t half = qp_cr::responder_offset;
+  write(cr_base::transport, half + qp_cr::srq_select, srqn);
+  write(cr_base::transport, half + qp_cr::srq_command, discard ? qp_cr::qp_command_discard : qp_cr::qp_command_halt);
+  return wait_clear(address(cr_base::transport, 0, half + qp_cr::srq_status));
+}
+
+void chip::release_srq(std::uint32_t srqn) {
+  write(cr_base::transport, qp_cr::responder_offset + qp_cr::srq_select, srqn);
+  write(cr_base::transport, qp_cr::responder_offset + qp_cr::srq_command, qp_cr::qp_command_release);
+}
+
 bool chip::halt_eq(std::uint32_t eqn, bool discard) {
   write(cr_base::completion, cq_cr::eq_select, eqn);
   write(cr_base::completion, cq_cr::eq_command, discard ? cq_cr::queue_command_discard : cq_cr::queue_command_halt);

@@ -50,6 +50,8 @@ class chip {
   void release_qp(std::uint32_t qpn);
   bool halt_cq(std::uint32_t cqn, bool discard = false);
   void release_cq(std::uint32_t cqn);
+  bool halt_srq(std::uint32_t srqn, bool discard = false);
+  void release_srq(std::uint32_t srqn);
   bool halt_eq(std::uint32_t eqn, bool discard = false);
   void release_eq(std::uint32_t eqn);
 

@@ -62,6 +62,7 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::sw2hw_srq, &firmware::sw2hw_srq, stage_ready, op(0)},
     {abi::opcode::hw2sw_srq, &firmware::hw2sw_srq, stage_ready, op(0) | op(1)},
     {abi::opcode::query_srq, &firmware::query_srq, stage_ready, op(0)},
+    {abi::opcode::arm_srq, &firmware::arm_srq, stage_ready, op(0)},
     {abi::opcode::rst2init_qp, &firmware::change_qp, stage_ready, op(0)},
     {abi::opcode::init2init_qp, &firmware::change_qp, stage_ready, op(0)},
     {abi::opcode::init2rtr_qp, &firmware::change_qp, stage_ready, op(0)},

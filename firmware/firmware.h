@@ -158,6 +158,7 @@ class firmware {
   status sw2hw_srq(command_request& r);
   status hw2sw_srq(command_request& r);
   status query_srq(command_request& r);
+  status arm_srq(command_request& r);
   // cq_commands.cpp
   status sw2hw_cq(command_request& r);
   status hw2sw_cq(command_request& r);

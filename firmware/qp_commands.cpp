@@ -92,7 +92,12 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
   abi::set(stored.data(), q::local_qpn, qpn);
   fill_static(stored.data(), qp);
   if (t.opcode == abi::opcode::rst2init_qp) qp.requester.function = qp.responder.function = function_of(r);
-  if (t.opcode == abi::opcode::rst2init_qp) drop_qp_buffer(qp);
+  if (t.opcode == abi::opcode::rst2init_qp) {
+    drop_qp_buffer(qp);
+    // Answers to an earlier owner's atomics are not repeated. A QP without memory for them is refused atomics.
+    if (layout(table::rdmarc).entry_bytes >= sizeof(icm::atomic_history))
+      static_cast<void>(store_context(table::rdmarc, index, icm::atomic_history{}));
+  }
   fill_live(stored.data(), t.opcode, t.to, qp);
   if (at_rest != nullptr) *at_rest = qp.requester.state == qp_state::sqd;
   if (!store_context(table::altc, index, stored) || !store_context(table::qpc, index, qp)) return status::icm_error;

@@ -159,10 +159,15 @@ abi::status firmware::sw2hw_srq(command_request& r) {
   c.pd = in(f::pd)&0xffffff;
   c.cqn = in(f::cqn);
   c.xrcd = in(f::xrcd);
+  c.function = function_of(r);
   const buffer b{c.address, c.page_offset, c.log_page, std::uint64_t{1} << (c.log_size + c.log_stride)};
   if (const status s = check_buffer(b); s != status::ok) return s;
   drop_buffer(b);
-  if (!store_context(table::srqc, r.modifier, c)) return status::icm_error;
+  // What was on chip of an earlier owner of the entry is forgotten.
+  if (!chip_.halt_srq(r.modifier, true)) return status::internal_error;
+  const bool stored = store_context(table::srqc, r.modifier, c);
+  chip_.release_srq(r.modifier);
+  if (!stored) return status::icm_error;
   srqs_[r.modifier] = true;
   return status::ok;
 }
@@ -173,18 +178,36 @@ abi::status firmware::hw2sw_srq(command_request& r) {
     if (const status s = query_srq(r); s != status::ok) return s;
   }
   if (!owned(srqs_, r.modifier)) return status::ok;
-  if (!store_context(table::srqc, r.modifier, icm::srq_context{})) return status::icm_error;
+  if (!chip_.halt_srq(r.modifier, true)) return status::internal_error;
+  const bool stored = store_context(table::srqc, r.modifier, icm::srq_context{});
+  chip_.release_srq(r.modifier);
+  if (!stored) return status::icm_error;
   srqs_[r.modifier] = false;
   return status::ok;
 }
 
-/// Approximation: the counters are those that the responder last wrote back; it has no command to write an SRQ back.
+/// Arms the limit event: raised once when fewer entries than that are left.
+abi::status firmware::arm_srq(command_request& r) {
+  if (!in_table(table::srqc, r.modifier)) return status::bad_index;
+  if (!owned(srqs_, r.modifier)) return status::bad_res_state;
+  if (!chip_.halt_srq(r.modifier)) return status::internal_error;
+  icm::srq_context c{};
+  bool done = load_context(table::srqc, r.modifier, c);
+  c.limit = static_cast<std::uint16_t>(r.in_param);
+  done = done && store_context(table::srqc, r.modifier, c);
+  chip_.release_srq(r.modifier);
+  return done ? status::ok : status::icm_error;
+}
+
 abi::status firmware::query_srq(command_request& r) {
   namespace f = abi::srqc;
   if (!in_table(table::srqc, r.modifier)) return status::bad_index;
   if (!owned(srqs_, r.modifier)) return status::bad_res_state;
   icm::srq_context c{};
-  if (!load_context(table::srqc, r.modifier, c)) return status::icm_error;
+  if (!chip_.halt_srq(r.modifier)) return status::internal_error;
+  const bool loaded = load_context(table::srqc, r.modifier, c);
+  chip_.release_srq(r.modifier);
+  if (!loaded) return status::icm_error;
   out_.fill(0);
   put(f::log_size, c.log_size);
   put(f::srqn, c.srqn);

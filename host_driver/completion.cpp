@@ -73,10 +73,12 @@ void parse_send(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
       wc.byte_len = abi::get(entry, abi::cqe::byte_count);
       break;
     case abi::wqe::opcode::atomic_cs:
+    case abi::wqe::opcode::masked_atomic_cs:
       wc.opcode = IBV_WC_COMP_SWAP;
       wc.byte_len = 8;
       break;
     case abi::wqe::opcode::atomic_fa:
+    case abi::wqe::opcode::masked_atomic_fa:
       wc.opcode = IBV_WC_FETCH_ADD;
       wc.byte_len = 8;
       break;

@@ -162,6 +162,7 @@ class device : private event_pump_if {
   // Shared receive queues.
   shared_receive_queue* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr);
   int modify_srq(ibv_srq* srq, const ibv_srq_attr* attr, int mask);  ///< IBV_SRQ_LIMIT only
+  int query_srq(ibv_srq* srq, ibv_srq_attr* attr);
   int destroy_srq(ibv_srq* srq);
   int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 

@@ -18,6 +18,7 @@ namespace wqe = abi::wqe;
 constexpr std::size_t chunk = wqe::inline_data::boundary;
 constexpr std::uint32_t zero_length = wqe::inline_data::flag;  // a byte count of 0 would mean 2^31
 constexpr std::uint8_t no_opcode = 0xff;
+constexpr unsigned masked_log_stride = 7;  // 80 bytes; only the kernel makes room for it in every queue
 
 /// WQE opcodes by ibv_wr_opcode; requests that the device or this shim does not take have none.
 constexpr std::array<std::uint8_t, 7> opcodes{
@@ -26,11 +27,18 @@ constexpr std::array<std::uint8_t, 7> opcodes{
     static_cast<std::uint8_t>(wqe::opcode::rdma_read),  static_cast<std::uint8_t>(wqe::opcode::atomic_cs),
     static_cast<std::uint8_t>(wqe::opcode::atomic_fa)};
 
+bool is_driver(const ibv_send_wr& wr, driver_opcode what) {
+  return wr.opcode == IBV_WR_DRIVER1 && static_cast<const driver_wr&>(wr).operation == what;
+}
+
 std::uint8_t opcode_of(const ibv_send_wr& wr, ibv_qp_type type) {
   std::uint8_t code = no_opcode;
   if (wr.opcode < opcodes.size()) code = opcodes[wr.opcode];
   if (wr.opcode == IBV_WR_SEND_WITH_INV) code = static_cast<std::uint8_t>(wqe::opcode::send_inval);
   if (wr.opcode == IBV_WR_LOCAL_INV) code = static_cast<std::uint8_t>(wqe::opcode::local_inval);
+  if (is_driver(wr, driver_opcode::masked_compare_swap))
+    code = static_cast<std::uint8_t>(wqe::opcode::masked_atomic_cs);
+  if (is_driver(wr, driver_opcode::masked_fetch_add)) code = static_cast<std::uint8_t>(wqe::opcode::masked_atomic_fa);
   if (type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) code = no_opcode;
   return code;
 }
@@ -47,6 +55,20 @@ std::uint8_t* put_atomic(std::uint8_t* at, const ibv_send_wr& wr) {
   abi::store64(at, 0, compare_swap ? wr.wr.atomic.swap : wr.wr.atomic.compare_add);
   abi::store64(at, 8, compare_swap ? wr.wr.atomic.compare_add : 0);
   return at + wqe::atomic::bytes;
+}
+
+/// set_masked_atomic_seg, and set_atomic_seg's case of a masked fetch and add.
+std::uint8_t* put_masked_atomic(std::uint8_t* at, const masked_atomic_wr& wr) {
+  if (wr.operation == driver_opcode::masked_fetch_add) {
+    abi::store64(at, 0, wr.wr.atomic.compare_add);
+    abi::store64(at, 8, wr.compare_add_mask);
+    return at + wqe::atomic::bytes;
+  }
+  abi::store64(at, 0, wr.wr.atomic.swap);
+  abi::store64(at, 8, wr.wr.atomic.compare_add);
+  abi::store64(at, 16, wr.swap_mask);
+  abi::store64(at, 24, wr.compare_add_mask);
+  return at + 2 * wqe::atomic::bytes;
 }
 
 std::uint8_t* put_datagram(std::uint8_t* at, const ibv_send_wr& wr) {
@@ -73,6 +95,9 @@ void put_data(std::uint8_t* at, const ibv_sge& sge, std::uint32_t byte_count) {
 /// Segments between control and data. *forced_inline: the request counts as inline for BlueFlame.
 std::uint8_t* put_operation(std::uint8_t* at, const ibv_send_wr& wr, ibv_qp_type type, std::uint32_t* forced_inline) {
   if (type == IBV_QPT_UD) return put_datagram(at, wr);
+  if (wr.opcode == IBV_WR_DRIVER1)
+    return put_masked_atomic(put_remote_address(at, wr.wr.atomic.remote_addr, wr.wr.atomic.rkey),
+                             static_cast<const masked_atomic_wr&>(wr));
   switch (wr.opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -159,7 +184,9 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     const std::uint8_t opcode = opcode_of(*wr, qp.qp_type);
     if (qp.sq.overflows(posted) || wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > qp.sq.max_sge)
       error = -ENOMEM;
-    if (opcode == no_opcode || (error == 0 && too_long(wr->sg_list, wr->num_sge))) error = -EINVAL;
+    if (opcode == no_opcode || (error == 0 && too_long(wr->sg_list, wr->num_sge)) ||
+        (is_driver(*wr, driver_opcode::masked_compare_swap) && qp.sq.log_stride < masked_log_stride))
+      error = -EINVAL;
     if (error != 0) {
       *bad_wr = wr;
       break;

@@ -86,6 +86,16 @@ int device::modify_srq(ibv_srq* queue, const ibv_srq_attr* attr, int mask) {
   return channel_.command(abi::opcode::arm_srq, srq.srqn, 0, attr->srq_limit);
 }
 
+int device::query_srq(ibv_srq* queue, ibv_srq_attr* attr) {
+  auto& srq = *static_cast<shared_receive_queue*>(queue);
+  command_channel::mailbox box(channel_);
+  if (const int error = channel_.read(box, abi::opcode::query_srq, srq.srqn)) return error;
+  attr->max_wr = srq.count - 1;
+  attr->max_sge = srq.max_sge;
+  attr->srq_limit = abi::get(box.data(), abi::srqc::limit);
+  return 0;
+}
+
 int device::destroy_srq(ibv_srq* queue) {
   auto* srq = static_cast<shared_receive_queue*>(queue);
   if (srq->users != 0) return -EBUSY;

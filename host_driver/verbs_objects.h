@@ -27,6 +27,20 @@ struct doorbell_record {
   std::uint64_t bus_address = 0;
 };
 
+/// Requests that libibverbs has no names for: opcode IBV_WR_DRIVER1, and one of the structures below. Masked atomics
+/// are kernel verbs (IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD).
+enum class driver_opcode : std::uint8_t { masked_compare_swap, masked_fetch_add };
+struct driver_wr : ibv_send_wr {
+  explicit driver_wr(driver_opcode what) : ibv_send_wr{}, operation(what) { opcode = IBV_WR_DRIVER1; }
+  driver_opcode operation;
+};
+/// Operands are in wr.atomic.
+struct masked_atomic_wr : driver_wr {
+  using driver_wr::driver_wr;
+  std::uint64_t swap_mask = 0;         ///< compare and swap: bits that are replaced
+  std::uint64_t compare_add_mask = 0;  ///< bits that are compared; fetch and add: last bit of each field
+};
+
 struct protection_domain : ibv_pd {
   protection_domain() : ibv_pd{} {}
   std::uint32_t pdn = 0;

@@ -157,6 +157,8 @@ void adapter::bind_memory() {
   connect_dma(dma_client::responder_write, responder_.dma_write);
   connect_dma(dma_client::responder_read, responder_.dma_read);
   connect_dma(dma_client::responder_context, responder_.contexts().dma);
+  connect_dma(dma_client::responder_history, responder_.histories().dma);
+  connect_dma(dma_client::responder_srq, responder_.srqs().dma);
   connect_dma(dma_client::translation, translation_.dma);
   connect_dma(dma_client::completion, completion_.dma);
   connect_dma(dma_client::completion_cq, completion_.cqs.dma);

@@ -61,6 +61,8 @@ class adapter {
     responder_write,
     responder_read,
     responder_context,
+    responder_history,
+    responder_srq,
     translation,
     completion,
     completion_cq,

@@ -128,6 +128,12 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("flush_poll_cycles", c.flush_poll_cycles, 1, many, "cycles", "design")
       .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
+  announce_cache(to, "adapter.responder.histories.", c.histories, "design: answers of atomics, by QP");
+  announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
+  group(to, "adapter.responder.atomics.")
+      .add("in_flight", c.atomics.in_flight, 1, 64, "operations", "calibration 5: one unit; connectx5_100g 16")
+      .add("lock_buckets", c.atomics.lock_buckets, 1, 4096, "locks", "calibration 5: whole unit; 4096, power of two")
+      .add("lock_cycles", c.atomics.lock_cycles, 0, many, "cycles", "calibration C08: 2.7 Mops");
 }
 
 void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
@@ -242,6 +248,8 @@ config profile(const std::string& name) {
     c.requester.gather_depth = 64;
     c.requester.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
     c.responder.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
+    c.responder.atomics.in_flight = 16;
+    c.responder.atomics.lock_buckets = 4096;
     c.responder.write_cycles = 4;
     c.responder.read_cycles = 4;
     c.responder.receive_cycles = 6;

@@ -117,6 +117,22 @@ inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_e
                               responder_flag_reserved_lkey = 4;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
+/// Atomic operations of the peer that the responder has executed and whose answers it may have to repeat: the QP's
+/// entries in the RDMA resource table, as one.
+struct atomic_history {
+  static constexpr unsigned depth = 16;
+  std::uint32_t qpn;
+  std::uint32_t next;  ///< entry that is written next
+  struct entry {
+    std::uint32_t psn;
+    std::uint32_t valid;
+    std::uint64_t original;  ///< what was in memory
+  };
+  entry entries[depth];
+  std::uint8_t reserved[248];
+};
+static_assert(sizeof(atomic_history) == 512 && std::is_trivially_copyable_v<atomic_history>);
+
 /// Completion queue, 64 bytes.
 struct cq_context {
   std::uint32_t cqn;
@@ -177,7 +193,9 @@ struct srq_context {
   std::uint16_t consumed, posted;
   std::uint16_t limit;  ///< SRQ_LIMIT watermark, 0 = off
   std::uint16_t xrcd;
-  std::uint8_t reserved[14];
+  std::uint16_t function;  ///< owner
+  std::uint8_t error;      ///< cannot be used any more: its entries could not be read, or their links are wrong
+  std::uint8_t reserved[11];
 };
 static_assert(sizeof(srq_context) == 64 && std::is_trivially_copyable_v<srq_context>);
 

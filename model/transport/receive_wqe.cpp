@@ -20,8 +20,8 @@ std::uint16_t left_of(const icm::responder_context& ctx, std::uint16_t index) {
 
 }  // namespace
 
-bool read_segment(const std::uint8_t* wqe, unsigned log_stride, unsigned i, receive_segment& out) {
-  if ((i + 1) * 16 > (1u << log_stride)) return false;
+bool read_segment(const std::uint8_t* wqe, std::uint32_t bytes, unsigned i, receive_segment& out) {
+  if ((i + 1) * 16 > bytes) return false;
   const std::uint8_t* s = wqe + i * 16;
   out.length = be32(s);
   out.key = be32(s + 4);

@@ -90,7 +90,7 @@ class receive_wqe_cache {
   unsigned to_send_ = 0;  // batches and records in a phase to_*
 };
 
-/// Reads segment `i` of a WQE of 1 << log_stride bytes. False at its end (stride or terminator, A.3.3).
-bool read_segment(const std::uint8_t* wqe, unsigned log_stride, unsigned i, receive_segment& out);
+/// Reads segment `i` of a WQE of that many bytes. False at its end (size or terminator, A.3.3).
+bool read_segment(const std::uint8_t* wqe, std::uint32_t bytes, unsigned i, receive_segment& out);
 
 }  // namespace rnic::transport

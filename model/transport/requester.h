@@ -210,6 +210,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p);
   void handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code);
   bool handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
+  void handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
   bool acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn);
   void progress(context& c, qp_runtime& r, std::uint32_t unacked);
   void retry(context& c, qp_runtime& r, std::uint32_t psn);

@@ -38,7 +38,9 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   const std::uint32_t qpn = p.bth.dest_qp;
   const auto op = wire::operation_of(p.bth.opcode);
   const bool read = op >= wire::operation::read_response_first && op <= wire::operation::read_response_only;
-  if (wire::transport_of(p.bth.opcode) != wire::transport::rc || (!read && op != wire::operation::acknowledge)) {
+  const bool atomic = op == wire::operation::atomic_acknowledge;
+  if (wire::transport_of(p.bth.opcode) != wire::transport::rc ||
+      (!read && !atomic && op != wire::operation::acknowledge)) {
     ++not_a_response_;
     return true;
   }
@@ -51,7 +53,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
     ++drop_halted_;
     return true;
   }
-  if (read && !scatter_room()) return false;
+  if ((read || atomic) && !scatter_room()) return false;
   context* c = nullptr;
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) return false;
@@ -73,6 +75,8 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   }
   if (read)
     handle_read_response(*c, r, f);
+  else if (atomic)
+    handle_atomic_response(*c, r, f);
   else
     handle_acknowledge(*c, r, p);
   contexts_.mark_dirty(qpn);
@@ -246,6 +250,10 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
   const wire::packet& p = f->packet;
   const std::uint32_t psn = p.bth.psn.value();
   const std::uint32_t i = find_message(r, psn);
+  if (i != no_index && messages_[i].atomic) {
+    fail(c, r, i, syndrome::bad_response, 0, psn);
+    return true;
+  }
   if (i == no_index || !messages_[i].read) {
     ++stray_responses_;
     return true;
@@ -274,6 +282,32 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
   if (p.payload_length != 0) open_job(c, m, i, f, offset);
   progress(c, r, (psn + 1) & 0xffffff);
   return true;
+}
+
+// The original value goes to the scatter list in the byte order of the host (adapter data plane C.6): little-endian.
+void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr& f) {
+  wire::packet& p = f->packet;
+  const std::uint32_t psn = p.bth.psn.value();
+  const std::uint32_t i = find_message(r, psn);
+  if (i == no_index || !messages_[i].read) {
+    ++stray_responses_;
+    return;
+  }
+  message& m = messages_[i];
+  if (m.got != 0) {
+    ++duplicate_responses_;
+    return;
+  }
+  if (!acknowledge_before(c, r, psn)) return;
+  if (!m.atomic || kind_of(p.aeth.syndrome) != response_kind::ack) return fail(c, r, i, syndrome::bad_response, 0, psn);
+  // The answer's last header becomes its payload.
+  p.payload_offset = static_cast<std::uint16_t>(p.payload_offset - atomic_bytes);
+  p.payload_length = atomic_bytes;
+  std::uint8_t* value = f->data() + p.payload_offset;
+  for (unsigned b = 0; b < atomic_bytes; ++b) value[b] = static_cast<std::uint8_t>(p.atomic_original >> (8 * b));
+  ++m.got;
+  open_job(c, m, i, f, 0);
+  progress(c, r, (psn + 1) & 0xffffff);
 }
 
 }  // namespace rnic::transport

@@ -31,8 +31,9 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   m.opcode = static_cast<std::uint8_t>(u.wqe.opcode);
   m.signalled = u.wqe.signalled;
   m.local = c.type != icm::service::rc;
-  if (u.wqe.is_read() && u.wqe.error == 0) {
+  if (u.wqe.fetches() && u.wqe.error == 0) {
     m.read = true;
+    m.atomic = u.wqe.is_atomic();
     m.got = sent;
     m.scatter = scatters_.take();
     scatter_list& s = scatters_[m.scatter];

@@ -17,7 +17,18 @@ constexpr std::uint16_t default_udp_source = 0xc000;  // adapter data plane A.10
 constexpr std::uint32_t controlled_qkey = 0x80000000;
 
 operation operation_for(const send_wqe& wqe, const packet_place& at) {
-  if (wqe.is_read()) return operation::read_request;
+  switch (wqe.opcode) {
+    case wqe_opcode::rdma_read:
+      return operation::read_request;
+    case wqe_opcode::compare_swap:
+    case wqe_opcode::masked_compare_swap:
+      return operation::compare_swap;
+    case wqe_opcode::fetch_add:
+    case wqe_opcode::masked_fetch_add:
+      return operation::fetch_add;
+    default:
+      break;
+  }
   if (!at.last) {
     if (wqe.is_write()) return at.first ? operation::write_first : operation::write_middle;
     return at.first ? operation::send_first : operation::send_middle;
@@ -36,7 +47,8 @@ operation operation_for(const send_wqe& wqe, const packet_place& at) {
   }
 }
 
-wire::transport transport_for(icm::service type) {
+wire::transport transport_for(icm::service type, const send_wqe& wqe) {
+  if (wqe.is_masked_atomic()) return wire::transport::manufacturer;
   switch (type) {
     case icm::service::uc:
       return wire::transport::uc;
@@ -109,19 +121,22 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
   p.ipv4_fragment = 0x4000;
 
   p.bth = wire::bth{};
-  p.bth.opcode = wire::make_opcode(transport_for(ctx.type), operation_for(wqe, place));
-  p.bth.solicited = place.last && wqe.solicited && !wqe.is_read() && wqe.opcode != wqe_opcode::rdma_write;
+  p.bth.opcode = wire::make_opcode(transport_for(ctx.type, wqe), operation_for(wqe, place));
+  p.bth.solicited = place.last && wqe.solicited && !wqe.fetches() && wqe.opcode != wqe_opcode::rdma_write;
   p.bth.dest_qp = datagram ? wqe.address.qpn : ctx.remote_qpn & 0xffffff;
   p.bth.ack_request = place.ack_request;
   p.bth.psn = wire::psn_t(place.psn);
   p.reth.va = wqe.remote_va + (wqe.is_read() ? place.offset : 0);
   p.reth.rkey = wqe.rkey;
   p.reth.length = wqe.is_read() ? place.length : wqe.length;
+  if (wqe.is_atomic())
+    p.atomic = {wqe.remote_va,          wqe.rkey, wqe.atomic.swap_add, wqe.atomic.compare, wqe.atomic.swap_mask,
+                wqe.atomic.compare_mask};
   p.immediate = wqe.immediate;
   p.invalidate_rkey = wqe.immediate;
   if (datagram)
     p.deth = {(wqe.address.qkey & controlled_qkey) != 0 ? ctx.qkey : wqe.address.qkey, 0, ctx.qpn & 0xffffff};
-  p.payload_length = wqe.is_read() ? 0 : place.length;
+  p.payload_length = wqe.fetches() ? 0 : place.length;
 
   const std::uint8_t* begin = wire::build(p, f.buffer.data() + tlm::frame::payload_start);
   f.begin = static_cast<std::uint32_t>(begin - f.buffer.data());

@@ -61,7 +61,7 @@ bool requester::start_packet(unit& u) {
 
   const std::uint32_t mtu = mtu_of(c);
   const std::uint32_t left = u.wqe.length - c.message_offset;
-  const bool read = u.wqe.is_read();
+  const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
   if (!window_open(u, packets)) return false;
   u.credit_limit = sim::never;
@@ -160,13 +160,13 @@ bool requester::open_message(unit& u) {
     u.message_index = r.tail;
     return true;
   }
-  const bool read_blocked = u.wqe.is_read() && c.rd_outstanding >= 1u << std::min<unsigned>(c.log_max_rd_atomic, 7);
+  const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= 1u << std::min<unsigned>(c.log_max_rd_atomic, 7);
   if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) {
     end_turn(u, report_kind::stalled);
     wake_next();
     return false;
   }
-  if (!messages_.available() || (u.wqe.is_read() && !scatters_.available())) {
+  if (!messages_.available() || (u.wqe.fetches() && !scatters_.available())) {
     room_.push(qps_, r);
     end_turn(u, report_kind::stalled);
     wake_next();
@@ -210,7 +210,7 @@ void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t length) {
 void requester::after_packet(unit& u, std::uint32_t length, std::uint32_t packets) {
   context& c = *u.ctx;
   c.next_psn = (c.next_psn + packets) & 0xffffff;
-  u.turn_bytes += u.wqe.is_read() ? 0 : length;
+  u.turn_bytes += u.wqe.fetches() ? 0 : length;
   const bool ends = c.message_offset + length == u.wqe.length;
   if (!ends) {
     c.message_offset += length;
@@ -219,7 +219,7 @@ void requester::after_packet(unit& u, std::uint32_t length, std::uint32_t packet
   }
   c.message_offset = 0;
   c.next_wqe += u.strides;
-  u.busy_until = u.wqe_start + (u.wqe.is_read() ? config_.read_wqe_cycles : config_.wqe_cycles);
+  u.busy_until = u.wqe_start + (u.wqe.fetches() ? config_.read_wqe_cycles : config_.wqe_cycles);
   u.current = false;
   u.span = 0;
   ++u.turn_wqes;

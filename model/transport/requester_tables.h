@@ -32,8 +32,9 @@ struct message {
   std::uint8_t opcode = 0;
   std::uint8_t syndrome = 0, vendor = 0;  ///< not 0: ends in error when all before it are complete
   bool signalled = false;
-  bool read = false;
-  bool local = false;  ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
+  bool read = false;    ///< READ or atomic: its response brings data
+  bool atomic = false;  ///< of these: one response of eight bytes
+  bool local = false;   ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
   bool sent = false;
   std::uint32_t packets() const { return ((last_psn - first_psn) & 0xffffff) + 1; }
 };

@@ -22,13 +22,17 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_in(*this),
       lost_in(*this),
       config_(config),
+      map_(map),
       gids_(gids),
       spans_(spans),
       contexts_(this->name() + ".contexts", *this, config.contexts, map, icm::table::qpc, 128),
+      histories_(this->name() + ".histories", *this, config.histories, map, icm::table::rdmarc, 0),
       flows_(config.flows),
       sender_(*this, config_, gids_, frames, spans, roce_v2_port_),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
-      reads_(*this, config_, flows_, translate, dma_read, sender_, spans, tag_gather, tag_gather),
+      shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
+      atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
+      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, spans, tag_gather, tag_gather),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
       cqes_(config.cqe_queue),
@@ -50,50 +54,58 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
   attention_.reserve(64);
   polls_.reserve(64);
   stopping_.reserve(16);
-  const std::pair<const char*, const std::uint64_t*> named[] = {{"packets", &count_.packets},
-                                                                {"check_busy_cycles", &count_.check_cycles},
-                                                                {"writes", &count_.writes},
-                                                                {"sends", &count_.sends},
-                                                                {"reads", &count_.reads},
-                                                                {"acks", &count_.acks},
-                                                                {"naks", &count_.naks},
-                                                                {"duplicates", &count_.duplicates},
-                                                                {"rnr", &count_.rnr},
-                                                                {"out_of_sequence", &count_.out_of_sequence},
-                                                                {"context_waits", &count_.context_waits},
-                                                                {"drop.no_qp", &count_.drop_no_qp},
-                                                                {"drop.state", &count_.drop_state},
-                                                                {"drop.service", &count_.drop_service},
-                                                                {"drop.address", &count_.drop_address},
-                                                                {"drop.pkey", &count_.drop_pkey},
-                                                                {"drop.qkey", &count_.drop_qkey},
-                                                                {"drop.halted", &count_.drop_halted},
-                                                                {"drop.error", &count_.drop_error},
-                                                                {"drop.sequence", &count_.drop_sequence},
-                                                                {"drop.duplicate_read", &count_.drop_duplicate_read},
-                                                                {"drop.no_wqe", &count_.drop_no_wqe},
-                                                                {"drop.unreliable", &count_.drop_unreliable},
-                                                                {"error.local_length", &count_.local_length},
-                                                                {"error.local_operation", &count_.local_operation},
-                                                                {"error.local_protection", &count_.local_protection},
-                                                                {"error.flushed", &count_.flushed},
-                                                                {"error.remote_invalid", &count_.remote_invalid},
-                                                                {"error.remote_access", &count_.remote_access}};
+  const std::pair<const char*, const std::uint64_t*> named[] = {
+      {"packets", &count_.packets},
+      {"check_busy_cycles", &count_.check_cycles},
+      {"writes", &count_.writes},
+      {"sends", &count_.sends},
+      {"reads", &count_.reads},
+      {"atomics", &count_.atomics},
+      {"acks", &count_.acks},
+      {"naks", &count_.naks},
+      {"duplicates", &count_.duplicates},
+      {"rnr", &count_.rnr},
+      {"out_of_sequence", &count_.out_of_sequence},
+      {"context_waits", &count_.context_waits},
+      {"drop.no_qp", &count_.drop_no_qp},
+      {"drop.state", &count_.drop_state},
+      {"drop.service", &count_.drop_service},
+      {"drop.address", &count_.drop_address},
+      {"drop.pkey", &count_.drop_pkey},
+      {"drop.qkey", &count_.drop_qkey},
+      {"drop.halted", &count_.drop_halted},
+      {"drop.error", &count_.drop_error},
+      {"drop.sequence", &count_.drop_sequence},
+      {"drop.duplicate_read", &count_.drop_duplicate_read},
+      {"drop.duplicate_atomic", &count_.drop_duplicate_atomic},
+      {"drop.no_wqe", &count_.drop_no_wqe},
+      {"drop.unreliable", &count_.drop_unreliable},
+      {"error.local_length", &count_.local_length},
+      {"error.local_operation", &count_.local_operation},
+      {"error.local_protection", &count_.local_protection},
+      {"error.flushed", &count_.flushed},
+      {"error.remote_invalid", &count_.remote_invalid},
+      {"error.remote_access", &count_.remote_access}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
 }
 
 void responder::tick() {
   contexts_.service();
+  histories_.service();
   take_answers();
   take_errors();
   sender_.work();
   receive_.work();
+  work_shared();
   commit();
+  atomic_unit::outcome executed;
+  while (atomics_.work(writes_asked_, writes_done_, executed)) reads_.executed(executed);
   responder_reads::fault fault;
   if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
   send_answers();
   poll_records();
   work_attention();
+  push_shared_flushes();
   push_cqes();
   send_errors();
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
@@ -112,6 +124,9 @@ void responder::take_answers() {
         break;
       case tag_gather:
         reads_.translated(index, r);
+        break;
+      case tag_shared:
+        shared_.translated(index, r);
         break;
       default: {
         responder_slot& s = slots_[index >> 8];
@@ -133,6 +148,12 @@ void responder::take_answers() {
         break;
       case tag_gather:
         reads_.read_done(index, r.status);
+        break;
+      case tag_shared:
+        shared_.read_done(index, r.status);
+        break;
+      case tag_atomic:
+        atomics_.read_done(index, r.status);
         break;
       default:
         poll_reading_ = false;
@@ -234,10 +255,12 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
   const bool receives = op <= wire::operation::send_only_immediate || op == wire::operation::write_last_immediate ||
                         op == wire::operation::write_only_immediate;
-  const unsigned base = op == wire::operation::read_request ? config_.read_cycles
-                        : !receives                         ? config_.write_cycles
-                        : payload != 0                      ? config_.receive_cycles
-                                                            : config_.receive_header_cycles;
+  const bool fetches =
+      op == wire::operation::read_request || op == wire::operation::compare_swap || op == wire::operation::fetch_add;
+  const unsigned base = fetches        ? config_.read_cycles
+                        : !receives    ? config_.write_cycles
+                        : payload != 0 ? config_.receive_cycles
+                                       : config_.receive_header_cycles;
   const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   const sim::span_id span = t.last ? frame->span : 0;
   const verdict v = check(f, frame);

@@ -19,6 +19,7 @@
 #include "model/transport/responder_reads.h"
 #include "model/transport/responder_sender.h"
 #include "model/transport/responder_types.h"
+#include "model/transport/shared_receive.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -50,6 +51,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
+  icm::context_cache<icm::atomic_history>& histories() { return histories_; }
+  icm::context_cache<icm::srq_context>& srqs() { return shared_.contexts(); }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return roce_v2_port_; }
 
@@ -59,11 +62,11 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void device_reset() override;
 
   struct counters {
-    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, acks = 0, naks = 0, duplicates = 0, rnr = 0,
-                  out_of_sequence = 0, context_waits = 0, check_cycles = 0;
+    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, acks = 0, naks = 0, duplicates = 0,
+                  rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
-                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0, drop_no_wqe = 0,
-                  drop_unreliable = 0;
+                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
+                  drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_unreliable = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
   };
@@ -112,20 +115,20 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict check(responder_flow& f, tlm::frame_ptr& frame);
   verdict check_rc(responder_flow& f, tlm::frame_ptr& frame);
   verdict check_uc(responder_flow& f, tlm::frame_ptr& frame);
-  verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
   bool gate(const responder_flow& f, const tlm::frame& frame);
   verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
   bool read_goes_back(responder_flow& f, wire::psn_t psn);
   verdict execute(responder_flow& f, tlm::frame_ptr& frame);
-  verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
-  verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
+  // responder_atomics.cpp
+  verdict execute_atomic(responder_flow& f, tlm::frame_ptr& frame);
+  verdict duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame);
+  bool commit_atomic(responder_slot& s);
+
   verdict refuse(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t nak, std::uint8_t cqe_syndrome,
                  std::uint8_t event);
   verdict refuse_request(responder_flow& f, tlm::frame_ptr& frame);
-  bool scatter(responder_flow& f, responder_slot& s, const std::uint8_t* wqe, std::uint32_t offset,
-               std::uint32_t length, std::uint8_t& syndrome);
   responder_slot& new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what);
   void answer(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn);
   void add_piece(responder_slot& s, std::uint64_t va, std::uint32_t key, std::uint32_t length,
@@ -136,6 +139,22 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     ++counter;
     return verdict::done;
   }
+
+  // responder_receive.cpp: receive WQEs and the packets that use them
+  using supply = shared_receive::result;
+  supply find_receive(icm::responder_context& ctx, bool first, bool payload, shared_receive::entry_view& out);
+  static_assert(static_cast<int>(supply::failed) == static_cast<int>(receive_wqe_cache::result::failed) &&
+                static_cast<int>(supply::empty) == static_cast<int>(receive_wqe_cache::result::empty));
+  void take_receive(icm::responder_context& ctx, const shared_receive::entry_view& entry, bool keep);
+  bool give_back_receive(responder_flow& f);
+  void flush_shared(const responder_flow& f, std::uint32_t done);
+  void push_shared_flushes();
+  bool has_shared_flushes(std::uint32_t qpn) const;
+  verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
+  verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
+  bool scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset, std::uint32_t length,
+               std::uint8_t& syndrome);
 
   // responder_commit.cpp: what a packet leaves behind
   void commit();
@@ -149,14 +168,16 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void queue_cqe(const completion::cqe_request& cqe);
   bool cqe_room() const { return cqe_count_ != cqes_.size(); }
   void commit_read_fault(const responder_reads::fault& fault);
-  void complete_in_error(const responder_flow& f, std::uint16_t wqe_index, std::uint8_t syndrome);
+  void complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome);
   void release_slot(std::uint16_t i);
   void complete(const responder_flow& f, responder_slot& s);
   void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked);
   void set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn);
   void send_answers();
   void push_cqes();
-  void enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester);
+  static constexpr std::uint32_t no_entry = ~std::uint32_t{0};
+  /// `done`: receive WQE that was completed in error, or no_entry.
+  void enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester, std::uint32_t done = no_entry);
   std::uint16_t first_uncompleted(const responder_flow& f) const;
   void cancel_slots(responder_flow& f);
   void cancel_slot(responder_flow& f, responder_slot& s);
@@ -176,15 +197,25 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void work_stopping();
   bool stopping_done(std::uint32_t qpn, bool discard, bool& begun);
   void finish_reset();
+  void work_shared();
 
   const responder_config config_;
+  const icm::icm_map& map_;
   const std::array<gid::gid_table*, 2> gids_;
   sim::span_recorder& spans_;
   icm::context_cache<icm::responder_context> contexts_;
+  icm::context_cache<icm::atomic_history> histories_;
   std::uint16_t roce_v2_port_ = wire::roce_v2_udp_port;
   std::vector<responder_flow> flows_;
   responder_sender sender_;
   receive_wqe_cache receive_;
+  shared_receive shared_;
+  struct shared_flush {
+    std::uint32_t qpn, cqn;
+    std::uint16_t index;
+  };
+  std::vector<shared_flush> shared_flushes_;
+  atomic_unit atomics_;
   responder_reads reads_;
 
   std::vector<std::uint16_t> free_flows_, active_flows_, waiting_flows_;
@@ -222,7 +253,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   };
   std::vector<stopping_entry> stopping_;
   bool resetting_ = false;
-  std::uint32_t selected_ = 0, reserved_lkey_ = 0, special_qp_base_ = 0, num_qps_log_ = 24;
+  std::uint32_t selected_ = 0, selected_srq_ = 0, reserved_lkey_ = 0, special_qp_base_ = 0, num_qps_log_ = 24;
   counters count_;
   counters counted_at_reset_;  // what the diagnostic counters begin at
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "model/transport/responder.h"
+#include "model/transport/responder_rules.h"
 #include "model/transport/responder_tags.h"
 
 namespace rnic::transport {
@@ -11,14 +12,13 @@ namespace {
 
 using wire::operation;
 
-constexpr std::uint8_t in_none = 0, in_send = 1, in_write = 2;  // responder_context::in_message
 constexpr std::uint32_t gsi_qkey = 0x80010000;
-constexpr std::uint32_t grh_area = 40;  // A.9.2
-constexpr std::uint32_t longest_message = 1u << 31;
-constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2;
 
-bool is_send(operation op) { return op <= operation::send_only_immediate; }
-bool is_write(operation op) { return op >= operation::write_first && op <= operation::write_only_immediate; }
+/// Masked atomics are operations of a reliable connection.
+wire::transport carrier_of(std::uint8_t opcode) {
+  const wire::transport t = wire::transport_of(opcode);
+  return t == wire::transport::manufacturer ? wire::transport::rc : t;
+}
 
 wire::transport class_of(icm::service s) {
   switch (s) {
@@ -40,11 +40,6 @@ std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
   return length == 0 ? 1 : static_cast<std::uint32_t>((std::uint64_t{length} + mtu - 1) / mtu);
 }
 
-// Approximation: no shared receive queues yet: a QP that uses one is never ready to receive.
-bool has_receive_queue(const icm::responder_context& ctx) {
-  return (ctx.srqn >> 24 & 1) == 0 && ctx.log_rq_stride != 0;
-}
-
 }  // namespace
 
 bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
@@ -58,7 +53,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
     return false;
   };
   if (!accepts) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
-  if (class_of(ctx.type) != wire::transport_of(p.bth.opcode)) return count(count_.drop_service);
+  if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(count_.drop_service);
   if (ctx.type == icm::service::rc || ctx.type == icm::service::uc) {
     const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
     const gid::entry& own = gids[ctx.dest.gid_index];
@@ -78,7 +73,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
 
 responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
   if (!gate(f, *frame)) return verdict::done;
-  switch (wire::transport_of(frame->packet.bth.opcode)) {
+  switch (carrier_of(frame->packet.bth.opcode)) {
     case wire::transport::rc:
       return check_rc(f, frame);
     case wire::transport::uc:
@@ -115,8 +110,8 @@ responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) 
   if (is_send(op)) return execute_send(f, frame);
   if (is_write(op)) return execute_write(f, frame);
   if (op == operation::read_request && f.ctx->type == icm::service::rc) return execute_read(f, frame);
-  // Approximation: atomics and SEND with invalidate are not offered yet; they are answered as operations that the QP
-  // does not enable.
+  if (is_atomic(op) && f.ctx->type == icm::service::rc) return execute_atomic(f, frame);
+  // Approximation: SEND with invalidate is not offered yet; it is answered as an operation that the QP does not enable.
   return refuse_request(f, frame);
 }
 
@@ -129,7 +124,7 @@ responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame)
       ctx.in_message != in_none && is_send(op) == (ctx.in_message == in_send) && psn == wire::psn_t(ctx.expected_psn);
   if (t.first || !fits) {
     // A message that lost its end gives its receive WQE to the next one.
-    if (ctx.in_message == in_send) --ctx.rq_consumed;
+    if (!give_back_receive(f)) return verdict::wait;
     ctx.in_message = in_none;
     f.dirty = true;
     ctx.expected_psn = psn.value();
@@ -141,45 +136,6 @@ responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame)
   return execute(f, frame);
 }
 
-responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame) {
-  icm::responder_context& ctx = *f.ctx;
-  const wire::packet& p = frame->packet;
-  if (!has_receive_queue(ctx)) return drop(count_.drop_no_wqe);
-  const auto posted = receive_.available(ctx);
-  if (posted == receive_wqe_cache::result::pending) return verdict::wait;
-  if (posted == receive_wqe_cache::result::empty) return drop(count_.drop_no_wqe);
-  const std::uint8_t* wqe = nullptr;
-  const auto got = posted == receive_wqe_cache::result::failed ? posted : receive_.get(ctx, ctx.rq_consumed, wqe);
-  if (got == receive_wqe_cache::result::pending) return verdict::wait;
-  if (got == receive_wqe_cache::result::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
-
-  // The 40 bytes in front of the payload become the GRH area: its headers are parsed already, and payload is written
-  // to memory from there in one piece.
-  std::uint8_t* area = frame->data() + p.payload_offset - grh_area;
-  const bool v4 = p.encap == wire::encapsulation::roce_v2_ipv4;
-  std::memmove(area + (v4 ? 20 : 0), frame->data() + p.l3_offset, v4 ? 20 : 40);
-  if (v4) std::memset(area, 0, 20);
-
-  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
-  ++ctx.rq_consumed;
-  s.unreliable = true;
-  s.last = s.has_wqe = s.completes = true;
-  s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - 1);
-  s.rq_after = ctx.rq_consumed;
-  s.cqe_opcode = wire::traits(s.frame->packet.bth.opcode).immediate ? cqe_send_immediate : cqe_send;
-  s.byte_count = s.frame->packet.payload_length + grh_area;
-  s.source -= grh_area;
-  std::uint8_t syndrome = 0;
-  if (!scatter(f, s, wqe, 0, s.byte_count, syndrome)) {
-    s.what = responder_slot::action::failure;
-    s.cqe_syndrome = syndrome;
-    ctx.state = icm::qp_state::error;
-  }
-  issue(s);
-  receive_.look_ahead(ctx);
-  return verdict::done;
-}
-
 responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   ++count_.duplicates;
@@ -189,6 +145,7 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
     answer(f, frame, syndrome_ack, (wire::psn_t(ctx.expected_psn) - 1).value());
     return verdict::done;
   }
+  if (is_atomic(op)) return duplicate_atomic(f, frame);
   if (op != operation::read_request) return drop(count_.drop_duplicate_read);
   const std::uint32_t packets = packets_of(p.reth.length, path_mtu(ctx));
   const bool inside = p.reth.length <= longest_message &&
@@ -229,68 +186,6 @@ bool responder::read_goes_back(responder_flow& f, wire::psn_t psn) {
   return false;
 }
 
-responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& frame) {
-  icm::responder_context& ctx = *f.ctx;
-  if (ctx.type != icm::service::rc) {
-    ctx.expected_psn = (frame->packet.bth.psn + 1).value();
-    ctx.in_message = in_none;
-    f.dirty = true;
-    return drop(count_.drop_no_wqe);
-  }
-  ++count_.rnr;
-  ctx.flags |= icm::responder_flag_nak_sent;  // what is already on its way behind it is dropped without another NAK
-  answer(f, frame, static_cast<std::uint8_t>(syndrome_rnr | (ctx.rnr_timer & 0x1f)), frame->packet.bth.psn.value());
-  return verdict::done;
-}
-
-responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& frame) {
-  icm::responder_context& ctx = *f.ctx;
-  const wire::packet& p = frame->packet;
-  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
-  const std::uint32_t mtu = path_mtu(ctx);
-  const bool length_ok = p.payload_length <= mtu && (t.last || p.payload_length == mtu) &&
-                         (t.first || p.payload_length != 0) && ctx.message_bytes <= longest_message;
-  if (!length_ok && !(t.first && p.payload_length <= mtu && t.last)) return refuse_request(f, frame);
-  if (!has_receive_queue(ctx)) return no_receive(f, frame);
-  if (t.first) {
-    const auto posted = receive_.available(ctx);
-    if (posted == receive_wqe_cache::result::pending) return verdict::wait;
-    if (posted == receive_wqe_cache::result::empty) return no_receive(f, frame);
-    if (posted == receive_wqe_cache::result::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
-  }
-  const auto index = static_cast<std::uint16_t>(ctx.rq_consumed - (t.first ? 0 : 1));
-  const std::uint8_t* wqe = nullptr;
-  if (p.payload_length != 0) {
-    const auto got = receive_.get(ctx, index, wqe);
-    if (got == receive_wqe_cache::result::pending) return verdict::wait;
-    if (got == receive_wqe_cache::result::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
-  }
-  ++count_.sends;
-  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
-  if (t.first) {
-    ++ctx.rq_consumed;
-    ctx.message_bytes = 0;
-  }
-  s.has_wqe = true;
-  s.wqe_index = index;
-  s.rq_after = ctx.rq_consumed;
-  s.completes = t.last;
-  s.cqe_opcode = t.immediate ? cqe_send_immediate : cqe_send;
-  std::uint8_t syndrome = 0;
-  const std::uint32_t payload = s.frame->packet.payload_length;
-  if (payload != 0 && !scatter(f, s, wqe, ctx.message_bytes, payload, syndrome)) {
-    s.what = responder_slot::action::failure;
-    s.nak = syndrome == cqe_local_length ? syndrome_invalid : syndrome_operational;
-    s.cqe_syndrome = syndrome;
-    ctx.state = icm::qp_state::error;
-    return verdict::done;
-  }
-  ctx.in_message = t.last ? in_none : in_send;
-  finish_packet(f, s, t);
-  if (t.last) receive_.look_ahead(ctx);
-  return verdict::done;
-}
-
 responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
@@ -301,12 +196,13 @@ responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& f
   const bool length_ok = remaining <= longest_message && (t.last ? remaining <= mtu : remaining > mtu) &&
                          p.payload_length == std::min(remaining, mtu);
   if (!length_ok) return refuse_request(f, frame);
+  shared_receive::entry_view entry;
   if (t.immediate) {
     if (!has_receive_queue(ctx)) return no_receive(f, frame);
-    const auto posted = receive_.available(ctx);
-    if (posted == receive_wqe_cache::result::pending) return verdict::wait;
-    if (posted == receive_wqe_cache::result::empty) return no_receive(f, frame);
-    if (posted == receive_wqe_cache::result::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+    const supply found = find_receive(ctx, true, false, entry);
+    if (found == supply::pending) return verdict::wait;
+    if (found == supply::empty) return no_receive(f, frame);
+    if (found == supply::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
   }
   ++count_.writes;
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);
@@ -317,7 +213,8 @@ responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& f
   }
   if (t.immediate) {
     s.has_wqe = s.completes = true;
-    s.wqe_index = ctx.rq_consumed++;
+    s.wqe_index = entry.index;
+    take_receive(ctx, entry, false);
     s.cqe_opcode = cqe_write_immediate;
   }
   s.rq_after = ctx.rq_consumed;
@@ -328,7 +225,7 @@ responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& f
   ctx.remaining = remaining - payload;
   ctx.in_message = t.last ? in_none : in_write;
   finish_packet(f, s, t);
-  if (t.immediate) receive_.look_ahead(ctx);
+  if (t.immediate && !is_shared(ctx)) receive_.look_ahead(ctx);
   return verdict::done;
 }
 
@@ -378,7 +275,7 @@ responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, s
   icm::responder_context& ctx = *f.ctx;
   const bool has_wqe = ctx.in_message == in_send && cqe_syndrome != 0;
   if (ctx.type == icm::service::uc && event != event_qp_fatal) {  // the message is dropped, its WQE used for the next
-    if (ctx.in_message == in_send) --ctx.rq_consumed;
+    if (!give_back_receive(f)) return verdict::wait;
     ctx.in_message = in_none;
     ctx.expected_psn = (frame->packet.bth.psn + 1).value();
     f.dirty = true;
@@ -389,42 +286,10 @@ responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, s
   s.has_wqe = has_wqe;
   s.cqe_syndrome = has_wqe ? cqe_syndrome : std::uint8_t{0};
   s.event = has_wqe ? std::uint8_t{0} : event;
-  s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - 1);
+  s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - (is_shared(ctx) ? 0 : 1));
   s.rq_after = has_wqe || ctx.in_message != in_send ? ctx.rq_consumed : s.rq_before;
   ctx.state = icm::qp_state::error;
   return verdict::done;
-}
-
-bool responder::scatter(responder_flow& f, responder_slot& s, const std::uint8_t* wqe, std::uint32_t offset,
-                        std::uint32_t length, std::uint8_t& syndrome) {
-  const icm::responder_context& ctx = *f.ctx;
-  s.to_receive_queue = true;
-  const auto fault = [&](std::uint8_t why) {
-    if (s.pieces != 0) --unissued_;
-    s.pieces = 0;
-    syndrome = why;
-    return false;
-  };
-  receive_segment part;
-  for (unsigned i = 0; length != 0; ++i) {
-    if (!read_segment(wqe, ctx.log_rq_stride, i, part)) return fault(cqe_local_length);
-    if ((part.length >> 31) != 0) return fault(cqe_local_operation);
-    if (offset >= part.length) {
-      offset -= part.length;
-      continue;
-    }
-    std::uint64_t va = part.address + offset;
-    std::uint32_t n = std::min(length, part.length - offset);
-    offset = 0;
-    length -= n;
-    for (; n != 0;) {
-      const std::uint32_t one = std::min(n, 4096u);  // what one translation covers
-      add_piece(s, va, part.key, one, 0, icm::access::local_write);
-      va += one;
-      n -= one;
-    }
-  }
-  return true;
 }
 
 responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what) {
@@ -450,7 +315,7 @@ responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, re
   s.psn = s.frame->packet.bth.psn.value();
   s.msn = s.msn_before = ctx.msn;
   s.byte_count = 0;
-  s.rq_before = static_cast<std::uint16_t>(ctx.rq_consumed - (ctx.in_message == in_send ? 1 : 0));
+  s.rq_before = static_cast<std::uint16_t>(ctx.rq_consumed - (ctx.in_message == in_send && !is_shared(ctx) ? 1 : 0));
   s.rq_after = ctx.rq_consumed;
   s.source = s.frame->begin + s.frame->packet.payload_offset;
   s.next_segment = 0;
@@ -493,7 +358,7 @@ void responder::issue(responder_slot& s) {
     r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
     r.access = piece.access;
     r.key = piece.key;
-    r.pd = f.ctx->pd;
+    r.pd = s.to_receive_queue ? s.receive_pd : f.ctx->pd;
     r.qpn = f.qpn;
     r.length = piece.length;
     r.va = piece.va;

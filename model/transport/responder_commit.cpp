@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/transport/responder.h"
+#include "model/transport/responder_rules.h"
 #include "model/transport/responder_tags.h"
 
 namespace rnic::transport {
@@ -48,6 +49,9 @@ bool responder::commit_slot(std::uint16_t i) {
         break;
       case responder_slot::action::read:
         if (!commit_read(s)) return false;
+        break;
+      case responder_slot::action::atomic:
+        if (!commit_atomic(s)) return false;
         break;
       case responder_slot::action::answer:
         commit_answer(s);
@@ -115,10 +119,11 @@ void responder::complete(const responder_flow& f, responder_slot& s) {
   queue_cqe(c);
 }
 
-void responder::complete_in_error(const responder_flow& f, std::uint16_t wqe_index, std::uint8_t syndrome) {
+void responder::complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index,
+                                  std::uint8_t syndrome) {
   completion::cqe_request c;
-  c.cqn = f.ctx->cqn;
-  c.qpn = f.qpn;
+  c.cqn = cqn;
+  c.qpn = qpn;
   c.wqe_index = wqe_index;
   c.opcode = cqe_error_opcode;
   c.syndrome = syndrome;
@@ -221,12 +226,12 @@ bool responder::commit_failure(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   if (s.cqe_syndrome != 0 && !cqe_room()) return false;
   if (s.event != 0 && !raise(s.event, f.qpn)) return false;
-  if (s.cqe_syndrome != 0) complete_in_error(f, s.wqe_index, s.cqe_syndrome);
+  if (s.cqe_syndrome != 0) complete_in_error(f.ctx->cqn, f.qpn, s.wqe_index, s.cqe_syndrome);
   if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++count_.remote_invalid;
   if (s.nak == syndrome_access) ++count_.remote_access;
   if (s.event == event_qp_fatal) ++count_.local_operation;
   if (s.nak != 0 && !s.unreliable) set_nak(f, s.nak, s.psn, s.msn);
-  enter_error(f, s.rq_after, true);
+  enter_error(f, s.rq_after, true, s.cqe_syndrome != 0 ? s.wqe_index : no_entry);
   return true;
 }
 
@@ -275,7 +280,7 @@ void responder::cancel_slots(responder_flow& f) {
 
 void responder::cancel_slot(responder_flow& f, responder_slot& s) {
   s.cancelled = true;
-  if (s.what == responder_slot::action::read) {
+  if (s.fetches()) {
     --f.reads_checked;
     --(s.duplicate ? f.reads_again : f.reads_new);
   }
@@ -285,13 +290,14 @@ void responder::cancel_slot(responder_flow& f, responder_slot& s) {
   }
 }
 
-void responder::enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester) {
+void responder::enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester, std::uint32_t done) {
   icm::responder_context& ctx = *f.ctx;
+  flush_shared(f, done);
   cancel_slots(f);
   for (std::uint16_t w = f.wait_head; w != no_link; w = waiting_[w].next) ++count_.drop_error;
   drop_waiting(f);
   ctx.state = icm::qp_state::error;
-  ctx.rq_consumed = rq_consumed;
+  if (!is_shared(ctx)) ctx.rq_consumed = rq_consumed;
   ctx.in_message = 0;
   f.dirty = true;
   if (tell_requester) errors_.push_back(f.qpn);

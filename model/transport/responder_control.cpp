@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/transport/responder.h"
+#include "model/transport/responder_rules.h"
 #include "model/transport/responder_tags.h"
 #include "model/transport/transport_cr.h"
 
@@ -50,6 +51,10 @@ std::uint32_t responder::cr_read(std::uint32_t offset) {
       return selected_;
     case cr::qp_status:
       return std::any_of(stopping_.begin(), stopping_.end(), [&](const auto& e) { return e.qpn == selected_; });
+    case cr::srq_select:
+      return selected_srq_;
+    case cr::srq_status:
+      return shared_.halting(selected_srq_) ? 1 : 0;
     case cr::reset:
       return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
@@ -72,6 +77,15 @@ void responder::cr_write(std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::qp_command:
       command(selected_, value);
+      break;
+    case cr::srq_select:
+      selected_srq_ = value & 0xffffff;
+      break;
+    case cr::srq_command:
+      if (value == cr::qp_command_release)
+        shared_.release(selected_srq_);
+      else if (value == cr::qp_command_halt || value == cr::qp_command_discard)
+        shared_.halt(selected_srq_, value == cr::qp_command_discard);
       break;
     case cr::reset:
       if (value == 1) device_reset();
@@ -136,7 +150,8 @@ void responder::device_reset() {
   errors_.clear();
   polls_.clear();
   poll_at_ = 0;
-  selected_ = reserved_lkey_ = special_qp_base_ = 0;
+  shared_flushes_.clear();
+  selected_ = selected_srq_ = reserved_lkey_ = special_qp_base_ = 0;
   num_qps_log_ = 24;
   roce_v2_port_ = wire::roce_v2_udp_port;
   counted_at_reset_ = count_;
@@ -148,6 +163,8 @@ void responder::device_reset() {
 /// No QP is known any more: what still arrives finds no context.
 void responder::finish_reset() {
   contexts_.drop_all();
+  histories_.drop_all();
+  shared_.drop_all();
   halted_.clear();
   resetting_ = false;
 }
@@ -177,12 +194,28 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
   const auto mine = [&](std::size_t n) { return (cqes_[(cqe_head_ + n) % cqes_.size()].cqe.qpn & 0xffffff) == qpn; };
   for (std::size_t n = 0; n < cqe_count_; ++n)
     if (mine(n)) return false;
+  if (has_shared_flushes(qpn)) {
+    if (!discard) return false;
+    const auto mine_too = [&](const shared_flush& x) { return x.qpn == qpn; };
+    shared_flushes_.erase(std::remove_if(shared_flushes_.begin(), shared_flushes_.end(), mine_too),
+                          shared_flushes_.end());
+  }
   if (receive_.busy(qpn)) return false;
-  if (discard)
+  if (discard) {
     contexts_.drop(qpn);
-  else
+    histories_.drop(qpn);
+  } else {
     contexts_.flush(qpn);
-  return !contexts_.busy(qpn);
+    histories_.flush(qpn);
+  }
+  return !contexts_.busy(qpn) && !histories_.busy(qpn);
+}
+
+/// Contexts and entries of shared receive queues; their events.
+void responder::work_shared() {
+  std::uint8_t event = 0;
+  std::uint32_t srqn = 0;
+  while ((!event_out.bound() || event_out.can_push()) && shared_.work(event, srqn)) raise(event, srqn);
 }
 
 void responder::take_errors() {
@@ -236,7 +269,9 @@ bool responder::attend(responder_flow& f) {
   if ((f.todo & flow_todo_check) != 0) {
     f.todo &= static_cast<std::uint8_t>(~flow_todo_check);
     if (ctx.state == icm::qp_state::error) {
-      if (ctx.in_message == 1) --ctx.rq_consumed;  // a SEND was under way: its WQE has no completion yet
+      flush_shared(f, no_entry);
+      // A SEND was under way: its WQE has no completion yet.
+      if (ctx.in_message == in_send && !is_shared(ctx)) --ctx.rq_consumed;
       ctx.in_message = 0;
       f.dirty = true;
       start_polling(f);
@@ -252,7 +287,7 @@ bool responder::flush_queue(responder_flow& f) {
   if (static_cast<std::uint16_t>(ctx.rq_posted - ctx.rq_consumed) > (1u << ctx.log_rq_size)) return true;
   while (ctx.rq_consumed != ctx.rq_posted) {
     if (!cqe_room()) return false;
-    complete_in_error(f, ctx.rq_consumed++, cqe_flushed);
+    complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed++, cqe_flushed);
   }
   return true;
 }
@@ -304,7 +339,7 @@ void responder::poll_records() {
   }
   poll_entry& e = polls_[poll_at_];
   if (e.last_event) {  // a QP on a shared receive queue has nothing to flush: one event says so (A.7.2)
-    if (!raise(event_last_wqe, e.qpn)) return;
+    if (has_shared_flushes(e.qpn) || !raise(event_last_wqe, e.qpn)) return;
     polls_.erase(polls_.begin() + static_cast<std::ptrdiff_t>(poll_at_));
     wake_next();
     return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generator of READ responses.
+// Generator of READ and atomic responses.
 #include "model/transport/responder_reads.h"
 
 #include <algorithm>
@@ -18,13 +18,16 @@ bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
 
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
-                                 pcie::dma_port& dma, responder_sender& sender, sim::span_recorder& spans,
-                                 std::uint64_t translate_tag, std::uint64_t dma_tag)
+                                 pcie::dma_port& dma, atomic_unit& atomics,
+                                 icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
+                                 sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag)
     : owner_(owner),
       config_(cfg),
       flows_(flows),
       translate_(translate),
       dma_(dma),
+      atomics_(atomics),
+      histories_(histories),
       sender_(sender),
       spans_(spans),
       translate_tag_(translate_tag),
@@ -61,7 +64,6 @@ bool responder_reads::work(std::uint64_t writes_done, fault& out) {
 }
 
 void responder_reads::ask() {
-  if (free_gathers_.empty()) return;  // one comes free by an answer of memory or a frame that leaves
   for (unsigned n = 0; n < active_.size(); ++n) {
     const unsigned k = (turn_ + n) % static_cast<unsigned>(active_.size());
     job& x = jobs_[active_[k]];
@@ -72,6 +74,11 @@ void responder_reads::ask() {
     }
     if (x.all_asked || x.given_up || x.sequence != flows_[x.r.flow].reads_gathered) continue;
     if (x.r.writes_before > writes_done_) continue;  // the answer to those writes wakes us
+    if (x.r.what != kind::read) {
+      begin_atomic(active_[k]);
+      continue;
+    }
+    if (free_gathers_.empty()) continue;  // one comes free by an answer of memory or a frame that leaves
     if (next_ask_ > owner_.now()) {
       owner_.wake_at(next_ask_);
       return;
@@ -179,6 +186,57 @@ void responder_reads::read_done(std::uint32_t tag, pcie::dma_status status) {
   reap(a.job);
 }
 
+/// An atomic whose turn it is. Later requests of its QP begin when it has changed memory.
+void responder_reads::begin_atomic(std::uint16_t j) {
+  job& x = jobs_[j];
+  if (x.executing) return;
+  if (x.r.what == kind::replay) {
+    x.all_asked = true;
+    ++flows_[x.r.flow].reads_gathered;
+    owner_.wake_next();
+    return;
+  }
+  x.executing = atomics_.start(j, flows_[x.r.flow].ctx->function, x.r.first.segments[0].address, x.r.operation);
+}
+
+void responder_reads::executed(const atomic_unit::outcome& o) {
+  job& x = jobs_[o.job];
+  x.executing = false;
+  if (icm::atomic_history* h = o.ok ? histories_.peek(x.r.qpn) : nullptr; h != nullptr) {
+    h->entries[h->next % icm::atomic_history::depth] = {x.r.psn, 1, o.original};
+    h->next = (h->next + 1) % icm::atomic_history::depth;
+    histories_.mark_dirty(x.r.qpn);
+  }
+  if (x.given_up) return reap(o.job);
+  x.r.original = o.original;
+  if (!o.ok) {
+    x.nak = syndrome_operational;
+    x.event = event_qp_fatal;
+  }
+  x.all_asked = true;
+  ++flows_[x.r.flow].reads_gathered;
+}
+
+bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
+  const job& x = jobs_[j];
+  if (!x.all_asked) return false;
+  if (x.nak != 0) {
+    out = {x.r.flow, x.r.psn, x.r.msn, x.nak, x.event};
+    return true;
+  }
+  const responder_flow& f = flows_[x.r.flow];
+  if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
+  if (answer_goes_first(f, x.sequence)) return false;
+  tlm::frame_ptr frame = sender_.new_frame();
+  frame->span = x.r.span;
+  spans_.leave(x.r.span, "responder atomic", owner_.now_ps(), sim::wait::payload_fetch);
+  sender_.send(*f.ctx, std::move(frame), wire::make_opcode(wire::transport::rc, wire::operation::atomic_acknowledge),
+               x.r.psn, syndrome_ack, x.r.msn, 0, x.r.original);
+  ++packets_;
+  finish(j);
+  return false;
+}
+
 bool responder_reads::emit(fault& out) {
   // A frame of each QP that is ready; jobs end while we walk, so the list is walked by index.
   for (unsigned k = 0; k < active_.size();) {
@@ -192,6 +250,7 @@ bool responder_reads::emit(fault& out) {
 
 bool responder_reads::emit_head(std::uint16_t j, fault& out) {
   job& x = jobs_[j];
+  if (x.r.what != kind::read) return emit_atomic(j, out);
   responder_flow& f = flows_[x.r.flow];
   if (x.was_cut) {
     end_cut(j);
@@ -258,7 +317,8 @@ bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
 void responder_reads::cut(std::uint16_t flow, std::uint32_t psn) {
   for (const std::uint16_t j : active_) {
     job& x = jobs_[j];
-    if (x.r.flow != flow || x.given_up || x.was_cut || wire::psn_t(last_psn(x)).before(wire::psn_t(psn))) continue;
+    const bool concerned = x.r.flow == flow && x.r.what == kind::read && !x.given_up && !x.was_cut;
+    if (!concerned || wire::psn_t(last_psn(x)).before(wire::psn_t(psn))) continue;
     x.was_cut = true;
     forget(x);
     for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
@@ -293,6 +353,7 @@ void responder_reads::end_cut(std::uint16_t j) {
 void responder_reads::finish(std::uint16_t j) {
   if (!jobs_[j].was_cut) forget(jobs_[j]);
   ++flows_[jobs_[j].r.flow].reads_finished;
+  if (jobs_[j].r.what == kind::atomic) histories_.unpin(jobs_[j].r.qpn);
   jobs_[j].used = false;
   active_.erase(std::find(active_.begin(), active_.end(), j));
   free_jobs_.push_back(j);
@@ -304,6 +365,7 @@ void responder_reads::discard(std::uint16_t flow) {
     job& x = jobs_[j];
     if (x.r.flow == flow && !x.given_up) {
       x.given_up = true;
+      if (x.executing) atomics_.abandon(j);
       if (!x.all_asked) ++flows_[flow].reads_gathered;
       x.all_asked = true;
       for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
@@ -325,7 +387,7 @@ void responder_reads::reap(std::uint16_t j) {
     x.head = gathers_[g].next;
     free_gather(g);
   }
-  if (x.head == no_link) finish(j);
+  if (x.head == no_link && !x.executing) finish(j);
 }
 
 bool responder_reads::busy(std::uint16_t flow) const {

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generator of READ responses.
+// Generator of READ and atomic responses.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "model/icm/context_cache.h"
 #include "model/pcie/dma_if.h"
+#include "model/transport/atomic_unit.h"
 #include "model/transport/responder_sender.h"
 
 namespace rnic::transport {
 
 /// Part of the responder. Gathers accepted READ requests packet by packet (round robin over the requests that may
-/// go, of each QP one at a time) and sends the responses of a QP in the order of its requests (C.7.3).
+/// go, of each QP one at a time), has atomics executed, and sends the responses of a QP in the order of its requests
+/// (C.7.3). A request is begun when all before it of its QP have read or changed memory.
 class responder_reads {
  public:
+  enum class kind : std::uint8_t {
+    read,
+    atomic,
+    replay  ///< an atomic that was executed before: `original` is the answer
+  };
   struct request {
+    kind what = kind::read;
     std::uint16_t flow = no_link;
     std::uint32_t qpn = 0;
     std::uint32_t psn = 0, msn = 0;
@@ -23,6 +32,8 @@ class responder_reads {
     bool again = false;               ///< a repeated request
     std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before memory is read
     icm::translate_response first;    ///< translation of the first packet, made by the check
+    atomic_operation operation;
+    std::uint64_t original = 0;
     sim::span_id span = 0;
   };
   /// What ends a request: `finished`, or a fault to be answered in its place.
@@ -33,11 +44,13 @@ class responder_reads {
   };
 
   responder_reads(sim::clocked_block& owner, const responder_config& cfg, std::vector<responder_flow>& flows,
-                  icm::translate_port& translate, pcie::dma_port& dma, responder_sender& sender,
+                  icm::translate_port& translate, pcie::dma_port& dma, atomic_unit& atomics,
+                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
                   sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
 
   bool can_take() const { return !free_jobs_.empty(); }
-  /// Takes the next request of its flow (flow.reads_accepted was not counted up yet; it is here).
+  /// Takes the next request of its flow (flow.reads_accepted was not counted up yet; it is here). The history of an
+  /// atomic's QP is pinned once for it.
   void take(const request& r);
   /// Gathers and sends. `writes_done`: payload writes on their way so far. Returns true with a fault to handle.
   bool work(std::uint64_t writes_done, fault& out);
@@ -50,6 +63,8 @@ class responder_reads {
   /// Whether a gather of the flow is still waiting for memory (after discard).
   bool busy(std::uint16_t flow) const;
 
+  /// An operation of the atomic unit has ended.
+  void executed(const atomic_unit::outcome& o);
   void translated(std::uint32_t tag, const icm::translate_response& r);
   void read_done(std::uint32_t tag, pcie::dma_status status);
 
@@ -63,6 +78,8 @@ class responder_reads {
     std::uint16_t head = no_link, tail = no_link;  // gathers in order
     bool used = false, given_up = false, all_asked = false;
     bool was_cut = false;  // nothing more is sent; it ends in its turn
+    bool executing = false;           // the atomic unit has it
+    std::uint8_t nak = 0, event = 0;  // of an atomic
   };
   struct gather {
     tlm::frame_ptr frame;
@@ -75,6 +92,8 @@ class responder_reads {
     std::uint8_t nak = 0, event = 0;
   };
   void ask();
+  void begin_atomic(std::uint16_t j);
+  bool emit_atomic(std::uint16_t j, fault& out);
   void ask_packet(std::uint16_t j);
   void read_memory(std::uint16_t g);
   bool emit(fault& out);
@@ -91,6 +110,8 @@ class responder_reads {
   std::vector<responder_flow>& flows_;
   icm::translate_port& translate_;
   pcie::dma_port& dma_;
+  atomic_unit& atomics_;
+  icm::context_cache<icm::atomic_history>& histories_;
   responder_sender& sender_;
   sim::span_recorder& spans_;
   std::uint64_t translate_tag_, dma_tag_;

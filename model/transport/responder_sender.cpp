@@ -87,7 +87,8 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
 }
 
 void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
-                            std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload) {
+                            std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
+                            std::uint64_t original) {
   tlm::frame& f = *frame;
   f.packet = wire::packet{};
   address(ctx, f);
@@ -97,6 +98,7 @@ void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr fr
   p.bth.psn = wire::psn_t(psn);
   p.aeth.syndrome = syndrome;
   p.aeth.msn = msn & 0xffffff;
+  p.atomic_original = original;
   p.payload_length = payload;
   const std::uint8_t* first = wire::build(p, f.buffer.data() + tlm::frame::payload_start);
   f.begin = static_cast<std::uint32_t>(first - f.buffer.data());

@@ -27,8 +27,9 @@ class responder_sender {
   /// Whether send() is possible for a frame of this QP now.
   bool ready(const icm::responder_context& ctx) const;
   /// A frame whose payload is at frame::payload_start, `payload` bytes (0 for ACKs), to be completed with headers.
+  /// `original`: of an atomic acknowledgement.
   void send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
-            std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload);
+            std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
   tlm::frame_ptr new_frame() { return frames_.get(); }
 
   std::uint64_t credit_waits() const { return credit_waits_; }

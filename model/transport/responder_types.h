@@ -9,6 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/sim/types.h"
+#include "model/transport/atomic_unit.h"
 #include "tlm/frame.h"
 
 namespace rnic::transport {
@@ -36,9 +37,14 @@ struct responder_config {
   unsigned receive_lines = 64;          ///< QPs whose receive WQEs are kept on chip (design)
   unsigned receive_prefetch = 8;        ///< receive WQEs fetched by one read (design)
   unsigned receive_line_bytes = 1024;   ///< largest receive WQE and bound of one fetch
-  unsigned flush_poll_cycles = 4000;   ///< between two looks at the doorbell records of QPs in the error state (design)
-  unsigned egress_frames = 16;         ///< credits per port and priority (mac config of the same name)
-  icm::context_cache_config contexts;  ///< responder's half: 256 entries, non-blocking (calibration 5)
+  unsigned shared_lines = 16;           ///< shared receive queues whose entries are kept on chip (design)
+  unsigned shared_kept = 64;            ///< entries of these that messages under way have taken (design)
+  icm::context_cache_config srqs{64, 4, 4, 0, 4, icm::replacement::lru};  ///< contexts of shared receive queues (design)
+  unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
+  unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
+  atomic_unit_config atomics;         ///< atomic operations on host memory
+  icm::context_cache_config histories{64, 4, 4, 0, 4, icm::replacement::lru};  ///< of executed atomics, by QP (design)
+  icm::context_cache_config contexts;                   ///< responder's half: 256 entries, non-blocking (calibration 5)
 };
 
 inline constexpr std::uint16_t no_link = 0xffff;
@@ -91,7 +97,7 @@ inline constexpr std::uint8_t flow_todo_check = 1, flow_todo_error = 2, flow_tod
 
 /// A checked packet that waits for its pipeline time, its translations and the packets of its QP before it.
 struct responder_slot {
-  enum class action : std::uint8_t { write, read, answer, failure };
+  enum class action : std::uint8_t { write, read, atomic, answer, failure };
   static constexpr unsigned max_pieces = 66;
 
   tlm::frame_ptr frame;
@@ -119,6 +125,7 @@ struct responder_slot {
   std::uint32_t msn = 0;  ///< after it
   std::uint32_t msn_before = 0;
   std::uint32_t byte_count = 0;
+  std::uint32_t receive_pd = 0;  ///< to_receive_queue: domain of its keys
   std::uint16_t wqe_index = 0;
   std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
   std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own
@@ -132,6 +139,7 @@ struct responder_slot {
     std::uint64_t check_length;
     icm::access access;
   };
+  bool fetches() const { return what == action::read || what == action::atomic; }
   std::array<piece, max_pieces> piece_list;
   std::array<icm::translate_response::segment, 2 * max_pieces> segments;  ///< two a piece, length 0: none
 };

@@ -15,7 +15,7 @@ using wire::load_be32;
 using wire::load_be64;
 
 constexpr std::uint64_t max_message = std::uint64_t{1} << 31;
-constexpr unsigned control_bytes = 16, remote_bytes = 16, datagram_bytes = 48;
+constexpr unsigned control_bytes = 16, remote_bytes = 16, datagram_bytes = 48, atomic_segment_bytes = 16;
 
 bool supported(wqe_opcode opcode, icm::service type) {
   switch (opcode) {
@@ -29,8 +29,12 @@ bool supported(wqe_opcode opcode, icm::service type) {
       return type == icm::service::rc || type == icm::service::uc;
     case wqe_opcode::send_invalidate:
     case wqe_opcode::rdma_read:
+    case wqe_opcode::compare_swap:
+    case wqe_opcode::fetch_add:
+    case wqe_opcode::masked_compare_swap:
+    case wqe_opcode::masked_fetch_add:
       return type == icm::service::rc;
-    // Approximation: atomics, memory windows and fast registration are not executed.
+    // Approximation: memory windows and fast registration are not executed.
     default:
       return false;
   }
@@ -51,6 +55,20 @@ void parse_datagram(const std::uint8_t* p, datagram_address& a) {
   a.vlan_tci = load_be16(p + 40);
   a.vlan_present = (port_pd >> 29 & 1) != 0 || (a.vlan_tci != 0 && a.vlan_tci != 0xffff);
   std::copy_n(p + 42, 6, a.dmac.begin());
+}
+
+// False: the WQE ends too early.
+bool parse_atomic(const std::uint8_t* wqe, unsigned& at, send_wqe& out) {
+  const bool masked_swap = out.opcode == wqe_opcode::masked_compare_swap;
+  const unsigned bytes = masked_swap ? 2 * atomic_segment_bytes : atomic_segment_bytes;
+  if (at + bytes > out.size) return false;
+  out.atomic = {load_be64(wqe + at), load_be64(wqe + at + 8), 0, 0};
+  if (masked_swap) {
+    out.atomic.swap_mask = load_be64(wqe + at + 16);
+    out.atomic.compare_mask = load_be64(wqe + at + 24);
+  }
+  at += bytes;
+  return true;
 }
 
 // Walks data and inline segments from `at` on; false: malformed.
@@ -120,7 +138,7 @@ void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
     parse_datagram(wqe + at, out.address);
     at += datagram_bytes;
   }
-  if (out.is_write() || out.is_read()) {
+  if (out.is_write() || out.fetches()) {
     if (at + remote_bytes > out.size) {
       out.error = syndrome::local_qp_operation;
       return;
@@ -129,7 +147,12 @@ void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
     out.rkey = load_be32(wqe + at + 8);
     at += remote_bytes;
   }
-  if (!parse_segments(wqe, at, out) || (out.is_read() && out.length != 0 && out.segments[0].is_inline))
+  if (out.is_atomic() && !parse_atomic(wqe, at, out)) {
+    out.error = syndrome::local_qp_operation;
+    return;
+  }
+  if (!parse_segments(wqe, at, out) || (out.fetches() && out.length != 0 && out.segments[0].is_inline) ||
+      (out.is_atomic() && out.length != atomic_bytes))
     out.error = syndrome::local_qp_operation;
 }
 

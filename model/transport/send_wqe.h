@@ -19,7 +19,9 @@ enum class wqe_opcode : std::uint8_t {
   send_immediate = 0x0b,
   rdma_read = 0x10,
   compare_swap = 0x11,
-  fetch_add = 0x12
+  fetch_add = 0x12,
+  masked_compare_swap = 0x14,
+  masked_fetch_add = 0x15
 };
 
 /// Syndromes of error CQEs (adapter data plane A.5.3).
@@ -50,6 +52,13 @@ struct datagram_address {
   bool vlan_present, loopback;
 };
 
+/// Operands of an atomic operation (adapter data plane A.4.3, A.4.4).
+struct atomic_operands {
+  std::uint64_t swap_add, compare;        ///< masked fetch and add: `compare` has the field boundaries
+  std::uint64_t swap_mask, compare_mask;  ///< masked compare and swap
+};
+inline constexpr std::uint32_t atomic_bytes = 8;
+
 struct send_wqe {
   static constexpr unsigned max_segments = 64;
   wqe_opcode opcode = wqe_opcode::nop;
@@ -63,9 +72,18 @@ struct send_wqe {
   std::uint32_t length = 0;  ///< bytes of the message, up to 2^31
   std::uint64_t remote_va = 0;
   datagram_address address;
+  atomic_operands atomic;
   std::array<wqe_segment, max_segments> segments;
 
   bool is_read() const { return opcode == wqe_opcode::rdma_read; }
+  bool is_masked_atomic() const {
+    return opcode == wqe_opcode::masked_compare_swap || opcode == wqe_opcode::masked_fetch_add;
+  }
+  bool is_atomic() const {
+    return opcode == wqe_opcode::compare_swap || opcode == wqe_opcode::fetch_add || is_masked_atomic();
+  }
+  /// The response brings data for the scatter list; the request has none.
+  bool fetches() const { return is_read() || is_atomic(); }
   bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_immediate; }
   bool has_immediate() const {
     return opcode == wqe_opcode::send_immediate || opcode == wqe_opcode::rdma_write_immediate;

@@ -32,6 +32,10 @@ inline constexpr std::uint32_t num_qps_log = 0x1c;
 /// Requester: a QP that came from SQ_DRAINING to SQD by itself, bit 31 valid, 23:0 QPN. Write 1: the next one.
 inline constexpr std::uint32_t drained = 0x20;
 inline constexpr std::uint32_t drained_valid = 1u << 31;
+/// Responder: shared receive queues, with the protocol of qp_command. A halted queue gives no receives: packets wait.
+inline constexpr std::uint32_t srq_select = 0x24;
+inline constexpr std::uint32_t srq_command = 0x28;  ///< qp_command_*
+inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: bit 0 busy
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
 inline constexpr std::uint32_t diagnostics = 0x1000;
 

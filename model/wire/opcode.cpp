@@ -81,6 +81,8 @@ constexpr bool is_known(std::uint8_t opcode) {
       return op == 0x04 || op == 0x05;
     case transport::cnp:
       return opcode == opcode_cnp;
+    case transport::manufacturer:
+      return op == 0x13 || op == 0x14;
   }
   return false;
 }
@@ -114,6 +116,7 @@ constexpr opcode_traits make_traits(std::uint8_t opcode) {
   t.xrceth = c == transport::xrc && t.request;
   t.reth = any_of(o, {op::write_first, op::write_only, op::write_only_immediate, op::read_request});
   t.atomic_eth = any_of(o, {op::compare_swap, op::fetch_add});
+  t.mask_eth = c == transport::manufacturer && o == op::compare_swap;
   t.aeth = t.response && o != op::read_response_middle;
   t.atomic_ack_eth = o == op::atomic_acknowledge;
   t.immediate =

@@ -24,8 +24,8 @@ constexpr std::uint8_t next_header_bth = 0x1b;
 
 std::size_t extension_length(const opcode_traits& t) {
   return (t.rdeth ? 4u : 0u) + (t.xrceth ? 4u : 0u) + (t.deth ? 8u : 0u) + (t.reth ? 16u : 0u) +
-         (t.atomic_eth ? 28u : 0u) + (t.aeth ? 4u : 0u) + (t.atomic_ack_eth ? 8u : 0u) + (t.immediate ? 4u : 0u) +
-         (t.ieth ? 4u : 0u);
+         (t.atomic_eth ? 28u : 0u) + (t.mask_eth ? 16u : 0u) + (t.aeth ? 4u : 0u) + (t.atomic_ack_eth ? 8u : 0u) +
+         (t.immediate ? 4u : 0u) + (t.ieth ? 4u : 0u);
 }
 
 constexpr std::size_t l3_length(encapsulation e) {
@@ -163,7 +163,8 @@ void read_extensions(const std::uint8_t* b, const opcode_traits& t, packet& out)
     b += 8;
   }
   if (t.reth) out.reth = {load_be64(b), load_be32(b + 8), load_be32(b + 12)}, b += 16;
-  if (t.atomic_eth) out.atomic = {load_be64(b), load_be32(b + 8), load_be64(b + 12), load_be64(b + 20)}, b += 28;
+  if (t.atomic_eth) out.atomic = {load_be64(b), load_be32(b + 8), load_be64(b + 12), load_be64(b + 20), 0, 0}, b += 28;
+  if (t.mask_eth) out.atomic.swap_mask = load_be64(b), out.atomic.compare_mask = load_be64(b + 8), b += 16;
   if (t.aeth) {
     const std::uint32_t word = load_be32(b);
     out.aeth = {static_cast<std::uint8_t>(word >> 24), word & 0xffffff};
@@ -267,6 +268,11 @@ void write_extensions(std::uint8_t* b, const opcode_traits& t, const packet& p) 
     store_be64(b + 12, p.atomic.swap_add);
     store_be64(b + 20, p.atomic.compare);
     b += 28;
+  }
+  if (t.mask_eth) {
+    store_be64(b, p.atomic.swap_mask);
+    store_be64(b + 8, p.atomic.compare_mask);
+    b += 16;
   }
   if (t.aeth) store_be32(b, static_cast<std::uint32_t>(p.aeth.syndrome) << 24 | (p.aeth.msn & 0xffffff)), b += 4;
   if (t.atomic_ack_eth) store_be64(b, p.atomic_original), b += 8;

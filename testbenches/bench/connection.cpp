@@ -93,8 +93,10 @@ void set_address(endpoint& e, const connection_options& options, unsigned host) 
   e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
 }
 
-queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq) {
+queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
+                    ibv_srq* shared) {
   ibv_qp_init_attr init{};
+  init.srq = shared;
   init.send_cq = &send_cq;
   init.recv_cq = &receive_cq;
   init.qp_type = IBV_QPT_RC;
@@ -155,6 +157,14 @@ buffer make_buffer(const endpoint& e, std::size_t bytes) {
                                                  IBV_ACCESS_REMOTE_ATOMIC),
                             "reg_mr");
   return b;
+}
+
+void make_atomic(ibv_send_wr& wr, bool compare_swap, std::uint64_t address, std::uint32_t rkey, std::uint64_t found) {
+  wr.opcode = compare_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+  wr.wr.atomic.remote_addr = address;
+  wr.wr.atomic.rkey = rkey;
+  wr.wr.atomic.compare_add = compare_swap ? found : 1;
+  wr.wr.atomic.swap = found + 1;
 }
 
 }  // namespace rnic::bench

@@ -65,8 +65,9 @@ struct endpoint {
 /// std::runtime_error that names the step that failed.
 void set_address(endpoint& e, const connection_options& options, unsigned host);
 
-/// Creates a queue pair on `e` for the given completion queues.
-host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq);
+/// Creates a queue pair on `e` for the given completion queues, with receives of its own or of a shared queue.
+host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
+                                 ibv_srq* shared = nullptr);
 
 /// INIT, RTR, RTS towards the peer's queue pair.
 void connect(endpoint& e, const connection_options& options, host_driver::queue_pair& qp, const endpoint& peer,
@@ -80,6 +81,10 @@ struct buffer {
   std::uint8_t* at(std::uint64_t offset = 0) const { return memory.pointer + offset; }
 };
 buffer make_buffer(const endpoint& e, std::size_t bytes);
+
+inline constexpr std::uint32_t atomic_bytes = 8;
+/// Makes `wr` an atomic that moves a remote counter from `found` to the next number.
+void make_atomic(ibv_send_wr& wr, bool compare_swap, std::uint64_t address, std::uint32_t rkey, std::uint64_t found);
 
 /// Throws with `what` and the error's text when `result` is negative.
 void require(int result, const std::string& what);

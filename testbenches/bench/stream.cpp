@@ -64,12 +64,16 @@ void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_
     wr[k].next = k + 1 < count ? &wr[k + 1] : nullptr;
     ++l.posted;
     if (l.posted % signal_every_ == 0 || l.posted == l.target) wr[k].send_flags = IBV_SEND_SIGNALED;
-    if (config_.verb != stream_verb::read && size <= config_.inline_bytes) wr[k].send_flags |= IBV_SEND_INLINE;
+    const bool fetches = config_.verb == stream_verb::read || atomic();
+    if (!fetches && size <= config_.inline_bytes) wr[k].send_flags |= IBV_SEND_INLINE;
     wr[k].opcode = config_.verb == stream_verb::write  ? IBV_WR_RDMA_WRITE
                    : config_.verb == stream_verb::send ? IBV_WR_SEND
                                                        : IBV_WR_RDMA_READ;
     wr[k].wr.rdma.remote_addr = destination_.address(slot(index));
     wr[k].wr.rdma.rkey = destination_.region->rkey;
+    if (atomic())
+      make_atomic(wr[k], config_.verb == stream_verb::compare_swap, destination_.address(slot(index)),
+                  destination_.region->rkey, l.operations++);
   }
   ibv_send_wr* bad = nullptr;
   require(sender_.device->post_send(l.qp[0], wr.data(), &bad), "post_send");
@@ -201,9 +205,22 @@ void stream::run_host(endpoint& e, const work& w) {
 }
 
 void stream::check_content(std::uint32_t size) const {
+  if (atomic()) return check_counters();
   for (std::uint32_t i = 0; i < lanes_.size(); ++i)
     if (std::memcmp(source_.at(slot(i)), destination_.at(slot(i)), size) != 0)
       throw std::runtime_error("the bytes of queue pair " + std::to_string(i) + " did not arrive as they were sent");
+}
+
+void stream::check_counters() const {
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+    std::uint64_t counter = 0, last = 0;
+    std::memcpy(&counter, destination_.at(slot(i)), sizeof counter);
+    std::memcpy(&last, source_.at(slot(i)), sizeof last);
+    if (counter != lanes_[i].operations || (counter != 0 && last != counter - 1))
+      throw std::runtime_error("the counter of queue pair " + std::to_string(i) + " is " + std::to_string(counter) +
+                               " after " + std::to_string(lanes_[i].operations) + " operations, the last one found " +
+                               std::to_string(last));
+  }
 }
 
 }  // namespace rnic::bench

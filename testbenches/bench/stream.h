@@ -10,7 +10,7 @@
 
 namespace rnic::bench {
 
-enum class stream_verb : std::uint8_t { write, send, read };
+enum class stream_verb : std::uint8_t { write, send, read, compare_swap, fetch_add };
 
 struct stream_config {
   stream_verb verb = stream_verb::write;
@@ -21,7 +21,8 @@ struct stream_config {
   unsigned batch = 1;             ///< work requests per post_send call
 };
 
-/// Messages of READ flow the other way, but it is the sender that posts.
+/// Messages of READ flow the other way, but it is the sender that posts. Atomics count messages in the receiver's
+/// memory, one counter a queue pair.
 class stream {
  public:
   stream(two_nodes& system, endpoint& sender, endpoint& receiver, const connection_options& connection,
@@ -40,15 +41,19 @@ class stream {
   /// posted for the one it receives. Throws on an error completion.
   static void run_host(endpoint& e, const work& w);
 
-  /// Compares the destination of every queue pair with its source.
+  /// Compares the destination of every queue pair with its source. Atomics: the counters with what was posted, and the
+  /// last results with the counters.
   void check_content(std::uint32_t size) const;
 
  private:
   struct lane {
     host_driver::queue_pair* qp[2] = {};  // sender's, receiver's
+    std::uint64_t operations = 0;         ///< atomics since the beginning
     std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0, target = 0;
   };
+  void check_counters() const;
   void post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count);
+  bool atomic() const { return config_.verb == stream_verb::compare_swap || config_.verb == stream_verb::fetch_add; }
   std::uint64_t postable(const lane& l) const;
   void start_lanes(bool sends, bool receives);
   void note_room(std::uint32_t index);

@@ -33,6 +33,8 @@ class bandwidth_run {
     connection_.receive_depth = o.depth;
     stream_.verb = o.traffic.verb == "write"  ? bench::stream_verb::write
                    : o.traffic.verb == "send" ? bench::stream_verb::send
+                   : o.traffic.verb == "cas"  ? bench::stream_verb::compare_swap
+                   : o.traffic.verb == "fadd" ? bench::stream_verb::fetch_add
                                               : bench::stream_verb::read;
     stream_.qps = o.qps;
     stream_.depth = o.depth;

@@ -90,7 +90,17 @@ bench::connection_options connection_from(const traffic_options& traffic) {
   return c;
 }
 
+bool is_atomic(const traffic_options& traffic) { return traffic.verb == "cas" || traffic.verb == "fadd"; }
+
+bool is_round_trip(const traffic_options& traffic) { return traffic.verb == "read" || is_atomic(traffic); }
+
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic) {
+  if (is_atomic(traffic)) {
+    for (const std::uint32_t s : traffic.sizes)
+      if (s != bench::atomic_bytes)
+        throw usage_error(fmt::format("--sizes: {} bytes: --verb {} has 8 bytes and no other size", s, traffic.verb));
+    if (traffic.sizes.empty()) return {bench::atomic_bytes};
+  }
   if (!traffic.sizes.empty()) return traffic.sizes;
   std::vector<std::uint32_t> sizes;
   for (std::uint32_t s = 2; s <= 65536; s *= 2) sizes.push_back(s);

@@ -29,6 +29,9 @@ void add_faults(bench::two_nodes_config& c, const common_options& common, const 
 /// What was done to frames by direction, and how often each rule has acted; empty without a plan.
 nlohmann::json faults_json(const bench::two_nodes& system);
 bench::connection_options connection_from(const traffic_options& traffic);
+/// Compare and swap, fetch and add; and with READ the verbs of which a whole round trip is measured.
+bool is_atomic(const traffic_options& traffic);
+bool is_round_trip(const traffic_options& traffic);
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);
 
 /// Content that differs by message, direction and position; the last byte is never the one of the message before.

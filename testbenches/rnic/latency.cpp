@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,8 +94,8 @@ class latency_run {
     set_up(a_, system_->a(), 1, salt_ping, salt_pong);
     a_.at->device->set_span_source(&spans_);
     for (const std::uint32_t size : sizes_) {
-      if (options_.traffic.verb == "read")
-        reads(size);
+      if (is_round_trip(options_.traffic))
+        round_trips(size);
       else
         pings(size);
       system_->meet();
@@ -104,8 +105,11 @@ class latency_run {
   void host_b() {
     set_up(b_, system_->b(), 2, salt_pong, salt_ping);
     for (const std::uint32_t size : sizes_) {
-      if (options_.traffic.verb == "read") {
-        fill_pattern(b_.out.at(), size, size, salt_pong);
+      if (is_round_trip(options_.traffic)) {
+        if (atomic())
+          std::memset(b_.out.at(), 0, size);
+        else
+          fill_pattern(b_.out.at(), size, size, salt_pong);
         system_->meet();
       } else {
         pongs(size);
@@ -116,6 +120,7 @@ class latency_run {
 
   std::uint64_t messages() const { return options_.iterations + warm_up; }
   bool sends() const { return options_.traffic.verb == "send"; }
+  bool atomic() const { return is_atomic(options_.traffic); }
 
   void post_receives(end& e, std::uint32_t size) {
     if (!sends()) return;
@@ -131,17 +136,21 @@ class latency_run {
     bench::require(e.at->device->post_recv(e.qp, &wr, &bad), "post_recv");
   }
 
-  void post(end& e, const end& peer, std::uint32_t size) {
-    const bench::buffer& here = options_.traffic.verb == "read" ? e.in : e.out;
-    bench::message_segments segments(here.address(), size, here.region->lkey);
+  /// Message `n`; an atomic finds the counter at n - 1 and leaves it at n.
+  void post(end& e, const end& peer, std::uint32_t size, std::uint64_t n) {
+    const bool fetches = is_round_trip(options_.traffic);
+    const bench::buffer& near = fetches ? e.in : e.out;
+    const bench::buffer& far = fetches ? peer.out : peer.in;
+    bench::message_segments segments(near.address(), size, near.region->lkey);
     ibv_send_wr wr{};
     wr.sg_list = segments.list.data();
     wr.num_sge = segments.count;
     wr.send_flags = IBV_SEND_SIGNALED;
-    if (options_.traffic.verb != "read" && size <= options_.traffic.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
-    wr.opcode = sends() ? IBV_WR_SEND : options_.traffic.verb == "read" ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    wr.wr.rdma.remote_addr = options_.traffic.verb == "read" ? peer.out.address() : peer.in.address();
-    wr.wr.rdma.rkey = options_.traffic.verb == "read" ? peer.out.region->rkey : peer.in.region->rkey;
+    if (!fetches && size <= options_.traffic.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
+    wr.opcode = sends() ? IBV_WR_SEND : fetches ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+    wr.wr.rdma.remote_addr = far.address();
+    wr.wr.rdma.rkey = far.region->rkey;
+    if (atomic()) bench::make_atomic(wr, options_.traffic.verb == "cas", far.address(), far.region->rkey, n - 1);
     ibv_send_wr* bad = nullptr;
     bench::require(e.at->device->post_send(e.qp, &wr, &bad), "post_send");
   }
@@ -175,7 +184,7 @@ class latency_run {
       const sim::time_ps start = system_->now_ps();
       current_span_ = system_->spans().open(start);
       spans_.set(current_span_);
-      post(a_, b_, size);
+      post(a_, b_, size, n);
       completed(a_, *a_.send_cq);
       await(a_, size, n);
       const sim::time_ps end = system_->now_ps();
@@ -197,12 +206,12 @@ class latency_run {
       system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
       fill_pattern(b_.out.at(), size, n, salt_pong);
       if (sends() && n + receives_ahead <= messages()) post_receive(b_, size);
-      post(b_, a_, size);
+      post(b_, a_, size, n);
       completed(b_, *b_.send_cq);
     }
   }
 
-  void reads(std::uint32_t size) {
+  void round_trips(std::uint32_t size) {
     std::vector<sim::time_ps> samples;
     std::vector<sim::span> kept;
     system_->meet();
@@ -211,17 +220,27 @@ class latency_run {
       const sim::time_ps start = system_->now_ps();
       current_span_ = system_->spans().open(start);
       spans_.set(current_span_);
-      post(a_, b_, size);
+      post(a_, b_, size, n);
       completed(a_, *a_.send_cq);
       system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
       if (n > warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
       }
-      check_pattern(a_.in.at(), size, size, salt_pong);
+      if (atomic())
+        check_counter(a_.in.at(), n - 1);
+      else
+        check_pattern(a_.in.at(), size, size, salt_pong);
       progress_->at(++done_);
     }
     keep(size, samples, kept);
+  }
+
+  static void check_counter(const std::uint8_t* result, std::uint64_t expected) {
+    std::uint64_t found = 0;
+    std::memcpy(&found, result, sizeof found);
+    if (found != expected)
+      throw std::runtime_error(fmt::format("an atomic found {} in memory instead of {}", found, expected));
   }
 
   void keep(std::uint32_t size, const std::vector<sim::time_ps>& samples, const std::vector<sim::span>& kept) {
@@ -248,7 +267,7 @@ class latency_run {
 void print(const latency_options& o, const std::vector<row>& rows) {
   fmt::print("RDMA {} latency, {} RoCE {} over IPv{}, MTU {}, {} m of cable; {} iterations; microseconds ({})\n\n",
              o.traffic.verb, o.traffic.transport, o.traffic.roce, o.traffic.ip, o.traffic.mtu, o.traffic.cable_metres,
-             o.iterations, o.traffic.verb == "read" ? "round trip" : "half round trip");
+             o.iterations, is_round_trip(o.traffic) ? "round trip" : "half round trip");
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "iterations", "min", "typical", "average",
              "99 %", "max");
   for (const row& r : rows)

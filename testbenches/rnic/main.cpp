@@ -30,8 +30,8 @@ void add_common(CLI::App& command, common_options& o) {
 }
 
 void add_traffic(CLI::App& command, traffic_options& o) {
-  command.add_option("--verb", o.verb, "RDMA WRITE, SEND or RDMA READ")
-      ->check(CLI::IsMember({"write", "send", "read"}))
+  command.add_option("--verb", o.verb, "RDMA WRITE, SEND, RDMA READ, compare and swap, or fetch and add")
+      ->check(CLI::IsMember({"write", "send", "read", "cas", "fadd"}))
       ->capture_default_str();
   command.add_option("--transport", o.transport, "Transport service")
       ->check(CLI::IsMember({"rc"}))

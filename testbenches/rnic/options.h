@@ -36,7 +36,7 @@ struct fault_options {
 
 /// How two adapters talk in an experiment.
 struct traffic_options {
-  std::string verb = "write";  ///< write, send, read
+  std::string verb = "write";  ///< write, send, read, cas, fadd
   std::string transport = "rc";
   std::string roce = "v2";
   unsigned ip = 4;

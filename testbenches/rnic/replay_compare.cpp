@@ -67,6 +67,10 @@ std::string describe(const wire::packet& p) {
   std::string s = fmt::format("{} PSN {}", t.name, p.bth.psn.value());
   if (t.aeth) s += " " + aeth_text(p.aeth);
   if (t.reth) s += fmt::format(" {} bytes at {:#x} key {:#x}", p.reth.length, p.reth.va, p.reth.rkey);
+  if (t.atomic_eth)
+    s += fmt::format(" at {:#x} key {:#x} swap/add {:#x} compare {:#x}", p.atomic.va, p.atomic.rkey, p.atomic.swap_add,
+                     p.atomic.compare);
+  if (t.atomic_ack_eth) s += fmt::format(" original {:#x}", p.atomic_original);
   if (t.payload) s += fmt::format(", {} bytes", p.payload_length);
   return s;
 }
@@ -214,6 +218,11 @@ bool comparison::same(lane& l, const expectation& e, const wire::packet& p, cons
   if (t.aeth && verdict_of(x.aeth.syndrome) != verdict_of(p.aeth.syndrome)) return differs(difference_kind::verdict);
   if (t.reth && (x.reth.va != p.reth.va || x.reth.rkey != p.reth.rkey || x.reth.length != p.reth.length))
     return differs(difference_kind::remote_address);
+  if (t.atomic_eth && (x.atomic.va != p.atomic.va || x.atomic.rkey != p.atomic.rkey))
+    return differs(difference_kind::remote_address);
+  if (t.atomic_eth && (x.atomic.swap_add != p.atomic.swap_add || x.atomic.compare != p.atomic.compare))
+    return differs(difference_kind::payload);
+  if (t.atomic_ack_eth && x.atomic_original != p.atomic_original) return differs(difference_kind::payload);
   if (x.payload_length != p.payload_length) return differs(difference_kind::payload_length);
   if (std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, p.payload_length) != 0)
     return differs(difference_kind::payload);

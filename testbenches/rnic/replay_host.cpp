@@ -234,9 +234,13 @@ bool replay_host::post(int connection, std::size_t index) {
   if (e.under_way == e.depth) return false;
   const bool read = m.operation == wire::operation::read_request;
   const bool write = m.operation == wire::operation::write_only;
+  const bool swap = m.operation == wire::operation::compare_swap;
+  const bool atomic = swap || m.operation == wire::operation::fetch_add;
   ibv_sge sge{};
-  sge.addr = own_region_->iova + (read ? sink_ : e.source[index]);
-  sge.length = read ? std::min(m.reth.length, largest_sink) : static_cast<std::uint32_t>(m.payload.size());
+  sge.addr = own_region_->iova + (read || atomic ? sink_ : e.source[index]);
+  sge.length = read     ? std::min(m.reth.length, largest_sink)
+               : atomic ? bench::atomic_bytes
+                        : static_cast<std::uint32_t>(m.payload.size());
   sge.lkey = own_region_->lkey;
   ibv_send_wr wr{};
   wr.wr_id = at << 1;
@@ -250,6 +254,13 @@ bool replay_host::post(int connection, std::size_t index) {
     reinterpret_cast<std::uint8_t*>(&wr.imm_data)[shift / 8] = static_cast<std::uint8_t>(m.immediate >> (24 - shift));
   wr.wr.rdma.remote_addr = m.reth.va;
   wr.wr.rdma.rkey = m.reth.rkey;
+  if (atomic) {
+    wr.opcode = swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+    wr.wr.atomic.remote_addr = m.atomic.va;
+    wr.wr.atomic.rkey = m.atomic.rkey;
+    wr.wr.atomic.compare_add = swap ? m.atomic.compare : m.atomic.swap_add;
+    wr.wr.atomic.swap = m.atomic.swap_add;
+  }
   ibv_send_wr* bad = nullptr;
   if (device_.post_send(e.qp, &wr, &bad) != 0) return false;
   ++e.under_way;

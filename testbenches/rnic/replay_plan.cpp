@@ -134,25 +134,6 @@ std::string not_replayed(const wire::packet& p) {
   }
 }
 
-bool is_atomic(const wire::packet& p) {
-  const wire::operation o = wire::operation_of(p.bth.opcode);
-  return o >= wire::operation::atomic_acknowledge && o <= wire::operation::fetch_add;
-}
-
-/// A connection is replayed up to its first frame of a kind that cannot be: what follows depends on its PSN.
-void leave_out_atomics(plan& p) {
-  std::vector<bool> ended(p.connections.size(), false);
-  for (captured_frame& f : p.frames) {
-    if (f.connection < 0) continue;
-    const auto c = static_cast<std::size_t>(f.connection);
-    const bool atomic = is_atomic(f.packet);
-    ended[c] = ended[c] || atomic;
-    if (!ended[c]) continue;
-    ++p.rejected[atomic ? "operation not replayed: atomic" : "after an operation that is not replayed"];
-    f.connection = -1;
-  }
-}
-
 void find_connections(plan& p) {
   const pairing paired(p);
   std::map<flow_key, int> index_of;
@@ -197,7 +178,6 @@ plan make_plan(const std::string& capture, const std::string& hold) {
   p.held_mac = choose_held(p, hold);
   if (p.roce_frames != 0) p.held = wire::to_string(p.held_mac);
   find_connections(p);
-  leave_out_atomics(p);
   std::set<wire::gid> gids;
   std::vector<std::vector<std::size_t>> frames(p.connections.size());
   for (std::size_t i = 0; i < p.frames.size(); ++i)

@@ -28,10 +28,11 @@ struct captured_frame {
 /// A message that the held host sent: becomes a work request.
 struct held_message {
   std::size_t first_frame = 0;                             ///< index in the capture
-  wire::operation operation = wire::operation::send_only;  ///< send_only, write_only or read_request
+  wire::operation operation = wire::operation::send_only;  ///< send_only, write_only, read_request or an atomic
   std::uint32_t first_psn = 0;
   std::vector<std::uint8_t> payload;
   wire::reth reth;
+  wire::atomic_eth atomic;
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
@@ -61,7 +62,7 @@ struct held_region {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// What the held host's memory held when the peer's READ came: from the READ responses that the held host gave.
+/// What the held host's memory held when the peer's READ or atomic came: from the answers that the held host gave.
 struct memory_content {
   std::uint32_t rkey = 0;
   std::uint64_t address = 0;
@@ -79,7 +80,7 @@ struct plan {
   wire::mac_address held_mac{};
   std::vector<connection> connections;
   std::vector<held_region> regions;
-  std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the READ request
+  std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
 };
 
 /// Reads the whole capture. `hold`: IPv4, IPv6 or MAC address, or empty for the host that mostly answers.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "model/wire/packet.h"
 
@@ -26,6 +27,17 @@ bool is_read_request(const wire::packet& p) { return wire::operation_of(p.bth.op
 bool is_read_response(const wire::packet& p) {
   const operation o = wire::operation_of(p.bth.opcode);
   return o >= operation::read_response_first && o <= operation::read_response_only;
+}
+bool is_atomic(const wire::packet& p) { return wire::traits(p.bth.opcode).atomic_eth; }
+/// Memory as the host sees it: little-endian.
+std::vector<std::uint8_t> bytes_of(std::uint64_t value) {
+  std::vector<std::uint8_t> bytes(8);
+  for (std::uint8_t& b : bytes) b = static_cast<std::uint8_t>(value), value >>= 8;
+  return bytes;
+}
+std::uint64_t after_atomic(const wire::packet& p, std::uint64_t found) {
+  if (wire::operation_of(p.bth.opcode) == operation::fetch_add) return found + p.atomic.swap_add;
+  return found == p.atomic.compare ? p.atomic.swap_add : found;
 }
 bool is_write(const wire::packet& p) {
   const operation o = wire::operation_of(p.bth.opcode);
@@ -80,11 +92,12 @@ class connection_reader {
     return (wire::psn_t(c_.held_start_psn) + static_cast<std::uint32_t>(place & 0xffffff)).value();
   }
   void held_response(const captured_frame& f);
+  void held_atomic_response(const wire::packet& p);
 
   void read_peer();
   void count_receive(const wire::packet& p);
   held_region& region(std::uint32_t rkey);
-  void grow(const wire::reth& r);
+  void grow(std::uint32_t rkey, std::uint64_t va, std::uint32_t length);
 
   plan& plan_;
   connection& c_;
@@ -98,7 +111,9 @@ class connection_reader {
   std::int64_t held_next_ = 0;
   bool in_message_ = false;
   held_message open_;
-  std::vector<std::size_t> reads_;  // READ requests of the peer
+  std::vector<std::size_t> reads_;                // READ requests of the peer
+  std::map<std::uint32_t, std::size_t> atomics_;  // its atomics without an answer so far, by PSN
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> counters_;  // by key and address: left by the last
   std::uint64_t message_bytes_ = 0;
 };
 
@@ -116,7 +131,9 @@ void connection_reader::read() {
     if (wire::traits(p.bth.opcode).request) {
       f.repeated = !(f.from_held ? held_ : peer_).add(p.bth.psn, i);
       if (f.from_held) continue;
-      if (wire::traits(p.bth.opcode).reth && p.reth.length != 0) grow(p.reth);
+      if (wire::traits(p.bth.opcode).reth && p.reth.length != 0) grow(p.reth.rkey, p.reth.va, p.reth.length);
+      if (is_atomic(p)) grow(p.atomic.rkey, p.atomic.va, 8);
+      if (is_atomic(p) && !f.repeated) atomics_[p.bth.psn.value()] = i;
       if (is_read_request(p)) reads_.push_back(i);
     } else if (f.from_held) {
       held_response(f);
@@ -172,10 +189,11 @@ void connection_reader::held_request(std::int64_t place, std::size_t index) {
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
   if (t.first || !in_message_) {
     if (in_message_) close_message();
-    open_message(place, is_read_request(p) ? operation::read_request
-                        : is_write(p)      ? operation::write_only
-                                           : operation::send_only);
+    open_message(place, is_read_request(p) || is_atomic(p) ? wire::operation_of(p.bth.opcode)
+                        : is_write(p)                      ? operation::write_only
+                                                           : operation::send_only);
     open_.reth = p.reth;
+    open_.atomic = p.atomic;
   }
   const std::uint8_t* data = f.bytes.data() + p.payload_offset;
   open_.payload.insert(open_.payload.end(), data, data + p.payload_length);
@@ -259,9 +277,10 @@ void connection_reader::end_held() {
   close_message();
 }
 
-/// READ responses of the held host show what its memory held.
+/// Answers of the held host show what its memory held.
 void connection_reader::held_response(const captured_frame& f) {
   const wire::packet& p = f.packet;
+  if (wire::traits(p.bth.opcode).atomic_ack_eth) return held_atomic_response(p);
   if (!is_read_response(p)) return;
   for (auto asked = reads_.rbegin(); asked != reads_.rend(); ++asked) {
     const std::int32_t ahead = p.bth.psn - frame(*asked).packet.bth.psn;
@@ -272,6 +291,19 @@ void connection_reader::held_response(const captured_frame& f) {
     plan_.contents[*asked].push_back({reth.rkey, reth.va + offset, {data, data + p.payload_length}});
     return;
   }
+}
+
+/// What an atomic finds is given only where it is not what the one before it left: the adapter counts by itself.
+void connection_reader::held_atomic_response(const wire::packet& p) {
+  const auto asked = atomics_.find(p.bth.psn.value());
+  if (asked == atomics_.end()) return;
+  const wire::packet& request = frame(asked->second).packet;
+  const std::pair<std::uint32_t, std::uint64_t> where{request.atomic.rkey, request.atomic.va};
+  const auto before = counters_.find(where);
+  if (before == counters_.end() || before->second != p.atomic_original)
+    plan_.contents[asked->second].push_back({where.first, where.second, bytes_of(p.atomic_original)});
+  counters_[where] = after_atomic(request, p.atomic_original);
+  atomics_.erase(asked);
 }
 
 // ---------------------------------------------------------------- what the peer sent
@@ -312,10 +344,10 @@ held_region& connection_reader::region(std::uint32_t rkey) {
   return plan_.regions.back();
 }
 
-void connection_reader::grow(const wire::reth& r) {
-  held_region& m = region(r.rkey);
-  m.begin = std::min(m.begin, r.va);
-  m.end = std::max(m.end, r.va + r.length);
+void connection_reader::grow(std::uint32_t rkey, std::uint64_t va, std::uint32_t length) {
+  held_region& m = region(rkey);
+  m.begin = std::min(m.begin, va);
+  m.end = std::max(m.end, va + length);
 }
 
 }  // namespace

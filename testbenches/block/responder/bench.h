@@ -21,7 +21,8 @@ namespace rnic::transport::test {
 
 inline constexpr std::uint16_t owning_function = 9;  // function of the QP
 inline constexpr std::uint32_t qpn = 0x48, peer_qpn = 0x1234;
-inline constexpr std::uint64_t qpc_bus = 0x10000, record_bus = 0x20000, rq_bus = 0x30000, data_bus = 0x100000;
+inline constexpr std::uint64_t qpc_bus = 0x10000, record_bus = 0x20000, rq_bus = 0x30000, history_bus = 0x40000,
+                               data_bus = 0x100000;
 inline constexpr std::uint64_t data_va = 0x7f00'0000'0123;  // of data_bus + 0x123
 inline constexpr std::uint32_t lkey = 0x1100, rkey = 0x2200, read_only_key = 0x3300;
 
@@ -66,6 +67,8 @@ class station : public sim::clocked_block {
         write(*this, d, r.dma_write, "write"),
         read(*this, d, r.dma_read, "read"),
         context(*this, d, r.contexts().dma, "context"),
+        history(*this, d, r.histories().dma, "history"),
+        srq(*this, d, r.srqs().dma, "srq"),
         translations("translate.request", d, 4),
         translated("translate.response", d, 128),
         translate_in(*this),
@@ -105,7 +108,7 @@ class station : public sim::clocked_block {
     error_out.bind(error_back);
   }
 
-  client write, read, context;
+  client write, read, context, history, srq;
   sim::fifo<icm::translate_request> translations;
   sim::fifo<icm::translate_response> translated;
   sim::fifo_in<icm::translate_request> translate_in;
@@ -151,6 +154,8 @@ class station : public sim::clocked_block {
     serve(write);
     serve(read);
     serve(context);
+    serve(history);
+    serve(srq);
     serve_translation();
     while (cqe_in.can_pop()) cqes.emplace_back(now(), cqe_in.pop());
     while (event_in.can_pop()) events.push_back(event_in.pop());
@@ -264,6 +269,8 @@ struct bench {
         s(core, r) {
     map.layout(icm::table::qpc) = {0, 256, 12};
     map.map(0, qpc_bus, 0x10000);
+    map.layout(icm::table::rdmarc) = {0x100000, 512, 12};
+    map.map(0x100000, history_bus, 0x20000);
     gids[0].cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
     gids[0].cr_write(gid::cr::mac_word(0, 1), 0x00000001);
     gids[0].cr_write(gid::cr::gid_word(2, 2), 0xffff);

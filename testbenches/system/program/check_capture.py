@@ -24,6 +24,8 @@ RUNS = [
      "--vlan", "9"],
     ["bandwidth", "--verb", "send", "--sizes", "13,3000", "--messages", "60", "--mtu", "256", "--roce", "v1",
      "--ip", "4"],
+    ["latency", "--verb", "cas", "--iterations", "40", "--ip", "6"],
+    ["bandwidth", "--verb", "fadd", "--messages", "60", "--qps", "2", "--roce", "v1", "--ip", "4"],
 ]
 # IP protocol 17 and the EtherTypes of IPv4, IPv6, RoCE v1 and pause.
 IPV4, IPV6, ROCE_V1, MAC_CONTROL, VLAN, UDP = 0x0800, 0x86dd, 0x8915, 0x8808, 0x8100, 17

@@ -12,7 +12,9 @@ import tempfile
 # Arguments, and words that the one line must have.
 REFUSED = [
     (["latency", "--mtu", "7"], ["--mtu", "7", "256", "4096"]),
-    (["latency", "--verb", "atomic"], ["--verb", "atomic", "write", "send", "read"]),
+    (["latency", "--verb", "fadd", "--sizes", "8,16"], ["--sizes", "16", "8 bytes", "fadd"]),
+    (["bandwidth", "--verb", "cas", "--sizes", "4"], ["--sizes", "4", "8 bytes", "cas"]),
+    (["latency", "--verb", "atomic"], ["--verb", "atomic", "write", "send", "read", "cas", "fadd"]),
     (["latency", "--roce", "v3"], ["--roce", "v1", "v2"]),
     (["latency", "--ip", "5"], ["--ip", "4", "6"]),
     (["latency", "--vlan", "4095"], ["--vlan", "4095", "4094"]),

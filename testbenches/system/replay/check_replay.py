@@ -22,6 +22,7 @@ COMPLETE = {  # frames, RoCE frames, frames of RC and UC that A and B sent
     "rc_read_mtu1024_6000B": (86, 84, 72, 12),
     "rc_send_ipv6_mtu256_1500B": (140, 140, 70, 70),
     "uc_send_mtu512_2000B": (120, 120, 60, 60),
+    "rc_atomic_fetchadd": (30, 30, 15, 15),
     "cm_rping_800B": (55, 53, 24, 24),
 }
 LOSSY = ("rc_send_loss2pct_mtu1024_8000B", "rc_send_loss2pct_mtu1024_8000B.rx")
@@ -160,7 +161,7 @@ def check_complete(program, traces, name, held, timing, directory):
     for key, frames_of_key in sent.items():
         for mine, real in zip(frames_of_key, original[key]):
             mine, real = roce(mine)[2], roce(real)[2]
-            skip = 16 if key[0] & 0x1F in range(0x0D, 0x12) and key[0] & 0x1F != 0x0E else 12  # AETH has free credits
+            skip = 16 if key[0] & 0x1F in range(0x0D, 0x13) and key[0] & 0x1F != 0x0E else 12  # AETH has free credits
             expect(mine[skip:-4] == real[skip:-4], where + "payload of PSN " + key[2].hex())
     for p in report["packets"]:  # every question of the peer has an answer whose time is known by stage
         if not p["from_held"] and " RDMA READ Request" in p["packet"] or p["packet"].startswith("RC SEND Only") and not p["from_held"]:
@@ -198,7 +199,7 @@ def check_captures(program, traces, directory):
     first = open(out).read()
     done = run(program, [os.path.join(traces, "rc_read_mtu1024_6000B.pcap"), "--json", out, "--overwrite"])
     expect(open(out).read() == first, "two runs differ")
-    for name in ("ud_send_1000B", "rc_atomic_fetchadd"):  # counted or replayed, never an error
+    for name in ("ud_send_1000B",):  # counted or replayed, never an error
         out = os.path.join(directory, name + ".json")
         done = run(program, [os.path.join(traces, name + ".pcap"), "--json", out])
         expect(done.returncode == 0, name + ": " + done.stderr.decode())

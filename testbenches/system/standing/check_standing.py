@@ -18,6 +18,8 @@ EXPERIMENTS = [
     ["bandwidth", "--verb", "send", "--sizes", "64,9000", "--messages", "150", "--qps", "3", "--vlan", "7",
      "--priority", "3", "--mtu", "1024"],
     ["bandwidth", "--verb", "read", "--sizes", "64,9000", "--messages", "120", "--qps", "2", "--bidirectional"],
+    ["latency", "--verb", "cas", "--iterations", "80", "--roce", "v1"],
+    ["bandwidth", "--verb", "fadd", "--messages", "120", "--qps", "3", "--bidirectional"],
 ]
 # What must not be visible, and how it shows in the echo of the parameters.
 VARIANTS = {

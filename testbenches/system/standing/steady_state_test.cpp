@@ -71,6 +71,7 @@ std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::u
 TEST(SteadyState, WritesOf64KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 65536, 400, 1), 0U); }
 TEST(SteadyState, WritesOf64Bytes) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 64, 20000, 2), 0U); }
 TEST(SteadyState, SendsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::send, 4096, 4000, 2), 0U); }
+TEST(SteadyState, Atomics) { EXPECT_EQ(allocations_of(bench::stream_verb::compare_swap, 8, 4000, 2), 0U); }
 TEST(SteadyState, ReadsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::read, 4096, 4000, 2), 0U); }
 
 TEST(Idle, ASecondCostsNothing) {

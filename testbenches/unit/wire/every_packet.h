@@ -36,7 +36,8 @@ inline packet make_packet(std::uint8_t opcode, encapsulation encap, bool vlan, s
   p.reth = {0x00007f0011223344, 0x00012a55, 0x00010203};
   p.deth = {0x80010000, 0, 0x654321};
   p.aeth = {0x1f, 0x00fedc};
-  p.atomic = {0x00007f0055667788, 0x00012a56, 0x1122334455667788, 0x99aabbccddeeff00};
+  p.atomic = {0x00007f0055667788, 0x00012a56,         0x1122334455667788,
+              0x99aabbccddeeff00, 0x5566778899aabbcc, 0xddeeff0011223344};
   p.atomic_original = 0x0123456789abcdef;
   p.immediate = 0xdeadbeef;
   p.invalidate_rkey = 0xcafef00d;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: atomic requests, executed once and answered as often as asked (IBA 9.4.5; adapter data plane C.6, C.7).
+#include <algorithm>
+
+#include "model/transport/responder.h"
+#include "model/transport/send_wqe.h"
+
+namespace rnic::transport {
+namespace {
+
+atomic_operation operation_of(const wire::packet& p) {
+  const bool masked = wire::transport_of(p.bth.opcode) == wire::transport::manufacturer;
+  atomic_operation a;
+  a.swap_add = p.atomic.swap_add;
+  if (wire::operation_of(p.bth.opcode) == wire::operation::fetch_add) {
+    if (masked) a.boundaries = p.atomic.compare;
+    return a;
+  }
+  a.what = atomic_operation::kind::compare_swap;
+  a.compare = p.atomic.compare;
+  if (!masked) return a;
+  a.swap_mask = p.atomic.swap_mask;
+  a.compare_mask = p.atomic.compare_mask;
+  return a;
+}
+
+/// The newest entry with this PSN.
+bool find_answer(const icm::atomic_history& h, std::uint32_t psn, std::uint64_t& original) {
+  for (unsigned age = 1; age <= icm::atomic_history::depth; ++age) {
+    const icm::atomic_history::entry& e =
+        h.entries[(h.next + icm::atomic_history::depth - age) % icm::atomic_history::depth];
+    if (e.valid == 0 || e.psn != psn) continue;
+    original = e.original;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+responder::verdict responder::execute_atomic(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::atomic_eth& a = frame->packet.atomic;
+  const unsigned resources = std::min(1u << ctx.log_max_rd_atomic, icm::atomic_history::depth);
+  if ((ctx.access & icm::responder_access_atomic) == 0 || a.va % atomic_bytes != 0 ||
+      f.reads_new >= resources)
+    return refuse_request(f, frame);
+  ++count_.atomics;
+  ++f.reads_checked;
+  ++f.reads_new;
+  responder_slot& s = new_slot(f, frame, responder_slot::action::atomic);
+  const wire::packet& p = s.frame->packet;
+  add_piece(s, p.atomic.va, p.atomic.rkey, atomic_bytes, 0, icm::access::remote_atomic);
+  ctx.expected_psn = (p.bth.psn + 1).value();
+  ctx.msn = (ctx.msn + 1) & 0xffffff;
+  ctx.flags &= static_cast<std::uint8_t>(~icm::responder_flag_nak_sent);
+  s.msn = ctx.msn;
+  issue(s);
+  return verdict::done;
+}
+
+/// Never executed again: the answer is in the history, or the request is dropped.
+responder::verdict responder::duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame) {
+  const unsigned resources = std::min(1u << f.ctx->log_max_rd_atomic, icm::atomic_history::depth);
+  if (f.reads_again >= resources) return drop(count_.drop_duplicate_atomic);
+  responder_slot& s = new_slot(f, frame, responder_slot::action::atomic);
+  ++f.reads_checked;
+  ++f.reads_again;
+  s.duplicate = true;
+  return verdict::done;
+}
+
+/// Hands the request on, in the order of its QP. What has no answer to be repeated any more is dropped.
+bool responder::commit_atomic(responder_slot& s) {
+  if (!reads_.can_take()) return false;
+  responder_flow& f = flows_[s.flow];
+  icm::atomic_history* h = nullptr;
+  using result = icm::context_cache<icm::atomic_history>::result;
+  const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::atomic_history);
+  const result found = room ? histories_.lookup(f.qpn, h) : result::refused;
+  if (found == result::pending) return false;
+  const bool known = found == result::hit;
+  responder_reads::request r;
+  r.what = s.duplicate ? responder_reads::kind::replay : responder_reads::kind::atomic;
+  if (s.duplicate && (!known || h->qpn != f.qpn || !find_answer(*h, s.psn, r.original))) {
+    ++count_.drop_duplicate_atomic;
+    --f.reads_checked;
+    --f.reads_again;
+    return true;
+  }
+  if (!known) {  // software gave the QP no memory for its resources
+    --f.reads_checked;
+    --f.reads_new;
+    s.what = responder_slot::action::failure;
+    s.msn = s.msn_before;
+    s.nak = syndrome_invalid;
+    s.event = event_qp_request;
+    return commit_failure(s);
+  }
+  if (h->qpn != f.qpn) {
+    *h = {};
+    h->qpn = f.qpn;
+  }
+  if (!s.duplicate) histories_.pin(f.qpn);
+  r.again = s.duplicate;
+  r.flow = s.flow;
+  r.qpn = f.qpn;
+  r.psn = s.psn;
+  r.msn = s.msn;
+  r.writes_before = writes_asked_;
+  r.first.segments[0] = s.segments[0];
+  r.first.count = 1;
+  r.operation = operation_of(s.frame->packet);
+  r.span = s.frame->span;
+  if (s.missed) spans_.leave(r.span, "translation", now_ps(), sim::wait::translation_miss);
+  spans_.leave(r.span, "responder", now_ps());
+  reads_.take(r);
+  return true;
+}
+
+}  // namespace rnic::transport

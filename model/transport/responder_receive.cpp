@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: receive WQEs of the QP's own queue or a shared one, and the packets that use them (C.7.1).
+#include <algorithm>
+#include <cstring>
+
+#include "model/transport/responder.h"
+#include "model/transport/responder_rules.h"
+
+namespace rnic::transport {
+
+responder::supply responder::find_receive(icm::responder_context& ctx, bool first, bool payload,
+                                          shared_receive::entry_view& out) {
+  if (is_shared(ctx)) {
+    out.index = ctx.rq_consumed;
+    if (first) return shared_.head(srqn_of(ctx), out);
+    return payload ? shared_.taken(srqn_of(ctx), ctx.rq_consumed, out) : supply::ready;
+  }
+  using own = receive_wqe_cache::result;
+  const own posted = first ? receive_.available(ctx) : own::ready;
+  if (posted != own::ready) return static_cast<supply>(posted);
+  out.index = static_cast<std::uint16_t>(ctx.rq_consumed - (first ? 0 : 1));
+  out.pd = ctx.pd;
+  out.bytes = 1u << ctx.log_rq_stride;
+  return payload ? static_cast<supply>(receive_.get(ctx, out.index, out.segments)) : supply::ready;
+}
+
+void responder::take_receive(icm::responder_context& ctx, const shared_receive::entry_view& entry, bool keep) {
+  if (!is_shared(ctx)) {
+    ++ctx.rq_consumed;
+    return;
+  }
+  shared_.take(srqn_of(ctx), entry, keep);
+  ctx.rq_consumed = entry.index;
+}
+
+/// An unreliable message has lost its end. Its receive is used for the next one, or, of a shared queue, completed in
+/// error (C.7.2). False: not now.
+bool responder::give_back_receive(responder_flow& f) {
+  icm::responder_context& ctx = *f.ctx;
+  if (ctx.in_message != in_send) return true;
+  if (!is_shared(ctx)) {
+    --ctx.rq_consumed;
+    return true;
+  }
+  if (f.slots != 0 || !cqe_room()) return false;  // its payload may be on its way
+  complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid);
+  return true;
+}
+
+/// What a QP in error has taken of a shared queue and not completed goes back to software as flushed. `done`: an entry
+/// that was completed in error just now.
+void responder::flush_shared(const responder_flow& f, std::uint32_t done) {
+  const icm::responder_context& ctx = *f.ctx;
+  if (!is_shared(ctx)) return;
+  const auto flush = [&](std::uint16_t index) {
+    const auto same = [&](const shared_flush& x) { return x.qpn == f.qpn && x.index == index; };
+    if (index == done || std::any_of(shared_flushes_.begin(), shared_flushes_.end(), same)) return;
+    shared_flushes_.push_back({f.qpn, ctx.cqn, index});
+  };
+  const std::uint16_t mine = index_of(f);
+  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
+    if (slots_[i].flow == mine && !slots_[i].cancelled && slots_[i].has_wqe && slots_[i].completes)
+      flush(slots_[i].wqe_index);
+  if (ctx.in_message == in_send) flush(ctx.rq_consumed);
+  wake_next();
+}
+
+void responder::push_shared_flushes() {
+  while (!shared_flushes_.empty() && cqe_room()) {
+    const shared_flush x = shared_flushes_.front();
+    complete_in_error(x.cqn, x.qpn, x.index, cqe_flushed);
+    shared_flushes_.erase(shared_flushes_.begin());
+  }
+}
+
+bool responder::has_shared_flushes(std::uint32_t qpn) const {
+  return std::any_of(shared_flushes_.begin(), shared_flushes_.end(),
+                     [&](const shared_flush& x) { return x.qpn == qpn; });
+}
+
+responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame->packet;
+  if (!has_receive_queue(ctx)) return drop(count_.drop_no_wqe);
+  shared_receive::entry_view entry;
+  const supply found = find_receive(ctx, true, true, entry);
+  if (found == supply::pending) return verdict::wait;
+  if (found == supply::empty) return drop(count_.drop_no_wqe);
+  if (found == supply::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
+
+  // The 40 bytes in front of the payload become the GRH area: its headers are parsed already, and payload is written
+  // to memory from there in one piece.
+  std::uint8_t* area = frame->data() + p.payload_offset - grh_area;
+  const bool v4 = p.encap == wire::encapsulation::roce_v2_ipv4;
+  std::memmove(area + (v4 ? 20 : 0), frame->data() + p.l3_offset, v4 ? 20 : 40);
+  if (v4) std::memset(area, 0, 20);
+
+  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  take_receive(ctx, entry, false);
+  s.unreliable = true;
+  s.last = s.has_wqe = s.completes = true;
+  s.wqe_index = entry.index;
+  s.rq_after = ctx.rq_consumed;
+  s.cqe_opcode = wire::traits(s.frame->packet.bth.opcode).immediate ? cqe_send_immediate : cqe_send;
+  s.byte_count = s.frame->packet.payload_length + grh_area;
+  s.source -= grh_area;
+  std::uint8_t syndrome = 0;
+  if (!scatter(s, entry, 0, s.byte_count, syndrome)) {
+    s.what = responder_slot::action::failure;
+    s.cqe_syndrome = syndrome;
+    ctx.state = icm::qp_state::error;
+  }
+  issue(s);
+  if (!is_shared(ctx)) receive_.look_ahead(ctx);
+  return verdict::done;
+}
+
+responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  if (ctx.type != icm::service::rc) {
+    ctx.expected_psn = (frame->packet.bth.psn + 1).value();
+    ctx.in_message = in_none;
+    f.dirty = true;
+    return drop(count_.drop_no_wqe);
+  }
+  ++count_.rnr;
+  ctx.flags |= icm::responder_flag_nak_sent;  // what is already on its way behind it is dropped without another NAK
+  answer(f, frame, static_cast<std::uint8_t>(syndrome_rnr | (ctx.rnr_timer & 0x1f)), frame->packet.bth.psn.value());
+  return verdict::done;
+}
+
+responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const wire::packet& p = frame->packet;
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const std::uint32_t mtu = path_mtu(ctx);
+  const bool length_ok = p.payload_length <= mtu && (t.last || p.payload_length == mtu) &&
+                         (t.first || p.payload_length != 0) && ctx.message_bytes <= longest_message;
+  if (!length_ok && !(t.first && p.payload_length <= mtu && t.last)) return refuse_request(f, frame);
+  if (!has_receive_queue(ctx)) return no_receive(f, frame);
+  shared_receive::entry_view entry;
+  const supply found = find_receive(ctx, t.first, p.payload_length != 0, entry);
+  if (found == supply::pending) return verdict::wait;
+  if (found == supply::empty) return no_receive(f, frame);
+  if (found == supply::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+  ++count_.sends;
+  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  if (t.first) {
+    take_receive(ctx, entry, !t.last);
+    ctx.message_bytes = 0;
+  }
+  s.has_wqe = true;
+  s.wqe_index = entry.index;
+  s.rq_after = ctx.rq_consumed;
+  s.completes = t.last;
+  s.cqe_opcode = t.immediate ? cqe_send_immediate : cqe_send;
+  std::uint8_t syndrome = 0;
+  const std::uint32_t payload = s.frame->packet.payload_length;
+  if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, syndrome)) {
+    s.what = responder_slot::action::failure;
+    s.nak = syndrome == cqe_local_length ? syndrome_invalid : syndrome_operational;
+    s.cqe_syndrome = syndrome;
+    ctx.state = icm::qp_state::error;
+    return verdict::done;
+  }
+  ctx.in_message = t.last ? in_none : in_send;
+  finish_packet(f, s, t);
+  if (t.last && !is_shared(ctx)) receive_.look_ahead(ctx);
+  return verdict::done;
+}
+
+bool responder::scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset,
+                        std::uint32_t length, std::uint8_t& syndrome) {
+  s.to_receive_queue = true;
+  s.receive_pd = entry.pd;
+  const auto fault = [&](std::uint8_t why) {
+    if (s.pieces != 0) --unissued_;
+    s.pieces = 0;
+    syndrome = why;
+    return false;
+  };
+  receive_segment part;
+  for (unsigned i = 0; length != 0; ++i) {
+    if (!read_segment(entry.segments, entry.bytes, i, part)) return fault(cqe_local_length);
+    if ((part.length >> 31) != 0) return fault(cqe_local_operation);
+    if (offset >= part.length) {
+      offset -= part.length;
+      continue;
+    }
+    std::uint64_t va = part.address + offset;
+    std::uint32_t n = std::min(length, part.length - offset);
+    offset = 0;
+    length -= n;
+    for (; n != 0;) {
+      const std::uint32_t one = std::min(n, 4096u);  // what one translation covers
+      add_piece(s, va, part.key, one, 0, icm::access::local_write);
+      va += one;
+      n -= one;
+    }
+  }
+  return true;
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the responder's checks share: kinds of operations, limits, codes of completions.
+#pragma once
+
+#include <cstdint>
+
+#include "model/icm/contexts.h"
+#include "model/wire/packet.h"
+
+namespace rnic::transport {
+
+inline constexpr std::uint8_t in_none = 0, in_send = 1, in_write = 2;  ///< responder_context::in_message
+inline constexpr std::uint32_t grh_area = 40;                          ///< A.9.2
+inline constexpr std::uint32_t longest_message = 1u << 31;
+inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2;  ///< A.5.2
+
+constexpr bool is_send(wire::operation op) { return op <= wire::operation::send_only_immediate; }
+constexpr bool is_write(wire::operation op) {
+  return op >= wire::operation::write_first && op <= wire::operation::write_only_immediate;
+}
+constexpr bool is_atomic(wire::operation op) {
+  return op == wire::operation::compare_swap || op == wire::operation::fetch_add;
+}
+
+/// The QP takes its receives from a shared receive queue.
+constexpr bool is_shared(const icm::responder_context& ctx) { return (ctx.srqn >> 24 & 1) != 0; }
+constexpr std::uint32_t srqn_of(const icm::responder_context& ctx) { return ctx.srqn & 0xffffff; }
+constexpr bool has_receive_queue(const icm::responder_context& ctx) { return is_shared(ctx) || ctx.log_rq_stride != 0; }
+
+}  // namespace rnic::transport

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared receive queues on chip.
+#include "model/transport/shared_receive.h"
+
+#include <algorithm>
+
+#include "model/wire/bytes.h"
+
+namespace rnic::transport {
+namespace {
+
+constexpr std::uint32_t link_bytes = 16;
+constexpr std::uint32_t record_tag = 1u << 16;  // | line
+constexpr std::uint8_t event_srq_catastrophic = 0x12, event_srq_limit = 0x14;
+
+std::uint16_t left_of(const icm::srq_context& c) {
+  const auto left = static_cast<std::uint16_t>(c.posted - c.consumed);
+  return left > (1u << c.log_size) ? std::uint16_t{0} : left;  // more than the queue holds: not a posting driver
+}
+
+}  // namespace
+
+shared_receive::shared_receive(const std::string& name, sim::clocked_block& owner, const responder_config& cfg,
+                               const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
+                               std::uint64_t translate_tag, std::uint64_t dma_tag)
+    : owner_(owner),
+      prefetch_(std::max(1u, cfg.receive_prefetch)),
+      line_bytes_(cfg.receive_line_bytes),
+      translate_(translate),
+      dma_(dma),
+      translate_tag_(translate_tag),
+      dma_tag_(dma_tag),
+      contexts_(name, owner, cfg.srqs, map, icm::table::srqc, 0),
+      lines_(cfg.shared_lines),
+      kept_(cfg.shared_kept) {
+  if (cfg.shared_lines == 0 || cfg.shared_kept == 0)
+    throw sim::config_error(owner.name() + ".shared_lines, .shared_kept: must be 1 or more");
+  for (line& l : lines_) l.ahead.bytes.resize(line_bytes_);
+  for (kept_entry& k : kept_) k.data.bytes.resize(line_bytes_);
+  notices_.reserve(16);
+  stopped_.reserve(16);
+}
+
+// ---------------------------------------------------------------- what is on chip
+
+shared_receive::line* shared_receive::find(std::uint32_t srqn) {
+  const auto l = std::find_if(lines_.begin(), lines_.end(), [&](const line& x) { return x.srqn == srqn; });
+  return l == lines_.end() ? nullptr : &*l;
+}
+
+shared_receive::line* shared_receive::find_or_take(std::uint32_t srqn) {
+  line* l = find(srqn);
+  if (l == nullptr) {
+    for (line& c : lines_)
+      if (idle(c) && !c.watch && (l == nullptr || c.used_at < l->used_at)) l = &c;
+    if (l == nullptr) return nullptr;
+    l->srqn = srqn;
+    l->ahead.state = l->record = phase::idle;
+    l->usable = 0;
+    l->on_demand = false;
+  }
+  l->used_at = ++uses_;
+  return l;
+}
+
+shared_receive::kept_entry* shared_receive::find_kept(std::uint32_t srqn, std::uint16_t index) {
+  const auto same = [&](const kept_entry& k) { return k.srqn == srqn && k.index == index; };
+  const auto k = std::find_if(kept_.begin(), kept_.end(), same);
+  return k == kept_.end() ? nullptr : &*k;
+}
+
+shared_receive::kept_entry* shared_receive::take_kept() {
+  kept_entry* oldest = nullptr;
+  for (kept_entry& k : kept_)
+    if (k.data.rests() && (oldest == nullptr || k.used_at < oldest->used_at)) oldest = &k;
+  return oldest;
+}
+
+shared_receive::result shared_receive::open(std::uint32_t srqn, icm::srq_context*& ctx) {
+  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
+  if (std::any_of(stopped_.begin(), stopped_.end(), same)) return result::pending;
+  using found_kind = icm::context_cache<icm::srq_context>::result;
+  const auto found = contexts_.lookup(srqn, ctx);
+  if (found == found_kind::pending) return result::pending;
+  // Contexts come from host memory: one with sizes that no queue has is as if there was none.
+  const bool good = found == found_kind::hit && ctx->srqn == srqn && ctx->valid != 0 && ctx->error == 0 &&
+                    ctx->log_size <= 16 && ctx->log_stride >= 5 && (1u << ctx->log_stride) <= line_bytes_;
+  return good ? result::ready : result::failed;
+}
+
+/// The queue cannot be used any more; software is told once.
+void shared_receive::fail(icm::srq_context& c) {
+  if (c.error == 0) notices_.push_back({event_srq_catastrophic, c.srqn});
+  c.error = 1;
+  contexts_.mark_dirty(c.srqn);
+  owner_.wake_next();
+}
+
+// ---------------------------------------------------------------- the head of the list
+
+/// Takes over a reading of the doorbell record. False: it failed.
+bool shared_receive::settle_record(line& l, icm::srq_context& c) {
+  if (l.record == phase::failed) return false;
+  if (l.record != phase::valid) return true;
+  l.record = phase::idle;
+  c.posted = static_cast<std::uint16_t>(wire::load_be32(l.record_bytes.data()));
+  contexts_.mark_dirty(c.srqn);
+  if (l.watch && l.record_at == c.consumed) {
+    l.watch = false;
+    --watching_;
+    if (c.limit != 0 && left_of(c) < c.limit) {
+      notices_.push_back({event_srq_limit, c.srqn});
+      c.limit = 0;
+      owner_.wake_next();
+    }
+  }
+  return true;
+}
+
+shared_receive::result shared_receive::head(std::uint32_t srqn, entry_view& out) {
+  icm::srq_context* c = nullptr;
+  if (const result r = open(srqn, c); r != result::ready) return r;
+  line* l = find_or_take(srqn);
+  if (l == nullptr) return result::pending;
+  const bool asked = l->record == phase::valid && l->on_demand;
+  if (!settle_record(*l, *c)) {
+    fail(*c);
+    return result::failed;
+  }
+  if (left_of(*c) == 0) {
+    if (asked) return result::empty;
+    if (l->record == phase::idle) read_record(*l, *c, true);
+    return result::pending;
+  }
+  fetch& f = l->ahead;
+  const auto place = static_cast<std::uint16_t>(c->next_wqe - f.first);
+  if (f.state == phase::failed || c->next_wqe >= 1u << c->log_size) {
+    f.state = phase::idle;
+    fail(*c);
+    return result::failed;
+  }
+  if (f.state == phase::valid && l->usable != 0 && place < f.count) {
+    const std::uint8_t* entry = f.bytes.data() + (std::size_t{place} << c->log_stride);
+    out = {entry + link_bytes, (1u << c->log_stride) - link_bytes, c->pd, c->next_wqe};
+    return result::ready;
+  }
+  if (!f.rests()) return result::pending;
+  const unsigned count =
+      std::min({prefetch_, line_bytes_ >> c->log_stride, unsigned{left_of(*c)}, (1u << c->log_size) - c->next_wqe});
+  l->usable = left_of(*c);
+  start(f, *c, c->next_wqe, count, static_cast<std::uint32_t>(l - lines_.data()));
+  return result::pending;
+}
+
+void shared_receive::take(std::uint32_t srqn, const entry_view& entry, bool keep) {
+  icm::srq_context& c = *contexts_.peek(srqn);
+  line& l = *find(srqn);
+  const std::uint8_t* whole = entry.segments - link_bytes;
+  kept_entry* k = find_kept(srqn, entry.index);  // of an earlier message in the same entry
+  if (k != nullptr) k->srqn = no_queue;
+  if (keep) {
+    k = take_kept();
+    if (k != nullptr) {
+      k->srqn = srqn;
+      k->index = entry.index;
+      k->used_at = ++uses_;
+      k->data.state = phase::valid;
+      std::copy_n(whole, entry.bytes + link_bytes, k->data.bytes.begin());
+    }
+  }
+  c.next_wqe = wire::load_be16(whole + 2);
+  ++c.consumed;
+  --l.usable;
+  contexts_.mark_dirty(srqn);
+  if (c.limit == 0 || left_of(c) >= c.limit) return;
+  if (!l.watch) ++watching_;
+  l.watch = true;
+  owner_.wake_next();
+}
+
+shared_receive::result shared_receive::taken(std::uint32_t srqn, std::uint16_t index, entry_view& out) {
+  icm::srq_context* c = nullptr;
+  if (const result r = open(srqn, c); r != result::ready) return r;
+  kept_entry* k = find_kept(srqn, index);
+  if (k == nullptr) {
+    k = take_kept();
+    if (k == nullptr) return result::pending;
+    k->srqn = srqn;
+    k->index = index;
+    k->used_at = ++uses_;
+    start(k->data, *c, index, 1,
+          static_cast<std::uint32_t>(lines_.size() + static_cast<std::size_t>(k - kept_.data())));
+    return result::pending;
+  }
+  k->used_at = ++uses_;
+  if (k->data.state == phase::failed) {
+    k->srqn = no_queue;
+    fail(*c);
+    return result::failed;
+  }
+  if (k->data.state != phase::valid) return result::pending;
+  out = {k->data.bytes.data() + link_bytes, (1u << c->log_stride) - link_bytes, c->pd, index};
+  return result::ready;
+}
+
+// ---------------------------------------------------------------- reads
+
+void shared_receive::read_record(line& l, const icm::srq_context& c, bool on_demand) {
+  l.record = phase::to_read;
+  l.record_address = c.db_record;
+  l.record_at = c.consumed;
+  l.ahead.function = c.function;
+  l.on_demand = on_demand;
+  ++to_send_;
+  send_record(l);
+}
+
+void shared_receive::start(fetch& f, const icm::srq_context& c, std::uint16_t index, unsigned count,
+                           std::uint32_t tag) {
+  f.first = index;
+  f.count = static_cast<std::uint16_t>(count);
+  f.function = c.function;
+  f.next_segment = 0;
+  f.open = 0;
+  f.request = icm::translate_request{};
+  f.request.what = icm::translate_request::kind::buffer;
+  f.request.log_page = c.log_page;
+  f.request.buffer_mtt = c.address;
+  f.request.va = std::uint64_t{c.page_offset} + (std::uint64_t{index} << c.log_stride);
+  f.request.length = count << c.log_stride;
+  f.request.tag = translate_tag_ | tag;
+  f.state = phase::to_translate;
+  ++to_send_;
+  send(f, tag);
+}
+
+void shared_receive::send_record(line& l) {
+  if (l.record != phase::to_read || !dma_.request.can_push()) return;
+  pcie::dma_request r;
+  r.function = l.ahead.function;
+  r.length = 4;
+  r.address = l.record_address;
+  r.destination = l.record_bytes.data();
+  r.tag = dma_tag_ | record_tag | static_cast<std::uint64_t>(&l - lines_.data());
+  dma_.request.push(std::move(r));
+  l.record = phase::reading;
+  --to_send_;
+}
+
+void shared_receive::send(fetch& f, std::uint32_t tag) {
+  if (f.state == phase::to_translate && translate_.request.can_push()) {
+    translate_.request.push(f.request);
+    f.state = phase::translating;
+    --to_send_;
+  }
+  while (f.state == phase::to_read && dma_.request.can_push()) {
+    const icm::translate_response::segment& s = f.answer.segments[f.next_segment];
+    pcie::dma_request r;
+    r.function = f.function;
+    r.length = s.length;
+    r.address = s.address;
+    r.destination = f.bytes.data() + (f.next_segment == 0 ? 0 : f.answer.segments[0].length);
+    r.tag = dma_tag_ | tag;
+    dma_.request.push(std::move(r));
+    ++f.open;
+    if (++f.next_segment != f.answer.count) continue;
+    f.state = phase::reading;
+    --to_send_;
+  }
+}
+
+void shared_receive::send_all() {
+  for (std::uint32_t tag = 0; tag < lines_.size() + kept_.size(); ++tag) send(fetch_of(tag), tag);
+  for (line& l : lines_) send_record(l);
+}
+
+void shared_receive::translated(std::uint32_t tag, const icm::translate_response& r) {
+  fetch& f = fetch_of(tag);
+  if (r.status != icm::translate_status::ok || r.count == 0) {
+    f.state = phase::failed;
+    return;
+  }
+  f.answer = r;
+  f.state = phase::to_read;
+  ++to_send_;
+  send(f, tag);
+}
+
+void shared_receive::read_done(std::uint32_t tag, pcie::dma_status status) {
+  const bool ok = status == pcie::dma_status::ok;
+  if ((tag & record_tag) != 0) {
+    lines_[tag & ~record_tag].record = ok ? phase::valid : phase::failed;
+    return;
+  }
+  fetch& f = fetch_of(tag);
+  --f.open;
+  if (!ok) f.answer.status = icm::translate_status::not_mapped;
+  if (f.open == 0 && f.state == phase::reading)
+    f.state = f.answer.status == icm::translate_status::ok ? phase::valid : phase::failed;
+}
+
+/// Whether a limit was passed is known when the record has been read after the entry was taken.
+void shared_receive::check_limits() {
+  for (line& l : lines_) {
+    icm::srq_context* c = nullptr;
+    if (!l.watch || open(l.srqn, c) != result::ready) continue;
+    if (!settle_record(l, *c)) fail(*c);
+    if (l.watch && l.record == phase::idle) read_record(l, *c, false);
+  }
+}
+
+bool shared_receive::work(std::uint8_t& event, std::uint32_t& srqn) {
+  contexts_.service();
+  if (to_send_ != 0) send_all();
+  if (watching_ != 0) check_limits();
+  if (!stopped_.empty()) work_stopped();
+  if (notices_.empty()) return false;
+  event = notices_.front().event;
+  srqn = notices_.front().srqn;
+  notices_.erase(notices_.begin());
+  if (!notices_.empty()) owner_.wake_next();
+  return true;
+}
+
+// ---------------------------------------------------------------- firmware
+
+void shared_receive::halt(std::uint32_t srqn, bool discard) {
+  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
+  stopped_.erase(std::remove_if(stopped_.begin(), stopped_.end(), same), stopped_.end());
+  stopped_.push_back({srqn, discard, false});
+  owner_.wake_next();
+}
+
+void shared_receive::release(std::uint32_t srqn) {
+  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
+  stopped_.erase(std::remove_if(stopped_.begin(), stopped_.end(), same), stopped_.end());
+  owner_.wake_next();
+}
+
+/// Forgets the line and the kept entries whose reads are over.
+void shared_receive::forget_idle(std::uint32_t srqn) {
+  if (line* l = find(srqn); l != nullptr && idle(*l)) {
+    if (l->watch) --watching_;
+    l->watch = false;
+    l->srqn = no_queue;
+  }
+  for (kept_entry& k : kept_)
+    if (k.srqn == srqn && k.data.rests()) k.srqn = no_queue;
+}
+
+bool shared_receive::halting(std::uint32_t srqn) const {
+  return std::any_of(stopped_.begin(), stopped_.end(), [&](const stopped& x) { return x.srqn == srqn && !x.done; });
+}
+
+void shared_receive::work_stopped() {
+  for (stopped& s : stopped_) {
+    if (s.done) continue;
+    owner_.wake_next();  // what holds the queue ends with an answer of memory
+    forget_idle(s.srqn);
+    const auto mine = [&](const kept_entry& k) { return k.srqn == s.srqn; };
+    if (find(s.srqn) != nullptr || std::any_of(kept_.begin(), kept_.end(), mine)) continue;
+    if (s.discard)
+      contexts_.drop(s.srqn);
+    else
+      contexts_.flush(s.srqn);
+    s.done = !contexts_.busy(s.srqn);
+  }
+}
+
+void shared_receive::drop_all() {
+  for (line& l : lines_) {
+    l.srqn = no_queue;
+    l.watch = false;
+  }
+  watching_ = 0;
+  for (kept_entry& k : kept_) k.srqn = no_queue;
+  contexts_.drop_all();
+  notices_.clear();
+  stopped_.clear();
+}
+
+}  // namespace rnic::transport

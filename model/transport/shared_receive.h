@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared receive queues on chip: contexts, doorbell records, the linked list of WQEs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/icm/context_cache.h"
+#include "model/icm/contexts.h"
+#include "model/icm/translation_if.h"
+#include "model/pcie/dma_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/transport/responder_types.h"
+
+namespace rnic::transport {
+
+/// Part of the responder. WQEs are taken from the head of a list in host memory (adapter data plane A.3.4): entry k
+/// names its successor, and as many as the doorbell record says may be taken. Entries are read ahead in the order in
+/// which they lie in memory, and used as far as the links keep to that order. What has been taken and is not complete
+/// is kept, or read again by its index.
+class shared_receive {
+ public:
+  enum class result : std::uint8_t { ready, pending, empty, failed };
+  /// A receive WQE without its link.
+  struct entry_view {
+    const std::uint8_t* segments = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint32_t pd = 0;  ///< keys of the entry belong to the queue's domain, not to that of the queue pair
+    std::uint16_t index = 0;
+  };
+
+  shared_receive(const std::string& name, sim::clocked_block& owner, const responder_config& cfg,
+                 const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
+                 std::uint64_t translate_tag, std::uint64_t dma_tag);
+
+  icm::context_cache<icm::srq_context>& contexts() { return contexts_; }
+
+  /// The entry at the head. `empty` only by a reading of the doorbell record that began after the first call that had
+  /// to ask. The view is valid within the calling tick. `failed`: no such queue, or it is in error.
+  result head(std::uint32_t srqn, entry_view& out);
+  /// Takes the entry that head() gave in this tick; `keep`: it will be asked for again.
+  void take(std::uint32_t srqn, const entry_view& entry, bool keep);
+  /// An entry that was taken before.
+  result taken(std::uint32_t srqn, std::uint16_t index, entry_view& out);
+  /// Sends what could not be sent when it came up. True with an event of a queue: its limit was passed, or it failed.
+  bool work(std::uint8_t& event, std::uint32_t& srqn);
+  void translated(std::uint32_t tag, const icm::translate_response& r);
+  void read_done(std::uint32_t tag, pcie::dma_status status);
+
+  /// Firmware stops a queue: its context goes to ICM (`discard`: is forgotten), and who needs it waits for release().
+  void halt(std::uint32_t srqn, bool discard);
+  void release(std::uint32_t srqn);
+  bool halting(std::uint32_t srqn) const;  ///< something of it is still on chip
+  void drop_all();
+
+ private:
+  enum class phase : std::uint8_t { idle, to_translate, translating, to_read, reading, valid, failed };
+  /// One read of entries.
+  struct fetch {
+    phase state = phase::idle;
+    std::uint16_t first = 0, count = 0;
+    std::uint8_t open = 0;
+    unsigned next_segment = 0;
+    std::uint16_t function = 0;
+    icm::translate_request request;
+    icm::translate_response answer;
+    std::vector<std::uint8_t> bytes;
+    bool rests() const { return state == phase::idle || state == phase::valid || state == phase::failed; }
+  };
+  struct line {
+    std::uint32_t srqn = no_queue;
+    std::uint64_t used_at = 0;
+    fetch ahead;
+    std::uint16_t usable = 0;  ///< entries of `ahead` that were posted when it was read, less those taken
+    phase record = phase::idle;
+    bool on_demand = false;       ///< the reading under way was asked for by a packet that waits
+    bool watch = false;           ///< the limit may have been passed: decided by the next reading
+    std::uint16_t record_at = 0;  ///< `consumed` when the reading began
+    std::uint64_t record_address = 0;
+    std::array<std::uint8_t, 4> record_bytes{};
+  };
+  struct kept_entry {
+    std::uint32_t srqn = no_queue;
+    std::uint16_t index = 0;
+    std::uint64_t used_at = 0;
+    fetch data;
+  };
+  struct notice {
+    std::uint8_t event;
+    std::uint32_t srqn;
+  };
+  static constexpr std::uint32_t no_queue = ~std::uint32_t{0};
+
+  result open(std::uint32_t srqn, icm::srq_context*& ctx);
+  line* find(std::uint32_t srqn);
+  line* find_or_take(std::uint32_t srqn);
+  kept_entry* find_kept(std::uint32_t srqn, std::uint16_t index);
+  kept_entry* take_kept();
+  bool settle_record(line& l, icm::srq_context& c);
+  void read_record(line& l, const icm::srq_context& c, bool on_demand);
+  void start(fetch& f, const icm::srq_context& c, std::uint16_t index, unsigned count, std::uint32_t tag);
+  void send(fetch& f, std::uint32_t tag);
+  void send_record(line& l);
+  void send_all();
+  void check_limits();
+  void work_stopped();
+  void fail(icm::srq_context& c);
+  fetch& fetch_of(std::uint32_t tag) {
+    return tag < lines_.size() ? lines_[tag].ahead : kept_[tag - lines_.size()].data;
+  }
+  void forget_idle(std::uint32_t srqn);
+  static bool idle(const line& l) {
+    return l.ahead.rests() && (l.record == phase::idle || l.record == phase::valid || l.record == phase::failed);
+  }
+
+  sim::clocked_block& owner_;
+  unsigned prefetch_, line_bytes_;
+  icm::translate_port& translate_;
+  pcie::dma_port& dma_;
+  std::uint64_t translate_tag_, dma_tag_;
+  icm::context_cache<icm::srq_context> contexts_;
+  std::vector<line> lines_;
+  std::vector<kept_entry> kept_;
+  std::uint64_t uses_ = 0;
+  unsigned to_send_ = 0;   // fetches and records in a phase to_*
+  unsigned watching_ = 0;  // lines with `watch`
+  std::vector<notice> notices_;
+  struct stopped {
+    std::uint32_t srqn;
+    bool discard, done;
+  };
+  std::vector<stopped> stopped_;
+};
+
+}  // namespace rnic::transport
