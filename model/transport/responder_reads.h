@@ -77,7 +77,7 @@ class responder_reads {
     std::uint32_t gathered = 0;                    // bytes asked for
     std::uint16_t head = no_link, tail = no_link;  // gathers in order
     bool used = false, given_up = false, all_asked = false;
-    bool was_cut = false;  // nothing more is sent; it ends in its turn
+    bool was_cut = false;             // nothing more is sent; it ends in its turn
     bool executing = false;           // the atomic unit has it
     std::uint8_t nak = 0, event = 0;  // of an atomic
   };
