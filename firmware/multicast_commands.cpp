@@ -2,6 +2,7 @@
 // Multicast group table (adapter control plane 4.18).
 #include "firmware/firmware.h"
 #include "model/command/mgid_hash.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
 
@@ -37,6 +38,7 @@ abi::status firmware::write_mcg(command_request& r) {
   }
   if (!chip_.hw().icm_write(entry(table::mcg, r.modifier), in_.data(), bytes)) return status::icm_error;
   groups_written_[r.modifier] = true;
+  chip_.write(command::cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_written, r.modifier);
   return status::ok;
 }
 

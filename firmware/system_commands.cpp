@@ -186,6 +186,7 @@ abi::status firmware::init_hca(command_request& r) {
   layout(table::altc) = {base(f::altc_base), altc_bytes, log_qps};
   layout(table::auxc) = {base(f::auxc_base), 1, log_qps};
   log_mcg_hash_ = in(f::log_mcg_hash);
+  chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_hash_bits, log_mcg_hash_);
   cqe_bytes_ = (in(f::entry_sizes)&f::cqe_64) != 0 ? 64 : 32;
   eqe_bytes_ = (in(f::entry_sizes)&f::eqe_64) != 0 ? 64 : 32;
 

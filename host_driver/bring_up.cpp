@@ -324,6 +324,7 @@ void device::init_allocators() {
   mpt_indices_ = bitmap(num_mpts_, ~0u, std::max(caps_.reserved_mpts, cfg_.first_mpt));
   mtt_ranges_ = buddy(profile_[icm_region::mtt].log_count);
   if (caps_.reserved_mtts != 0) mtt_ranges_.allocate(log2_up(caps_.reserved_mtts));
+  group_used_.assign(profile_[icm_region::mcg].count, false);
   cqs_.clear();
   cqs_.resize(profile_[icm_region::cq].count);
   srqs_.clear();

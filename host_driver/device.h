@@ -158,6 +158,9 @@ class device : private event_pump_if {
   int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
   address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
   int destroy_ah(ibv_ah* ah);
+  /// Datagrams to `gid` come to the queue pair; `block_loopback`: but not those of this port.
+  int attach_mcast(ibv_qp* qp, const ibv_gid* gid, bool block_loopback = false);
+  int detach_mcast(ibv_qp* qp, const ibv_gid* gid);
 
   // Shared receive queues.
   shared_receive_queue* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr);
@@ -225,6 +228,14 @@ class device : private event_pump_if {
   void purge_cq(completion_queue& cq, const queue_pair& qp);
   queue_pair* find_qp(std::uint32_t qpn) const;
   void remember_qp(std::uint32_t qpn, queue_pair* qp);
+  // multicast.cpp
+  struct group_place {
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    std::uint32_t index = 0, previous = none;
+    bool found = false;
+    bool unused = false;  ///< head of the bucket without a group
+  };
+  int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at);
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
   int take_qp_contexts(std::uint32_t qpn);
@@ -286,6 +297,7 @@ class device : private event_pump_if {
   std::vector<std::unique_ptr<completion_queue>> cqs_;  // by CQN
   std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
   std::vector<std::unique_ptr<address_handle>> ahs_;
+  std::vector<bool> group_used_;  // entries of the multicast group table behind the buckets
   static constexpr std::uint32_t qps_per_group = 256;
   using qp_group = std::array<queue_pair*, qps_per_group>;
   std::vector<std::unique_ptr<qp_group>> qp_index_;

@@ -22,15 +22,16 @@ struct frame {
   std::uint32_t length = 0;  ///< bytes from DMAC to before the FCS
   std::uint32_t fcs = 0;     ///< as on the wire when read little-endian; set by the sending port
 
-  std::uint8_t priority = 0;    ///< egress queue / ingress priority, 0..7
-  std::uint8_t port = 0;        ///< 0-based port of the adapter that holds it
-  std::uint8_t loopback = 0;    ///< not 0: never leaves the adapter
-  std::uint8_t source = 0;      ///< transmit: who gets the egress credit back (transport::egress_source)
-  bool control = false;         ///< MAC control (pause): not subject to pause, not delivered
-  bool insert_icrc = false;     ///< transmit: the icrc block writes the last 4 bytes
-  bool fcs_ok = true;           ///< receive
-  bool icrc_ok = true;          ///< receive, RoCE
-  std::uint16_t gid_index = 0;  ///< index in the port's GID table: transmit source, receive match
+  std::uint8_t priority = 0;  ///< egress queue / ingress priority, 0..7
+  std::uint8_t port = 0;      ///< 0-based port of the adapter that holds it
+  static constexpr std::uint8_t loopback_none = 0, loopback_only = 1, loopback_too = 2;
+  std::uint8_t loopback = loopback_none;  ///< only: never leaves the adapter; too: a copy comes back
+  std::uint8_t source = 0;                ///< transmit: who gets the egress credit back (transport::egress_source)
+  bool control = false;                   ///< MAC control (pause): not subject to pause, not delivered
+  bool insert_icrc = false;               ///< transmit: the icrc block writes the last 4 bytes
+  bool fcs_ok = true;                     ///< receive
+  bool icrc_ok = true;                    ///< receive, RoCE
+  std::uint16_t gid_index = 0;            ///< index in the port's GID table: transmit source, receive match
   sim::span_id span = 0;
   sim::time_ps stamp = 0;  ///< transmit: first bit leaves; receive: last bit arrived
   wire::packet packet;     ///< headers as parsed (receive) or as built (transmit)

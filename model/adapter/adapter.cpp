@@ -159,6 +159,7 @@ void adapter::bind_memory() {
   connect_dma(dma_client::responder_context, responder_.contexts().dma);
   connect_dma(dma_client::responder_history, responder_.histories().dma);
   connect_dma(dma_client::responder_srq, responder_.srqs().dma);
+  connect_dma(dma_client::responder_group, responder_.groups().dma);
   connect_dma(dma_client::translation, translation_.dma);
   connect_dma(dma_client::completion, completion_.dma);
   connect_dma(dma_client::completion_cq, completion_.cqs.dma);

@@ -63,6 +63,7 @@ class adapter {
     responder_context,
     responder_history,
     responder_srq,
+    responder_group,
     translation,
     completion,
     completion_cq,

@@ -130,6 +130,7 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
   announce_cache(to, "adapter.responder.histories.", c.histories, "design: answers of atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
+  announce_cache(to, "adapter.responder.groups.", c.groups, "design: multicast group table");
   group(to, "adapter.responder.atomics.")
       .add("in_flight", c.atomics.in_flight, 1, 64, "operations", "calibration 5: one unit; connectx5_100g 16")
       .add("lock_buckets", c.atomics.lock_buckets, 1, 4096, "locks", "calibration 5: whole unit; 4096, power of two")

@@ -46,6 +46,8 @@ class gid_table : public command::cr_target_if, public command::reset_target_if 
   bool mac_valid(unsigned index) const { return mac_valid_[index % table_size]; }
   /// Whether a frame to this address is for this port (a valid MAC of the table, broadcast or multicast).
   bool accepts(const wire::mac_address& dmac) const;
+  /// Whether a frame to this address would come back to the port that sends it: a valid MAC of the table.
+  bool owns(const wire::mac_address& dmac) const { return (dmac[0] & 1) == 0 && accepts(dmac); }
   /// VID of a VLAN table entry (index as in the QP's path); nullopt when not valid.
   std::optional<std::uint16_t> vlan(unsigned index) const;
 

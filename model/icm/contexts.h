@@ -199,4 +199,10 @@ struct srq_context {
 };
 static_assert(sizeof(srq_context) == 64 && std::is_trivially_copyable_v<srq_context>);
 
+/// Entry of the multicast group table in its published form, big-endian (adapter data plane B.6).
+struct multicast_group {
+  static constexpr unsigned max_members = 120;
+  std::uint8_t bytes[512];
+};
+
 }  // namespace rnic::icm

@@ -159,7 +159,7 @@ void port::transmit_frame(unsigned priority) {
   const std::uint32_t size = e.frame->length + fcs_bytes;
   ++counters_.tx_frames;
   counters_.tx_bytes += size;
-  const bool looped = e.frame->loopback != 0;
+  const bool looped = e.frame->loopback == tlm::frame::loopback_only;
   stats_.transmit(looped ? eth_stats::looped : column_of(*e.frame), size, mtu_, e.frame->data(), is_tagged(*e.frame));
   put_on_line(std::move(e.frame));
 }
@@ -180,9 +180,15 @@ void port::put_on_line(tlm::frame_ptr frame) {
   frame->fcs = wire::ethernet_fcs(frame->data(), frame->length);
   frame->stamp = first_bit;
   const sim::time_ps last_bit = first_bit + to_last_bit / config_.rate_mbps;
-  if (frame->loopback == 0) {
+  if (frame->loopback == tlm::frame::loopback_none) {
     line_->deliver(std::move(frame), last_bit);
     return;
+  }
+  if (frame->loopback == tlm::frame::loopback_too) {
+    tlm::frame_ptr out = pool_.get();
+    *out = *frame;
+    out->loopback = tlm::frame::loopback_none;
+    line_->deliver(std::move(out), last_bit);
   }
   // Approximation: a frame for the own port takes the time of the line, as if it went through a plug; a real adapter
   // turns it around in its internal switch at the speed of the datapath.

@@ -64,6 +64,13 @@ bool mapped_ipv4(const wire::gid& g) {
   return std::memcmp(g.data(), prefix, sizeof prefix) == 0;
 }
 
+/// Frames to the port's own address come back inside the adapter; those to a group do that too and go out as well
+/// (adapter data plane B.5).
+std::uint8_t loopback_of(bool forced, const wire::mac_address& dmac, const gid::gid_table& gids, bool datagram) {
+  if (forced || gids.owns(dmac)) return tlm::frame::loopback_only;
+  return datagram && (dmac[0] & 1) != 0 ? tlm::frame::loopback_too : tlm::frame::loopback_none;
+}
+
 void address_connected(tlm::frame& f, const icm::path& path, const gid::gid_table& gids) {
   wire::packet& p = f.packet;
   std::copy_n(path.dmac, 6, p.dmac.begin());
@@ -80,10 +87,11 @@ void address_connected(tlm::frame& f, const icm::path& path, const gid::gid_tabl
   }
   f.gid_index = path.gid_index;
   f.priority = path.priority & 7;
-  f.loopback = (path.flags & icm::path_flag_loopback) != 0 ? 1 : 0;
+  f.loopback = loopback_of((path.flags & icm::path_flag_loopback) != 0, p.dmac, gids, false);
 }
 
-void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const datagram_address& a) {
+void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const datagram_address& a,
+                      const gid::gid_table& gids) {
   wire::packet& p = f.packet;
   p.dmac = a.dmac;
   p.dgid = a.gid;
@@ -95,7 +103,7 @@ void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const da
   p.vlan_tci = a.vlan_tci;
   f.gid_index = a.gid_index;
   f.priority = a.vlan_present ? static_cast<std::uint8_t>(a.vlan_tci >> 13) : a.priority;
-  f.loopback = a.loopback ? 1 : 0;
+  f.loopback = loopback_of(a.loopback, p.dmac, gids, true);
 }
 
 }  // namespace
@@ -105,7 +113,7 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
   wire::packet& p = f.packet;
   const bool datagram = ctx.type == icm::service::ud;
   if (datagram)
-    address_datagram(f, ctx, wqe.address);
+    address_datagram(f, ctx, wqe.address, gids);
   else
     address_connected(f, ctx.dest, gids);
   const gid::entry& source = gids[f.gid_index];

@@ -31,6 +31,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       sender_(*this, config_, gids_, frames, spans, roce_v2_port_),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
+      groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
       atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
       reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, spans, tag_gather, tag_gather),
       waiting_(config.context_wait_frames),
@@ -54,6 +55,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
   attention_.reserve(64);
   polls_.reserve(64);
   stopping_.reserve(16);
+  fanout_.members.reserve(icm::multicast_group::max_members);
   const std::pair<const char*, const std::uint64_t*> named[] = {
       {"packets", &count_.packets},
       {"check_busy_cycles", &count_.check_cycles},
@@ -61,6 +63,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"sends", &count_.sends},
       {"reads", &count_.reads},
       {"atomics", &count_.atomics},
+      {"multicasts", &count_.multicasts},
       {"acks", &count_.acks},
       {"naks", &count_.naks},
       {"duplicates", &count_.duplicates},
@@ -79,6 +82,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.duplicate_read", &count_.drop_duplicate_read},
       {"drop.duplicate_atomic", &count_.drop_duplicate_atomic},
       {"drop.no_wqe", &count_.drop_no_wqe},
+      {"drop.no_group", &count_.drop_no_group},
       {"drop.unreliable", &count_.drop_unreliable},
       {"error.local_length", &count_.local_length},
       {"error.local_operation", &count_.local_operation},
@@ -92,6 +96,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
 void responder::tick() {
   contexts_.service();
   histories_.service();
+  groups_.service();
   take_answers();
   take_errors();
   sender_.work();
@@ -172,13 +177,18 @@ void responder::accept() {
     for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
       if (slots_[i].issued != slots_[i].pieces) issue(slots_[i]);
   const bool new_frame = rx_in.can_pop();
-  if (!new_frame && waiting_flows_.empty()) return;
+  if (!new_frame && waiting_flows_.empty() && !fanout_.frame) return;
   if (next_check_ > now()) {
     wake_at(next_check_);
     return;
   }
-  if (!accept_waiting() && new_frame) accept_new();
-  if (next_check_ > now() && (rx_in.can_pop() || !waiting_flows_.empty())) wake_at(next_check_);
+  if (!accept_waiting()) {
+    if (fanout_.frame)
+      work_multicast();
+    else if (new_frame)
+      accept_new();
+  }
+  if (next_check_ > now() && (rx_in.can_pop() || !waiting_flows_.empty() || fanout_.frame)) wake_at(next_check_);
 }
 
 bool responder::accept_waiting() {
@@ -216,35 +226,42 @@ bool responder::accept_waiting() {
 
 void responder::accept_new() {
   tlm::frame_ptr& front = rx_in.front();
-  const std::uint32_t qpn = destination(*front);
+  if (is_multicast(*front) && !resetting_) {
+    begin_multicast(rx_in.pop());
+    next_check_ = now() + 1;
+    return;
+  }
+  if (admit(front, destination(*front))) rx_in.pop();
+}
+
+/// Checks a frame for a QP, lets it wait, or drops it. False: no place for it now.
+bool responder::admit(tlm::frame_ptr& frame, std::uint32_t qpn) {
   std::uint16_t i = find_flow(qpn);
   if (qpn == 0 || resetting_ || (i == no_link && halted_.count(qpn) != 0) || (i != no_link && flows_[i].stop)) {
     ++(qpn == 0 ? count_.drop_no_qp : count_.drop_halted);
-    rx_in.pop();
     next_check_ = now() + 1;
-    return;
+    return true;
   }
   if (i == no_link) i = open_flow(qpn);
-  if (i == no_link) return;  // some QP must leave first: that happens in our tick
+  if (i == no_link) return false;  // some QP must leave first: that happens in our tick
   responder_flow& f = flows_[i];
   const bool known = resolve(f);
-  if (known && f.wait_head == no_link && run(i, front) == verdict::done) {
-    rx_in.pop();
+  if (known && f.wait_head == no_link && run(i, frame) == verdict::done) {
     next_check_ = now() + cost_;
     count_.check_cycles += cost_;
     settle(i);
-    return;
+    return true;
   }
   if (!known && f.ctx == nullptr && !f.waited_context) {  // refused: no such QP
     ++count_.drop_no_qp;
-    rx_in.pop();
     next_check_ = now() + 1;
     settle(i);
-    return;
+    return true;
   }
-  if (free_waiting_ == no_link) return;  // one of the frames that wait goes on in our tick
-  enqueue(i, rx_in.pop());
+  if (free_waiting_ == no_link) return false;  // one of the frames that wait goes on in our tick
+  enqueue(i, std::move(frame));
   next_check_ = now() + 1;
+  return true;
 }
 
 responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
@@ -276,7 +293,7 @@ std::uint32_t responder::destination(const tlm::frame& f) const {
   const std::uint32_t qpn = f.packet.bth.dest_qp;
   // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3).
   if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + 2 + f.port;
-  return qpn == 0xffffff ? 0 : qpn;
+  return qpn == multicast_qpn ? 0 : qpn;
 }
 
 std::uint16_t responder::find_flow(std::uint32_t qpn) const {

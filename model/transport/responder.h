@@ -53,6 +53,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::atomic_history>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return shared_.contexts(); }
+  icm::context_cache<icm::multicast_group>& groups() { return groups_; }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return roce_v2_port_; }
 
@@ -62,11 +63,11 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void device_reset() override;
 
   struct counters {
-    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, acks = 0, naks = 0, duplicates = 0,
-                  rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
+    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, multicasts = 0, acks = 0, naks = 0,
+                  duplicates = 0, rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
                   drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
-                  drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_unreliable = 0;
+                  drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
   };
@@ -110,6 +111,14 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void enqueue(std::uint16_t f, tlm::frame_ptr frame);
   void drop_waiting(responder_flow& f);
   std::uint16_t index_of(const responder_flow& f) const { return static_cast<std::uint16_t>(&f - flows_.data()); }
+
+  bool admit(tlm::frame_ptr& frame, std::uint32_t qpn);
+
+  // responder_multicast.cpp
+  static bool is_multicast(const tlm::frame& f);
+  void begin_multicast(tlm::frame_ptr frame);
+  bool search_group();
+  void work_multicast();
 
   // responder_check.cpp: state flow of a packet (C.7.1)
   verdict check(responder_flow& f, tlm::frame_ptr& frame);
@@ -210,6 +219,19 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   responder_sender sender_;
   receive_wqe_cache receive_;
   shared_receive shared_;
+  static constexpr std::uint32_t multicast_qpn = 0xffffff;
+  struct fanout {
+    tlm::frame_ptr frame, copy;  // as received, and for the next member
+    bool searching = false;
+    std::uint32_t index = 0;  // of the group table
+    unsigned steps = 0;
+    std::vector<std::uint32_t> members;
+    std::size_t next = 0;
+  };
+  fanout fanout_;
+  icm::context_cache<icm::multicast_group> groups_;
+  std::vector<bool> groups_written_;
+  unsigned mcg_hash_bits_ = 0;
   struct shared_flush {
     std::uint32_t qpn, cqn;
     std::uint16_t index;

@@ -82,7 +82,8 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
   p.udp_dest = roce_v2_port_;
   f.priority = path.priority & 7;
   f.port = path.port & 1;
-  f.loopback = (path.flags & icm::path_flag_loopback) != 0 ? 1 : 0;
+  const bool looped = (path.flags & icm::path_flag_loopback) != 0 || g.owns(p.dmac);
+  f.loopback = looped ? tlm::frame::loopback_only : tlm::frame::loopback_none;
   f.gid_index = path.gid_index;
 }
 

@@ -36,6 +36,10 @@ inline constexpr std::uint32_t drained_valid = 1u << 31;
 inline constexpr std::uint32_t srq_select = 0x24;
 inline constexpr std::uint32_t srq_command = 0x28;  ///< qp_command_*
 inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: bit 0 busy
+/// Responder: the multicast group table. Entries that were never written have no members, whatever the host's memory
+/// holds; a written one is read again from there.
+inline constexpr std::uint32_t mcg_written = 0x30;    ///< write: index of an entry
+inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (command/mgid_hash.h)
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
 inline constexpr std::uint32_t diagnostics = 0x1000;
 

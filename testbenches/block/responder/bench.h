@@ -69,6 +69,7 @@ class station : public sim::clocked_block {
         context(*this, d, r.contexts().dma, "context"),
         history(*this, d, r.histories().dma, "history"),
         srq(*this, d, r.srqs().dma, "srq"),
+        group(*this, d, r.groups().dma, "group"),
         translations("translate.request", d, 4),
         translated("translate.response", d, 128),
         translate_in(*this),
@@ -108,7 +109,7 @@ class station : public sim::clocked_block {
     error_out.bind(error_back);
   }
 
-  client write, read, context, history, srq;
+  client write, read, context, history, srq, group;
   sim::fifo<icm::translate_request> translations;
   sim::fifo<icm::translate_response> translated;
   sim::fifo_in<icm::translate_request> translate_in;
@@ -156,6 +157,7 @@ class station : public sim::clocked_block {
     serve(context);
     serve(history);
     serve(srq);
+    serve(group);
     serve_translation();
     while (cqe_in.can_pop()) cqes.emplace_back(now(), cqe_in.pop());
     while (event_in.can_pop()) events.push_back(event_in.pop());

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multicast groups: queue pairs attached to a GID (net/mcg.c: mlx4_qp_attach_common, mlx4_qp_detach_common,
+// find_entry).
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "host_driver/device.h"
+#include "model/abi/commands.h"
+
+namespace rnic::host_driver {
+
+namespace {
+
+namespace mcg = abi::mcg;
+
+std::uint32_t member(const std::uint8_t* entry, std::uint32_t i) { return abi::load32(entry, mcg::members + 4 * i); }
+
+/// Place of a queue pair among the members, or their number.
+std::uint32_t place_of(const std::uint8_t* entry, std::uint32_t qpn) {
+  const std::uint32_t count = abi::get(entry, mcg::member_count);
+  std::uint32_t i = 0;
+  while (i < count && (member(entry, i) & mcg::qpn_mask) != qpn) ++i;
+  return i;
+}
+
+}  // namespace
+
+/// Walks the chain of the group's bucket. `box` gets the entry: that of the group, an unused head, or the chain's last.
+int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at) {
+  std::memcpy(box.data(), gid.raw, sizeof gid.raw);
+  std::uint64_t bucket = 0;
+  if (const int error = channel_.execute({abi::opcode::mgid_hash, 0, 0, box.address(), 0, &bucket})) return error;
+  *at = {static_cast<std::uint32_t>(bucket), group_place::none, false, false};
+  for (;;) {
+    if (const int error = channel_.read(box, abi::opcode::read_mcg, at->index)) return error;
+    if (abi::get(box.data(), mcg::member_count) == 0) {
+      at->unused = true;
+      return 0;
+    }
+    at->found = std::memcmp(box.data() + mcg::gid, gid.raw, sizeof gid.raw) == 0;
+    const std::uint32_t next = abi::get(box.data(), mcg::next_index);
+    if (at->found || next == 0) return 0;
+    at->previous = std::exchange(at->index, next);
+  }
+}
+
+int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) {
+  if (pair->qp_type != IBV_QPT_UD) return -EINVAL;
+  command_channel::mailbox box(channel_);
+  group_place at;
+  if (const int error = find_group(*gid, box, &at)) return error;
+  std::uint32_t index = at.index;
+  const bool link = !at.found && !at.unused;
+  command_channel::mailbox fresh(channel_);
+  std::uint8_t* entry = link ? fresh.data() : box.data();
+  if (link) {
+    const auto first = group_used_.begin() + static_cast<std::ptrdiff_t>(group_used_.size() / 2);
+    const auto free = std::find(first, group_used_.end(), false);
+    if (free == group_used_.end()) return -ENOMEM;
+    *free = true;
+    index = static_cast<std::uint32_t>(free - group_used_.begin());
+  }
+  if (!at.found) std::memcpy(entry + mcg::gid, gid->raw, sizeof gid->raw);
+  const std::uint32_t count = abi::get(entry, mcg::member_count);
+  if (place_of(entry, pair->qp_num) != count) return 0;  // it is attached
+  if (count == 4 * (profile_.mcg_entry_bytes / 16 - 2)) return -ENOMEM;
+  abi::store32(entry, mcg::members + 4 * count, pair->qp_num | (block_loopback ? mcg::block_loopback : 0));
+  abi::set(entry, mcg::member_count, count + 1);
+  if (const int error = channel_.write(link ? fresh : box, abi::opcode::write_mcg, index)) return error;
+  if (!link) return 0;
+  abi::set(box.data(), mcg::next_index, index);
+  return channel_.write(box, abi::opcode::write_mcg, at.index);
+}
+
+int device::detach_mcast(ibv_qp* pair, const ibv_gid* gid) {
+  command_channel::mailbox box(channel_);
+  group_place at;
+  if (const int error = find_group(*gid, box, &at)) return error;
+  std::uint8_t* entry = box.data();
+  const std::uint32_t count = abi::get(entry, mcg::member_count);
+  const std::uint32_t place = at.found ? place_of(entry, pair->qp_num) : count;
+  if (!at.found || place == count) return -EINVAL;
+  abi::store32(entry, mcg::members + 4 * place, member(entry, count - 1));
+  abi::store32(entry, mcg::members + 4 * (count - 1), 0);
+  abi::set(entry, mcg::member_count, count - 1);
+  const std::uint32_t next = abi::get(entry, mcg::next_index);
+  if (count != 1) return channel_.write(box, abi::opcode::write_mcg, at.index);
+  if (at.previous == group_place::none) {  // the bucket's head: what follows takes its place
+    std::memset(entry, 0, profile_.mcg_entry_bytes);
+    if (next != 0)
+      if (const int error = channel_.read(box, abi::opcode::read_mcg, next)) return error;
+    if (const int error = channel_.write(box, abi::opcode::write_mcg, at.index)) return error;
+    if (next != 0) group_used_[next] = false;
+    return 0;
+  }
+  if (const int error = channel_.read(box, abi::opcode::read_mcg, at.previous)) return error;
+  abi::set(entry, mcg::next_index, next);
+  if (const int error = channel_.write(box, abi::opcode::write_mcg, at.previous)) return error;
+  group_used_[at.index] = false;
+  return 0;
+}
+
+}  // namespace rnic::host_driver
