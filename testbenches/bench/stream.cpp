@@ -33,7 +33,7 @@ stream::stream(two_nodes& system, endpoint& sender, endpoint& receiver, const co
 
 void stream::set_up(endpoint& at) {
   const bool sends = &at == &sender_;
-  const std::uint64_t bytes = stride_ * config_.qps;
+  const std::uint64_t bytes = stride_ * places();
   buffer& mine = sends ? source_ : destination_;
   mine = make_buffer(at, bytes);
   const bool fills = sends != (config_.verb == stream_verb::read);  // READ brings the receiver's bytes to the sender
@@ -57,7 +57,8 @@ void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_
   std::array<message_segments, 32> segments;
   for (std::uint64_t k = 0; k < count; ++k) {
     wr[k] = {};
-    segments[k] = message_segments(source_.address(slot(index)), size, source_.region->lkey);
+    const std::uint64_t place = slot(index, l.posted);
+    segments[k] = message_segments(source_.address(place), size, source_.region->lkey);
     wr[k].wr_id = index;
     wr[k].sg_list = segments[k].list.data();
     wr[k].num_sge = segments[k].count;
@@ -69,7 +70,7 @@ void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_
     wr[k].opcode = config_.verb == stream_verb::write  ? IBV_WR_RDMA_WRITE
                    : config_.verb == stream_verb::send ? IBV_WR_SEND
                                                        : IBV_WR_RDMA_READ;
-    wr[k].wr.rdma.remote_addr = destination_.address(slot(index));
+    wr[k].wr.rdma.remote_addr = destination_.address(place);
     wr[k].wr.rdma.rkey = destination_.region->rkey;
     if (atomic())
       make_atomic(wr[k], config_.verb == stream_verb::compare_swap, destination_.address(slot(index)),
@@ -206,9 +207,9 @@ void stream::run_host(endpoint& e, const work& w) {
 
 void stream::check_content(std::uint32_t size) const {
   if (atomic()) return check_counters();
-  for (std::uint32_t i = 0; i < lanes_.size(); ++i)
-    if (std::memcmp(source_.at(slot(i)), destination_.at(slot(i)), size) != 0)
-      throw std::runtime_error("the bytes of queue pair " + std::to_string(i) + " did not arrive as they were sent");
+  for (std::uint32_t i = 0; i < places(); ++i)
+    if (std::memcmp(source_.at(i * stride_), destination_.at(i * stride_), size) != 0)
+      throw std::runtime_error("the bytes of place " + std::to_string(i) + " did not arrive as they were sent");
 }
 
 void stream::check_counters() const {

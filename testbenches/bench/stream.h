@@ -19,6 +19,9 @@ struct stream_config {
   unsigned inline_bytes = 0;
   std::uint32_t largest = 65536;  ///< bytes of a message
   unsigned batch = 1;             ///< work requests per post_send call
+  /// WRITE and READ: messages that the buffer of either host has room for; the queue pairs go round in it. 0: one place
+  /// for each queue pair.
+  unsigned places = 0;
 };
 
 /// Messages of READ flow the other way, but it is the sender that posts. Atomics count messages in the receiver's
@@ -61,7 +64,11 @@ class stream {
   bool take_completions();
   void post_receives(std::uint32_t size);
   bool take_receives();
-  std::uint64_t slot(std::uint32_t lane_index) const { return std::uint64_t{lane_index} * stride_; }
+  /// Offset of a message in the buffers; `nth` counts the messages of its queue pair.
+  std::uint64_t slot(std::uint32_t lane_index, std::uint64_t nth = 0) const {
+    return (config_.places == 0 ? lane_index : (lane_index + nth) % config_.places) * stride_;
+  }
+  std::uint32_t places() const { return config_.places == 0 ? config_.qps : config_.places; }
 
   two_nodes& system_;
   endpoint& sender_;
