@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <systemc>
 
@@ -207,7 +208,7 @@ void bench::respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome
   p.bth.psn = wire::psn_t(psn);
   p.aeth = {syndrome, 1};
   p.payload_length = static_cast<std::uint32_t>(bytes.size());
-  std::memcpy(f->buffer.data() + tlm::frame::payload_start, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), f->buffer.data() + tlm::frame::payload_start);
   const std::uint8_t* begin = wire::build(p, f->buffer.data() + tlm::frame::payload_start);
   f->begin = static_cast<std::uint32_t>(begin - f->buffer.data());
   f->length = p.icrc_offset + 4;

@@ -23,7 +23,8 @@ PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers lib
  libssl3""".split()
 MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "8021q", "sch_netem", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
-# Runs what comes in on the second serial port, line by line, and answers there: output, then "@@END <status>".
+# A process of its own reads the commands: process 1 gets a signal for each orphan, and a shell that reads a line when a
+# signal comes forgets what it has read of it.
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /bin /proc /sys /dev /tmp
 /bin/busybox --install -s /bin
@@ -32,13 +33,16 @@ echo 1 > /proc/sys/kernel/printk
 for m in $(cat /modules); do insmod $m || echo "cannot load $m"; done
 /sbin/ip link set lo up
 stty -F /dev/ttyS1 raw -echo
-exec < /dev/ttyS1 > /dev/ttyS1 2>&1
-echo @@READY
+sh /commands < /dev/ttyS1 > /dev/ttyS1 2>&1
+poweroff -f
+"""
+
+# Runs what comes in on the second serial port, line by line, and answers there: output, then "@@END <status>".
+COMMANDS = """echo @@READY
 while read -r line; do
   sh -c "$line" < /dev/null
   echo "@@END $?"
 done
-poweroff -f
 """
 
 
@@ -139,6 +143,7 @@ class archive:
 def initrd(root):
     a = archive()
     a.add("init", stat.S_IFREG | 0o755, INIT.encode())
+    a.add("commands", stat.S_IFREG | 0o644, COMMANDS.encode())
     a.add_file("bin/busybox", os.path.join(root, "bin/busybox"))
     plugins = [p for p in glob.glob(os.path.join(root, "usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so"))]
     copied = {}

@@ -22,11 +22,12 @@ def skip(why):
 
 
 def need_guest(folder):
-    """The kernel and the image, made when they are not there."""
+    """The kernel and the image, made when they are not there or older than what makes them."""
     if shutil.which("qemu-system-x86_64") is None:
         skip("there is no qemu-system-x86_64 (Debian: qemu-system-x86)")
-    if not os.path.exists(os.path.join(folder, "initrd")):
-        done = subprocess.run([sys.executable, os.path.join(HERE, "build_guest.py"), folder])
+    maker, image = os.path.join(HERE, "build_guest.py"), os.path.join(folder, "initrd")
+    if not os.path.exists(image) or os.path.getmtime(image) < os.path.getmtime(maker):
+        done = subprocess.run([sys.executable, maker, folder])
         if done.returncode != 0:
             sys.exit(done.returncode)
 
