@@ -17,8 +17,8 @@
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
 #include "model/sim/clock_domain.h"
-#include "model/transport/requester.h"
-#include "model/transport/responder.h"
+#include "model/transport/requester/requester.h"
+#include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 #include "tlm/frame_port.h"
 

@@ -17,8 +17,8 @@
 #include "model/pcie/endpoint.h"
 #include "model/scheduler/scheduler.h"
 #include "model/sim/parameters.h"
-#include "model/transport/requester_config.h"
-#include "model/transport/responder_types.h"
+#include "model/transport/requester/config.h"
+#include "model/transport/responder/types.h"
 
 namespace rnic::adapter {
 

@@ -13,7 +13,7 @@
 #include "model/scheduler/scheduler.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
-#include "model/transport/requester.h"
+#include "model/transport/requester/requester.h"
 
 namespace bench {
 

@@ -14,7 +14,7 @@
 
 #include "model/gid/gid_cr.h"
 #include "model/sim/timebase.h"
-#include "model/transport/responder.h"
+#include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::transport::test {

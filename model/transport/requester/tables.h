@@ -12,7 +12,7 @@
 
 #include "model/sim/span.h"
 #include "model/sim/types.h"
-#include "model/transport/send_wqe.h"
+#include "model/transport/requester/send_wqe.h"
 
 namespace rnic::transport {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The responder's way out.
-#include "model/transport/responder_sender.h"
+#include "model/transport/responder/sender.h"
 
 #include <algorithm>
 #include <cstring>

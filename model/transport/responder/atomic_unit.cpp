@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The unit that executes atomic operations on host memory.
-#include "model/transport/atomic_unit.h"
+#include "model/transport/responder/atomic_unit.h"
 
 #include <algorithm>
 

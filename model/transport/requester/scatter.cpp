@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/transport/requester.h"
+#include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
 

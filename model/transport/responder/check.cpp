@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/transport/responder.h"
-#include "model/transport/responder_rules.h"
-#include "model/transport/responder_tags.h"
+#include "model/transport/responder/responder.h"
+#include "model/transport/responder/rules.h"
+#include "model/transport/responder/tags.h"
 
 namespace rnic::transport {
 namespace {

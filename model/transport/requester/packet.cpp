@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headers of request packets.
-#include "model/transport/requester_packet.h"
+#include "model/transport/requester/packet.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,9 +2,9 @@
 // Responder: registers, commands of firmware, the error state and its flushing.
 #include <algorithm>
 
-#include "model/transport/responder.h"
-#include "model/transport/responder_rules.h"
-#include "model/transport/responder_tags.h"
+#include "model/transport/responder/responder.h"
+#include "model/transport/responder/rules.h"
+#include "model/transport/responder/tags.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::transport {

@@ -7,8 +7,8 @@
 
 #include "model/icm/context_cache.h"
 #include "model/pcie/dma_if.h"
-#include "model/transport/atomic_unit.h"
-#include "model/transport/responder_sender.h"
+#include "model/transport/responder/atomic_unit.h"
+#include "model/transport/responder/sender.h"
 
 namespace rnic::transport {
 

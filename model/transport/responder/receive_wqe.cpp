@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receive queue entries on chip.
-#include "model/transport/receive_wqe.h"
+#include "model/transport/responder/receive_wqe.h"
 
 #include <algorithm>
 

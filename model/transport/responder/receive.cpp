@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/transport/responder.h"
-#include "model/transport/responder_rules.h"
+#include "model/transport/responder/responder.h"
+#include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
 

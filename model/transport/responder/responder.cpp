@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responder: the tick, flows of queue pairs, admission of packets.
-#include "model/transport/responder.h"
+#include "model/transport/responder/responder.h"
 
 #include <algorithm>
 
-#include "model/transport/responder_tags.h"
+#include "model/transport/responder/tags.h"
 
 namespace rnic::transport {
 

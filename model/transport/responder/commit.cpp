@@ -2,9 +2,9 @@
 // Responder: what a checked packet leaves behind: payload, completion, answer, error.
 #include <algorithm>
 
-#include "model/transport/responder.h"
-#include "model/transport/responder_rules.h"
-#include "model/transport/responder_tags.h"
+#include "model/transport/responder/responder.h"
+#include "model/transport/responder/rules.h"
+#include "model/transport/responder/tags.h"
 
 namespace rnic::transport {
 namespace {

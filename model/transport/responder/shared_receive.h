@@ -12,7 +12,7 @@
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
-#include "model/transport/responder_types.h"
+#include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 

@@ -8,7 +8,7 @@
 
 #include "model/gid/gid_table.h"
 #include "model/sim/fifo.h"
-#include "model/transport/responder_types.h"
+#include "model/transport/responder/types.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {

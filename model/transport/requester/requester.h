@@ -22,9 +22,9 @@
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
-#include "model/transport/requester_config.h"
-#include "model/transport/requester_tables.h"
-#include "model/transport/send_wqe.h"
+#include "model/transport/requester/config.h"
+#include "model/transport/requester/send_wqe.h"
+#include "model/transport/requester/tables.h"
 #include "model/transport/transport_if.h"
 #include "tlm/frame.h"
 

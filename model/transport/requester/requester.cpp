@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The requester as a block: its edge, its channels, its registers.
-#include "model/transport/requester.h"
+#include "model/transport/requester/requester.h"
 
 #include <algorithm>
 #include <utility>

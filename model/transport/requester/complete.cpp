@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "model/transport/requester.h"
+#include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
 

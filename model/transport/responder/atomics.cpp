@@ -2,8 +2,8 @@
 // Responder: atomic requests, executed once and answered as often as asked (IBA 9.4.5; adapter data plane C.6, C.7).
 #include <algorithm>
 
-#include "model/transport/responder.h"
-#include "model/transport/send_wqe.h"
+#include "model/transport/requester/send_wqe.h"
+#include "model/transport/responder/responder.h"
 
 namespace rnic::transport {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/scheduler/scheduler_if.h"
-#include "model/transport/requester.h"
+#include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
 

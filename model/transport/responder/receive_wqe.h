@@ -9,7 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
-#include "model/transport/responder_types.h"
+#include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generator of READ and atomic responses.
-#include "model/transport/responder_reads.h"
+#include "model/transport/responder/reads.h"
 
 #include <algorithm>
 

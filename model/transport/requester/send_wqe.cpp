@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Send work queue entries: what software wrote, checked and taken apart.
-#include "model/transport/send_wqe.h"
+#include "model/transport/requester/send_wqe.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "model/command/mgid_hash.h"
-#include "model/transport/responder.h"
+#include "model/transport/responder/responder.h"
 #include "model/wire/bytes.h"
 
 namespace rnic::transport {

@@ -9,7 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/sim/types.h"
-#include "model/transport/atomic_unit.h"
+#include "model/transport/responder/atomic_unit.h"
 #include "tlm/frame.h"
 
 namespace rnic::transport {

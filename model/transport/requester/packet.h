@@ -6,7 +6,7 @@
 
 #include "model/gid/gid_table.h"
 #include "model/icm/contexts.h"
-#include "model/transport/send_wqe.h"
+#include "model/transport/requester/send_wqe.h"
 #include "tlm/frame.h"
 
 namespace rnic::transport {

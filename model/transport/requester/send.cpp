@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "model/transport/requester.h"
-#include "model/transport/requester_packet.h"
+#include "model/transport/requester/packet.h"
+#include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
 

@@ -15,11 +15,11 @@
 #include "model/icm/context_cache.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
-#include "model/transport/receive_wqe.h"
-#include "model/transport/responder_reads.h"
-#include "model/transport/responder_sender.h"
-#include "model/transport/responder_types.h"
-#include "model/transport/shared_receive.h"
+#include "model/transport/responder/reads.h"
+#include "model/transport/responder/receive_wqe.h"
+#include "model/transport/responder/sender.h"
+#include "model/transport/responder/shared_receive.h"
+#include "model/transport/responder/types.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {

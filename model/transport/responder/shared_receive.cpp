@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared receive queues on chip.
-#include "model/transport/shared_receive.h"
+#include "model/transport/responder/shared_receive.h"
 
 #include <algorithm>
 
