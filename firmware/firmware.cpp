@@ -6,6 +6,7 @@
 
 #include "model/command/command_cr.h"
 #include "model/completion/completion_cr.h"
+#include "model/ethernet/steering_cr.h"
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
 #include "model/pcie/pcie_cr.h"
@@ -104,10 +105,9 @@ void firmware::restart() {
   qps_.clear();
   drained_.clear();
   special_qp_base_ = 0;
-  default_groups_.clear();
   port_up_.fill(false);
   link_reported_.fill(false);
-  filters_.fill({});
+  groups_filtered_.fill(0);
   traffic_base_.fill({});
   vxlan_port_ = 0;
   roce_v2_port_ = 4791;
@@ -117,6 +117,7 @@ void firmware::restart() {
   }
   chip_.empty_transport();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
+  chip_.write(cr_base::steering, ethernet::cr::reset, 1);
   chip_.write(cr_base::icm, icm::cr::reset, 1);
   chip_.write(cr_base::pcie, pcie::cr::dma_enable, 1);
 }

@@ -117,6 +117,7 @@ class firmware {
   status close_port(command_request& r);
   status set_port(command_request& r);
   status set_port_general(unsigned port);
+  status set_port_rqp_calc(unsigned port);
   status set_macs(unsigned port);
   status set_vlans(unsigned port);
   status set_gids(unsigned port, std::size_t stride);
@@ -200,6 +201,7 @@ class firmware {
   void merge_qp_context(std::uint8_t* stored, abi::opcode op) const;
   void merge_optional(std::uint8_t* stored, std::uint32_t optional) const;
   void fill_static(const std::uint8_t* stored, qp_pair& qp) const;
+  icm::service service_of(const std::uint8_t* stored) const;
   void fill_live(const std::uint8_t* stored, abi::opcode op, icm::qp_state to, qp_pair& qp) const;
   void publish_qp(const qp_pair& qp, std::uint8_t* stored) const;
 
@@ -207,6 +209,7 @@ class firmware {
   status mgid_hash(command_request& r);
   status read_mcg(command_request& r);
   status write_mcg(command_request& r);
+  status write_default_entry(const command_request& r);
 
   // statistics_commands.cpp
   status query_if_stat(command_request& r);
@@ -254,16 +257,10 @@ class firmware {
   std::vector<std::uint32_t> drained_;  // QPNs in SQD that hardware does not report: nothing was under way
 
   std::vector<bool> groups_written_;
-  std::map<std::uint32_t, std::vector<std::uint8_t>> default_groups_;  // WRITE_MCG op modifier 1, by in_modifier
 
   std::array<bool, 2> port_up_{};
   std::array<bool, 2> link_reported_{};
-  struct filters {
-    bool multicast_enabled = false;
-    std::vector<std::uint64_t> multicast;
-    std::array<std::uint32_t, 128> vlans{};
-  };
-  std::array<filters, 2> filters_{};
+  std::array<unsigned, 2> groups_filtered_{};  ///< addresses in a port's filter
   std::array<traffic, 2> traffic_base_{};  // what QUERY_IF_STAT was reset at
   std::uint16_t vxlan_port_ = 0;
   std::uint16_t roce_v2_port_ = 4791;

@@ -2,6 +2,7 @@
 // Multicast group table (adapter control plane 4.18).
 #include "firmware/firmware.h"
 #include "model/command/mgid_hash.h"
+#include "model/ethernet/steering_cr.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
@@ -23,7 +24,7 @@ abi::status firmware::read_mcg(command_request& r) {
   return write_mailbox(r, bytes);
 }
 
-/// Approximation: default (promiscuous) entries are kept for the Ethernet receive path, which RoCE does not use.
+/// Default (promiscuous) entries are of the Ethernet receive path, RoCE does not use them.
 abi::status firmware::write_mcg(command_request& r) {
   const std::size_t bytes = layout(table::mcg).entry_bytes;
   const bool default_entry = r.op_modifier == 1;
@@ -32,13 +33,25 @@ abi::status firmware::write_mcg(command_request& r) {
   if (!default_entry && !in_table(table::mcg, r.modifier)) return status::bad_index;
   if (const status s = read_mailbox(r, bytes); s != status::ok) return s;
   if (in(abi::mcg::member_count) > (bytes - abi::mcg::members) / 4) return status::bad_param;
-  if (default_entry) {
-    default_groups_[r.modifier].assign(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(bytes));
-    return status::ok;
-  }
+  if (default_entry) return write_default_entry(r);
   if (!chip_.hw().icm_write(entry(table::mcg, r.modifier), in_.data(), bytes)) return status::icm_error;
   groups_written_[r.modifier] = true;
   chip_.write(command::cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_written, r.modifier);
+  chip_.write(command::cr_base::steering, ethernet::cr::group_written, r.modifier);
+  return status::ok;
+}
+
+/// Where frames go whose address no group has.
+abi::status firmware::write_default_entry(const command_request& r) {
+  const unsigned port = (r.modifier >> abi::mcg::default_port_shift) - 1;
+  const std::uint32_t kind = r.modifier >> abi::mcg::default_steer_shift & 1;
+  const std::uint32_t at = ethernet::cr::default_entry + kind * ethernet::cr::default_stride;
+  const std::uint32_t count = in(abi::mcg::member_count);
+  if (count > icm::multicast_group::max_members) return status::exceed_lim;
+  chip_.write_port(command::cr_base::steering, port, at, 0);
+  for (std::uint32_t i = 0; i < count; ++i)
+    chip_.write_port(command::cr_base::steering, port, at + 4 + 4 * i, abi::load32(in_.data(), abi::mcg::members + 4 * i));
+  chip_.write_port(command::cr_base::steering, port, at, count);
   return status::ok;
 }
 

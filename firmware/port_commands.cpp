@@ -4,8 +4,10 @@
 
 #include "firmware/firmware.h"
 #include "model/abi/device.h"
+#include "model/ethernet/steering_cr.h"
 #include "model/gid/gid_cr.h"
 #include "model/mac/mac_cr.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
 
@@ -86,7 +88,7 @@ abi::status firmware::set_port(command_request& r) {
     case selector::scheduler:
       return set_scheduler(port - 1);
     case selector::rqp_calc:
-      return status::ok;  // A0 steering is not offered; accepted without effect
+      return set_port_rqp_calc(port - 1);
     default:
       return status::bad_op;
   }
@@ -99,7 +101,10 @@ abi::status firmware::set_port_general(unsigned port) {
     chip_.write_port(cr_base::mac, port, offset, v);
   };
   if ((flags & f::flag_mtu) != 0 && in(f::mtu) < 64) return status::bad_param;
-  if ((flags & f::flag_mtu) != 0) write(mac_cr::mtu, in(f::mtu));
+  if ((flags & f::flag_mtu) != 0) {
+    write(mac_cr::mtu, in(f::mtu));
+    chip_.write(cr_base::transport, transport::cr::port_mtu + 4 * port, in(f::mtu));
+  }
   if ((flags & f::flag_rx_pause) != 0) {
     write(mac_cr::pprx, in(f::rx_pause));
     write(mac_cr::pfcrx, in(f::rx_pfc));
@@ -175,30 +180,49 @@ abi::status firmware::set_scheduler(unsigned port) {
   return status::ok;
 }
 
-/// Filters of the Ethernet receive path. Approximation: kept here; RoCE does not look at them.
-abi::status firmware::set_multicast_filter(command_request& r) {
-  if (!valid_port(r.modifier & 0xff)) return status::bad_param;
-  filters& f = filters_[(r.modifier & 0xff) - 1];
-  if (r.op_modifier == 1) {
-    f.multicast_enabled = false;
-  } else if (r.op_modifier == 2) {
-    f.multicast_enabled = true;
-  } else {
-    constexpr std::size_t limit = 1024;
-    if ((r.in_param >> 63) != 0) f.multicast.clear();
-    if (f.multicast.size() == limit) return status::exceed_lim;
-    const std::uint64_t mac = r.in_param & 0xffffffffffff;
-    if (mac != 0 && std::find(f.multicast.begin(), f.multicast.end(), mac) == f.multicast.end())
-      f.multicast.push_back(mac);
-  }
+/// A0 steering: QPs by place in the MAC table (3.7). In force when INIT_HCA does not ask for B0.
+abi::status firmware::set_port_rqp_calc(unsigned port) {
+  namespace f = layout_of;
+  namespace cr = ethernet::cr;
+  chip_.write_port(cr_base::steering, port, cr::rqp_promiscuous, in(f::rqp_promiscuous));
+  chip_.write_port(cr_base::steering, port, cr::rqp_multicast, in(f::rqp_multicast));
+  chip_.write_port(cr_base::steering, port, cr::rqp_base, (in(f::rqp_base) & 0xffffff) | cr::rqp_valid);
   return status::ok;
 }
 
+/// Filters of the Ethernet receive path; RoCE does not look at them.
+abi::status firmware::set_multicast_filter(command_request& r) {
+  namespace cr = ethernet::cr;
+  if (!valid_port(r.modifier & 0xff)) return status::bad_param;
+  const unsigned port = (r.modifier & 0xff) - 1;
+  if (r.op_modifier != 0) {
+    chip_.write_port(cr_base::steering, port, cr::multicast_filter_on, r.op_modifier == 2 ? 1 : 0);
+    return status::ok;
+  }
+  constexpr unsigned limit = 1024;
+  if ((r.in_param >> 63) != 0) {
+    chip_.write_port(cr_base::steering, port, cr::multicast_filter_clear, 1);
+    groups_filtered_[port] = 0;
+  }
+  const std::uint64_t mac = r.in_param & 0xffffffffffff;
+  if (mac == 0) return status::ok;
+  if (groups_filtered_[port] == limit) return status::exceed_lim;
+  ++groups_filtered_[port];
+  chip_.write_port(cr_base::steering, port, cr::multicast_filter_high, static_cast<std::uint32_t>(mac >> 32));
+  chip_.write_port(cr_base::steering, port, cr::multicast_filter_add, static_cast<std::uint32_t>(mac));
+  return status::ok;
+}
+
+/// Approximation: until a driver sets the filter for the first time, frames of all VLANs pass.
 abi::status firmware::set_vlan_filter(command_request& r) {
+  namespace cr = ethernet::cr;
   if (!valid_port(r.modifier & 0xff)) return status::bad_param;
   if (const status s = read_mailbox(r, 512); s != status::ok) return s;
-  filters& f = filters_[(r.modifier & 0xff) - 1];
-  for (std::size_t i = 0; i < f.vlans.size(); ++i) f.vlans[i] = abi::load32(in_.data(), 4 * (f.vlans.size() - 1 - i));
+  const unsigned port = (r.modifier & 0xff) - 1;
+  for (std::uint32_t i = 0; i < cr::vlan_filter_words; ++i)
+    chip_.write_port(cr_base::steering, port, cr::vlan_filter + 4 * i,
+                     abi::load32(in_.data(), 4 * (cr::vlan_filter_words - 1 - i)));
+  chip_.write_port(cr_base::steering, port, cr::vlan_filter_on, 1);
   return status::ok;
 }
 

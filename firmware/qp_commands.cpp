@@ -86,6 +86,8 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
     if (!load_context(table::qpc, index, qp) || !load_context(table::altc, index, stored)) return status::icm_error;
     if ((t.from >> static_cast<unsigned>(state_of(qp)) & 1) == 0) return status::bad_qp_state;
   }
+  if (abi::get(stored.data(), q::service) != static_cast<unsigned>(icm::service::mlx))
+    abi::set(stored.data(), q::rss, 0);
   merge_qp_context(stored.data(), t.opcode);
   if (t.opcode == abi::opcode::init2rtr_qp || (in(mailbox::optional)&mailbox::opt_primary_path) != 0)
     if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
@@ -124,6 +126,8 @@ abi::status firmware::check_qp_context() const {
   const bool known = service == icm::service::rc || service == icm::service::uc || service == icm::service::ud ||
                      service == icm::service::xrc || service == icm::service::mlx;
   if (!known) return status::bad_param;
+  const bool spreads = service == icm::service::mlx && in(q::rss, c) != 0;
+  if (spreads) return status::ok;  // it has no queues (mlx4_ib: no completion queues either)
   if (!in_table(table::cqc, in(q::send_cqn, c)) || !in_table(table::cqc, in(q::receive_cqn, c)))
     return status::bad_index;
   if (in(q::srq_valid, c) != 0 && !owned(srqs_, in(q::srqn, c))) return status::bad_resource;

@@ -49,12 +49,40 @@ icm::path path_of(const std::uint8_t* stored) {
   return to;
 }
 
+/// What an Ethernet QP's path has in the place of the remote GID.
+icm::ethernet_rules rules_of(const std::uint8_t* stored) {
+  const std::uint8_t* from = stored + q::primary_path;
+  const auto flag = [](bool on, std::uint8_t bit) { return on ? unsigned{bit} : 0u; };
+  const unsigned flags = flag(abi::get(stored, q::vlan_strip_disable) != 0, icm::ethernet_rule_keep_vlan) |
+                         flag(abi::get(stored, q::keep_fcs) != 0, icm::ethernet_rule_keep_fcs) |
+                         flag((abi::get(from, p::feup) & p::feup_force_smac) != 0, icm::ethernet_rule_own_source) |
+                         flag((abi::get(from, p::fvl_rx) & p::fvl_rx_enforce) != 0, icm::ethernet_rule_own_vlan) |
+                         flag((abi::get(from, p::fl) & p::fl_hide_vlan) != 0, icm::ethernet_rule_hide_vlan);
+  return {static_cast<std::uint8_t>(flags), abi::get(from, p::vlan_control)};
+}
+
+icm::rss_rules rss_of(const std::uint8_t* stored) {
+  namespace r = abi::rss;
+  const std::uint8_t* from = stored + q::rss_context;
+  icm::rss_rules to{};
+  to.base_qpn = abi::get(from, r::base_qpn);
+  to.base_qpn_udp = abi::get(from, r::base_qpn_udp);
+  to.default_qpn = abi::get(from, r::default_qpn);
+  to.log_size = static_cast<std::uint8_t>(abi::get(from, r::log_size));
+  to.toeplitz = abi::get(from, r::hash_function) == r::hash_toeplitz ? 1 : 0;
+  to.flags = abi::get(from, r::flags) & r::flags_mask;
+  std::memcpy(to.key, from + r::key, sizeof to.key);
+  return to;
+}
+
 }  // namespace
 
 /// Fields outside of a transition's set arrive as zero and must not overwrite what is stored.
 void firmware::merge_qp_context(std::uint8_t* stored, abi::opcode op) const {
   const std::uint8_t* from = in_.data() + mailbox::context;
   const std::uint32_t optional = in(mailbox::optional);
+  // Spreading is set up once; the fields that it lies over say nothing later (mlx4_ib leaves them zero).
+  if (abi::get(stored, q::rss) != 0) return;
   switch (op) {
     case abi::opcode::rst2init_qp:
       std::copy_n(from, q::bytes, stored);
@@ -120,7 +148,7 @@ void firmware::merge_optional(std::uint8_t* stored, std::uint32_t optional) cons
 void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   icm::requester_context& rq = qp.requester;
   icm::responder_context& rs = qp.responder;
-  const auto service = static_cast<icm::service>(abi::get(stored, q::service));
+  const icm::service service = service_of(stored);
   rq.qpn = rs.qpn = abi::get(stored, q::local_qpn);
   rq.remote_qpn = rs.remote_qpn = abi::get(stored, q::remote_qpn);
   rq.type = rs.type = service;
@@ -141,6 +169,7 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.log_sq_stride = static_cast<std::uint8_t>(abi::get(stored, q::log_sq_stride) + 4);
   // Size and stride of one entry of 16 bytes are 0 as well; what tells them apart is the doorbell record.
   const bool has_rq = abi::get(stored, q::srq_valid) == 0 && service != icm::service::xrc &&
+                      service != icm::service::rss &&
                       (abi::get(stored, q::rq_size_stride) != 0 || abi::get(stored, q::db_record) != 0);
   rs.log_rq_size = has_rq ? abi::get(stored, q::log_rq_size) : std::uint8_t{0};
   rs.log_rq_stride = has_rq ? static_cast<std::uint8_t>(abi::get(stored, q::log_rq_stride) + 4) : std::uint8_t{0};
@@ -165,6 +194,26 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
                                         (abi::get(stored, q::remote_atomic) != 0 ? icm::responder_access_atomic : 0));
   rs.rnr_timer = static_cast<std::uint8_t>(abi::get(stored, q::min_rnr_timer));
   rs.log_max_rd_atomic = static_cast<std::uint8_t>(abi::get(stored, q::responder_rdma));
+
+  if (service == icm::service::ethernet) {
+    icm::set_rules(rq.dest, rules_of(stored));
+    icm::set_rules(rs.dest, rules_of(stored));
+  } else if (service == icm::service::rss) {
+    rs.srqn = 0;
+    icm::set_rss(rs, rss_of(stored));
+  }
+}
+
+/// MLX queue pairs are of three kinds (adapter control plane 6.6): those that spread frames, Ethernet ones, which a path
+/// of Ethernet link type tells, and special ones with headers of software's making.
+icm::service firmware::service_of(const std::uint8_t* stored) const {
+  const auto service = static_cast<icm::service>(abi::get(stored, q::service));
+  if (service != icm::service::mlx) return service;
+  if (abi::get(stored, q::rss) != 0) return icm::service::rss;
+  const std::uint32_t qpn = abi::get(stored, q::local_qpn);
+  const bool special = special_qp_base_ != 0 && qpn - special_qp_base_ < 8;
+  const bool ethernet = abi::get(stored, abi::at(q::primary_path, p::link_type)) == p::link_ethernet;
+  return ethernet && !special ? icm::service::ethernet : service;
 }
 
 /// State, and the fields with which hardware starts.

@@ -9,6 +9,7 @@
 #include "model/abi/registers.h"
 #include "model/completion/completion_cr.h"
 #include "model/doorbell/doorbell_cr.h"
+#include "model/ethernet/steering_cr.h"
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
 #include "model/transport/transport_cr.h"
@@ -187,6 +188,8 @@ abi::status firmware::init_hca(command_request& r) {
   layout(table::auxc) = {base(f::auxc_base), 1, log_qps};
   log_mcg_hash_ = in(f::log_mcg_hash);
   chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_hash_bits, log_mcg_hash_);
+  chip_.write(cr_base::steering, ethernet::cr::group_hash_bits, log_mcg_hash_);
+  chip_.write(cr_base::steering, ethernet::cr::group_steering, in(f::unicast_steering));
   cqe_bytes_ = (in(f::entry_sizes)&f::cqe_64) != 0 ? 64 : 32;
   eqe_bytes_ = (in(f::entry_sizes)&f::eqe_64) != 0 ? 64 : 32;
 
@@ -251,8 +254,9 @@ void firmware::drop_everything() {
   qps_.clear();
   drained_.clear();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
+  chip_.write(cr_base::steering, ethernet::cr::reset, 1);
+  groups_filtered_.fill(0);
   for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
-  default_groups_.clear();
   port_up_.fill(false);
   link_reported_.fill(false);
   special_qp_base_ = 0;

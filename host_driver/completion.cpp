@@ -85,6 +85,9 @@ void parse_send(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
     case abi::wqe::opcode::local_inval:
       wc.opcode = IBV_WC_LOCAL_INV;
       break;
+    case abi::wqe::opcode::lso:
+      wc.opcode = IBV_WC_TSO;
+      break;
     case abi::wqe::opcode::bind_mw:
       wc.opcode = IBV_WC_BIND_MW;
       break;
@@ -115,6 +118,27 @@ void parse_receive(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
   wc.pkey_index = static_cast<std::uint16_t>(abi::get(entry, abi::cqe::immediate) & 0x7f);
   wc.slid = 0;
   wc.sl = static_cast<std::uint8_t>(abi::get(entry, abi::cqe::sl_vid) >> 13);
+}
+
+/// What the completion of a plain frame has in the places of a packet's source (data plane A.5.2).
+void parse_plain(const std::uint8_t* entry, ibv_wc& wc, ethernet_receive* plain) {
+  namespace f = abi::cqe;
+  const std::uint16_t status = abi::get(entry, f::ethernet_status);
+  const std::uint8_t encoding = abi::get(entry, f::ethernet_encoding);
+  constexpr std::uint16_t header_right = f::status_ipv4 | f::status_ip_ok;
+  const bool right = (status & header_right) == header_right && (encoding & f::encoding_l4_ok) != 0;
+  wc.wc_flags = right ? unsigned{IBV_WC_IP_CSUM_OK} : 0u;
+  wc.src_qp = 0;
+  wc.pkey_index = 0;
+  if (plain == nullptr) return;
+  const std::uint32_t word = abi::get(entry, f::qpn_word);
+  plain->ctag = (word & f::ctag) != 0;
+  plain->stag = (word & f::stag) != 0;
+  plain->tci = abi::get(entry, f::sl_vid);
+  plain->hash = abi::get(entry, f::immediate);
+  plain->status = status;
+  plain->checksum = abi::get(entry, f::checksum);
+  plain->encoding = encoding;
 }
 
 }  // namespace
@@ -210,7 +234,7 @@ bool device::ready(const completion_queue& cq) const {
 }
 
 /// One completion that is known to be there. -EINVAL when it names a queue pair that does not exist.
-int device::parse_cqe(completion_queue& cq, ibv_wc& wc) {
+int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain) {
   const std::uint8_t* entry = cq.entry(cq.consumer);
   ++cq.consumer;
   const std::uint32_t qpn = abi::load32(entry, abi::cqe::qpn_word.offset) & 0xffffff;
@@ -249,11 +273,12 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc) {
     parse_send(entry, opcode, wc);
   } else {
     parse_receive(entry, opcode, wc);
+    if (qp->qp_type == IBV_QPT_RAW_PACKET) parse_plain(entry, wc, plain);
   }
   return 0;
 }
 
-int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc) {
+int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, ethernet_receive* plain) {
   auto& cq = *static_cast<completion_queue*>(queue);
   if (!ready(cq)) {
     bus_.spend_ps(cfg_.poll_empty_ns * 1000);
@@ -263,7 +288,7 @@ int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc) {
   int found = 0;
   int error = 0;
   while (found < num_entries && ready(cq)) {
-    error = parse_cqe(cq, wc[found]);
+    error = parse_cqe(cq, wc[found], plain != nullptr ? plain + found : nullptr);
     if (error != 0) break;
     ++found;
   }
@@ -271,7 +296,7 @@ int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc) {
   return found == 0 && error != 0 ? error : found;
 }
 
-int device::wait_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps) {
+int device::wait_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps, ethernet_receive* plain) {
   auto& cq = *static_cast<completion_queue*>(queue);
   const std::uint64_t deadline = timeout_ps == 0 ? forever : bus_.now_ps() + timeout_ps;
   while (!ready(cq)) {
@@ -280,7 +305,7 @@ int device::wait_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, std::uint64_t ti
     const auto offset = static_cast<std::uint64_t>(cq.entry(cq.consumer) - cq.buffer.pointer);
     bus_.wait_for_write(cq.buffer.bus_address + offset, abi::cqe::bytes, timeout_ps == 0 ? 0 : deadline - now);
   }
-  return poll_cq(queue, num_entries, wc);
+  return poll_cq(queue, num_entries, wc, plain);
 }
 
 int device::req_notify_cq(ibv_cq* queue, int solicited_only) {

@@ -137,11 +137,13 @@ class device : private event_pump_if {
   // Completion queues.
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
-  int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc);
+  /// `plain`: as many places as `wc` has, for what completions of raw packet queue pairs say more.
+  int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, ethernet_receive* plain = nullptr);
   int req_notify_cq(ibv_cq* cq, int solicited_only);
   int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
   /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).
-  int wait_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps = 0);
+  int wait_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps = 0,
+              ethernet_receive* plain = nullptr);
   /// Sleeps until a completion event of this vector: the queue, or nullptr after `timeout_ps` (0: no limit).
   completion_queue* get_cq_event(unsigned vector, std::uint64_t timeout_ps = 0);
   /// False after `timeout_ps` (0: no limit). CQ, QP and SRQ are objects of this device.
@@ -161,6 +163,18 @@ class device : private event_pump_if {
   /// Datagrams to `gid` come to the queue pair; `block_loopback`: but not those of this port.
   int attach_mcast(ibv_qp* qp, const ibv_gid* gid, bool block_loopback = false);
   int detach_mcast(ibv_qp* qp, const ibv_gid* gid);
+
+  // Raw packet queue pairs (IBV_QPT_RAW_PACKET): plain frames. What they receive is said by rules.
+  /// `qp`: one that receives or one that spreads. The device takes rules for one destination address, for all addresses
+  /// that have no rule, and for all groups that have none; EOPNOTSUPP for others.
+  steering_flow* create_flow(ibv_qp* qp, const ibv_flow_attr* attr);
+  int destroy_flow(ibv_flow* flow);
+  /// A queue pair in RTS that hands what it is steered on to others.
+  queue_pair* create_rss_qp(ibv_pd* pd, const spreading& how);
+  /// VLANs of which the port takes frames (mlx4_SET_VLAN_FLTR): all, or those added. Untagged frames always pass.
+  int filter_vlans(unsigned port, const std::vector<std::uint16_t>& vids);
+  /// Group addresses that the port takes (mlx4_SET_MCAST_FLTR); all without `on`. Broadcast is one of them.
+  int filter_groups(unsigned port, bool on, const std::vector<mac_address>& groups = {});
 
   // Shared receive queues.
   shared_receive_queue* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr);
@@ -224,7 +238,7 @@ class device : private event_pump_if {
   bool drain_completions(unsigned vector);
   void push_event(ibv_event_type type, std::uint32_t number);
   bool ready(const completion_queue& cq) const;
-  int parse_cqe(completion_queue& cq, ibv_wc& wc);
+  int parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain);
   void purge_cq(completion_queue& cq, const queue_pair& qp);
   queue_pair* find_qp(std::uint32_t qpn) const;
   void remember_qp(std::uint32_t qpn, queue_pair* qp);
@@ -235,7 +249,26 @@ class device : private event_pump_if {
     bool found = false;
     bool unused = false;  ///< head of the bucket without a group
   };
-  int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at);
+  int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at, std::uint32_t protocol);
+  int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
+  int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
+  // ethernet.cpp
+  struct ethernet_group {
+    ibv_gid gid{};
+    std::vector<std::uint32_t> qpns;  ///< attached by rules of their own
+  };
+  struct ethernet_table {  ///< of a port, for one kind of address
+    std::vector<ethernet_group> groups;
+    std::vector<std::uint32_t> promiscuous;
+  };
+  int attach_address(unsigned port, const mac_address& mac, std::uint32_t qpn);
+  int detach_address(unsigned port, const mac_address& mac, std::uint32_t qpn);
+  int set_promiscuous(unsigned port, unsigned kind, std::uint32_t qpn, bool on);
+  int write_default_entry(unsigned port, unsigned kind);
+  void drop_flows(const queue_pair& qp);
+  void put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::uint32_t* immediate,
+                       std::uint32_t* tag) const;
+  void fill_raw_path(const queue_pair& qp, std::uint8_t* path) const;
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
   int take_qp_contexts(std::uint32_t qpn);
@@ -297,6 +330,8 @@ class device : private event_pump_if {
   std::vector<std::unique_ptr<completion_queue>> cqs_;  // by CQN
   std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
   std::vector<std::unique_ptr<address_handle>> ahs_;
+  std::vector<std::unique_ptr<steering_flow>> flows_;
+  std::array<std::array<ethernet_table, 2>, 2> ethernet_tables_;  // by port and kind
   std::vector<bool> group_used_;  // entries of the multicast group table behind the buckets
   static constexpr std::uint32_t qps_per_group = 256;
   using qp_group = std::array<queue_pair*, qps_per_group>;

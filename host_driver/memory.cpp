@@ -251,6 +251,8 @@ void device::take_down_objects() {
   }
   ahs_.clear();
   pds_.clear();
+  flows_.clear();
+  ethernet_tables_ = {};
   if (!hca_) return;
   for (unsigned p = 1; p <= ports_.size(); ++p) {
     port_state& s = ports_[p - 1];

@@ -8,6 +8,7 @@
 
 #include "host_driver/device.h"
 #include "model/abi/commands.h"
+#include "model/abi/device.h"
 
 namespace rnic::host_driver {
 
@@ -28,10 +29,11 @@ std::uint32_t place_of(const std::uint8_t* entry, std::uint32_t qpn) {
 }  // namespace
 
 /// Walks the chain of the group's bucket. `box` gets the entry: that of the group, an unused head, or the chain's last.
-int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at) {
+int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at, std::uint32_t protocol) {
   std::memcpy(box.data(), gid.raw, sizeof gid.raw);
   std::uint64_t bucket = 0;
-  if (const int error = channel_.execute({abi::opcode::mgid_hash, 0, 0, box.address(), 0, &bucket})) return error;
+  const std::uint8_t hash = protocol == mcg::protocol_ethernet && caps_.has(abi::dev_cap::flag_mc_steer) ? 1 : 0;
+  if (const int error = channel_.execute({abi::opcode::mgid_hash, 0, hash, box.address(), 0, &bucket})) return error;
   *at = {static_cast<std::uint32_t>(bucket), group_place::none, false, false};
   for (;;) {
     if (const int error = channel_.read(box, abi::opcode::read_mcg, at->index)) return error;
@@ -39,7 +41,8 @@ int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_
       at->unused = true;
       return 0;
     }
-    at->found = std::memcmp(box.data() + mcg::gid, gid.raw, sizeof gid.raw) == 0;
+    at->found = std::memcmp(box.data() + mcg::gid, gid.raw, sizeof gid.raw) == 0 &&
+                abi::get(box.data(), mcg::protocol) == protocol;
     const std::uint32_t next = abi::get(box.data(), mcg::next_index);
     if (at->found || next == 0) return 0;
     at->previous = std::exchange(at->index, next);
@@ -48,9 +51,18 @@ int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_
 
 int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) {
   if (pair->qp_type != IBV_QPT_UD) return -EINVAL;
+  return attach_member(*gid, pair->qp_num | (block_loopback ? mcg::block_loopback : 0), mcg::protocol_roce);
+}
+
+int device::detach_mcast(ibv_qp* pair, const ibv_gid* gid) {
+  return detach_member(*gid, pair->qp_num, mcg::protocol_roce);
+}
+
+/// `new_member`: as in the entry.
+int device::attach_member(const ibv_gid& gid, std::uint32_t new_member, std::uint32_t protocol) {
   command_channel::mailbox box(channel_);
   group_place at;
-  if (const int error = find_group(*gid, box, &at)) return error;
+  if (const int error = find_group(gid, box, &at, protocol)) return error;
   std::uint32_t index = at.index;
   const bool link = !at.found && !at.unused;
   command_channel::mailbox fresh(channel_);
@@ -62,11 +74,14 @@ int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) 
     *free = true;
     index = static_cast<std::uint32_t>(free - group_used_.begin());
   }
-  if (!at.found) std::memcpy(entry + mcg::gid, gid->raw, sizeof gid->raw);
+  if (!at.found) {
+    std::memcpy(entry + mcg::gid, gid.raw, sizeof gid.raw);
+    abi::set(entry, mcg::protocol, protocol);
+  }
   const std::uint32_t count = abi::get(entry, mcg::member_count);
-  if (place_of(entry, pair->qp_num) != count) return 0;  // it is attached
+  if (place_of(entry, new_member & mcg::qpn_mask) != count) return 0;  // it is attached
   if (count == 4 * (profile_.mcg_entry_bytes / 16 - 2)) return -ENOMEM;
-  abi::store32(entry, mcg::members + 4 * count, pair->qp_num | (block_loopback ? mcg::block_loopback : 0));
+  abi::store32(entry, mcg::members + 4 * count, new_member);
   abi::set(entry, mcg::member_count, count + 1);
   if (const int error = channel_.write(link ? fresh : box, abi::opcode::write_mcg, index)) return error;
   if (!link) return 0;
@@ -74,13 +89,13 @@ int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) 
   return channel_.write(box, abi::opcode::write_mcg, at.index);
 }
 
-int device::detach_mcast(ibv_qp* pair, const ibv_gid* gid) {
+int device::detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol) {
   command_channel::mailbox box(channel_);
   group_place at;
-  if (const int error = find_group(*gid, box, &at)) return error;
+  if (const int error = find_group(gid, box, &at, protocol)) return error;
   std::uint8_t* entry = box.data();
   const std::uint32_t count = abi::get(entry, mcg::member_count);
-  const std::uint32_t place = at.found ? place_of(entry, pair->qp_num) : count;
+  const std::uint32_t place = at.found ? place_of(entry, qpn) : count;
   if (!at.found || place == count) return -EINVAL;
   abi::store32(entry, mcg::members + 4 * place, member(entry, count - 1));
   abi::store32(entry, mcg::members + 4 * (count - 1), 0);

@@ -32,6 +32,10 @@ bool is_driver(const ibv_send_wr& wr, driver_opcode what) {
 }
 
 std::uint8_t opcode_of(const ibv_send_wr& wr, ibv_qp_type type) {
+  if (type == IBV_QPT_RAW_PACKET)
+    return wr.opcode == IBV_WR_SEND  ? static_cast<std::uint8_t>(wqe::opcode::send)
+           : wr.opcode == IBV_WR_TSO ? static_cast<std::uint8_t>(wqe::opcode::lso)
+                                     : no_opcode;
   std::uint8_t code = no_opcode;
   if (wr.opcode < opcodes.size()) code = opcodes[wr.opcode];
   if (wr.opcode == IBV_WR_SEND_WITH_INV) code = static_cast<std::uint8_t>(wqe::opcode::send_inval);
@@ -92,9 +96,20 @@ void put_data(std::uint8_t* at, const ibv_sge& sge, std::uint32_t byte_count) {
   abi::store32(at, 0, byte_count);
 }
 
+/// Headers that every packet of a segmented message begins with (ib/qp.c:build_lso_seg).
+std::uint8_t* put_large_send(std::uint8_t* at, const ibv_send_wr& wr) {
+  namespace f = wqe::large_send;
+  std::memset(at, 0, (f::header + wr.tso.hdr_sz + wqe::unit - 1) / wqe::unit * wqe::unit);
+  abi::set(at, f::segment, wr.tso.mss);
+  abi::set(at, f::length, wr.tso.hdr_sz);
+  std::memcpy(at + f::header, wr.tso.hdr, wr.tso.hdr_sz);
+  return at + (f::header + wr.tso.hdr_sz + wqe::unit - 1) / wqe::unit * wqe::unit;
+}
+
 /// Segments between control and data. *forced_inline: the request counts as inline for BlueFlame.
 std::uint8_t* put_operation(std::uint8_t* at, const ibv_send_wr& wr, ibv_qp_type type, std::uint32_t* forced_inline) {
   if (type == IBV_QPT_UD) return put_datagram(at, wr);
+  if (type == IBV_QPT_RAW_PACKET) return wr.opcode == IBV_WR_TSO ? put_large_send(at, wr) : at;
   if (wr.opcode == IBV_WR_DRIVER1)
     return put_masked_atomic(put_remote_address(at, wr.wr.atomic.remote_addr, wr.wr.atomic.rkey),
                              static_cast<const masked_atomic_wr&>(wr));
@@ -177,12 +192,18 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   std::uint32_t index = qp.sq.head;
   std::uint32_t posted = 0;
   std::uint32_t inlined = 0;
+  std::uint32_t tag = 0;
   std::size_t size = 0;
   std::uint8_t* entry = nullptr;
   int error = 0;
   for (; wr != nullptr; wr = wr->next, ++posted) {
     const std::uint8_t opcode = opcode_of(*wr, qp.qp_type);
     if (qp.sq.overflows(posted) || wr->num_sge < 0 || static_cast<std::uint32_t>(wr->num_sge) > qp.sq.max_sge)
+      error = -ENOMEM;
+    if (error == 0 && wr->opcode == IBV_WR_TSO && qp.qp_type == IBV_QPT_RAW_PACKET &&
+        wqe::control::bytes + wqe::large_send::header + wr->tso.hdr_sz + wqe::unit +
+                static_cast<std::size_t>(wr->num_sge) * wqe::data::bytes >
+            std::size_t{1} << qp.sq.log_stride)
       error = -ENOMEM;
     if (opcode == no_opcode || (error == 0 && too_long(wr->sg_list, wr->num_sge)) ||
         (is_driver(*wr, driver_opcode::masked_compare_swap) && qp.sq.log_stride < masked_log_stride))
@@ -200,6 +221,8 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
       immediate = __builtin_bswap32(wr->imm_data);
     if (wr->opcode == IBV_WR_SEND_WITH_INV) immediate = wr->invalidate_rkey;
     if (wr->opcode == IBV_WR_LOCAL_INV) flags |= wqe::control::strong_order;
+    tag = 0;
+    if (qp.qp_type == IBV_QPT_RAW_PACKET) put_raw_control(*wr, &flags, &immediate, &tag);
     std::uint8_t* at = put_operation(entry + wqe::control::bytes, *wr, qp.qp_type, &inlined);
     std::size_t bytes = static_cast<std::size_t>(at - entry);
     if ((wr->send_flags & IBV_SEND_INLINE) != 0 && wr->num_sge != 0) {
@@ -231,15 +254,16 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     abi::store32(entry, 8, flags);
     abi::store32(entry, 12, immediate);
     const bool fence = (wr->send_flags & IBV_SEND_FENCE) != 0;
-    abi::store32(entry, 4, static_cast<std::uint32_t>(size) | (fence ? wqe::control::fence_bit : 0u));
+    abi::store32(entry, 4, static_cast<std::uint32_t>(size) | (fence ? wqe::control::fence_bit : 0u) | tag);
     // The word with the owner bit comes last: from here on the device may take the request.
-    abi::store32(entry, 0, opcode | ((index & qp.sq.count) != 0 ? wqe::control::owner_bit : 0));
+    const std::uint32_t header = wr->opcode == IBV_WR_TSO ? wqe::control::long_header : 0;
+    abi::store32(entry, 0, opcode | header | ((index & qp.sq.count) != 0 ? wqe::control::owner_bit : 0));
     if (wr->next != nullptr) stamp(qp, index + qp.spare_wqes);
     ++index;
   }
   if (posted == 0) return error;
 
-  const bool blue_flame = posted == 1 && inlined != 0 && size > 1 && size * wqe::unit <= bf_bytes_;
+  const bool blue_flame = posted == 1 && inlined != 0 && tag == 0 && size > 1 && size * wqe::unit <= bf_bytes_;
   if (spans_ != nullptr) bus_.set_span(spans_->span_for(qp, *first));
   if (blue_flame) {
     abi::store32(entry, 0, abi::load32(entry) | (qp.sq.head & 0xffff) << 8);

@@ -8,10 +8,13 @@ namespace rnic::host_driver {
 
 namespace {
 
-/// Attributes for each service: RC, UC, UD.
+/// Attributes for each service: RC, UC, UD, raw packet.
 struct masks {
-  int rc = 0, uc = 0, ud = 0;
-  int of(ibv_qp_type type) const { return type == IBV_QPT_UD ? ud : type == IBV_QPT_UC ? uc : rc; }
+  int rc = 0, uc = 0, ud = 0, raw = 0;
+  int of(ibv_qp_type type) const {
+    if (type == IBV_QPT_RAW_PACKET) return raw;
+    return type == IBV_QPT_UD ? ud : type == IBV_QPT_UC ? uc : rc;
+  }
 };
 struct transition {
   ibv_qp_state from, to;
@@ -22,7 +25,7 @@ constexpr int key = IBV_QP_PKEY_INDEX, access = IBV_QP_ACCESS_FLAGS, alt = IBV_Q
               migration = IBV_QP_PATH_MIG_STATE, current = IBV_QP_CUR_STATE, qkey = IBV_QP_QKEY,
               rnr_timer = IBV_QP_MIN_RNR_TIMER;
 constexpr int path = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-constexpr masks init_set{key | IBV_QP_PORT | access, key | IBV_QP_PORT | access, key | IBV_QP_PORT | qkey};
+constexpr masks init_set{key | IBV_QP_PORT | access, key | IBV_QP_PORT | access, key | IBV_QP_PORT | qkey, IBV_QP_PORT};
 constexpr masks running{current | access | alt | migration | rnr_timer, current | access | alt | migration,
                         current | qkey};
 constexpr masks drain{IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY};

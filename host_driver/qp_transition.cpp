@@ -20,7 +20,10 @@ constexpr std::uint32_t path_migrated = 3u << 11;
 constexpr std::uint8_t roce_mode_v2 = 2 << 6;
 constexpr unsigned ud_message_log = 13;  // with 4096-byte MTU: what the kernel writes for UD
 
-std::uint32_t service_of(ibv_qp_type type) { return type == IBV_QPT_RC ? 0 : type == IBV_QPT_UC ? 1 : 3; }
+std::uint32_t service_of(ibv_qp_type type) {
+  if (type == IBV_QPT_RAW_PACKET) return 7;
+  return type == IBV_QPT_RC ? 0 : type == IBV_QPT_UC ? 1 : 3;
+}
 
 std::uint32_t code_of(ibv_qp_state state) {
   switch (state) {
@@ -128,7 +131,13 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   std::uint32_t optional = 0;
   const bool ud = qp.qp_type == IBV_QPT_UD;
   abi::set(c, f::flags, code_of(to) << 28 | service_of(qp.qp_type) << 16 | path_migrated);
-  if (ud) {
+  const bool raw = qp.qp_type == IBV_QPT_RAW_PACKET;
+  if (raw) {
+    c[0x08] = 0xff;  // MLX4_RAW_QP_MTU, MLX4_RAW_QP_MSGMAX
+    fill_raw_path(qp, path);
+    if (to == IBV_QPS_INIT) abi::set(c, f::vlan_strip_disable, qp.ethernet.strip_vlan ? 0 : 1);
+    if (qp.ethernet.keep_fcs) abi::set(c, f::keep_fcs, 1);
+  } else if (ud) {
     c[0x08] = static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | ud_message_log);
   } else if ((mask & IBV_QP_PATH_MTU) != 0) {
     c[0x08] = static_cast<std::uint8_t>(static_cast<unsigned>(attr.path_mtu) << 5 | caps_.log_max_message);

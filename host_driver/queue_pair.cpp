@@ -128,7 +128,8 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
   };
   if (!open_) return fail(ENODEV);
   if (pd == nullptr || attr->send_cq == nullptr || attr->recv_cq == nullptr) return fail(EINVAL);
-  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD)
+  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
+      attr->qp_type != IBV_QPT_RAW_PACKET)
     return fail(EOPNOTSUPP);
   auto qp = std::make_unique<queue_pair>();
   qp->pd = pd;
@@ -211,6 +212,7 @@ void device::purge_cq(completion_queue& cq, const queue_pair& qp) {
 
 int device::destroy_qp(ibv_qp* pair) {
   auto* qp = static_cast<queue_pair*>(pair);
+  if (qp->qp_type == IBV_QPT_RAW_PACKET) drop_flows(*qp);
   if (qp->state != IBV_QPS_RESET) {
     if (const int error = move_qp(*qp, IBV_QPS_RESET, nullptr, false)) return error;
   }

@@ -5,6 +5,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -39,6 +40,30 @@ struct masked_atomic_wr : driver_wr {
   using driver_wr::driver_wr;
   std::uint64_t swap_mask = 0;         ///< compare and swap: bits that are replaced
   std::uint64_t compare_add_mask = 0;  ///< bits that are compared; fetch and add: last bit of each field
+};
+
+/// Flags of a send request on a raw packet queue pair, beside ibv_send_flags (libibverbs has no names for them): a tag is
+/// put into the frame, with the TCI in the low half of imm_data, network order.
+inline constexpr unsigned send_insert_ctag = 1u << 16, send_insert_stag = 1u << 17;
+
+/// What a completion of a raw packet queue pair says beside ibv_wc (ibv_wc_read_cvlan and the like of extended queues).
+struct ethernet_receive {
+  bool ctag = false, stag = false;
+  std::uint16_t tci = 0;
+  std::uint32_t hash = 0;  ///< of a queue pair that spreads
+  std::uint16_t status = 0, checksum = 0;
+  std::uint8_t encoding = 0;
+};
+
+/// How a queue pair spreads received frames over others (ibv_rwq_ind_table, ibv_rx_hash_conf).
+struct queue_pair;
+struct spreading {
+  std::vector<queue_pair*> targets;        ///< a power of two of them, with consecutive numbers
+  const queue_pair* otherwise = nullptr;   ///< for frames that are not hashed; nullptr: the first target
+  std::uint8_t fields = 0;                 ///< abi::rss: what is hashed
+  bool toeplitz = true;                    ///< else XOR
+  std::array<std::uint8_t, 40> key{};
+  unsigned port = 1;
 };
 
 struct protection_domain : ibv_pd {
@@ -124,6 +149,15 @@ struct queue_pair : ibv_qp {
   ibv_qp_cap caps{};
   unsigned port = 0;  ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
+  /// Raw packet queue pair, to be set before INIT.
+  struct ethernet_options {
+    bool strip_vlan = false;  ///< IBV_QP_CREATE_CVLAN_STRIPPING
+    bool keep_fcs = false;    ///< IBV_QP_CREATE_SCATTER_FCS
+    std::uint8_t priority = 0;
+    /// What a hypervisor's driver sets for the function that owns the queue pair (adapter control plane 6.7).
+    std::uint8_t fl = 0, vlan_control = 0, feup = 0, fvl_rx = 0, vlan_index = 0;
+  };
+  ethernet_options ethernet;
   std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {
@@ -132,6 +166,15 @@ struct queue_pair : ibv_qp {
   std::uint8_t* receive_entry(std::uint32_t index) const {
     return buffer.pointer + rq.offset + (std::size_t{index & (rq.count - 1)} << rq.log_stride);
   }
+};
+
+/// A rule by which frames come to a raw packet queue pair.
+struct steering_flow : ibv_flow {
+  steering_flow() : ibv_flow{} {}
+  queue_pair* qp = nullptr;
+  ibv_flow_attr_type type = IBV_FLOW_ATTR_NORMAL;
+  unsigned port = 1;
+  mac_address mac{};  ///< IBV_FLOW_ATTR_NORMAL
 };
 
 /// Address vector as it goes into the datagram segment of a WQE.

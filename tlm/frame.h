@@ -31,6 +31,7 @@ struct frame {
   bool insert_icrc = false;               ///< transmit: the icrc block writes the last 4 bytes
   bool fcs_ok = true;                     ///< receive
   bool icrc_ok = true;                    ///< receive, RoCE
+  bool plain = false;  ///< receive: for an Ethernet QP, which is packet.bth.dest_qp; packet.immediate is the RSS hash
   std::uint16_t gid_index = 0;            ///< index in the port's GID table: transmit source, receive match
   sim::span_id span = 0;
   sim::time_ps stamp = 0;  ///< transmit: first bit leaves; receive: last bit arrived
@@ -42,7 +43,7 @@ struct frame {
   void recycle() {
     begin = length = fcs = 0;
     priority = port = loopback = source = 0;
-    control = insert_icrc = false;
+    control = insert_icrc = plain = false;
     fcs_ok = icrc_ok = true;
     gid_index = 0;
     span = 0;

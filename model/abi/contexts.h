@@ -93,7 +93,7 @@ inline constexpr auto db_record = u64(0x28);
 namespace path {
 inline constexpr std::size_t bytes = 44;
 inline constexpr auto fl = u8(0), vlan_control = u8(1), pkey_flags = u8(2), pkey_index = u8(3), counter_index = u8(4);
-inline constexpr std::uint8_t fl_cvlan = 1 << 6, fl_svlan = 1 << 5, fl_loopback = 1 << 7;
+inline constexpr std::uint8_t fl_cvlan = 1 << 6, fl_svlan = 1 << 5, fl_loopback = 1 << 7, fl_hide_vlan = 1 << 2;
 inline constexpr auto grh = bits8(5, 7, 7), mac_index = bits8(5, 6, 0), grh_mylmc = u8(5);
 inline constexpr auto rlid = u16(6);
 inline constexpr auto ack_timeout = bits8(8, 7, 3), link_type = bits8(8, 2, 0);
@@ -104,8 +104,25 @@ inline constexpr std::size_t remote_gid = 16;
 inline constexpr auto sched_queue = u8(32), port = bits8(32, 6, 6), priority = bits8(32, 5, 3);  ///< port: 0-based
 inline constexpr auto vlan_index = u8(33), feup = u8(34), fvl_rx = u8(35);
 inline constexpr std::uint8_t feup_force_up = 0x40, feup_force_smac = 0x20, feup_force_vlan = 0x08;
+inline constexpr std::uint8_t fvl_rx_enforce = 0x01;
+/// vlan_control: what the QP may not send or receive
+inline constexpr std::uint8_t block_tx_tagged = 0x40, block_tx_priority = 0x20, block_tx_untagged = 0x10,
+                              block_rx_tagged = 0x04, block_rx_priority = 0x02, block_rx_untagged = 0x01;
 inline constexpr std::size_t dmac = 38;
 }  // namespace path
+
+/// RSS context at qpc::rss_context, over the end of the QP context's path (data plane A.8.3).
+namespace rss {
+inline constexpr std::size_t bytes = 56;
+inline constexpr auto base_word = u32(0x00), log_size = bits32(0x00, 28, 24), base_qpn = bits32(0x00, 23, 0),
+                      default_qpn = bits32(0x04, 23, 0);
+inline constexpr auto hash_function = u8(0x0a), flags = u8(0x0b);
+inline constexpr std::uint8_t hash_xor = 0, hash_toeplitz = 1, flags_mask = 0x3f;
+inline constexpr std::uint8_t ipv4 = 0x20, tcp_ipv4 = 0x10, ipv6 = 0x08, tcp_ipv6 = 0x04, udp_ipv4 = 0x02,
+                              udp_ipv6 = 0x01;
+inline constexpr std::size_t key = 0x0c, key_bytes = 40;
+inline constexpr auto base_qpn_udp = bits32(0x34, 23, 0);
+}  // namespace rss
 
 namespace qpc {
 inline constexpr std::size_t bytes = 0xf8;
@@ -121,7 +138,7 @@ inline constexpr auto sq_no_prefetch = bits8(0x0a, 7, 7), sq_size_stride = u8(0x
 inline constexpr auto roce_mode = bits8(0x0b, 7, 6), reserved_lkey = bits8(0x0b, 4, 4), rlkey_roce_mode = u8(0x0b);
 inline constexpr std::uint8_t roce_mode_v1 = 0, roce_mode_v2 = 2;
 inline constexpr auto uar = bits32(0x0c, 23, 0), local_qpn = bits32(0x10, 23, 0), remote_qpn = bits32(0x14, 23, 0);
-inline constexpr std::size_t primary_path = 0x18, alternate_path = 0x44, rss_context = 0x3c, rss_context_bytes = 56;
+inline constexpr std::size_t primary_path = 0x18, alternate_path = 0x44, rss_context = 0x3c;
 inline constexpr auto params1 = u32(0x70);
 inline constexpr auto ack_request = bits32(0x70, 31, 28), requester_rdma = bits32(0x70, 23, 21),
                       retry_count = bits32(0x70, 18, 16), rnr_retry = bits32(0x70, 15, 13),

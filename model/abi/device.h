@@ -165,6 +165,8 @@ inline constexpr auto mtu = u16(0x06);  ///< maximum frame with FCS
 inline constexpr auto tx_pause = bits8(0x08, 7, 7), tx_pfc = u8(0x09), rx_pause = bits8(0x0c, 7, 7), rx_pfc = u8(0x0d);
 inline constexpr auto user_mtu = u16(0x1a);
 inline constexpr std::size_t user_mac = 0x1e;
+/// RQP_CALC (A0 steering).
+inline constexpr auto rqp_base = u32(0x00), rqp_promiscuous = u32(0x14), rqp_multicast = u32(0x18);
 /// Tables.
 inline constexpr std::size_t mac_bytes = 8, vlan_bytes = 4, gid_bytes = 16, roce_addr_bytes = 32;
 inline constexpr std::uint64_t mac_valid = std::uint64_t{1} << 63;

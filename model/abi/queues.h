@@ -50,6 +50,13 @@ inline constexpr auto grh_present = bits32(0x08, 31, 31), remote_qpn = bits32(0x
 inline constexpr auto sl_vid = u16(0x0c);
 inline constexpr std::size_t source_mac = 0x0e;
 inline constexpr auto ethernet_status = u16(0x10);
+inline constexpr std::uint16_t status_ipv4 = 1 << 6, status_fragment = 1 << 7, status_ipv6 = 1 << 8,
+                               status_options = 1 << 9, status_tcp = 1 << 10, status_udp = 1 << 11,
+                               status_ip_ok = 1 << 12;
+inline constexpr auto ipv6_extensions = u8(0x12), ethernet_encoding = u8(0x13);
+inline constexpr std::uint8_t encoding_bad_fcs = 1 << 4, encoding_l4_ok = 1 << 2, encoding_snap = 1 << 1,
+                              encoding_llc = 1 << 0;
+inline constexpr std::uint32_t ctag = 1u << 29, stag = 1u << 30;  ///< qpn_word
 inline constexpr auto byte_count = u32(0x14);
 inline constexpr auto wqe_index = u16(0x18), checksum = u16(0x1a);
 inline constexpr auto vendor_error = u8(0x1a), syndrome = u8(0x1b);  ///< error form
@@ -110,6 +117,9 @@ inline constexpr std::uint32_t strong_order = 1u << 7, tcp_udp_checksum = 1u << 
                                cq_update = 3u << 2, solicited = 1u << 1, force_loopback = 1u << 0;
 inline constexpr auto immediate = u32(0xc);
 inline constexpr std::uint8_t fence_bit = 1 << 6;
+/// Ethernet: in words 0 and 1; `solicited` says there that no ICRC is to be made.
+inline constexpr std::uint32_t long_header = 1u << 6, insert_ctag = 0x40u << 8, insert_stag = 0x80u << 8;
+inline constexpr unsigned tag_shift = 16;
 inline constexpr std::uint32_t owner_bit = 1u << 31;
 }  // namespace control
 
@@ -123,6 +133,12 @@ namespace atomic {
 inline constexpr std::size_t bytes = 16;
 inline constexpr auto swap_add = u64(0x0), compare = u64(0x8);
 }  // namespace atomic
+
+/// Header of a segmented message.
+namespace large_send {
+inline constexpr std::size_t header = 4;
+inline constexpr auto segment = u16(0x0), length = u16(0x2);
+}  // namespace large_send
 
 /// Scatter/gather entry of send and receive queues.
 namespace data {

@@ -17,6 +17,7 @@ sim::clock_period firmware_period(std::uint32_t khz) { return {2'000'000'000, kh
 /// What is one number in two places: room in the ports' egress queues, and the link that software reads about.
 config consistent(config c) {
   c.requester.egress_frames = c.responder.egress_frames = c.host_path.egress_frames = c.port.egress_frames;
+  c.requester.port_mtu = c.port.mtu;
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
   return c;
@@ -43,6 +44,8 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
                  env.statistics),
       responder_(name + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
                  env.statistics),
+      steering_(name + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
+                env.statistics),
       completion_(name + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
       icrc_insert_(name + ".icrc_insert", core_, config_.icrc_insert, config_.host_ethernet ? 3 : 2, icrc_engine(),
                    env.spans),
@@ -60,6 +63,7 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
   bind_descriptors();
   bind_transmit();
   bind_receive();
+  bind_ethernet();
   if (config_.host_ethernet) {
     host_ethernet_ = std::make_unique<ethernet::host_path>(name + ".host_ethernet", core_, config_.host_path,
                                                            std::array<const gid::gid_table*, 2>{&gids_[0], &gids_[1]},
@@ -138,6 +142,14 @@ void adapter::bind_receive() {
   connect("responses", icrc_check_.responses, requester_.rx_in, config_.channel_depth);
 }
 
+/// Frames that are not RoCE: to the receive queues of Ethernet queue pairs.
+void adapter::bind_ethernet() {
+  connect("steered", steering_.out, responder_.ethernet_in, config_.channel_depth);
+  if (config_.host_ethernet) return;
+  for (unsigned i = 0; i < ports_.size(); ++i)
+    connect("parsed_ethernet", parsers_[i]->ethernet_out, steering_.rx_in[i], config_.channel_depth);
+}
+
 /// Frames that are not RoCE: from the parsers to software, and from software through the way of all frames.
 void adapter::bind_host_ethernet() {
   connect("host_frames", host_ethernet_->tx_out, icrc_insert_.inputs[2], config_.channel_depth);
@@ -160,6 +172,7 @@ void adapter::bind_memory() {
   connect_dma(dma_client::responder_history, responder_.histories().dma);
   connect_dma(dma_client::responder_srq, responder_.srqs().dma);
   connect_dma(dma_client::responder_group, responder_.groups().dma);
+  connect_dma(dma_client::steering_group, steering_.groups().dma);
   connect_dma(dma_client::translation, translation_.dma);
   connect_dma(dma_client::completion, completion_.dma);
   connect_dma(dma_client::completion_cq, completion_.cqs.dma);
@@ -179,6 +192,7 @@ void adapter::bind_registers() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     cr_bus_.map(cr_base::gid, i, gids_[i]);
     cr_bus_.map(cr_base::mac, i, *ports_[i]);
+    cr_bus_.map(cr_base::steering, i, steering_.registers(i));
   }
   cr_bus_.map(cr_base::command, command_);
   cr_bus_.map(cr_base::pcie, endpoint_);
@@ -194,7 +208,7 @@ void adapter::bind_registers() {
 void adapter::bind_reset() {
   endpoint_.on_function_reset(command_);
   std::vector<command::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,  &scheduler_,
-                                                 &requester_, &responder_, &completion_};
+                                                 &requester_, &responder_, &completion_, &steering_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());

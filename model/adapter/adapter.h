@@ -13,6 +13,7 @@
 #include "model/command/cr_bus.h"
 #include "model/command/firmware_dma.h"
 #include "model/ethernet/host_path.h"
+#include "model/ethernet/steering.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
@@ -51,6 +52,7 @@ class adapter {
   const sim::clock_domain& clock() const { return core_; }
   const transport::requester& requester() const { return requester_; }
   const transport::responder& responder() const { return responder_; }
+  const ethernet::steering& steering() const { return steering_; }
   const icm::translation& translation() const { return translation_; }
 
  private:
@@ -69,6 +71,7 @@ class adapter {
     completion_cq,
     completion_eq,
     firmware,
+    steering_group,
     count
   };
   /// UAR pages are write-only.
@@ -86,6 +89,7 @@ class adapter {
   void bind_descriptors();
   void bind_transmit();
   void bind_receive();
+  void bind_ethernet();
   void bind_host_ethernet();
   void bind_memory();
   void bind_registers();
@@ -110,6 +114,7 @@ class adapter {
   scheduler::scheduler scheduler_;
   transport::requester requester_;
   transport::responder responder_;
+  ethernet::steering steering_;
   completion::completion completion_;
   icrc::icrc_insert icrc_insert_;
   icrc::icrc_check icrc_check_;

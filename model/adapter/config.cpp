@@ -98,6 +98,7 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("credit_wait_cycles", c.credit_wait_cycles, 1, many, "cycles", "design")
       .add("turn_wqes", c.turn_wqes, 1, many, "WQEs", "design")
       .add("turn_bytes", c.turn_bytes, 1, 1u << 30, "bytes", "design")
+      .add("ethernet_offload_cycles", c.ethernet_offload_cycles, 0, many, "cycles", "design: tag, checksums")
       .add("extra_retries", c.extra_retries, 0, many, "retries",
            "beyond a retry count of 7; none in IBA, Soft-RoCE: no limit");
   announce_cache(to, "adapter.requester.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses block");
@@ -198,6 +199,12 @@ void announce(sim::parameter_set& to, config& c) {
   announce_memory(to, c.translation);
   announce_completion(to, c.completion);
   announce_port(to, c.port);
+  group(to, "adapter.steering.")
+      .add("pipeline_cycles", c.steering.pipeline_cycles, 1, many, "cycles", "design: share of the receive pipeline")
+      .add("frame_cycles", c.steering.frame_cycles, 1, many, "cycles", "design: above line rate of 64-byte frames")
+      .add("bytes_per_cycle", c.steering.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
+      .add("frames", c.steering.frames, 1, 1024, "frames", "design");
+  announce_cache(to, "adapter.steering.groups.", c.steering.groups, "design: group table of Ethernet addresses");
   group(to, "adapter.host_ethernet.")
       .add("to_host_ns", c.host_path.to_host_ns, 1, many, "ns", "design: rnic serve only")
       .add("from_host_ns", c.host_path.from_host_ns, 1, many, "ns", "design: rnic serve only")

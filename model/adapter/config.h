@@ -10,6 +10,7 @@
 #include "model/completion/completion.h"
 #include "model/doorbell/doorbell.h"
 #include "model/ethernet/host_path.h"
+#include "model/ethernet/steering.h"
 #include "model/icm/translation.h"
 #include "model/icrc/icrc_block.h"
 #include "model/mac/port.h"
@@ -29,7 +30,8 @@ struct config {
   unsigned channel_depth = 16;
   unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
   bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
-  bool host_ethernet = false;      ///< software of the host gets the frames that are not RoCE, and sends such
+  /// Software of the host gets the frames that are not RoCE, and sends such; Ethernet queue pairs get none then.
+  bool host_ethernet = false;
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -43,6 +45,7 @@ struct config {
   parser::parser::config parser;
   icrc::icrc_insert::config icrc_insert;
   icrc::icrc_check::config icrc_check;
+  ethernet::steering::config steering;
   ethernet::host_path::config host_path;  ///< where host_ethernet is set
   mac::port::config port;                 ///< of every port; index is set by the adapter
 };

@@ -291,6 +291,7 @@ void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* 
   put16(to + 0x0c, r.sl_vid);
   std::memcpy(to + 0x0e, r.smac.data(), r.smac.size());
   put32(to + 0x14, r.byte_count);
+  put16(to + 0x1a, r.checksum);
 }
 
 }  // namespace rnic::completion

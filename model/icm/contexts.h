@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 namespace rnic::icm {
@@ -20,8 +21,9 @@ enum class qp_state : std::uint8_t {
   error = 6,
   sq_draining = 7
 };
-/// Service types, same source.
-enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7 };
+/// Service types, same source. The last two are the chip's own: MLX queue pairs whose path says Ethernet, and those that
+/// only spread received frames over others.
+enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7, ethernet = 14, rss = 15 };
 
 /// How packets of a connected QP are addressed; each half of a QP has its own copy.
 struct path {
@@ -43,6 +45,20 @@ struct path {
 };
 inline constexpr std::uint8_t path_flag_vlan = 1, path_flag_roce_v2 = 2, path_flag_loopback = 4;
 static_assert(sizeof(path) == 40);
+
+/// What the path of an Ethernet queue pair has in the place of the remote GID (adapter data plane A.7).
+struct ethernet_rules {
+  std::uint8_t flags;         ///< ethernet_rule_*
+  std::uint8_t vlan_control;  ///< kinds of frames that the QP may not send (6:4) or get (2:0): tagged, priority tagged,
+                              ///< untagged
+};
+inline constexpr std::uint8_t ethernet_rule_keep_vlan = 1, ethernet_rule_keep_fcs = 2, ethernet_rule_own_source = 4,
+                              ethernet_rule_own_vlan = 8, ethernet_rule_hide_vlan = 16;
+inline ethernet_rules rules_of(const path& p) { return {p.remote_gid[0], p.remote_gid[1]}; }
+inline void set_rules(path& p, ethernet_rules r) {
+  p.remote_gid[0] = r.flags;
+  p.remote_gid[1] = r.vlan_control;
+}
 constexpr std::uint32_t mtu_bytes(std::uint8_t code) { return 128u << code; }
 
 /// Requester's half of a QP context: 128 bytes at offset 0 of the QPC entry.
@@ -116,6 +132,37 @@ inline constexpr std::uint8_t responder_access_write = 1, responder_access_read 
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
                               responder_flag_reserved_lkey = 4;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
+
+/// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's half
+/// that such a queue pair, which has no queues of its own, does not need.
+struct rss_rules {
+  std::uint32_t base_qpn, base_qpn_udp, default_qpn;
+  std::uint8_t log_size;  ///< of the table: queue pairs from the base on
+  std::uint8_t toeplitz;  ///< 1; 0: XOR
+  std::uint8_t flags;     ///< rss_flag_*
+  std::uint8_t key[40];
+};
+inline constexpr std::uint8_t rss_flag_ipv4 = 0x20, rss_flag_tcp_ipv4 = 0x10, rss_flag_ipv6 = 0x08,
+                              rss_flag_tcp_ipv6 = 0x04, rss_flag_udp_ipv4 = 0x02, rss_flag_udp_ipv6 = 0x01;
+inline void set_rss(responder_context& c, const rss_rules& r) {
+  static_assert(sizeof(path) == sizeof(r.key));
+  std::memcpy(&c.dest, r.key, sizeof r.key);
+  c.write_rkey = r.base_qpn;
+  c.remaining = r.base_qpn_udp;
+  c.message_bytes = r.default_qpn;
+  c.write_va = std::uint64_t{r.log_size} << 16 | std::uint64_t{r.toeplitz} << 8 | r.flags;
+}
+inline rss_rules rss_of(const responder_context& c) {
+  rss_rules r{c.write_rkey,
+              c.remaining,
+              c.message_bytes,
+              static_cast<std::uint8_t>(c.write_va >> 16),
+              static_cast<std::uint8_t>(c.write_va >> 8),
+              static_cast<std::uint8_t>(c.write_va),
+              {}};
+  std::memcpy(r.key, &c.dest, sizeof r.key);
+  return r;
+}
 
 /// Atomic operations of the peer that the responder has executed and whose answers it may have to repeat: the QP's
 /// entries in the RDMA resource table, as one.

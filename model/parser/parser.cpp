@@ -92,6 +92,7 @@ parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, c
   if (cfg.bytes_per_cycle == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more, not 0");
   stats.add(this->name() + ".roce_frames", roce_frames_);
   stats.add(this->name() + ".ethernet_frames", ethernet_frames_);
+  stats.add(this->name() + ".unclaimed_frames", unclaimed_frames_);
   for (unsigned i = 0; i < drops_.size(); ++i)
     stats.add(this->name() + ".drop." + to_string(static_cast<drop>(i)), drops_[i]);
 }
@@ -144,8 +145,20 @@ parser::way parser::discard(drop why) {
   return way::nowhere;
 }
 
+/// RoCE that no address of the port takes.
+parser::way parser::unclaimed(drop why) {
+  if (!ethernet_out.bound()) return discard(why);
+  ++unclaimed_frames_;
+  ++ethernet_frames_;
+  return way::ethernet;
+}
+
 parser::way parser::classify(tlm::frame& f) {
-  if (!f.fcs_ok) return discard(drop::bad_fcs);
+  if (!f.fcs_ok) {
+    if (!ethernet_out.bound() || f.length < 14) return discard(drop::bad_fcs);
+    ++ethernet_frames_;
+    return way::ethernet;
+  }
   if (f.length < 14) return discard(drop::truncated);
   wire::packet& p = f.packet;
   const wire::decode_error e = wire::decode(f.data(), f.length, p, roce_v2_port_);
@@ -155,11 +168,11 @@ parser::way parser::classify(tlm::frame& f) {
     return way::ethernet;  // which addresses it takes is its own business
   }
   std::copy_n(f.data(), p.dmac.size(), p.dmac.begin());
-  if (!gids_.accepts(p.dmac)) return discard(drop::not_our_mac);
+  if (!gids_.accepts(p.dmac)) return unclaimed(drop::not_our_mac);
   if (e != wire::decode_error::none) return discard(reason_of(e));
   if (!multicast(p.dgid)) {
     const auto index = gids_.match(p.dgid, p.encap);
-    if (!index) return discard(drop::not_our_gid);
+    if (!index) return unclaimed(drop::not_our_gid);
     const gid::entry& own = gids_[*index];
     const std::uint16_t vid = p.vlan_present ? p.vlan_tci & 0xfff : 0;
     if (own.vlan_valid && vid != own.vlan) return discard(drop::wrong_vlan);

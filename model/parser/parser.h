@@ -39,7 +39,9 @@ const char* to_string(drop d);
 
 /// Decodes every received frame into frame.packet and sorts it: RoCE for one of our GIDs to roce_out (frame.gid_index
 /// is the entry), anything that is not RoCE to ethernet_out, the rest is counted and dropped (adapter data plane A.9.1,
-/// points 1 to 4). RoCE to a multicast GID passes with gid_index unset; who is member is decided behind.
+/// points 1 to 4). RoCE to a multicast GID passes with gid_index unset; who is member is decided behind. RoCE for
+/// addresses that are not ours goes to ethernet_out too, where steering may know somebody who wants it (A.8.5), and so do
+/// frames with a bad FCS, which the port lets through only when it was told to.
 ///
 /// Order of frames is kept. A frame leaves parser_cycles after it was taken; the next one is taken when the bytes of
 /// the one before have gone through, bytes_per_cycle in each cycle.
@@ -60,6 +62,7 @@ class parser : public sim::clocked_block {
 
   std::uint64_t dropped(drop why) const { return drops_[static_cast<unsigned>(why)]; }
   std::uint64_t roce_frames() const { return roce_frames_; }
+  std::uint64_t unclaimed_frames() const { return unclaimed_frames_; }
   std::uint64_t ethernet_frames() const { return ethernet_frames_; }
 
  private:
@@ -74,6 +77,7 @@ class parser : public sim::clocked_block {
   void take();
   way classify(tlm::frame& f);
   way discard(drop why);
+  way unclaimed(drop why);
 
   config config_;
   const gid::gid_table& gids_;
@@ -86,6 +90,7 @@ class parser : public sim::clocked_block {
   std::array<std::uint64_t, static_cast<unsigned>(drop::count)> drops_{};
   std::uint64_t roce_frames_ = 0;
   std::uint64_t ethernet_frames_ = 0;
+  std::uint64_t unclaimed_frames_ = 0;  // of these: RoCE for addresses that are not ours
 };
 
 }  // namespace rnic::parser

@@ -40,6 +40,8 @@ inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: 
 /// holds; a written one is read again from there.
 inline constexpr std::uint32_t mcg_written = 0x30;    ///< write: index of an entry
 inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (command/mgid_hash.h)
+/// Requester: longest frame that an Ethernet QP of a port may send, FCS included, a word for each port.
+inline constexpr std::uint32_t port_mtu = 0x60;
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
 inline constexpr std::uint32_t diagnostics = 0x1000;
 

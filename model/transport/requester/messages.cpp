@@ -24,7 +24,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   m.generation = generation;
   m.wqe_index = c.next_wqe;
   m.strides = static_cast<std::uint16_t>(u.strides);
-  const std::uint32_t sent = c.message_offset / mtu_of(c);
+  const std::uint32_t sent = c.message_offset / packet_bytes(c, u.wqe);
   m.first_psn = (c.next_psn - sent) & 0xffffff;
   m.last_psn = (m.first_psn + packets - 1) & 0xffffff;
   m.length = u.wqe.length;

@@ -56,6 +56,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       jobs_(cfg.scatter_jobs) {
   check(cfg);
   for (auto& port : credits_) port.fill(cfg.egress_frames);
+  port_mtu_.fill(cfg.port_mtu);
   announce(stats);
 }
 
@@ -82,6 +83,8 @@ void requester::announce(sim::statistics& stats) {
                                                               {"stamped_wqes", &stamped_},
                                                               {"dropped_halted", &drop_halted_},
                                                               {"unit_busy_cycles", &unit_busy_cycles_},
+                                                              {"ethernet_frames", &ethernet_frames_},
+                                                              {"ethernet_blocked", &ethernet_blocked_},
                                                               {"context_hits", &contexts_.counters().hits},
                                                               {"context_misses", &contexts_.counters().misses}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
@@ -272,6 +275,7 @@ void requester::device_reset() {
   for (unit& u : units_) u.buffer_qpn = no_index;
   selected_ = reserved_lkey_ = special_base_ = num_qps_log_ = 0;
   udp_port_ = wire::roce_v2_udp_port;
+  port_mtu_.fill(config_.port_mtu);
   diagnostics_.fill(0);
   drained_.clear();
   resetting_ = true;
@@ -363,6 +367,7 @@ std::uint32_t requester::cr_read(std::uint32_t offset) {
     default:
       break;
   }
+  if (offset - cr::port_mtu < 4 * ports) return port_mtu_[(offset - cr::port_mtu) / 4];
   const std::uint32_t word = (offset - cr::diagnostics) / 4;
   return offset >= cr::diagnostics && word < diagnostic_words ? diagnostics_[word] : 0;
 }
@@ -375,6 +380,7 @@ void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::reserved_lkey) reserved_lkey_ = value;
   if (offset == cr::special_qp_base) special_base_ = value;
   if (offset == cr::num_qps_log) num_qps_log_ = value;
+  if (offset - cr::port_mtu < 4 * ports) port_mtu_[(offset - cr::port_mtu) / 4] = value;
   if (offset != cr::qp_command || !qps_.legal(selected_)) return;
   qp_runtime& r = qps_[selected_];
   if (value == cr::qp_command_release) {

@@ -23,6 +23,7 @@
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/packet.h"
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/requester/tables.h"
 #include "model/transport/transport_if.h"
@@ -32,7 +33,7 @@ namespace rnic::transport {
 
 /// Processing units fetch and parse WQEs of the QPs that the scheduler grants; one transmit engine starts their
 /// packets; payload is gathered into frames that leave in the order in which they were started. The completer takes
-/// acknowledgements and READ responses. RC, UC and UD; adapter data plane A.3, A.4, A.7, A.10, C.5, C.6, C.8.
+/// acknowledgements and READ responses. RC, UC, UD and Ethernet; adapter data plane A.3, A.4, A.7, A.10, C.5, C.6, C.8.
 ///
 /// What is on chip of a QP: its context (cache), the messages under way, a timer. A retransmission moves the context
 /// back to the message and PSN and forgets the messages behind it: they are executed again from host memory.
@@ -75,6 +76,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   using report_kind = scheduler::report::kind;
   static constexpr unsigned buffer_bytes = 1024;
   static constexpr unsigned pipe_depth = 64;
+  static constexpr std::uint32_t translation_bytes = 4096;  // what one translation covers
   static constexpr unsigned diagnostic_words = 0x1a4 / 4;
 
   struct unit {
@@ -106,6 +108,16 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::array<std::uint8_t, buffer_bytes> buffer;
   };
 
+  // Frame of an Ethernet QP: what has to be done to it when all of it is there
+  struct ethernet_work {
+    bool active = false, segmented = false, last = false, software_tag = false;
+    std::uint8_t smac_index = 0;
+    std::uint16_t software_tci = 0;
+    icm::ethernet_rules rules{};
+    std::uint32_t offset = 0;  // of the packet's payload in a segmented message
+    ethernet_send offload;
+  };
+
   struct packet_slot {
     tlm::frame_ptr frame;
     std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, psn = 0;
@@ -114,8 +126,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint16_t asked_bytes = 0;
     std::uint8_t failed = 0;  // syndrome
     bool cancelled = false, last = false, local = false, reserved_key = false;
-    std::array<wqe_segment, send_wqe::max_segments> piece;
-    std::array<std::uint16_t, send_wqe::max_segments> place;  // of the piece in the payload
+    ethernet_work ethernet;
+    static constexpr unsigned max_pieces = send_wqe::max_segments + tlm::frame::capacity / translation_bytes;
+    std::array<wqe_segment, max_pieces> piece;
+    std::array<std::uint16_t, max_pieces> place;  // of the piece in the payload
   };
 
   struct pipe_entry {
@@ -195,7 +209,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool window_open(unit& u, std::uint32_t packets);
   void give_back_to_unit(unit& u);
   void wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priority);
-  void fill_slot(unit& u, packet_slot& slot, std::uint32_t length);
+  void fill_slot(unit& u, packet_slot& slot, std::uint32_t at, std::uint32_t end);
   void after_packet(unit& u, std::uint32_t length, std::uint32_t packets);
   void drop_slot();
   void seek(unit& u, std::uint32_t offset);
@@ -203,6 +217,13 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void finish_gather();
   void emit();
   void cancel_packets(std::uint32_t qpn);
+
+  // ethernet.cpp: plain frames
+  std::uint8_t ethernet_fault(const unit& u) const;
+  void forget_leftovers(unit& u) const;
+  void begin_ethernet(unit& u, packet_slot& slot, const packet_place& place);
+  bool finish_ethernet(packet_slot& slot);
+  void block_ethernet(packet_slot& slot);
 
   // requester_complete.cpp: responses, retransmission, completions, errors
   void take_responses();
@@ -247,6 +268,11 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   /// Path MTU in bytes; a code that does not exist is taken as the nearest one.
   static std::uint32_t mtu_of(const context& c) {
     return icm::mtu_bytes(c.dest.mtu_code < 1 ? 1 : c.dest.mtu_code > 5 ? 5 : c.dest.mtu_code);
+  }
+  /// Bytes of the message that a packet takes: the path MTU, or what an Ethernet QP puts into a frame.
+  static std::uint32_t packet_bytes(const context& c, const send_wqe& wqe) {
+    if (c.type != icm::service::ethernet) return mtu_of(c);
+    return wqe.is_segmented() ? std::max<std::uint32_t>(1, wqe.ethernet.segment_bytes) : std::max(1u, wqe.length);
   }
   std::uint32_t mask_of(const unit& u) const { return 1u << static_cast<unsigned>(&u - units_.data()); }
   static std::uint32_t distance(std::uint32_t from, std::uint32_t to) { return (to - from) & 0xffffff; }
@@ -299,13 +325,14 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t special_base_ = 0;
   std::uint32_t num_qps_log_ = 0;
   std::uint16_t udp_port_ = wire::roce_v2_udp_port;
+  std::array<std::uint32_t, ports> port_mtu_{};
   std::array<std::uint32_t, diagnostic_words> diagnostics_{};
 
   std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, fetches_ = 0, blueflame_used_ = 0, retransmissions_ = 0,
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
                 cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0,
-                unit_busy_cycles_ = 0;
+                unit_busy_cycles_ = 0, ethernet_frames_ = 0, ethernet_blocked_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -59,7 +59,7 @@ bool requester::start_packet(unit& u) {
   }
   if (u.message_index == no_index && !open_message(u)) return false;
 
-  const std::uint32_t mtu = mtu_of(c);
+  const std::uint32_t mtu = packet_bytes(c, u.wqe);
   const std::uint32_t left = u.wqe.length - c.message_offset;
   const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
@@ -93,10 +93,16 @@ bool requester::start_packet(unit& u) {
   slot.failed = 0;
   slot.pieces = slot.asked = slot.pending = 0;
   slot.frame->span = place.last ? u.span : 0;
-  build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
+  slot.ethernet.active = false;
+  const bool ethernet = c.type == icm::service::ethernet;
+  if (ethernet)
+    begin_ethernet(u, slot, place);
+  else
+    build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
   slot.frame->port = port;
-  if (!read) fill_slot(u, slot, place.length);
+  const std::uint32_t headers = ethernet ? u.wqe.ethernet.header_bytes : 0;
+  if (!read) fill_slot(u, slot, headers, headers + place.length);
   ++r.packets;
   ++packets_;
 
@@ -147,10 +153,11 @@ bool requester::window_open(unit& u, std::uint32_t packets) {
 bool requester::open_message(unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
-  const std::uint32_t mtu = mtu_of(c);
+  const std::uint32_t mtu = packet_bytes(c, u.wqe);
   if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
     u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
   if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
+  if (c.type == icm::service::ethernet && u.wqe.error == 0) u.wqe.error = ethernet_fault(u);
   if (u.wqe.error != 0) {
     give_back_to_unit(u);
     return false;
@@ -184,14 +191,13 @@ void requester::seek(unit& u, std::uint32_t offset) {
   u.segment_offset = offset;
 }
 
-// The packet's part of the scatter/gather list; inline bytes are copied at once.
-void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t length) {
+// The packet's part of the scatter/gather list, to bytes `at` to `end` of its payload; inline bytes are copied at once.
+void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t at, std::uint32_t end) {
   slot.function = u.ctx->function;
   std::uint8_t* payload = slot.frame->buffer.data() + tlm::frame::payload_start;
-  std::uint32_t at = 0;
-  while (at < length && u.segment < u.wqe.count) {
+  while (at < end && u.segment < u.wqe.count) {
     const wqe_segment& s = u.wqe.segments[u.segment];
-    const std::uint32_t n = std::min(length - at, s.length - u.segment_offset);
+    const std::uint32_t n = std::min({end - at, s.length - u.segment_offset, translation_bytes});
     if (s.is_inline) {
       std::memcpy(payload + at, u.bytes.data() + s.address + u.segment_offset, n);
     } else {
@@ -282,9 +288,10 @@ void requester::finish_gather() {
     return;
   }
   if (pipe_count_ == pipe_depth) return;
+  if (s.ethernet.active && !finish_ethernet(s)) return block_ethernet(s);
   spans_.leave(s.frame->span, "payload fetch", now_ps(), s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
   const bool local_end = s.last && s.local;
-  if (pipe_count_ == 0 && !local_end && tx_out.can_push()) {
+  if (pipe_count_ == 0 && !local_end && !s.ethernet.active && tx_out.can_push()) {
     spans_.leave(s.frame->span, "requester", domain().edge_time(now() + config_.pipeline_cycles));
     --qps_[s.qpn].packets;
     tx_out.push_after(std::move(s.frame), config_.pipeline_cycles);
@@ -292,7 +299,7 @@ void requester::finish_gather() {
     return;
   }
   pipe_entry& p = pipe_[(pipe_head_ + pipe_count_++) % pipe_depth];
-  p.ready = now() + config_.pipeline_cycles;
+  p.ready = now() + config_.pipeline_cycles + (s.ethernet.active ? config_.ethernet_offload_cycles : 0);
   p.qpn = s.qpn;
   p.message_index = s.message_index;
   p.generation = s.generation;

@@ -18,6 +18,8 @@ constexpr std::uint64_t max_message = std::uint64_t{1} << 31;
 constexpr unsigned control_bytes = 16, remote_bytes = 16, datagram_bytes = 48, atomic_segment_bytes = 16;
 
 bool supported(wqe_opcode opcode, icm::service type) {
+  if (type == icm::service::ethernet)
+    return opcode == wqe_opcode::nop || opcode == wqe_opcode::send || opcode == wqe_opcode::large_send;
   switch (opcode) {
     case wqe_opcode::nop:
       return true;
@@ -130,6 +132,10 @@ void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
   }
   if (out.opcode == wqe_opcode::nop) return;
   unsigned at = control_bytes;
+  if (type == icm::service::ethernet && !parse_ethernet(wqe, at, out)) {
+    out.error = syndrome::local_qp_operation;
+    return;
+  }
   if (type == icm::service::ud) {
     if (at + datagram_bytes > out.size) {
       out.error = syndrome::local_qp_operation;

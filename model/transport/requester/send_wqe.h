@@ -17,6 +17,7 @@ enum class wqe_opcode : std::uint8_t {
   rdma_write_immediate = 0x09,
   send = 0x0a,
   send_immediate = 0x0b,
+  large_send = 0x0e,
   rdma_read = 0x10,
   compare_swap = 0x11,
   fetch_add = 0x12,
@@ -59,6 +60,18 @@ struct atomic_operands {
 };
 inline constexpr std::uint32_t atomic_bytes = 8;
 
+/// What the control segment of an Ethernet QP's WQE asks for (adapter data plane A.4.1, A.8.1).
+struct ethernet_send {
+  std::uint16_t tag_type = 0;  ///< EtherType of the tag to put in; 0: none
+  std::uint16_t tci = 0;
+  bool ip_checksum = false, l4_checksum = false;
+  bool icrc = false;  ///< a RoCE packet of software's making gets its ICRC
+  bool loopback = false;
+  std::array<std::uint8_t, 6> dmac{};  ///< the switch inside the adapter looks at this one; 0: at none
+  /// Segmentation: headers in the WQE, payload bytes of a packet.
+  std::uint16_t header_at = 0, header_bytes = 0, segment_bytes = 0;
+};
+
 struct send_wqe {
   static constexpr unsigned max_segments = 64;
   wqe_opcode opcode = wqe_opcode::nop;
@@ -73,8 +86,10 @@ struct send_wqe {
   std::uint64_t remote_va = 0;
   datagram_address address;
   atomic_operands atomic;
+  ethernet_send ethernet;
   std::array<wqe_segment, max_segments> segments;
 
+  bool is_segmented() const { return opcode == wqe_opcode::large_send; }
   bool is_read() const { return opcode == wqe_opcode::rdma_read; }
   bool is_masked_atomic() const {
     return opcode == wqe_opcode::masked_compare_swap || opcode == wqe_opcode::masked_fetch_add;
@@ -96,6 +111,10 @@ bool wqe_owner(const std::uint8_t* wqe);
 unsigned wqe_size(const std::uint8_t* wqe);
 /// Whether a 64-byte chunk after the first still has software's "not written" stamp (adapter data plane A.3.2).
 bool wqe_stamped(const std::uint8_t* wqe, unsigned bytes);
+
+/// The control segment, and the header of a segmented message, of an Ethernet QP's WQE; `at` moves behind that header.
+/// False: malformed.
+bool parse_ethernet(const std::uint8_t* wqe, unsigned& at, send_wqe& out);
 
 /// Takes a WQE of wqe_size() bytes apart. Never fails: what is wrong is in `out.error`. Leftovers of BlueFlame posting
 /// (WQE index and QPN in the control segment) are ignored.

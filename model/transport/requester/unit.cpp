@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
 
 bool executes(icm::service type) {
-  return type == icm::service::rc || type == icm::service::uc || type == icm::service::ud;
+  return type == icm::service::rc || type == icm::service::uc || type == icm::service::ud ||
+         type == icm::service::ethernet;
 }
 }  // namespace
 
@@ -184,6 +185,7 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   parse_send_wqe(size >= 16 ? u.bytes.data() : bytes, c.type, u.wqe);
   u.current = true;
   u.current_index = n;
+  if (c.type == icm::service::ethernet) forget_leftovers(u);
   u.strides = std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride);
   u.message_index = no_index;
   u.stamp_tries = 0;

@@ -72,6 +72,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
 }
 
 responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
+  if (frame->plain) return check_ethernet(f, frame);
   if (!gate(f, *frame)) return verdict::done;
   switch (carrier_of(frame->packet.bth.opcode)) {
     case wire::transport::rc:

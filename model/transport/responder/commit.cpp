@@ -99,6 +99,7 @@ bool responder::commit_payload(responder_slot& s) {
 }
 
 void responder::complete(const responder_flow& f, responder_slot& s) {
+  if (s.frame->plain) return complete_ethernet(f, s);
   const wire::packet& p = s.frame->packet;
   completion::cqe_request c;
   c.cqn = f.ctx->cqn;

@@ -13,6 +13,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
                      sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(std::move(name), domain),
       rx_in(*this),
+      ethernet_in(*this),
       dma_write(*this),
       dma_read(*this),
       translate(*this),
@@ -84,6 +85,9 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.no_wqe", &count_.drop_no_wqe},
       {"drop.no_group", &count_.drop_no_group},
       {"drop.unreliable", &count_.drop_unreliable},
+      {"ethernet", &count_.ethernet},
+      {"drop.ethernet_no_wqe", &count_.drop_ethernet_no_wqe},
+      {"drop.ethernet_vlan", &count_.drop_ethernet_vlan},
       {"error.local_length", &count_.local_length},
       {"error.local_operation", &count_.local_operation},
       {"error.local_protection", &count_.local_protection},
@@ -176,7 +180,8 @@ void responder::accept() {
   if (unissued_ != 0)
     for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
       if (slots_[i].issued != slots_[i].pieces) issue(slots_[i]);
-  const bool new_frame = rx_in.can_pop();
+  const bool plain = ethernet_in.bound() && ethernet_in.can_pop();
+  const bool new_frame = rx_in.can_pop() || plain;
   if (!new_frame && waiting_flows_.empty() && !fanout_.frame) return;
   if (next_check_ > now()) {
     wake_at(next_check_);
@@ -185,10 +190,12 @@ void responder::accept() {
   if (!accept_waiting()) {
     if (fanout_.frame)
       work_multicast();
+    else if (plain)
+      accept_in_turn();
     else if (new_frame)
       accept_new();
   }
-  if (next_check_ > now() && (rx_in.can_pop() || !waiting_flows_.empty() || fanout_.frame)) wake_at(next_check_);
+  if (next_check_ > now() && (new_frame || !waiting_flows_.empty() || fanout_.frame)) wake_at(next_check_);
 }
 
 bool responder::accept_waiting() {
@@ -224,14 +231,16 @@ bool responder::accept_waiting() {
   return false;
 }
 
-void responder::accept_new() {
+bool responder::accept_new() {
   tlm::frame_ptr& front = rx_in.front();
   if (is_multicast(*front) && !resetting_) {
     begin_multicast(rx_in.pop());
     next_check_ = now() + 1;
-    return;
+    return true;
   }
-  if (admit(front, destination(*front))) rx_in.pop();
+  if (!admit(front, destination(*front))) return false;
+  rx_in.pop();
+  return true;
 }
 
 /// Checks a frame for a QP, lets it wait, or drops it. False: no place for it now.

@@ -24,7 +24,7 @@
 
 namespace rnic::transport {
 
-/// Requests of peers, for RC, UC and UD: checks (adapter data plane A.9, C.7), receive WQEs, payload into host memory,
+/// Requests of peers, for RC, UC and UD, and plain frames for Ethernet QPs: checks (adapter data plane A.9, C.7), receive WQEs, payload into host memory,
 /// completions, answers, READ responses.
 ///
 /// A packet passes these stages: check against the QP context, in order of arrival within its QP, one packet per
@@ -39,7 +39,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
             const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames, sim::span_recorder& spans,
             sim::statistics& stats);
 
-  sim::fifo_in<tlm::frame_ptr> rx_in;  ///< requests, ICRC checked
+  sim::fifo_in<tlm::frame_ptr> rx_in;        ///< requests, ICRC checked
+  sim::fifo_in<tlm::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
   pcie::dma_port dma_write;            ///< payload
   pcie::dma_port dma_read;             ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
@@ -68,6 +69,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
                   drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
                   drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
+    std::uint64_t ethernet = 0, drop_ethernet_no_wqe = 0, drop_ethernet_vlan = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
   };
@@ -101,7 +103,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void take_answers();
   void accept();
   bool accept_waiting();
-  void accept_new();
+  bool accept_new();
   verdict run(std::uint16_t f, tlm::frame_ptr& frame);
   std::uint32_t destination(const tlm::frame& f) const;
   std::uint16_t find_flow(std::uint32_t qpn) const;
@@ -113,6 +115,13 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::uint16_t index_of(const responder_flow& f) const { return static_cast<std::uint16_t>(&f - flows_.data()); }
 
   bool admit(tlm::frame_ptr& frame, std::uint32_t qpn);
+
+  // ethernet.cpp: plain frames
+  void accept_in_turn();
+  bool accept_ethernet();
+  bool spread(tlm::frame& frame);
+  verdict check_ethernet(responder_flow& f, tlm::frame_ptr& frame);
+  void complete_ethernet(const responder_flow& f, const responder_slot& s);
 
   // responder_multicast.cpp
   static bool is_multicast(const tlm::frame& f);
@@ -249,6 +258,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::uint16_t first_slot_ = no_link, last_slot_ = no_link;
   unsigned unissued_ = 0;  // slots with pieces that were not sent to translation
   std::uint64_t pass_ = 0;
+  bool plain_turn_ = false;   // plain frames and requests wait: whose turn it is
+  bool plain_spread_ = false;  // the plain frame in front has its final QP
   sim::cycle_t next_check_ = 0;
   unsigned cost_ = 1;  // cycles of the packet just checked
 

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/ethernet/steering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/command/mgid_hash.h"
+#include "model/wire/bytes.h"
+#include "model/wire/ethernet.h"
+#include "model/wire/internet.h"
+
+namespace rnic::ethernet {
+
+namespace {
+
+constexpr std::size_t next_offset = 0x00, count_offset = 0x04, gid_offset = 0x10, members_offset = 0x20;
+constexpr std::uint32_t next_shift = 6, count_mask = 0xffffff, protocol_shift = 30, protocol_ethernet = 1;
+constexpr std::uint32_t member_qpn = 0xffffff, member_no_loopback = 1u << 30;
+constexpr unsigned longest_chain = 64;
+constexpr std::size_t longest_list = 1024;  // group addresses in a port's filter
+
+wire::mac_address destination_of(const tlm::frame& f) {
+  wire::mac_address mac;
+  std::copy_n(f.data(), mac.size(), mac.begin());
+  return mac;
+}
+
+}  // namespace
+
+steering::steering(std::string name, sim::clock_domain& domain, const config& cfg, const icm::icm_map& map,
+                   const std::array<const gid::gid_table*, ports>& gids, tlm::frame_pool& frames,
+                   sim::statistics& stats)
+    : clocked_block(std::move(name), domain),
+      rx_in{sim::fifo_in<tlm::frame_ptr>(*this), sim::fifo_in<tlm::frame_ptr>(*this)},
+      out(*this),
+      config_(cfg),
+      map_(map),
+      gids_(gids),
+      frames_(frames),
+      groups_(this->name() + ".groups", *this, cfg.groups, map, icm::table::mcg, 0),
+      registers_{register_file(*this, 0), register_file(*this, 1)},
+      pipeline_(cfg.frames) {
+  if (cfg.frames == 0 || cfg.bytes_per_cycle == 0)
+    throw sim::config_error(this->name() + ": frames and bytes_per_cycle must be 1 or more");
+  members_.reserve(icm::multicast_group::max_members);
+  for (port_tables& t : tables_) t.groups.reserve(longest_list);
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"frames", &count_.frames},
+                                                                {"copies", &count_.copies},
+                                                                {"drop.vlan_filtered", &count_.drop_vlan_filtered},
+                                                                {"drop.group_filtered", &count_.drop_group_filtered},
+                                                                {"drop.no_match", &count_.drop_no_match},
+                                                                {"drop.reset", &count_.drop_reset}};
+  for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
+}
+
+void steering::tick() {
+  groups_.service();
+  deliver();
+  take();
+}
+
+/// One copy of the frame in front.
+void steering::deliver() {
+  if (count_inside_ == 0) return;
+  stage& s = pipeline_[head_];
+  if (s.ready > now()) return wake_at(s.ready);
+  if (search_ != search::done && !find_members(*s.frame)) return;
+  if (next_member_ != members_.size()) {
+    if (!out.can_push()) return;
+    const std::uint32_t qpn = members_[next_member_++];
+    ++count_.copies;
+    if (next_member_ != members_.size()) {
+      hand_on(copy_of(*s.frame), qpn);
+      return wake_next();
+    }
+    hand_on(std::move(s.frame), qpn);
+  } else {
+    ++count_.drop_no_match;
+  }
+  s.frame.reset();
+  head_ = (head_ + 1) % pipeline_.size();
+  --count_inside_;
+  search_ = search::none;
+  if (count_inside_ != 0) wake_at(std::max(pipeline_[head_].ready, now() + 1));
+}
+
+void steering::hand_on(tlm::frame_ptr frame, std::uint32_t qpn) {
+  wire::packet& p = frame->packet;
+  frame->plain = true;
+  // As the responder counts the bytes of a packet for one receive.
+  p.bth = wire::bth{};
+  p.bth.opcode = wire::make_opcode(wire::transport::ud, wire::operation::send_only);
+  p.bth.dest_qp = qpn;
+  p.immediate = 0;
+  p.payload_offset = 0;
+  p.payload_length = frame->length;
+  out.push(std::move(frame));
+}
+
+tlm::frame_ptr steering::copy_of(const tlm::frame& from) {
+  tlm::frame_ptr to = frames_.get();
+  to->begin = from.begin;
+  to->length = from.length;
+  to->fcs = from.fcs;
+  to->fcs_ok = from.fcs_ok;
+  to->priority = from.priority;
+  to->port = from.port;
+  to->loopback = from.loopback;
+  to->stamp = from.stamp;
+  std::copy_n(from.data(), from.length, to->data());
+  return to;
+}
+
+/// Ports in turn.
+void steering::take() {
+  if (!rx_in[0].can_pop() && !rx_in[1].can_pop()) return;
+  if (input_free_ > now()) return wake_at(input_free_);
+  if (count_inside_ == pipeline_.size()) return;  // its head wakes us
+  const unsigned port = rx_in[1 - last_port_].can_pop() ? 1 - last_port_ : last_port_;
+  last_port_ = port;
+  tlm::frame_ptr f = rx_in[port].pop();
+  ++count_.frames;
+  const unsigned beats = (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  input_free_ = now() + std::max({1u, config_.frame_cycles, beats});
+  if (passes_filters(*f)) {
+    stage& s = pipeline_[(head_ + count_inside_++) % pipeline_.size()];
+    s = {std::move(f), now() + std::max(1u, config_.pipeline_cycles)};
+    wake_at(s.ready);
+  }
+  if (rx_in[0].can_pop() || rx_in[1].can_pop()) wake_at(input_free_);
+}
+
+bool steering::passes_filters(const tlm::frame& f) {
+  const port_tables& t = tables_[f.port % ports];
+  if (t.vlan_filter) {
+    const wire::frame_view v = wire::inspect(f.data(), f.length);
+    if ((v.ctag || v.stag) && !t.vlans[v.tci & 0xfff]) {
+      ++count_.drop_vlan_filtered;
+      return false;
+    }
+  }
+  const wire::mac_address mac = destination_of(f);
+  if (t.group_filter && wire::is_multicast(mac) &&
+      std::find(t.groups.begin(), t.groups.end(), wire::to_u64(mac)) == t.groups.end()) {
+    ++count_.drop_group_filtered;
+    return false;
+  }
+  return true;
+}
+
+/// False: not now.
+bool steering::find_members(const tlm::frame& f) {
+  const port_tables& t = tables_[f.port % ports];
+  const wire::mac_address mac = destination_of(f);
+  const bool group = wire::is_multicast(mac);
+  if (search_ == search::none) begin_search(f);
+  bool found = false;
+  const bool by_table = group_steering_ || (group && t.multicast >> 30 != 2);
+  if (by_table && !search_group(f, found)) return false;
+  search_ = search::done;
+  if (found) return true;
+  if (group_steering_) {
+    use_default(f, group ? to_groups : to_unicast);
+  } else if ((t.base & cr::rqp_valid) == 0) {
+    return true;
+  } else if (group) {
+    if (t.multicast >> 30 != 0) add_member(f, t.multicast);
+  } else {
+    const gid::gid_table& gids = *gids_[f.port % ports];
+    for (unsigned i = 0; i < gid::table_size && members_.empty(); ++i)
+      if (gids.mac_valid(i) && gids.mac(i) == mac) add_member(f, (t.base + i) & member_qpn);
+    if (members_.empty() && (t.promiscuous >> 31) != 0) add_member(f, t.promiscuous & member_qpn);
+  }
+  return true;
+}
+
+void steering::begin_search(const tlm::frame& f) {
+  constexpr std::size_t port_byte = 5, steer_byte = 7, mac_byte = 10;  // of an Ethernet "GID" (4.18)
+  key_.fill(0);
+  std::copy_n(f.data(), 6, key_.begin() + mac_byte);
+  key_[port_byte] = static_cast<std::uint8_t>(f.port + 1);
+  if ((f.data()[0] & 1) == 0) key_[steer_byte] = to_unicast << 1;
+  index_ = command::mgid_hash(key_.data(), std::clamp(hash_bits_, 1u, 16u));
+  steps_ = 0;
+  members_.clear();
+  next_member_ = 0;
+  search_ = search::walking;
+}
+
+/// Goes along the chain of the address's bucket. False: not now.
+bool steering::search_group(const tlm::frame& f, bool& found) {
+  using result = icm::context_cache<icm::multicast_group>::result;
+  for (; steps_ < longest_chain; ++steps_) {
+    if (index_ >= written_.size() || !written_[index_]) return true;
+    icm::multicast_group* g = nullptr;
+    const result r = groups_.lookup(index_, g);
+    if (r == result::pending) return false;
+    if (r == result::refused) return true;
+    const std::uint32_t word = wire::load_be32(g->bytes + count_offset);
+    const std::size_t room = (map_.layout(icm::table::mcg).entry_bytes - members_offset) / 4;
+    const std::size_t count = std::min<std::size_t>({word & count_mask, room, icm::multicast_group::max_members});
+    if (count != 0 && word >> protocol_shift == protocol_ethernet &&
+        std::equal(key_.begin(), key_.end(), g->bytes + gid_offset)) {
+      for (std::size_t i = 0; i < count; ++i) add_member(f, wire::load_be32(g->bytes + members_offset + 4 * i));
+      found = true;
+      return true;
+    }
+    index_ = wire::load_be32(g->bytes + next_offset) >> next_shift;
+    if (index_ == 0) return true;
+  }
+  return true;
+}
+
+void steering::use_default(const tlm::frame& f, unsigned kind) {
+  const port_tables& t = tables_[f.port % ports];
+  for (std::uint32_t i = 0; i < t.default_count[kind]; ++i) add_member(f, t.defaults[kind][i]);
+}
+
+/// What this port sent does not come back to those that asked not to get it.
+void steering::add_member(const tlm::frame& f, std::uint32_t member) {
+  if (f.loopback == tlm::frame::loopback_none || (member & member_no_loopback) == 0)
+    members_.push_back(member & member_qpn);
+}
+
+void steering::device_reset() {
+  count_.drop_reset += count_inside_;
+  for (stage& s : pipeline_) s.frame.reset();
+  head_ = count_inside_ = 0;
+  search_ = search::none;
+  members_.clear();
+  next_member_ = 0;
+  groups_.drop_all();
+  written_.clear();
+  hash_bits_ = 0;
+  group_steering_ = false;
+  for (port_tables& t : tables_) {
+    t.vlans.reset();
+    t.vlan_filter = t.group_filter = false;
+    t.groups.clear();
+    t.base = t.promiscuous = t.multicast = 0;
+    t.default_count.fill(0);
+  }
+  wake_next();
+}
+
+std::uint32_t steering::read(unsigned port, std::uint32_t offset) const {
+  const port_tables& t = tables_[port];
+  if (offset < cr::vlan_filter + 4 * cr::vlan_filter_words) {
+    std::uint32_t word = 0;
+    for (unsigned bit = 0; bit < 32; ++bit) word |= t.vlans[offset / 4 * 32 + bit] ? 1u << bit : 0;
+    return word;
+  }
+  switch (offset) {
+    case cr::vlan_filter_on:
+      return t.vlan_filter ? 1 : 0;
+    case cr::multicast_filter_on:
+      return t.group_filter ? 1 : 0;
+    case cr::rqp_base:
+      return t.base;
+    case cr::rqp_promiscuous:
+      return t.promiscuous;
+    case cr::rqp_multicast:
+      return t.multicast;
+    case cr::group_steering:
+      return group_steering_ ? 1 : 0;
+    case cr::group_hash_bits:
+      return hash_bits_;
+    default:
+      break;
+  }
+  const std::uint32_t kind = (offset - cr::default_entry) / cr::default_stride;
+  return offset >= cr::default_entry && kind < 2 && offset % cr::default_stride == 0 ? t.default_count[kind] : 0;
+}
+
+void steering::write(unsigned port, std::uint32_t offset, std::uint32_t value) {
+  port_tables& t = tables_[port];
+  if (offset < cr::vlan_filter + 4 * cr::vlan_filter_words) {
+    for (unsigned bit = 0; bit < 32; ++bit) t.vlans[offset / 4 * 32 + bit] = (value >> bit & 1) != 0;
+    return;
+  }
+  if (offset >= cr::default_entry && offset < cr::default_entry + 2 * cr::default_stride) {
+    const std::uint32_t kind = (offset - cr::default_entry) / cr::default_stride, word = offset % cr::default_stride / 4;
+    if (word == 0)
+      t.default_count[kind] = std::min(value, std::uint32_t{icm::multicast_group::max_members});
+    else if (word <= icm::multicast_group::max_members)
+      t.defaults[kind][word - 1] = value;
+    return;
+  }
+  switch (offset) {
+    case cr::vlan_filter_on:
+      t.vlan_filter = value != 0;
+      break;
+    case cr::multicast_filter_on:
+      t.group_filter = value != 0;
+      break;
+    case cr::multicast_filter_clear:
+      t.groups.clear();
+      break;
+    case cr::multicast_filter_high:
+      t.group_high = static_cast<std::uint16_t>(value);
+      break;
+    case cr::multicast_filter_add:
+      if (t.groups.size() < longest_list) t.groups.push_back(std::uint64_t{t.group_high} << 32 | value);
+      break;
+    case cr::rqp_base:
+      t.base = value;
+      break;
+    case cr::rqp_promiscuous:
+      t.promiscuous = value;
+      break;
+    case cr::rqp_multicast:
+      t.multicast = value;
+      break;
+    default:
+      write_device(offset, value);
+      break;
+  }
+}
+
+void steering::write_device(std::uint32_t offset, std::uint32_t value) {
+  switch (offset) {
+    case cr::group_steering:
+      group_steering_ = value != 0;
+      break;
+    case cr::group_hash_bits:
+      hash_bits_ = value;
+      break;
+    case cr::group_written: {
+      const std::size_t entries = std::size_t{1} << std::min(24u, map_.layout(icm::table::mcg).log_entries);
+      if (value >= entries) break;
+      if (written_.size() < entries) written_.resize(entries);
+      written_[value] = true;
+      groups_.drop(value);
+      break;
+    }
+    case cr::reset:
+      if (value == 1) device_reset();
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace rnic::ethernet

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Ethernet queue pairs a received plain frame is for.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/command/cr_space.h"
+#include "model/command/reset_if.h"
+#include "model/ethernet/steering_cr.h"
+#include "model/gid/gid_table.h"
+#include "model/icm/context_cache.h"
+#include "model/icm/contexts.h"
+#include "model/icm/icm_map.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/statistics.h"
+#include "tlm/frame.h"
+
+namespace rnic::ethernet {
+
+/// Takes what the parsers find not to be RoCE, or RoCE that no GID takes; filters VLANs and group addresses; looks the
+/// destination address up (adapter control plane 4.18, 3.7; data plane A.8.5) and hands a copy to each queue pair of the
+/// entry, with `plain` and packet.bth.dest_qp set. Queue pairs that spread frames are the responder's matter.
+///
+/// B0: the address is a group identifier of protocol Ethernet in the multicast group table, unicast as well; what is
+/// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table.
+///
+/// A frame is handed on pipeline_cycles after it was taken; the next one is taken when its bytes have gone through.
+class steering : public sim::clocked_block, public command::reset_target_if {
+ public:
+  static constexpr unsigned ports = 2;
+  struct config {
+    unsigned pipeline_cycles = 16;  ///< headers, filters, search of a cached entry (design: share of the 60 cycles that
+                                    ///< a RoCE packet spends in the receive pipeline)
+    unsigned frame_cycles = 8;      ///< smallest interval between two frames (design: 53 M frames/s, above line rate)
+    unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
+    unsigned frames = 16;           ///< inside at once; more wait in front of the block (design)
+    icm::context_cache_config groups{64, 4, 1, 0, 1, icm::replacement::lru};  ///< entries of the group table (design)
+  };
+  struct counters {
+    std::uint64_t frames = 0, copies = 0;
+    std::uint64_t drop_vlan_filtered = 0, drop_group_filtered = 0, drop_no_match = 0, drop_reset = 0;
+  };
+
+  steering(std::string name, sim::clock_domain& domain, const config& cfg, const icm::icm_map& map,
+           const std::array<const gid::gid_table*, ports>& gids, tlm::frame_pool& frames, sim::statistics& stats);
+
+  std::array<sim::fifo_in<tlm::frame_ptr>, ports> rx_in;  ///< from the parsers
+  sim::fifo_out<tlm::frame_ptr> out;                      ///< to the responder
+  icm::context_cache<icm::multicast_group>& groups() { return groups_; }
+  const counters& count() const { return count_; }
+
+  /// Registers of a port: steering_cr.h.
+  command::cr_target_if& registers(unsigned port) { return registers_[port]; }
+  void device_reset() override;
+
+ private:
+  enum : unsigned { to_groups = 0, to_unicast = 1 };  // kinds of addresses, as in default entries
+  struct port_tables {
+    std::bitset<4096> vlans;
+    bool vlan_filter = false, group_filter = false;
+    std::vector<std::uint64_t> groups;
+    std::uint16_t group_high = 0;
+    std::uint32_t base = 0, promiscuous = 0, multicast = 0;
+    std::array<std::uint32_t, 2> default_count{};
+    std::array<std::array<std::uint32_t, icm::multicast_group::max_members>, 2> defaults{};
+  };
+  class register_file final : public command::cr_target_if {
+   public:
+    register_file(steering& owner, unsigned port) : owner_(owner), port_(port) {}
+    std::uint32_t cr_read(std::uint32_t offset) override { return owner_.read(port_, offset); }
+    void cr_write(std::uint32_t offset, std::uint32_t value) override { owner_.write(port_, offset, value); }
+
+   private:
+    steering& owner_;
+    unsigned port_;
+  };
+  struct stage {
+    tlm::frame_ptr frame;
+    sim::cycle_t ready = 0;
+  };
+
+  void tick() override;
+  void deliver();
+  void take();
+  bool passes_filters(const tlm::frame& f);
+  bool find_members(const tlm::frame& f);
+  bool search_group(const tlm::frame& f, bool& found);
+  void begin_search(const tlm::frame& f);
+  void use_default(const tlm::frame& f, unsigned kind);
+  void add_member(const tlm::frame& f, std::uint32_t member);
+  tlm::frame_ptr copy_of(const tlm::frame& from);
+  void hand_on(tlm::frame_ptr frame, std::uint32_t qpn);
+  std::uint32_t read(unsigned port, std::uint32_t offset) const;
+  void write(unsigned port, std::uint32_t offset, std::uint32_t value);
+  void write_device(std::uint32_t offset, std::uint32_t value);
+
+  config config_;
+  const icm::icm_map& map_;
+  std::array<const gid::gid_table*, ports> gids_;
+  tlm::frame_pool& frames_;
+  icm::context_cache<icm::multicast_group> groups_;
+  std::array<register_file, ports> registers_;
+  std::array<port_tables, ports> tables_;
+  bool group_steering_ = false;
+  unsigned hash_bits_ = 0;
+  std::vector<bool> written_;
+
+  std::vector<stage> pipeline_;  // ring
+  std::size_t head_ = 0, count_inside_ = 0;
+  sim::cycle_t input_free_ = 0;
+  unsigned last_port_ = 1;
+  // Search for the frame in front, then its members
+  enum class search : std::uint8_t { none, walking, done };
+  search search_ = search::none;
+  std::uint32_t index_ = 0;
+  unsigned steps_ = 0;
+  std::array<std::uint8_t, 16> key_{};
+  std::vector<std::uint32_t> members_;
+  std::size_t next_member_ = 0;
+  counters count_;
+};
+
+}  // namespace rnic::ethernet

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: plain frames into the receive queues of Ethernet queue pairs (adapter data plane A.8.2 - A.8.4).
+#include <algorithm>
+
+#include "model/transport/responder/responder.h"
+#include "model/transport/responder/rules.h"
+#include "model/wire/bytes.h"
+#include "model/wire/internet.h"
+
+namespace rnic::transport {
+
+namespace {
+
+constexpr std::uint32_t cqe_ctag = 1u << 29, cqe_stag = 1u << 30;  // A.5.2, word 0
+enum : unsigned {                                                  // A.5.2, status
+  status_ipv4 = 1u << 6,
+  status_fragment = 1u << 7,
+  status_ipv6 = 1u << 8,
+  status_options = 1u << 9,
+  status_tcp = 1u << 10,
+  status_udp = 1u << 11,
+  status_ip_ok = 1u << 12
+};
+constexpr unsigned encoding_llc = 1, encoding_snap = 2, encoding_l4_ok = 4, encoding_bad_fcs = 16;
+constexpr std::uint16_t right_sum = 0xffff, longest_llc = 1500;
+constexpr std::uint32_t fcs_bytes = 4, qpn_mask = 0xffffff;
+
+/// What the frame's completion says of its checksums.
+responder_slot::ethernet_result result_of(const tlm::frame& f, const wire::frame_view& v) {
+  responder_slot::ethernet_result r;
+  unsigned status = 0, encoding = f.fcs_ok ? 0 : encoding_bad_fcs;
+  const bool ip_ok = v.ipv6 || (v.ipv4 && wire::ipv4_header_sum(f.data(), v) == right_sum);
+  if (v.ipv4) status |= status_ipv4 | (v.options ? status_options : 0u);
+  if (v.ipv6) status |= status_ipv6;
+  if (v.ipv4 && v.fragment) status |= status_fragment;
+  if (ip_ok) status |= status_ip_ok;
+  if (v.tcp || v.udp) {
+    status |= v.tcp ? status_tcp : status_udp;
+    r.checksum = wire::l4_sum(f.data(), v);
+    const bool absent = v.udp && wire::load_be16(f.data() + v.l4 + 6) == 0;
+    if (absent) r.checksum = 0;  // nothing that could be right
+    if (ip_ok && r.checksum == right_sum) encoding |= encoding_l4_ok;
+  }
+  if (!v.ipv4 && !v.ipv6 && v.l3 + 3 <= f.length && wire::load_be16(f.data() + v.l3 - 2) <= longest_llc) {
+    const std::uint8_t* llc = f.data() + v.l3;
+    encoding |= llc[0] == 0xaa && llc[1] == 0xaa && llc[2] == 0x03 ? encoding_snap : encoding_llc;
+  }
+  r.status = static_cast<std::uint16_t>(status);
+  r.encoding = static_cast<std::uint8_t>(encoding);
+  r.extensions = v.extensions;
+  if (v.ctag || v.stag) {
+    r.qpn_flags = v.stag ? cqe_stag : cqe_ctag;
+    r.tci = v.tci;
+  }
+  return r;
+}
+
+/// Approximation: the adapter's XOR hash is not published; all bytes of the flow are folded into one.
+std::uint32_t xor_hash(const std::uint8_t* from, std::size_t bytes) {
+  std::uint8_t h = 0;
+  for (std::size_t i = 0; i < bytes; ++i) h = static_cast<std::uint8_t>(h ^ from[i]);
+  return h;
+}
+
+struct choice {
+  std::uint32_t qpn, hash;
+};
+
+/// Where a spreading QP sends a frame (A.8.3): by addresses and ports where the kind of frame is enabled, by addresses
+/// where only these are, else to the default.
+choice choose(const icm::rss_rules& r, const tlm::frame& f) {
+  const wire::frame_view v = wire::inspect(f.data(), f.length);
+  const auto enabled = [&](std::uint8_t ipv4, std::uint8_t ipv6) {
+    return (r.flags & (v.ipv4 ? ipv4 : v.ipv6 ? ipv6 : 0)) != 0;
+  };
+  const bool udp = v.udp && enabled(icm::rss_flag_udp_ipv4, icm::rss_flag_udp_ipv6);
+  const bool ports = udp || (v.tcp && enabled(icm::rss_flag_tcp_ipv4, icm::rss_flag_tcp_ipv6));
+  if (!ports && !enabled(icm::rss_flag_ipv4, icm::rss_flag_ipv6)) return {r.default_qpn & qpn_mask, 0};
+  std::uint8_t flow[36];
+  const std::size_t bytes = wire::flow_bytes(f.data(), v, ports, flow);
+  wire::toeplitz_key key;
+  std::copy_n(r.key, key.size(), key.begin());
+  const std::uint32_t hash = r.toeplitz != 0 ? wire::toeplitz(key, flow, bytes) : xor_hash(flow, bytes);
+  const std::uint32_t base = udp ? r.base_qpn_udp : r.base_qpn;
+  return {(base + (hash & ((1u << std::min<unsigned>(r.log_size, 23)) - 1))) & qpn_mask, hash};
+}
+
+}  // namespace
+
+/// Requests and plain frames in turn. One that cannot be taken now does not hold up the other kind.
+void responder::accept_in_turn() {
+  const bool request = rx_in.can_pop();
+  if ((plain_turn_ || !request) && accept_ethernet()) {
+    plain_turn_ = false;
+  } else if (request && accept_new()) {
+    plain_turn_ = true;
+  } else if (request && !plain_turn_ && accept_ethernet()) {
+    plain_turn_ = false;
+  }
+}
+
+bool responder::accept_ethernet() {
+  tlm::frame_ptr& front = ethernet_in.front();
+  if (!plain_spread_ && !spread(*front)) return false;
+  plain_spread_ = true;
+  if (!admit(front, front->packet.bth.dest_qp)) return false;
+  ethernet_in.pop();
+  plain_spread_ = false;
+  return true;
+}
+
+/// A frame for a spreading QP goes to one of its targets. False: not now.
+bool responder::spread(tlm::frame& frame) {
+  const std::uint32_t qpn = frame.packet.bth.dest_qp;
+  if (resetting_ || qpn == 0 || halted_.count(qpn) != 0) return true;
+  const std::uint16_t open = find_flow(qpn);
+  icm::responder_context* ctx = open != no_link ? flows_[open].ctx : nullptr;
+  if (ctx == nullptr) {
+    using result = icm::context_cache<icm::responder_context>::result;
+    const result found = contexts_.lookup(qpn, ctx);
+    if (found == result::pending) return false;
+    if (found == result::refused) return true;
+  }
+  if (ctx->qpn != qpn || ctx->type != icm::service::rss) return true;
+  const bool receives = ctx->state == icm::qp_state::rtr || ctx->state == icm::qp_state::rts;
+  const choice to = receives ? choose(icm::rss_of(*ctx), frame) : choice{0, 0};
+  frame.packet.bth.dest_qp = to.qpn;
+  frame.packet.immediate = to.hash;
+  return true;
+}
+
+responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& frame) {
+  icm::responder_context& ctx = *f.ctx;
+  const bool accepts = ctx.state == icm::qp_state::rtr || ctx.state == icm::qp_state::rts ||
+                       ctx.state == icm::qp_state::sqd || ctx.state == icm::qp_state::sq_error ||
+                       ctx.state == icm::qp_state::sq_draining;
+  if (!accepts) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
+  if (ctx.type != icm::service::ethernet) return drop(count_.drop_service);
+  if (frame->port != ctx.dest.port) return drop(count_.drop_address);
+  const wire::frame_view v = wire::inspect(frame->data(), frame->length);
+  const icm::ethernet_rules rules = icm::rules_of(ctx.dest);
+  const bool tagged = v.ctag || v.stag;
+  const unsigned vid = tagged ? v.tci & 0xfffu : 0u;
+  const unsigned kind = !tagged ? 1u : vid == 0 ? 2u : 4u;
+  const bool wrong_vlan = (rules.flags & icm::ethernet_rule_own_vlan) != 0 &&
+                          vid != gids_[ctx.dest.port & 1]->vlan(ctx.dest.vlan_index).value_or(0);
+  if (wrong_vlan || (rules.vlan_control & kind) != 0) return drop(count_.drop_ethernet_vlan);
+  if (!has_receive_queue(ctx)) return drop(count_.drop_ethernet_no_wqe);
+  shared_receive::entry_view entry;
+  const supply found = find_receive(ctx, true, true, entry);
+  if (found == supply::pending) return verdict::wait;
+  if (found == supply::empty) return drop(count_.drop_ethernet_no_wqe);
+  if (found == supply::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
+
+  ++count_.ethernet;
+  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  tlm::frame& in = *s.frame;
+  s.comm_est = false;
+  s.ethernet = result_of(in, v);
+  if ((rules.flags & icm::ethernet_rule_hide_vlan) != 0) s.ethernet.qpn_flags = s.ethernet.tci = 0;
+  if (tagged && (rules.flags & icm::ethernet_rule_keep_vlan) == 0) {
+    wire::remove_tag(in.data());
+    in.begin += wire::vlan_tag_bytes;
+    in.length -= wire::vlan_tag_bytes;
+  }
+  if ((rules.flags & icm::ethernet_rule_keep_fcs) != 0 && in.begin + in.length + fcs_bytes <= tlm::frame::capacity) {
+    wire::store_le32(in.data() + in.length, in.fcs);
+    in.length += fcs_bytes;
+  }
+  take_receive(ctx, entry, false);
+  s.last = s.has_wqe = s.completes = true;
+  s.wqe_index = entry.index;
+  s.rq_after = ctx.rq_consumed;
+  s.cqe_opcode = cqe_send;
+  s.byte_count = in.length;
+  s.source = in.begin;
+  std::uint8_t syndrome = 0;
+  if (!scatter(s, entry, 0, s.byte_count, syndrome)) {
+    s.what = responder_slot::action::failure;
+    s.cqe_syndrome = syndrome;
+    ctx.state = icm::qp_state::error;
+  }
+  issue(s);
+  if (!is_shared(ctx)) receive_.look_ahead(ctx);
+  return verdict::done;
+}
+
+void responder::complete_ethernet(const responder_flow& f, const responder_slot& s) {
+  const responder_slot::ethernet_result& r = s.ethernet;
+  completion::cqe_request c;
+  c.cqn = f.ctx->cqn;
+  c.qpn = f.qpn | r.qpn_flags;
+  c.immediate = s.frame->packet.immediate;
+  c.sl_vid = r.tci;
+  c.smac = {0, 0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,
+            r.encoding};
+  c.byte_count = s.byte_count;
+  c.wqe_index = s.wqe_index;
+  c.checksum = r.checksum;
+  c.opcode = s.cqe_opcode;
+  c.solicited = true;
+  c.span = s.frame->span;
+  queue_cqe(c);
+}
+
+}  // namespace rnic::transport
