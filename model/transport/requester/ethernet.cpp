@@ -75,7 +75,6 @@ void requester::begin_ethernet(unit& u, packet_slot& slot, const packet_place& p
   const gid::gid_table& gids = *gids_[c.dest.port % ports];
   tlm::frame& f = *slot.frame;
   ethernet_work& w = slot.ethernet;
-  w.active = true;
   w.offload = e;
   w.rules = icm::rules_of(c.dest);
   w.smac_index = c.dest.smac_index;

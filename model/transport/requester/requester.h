@@ -110,7 +110,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   // Frame of an Ethernet QP: what has to be done to it when all of it is there
   struct ethernet_work {
-    bool active = false, segmented = false, last = false, software_tag = false;
+    bool segmented = false, last = false, software_tag = false;
     std::uint8_t smac_index = 0;
     std::uint16_t software_tci = 0;
     icm::ethernet_rules rules{};
@@ -126,10 +126,11 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint16_t asked_bytes = 0;
     std::uint8_t failed = 0;  // syndrome
     bool cancelled = false, last = false, local = false, reserved_key = false;
-    ethernet_work ethernet;
+    bool plain = false;  // frame of an Ethernet QP
     static constexpr unsigned max_pieces = send_wqe::max_segments + tlm::frame::capacity / translation_bytes;
     std::array<wqe_segment, max_pieces> piece;
     std::array<std::uint16_t, max_pieces> place;  // of the piece in the payload
+    ethernet_work ethernet;
   };
 
   struct pipe_entry {

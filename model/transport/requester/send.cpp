@@ -93,15 +93,14 @@ bool requester::start_packet(unit& u) {
   slot.failed = 0;
   slot.pieces = slot.asked = slot.pending = 0;
   slot.frame->span = place.last ? u.span : 0;
-  slot.ethernet.active = false;
-  const bool ethernet = c.type == icm::service::ethernet;
-  if (ethernet)
+  slot.plain = c.type == icm::service::ethernet;
+  if (slot.plain)
     begin_ethernet(u, slot, place);
   else
     build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
   slot.frame->port = port;
-  const std::uint32_t headers = ethernet ? u.wqe.ethernet.header_bytes : 0;
+  const std::uint32_t headers = slot.plain ? u.wqe.ethernet.header_bytes : 0;
   if (!read) fill_slot(u, slot, headers, headers + place.length);
   ++r.packets;
   ++packets_;
@@ -288,10 +287,10 @@ void requester::finish_gather() {
     return;
   }
   if (pipe_count_ == pipe_depth) return;
-  if (s.ethernet.active && !finish_ethernet(s)) return block_ethernet(s);
+  if (s.plain && !finish_ethernet(s)) return block_ethernet(s);
   spans_.leave(s.frame->span, "payload fetch", now_ps(), s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
   const bool local_end = s.last && s.local;
-  if (pipe_count_ == 0 && !local_end && !s.ethernet.active && tx_out.can_push()) {
+  if (pipe_count_ == 0 && !local_end && !s.plain && tx_out.can_push()) {
     spans_.leave(s.frame->span, "requester", domain().edge_time(now() + config_.pipeline_cycles));
     --qps_[s.qpn].packets;
     tx_out.push_after(std::move(s.frame), config_.pipeline_cycles);
@@ -299,7 +298,7 @@ void requester::finish_gather() {
     return;
   }
   pipe_entry& p = pipe_[(pipe_head_ + pipe_count_++) % pipe_depth];
-  p.ready = now() + config_.pipeline_cycles + (s.ethernet.active ? config_.ethernet_offload_cycles : 0);
+  p.ready = now() + config_.pipeline_cycles + (s.plain ? config_.ethernet_offload_cycles : 0);
   p.qpn = s.qpn;
   p.message_index = s.message_index;
   p.generation = s.generation;

@@ -180,7 +180,7 @@ void responder::accept() {
   if (unissued_ != 0)
     for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
       if (slots_[i].issued != slots_[i].pieces) issue(slots_[i]);
-  const bool plain = ethernet_in.bound() && ethernet_in.can_pop();
+  const bool plain = ethernet_in.can_pop();
   const bool new_frame = rx_in.can_pop() || plain;
   if (!new_frame && waiting_flows_.empty() && !fanout_.frame) return;
   if (next_check_ > now()) {

@@ -134,14 +134,7 @@ struct responder_slot {
   std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own
   std::uint32_t read_length = 0;
   std::uint32_t source = 0;  ///< offset in the frame's buffer of the first byte to write
-  /// Plain frame: what its completion says of it (adapter data plane A.5.2).
-  struct ethernet_result {
-    std::uint32_t qpn_flags = 0;
-    std::uint16_t tci = 0, status = 0, checksum = 0;
-    std::uint8_t extensions = 0, encoding = 0;
-  };
-  ethernet_result ethernet;
-  sim::cycle_t ready = 0;  ///< end of the pipeline
+  sim::cycle_t ready = 0;    ///< end of the pipeline
   unsigned next_segment = 0;
   struct piece {
     std::uint64_t va;
@@ -152,6 +145,13 @@ struct responder_slot {
   bool fetches() const { return what == action::read || what == action::atomic; }
   std::array<piece, max_pieces> piece_list;
   std::array<icm::translate_response::segment, 2 * max_pieces> segments;  ///< two a piece, length 0: none
+  /// Plain frame: what its completion says of it (adapter data plane A.5.2).
+  struct ethernet_result {
+    std::uint32_t qpn_flags = 0;
+    std::uint16_t tci = 0, status = 0, checksum = 0;
+    std::uint8_t extensions = 0, encoding = 0;
+  };
+  ethernet_result ethernet;
 };
 
 }  // namespace rnic::transport

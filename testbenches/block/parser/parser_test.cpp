@@ -153,7 +153,7 @@ TEST(parser, back_pressure_loses_nothing_and_keeps_order) {
 }
 
 TEST(parser, each_reason_has_its_counter) {
-  bench b;
+  bench b(false);
   const auto expect = [&](drop why) {
     b.run(200);
     EXPECT_EQ(b.p.dropped(why), 1u) << to_string(why);
@@ -194,7 +194,7 @@ TEST(parser, each_reason_has_its_counter) {
 }
 
 TEST(parser, version_of_the_gid_counts) {
-  bench b;
+  bench b(false);
   wire::packet w = bench::packet();
   w.encap = wire::encapsulation::roce_v1;  // the entry is for v2
   b.send(w);
@@ -223,6 +223,25 @@ TEST(parser, anything_else_is_ethernet) {
   EXPECT_EQ(b.r.got.size(), 1u);
   EXPECT_EQ(b.r.got_plain.size(), 1u);
   EXPECT_EQ(b.p.ethernet_frames(), 1u);
+}
+
+TEST(parser, roce_for_others_is_ethernet) {
+  bench b;
+  wire::packet w = bench::packet();
+  w.dmac[5] = 7;
+  b.send(w);
+  w = bench::packet();
+  w.dgid[15] = 7;
+  b.send(w);
+  b.send(bench::packet()).fcs_ok = false;  // the port lets it through when it was told to
+  w = bench::packet();
+  w.bth.version = 1;  // ours, but wrong
+  b.send(w);
+  b.run();
+  EXPECT_TRUE(b.r.got.empty());
+  EXPECT_EQ(b.r.got_plain.size(), 3u);
+  EXPECT_EQ(b.p.unclaimed_frames(), 2u);
+  EXPECT_EQ(b.p.dropped(drop::bad_version), 1u);
 }
 
 TEST(parser, ethernet_without_consumer_is_counted) {
