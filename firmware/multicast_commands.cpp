@@ -50,7 +50,8 @@ abi::status firmware::write_default_entry(const command_request& r) {
   if (count > icm::multicast_group::max_members) return status::exceed_lim;
   chip_.write_port(command::cr_base::steering, port, at, 0);
   for (std::uint32_t i = 0; i < count; ++i)
-    chip_.write_port(command::cr_base::steering, port, at + 4 + 4 * i, abi::load32(in_.data(), abi::mcg::members + 4 * i));
+    chip_.write_port(command::cr_base::steering, port, at + 4 + 4 * i,
+                     abi::load32(in_.data(), abi::mcg::members + 4 * i));
   chip_.write_port(command::cr_base::steering, port, at, count);
   return status::ok;
 }

@@ -186,7 +186,7 @@ abi::status firmware::set_port_rqp_calc(unsigned port) {
   namespace cr = ethernet::cr;
   chip_.write_port(cr_base::steering, port, cr::rqp_promiscuous, in(f::rqp_promiscuous));
   chip_.write_port(cr_base::steering, port, cr::rqp_multicast, in(f::rqp_multicast));
-  chip_.write_port(cr_base::steering, port, cr::rqp_base, (in(f::rqp_base) & 0xffffff) | cr::rqp_valid);
+  chip_.write_port(cr_base::steering, port, cr::rqp_base, (in(f::rqp_base)&0xffffff) | cr::rqp_valid);
   return status::ok;
 }
 

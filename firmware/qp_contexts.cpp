@@ -204,8 +204,8 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   }
 }
 
-/// MLX queue pairs are of three kinds (adapter control plane 6.6): those that spread frames, Ethernet ones, which a path
-/// of Ethernet link type tells, and special ones with headers of software's making.
+/// MLX queue pairs are of three kinds (adapter control plane 6.6): those that spread frames, Ethernet ones, which a
+/// path of Ethernet link type tells, and special ones with headers of software's making.
 icm::service firmware::service_of(const std::uint8_t* stored) const {
   const auto service = static_cast<icm::service>(abi::get(stored, q::service));
   if (service != icm::service::mlx) return service;

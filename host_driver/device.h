@@ -142,8 +142,7 @@ class device : private event_pump_if {
   int req_notify_cq(ibv_cq* cq, int solicited_only);
   int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
   /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).
-  int wait_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps = 0,
-              ethernet_receive* plain = nullptr);
+  int wait_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps = 0, ethernet_receive* plain = nullptr);
   /// Sleeps until a completion event of this vector: the queue, or nullptr after `timeout_ps` (0: no limit).
   completion_queue* get_cq_event(unsigned vector, std::uint64_t timeout_ps = 0);
   /// False after `timeout_ps` (0: no limit). CQ, QP and SRQ are objects of this device.
@@ -266,8 +265,7 @@ class device : private event_pump_if {
   int set_promiscuous(unsigned port, unsigned kind, std::uint32_t qpn, bool on);
   int write_default_entry(unsigned port, unsigned kind);
   void drop_flows(const queue_pair& qp);
-  void put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::uint32_t* immediate,
-                       std::uint32_t* tag) const;
+  void put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::uint32_t* immediate, std::uint32_t* tag) const;
   void fill_raw_path(const queue_pair& qp, std::uint8_t* path) const;
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw packet queue pairs: control segment, path, spreading, rules for what they receive (libmlx4 qp.c; net/mcg.c; ib/qp.c;
-// net/en_rx.c).
+// Raw packet queue pairs: control segment, path, spreading, rules for what they receive (libmlx4 qp.c; net/mcg.c;
+// ib/qp.c; net/en_rx.c).
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -61,13 +61,13 @@ void device::put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::u
   } else if (wr.num_sge != 0 && wr.sg_list[0].length >= 6) {
     const std::uint64_t address = wr.sg_list[0].addr;
     const auto after = buffers_by_address_.upper_bound(address);
-    const bool known = after != buffers_by_address_.begin() &&
-                       address + 6 <= std::prev(after)->first + std::prev(after)->second.bytes;
+    const bool known =
+        after != buffers_by_address_.begin() && address + 6 <= std::prev(after)->first + std::prev(after)->second.bytes;
     if (known || (wr.send_flags & IBV_SEND_INLINE) != 0)
       dmac = static_cast<const std::uint8_t*>(inline_source(address, 6));
   }
   if (dmac == nullptr) return;
-  *flags |= abi::load16(dmac, 0) << 16;
+  *flags |= std::uint32_t{abi::load16(dmac, 0)} << 16;
   *immediate = abi::load32(dmac, 2);
 }
 
@@ -184,8 +184,8 @@ int device::write_default_entry(unsigned port, unsigned kind) {
     abi::store32(box.data(), mcg::members + 4 * count++, qpn);
   abi::set(box.data(), mcg::member_count, count);
   abi::set(box.data(), mcg::protocol, mcg::protocol_ethernet);
-  return channel_.write(box, abi::opcode::write_mcg,
-                        port << mcg::default_port_shift | kind << mcg::default_steer_shift, 1);
+  return channel_.write(box, abi::opcode::write_mcg, port << mcg::default_port_shift | kind << mcg::default_steer_shift,
+                        1);
 }
 
 steering_flow* device::create_flow(ibv_qp* pair, const ibv_flow_attr* attr) {

@@ -42,8 +42,8 @@ struct masked_atomic_wr : driver_wr {
   std::uint64_t compare_add_mask = 0;  ///< bits that are compared; fetch and add: last bit of each field
 };
 
-/// Flags of a send request on a raw packet queue pair, beside ibv_send_flags (libibverbs has no names for them): a tag is
-/// put into the frame, with the TCI in the low half of imm_data, network order.
+/// Flags of a send request on a raw packet queue pair, beside ibv_send_flags (libibverbs has no names for them): a tag
+/// is put into the frame, with the TCI in the low half of imm_data, network order.
 inline constexpr unsigned send_insert_ctag = 1u << 16, send_insert_stag = 1u << 17;
 
 /// What a completion of a raw packet queue pair says beside ibv_wc (ibv_wc_read_cvlan and the like of extended queues).
@@ -58,10 +58,10 @@ struct ethernet_receive {
 /// How a queue pair spreads received frames over others (ibv_rwq_ind_table, ibv_rx_hash_conf).
 struct queue_pair;
 struct spreading {
-  std::vector<queue_pair*> targets;        ///< a power of two of them, with consecutive numbers
-  const queue_pair* otherwise = nullptr;   ///< for frames that are not hashed; nullptr: the first target
-  std::uint8_t fields = 0;                 ///< abi::rss: what is hashed
-  bool toeplitz = true;                    ///< else XOR
+  std::vector<queue_pair*> targets;       ///< a power of two of them, with consecutive numbers
+  const queue_pair* otherwise = nullptr;  ///< for frames that are not hashed; nullptr: the first target
+  std::uint8_t fields = 0;                ///< abi::rss: what is hashed
+  bool toeplitz = true;                   ///< else XOR
   std::array<std::uint8_t, 40> key{};
   unsigned port = 1;
 };

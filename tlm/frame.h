@@ -32,7 +32,7 @@ struct frame {
   bool fcs_ok = true;                     ///< receive
   bool icrc_ok = true;                    ///< receive, RoCE
   bool plain = false;  ///< receive: for an Ethernet QP, which is packet.bth.dest_qp; packet.immediate is the RSS hash
-  std::uint16_t gid_index = 0;            ///< index in the port's GID table: transmit source, receive match
+  std::uint16_t gid_index = 0;  ///< index in the port's GID table: transmit source, receive match
   sim::span_id span = 0;
   sim::time_ps stamp = 0;  ///< transmit: first bit leaves; receive: last bit arrived
   wire::packet packet;     ///< headers as parsed (receive) or as built (transmit)

@@ -207,7 +207,7 @@ void adapter::bind_registers() {
 /// have come to rest.
 void adapter::bind_reset() {
   endpoint_.on_function_reset(command_);
-  std::vector<command::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,  &scheduler_,
+  std::vector<command::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,   &scheduler_,
                                                  &requester_, &responder_, &completion_, &steering_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);

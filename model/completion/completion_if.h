@@ -21,8 +21,8 @@ struct cqe_request {
   std::uint32_t byte_count = 0;
   std::uint16_t wqe_index = 0;
   std::uint16_t checksum = 0;  ///< Ethernet receive
-  std::uint8_t opcode = 0;    ///< owner_sr_opcode without owner: bit 6 send, 4:0 opcode; 0x1e error
-  std::uint8_t syndrome = 0;  ///< error entries
+  std::uint8_t opcode = 0;     ///< owner_sr_opcode without owner: bit 6 send, 4:0 opcode; 0x1e error
+  std::uint8_t syndrome = 0;   ///< error entries
   std::uint8_t vendor_error = 0;
   bool solicited = false;  ///< error entries count as solicited by themselves
   std::uint16_t function = 0;

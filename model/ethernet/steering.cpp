@@ -279,7 +279,8 @@ void steering::write(unsigned port, std::uint32_t offset, std::uint32_t value) {
     return;
   }
   if (offset >= cr::default_entry && offset < cr::default_entry + 2 * cr::default_stride) {
-    const std::uint32_t kind = (offset - cr::default_entry) / cr::default_stride, word = offset % cr::default_stride / 4;
+    const std::uint32_t kind = (offset - cr::default_entry) / cr::default_stride,
+                        word = offset % cr::default_stride / 4;
     if (word == 0)
       t.default_count[kind] = std::min(value, std::uint32_t{icm::multicast_group::max_members});
     else if (word <= icm::multicast_group::max_members)

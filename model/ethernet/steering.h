@@ -23,8 +23,8 @@
 namespace rnic::ethernet {
 
 /// Takes what the parsers find not to be RoCE, or RoCE that no GID takes; filters VLANs and group addresses; looks the
-/// destination address up (adapter control plane 4.18, 3.7; data plane A.8.5) and hands a copy to each queue pair of the
-/// entry, with `plain` and packet.bth.dest_qp set. Queue pairs that spread frames are the responder's matter.
+/// destination address up (adapter control plane 4.18, 3.7; data plane A.8.5) and hands a copy to each queue pair of
+/// the entry, with `plain` and packet.bth.dest_qp set. Queue pairs that spread frames are the responder's matter.
 ///
 /// B0: the address is a group identifier of protocol Ethernet in the multicast group table, unicast as well; what is
 /// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table.

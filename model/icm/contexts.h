@@ -21,8 +21,8 @@ enum class qp_state : std::uint8_t {
   error = 6,
   sq_draining = 7
 };
-/// Service types, same source. The last two are the chip's own: MLX queue pairs whose path says Ethernet, and those that
-/// only spread received frames over others.
+/// Service types, same source. The last two are the chip's own: MLX queue pairs whose path says Ethernet, and those
+/// that only spread received frames over others.
 enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7, ethernet = 14, rss = 15 };
 
 /// How packets of a connected QP are addressed; each half of a QP has its own copy.
@@ -133,8 +133,8 @@ inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_e
                               responder_flag_reserved_lkey = 4;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
-/// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's half
-/// that such a queue pair, which has no queues of its own, does not need.
+/// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's
+/// half that such a queue pair, which has no queues of its own, does not need.
 struct rss_rules {
   std::uint32_t base_qpn, base_qpn_udp, default_qpn;
   std::uint8_t log_size;  ///< of the table: queue pairs from the base on

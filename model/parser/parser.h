@@ -40,8 +40,8 @@ const char* to_string(drop d);
 /// Decodes every received frame into frame.packet and sorts it: RoCE for one of our GIDs to roce_out (frame.gid_index
 /// is the entry), anything that is not RoCE to ethernet_out, the rest is counted and dropped (adapter data plane A.9.1,
 /// points 1 to 4). RoCE to a multicast GID passes with gid_index unset; who is member is decided behind. RoCE for
-/// addresses that are not ours goes to ethernet_out too, where steering may know somebody who wants it (A.8.5), and so do
-/// frames with a bad FCS, which the port lets through only when it was told to.
+/// addresses that are not ours goes to ethernet_out too, where steering may know somebody who wants it (A.8.5), and so
+/// do frames with a bad FCS, which the port lets through only when it was told to.
 ///
 /// Order of frames is kept. A frame leaves parser_cycles after it was taken; the next one is taken when the bytes of
 /// the one before have gone through, bytes_per_cycle in each cycle.

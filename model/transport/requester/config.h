@@ -31,10 +31,10 @@ struct requester_config {
   std::uint32_t turn_bytes = 65536;              ///< bytes of a QP before others have their turn (design)
   unsigned credit_wait_cycles = 512;  ///< a unit waits that long for egress room before it takes another QP (design)
   unsigned egress_frames = 32;        ///< room in each port's egress queue per priority at start (mac config)
-  unsigned port_mtu = 9216;           ///< longest frame of an Ethernet QP, FCS included, until firmware sets it (mac config)
+  unsigned port_mtu = 9216;  ///< longest frame of an Ethernet QP, FCS included, until firmware sets it (mac config)
   unsigned ethernet_offload_cycles = 8;  ///< a frame's tag, checksums or segmentation, beyond pipeline_cycles (design)
-  unsigned extra_retries = 0;         ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
-  unsigned log_qps = 18;              ///< QPNs on chip: below 2^log_qps
+  unsigned extra_retries = 0;  ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
+  unsigned log_qps = 18;       ///< QPNs on chip: below 2^log_qps
   icm::context_cache_config contexts{256, 4, 1, 0};  ///< 64 sets of 4, blocking (calibration: QPC cache)
 };
 

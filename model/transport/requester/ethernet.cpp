@@ -59,7 +59,7 @@ std::uint8_t requester::ethernet_fault(const unit& u) const {
   const std::uint64_t frame = std::uint64_t{e.header_bytes} + most;
   const std::uint32_t limit = std::min<std::uint32_t>(port_mtu_[u.ctx->dest.port % ports], room);
   return frame < wire::ethernet_header_bytes || frame + tag + fcs_bytes > limit ? syndrome::local_length
-                                                                               : std::uint8_t{0};
+                                                                                : std::uint8_t{0};
 }
 
 /// BlueFlame posting leaves index and QPN in the control segment, where VLAN tag and its bits are otherwise.

@@ -192,7 +192,7 @@ void responder::complete_ethernet(const responder_flow& f, const responder_slot&
   c.qpn = f.qpn | r.qpn_flags;
   c.immediate = s.frame->packet.immediate;
   c.sl_vid = r.tci;
-  c.smac = {0, 0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,
+  c.smac = {0,         0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,
             r.encoding};
   c.byte_count = s.byte_count;
   c.wqe_index = s.wqe_index;

@@ -195,7 +195,8 @@ void responder::accept() {
     else if (new_frame)
       accept_new();
   }
-  if (next_check_ > now() && (new_frame || !waiting_flows_.empty() || fanout_.frame)) wake_at(next_check_);
+  const bool more = rx_in.can_pop() || !waiting_flows_.empty() || fanout_.frame || ethernet_in.can_pop();
+  if (next_check_ > now() && more) wake_at(next_check_);
 }
 
 bool responder::accept_waiting() {

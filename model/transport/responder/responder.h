@@ -24,8 +24,8 @@
 
 namespace rnic::transport {
 
-/// Requests of peers, for RC, UC and UD, and plain frames for Ethernet QPs: checks (adapter data plane A.9, C.7), receive WQEs, payload into host memory,
-/// completions, answers, READ responses.
+/// Requests of peers, for RC, UC and UD, and plain frames for Ethernet QPs: checks (adapter data plane A.9, C.7),
+/// receive WQEs, payload into host memory, completions, answers, READ responses.
 ///
 /// A packet passes these stages: check against the QP context, in order of arrival within its QP, one packet per
 /// initiation interval; translation of where its payload goes; commit in order within its QP, not before the
@@ -41,8 +41,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
 
   sim::fifo_in<tlm::frame_ptr> rx_in;        ///< requests, ICRC checked
   sim::fifo_in<tlm::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
-  pcie::dma_port dma_write;            ///< payload
-  pcie::dma_port dma_read;             ///< receive WQEs, doorbell records, READ payload
+  pcie::dma_port dma_write;                  ///< payload
+  pcie::dma_port dma_read;                   ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
@@ -258,7 +258,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::uint16_t first_slot_ = no_link, last_slot_ = no_link;
   unsigned unissued_ = 0;  // slots with pieces that were not sent to translation
   std::uint64_t pass_ = 0;
-  bool plain_turn_ = false;   // plain frames and requests wait: whose turn it is
+  bool plain_turn_ = false;    // plain frames and requests wait: whose turn it is
   bool plain_spread_ = false;  // the plain frame in front has its final QP
   sim::cycle_t next_check_ = 0;
   unsigned cost_ = 1;  // cycles of the packet just checked

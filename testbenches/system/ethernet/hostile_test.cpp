@@ -309,8 +309,8 @@ TEST(EthernetHostile, PlainFramesSteeredToAConnection) {
     namespace mcg = abi::mcg;
     host_driver::command_channel::mailbox box(commands);
     abi::store32(box.data(), mcg::members, l.b.qp->qp_num);
-    abi::store32(box.data(), mcg::members + 4, 0);          // no queue pair has this number,
-    abi::store32(box.data(), mcg::members + 8, 0xffffff);   // nor this one
+    abi::store32(box.data(), mcg::members + 4, 0);         // no queue pair has this number,
+    abi::store32(box.data(), mcg::members + 8, 0xffffff);  // nor this one
     abi::set(box.data(), mcg::member_count, 3);
     abi::set(box.data(), mcg::protocol, mcg::protocol_ethernet);
     ASSERT_EQ(commands.write(box, abi::opcode::write_mcg, 1u << mcg::default_port_shift | 2, 1), 0);

@@ -199,10 +199,11 @@ struct flow {
   std::uint32_t addresses, ports;  ///< published hashes
 };
 const std::vector<flow>& published_flows() {
-  static const std::vector<flow> all{{frames::rss4_0, 0x323e8fc2, 0x51ccc178}, {frames::rss4_1, 0xd718262a, 0xc626b0ea},
-                                     {frames::rss4_2, 0xd2d0a5de, 0x5c2b394a}, {frames::rss4_3, 0x82989176, 0xafc7327f},
-                                     {frames::rss4_4, 0x5d1809c5, 0x10e828a2}, {frames::rss6_0, 0x2cc18cd5, 0x40207d3d},
-                                     {frames::rss6_1, 0x0f0c461c, 0xdde51bbf}, {frames::rss6_2, 0x4b61e985, 0x02d1feef}};
+  static const std::vector<flow> all{
+      {frames::rss4_0, 0x323e8fc2, 0x51ccc178}, {frames::rss4_1, 0xd718262a, 0xc626b0ea},
+      {frames::rss4_2, 0xd2d0a5de, 0x5c2b394a}, {frames::rss4_3, 0x82989176, 0xafc7327f},
+      {frames::rss4_4, 0x5d1809c5, 0x10e828a2}, {frames::rss6_0, 0x2cc18cd5, 0x40207d3d},
+      {frames::rss6_1, 0x0f0c461c, 0xdde51bbf}, {frames::rss6_2, 0x4b61e985, 0x02d1feef}};
   return all;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Ethernet queue pair puts on the wire: whole frames, tags, checksums, segmentation. All is compared with frames
-// made by scapy.
+// What an Ethernet queue pair puts on the wire: whole frames, tags, checksums, segmentation. All is compared with
+// frames made by scapy.
 #include <gtest/gtest.h>
 
 #include "testbenches/system/ethernet/station.h"

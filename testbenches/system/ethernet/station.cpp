@@ -17,7 +17,8 @@ station::station(bench::endpoint& at, const options& o) : at_(at), options_(o) {
   if (at_.pd == nullptr) at_.pd = dev().alloc_pd();
   if (o.pd != nullptr) at_.pd = static_cast<host_driver::protection_domain*>(o.pd);
   send_cq_ = dev().create_cq(256);
-  receive_cq_ = o.receive_cq != nullptr ? static_cast<host_driver::completion_queue*>(o.receive_cq) : dev().create_cq(256);
+  receive_cq_ =
+      o.receive_cq != nullptr ? static_cast<host_driver::completion_queue*>(o.receive_cq) : dev().create_cq(256);
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_;
   init.recv_cq = receive_cq_;
@@ -49,8 +50,8 @@ void station::post_receives(unsigned count) {
     const unsigned slot = next_receive_++ % options_.receives;
     std::vector<ibv_sge> sges;
     for (unsigned s = 0; s < options_.receive_sges; ++s)
-      sges.push_back({receives_.address(std::uint64_t{slot} * options_.receive_bytes + s * part), part,
-                      receives_.region->lkey});
+      sges.push_back(
+          {receives_.address(std::uint64_t{slot} * options_.receive_bytes + s * part), part, receives_.region->lkey});
     ibv_recv_wr wr{}, *bad = nullptr;
     wr.wr_id = slot;
     wr.sg_list = sges.data();

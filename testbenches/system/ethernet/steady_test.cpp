@@ -70,6 +70,7 @@ TEST(EthernetSteadyState, AllocatesNothing) {
 std::string all_at_once(const sim::timebase::options& timing) {
   bench::two_nodes_config config = station_system();
   config.timing = timing;
+  if (const char* capture = std::getenv("RNIC_CAPTURE")) config.capture = capture;
   bench::two_nodes system(config);
   std::string result;
   run_stations(system, [&] {
@@ -84,9 +85,7 @@ std::string all_at_once(const sim::timebase::options& timing) {
     b.dev().filter_vlans(1, {100});
     send_options csum;
     csum.flags = IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM;
-    const auto note = [&](const char* who) {
-      result += who + std::to_string(system.now_ps()) + "\n";
-    };
+    const auto note = [&](const char* who) { result += who + std::to_string(system.now_ps()) + "\n"; };
     for (unsigned round = 0; round < 6; ++round) {
       for (unsigned i = 0; i < 4; ++i) post_write(l.a, near, far, 9000, i);
       for (unsigned i = 0; i < 4; ++i) post_write(l.b, far, near, 64 + i, i, 32768);

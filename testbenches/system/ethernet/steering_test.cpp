@@ -47,10 +47,11 @@ TEST(EthernetSteering, ManyAddressesInOneBucket) {
     // More addresses than the small driver profile has buckets (128), so chains have several entries.
     std::vector<host_driver::steering_flow*> rules;
     for (unsigned i = 0; i < 200; ++i)
-      rules.push_back((i % 2 == 0 ? b : c).steer({2, 0, 0, 1, static_cast<std::uint8_t>(i / 3), static_cast<std::uint8_t>(i)}));
+      rules.push_back(
+          (i % 2 == 0 ? b : c).steer({2, 0, 0, 1, static_cast<std::uint8_t>(i / 3), static_cast<std::uint8_t>(i)}));
     const auto expect = [&](unsigned i) {
-      const bytes frame = with_destination(
-          frames::udp6, {2, 0, 0, 1, static_cast<std::uint8_t>(i / 3), static_cast<std::uint8_t>(i)});
+      const bytes frame =
+          with_destination(frames::udp6, {2, 0, 0, 1, static_cast<std::uint8_t>(i / 3), static_cast<std::uint8_t>(i)});
       a.send(frame);
       station& to = i % 2 == 0 ? b : c;
       EXPECT_EQ(to.receive().frame, frame) << i;

@@ -18,8 +18,8 @@ using frames::bytes;
 
 TEST(internet, sums_of_right_frames) {
   for (const bytes* f : {&frames::udp4, &frames::udp6, &frames::tcp4, &frames::tcp6, &frames::tcp4_options,
-                         &frames::udp6_hop, &frames::udp4_ffff, &frames::udp4_ctag, &frames::udp4_stag,
-                         &frames::lso4_1, &frames::lso6_2, &frames::rss6_1}) {
+                         &frames::udp6_hop, &frames::udp4_ffff, &frames::udp4_ctag, &frames::udp4_stag, &frames::lso4_1,
+                         &frames::lso6_2, &frames::rss6_1}) {
     const frame_view v = inspect(f->data(), f->size());
     ASSERT_TRUE(v.tcp || v.udp);
     if (v.ipv4) {
@@ -44,10 +44,10 @@ TEST(internet, every_flipped_bit_is_seen) {
 
 TEST(internet, checksums_are_written) {
   const std::pair<const bytes&, const bytes&> cases[] = {
-      {frames::udp4_raw, frames::udp4},         {frames::udp6_raw, frames::udp6},
-      {frames::tcp4_raw, frames::tcp4},         {frames::tcp6_raw, frames::tcp6},
+      {frames::udp4_raw, frames::udp4},           {frames::udp6_raw, frames::udp6},
+      {frames::tcp4_raw, frames::tcp4},           {frames::tcp6_raw, frames::tcp6},
       {frames::udp4_ffff_raw, frames::udp4_ffff}, {frames::tcp4_options_raw, frames::tcp4_options},
-      {frames::udp6_hop_raw, frames::udp6_hop}, {frames::icmp4_raw, frames::icmp4}};
+      {frames::udp6_hop_raw, frames::udp6_hop},   {frames::icmp4_raw, frames::icmp4}};
   for (const auto& [raw, wanted] : cases) {
     bytes f = raw;
     const frame_view v = inspect(f.data(), f.size());
@@ -85,8 +85,8 @@ TEST(internet, no_frame_is_read_beyond_its_end) {
   // Under AddressSanitizer a read behind the last byte is an error; without it the views must lie inside.
   std::mt19937 random(3);
   for (unsigned i = 0; i < 200'000; ++i) {
-    static const bytes* const all[] = {&frames::udp4, &frames::tcp6, &frames::udp6_hop, &frames::udp4_ctag,
-                                       &frames::fragment0, &frames::arp};
+    static const bytes* const all[] = {&frames::udp4,      &frames::tcp6,      &frames::udp6_hop,
+                                       &frames::udp4_ctag, &frames::fragment0, &frames::arp};
     bytes f = *all[random() % 6];
     f.resize(random() % 2 != 0 ? f.size() : random() % (f.size() + 1));
     for (unsigned n = random() % 4; n != 0 && !f.empty(); --n)

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steering block by itself: A0 steering, time, bounded room, reset. Steering by groups is tested with a driver that
+// writes the table (testbenches/system/ethernet).
+#include "model/ethernet/steering.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "model/gid/gid_cr.h"
+#include "model/sim/timebase.h"
+#include "testbenches/block/icm/two_ways.h"
+
+namespace rnic::ethernet {
+namespace {
+
+constexpr sim::time_ps cycle = 1000;
+
+/// Parsers and responder.
+class rim : public sim::clocked_block {
+ public:
+  rim(sim::clock_domain& d, steering& s)
+      : clocked_block("rim", d),
+        in0("in0", d, 4),
+        in1("in1", d, 4),
+        out("out", d, 2),
+        to{sim::fifo_out<tlm::frame_ptr>(*this), sim::fifo_out<tlm::frame_ptr>(*this)},
+        from(*this) {
+    to[0].bind(in0);
+    to[1].bind(in1);
+    s.rx_in[0].bind(in0);
+    s.rx_in[1].bind(in1);
+    s.out.bind(out);
+    from.bind(out);
+  }
+  sim::fifo<tlm::frame_ptr> in0, in1, out;
+  std::array<sim::fifo_out<tlm::frame_ptr>, 2> to;
+  sim::fifo_in<tlm::frame_ptr> from;
+  std::array<std::deque<tlm::frame_ptr>, 2> to_send;
+  std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> got;
+  bool blocked = false;
+
+ private:
+  void tick() override {
+    while (!blocked && from.can_pop()) got.emplace_back(now(), from.pop());
+    for (unsigned p = 0; p < 2; ++p)
+      while (!to_send[p].empty() && to[p].can_push()) {
+        to[p].push(std::move(to_send[p].front()));
+        to_send[p].pop_front();
+      }
+  }
+};
+
+struct bench {
+  explicit bench(const steering::config& cfg = {}, const sim::timebase::options& how = {})
+      : base(how),
+        core("core", base, {cycle, 1, 0}),
+        s("steering", core, cfg, map, {&gids[0], &gids[1]}, frames, stats),
+        r(core, s) {
+    for (unsigned i = 0; i < 3; ++i) {
+      gids[0].cr_write(gid::cr::mac_word(i, 1), i);
+      gids[0].cr_write(gid::cr::mac_word(i, 0), (i == 1 ? 0 : gid::cr::mac_valid) | 0x0200);
+    }
+    sc_core::sc_start(sc_core::sc_time(500, sc_core::SC_PS));  // what the test does, it does between the edges
+  }
+  void write(std::uint32_t offset, std::uint32_t value, unsigned port = 0) {
+    s.registers(port).cr_write(offset, value);
+  }
+  void arrive(std::uint8_t first, std::uint8_t last, std::uint32_t length = 64, unsigned port = 0) {
+    tlm::frame_ptr f = frames.get();
+    f->length = length;
+    f->port = static_cast<std::uint8_t>(port);
+    std::fill_n(f->data(), length, std::uint8_t{0});
+    f->data()[0] = first;
+    f->data()[5] = last;
+    r.to_send[port].push_back(std::move(f));
+    r.wake_next();
+  }
+  void run(unsigned cycles = 500) { sc_core::sc_start(sc_core::sc_time(cycles * cycle, sc_core::SC_PS)); }
+  /// QP of the only frame that came out; 0: none did.
+  std::uint32_t only() {
+    run();
+    const std::uint32_t qpn = r.got.size() == 1 ? r.got[0].second->packet.bth.dest_qp : 0;
+    EXPECT_LE(r.got.size(), 1u);
+    r.got.clear();
+    return qpn;
+  }
+
+  sim::timebase base;
+  sim::clock_domain core;
+  sim::statistics stats;
+  tlm::frame_pool frames;
+  std::array<gid::gid_table, 2> gids;
+  icm::icm_map map;
+  steering s;
+  rim r;
+};
+
+TEST(steering, a0_counts_places_in_the_mac_table) {
+  bench b;
+  b.arrive(2, 0);
+  EXPECT_EQ(b.only(), 0u);  // nothing was set up
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.arrive(2, 0);
+  EXPECT_EQ(b.only(), 0x280u);
+  b.arrive(2, 2);
+  EXPECT_EQ(b.only(), 0x282u);
+  b.arrive(2, 1);  // not valid
+  EXPECT_EQ(b.only(), 0u);
+  EXPECT_EQ(b.s.count().drop_no_match, 2u);
+}
+
+TEST(steering, a0_promiscuous_and_groups) {
+  bench b;
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.write(cr::rqp_promiscuous, 1u << 31 | 0x40);
+  b.write(cr::rqp_multicast, 0x41);  // groups that are in the table only
+  b.arrive(2, 9);
+  EXPECT_EQ(b.only(), 0x40u);
+  b.arrive(1, 9);
+  EXPECT_EQ(b.only(), 0u);
+  for (const std::uint32_t mode : {1u, 2u}) {
+    b.write(cr::rqp_multicast, mode << 30 | 0x41);
+    b.arrive(1, 9);
+    EXPECT_EQ(b.only(), 0x41u);
+  }
+  b.arrive(2, 9, 64, 1);  // the other port has settings of its own
+  EXPECT_EQ(b.only(), 0u);
+}
+
+TEST(steering, default_entries_give_a_copy_to_each) {
+  bench b;
+  b.write(cr::group_steering, 1);
+  const std::uint32_t at = cr::default_entry + cr::default_stride;  // unicast
+  b.write(at + 4, 5);
+  b.write(at + 8, 1u << 30 | 6);
+  b.write(at, 2);
+  b.arrive(2, 1);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 2u);
+  EXPECT_EQ(b.r.got[0].second->packet.bth.dest_qp, 5u);
+  EXPECT_EQ(b.r.got[1].second->packet.bth.dest_qp, 6u);
+  EXPECT_TRUE(b.r.got[1].second->plain);
+  EXPECT_EQ(b.r.got[1].second->packet.payload_length, 64u);
+  b.r.got.clear();
+  b.arrive(3, 1);
+  EXPECT_EQ(b.only(), 0u);  // groups have another one
+}
+
+TEST(steering, own_frames_do_not_come_back_to_those_that_say_so) {
+  bench b;
+  b.write(cr::group_steering, 1);
+  b.write(cr::default_entry + 4, 5);
+  b.write(cr::default_entry + 8, 1u << 30 | 6);
+  b.write(cr::default_entry, 2);
+  b.arrive(3, 1);
+  b.r.to_send[0].back()->loopback = tlm::frame::loopback_too;
+  EXPECT_EQ(b.only(), 5u);
+}
+
+TEST(steering, latency_and_interval_are_parameters) {
+  steering::config cfg;
+  cfg.pipeline_cycles = 30;
+  cfg.frame_cycles = 10;
+  cfg.bytes_per_cycle = 16;
+  bench b(cfg);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  for (unsigned i = 0; i < 3; ++i) b.arrive(2, 0);
+  for (unsigned i = 0; i < 2; ++i) b.arrive(2, 0, 1600);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 5u);
+  const auto gap = [&](unsigned i) { return b.r.got[i].first - b.r.got[i - 1].first; };
+  EXPECT_EQ(gap(1), 10u);
+  EXPECT_EQ(gap(2), 10u);
+  EXPECT_EQ(gap(3), 10u);
+  EXPECT_EQ(gap(4), 100u);  // the first long one had to go through
+  // Out of the parsers' channel at 2, 30 in the pipeline, a channel.
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 30u + 1u);
+}
+
+TEST(steering, room_is_bounded) {
+  steering::config cfg;
+  cfg.frames = 3;
+  bench b(cfg);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.r.blocked = true;
+  for (unsigned i = 0; i < 20; ++i) b.arrive(2, 0);
+  b.run(2000);
+  // 2 in the channel to the responder, 3 inside, 4 in the channel from the parser
+  EXPECT_EQ(b.s.count().frames, 5u);
+  EXPECT_EQ(b.r.to_send[0].size(), 20u - 5u - 4u);
+  b.r.blocked = false;
+  b.r.wake_next();
+  b.run(2000);
+  EXPECT_EQ(b.r.got.size(), 20u);
+}
+
+TEST(steering, ports_take_turns) {
+  bench b;
+  gid::gid_table& other = b.gids[1];
+  other.cr_write(gid::cr::mac_word(0, 1), 0);
+  other.cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x300, 1);
+  for (unsigned i = 0; i < 10; ++i)
+    for (unsigned p = 0; p < 2; ++p) b.arrive(2, 0, 64, p);
+  b.run(2000);
+  ASSERT_EQ(b.r.got.size(), 20u);
+  for (unsigned i = 0; i < 20; ++i) EXPECT_EQ(b.r.got[i].second->packet.bth.dest_qp, i % 2 == 0 ? 0x280u : 0x300u);
+}
+
+TEST(steering, reset_forgets) {
+  bench b;
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.write(cr::vlan_filter, 0xff);
+  b.write(cr::vlan_filter_on, 1);
+  EXPECT_EQ(b.s.registers(0).cr_read(cr::vlan_filter), 0xffu);
+  b.arrive(2, 0);
+  b.run(5);
+  b.write(cr::reset, 1);
+  EXPECT_EQ(b.only(), 0u);
+  EXPECT_EQ(b.s.count().drop_reset, 1u);
+  EXPECT_EQ(b.s.registers(0).cr_read(cr::vlan_filter_on), 0u);
+  EXPECT_EQ(b.s.registers(0).cr_read(cr::vlan_filter), 0u);
+  b.arrive(2, 0);
+  EXPECT_EQ(b.only(), 0u);
+}
+
+TEST(steering, unknown_registers_do_nothing) {
+  bench b;
+  for (std::uint32_t offset = 0; offset < 0x10000; offset += 4)
+    if (offset != cr::reset) {
+      b.write(offset, 0xffff'ffff, offset / 4 % 2);
+      static_cast<void>(b.s.registers(0).cr_read(offset));
+    }
+  b.write(cr::reset, 1);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.arrive(2, 0);
+  EXPECT_EQ(b.only(), 0x280u);
+}
+
+}  // namespace
+}  // namespace rnic::ethernet
