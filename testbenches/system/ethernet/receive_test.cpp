@@ -7,7 +7,9 @@
 #include <set>
 #include <stdexcept>
 
+#include "model/abi/commands.h"
 #include "model/abi/contexts.h"
+#include "model/abi/device.h"
 #include "model/abi/queues.h"
 #include "testbenches/system/ethernet/station.h"
 
@@ -134,6 +136,36 @@ TEST(EthernetReceive, TheFcsStaysWhenAskedFor) {
       for (unsigned bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (0xedb88320 & (0u - (crc & 1)));
     }
     EXPECT_EQ(crc, 0xdebb20e3u);
+  });
+}
+
+TEST(EthernetReceive, FramesWithABadFcsOnlyWhenThePortIsTold) {
+  bench::two_nodes_config config = station_system();
+  fabric::fault_rule bad;
+  bad.action = fabric::fault_action::corrupt;
+  bad.part = fabric::frame_part::fcs;
+  bad.right = fabric::made_right::nothing;
+  bad.directions = 1;
+  bad.times = 2;
+  config.faults.rules.push_back(bad);
+  bench::two_nodes system(config);
+  run_stations(system, [&] {
+    station a(system.a()), b(system.b());
+    b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
+    b.post_receives(4);
+    a.send(frames::tcp4);
+    EXPECT_TRUE(b.silent());
+    namespace s = abi::set_port;
+    auto& commands = b.dev().commands();
+    host_driver::command_channel::mailbox box(commands);
+    abi::set(box.data(), s::flags2, s::flags2_ignore_fcs);
+    abi::set(box.data(), s::roce_mode, std::uint8_t{1});
+    ASSERT_EQ(commands.write(box, abi::opcode::set_port, s::modifier(s::selector::general, 1), s::op_ethernet), 0);
+    a.send(frames::tcp4);
+    const arrival got = b.receive();
+    EXPECT_EQ(got.frame, frames::tcp4);
+    EXPECT_NE(got.plain.encoding & f::encoding_bad_fcs, 0);
+    EXPECT_EQ(exchange(a, b, frames::udp4).plain.encoding & f::encoding_bad_fcs, 0);
   });
 }
 
