@@ -248,7 +248,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     const std::size_t bytes = (size * wqe::unit + chunk - 1) / chunk * chunk;
     const std::uint64_t half = bf_offset_ + bf_half_;
     bf_half_ ^= bf_bytes_;
-    for (std::size_t at = 0; at < bytes; at += chunk) bus_.mmio_write_combined(2, half + at, entry + at, chunk);
+    bus_.mmio_write_combined(2, half, entry, bytes);
   } else {
     qp.sq.head += posted;
     bus_.mmio_write32(2, uar_offset_ + abi::uar::send_doorbell, abi::uar::send_doorbell_value(qp.qp_num));

@@ -111,6 +111,10 @@ void adapter::bind_descriptors() {
   connect("responder_events", responder_.event_out, completion_.event[1], depth);
   connect("requester_errors", requester_.error_out, responder_.error_in, depth);
   connect("responder_errors", responder_.error_out, requester_.error_in, depth);
+  if (config_.shared_read_engine) {
+    connect("requester_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
+    connect("responder_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
+  }
   connect("lost_completions", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("lost_completions", completion_.qp_errors[1], responder_.lost_in, depth);
   connect("interrupts", completion_.msix, endpoint_.dma().msix(), depth);

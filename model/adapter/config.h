@@ -28,6 +28,7 @@ struct config {
   /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
   unsigned channel_depth = 16;
   unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
+  bool shared_read_engine = true;  ///< requester and responder do READs and atomics on one engine
   bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
   bool host_ethernet = false;      ///< software of the host gets the frames that are not RoCE, and sends such
 

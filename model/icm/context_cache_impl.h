@@ -38,7 +38,9 @@ std::uint32_t context_cache<Context>::key_of(std::uint32_t number) const {
 template <class Context>
 unsigned context_cache<Context>::first_way(std::uint32_t key) const {
   // Neighbours go to different sets, and numbers a power of two apart are spread as well.
-  const std::uint32_t hash = set_bits_ == 0 ? 0 : key ^ (key >> set_bits_) * 0x9e5u ^ (key >> (2 * set_bits_ & 31));
+  std::uint32_t hash = key * 0x9e37'79b1u;
+  hash = (hash ^ hash >> 15) * 0x85eb'ca77u;
+  hash ^= hash >> 13;
   return (hash & set_mask_) * config_.ways;
 }
 

@@ -26,7 +26,7 @@ struct translation_config {
   unsigned mtt_line_entries = 8;  ///< entries fetched by one miss: 1, 2, 4 or 8 (64-byte line of the host)
   unsigned fills = 16;            ///< misses under way at once (calibration, section 7.4)
   unsigned waiting = 64;          ///< requests inside the block, 1..64
-  unsigned miss_cycles = 0;       ///< cycles from the arrival of fetched data to its use
+  unsigned miss_cycles = 60;      ///< cycles from the arrival of fetched data to its use (calibration 5: 475 ns in all)
   replacement policy = replacement::lru;  ///< of both caches (design choice)
 };
 

@@ -99,7 +99,7 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.srq = shared;
   init.send_cq = &send_cq;
   init.recv_cq = &receive_cq;
-  init.qp_type = IBV_QPT_RC;
+  init.qp_type = options.type;
   init.cap.max_send_wr = options.send_depth;
   init.cap.max_recv_wr = options.receive_depth;
   init.cap.max_send_sge = options.send_sges;
@@ -130,9 +130,10 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   rtr.ah_attr.grh.hop_limit = 64;
   rtr.ah_attr.sl = static_cast<std::uint8_t>(options.priority);
   rtr.ah_attr.port_num = static_cast<std::uint8_t>(e.port);
+  const bool reliable = options.type == IBV_QPT_RC;
   require(e.device->modify_qp(&qp, &rtr,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                                  (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
                               &peer.mac),
           "modify_qp to RTR");
   ibv_qp_attr rts{};
@@ -142,9 +143,10 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   rts.retry_cnt = static_cast<std::uint8_t>(options.retries);
   rts.rnr_retry = static_cast<std::uint8_t>(options.rnr_retries);
   rts.max_rd_atomic = static_cast<std::uint8_t>(options.rd_atomic);
-  require(e.device->modify_qp(&qp, &rts,
-                              IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                  IBV_QP_MAX_QP_RD_ATOMIC),
+  require(e.device->modify_qp(
+              &qp, &rts,
+              IBV_QP_STATE | IBV_QP_SQ_PSN |
+                  (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)),
           "modify_qp to RTS");
 }
 

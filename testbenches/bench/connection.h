@@ -32,6 +32,7 @@ struct message_segments {
 
 /// What both ends of a connection agree on.
 struct connection_options {
+  ibv_qp_type type = IBV_QPT_RC;  ///< or UC
   host_driver::roce_types roce = host_driver::roce_types::v2;
   unsigned ip = 4;  ///< 4 or 6
   std::uint16_t vlan = host_driver::no_vlan;

@@ -202,6 +202,15 @@ int sc_main(int argc, char* argv[]) {
   add_faults(*soak_cmd, soak.faults, true);
   add_common(*soak_cmd, soak.common);
 
+  calibrate_options calibrate;
+  CLI::App* calibrate_cmd =
+      app.add_subcommand("calibrate", "Published figures of this adapter family beside those of the model");
+  calibrate_cmd->add_option("--only", calibrate.only, "Points whose id begins so, for example C04,C07")->delimiter(',');
+  calibrate_cmd->add_option("--jobs", calibrate.jobs, "Experiments at a time, 0: one for each processor")
+      ->check(CLI::Range(0u, 256u))
+      ->capture_default_str();
+  add_common(*calibrate_cmd, calibrate.common);
+
   replay_options replay;
   CLI::App* replay_cmd =
       app.add_subcommand("replay", "Re-enact a capture with the adapter in the place of one of its hosts");
@@ -241,14 +250,16 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr,
-                 "rnic: a subcommand is required: latency, bandwidth, soak, replay, serve, info or parameters\n");
+    std::fprintf(
+        stderr,
+        "rnic: a subcommand is required: latency, bandwidth, soak, calibrate, replay, serve, info or parameters\n");
     return 2;
   }
   try {
     if (latency_cmd->parsed()) return run_latency(latency);
     if (bandwidth_cmd->parsed()) return run_bandwidth(bandwidth);
     if (soak_cmd->parsed()) return run_soak(soak);
+    if (calibrate_cmd->parsed()) return run_calibrate(calibrate);
     if (replay_cmd->parsed()) return run_replay(replay);
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);

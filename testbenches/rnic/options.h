@@ -113,6 +113,13 @@ struct info_options {
   common_options common;
 };
 
+struct calibrate_options {
+  common_options common;
+  std::vector<std::string> only;  ///< points whose id begins so; empty: all
+  unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
+};
+
+int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
 int run_soak(const soak_options& options);

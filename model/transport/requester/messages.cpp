@@ -210,7 +210,8 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
 }
 
 void requester::wake_stalled(qp_runtime& r) {
-  const bool ends_stalled = r.unit >= 0 && units_[static_cast<unsigned>(r.unit)].at == unit::state::finish;
+  const unit* u = r.unit >= 0 ? &units_[static_cast<unsigned>(r.unit)] : nullptr;
+  const bool ends_stalled = u != nullptr && u->at == unit::state::finish && u->report == report_kind::stalled;
   if (r.rnr_wait || r.failing) return;
   if (r.stalled || ends_stalled) resume(r);
 }

@@ -89,6 +89,7 @@ void requester::announce(sim::statistics& stats) {
 
 void requester::tick() {
   contexts_.service();
+  read_engine.work();
   take_credits();
   take_errors();
   take_dma();
@@ -185,6 +186,14 @@ void requester::take_translations() {
   }
 }
 
+// A unit stands still while an address that it needs is fetched.
+void requester::translated(unit& u, sim::cycle_t missed_for) {
+  if (config_.translation_blocks) u.busy_until += missed_for;
+  if (--u.translating != 0 || (translating_ & mask_of(u)) == 0) return;
+  translating_ &= ~mask_of(u);
+  wake_next();
+}
+
 // False: the DMA engine has no room for the reads; the answer waits.
 bool requester::use_translation(const icm::translate_response& r) {
   const auto kind = static_cast<tag_kind>(r.tag >> 56);
@@ -220,6 +229,7 @@ bool requester::use_translation(const icm::translate_response& r) {
     if (units_[slot].fetch_pending == 0) fetching_ &= ~mask_of(units_[slot]);
   } else {
     packet_slot& s = slots_[slot];
+    translated(units_[s.unit], r.missed ? now() - s.asked_at : 0);
     s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
     if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
   }

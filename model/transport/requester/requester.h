@@ -25,6 +25,7 @@
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/requester/tables.h"
+#include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 #include "tlm/frame.h"
 
@@ -50,6 +51,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   sim::fifo_in<tlm::frame_ptr> rx_in{*this};
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
+  shared_engine read_engine{*this};  ///< with the responder
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
@@ -73,7 +75,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
  private:
   using context = icm::requester_context;
   using report_kind = scheduler::report::kind;
-  static constexpr unsigned buffer_bytes = 1024;
+  static constexpr unsigned buffer_bytes = 2048;
   static constexpr unsigned pipe_depth = 64;
   static constexpr unsigned diagnostic_words = 0x1a4 / 4;
 
@@ -82,8 +84,11 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     state at = state::free;
     bool pinned = false;
     bool missed = false;
-    bool current = false;  // `wqe` is parsed and is the one at current_index
+    bool miss_uncharged = false;  // the READ engine has not stood still for it yet
+    bool current = false;         // `wqe` is parsed and is the one at current_index
     bool fetch_failed = false;
+    bool extending = false;  // more of the ring is on its way into the buffer while WQEs execute
+    bool lone = false;       // the grant's descriptor is all that software has posted
     report_kind report = report_kind::idle;
     std::uint8_t stamp_tries = 0;
     scheduler::grant grant;
@@ -99,10 +104,11 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint32_t message_index = no_index;
     std::uint32_t segment = 0, segment_offset = 0;
     std::uint32_t turn_wqes = 0, turn_bytes = 0;
+    unsigned translating = 0;  // addresses of its packets that are looked up
     sim::span_id span = 0;
     sim::cycle_t wqe_start = 0;
     send_wqe wqe;
-    std::array<std::uint8_t, buffer_bytes> bytes;  // of the WQE under execution
+    std::array<std::uint8_t, 1024> bytes;  // of the WQE under execution
     std::array<std::uint8_t, buffer_bytes> buffer;
   };
 
@@ -112,6 +118,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint16_t function = 0;
     std::uint16_t pieces = 0, asked = 0, pending = 0;
     std::uint16_t asked_bytes = 0;
+    std::uint8_t unit = 0;
+    sim::cycle_t asked_at = 0;
     std::uint8_t failed = 0;  // syndrome
     bool cancelled = false, last = false, local = false, reserved_key = false;
     std::array<wqe_segment, send_wqe::max_segments> piece;
@@ -158,6 +166,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void take_dma();
   void take_translations();
   bool use_translation(const icm::translate_response& r);
+  void translated(unit& u, sim::cycle_t missed_for);
   void run_halts();
   bool halt_step(qp_runtime& r);
   void finish_reset();
@@ -180,6 +189,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool load(unit& u);
   bool load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available);
   void start_fetch(unit& u);
+  void read_ahead(unit& u, std::uint32_t next);
+  void end_read_ahead(unit& u);
   void continue_fetch(unit& u);
   void finish_fetch(unit& u);
   bool run_local(unit& u);
@@ -271,6 +282,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t sendable_ = 0;                  // mask: has a WQE for the transmit engine
   std::uint32_t uncredited_ = 0;                // mask of sendable ones: there was no room in their egress queue,
   sim::cycle_t uncredited_until_ = sim::never;  // and this is how long the first of them waits for it
+  std::uint32_t translating_ = 0;               // mask: waits for addresses before its next WQE
   std::uint32_t fetching_ = 0;                  // mask: waits for descriptors that were asked for
   std::uint32_t serving_ = 0;                   // mask: waits until the service time of its last WQE is over,
   sim::cycle_t serving_until_ = sim::never;     // the earliest of these

@@ -57,6 +57,12 @@ bool requester::start_packet(unit& u) {
     wait_for_credit(u, port, static_cast<std::uint8_t>(priority));
     return false;
   }
+  if (u.wqe.fetches() && !read_engine.is_free()) {
+    uncredited_ |= mask_of(u);
+    uncredited_until_ = std::min(uncredited_until_, read_engine.free_at());
+    wake_at(read_engine.free_at());
+    return false;
+  }
   if (u.message_index == no_index && !open_message(u)) return false;
 
   const std::uint32_t mtu = mtu_of(c);
@@ -92,6 +98,7 @@ bool requester::start_packet(unit& u) {
   slot.cancelled = false;
   slot.failed = 0;
   slot.pieces = slot.asked = slot.pending = 0;
+  slot.unit = static_cast<std::uint8_t>(&u - units_.data());
   slot.frame->span = place.last ? u.span : 0;
   build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
@@ -106,6 +113,10 @@ bool requester::start_packet(unit& u) {
     interval = config_.inline_cycles;
   else if (!read)
     interval = (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
+  if (read) {
+    read_engine.use(config_.read_request_cycles + (u.miss_uncharged ? config_.read_miss_cycles : 0));
+    u.miss_uncharged = false;
+  }
   engine_free_ = now() + std::max(1u, interval);
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);
@@ -247,6 +258,8 @@ void requester::ask_pieces() {
       t.tag = make_tag(tag_kind::gather, index, s.place[s.asked]);
       t.span = s.frame->span;
       translate.request.push(t);
+      s.asked_at = now();
+      ++units_[s.unit].translating;
       ++s.pending;
     }
     ++slot_asking_;

@@ -30,7 +30,7 @@ void requester::take_grants() {
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.current = false;
+    u.pinned = u.missed = u.miss_uncharged = u.current = false;
     u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
@@ -46,7 +46,8 @@ void requester::take_grants() {
 void requester::run_units() {
   if (serving_ != 0 && now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
-  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_); rest != 0; rest &= rest - 1)
+  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_ | translating_); rest != 0;
+       rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
 
@@ -61,9 +62,13 @@ void requester::end_service() {
   }
 }
 
-// True: the unit rests until the service time of its last WQE is over.
+// True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
 bool requester::in_service(const unit& u) {
-  if (u.busy_until <= now()) return false;
+  if (u.busy_until <= now()) {
+    if (!config_.translation_blocks || u.translating == 0) return false;
+    translating_ |= mask_of(u);
+    return true;
+  }
   serving_ |= mask_of(u);
   serving_until_ = std::min(serving_until_, u.busy_until);
   wake_at(u.busy_until);
@@ -72,6 +77,10 @@ bool requester::in_service(const unit& u) {
 
 void requester::step(unit& u) {
   if (u.at == unit::state::context) open_context(u);
+  if (u.extending && u.at == unit::state::work) {
+    if (u.fetch_asked != u.fetch_bytes) continue_fetch(u);
+    if (u.fetch_asked == u.fetch_bytes && u.fetch_pending == 0) end_read_ahead(u);
+  }
   if (u.at == unit::state::fetch) {
     continue_fetch(u);
     if (u.fetch_asked == u.fetch_bytes) {
@@ -92,7 +101,7 @@ void requester::open_context(unit& u) {
   context* c = nullptr;
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) {
-    u.missed = true;
+    u.missed = u.miss_uncharged = true;
     if (missing_ == 0) missing_since_ = contexts_.progress();
     missing_ |= mask_of(u);
     return;
@@ -107,6 +116,7 @@ void requester::open_context(unit& u) {
     u.grant.descriptor.reset();
     if (!r.has_work) return end_turn(u, report_kind::idle);
   }
+  u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
   r.has_work = false;
   r.priority = c->dest.priority & 7;
   contexts_.pin(qpn);
@@ -157,6 +167,10 @@ bool requester::load(unit& u) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
   const scheduler::blueflame_ptr& bf = u.grant.descriptor;
+  if (!bf && u.lone) {  // executed, and there was no other doorbell
+    end_turn(u, report_kind::idle);
+    return false;
+  }
   if (bf && bf->index == (n & 0xffff)) {
     const bool loaded = load_from(u, bf->bytes.data(), bf->length);
     u.grant.descriptor.reset();
@@ -164,12 +178,21 @@ bool requester::load(unit& u) {
       ++blueflame_used_;
       return true;
     }
+  } else if (bf && u.lone && ((n - bf->index) & 0xffff) < 0x8000) {  // it was read from the ring meanwhile
+    end_turn(u, report_kind::idle);
+    return false;
   }
   const std::uint32_t at = (n - u.buffer_index) << c.log_sq_stride;
+  u.lone = false;
   if (u.buffer_qpn == u.grant.qpn && n - u.buffer_index < buffer_bytes && at < u.buffered &&
-      load_from(u, u.buffer.data() + at, u.buffered - at))
+      load_from(u, u.buffer.data() + at, u.buffered - at)) {
+    read_ahead(u, at + (u.strides << c.log_sq_stride));
     return true;
-  start_fetch(u);
+  }
+  if (u.extending)
+    u.at = unit::state::fetch;
+  else
+    start_fetch(u);
   return false;
 }
 
@@ -210,6 +233,31 @@ void requester::start_fetch(unit& u) {
   continue_fetch(u);
 }
 
+// While a unit executes WQEs it reads the next ones, if the one at `next` in the buffer says that the queue goes on.
+void requester::read_ahead(unit& u, std::uint32_t next) {
+  const context& c = *u.ctx;
+  const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
+  const std::uint32_t end = u.buffered + config_.prefetch_bytes;
+  if (u.extending || end > buffer_bytes || end > ring || next >= u.buffered) return;
+  const std::uint32_t index = u.buffer_index + (next >> c.log_sq_stride);
+  if (wqe_owner(u.buffer.data() + next) != ((index >> c.log_sq_size & 1) != 0)) return;
+  if (u.buffered - next >= config_.prefetch_bytes) return;  // early enough later
+  u.extending = true;
+  u.fetch_bytes = end;
+  u.fetch_asked = u.buffered;
+  u.fetch_pending = 0;
+  u.fetch_failed = false;
+  ++fetches_;
+  continue_fetch(u);
+}
+
+// A part that cannot be read is asked for again when its turn comes, and fails then.
+void requester::end_read_ahead(unit& u) {
+  u.extending = false;
+  if (!u.fetch_failed) u.buffered = u.fetch_bytes;
+  u.fetch_failed = false;
+}
+
 // Asks for the translation of the next part: the ring may wrap inside.
 void requester::continue_fetch(unit& u) {
   const context& c = *u.ctx;
@@ -232,6 +280,7 @@ void requester::continue_fetch(unit& u) {
 
 void requester::finish_fetch(unit& u) {
   u.at = unit::state::work;
+  if (u.extending) return end_read_ahead(u);
   if (must_stop(u)) {
     u.buffer_qpn = no_index;
     return;
@@ -325,6 +374,11 @@ void requester::end_turn(unit& u, report_kind kind) {
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
 void requester::push_report(unit& u) {
   if (in_service(u) || !report_out.can_push()) return;
+  if (u.extending && u.fetch_pending != 0) {  // what is on its way comes into this unit's buffer
+    fetching_ |= mask_of(u);
+    return;
+  }
+  u.extending = false;
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;
   if (r.poked && !r.halting && !r.halted) kind = report_kind::more;

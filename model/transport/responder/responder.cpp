@@ -95,6 +95,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
 
 void responder::tick() {
   contexts_.service();
+  read_engine.work();
   histories_.service();
   groups_.service();
   take_answers();
@@ -280,8 +281,13 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
                                        : config_.receive_header_cycles;
   const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   const sim::span_id span = t.last ? frame->span : 0;
+  if (fetches && !read_engine.is_free()) {
+    wake_at(read_engine.free_at());
+    return verdict::wait;
+  }
   const verdict v = check(f, frame);
   if (v == verdict::wait) return v;
+  if (fetches) read_engine.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
   ++count_.packets;
   cost_ = std::max({1u, base, config_.beat_overhead_cycles + beats});
   spans_.leave(span, "responder context", now_ps(), f.waited_context ? sim::wait::context_miss : sim::wait::none);

@@ -20,6 +20,7 @@
 #include "model/transport/responder/sender.h"
 #include "model/transport/responder/shared_receive.h"
 #include "model/transport/responder/types.h"
+#include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -43,6 +44,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   pcie::dma_port dma_write;            ///< payload
   pcie::dma_port dma_read;             ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
+  shared_engine read_engine{*this};  ///< with the requester
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
   sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state

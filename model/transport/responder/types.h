@@ -18,6 +18,7 @@ struct responder_config {
   unsigned rx_pipeline_cycles = 60;     ///< from the parser's input to the first payload write (calibration 5)
   unsigned rx_front_cycles = 14;        ///< of these: spent in front of the responder (parser, ICRC check, channels)
   unsigned write_cycles = 12;           ///< engine initiation interval, RDMA WRITE (calibration 5)
+  unsigned read_miss_cycles = 203;      ///< READ engine stands still for a missing context (calibration 7.4: 475 ns)
   unsigned read_cycles = 17;            ///< READ request: 16.4 (calibration 5)
   unsigned receive_cycles = 20;         ///< packet into a receive WQE with payload: 19.6 (calibration 5)
   unsigned receive_header_cycles = 13;  ///< the same without payload: 12.6 (calibration 5)
@@ -47,7 +48,8 @@ struct responder_config {
   unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
   atomic_unit_config atomics;         ///< atomic operations on host memory
   icm::context_cache_config histories{64, 4, 4, 0, 4, icm::replacement::lru};  ///< of executed atomics, by QP (design)
-  icm::context_cache_config contexts;  ///< responder's half: 256 entries, non-blocking (calibration 5)
+  icm::context_cache_config contexts{128, 4, 16,
+                                     60};  ///< this half's share of 256 entries, non-blocking (calibration 5)
 };
 
 inline constexpr std::uint16_t no_link = 0xffff;
