@@ -88,6 +88,9 @@ void parse_send(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
     case abi::wqe::opcode::bind_mw:
       wc.opcode = IBV_WC_BIND_MW;
       break;
+    case abi::wqe::opcode::fast_reg:
+      wc.opcode = IBV_WC_DRIVER1;  // a kernel verb (IB_WC_REG_MR)
+      break;
     default:
       wc.opcode = IBV_WC_SEND;
       break;  // the device made it up; nothing better to say

@@ -134,6 +134,18 @@ class device : private event_pump_if {
                         const std::uint32_t* key = nullptr);
   int dereg_mr(ibv_mr* mr);
 
+  // Memory windows and fast registration.
+  memory_window* alloc_mw(ibv_pd* pd, ibv_mw_type type);
+  int dealloc_mw(ibv_mw* mw);
+  /// Posts a binding of a type 1 window, whose rkey is the new one from then on (ibv_bind_mw). Type 2 windows are bound
+  /// by IBV_WR_BIND_MW, with a key that the program chooses.
+  int bind_mw(ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind* bind);
+  /// A region of up to `max_pages` pages without any, for fast_register_wr (the kernel's ib_alloc_mr).
+  memory_region* alloc_fast_reg_mr(ibv_pd* pd, std::uint32_t max_pages);
+  /// Pages of 2^log_page bytes by bus address that the next fast registration maps from `iova` on (ib_map_mr_sg).
+  int set_fast_reg_pages(memory_region* mr, const std::uint64_t* pages, std::uint32_t count, unsigned log_page,
+                         std::uint64_t iova, std::uint64_t length);
+
   // Completion queues.
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
@@ -217,6 +229,9 @@ class device : private event_pump_if {
   bool bus_address_of(const void* pointer, std::size_t bytes, std::uint64_t* address) const;
   const void* inline_source(std::uint64_t address, std::size_t bytes) const;
   int create_dma_mr();
+  // windows.cpp
+  int take_mpt(std::uint32_t* index);
+  void put_mpt(std::uint32_t index);
   // completion.cpp
   void pump(std::uint64_t timeout_ps) override;
   bool drain_async();
@@ -294,6 +309,7 @@ class device : private event_pump_if {
 
   std::vector<std::unique_ptr<protection_domain>> pds_;
   std::vector<std::unique_ptr<memory_region>> mrs_;
+  std::vector<std::unique_ptr<memory_window>> mws_;
   std::vector<std::unique_ptr<completion_queue>> cqs_;  // by CQN
   std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
   std::vector<std::unique_ptr<address_handle>> ahs_;

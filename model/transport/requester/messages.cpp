@@ -198,6 +198,7 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
     count_error(m.syndrome);
     c.next_wqe = m.wqe_index + m.strides;
   }
+  if (r.keys_valid && m.wqe_index + m.strides == r.keys_end) r.keys_valid = false;
   const std::uint32_t index = r.head;
   r.head = m.next;
   if (r.head == no_index) r.tail = no_index;
@@ -259,6 +260,9 @@ void requester::count_error(std::uint8_t syn) {
       break;
     case syndrome::flush:
       offset = 0x24;
+      break;
+    case syndrome::window_bind:
+      offset = 0x2c;
       break;
     case syndrome::bad_response:
       offset = 0x34;

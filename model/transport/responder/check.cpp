@@ -111,7 +111,6 @@ responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) 
   if (is_write(op)) return execute_write(f, frame);
   if (op == operation::read_request && f.ctx->type == icm::service::rc) return execute_read(f, frame);
   if (is_atomic(op) && f.ctx->type == icm::service::rc) return execute_atomic(f, frame);
-  // Approximation: SEND with invalidate is not offered yet; it is answered as an operation that the QP does not enable.
   return refuse_request(f, frame);
 }
 
@@ -307,7 +306,8 @@ responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, re
   f.dirty = true;
   s.what = what;
   s.cancelled = s.started = s.last = s.answered = s.has_wqe = s.completes = s.comm_est = false;
-  s.to_receive_queue = s.missed = s.duplicate = false;
+  s.to_receive_queue = s.missed = s.duplicate = s.invalidates = false;
+  s.keys = responder_slot::keys_state::none;
   s.unreliable = ctx.type != icm::service::rc;
   s.pieces = s.issued = s.translated = 0;
   s.status = icm::translate_status::ok;

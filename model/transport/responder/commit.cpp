@@ -34,6 +34,10 @@ void responder::commit() {
 bool responder::commit_slot(std::uint16_t i) {
   responder_slot& s = slots_[i];
   if (s.translated != s.pieces) return false;
+  if (s.keys != responder_slot::keys_state::none) {
+    if (s.keys == responder_slot::keys_state::asked) return false;  // the answer will name this slot
+    if (s.keys == responder_slot::keys_state::refused) fail_invalidation(s);
+  }
   if (!s.cancelled) {
     if (s.comm_est && !raise(event_comm_est, flows_[s.flow].qpn)) return false;
     s.comm_est = false;
@@ -93,6 +97,7 @@ bool responder::commit_payload(responder_slot& s) {
     dma_write.request.push(std::move(r));
     s.source += part.length;
   }
+  if (s.invalidates && !invalidate(s)) return false;
   if (s.completes) complete(f, s);
   if (s.answered) set_ack(f, s.psn, s.msn, s.frame->span);
   return true;
@@ -104,7 +109,7 @@ void responder::complete(const responder_flow& f, responder_slot& s) {
   c.cqn = f.ctx->cqn;
   c.qpn = f.qpn;
   c.immediate = p.immediate;
-  if (!wire::traits(p.bth.opcode).immediate) c.immediate = 0;
+  if (!wire::traits(p.bth.opcode).immediate) c.immediate = s.invalidates ? p.invalidate_rkey : 0;
   c.sl_vid = static_cast<std::uint16_t>(p.vlan_present ? p.vlan_tci & 0xefff : 0);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
     c.remote_qpn = cqe_grh_present | p.deth.src_qp;

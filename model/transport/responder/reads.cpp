@@ -119,6 +119,11 @@ void responder_reads::ask_packet(std::uint16_t j) {
   const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   next_ask_ = owner_.now() + std::max({1u, config_.read_packet_cycles, beats});
   if (a.length == 0) return;
+  if (x.refused) {
+    a.nak = syndrome_access;
+    a.event = event_qp_access;
+    return;
+  }
   if (a.offset == 0) {
     a.where = x.r.first;
     a.to_read = true;
@@ -191,6 +196,14 @@ void responder_reads::begin_atomic(std::uint16_t j) {
   job& x = jobs_[j];
   if (x.executing) return;
   if (x.r.what == kind::replay) {
+    x.all_asked = true;
+    ++flows_[x.r.flow].reads_gathered;
+    owner_.wake_next();
+    return;
+  }
+  if (x.refused) {
+    x.nak = syndrome_access;
+    x.event = event_qp_access;
     x.all_asked = true;
     ++flows_[x.r.flow].reads_gathered;
     owner_.wake_next();
@@ -388,6 +401,22 @@ void responder_reads::reap(std::uint16_t j) {
     free_gather(g);
   }
   if (x.head == no_link && !x.executing) finish(j);
+}
+
+void responder_reads::refuse_key(std::uint32_t key) {
+  for (const std::uint16_t j : active_) {
+    job& x = jobs_[j];
+    if (x.r.key == key && x.gathered == 0 && !x.executing && !x.all_asked && x.r.what != kind::replay)
+      x.refused = true;
+  }
+}
+
+bool responder_reads::uses_key(std::uint32_t key) const {
+  const auto reads = [&](const gather& g) {
+    return g.job != no_link && (g.open != 0 || g.to_read) && jobs_[g.job].r.key == key;
+  };
+  const auto executes = [&](std::uint16_t j) { return jobs_[j].executing && jobs_[j].r.key == key; };
+  return std::any_of(gathers_.begin(), gathers_.end(), reads) || std::any_of(active_.begin(), active_.end(), executes);
 }
 
 bool responder_reads::busy(std::uint16_t flow) const {

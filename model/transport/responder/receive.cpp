@@ -153,7 +153,8 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   s.wqe_index = entry.index;
   s.rq_after = ctx.rq_consumed;
   s.completes = t.last;
-  s.cqe_opcode = t.immediate ? cqe_send_immediate : cqe_send;
+  s.cqe_opcode = t.immediate ? cqe_send_immediate : t.ieth ? cqe_send_invalidate : cqe_send;
+  s.invalidates = t.ieth;
   std::uint8_t syndrome = 0;
   const std::uint32_t payload = s.frame->packet.payload_length;
   if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, syndrome)) {

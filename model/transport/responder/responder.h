@@ -13,6 +13,7 @@
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
+#include "model/icm/key_operation.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/reads.h"
@@ -43,6 +44,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   pcie::dma_port dma_write;            ///< payload
   pcie::dma_port dma_read;             ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
+  icm::key_port keys;  ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
   sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state
@@ -63,6 +65,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void device_reset() override;
 
   struct counters {
+    std::uint64_t invalidations = 0;
     std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, multicasts = 0, acks = 0, naks = 0,
                   duplicates = 0, rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
@@ -193,6 +196,14 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   bool answers_ready(const responder_flow& f) const;
   void send_answer(responder_flow& f);
 
+  // responder_keys.cpp: keys that are withdrawn
+  bool invalidate(responder_slot& s);
+  void fail_invalidation(responder_slot& s);
+  void take_key_answers();
+  void take_revocation();
+  void refuse_key(std::uint32_t key);
+  bool uses_key(std::uint32_t key) const;
+
   // responder_control.cpp: registers, commands of firmware, the error state
   void take_errors();
   void work_attention();
@@ -258,6 +269,10 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::vector<std::uint16_t> answers_;                // ring of flows with a pending answer
   std::size_t answer_head_ = 0, answer_count_ = 0;
   sim::cycle_t next_answer_ = 0;
+
+  bool revoking_ = false, flushing_ = false;  // a revocation has begun; the payload before it is being flushed,
+  std::uint64_t flush_end_ = 0;               // which is done when as many writes are
+  std::uint32_t revoked_key_ = 0;
 
   std::vector<attention_entry> attention_;
   std::vector<std::uint32_t> errors_;  // QPNs the requester has to be told of

@@ -12,9 +12,12 @@ namespace rnic::transport {
 inline constexpr std::uint8_t in_none = 0, in_send = 1, in_write = 2;  ///< responder_context::in_message
 inline constexpr std::uint32_t grh_area = 40;                          ///< A.9.2
 inline constexpr std::uint32_t longest_message = 1u << 31;
-inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2;  ///< A.5.2
+inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2,
+                              cqe_send_invalidate = 3;  ///< A.5.2
 
-constexpr bool is_send(wire::operation op) { return op <= wire::operation::send_only_immediate; }
+constexpr bool is_send(wire::operation op) {
+  return op <= wire::operation::send_only_immediate || op >= wire::operation::send_last_invalidate;
+}
 constexpr bool is_write(wire::operation op) {
   return op >= wire::operation::write_first && op <= wire::operation::write_only_immediate;
 }

@@ -118,6 +118,9 @@ struct responder_slot {
   bool missed = false;
   bool unreliable = false;  ///< UC, UD: no answers
   bool duplicate = false;
+  bool invalidates = false;  ///< SEND with invalidate: a key is withdrawn before the completion
+  enum class keys_state : std::uint8_t { none, asked, done, refused };
+  keys_state keys = keys_state::none;
   std::uint8_t pieces = 0, issued = 0, translated = 0;
   icm::translate_status status = icm::translate_status::ok;
   std::uint8_t nak = 0;  ///< failure: AETH syndrome, 0 none; answer: syndrome
