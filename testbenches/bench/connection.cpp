@@ -106,6 +106,7 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.cap.max_recv_sge = options.receive_sges;
   init.cap.max_inline_data = options.inline_bytes;
   queue_pair* qp = require_object(e.device->create_qp(e.pd, &init), "create_qp");
+  qp->kernel = options.kernel;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = static_cast<std::uint8_t>(e.port);

@@ -1,0 +1,845 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on memory keys: windows of both types, fast registration, invalidation from here and from afar; what goes
+// through a key, byte for byte, and what must not.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "model/abi/commands.h"
+#include "model/abi/contexts.h"
+#include "testbenches/system/verbs/pair.h"
+
+namespace rnic::system_test {
+namespace {
+
+using bench::connection_options;
+using fate = fabric::cable_fault_if::fate;
+using wire::operation;
+
+constexpr std::uint32_t region_bytes = 16384;
+constexpr unsigned all_remote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+connection_options quick() {
+  connection_options o;
+  o.mtu = 1024;
+  o.ack_timeout = 8;
+  return o;
+}
+
+/// Host a uses memory of host b: regions that windows may lie on, and work requests on keys.
+class shop {
+ public:
+  explicit shop(bench::two_nodes& system, const connection_options& options = quick())
+      : options_(options), system_(system) {
+    options_.access = static_cast<int>(all_remote);
+    l = make_link(system, options_);
+    near = bench::make_buffer(l.a.at, region_bytes);
+    far = region(l.b.at, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    fill_random(near.at(), region_bytes, random);
+    fill_random(far.at(), region_bytes, random);
+  }
+
+  static bench::buffer region(const bench::endpoint& e, int access) {
+    bench::buffer b;
+    b.memory = e.device->allocate_buffer(region_bytes);
+    b.region = e.device->reg_mr(e.pd, b.memory.pointer, region_bytes, access);
+    EXPECT_NE(b.region, nullptr);
+    return b;
+  }
+  link sibling(bool kernel = false) {
+    connection_options o = options_;
+    o.kernel = kernel;
+    return make_sibling(l, o, psn_ += 1000);
+  }
+  host_driver::memory_window* window(ibv_mw_type type) {
+    host_driver::memory_window* const w = l.b.dev().alloc_mw(l.b.at.pd, type);
+    EXPECT_NE(w, nullptr);
+    return w;
+  }
+  ibv_send_wr binding(ibv_mw& mw, std::uint32_t key, std::uint64_t offset, std::uint64_t bytes, unsigned access) const {
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.bind_mw.mw = &mw;
+    wr.bind_mw.rkey = key;
+    wr.bind_mw.bind_info = {far.region, far.address(offset), bytes, access};
+    return wr;
+  }
+  /// Posts one request and gives its completion.
+  static ibv_wc run(const side& s, ibv_send_wr& wr) {
+    ibv_send_wr* bad = nullptr;
+    bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+    return s.wait_send();
+  }
+  /// Binds a type 2 window of host b to `s`'s queue pair; its new key.
+  std::uint32_t bind(const side& s, ibv_mw& mw, std::uint64_t offset, std::uint64_t bytes, unsigned access) const {
+    const std::uint32_t key = ibv_inc_rkey(mw.rkey);
+    ibv_send_wr wr = binding(mw, key, offset, bytes, access);
+    const ibv_wc wc = run(s, wr);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wc.opcode, IBV_WC_BIND_MW);
+    mw.rkey = key;
+    return key;
+  }
+  static ibv_wc invalidate(const side& s, std::uint32_t key) {
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_LOCAL_INV;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.invalidate_rkey = key;
+    return run(s, wr);
+  }
+  static void send_invalidate(const side& s, std::vector<ibv_sge> sges, std::uint32_t key) {
+    ibv_send_wr wr{};
+    wr.opcode = IBV_WR_SEND_WITH_INV;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.invalidate_rkey = key;
+    wr.sg_list = sges.data();
+    wr.num_sge = static_cast<int>(sges.size());
+    ibv_send_wr* bad = nullptr;
+    bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+  }
+
+  /// RDMA of `bytes` between near + `at` and `remote`; its status.
+  ibv_wc_status rdma(const link& via, ibv_wr_opcode verb, std::uint64_t at, std::uint64_t remote, std::uint32_t key,
+                     std::uint32_t bytes) const {
+    request r;
+    r.opcode = verb;
+    r.sges = {{near.address(at), bytes, near.region->lkey}};
+    r.remote = remote;
+    r.rkey = key;
+    post(via.a, r);
+    return via.a.wait_send().status;
+  }
+  void settle() const { l.b.at.bus->spend_ps(20 * us); }
+
+  /// What is in far now stays there while `via` tries in vain to write and read `bytes` at `remote`.
+  void refused(std::uint64_t remote, std::uint32_t key, std::uint32_t bytes) {
+    settle();
+    const std::vector<std::uint8_t> before(far.at(), far.at() + region_bytes);
+    const std::vector<std::uint8_t> mine(near.at(), near.at() + region_bytes);
+    for (const ibv_wr_opcode verb : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ})
+      refused_on(sibling(), verb, remote, key, bytes);
+    EXPECT_EQ(std::memcmp(far.at(), before.data(), region_bytes), 0);
+    EXPECT_EQ(std::memcmp(near.at(), mine.data(), region_bytes), 0);
+  }
+  void refused_on(const link& via, ibv_wr_opcode verb, std::uint64_t remote, std::uint32_t key, std::uint32_t bytes) {
+    EXPECT_EQ(rdma(via, verb, 0, remote, key, bytes), IBV_WC_REM_ACCESS_ERR);
+    settle();
+    EXPECT_EQ(via.b.state(), IBV_QPS_ERR);
+  }
+  void receives(const link& via, std::uint64_t id = 0) const {
+    post_receive(via.b, {{inbox().address(), region_bytes, inbox().region->lkey}}, id);
+  }
+  const bench::buffer& inbox() const {
+    if (inbox_.region == nullptr) inbox_ = bench::make_buffer(l.b.at, region_bytes);
+    return inbox_;
+  }
+
+  link l;
+  bench::buffer near, far;
+  std::mt19937_64 random{11};
+
+ private:
+  connection_options options_;
+  bench::two_nodes& system_;
+  mutable bench::buffer inbox_;
+  std::uint32_t psn_ = 0;
+};
+
+template <class Body>
+void in_shop(Body body, const bench::two_nodes_config& config = default_system()) {
+  bench::two_nodes system(config);
+  run(system, [&] {
+    shop s(system);
+    body(s);
+  });
+}
+
+TEST(Windows, Type2GivesAccessUntilTheOwnerInvalidatesIt) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t first_key = w->rkey;
+    for (unsigned round = 0; round < 3; ++round) {
+      const std::uint32_t key = s.bind(s.l.b, *w, 1000, 5000, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+      EXPECT_EQ(key >> 8, first_key >> 8);
+      fill_random(s.near.at(), region_bytes, s.random);
+      EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 16, s.far.address(1000), key, 5000), IBV_WC_SUCCESS);
+      s.settle();
+      EXPECT_EQ(std::memcmp(s.far.at(1000), s.near.at(16), 5000), 0);
+      EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_READ, 8000, s.far.address(2000), key, 3000), IBV_WC_SUCCESS);
+      EXPECT_EQ(std::memcmp(s.near.at(8000), s.far.at(2000), 3000), 0);
+      const ibv_wc wc = shop::invalidate(s.l.b, key);
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(wc.opcode, IBV_WC_LOCAL_INV);
+      EXPECT_EQ(w->rkey, key);
+    }
+    s.refused(s.far.address(1000), w->rkey, 100);
+    s.refused(s.far.address(1000), first_key, 100);
+    EXPECT_EQ(s.l.b.dev().dealloc_mw(w), 0);
+    expect_works(s.sibling());
+  });
+}
+
+TEST(Windows, SendWithInvalidateEndsIt) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_2);
+    for (const std::uint32_t bytes : {0u, 1u, 700u, 1024u, 1025u, 5000u}) {
+      SCOPED_TRACE(bytes);
+      const std::uint32_t key = s.bind(s.l.b, *w, 0, region_bytes, all_remote);
+      EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 0, s.far.address(), key, 3000), IBV_WC_SUCCESS);
+      std::memset(s.inbox().at(), 0, region_bytes);
+      s.receives(s.l, 77);
+      shop::send_invalidate(s.l.a, {{s.near.address(100), bytes, s.near.region->lkey}}, key);
+      EXPECT_EQ(s.l.a.wait_send().status, IBV_WC_SUCCESS);
+      const ibv_wc wc = s.l.b.wait_receive();
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(wc.opcode, IBV_WC_RECV);
+      EXPECT_EQ(wc.wc_flags & IBV_WC_WITH_INV, static_cast<unsigned>(IBV_WC_WITH_INV));
+      EXPECT_EQ(wc.invalidated_rkey, key);
+      EXPECT_EQ(wc.byte_len, bytes);
+      EXPECT_EQ(wc.wr_id, 77U);
+      EXPECT_EQ(std::memcmp(s.inbox().at(), s.near.at(100), bytes), 0);
+      EXPECT_EQ(*s.inbox().at(bytes), 0);
+      s.refused(s.far.address(), key, 64);
+    }
+  });
+}
+
+TEST(Windows, Type1MovesByBinding) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_1);
+    const auto bind = [&](std::uint64_t offset, std::uint64_t bytes, unsigned access) {
+      ibv_mw_bind b{};
+      b.wr_id = 5;
+      b.send_flags = IBV_SEND_SIGNALED;
+      b.bind_info = {bytes != 0 ? s.far.region : nullptr, bytes != 0 ? s.far.address(offset) : 0, bytes, access};
+      ASSERT_EQ(s.l.b.dev().bind_mw(s.l.b.qp, w, &b), 0);
+      const ibv_wc wc = s.l.b.wait_send();
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(wc.opcode, IBV_WC_BIND_MW);
+      EXPECT_EQ(wc.wr_id, 5U);
+    };
+    s.refused(s.far.address(), w->rkey, 8);  // nothing was bound yet
+    bind(4096, 4096, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    const std::uint32_t first = w->rkey;
+    // A type 1 window belongs to a protection domain, not to a queue pair.
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 0, s.far.address(4096), first, 4096), IBV_WC_SUCCESS);
+    EXPECT_EQ(s.rdma(s.sibling(), IBV_WR_RDMA_READ, 8192, s.far.address(4096), first, 4096), IBV_WC_SUCCESS);
+    EXPECT_EQ(std::memcmp(s.near.at(8192), s.near.at(), 4096), 0);
+    bind(0, 100, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    s.refused(s.far.address(4096), first, 8);
+    s.refused(s.far.address(4096), w->rkey, 8);
+    EXPECT_EQ(s.rdma(s.sibling(), IBV_WR_RDMA_WRITE, 0, s.far.address(), w->rkey, 100), IBV_WC_SUCCESS);
+    bind(0, 0, 0);
+    s.refused(s.far.address(), w->rkey, 8);
+    EXPECT_EQ(shop::invalidate(s.sibling().b, w->rkey).status, IBV_WC_LOC_QP_OP_ERR);  // only bindings end it
+  });
+}
+
+TEST(Windows, NoAccessBeyondBoundsOrRights) {
+  in_shop([](shop& s) {
+    const auto with_window = [&](unsigned access, const std::function<void(const link&, std::uint32_t)>& body) {
+      auto* w = s.window(IBV_MW_TYPE_2);
+      const link via = s.sibling();
+      body(via, s.bind(via.b, *w, 1000, 2000, access));
+      EXPECT_EQ(s.l.b.dev().dealloc_mw(w), 0);
+    };
+    const std::uint64_t begin = s.far.address(1000);
+    const std::vector<std::uint8_t> before(s.far.at(), s.far.at() + region_bytes);
+    for (const auto& [at, bytes] : {std::pair{begin - 1, 1u}, std::pair{begin + 2000, 1u}, std::pair{begin + 1, 2000u},
+                                    std::pair{begin - 1, 2u}, std::pair{std::uint64_t{0}, 8u}})
+      with_window(all_remote, [&, to = at, n = bytes](const link& via, std::uint32_t key) {
+        s.refused_on(via, IBV_WR_RDMA_WRITE, to, key, n);
+      });
+    with_window(IBV_ACCESS_REMOTE_READ, [&](const link& via, std::uint32_t key) {
+      EXPECT_EQ(s.rdma(via, IBV_WR_RDMA_READ, 0, begin, key, 2000), IBV_WC_SUCCESS);
+      s.refused_on(via, IBV_WR_RDMA_WRITE, begin, key, 1);
+    });
+    with_window(IBV_ACCESS_REMOTE_WRITE,
+                [&](const link& via, std::uint32_t key) { s.refused_on(via, IBV_WR_RDMA_READ, begin, key, 1); });
+    with_window(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, [&](const link& via, std::uint32_t key) {
+      ibv_send_wr wr{};
+      ibv_sge sge{s.near.address(), 8, s.near.region->lkey};
+      wr.sg_list = &sge;
+      wr.num_sge = 1;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      bench::make_atomic(wr, false, begin, key, 0);
+      EXPECT_EQ(shop::run(via.a, wr).status, IBV_WC_REM_ACCESS_ERR);
+    });
+    s.settle();
+    EXPECT_EQ(std::memcmp(s.far.at(), before.data(), region_bytes), 0);
+    with_window(IBV_ACCESS_REMOTE_ATOMIC, [&](const link& via, std::uint32_t key) {
+      ibv_send_wr wr{};
+      ibv_sge sge{s.near.address(), 8, s.near.region->lkey};
+      wr.sg_list = &sge;
+      wr.num_sge = 1;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      bench::make_atomic(wr, false, begin, key, 0);
+      EXPECT_EQ(shop::run(via.a, wr).status, IBV_WC_SUCCESS);
+      EXPECT_EQ(std::memcmp(s.near.at(), before.data() + 1000, 8), 0);
+    });
+  });
+}
+
+TEST(Windows, ZeroBasedOnesCountFromTheirFirstByte) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t key = s.bind(s.l.b, *w, 3333, 4000, all_remote | IBV_ACCESS_ZERO_BASED);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 50, 0, key, 4000), IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(s.far.at(3333), s.near.at(50), 4000), 0);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_READ, 9000, 3999, key, 1), IBV_WC_SUCCESS);
+    EXPECT_EQ(*s.near.at(9000), *s.far.at(3333 + 3999));
+    s.refused_on(s.l, IBV_WR_RDMA_READ, s.far.address(3333), key, 8);
+    // Type 1 has no such form (IBA o10-36.2.2).
+    auto* one = s.window(IBV_MW_TYPE_1);
+    ibv_send_wr wr = s.binding(*one, ibv_inc_rkey(one->rkey), 0, 100, all_remote | IBV_ACCESS_ZERO_BASED);
+    EXPECT_EQ(shop::run(s.sibling().b, wr).status, IBV_WC_MW_BIND_ERR);
+  });
+}
+
+TEST(Windows, Type2BelongsToOneQueuePair) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t key = s.bind(s.l.b, *w, 0, region_bytes, all_remote);
+    s.refused(s.far.address(), key, 100);  // by other queue pairs of the same domain
+    EXPECT_EQ(shop::invalidate(s.sibling().b, key).status, IBV_WC_LOC_QP_OP_ERR);
+    const link other = s.sibling();
+    s.receives(other);
+    shop::send_invalidate(other.a, {}, key);
+    EXPECT_EQ(other.b.wait_receive().status, IBV_WC_REM_INV_REQ_ERR);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 0, s.far.address(), key, 5000), IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(s.far.at(), s.near.at(), 5000), 0);
+  });
+}
+
+TEST(Windows, OfAnotherDomainDoNotExist) {
+  in_shop([](shop& s) {
+    bench::endpoint stranger = s.l.b.at;
+    stranger.pd = stranger.device->alloc_pd();
+    const bench::buffer theirs = shop::region(stranger, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    auto* window_1 = stranger.device->alloc_mw(stranger.pd, IBV_MW_TYPE_1);
+    auto* window_2 = stranger.device->alloc_mw(stranger.pd, IBV_MW_TYPE_2);
+    // Neither their windows on our regions, nor ours on theirs, nor theirs on theirs by our queue pairs.
+    for (ibv_mw* w : {static_cast<ibv_mw*>(window_1), static_cast<ibv_mw*>(window_2)})
+      for (const bench::buffer& to : {s.far, theirs}) {
+        ibv_send_wr wr = s.binding(*w, ibv_inc_rkey(w->rkey), 0, 64, all_remote);
+        wr.bind_mw.bind_info = {to.region, to.address(), 64, all_remote};
+        EXPECT_EQ(shop::run(s.sibling().b, wr).status, IBV_WC_MW_BIND_ERR);
+      }
+    for (const ibv_mw_type type : {IBV_MW_TYPE_1, IBV_MW_TYPE_2}) {
+      auto* w = s.window(type);
+      ibv_send_wr wr = s.binding(*w, ibv_inc_rkey(w->rkey), 0, 64, all_remote);
+      wr.bind_mw.bind_info = {theirs.region, theirs.address(), 64, all_remote};
+      EXPECT_EQ(shop::run(s.sibling().b, wr).status, IBV_WC_MW_BIND_ERR);
+    }
+    // A window that its own domain has bound.
+    link insider = s.l;
+    insider.b.at.pd = stranger.pd;
+    insider = make_sibling(insider, quick(), 99000);
+    ibv_send_wr wr = s.binding(*window_1, ibv_inc_rkey(window_1->rkey), 0, 64, all_remote);
+    wr.bind_mw.bind_info = {theirs.region, theirs.address(), 64, all_remote};
+    ASSERT_EQ(shop::run(insider.b, wr).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(s.rdma(insider, IBV_WR_RDMA_WRITE, 0, theirs.address(), wr.bind_mw.rkey, 64), IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(theirs.at(), s.near.at(), 64), 0);
+    std::memset(theirs.at(), 0x55, region_bytes);
+    s.refused(theirs.address(), wr.bind_mw.rkey, 8);
+    for (unsigned i = 0; i < region_bytes; ++i) ASSERT_EQ(*theirs.at(i), 0x55);
+  });
+}
+
+TEST(Windows, BindingsThatAreRefused) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t next = ibv_inc_rkey(w->rkey);
+    const auto refused = [&](const char* why, ibv_send_wr wr) {
+      SCOPED_TRACE(why);
+      const link via = s.sibling();
+      EXPECT_EQ(shop::run(via.b, wr).status, IBV_WC_MW_BIND_ERR);
+      EXPECT_EQ(via.b.state(), IBV_QPS_ERR);
+      s.refused_on(s.sibling(), IBV_WR_RDMA_READ, wr.bind_mw.bind_info.addr, wr.bind_mw.rkey, 1);
+    };
+    const auto on = [&](ibv_mr* mr) {
+      ibv_send_wr wr = s.binding(*w, next, 0, 64, IBV_ACCESS_REMOTE_READ);
+      wr.bind_mw.bind_info.mr = mr;
+      wr.bind_mw.bind_info.addr = static_cast<host_driver::memory_region*>(mr)->iova;
+      return wr;
+    };
+    refused("region without the right to be bound to", on(shop::region(s.l.b.at, IBV_ACCESS_LOCAL_WRITE).region));
+    ibv_send_wr wr = on(shop::region(s.l.b.at, IBV_ACCESS_MW_BIND).region);
+    wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    refused("writing to a region that may not be written", wr);
+    wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_ATOMIC;
+    refused("atomics on a region that may not be written", wr);
+    refused("before the region", s.binding(*w, next, ~std::uint64_t{0}, 64, IBV_ACCESS_REMOTE_READ));
+    refused("beyond the region", s.binding(*w, next, 1, region_bytes, IBV_ACCESS_REMOTE_READ));
+    refused("around the end of addresses", s.binding(*w, next, 8, ~std::uint64_t{0} - 4, IBV_ACCESS_REMOTE_READ));
+    refused("type 2 of no length", s.binding(*w, next, 0, 0, IBV_ACCESS_REMOTE_READ));
+    refused("another entry", s.binding(*w, next + 0x100, 0, 64, IBV_ACCESS_REMOTE_READ));
+    refused("an entry that is a region", s.binding(*w, s.far.region->rkey, 0, 64, IBV_ACCESS_REMOTE_READ));
+    auto* one = s.window(IBV_MW_TYPE_1);
+    ibv_mw disguised = *one;
+    disguised.type = IBV_MW_TYPE_2;
+    refused("type 1 as type 2", s.binding(disguised, ibv_inc_rkey(one->rkey), 0, 64, IBV_ACCESS_REMOTE_READ));
+    disguised = *w;
+    disguised.type = IBV_MW_TYPE_1;
+    refused("type 2 as type 1", s.binding(disguised, next, 0, 64, IBV_ACCESS_REMOTE_READ));
+    wr = on(s.far.region);
+    ibv_mr stale = *s.far.region;
+    stale.lkey ^= 1;
+    wr.bind_mw.bind_info.mr = &stale;
+    refused("region's key with another tag", wr);
+    // On top of a window that is bound already.
+    s.bind(s.l.b, *w, 0, 64, IBV_ACCESS_REMOTE_READ);
+    refused("type 2 twice", s.binding(*w, ibv_inc_rkey(w->rkey), 0, 64, IBV_ACCESS_REMOTE_READ));
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_READ, 0, s.far.address(), w->rkey, 64), IBV_WC_SUCCESS);
+  });
+}
+
+TEST(Windows, InvalidationsThatAreRefused) {
+  in_shop([](shop& s) {
+    bench::endpoint stranger = s.l.b.at;
+    stranger.pd = stranger.device->alloc_pd();
+    const bench::buffer plain = shop::region(s.l.b.at, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    auto* one = s.window(IBV_MW_TYPE_1);
+    auto* theirs = stranger.device->alloc_mw(stranger.pd, IBV_MW_TYPE_2);
+    auto* mine = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t key = s.bind(s.l.b, *mine, 0, region_bytes, all_remote);
+    const std::uint32_t keys[] = {plain.region->rkey, one->rkey, theirs->rkey, key ^ 1, key + 0x100, 0, ~0u};
+    for (const std::uint32_t k : keys) {
+      SCOPED_TRACE(k);
+      const link via = s.sibling();
+      EXPECT_EQ(shop::invalidate(via.b, k).status, IBV_WC_LOC_QP_OP_ERR);
+      EXPECT_EQ(via.b.state(), IBV_QPS_ERR);
+    }
+    for (const std::uint32_t k : keys) {
+      SCOPED_TRACE(k);
+      const link via = s.sibling();
+      s.receives(via, 3);
+      s.receives(via, 4);
+      shop::send_invalidate(via.a, {{s.near.address(), 100, s.near.region->lkey}}, k);
+      const ibv_wc wc = via.b.wait_receive();
+      EXPECT_EQ(wc.status, IBV_WC_REM_INV_REQ_ERR);
+      EXPECT_EQ(wc.wr_id, 3U);
+      EXPECT_EQ(via.b.wait_receive().status, IBV_WC_WR_FLUSH_ERR);
+      EXPECT_EQ(via.a.wait_send().status, IBV_WC_RETRY_EXC_ERR);  // class J: nobody tells the requester
+    }
+    // What was not to be touched still works.
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 0, plain.address(), plain.region->rkey, 1000), IBV_WC_SUCCESS);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 0, s.far.address(), key, 1000), IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(plain.at(), s.near.at(), 1000), 0);
+  });
+}
+
+TEST(Windows, RegionsOutliveTheirWindows) {
+  in_shop([](shop& s) {
+    auto* one = s.window(IBV_MW_TYPE_1);
+    auto* two = s.window(IBV_MW_TYPE_2);
+    ibv_send_wr wr = s.binding(*one, ibv_inc_rkey(one->rkey), 0, 64, IBV_ACCESS_REMOTE_READ);
+    EXPECT_EQ(shop::run(s.l.b, wr).status, IBV_WC_SUCCESS);
+    one->rkey = wr.bind_mw.rkey;
+    const std::uint32_t key = s.bind(s.l.b, *two, 0, 64, IBV_ACCESS_REMOTE_READ);
+    EXPECT_EQ(s.l.b.dev().dereg_mr(s.far.region), -EBUSY);
+    EXPECT_EQ(shop::invalidate(s.l.b, key).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(s.l.b.dev().dereg_mr(s.far.region), -EBUSY);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_READ, 0, s.far.address(), one->rkey, 64), IBV_WC_SUCCESS);
+    EXPECT_EQ(s.l.b.dev().dealloc_mw(one), 0);  // bound as it is
+    EXPECT_EQ(s.l.b.dev().dereg_mr(s.far.region), 0);
+    EXPECT_EQ(s.l.b.dev().dealloc_mw(two), 0);
+  });
+}
+
+/// What hardware does to an entry on chip is in ICM too, where firmware reads it.
+TEST(Windows, TablesInMemoryFollow) {
+  in_shop([](shop& s) {
+    host_driver::device& dev = s.l.b.dev();
+    host_driver::command_channel::mailbox box(dev.commands());
+    const auto entry = [&](std::uint32_t key) {
+      const auto slot = abi::key_to_index(key) & ((1u << dev.profile()[host_driver::icm_region::dmpt].log_count) - 1);
+      bench::require(dev.commands().read(box, abi::opcode::query_mpt, slot), "QUERY_MPT");
+      return box.data();
+    };
+    auto* w = s.window(IBV_MW_TYPE_2);
+    EXPECT_EQ(abi::get(entry(w->rkey), abi::mpt::owner), abi::mpt::owner_free);
+    EXPECT_EQ(abi::get(entry(s.far.region->rkey), abi::mpt::window_count), 0U);
+    const std::uint32_t key = s.bind(s.l.b, *w, 100, 200, IBV_ACCESS_REMOTE_READ);
+    EXPECT_EQ(abi::get(entry(key), abi::mpt::owner), abi::mpt::owner_hardware);
+    EXPECT_EQ(abi::get(entry(key), abi::mpt::flags), abi::mpt::flag_remote_read);
+    EXPECT_EQ(abi::index_to_key(abi::get(entry(key), abi::mpt::key)), key);
+    EXPECT_EQ(abi::get(entry(key), abi::mpt::start), s.far.address(100));
+    EXPECT_EQ(abi::get(entry(key), abi::mpt::length), 200U);
+    EXPECT_EQ(abi::get(entry(key), abi::mpt::lkey), s.far.region->lkey);
+    EXPECT_EQ(abi::get(entry(s.far.region->rkey), abi::mpt::window_count), 1U);
+    EXPECT_EQ(shop::invalidate(s.l.b, key).status, IBV_WC_SUCCESS);
+    EXPECT_EQ(abi::get(entry(key), abi::mpt::owner), abi::mpt::owner_free);
+    EXPECT_EQ(abi::get(entry(s.far.region->rkey), abi::mpt::window_count), 0U);
+  });
+}
+
+/// SEND with invalidate on the cable, as Wireshark's dissector reads it.
+TEST(Windows, TsharkReadsTheKeyToInvalidate) {
+  if (std::system("command -v tshark > /dev/null") != 0) GTEST_SKIP() << "no tshark";
+  bench::two_nodes_config config = default_system();
+  config.capture = testing::TempDir() + "send_with_invalidate.pcap";
+  config.overwrite = true;
+  std::uint32_t first = 0, second = 0;
+  {
+    bench::two_nodes system(config);
+    run(system, [&] {
+      shop s(system);
+      auto* w = s.window(IBV_MW_TYPE_2);
+      for (const std::uint32_t bytes : {5u, 3000u}) {
+        s.receives(s.l);
+        (bytes == 5 ? first : second) = s.bind(s.l.b, *w, 0, 64, all_remote);
+        shop::send_invalidate(s.l.a, {{s.near.address(), bytes, s.near.region->lkey}}, w->rkey);
+        EXPECT_EQ(s.l.a.wait_send().status, IBV_WC_SUCCESS);
+      }
+    });
+  }
+  const std::string command = "tshark -r " + config.capture +
+                              " -Y infiniband.ieth -T fields -E occurrence=f -e infiniband.bth.opcode -e "
+                              "infiniband.ieth 2>/dev/null";
+  FILE* const out = popen(command.c_str(), "r");
+  ASSERT_NE(out, nullptr);
+  unsigned opcode = 0, key = 0;
+  std::vector<std::pair<unsigned, unsigned>> seen;
+  while (std::fscanf(out, "%u %x", &opcode, &key) == 2) seen.emplace_back(opcode, key);
+  pclose(out);
+  const std::vector<std::pair<unsigned, unsigned>> expected = {{0x17, first}, {0x16, second}};
+  EXPECT_EQ(seen, expected);
+}
+
+/// Pages of host b for fast registration, in no order.
+struct patchwork {
+  explicit patchwork(const shop& s) : owner(s.l.b.at) {
+    memory = owner.device->allocate_buffer(64 * 4096);
+    std::memset(memory.pointer, 0x33, 64 * 4096);
+    region = owner.device->alloc_fast_reg_mr(owner.pd, 32);
+    EXPECT_NE(region, nullptr);
+  }
+  std::uint8_t* byte(std::uint64_t offset) const {
+    return memory.pointer + std::size_t{order[(first + offset) / 4096]} * 4096 + (first + offset) % 4096;
+  }
+  /// A request that maps the pages `order` from `iova` on, without the first `skip` bytes.
+  host_driver::fast_register_wr registration(std::vector<unsigned> pages, std::uint64_t skip, std::uint64_t length,
+                                             int access) {
+    order = std::move(pages);
+    first = skip;
+    std::vector<std::uint64_t> addresses;
+    for (const unsigned p : order) addresses.push_back(memory.bus_address + p * 4096ull);
+    bench::require(owner.device->set_fast_reg_pages(
+                       region, addresses.data(), static_cast<std::uint32_t>(addresses.size()), 12, iova + skip, length),
+                   "set_fast_reg_pages");
+    host_driver::fast_register_wr wr;
+    wr.region = region;
+    wr.key = ibv_inc_rkey(region->rkey);
+    wr.access = access;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    return wr;
+  }
+  ibv_wc register_on(const side& s, host_driver::fast_register_wr& wr) {
+    const ibv_wc wc = shop::run(s, wr);
+    if (wc.status == IBV_WC_SUCCESS) region->rkey = region->lkey = wr.key;
+    return wc;
+  }
+  static constexpr std::uint64_t iova = 0x7700'0000'0000;
+  bench::endpoint owner;
+  host_driver::bus_if::dma_memory memory;
+  host_driver::memory_region* region = nullptr;
+  std::vector<unsigned> order;
+  std::uint64_t first = 0;
+};
+
+TEST(FastRegistration, PagesInAnyOrderUnderEveryKey) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    shop s(system);
+    patchwork p(s);
+    const link l = s.sibling(true);
+    std::vector<unsigned> pages = {9, 3, 61, 4, 17, 2, 40, 39, 38, 11, 0, 63, 5, 6, 7, 8, 20, 22, 21, 1};
+    for (unsigned round = 0; round < 3; ++round) {
+      SCOPED_TRACE(round);
+      const std::uint64_t skip = round * 1001;
+      auto wr = p.registration(pages, skip, pages.size() * 4096 - skip - round, IBV_ACCESS_LOCAL_WRITE | all_remote);
+      const ibv_wc wc = p.register_on(l.b, wr);
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      const std::uint64_t begin = p.region->iova;
+      fill_random(s.near.at(), region_bytes, s.random);
+      EXPECT_EQ(s.rdma(l, IBV_WR_RDMA_WRITE, 0, begin + 10, p.region->rkey, region_bytes), IBV_WC_SUCCESS);
+      s.settle();
+      for (unsigned i = 0; i < region_bytes; ++i) ASSERT_EQ(*p.byte(10 + i), *s.near.at(i)) << i;
+      std::vector<std::uint8_t> image(region_bytes);
+      for (unsigned i = 0; i < region_bytes; ++i) image[i] = *p.byte(5000 + i);
+      EXPECT_EQ(s.rdma(l, IBV_WR_RDMA_READ, 0, begin + 5000, p.region->rkey, region_bytes), IBV_WC_SUCCESS);
+      EXPECT_EQ(std::memcmp(s.near.at(), image.data(), region_bytes), 0);
+      // Also for the owner's own requests.
+      request mine;
+      mine.opcode = IBV_WR_SEND;
+      mine.sges = {{begin + 3, 9000, p.region->lkey}};
+      post_receive(l.a, {{s.near.address(), region_bytes, s.near.region->lkey}});
+      post(l.b, mine);
+      EXPECT_EQ(l.b.wait_send().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(l.a.wait_receive().byte_len, 9000U);
+      for (unsigned i = 0; i < 9000; ++i) ASSERT_EQ(*s.near.at(i), *p.byte(3 + i)) << i;
+      const std::uint32_t old = p.region->rkey;
+      if (round == 1) {
+        s.receives(l);
+        shop::send_invalidate(l.a, {}, old);
+        EXPECT_EQ(l.b.wait_receive().invalidated_rkey, old);
+        EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+      } else {
+        EXPECT_EQ(shop::invalidate(l.b, old).status, IBV_WC_SUCCESS);
+      }
+      s.refused(begin, old, 16);
+      std::rotate(pages.begin(), pages.begin() + 7, pages.end());
+    }
+    EXPECT_EQ(l.b.dev().dereg_mr(p.region), 0);
+  });
+}
+
+TEST(FastRegistration, Refused) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    shop s(system);
+    patchwork p(s);
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    const auto refused = [&](const char* why, host_driver::fast_register_wr wr, bool kernel = true) {
+      SCOPED_TRACE(why);
+      const link via = s.sibling(kernel);
+      EXPECT_EQ(shop::run(via.b, wr).status, IBV_WC_LOC_QP_OP_ERR);
+      s.refused_on(s.sibling(), IBV_WR_RDMA_WRITE, wr.region->iova, wr.key, 1);
+    };
+    const std::vector<unsigned> pages = {1, 2, 3};
+    refused("queue pair of a program", p.registration(pages, 0, 8192, access), false);
+    refused("rights without local write", p.registration(pages, 0, 8192, IBV_ACCESS_REMOTE_WRITE));
+    refused("no length", p.registration(pages, 0, 0, access));
+    refused("more pages than it has", p.registration(pages, 0, 33 * 4096, access));
+    auto wr = p.registration(pages, 0, 8192, access);
+    wr.key += 0x100;
+    refused("another entry", wr);
+    wr = p.registration(pages, 0, 8192, access);
+    wr.key = s.far.region->rkey;
+    wr.region = s.far.region;
+    refused("a plain region", wr);
+    for (unsigned i = 0; i < 64 * 4096; ++i) ASSERT_EQ(p.memory.pointer[i], 0x33);
+  });
+}
+
+/// Requests on keys and on data in one list: each sees what was before it.
+TEST(Windows, InOrderWithinTheQueue) {
+  in_shop([](shop& s) {
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t key = ibv_inc_rkey(w->rkey);
+    // b: bind, tell a the key by a WRITE; a uses it and sends it back; b: READ from a, invalidate.
+    ibv_send_wr bind = s.binding(*w, key, 0, 4096, all_remote), tell{}, read{}, invalidate{}, last{};
+    ibv_sge sge{s.far.address(8192), 4096, s.far.region->lkey};
+    bind.send_flags = invalidate.send_flags = 0;
+    tell.opcode = IBV_WR_RDMA_WRITE;
+    read.opcode = IBV_WR_RDMA_READ;
+    last.opcode = IBV_WR_RDMA_WRITE;
+    for (ibv_send_wr* wr : {&tell, &read, &last}) {
+      wr->sg_list = &sge;
+      wr->num_sge = 1;
+      wr->wr.rdma.remote_addr = s.near.address(8192);
+      wr->wr.rdma.rkey = s.near.region->rkey;
+    }
+    last.send_flags = IBV_SEND_SIGNALED;
+    invalidate.opcode = IBV_WR_LOCAL_INV;
+    invalidate.invalidate_rkey = key;
+    bind.next = &tell;
+    tell.next = &read;
+    read.next = &invalidate;
+    invalidate.next = &last;
+    EXPECT_EQ(shop::run(s.l.b, bind).status, IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(s.near.at(8192), s.far.at(8192), 4096), 0);
+    EXPECT_TRUE(s.l.b.silent());
+    s.refused_on(s.l, IBV_WR_RDMA_READ, s.far.address(), key, 8);
+  });
+}
+
+/// Not too late: a key is dead when its invalidation is complete, whatever was on its way under it.
+TEST(Windows, NothingArrivesAfterInvalidation) {
+  in_shop([](shop& s) {
+    for (unsigned round = 0; round < 12; ++round) {
+      SCOPED_TRACE(round);
+      const link via = s.sibling();
+      auto* w = s.window(IBV_MW_TYPE_2);
+      const std::uint32_t key = s.bind(via.b, *w, 0, region_bytes, all_remote);
+      const bool reads = round % 3 == 2;
+      for (unsigned i = 0; i < 60; ++i) {
+        request r;
+        r.opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+        r.sges = {{s.near.address(), 4096, s.near.region->lkey}};
+        r.remote = s.far.address((i % 4) * 4096);
+        r.rkey = key;
+        post(via.a, r);
+        std::memset(s.near.at(), static_cast<int>(i), 64);
+      }
+      s.l.b.at.bus->spend_ps(round * 777 * 1000 + us);
+      // A READ under way ends in error, and the queue pair with it, maybe before the invalidation could be reported.
+      const ibv_wc_status status = shop::invalidate(via.b, key).status;
+      EXPECT_TRUE(status == IBV_WC_SUCCESS || (reads && status == IBV_WC_WR_FLUSH_ERR)) << status;
+      const std::vector<std::uint8_t> then(s.far.at(), s.far.at() + region_bytes);
+      if (!reads) fill_random(s.near.at(), region_bytes, s.random);
+      s.l.b.at.bus->spend_ps(100 * us);
+      EXPECT_EQ(std::memcmp(s.far.at(), then.data(), region_bytes), 0);
+      unsigned good = 0, refused = 0, flushed = 0;
+      for (unsigned i = 0; i < 60; ++i) {
+        const ibv_wc_status ended = via.a.wait_send().status;
+        good += ended == IBV_WC_SUCCESS ? 1 : 0;
+        refused += ended == IBV_WC_REM_ACCESS_ERR ? 1 : 0;
+        flushed += ended == IBV_WC_WR_FLUSH_ERR ? 1 : 0;
+      }
+      EXPECT_EQ(refused, 1U);
+      EXPECT_EQ(good + refused + flushed, 60U);
+      EXPECT_EQ(s.l.b.dev().dealloc_mw(w), 0);
+    }
+    EXPECT_EQ(s.l.b.dev().dereg_mr(s.far.region), 0);
+  });
+}
+
+/// Loses the next packet with an operation.
+class loss : public fabric::cable_fault_if {
+ public:
+  void arm(operation which) {
+    armed_ = true;
+    which_ = which;
+  }
+  fate on_frame(unsigned, tlm::frame& f) override {
+    wire::packet p;
+    if (!armed_ || wire::decode(f.data(), f.length, p) != wire::decode_error::none) return fate::pass;
+    if (wire::operation_of(p.bth.opcode) != which_) return fate::pass;
+    armed_ = false;
+    ++hits;
+    return fate::lose;
+  }
+  unsigned hits = 0;
+
+ private:
+  bool armed_ = false;
+  operation which_ = operation::acknowledge;
+};
+
+/// A retransmission goes back behind operations that were executed: they are not executed again.
+TEST(Windows, OnceWhateverIsLost) {
+  bench::two_nodes system(default_system());
+  loss fault;
+  system.cable().set_fault(&fault);
+  run(system, [&] {
+    connection_options options = quick();
+    options.ack_timeout = 6;
+    shop s(system, options);
+    unsigned expected = 0;
+    for (const operation lost : {operation::write_first, operation::write_last, operation::acknowledge}) {
+      auto* w = s.window(IBV_MW_TYPE_2);
+      const std::uint32_t key = ibv_inc_rkey(w->rkey);
+      ibv_sge sge{s.far.address(), 5000, s.far.region->lkey};
+      ibv_send_wr before{}, after{}, bind = s.binding(*w, key, 0, 4096, all_remote);
+      for (ibv_send_wr* wr : {&before, &after}) {
+        wr->opcode = IBV_WR_RDMA_WRITE;
+        wr->sg_list = &sge;
+        wr->num_sge = 1;
+        wr->send_flags = IBV_SEND_SIGNALED;
+        wr->wr.rdma.remote_addr = s.near.address(wr == &after ? 8192 : 0);
+        wr->wr.rdma.rkey = s.near.region->rkey;
+      }
+      before.next = &bind;
+      bind.next = &after;
+      fault.arm(lost);
+      EXPECT_EQ(shop::run(s.l.b, before).status, IBV_WC_SUCCESS);
+      EXPECT_EQ(s.l.b.wait_send().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(s.l.b.wait_send().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(fault.hits, ++expected);
+      s.settle();
+      EXPECT_EQ(std::memcmp(s.near.at(), s.far.at(), 5000), 0);
+      EXPECT_EQ(std::memcmp(s.near.at(8192), s.far.at(), 5000), 0);
+      // The other end names the key once, and again when the answer is lost.
+      for (const operation gone : {operation::send_last_invalidate, operation::acknowledge}) {
+        const std::uint32_t now = gone == operation::acknowledge ? s.bind(s.l.b, *w, 0, 64, all_remote) : key;
+        w->rkey = now;
+        s.receives(s.l);
+        fault.arm(gone);
+        shop::send_invalidate(s.l.a, {{s.near.address(), 3000, s.near.region->lkey}}, now);
+        EXPECT_EQ(s.l.a.wait_send().status, IBV_WC_SUCCESS);
+        EXPECT_EQ(s.l.b.wait_receive().invalidated_rkey, now);
+        EXPECT_EQ(fault.hits, ++expected);
+        EXPECT_TRUE(s.l.b.silent());
+      }
+    }
+    EXPECT_EQ(counted(system, "responder.invalidations"), 2U * 3);
+  });
+}
+
+/// The same work, told by its times and results.
+std::string history(const sim::timebase::options& timing) {
+  bench::two_nodes_config config = default_system();
+  config.timing = timing;
+  bench::two_nodes system(config);
+  std::string text;
+  run(system, [&] {
+    shop s(system);
+    patchwork p(s);
+    const link l = s.sibling(true);
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const auto note = [&](const ibv_wc& wc) {
+      text += std::to_string(system.now_ps()) + ":" + std::to_string(wc.status) + " ";
+    };
+    for (unsigned i = 0; i < 3; ++i) {
+      const std::uint32_t key = s.bind(l.b, *w, 100, 5000, all_remote);
+      EXPECT_EQ(s.rdma(l, IBV_WR_RDMA_WRITE, 0, s.far.address(200), key, 4800), IBV_WC_SUCCESS);
+      s.receives(l);
+      shop::send_invalidate(l.a, {{s.near.address(), 3000, s.near.region->lkey}}, key);
+      note(l.b.wait_receive());
+      note(l.a.wait_send());
+      auto wr = p.registration({5, 4, 3, 2}, 0, 16384, IBV_ACCESS_LOCAL_WRITE | all_remote);
+      note(p.register_on(l.b, wr));
+      EXPECT_EQ(s.rdma(l, IBV_WR_RDMA_READ, 0, p.region->iova, p.region->rkey, 10000), IBV_WC_SUCCESS);
+      note(shop::invalidate(l.b, p.region->rkey));
+    }
+  });
+  return text;
+}
+
+/// In a process of its own: a process has one kernel.
+std::string history_of_child(const sim::timebase::options& timing) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string text = history(timing);
+    const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    _exit(written && !testing::Test::HasFailure() ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string text;
+  char part[4096];
+  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+  close(ends[0]);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return text;
+}
+
+TEST(Windows, SleepOrderAndRunningAheadChangeNothing) {
+  const std::string sleeping = history_of_child({});
+  EXPECT_GT(sleeping.size(), 100U);
+  sim::timebase::options always, shuffled, stepping;
+  always.always_tick = true;
+  shuffled.shuffle_seed = 7;
+  stepping.run_ahead = false;
+  for (const auto& timing : {always, shuffled, stepping}) EXPECT_EQ(history_of_child(timing), sleeping);
+}
+
+}  // namespace
+}  // namespace rnic::system_test
