@@ -244,6 +244,11 @@ void device::take_down_objects() {
   for (auto& srq : srqs_) {
     if (srq) destroy_srq(srq.get());
   }
+  for (auto& x : xrcds_) {
+    destroy_cq(x->cq);
+    dealloc_pd(x->pd);
+  }
+  xrcds_.clear();
   for (auto& cq : cqs_) {
     if (cq) destroy_cq(cq.get());
   }

@@ -41,6 +41,7 @@ std::uint8_t opcode_of(const ibv_send_wr& wr, ibv_qp_type type) {
   if (is_driver(wr, driver_opcode::masked_compare_swap))
     code = static_cast<std::uint8_t>(wqe::opcode::masked_atomic_cs);
   if (is_driver(wr, driver_opcode::masked_fetch_add)) code = static_cast<std::uint8_t>(wqe::opcode::masked_atomic_fa);
+  if (type == IBV_QPT_XRC_RECV) code = no_opcode;
   if (type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) code = no_opcode;
   return code;
 }
@@ -235,6 +236,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     qp.sq.wr_ids[index & (qp.sq.count - 1)] = wr->wr_id;
     std::uint32_t flags = qp.signal_bits | ((wr->send_flags & IBV_SEND_SIGNALED) != 0 ? wqe::control::cq_update : 0) |
                           ((wr->send_flags & IBV_SEND_SOLICITED) != 0 ? wqe::control::solicited : 0);
+    if (qp.qp_type == IBV_QPT_XRC_SEND) flags |= wr->qp_type.xrc.remote_srqn << 8;
     std::uint32_t immediate = 0;
     if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
       immediate = __builtin_bswap32(wr->imm_data);

@@ -78,6 +78,18 @@ struct memory_window : ibv_mw {
 
 struct queue_pair;
 struct shared_receive_queue;
+struct completion_queue;
+
+/// Joins XRC queue pairs that receive and the shared receive queues that their peers may name.
+struct xrc_domain : ibv_xrcd {
+  xrc_domain() : ibv_xrcd{} {}
+  std::uint32_t xrcdn = 0;
+  unsigned users = 0;
+  protection_domain* pd = nullptr;  ///< of the queue pairs; nothing is registered in it (mlx4_ib_alloc_xrcd)
+  completion_queue* cq = nullptr;   ///< of the queue pairs; nothing completes there
+};
+constexpr bool is_xrc(ibv_qp_type type) { return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV; }
+inline constexpr std::uint32_t xrc_qpn_bit = 1u << 23;  ///< in numbers of queue pairs that receive (ib/qp.c)
 
 struct completion_queue : ibv_cq {
   completion_queue() : ibv_cq{} {}
@@ -125,6 +137,8 @@ struct shared_receive_queue : ibv_srq {
   bus_if::dma_memory buffer{};
   mtt_range mtt;
   doorbell_record record;
+  xrc_domain* domain = nullptr;               ///< XRC only,
+  completion_queue* receive_queue = nullptr;  ///< as this: its completions go there
   std::uint8_t* entry(std::uint32_t index) const { return buffer.pointer + (std::size_t{index} << log_stride); }
 };
 
@@ -141,6 +155,7 @@ struct queue_pair : ibv_qp {
   completion_queue* receive_queue = nullptr;
   shared_receive_queue* shared = nullptr;
   protection_domain* domain = nullptr;
+  xrc_domain* xrc = nullptr;
   ibv_qp_cap caps{};
   bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
   unsigned port = 0;    ///< 1-based; 0: not set yet

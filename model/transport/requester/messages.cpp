@@ -30,7 +30,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   m.length = u.wqe.length;
   m.opcode = static_cast<std::uint8_t>(u.wqe.opcode);
   m.signalled = u.wqe.signalled;
-  m.local = c.type != icm::service::rc;
+  m.local = !icm::is_reliable(c.type);
   if (u.wqe.fetches() && u.wqe.error == 0) {
     m.read = true;
     m.atomic = u.wqe.is_atomic();

@@ -30,11 +30,12 @@ bool supported(wqe_opcode opcode, icm::service type) {
     case wqe_opcode::local_invalidate:
     case wqe_opcode::rdma_write:
     case wqe_opcode::rdma_write_immediate:
-      return type == icm::service::rc || type == icm::service::uc;
+      return icm::is_reliable(type) || type == icm::service::uc;
     case wqe_opcode::send_invalidate:
     case wqe_opcode::rdma_read:
     case wqe_opcode::compare_swap:
     case wqe_opcode::fetch_add:
+      return icm::is_reliable(type);
     case wqe_opcode::masked_compare_swap:
     case wqe_opcode::masked_fetch_add:
       return type == icm::service::rc;
@@ -159,6 +160,7 @@ void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
   out.solicited = (wqe[11] & 0x02) != 0;
   out.fence = (wqe[7] & 0x40) != 0;
   out.immediate = load_be32(wqe + 12);
+  out.srqn = load_be32(wqe + 8) >> 8;
   out.all_inline = true;
   out.local = false;
   out.error = 0;

@@ -75,6 +75,7 @@ struct send_wqe {
   std::uint16_t count = 0;      ///< segments
   std::uint32_t immediate = 0;  ///< host order
   std::uint32_t rkey = 0;
+  std::uint32_t srqn = 0;    ///< XRC: receive queue at the other end
   std::uint32_t length = 0;  ///< bytes of the message, up to 2^31
   std::uint64_t remote_va = 0;
   datagram_address address;

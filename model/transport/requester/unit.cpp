@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
 
 bool executes(icm::service type) {
-  return type == icm::service::rc || type == icm::service::uc || type == icm::service::ud;
+  return icm::is_reliable(type) || type == icm::service::uc || type == icm::service::ud;
 }
 }  // namespace
 
@@ -47,7 +47,8 @@ void requester::take_grants() {
 void requester::run_units() {
   if (serving_ != 0 && now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
-  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_ | operating_); rest != 0; rest &= rest - 1)
+  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_ | operating_); rest != 0;
+       rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
 

@@ -17,7 +17,7 @@ bool responder::invalidate(responder_slot& s) {
   icm::key_operation o;
   o.what = icm::key_operation::kind::remote_invalidate;
   o.key = s.frame->packet.invalidate_rkey;
-  o.pd = f.ctx->pd;
+  o.pd = s.pd;
   o.qpn = f.qpn;
   o.function = f.ctx->function;
   o.tag = static_cast<std::uint64_t>(&s - slots_.data());

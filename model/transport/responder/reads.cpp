@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/transport/responder/rules.h"
+
 namespace rnic::transport {
 
 namespace {
@@ -134,7 +136,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
   icm::translate_request t;
   t.access = icm::access::remote_read;
   t.key = x.r.key;
-  t.pd = f.ctx->pd;
+  t.pd = x.r.pd;
   t.qpn = x.r.qpn;
   t.va = x.r.va + a.offset;
   t.length = a.length;
@@ -243,8 +245,8 @@ bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
   tlm::frame_ptr frame = sender_.new_frame();
   frame->span = x.r.span;
   spans_.leave(x.r.span, "responder atomic", owner_.now_ps(), sim::wait::payload_fetch);
-  sender_.send(*f.ctx, std::move(frame), wire::make_opcode(wire::transport::rc, wire::operation::atomic_acknowledge),
-               x.r.psn, syndrome_ack, x.r.msn, 0, x.r.original);
+  sender_.send(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge), x.r.psn,
+               syndrome_ack, x.r.msn, 0, x.r.original);
   ++packets_;
   finish(j);
   return false;
@@ -290,8 +292,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       a.frame->span = x.r.span;
       spans_.leave(x.r.span, "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
-    sender_.send(*f.ctx, std::move(a.frame), wire::make_opcode(wire::transport::rc, op), psn, syndrome_ack, x.r.msn,
-                 a.length);
+    sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn, syndrome_ack, x.r.msn, a.length);
     ++packets_;
     const std::uint16_t g = x.head;
     x.head = a.next;
@@ -406,8 +407,7 @@ void responder_reads::reap(std::uint16_t j) {
 void responder_reads::refuse_key(std::uint32_t key) {
   for (const std::uint16_t j : active_) {
     job& x = jobs_[j];
-    if (x.r.key == key && x.gathered == 0 && !x.executing && !x.all_asked && x.r.what != kind::replay)
-      x.refused = true;
+    if (x.r.key == key && x.gathered == 0 && !x.executing && !x.all_asked && x.r.what != kind::replay) x.refused = true;
   }
 }
 

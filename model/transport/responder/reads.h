@@ -27,7 +27,7 @@ class responder_reads {
     std::uint16_t flow = no_link;
     std::uint32_t qpn = 0;
     std::uint32_t psn = 0, msn = 0;
-    std::uint32_t key = 0, length = 0;
+    std::uint32_t key = 0, length = 0, pd = 0;
     std::uint64_t va = 0;
     bool again = false;               ///< a repeated request
     std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before memory is read

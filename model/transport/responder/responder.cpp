@@ -275,8 +275,8 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   const unsigned payload = frame->packet.payload_length;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
-  const bool receives = is_send(op) || op == wire::operation::write_last_immediate ||
-                        op == wire::operation::write_only_immediate;
+  const bool receives =
+      is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
   const bool fetches =
       op == wire::operation::read_request || op == wire::operation::compare_swap || op == wire::operation::fetch_add;
   const unsigned base = fetches        ? config_.read_cycles

@@ -25,8 +25,8 @@
 
 namespace rnic::transport {
 
-/// Requests of peers, for RC, UC and UD: checks (adapter data plane A.9, C.7), receive WQEs, payload into host memory,
-/// completions, answers, READ responses.
+/// Requests of peers, for RC, UC, UD and XRC: checks (adapter data plane A.9, C.7), receive WQEs, payload into host
+/// memory, completions, answers, READ responses.
 ///
 /// A packet passes these stages: check against the QP context, in order of arrival within its QP, one packet per
 /// initiation interval; translation of where its payload goes; commit in order within its QP, not before the
@@ -159,6 +159,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
                 static_cast<int>(supply::empty) == static_cast<int>(receive_wqe_cache::result::empty));
   void take_receive(icm::responder_context& ctx, const shared_receive::entry_view& entry, bool keep);
   bool give_back_receive(responder_flow& f);
+  supply choose_queue(icm::responder_context& ctx, const tlm::frame& frame);
   void flush_shared(const responder_flow& f, std::uint32_t done);
   void push_shared_flushes();
   bool has_shared_flushes(std::uint32_t qpn) const;
@@ -180,7 +181,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void queue_cqe(const completion::cqe_request& cqe);
   bool cqe_room() const { return cqe_count_ != cqes_.size(); }
   void commit_read_fault(const responder_reads::fault& fault);
-  void complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome);
+  void complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
+                         std::uint32_t srqn);
   void release_slot(std::uint16_t i);
   void complete(const responder_flow& f, responder_slot& s);
   void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked);
@@ -244,7 +246,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::vector<bool> groups_written_;
   unsigned mcg_hash_bits_ = 0;
   struct shared_flush {
-    std::uint32_t qpn, cqn;
+    std::uint32_t qpn, cqn, srqn;
     std::uint16_t index;
   };
   std::vector<shared_flush> shared_flushes_;
