@@ -254,7 +254,8 @@ bool key_engine::give_answer() {
     if (!response[client_].can_push()) return false;
     response[client_].push(answer_);
   }
-  active_ = waited_for_ = false;
+  active_ = false;
+  waited_for_ = release_;
   if (asked()) owner_.wake_next();
   return true;
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/icm/key_operation.h"
+#include "model/icm/key_operation_if.h"
 #include "model/icm/mpt.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model/icm/key_operation.h"
+#include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
 
 namespace rnic::icm {

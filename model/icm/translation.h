@@ -44,7 +44,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   std::vector<sim::fifo_in<translate_request>> request;
   std::vector<sim::fifo_out<translate_response>> response;
   pcie::dma_port dma;
-  /// Operations on keys (key_operation.h) have ports of their own.
+  /// Operations on keys (key_operation_if.h) have ports of their own.
   key_engine& keys() { return keys_; }
 
   /// Register side (between two edges): forget an MPT (index modulo the table), a range of MTT entries, everything.

@@ -14,7 +14,7 @@
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
-#include "model/icm/key_operation.h"
+#include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/scheduler/scheduler_if.h"

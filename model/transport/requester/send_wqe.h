@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "model/icm/contexts.h"
-#include "model/icm/key_operation.h"
+#include "model/icm/key_operation_if.h"
 
 namespace rnic::transport {
 

@@ -13,7 +13,7 @@
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
-#include "model/icm/key_operation.h"
+#include "model/icm/key_operation_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/reads.h"

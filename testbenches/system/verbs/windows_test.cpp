@@ -2,8 +2,6 @@
 // Operations on memory keys: windows of both types, fast registration, invalidation from here and from afar; what goes
 // through a key, byte for byte, and what must not.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -708,6 +706,45 @@ TEST(Windows, NothingArrivesAfterInvalidation) {
   });
 }
 
+/// Entries that go to memory and come back between any two uses, and page lists in small pieces.
+TEST(Windows, WithHardlyAnyRoomOnChip) {
+  bench::two_nodes_config config = default_system();
+  config.node.adapter.translation.mpt_entries = 1;
+  config.node.adapter.translation.mpt_ways = 1;
+  config.node.adapter.translation.keys.page_list_entries = 3;
+  bench::two_nodes system(config);
+  run(system, [&] {
+    shop s(system);
+    patchwork p(s);
+    const link l = s.sibling(true);
+    ibv_mw* windows[] = {s.window(IBV_MW_TYPE_2), s.window(IBV_MW_TYPE_2), s.window(IBV_MW_TYPE_2)};
+    std::vector<unsigned> pages(32);
+    for (unsigned i = 0; i < 32; ++i) pages[i] = (i * 7 + 3) % 64;
+    for (unsigned round = 0; round < 4; ++round) {
+      std::uint32_t keys[3];
+      for (unsigned i = 0; i < 3; ++i) keys[i] = s.bind(l.b, *windows[i], i * 5000, 5000, all_remote);
+      fill_random(s.near.at(), region_bytes, s.random);
+      for (unsigned i = 0; i < 3; ++i)
+        EXPECT_EQ(s.rdma(l, IBV_WR_RDMA_WRITE, i * 5000, s.far.address(i * 5000), keys[i], 5000), IBV_WC_SUCCESS);
+      s.settle();
+      EXPECT_EQ(std::memcmp(s.far.at(), s.near.at(), 15000), 0);
+      auto wr = p.registration(pages, round * 100, 32 * 4096 - round * 100, IBV_ACCESS_LOCAL_WRITE | all_remote);
+      ASSERT_EQ(p.register_on(l.b, wr).status, IBV_WC_SUCCESS);
+      for (std::uint64_t at = 0; at + region_bytes <= 7 * region_bytes; at += region_bytes) {
+        EXPECT_EQ(s.rdma(l, IBV_WR_RDMA_WRITE, 0, p.region->iova + at, p.region->rkey, region_bytes), IBV_WC_SUCCESS);
+        s.settle();
+        for (unsigned i = 0; i < region_bytes; ++i) ASSERT_EQ(*p.byte(at + i), *s.near.at(i)) << at << " " << i;
+      }
+      EXPECT_EQ(l.b.dev().dereg_mr(s.far.region), -EBUSY);
+      for (const std::uint32_t key : keys) EXPECT_EQ(shop::invalidate(l.b, key).status, IBV_WC_SUCCESS);
+      EXPECT_EQ(shop::invalidate(l.b, p.region->rkey).status, IBV_WC_SUCCESS);
+      s.refused_on(s.sibling(), IBV_WR_RDMA_WRITE, s.far.address(), keys[0], 1);
+    }
+    for (ibv_mw* w : windows) EXPECT_EQ(l.b.dev().dealloc_mw(w), 0);
+    EXPECT_EQ(l.b.dev().dereg_mr(s.far.region), 0);
+  });
+}
+
 /// Loses the next packet with an operation.
 class loss : public fabric::cable_fault_if {
  public:
@@ -810,35 +847,15 @@ std::string history(const sim::timebase::options& timing) {
   return text;
 }
 
-/// In a process of its own: a process has one kernel.
-std::string history_of_child(const sim::timebase::options& timing) {
-  int ends[2];
-  if (pipe(ends) != 0) return "no pipe";
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string text = history(timing);
-    const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    _exit(written && !testing::Test::HasFailure() ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string text;
-  char part[4096];
-  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  return text;
-}
-
 TEST(Windows, SleepOrderAndRunningAheadChangeNothing) {
-  const std::string sleeping = history_of_child({});
+  const std::string sleeping = in_child([] { return history({}); });
   EXPECT_GT(sleeping.size(), 100U);
   sim::timebase::options always, shuffled, stepping;
   always.always_tick = true;
   shuffled.shuffle_seed = 7;
   stepping.run_ahead = false;
-  for (const auto& timing : {always, shuffled, stepping}) EXPECT_EQ(history_of_child(timing), sleeping);
+  for (const auto& timing : {always, shuffled, stepping})
+    EXPECT_EQ(in_child([&] { return history(timing); }), sleeping);
 }
 
 }  // namespace
