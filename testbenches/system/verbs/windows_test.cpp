@@ -745,6 +745,36 @@ TEST(Windows, WithHardlyAnyRoomOnChip) {
   });
 }
 
+/// Queue pairs that go away while operations on keys are under way, at either end.
+TEST(Windows, QueuePairsEndInTheMiddle) {
+  in_shop([](shop& s) {
+    for (unsigned round = 0; round < 24; ++round) {
+      SCOPED_TRACE(round);
+      const link via = s.sibling();
+      auto* w = s.window(IBV_MW_TYPE_2);
+      const std::uint32_t key = ibv_inc_rkey(w->rkey);
+      ibv_send_wr bind = s.binding(*w, key, 0, 4096, all_remote), end{}, *bad = nullptr;
+      end.opcode = IBV_WR_LOCAL_INV;
+      end.invalidate_rkey = key;
+      if (round % 2 == 0) {
+        bind.next = &end;
+        ASSERT_EQ(via.b.dev().post_send(via.b.qp, &bind, &bad), 0);
+      } else {
+        EXPECT_EQ(shop::run(via.b, bind).status, IBV_WC_SUCCESS);
+        s.receives(via);
+        shop::send_invalidate(via.a, {{s.near.address(), 2000, s.near.region->lkey}}, key);
+      }
+      s.l.b.at.bus->spend_ps(round * 150'000);
+      EXPECT_EQ(via.b.dev().destroy_qp(via.b.qp), 0);
+      EXPECT_EQ(via.a.dev().destroy_qp(via.a.qp), 0);
+      s.refused_on(s.sibling(), IBV_WR_RDMA_READ, s.far.address(), key, 8);
+      EXPECT_EQ(s.l.b.dev().dealloc_mw(w), 0);
+    }
+    EXPECT_EQ(s.l.b.dev().dereg_mr(s.far.region), 0);
+    expect_works(s.sibling());
+  });
+}
+
 /// Loses the next packet with an operation.
 class loss : public fabric::cable_fault_if {
  public:
