@@ -87,7 +87,9 @@ std::uint8_t* put_datagram(std::uint8_t* at, const ibv_send_wr& wr) {
 /// libmlx4 qp.c:set_bind_seg. A window is taken off its region by a length of 0, for which no region is needed.
 std::uint8_t* put_bind(std::uint8_t* at, const ibv_send_wr& wr) {
   const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
-  const auto has = [&](int right, std::uint32_t bit) { return (info.mw_access_flags & right) != 0 ? bit : 0u; };
+  const auto has = [&](int right, std::uint32_t bit) {
+    return (info.mw_access_flags & static_cast<unsigned>(right)) != 0 ? bit : 0u;
+  };
   abi::set(at, wqe::bind::flags1,
            has(IBV_ACCESS_REMOTE_ATOMIC, wqe::bind::atomic) | has(IBV_ACCESS_REMOTE_WRITE, wqe::bind::remote_write) |
                has(IBV_ACCESS_REMOTE_READ, wqe::bind::remote_read));
