@@ -125,12 +125,24 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.remote_qpn = rs.remote_qpn = abi::get(stored, q::remote_qpn);
   rq.type = rs.type = service;
   rq.dest = rs.dest = path_of(stored);
+  // An XRC message under way keeps the queue that it has named, and what comes with that.
+  const bool named = service == icm::service::xrc && rs.in_message != 0;
+  const std::uint32_t named_pd = rs.pd, named_cqn = rs.cqn, named_srqn = rs.srqn;
   rq.pd = rs.pd = abi::get(stored, q::pd);
   rq.qkey = rs.qkey = abi::get(stored, q::qkey);
   rq.uar = abi::get(stored, q::uar);
   rq.cqn = abi::get(stored, q::send_cqn);
   rs.cqn = abi::get(stored, q::receive_cqn);
   rs.srqn = abi::get(stored, q::srq_valid) << 24 | abi::get(stored, q::srqn);
+  if (service == icm::service::xrc) {
+    rs.qkey = abi::get(stored, q::xrcd);
+    rs.srqn = 0;
+  }
+  if (named) {
+    rs.pd = named_pd;
+    rs.cqn = named_cqn;
+    rs.srqn = named_srqn;
+  }
   rs.db_record = abi::get(stored, q::db_record);
   rq.sq_address = rs.rq_address = abi::load_mtt(stored, q::mtt_high, q::mtt_low);
   rq.log_page = rs.log_page = static_cast<std::uint8_t>(abi::get(stored, q::log_page) + 12);

@@ -134,6 +134,18 @@ class device : private event_pump_if {
                         const std::uint32_t* key = nullptr);
   int dereg_mr(ibv_mr* mr);
 
+  // Memory windows and fast registration.
+  memory_window* alloc_mw(ibv_pd* pd, ibv_mw_type type);
+  int dealloc_mw(ibv_mw* mw);
+  /// Posts a binding of a type 1 window, whose rkey is the new one from then on (ibv_bind_mw). Type 2 windows are bound
+  /// by IBV_WR_BIND_MW, with a key that the program chooses.
+  int bind_mw(ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind* bind);
+  /// A region of up to `max_pages` pages without any, for fast_register_wr (the kernel's ib_alloc_mr).
+  memory_region* alloc_fast_reg_mr(ibv_pd* pd, std::uint32_t max_pages);
+  /// Pages of 2^log_page bytes by bus address that the next fast registration maps from `iova` on (ib_map_mr_sg).
+  int set_fast_reg_pages(memory_region* mr, const std::uint64_t* pages, std::uint32_t count, unsigned log_page,
+                         std::uint64_t iova, std::uint64_t length);
+
   // Completion queues.
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
@@ -167,6 +179,13 @@ class device : private event_pump_if {
   int modify_srq(ibv_srq* srq, const ibv_srq_attr* attr, int mask);  ///< IBV_SRQ_LIMIT only
   int query_srq(ibv_srq* srq, ibv_srq_attr* attr);
   int destroy_srq(ibv_srq* srq);
+  // XRC (IBA annex A14): queue pairs of type IBV_QPT_XRC_SEND (in attr->pd) send to those of type IBV_QPT_XRC_RECV (in
+  // attr->xrcd, without queues of their own), naming a shared receive queue of type IBV_SRQT_XRC in the latter's domain
+  // by its number (ibv_send_wr::qp_type.xrc.remote_srqn is shared_receive_queue::srqn).
+  xrc_domain* open_xrcd();
+  int close_xrcd(ibv_xrcd* xrcd);
+  shared_receive_queue* create_srq_ex(ibv_srq_init_attr_ex* attr);
+  queue_pair* create_qp_ex(ibv_qp_init_attr_ex* attr);
   int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
   void set_span_source(span_source_if* source) { spans_ = source; }
@@ -217,6 +236,9 @@ class device : private event_pump_if {
   bool bus_address_of(const void* pointer, std::size_t bytes, std::uint64_t* address) const;
   const void* inline_source(std::uint64_t address, std::size_t bytes) const;
   int create_dma_mr();
+  // windows.cpp
+  int take_mpt(std::uint32_t* index);
+  void put_mpt(std::uint32_t index);
   // completion.cpp
   void pump(std::uint64_t timeout_ps) override;
   bool drain_async();
@@ -237,6 +259,8 @@ class device : private event_pump_if {
   };
   int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at);
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
+  shared_receive_queue* make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq);
+  queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc);
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
   int take_qp_contexts(std::uint32_t qpn);
   void put_qp_contexts(std::uint32_t qpn);
@@ -269,7 +293,7 @@ class device : private event_pump_if {
   icm_area firmware_area_, aux_area_;
   icm_table cmpt_qp_, cmpt_srq_, cmpt_cq_, cmpt_eq_, eqc_, mtts_, dmpts_, qpc_, auxc_, altc_, rdmarc_, cqc_, srqc_,
       mcg_;
-  bitmap pdns_, cqns_, srqns_, qpns_, mpt_indices_;
+  bitmap pdns_, xrcdns_, cqns_, srqns_, qpns_, mpt_indices_;
   buddy mtt_ranges_;
   std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200;
 
@@ -294,8 +318,10 @@ class device : private event_pump_if {
 
   std::vector<std::unique_ptr<protection_domain>> pds_;
   std::vector<std::unique_ptr<memory_region>> mrs_;
+  std::vector<std::unique_ptr<memory_window>> mws_;
   std::vector<std::unique_ptr<completion_queue>> cqs_;  // by CQN
   std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
+  std::vector<std::unique_ptr<xrc_domain>> xrcds_;
   std::vector<std::unique_ptr<address_handle>> ahs_;
   std::vector<bool> group_used_;  // entries of the multicast group table behind the buckets
   static constexpr std::uint32_t qps_per_group = 256;

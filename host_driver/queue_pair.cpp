@@ -35,8 +35,9 @@ std::size_t send_entry_bytes(const ibv_qp_cap& cap, ibv_qp_type type) {
                abi::wqe::data::bytes);
   std::size_t size = std::max<std::size_t>(inline_bytes, cap.max_send_sge * abi::wqe::data::bytes);
   if (type == IBV_QPT_UD) size += abi::wqe::datagram::bytes;
-  if (type == IBV_QPT_UC || type == IBV_QPT_RC) size += abi::wqe::remote_address::bytes;
-  if (type == IBV_QPT_RC) {
+  const bool reliable = type == IBV_QPT_RC || is_xrc(type);
+  if (type == IBV_QPT_UC || reliable) size += abi::wqe::remote_address::bytes;
+  if (reliable) {
     size = std::max(size, abi::wqe::atomic::bytes + abi::wqe::remote_address::bytes + abi::wqe::data::bytes);
   }
   return std::max(size, bind_bytes) + abi::wqe::control::bytes;
@@ -75,7 +76,7 @@ int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
   cap.max_inline_data = qp.max_inline;
 
   qp.rq.log_stride = 4;
-  if (qp.shared != nullptr) {
+  if (qp.shared != nullptr || is_xrc(attr.qp_type)) {
     cap.max_recv_wr = cap.max_recv_sge = 0;
   } else {
     qp.rq.count = qp.rq.max_post = 1u << log2_up(std::max(1u, cap.max_recv_wr));
@@ -122,13 +123,22 @@ void device::put_qp_contexts(std::uint32_t qpn) {
 }
 
 queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted) {
+  if (is_xrc(attr->qp_type)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return make_qp(pd, attr, wanted, nullptr);
+}
+
+queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc) {
   const auto fail = [](int error) -> queue_pair* {
     errno = error;
     return nullptr;
   };
   if (!open_) return fail(ENODEV);
   if (pd == nullptr || attr->send_cq == nullptr || attr->recv_cq == nullptr) return fail(EINVAL);
-  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD)
+  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
+      !is_xrc(attr->qp_type))
     return fail(EOPNOTSUPP);
   auto qp = std::make_unique<queue_pair>();
   qp->pd = pd;
@@ -141,6 +151,7 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
   qp->shared = static_cast<shared_receive_queue*>(attr->srq);
   qp->qp_context = attr->qp_context;
   qp->qp_type = attr->qp_type;
+  qp->xrc = xrc;
   qp->state = IBV_QPS_RESET;
   qp->signal_bits = attr->sq_sig_all != 0 ? abi::wqe::control::cq_update : 0;
   if (const int error = size_queues(*qp, *attr)) return fail(-error);
@@ -167,6 +178,10 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
     free_record(qp->record);
     bus_.release(qp->buffer);
     return fail(-error);
+  }
+  if (xrc != nullptr) {
+    qpn |= xrc_qpn_bit;
+    ++xrc->users;
   }
   qp->qp_num = qpn;
   qp->handle = qpn;
@@ -217,8 +232,9 @@ int device::destroy_qp(ibv_qp* pair) {
   purge_cq(*qp->receive_queue, *qp);
   if (qp->send_queue != qp->receive_queue) purge_cq(*qp->send_queue, *qp);
   const std::uint32_t qpn = qp->qp_num;
+  const std::uint32_t number = qp->xrc != nullptr ? qpn & ~xrc_qpn_bit : qpn;
   remember_qp(qpn, nullptr);
-  put_qp_contexts(qpn);
+  put_qp_contexts(number);
   free_mtt(qp->mtt);
   free_record(qp->record);
   bus_.release(qp->buffer);
@@ -226,6 +242,7 @@ int device::destroy_qp(ibv_qp* pair) {
   --qp->send_queue->users;
   --qp->receive_queue->users;
   if (qp->shared != nullptr) --qp->shared->users;
+  if (qp->xrc != nullptr) --qp->xrc->users;
   async_events_.erase(std::remove_if(async_events_.begin(), async_events_.end(),
                                      [&](const ibv_async_event& e) {
                                        const bool of_qp =
@@ -235,7 +252,7 @@ int device::destroy_qp(ibv_qp* pair) {
                                        return of_qp && e.element.qp == qp;
                                      }),
                       async_events_.end());
-  qpns_.release(qpn, true);
+  qpns_.release(number, true);
   qps_.erase(qpn);
   return 0;
 }

@@ -28,8 +28,9 @@ struct doorbell_record {
 };
 
 /// Requests that libibverbs has no names for: opcode IBV_WR_DRIVER1, and one of the structures below. Masked atomics
-/// are kernel verbs (IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD).
-enum class driver_opcode : std::uint8_t { masked_compare_swap, masked_fetch_add };
+/// and fast registration are kernel verbs (IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+/// IB_WR_REG_MR).
+enum class driver_opcode : std::uint8_t { masked_compare_swap, masked_fetch_add, fast_register };
 struct driver_wr : ibv_send_wr {
   explicit driver_wr(driver_opcode what) : ibv_send_wr{}, operation(what) { opcode = IBV_WR_DRIVER1; }
   driver_opcode operation;
@@ -39,6 +40,16 @@ struct masked_atomic_wr : driver_wr {
   using driver_wr::driver_wr;
   std::uint64_t swap_mask = 0;         ///< compare and swap: bits that are replaced
   std::uint64_t compare_add_mask = 0;  ///< bits that are compared; fetch and add: last bit of each field
+};
+
+struct memory_region;
+/// Gives the pages of alloc_fast_reg_mr's region a meaning and a new key (the kernel's ib_reg_wr): set_fast_reg_pages
+/// first. The key differs from the region's in its low byte only; memory_region::lkey and rkey are the caller's to set.
+struct fast_register_wr : driver_wr {
+  fast_register_wr() : driver_wr(driver_opcode::fast_register) {}
+  memory_region* region = nullptr;
+  std::uint32_t key = 0;
+  int access = 0;
 };
 
 struct protection_domain : ibv_pd {
@@ -54,10 +65,31 @@ struct memory_region : ibv_mr {
   std::uint64_t iova = 0;
   std::uint32_t index = 0;  ///< of the protection table entry, with generation bits
   mtt_range mtt;
+  // Fast registration only: the list that the device reads, and what it describes (iova, length, page size).
+  bus_if::dma_memory page_list{};
+  std::uint32_t max_pages = 0;
+  unsigned log_page = 12;
+};
+
+struct memory_window : ibv_mw {
+  memory_window() : ibv_mw{} {}
+  std::uint32_t index = 0;
 };
 
 struct queue_pair;
 struct shared_receive_queue;
+struct completion_queue;
+
+/// Joins XRC queue pairs that receive and the shared receive queues that their peers may name.
+struct xrc_domain : ibv_xrcd {
+  xrc_domain() : ibv_xrcd{} {}
+  std::uint32_t xrcdn = 0;
+  unsigned users = 0;
+  protection_domain* pd = nullptr;  ///< of the queue pairs; nothing is registered in it (mlx4_ib_alloc_xrcd)
+  completion_queue* cq = nullptr;   ///< of the queue pairs; nothing completes there
+};
+constexpr bool is_xrc(ibv_qp_type type) { return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV; }
+inline constexpr std::uint32_t xrc_qpn_bit = 1u << 23;  ///< in numbers of queue pairs that receive (ib/qp.c)
 
 struct completion_queue : ibv_cq {
   completion_queue() : ibv_cq{} {}
@@ -105,6 +137,8 @@ struct shared_receive_queue : ibv_srq {
   bus_if::dma_memory buffer{};
   mtt_range mtt;
   doorbell_record record;
+  xrc_domain* domain = nullptr;               ///< XRC only,
+  completion_queue* receive_queue = nullptr;  ///< as this: its completions go there
   std::uint8_t* entry(std::uint32_t index) const { return buffer.pointer + (std::size_t{index} << log_stride); }
 };
 
@@ -121,8 +155,10 @@ struct queue_pair : ibv_qp {
   completion_queue* receive_queue = nullptr;
   shared_receive_queue* shared = nullptr;
   protection_domain* domain = nullptr;
+  xrc_domain* xrc = nullptr;
   ibv_qp_cap caps{};
-  unsigned port = 0;  ///< 1-based; 0: not set yet
+  bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
+  unsigned port = 0;    ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
   std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 

@@ -96,6 +96,15 @@ void adapter::connect_translation(unsigned client, icm::translate_port& port) {
   connect("translate_response", translation_.response[client], port.response, config_.descriptor_depth);
 }
 
+void adapter::connect_keys(unsigned client, icm::key_port& port) {
+  icm::key_engine& engine = translation_.keys();
+  const unsigned depth = config_.descriptor_depth;
+  connect("key_request", port.request, engine.request[client], depth);
+  connect("key_response", engine.response[client], port.response, depth);
+  connect("key_revoke", engine.revoke[client], port.revoke, depth);
+  connect("key_revoked", port.revoked, engine.revoked[client], depth);
+}
+
 /// Software's doorbells to completions.
 void adapter::bind_descriptors() {
   const unsigned depth = config_.descriptor_depth;
@@ -164,7 +173,10 @@ void adapter::bind_memory() {
   connect_dma(dma_client::responder_history, responder_.histories().dma);
   connect_dma(dma_client::responder_srq, responder_.srqs().dma);
   connect_dma(dma_client::responder_group, responder_.groups().dma);
+  connect_keys(0, requester_.keys);
+  connect_keys(1, responder_.keys);
   connect_dma(dma_client::translation, translation_.dma);
+  connect_dma(dma_client::keys, translation_.keys().dma);
   connect_dma(dma_client::completion, completion_.dma);
   connect_dma(dma_client::completion_cq, completion_.cqs.dma);
   connect_dma(dma_client::completion_eq, completion_.eqs.dma);

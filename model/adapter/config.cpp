@@ -155,6 +155,10 @@ void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
       .add("waiting", c.waiting, 1, 64, "requests", "design")
       .choose("replacement", c.policy, policies, "design")
       .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5: 475 ns, of which a DMA read 330");
+  group(to, "adapter.translation.keys.")
+      .add("operation_cycles", c.keys.operation_cycles, 0, many, "cycles", "design: invalidate, register, bind")
+      .add("page_cycles", c.keys.page_cycles, 0, many, "cycles", "design: page of a list copied, 8 bytes a cycle")
+      .add("page_list_entries", c.keys.page_list_entries, 1, 512, "entries", "design: page list read at once");
 }
 
 void announce_completion(sim::parameter_set& to, completion::completion_config& c) {

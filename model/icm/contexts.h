@@ -22,6 +22,8 @@ enum class qp_state : std::uint8_t {
 };
 /// Service types, same source.
 enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7 };
+/// Requests are acknowledged and repeated.
+constexpr bool is_reliable(service s) { return s == service::rc || s == service::xrc; }
 
 /// How packets of a connected QP are addressed; each half of a QP has its own copy.
 struct path {
@@ -91,8 +93,8 @@ struct responder_context {
   path dest;
   std::uint32_t pd;
   std::uint32_t cqn;
-  std::uint32_t srqn;  ///< bit 24: valid
-  std::uint32_t qkey;
+  std::uint32_t srqn;  ///< bit 24: valid. XRC: queue of the message under way, or of the last one; cqn is its too
+  std::uint32_t qkey;  ///< XRC: domain
   std::uint32_t message_bytes;  ///< received so far of the SEND or RDMA WRITE under way
   std::uint64_t rq_address;     ///< mtt_address of the QP's buffer
   std::uint64_t db_record;      ///< bus address of the receive doorbell record

@@ -106,6 +106,7 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.cap.max_recv_sge = options.receive_sges;
   init.cap.max_inline_data = options.inline_bytes;
   queue_pair* qp = require_object(e.device->create_qp(e.pd, &init), "create_qp");
+  qp->kernel = options.kernel;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = static_cast<std::uint8_t>(e.port);
@@ -130,10 +131,12 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   rtr.ah_attr.grh.hop_limit = 64;
   rtr.ah_attr.sl = static_cast<std::uint8_t>(options.priority);
   rtr.ah_attr.port_num = static_cast<std::uint8_t>(e.port);
-  const bool reliable = options.type == IBV_QPT_RC;
+  // XRC queue pairs are one half only.
+  const bool reliable = qp.qp_type != IBV_QPT_UC;
+  const bool receives = reliable && qp.qp_type != IBV_QPT_XRC_SEND, sends = qp.qp_type != IBV_QPT_XRC_RECV;
   require(e.device->modify_qp(&qp, &rtr,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                  (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
+                                  (receives ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
                               &peer.mac),
           "modify_qp to RTR");
   ibv_qp_attr rts{};
@@ -143,10 +146,8 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   rts.retry_cnt = static_cast<std::uint8_t>(options.retries);
   rts.rnr_retry = static_cast<std::uint8_t>(options.rnr_retries);
   rts.max_rd_atomic = static_cast<std::uint8_t>(options.rd_atomic);
-  require(e.device->modify_qp(
-              &qp, &rts,
-              IBV_QP_STATE | IBV_QP_SQ_PSN |
-                  (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)),
+  const int retries = sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
+  require(e.device->modify_qp(&qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | (reliable ? IBV_QP_TIMEOUT | retries : 0)),
           "modify_qp to RTS");
 }
 

@@ -49,6 +49,7 @@ struct connection_options {
   unsigned rnr_retries = 7;
   unsigned rnr_timer = 12;  ///< 0.64 ms
   unsigned rd_atomic = 16;
+  bool kernel = false;  ///< queue pairs take what only kernel verbs post
 };
 
 /// One host's end: device, its addresses, and one protection domain.

@@ -30,7 +30,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   m.length = u.wqe.length;
   m.opcode = static_cast<std::uint8_t>(u.wqe.opcode);
   m.signalled = u.wqe.signalled;
-  m.local = c.type != icm::service::rc;
+  m.local = !icm::is_reliable(c.type);
   if (u.wqe.fetches() && u.wqe.error == 0) {
     m.read = true;
     m.atomic = u.wqe.is_atomic();
@@ -198,6 +198,7 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
     count_error(m.syndrome);
     c.next_wqe = m.wqe_index + m.strides;
   }
+  if (r.keys_valid && m.wqe_index + m.strides == r.keys_end) r.keys_valid = false;
   const std::uint32_t index = r.head;
   r.head = m.next;
   if (r.head == no_index) r.tail = no_index;
@@ -260,6 +261,9 @@ void requester::count_error(std::uint8_t syn) {
       break;
     case syndrome::flush:
       offset = 0x24;
+      break;
+    case syndrome::window_bind:
+      offset = 0x2c;
       break;
     case syndrome::bad_response:
       offset = 0x34;

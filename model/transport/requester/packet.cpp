@@ -54,6 +54,8 @@ wire::transport transport_for(icm::service type, const send_wqe& wqe) {
       return wire::transport::uc;
     case icm::service::ud:
       return wire::transport::ud;
+    case icm::service::xrc:
+      return wire::transport::xrc;
     default:
       return wire::transport::rc;
   }
@@ -142,6 +144,7 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
                 wqe.atomic.compare_mask};
   p.immediate = wqe.immediate;
   p.invalidate_rkey = wqe.immediate;
+  p.xrceth = wqe.srqn;
   if (datagram)
     p.deth = {(wqe.address.qkey & controlled_qkey) != 0 ? ctx.qkey : wqe.address.qkey, 0, ctx.qpn & 0xffffff};
   p.payload_length = wqe.fetches() ? 0 : place.length;

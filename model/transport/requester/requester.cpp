@@ -82,6 +82,7 @@ void requester::announce(sim::statistics& stats) {
                                                               {"stamped_wqes", &stamped_},
                                                               {"dropped_halted", &drop_halted_},
                                                               {"unit_busy_cycles", &unit_busy_cycles_},
+                                                              {"key_operations", &key_operations_},
                                                               {"context_hits", &contexts_.counters().hits},
                                                               {"context_misses", &contexts_.counters().misses}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
@@ -93,6 +94,7 @@ void requester::tick() {
   take_credits();
   take_errors();
   take_dma();
+  take_key_answers();
   emit();
   finish_gather();
   take_translations();
@@ -105,6 +107,7 @@ void requester::tick() {
   run_units();
   start_packets();
   ask_pieces();
+  if (revocation_ != revocation::none || keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
   if (timers_.earliest() != sim::never) wake_at(std::max(timers_.earliest(), now() + 1));
@@ -174,6 +177,9 @@ void requester::take_dma() {
       case tag_kind::scatter:
         if (!ok) jobs_[slot].failed = true;
         finish_job(slot);
+        break;
+      case tag_kind::flush:
+        revocation_ = revocation::done;
         break;
     }
   }
@@ -274,6 +280,7 @@ void requester::device_reset() {
     const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
     timers_.set(r, sim::never);
     r.halted = rests;
+    r.keys_valid = false;
     if (rests) return;
     r.halting = r.discard = true;
     cancel_packets(r.qpn);
@@ -317,6 +324,7 @@ bool requester::halt_step(qp_runtime& r) {
     }
     timers_.set(r, sim::never);
     r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = false;
+    if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
       if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;
     r.flushing = true;

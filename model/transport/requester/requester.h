@@ -14,6 +14,7 @@
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
+#include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/scheduler/scheduler_if.h"
@@ -52,6 +53,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
   shared_engine read_engine{*this};  ///< with the responder
+  icm::key_port keys{*this};         ///< may stay unbound where no such operation is posted
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
@@ -86,6 +88,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     bool missed = false;
     bool miss_uncharged = false;  // the READ engine has not stood still for it yet
     bool current = false;         // `wqe` is parsed and is the one at current_index
+    enum class keys_state : std::uint8_t { none, asked, refused };
+    keys_state keys = keys_state::none;  // of the WQE's operation on keys
+    icm::key_status keys_answer = icm::key_status::ok;
     bool fetch_failed = false;
     bool extending = false;  // more of the ring is on its way into the buffer while WQEs execute
     bool lone = false;       // the grant's descriptor is all that software has posted
@@ -152,7 +157,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   };
   static constexpr unsigned piece_depth = 64;
 
-  enum class tag_kind : std::uint8_t { fetch, gather, scatter };
+  enum class tag_kind : std::uint8_t { fetch, gather, scatter, flush };
   static std::uint64_t make_tag(tag_kind k, unsigned slot, std::uint32_t value) {
     return std::uint64_t{static_cast<std::uint8_t>(k)} << 56 | std::uint64_t{slot} << 40 | value;
   }
@@ -194,6 +199,12 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void continue_fetch(unit& u);
   void finish_fetch(unit& u);
   bool run_local(unit& u);
+  // requester_keys.cpp: operations on memory keys
+  bool run_keys(unit& u);
+  bool keys_may_begin(unit& u);
+  void take_key_answers();
+  void take_revocation();
+  bool uses_key(std::uint32_t key);
   void flush_one(unit& u);
   void end_turn(unit& u, report_kind kind);
   void push_report(unit& u);
@@ -284,6 +295,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   sim::cycle_t uncredited_until_ = sim::never;  // and this is how long the first of them waits for it
   std::uint32_t translating_ = 0;               // mask: waits for addresses before its next WQE
   std::uint32_t fetching_ = 0;                  // mask: waits for descriptors that were asked for
+  std::uint32_t operating_ = 0;                 // mask: waits for an operation on keys
   std::uint32_t serving_ = 0;                   // mask: waits until the service time of its last WQE is over,
   sim::cycle_t serving_until_ = sim::never;     // the earliest of these
   std::uint32_t missing_ = 0;                   // mask: waits for the context cache,
@@ -302,6 +314,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   unsigned piece_head_ = 0, piece_count_ = 0;
   std::uint64_t finished_jobs_ = 0;  // mask: written, not yet retired
 
+  enum class revocation : std::uint8_t { none, draining, flushing, done };
+  revocation revocation_ = revocation::none;
+  std::uint32_t revoked_key_ = 0;
+
   bool resetting_ = false;
   sim::timed_inbox<command::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
@@ -317,7 +333,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
                 cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0,
-                unit_busy_cycles_ = 0;
+                unit_busy_cycles_ = 0, key_operations_ = 0;
 };
 
 }  // namespace rnic::transport

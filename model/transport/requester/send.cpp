@@ -79,7 +79,7 @@ bool requester::start_packet(unit& u) {
   place.length = read ? left : std::min(left, mtu);
   place.first = c.message_offset == 0 || read;
   place.last = read || left <= mtu;
-  const bool asks = c.type == icm::service::rc;
+  const bool asks = icm::is_reliable(c.type);
   const std::uint32_t interval_mask = (1u << std::min<unsigned>(c.ack_request_log, 23)) - 1;
   const bool window_ends = distance(c.unacked_psn, c.next_psn) + packets >= config_.max_unacked_packets;
   place.ack_request = asks && (place.last || (place.psn & interval_mask) == interval_mask || window_ends);
@@ -93,7 +93,7 @@ bool requester::start_packet(unit& u) {
   slot.generation = messages_[u.message_index].generation;
   slot.psn = place.psn;
   slot.last = place.last;
-  slot.local = c.type != icm::service::rc;
+  slot.local = !icm::is_reliable(c.type);
   slot.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
   slot.cancelled = false;
   slot.failed = 0;
@@ -146,7 +146,7 @@ void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priorit
 // Counts of PSNs are bounded so that old and new ones can be told apart.
 bool requester::window_open(unit& u, std::uint32_t packets) {
   const context& c = *u.ctx;
-  if (c.type != icm::service::rc) return true;
+  if (!icm::is_reliable(c.type)) return true;
   const std::uint32_t under_way = distance(c.unacked_psn, c.next_psn);
   if (under_way == 0 || under_way + packets <= config_.max_unacked_packets) return true;
   end_turn(u, report_kind::stalled);

@@ -99,6 +99,8 @@ struct qp_runtime {
   bool failing = false;             ///< the tail of the messages ends in error
   bool poked = false;               ///< resumed while a unit serves it
   bool halting = false, halted = false, discard = false;
+  bool keys_valid = false;             ///< the operation on keys before WQE keys_end was executed and not completed:
+  std::uint32_t keys_end = 0;          ///< a retransmission that goes back behind it leaves it out
   bool flushing = false;               ///< halting: only the context's way back to ICM is left
   sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
   sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts

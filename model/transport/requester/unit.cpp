@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
 
 bool executes(icm::service type) {
-  return type == icm::service::rc || type == icm::service::uc || type == icm::service::ud;
+  return icm::is_reliable(type) || type == icm::service::uc || type == icm::service::ud;
 }
 }  // namespace
 
@@ -36,6 +36,7 @@ void requester::take_grants() {
     u.turn_wqes = u.turn_bytes = 0;
     u.credit_limit = sim::never;
     u.stamp_tries = 0;
+    u.keys = unit::keys_state::none;
     qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
     wake_next();
   }
@@ -46,8 +47,8 @@ void requester::take_grants() {
 void requester::run_units() {
   if (serving_ != 0 && now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
-  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_ | translating_); rest != 0;
-       rest &= rest - 1)
+  const std::uint32_t resting = sendable_ | fetching_ | serving_ | missing_ | translating_ | operating_;
+  for (std::uint32_t rest = busy_units_ & ~resting; rest != 0; rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
 
@@ -151,7 +152,7 @@ void requester::advance(unit& u) {
       return end_turn(u, report_kind::idle);
   }
   if (!u.current && !load(u)) return;
-  if (u.wqe.error != 0 || u.wqe.opcode == wqe_opcode::nop) {
+  if (u.wqe.error != 0 || u.wqe.local) {
     if (!run_local(u)) return;
     wake_next();
     return;
@@ -210,6 +211,7 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   u.strides = std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride);
   u.message_index = no_index;
   u.stamp_tries = 0;
+  u.keys = unit::keys_state::none;
   seek(u, c.message_offset);
   spans_.leave(u.span, "descriptor fetch", now_ps(),
                u.fetch_bytes != 0 ? sim::wait::descriptor_fetch : sim::wait::none);
@@ -315,7 +317,7 @@ void requester::finish_fetch(unit& u) {
   u.buffer[7] = static_cast<std::uint8_t>(u.buffer[7] & 0xc0);  // size 0: a WQE that cannot be executed
 }
 
-// NOP, and WQEs that cannot be executed: they complete in order, without a packet.
+// NOP, operations on keys, and WQEs that cannot be executed: they complete in order, without a packet.
 bool requester::run_local(unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
@@ -328,6 +330,7 @@ bool requester::run_local(unit& u) {
     end_turn(u, report_kind::stalled);
     return false;
   }
+  if (u.wqe.error == 0 && u.wqe.is_key_operation() && !run_keys(u)) return false;
   const std::uint32_t index = append_message(c, r, u, 1);
   message& m = messages_[index];
   m.local = m.sent = true;

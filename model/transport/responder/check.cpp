@@ -54,7 +54,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
   };
   if (!accepts) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
   if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(count_.drop_service);
-  if (ctx.type == icm::service::rc || ctx.type == icm::service::uc) {
+  if (icm::is_reliable(ctx.type) || ctx.type == icm::service::uc) {
     const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
     const gid::entry& own = gids[ctx.dest.gid_index];
     const bool v2 = (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
@@ -75,6 +75,7 @@ responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
   if (!gate(f, *frame)) return verdict::done;
   switch (carrier_of(frame->packet.bth.opcode)) {
     case wire::transport::rc:
+    case wire::transport::xrc:
       return check_rc(f, frame);
     case wire::transport::uc:
       return check_uc(f, frame);
@@ -107,11 +108,15 @@ responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame)
 
 responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) {
   const operation op = wire::operation_of(frame->packet.bth.opcode);
+  if (names_queue(*f.ctx) && wire::traits(frame->packet.bth.opcode).first) {
+    const supply queue = choose_queue(*f.ctx, *frame);
+    if (queue == supply::pending) return verdict::wait;
+    if (queue == supply::failed) return refuse_request(f, frame);
+  }
   if (is_send(op)) return execute_send(f, frame);
   if (is_write(op)) return execute_write(f, frame);
-  if (op == operation::read_request && f.ctx->type == icm::service::rc) return execute_read(f, frame);
-  if (is_atomic(op) && f.ctx->type == icm::service::rc) return execute_atomic(f, frame);
-  // Approximation: SEND with invalidate is not offered yet; it is answered as an operation that the QP does not enable.
+  if (op == operation::read_request && icm::is_reliable(f.ctx->type)) return execute_read(f, frame);
+  if (is_atomic(op) && icm::is_reliable(f.ctx->type)) return execute_atomic(f, frame);
   return refuse_request(f, frame);
 }
 
@@ -153,10 +158,17 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
   if (!inside || (ctx.access & icm::responder_access_read) == 0) return drop(count_.drop_duplicate_read);
   if (read_goes_back(f, p.bth.psn)) return drop(count_.drop_duplicate_read);
   if (f.reads_again >= (1u << ctx.log_max_rd_atomic)) return drop(count_.drop_duplicate_read);
+  std::uint32_t pd = ctx.pd;
+  if (names_queue(ctx)) {
+    const supply queue = shared_.in_domain(p.xrceth & 0xffffff, domain_of(ctx), pd);
+    if (queue == supply::pending) return verdict::wait;
+    if (queue == supply::failed) return drop(count_.drop_duplicate_read);
+  }
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
   ++f.reads_checked;
   ++f.reads_again;
   s.duplicate = true;
+  s.pd = pd;
   s.read_length = s.frame->packet.reth.length;
   if (s.read_length != 0)
     add_piece(s, s.frame->packet.reth.va, s.frame->packet.reth.rkey, std::min(s.read_length, path_mtu(ctx)),
@@ -307,8 +319,12 @@ responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, re
   f.dirty = true;
   s.what = what;
   s.cancelled = s.started = s.last = s.answered = s.has_wqe = s.completes = s.comm_est = false;
-  s.to_receive_queue = s.missed = s.duplicate = false;
-  s.unreliable = ctx.type != icm::service::rc;
+  s.to_receive_queue = s.missed = s.duplicate = s.invalidates = false;
+  s.keys = responder_slot::keys_state::none;
+  s.unreliable = !icm::is_reliable(ctx.type);
+  s.cqn = ctx.cqn;
+  s.pd = ctx.pd;
+  s.srqn = names_queue(ctx) ? srqn_of(ctx) : 0;
   s.pieces = s.issued = s.translated = 0;
   s.status = icm::translate_status::ok;
   s.nak = s.cqe_syndrome = s.event = 0;
@@ -358,7 +374,7 @@ void responder::issue(responder_slot& s) {
     r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
     r.access = piece.access;
     r.key = piece.key;
-    r.pd = s.to_receive_queue ? s.receive_pd : f.ctx->pd;
+    r.pd = s.to_receive_queue ? s.receive_pd : s.pd;
     r.qpn = f.qpn;
     r.length = piece.length;
     r.va = piece.va;

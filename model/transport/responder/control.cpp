@@ -303,14 +303,15 @@ bool responder::flush_queue(responder_flow& f) {
   if (static_cast<std::uint16_t>(ctx.rq_posted - ctx.rq_consumed) > (1u << ctx.log_rq_size)) return true;
   while (ctx.rq_consumed != ctx.rq_posted) {
     if (!cqe_room()) return false;
-    complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed++, cqe_flushed);
+    complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed++, cqe_flushed, 0);
   }
   return true;
 }
 
 void responder::start_polling(const responder_flow& f) {
   const icm::responder_context& ctx = *f.ctx;
-  const bool shared = (ctx.srqn >> 24 & 1) != 0;
+  if (names_queue(ctx)) return;  // of its own it has none, and its peers' queues go on
+  const bool shared = is_shared(ctx);
   if (!shared && ctx.log_rq_stride == 0) return;  // no receive queue
   stop_polling(f.qpn);
   poll_entry e;

@@ -27,7 +27,7 @@ class responder_reads {
     std::uint16_t flow = no_link;
     std::uint32_t qpn = 0;
     std::uint32_t psn = 0, msn = 0;
-    std::uint32_t key = 0, length = 0;
+    std::uint32_t key = 0, length = 0, pd = 0;
     std::uint64_t va = 0;
     bool again = false;               ///< a repeated request
     std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before memory is read
@@ -63,6 +63,11 @@ class responder_reads {
   /// Whether a gather of the flow is still waiting for memory (after discard).
   bool busy(std::uint16_t flow) const;
 
+  /// `key` has lost its meaning: what has not touched memory yet is refused.
+  void refuse_key(std::uint32_t key);
+  /// Whether something translated under `key` may still touch memory.
+  bool uses_key(std::uint32_t key) const;
+
   /// An operation of the atomic unit has ended.
   void executed(const atomic_unit::outcome& o);
   void translated(std::uint32_t tag, const icm::translate_response& r);
@@ -79,6 +84,7 @@ class responder_reads {
     bool used = false, given_up = false, all_asked = false;
     bool was_cut = false;             // nothing more is sent; it ends in its turn
     bool executing = false;           // the atomic unit has it
+    bool refused = false;             // its key was withdrawn before it began
     std::uint8_t nak = 0, event = 0;  // of an atomic
   };
   struct gather {

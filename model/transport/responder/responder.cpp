@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
 
 namespace rnic::transport {
@@ -16,6 +17,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       dma_write(*this),
       dma_read(*this),
       translate(*this),
+      keys(*this),
       cqe_out(*this),
       event_out(*this),
       error_out(*this),
@@ -63,6 +65,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"sends", &count_.sends},
       {"reads", &count_.reads},
       {"atomics", &count_.atomics},
+      {"invalidations", &count_.invalidations},
       {"multicasts", &count_.multicasts},
       {"acks", &count_.acks},
       {"naks", &count_.naks},
@@ -99,6 +102,7 @@ void responder::tick() {
   histories_.service();
   groups_.service();
   take_answers();
+  take_key_answers();
   take_errors();
   sender_.work();
   receive_.work();
@@ -114,6 +118,7 @@ void responder::tick() {
   push_shared_flushes();
   push_cqes();
   send_errors();
+  if (revoking_ || keys.revoke.can_pop()) take_revocation();
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
   for (std::size_t i = active_flows_.size(); i-- != 0;) settle(active_flows_[i]);
   if (!stopping_.empty()) work_stopping();
@@ -271,8 +276,8 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   const unsigned payload = frame->packet.payload_length;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
-  const bool receives = op <= wire::operation::send_only_immediate || op == wire::operation::write_last_immediate ||
-                        op == wire::operation::write_only_immediate;
+  const bool receives =
+      is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
   const bool fetches =
       op == wire::operation::read_request || op == wire::operation::compare_swap || op == wire::operation::fetch_add;
   const unsigned base = fetches        ? config_.read_cycles

@@ -120,6 +120,9 @@ struct responder_slot {
   bool missed = false;
   bool unreliable = false;  ///< UC, UD: no answers
   bool duplicate = false;
+  bool invalidates = false;  ///< SEND with invalidate: a key is withdrawn before the completion
+  enum class keys_state : std::uint8_t { none, asked, done, refused };
+  keys_state keys = keys_state::none;
   std::uint8_t pieces = 0, issued = 0, translated = 0;
   icm::translate_status status = icm::translate_status::ok;
   std::uint8_t nak = 0;  ///< failure: AETH syndrome, 0 none; answer: syndrome
@@ -131,6 +134,9 @@ struct responder_slot {
   std::uint32_t msn_before = 0;
   std::uint32_t byte_count = 0;
   std::uint32_t receive_pd = 0;  ///< to_receive_queue: domain of its keys
+  std::uint32_t cqn = 0;         ///< where its completion goes
+  std::uint32_t pd = 0;          ///< domain of the keys that it names
+  std::uint32_t srqn = 0;        ///< XRC: shared receive queue that it names in its completion
   std::uint16_t wqe_index = 0;
   std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
   std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own
