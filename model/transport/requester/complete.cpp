@@ -41,6 +41,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   const bool atomic = op == wire::operation::atomic_acknowledge;
   if (wire::transport_of(p.bth.opcode) != wire::transport::rc ||
       (!read && !atomic && op != wire::operation::acknowledge)) {
+    if (p.bth.opcode == wire::opcode_cnp) return handle_cnp(*f);
     ++not_a_response_;
     return true;
   }
@@ -62,6 +63,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
     ++stray_responses_;
     return true;
   }
+  if (notification_point::marked(p)) note_marked(*c, *f);
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
     ++duplicate_responses_;

@@ -211,7 +211,7 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
 
 void requester::wake_stalled(qp_runtime& r) {
   const bool ends_stalled = r.unit >= 0 && units_[static_cast<unsigned>(r.unit)].at == unit::state::finish;
-  if (r.rnr_wait || r.failing) return;
+  if (r.rnr_wait || r.failing || (limiter_.any() && limiter_.parked(r.qpn))) return;
   if (r.stalled || ends_stalled) resume(r);
 }
 

@@ -48,6 +48,7 @@ bool requester::start_packet(unit& u) {
     return false;
   }
   if (slot_count_ == slots_.size()) return false;
+  if (limiter_.any() && !in_time(u)) return false;
   const std::uint8_t port = c.dest.port % ports;
   const bool tagged = c.type == icm::service::ud && u.wqe.address.vlan_present;
   const unsigned priority = c.type != icm::service::ud ? c.dest.priority & 7u
@@ -93,7 +94,8 @@ bool requester::start_packet(unit& u) {
   slot.failed = 0;
   slot.pieces = slot.asked = slot.pending = 0;
   slot.frame->span = place.last ? u.span : 0;
-  build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
+  build_request(*slot.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
+  if (limiter_.any()) pace(u, slot.frame->length);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
   slot.frame->port = port;
   if (!read) fill_slot(u, slot, place.length);

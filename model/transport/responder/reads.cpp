@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/transport/congestion/rates.h"
+
 namespace rnic::transport {
 
 namespace {
@@ -19,7 +21,7 @@ bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, atomic_unit& atomics,
-                                 icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
+                                 icm::context_cache<icm::atomic_history>& histories, responder_sender& sender, rate_limiter& limiter,
                                  sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag)
     : owner_(owner),
       config_(cfg),
@@ -29,6 +31,7 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
       atomics_(atomics),
       histories_(histories),
       sender_(sender),
+      limiter_(limiter),
       spans_(spans),
       translate_tag_(translate_tag),
       dma_tag_(dma_tag),
@@ -50,6 +53,8 @@ void responder_reads::take(const request& r) {
   x.used = true;
   x.sequence = flows_[r.flow].reads_accepted++;
   active_.push_back(j);
+  const std::uint8_t code = flows_[r.flow].ctx->dest.static_rate;
+  if (code != 0 || limiter_.any()) limiter_.limit(r.qpn, static_rate_kbps(code));
 }
 
 bool responder_reads::work(std::uint64_t writes_done, fault& out) {
@@ -248,6 +253,13 @@ bool responder_reads::emit(fault& out) {
   return false;
 }
 
+bool responder_reads::in_time(std::uint32_t qpn) const {
+  const sim::cycle_t due = limiter_.due(qpn);
+  if (due <= owner_.now()) return true;
+  owner_.wake_at(due);
+  return false;
+}
+
 bool responder_reads::emit_head(std::uint16_t j, fault& out) {
   job& x = jobs_[j];
   if (x.r.what != kind::read) return emit_atomic(j, out);
@@ -265,6 +277,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       out = {x.r.flow, psn, x.r.msn, a.nak, a.event};
       return true;
     }
+    if (limiter_.any() && !in_time(f.qpn)) return false;
     if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
     const bool first = a.offset == 0;
     if (first && answer_goes_first(f, x.sequence)) return false;
@@ -277,8 +290,9 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       a.frame->span = x.r.span;
       spans_.leave(x.r.span, "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
-    sender_.send(*f.ctx, std::move(a.frame), wire::make_opcode(wire::transport::rc, op), psn, syndrome_ack, x.r.msn,
-                 a.length);
+    const std::uint32_t bytes = sender_.send(*f.ctx, std::move(a.frame), wire::make_opcode(wire::transport::rc, op),
+                                             psn, syndrome_ack, x.r.msn, a.length);
+    if (limiter_.any()) limiter_.sent(f.qpn, bytes);
     ++packets_;
     const std::uint16_t g = x.head;
     x.head = a.next;

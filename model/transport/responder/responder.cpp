@@ -8,6 +8,10 @@
 
 namespace rnic::transport {
 
+namespace {
+constexpr unsigned log_flows = 18;  // QPNs on chip, as requester_config::log_qps
+}  // namespace
+
 responder::responder(std::string name, sim::clock_domain& domain, const responder_config& config,
                      const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
                      sim::span_recorder& spans, sim::statistics& stats)
@@ -21,6 +25,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_out(*this),
       error_in(*this),
       lost_in(*this),
+      notice_in(*this),
       config_(config),
       map_(map),
       gids_(gids),
@@ -33,7 +38,11 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
       atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
-      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, spans, tag_gather, tag_gather),
+      notification_(config_.congestion.notification, log_flows),
+      limiter_(config_.congestion, domain, log_flows),
+      cnps_(config_.congestion.notification.queue),
+      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, limiter_, spans, tag_gather,
+             tag_gather),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
       cqes_(config.cqe_queue),
@@ -89,7 +98,10 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"error.local_protection", &count_.local_protection},
       {"error.flushed", &count_.flushed},
       {"error.remote_invalid", &count_.remote_invalid},
-      {"error.remote_access", &count_.remote_access}};
+      {"error.remote_access", &count_.remote_access},
+      {"np_ecn_marked_roce_packets", &count_.ecn_marked},
+      {"np_cnp_sent", &count_.cnps},
+      {"np_cnp_lost", &count_.cnps_lost}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
 }
 
@@ -107,6 +119,8 @@ void responder::tick() {
   while (atomics_.work(writes_asked_, writes_done_, executed)) reads_.executed(executed);
   responder_reads::fault fault;
   if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
+  if (notice_in.can_pop()) take_notices();
+  if (cnp_count_ != 0) send_cnps();
   send_answers();
   poll_records();
   work_attention();
@@ -280,8 +294,11 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
                                        : config_.receive_header_cycles;
   const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   const sim::span_id span = t.last ? frame->span : 0;
+  const bool marked = notification_point::marked(frame->packet) && notification_.answers(*frame);
+  if (marked) keep_marked(*frame);
   const verdict v = check(f, frame);
   if (v == verdict::wait) return v;
+  if (marked) note_marked(f);
   ++count_.packets;
   cost_ = std::max({1u, base, config_.beat_overhead_cycles + beats});
   spans_.leave(span, "responder context", now_ps(), f.waited_context ? sim::wait::context_miss : sim::wait::none);
