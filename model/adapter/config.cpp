@@ -170,6 +170,7 @@ void announce_congestion(sim::parameter_set& to, transport::congestion_config& c
       .add("queue", c.notification.queue, 1, 1024, "frames", "design");
   group(to, "adapter.congestion.")
       .add("line_overhead_bytes", c.line_overhead_bytes, 0, 1000, "bytes", "IEEE 802.3: preamble, FCS and gap")
+      .add("catch_up_cycles", c.catch_up_cycles, 0, 1'000'000, "cycles", "design: what other packets take")
       .add("hold_cycles", c.hold_cycles, 1, 4000, "cycles", "design: as credit_wait_cycles");
 }
 

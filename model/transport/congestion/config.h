@@ -52,6 +52,8 @@ struct congestion_config {
   notification_config notification;
   std::uint32_t line_mbps = 40'000;  ///< rate of the port, set by the adapter
   unsigned line_overhead_bytes = 24;  ///< of a frame on the line beside its bytes: preamble, FCS, gap (IEEE 802.3)
+  unsigned catch_up_cycles = 512;  ///< lateness of a frame that the next ones make up for; later is not late but idle
+                                   ///< (design: the time that other queue pairs' packets take)
   unsigned hold_cycles = 512;  ///< a processing unit waits that long for its QP's time; longer waits free it (design)
 };
 

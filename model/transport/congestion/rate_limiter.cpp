@@ -51,6 +51,11 @@ void rate_limiter::limit(std::uint32_t qpn, std::uint32_t kbps) {
     f->limit_kbps = 0;
 }
 
+bool rate_limiter::limits(std::uint32_t qpn) const {
+  const flow* f = find(qpn);
+  return f != nullptr && (f->limit_kbps != 0 || f->reaction.active());
+}
+
 void rate_limiter::notified(std::uint32_t qpn) {
   make(qpn).reaction.notified(config_.reaction, config_.line_mbps * 1000, domain_.now_ps());
 }
@@ -71,9 +76,8 @@ void rate_limiter::sent(std::uint32_t qpn, std::uint32_t bytes) {
     kbps = lower_rate(kbps, f->reaction.rate_kbps(config_.reaction, now));
   }
   if (kbps == 0) return;
-  // Times between edges are kept, so that the rate is met however it divides the clock.
-  const bool in_time = domain_.edge_at_or_after(f->next) == domain_.now();
-  f->next = (in_time ? f->next : now) + (std::uint64_t{on_line} * 8 * kbps_ps_per_bit + kbps - 1) / kbps;
+  const sim::time_ps late = now - std::min(now, f->next), excused = domain_.edge_time(config_.catch_up_cycles + 1u);
+  f->next = (late <= excused ? f->next : now) + (std::uint64_t{on_line} * 8 * kbps_ps_per_bit + kbps - 1) / kbps;
 }
 
 void rate_limiter::forget(std::uint32_t qpn) {

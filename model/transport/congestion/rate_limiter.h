@@ -16,7 +16,8 @@ namespace rnic::transport {
 
 /// Part of one half of the transport: the limits of its queue pairs, by software (static rate, QP rate limit) and by
 /// their reaction points. A packet that takes n bytes on the line moves the queue pair's next one by the time that n
-/// bytes take at the lower limit; lateness is not made up for. Queue pairs without a limit are not kept here.
+/// bytes take at the lower limit. Lateness by a little is that of the machine and is made up for, so that the mean is
+/// met; beyond it the queue pair had nothing to send, and begins anew. Queue pairs without a limit are not kept here.
 class rate_limiter {
  public:
   rate_limiter(const congestion_config& c, const sim::clock_domain& domain, unsigned log_qps);
@@ -25,6 +26,8 @@ class rate_limiter {
   bool any() const { return any_; }
   /// Software's limit of a queue pair in kb/s; 0: none.
   void limit(std::uint32_t qpn, std::uint32_t kbps);
+  /// Whether it has a limit of either kind.
+  bool limits(std::uint32_t qpn) const;
   /// A CNP for the queue pair.
   void notified(std::uint32_t qpn);
   /// First edge at which it may send.

@@ -212,6 +212,7 @@ void requester::retry(context& c, qp_runtime& r, std::uint32_t psn) {
 void requester::start_timer(context& c, qp_runtime& r) {
   if (r.deadline != sim::never || c.type != icm::service::rc || c.ack_timeout == 0) return;
   if (c.unacked_psn == c.next_psn && !r.retrying) return;
+  if (limiter_.any() && nothing_asked(c, r)) return;
   timers_.set(r, now() + (timeout_unit_ << std::min<unsigned>(c.ack_timeout, 31)));
 }
 

@@ -98,6 +98,7 @@ bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   if (i == no_index) return false;
   const message& m = messages_[i];
   cut_after(c, r, i);
+  r.asked_psn = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = distance(m.first_psn, psn) * mtu_of(c);
   c.next_psn = psn;

@@ -41,6 +41,13 @@ void requester::pace(unit& u, std::uint32_t bytes) {
   limiter_.sent(u.grant.qpn, bytes);
 }
 
+// Between two packets that ask for an acknowledgement a paced QP may take longer than its timer, which runs from the
+// second on (IBA 9.7.6.1.3).
+bool requester::nothing_asked(const context& c, const qp_runtime& r) const {
+  constexpr std::uint32_t half_window = 1u << 23;
+  return limiter_.limits(r.qpn) && distance(c.unacked_psn, r.asked_psn) - 1 >= half_window;
+}
+
 void requester::wake_paced() {
   std::uint32_t qpn;
   while ((qpn = limiter_.expired()) != rate_limiter::none) resume(qps_[qpn]);

@@ -226,6 +226,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   // rate.cpp: rate limits, congestion
   void set_limit(const unit& u);
   bool in_time(unit& u);
+  bool nothing_asked(const context& c, const qp_runtime& r) const;
   void pace(unit& u, std::uint32_t bytes);
   void wake_paced();
   bool handle_cnp(const tlm::frame& f);

@@ -111,6 +111,7 @@ bool requester::start_packet(unit& u) {
   engine_free_ = now() + std::max(1u, interval);
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);
+  if (place.ack_request) r.asked_psn = c.next_psn;
   start_timer(c, r);
   if (sendable_ != 0) wake_at(engine_free_);
   return true;
