@@ -215,6 +215,7 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("egress_frames", c.egress_frames, 1, 64, "frames", "design: of each source and priority")
       .choose("egress_arbitration", c.egress_arbitration, {"strict", "round_robin", "ets"},
               "IEEE 802.1Q 8.6.8, until firmware sets another")
+      .add("class_catch_up_ns", c.class_catch_up_ns, 0, many, "ns", "design: what other classes' frames take")
       .add("default_priority", c.default_priority, 0, 7, "", "adapter data plane E.3")
       .add("pause_refresh_percent", c.pause_refresh_percent, 1, 99, "% of the pause", "design")
       .add("mtu", c.mtu, 64, 10'000, "bytes", "until firmware sets another");
