@@ -74,8 +74,8 @@ struct requester_context {
   std::uint16_t outstanding;     ///< messages waiting for their acknowledgement
   std::uint8_t rd_outstanding;   ///< READ and atomic requests under way
   std::uint8_t ack_request_log;  ///< an acknowledgement is asked for at least every 2^n packets
-  std::uint32_t drain_end;  ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
-  std::uint16_t function;   ///< owner: whose memory the queue and its buffers are
+  std::uint32_t drain_end;   ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
+  std::uint16_t function;    ///< owner: whose memory the queue and its buffers are
   std::uint16_t rate_limit;  ///< of the QP context: unit and value, 0: none
   std::uint8_t reserved[4];
 };

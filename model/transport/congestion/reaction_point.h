@@ -50,7 +50,7 @@ class reaction_point {
   std::uint32_t alpha_ = 0;
   std::uint64_t bytes_left_ = 0;  // until the next increase by volume
   sim::time_ps next_increase_ = 0, next_decay_ = 0;
-  sim::time_ps reduced_ = 0;     // time of the last reduction
+  sim::time_ps reduced_ = 0;       // time of the last reduction
   sim::time_ps reduce_at_ = none;  // end of its period, at which a CNP acts
 };
 

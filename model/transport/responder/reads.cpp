@@ -21,8 +21,9 @@ bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, atomic_unit& atomics,
-                                 icm::context_cache<icm::atomic_history>& histories, responder_sender& sender, rate_limiter& limiter,
-                                 sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag)
+                                 icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
+                                 rate_limiter& limiter, sim::span_recorder& spans, std::uint64_t translate_tag,
+                                 std::uint64_t dma_tag)
     : owner_(owner),
       config_(cfg),
       flows_(flows),

@@ -48,9 +48,9 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   icm::translate_port translate;
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
-  sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state
-  sim::fifo_in<qp_error> error_in;    ///< from the requester
-  sim::fifo_in<qp_error> lost_in;     ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_out<qp_error> error_out;          ///< to the requester: this QP is in the error state
+  sim::fifo_in<qp_error> error_in;            ///< from the requester
+  sim::fifo_in<qp_error> lost_in;             ///< from completion: a completion of this QP was lost. May stay unbound
   sim::fifo_in<congestion_notice> notice_in;  ///< from the requester. May stay unbound
   sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
@@ -256,8 +256,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     wire::packet packet;
     std::uint8_t port = 0;
     std::uint16_t gid_index = 0;
-  } marked_;                         // packet under check that was marked,
-  bool gate_passed_ = false;         // and whether it was one for its QP
+  } marked_;                          // packet under check that was marked,
+  bool gate_passed_ = false;          // and whether it was one for its QP
   std::vector<tlm::frame_ptr> cnps_;  // ring
   std::size_t cnp_head_ = 0, cnp_count_ = 0;
   responder_reads reads_;

@@ -93,8 +93,8 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
 }
 
 std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
-                            std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
-                            std::uint64_t original) {
+                                     std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
+                                     std::uint64_t original) {
   tlm::frame& f = *frame;
   f.packet = wire::packet{};
   address(ctx, f);

@@ -31,7 +31,7 @@ class responder_sender {
   /// `original`: of an atomic acknowledgement.
   /// Returns the frame's length.
   std::uint32_t send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
-            std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
+                     std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
   /// A frame that is complete but for its ICRC.
   void launch(tlm::frame_ptr frame);
   tlm::frame_ptr new_frame() { return frames_.get(); }

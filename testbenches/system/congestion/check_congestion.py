@@ -7,6 +7,7 @@ simulation is run.
 usage: check_congestion.py PROGRAM
 Exit code 77: scapy is not there (all else has been checked).
 """
+import json
 import os
 import random
 import subprocess
@@ -157,11 +158,11 @@ class Flow:
         return out
 
 
-def run(program, folder, plan, options, settings, name="run"):
+def run(program, folder, plan, options, settings, name="run", verb="write"):
     files = {end: os.path.join(folder, name + end) for end in (".toml", ".pcap", ".json")}
     with open(files[".toml"], "w") as f:
         f.write(plan)
-    command = [program, "bandwidth", "--verb", "write", "--sizes", "65536", "--faults", files[".toml"],
+    command = [program, "bandwidth", "--verb", verb, "--sizes", "65536", "--faults", files[".toml"],
                "--pcap", files[".pcap"], "--json", files[".json"], "--overwrite", "--quiet"] + options
     for key, value in settings.items():
         command += ["--set", "%s=%s" % (key, str(value).lower())]
@@ -307,21 +308,40 @@ def check_cnp(program, folder, complain):
 
 
 def check_standing(program, folder, complain):
-    """The same frames at the same times, however the simulation is run; with loss and marks of all priorities."""
+    """The same frames at the same times, however the simulation is run; with losses and marks in both directions."""
     plan = "seed = 3\n[rates]\nmark_congestion = 3.0\ndrop = 0.2\n"
-    options = ["--messages", "120", "--qps", "3", "--bidirectional"]
     settings = enabled({"min_rate_mbps": 1000, "byte_counter": 300_000})
-    captures = []
-    for variant in [{}, {"sim.always_tick": True}, {"sim.shuffle_seed": 7}, {"sim.run_ahead": False},
-                    {"sim.always_tick": True, "sim.shuffle_seed": 99, "sim.run_ahead": False}]:
-        files = run(program, folder, plan, options, dict(settings, **variant))
-        with open(files[".pcap"], "rb") as f:
-            captures.append(f.read())
-        if captures[-1] != captures[0]:
-            complain("the capture differs with %s" % variant)
-    cnps = captures[0].count(bytes.fromhex("8100ffff40"))
-    if cnps < 20:
-        complain("only %d CNPs in the run that is compared" % cnps)
+    for verb in ("write", "read"):
+        options = ["--messages", "90", "--qps", "3", "--bidirectional"]
+        captures = []
+        for variant in [{}, {"sim.always_tick": True}, {"sim.shuffle_seed": 7}, {"sim.run_ahead": False},
+                        {"sim.always_tick": True, "sim.shuffle_seed": 99, "sim.run_ahead": False}]:
+            files = run(program, folder, plan, options, dict(settings, **variant), verb=verb)
+            with open(files[".pcap"], "rb") as f:
+                captures.append(f.read())
+            if captures[-1] != captures[0]:
+                complain("%s: the capture differs with %s" % (verb, variant))
+        cnps = captures[0].count(bytes.fromhex("8100ffff40"))
+        if cnps < 20:
+            complain("%s: only %d CNPs in the run that is compared" % (verb, cnps))
+
+
+def check_soak(program, folder, complain):
+    """All verbs over many queue pairs while flows are slowed down, some of them to the least rate."""
+    plan = os.path.join(folder, "soak.toml")
+    with open(plan, "w") as f:
+        f.write("[rates]\nmark_congestion = 2.0\ndrop = 0.5\nreorder = 0.5\n")
+    for seed in (1, 2):
+        command = [program, "soak", "--messages", "3000", "--qps", "16", "--seed", str(seed), "--faults", plan,
+                   "--quiet", "--json", os.path.join(folder, "soak.json"), "--overwrite"]
+        for key, value in enabled({"min_rate_mbps": 500}).items():
+            command += ["--set", "%s=%s" % (key, value)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        with open(os.path.join(folder, "soak.json")) as f:
+            result = json.load(f)
+        bad = {k: result[k] for k in ("errors", "lost", "duplicated", "corrupted", "reordered", "hung") if result[k]}
+        if done.returncode != 0 or bad or result["completed"] != 3000:
+            complain("soak, seed %d: exit status %d, %s" % (seed, done.returncode, bad))
 
 
 def main():
@@ -332,6 +352,7 @@ def main():
         check_example(program, folder, faults.append)
         compared = check_pseudo_code(program, folder, faults.append)
         check_standing(program, folder, faults.append)
+        check_soak(program, folder, faults.append)
     for fault in faults[:40]:
         print(fault)
     print("%d rates compared, %d faults" % (compared, len(faults)))

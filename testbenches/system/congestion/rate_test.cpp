@@ -16,13 +16,12 @@ using bench::make_buffer;
 /// The verbs' own table (enum ibv_rate and its Mb/s).
 TEST(StaticRate, CodesOfTheVerbs) {
   const std::pair<ibv_rate, unsigned> rates[] = {
-      {IBV_RATE_2_5_GBPS, 2500},    {IBV_RATE_5_GBPS, 5000},     {IBV_RATE_10_GBPS, 10000},
-      {IBV_RATE_20_GBPS, 20000},    {IBV_RATE_30_GBPS, 30000},   {IBV_RATE_40_GBPS, 40000},
-      {IBV_RATE_60_GBPS, 60000},    {IBV_RATE_80_GBPS, 80000},   {IBV_RATE_120_GBPS, 120000},
-      {IBV_RATE_14_GBPS, 14062},    {IBV_RATE_56_GBPS, 56250},   {IBV_RATE_112_GBPS, 112500},
-      {IBV_RATE_168_GBPS, 168750},  {IBV_RATE_25_GBPS, 25781},   {IBV_RATE_100_GBPS, 103125},
-      {IBV_RATE_200_GBPS, 206250},  {IBV_RATE_300_GBPS, 309375}, {IBV_RATE_28_GBPS, 28125},
-      {IBV_RATE_50_GBPS, 53125},    {IBV_RATE_400_GBPS, 425000}, {IBV_RATE_600_GBPS, 637500}};
+      {IBV_RATE_2_5_GBPS, 2500},   {IBV_RATE_5_GBPS, 5000},   {IBV_RATE_10_GBPS, 10000},   {IBV_RATE_20_GBPS, 20000},
+      {IBV_RATE_30_GBPS, 30000},   {IBV_RATE_40_GBPS, 40000}, {IBV_RATE_60_GBPS, 60000},   {IBV_RATE_80_GBPS, 80000},
+      {IBV_RATE_120_GBPS, 120000}, {IBV_RATE_14_GBPS, 14062}, {IBV_RATE_56_GBPS, 56250},   {IBV_RATE_112_GBPS, 112500},
+      {IBV_RATE_168_GBPS, 168750}, {IBV_RATE_25_GBPS, 25781}, {IBV_RATE_100_GBPS, 103125}, {IBV_RATE_200_GBPS, 206250},
+      {IBV_RATE_300_GBPS, 309375}, {IBV_RATE_28_GBPS, 28125}, {IBV_RATE_50_GBPS, 53125},   {IBV_RATE_400_GBPS, 425000},
+      {IBV_RATE_600_GBPS, 637500}};
   for (const auto& [code, mbps] : rates)
     EXPECT_EQ(transport::static_rate_kbps(static_cast<std::uint8_t>(code + 5)), mbps * 1000) << code;
   for (const unsigned code : {0U, 1U, 5U, 6U, 28U, 255U})

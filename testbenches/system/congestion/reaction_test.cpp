@@ -237,8 +237,8 @@ TEST(Reaction, ForgedCnps) {
   run(system, [&] {
     connection_options o = small_packets();
     const link l = make_link(system, o), raw = make_sibling(l, o);
-    host_driver::queue_pair* unconnected = bench::make_qp(const_cast<bench::endpoint&>(l.a.at), o, *l.a.send_cq,
-                                                          *l.a.receive_cq);
+    host_driver::queue_pair* unconnected =
+        bench::make_qp(const_cast<bench::endpoint&>(l.a.at), o, *l.a.send_cq, *l.a.receive_cq);
     const std::uint32_t own = l.a.qp->qp_num;
     std::uint64_t ignored = 0;
     const auto expect_ignored = [&](const wire::packet& p, const char* what) {

@@ -16,7 +16,7 @@ namespace rnic::system_test {
 /// A RoCE packet as it began on the line.
 struct seen_packet {
   sim::time_ps at = 0;
-  unsigned from = 0;  ///< 0: host a
+  unsigned from = 0;             ///< 0: host a
   std::uint32_t line_bytes = 0;  ///< preamble, FCS and gap included
   std::uint8_t priority = 0;     ///< PCP; 0 untagged
   wire::packet packet;
