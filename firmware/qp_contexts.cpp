@@ -43,6 +43,7 @@ icm::path path_of(const std::uint8_t* stored) {
   to.priority = abi::get(from, p::priority);
   to.port = abi::get(from, p::port);
   to.pkey_index = abi::get(from, p::pkey_index);
+  to.static_rate = abi::get(from, p::static_rate);
   to.counter_index = abi::get(from, p::counter_index);
   const std::uint8_t mtu = abi::get(stored, q::mtu);
   to.mtu_code = mtu >= 1 && mtu <= largest_mtu_code ? mtu : largest_mtu_code;
@@ -165,6 +166,7 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.retry_limit = static_cast<std::uint8_t>(abi::get(stored, q::retry_count));
   rq.rnr_retry_limit = static_cast<std::uint8_t>(abi::get(stored, q::rnr_retry));
   rq.log_max_rd_atomic = static_cast<std::uint8_t>(abi::get(stored, q::requester_rdma));
+  rq.rate_limit = abi::get(stored, q::rate_limit);
   rq.ack_request_log = static_cast<std::uint8_t>(abi::get(stored, q::ack_request));
   const bool reserved_lkey = abi::get(stored, q::reserved_lkey) != 0;
   const bool fast_reg = abi::get(stored, q::fast_reg) != 0;

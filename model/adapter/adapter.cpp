@@ -19,6 +19,8 @@ config consistent(config c) {
   c.requester.egress_frames = c.responder.egress_frames = c.host_path.egress_frames = c.port.egress_frames;
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
+  c.congestion.line_mbps = c.port.rate_mbps;
+  c.requester.congestion = c.responder.congestion = c.congestion;
   return c;
 }
 
@@ -124,6 +126,7 @@ void adapter::bind_descriptors() {
     connect("requester_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
     connect("responder_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
   }
+  connect("congestion", requester_.notice_out, responder_.notice_in, depth);
   connect("lost_completions", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("lost_completions", completion_.qp_errors[1], responder_.lost_in, depth);
   connect("interrupts", completion_.msix, endpoint_.dma().msix(), depth);

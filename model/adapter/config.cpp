@@ -143,6 +143,43 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("lock_cycles", c.atomics.lock_cycles, 0, many, "cycles", "calibration C08: 2.7 Mops");
 }
 
+void announce_reaction(sim::parameter_set& to, transport::reaction_config& c) {
+  group(to, "adapter.congestion.reaction.")
+      .add("priorities", c.priorities, 0, 255, "mask", "design: off; bit n: flows of priority n react to CNPs")
+      .add("gain_per_1024", c.gain_per_1024, 1, 1024, "1/1024", "DCQCN: 1/256; vendor: 5 (rp_dce_tcp_g 1019)")
+      .add("initial_alpha", c.initial_alpha, 0, 1024, "1/1024", "DCQCN: 1; vendor: 1023 (rp_initial_alpha_value)")
+      .add("alpha_timer_us", c.alpha_timer_us, 1, many, "us", "DCQCN: 55; vendor: 1 (rp_dce_tcp_rtt)")
+      .add("increase_timer_us", c.increase_timer_us, 1, many, "us", "DCQCN: 55; vendor: 300 (rp_time_reset)")
+      .add("byte_counter", c.byte_counter, 1, 1ull << 40, "bytes", "DCQCN: 10 MB; vendor: 32767 (rp_byte_reset)")
+      .add("threshold", c.threshold, 1, 1000, "stages", "DCQCN: F 5; vendor: 1 (rp_threshold)")
+      .add("additive_mbps", c.additive_mbps, 0, 400'000, "Mb/s", "DCQCN: 40; vendor: 5 (rp_ai_rate)")
+      .add("hyper_mbps", c.hyper_mbps, 0, 400'000, "Mb/s", "calibration 2.6: 200; vendor: 50 (rp_hai_rate)")
+      .add("min_rate_mbps", c.min_rate_mbps, 1, 400'000, "Mb/s", "calibration 2.6: 100; vendor: 1 (rp_min_rate)")
+      .add("max_rate_mbps", c.max_rate_mbps, 0, 400'000, "Mb/s", "0: rate of the port (rp_max_rate)")
+      .add("reduce_period_us", c.reduce_period_us, 0, many, "us", "E.8: 4 (rp_rate_reduce_monitor_period)")
+      .add("min_decrease_percent", c.min_decrease_percent, 0, 100, "%", "E.8: 50 (rp_min_dec_fac)")
+      .add("decrease_shift", c.decrease_shift, 10, 20, "bits", "E.8: 11 is alpha / 2 (rp_gd)")
+      .add("first_cnp_percent", c.first_cnp_percent, 0, 100, "%", "E.8: 0 (rp_rate_to_set_on_first_cnp)")
+      .add("clamp_target", c.clamp_target, "DCQCN: true; vendor: false (rp_clamp_tgt_rate)")
+      .add("clamp_target_after_timer", c.clamp_target_after_timer, "E.8: true (rp_clamp_tgt_rate_ati)");
+}
+
+void announce_congestion(sim::parameter_set& to, transport::congestion_config& c) {
+  announce_reaction(to, c.reaction);
+  group(to, "adapter.congestion.notification.")
+      .add("priorities", c.notification.priorities, 0, 255, "mask", "design: off; bit n: marked packets cause CNPs")
+      .add("interval_us", c.notification.interval_us, 0, many, "us", "DCQCN: 50 (np_min_time_between_cnps)")
+      .choose("scope", c.notification.scope, {"qp", "address", "port"}, "adapter data plane E.8: of one QP")
+      .add("cnp_priority", c.notification.cnp_priority, 0, 7, "", "E.8: 6 (np_cnp_prio)")
+      .add("cnp_dscp", c.notification.cnp_dscp, 0, 63, "", "E.8: 48 (np_cnp_dscp)")
+      .add("cnp_ecn", c.notification.cnp_ecn, 0, 3, "", "adapter data plane C.9: TOS 0xc2 of a captured one")
+      .add("queue", c.notification.queue, 1, 1024, "frames", "design");
+  group(to, "adapter.congestion.")
+      .add("line_overhead_bytes", c.line_overhead_bytes, 0, 1000, "bytes", "IEEE 802.3: preamble, FCS and gap")
+      .add("catch_up_cycles", c.catch_up_cycles, 0, 1'000'000, "cycles", "design: what other packets take")
+      .add("hold_cycles", c.hold_cycles, 1, 4000, "cycles", "design: as credit_wait_cycles");
+}
+
 void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
   group(to, "adapter.translation.")
       .add("translate_cycles", c.translate_cycles, 1, many, "cycles", "design: two table reads")
@@ -188,6 +225,7 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("egress_frames", c.egress_frames, 1, 64, "frames", "design: of each source and priority")
       .choose("egress_arbitration", c.egress_arbitration, {"strict", "round_robin", "ets"},
               "IEEE 802.1Q 8.6.8, until firmware sets another")
+      .add("class_catch_up_ns", c.class_catch_up_ns, 0, many, "ns", "design: what other classes' frames take")
       .add("default_priority", c.default_priority, 0, 7, "", "adapter data plane E.3")
       .add("pause_refresh_percent", c.pause_refresh_percent, 1, 99, "% of the pause", "design")
       .add("mtu", c.mtu, 64, 10'000, "bytes", "until firmware sets another");
@@ -207,6 +245,7 @@ void announce(sim::parameter_set& to, config& c) {
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
+  announce_congestion(to, c.congestion);
   announce_memory(to, c.translation);
   announce_completion(to, c.completion);
   announce_port(to, c.port);

@@ -17,6 +17,7 @@
 #include "model/pcie/endpoint.h"
 #include "model/scheduler/scheduler.h"
 #include "model/sim/parameters.h"
+#include "model/transport/congestion/config.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/responder/types.h"
 
@@ -38,6 +39,7 @@ struct config {
   icm::translation_config translation;
   doorbell::config doorbell;
   scheduler::config scheduler;
+  transport::congestion_config congestion;  ///< of both halves of the transport
   transport::requester_config requester;
   transport::responder_config responder;
   completion::completion_config completion;

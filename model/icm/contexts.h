@@ -39,7 +39,8 @@ struct path {
   std::uint16_t udp_source;  ///< RoCE v2 source port (entropy)
   std::uint8_t priority;     ///< SL: egress queue, PCP when tagged
   std::uint8_t port;         ///< 0-based
-  std::uint16_t pkey_index;
+  std::uint8_t pkey_index;
+  std::uint8_t static_rate;  ///< code of the address path, 0: the port's rate
   std::uint8_t counter_index;
   std::uint8_t mtu_code;  ///< 1..5: 256..4096
 };
@@ -75,9 +76,10 @@ struct requester_context {
   std::uint16_t outstanding;     ///< messages waiting for their acknowledgement
   std::uint8_t rd_outstanding;   ///< READ and atomic requests under way
   std::uint8_t ack_request_log;  ///< an acknowledgement is asked for at least every 2^n packets
-  std::uint32_t drain_end;  ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
-  std::uint16_t function;   ///< owner: whose memory the queue and its buffers are
-  std::uint8_t reserved[6];
+  std::uint32_t drain_end;   ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
+  std::uint16_t function;    ///< owner: whose memory the queue and its buffers are
+  std::uint16_t rate_limit;  ///< of the QP context: unit and value, 0: none
+  std::uint8_t reserved[4];
 };
 inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2;
 static_assert(sizeof(requester_context) == 128 && std::is_trivially_copyable_v<requester_context>);

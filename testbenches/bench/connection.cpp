@@ -129,6 +129,8 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   std::memcpy(rtr.ah_attr.grh.dgid.raw, peer.gid.data(), 16);
   rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(e.gid_index);
   rtr.ah_attr.grh.hop_limit = 64;
+  rtr.ah_attr.grh.traffic_class = options.traffic_class;
+  rtr.ah_attr.static_rate = static_cast<std::uint8_t>(options.static_rate);
   rtr.ah_attr.sl = static_cast<std::uint8_t>(options.priority);
   rtr.ah_attr.port_num = static_cast<std::uint8_t>(e.port);
   // XRC queue pairs are one half only.

@@ -49,7 +49,9 @@ struct connection_options {
   unsigned rnr_retries = 7;
   unsigned rnr_timer = 12;  ///< 0.64 ms
   unsigned rd_atomic = 16;
-  bool kernel = false;  ///< queue pairs take what only kernel verbs post
+  bool kernel = false;                  ///< queue pairs take what only kernel verbs post
+  ibv_rate static_rate = IBV_RATE_MAX;  ///< of the address path; MAX: the port's
+  std::uint8_t traffic_class = 0;       ///< of the address path
 };
 
 /// One host's end: device, its addresses, and one protection domain.

@@ -43,6 +43,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   const auto carrier = wire::transport_of(p.bth.opcode);
   if ((carrier != wire::transport::rc && carrier != wire::transport::xrc) ||
       (!read && !atomic && op != wire::operation::acknowledge)) {
+    if (p.bth.opcode == wire::opcode_cnp) return handle_cnp(*f);
     ++not_a_response_;
     return true;
   }
@@ -64,6 +65,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
     ++stray_responses_;
     return true;
   }
+  if (notification_point::marked(p)) note_marked(*c, *f);
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
     ++duplicate_responses_;
@@ -212,6 +214,7 @@ void requester::retry(context& c, qp_runtime& r, std::uint32_t psn) {
 void requester::start_timer(context& c, qp_runtime& r) {
   if (r.deadline != sim::never || !icm::is_reliable(c.type) || c.ack_timeout == 0) return;
   if (c.unacked_psn == c.next_psn && !r.retrying) return;
+  if (limiter_.any() && nothing_asked(c, r)) return;
   timers_.set(r, now() + (timeout_unit_ << std::min<unsigned>(c.ack_timeout, 31)));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "model/icm/context_cache.h"
+#include "model/transport/congestion/config.h"
 
 namespace rnic::transport {
 
@@ -36,6 +37,7 @@ struct requester_config {
   unsigned egress_frames = 32;        ///< room in each port's egress queue per priority at start (mac config)
   unsigned extra_retries = 0;         ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
   unsigned log_qps = 18;              ///< QPNs on chip: below 2^log_qps
+  congestion_config congestion;       ///< the same as the responder's
   icm::context_cache_config contexts{128, 4, 1,
                                      60};  ///< this half's share of 256 entries, blocking (calibration: QPC cache)
 };

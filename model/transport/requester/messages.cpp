@@ -98,6 +98,7 @@ bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   if (i == no_index) return false;
   const message& m = messages_[i];
   cut_after(c, r, i);
+  r.asked_psn = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = distance(m.first_psn, psn) * mtu_of(c);
   c.next_psn = psn;
@@ -213,7 +214,7 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
 void requester::wake_stalled(qp_runtime& r) {
   const unit* u = r.unit >= 0 ? &units_[static_cast<unsigned>(r.unit)] : nullptr;
   const bool ends_stalled = u != nullptr && u->at == unit::state::finish && u->report == report_kind::stalled;
-  if (r.rnr_wait || r.failing) return;
+  if (r.rnr_wait || r.failing || (limiter_.any() && limiter_.parked(r.qpn))) return;
   if (r.stalled || ends_stalled) resume(r);
 }
 

@@ -44,6 +44,8 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       qps_(cfg.log_qps),
       messages_(cfg.outstanding_entries),
       scatters_(cfg.scatter_lists),
+      limiter_(config_.congestion, domain, cfg.log_qps),
+      notification_(config_.congestion.notification, cfg.log_qps),
       timeout_unit_(domain.cycles(timeout_unit_ps)),
       credit_waiters_{{{{qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
                          qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
@@ -83,6 +85,11 @@ void requester::announce(sim::statistics& stats) {
                                                               {"dropped_halted", &drop_halted_},
                                                               {"unit_busy_cycles", &unit_busy_cycles_},
                                                               {"key_operations", &key_operations_},
+                                                              {"paced", &paced_},
+                                                              {"rp_cnp_handled", &cnp_handled_},
+                                                              {"rp_cnp_ignored", &cnp_ignored_},
+                                                              {"np_ecn_marked_roce_packets", &ecn_marked_},
+                                                              {"np_cnp_lost", &cnp_lost_},
                                                               {"context_hits", &contexts_.counters().hits},
                                                               {"context_misses", &contexts_.counters().misses}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
@@ -101,6 +108,7 @@ void requester::tick() {
   write_scatter();
   take_responses();
   run_timers();
+  if (limiter_.earliest() <= now()) wake_paced();
   drain_completions();
   if (!halts_.empty()) run_halts();
   ask_scatter();
@@ -110,7 +118,8 @@ void requester::tick() {
   if (revocation_ != revocation::none || keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
-  if (timers_.earliest() != sim::never) wake_at(std::max(timers_.earliest(), now() + 1));
+  const sim::cycle_t next = std::min(timers_.earliest(), limiter_.earliest());
+  if (next != sim::never) wake_at(std::max(next, now() + 1));
 }
 
 void requester::take_credits() {
@@ -298,6 +307,7 @@ void requester::device_reset() {
 
 void requester::finish_reset() {
   contexts_.drop_all();
+  limiter_.clear();
   resetting_ = false;
 }
 
@@ -327,6 +337,7 @@ bool requester::halt_step(qp_runtime& r) {
     if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
       if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;
+    if (r.discard) limiter_.forget(r.qpn);
     r.flushing = true;
   }
   contexts_.flush(r.qpn);

@@ -23,6 +23,9 @@
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
+#include "model/transport/congestion/notice.h"
+#include "model/transport/congestion/notification_point.h"
+#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/requester/tables.h"
@@ -59,6 +62,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   sim::fifo_out<qp_error> error_out{*this};
   sim::fifo_in<qp_error> error_in{*this};
   sim::fifo_in<qp_error> lost_in{*this};  ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_out<congestion_notice> notice_out{*this};  ///< to the responder. May stay unbound
   std::array<sim::fifo_in<egress_credit>, ports> credit_in{sim::fifo_in<egress_credit>(*this),
                                                            sim::fifo_in<egress_credit>(*this)};  ///< by port
   /// Its DMA port is the second one of this block.
@@ -94,6 +98,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     bool fetch_failed = false;
     bool extending = false;  // more of the ring is on its way into the buffer while WQEs execute
     bool lone = false;       // the grant's descriptor is all that software has posted
+    bool paced = false;      // waits, or has waited, for the QP's time
     report_kind report = report_kind::idle;
     std::uint8_t stamp_tries = 0;
     scheduler::grant grant;
@@ -240,6 +245,15 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void time_out(context& c, qp_runtime& r);
   void start_timer(context& c, qp_runtime& r);
 
+  // rate.cpp: rate limits, congestion
+  void set_limit(const unit& u);
+  bool in_time(unit& u);
+  bool nothing_asked(const context& c, const qp_runtime& r) const;
+  void pace(unit& u, std::uint32_t bytes);
+  void wake_paced();
+  bool handle_cnp(const tlm::frame& f);
+  void note_marked(const context& c, const tlm::frame& f);
+
   // requester_messages.cpp: the list of messages of a QP
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
   std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
@@ -282,6 +296,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   index_pool<message> messages_;
   index_pool<scatter_list> scatters_;
   timer_heap timers_;
+  rate_limiter limiter_;
+  notification_point notification_;
   sim::cycle_t timeout_unit_;  // cycles of 4.096 us
   qp_queue drain_{qp_list::drain}, resumes_{qp_list::resume}, room_{qp_list::room}, halts_{qp_list::halt};
   std::array<std::array<qp_queue, priorities>, ports> credit_waiters_;
@@ -333,7 +349,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
                 cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0,
-                unit_busy_cycles_ = 0, key_operations_ = 0;
+                unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0, cnp_handled_ = 0, cnp_ignored_ = 0,
+                ecn_marked_ = 0, cnp_lost_ = 0;
 };
 
 }  // namespace rnic::transport

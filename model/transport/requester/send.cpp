@@ -48,6 +48,7 @@ bool requester::start_packet(unit& u) {
     return false;
   }
   if (slot_count_ == slots_.size()) return false;
+  if (limiter_.any() && !in_time(u)) return false;
   const std::uint8_t port = c.dest.port % ports;
   const bool tagged = c.type == icm::service::ud && u.wqe.address.vlan_present;
   const unsigned priority = c.type != icm::service::ud ? c.dest.priority & 7u
@@ -100,7 +101,8 @@ bool requester::start_packet(unit& u) {
   slot.pieces = slot.asked = slot.pending = 0;
   slot.unit = static_cast<std::uint8_t>(&u - units_.data());
   slot.frame->span = place.last ? u.span : 0;
-  build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
+  build_request(*slot.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
+  if (limiter_.any()) pace(u, slot.frame->length);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
   slot.frame->port = port;
   if (!read) fill_slot(u, slot, place.length);
@@ -120,6 +122,7 @@ bool requester::start_packet(unit& u) {
   engine_free_ = now() + std::max(1u, interval);
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);
+  if (place.ack_request) r.asked_psn = c.next_psn;
   start_timer(c, r);
   if (sendable_ != 0) wake_at(engine_free_);
   return true;

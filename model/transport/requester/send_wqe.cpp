@@ -48,6 +48,7 @@ void parse_datagram(const std::uint8_t* p, datagram_address& a) {
   const std::uint32_t port_pd = load_be32(p);
   a.loopback = (port_pd >> 31) != 0;
   a.gid_index = p[9];
+  a.static_rate = p[10];
   a.hop_limit = p[11];
   const std::uint32_t word = load_be32(p + 12);
   a.priority = static_cast<std::uint8_t>(word >> 29);

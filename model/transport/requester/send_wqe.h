@@ -53,7 +53,7 @@ struct datagram_address {
   std::array<std::uint8_t, 6> dmac;
   std::uint32_t qpn, qkey, flow_label;
   std::uint16_t vlan_tci;  ///< as given; PCP in 15:13
-  std::uint8_t gid_index, hop_limit, traffic_class, priority;
+  std::uint8_t gid_index, hop_limit, traffic_class, priority, static_rate;
   bool vlan_present, loopback;
 };
 

@@ -85,6 +85,7 @@ struct qp_runtime {
   std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
+  std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
   std::int8_t unit = -1;                           ///< processing unit that serves it

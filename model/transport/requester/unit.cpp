@@ -213,6 +213,9 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   u.stamp_tries = 0;
   u.keys = unit::keys_state::none;
   seek(u, c.message_offset);
+  if (limiter_.any() || c.dest.static_rate != 0 || c.rate_limit != 0 ||
+      (c.type == icm::service::ud && u.wqe.address.static_rate != 0))
+    set_limit(u);
   spans_.leave(u.span, "descriptor fetch", now_ps(),
                u.fetch_bytes != 0 ? sim::wait::descriptor_fetch : sim::wait::none);
   return true;

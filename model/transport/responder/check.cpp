@@ -72,7 +72,8 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
 }
 
 responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
-  if (!gate(f, *frame)) return verdict::done;
+  gate_passed_ = gate(f, *frame);
+  if (!gate_passed_) return verdict::done;
   switch (carrier_of(frame->packet.bth.opcode)) {
     case wire::transport::rc:
     case wire::transport::xrc:

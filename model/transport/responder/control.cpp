@@ -181,6 +181,10 @@ void responder::finish_reset() {
   histories_.drop_all();
   shared_.drop_all();
   groups_.drop_all();
+  limiter_.clear();
+  notification_.clear();
+  for (tlm::frame_ptr& f : cnps_) f.reset();
+  cnp_head_ = cnp_count_ = 0;
   halted_.clear();
   resetting_ = false;
 }
@@ -189,6 +193,7 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
   const std::uint16_t i = find_flow(qpn);
   if (!begun) {
     begun = true;
+    if (discard) limiter_.forget(qpn);
     stop_polling(qpn);
     receive_.drop(qpn);
     if (i != no_link) {

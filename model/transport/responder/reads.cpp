@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/transport/congestion/rates.h"
 #include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
@@ -22,7 +23,8 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, atomic_unit& atomics,
                                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
-                                 sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag)
+                                 rate_limiter& limiter, sim::span_recorder& spans, std::uint64_t translate_tag,
+                                 std::uint64_t dma_tag)
     : owner_(owner),
       config_(cfg),
       flows_(flows),
@@ -31,6 +33,7 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
       atomics_(atomics),
       histories_(histories),
       sender_(sender),
+      limiter_(limiter),
       spans_(spans),
       translate_tag_(translate_tag),
       dma_tag_(dma_tag),
@@ -52,6 +55,8 @@ void responder_reads::take(const request& r) {
   x.used = true;
   x.sequence = flows_[r.flow].reads_accepted++;
   active_.push_back(j);
+  const std::uint8_t code = flows_[r.flow].ctx->dest.static_rate;
+  if (code != 0 || limiter_.any()) limiter_.limit(r.qpn, static_rate_kbps(code));
 }
 
 bool responder_reads::work(std::uint64_t writes_done, fault& out) {
@@ -263,6 +268,13 @@ bool responder_reads::emit(fault& out) {
   return false;
 }
 
+bool responder_reads::in_time(std::uint32_t qpn) const {
+  const sim::cycle_t due = limiter_.due(qpn);
+  if (due <= owner_.now()) return true;
+  owner_.wake_at(due);
+  return false;
+}
+
 bool responder_reads::emit_head(std::uint16_t j, fault& out) {
   job& x = jobs_[j];
   if (x.r.what != kind::read) return emit_atomic(j, out);
@@ -280,6 +292,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       out = {x.r.flow, psn, x.r.msn, a.nak, a.event};
       return true;
     }
+    if (limiter_.any() && !in_time(f.qpn)) return false;
     if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
     const bool first = a.offset == 0;
     if (first && answer_goes_first(f, x.sequence)) return false;
@@ -292,7 +305,9 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       a.frame->span = x.r.span;
       spans_.leave(x.r.span, "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
-    sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn, syndrome_ack, x.r.msn, a.length);
+    const std::uint32_t bytes =
+        sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn, syndrome_ack, x.r.msn, a.length);
+    if (limiter_.any()) limiter_.sent(f.qpn, bytes);
     ++packets_;
     const std::uint16_t g = x.head;
     x.head = a.next;

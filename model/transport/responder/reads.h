@@ -7,6 +7,7 @@
 
 #include "model/icm/context_cache.h"
 #include "model/pcie/dma_if.h"
+#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/sender.h"
 
@@ -45,7 +46,7 @@ class responder_reads {
 
   responder_reads(sim::clocked_block& owner, const responder_config& cfg, std::vector<responder_flow>& flows,
                   icm::translate_port& translate, pcie::dma_port& dma, atomic_unit& atomics,
-                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
+                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender, rate_limiter& limiter,
                   sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
 
   bool can_take() const { return !free_jobs_.empty(); }
@@ -103,6 +104,7 @@ class responder_reads {
   void ask_packet(std::uint16_t j);
   void read_memory(std::uint16_t g);
   bool emit(fault& out);
+  bool in_time(std::uint32_t qpn) const;
   bool emit_head(std::uint16_t j, fault& out);
   void end_cut(std::uint16_t j);
   std::uint32_t last_psn(const job& x) const;
@@ -119,6 +121,7 @@ class responder_reads {
   atomic_unit& atomics_;
   icm::context_cache<icm::atomic_history>& histories_;
   responder_sender& sender_;
+  rate_limiter& limiter_;
   sim::span_recorder& spans_;
   std::uint64_t translate_tag_, dma_tag_;
   std::vector<job> jobs_;

@@ -9,6 +9,10 @@
 
 namespace rnic::transport {
 
+namespace {
+constexpr unsigned log_flows = 18;  // QPNs on chip, as requester_config::log_qps
+}  // namespace
+
 responder::responder(std::string name, sim::clock_domain& domain, const responder_config& config,
                      const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
                      sim::span_recorder& spans, sim::statistics& stats)
@@ -23,6 +27,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_out(*this),
       error_in(*this),
       lost_in(*this),
+      notice_in(*this),
       config_(config),
       map_(map),
       gids_(gids),
@@ -35,7 +40,11 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
       atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
-      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, spans, tag_gather, tag_gather),
+      notification_(config_.congestion.notification, log_flows),
+      limiter_(config_.congestion, domain, log_flows),
+      cnps_(config_.congestion.notification.queue),
+      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, limiter_, spans, tag_gather,
+             tag_gather),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
       cqes_(config.cqe_queue),
@@ -92,7 +101,10 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"error.local_protection", &count_.local_protection},
       {"error.flushed", &count_.flushed},
       {"error.remote_invalid", &count_.remote_invalid},
-      {"error.remote_access", &count_.remote_access}};
+      {"error.remote_access", &count_.remote_access},
+      {"np_ecn_marked_roce_packets", &count_.ecn_marked},
+      {"np_cnp_sent", &count_.cnps},
+      {"np_cnp_lost", &count_.cnps_lost}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
 }
 
@@ -112,6 +124,8 @@ void responder::tick() {
   while (atomics_.work(writes_asked_, writes_done_, executed)) reads_.executed(executed);
   responder_reads::fault fault;
   if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
+  if (notice_in.can_pop()) take_notices();
+  if (cnp_count_ != 0) send_cnps();
   send_answers();
   poll_records();
   work_attention();
@@ -290,8 +304,11 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
     wake_at(read_engine.free_at());
     return verdict::wait;
   }
+  const bool marked = notification_point::marked(frame->packet) && notification_.answers(*frame);
+  if (marked) keep_marked(*frame);
   const verdict v = check(f, frame);
   if (v == verdict::wait) return v;
+  if (marked) note_marked(f);
   if (fetches) read_engine.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
   ++count_.packets;
   cost_ = std::max({1u, base, config_.beat_overhead_cycles + beats});

@@ -16,6 +16,9 @@
 #include "model/icm/key_operation_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
+#include "model/transport/congestion/notice.h"
+#include "model/transport/congestion/notification_point.h"
+#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/responder/reads.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/sender.h"
@@ -49,9 +52,10 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   icm::key_port keys;                ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
-  sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state
-  sim::fifo_in<qp_error> error_in;    ///< from the requester
-  sim::fifo_in<qp_error> lost_in;     ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_out<qp_error> error_out;          ///< to the requester: this QP is in the error state
+  sim::fifo_in<qp_error> error_in;            ///< from the requester
+  sim::fifo_in<qp_error> lost_in;             ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_in<congestion_notice> notice_in;  ///< from the requester. May stay unbound
   sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
@@ -75,6 +79,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
                   drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
+    std::uint64_t ecn_marked = 0, cnps = 0, cnps_lost = 0;
   };
   const counters& count() const { return count_; }
 
@@ -207,6 +212,12 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void take_revocation();
   void refuse_key(std::uint32_t key);
   bool uses_key(std::uint32_t key) const;
+  // congestion.cpp: marked packets and CNPs
+  void keep_marked(const tlm::frame& f);
+  void note_marked(const responder_flow& f);
+  void take_notices();
+  void queue_cnp(std::uint32_t qpn, tlm::frame_ptr frame);
+  void send_cnps();
 
   // responder_control.cpp: registers, commands of firmware, the error state
   void take_errors();
@@ -253,6 +264,16 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   };
   std::vector<shared_flush> shared_flushes_;
   atomic_unit atomics_;
+  notification_point notification_;
+  rate_limiter limiter_;  // of READ responses
+  struct {
+    wire::packet packet;
+    std::uint8_t port = 0;
+    std::uint16_t gid_index = 0;
+  } marked_;                          // packet under check that was marked,
+  bool gate_passed_ = false;          // and whether it was one for its QP
+  std::vector<tlm::frame_ptr> cnps_;  // ring
+  std::size_t cnp_head_ = 0, cnp_count_ = 0;
   responder_reads reads_;
 
   std::vector<std::uint16_t> free_flows_, active_flows_, waiting_flows_;

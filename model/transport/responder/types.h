@@ -9,6 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/sim/types.h"
+#include "model/transport/congestion/config.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "tlm/frame.h"
 
@@ -46,6 +47,7 @@ struct responder_config {
                                    0,  1, icm::replacement::lru};  ///< entries of the multicast group table (design)
   unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
   unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
+  congestion_config congestion;       ///< the same as the requester's
   atomic_unit_config atomics;         ///< atomic operations on host memory
   icm::context_cache_config histories{64, 4, 4, 0, 4, icm::replacement::lru};  ///< of executed atomics, by QP (design)
   icm::context_cache_config contexts{128, 4, 16,

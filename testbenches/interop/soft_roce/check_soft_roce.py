@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter against Soft-RoCE of a Linux guest, live: the verbs ping-pongs of rdma-core in both directions.
 
-Usage: check_soft_roce.py CASE RNIC GUEST_FOLDER, where CASE is stream, rc, unreliable, addresses
-or loss.
+Usage: check_soft_roce.py CASE RNIC GUEST_FOLDER, where CASE is stream, rc, unreliable, addresses,
+loss or congestion.
 """
 import json
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest as linux  # noqa: E402
@@ -23,15 +26,50 @@ GID6 = "fd00:0000:0000:0000:0000:0000:0000:0001"
 SECONDS = 60
 
 
+class congested_switch(threading.Thread):
+    """Between the guest and the model: every third RoCE v2 packet of the guest is marked as congested."""
+
+    def __init__(self, path, to):
+        super().__init__(daemon=True)
+        self.to, self.seen, self.marked = to, 0, 0
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.start()
+
+    def run(self):
+        while True:
+            frame = bytearray(self.socket.recv(16384))
+            if frame[12:14] == b"\x08\x00" and frame[23] == 17 and frame[36:38] == struct.pack(">H", 4791):
+                self.seen += 1
+                if self.seen % 3 == 0:
+                    self.marked += 1
+                    self.mark(frame)
+            try:
+                self.socket.sendto(frame, self.to)
+            except OSError:  # nobody is there
+                pass
+
+    @staticmethod
+    def mark(frame):
+        frame[15] |= 3
+        frame[24:26] = b"\0\0"
+        total = sum(struct.unpack(">10H", frame[14:34]))
+        total = (total & 0xffff) + (total >> 16)
+        frame[24:26] = struct.pack(">H", ~(total + (total >> 16)) & 0xffff)
+
+
 class bench:
     """The guest, and one `rnic serve` after the other at the other end of its cable."""
 
-    def __init__(self, rnic, image, folder):
+    def __init__(self, rnic, image, folder, congested=False):
         self.rnic, self.folder, self.number = rnic, folder, 0
         self.own, self.peer = os.path.join(folder, "model"), os.path.join(folder, "guest")
+        towards = os.path.join(folder, "switch") if congested else self.own
+        if congested:
+            self.switch = congested_switch(towards, self.own)
         self.link = "datagram:unix:%s,%s" % (self.own, self.peer)
         self.guest = linux.guest(image, "dgram,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s" %
-                                 (self.peer, self.own), [PORT])
+                                 (self.peer, towards), [PORT])
         self.guest.set_up()
         self.failures = []
 
@@ -79,7 +117,7 @@ class bench:
         ok = status == 0 and guest[0] == 0
         if ok:
             with open(self.json) as f:
-                result = json.load(f)
+                self.result = result = json.load(f)
             run = result["runs"][0]
             ok = run["ok"] and run["wrong_bytes"] == 0 and run["sent"] == run["received"] > 0
             bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]
@@ -131,7 +169,22 @@ def loss(b):
         b.failures.append("no frame was lost")
 
 
-CASES = {"rc": rc, "unreliable": unreliable, "addresses": addresses, "loss": loss}
+def congestion(b):
+    """Packets of the guest are marked: the model answers with CNPs, which Soft-RoCE does not know and ignores."""
+    options = []
+    for point in ("notification", "reaction"):
+        options += ["--set", "adapter.congestion.%s.priorities=1" % point]
+    for app in ("rc_pingpong", "uc_pingpong", "ud_pingpong"):
+        size = 1000 if app == "ud_pingpong" else 3000
+        b.both_ways(app[:2] + " through a congested switch", app, size, iterations=60, serve=options)
+        counted = {k: sum(v for name, v in b.result["statistics"].items() if name.endswith(k))
+                   for k in ("np_ecn_marked_roce_packets", "np_cnp_sent")}
+        print("%d packets marked, %s" % (b.switch.marked, counted), flush=True)
+        if b.switch.marked == 0 or min(counted.values()) == 0:
+            b.failures.append(app + ": no CNP was sent")
+
+
+CASES = {"rc": rc, "unreliable": unreliable, "addresses": addresses, "loss": loss, "congestion": congestion}
 
 
 def stream(rnic, image, folder):
@@ -174,7 +227,7 @@ def main():
         if case == "stream":
             failures = stream(rnic, image, folder)
         else:
-            b = bench(rnic, image, folder)
+            b = bench(rnic, image, folder, case == "congestion")
             try:
                 CASES[case](b)
             finally:

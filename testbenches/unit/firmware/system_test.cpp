@@ -241,6 +241,14 @@ TEST(Ports, MacVlanAndClasses) {
   EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::prio2tc), 0x21u);
   d.in()[0] = 0x90;
   EXPECT_EQ(d.run(opcode::set_port, 0x801, 1), status::bad_param);
+  // Class 3: group 7, 40 %, at most 25 * 100 Mb/s; class 4: strict, 255 Gb/s, which is how software says "no limit".
+  d.clear_in();
+  abi::store64(d.in(), 8 * 3, 0x0007'0028'0003'0019);
+  abi::store64(d.in(), 8 * 4, 0x0000'0064'0004'00ff);
+  ASSERT_EQ(d.run(opcode::set_port, 0x901, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::scheduler + 4 * 3), 7u << 16 | 40);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::max_rate + 4 * 3), 2'500u);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::max_rate + 4 * 4), 255'000u);
 }
 
 TEST(Multicast, EntriesNeverWrittenAreEmpty) {
