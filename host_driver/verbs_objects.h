@@ -41,6 +41,9 @@ struct masked_atomic_wr : driver_wr {
   std::uint64_t compare_add_mask = 0;  ///< bits that are compared; fetch and add: last bit of each field
 };
 
+/// Management datagrams: their length, and the Q_Key of QP1 (IBA volume 1, 13.4.2 and 10.2.5).
+inline constexpr std::uint32_t mad_bytes = 256, gsi_qkey = 0x80010000;
+
 struct protection_domain : ibv_pd {
   protection_domain() : ibv_pd{} {}
   std::uint32_t pdn = 0;
@@ -124,6 +127,8 @@ struct queue_pair : ibv_qp {
   ibv_qp_cap caps{};
   unsigned port = 0;  ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
+  queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
+  std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram
   std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {

@@ -63,6 +63,7 @@ struct send_wqe {
   static constexpr unsigned max_segments = 64;
   wqe_opcode opcode = wqe_opcode::nop;
   bool signalled = false, solicited = false, fence = false;
+  bool keep_icrc = false;       ///< special queue pairs: the ICRC is as software has written it
   bool all_inline = true;       ///< no byte of the message is in host memory
   std::uint8_t error = 0;       ///< syndrome when the WQE cannot be executed
   std::uint16_t size = 0;       ///< bytes
