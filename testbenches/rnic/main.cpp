@@ -79,7 +79,7 @@ void add_serve(CLI::App& command, serve_options& o) {
       .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
       ->capture_default_str();
   command.add_option("--app", o.app, "What runs on the host; the tools of the same name with ibv_ are its peers")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong"}));
+      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
   command.add_option("--client", o.client, "The application's peer waits at this host (TCP of this machine's network)")
       ->type_name("HOST");
@@ -88,6 +88,9 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_option("--size", o.size, "Message size in bytes (default 4096, ud_pingpong 1024)")
       ->check(CLI::Range(1u, 1u << 24));
+  command.add_option("--qps", o.queue_pairs, "Queue pairs of srq_pingpong")
+      ->check(CLI::Range(1u, 256u))
+      ->capture_default_str();
   command.add_option("--iterations", o.iterations, "Messages each way")
       ->check(CLI::Range(1u, 100000000u))
       ->capture_default_str();

@@ -105,6 +105,7 @@ struct serve_options {
   unsigned mtu = 1024;
   unsigned iterations = 1000;
   unsigned receive_depth = 500;
+  unsigned queue_pairs = 16;  ///< of srq_pingpong
   unsigned priority = 0;
   unsigned repeat = 1;  ///< runs of the application, 0: for ever
 };

@@ -110,6 +110,7 @@ serve::pingpong_options serve_run::application() {
   o.mtu = options_.mtu;
   o.iterations = options_.iterations;
   o.receive_depth = options_.receive_depth;
+  o.queue_pairs = options_.queue_pairs;
   o.service_level = options_.priority;
   o.seed = options_.common.seed;
   o.gid_index = options_.gid_index;
@@ -137,7 +138,8 @@ void serve_run::program() {
   std::fflush(stdout);
   if (options_.app.empty()) return;
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
-    const serve::pingpong_result r = run_pingpong(*host_, exchange_, app);
+    const serve::pingpong_result r = options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, app)
+                                                                   : run_pingpong(*host_, exchange_, app);
     if (r.ok)
       fmt::print("{} of {} bytes: {} messages each way in {} us, {} us each\n", options_.app, app.size, r.received,
                  microseconds(r.took_ps), microseconds(r.took_ps / app.iterations));
@@ -258,6 +260,8 @@ void check(const serve_options& o) {
   if (!o.app.empty() && o.server == !o.client.empty())
     throw usage_error("--app " + o.app + ": expected either --server or --client HOST");
   if (o.app.empty() && (o.server || !o.client.empty())) throw usage_error("--server and --client need an --app");
+  if (o.app == "srq_pingpong" && o.receive_depth <= o.queue_pairs)
+    throw usage_error("--rx-depth: must be more than the queue pairs of --qps");
   if (o.app == "ud_pingpong" && o.size > 4096) throw usage_error("--size: a datagram has up to 4096 bytes");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong of another host.
+// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong and
+// ibv_srq_pingpong of another host.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,6 +24,7 @@ struct pingpong_options {
   unsigned receive_depth = 500;
   unsigned service_level = 0;
   int gid_index = 0;
+  unsigned queue_pairs = 16;                       ///< with a shared receive queue: connections
   std::uint64_t seed = 1;                          ///< of the starting PSN
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion; the real tools wait for ever
   std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
@@ -40,5 +42,10 @@ struct pingpong_result {
 /// One run against one peer, in an SC_THREAD. `exchange` listens already when we are the server. Everything that can go
 /// wrong with the peer is in the result.
 pingpong_result run_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
+
+/// Addresses that ibv_srq_pingpong exchanges, and the most queue pairs.
+inline constexpr unsigned most_queue_pairs = 256;
+/// The same with one shared receive queue for `queue_pairs` connections (ibv_srq_pingpong).
+pingpong_result run_srq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
 
 }  // namespace rnic::serve

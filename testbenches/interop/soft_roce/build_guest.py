@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-TOOLS = ["usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong", "usr/bin/ibv_ud_pingpong", "usr/bin/ibv_devinfo",
-         "usr/bin/rping", "bin/ip", "sbin/tc", "usr/bin/rdma"]
+TOOLS = ["usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong", "usr/bin/ibv_ud_pingpong",
+         "usr/bin/ibv_srq_pingpong", "usr/bin/ibv_devinfo", "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy",
+         "usr/bin/mckey", "bin/ip", "sbin/tc", "usr/bin/rdma"]
 PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers libibverbs1 rdmacm-utils librdmacm1
  libnl-3-200 libnl-route-3-200 iproute2 libbpf1 libelf1 libmnl0 libcap2 libdb5.3 libselinux1 libpcre2-8-0 libtirpc3
  libxtables12 libbsd0 libmd0 zlib1g libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1

@@ -157,6 +157,7 @@ TEST(special, answers_reach_the_host_that_asked_and_itself) {
     a.expect(2);
     b.expect(1);
     ASSERT_EQ(b.send(b.handle(a.s)), 0);
+    EXPECT_EQ(b.s.wait_send().status, IBV_WC_SUCCESS);
     EXPECT_EQ(a.s.wait_receive().status, IBV_WC_SUCCESS);
     ASSERT_EQ(a.send(a.handle(a.s)), 0);  // the own port's address comes back inside the adapter
     EXPECT_EQ(a.s.wait_receive().byte_len, mad + grh_bytes);
