@@ -138,6 +138,9 @@ class device : private event_pump_if {
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
   int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc);
+  /// Link-layer address of the sender of the datagram whose completion was the last one polled, which the kernel's work
+  /// completions have (smac) and those of verbs have not.
+  mac_address last_source(const completion_queue& cq) const;
   int req_notify_cq(ibv_cq* cq, int solicited_only);
   int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
   /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).

@@ -242,6 +242,16 @@ bool connection_manager::take_event_of(connection_id id, event& out) {
   return true;
 }
 
+bool connection_manager::take_request(event& out) {
+  const auto at = std::find_if(events_.begin(), events_.end(), [](const event& e) {
+    return e.what == event::kind::request || e.what == event::kind::service_request;
+  });
+  if (at == events_.end()) return false;
+  out = std::move(*at);
+  events_.erase(at);
+  return true;
+}
+
 state connection_manager::state_of(connection_id id) const {
   const auto at = connections_.find(id);
   return at == connections_.end() ? state::idle : at->second.at;

@@ -120,6 +120,8 @@ class connection_manager {
   event take_event();
   /// The oldest event of this connection; false when there is none.
   bool take_event_of(connection_id id, event& out);
+  /// The oldest REQ or SIDR_REQ.
+  bool take_request(event& out);
   state state_of(connection_id id) const;
   const connection_manager_counters& count() const { return count_; }
   std::size_t connections() const { return connections_.size(); }

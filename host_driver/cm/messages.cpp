@@ -270,8 +270,6 @@ constexpr auto ip_port = u16(2);
 constexpr std::size_t ip_source = 4, ip_destination = 20, ipv4_at = 12;
 constexpr gid_bytes mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
 
-bool is_ipv4(const gid_bytes& g) { return std::equal(mapped.begin(), mapped.begin() + ipv4_at, g.begin()); }
-
 gid_bytes address_at(const std::uint8_t* from, bool v4) {
   gid_bytes g = mapped;
   const std::size_t skip = v4 ? ipv4_at : 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host_driver/device.h"
+#include "model/sim/types.h"
 
 namespace rnic::serve {
 
@@ -19,6 +20,16 @@ namespace rnic::serve {
 class peer_failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// How a run of an application ended.
+struct application_result {
+  bool ok = false;
+  std::string error;  ///< a line, when not ok
+  std::string local, remote;
+  std::uint64_t sent = 0, received = 0;  ///< messages
+  std::uint64_t wrong_bytes = 0;         ///< received ones that are not what the tools send
+  sim::time_ps took_ps = 0;              ///< simulated, from the first message posted to the last completion
 };
 
 /// A verbs object, or std::runtime_error with the name of the call that did not make it.

@@ -10,6 +10,7 @@
 
 #include "testbenches/bench/connection.h"
 #include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/application.h"
 #include "testbenches/serve/served_host.h"
 
 namespace rnic::serve {
@@ -30,14 +31,7 @@ struct pingpong_options {
   std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
 };
 
-struct pingpong_result {
-  bool ok = false;
-  std::string error;  ///< a line, when not ok
-  std::string local, remote;
-  std::uint64_t sent = 0, received = 0;  ///< messages
-  std::uint64_t wrong_bytes = 0;         ///< received ones that are not what the tools send
-  sim::time_ps took_ps = 0;              ///< simulated, from the first message posted to the last completion
-};
+using pingpong_result = application_result;
 
 /// One run against one peer, in an SC_THREAD. `exchange` listens already when we are the server. Everything that can go
 /// wrong with the peer is in the result.
