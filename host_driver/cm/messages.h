@@ -63,7 +63,8 @@ struct path_record {
 /// What REQ and REP say of a queue pair and its connection. Not every field is in both.
 struct connection_data {
   std::uint64_t service_id = 0, ca_guid = 0;
-  std::uint32_t qpn = 0, psn = 0, qkey = 0;
+  std::uint32_t qpn = 0, qkey = 0;
+  std::uint32_t psn = 0;  ///< with which the other side begins to send
   std::uint8_t responder_resources = 0, initiator_depth = 0;
   std::uint8_t transport = 0;  ///< 0 RC, 1 UC
   std::uint8_t remote_cm_timeout = 0, local_cm_timeout = 0, max_cm_retries = 0;

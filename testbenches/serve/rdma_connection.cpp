@@ -64,7 +64,7 @@ void rdma_connection::to_ready(const cm::address& peer, const cm::connection_dat
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = static_cast<ibv_mtu>(std::clamp<int>(both.mtu_code, IBV_MTU_256, IBV_MTU_4096));
   attr.dest_qp_num = theirs.qpn;
-  attr.rq_psn = theirs.psn;
+  attr.rq_psn = psn_;  // a starting PSN is the one that the other side begins to send with (IBA volume 1, 12.7)
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.initiator_depth));
   attr.min_rnr_timer = rnr_timer;
   attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, hop_limit);
@@ -75,7 +75,7 @@ void rdma_connection::to_ready(const cm::address& peer, const cm::connection_dat
                  "modify_qp to RTR");
   attr = ibv_qp_attr{};
   attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = psn_;
+  attr.sq_psn = theirs.psn;
   attr.timeout = ack_timeout;
   attr.retry_cnt = std::min(both.retry_count, retries);
   attr.rnr_retry = std::min(theirs.rnr_retry_count, retries);

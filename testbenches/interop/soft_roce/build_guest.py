@@ -155,6 +155,7 @@ def initrd(root):
             copied[os.path.relpath(program, root)] = program
     for tool in TOOLS:
         copied["sbin/ip" if tool == "bin/ip" else tool] = os.path.join(root, tool)
+    copied["lib/x86_64-linux-gnu/libgcc_s.so.1"] = os.path.join(root, "lib/x86_64-linux-gnu/libgcc_s.so.1")  # pthread_exit
     copied["lib64/ld-linux-x86-64.so.2"] = os.path.join(root, "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
     copied["etc/libibverbs.d/rxe.driver"] = os.path.join(root, "etc/libibverbs.d/rxe.driver")
     for path in sorted(copied):

@@ -139,7 +139,7 @@ def managed(b, name, app, guest_server, guest_client, model=(), address=MODEL4, 
 
 def rping(b):
     for size, count, mtu in ((64, 10, 1024), (1000, 5, 256), (65535, 3, 4096)):
-        managed(b, "rping, %d bytes, MTU %d" % (size, mtu), "rping", "-s -v -a %s" % GUEST4,
+        managed(b, "rping, %d bytes, MTU %d" % (size, mtu), "rping", "-s -v -a %s -S %d" % (GUEST4, size),
                 "-c -v -V -a %s -C %d -S %d" % (MODEL4, count, size),
                 ("--size", str(size), "--iterations", str(count), "--mtu", str(mtu)))
     managed(b, "rping over IPv6", "rping", "-s -a " + GUEST6, "-c -V -a %s -C 4" % MODEL6,
