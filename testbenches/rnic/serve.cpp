@@ -75,6 +75,7 @@ class serve_run {
   serve::address_exchange exchange_;
   std::unique_ptr<serve::served_host> host_;
   std::vector<serve::application_result> runs_;
+  serve::cm_service* service_ = nullptr;  // lives in the program's process
   std::optional<host_driver::cm::connection_manager_counters> managed_;
   int signal_ = 0;
   std::exception_ptr failure_;
@@ -181,6 +182,7 @@ void serve_run::run_applications() {
   const bool managed = of_connection_manager(options_.app);
   std::unique_ptr<serve::cm_service> service;
   if (managed) service = std::make_unique<serve::cm_service>(*host_);
+  service_ = service.get();
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
     const serve::application_result r = managed ? run_cm_application(*host_, *service, cm_application())
                                         : options_.app == "srq_pingpong"
@@ -195,6 +197,7 @@ void serve_run::run_applications() {
     runs_.push_back(r);
   }
   if (service) managed_ = service->manager().count();
+  service_ = nullptr;
 }
 
 void serve_run::on_signal() {
@@ -301,7 +304,8 @@ nlohmann::json serve_run::results() const {
                               {"received", r.received},
                               {"wrong_bytes", r.wrong_bytes},
                               {"took_us", to_us(r.took_ps)}});
-  if (managed_) result["connection_manager"] = managed_json(*managed_);
+  if (managed_ || service_ != nullptr)
+    result["connection_manager"] = managed_json(managed_ ? *managed_ : service_->manager().count());
   result["statistics"] = nlohmann::json::object();
   for (const auto& [name, value] : statistics_.all())
     if (*value != 0) result["statistics"][name] = *value;
