@@ -114,8 +114,7 @@ int device::post_mad(queue_pair& qp, const ibv_send_wr& wr) {
   std::uint8_t* entry = sender.send_entry(index);
   sender.sq.wr_ids[index & (sender.sq.count - 1)] = wr.wr_id;
   std::array<std::uint8_t, most_headers> headers;
-  const std::size_t length =
-      build_mad_headers(qp, sender, wr, static_cast<std::uint32_t>(payload), headers.data());
+  const std::size_t length = build_mad_headers(qp, sender, wr, static_cast<std::uint32_t>(payload), headers.data());
   sender.mad_psn = (sender.mad_psn + 1) & 0xffffff;
   std::uint8_t* at = entry + wqe::control::bytes;
   at += put_headers(at, headers.data(), length);
@@ -134,9 +133,9 @@ int device::post_mad(queue_pair& qp, const ibv_send_wr& wr) {
   std::memcpy(entry + 8, ah->mac.data(), 2);
   const std::uint32_t priority = abi::get(ah->av, wqe::datagram::priority);
   abi::store32(entry, 4, priority << 29 | static_cast<std::uint32_t>((at - entry) / wqe::unit));
-  abi::store32(entry, 0,
-               static_cast<std::uint32_t>(wqe::opcode::send) |
-                   ((index & sender.sq.count) != 0 ? wqe::control::owner_bit : 0));
+  abi::store32(
+      entry, 0,
+      static_cast<std::uint32_t>(wqe::opcode::send) | ((index & sender.sq.count) != 0 ? wqe::control::owner_bit : 0));
   ++sender.sq.head;
   bus_.mmio_write32(2, uar_offset_ + abi::uar::send_doorbell, abi::uar::send_doorbell_value(sender.qp_num));
   stamp_send_entry(sender, index + sender.spare_wqes);

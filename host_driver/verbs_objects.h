@@ -129,7 +129,7 @@ struct queue_pair : ibv_qp {
   std::uint32_t remote_qpn = 0;
   queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
   std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram
-  std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
+  std::uint16_t udp_source = 0;          ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {
     return buffer.pointer + sq.offset + (std::size_t{index & (sq.count - 1)} << sq.log_stride);

@@ -17,9 +17,9 @@ std::uint64_t timeout_ps(std::uint8_t code) { return timeout_unit_ps << std::min
 }  // namespace
 
 const char* to_string(state s) {
-  static constexpr const char* names[] = {"idle",         "REQ sent",     "MRA(REQ) received", "REP received",
-                                          "REQ received", "MRA(REQ) sent", "REP sent",         "MRA(REP) received",
-                                          "established",  "DREQ sent",    "DREQ received",     "timewait",
+  static constexpr const char* names[] = {"idle",          "REQ sent",         "MRA(REQ) received", "REP received",
+                                          "REQ received",  "MRA(REQ) sent",    "REP sent",          "MRA(REP) received",
+                                          "established",   "DREQ sent",        "DREQ received",     "timewait",
                                           "SIDR_REQ sent", "SIDR_REQ received"};
   return names[static_cast<std::size_t>(s)];
 }
@@ -144,8 +144,7 @@ bool connection_manager::confirm(connection_id id, const private_area& private_d
   return true;
 }
 
-bool connection_manager::reject(connection_id id, reason why, const private_area& private_data,
-                                std::uint64_t now_ps) {
+bool connection_manager::reject(connection_id id, reason why, const private_area& private_data, std::uint64_t now_ps) {
   connection* c = find(id);
   if (c == nullptr) return false;
   contents m = make(*c, message::rej, private_data);
@@ -223,7 +222,8 @@ void connection_manager::abandon(connection_id id, std::uint64_t now_ps) {
   c->abandoned = true;
   events_.erase(std::remove_if(events_.begin(), events_.end(), [id](const event& e) { return e.id == id; }),
                 events_.end());
-  if (disconnect(id, {}, now_ps) || reject(id, c->at == state::req_sent ? reason::timeout : reason::consumer, {}, now_ps))
+  if (disconnect(id, {}, now_ps) ||
+      reject(id, c->at == state::req_sent ? reason::timeout : reason::consumer, {}, now_ps))
     return;
   if (c->at != state::dreq_sent && c->at != state::timewait) connections_.erase(id);
 }

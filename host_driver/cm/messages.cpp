@@ -285,8 +285,7 @@ void put_ip_header(const ip_header& h, std::uint8_t* to) {
   set(to, ip_port, h.source_port);
   const std::size_t skip = v4 ? ipv4_at : 0;
   std::copy(h.source.begin() + static_cast<std::ptrdiff_t>(skip), h.source.end(), to + ip_source + skip);
-  std::copy(h.destination.begin() + static_cast<std::ptrdiff_t>(skip), h.destination.end(),
-            to + ip_destination + skip);
+  std::copy(h.destination.begin() + static_cast<std::ptrdiff_t>(skip), h.destination.end(), to + ip_destination + skip);
 }
 
 std::optional<ip_header> get_ip_header(const std::uint8_t* from) {

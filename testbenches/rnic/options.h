@@ -100,9 +100,9 @@ struct serve_options {
   std::string app;                     ///< empty: none
   bool server = false;
   std::string client;  ///< host where the server listens
-  std::string group;  ///< multicast address that mckey receives from
-  unsigned port = 0;  ///< 0: what the real tool takes
-  unsigned size = 0;  ///< bytes, 0: what the real tool takes
+  std::string group;   ///< multicast address that mckey receives from
+  unsigned port = 0;   ///< 0: what the real tool takes
+  unsigned size = 0;   ///< bytes, 0: what the real tool takes
   unsigned mtu = 1024;
   unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;

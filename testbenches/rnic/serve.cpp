@@ -2,9 +2,9 @@
 // `rnic serve`: one adapter on a real network.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
@@ -265,10 +265,17 @@ nlohmann::json serve_run::link_json() const {
 }
 
 nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& c) {
-  return {{"received", c.received},     {"sent", c.sent},       {"malformed", c.malformed},
-          {"unknown_id", c.unknown_id}, {"wrong_state", c.wrong_state}, {"duplicates", c.duplicates},
-          {"stale", c.stale},           {"no_service", c.no_service},   {"no_room", c.no_room},
-          {"retries", c.retries},       {"timeouts", c.timeouts}};
+  return {{"received", c.received},
+          {"sent", c.sent},
+          {"malformed", c.malformed},
+          {"unknown_id", c.unknown_id},
+          {"wrong_state", c.wrong_state},
+          {"duplicates", c.duplicates},
+          {"stale", c.stale},
+          {"no_service", c.no_service},
+          {"no_room", c.no_room},
+          {"retries", c.retries},
+          {"timeouts", c.timeouts}};
 }
 
 nlohmann::json serve_run::results() const {
@@ -323,11 +330,13 @@ void check(const serve_options& o) {
     if (!group || !host_driver::is_multicast(*group))
       throw usage_error("--app mckey: expected --server --group ADDRESS or --client ADDRESS, a multicast address");
   } else if (of_connection_manager(o.app) && !o.client.empty() && !wire::parse_gid(o.client)) {
-    throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app + " meets its server over RoCE");
+    throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
+                      " meets its server over RoCE");
   }
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
     throw usage_error("--size: rping has 27 to 65535 bytes");
-  if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096) throw usage_error("--size: a datagram has up to 4096 bytes");
+  if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)
+    throw usage_error("--size: a datagram has up to 4096 bytes");
   if (o.app == "srq_pingpong" && o.receive_depth <= (o.queue_pairs != 0 ? o.queue_pairs : 16))
     throw usage_error("--rx-depth: must be more than the queue pairs of --qps");
   if (o.app == "ud_pingpong" && o.size > 4096) throw usage_error("--size: a datagram has up to 4096 bytes");

@@ -404,8 +404,8 @@ void udaddy::ask(node& n) {
   const cm::address peer = find_peer(host_, o_.peer, o_.route);
   cm::service_data service;
   service.service_id = cm::service_id(cm::port_space::udp, port(udaddy_port));
-  const auto id = service_.manager().ask_service(peer, service, addressed_private(own(), o_.peer, udaddy_port),
-                                                 service_.now_ps());
+  const auto id =
+      service_.manager().ask_service(peer, service, addressed_private(own(), o_.peer, udaddy_port), service_.now_ps());
   const auto e = service_.wait_of(id, o_.route.patience_ps);
   if (!e || e->what != cm::event::kind::service_reply) throw peer_failure("the peer does not answer");
   if (e->message.service.status != 0)

@@ -11,13 +11,13 @@
 namespace rnic::serve {
 
 struct cm_application_options {
-  std::string app;                       ///< "rping", "ucmatose", "udaddy" or "mckey"
-  bool client = false;                   ///< mckey: sends
-  host_driver::gid_bytes peer{};         ///< client: address of the server; mckey: the group
-  std::uint16_t port = 0;                ///< 0: the tool's own
-  std::uint32_t size = 0;                ///< bytes, 0: what the tool takes
-  unsigned count = 0;                    ///< messages, 0: what the tool takes; rping as server: until the client ends
-  unsigned connections = 1;              ///< ucmatose, udaddy
+  std::string app;                ///< "rping", "ucmatose", "udaddy" or "mckey"
+  bool client = false;            ///< mckey: sends
+  host_driver::gid_bytes peer{};  ///< client: address of the server; mckey: the group
+  std::uint16_t port = 0;         ///< 0: the tool's own
+  std::uint32_t size = 0;         ///< bytes, 0: what the tool takes
+  unsigned count = 0;             ///< messages, 0: what the tool takes; rping as server: until the client ends
+  unsigned connections = 1;       ///< ucmatose, udaddy
   rdma_route route;
 };
 

@@ -69,8 +69,8 @@ void rdma_connection::to_ready(const cm::address& peer, const cm::connection_dat
   attr.min_rnr_timer = rnr_timer;
   attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, hop_limit);
   bench::require(host_.device().modify_qp(qp_, &attr,
-                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
                                           &peer.mac),
                  "modify_qp to RTR");
   attr = ibv_qp_attr{};

@@ -73,9 +73,8 @@ void srq_pingpong::make_queue_pairs() {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = 1;
-    bench::require(
-        device_.modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-        "modify_qp to INIT");
+    bench::require(device_.modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+                   "modify_qp to INIT");
     std::mt19937_64 random(o_.seed ^ (wire::to_u64(host_.mac()) << 16) ^ c.qp->qp_num);
     c.own = {0, c.qp->qp_num, static_cast<std::uint32_t>(random() & 0xffffff), {}};
     c.own.gid = device_.port(1).gids[static_cast<std::size_t>(o_.gid_index)].id;
@@ -99,8 +98,7 @@ void srq_pingpong::hear_addresses() {
   const auto all = exchange_.receive(address_exchange::message_bytes * most_queue_pairs, exchange_ps);
   if (!all) throw peer_failure("the peer did not tell its addresses");
   for (std::size_t i = 0; i < connections_.size(); ++i) {
-    const auto peer =
-        parse_peer(all->substr(i * address_exchange::message_bytes, address_exchange::message_bytes));
+    const auto peer = parse_peer(all->substr(i * address_exchange::message_bytes, address_exchange::message_bytes));
     if (!peer || peer->qpn == 0)
       throw peer_failure(fmt::format("address {} of the peer makes no sense: has it as many queue pairs?", i + 1));
     connections_[i].peer = *peer;
@@ -150,8 +148,8 @@ void srq_pingpong::connect(connection& c) {
   attr.rnr_retry = rnr_retries;
   attr.max_rd_atomic = 1;
   bench::require(device_.modify_qp(c.qp, &attr,
-                                   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+                                   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                       IBV_QP_MAX_QP_RD_ATOMIC),
                  "modify_qp to RTS");
 }
 

@@ -63,8 +63,7 @@ bool open_special_frame(tlm::frame& f, const icm::requester_context& ctx, const 
       f.packet.payload_offset > inline_prefix(wqe))
     return false;
   f.gid_index = ctx.dest.gid_index;
-  f.loopback =
-      wqe.address.loopback || gids.owns(f.packet.dmac) ? tlm::frame::loopback_only : tlm::frame::loopback_none;
+  f.loopback = wqe.address.loopback || gids.owns(f.packet.dmac) ? tlm::frame::loopback_only : tlm::frame::loopback_none;
   f.insert_icrc = !wqe.keep_icrc;
   f.source = static_cast<std::uint8_t>(transport::egress_source::requester);
   return true;

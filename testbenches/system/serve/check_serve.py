@@ -744,7 +744,7 @@ def intruders():
     managed_ = w.model.result["connection_manager"]
     expect(managed_["malformed"] >= 12 and managed_["unknown_id"] >= 100 and managed_["wrong_state"] >= 50, managed_)
     expect(statistics["served.adapter.responder.drop.qkey"] == 2 and statistics["served.adapter.responder.drop.pkey"] == 2 and
-           statistics["served.adapter.responder.drop.mad_length"] == 5, {k: v for k, v in statistics.items() if "drop" in k})
+           statistics["served.adapter.responder.drop.mad_length"] == 6, {k: v for k, v in statistics.items() if "drop" in k})
     return 0
 
 

@@ -175,12 +175,12 @@ TEST(special, foreign_keys_lengths_and_numbers_do_not_get_in) {
     const manager a(l.a);
     ibv_ah* to = a.handle(target.s);
     const std::uint32_t real = target.s.qp->qp_num;
-    ordinary.send(to, 1, mad, gsi_key);      // its own Q_Key goes out: bit 31 is for the privileged
+    ordinary.send(to, 1, mad, gsi_key);  // its own Q_Key goes out: bit 31 is for the privileged
     ordinary.send(to, 1, mad, 0x00010000);
     privileged.send(to, 1, mad - 4, gsi_key);
     privileged.send(to, 1, mad + 4, gsi_key);
     privileged.send(to, 1, 1024, gsi_key);
-    privileged.send(to, real, mad, gsi_key);     // the number inside the adapter is not one of the wire
+    privileged.send(to, real, mad, gsi_key);  // the number inside the adapter is not one of the wire
     privileged.send(to, real - 2, mad, gsi_key);
     privileged.send(to, real + 1, mad, gsi_key);
     privileged.send(to, target.s.qp->roce_v2_sender->qp_num, mad, gsi_key);  // only sends

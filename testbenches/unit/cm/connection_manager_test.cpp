@@ -264,8 +264,8 @@ TEST(connection_manager, messages_of_a_third_host_change_nothing) {
   const auto [a, b] = n.established();
   address liar;
   liar.gid = host(3);
-  for (const message what : {message::mra, message::rej, message::rep, message::rtu, message::drep, message::dreq,
-                             message::sidr_rep}) {
+  for (const message what :
+       {message::mra, message::rej, message::rep, message::rtu, message::drep, message::dreq, message::sidr_rep}) {
     contents c;
     c.kind = what;
     c.local_id = b;
