@@ -132,7 +132,7 @@ int device::post_mad(queue_pair& qp, const ibv_send_wr& wr) {
   abi::store32(entry, 8, (signalled ? wqe::control::cq_update : 0) | (own ? flag_loopback : 0u));
   std::memcpy(entry + 8, ah->mac.data(), 2);
   const std::uint32_t priority = abi::get(ah->av, wqe::datagram::priority);
-  abi::store32(entry, 4, priority << 29 | static_cast<std::uint32_t>((at - entry) / wqe::unit));
+  abi::store32(entry, 4, priority << 29 | static_cast<std::uint32_t>(static_cast<std::size_t>(at - entry) / wqe::unit));
   abi::store32(
       entry, 0,
       static_cast<std::uint32_t>(wqe::opcode::send) | ((index & sender.sq.count) != 0 ? wqe::control::owner_bit : 0));

@@ -2,7 +2,6 @@
 #include "host_driver/cm/connection_manager.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace rnic::host_driver::cm {
 
@@ -229,7 +228,7 @@ void connection_manager::abandon(connection_id id, std::uint64_t now_ps) {
 }
 
 event connection_manager::take_event() {
-  event e = std::move(events_.front());
+  event e = events_.front();
   events_.pop_front();
   return e;
 }
@@ -237,7 +236,7 @@ event connection_manager::take_event() {
 bool connection_manager::take_event_of(connection_id id, event& out) {
   const auto at = std::find_if(events_.begin(), events_.end(), [id](const event& e) { return e.id == id; });
   if (at == events_.end()) return false;
-  out = std::move(*at);
+  out = *at;
   events_.erase(at);
   return true;
 }
@@ -247,7 +246,7 @@ bool connection_manager::take_request(event& out) {
     return e.what == event::kind::request || e.what == event::kind::service_request;
   });
   if (at == events_.end()) return false;
-  out = std::move(*at);
+  out = *at;
   events_.erase(at);
   return true;
 }

@@ -27,7 +27,7 @@ gid_bytes mapped(const std::uint8_t* ipv4) {
 
 }  // namespace
 
-cm_service::cm_service(served_host& host) : host_(host), device_(host.device()), objects_(device_) {
+cm_service::cm_service(served_host& host) : device_(host.device()), objects_(device_) {
   cm::connection_manager_config config;
   config.ca_guid = wire::to_u64(host.mac()) | std::uint64_t{0x0200} << 48;
   cm::mad_output_if& out = *this;

@@ -54,7 +54,6 @@ class cm_service : private host_driver::cm::mad_output_if {
   template <class Take>
   std::optional<event> wait_for(Take take, std::uint64_t timeout_ps);
 
-  served_host& host_;
   host_driver::device& device_;
   verbs_objects objects_;
   host_driver::completion_queue* receive_cq_ = nullptr;
