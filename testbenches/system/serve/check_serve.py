@@ -100,9 +100,12 @@ def together(name, links, app, arguments, addresses=((PEER4, PEER6), (MODEL4, MO
         run = side.result["runs"][0]
         expect(run["ok"] and run["wrong_bytes"] == 0, "%s: %s" % (name, run))
         link = side.result["link"]
-        expect(sum(link["drop"].values()) == 0, "%s: %s" % (name, link))
+        # The last message of one of several queue pairs may find a peer that has had enough and is gone.
+        gone = link["drop"]["no_peer"] if app == "srq_pingpong" else 0
+        expect(sum(link["drop"].values()) == gone, "%s: %s" % (name, link))
         captured = len(rdpcap(side.pcap))
-        expect(captured == link["frames_in"] + link["frames_out"], "%s: %d frames captured, %s" % (name, captured, link))
+        expect(captured == link["frames_in"] + link["frames_out"] + gone,
+               "%s: %d frames captured, %s" % (name, captured, link))
     received, sent = a.result["runs"][0]["received"], b.result["runs"][0]["sent"]
     # One of several queue pairs may be ahead when all of them together have enough.
     expect(received == sent or app == "srq_pingpong" and min(received, sent) >= 20, name + ": numbers of messages")
