@@ -282,6 +282,12 @@ int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc) {
   return found == 0 && error != 0 ? error : found;
 }
 
+mac_address device::last_source(const completion_queue& cq) const {
+  mac_address mac{};
+  std::memcpy(mac.data(), cq.entry(cq.consumer - 1) + abi::cqe::source_mac, mac.size());
+  return mac;
+}
+
 int device::wait_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps) {
   auto& cq = *static_cast<completion_queue*>(queue);
   const std::uint64_t deadline = timeout_ps == 0 ? forever : bus_.now_ps() + timeout_ps;

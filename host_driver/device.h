@@ -150,6 +150,9 @@ class device : private event_pump_if {
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
   int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc);
+  /// Link-layer address of the sender of the datagram whose completion was the last one polled, which the kernel's work
+  /// completions have (smac) and those of verbs have not.
+  mac_address last_source(const completion_queue& cq) const;
   int req_notify_cq(ibv_cq* cq, int solicited_only);
   int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
   /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).
@@ -168,6 +171,11 @@ class device : private event_pump_if {
   int destroy_qp(ibv_qp* qp);
   int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
   int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+  /// QP1 of a port: receives its management datagrams, 40 bytes of GRH area and 256 of data each, and sends them with
+  /// post_send (IBV_WR_SEND to an address handle of this port; up to 256 bytes; Q_Key with bit 31: that of QP1). It is
+  /// in state RTS and stays there. EBUSY: there is one. As the kernel's, it has a queue pair of its own to send RoCE
+  /// v2, whose number is what a peer sees as the source, and which work completions of sending name.
+  queue_pair* create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port);
   address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
   int destroy_ah(ibv_ah* ah);
   /// Datagrams to `gid` come to the queue pair; `block_loopback`: but not those of this port.
@@ -260,7 +268,8 @@ class device : private event_pump_if {
   int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at);
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
   shared_receive_queue* make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq);
-  queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc);
+  queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc = nullptr);
+  bool is_special_qpn(std::uint32_t qpn) const { return qpn - base_special_qpn_ < 8; }
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
   int take_qp_contexts(std::uint32_t qpn);
   void put_qp_contexts(std::uint32_t qpn);
@@ -271,6 +280,13 @@ class device : private event_pump_if {
   void fill_init_fields(queue_pair& qp, std::uint8_t* context) const;
   int check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask) const;
   int move_qp(queue_pair& qp, ibv_qp_state to, const command_channel::mailbox* box, bool notify);
+  // special_queue_pair.cpp
+  std::size_t build_mad_headers(const queue_pair& qp, const queue_pair& sender, const ibv_send_wr& wr,
+                                std::uint32_t payload, std::uint8_t* out) const;
+  int post_mads(queue_pair& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
+  int post_mad(queue_pair& qp, const ibv_send_wr& wr);
+  int start_special_qp(queue_pair& qp, bool roce_v2);
+  static void stamp_send_entry(queue_pair& qp, std::uint32_t index);
   void release_srq_entry(shared_receive_queue& srq, std::uint32_t index);
   void take_down_objects();
 

@@ -204,17 +204,18 @@ class inline_writer {
   std::size_t in_segment_ = 0, segments_ = 0;
 };
 
+}  // namespace
+
 /// Marks the later 64-byte chunks of a request that is not posted yet as unwritten, over what it was last time.
-void stamp(queue_pair& qp, std::uint32_t index) {
+void device::stamp_send_entry(queue_pair& qp, std::uint32_t index) {
   std::uint8_t* entry = qp.send_entry(index);
   const std::size_t bytes = (entry[7] & 0x3fu) * wqe::unit;
   for (std::size_t at = chunk; at < bytes; at += chunk) abi::store32(entry, at, wqe::unwritten);
 }
 
-}  // namespace
-
 int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   auto& qp = *static_cast<queue_pair*>(pair);
+  if (qp.roce_v2_sender != nullptr) return post_mads(qp, wr, bad_wr);
   bus_.spend_ps(cfg_.post_send_ns * 1000);
   const ibv_send_wr* const first = wr;
   std::uint32_t index = qp.sq.head;
@@ -279,7 +280,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     abi::store32(entry, 4, static_cast<std::uint32_t>(size) | (fence ? wqe::control::fence_bit : 0u));
     // The word with the owner bit comes last: from here on the device may take the request.
     abi::store32(entry, 0, opcode | ((index & qp.sq.count) != 0 ? wqe::control::owner_bit : 0));
-    if (wr->next != nullptr) stamp(qp, index + qp.spare_wqes);
+    if (wr->next != nullptr) stamp_send_entry(qp, index + qp.spare_wqes);
     ++index;
   }
   if (posted == 0) return error;
@@ -299,7 +300,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     bus_.mmio_write32(2, uar_offset_ + abi::uar::send_doorbell, abi::uar::send_doorbell_value(qp.qp_num));
   }
   if (spans_ != nullptr) bus_.set_span(0);
-  stamp(qp, index + qp.spare_wqes - 1);
+  stamp_send_entry(qp, index + qp.spare_wqes - 1);
   return error;
 }
 

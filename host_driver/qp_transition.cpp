@@ -223,6 +223,7 @@ int device::move_qp(queue_pair& qp, ibv_qp_state to, const command_channel::mail
 
 int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac_address* remote_mac) {
   auto& qp = *static_cast<queue_pair*>(pair);
+  if (qp.qp_type == IBV_QPT_DRIVER) return -EINVAL;
   if ((mask & IBV_QP_CUR_STATE) != 0) qp.state = attr->cur_qp_state;
   const ibv_qp_state from = qp.state;
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint32_t prefetch_bytes = 2048;  // what the device may read beyond the last posted request
 constexpr std::size_t chunk = abi::wqe::inline_data::boundary;
 constexpr std::size_t bind_bytes = abi::wqe::bind::bytes;
+// Special queue pairs: 86 bytes of headers in two inline segments, and one for the ICRC (ib/qp.c send_wqe_overhead).
+constexpr std::size_t special_overhead = 96 + 16;
 
 std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -35,6 +37,7 @@ std::size_t send_entry_bytes(const ibv_qp_cap& cap, ibv_qp_type type) {
                abi::wqe::data::bytes);
   std::size_t size = std::max<std::size_t>(inline_bytes, cap.max_send_sge * abi::wqe::data::bytes);
   if (type == IBV_QPT_UD) size += abi::wqe::datagram::bytes;
+  if (type == IBV_QPT_DRIVER) size += special_overhead;
   const bool reliable = type == IBV_QPT_RC || is_xrc(type);
   if (type == IBV_QPT_UC || reliable) size += abi::wqe::remote_address::bytes;
   if (reliable) {
@@ -68,8 +71,13 @@ int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
   room = std::min(room, abi::wqe::max_bytes - abi::wqe::control::bytes);  // the size field has six bits
   room -= attr.qp_type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes;
   qp.sq.max_sge = static_cast<std::uint32_t>(room / abi::wqe::data::bytes);
+  if (attr.qp_type == IBV_QPT_DRIVER) {
+    room = 0;
+    qp.sq.max_sge = std::max(1u, cap.max_send_sge);
+  }
   qp.sq.max_post = std::min(max_wr, qp.sq.count - qp.spare_wqes);
-  qp.max_inline = static_cast<std::uint32_t>(room - abi::wqe::inline_data::header * (align_up(room, chunk) / chunk));
+  const std::size_t inline_headers = abi::wqe::inline_data::header * (align_up(room, chunk) / chunk);
+  qp.max_inline = static_cast<std::uint32_t>(room - inline_headers);
   qp.sq.wr_ids.assign(qp.sq.count, 0);
   cap.max_send_wr = qp.sq.max_post;
   cap.max_send_sge = std::min(caps_.max_sq_sge, qp.sq.max_sge);
@@ -127,7 +135,11 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
     errno = EINVAL;
     return nullptr;
   }
-  return make_qp(pd, attr, wanted, nullptr);
+  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  return make_qp(pd, attr, wanted);
 }
 
 queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc) {
@@ -137,9 +149,6 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
   };
   if (!open_) return fail(ENODEV);
   if (pd == nullptr || attr->send_cq == nullptr || attr->recv_cq == nullptr) return fail(EINVAL);
-  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
-      !is_xrc(attr->qp_type))
-    return fail(EOPNOTSUPP);
   auto qp = std::make_unique<queue_pair>();
   qp->pd = pd;
   qp->domain = static_cast<protection_domain*>(pd);
@@ -168,12 +177,12 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
   if (error == 0) {
     if (wanted == nullptr)
       qpn = qpns_.allocate();
-    else if (*wanted < 1u << 24 && qpns_.claim(*wanted))
+    else if (*wanted < 1u << 24 && (is_special_qpn(*wanted) || qpns_.claim(*wanted)))
       qpn = *wanted;
     error = qpn != bitmap::none ? take_qp_contexts(qpn) : wanted != nullptr ? -EBUSY : -ENOMEM;
   }
   if (error != 0) {
-    if (qpn != bitmap::none) qpns_.release(qpn, true);
+    if (qpn != bitmap::none && !is_special_qpn(qpn)) qpns_.release(qpn, true);
     free_mtt(qp->mtt);
     free_record(qp->record);
     bus_.release(qp->buffer);
@@ -252,9 +261,10 @@ int device::destroy_qp(ibv_qp* pair) {
                                        return of_qp && e.element.qp == qp;
                                      }),
                       async_events_.end());
-  qpns_.release(number, true);
+  if (!is_special_qpn(qpn)) qpns_.release(number, true);
+  queue_pair* const companion = qp->roce_v2_sender;
   qps_.erase(qpn);
-  return 0;
+  return companion != nullptr ? destroy_qp(companion) : 0;
 }
 
 int device::query_qp(ibv_qp* pair, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {

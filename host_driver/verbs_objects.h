@@ -51,6 +51,8 @@ struct fast_register_wr : driver_wr {
   std::uint32_t key = 0;
   int access = 0;
 };
+/// Management datagrams: their length, and the Q_Key of QP1 (IBA volume 1, 13.4.2 and 10.2.5).
+inline constexpr std::uint32_t mad_bytes = 256, gsi_qkey = 0x80010000;
 
 struct protection_domain : ibv_pd {
   protection_domain() : ibv_pd{} {}
@@ -160,7 +162,9 @@ struct queue_pair : ibv_qp {
   bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
   unsigned port = 0;    ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
-  std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
+  queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
+  std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram
+  std::uint16_t udp_source = 0;          ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {
     return buffer.pointer + sq.offset + (std::size_t{index & (sq.count - 1)} << sq.log_stride);

@@ -78,19 +78,30 @@ void add_serve(CLI::App& command, serve_options& o) {
   command
       .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
       ->capture_default_str();
-  command.add_option("--app", o.app, "What runs on the host; the tools of the same name with ibv_ are its peers")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong"}));
+  command
+      .add_option("--app", o.app,
+                  "What runs on the host; the tools of the same name, with ibv_ or without, are its peers")
+      ->check(CLI::IsMember(
+          {"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "rping", "ucmatose", "udaddy", "mckey"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
-  command.add_option("--client", o.client, "The application's peer waits at this host (TCP of this machine's network)")
+  command
+      .add_option("--client", o.client,
+                  "The application's peer waits at this host (pingpongs: TCP of this machine's network; the others:\n"
+                  "its address on the link; mckey: the group to send to)")
       ->type_name("HOST");
-  command.add_option("--port", o.port, "TCP port of the exchange of addresses")
-      ->check(CLI::Range(1u, 65535u))
-      ->capture_default_str();
-  command.add_option("--size", o.size, "Message size in bytes (default 4096, ud_pingpong 1024)")
+  command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
+  command.add_option("--port", o.port, "TCP port of the exchange of addresses, or the service's (default: the tool's)")
+      ->check(CLI::Range(1u, 65535u));
+  command.add_option("--size", o.size, "Message size in bytes (default: what the tool takes)")
       ->check(CLI::Range(1u, 1u << 24));
-  command.add_option("--iterations", o.iterations, "Messages each way")
-      ->check(CLI::Range(1u, 100000000u))
-      ->capture_default_str();
+  command
+      .add_option("--qps", o.queue_pairs,
+                  "Queue pairs of srq_pingpong (default 16), connections of ucmatose and udaddy (default 1)")
+      ->check(CLI::Range(1u, 256u));
+  command
+      .add_option("--iterations", o.iterations,
+                  "Messages each way (default: what the tool takes; rping --server ends with its client)")
+      ->check(CLI::Range(1u, 100000000u));
   command.add_option("--mtu", o.mtu, "Path MTU in bytes")
       ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
       ->capture_default_str();

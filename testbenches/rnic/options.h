@@ -100,11 +100,13 @@ struct serve_options {
   std::string app;                     ///< empty: none
   bool server = false;
   std::string client;  ///< host where the server listens
-  unsigned port = 18515;
-  unsigned size = 0;  ///< bytes, 0: what the real tool takes
+  std::string group;   ///< multicast address that mckey receives from
+  unsigned port = 0;   ///< 0: what the real tool takes
+  unsigned size = 0;   ///< bytes, 0: what the real tool takes
   unsigned mtu = 1024;
-  unsigned iterations = 1000;
+  unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;
+  unsigned queue_pairs = 0;  ///< or connections, 0: what the real tool takes
   unsigned priority = 0;
   unsigned repeat = 1;  ///< runs of the application, 0: for ever
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/requester.h"
 
@@ -50,10 +51,11 @@ bool requester::start_packet(unit& u) {
   if (slot_count_ == slots_.size()) return false;
   if (limiter_.any() && !in_time(u)) return false;
   const std::uint8_t port = c.dest.port % ports;
+  const bool special = c.type == icm::service::mlx;
   const bool tagged = c.type == icm::service::ud && u.wqe.address.vlan_present;
-  const unsigned priority = c.type != icm::service::ud ? c.dest.priority & 7u
-                            : tagged                   ? u.wqe.address.vlan_tci >> 13
-                                                       : u.wqe.address.priority & 7u;
+  const unsigned priority = c.type != icm::service::ud && !special ? c.dest.priority & 7u
+                            : tagged                               ? u.wqe.address.vlan_tci >> 13
+                                                                   : u.wqe.address.priority & 7u;
   if (credits_[port][priority] == 0) {
     wait_for_credit(u, port, static_cast<std::uint8_t>(priority));
     return false;
@@ -66,7 +68,7 @@ bool requester::start_packet(unit& u) {
   }
   if (u.message_index == no_index && !open_message(u)) return false;
 
-  const std::uint32_t mtu = mtu_of(c);
+  const std::uint32_t mtu = special ? longest_special_frame : mtu_of(c);
   const std::uint32_t left = u.wqe.length - c.message_offset;
   const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
@@ -101,11 +103,14 @@ bool requester::start_packet(unit& u) {
   slot.pieces = slot.asked = slot.pending = 0;
   slot.unit = static_cast<std::uint8_t>(&u - units_.data());
   slot.frame->span = place.last ? u.span : 0;
-  build_request(*slot.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
+  if (!special)
+    build_request(*slot.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
   if (limiter_.any()) pace(u, slot.frame->length);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
   slot.frame->port = port;
   if (!read) fill_slot(u, slot, place.length);
+  if (special && !open_special_frame(*slot.frame, c, u.wqe, *gids_[port], udp_port_))
+    slot.failed = syndrome::local_qp_operation;
   ++r.packets;
   ++packets_;
 
@@ -161,7 +166,7 @@ bool requester::window_open(unit& u, std::uint32_t packets) {
 bool requester::open_message(unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
-  const std::uint32_t mtu = mtu_of(c);
+  const std::uint32_t mtu = c.type == icm::service::mlx ? longest_special_frame : mtu_of(c);
   if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
     u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
   if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;

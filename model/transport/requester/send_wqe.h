@@ -69,6 +69,7 @@ struct send_wqe {
   wqe_opcode opcode = wqe_opcode::nop;
   bool signalled = false, solicited = false, fence = false;
   bool local = false;           ///< nothing of it goes over the wire: NOP, operations on keys
+  bool keep_icrc = false;       ///< special queue pairs: the ICRC is as software has written it
   bool all_inline = true;       ///< no byte of the message is in host memory
   std::uint8_t error = 0;       ///< syndrome when the WQE cannot be executed
   std::uint16_t size = 0;       ///< bytes

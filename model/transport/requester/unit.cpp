@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/scheduler/scheduler_if.h"
+#include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
@@ -107,7 +108,8 @@ void requester::open_context(unit& u) {
     missing_ |= mask_of(u);
     return;
   }
-  if (found == decltype(contexts_)::result::refused || c->qpn != qpn || !executes(c->type)) {
+  if (found == decltype(contexts_)::result::refused || c->qpn != qpn ||
+      !(executes(c->type) || is_special(*c, special_base_))) {
     ++no_context_;
     return end_turn(u, report_kind::idle);
   }
@@ -205,7 +207,13 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   const unsigned size = wqe_size(bytes);
   if (size > available || wqe_stamped(bytes, size)) return false;
   std::memcpy(u.bytes.data(), bytes, size);
-  parse_send_wqe(size >= 16 ? u.bytes.data() : bytes, c.type, u.wqe);
+  const std::uint8_t* const whole = size >= 16 ? u.bytes.data() : bytes;
+  if (is_special(c, special_base_)) {
+    parse_mlx_wqe(whole, u.wqe);
+    if (is_subnet_management(c, special_base_)) u.wqe.error = syndrome::local_qp_operation;
+  } else {
+    parse_send_wqe(whole, c.type, u.wqe);
+  }
   u.current = true;
   u.current_index = n;
   u.strides = std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride);

@@ -6,6 +6,7 @@
 #include "model/transport/responder/responder.h"
 #include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using wire::operation;
 
 constexpr std::uint32_t gsi_qkey = 0x80010000;
+constexpr std::uint32_t mad_bytes = 256;  // a management datagram has no other length (IBA volume 1, 13.4.2)
 
 /// Masked atomics are operations of a reliable connection.
 wire::transport carrier_of(std::uint8_t opcode) {
@@ -65,8 +67,10 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
   if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(count_.drop_pkey);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
-    const bool gsi = special_qp_base_ != 0 && f.qpn - special_qp_base_ - 2 < 2;
+    const bool gsi = special_qp_base_ != 0 && f.qpn - special_qp_base_ - cr::special_qp1 < 2;
+    if (ctx.type == icm::service::mlx && !gsi) return count(count_.drop_service);  // sends only, or raw Ethernet
     if (p.deth.qkey != (gsi ? gsi_qkey : ctx.qkey)) return count(count_.drop_qkey);
+    if (gsi && p.payload_length != mad_bytes) return count(count_.drop_mad_length);
   }
   return true;
 }

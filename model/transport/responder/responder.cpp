@@ -6,6 +6,7 @@
 
 #include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 
@@ -88,6 +89,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.address", &count_.drop_address},
       {"drop.pkey", &count_.drop_pkey},
       {"drop.qkey", &count_.drop_qkey},
+      {"drop.mad_length", &count_.drop_mad_length},
       {"drop.halted", &count_.drop_halted},
       {"drop.error", &count_.drop_error},
       {"drop.sequence", &count_.drop_sequence},
@@ -320,8 +322,10 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
 std::uint32_t responder::destination(const tlm::frame& f) const {
   const std::uint32_t qpn = f.packet.bth.dest_qp;
   // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3).
-  if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + 2 + f.port;
-  return qpn == multicast_qpn ? 0 : qpn;
+  if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + cr::special_qp1 + f.port;
+  // The wire does not know the numbers that special QPs have in the adapter. Number 0 has no place on Ethernet.
+  const bool special = special_qp_base_ != 0 && qpn - special_qp_base_ < cr::special_qps;
+  return qpn == multicast_qpn || special ? 0 : qpn;
 }
 
 std::uint16_t responder::find_flow(std::uint32_t qpn) const {

@@ -75,7 +75,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, multicasts = 0, acks = 0, naks = 0,
                   duplicates = 0, rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
-                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
+                  drop_mad_length = 0, drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
                   drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
