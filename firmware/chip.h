@@ -36,6 +36,8 @@ class chip {
   void unmap_icm(std::uint64_t icm, std::uint32_t pages);
   void set_table(icm::table which, const icm::table_layout& layout);
   void drop_mpt(std::uint32_t index);
+  /// Takes a window that hardware does not use any more off its region; wait_translations() tells when that is done.
+  void release_window(std::uint32_t index);
   /// Waits until no translation that was looked up before the last drop is open.
   bool wait_translations();
   void drop_mtts(std::uint64_t mtt_address, std::uint32_t count);

@@ -46,13 +46,29 @@ abi::status firmware::sw2hw_mpt(command_request& r) {
 abi::status firmware::hw2sw_mpt(command_request& r) {
   if (!in_table(table::dmpt, r.modifier)) return status::bad_index;
   const std::uint64_t at = entry(table::dmpt, r.modifier);
-  if (!chip_.hw().icm_read(at, out_.data(), mpt::bytes)) return status::icm_error;
-  const bool region = (abi::get(out_.data(), mpt::flags) & mpt::flag_region) != 0;
-  if (owned(mpts_, r.modifier) && region && abi::get(out_.data(), mpt::window_count) != 0) return status::reg_bound;
-  abi::set(out_.data(), mpt::owner, mpt::owner_software);
-  if (!chip_.hw().icm_write(at, out_.data(), 4)) return status::icm_error;
-  chip_.drop_mpt(r.modifier);
-  if (!chip_.wait_translations()) return status::internal_error;
+  // An operation on the key that was under way may have written the entry after us: then once more. None can begin
+  // when software owns the entry.
+  for (unsigned attempt = 0; attempt < 2; ++attempt) {
+    if (!chip_.hw().icm_read(at, out_.data(), mpt::bytes)) return status::icm_error;
+    const bool mine = attempt != 0 && abi::get(out_.data(), mpt::owner) == mpt::owner_software;
+    const bool region = (abi::get(out_.data(), mpt::flags) & mpt::flag_region) != 0;
+    if (owned(mpts_, r.modifier) && region && abi::get(out_.data(), mpt::window_count) != 0) {
+      abi::set(out_.data(), mpt::owner, mpt::owner_hardware);
+      if (mine && !chip_.hw().icm_write(at, out_.data(), 4)) return status::icm_error;
+      if (mine) chip_.drop_mpt(r.modifier);
+      return status::reg_bound;
+    }
+    if (mine) break;
+    abi::set(out_.data(), mpt::owner, mpt::owner_software);
+    if (!chip_.hw().icm_write(at, out_.data(), 4)) return status::icm_error;
+    chip_.drop_mpt(r.modifier);
+    if (!chip_.wait_translations()) return status::internal_error;
+  }
+  const bool window = (abi::get(out_.data(), mpt::flags) & mpt::flag_region) == 0;
+  if (window && abi::get(out_.data(), mpt::lkey) != 0) {
+    chip_.release_window(r.modifier);
+    if (!chip_.wait_translations()) return status::internal_error;
+  }
   mpts_[r.modifier] = false;
   return r.op_modifier == 0 ? write_mailbox(r, mpt::bytes) : status::ok;
 }

@@ -176,6 +176,10 @@ abi::status firmware::set_scheduler(unsigned port) {
     const std::uint32_t group = abi::load16(in_.data(), 8 * tc), percent = abi::load16(in_.data(), 8 * tc + 2);
     if (percent > 100) return status::bad_param;
     chip_.write_port(cr_base::mac, port, mac_cr::scheduler + 4 * tc, group << 16 | percent);
+    // The most that the class may take: units of 100 Mb/s or 1 Gb/s (data plane E.4).
+    const std::uint32_t unit = abi::load16(in_.data(), 8 * tc + 4), value = abi::load16(in_.data(), 8 * tc + 6);
+    const std::uint32_t mbps = unit == 3 ? 100 : unit == 4 ? 1000 : 0;
+    chip_.write_port(cr_base::mac, port, mac_cr::max_rate + 4 * tc, value * mbps);
   }
   return status::ok;
 }

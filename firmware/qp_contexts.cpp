@@ -43,6 +43,7 @@ icm::path path_of(const std::uint8_t* stored) {
   to.priority = abi::get(from, p::priority);
   to.port = abi::get(from, p::port);
   to.pkey_index = abi::get(from, p::pkey_index);
+  to.static_rate = abi::get(from, p::static_rate);
   to.counter_index = abi::get(from, p::counter_index);
   const std::uint8_t mtu = abi::get(stored, q::mtu);
   to.mtu_code = mtu >= 1 && mtu <= largest_mtu_code ? mtu : largest_mtu_code;
@@ -153,12 +154,24 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.remote_qpn = rs.remote_qpn = abi::get(stored, q::remote_qpn);
   rq.type = rs.type = service;
   rq.dest = rs.dest = path_of(stored);
+  // An XRC message under way keeps the queue that it has named, and what comes with that.
+  const bool named = service == icm::service::xrc && rs.in_message != 0;
+  const std::uint32_t named_pd = rs.pd, named_cqn = rs.cqn, named_srqn = rs.srqn;
   rq.pd = rs.pd = abi::get(stored, q::pd);
   rq.qkey = rs.qkey = abi::get(stored, q::qkey);
   rq.uar = abi::get(stored, q::uar);
   rq.cqn = abi::get(stored, q::send_cqn);
   rs.cqn = abi::get(stored, q::receive_cqn);
   rs.srqn = abi::get(stored, q::srq_valid) << 24 | abi::get(stored, q::srqn);
+  if (service == icm::service::xrc) {
+    rs.qkey = abi::get(stored, q::xrcd);
+    rs.srqn = 0;
+  }
+  if (named) {
+    rs.pd = named_pd;
+    rs.cqn = named_cqn;
+    rs.srqn = named_srqn;
+  }
   rs.db_record = abi::get(stored, q::db_record);
   rq.sq_address = rs.rq_address = abi::load_mtt(stored, q::mtt_high, q::mtt_low);
   rq.log_page = rs.log_page = static_cast<std::uint8_t>(abi::get(stored, q::log_page) + 12);
@@ -182,6 +195,7 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.retry_limit = static_cast<std::uint8_t>(abi::get(stored, q::retry_count));
   rq.rnr_retry_limit = static_cast<std::uint8_t>(abi::get(stored, q::rnr_retry));
   rq.log_max_rd_atomic = static_cast<std::uint8_t>(abi::get(stored, q::requester_rdma));
+  rq.rate_limit = abi::get(stored, q::rate_limit);
   rq.ack_request_log = static_cast<std::uint8_t>(abi::get(stored, q::ack_request));
   const bool reserved_lkey = abi::get(stored, q::reserved_lkey) != 0;
   const bool fast_reg = abi::get(stored, q::fast_reg) != 0;

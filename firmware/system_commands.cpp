@@ -122,9 +122,10 @@ void firmware::fill_capabilities() {
   put(c::num_ports, config_.num_ports);
   constexpr auto bit = [](unsigned n) { return std::uint64_t{1} << n; };
   put(c::flags, bit(c::flag_rc) | bit(c::flag_uc) | bit(c::flag_ud) | bit(c::flag_xrc) | bit(c::flag_srq) |
-                    bit(c::flag_lso) | bit(c::flag_atomic) | bit(c::flag_ud_av_port) | bit(c::flag_ud_mcast) |
-                    bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_udp_rss) | bit(c::flag_uc_steer) |
-                    bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) | bit(c::flag_64b_cqe));
+                    bit(c::flag_lso) | bit(c::flag_mem_window) | bit(c::flag_atomic) | bit(c::flag_ud_av_port) |
+                    bit(c::flag_ud_mcast) | bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_udp_rss) |
+                    bit(c::flag_uc_steer) | bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) |
+                    bit(c::flag_64b_cqe));
   put(c::max_sq_bytes, 1008);
   put(c::max_rq_bytes, 512);
   put(c::max_counters, 256);
@@ -140,7 +141,8 @@ void firmware::fill_capabilities() {
   put(c::mtt_bytes, abi::mtt::bytes);
   put(c::dmpt_bytes, abi::mpt::bytes);
   put(c::bmme_flags, c::bmme_config_dev | c::bmme_port_remap | c::bmme_roce_v1_v2 | c::bmme_fast_reg |
-                         c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv);
+                         c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv | c::bmme_type_2_win |
+                         c::bmme_win_2b);
   put(c::reserved_lkey, config_.reserved_lkey);
   put(c::max_icm_bytes, std::uint64_t{1} << 40);
 }

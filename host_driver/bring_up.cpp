@@ -314,6 +314,7 @@ int device::read_adapter() {
 
 void device::init_allocators() {
   pdns_ = bitmap(1u << 15, (1u << 20) - 1, caps_.reserved_pds + 1);
+  xrcdns_ = bitmap(1u << 16, (1u << 16) - 1, 1);  // 0 is none (net/pd.c:mlx4_init_xrcd_table)
   cqns_ = bitmap(static_cast<std::uint32_t>(profile_[icm_region::cq].count),
                  static_cast<std::uint32_t>(profile_[icm_region::cq].count) - 1, caps_.reserved_cqs);
   srqns_ = bitmap(static_cast<std::uint32_t>(profile_[icm_region::srq].count),

@@ -91,6 +91,9 @@ void parse_send(const std::uint8_t* entry, std::uint8_t opcode, ibv_wc& wc) {
     case abi::wqe::opcode::bind_mw:
       wc.opcode = IBV_WC_BIND_MW;
       break;
+    case abi::wqe::opcode::fast_reg:
+      wc.opcode = IBV_WC_DRIVER1;  // a kernel verb (IB_WC_REG_MR)
+      break;
     default:
       wc.opcode = IBV_WC_SEND;
       break;  // the device made it up; nothing better to say
@@ -240,21 +243,28 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
   const std::uint32_t qpn = abi::load32(entry, abi::cqe::qpn_word.offset) & 0xffffff;
   if (cq.last_qp == nullptr || cq.last_qp->qp_num != qpn) cq.last_qp = find_qp(qpn);
   queue_pair* qp = cq.last_qp;
-  if (qp == nullptr) return -EINVAL;
   wc.qp_num = qpn;
   const std::uint8_t owner = entry[abi::cqe::owner_opcode.offset];
   const std::uint8_t opcode = owner & abi::cqe::opcode_mask;
   const bool is_error = opcode == abi::cqe::opcode_error;
   const bool is_send = (owner & abi::cqe::send_bit) != 0;
+  const bool xrc = !is_send && (qpn & xrc_qpn_bit) != 0;  // whoever owns the queue pair
+  if (qp == nullptr && !xrc) return -EINVAL;
+  shared_receive_queue* shared = qp != nullptr ? qp->shared : nullptr;
+  if (xrc) {
+    const std::uint32_t srqn = abi::get(entry, abi::cqe::source) & 0xffffff;
+    shared = srqn < srqs_.size() ? srqs_[srqn].get() : nullptr;
+    if (shared == nullptr) return -EINVAL;
+  }
   const std::uint16_t index = abi::get(entry, abi::cqe::wqe_index);
   if (is_send) {
     work_queue& wq = qp->sq;  // unsignalled requests before this one are done with it
     wq.tail += static_cast<std::uint16_t>(index - static_cast<std::uint16_t>(wq.tail));
     wc.wr_id = wq.wr_ids[wq.tail & (wq.count - 1)];
     ++wq.tail;
-  } else if (qp->shared != nullptr) {
-    wc.wr_id = qp->shared->wr_ids[index & (qp->shared->count - 1)];
-    release_srq_entry(*qp->shared, index & (qp->shared->count - 1));
+  } else if (shared != nullptr) {
+    wc.wr_id = shared->wr_ids[index & (shared->count - 1)];
+    release_srq_entry(*shared, index & (shared->count - 1));
   } else {
     work_queue& wq = qp->rq;
     if (wq.count == 0) return -EINVAL;
@@ -274,6 +284,7 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
   } else {
     parse_receive(entry, opcode, wc);
     if (qp->qp_type == IBV_QPT_RAW_PACKET) parse_plain(entry, wc, plain);
+    if (xrc) wc.src_qp = 0;  // the word has the queue's number
   }
   return 0;
 }
@@ -294,6 +305,12 @@ int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, ethernet_receive
   }
   abi::store32(cq.record.pointer, set_ci, cq.consumer & abi::uar::cq_index_mask);
   return found == 0 && error != 0 ? error : found;
+}
+
+mac_address device::last_source(const completion_queue& cq) const {
+  mac_address mac{};
+  std::memcpy(mac.data(), cq.entry(cq.consumer - 1) + abi::cqe::source_mac, mac.size());
+  return mac;
 }
 
 int device::wait_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps, ethernet_receive* plain) {

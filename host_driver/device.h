@@ -134,11 +134,26 @@ class device : private event_pump_if {
                         const std::uint32_t* key = nullptr);
   int dereg_mr(ibv_mr* mr);
 
+  // Memory windows and fast registration.
+  memory_window* alloc_mw(ibv_pd* pd, ibv_mw_type type);
+  int dealloc_mw(ibv_mw* mw);
+  /// Posts a binding of a type 1 window, whose rkey is the new one from then on (ibv_bind_mw). Type 2 windows are bound
+  /// by IBV_WR_BIND_MW, with a key that the program chooses.
+  int bind_mw(ibv_qp* qp, ibv_mw* mw, const ibv_mw_bind* bind);
+  /// A region of up to `max_pages` pages without any, for fast_register_wr (the kernel's ib_alloc_mr).
+  memory_region* alloc_fast_reg_mr(ibv_pd* pd, std::uint32_t max_pages);
+  /// Pages of 2^log_page bytes by bus address that the next fast registration maps from `iova` on (ib_map_mr_sg).
+  int set_fast_reg_pages(memory_region* mr, const std::uint64_t* pages, std::uint32_t count, unsigned log_page,
+                         std::uint64_t iova, std::uint64_t length);
+
   // Completion queues.
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
   /// `plain`: as many places as `wc` has, for what completions of raw packet queue pairs say more.
   int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, ethernet_receive* plain = nullptr);
+  /// Link-layer address of the sender of the datagram whose completion was the last one polled, which the kernel's work
+  /// completions have (smac) and those of verbs have not.
+  mac_address last_source(const completion_queue& cq) const;
   int req_notify_cq(ibv_cq* cq, int solicited_only);
   int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
   /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).
@@ -157,6 +172,11 @@ class device : private event_pump_if {
   int destroy_qp(ibv_qp* qp);
   int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
   int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+  /// QP1 of a port: receives its management datagrams, 40 bytes of GRH area and 256 of data each, and sends them with
+  /// post_send (IBV_WR_SEND to an address handle of this port; up to 256 bytes; Q_Key with bit 31: that of QP1). It is
+  /// in state RTS and stays there. EBUSY: there is one. As the kernel's, it has a queue pair of its own to send RoCE
+  /// v2, whose number is what a peer sees as the source, and which work completions of sending name.
+  queue_pair* create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port);
   address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
   int destroy_ah(ibv_ah* ah);
   /// Datagrams to `gid` come to the queue pair; `block_loopback`: but not those of this port.
@@ -180,6 +200,13 @@ class device : private event_pump_if {
   int modify_srq(ibv_srq* srq, const ibv_srq_attr* attr, int mask);  ///< IBV_SRQ_LIMIT only
   int query_srq(ibv_srq* srq, ibv_srq_attr* attr);
   int destroy_srq(ibv_srq* srq);
+  // XRC (IBA annex A14): queue pairs of type IBV_QPT_XRC_SEND (in attr->pd) send to those of type IBV_QPT_XRC_RECV (in
+  // attr->xrcd, without queues of their own), naming a shared receive queue of type IBV_SRQT_XRC in the latter's domain
+  // by its number (ibv_send_wr::qp_type.xrc.remote_srqn is shared_receive_queue::srqn).
+  xrc_domain* open_xrcd();
+  int close_xrcd(ibv_xrcd* xrcd);
+  shared_receive_queue* create_srq_ex(ibv_srq_init_attr_ex* attr);
+  queue_pair* create_qp_ex(ibv_qp_init_attr_ex* attr);
   int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
   void set_span_source(span_source_if* source) { spans_ = source; }
@@ -230,6 +257,9 @@ class device : private event_pump_if {
   bool bus_address_of(const void* pointer, std::size_t bytes, std::uint64_t* address) const;
   const void* inline_source(std::uint64_t address, std::size_t bytes) const;
   int create_dma_mr();
+  // windows.cpp
+  int take_mpt(std::uint32_t* index);
+  void put_mpt(std::uint32_t index);
   // completion.cpp
   void pump(std::uint64_t timeout_ps) override;
   bool drain_async();
@@ -268,6 +298,9 @@ class device : private event_pump_if {
   void put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::uint32_t* immediate, std::uint32_t* tag) const;
   void fill_raw_path(const queue_pair& qp, std::uint8_t* path) const;
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
+  shared_receive_queue* make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq);
+  queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc = nullptr);
+  bool is_special_qpn(std::uint32_t qpn) const { return qpn - base_special_qpn_ < 8; }
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
   int take_qp_contexts(std::uint32_t qpn);
   void put_qp_contexts(std::uint32_t qpn);
@@ -278,6 +311,13 @@ class device : private event_pump_if {
   void fill_init_fields(queue_pair& qp, std::uint8_t* context) const;
   int check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask) const;
   int move_qp(queue_pair& qp, ibv_qp_state to, const command_channel::mailbox* box, bool notify);
+  // special_queue_pair.cpp
+  std::size_t build_mad_headers(const queue_pair& qp, const queue_pair& sender, const ibv_send_wr& wr,
+                                std::uint32_t payload, std::uint8_t* out) const;
+  int post_mads(queue_pair& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
+  int post_mad(queue_pair& qp, const ibv_send_wr& wr);
+  int start_special_qp(queue_pair& qp, bool roce_v2);
+  static void stamp_send_entry(queue_pair& qp, std::uint32_t index);
   void release_srq_entry(shared_receive_queue& srq, std::uint32_t index);
   void take_down_objects();
 
@@ -300,7 +340,7 @@ class device : private event_pump_if {
   icm_area firmware_area_, aux_area_;
   icm_table cmpt_qp_, cmpt_srq_, cmpt_cq_, cmpt_eq_, eqc_, mtts_, dmpts_, qpc_, auxc_, altc_, rdmarc_, cqc_, srqc_,
       mcg_;
-  bitmap pdns_, cqns_, srqns_, qpns_, mpt_indices_;
+  bitmap pdns_, xrcdns_, cqns_, srqns_, qpns_, mpt_indices_;
   buddy mtt_ranges_;
   std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200;
 
@@ -325,8 +365,10 @@ class device : private event_pump_if {
 
   std::vector<std::unique_ptr<protection_domain>> pds_;
   std::vector<std::unique_ptr<memory_region>> mrs_;
+  std::vector<std::unique_ptr<memory_window>> mws_;
   std::vector<std::unique_ptr<completion_queue>> cqs_;  // by CQN
   std::vector<std::unique_ptr<shared_receive_queue>> srqs_;
+  std::vector<std::unique_ptr<xrc_domain>> xrcds_;
   std::vector<std::unique_ptr<address_handle>> ahs_;
   std::vector<std::unique_ptr<steering_flow>> flows_;
   std::array<std::array<ethernet_table, 2>, 2> ethernet_tables_;  // by port and kind

@@ -212,6 +212,7 @@ int device::dereg_mr(ibv_mr* mr) {
   auto* region = static_cast<memory_region*>(mr);
   if (const int error = channel_.command(abi::opcode::hw2sw_mpt, region->index & (num_mpts_ - 1), 1)) return error;
   free_mtt(region->mtt);
+  if (region->page_list.pointer != nullptr) bus_.release(region->page_list);
   dmpts_.put(region->index);
   mpt_indices_.release(region->index, false);
   --static_cast<protection_domain*>(region->pd)->users;
@@ -243,8 +244,16 @@ void device::take_down_objects() {
   for (auto& srq : srqs_) {
     if (srq) destroy_srq(srq.get());
   }
+  for (auto& x : xrcds_) {
+    destroy_cq(x->cq);
+    dealloc_pd(x->pd);
+  }
+  xrcds_.clear();
   for (auto& cq : cqs_) {
     if (cq) destroy_cq(cq.get());
+  }
+  while (!mws_.empty()) {
+    if (dealloc_mw(mws_.back().get()) != 0) mws_.pop_back();
   }
   while (!mrs_.empty()) {
     if (dereg_mr(mrs_.back().get()) != 0) mrs_.pop_back();

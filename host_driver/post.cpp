@@ -40,9 +40,12 @@ std::uint8_t opcode_of(const ibv_send_wr& wr, ibv_qp_type type) {
   if (wr.opcode < opcodes.size()) code = opcodes[wr.opcode];
   if (wr.opcode == IBV_WR_SEND_WITH_INV) code = static_cast<std::uint8_t>(wqe::opcode::send_inval);
   if (wr.opcode == IBV_WR_LOCAL_INV) code = static_cast<std::uint8_t>(wqe::opcode::local_inval);
+  if (wr.opcode == IBV_WR_BIND_MW) code = static_cast<std::uint8_t>(wqe::opcode::bind_mw);
+  if (is_driver(wr, driver_opcode::fast_register)) code = static_cast<std::uint8_t>(wqe::opcode::fast_reg);
   if (is_driver(wr, driver_opcode::masked_compare_swap))
     code = static_cast<std::uint8_t>(wqe::opcode::masked_atomic_cs);
   if (is_driver(wr, driver_opcode::masked_fetch_add)) code = static_cast<std::uint8_t>(wqe::opcode::masked_atomic_fa);
+  if (type == IBV_QPT_XRC_RECV) code = no_opcode;
   if (type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) code = no_opcode;
   return code;
 }
@@ -85,6 +88,42 @@ std::uint8_t* put_datagram(std::uint8_t* at, const ibv_send_wr& wr) {
   return at + wqe::datagram::bytes;
 }
 
+/// libmlx4 qp.c:set_bind_seg. A window is taken off its region by a length of 0, for which no region is needed.
+std::uint8_t* put_bind(std::uint8_t* at, const ibv_send_wr& wr) {
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  const auto has = [&](int right, std::uint32_t bit) {
+    return (info.mw_access_flags & static_cast<unsigned>(right)) != 0 ? bit : 0u;
+  };
+  abi::set(at, wqe::bind::flags1,
+           has(IBV_ACCESS_REMOTE_ATOMIC, wqe::bind::atomic) | has(IBV_ACCESS_REMOTE_WRITE, wqe::bind::remote_write) |
+               has(IBV_ACCESS_REMOTE_READ, wqe::bind::remote_read));
+  abi::set(at, wqe::bind::flags2,
+           (wr.bind_mw.mw->type == IBV_MW_TYPE_2 ? wqe::bind::type_2 : 0) |
+               has(IBV_ACCESS_ZERO_BASED, wqe::bind::zero_based));
+  abi::set(at, wqe::bind::new_rkey, wr.bind_mw.rkey);
+  abi::set(at, wqe::bind::lkey, info.mr != nullptr ? info.mr->lkey : 0);
+  abi::set(at, wqe::bind::address, std::uint64_t{info.addr});
+  abi::set(at, wqe::bind::length, std::uint64_t{info.length});
+  return at + wqe::bind::bytes;
+}
+
+/// ib/qp.c:set_reg_seg and convert_access.
+std::uint8_t* put_fast_register(std::uint8_t* at, const fast_register_wr& wr) {
+  namespace f = wqe::fast_register;
+  const auto has = [&](int right, std::uint32_t bits) { return (wr.access & right) != 0 ? bits : 0u; };
+  std::memset(at, 0, f::bytes);
+  abi::set(at, f::flags,
+           has(IBV_ACCESS_REMOTE_ATOMIC, f::atomic) | has(IBV_ACCESS_REMOTE_WRITE, f::remote_write) |
+               has(IBV_ACCESS_REMOTE_READ, f::remote_read) | has(IBV_ACCESS_LOCAL_WRITE, f::local_write) |
+               f::local_read);
+  abi::set(at, f::key, wr.key);
+  abi::set(at, f::page_list, wr.region->page_list.bus_address);
+  abi::set(at, f::start, wr.region->iova);
+  abi::set(at, f::length, std::uint64_t{wr.region->length});
+  abi::set(at, f::log_page, wr.region->log_page);
+  return at + f::bytes;
+}
+
 /// The top bit of a segment's length means something else (inline data, no data), as in libmlx4.
 bool too_long(const ibv_sge* list, int count) {
   return std::any_of(list, list + std::max(count, 0), [](const ibv_sge& s) { return s.length >> 31 != 0; });
@@ -110,6 +149,8 @@ std::uint8_t* put_large_send(std::uint8_t* at, const ibv_send_wr& wr) {
 std::uint8_t* put_operation(std::uint8_t* at, const ibv_send_wr& wr, ibv_qp_type type, std::uint32_t* forced_inline) {
   if (type == IBV_QPT_UD) return put_datagram(at, wr);
   if (type == IBV_QPT_RAW_PACKET) return wr.opcode == IBV_WR_TSO ? put_large_send(at, wr) : at;
+  if (is_driver(wr, driver_opcode::fast_register))
+    return put_fast_register(at, static_cast<const fast_register_wr&>(wr));
   if (wr.opcode == IBV_WR_DRIVER1)
     return put_masked_atomic(put_remote_address(at, wr.wr.atomic.remote_addr, wr.wr.atomic.rkey),
                              static_cast<const masked_atomic_wr&>(wr));
@@ -128,6 +169,8 @@ std::uint8_t* put_operation(std::uint8_t* at, const ibv_send_wr& wr, ibv_qp_type
       std::memset(at, 0, wqe::local_invalidate::bytes);
       abi::set(at, wqe::local_invalidate::key, wr.invalidate_rkey);
       return at + wqe::local_invalidate::bytes;
+    case IBV_WR_BIND_MW:
+      return put_bind(at, wr);
     default:
       return at;
   }
@@ -176,17 +219,18 @@ class inline_writer {
   std::size_t in_segment_ = 0, segments_ = 0;
 };
 
+}  // namespace
+
 /// Marks the later 64-byte chunks of a request that is not posted yet as unwritten, over what it was last time.
-void stamp(queue_pair& qp, std::uint32_t index) {
+void device::stamp_send_entry(queue_pair& qp, std::uint32_t index) {
   std::uint8_t* entry = qp.send_entry(index);
   const std::size_t bytes = (entry[7] & 0x3fu) * wqe::unit;
   for (std::size_t at = chunk; at < bytes; at += chunk) abi::store32(entry, at, wqe::unwritten);
 }
 
-}  // namespace
-
 int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   auto& qp = *static_cast<queue_pair*>(pair);
+  if (qp.roce_v2_sender != nullptr) return post_mads(qp, wr, bad_wr);
   bus_.spend_ps(cfg_.post_send_ns * 1000);
   const ibv_send_wr* const first = wr;
   std::uint32_t index = qp.sq.head;
@@ -216,11 +260,13 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     qp.sq.wr_ids[index & (qp.sq.count - 1)] = wr->wr_id;
     std::uint32_t flags = qp.signal_bits | ((wr->send_flags & IBV_SEND_SIGNALED) != 0 ? wqe::control::cq_update : 0) |
                           ((wr->send_flags & IBV_SEND_SOLICITED) != 0 ? wqe::control::solicited : 0);
+    if (qp.qp_type == IBV_QPT_XRC_SEND) flags |= wr->qp_type.xrc.remote_srqn << 8;
     std::uint32_t immediate = 0;
     if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
       immediate = __builtin_bswap32(wr->imm_data);
     if (wr->opcode == IBV_WR_SEND_WITH_INV) immediate = wr->invalidate_rkey;
-    if (wr->opcode == IBV_WR_LOCAL_INV) flags |= wqe::control::strong_order;
+    if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW || is_driver(*wr, driver_opcode::fast_register))
+      flags |= wqe::control::strong_order;
     tag = 0;
     if (qp.qp_type == IBV_QPT_RAW_PACKET) put_raw_control(*wr, &flags, &immediate, &tag);
     std::uint8_t* at = put_operation(entry + wqe::control::bytes, *wr, qp.qp_type, &inlined);
@@ -258,7 +304,7 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     // The word with the owner bit comes last: from here on the device may take the request.
     const std::uint32_t header = wr->opcode == IBV_WR_TSO ? wqe::control::long_header : 0;
     abi::store32(entry, 0, opcode | header | ((index & qp.sq.count) != 0 ? wqe::control::owner_bit : 0));
-    if (wr->next != nullptr) stamp(qp, index + qp.spare_wqes);
+    if (wr->next != nullptr) stamp_send_entry(qp, index + qp.spare_wqes);
     ++index;
   }
   if (posted == 0) return error;
@@ -272,13 +318,13 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     const std::size_t bytes = (size * wqe::unit + chunk - 1) / chunk * chunk;
     const std::uint64_t half = bf_offset_ + bf_half_;
     bf_half_ ^= bf_bytes_;
-    for (std::size_t at = 0; at < bytes; at += chunk) bus_.mmio_write_combined(2, half + at, entry + at, chunk);
+    bus_.mmio_write_combined(2, half, entry, bytes);
   } else {
     qp.sq.head += posted;
     bus_.mmio_write32(2, uar_offset_ + abi::uar::send_doorbell, abi::uar::send_doorbell_value(qp.qp_num));
   }
   if (spans_ != nullptr) bus_.set_span(0);
-  stamp(qp, index + qp.spare_wqes - 1);
+  stamp_send_entry(qp, index + qp.spare_wqes - 1);
   return error;
 }
 

@@ -8,10 +8,16 @@ namespace rnic::host_driver {
 
 namespace {
 
+/// What only the half of an RC queue pair that receives has, or only the one that sends: XRC queue pairs are one half.
+constexpr int receiving = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int sending = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+
 /// Attributes for each service: RC, UC, UD, raw packet.
 struct masks {
   int rc = 0, uc = 0, ud = 0, raw = 0;
   int of(ibv_qp_type type) const {
+    if (type == IBV_QPT_XRC_SEND) return rc & ~receiving;
+    if (type == IBV_QPT_XRC_RECV) return rc & ~sending;
     if (type == IBV_QPT_RAW_PACKET) return raw;
     return type == IBV_QPT_UD ? ud : type == IBV_QPT_UC ? uc : rc;
   }

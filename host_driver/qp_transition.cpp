@@ -22,7 +22,7 @@ constexpr unsigned ud_message_log = 13;  // with 4096-byte MTU: what the kernel 
 
 std::uint32_t service_of(ibv_qp_type type) {
   if (type == IBV_QPT_RAW_PACKET) return 7;
-  return type == IBV_QPT_RC ? 0 : type == IBV_QPT_UC ? 1 : 3;
+  return type == IBV_QPT_RC ? 0 : type == IBV_QPT_UC ? 1 : is_xrc(type) ? 6 : 3;
 }
 
 std::uint32_t code_of(ibv_qp_state state) {
@@ -120,6 +120,7 @@ int device::check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask
 void device::fill_init_fields(queue_pair& qp, std::uint8_t* c) const {
   abi::store_mtt(c, abi::qpc::mtt_high, abi::qpc::mtt_low, std::uint64_t{qp.mtt.first} * caps_.mtt_bytes);
   if (qp.rq.count != 0) abi::set(c, abi::qpc::db_record, qp.record.bus_address);
+  if (qp.xrc != nullptr) abi::set(c, abi::qpc::xrcd, qp.xrc->xrcdn);
 }
 
 int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to,
@@ -171,6 +172,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   abi::set(c, f::send_cqn, qp.send_queue->cqn);
   abi::set(c, f::receive_cqn, qp.receive_queue->cqn);
   abi::set(c, f::ack_request, ack_request_log);
+  if (qp.kernel) abi::set(c, f::fast_reg, 1);
   if ((mask & IBV_QP_RNR_RETRY) != 0) {
     abi::set(c, f::rnr_retry, attr.rnr_retry);
     optional |= opt::opt_rnr_retry;
@@ -228,6 +230,7 @@ int device::move_qp(queue_pair& qp, ibv_qp_state to, const command_channel::mail
 
 int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac_address* remote_mac) {
   auto& qp = *static_cast<queue_pair*>(pair);
+  if (qp.qp_type == IBV_QPT_DRIVER) return -EINVAL;
   if ((mask & IBV_QP_CUR_STATE) != 0) qp.state = attr->cur_qp_state;
   const ibv_qp_state from = qp.state;
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint32_t prefetch_bytes = 2048;  // what the device may read beyond the last posted request
 constexpr std::size_t chunk = abi::wqe::inline_data::boundary;
 constexpr std::size_t bind_bytes = abi::wqe::bind::bytes;
+// Special queue pairs: 86 bytes of headers in two inline segments, and one for the ICRC (ib/qp.c send_wqe_overhead).
+constexpr std::size_t special_overhead = 96 + 16;
 
 std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -35,8 +37,10 @@ std::size_t send_entry_bytes(const ibv_qp_cap& cap, ibv_qp_type type) {
                abi::wqe::data::bytes);
   std::size_t size = std::max<std::size_t>(inline_bytes, cap.max_send_sge * abi::wqe::data::bytes);
   if (type == IBV_QPT_UD) size += abi::wqe::datagram::bytes;
-  if (type == IBV_QPT_UC || type == IBV_QPT_RC) size += abi::wqe::remote_address::bytes;
-  if (type == IBV_QPT_RC) {
+  if (type == IBV_QPT_DRIVER) size += special_overhead;
+  const bool reliable = type == IBV_QPT_RC || is_xrc(type);
+  if (type == IBV_QPT_UC || reliable) size += abi::wqe::remote_address::bytes;
+  if (reliable) {
     size = std::max(size, abi::wqe::atomic::bytes + abi::wqe::remote_address::bytes + abi::wqe::data::bytes);
   }
   return std::max(size, bind_bytes) + abi::wqe::control::bytes;
@@ -67,15 +71,20 @@ int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
   room = std::min(room, abi::wqe::max_bytes - abi::wqe::control::bytes);  // the size field has six bits
   room -= attr.qp_type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes;
   qp.sq.max_sge = static_cast<std::uint32_t>(room / abi::wqe::data::bytes);
+  if (attr.qp_type == IBV_QPT_DRIVER) {
+    room = 0;
+    qp.sq.max_sge = std::max(1u, cap.max_send_sge);
+  }
   qp.sq.max_post = std::min(max_wr, qp.sq.count - qp.spare_wqes);
-  qp.max_inline = static_cast<std::uint32_t>(room - abi::wqe::inline_data::header * (align_up(room, chunk) / chunk));
+  const std::size_t inline_headers = abi::wqe::inline_data::header * (align_up(room, chunk) / chunk);
+  qp.max_inline = static_cast<std::uint32_t>(room - inline_headers);
   qp.sq.wr_ids.assign(qp.sq.count, 0);
   cap.max_send_wr = qp.sq.max_post;
   cap.max_send_sge = std::min(caps_.max_sq_sge, qp.sq.max_sge);
   cap.max_inline_data = qp.max_inline;
 
   qp.rq.log_stride = 4;
-  if (qp.shared != nullptr) {
+  if (qp.shared != nullptr || is_xrc(attr.qp_type)) {
     cap.max_recv_wr = cap.max_recv_sge = 0;
   } else {
     qp.rq.count = qp.rq.max_post = 1u << log2_up(std::max(1u, cap.max_recv_wr));
@@ -122,15 +131,25 @@ void device::put_qp_contexts(std::uint32_t qpn) {
 }
 
 queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted) {
+  if (is_xrc(attr->qp_type)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
+      attr->qp_type != IBV_QPT_RAW_PACKET) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  return make_qp(pd, attr, wanted);
+}
+
+queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc) {
   const auto fail = [](int error) -> queue_pair* {
     errno = error;
     return nullptr;
   };
   if (!open_) return fail(ENODEV);
   if (pd == nullptr || attr->send_cq == nullptr || attr->recv_cq == nullptr) return fail(EINVAL);
-  if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD &&
-      attr->qp_type != IBV_QPT_RAW_PACKET)
-    return fail(EOPNOTSUPP);
   auto qp = std::make_unique<queue_pair>();
   qp->pd = pd;
   qp->domain = static_cast<protection_domain*>(pd);
@@ -142,6 +161,7 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
   qp->shared = static_cast<shared_receive_queue*>(attr->srq);
   qp->qp_context = attr->qp_context;
   qp->qp_type = attr->qp_type;
+  qp->xrc = xrc;
   qp->state = IBV_QPS_RESET;
   qp->signal_bits = attr->sq_sig_all != 0 ? abi::wqe::control::cq_update : 0;
   if (const int error = size_queues(*qp, *attr)) return fail(-error);
@@ -158,16 +178,20 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
   if (error == 0) {
     if (wanted == nullptr)
       qpn = qpns_.allocate();
-    else if (*wanted < 1u << 24 && qpns_.claim(*wanted))
+    else if (*wanted < 1u << 24 && (is_special_qpn(*wanted) || qpns_.claim(*wanted)))
       qpn = *wanted;
     error = qpn != bitmap::none ? take_qp_contexts(qpn) : wanted != nullptr ? -EBUSY : -ENOMEM;
   }
   if (error != 0) {
-    if (qpn != bitmap::none) qpns_.release(qpn, true);
+    if (qpn != bitmap::none && !is_special_qpn(qpn)) qpns_.release(qpn, true);
     free_mtt(qp->mtt);
     free_record(qp->record);
     bus_.release(qp->buffer);
     return fail(-error);
+  }
+  if (xrc != nullptr) {
+    qpn |= xrc_qpn_bit;
+    ++xrc->users;
   }
   qp->qp_num = qpn;
   qp->handle = qpn;
@@ -219,8 +243,9 @@ int device::destroy_qp(ibv_qp* pair) {
   purge_cq(*qp->receive_queue, *qp);
   if (qp->send_queue != qp->receive_queue) purge_cq(*qp->send_queue, *qp);
   const std::uint32_t qpn = qp->qp_num;
+  const std::uint32_t number = qp->xrc != nullptr ? qpn & ~xrc_qpn_bit : qpn;
   remember_qp(qpn, nullptr);
-  put_qp_contexts(qpn);
+  put_qp_contexts(number);
   free_mtt(qp->mtt);
   free_record(qp->record);
   bus_.release(qp->buffer);
@@ -228,6 +253,7 @@ int device::destroy_qp(ibv_qp* pair) {
   --qp->send_queue->users;
   --qp->receive_queue->users;
   if (qp->shared != nullptr) --qp->shared->users;
+  if (qp->xrc != nullptr) --qp->xrc->users;
   async_events_.erase(std::remove_if(async_events_.begin(), async_events_.end(),
                                      [&](const ibv_async_event& e) {
                                        const bool of_qp =
@@ -237,9 +263,10 @@ int device::destroy_qp(ibv_qp* pair) {
                                        return of_qp && e.element.qp == qp;
                                      }),
                       async_events_.end());
-  qpns_.release(qpn, true);
+  if (!is_special_qpn(qpn)) qpns_.release(number, true);
+  queue_pair* const companion = qp->roce_v2_sender;
   qps_.erase(qpn);
-  return 0;
+  return companion != nullptr ? destroy_qp(companion) : 0;
 }
 
 int device::query_qp(ibv_qp* pair, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {

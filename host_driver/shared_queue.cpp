@@ -11,6 +11,10 @@
 namespace rnic::host_driver {
 
 shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
+  return make_srq(pd, attr, nullptr, nullptr);
+}
+
+shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq) {
   const auto fail = [](int error) -> shared_receive_queue* {
     errno = error;
     return nullptr;
@@ -57,6 +61,10 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
     abi::store_mtt(c, abi::srqc::mtt_high, abi::srqc::mtt_low, std::uint64_t{srq->mtt.first} * caps_.mtt_bytes);
     abi::set(c, abi::srqc::pd, static_cast<protection_domain*>(pd)->pdn);
     abi::set(c, abi::srqc::db_record, srq->record.bus_address);
+    if (domain != nullptr) {
+      abi::set(c, abi::srqc::xrcd, static_cast<std::uint16_t>(domain->xrcdn));
+      abi::set(c, abi::srqc::cqn, cq->cqn);
+    }
     error = channel_.write(box, abi::opcode::sw2hw_srq, srq->srqn);
     if (error != 0) {
       cmpt_srq_.put(srq->srqn);
@@ -73,6 +81,10 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   attr->attr.max_wr = srq->count - 1;
   attr->attr.max_sge = srq->max_sge;
   ++static_cast<protection_domain*>(pd)->users;
+  srq->domain = domain;
+  srq->receive_queue = cq;
+  if (domain != nullptr) ++domain->users;
+  if (cq != nullptr) ++cq->users;
   auto& place = srqs_[srq->srqn];
   place = std::move(srq);
   return place.get();
@@ -106,6 +118,8 @@ int device::destroy_srq(ibv_srq* queue) {
   free_record(srq->record);
   bus_.release(srq->buffer);
   --static_cast<protection_domain*>(srq->pd)->users;
+  if (srq->domain != nullptr) --srq->domain->users;
+  if (srq->receive_queue != nullptr) --srq->receive_queue->users;
   const std::uint32_t number = srq->srqn;
   srqns_.release(number, false);
   srqs_[number].reset();

@@ -29,8 +29,9 @@ struct doorbell_record {
 };
 
 /// Requests that libibverbs has no names for: opcode IBV_WR_DRIVER1, and one of the structures below. Masked atomics
-/// are kernel verbs (IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD).
-enum class driver_opcode : std::uint8_t { masked_compare_swap, masked_fetch_add };
+/// and fast registration are kernel verbs (IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+/// IB_WR_REG_MR).
+enum class driver_opcode : std::uint8_t { masked_compare_swap, masked_fetch_add, fast_register };
 struct driver_wr : ibv_send_wr {
   explicit driver_wr(driver_opcode what) : ibv_send_wr{}, operation(what) { opcode = IBV_WR_DRIVER1; }
   driver_opcode operation;
@@ -65,6 +66,17 @@ struct spreading {
   std::array<std::uint8_t, 40> key{};
   unsigned port = 1;
 };
+struct memory_region;
+/// Gives the pages of alloc_fast_reg_mr's region a meaning and a new key (the kernel's ib_reg_wr): set_fast_reg_pages
+/// first. The key differs from the region's in its low byte only; memory_region::lkey and rkey are the caller's to set.
+struct fast_register_wr : driver_wr {
+  fast_register_wr() : driver_wr(driver_opcode::fast_register) {}
+  memory_region* region = nullptr;
+  std::uint32_t key = 0;
+  int access = 0;
+};
+/// Management datagrams: their length, and the Q_Key of QP1 (IBA volume 1, 13.4.2 and 10.2.5).
+inline constexpr std::uint32_t mad_bytes = 256, gsi_qkey = 0x80010000;
 
 struct protection_domain : ibv_pd {
   protection_domain() : ibv_pd{} {}
@@ -79,10 +91,31 @@ struct memory_region : ibv_mr {
   std::uint64_t iova = 0;
   std::uint32_t index = 0;  ///< of the protection table entry, with generation bits
   mtt_range mtt;
+  // Fast registration only: the list that the device reads, and what it describes (iova, length, page size).
+  bus_if::dma_memory page_list{};
+  std::uint32_t max_pages = 0;
+  unsigned log_page = 12;
+};
+
+struct memory_window : ibv_mw {
+  memory_window() : ibv_mw{} {}
+  std::uint32_t index = 0;
 };
 
 struct queue_pair;
 struct shared_receive_queue;
+struct completion_queue;
+
+/// Joins XRC queue pairs that receive and the shared receive queues that their peers may name.
+struct xrc_domain : ibv_xrcd {
+  xrc_domain() : ibv_xrcd{} {}
+  std::uint32_t xrcdn = 0;
+  unsigned users = 0;
+  protection_domain* pd = nullptr;  ///< of the queue pairs; nothing is registered in it (mlx4_ib_alloc_xrcd)
+  completion_queue* cq = nullptr;   ///< of the queue pairs; nothing completes there
+};
+constexpr bool is_xrc(ibv_qp_type type) { return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV; }
+inline constexpr std::uint32_t xrc_qpn_bit = 1u << 23;  ///< in numbers of queue pairs that receive (ib/qp.c)
 
 struct completion_queue : ibv_cq {
   completion_queue() : ibv_cq{} {}
@@ -130,6 +163,8 @@ struct shared_receive_queue : ibv_srq {
   bus_if::dma_memory buffer{};
   mtt_range mtt;
   doorbell_record record;
+  xrc_domain* domain = nullptr;               ///< XRC only,
+  completion_queue* receive_queue = nullptr;  ///< as this: its completions go there
   std::uint8_t* entry(std::uint32_t index) const { return buffer.pointer + (std::size_t{index} << log_stride); }
 };
 
@@ -146,9 +181,13 @@ struct queue_pair : ibv_qp {
   completion_queue* receive_queue = nullptr;
   shared_receive_queue* shared = nullptr;
   protection_domain* domain = nullptr;
+  xrc_domain* xrc = nullptr;
   ibv_qp_cap caps{};
-  unsigned port = 0;  ///< 1-based; 0: not set yet
+  bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
+  unsigned port = 0;    ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
+  queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
+  std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram
   /// Raw packet queue pair, to be set before INIT.
   struct ethernet_options {
     bool strip_vlan = false;  ///< IBV_QP_CREATE_CVLAN_STRIPPING

@@ -99,18 +99,24 @@ std::uint32_t systemc_bus::mmio_read32(unsigned bar, std::uint64_t offset) {
 
 void systemc_bus::store_space() { base_.notify(space_); }
 
-void systemc_bus::store_at(std::uint64_t address, const void* data, std::uint32_t bytes) {
+/// Stores of one processor stay in order; the lines of one call follow each other.
+void systemc_bus::store_at(std::uint64_t address, const void* data, std::size_t bytes) {
+  constexpr std::size_t line = 64;
   const std::uint32_t span = span_;
-  // Others that wait come first: stores of one processor stay in order.
-  while (waiting_stores_ != 0 || !port_->mmio_store(address, data, bytes, span)) {
-    ++waiting_stores_;
-    port_->wait_for_space(*this);
-    sc_core::wait(space_);
-    --waiting_stores_;
+  const std::uint64_t turn = stores_asked_++;
+  for (std::size_t at = 0; at < bytes;) {
+    const auto* from = static_cast<const std::uint8_t*>(data) + at;
+    const std::size_t n = std::min(bytes - at, line - (address + at) % line);
+    while (turn != stores_done_ || !port_->mmio_store(address + at, from, static_cast<std::uint32_t>(n), span)) {
+      if (turn == stores_done_) port_->wait_for_space(*this);
+      sc_core::wait(space_);
+    }
+    at += n;
   }
+  if (++stores_done_ != stores_asked_) space_.notify();  // the next one may find room too
 }
 
-void systemc_bus::store(unsigned bar, std::uint64_t offset, const void* data, std::uint32_t bytes) {
+void systemc_bus::store(unsigned bar, std::uint64_t offset, const void* data, std::size_t bytes) {
   store_at(bar_address(bar) + offset, data, bytes);
 }
 
@@ -125,7 +131,7 @@ void systemc_bus::mmio_write64(unsigned bar, std::uint64_t offset, std::uint64_t
 }
 
 void systemc_bus::mmio_write_combined(unsigned bar, std::uint64_t offset, const void* from, std::size_t bytes) {
-  store(bar, offset, from, static_cast<std::uint32_t>(bytes));
+  store(bar, offset, from, bytes);
 }
 
 bus_if::dma_memory systemc_bus::allocate(std::size_t bytes, std::size_t alignment) {

@@ -83,8 +83,8 @@ class systemc_bus : public sc_core::sc_module,
   void store_space() override;
   template <class Start>
   std::uint32_t split_access(Start start);
-  void store(unsigned bar, std::uint64_t offset, const void* data, std::uint32_t bytes);
-  void store_at(std::uint64_t address, const void* data, std::uint32_t bytes);
+  void store(unsigned bar, std::uint64_t offset, const void* data, std::size_t bytes);
+  void store_at(std::uint64_t address, const void* data, std::size_t bytes);
   std::uint64_t bar_address(unsigned bar);
   std::uint16_t find_msix();
   vector_state& vector_of(unsigned vector);
@@ -102,7 +102,7 @@ class systemc_bus : public sc_core::sc_module,
   std::vector<watch*> free_watches_;
   std::vector<std::unique_ptr<vector_state>> vectors_;
   sc_core::sc_event space_;
-  unsigned waiting_stores_ = 0;
+  std::uint64_t stores_asked_ = 0, stores_done_ = 0;
   std::array<std::uint64_t, 6> bars_{};
   std::array<bool, 6> bar_known_{};
   std::uint16_t msix_ = 0;

@@ -172,6 +172,8 @@ namespace bind {
 inline constexpr std::size_t bytes = 32;
 inline constexpr auto flags1 = u32(0x00), flags2 = u32(0x04), new_rkey = u32(0x08), lkey = u32(0x0c);
 inline constexpr auto address = u64(0x10), length = u64(0x18);
+inline constexpr std::uint32_t atomic = 1u << 31, remote_write = 1u << 30, remote_read = 1u << 29;  ///< flags1
+inline constexpr std::uint32_t type_2 = 1u << 31, zero_based = 1u << 30;                            ///< flags2
 }  // namespace bind
 
 namespace fast_register {
@@ -179,6 +181,8 @@ inline constexpr std::size_t bytes = 48;
 inline constexpr auto flags = u32(0x00), key = u32(0x04);
 inline constexpr auto page_list = u64(0x08), start = u64(0x10), length = u64(0x18);
 inline constexpr auto offset = u32(0x20), log_page = u32(0x24);
+inline constexpr std::uint32_t atomic = 1u << 31, remote_write = 1u << 30, remote_read = 1u << 29,
+                               local_write = 1u << 28, local_read = 1u << 27;  ///< flags
 }  // namespace fast_register
 
 namespace local_invalidate {

@@ -20,6 +20,8 @@ config consistent(config c) {
   c.requester.port_mtu = c.port.mtu;
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
+  c.congestion.line_mbps = c.port.rate_mbps;
+  c.requester.congestion = c.responder.congestion = c.congestion;
   return c;
 }
 
@@ -100,6 +102,15 @@ void adapter::connect_translation(unsigned client, icm::translate_port& port) {
   connect("translate_response", translation_.response[client], port.response, config_.descriptor_depth);
 }
 
+void adapter::connect_keys(unsigned client, icm::key_port& port) {
+  icm::key_engine& engine = translation_.keys();
+  const unsigned depth = config_.descriptor_depth;
+  connect("key_request", port.request, engine.request[client], depth);
+  connect("key_response", engine.response[client], port.response, depth);
+  connect("key_revoke", engine.revoke[client], port.revoke, depth);
+  connect("key_revoked", port.revoked, engine.revoked[client], depth);
+}
+
 /// Software's doorbells to completions.
 void adapter::bind_descriptors() {
   const unsigned depth = config_.descriptor_depth;
@@ -115,6 +126,11 @@ void adapter::bind_descriptors() {
   connect("responder_events", responder_.event_out, completion_.event[1], depth);
   connect("requester_errors", requester_.error_out, responder_.error_in, depth);
   connect("responder_errors", responder_.error_out, requester_.error_in, depth);
+  if (config_.shared_read_engine) {
+    connect("requester_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
+    connect("responder_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
+  }
+  connect("congestion", requester_.notice_out, responder_.notice_in, depth);
   connect("lost_completions", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("lost_completions", completion_.qp_errors[1], responder_.lost_in, depth);
   connect("interrupts", completion_.msix, endpoint_.dma().msix(), depth);
@@ -173,7 +189,10 @@ void adapter::bind_memory() {
   connect_dma(dma_client::responder_srq, responder_.srqs().dma);
   connect_dma(dma_client::responder_group, responder_.groups().dma);
   connect_dma(dma_client::steering_group, steering_.groups().dma);
+  connect_keys(0, requester_.keys);
+  connect_keys(1, responder_.keys);
   connect_dma(dma_client::translation, translation_.dma);
+  connect_dma(dma_client::keys, translation_.keys().dma);
   connect_dma(dma_client::completion, completion_.dma);
   connect_dma(dma_client::completion_cq, completion_.cqs.dma);
   connect_dma(dma_client::completion_eq, completion_.eqs.dma);

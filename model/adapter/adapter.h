@@ -71,6 +71,7 @@ class adapter {
     completion_cq,
     completion_eq,
     firmware,
+    keys,
     steering_group,
     count
   };
@@ -86,6 +87,7 @@ class adapter {
   void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth);
   void connect_dma(dma_client client, pcie::dma_port& port);
   void connect_translation(unsigned client, icm::translate_port& port);
+  void connect_keys(unsigned client, icm::key_port& port);
   void bind_descriptors();
   void bind_transmit();
   void bind_receive();

@@ -79,10 +79,14 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
 void announce_requester(sim::parameter_set& to, transport::requester_config& c) {
   group(to, "adapter.requester.")
       .add("processing_units", c.processing_units, 1, 32, "units", "calibration 5")
+      .add("translation_blocks", c.translation_blocks,
+           "a processing unit waits for missing translations; calibration 7.4")
       .add("wqe_cycles", c.wqe_cycles, 1, many, "cycles", "calibration 5: per-QP WQE service, 183 ns")
       .add("read_wqe_cycles", c.read_wqe_cycles, 1, many, "cycles", "calibration 5: per-QP WQE service, 210 ns")
       .add("inline_cycles", c.inline_cycles, 1, many, "cycles", "calibration 5: TX engine, 38 M/s")
       .add("gather_cycles", c.gather_cycles, 1, many, "cycles", "calibration 5: TX engine, 19 + L/16")
+      .add("read_miss_cycles", c.read_miss_cycles, 0, many, "cycles",
+           "calibration 7.4: 475 ns, a missing context stops the READ engine")
       .add("read_request_cycles", c.read_request_cycles, 1, many, "cycles", "calibration 5: 19.4")
       .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
       .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes", "calibration 5: 128 bit")
@@ -109,6 +113,8 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("rx_pipeline_cycles", c.rx_pipeline_cycles, 1, many, "cycles", "calibration 5: RX pipeline depth")
       .add("rx_front_cycles", c.rx_front_cycles, 0, many, "cycles", "of these in front of the responder")
       .add("write_cycles", c.write_cycles, 1, many, "cycles", "calibration 5")
+      .add("read_miss_cycles", c.read_miss_cycles, 0, many, "cycles",
+           "calibration 7.4: 475 ns, a missing context stops the READ engine")
       .add("read_cycles", c.read_cycles, 1, many, "cycles", "calibration 5: 16.4")
       .add("receive_cycles", c.receive_cycles, 1, many, "cycles", "calibration 5: 19.6")
       .add("receive_header_cycles", c.receive_header_cycles, 1, many, "cycles", "calibration 5: 12.6")
@@ -138,6 +144,43 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("lock_cycles", c.atomics.lock_cycles, 0, many, "cycles", "calibration C08: 2.7 Mops");
 }
 
+void announce_reaction(sim::parameter_set& to, transport::reaction_config& c) {
+  group(to, "adapter.congestion.reaction.")
+      .add("priorities", c.priorities, 0, 255, "mask", "design: off; bit n: flows of priority n react to CNPs")
+      .add("gain_per_1024", c.gain_per_1024, 1, 1024, "1/1024", "DCQCN: 1/256; vendor: 5 (rp_dce_tcp_g 1019)")
+      .add("initial_alpha", c.initial_alpha, 0, 1024, "1/1024", "DCQCN: 1; vendor: 1023 (rp_initial_alpha_value)")
+      .add("alpha_timer_us", c.alpha_timer_us, 1, many, "us", "DCQCN: 55; vendor: 1 (rp_dce_tcp_rtt)")
+      .add("increase_timer_us", c.increase_timer_us, 1, many, "us", "DCQCN: 55; vendor: 300 (rp_time_reset)")
+      .add("byte_counter", c.byte_counter, 1, 1ull << 40, "bytes", "DCQCN: 10 MB; vendor: 32767 (rp_byte_reset)")
+      .add("threshold", c.threshold, 1, 1000, "stages", "DCQCN: F 5; vendor: 1 (rp_threshold)")
+      .add("additive_mbps", c.additive_mbps, 0, 400'000, "Mb/s", "DCQCN: 40; vendor: 5 (rp_ai_rate)")
+      .add("hyper_mbps", c.hyper_mbps, 0, 400'000, "Mb/s", "calibration 2.6: 200; vendor: 50 (rp_hai_rate)")
+      .add("min_rate_mbps", c.min_rate_mbps, 1, 400'000, "Mb/s", "calibration 2.6: 100; vendor: 1 (rp_min_rate)")
+      .add("max_rate_mbps", c.max_rate_mbps, 0, 400'000, "Mb/s", "0: rate of the port (rp_max_rate)")
+      .add("reduce_period_us", c.reduce_period_us, 0, many, "us", "E.8: 4 (rp_rate_reduce_monitor_period)")
+      .add("min_decrease_percent", c.min_decrease_percent, 0, 100, "%", "E.8: 50 (rp_min_dec_fac)")
+      .add("decrease_shift", c.decrease_shift, 10, 20, "bits", "E.8: 11 is alpha / 2 (rp_gd)")
+      .add("first_cnp_percent", c.first_cnp_percent, 0, 100, "%", "E.8: 0 (rp_rate_to_set_on_first_cnp)")
+      .add("clamp_target", c.clamp_target, "DCQCN: true; vendor: false (rp_clamp_tgt_rate)")
+      .add("clamp_target_after_timer", c.clamp_target_after_timer, "E.8: true (rp_clamp_tgt_rate_ati)");
+}
+
+void announce_congestion(sim::parameter_set& to, transport::congestion_config& c) {
+  announce_reaction(to, c.reaction);
+  group(to, "adapter.congestion.notification.")
+      .add("priorities", c.notification.priorities, 0, 255, "mask", "design: off; bit n: marked packets cause CNPs")
+      .add("interval_us", c.notification.interval_us, 0, many, "us", "DCQCN: 50 (np_min_time_between_cnps)")
+      .choose("scope", c.notification.scope, {"qp", "address", "port"}, "adapter data plane E.8: of one QP")
+      .add("cnp_priority", c.notification.cnp_priority, 0, 7, "", "E.8: 6 (np_cnp_prio)")
+      .add("cnp_dscp", c.notification.cnp_dscp, 0, 63, "", "E.8: 48 (np_cnp_dscp)")
+      .add("cnp_ecn", c.notification.cnp_ecn, 0, 3, "", "adapter data plane C.9: TOS 0xc2 of a captured one")
+      .add("queue", c.notification.queue, 1, 1024, "frames", "design");
+  group(to, "adapter.congestion.")
+      .add("line_overhead_bytes", c.line_overhead_bytes, 0, 1000, "bytes", "IEEE 802.3: preamble, FCS and gap")
+      .add("catch_up_cycles", c.catch_up_cycles, 0, 1'000'000, "cycles", "design: what other packets take")
+      .add("hold_cycles", c.hold_cycles, 1, 4000, "cycles", "design: as credit_wait_cycles");
+}
+
 void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
   group(to, "adapter.translation.")
       .add("translate_cycles", c.translate_cycles, 1, many, "cycles", "design: two table reads")
@@ -149,7 +192,11 @@ void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
       .add("fills", c.fills, 1, 64, "misses", "calibration 7.4")
       .add("waiting", c.waiting, 1, 64, "requests", "design")
       .choose("replacement", c.policy, policies, "design")
-      .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5");
+      .add("miss_cycles", c.miss_cycles, 0, many, "cycles", "calibration 5: 475 ns, of which a DMA read 330");
+  group(to, "adapter.translation.keys.")
+      .add("operation_cycles", c.keys.operation_cycles, 0, many, "cycles", "design: invalidate, register, bind")
+      .add("page_cycles", c.keys.page_cycles, 0, many, "cycles", "design: page of a list copied, 8 bytes a cycle")
+      .add("page_list_entries", c.keys.page_list_entries, 1, 512, "entries", "design: page list read at once");
 }
 
 void announce_completion(sim::parameter_set& to, completion::completion_config& c) {
@@ -179,6 +226,7 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("egress_frames", c.egress_frames, 1, 64, "frames", "design: of each source and priority")
       .choose("egress_arbitration", c.egress_arbitration, {"strict", "round_robin", "ets"},
               "IEEE 802.1Q 8.6.8, until firmware sets another")
+      .add("class_catch_up_ns", c.class_catch_up_ns, 0, many, "ns", "design: what other classes' frames take")
       .add("default_priority", c.default_priority, 0, 7, "", "adapter data plane E.3")
       .add("pause_refresh_percent", c.pause_refresh_percent, 1, 99, "% of the pause", "design")
       .add("mtu", c.mtu, 64, 10'000, "bytes", "until firmware sets another");
@@ -189,6 +237,8 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
 void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.")
       .add("clock_khz", c.clock_khz, 1000, 10'000'000, "kHz", "calibration 5: hca_core_clock")
+      .add("shared_read_engine", c.shared_read_engine,
+           "requester and responder do READs and atomics on one engine; calibration 5")
       .add("ports", c.ports, 1, 2, "ports", "two-port card")
       .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
       .add("descriptor_depth", c.descriptor_depth, 1, 4096, "items", "design");
@@ -196,6 +246,7 @@ void announce(sim::parameter_set& to, config& c) {
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
+  announce_congestion(to, c.congestion);
   announce_memory(to, c.translation);
   announce_completion(to, c.completion);
   announce_port(to, c.port);
@@ -222,6 +273,7 @@ void announce(sim::parameter_set& to, config& c) {
       .add("decode_cycles", c.doorbell.decode_cycles, 1, many, "cycles", "design")
       .add("bf_line_cycles", c.doorbell.bf_line_cycles, 1, many, "cycles", "calibration 5: BF ingest");
   group(to, "adapter.scheduler.")
+      .add("descriptors", c.scheduler.descriptors, 1, 65'536, "WQEs", "calibration 5: WQE cache, 128 to 256")
       .add("grant_cycles", c.scheduler.grant_cycles, 1, many, "cycles", "design")
       .add("grants", c.scheduler.grants, 1, 32, "queue pairs", "calibration 5: processing units");
   group(to, "adapter.parser.")
@@ -254,6 +306,9 @@ config profile(const std::string& name) {
     c.requester.datapath_bytes = 64;
     c.requester.pipeline_cycles = 40;
     c.requester.gather_depth = 64;
+    c.requester.read_miss_cycles = c.responder.read_miss_cycles = 0;
+    c.requester.translation_blocks = false;
+    c.translation.miss_cycles = 0;
     c.requester.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
     c.responder.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
     c.responder.atomics.in_flight = 16;

@@ -18,6 +18,7 @@
 #include "model/pcie/endpoint.h"
 #include "model/scheduler/scheduler.h"
 #include "model/sim/parameters.h"
+#include "model/transport/congestion/config.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/responder/types.h"
 
@@ -29,6 +30,7 @@ struct config {
   /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
   unsigned channel_depth = 16;
   unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
+  bool shared_read_engine = true;  ///< requester and responder do READs and atomics on one engine
   bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
   /// Software of the host gets the frames that are not RoCE, and sends such; Ethernet queue pairs get none then.
   bool host_ethernet = false;
@@ -39,6 +41,7 @@ struct config {
   icm::translation_config translation;
   doorbell::config doorbell;
   scheduler::config scheduler;
+  transport::congestion_config congestion;  ///< of both halves of the transport
   transport::requester_config requester;
   transport::responder_config responder;
   completion::completion_config completion;

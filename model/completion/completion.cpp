@@ -281,6 +281,7 @@ void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* 
   to[0x1f] = static_cast<std::uint8_t>(owner | (r.opcode & 0x7f));
   if (is_error(r)) {
     put32(to, r.qpn & 0xffffff);
+    put32(to + 0x08, r.remote_qpn);  // XRC: libmlx4 finds the shared receive queue by it, whatever the status
     to[0x1a] = r.vendor_error;
     to[0x1b] = r.syndrome;
     return;

@@ -9,7 +9,7 @@
 namespace rnic::fabric {
 
 cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config& cfg)
-    : propagation_(sim::time_ps{cfg.metres} * cfg.ps_per_metre), ports_{&first, &second} {
+    : propagation_(sim::time_ps{cfg.metres} * cfg.ps_per_metre + cfg.hop_ps), ports_{&first, &second} {
   for (unsigned i = 0; i < 2; ++i) {
     ends_[i].owner = this;
     ends_[i].from = i;

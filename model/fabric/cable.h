@@ -36,6 +36,7 @@ class cable {
   struct config {
     std::uint32_t metres = 3;            ///< direct attach copper (calibration 5, latency budget)
     std::uint32_t ps_per_metre = 5'050;  ///< 5.05 ns/m (calibration 5)
+    std::uint32_t hop_ps = 0;            ///< of a cut-through switch on the way that has nothing else to do
   };
 
   cable(tlm::frame_port_if& first, tlm::frame_port_if& second) : cable(first, second, config{}) {}

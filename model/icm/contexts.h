@@ -24,6 +24,8 @@ enum class qp_state : std::uint8_t {
 /// Service types, same source. The last two are the chip's own: MLX queue pairs whose path says Ethernet, and those
 /// that only spread received frames over others.
 enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7, ethernet = 14, rss = 15 };
+/// Requests are acknowledged and repeated.
+constexpr bool is_reliable(service s) { return s == service::rc || s == service::xrc; }
 
 /// How packets of a connected QP are addressed; each half of a QP has its own copy.
 struct path {
@@ -39,7 +41,8 @@ struct path {
   std::uint16_t udp_source;  ///< RoCE v2 source port (entropy)
   std::uint8_t priority;     ///< SL: egress queue, PCP when tagged
   std::uint8_t port;         ///< 0-based
-  std::uint16_t pkey_index;
+  std::uint8_t pkey_index;
+  std::uint8_t static_rate;  ///< code of the address path, 0: the port's rate
   std::uint8_t counter_index;
   std::uint8_t mtu_code;  ///< 1..5: 256..4096
 };
@@ -89,9 +92,10 @@ struct requester_context {
   std::uint16_t outstanding;     ///< messages waiting for their acknowledgement
   std::uint8_t rd_outstanding;   ///< READ and atomic requests under way
   std::uint8_t ack_request_log;  ///< an acknowledgement is asked for at least every 2^n packets
-  std::uint32_t drain_end;  ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
-  std::uint16_t function;   ///< owner: whose memory the queue and its buffers are
-  std::uint8_t reserved[6];
+  std::uint32_t drain_end;   ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
+  std::uint16_t function;    ///< owner: whose memory the queue and its buffers are
+  std::uint16_t rate_limit;  ///< of the QP context: unit and value, 0: none
+  std::uint8_t reserved[4];
 };
 inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2;
 static_assert(sizeof(requester_context) == 128 && std::is_trivially_copyable_v<requester_context>);
@@ -107,8 +111,8 @@ struct responder_context {
   path dest;
   std::uint32_t pd;
   std::uint32_t cqn;
-  std::uint32_t srqn;  ///< bit 24: valid
-  std::uint32_t qkey;
+  std::uint32_t srqn;  ///< bit 24: valid. XRC: queue of the message under way, or of the last one; cqn is its too
+  std::uint32_t qkey;  ///< XRC: domain
   std::uint32_t message_bytes;  ///< received so far of the SEND or RDMA WRITE under way
   std::uint64_t rq_address;     ///< mtt_address of the QP's buffer
   std::uint64_t db_record;      ///< bus address of the receive doorbell record

@@ -38,6 +38,9 @@ inline constexpr std::uint32_t tpt_command = 0x50;  ///< write: tpt_command_*
 inline constexpr std::uint32_t tpt_command_drop_mpt = 1;        ///< the MPT at tpt_index
 inline constexpr std::uint32_t tpt_command_drop_mtt_range = 2;  ///< tpt_count entries from tpt_mtt
 inline constexpr std::uint32_t tpt_command_drop_all = 3;        ///< all MPTs and MTTs (SYNC_TPT)
+/// The entry at tpt_index is a window that hardware does not use any more (it was dropped): takes it off its region.
+/// tpt_status tells when that is done.
+inline constexpr std::uint32_t tpt_command_release_window = 4;
 /// Bit 0: an access that was looked up before the last drop command has not been answered yet. HW2SW_MPT polls it
 /// until clear; translations already answered are the clients' business (QPs are stopped or have their own answers).
 inline constexpr std::uint32_t tpt_status = 0x54;

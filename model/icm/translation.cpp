@@ -9,8 +9,6 @@
 namespace rnic::icm {
 
 namespace {
-constexpr std::uint32_t mpt_bytes = 64;
-
 std::uint64_t be64(const std::uint8_t* p) {
   std::uint64_t v = 0;
   for (unsigned i = 0; i < 8; ++i) v = v << 8 | p[i];
@@ -39,7 +37,8 @@ translation::translation(std::string name, sim::clock_domain& domain, const tran
             config.policy),
       fills_(config.fills),
       jobs_(config.waiting),
-      answers_(clients) {
+      answers_(clients),
+      keys_(*this, config_.keys, *this) {
   for (unsigned i = 0; i < clients; ++i) {
     request.emplace_back(*this);
     request.back().show_in(asking_, i);
@@ -53,6 +52,7 @@ void translation::tick() {
   deliver();
   take_fills();
   look_up();
+  keys_.work();
 }
 
 // ---------------------------------------------------------------- answers
@@ -175,6 +175,10 @@ translation::step translation::fetch(bool mpt, std::uint64_t line, unsigned inde
     }
   std::uint64_t bus = 0;
   if (!fetch_address(mpt, line, bus)) return step::done;
+  if (mpt && keys_.locked(line)) {
+    wake_next();
+    return step::blocked;
+  }
   if (fills_active_ == config_.fills || !dma.request.can_push()) return step::blocked;
   unsigned n = 0;
   while (fills_[n].active) ++n;
@@ -283,7 +287,7 @@ translation::step translation::advance(job& j, unsigned index) {
 /// done with pages_known unset: the answer is complete.
 translation::step translation::check_key(job& j, unsigned index) {
   for (;;) {
-    const std::uint32_t slot = key_to_index(j.key) & ((std::uint32_t{1} << map_.layout(table::dmpt).log_entries) - 1);
+    const std::uint32_t slot = slot_of(j.key);
     const mpt_entry* e = &j.mpt;
     if (!j.have_mpt) {
       e = mpts_.find(slot);
@@ -309,6 +313,7 @@ translation::step translation::check_key(job& j, unsigned index) {
       return step::done;
     }
     j.key = e->lkey;
+    if (e->zero_based()) j.request.va += e->start;
     j.through_window = true;
   }
 }
@@ -371,12 +376,41 @@ void translation::answer_pages(job& j) {
   j.answer.segments = {};
 }
 
+// ---------------------------------------------------------------- operations on keys
+
+std::uint32_t translation::slot_of(std::uint32_t key) const {
+  return key_to_index(key) & ((std::uint32_t{1} << map_.layout(table::dmpt).log_entries) - 1);
+}
+
+void translation::replace(std::uint32_t slot, const mpt_entry& entry, bool changed) {
+  mpt_entry* const e = mpts_.find(slot);
+  (e != nullptr ? *e : mpts_.insert(slot)) = entry;
+  if (!changed) return;
+  for (fill& f : fills_)
+    if (f.active && f.mpt && f.line == slot) f.stale = true;
+}
+
+void translation::forget_mtts(std::uint64_t mtt_address, std::uint64_t entries) {
+  const std::uint64_t first = (mtt_address >> 3) >> log_line_;
+  const std::uint64_t last = ((mtt_address >> 3) + entries - 1) >> log_line_;
+  mtts_.erase(first, last);
+  for (fill& f : fills_)
+    if (f.active && !f.mpt && f.line >= first && f.line <= last) f.stale = true;
+}
+
+bool translation::mtt_address(std::uint64_t mtt_address, std::uint64_t& bus) const {
+  const auto address = map_.translate(map_.layout(table::mtt).base + mtt_address);
+  if (address) bus = *address;
+  return address.has_value();
+}
+
 // ---------------------------------------------------------------- registers
 
 void translation::drop_mpt(std::uint32_t index) {
   const std::uint64_t slot = index & ((std::uint32_t{1} << map_.layout(table::dmpt).log_entries) - 1);
   mpts_.erase(slot, slot);
   stale_fills(true, slot, slot);
+  keys_.dropped(slot, slot);
 }
 
 void translation::drop_mtt(std::uint64_t mtt_address, std::uint64_t entries) {
@@ -392,6 +426,7 @@ void translation::drop_all() {
   mtts_.erase(0, ~std::uint64_t{0} - 1);
   stale_fills(true, 0, ~std::uint64_t{0});
   stale_fills(false, 0, ~std::uint64_t{0});
+  keys_.dropped(0, ~std::uint64_t{0});
 }
 
 void translation::stale_fills(bool mpt, std::uint64_t first, std::uint64_t last) {
@@ -401,7 +436,7 @@ void translation::stale_fills(bool mpt, std::uint64_t first, std::uint64_t last)
 }
 
 bool translation::busy() const {
-  if (now() <= answered_at_) return true;
+  if (now() <= answered_at_ || keys_.busy()) return true;
   for (unsigned i = 0; i < jobs_.size(); ++i)
     if ((free_ >> i & 1) == 0 && jobs_[i].sequence <= dropped_at_) return true;
   return false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/icm/icm_map.h"
+#include "model/icm/key_engine.h"
 #include "model/icm/mpt.h"
 #include "model/icm/tag_array.h"
 #include "model/icm/translation_if.h"
@@ -26,14 +27,15 @@ struct translation_config {
   unsigned mtt_line_entries = 8;  ///< entries fetched by one miss: 1, 2, 4 or 8 (64-byte line of the host)
   unsigned fills = 16;            ///< misses under way at once (calibration, section 7.4)
   unsigned waiting = 64;          ///< requests inside the block, 1..64
-  unsigned miss_cycles = 0;       ///< cycles from the arrival of fetched data to its use
+  unsigned miss_cycles = 60;      ///< cycles from the arrival of fetched data to its use (calibration 5: 475 ns in all)
   replacement policy = replacement::lru;  ///< of both caches (design choice)
+  key_engine_config keys;                 ///< operations on keys
 };
 
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do
 /// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
-/// plane A.11). Misses of one line are merged. The caches are never written back.
-class translation : public sim::clocked_block {
+/// plane A.11). Misses of one line are merged. Only operations on keys change entries, on chip and in ICM at once.
+class translation : public sim::clocked_block, private key_tables_if {
  public:
   translation(std::string name, sim::clock_domain& domain, const translation_config& config, const icm_map& map,
               unsigned clients);
@@ -42,13 +44,17 @@ class translation : public sim::clocked_block {
   std::vector<sim::fifo_in<translate_request>> request;
   std::vector<sim::fifo_out<translate_response>> response;
   pcie::dma_port dma;
+  /// Operations on keys (key_operation_if.h) have ports of their own.
+  key_engine& keys() { return keys_; }
 
   /// Register side (between two edges): forget an MPT (index modulo the table), a range of MTT entries, everything.
   /// Fetches under way are not kept and not used: who waits for one fetches again.
   void drop_mpt(std::uint32_t index);
   void drop_mtt(std::uint64_t mtt_address, std::uint64_t entries);
   void drop_all();
-  /// A request taken before the last drop has not been answered.
+  /// Takes a window off its region: firmware has taken back the window's entry.
+  void release_window(std::uint32_t index) { keys_.release_window(index); }
+  /// A request taken before the last drop has not been answered, or an operation on a key not ended.
   bool busy() const;
 
   struct statistics {
@@ -112,6 +118,13 @@ class translation : public sim::clocked_block {
   bool fetch_address(bool mpt, std::uint64_t line, std::uint64_t& bus) const;
   void complete(unsigned index);
   void stale_fills(bool mpt, std::uint64_t first, std::uint64_t last);
+  // key_tables_if
+  std::uint32_t slot_of(std::uint32_t key) const override;
+  const mpt_entry* cached(std::uint32_t slot) override { return mpts_.find(slot); }
+  void replace(std::uint32_t slot, const mpt_entry& entry, bool changed) override;
+  void forget_mtts(std::uint64_t mtt_address, std::uint64_t entries) override;
+  bool mpt_address(std::uint32_t slot, std::uint64_t& bus) const override { return fetch_address(true, slot, bus); }
+  bool mtt_address(std::uint64_t mtt_address, std::uint64_t& bus) const override;
 
   translation_config config_;
   const icm_map& map_;
@@ -136,6 +149,7 @@ class translation : public sim::clocked_block {
   sim::cycle_t answered_at_ = 0;  // edge at which the last answer is there
   std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
   statistics stats_;
+  key_engine keys_;
 };
 
 }  // namespace rnic::icm

@@ -11,7 +11,7 @@
 namespace rnic::icrc {
 
 /// Width of the datapath.
-inline constexpr std::size_t beat_bytes = 16;
+inline constexpr std::size_t beat_bytes = 32;
 /// From the cycle in which a packet's last beat is taken to the cycle in which its result is valid: mask, CRC, result.
 inline constexpr unsigned pipeline_cycles = 3;
 
@@ -25,7 +25,7 @@ constexpr std::uint64_t cycles_of(std::size_t length) { return beats_of(length) 
 struct icrc_beat {
   bool valid = false;
   std::array<std::uint8_t, beat_bytes> data{};
-  std::uint8_t keep = beat_bytes;  ///< valid bytes: 16, on the last beat 1..16
+  std::uint8_t keep = beat_bytes;  ///< valid bytes: 32, on the last beat 1..32
   bool first = false;
   bool last = false;
   wire::encapsulation encap = wire::encapsulation::roce_v2_ipv4;  ///< on every beat of the packet
@@ -38,7 +38,7 @@ struct icrc_outputs {
   std::uint32_t crc = 0;  ///< while result_valid: the word to be stored little-endian
 };
 
-/// Masks the fields that change on the way (adapter data plane C.4) and divides, 16 bytes a cycle. One result can wait
+/// Masks the fields that change on the way (adapter data plane C.4) and divides, 32 bytes a cycle. One result can wait
 /// beside the one in the CRC register: while a result is not taken, the following packet enters up to and including
 /// its last beat, then the input stalls.
 class icrc_engine_if {

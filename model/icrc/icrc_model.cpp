@@ -11,8 +11,9 @@
 namespace rnic::icrc {
 namespace {
 
-/// Bits of the first four beats that count as ones, by encapsulation.
-using variant_mask = std::array<std::uint8_t, 4 * beat_bytes>;
+/// Bits of the first beats that count as ones, by encapsulation.
+constexpr unsigned masked_beats = 2;
+using variant_mask = std::array<std::uint8_t, masked_beats * beat_bytes>;
 
 constexpr variant_mask make_mask(wire::encapsulation encap) {
   variant_mask m{};
@@ -46,12 +47,12 @@ void icrc_model::take(const icrc_beat& in) {
   const unsigned index = in.first ? 0 : s_.index;
   s_.masked = in;
   s_.masked_valid = true;
-  if (index < 4) {
+  if (index < masked_beats) {
     const variant_mask& mask = masks[static_cast<std::size_t>(in.encap)];
     for (std::size_t i = 0; i < beat_bytes; ++i)
       s_.masked.data[i] = static_cast<std::uint8_t>(s_.masked.data[i] | mask[index * beat_bytes + i]);
   }
-  s_.index = std::min(index + 1, 4U);
+  s_.index = std::min(index + 1, masked_beats);
 }
 
 icrc_outputs icrc_model::step(const icrc_beat& in, bool result_ready) {

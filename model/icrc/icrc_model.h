@@ -19,7 +19,7 @@ class icrc_model final : public icrc_engine_if {
   struct state {
     bool masked_valid = false;  // stage 1: a beat with its variant fields set to ones
     icrc_beat masked;
-    unsigned index = 0;        // of the packet's next beat; stays at 4, where no variant field is any more
+    unsigned index = 0;        // of the packet's next beat; stays at 2, where no variant field is any more
     std::uint32_t crc = seed;  // stage 2
     bool done = false;
     bool result_valid = false;  // stage 3

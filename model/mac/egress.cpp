@@ -68,4 +68,33 @@ unsigned egress::pick_ets(std::uint8_t ready) {
   return priority;
 }
 
+void egress::limit(unsigned tc, std::uint32_t mbps) {
+  classes[tc].max_mbps = mbps;
+  next_[tc] = 0;
+  limited_ = std::any_of(classes.begin(), classes.end(), [](const share& s) { return s.max_mbps != 0; });
+}
+
+std::uint8_t egress::held(sim::time_ps now) const {
+  if (!limited_) return 0;
+  unsigned mask = 0;
+  for (unsigned p = 0; p < 8; ++p)
+    if (next_[traffic_class(p)] > now) mask |= 1u << p;
+  return static_cast<std::uint8_t>(mask);
+}
+
+sim::time_ps egress::held_until(sim::time_ps now) const {
+  sim::time_ps first = ~sim::time_ps{0};
+  for (unsigned left = waiting_ & held(now); left != 0; left &= left - 1)
+    first = std::min(first, next_[traffic_class(static_cast<unsigned>(__builtin_ctz(left)))]);
+  return first;
+}
+
+void egress::started(unsigned priority, std::uint64_t line_bytes, sim::time_ps start, sim::time_ps excused) {
+  constexpr std::uint64_t mbps_ps_per_byte = 8 * sim::ps_per_us;
+  const unsigned tc = traffic_class(priority);
+  if (!limited_ || classes[tc].max_mbps == 0) return;
+  const sim::time_ps from = start <= next_[tc] + excused ? next_[tc] : start;
+  next_[tc] = from + line_bytes * mbps_ps_per_byte / classes[tc].max_mbps;
+}
+
 }  // namespace rnic::mac

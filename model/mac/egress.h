@@ -40,12 +40,22 @@ class egress {
   unsigned pick(std::uint8_t ready);
   entry pop(unsigned priority);
 
+  /// Priorities whose class has had its highest rate for now.
+  std::uint8_t held(sim::time_ps now) const;
+  /// When the first of them goes on; ~0 without.
+  sim::time_ps held_until(sim::time_ps now) const;
+  /// A frame of `priority` that takes `line_bytes` starts at `start`. A class that is late by up to `excused` has
+  /// waited for others, which is made up for; else it had nothing to send.
+  void started(unsigned priority, std::uint64_t line_bytes, sim::time_ps start, sim::time_ps excused);
+  void limit(unsigned tc, std::uint32_t mbps);
+
   arbitration mode = arbitration::round_robin;
   static constexpr std::uint32_t own_class_each = 0x76543210;
   std::uint32_t prio2tc = own_class_each;  ///< nibble n: traffic class of priority n
   struct share {
     std::uint16_t group = 0;        ///< lower goes first
     std::uint16_t bandwidth = 100;  ///< in % of the group's rate
+    std::uint32_t max_mbps = 0;     ///< of the class, whatever the line has free; 0: no limit
   };
   std::array<share, 8> classes{};
 
@@ -62,6 +72,8 @@ class egress {
   std::array<queue, 8> queues_;
   std::uint8_t waiting_ = 0;
   sim::round_robin turn_;
+  bool limited_ = false;                   // any class has a highest rate
+  std::array<sim::time_ps, 8> next_{};     // the class's next frame not before
   std::array<std::uint64_t, 8> finish_{};  // ETS: virtual time at which a class has had its share
   std::array<std::uint64_t, 8> clock_{};   // ETS: virtual time of the last service, by group (modulo 8)
 };

@@ -101,7 +101,7 @@ bool port::transmit() {
     transmit_pause();
     return false;
   }
-  const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~flow_.paused(now_ps()));
+  const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~flow_.paused(now_ps()) & ~egress_.held(now_ps()));
   const std::uint8_t ready = with_credit_room(free);
   if (ready == 0) return false;
   transmit_frame(egress_.pick(ready));
@@ -161,6 +161,7 @@ void port::transmit_frame(unsigned priority) {
   counters_.tx_bytes += size;
   const bool looped = e.frame->loopback == tlm::frame::loopback_only;
   stats_.transmit(looped ? eth_stats::looped : column_of(*e.frame), size, mtu_, e.frame->data(), is_tagged(*e.frame));
+  egress_.started(priority, preamble_bytes + size + gap_bytes, start, config_.class_catch_up_ns * sim::ps_per_ns);
   put_on_line(std::move(e.frame));
 }
 
@@ -203,12 +204,12 @@ void port::ask_for_wake() {
     return;
   }
   const std::uint8_t paused = flow_.paused(now_ps());
-  const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~paused);
+  const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~paused & ~egress_.held(now_ps()));
   if (free != 0 || flow_.must_tell(ingress_.above(), now_ps())) {
     const bool blocked = free != 0 && with_credit_room(free) == 0 && !flow_.must_tell(ingress_.above(), now_ps());
     if (!blocked) wake_at(std::max(now() + 1, choice_edge()));
   }
-  sim::time_ps resume = ~sim::time_ps{0};
+  sim::time_ps resume = egress_.held_until(now_ps());
   for (unsigned held = egress_.waiting() & paused; held != 0; held &= held - 1)
     resume = std::min(resume, flow_.paused_until(static_cast<unsigned>(__builtin_ctz(held))));
   const sim::time_ps refresh = flow_.refresh_at();

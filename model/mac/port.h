@@ -54,7 +54,9 @@ class port : public sim::clocked_block,
     std::uint32_t pause_refresh_percent = 50;  ///< of that time, after which a pause is repeated (design)
     std::uint16_t mtu = 9'216;                 ///< longest frame in bytes, FCS included, until firmware sets another
     std::uint8_t default_priority = 0;         ///< of untagged received frames, until firmware sets another (E.3)
-    std::uint8_t egress_arbitration = 1;       ///< mac::arbitration, until firmware sets another
+    std::uint32_t class_catch_up_ns =
+        4'000;                            ///< lateness behind other classes that a limited one makes up for (design)
+    std::uint8_t egress_arbitration = 1;  ///< mac::arbitration, until firmware sets another
   };
 
   /// `pool` gives the pause frames. Throws sim::config_error for values that cannot work.

@@ -29,6 +29,8 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
     const egress::share& s = egress_.classes[(offset - cr::scheduler) / 4];
     return static_cast<std::uint32_t>(s.group) << 16 | s.bandwidth;
   }
+  if (offset >= cr::max_rate && offset < cr::max_rate + 32)
+    return egress_.classes[(offset - cr::max_rate) / 4].max_mbps;
   switch (offset) {
     case cr::port_control:
       return up_ ? 1 : 0;
@@ -69,9 +71,14 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
 
 void port::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset >= cr::scheduler && offset < cr::scheduler + 32) {
-    egress_.classes[(offset - cr::scheduler) / 4] = {static_cast<std::uint16_t>(value >> 16),
-                                                     static_cast<std::uint16_t>(value)};
+    egress::share& s = egress_.classes[(offset - cr::scheduler) / 4];
+    s.group = static_cast<std::uint16_t>(value >> 16);
+    s.bandwidth = static_cast<std::uint16_t>(value);
     return;
+  }
+  if (offset >= cr::max_rate && offset < cr::max_rate + 32) {
+    egress_.limit((offset - cr::max_rate) / 4, value < config_.rate_mbps ? value : 0);
+    return wake_next();
   }
   const bool bit0 = (value & 1) != 0;
   switch (offset) {
@@ -139,6 +146,7 @@ void port::device_reset() {
   egress_.mode = static_cast<mac::arbitration>(config_.egress_arbitration);
   egress_.prio2tc = egress::own_class_each;
   egress_.classes.fill({});
+  for (unsigned tc = 0; tc < 8; ++tc) egress_.limit(tc, 0);
   wake_next();
 }
 

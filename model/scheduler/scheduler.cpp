@@ -10,6 +10,7 @@ scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& 
                      sim::statistics& stats)
     : clocked_block(std::move(name), domain), config_(cfg), spans_(spans) {
   if (cfg.log_qps < 8 || cfg.log_qps > 24) throw sim::config_error("scheduler: log_qps must be 8..24");
+  if (cfg.descriptors == 0) throw sim::config_error("scheduler: descriptors must be at least 1");
   if (cfg.grants == 0 || cfg.grant_cycles == 0)
     throw sim::config_error("scheduler: grants and grant_cycles must be at least 1");
   for (const std::uint8_t w : cfg.weights)
@@ -18,6 +19,7 @@ scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& 
   const std::string prefix = this->name() + ".";
   stats.add(prefix + "doorbells", doorbells_);
   stats.add(prefix + "merged", merged_);
+  stats.add(prefix + "dropped_descriptors", dropped_descriptors_);
   stats.add(prefix + "bad_qpn", bad_qpn_);
   stats.add(prefix + "grants", grants_);
   stats.add(prefix + "resumes", resumes_);
@@ -27,7 +29,7 @@ scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& 
 void scheduler::tick() {
   if (nonempty_ != 0 && !grant_one() && in_service_ < config_.grants && now() < free_at_) wake_at(free_at_);
   while (report_in.can_pop()) take_report();
-  while (doorbell_in.can_pop()) take_doorbell();
+  while (doorbell_in.can_pop() && has_room()) take_doorbell();
   if (nonempty_ != 0 && in_service_ < config_.grants) wake_at(free_at_ > now() ? free_at_ : now() + 1);
 }
 
@@ -35,8 +37,8 @@ void scheduler::device_reset() {
   for (auto& c : table_) {
     if (!c) continue;
     for (queue_pair& qp : *c) {
-      qp.doorbell = false;
-      qp.descriptor.reset();
+      qp.doorbell = qp.more = false;
+      while (qp.descriptor) take_descriptor(qp);
       qp.span = 0;
     }
   }
@@ -68,8 +70,46 @@ void scheduler::merge(queue_pair& qp, send_doorbell d) {
   qp.uar = qp.doorbell && qp.uar != d.uar ? any_uar : d.uar;
   if (qp.doorbell) ++merged_;
   qp.doorbell = true;
-  if (!qp.descriptor) qp.descriptor = std::move(d.descriptor);  // the older one is executed first
+  if (!keep(qp, std::move(d.descriptor))) qp.more = true;
+  if (qp.at == state::stalled) drop_descriptors(qp);
   if (qp.span == 0) qp.span = d.span;
+}
+
+/// Doorbells stay in their channel, and the bus behind it, while descriptors fill their place: those that wait are of
+/// queue pairs that move, so there will be room.
+bool scheduler::has_room() {
+  if (held_ < config_.descriptors || !doorbell_in.front().descriptor) return true;
+  return false;
+}
+
+/// A queue pair that may stand still for long reads its WQEs from memory later.
+void scheduler::drop_descriptors(queue_pair& qp) {
+  if (!qp.descriptor) return;
+  qp.more = true;
+  while (qp.descriptor) {
+    take_descriptor(qp);
+    ++dropped_descriptors_;
+  }
+}
+
+bool scheduler::keep(queue_pair& qp, blueflame_ptr descriptor) {
+  if (!descriptor) return false;
+  ++held_;
+  if (qp.descriptor)
+    qp.last->behind = descriptor;
+  else
+    qp.descriptor = descriptor;
+  qp.last = std::move(descriptor);
+  return true;
+}
+
+blueflame_ptr scheduler::take_descriptor(queue_pair& qp) {
+  blueflame_ptr first = std::move(qp.descriptor);
+  if (!first) return first;
+  --held_;
+  qp.descriptor = std::move(first->behind);
+  if (!qp.descriptor) qp.last.reset();
+  return first;
 }
 
 void scheduler::take_doorbell() {
@@ -106,7 +146,10 @@ void scheduler::take_report() {
     activate(qp);
   } else {
     qp.at = r.what == report::kind::stalled ? state::stalled : state::idle;
-    if (r.what == report::kind::stalled) ++stalls_;
+    if (r.what == report::kind::stalled) {
+      ++stalls_;
+      drop_descriptors(qp);
+    }
   }
 }
 
@@ -132,10 +175,12 @@ bool scheduler::grant_one() {
   grant g;
   g.qpn = qp.qpn;
   g.uar = qp.uar;
-  g.descriptor = std::move(qp.descriptor);
+  g.descriptor = take_descriptor(qp);
   g.span = qp.span;
   g.doorbell = qp.doorbell;
-  qp.doorbell = false;
+  g.more = qp.more;
+  qp.doorbell = bool(qp.descriptor);
+  qp.more = false;
   qp.span = 0;
   qp.at = state::granted;
   spans_.leave(g.span, "scheduler", now_ps());

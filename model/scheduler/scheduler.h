@@ -22,18 +22,22 @@ inline constexpr unsigned priorities = 8;
 inline constexpr std::uint32_t any_uar = 0xffff'ffff;
 
 struct config {
-  unsigned grant_cycles = 2;  ///< from one grant to the next (design; 427 MHz / 2 is far above the message rate)
-  unsigned grants = 8;        ///< QPs in service at once: processing units (calibration section 5)
-  unsigned log_qps = 18;      ///< doorbells for QPNs from 2^log_qps on are counted and ignored
+  unsigned grant_cycles = 2;   ///< from one grant to the next (design; 427 MHz / 2 is far above the message rate)
+  unsigned grants = 8;         ///< QPs in service at once: processing units (calibration section 5)
+  unsigned descriptors = 128;  ///< WQEs that came by BlueFlame and wait, of all QPs (calibration 5: WQE cache)
+  unsigned log_qps = 18;       ///< doorbells for QPNs from 2^log_qps on are counted and ignored
   std::array<std::uint8_t, priorities> weights{1, 1, 1, 1, 1, 1, 1, 1};  ///< grants in a row per priority, 1..255
 };
 
 /// Round robin over the QPs of a priority, weighted round robin over priorities. Doorbells of a QP that is not idle
-/// are merged; none is lost. The priority of a QP is what the requester last reported for it.
+/// are merged; none is lost. WQEs that came with doorbells wait as long as there is room for them; behind one that
+/// found none, the queue pair's WQEs are read from memory. The priority of a QP is what the requester last reported for
+/// it.
 class scheduler : public sim::clocked_block, public command::reset_target_if {
  public:
   scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
             sim::statistics& stats);
+  ~scheduler() override { scheduler::device_reset(); }  // descriptors hold each other
 
   sim::fifo_in<send_doorbell> doorbell_in{*this};
   sim::fifo_in<report> report_in{*this};
@@ -53,9 +57,9 @@ class scheduler : public sim::clocked_block, public command::reset_target_if {
     std::uint32_t uar = 0;
     state at = state::idle;
     std::uint8_t priority = 0;
-    bool doorbell = false;
-    bool resumed = false;  // while granted: schedule again whatever the report says
-    blueflame_ptr descriptor;
+    bool doorbell = false, more = false;
+    bool resumed = false;            // while granted: schedule again whatever the report says
+    blueflame_ptr descriptor, last;  // of those that wait; behind the first one in order
     sim::span_id span = 0;
   };
   struct list {
@@ -69,6 +73,10 @@ class scheduler : public sim::clocked_block, public command::reset_target_if {
   queue_pair& find(std::uint32_t qpn);
   void activate(queue_pair& qp);
   void merge(queue_pair& qp, send_doorbell d);
+  bool has_room();
+  void drop_descriptors(queue_pair& qp);
+  bool keep(queue_pair& qp, blueflame_ptr descriptor);
+  blueflame_ptr take_descriptor(queue_pair& qp);
   unsigned choose_priority();
 
   config config_;
@@ -79,8 +87,10 @@ class scheduler : public sim::clocked_block, public command::reset_target_if {
   unsigned current_ = 0;        // priority whose turn it is,
   unsigned served_ = 0;         // grants that it had in this turn
   unsigned in_service_ = 0;
+  unsigned held_ = 0;  // descriptors that wait
   sim::cycle_t free_at_ = 0;
-  std::uint64_t doorbells_ = 0, bad_qpn_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0;
+  std::uint64_t doorbells_ = 0, bad_qpn_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0,
+                dropped_descriptors_ = 0;
 };
 
 }  // namespace rnic::scheduler

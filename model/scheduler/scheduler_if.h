@@ -12,13 +12,15 @@
 namespace rnic::scheduler {
 
 /// A work queue entry that came through a BlueFlame buffer.
+struct blueflame_wqe;
+using blueflame_ptr = tlm::handle<blueflame_wqe>;
 struct blueflame_wqe {
   std::array<std::uint8_t, 256> bytes;
   std::uint32_t length = 0;  ///< multiple of 64
   std::uint16_t index = 0;   ///< WQE index from the control segment
+  blueflame_ptr behind;      ///< the next one of the queue pair, while they wait
   void recycle() { length = 0; }
 };
-using blueflame_ptr = tlm::handle<blueflame_wqe>;
 
 /// doorbell -> scheduler: QP has new send work.
 struct send_doorbell {
@@ -36,6 +38,7 @@ struct grant {
   blueflame_ptr descriptor;
   sim::span_id span = 0;
   bool doorbell = false;  ///< a doorbell arrived since the last grant: look for new WQEs
+  bool more = false;      ///< one of them without a descriptor that is kept: there are WQEs to be read
 };
 
 /// requester -> scheduler, once for each grant, and unasked when a stalled QP can go on.

@@ -28,6 +28,8 @@ inline constexpr std::uint32_t reset = 0x0c;
 inline constexpr std::uint32_t roce_v2_port = 0x10;     ///< UDP destination port of RoCE v2
 inline constexpr std::uint32_t reserved_lkey = 0x14;    ///< the key that means bus addresses
 inline constexpr std::uint32_t special_qp_base = 0x18;  ///< CONF_SPECIAL_QP: base QPN, 0 = none
+/// Numbers from the base on: QP0 of each port, QP1 of each port, four without use.
+inline constexpr std::uint32_t special_qps = 8, special_qp1 = 2;
 inline constexpr std::uint32_t num_qps_log = 0x1c;
 /// Requester: a QP that came from SQ_DRAINING to SQD by itself, bit 31 valid, 23:0 QPN. Write 1: the next one.
 inline constexpr std::uint32_t drained = 0x20;

@@ -103,7 +103,7 @@ constexpr opcode_traits make_traits(std::uint8_t opcode) {
     return t;
   }
   if (opcode == opcode_cnp) {
-    t.payload = t.first = t.last = true;
+    t.payload = t.first = t.last = t.response = true;
     return t;
   }
   const op o = operation_of(opcode);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Invariant CRC of one packet after the other, 16 bytes a cycle.
+// Invariant CRC of one packet after the other, 32 bytes a cycle.
 //
 // Stream contract (rtl/README.md): valid does not wait for ready; the payload is stable while valid && !ready; valid
 // is low during reset. The packet starts at its L3 header and ends before its ICRC; the fields that may change on the
@@ -24,7 +24,7 @@ module icrc_engine
   input  logic                in_valid_i,
   output logic                in_ready_o,
   input  logic [BeatBits-1:0] in_data_i,   // byte 0 in [7:0]
-  input  logic [4:0]          in_keep_i,   // valid bytes: 16, on the last beat 1..16
+  input  logic [5:0]          in_keep_i,   // valid bytes: 32, on the last beat 1..32
   input  logic                in_first_i,
   input  logic                in_last_i,
   input  logic [1:0]          in_encap_i,  // encap_e, read on every beat
@@ -38,10 +38,10 @@ module icrc_engine
   // Stage 1: the masked beat
   logic                masked_valid_d, masked_valid_q;
   logic [BeatBits-1:0] masked_data_d, masked_data_q;
-  logic [4:0]          masked_keep_d, masked_keep_q;
+  logic [5:0]          masked_keep_d, masked_keep_q;
   logic                masked_first_d, masked_first_q;
   logic                masked_last_d, masked_last_q;
-  logic [2:0]          index_d, index_q;  // beat of the packet, stays at 4
+  logic [1:0]          index_d, index_q;  // beat of the packet, stays at 2
   // Stage 2: the CRC register
   logic [31:0]         crc_d, crc_q;
   logic                done_d, done_q;
@@ -50,13 +50,13 @@ module icrc_engine
   logic [31:0]         result_d, result_q;
 
   logic       take, advance, finish;
-  logic [2:0] index;
+  logic [1:0] index;
 
   assign finish     = done_q && !result_valid_q;
   assign advance    = !done_q || !result_valid_q;
   assign in_ready_o = !masked_valid_q || advance;
   assign take       = in_valid_i && in_ready_o;
-  assign index      = in_first_i ? 3'd0 : index_q;
+  assign index      = in_first_i ? 2'd0 : index_q;
 
   always_comb begin
     masked_valid_d = masked_valid_q && !advance;
@@ -71,7 +71,7 @@ module icrc_engine
       masked_keep_d  = in_keep_i;
       masked_first_d = in_first_i;
       masked_last_d  = in_last_i;
-      index_d        = index[2] ? index : index + 3'd1;
+      index_d        = index[1] ? index : index + 2'd1;
     end
   end
 

@@ -99,13 +99,14 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.srq = shared;
   init.send_cq = &send_cq;
   init.recv_cq = &receive_cq;
-  init.qp_type = IBV_QPT_RC;
+  init.qp_type = options.type;
   init.cap.max_send_wr = options.send_depth;
   init.cap.max_recv_wr = options.receive_depth;
   init.cap.max_send_sge = options.send_sges;
   init.cap.max_recv_sge = options.receive_sges;
   init.cap.max_inline_data = options.inline_bytes;
   queue_pair* qp = require_object(e.device->create_qp(e.pd, &init), "create_qp");
+  qp->kernel = options.kernel;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = static_cast<std::uint8_t>(e.port);
@@ -128,11 +129,16 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   std::memcpy(rtr.ah_attr.grh.dgid.raw, peer.gid.data(), 16);
   rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(e.gid_index);
   rtr.ah_attr.grh.hop_limit = 64;
+  rtr.ah_attr.grh.traffic_class = options.traffic_class;
+  rtr.ah_attr.static_rate = static_cast<std::uint8_t>(options.static_rate);
   rtr.ah_attr.sl = static_cast<std::uint8_t>(options.priority);
   rtr.ah_attr.port_num = static_cast<std::uint8_t>(e.port);
+  // XRC queue pairs are one half only.
+  const bool reliable = qp.qp_type != IBV_QPT_UC;
+  const bool receives = reliable && qp.qp_type != IBV_QPT_XRC_SEND, sends = qp.qp_type != IBV_QPT_XRC_RECV;
   require(e.device->modify_qp(&qp, &rtr,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                                  (receives ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
                               &peer.mac),
           "modify_qp to RTR");
   ibv_qp_attr rts{};
@@ -142,9 +148,8 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   rts.retry_cnt = static_cast<std::uint8_t>(options.retries);
   rts.rnr_retry = static_cast<std::uint8_t>(options.rnr_retries);
   rts.max_rd_atomic = static_cast<std::uint8_t>(options.rd_atomic);
-  require(e.device->modify_qp(&qp, &rts,
-                              IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                  IBV_QP_MAX_QP_RD_ATOMIC),
+  const int retries = sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
+  require(e.device->modify_qp(&qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | (reliable ? IBV_QP_TIMEOUT | retries : 0)),
           "modify_qp to RTS");
 }
 

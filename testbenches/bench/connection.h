@@ -32,6 +32,7 @@ struct message_segments {
 
 /// What both ends of a connection agree on.
 struct connection_options {
+  ibv_qp_type type = IBV_QPT_RC;  ///< or UC
   host_driver::roce_types roce = host_driver::roce_types::v2;
   unsigned ip = 4;  ///< 4 or 6
   std::uint16_t vlan = host_driver::no_vlan;
@@ -48,6 +49,9 @@ struct connection_options {
   unsigned rnr_retries = 7;
   unsigned rnr_timer = 12;  ///< 0.64 ms
   unsigned rd_atomic = 16;
+  bool kernel = false;                  ///< queue pairs take what only kernel verbs post
+  ibv_rate static_rate = IBV_RATE_MAX;  ///< of the address path; MAX: the port's
+  std::uint8_t traffic_class = 0;       ///< of the address path
 };
 
 /// One host's end: device, its addresses, and one protection domain.

@@ -30,9 +30,10 @@ two_nodes::two_nodes(const two_nodes_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   node_a_ = std::make_unique<node>("a", env, config.node, 1);
-  node_b_ = std::make_unique<node>("b", env, config.node, 2);
+  node_b_ = std::make_unique<node>("b", env, config.node_b ? *config.node_b : config.node, 2);
   fabric::cable::config cable;
   cable.metres = config.cable_metres;
+  cable.hop_ps = config.hop_ps;
   cable_ = std::make_unique<fabric::cable>(node_a_->connector(), node_b_->connector(), cable);
   if (!config.faults.empty()) {
     constexpr sim::clock_period resolution{1000, 1, 0};  // frames that are held back go on at whole nanoseconds

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host_driver/config.h"
@@ -22,8 +23,10 @@ namespace rnic::bench {
 
 struct two_nodes_config {
   node_config node;
+  std::optional<node_config> node_b;  ///< when the second host is not like the first
   unsigned cable_metres = 3;
-  std::string capture;  ///< file for every frame on the cable, empty: none
+  std::uint32_t hop_ps = 0;  ///< picoseconds that a switch on the way takes
+  std::string capture;       ///< file for every frame on the cable, empty: none
   bool overwrite = false;
   fabric::fault_plan faults;     ///< what happens to frames on the cable
   std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own

@@ -108,6 +108,11 @@ class bandwidth_run {
 
 }  // namespace
 
+bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
+  const row r = bandwidth_run(options).run(nullptr).front();
+  return {r.rate_mpps, r.goodput_gbps};
+}
+
 int run_bandwidth(const bandwidth_options& options) {
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);

@@ -35,6 +35,8 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
   sim::parameter_set parameters;
   bench::announce(parameters, c.node);
   parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "--cable");
+  parameters.add("cable.hop_ps", c.hop_ps, 0, 1'000'000'000, "ps",
+                 "a cut-through switch on the way, without other traffic; calibration 5: 250 ns");
   parameters.add("sim.always_tick", c.timing.always_tick,
                  "every block at every edge: the proof that sleeping is invisible");
   parameters.add("sim.run_ahead", c.timing.run_ahead, "serve edges ahead of the kernel where nothing else is due");

@@ -50,4 +50,11 @@ class next_span final : public host_driver::span_source_if {
   sim::span_id id_ = 0;
 };
 
+/// What `rnic latency` and `rnic bandwidth` give for the first of the sizes. One call in a process.
+double typical_latency_us(const latency_options& options);
+struct bandwidth_figures {
+  double rate_mpps = 0, goodput_gbps = 0;
+};
+bandwidth_figures measure_bandwidth(const bandwidth_options& options);
+
 }  // namespace rnic::program

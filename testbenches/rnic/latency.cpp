@@ -292,6 +292,10 @@ nlohmann::json to_json(const row& r) {
 
 }  // namespace
 
+double typical_latency_us(const latency_options& options) {
+  return to_us(latency_run(options).run(nullptr).front().half.typical);
+}
+
 int run_latency(const latency_options& options) {
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);

@@ -78,19 +78,30 @@ void add_serve(CLI::App& command, serve_options& o) {
   command
       .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
       ->capture_default_str();
-  command.add_option("--app", o.app, "What runs on the host; the tools of the same name with ibv_ are its peers")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong"}));
+  command
+      .add_option("--app", o.app,
+                  "What runs on the host; the tools of the same name, with ibv_ or without, are its peers")
+      ->check(CLI::IsMember(
+          {"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "rping", "ucmatose", "udaddy", "mckey"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
-  command.add_option("--client", o.client, "The application's peer waits at this host (TCP of this machine's network)")
+  command
+      .add_option("--client", o.client,
+                  "The application's peer waits at this host (pingpongs: TCP of this machine's network; the others:\n"
+                  "its address on the link; mckey: the group to send to)")
       ->type_name("HOST");
-  command.add_option("--port", o.port, "TCP port of the exchange of addresses")
-      ->check(CLI::Range(1u, 65535u))
-      ->capture_default_str();
-  command.add_option("--size", o.size, "Message size in bytes (default 4096, ud_pingpong 1024)")
+  command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
+  command.add_option("--port", o.port, "TCP port of the exchange of addresses, or the service's (default: the tool's)")
+      ->check(CLI::Range(1u, 65535u));
+  command.add_option("--size", o.size, "Message size in bytes (default: what the tool takes)")
       ->check(CLI::Range(1u, 1u << 24));
-  command.add_option("--iterations", o.iterations, "Messages each way")
-      ->check(CLI::Range(1u, 100000000u))
-      ->capture_default_str();
+  command
+      .add_option("--qps", o.queue_pairs,
+                  "Queue pairs of srq_pingpong (default 16), connections of ucmatose and udaddy (default 1)")
+      ->check(CLI::Range(1u, 256u));
+  command
+      .add_option("--iterations", o.iterations,
+                  "Messages each way (default: what the tool takes; rping --server ends with its client)")
+      ->check(CLI::Range(1u, 100000000u));
   command.add_option("--mtu", o.mtu, "Path MTU in bytes")
       ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
       ->capture_default_str();
@@ -202,6 +213,15 @@ int sc_main(int argc, char* argv[]) {
   add_faults(*soak_cmd, soak.faults, true);
   add_common(*soak_cmd, soak.common);
 
+  calibrate_options calibrate;
+  CLI::App* calibrate_cmd =
+      app.add_subcommand("calibrate", "Published figures of this adapter family beside those of the model");
+  calibrate_cmd->add_option("--only", calibrate.only, "Points whose id begins so, for example C04,C07")->delimiter(',');
+  calibrate_cmd->add_option("--jobs", calibrate.jobs, "Experiments at a time, 0: one for each processor")
+      ->check(CLI::Range(0u, 256u))
+      ->capture_default_str();
+  add_common(*calibrate_cmd, calibrate.common);
+
   replay_options replay;
   CLI::App* replay_cmd =
       app.add_subcommand("replay", "Re-enact a capture with the adapter in the place of one of its hosts");
@@ -241,14 +261,16 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(stderr,
-                 "rnic: a subcommand is required: latency, bandwidth, soak, replay, serve, info or parameters\n");
+    std::fprintf(
+        stderr,
+        "rnic: a subcommand is required: latency, bandwidth, soak, calibrate, replay, serve, info or parameters\n");
     return 2;
   }
   try {
     if (latency_cmd->parsed()) return run_latency(latency);
     if (bandwidth_cmd->parsed()) return run_bandwidth(bandwidth);
     if (soak_cmd->parsed()) return run_soak(soak);
+    if (calibrate_cmd->parsed()) return run_calibrate(calibrate);
     if (replay_cmd->parsed()) return run_replay(replay);
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);

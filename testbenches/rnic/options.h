@@ -100,11 +100,13 @@ struct serve_options {
   std::string app;                     ///< empty: none
   bool server = false;
   std::string client;  ///< host where the server listens
-  unsigned port = 18515;
-  unsigned size = 0;  ///< bytes, 0: what the real tool takes
+  std::string group;   ///< multicast address that mckey receives from
+  unsigned port = 0;   ///< 0: what the real tool takes
+  unsigned size = 0;   ///< bytes, 0: what the real tool takes
   unsigned mtu = 1024;
-  unsigned iterations = 1000;
+  unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;
+  unsigned queue_pairs = 0;  ///< or connections, 0: what the real tool takes
   unsigned priority = 0;
   unsigned repeat = 1;  ///< runs of the application, 0: for ever
 };
@@ -113,6 +115,13 @@ struct info_options {
   common_options common;
 };
 
+struct calibrate_options {
+  common_options common;
+  std::vector<std::string> only;  ///< points whose id begins so; empty: all
+  unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
+};
+
+int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
 int run_soak(const soak_options& options);

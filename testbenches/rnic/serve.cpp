@@ -2,6 +2,7 @@
 // `rnic serve`: one adapter on a real network.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -10,11 +11,13 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <systemc>
 
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/serve/cm_applications.h"
 #include "testbenches/serve/pingpong.h"
 #include "testbenches/serve/real_time.h"
 #include "testbenches/serve/served_host.h"
@@ -31,6 +34,11 @@ ibv_qp_type service_of(const std::string& app) {
   return app == "ud_pingpong" ? IBV_QPT_UD : IBV_QPT_RC;
 }
 
+/// Its peers are the tools that come with librdmacm: they meet over QP1, not over TCP.
+bool of_connection_manager(const std::string& app) {
+  return app == "rping" || app == "ucmatose" || app == "udaddy" || app == "mckey";
+}
+
 class serve_run {
  public:
   explicit serve_run(const serve_options& options);
@@ -39,6 +47,12 @@ class serve_run {
  private:
   serve::host_config host_config();
   serve::pingpong_options application();
+  serve::cm_application_options cm_application();
+  int gid_index();
+  std::uint16_t listening_port() const {
+    return options_.port != 0 ? static_cast<std::uint16_t>(options_.port) : std::uint16_t{18515};
+  }
+  void run_applications();
   void listen();
   void program();
   void on_signal();
@@ -60,7 +74,9 @@ class serve_run {
   serve::real_time clock_;
   serve::address_exchange exchange_;
   std::unique_ptr<serve::served_host> host_;
-  std::vector<serve::pingpong_result> runs_;
+  std::vector<serve::application_result> runs_;
+  serve::cm_service* service_ = nullptr;  // lives in the program's process
+  std::optional<host_driver::cm::connection_manager_counters> managed_;
   int signal_ = 0;
   std::exception_ptr failure_;
 };
@@ -105,24 +121,46 @@ serve::pingpong_options serve_run::application() {
   serve::pingpong_options o;
   o.type = service_of(options_.app);
   o.server = options_.client;
-  o.port = static_cast<std::uint16_t>(options_.port);
+  o.port = listening_port();
   o.size = options_.size != 0 ? options_.size : o.type == IBV_QPT_UD ? 1024u : 4096u;
   o.mtu = options_.mtu;
-  o.iterations = options_.iterations;
+  o.iterations = options_.iterations != 0 ? options_.iterations : 1000;
   o.receive_depth = options_.receive_depth;
+  if (options_.queue_pairs != 0) o.queue_pairs = options_.queue_pairs;
   o.service_level = options_.priority;
   o.seed = options_.common.seed;
-  o.gid_index = options_.gid_index;
-  if (o.gid_index < 0)
-    o.gid_index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
-  if (o.gid_index < 0 || !host_->device().port(1).gids[static_cast<std::size_t>(o.gid_index)].valid)
-    throw usage_error("--gid-index " + std::to_string(o.gid_index) + ": there is no such GID");
+  o.gid_index = gid_index();
+  return o;
+}
+
+int serve_run::gid_index() {
+  int index = options_.gid_index;
+  if (index < 0) index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
+  if (index < 0 || !host_->device().port(1).gids[static_cast<std::size_t>(index)].valid)
+    throw usage_error("--gid-index " + std::to_string(index) + ": there is no such GID");
+  return index;
+}
+
+serve::cm_application_options serve_run::cm_application() {
+  serve::cm_application_options o;
+  o.app = options_.app;
+  o.client = !options_.client.empty();
+  const std::string& address = options_.app == "mckey" && !o.client ? options_.group : options_.client;
+  if (!address.empty()) o.peer = *wire::parse_gid(address);
+  o.port = static_cast<std::uint16_t>(options_.port);
+  o.size = options_.size;
+  o.count = options_.iterations;
+  o.connections = options_.queue_pairs != 0 ? options_.queue_pairs : 1;
+  o.route.gid_index = gid_index();
+  o.route.service_level = options_.priority;
+  o.route.mtu = options_.mtu;
+  o.route.seed = options_.common.seed;
   return o;
 }
 
 void serve_run::listen() {
   try {
-    exchange_.listen(static_cast<std::uint16_t>(options_.port));
+    exchange_.listen(listening_port());
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }
@@ -130,23 +168,36 @@ void serve_run::listen() {
 
 void serve_run::program() {
   host_->start();
-  const serve::pingpong_options app = application();
-  if (options_.server) listen();
+  if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
+  if (options_.server && !of_connection_manager(options_.app)) listen();
   clock_.start_clock();
   fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link);
   std::fflush(stdout);
   if (options_.app.empty()) return;
+  run_applications();
+  if (options_.duration_s == 0) clock_.stop();
+}
+
+void serve_run::run_applications() {
+  const bool managed = of_connection_manager(options_.app);
+  std::unique_ptr<serve::cm_service> service;
+  if (managed) service = std::make_unique<serve::cm_service>(*host_);
+  service_ = service.get();
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
-    const serve::pingpong_result r = run_pingpong(*host_, exchange_, app);
+    const serve::application_result r = managed ? run_cm_application(*host_, *service, cm_application())
+                                        : options_.app == "srq_pingpong"
+                                            ? run_srq_pingpong(*host_, exchange_, application())
+                                            : run_pingpong(*host_, exchange_, application());
     if (r.ok)
-      fmt::print("{} of {} bytes: {} messages each way in {} us, {} us each\n", options_.app, app.size, r.received,
-                 microseconds(r.took_ps), microseconds(r.took_ps / app.iterations));
+      fmt::print("{}: {} messages sent, {} received in {} us, {} us each\n", options_.app, r.sent, r.received,
+                 microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
     else
       fmt::print("{} failed: {}\n", options_.app, r.error);
     std::fflush(stdout);
     runs_.push_back(r);
   }
-  if (options_.duration_s == 0) clock_.stop();
+  if (service) managed_ = service->manager().count();
+  service_ = nullptr;
 }
 
 void serve_run::on_signal() {
@@ -183,7 +234,7 @@ int serve_run::run() {
   if (!options_.common.json_file.empty()) write_text(options_.common.json_file, results().dump(2) + "\n");
   if (failure_) std::rethrow_exception(failure_);
   bool ok = options_.app.empty() || !runs_.empty();
-  for (const serve::pingpong_result& r : runs_) ok = ok && r.ok;
+  for (const serve::application_result& r : runs_) ok = ok && r.ok;
   return ok ? 0 : 1;
 }
 
@@ -213,6 +264,20 @@ nlohmann::json serve_run::link_json() const {
           {"errors", c.errors}};
 }
 
+nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& c) {
+  return {{"received", c.received},
+          {"sent", c.sent},
+          {"malformed", c.malformed},
+          {"unknown_id", c.unknown_id},
+          {"wrong_state", c.wrong_state},
+          {"duplicates", c.duplicates},
+          {"stale", c.stale},
+          {"no_service", c.no_service},
+          {"no_room", c.no_room},
+          {"retries", c.retries},
+          {"timeouts", c.timeouts}};
+}
+
 nlohmann::json serve_run::results() const {
   nlohmann::json result = run_header("serve", options_.common);
   result["parameters"] = effective_;
@@ -236,7 +301,7 @@ nlohmann::json serve_run::results() const {
                        {"unknown", a.unknown},
                        {"table_full", a.table_full}};
   result["runs"] = nlohmann::json::array();
-  for (const serve::pingpong_result& r : runs_)
+  for (const serve::application_result& r : runs_)
     result["runs"].push_back({{"app", options_.app},
                               {"ok", r.ok},
                               {"error", r.error},
@@ -246,6 +311,8 @@ nlohmann::json serve_run::results() const {
                               {"received", r.received},
                               {"wrong_bytes", r.wrong_bytes},
                               {"took_us", to_us(r.took_ps)}});
+  if (managed_ || service_ != nullptr)
+    result["connection_manager"] = managed_json(managed_ ? *managed_ : service_->manager().count());
   result["statistics"] = nlohmann::json::object();
   for (const auto& [name, value] : statistics_.all())
     if (*value != 0) result["statistics"][name] = *value;
@@ -258,6 +325,20 @@ void check(const serve_options& o) {
   if (!o.app.empty() && o.server == !o.client.empty())
     throw usage_error("--app " + o.app + ": expected either --server or --client HOST");
   if (o.app.empty() && (o.server || !o.client.empty())) throw usage_error("--server and --client need an --app");
+  if (o.app == "mckey") {
+    const auto group = wire::parse_gid(o.server ? o.group : o.client);
+    if (!group || !host_driver::is_multicast(*group))
+      throw usage_error("--app mckey: expected --server --group ADDRESS or --client ADDRESS, a multicast address");
+  } else if (of_connection_manager(o.app) && !o.client.empty() && !wire::parse_gid(o.client)) {
+    throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
+                      " meets its server over RoCE");
+  }
+  if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
+    throw usage_error("--size: rping has 27 to 65535 bytes");
+  if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)
+    throw usage_error("--size: a datagram has up to 4096 bytes");
+  if (o.app == "srq_pingpong" && o.receive_depth <= (o.queue_pairs != 0 ? o.queue_pairs : 16))
+    throw usage_error("--rx-depth: must be more than the queue pairs of --qps");
   if (o.app == "ud_pingpong" && o.size > 4096) throw usage_error("--size: a datagram has up to 4096 bytes");
 }
 

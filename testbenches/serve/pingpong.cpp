@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "model/wire/ethernet.h"
+#include "testbenches/serve/application.h"
 
 namespace rnic::serve {
 
@@ -27,12 +28,6 @@ constexpr std::uint64_t exchange_ps = 20 * sim::ps_per_s;
 /// A peer that missed our last acknowledgement asks again: the queue pair stays until it had the time to.
 constexpr std::uint64_t linger_ps = 300'000 * sim::ps_per_us;
 
-/// What went wrong with the peer, not with us.
-class peer_failure : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 class pingpong {
  public:
   pingpong(served_host& host, address_exchange& exchange, const pingpong_options& o)
@@ -43,11 +38,6 @@ class pingpong {
  private:
   bool datagrams() const { return o_.type == IBV_QPT_UD; }
   std::uint32_t header() const { return datagrams() ? grh_bytes : 0; }
-  template <class T>
-  T* made(T* object, const char* what) {
-    if (object == nullptr) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
-    return object;
-  }
   void make_queue_pair();
   void meet_as_client();
   void meet_as_server();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong and ibv_ud_pingpong of another host.
+// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong and
+// ibv_srq_pingpong of another host.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,6 +10,7 @@
 
 #include "testbenches/bench/connection.h"
 #include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/application.h"
 #include "testbenches/serve/served_host.h"
 
 namespace rnic::serve {
@@ -23,22 +25,21 @@ struct pingpong_options {
   unsigned receive_depth = 500;
   unsigned service_level = 0;
   int gid_index = 0;
+  unsigned queue_pairs = 16;                       ///< with a shared receive queue: connections
   std::uint64_t seed = 1;                          ///< of the starting PSN
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion; the real tools wait for ever
   std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
 };
 
-struct pingpong_result {
-  bool ok = false;
-  std::string error;  ///< a line, when not ok
-  std::string local, remote;
-  std::uint64_t sent = 0, received = 0;  ///< messages
-  std::uint64_t wrong_bytes = 0;         ///< received ones that are not what the tools send
-  sim::time_ps took_ps = 0;              ///< simulated, from the first message posted to the last completion
-};
+using pingpong_result = application_result;
 
 /// One run against one peer, in an SC_THREAD. `exchange` listens already when we are the server. Everything that can go
 /// wrong with the peer is in the result.
 pingpong_result run_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
+
+/// Addresses that ibv_srq_pingpong exchanges, and the most queue pairs.
+inline constexpr unsigned most_queue_pairs = 256;
+/// The same with one shared receive queue for `queue_pairs` connections (ibv_srq_pingpong).
+pingpong_result run_srq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
 
 }  // namespace rnic::serve

@@ -22,6 +22,7 @@ constexpr std::uint8_t unlimited_rnr_retries = 7;
 constexpr std::uint32_t half_window = 1u << 23;
 
 enum class response_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
+icm::service service_of(wire::transport t) { return t == wire::transport::xrc ? icm::service::xrc : icm::service::rc; }
 response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>(syndrome >> 5 & 3); }
 
 }  // namespace
@@ -39,8 +40,10 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   const auto op = wire::operation_of(p.bth.opcode);
   const bool read = op >= wire::operation::read_response_first && op <= wire::operation::read_response_only;
   const bool atomic = op == wire::operation::atomic_acknowledge;
-  if (wire::transport_of(p.bth.opcode) != wire::transport::rc ||
+  const auto carrier = wire::transport_of(p.bth.opcode);
+  if ((carrier != wire::transport::rc && carrier != wire::transport::xrc) ||
       (!read && !atomic && op != wire::operation::acknowledge)) {
+    if (p.bth.opcode == wire::opcode_cnp) return handle_cnp(*f);
     ++not_a_response_;
     return true;
   }
@@ -57,11 +60,12 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   context* c = nullptr;
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) return false;
-  if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->type != icm::service::rc ||
+  if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->type != service_of(carrier) ||
       (c->state != icm::qp_state::rts && c->state != icm::qp_state::sq_draining)) {
     ++stray_responses_;
     return true;
   }
+  if (notification_point::marked(p)) note_marked(*c, *f);
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
     ++duplicate_responses_;
@@ -208,8 +212,9 @@ void requester::retry(context& c, qp_runtime& r, std::uint32_t psn) {
 }
 
 void requester::start_timer(context& c, qp_runtime& r) {
-  if (r.deadline != sim::never || c.type != icm::service::rc || c.ack_timeout == 0) return;
+  if (r.deadline != sim::never || !icm::is_reliable(c.type) || c.ack_timeout == 0) return;
   if (c.unacked_psn == c.next_psn && !r.retrying) return;
+  if (limiter_.any() && nothing_asked(c, r)) return;
   timers_.set(r, now() + (timeout_unit_ << std::min<unsigned>(c.ack_timeout, 31)));
 }
 

@@ -5,16 +5,20 @@
 #include <cstdint>
 
 #include "model/icm/context_cache.h"
+#include "model/transport/congestion/config.h"
 
 namespace rnic::transport {
 
 /// Times are in cycles of the core clock. "calibration" is the calibration record, section 5.
 struct requester_config {
-  unsigned processing_units = 8;      ///< QPs in service at once, 1..32 (calibration: processing units)
-  unsigned wqe_cycles = 78;           ///< from one WQE of a QP to its next (calibration: per-QP service, WRITE)
-  unsigned read_wqe_cycles = 90;      ///< the same after a READ (calibration)
-  unsigned inline_cycles = 11;        ///< transmit engine, first packet without host payload (calibration: 38 M/s)
-  unsigned gather_cycles = 19;        ///< transmit engine, first packet with host payload, plus L / datapath_bytes
+  unsigned processing_units = 8;  ///< QPs in service at once, 1..32 (calibration: processing units)
+  bool translation_blocks =
+      true;                       ///< a processing unit waits for missing translations (calibration 7.4: t0 + A * miss)
+  unsigned wqe_cycles = 78;       ///< from one WQE of a QP to its next (calibration: per-QP service, WRITE)
+  unsigned read_wqe_cycles = 90;  ///< the same after a READ (calibration)
+  unsigned inline_cycles = 11;    ///< transmit engine, first packet without host payload (calibration: 38 M/s)
+  unsigned gather_cycles = 19;    ///< transmit engine, first packet with host payload, plus L / datapath_bytes
+  unsigned read_miss_cycles = 203;    ///< READ engine stands still for a missing context (calibration 7.4: 475 ns)
   unsigned read_request_cycles = 19;  ///< transmit engine, READ request (calibration: 19.4)
   unsigned continue_cycles = 5;   ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
   unsigned datapath_bytes = 16;   ///< per cycle (calibration: 128 bit)
@@ -33,9 +37,11 @@ struct requester_config {
   unsigned egress_frames = 32;        ///< room in each port's egress queue per priority at start (mac config)
   unsigned port_mtu = 9216;  ///< longest frame of an Ethernet QP, FCS included, until firmware sets it (mac config)
   unsigned ethernet_offload_cycles = 8;  ///< a frame's tag, checksums or segmentation, beyond pipeline_cycles (design)
-  unsigned extra_retries = 0;  ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
-  unsigned log_qps = 18;       ///< QPNs on chip: below 2^log_qps
-  icm::context_cache_config contexts{256, 4, 1, 0};  ///< 64 sets of 4, blocking (calibration: QPC cache)
+  unsigned extra_retries = 0;    ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
+  unsigned log_qps = 18;         ///< QPNs on chip: below 2^log_qps
+  congestion_config congestion;  ///< the same as the responder's
+  icm::context_cache_config contexts{128, 4, 1,
+                                     60};  ///< this half's share of 256 entries, blocking (calibration: QPC cache)
 };
 
 }  // namespace rnic::transport

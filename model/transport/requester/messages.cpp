@@ -30,7 +30,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   m.length = u.wqe.length;
   m.opcode = static_cast<std::uint8_t>(u.wqe.opcode);
   m.signalled = u.wqe.signalled;
-  m.local = c.type != icm::service::rc;
+  m.local = !icm::is_reliable(c.type);
   if (u.wqe.fetches() && u.wqe.error == 0) {
     m.read = true;
     m.atomic = u.wqe.is_atomic();
@@ -98,6 +98,7 @@ bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   if (i == no_index) return false;
   const message& m = messages_[i];
   cut_after(c, r, i);
+  r.asked_psn = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = distance(m.first_psn, psn) * mtu_of(c);
   c.next_psn = psn;
@@ -198,6 +199,7 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
     count_error(m.syndrome);
     c.next_wqe = m.wqe_index + m.strides;
   }
+  if (r.keys_valid && m.wqe_index + m.strides == r.keys_end) r.keys_valid = false;
   const std::uint32_t index = r.head;
   r.head = m.next;
   if (r.head == no_index) r.tail = no_index;
@@ -210,8 +212,9 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
 }
 
 void requester::wake_stalled(qp_runtime& r) {
-  const bool ends_stalled = r.unit >= 0 && units_[static_cast<unsigned>(r.unit)].at == unit::state::finish;
-  if (r.rnr_wait || r.failing) return;
+  const unit* u = r.unit >= 0 ? &units_[static_cast<unsigned>(r.unit)] : nullptr;
+  const bool ends_stalled = u != nullptr && u->at == unit::state::finish && u->report == report_kind::stalled;
+  if (r.rnr_wait || r.failing || (limiter_.any() && limiter_.parked(r.qpn))) return;
   if (r.stalled || ends_stalled) resume(r);
 }
 
@@ -259,6 +262,9 @@ void requester::count_error(std::uint8_t syn) {
       break;
     case syndrome::flush:
       offset = 0x24;
+      break;
+    case syndrome::window_bind:
+      offset = 0x2c;
       break;
     case syndrome::bad_response:
       offset = 0x34;

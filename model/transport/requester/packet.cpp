@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/transport/congestion/ecn.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -54,6 +55,8 @@ wire::transport transport_for(icm::service type, const send_wqe& wqe) {
       return wire::transport::uc;
     case icm::service::ud:
       return wire::transport::ud;
+    case icm::service::xrc:
+      return wire::transport::xrc;
     default:
       return wire::transport::rc;
   }
@@ -109,7 +112,7 @@ void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const da
 }  // namespace
 
 void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
-                   const gid::gid_table& gids, std::uint16_t udp_port) {
+                   const gid::gid_table& gids, const packet_settings& settings) {
   wire::packet& p = f.packet;
   const bool datagram = ctx.type == icm::service::ud;
   if (datagram)
@@ -123,7 +126,8 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
   p.encap = !v2                   ? wire::encapsulation::roce_v1
             : mapped_ipv4(p.dgid) ? wire::encapsulation::roce_v2_ipv4
                                   : wire::encapsulation::roce_v2_ipv6;
-  p.udp_dest = udp_port;
+  p.udp_dest = settings.udp_port;
+  if (v2 && (settings.ect_priorities >> (f.priority & 7) & 1) != 0) p.traffic_class = ecn_capable(p.traffic_class);
   p.udp_checksum = 0;
   p.ipv4_id = 0;
   p.ipv4_fragment = 0x4000;
@@ -142,6 +146,7 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
                 wqe.atomic.compare_mask};
   p.immediate = wqe.immediate;
   p.invalidate_rkey = wqe.immediate;
+  p.xrceth = wqe.srqn;
   if (datagram)
     p.deth = {(wqe.address.qkey & controlled_qkey) != 0 ? ctx.qkey : wqe.address.qkey, 0, ctx.qpn & 0xffffff};
   p.payload_length = wqe.fetches() ? 0 : place.length;

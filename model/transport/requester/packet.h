@@ -20,10 +20,16 @@ struct packet_place {
   bool ack_request = false;
 };
 
+/// What is the same for all packets.
+struct packet_settings {
+  std::uint16_t udp_port = 0;
+  std::uint8_t ect_priorities = 0;  ///< bit n: RoCE v2 packets of priority n say that they are ECN capable
+};
+
 /// Writes all headers in front of the payload at frame::payload_start (whose bytes may come later), pad and room for
 /// the ICRC behind it, and sets the frame's begin, length, priority, port, loopback, gid_index and packet.
 /// Adapter data plane A.10; operation codes by C.3.
 void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
-                   const gid::gid_table& gids, std::uint16_t udp_port);
+                   const gid::gid_table& gids, const packet_settings& settings);
 
 }  // namespace rnic::transport

@@ -44,6 +44,8 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       qps_(cfg.log_qps),
       messages_(cfg.outstanding_entries),
       scatters_(cfg.scatter_lists),
+      limiter_(config_.congestion, domain, cfg.log_qps),
+      notification_(config_.congestion.notification, cfg.log_qps),
       timeout_unit_(domain.cycles(timeout_unit_ps)),
       credit_waiters_{{{{qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
                          qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
@@ -85,6 +87,12 @@ void requester::announce(sim::statistics& stats) {
                                                               {"unit_busy_cycles", &unit_busy_cycles_},
                                                               {"ethernet_frames", &ethernet_frames_},
                                                               {"ethernet_blocked", &ethernet_blocked_},
+                                                              {"key_operations", &key_operations_},
+                                                              {"paced", &paced_},
+                                                              {"rp_cnp_handled", &cnp_handled_},
+                                                              {"rp_cnp_ignored", &cnp_ignored_},
+                                                              {"np_ecn_marked_roce_packets", &ecn_marked_},
+                                                              {"np_cnp_lost", &cnp_lost_},
                                                               {"context_hits", &contexts_.counters().hits},
                                                               {"context_misses", &contexts_.counters().misses}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
@@ -92,24 +100,29 @@ void requester::announce(sim::statistics& stats) {
 
 void requester::tick() {
   contexts_.service();
+  read_engine.work();
   take_credits();
   take_errors();
   take_dma();
+  take_key_answers();
   emit();
   finish_gather();
   take_translations();
   write_scatter();
   take_responses();
   run_timers();
+  if (limiter_.earliest() <= now()) wake_paced();
   drain_completions();
   if (!halts_.empty()) run_halts();
   ask_scatter();
   run_units();
   start_packets();
   ask_pieces();
+  if (revocation_ != revocation::none || keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
-  if (timers_.earliest() != sim::never) wake_at(std::max(timers_.earliest(), now() + 1));
+  const sim::cycle_t next = std::min(timers_.earliest(), limiter_.earliest());
+  if (next != sim::never) wake_at(std::max(next, now() + 1));
 }
 
 void requester::take_credits() {
@@ -177,6 +190,9 @@ void requester::take_dma() {
         if (!ok) jobs_[slot].failed = true;
         finish_job(slot);
         break;
+      case tag_kind::flush:
+        revocation_ = revocation::done;
+        break;
     }
   }
 }
@@ -186,6 +202,14 @@ void requester::take_translations() {
     if (!use_translation(translate.response.front())) return;
     translate.response.pop();
   }
+}
+
+// A unit stands still while an address that it needs is fetched.
+void requester::translated(unit& u, sim::cycle_t missed_for) {
+  if (config_.translation_blocks) u.busy_until += missed_for;
+  if (--u.translating != 0 || (translating_ & mask_of(u)) == 0) return;
+  translating_ &= ~mask_of(u);
+  wake_next();
 }
 
 // False: the DMA engine has no room for the reads; the answer waits.
@@ -223,6 +247,7 @@ bool requester::use_translation(const icm::translate_response& r) {
     if (units_[slot].fetch_pending == 0) fetching_ &= ~mask_of(units_[slot]);
   } else {
     packet_slot& s = slots_[slot];
+    translated(units_[s.unit], r.missed ? now() - s.asked_at : 0);
     s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
     if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
   }
@@ -267,6 +292,7 @@ void requester::device_reset() {
     const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
     timers_.set(r, sim::never);
     r.halted = rests;
+    r.keys_valid = false;
     if (rests) return;
     r.halting = r.discard = true;
     cancel_packets(r.qpn);
@@ -285,6 +311,7 @@ void requester::device_reset() {
 
 void requester::finish_reset() {
   contexts_.drop_all();
+  limiter_.clear();
   resetting_ = false;
 }
 
@@ -311,8 +338,10 @@ bool requester::halt_step(qp_runtime& r) {
     }
     timers_.set(r, sim::never);
     r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = false;
+    if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
       if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;
+    if (r.discard) limiter_.forget(r.qpn);
     r.flushing = true;
   }
   contexts_.flush(r.qpn);

@@ -14,6 +14,7 @@
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
+#include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/scheduler/scheduler_if.h"
@@ -22,10 +23,15 @@
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
+#include "model/transport/congestion/notice.h"
+#include "model/transport/congestion/notification_point.h"
+#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/requester/tables.h"
+#include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 #include "tlm/frame.h"
 
@@ -51,11 +57,14 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   sim::fifo_in<tlm::frame_ptr> rx_in{*this};
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
+  shared_engine read_engine{*this};  ///< with the responder
+  icm::key_port keys{*this};         ///< may stay unbound where no such operation is posted
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
   sim::fifo_in<qp_error> error_in{*this};
   sim::fifo_in<qp_error> lost_in{*this};  ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_out<congestion_notice> notice_out{*this};  ///< to the responder. May stay unbound
   std::array<sim::fifo_in<egress_credit>, ports> credit_in{sim::fifo_in<egress_credit>(*this),
                                                            sim::fifo_in<egress_credit>(*this)};  ///< by port
   /// Its DMA port is the second one of this block.
@@ -74,7 +83,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
  private:
   using context = icm::requester_context;
   using report_kind = scheduler::report::kind;
-  static constexpr unsigned buffer_bytes = 1024;
+  static constexpr unsigned buffer_bytes = 2048;
   static constexpr unsigned pipe_depth = 64;
   static constexpr std::uint32_t translation_bytes = 4096;  // what one translation covers
   static constexpr unsigned diagnostic_words = 0x1a4 / 4;
@@ -84,8 +93,15 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     state at = state::free;
     bool pinned = false;
     bool missed = false;
-    bool current = false;  // `wqe` is parsed and is the one at current_index
+    bool miss_uncharged = false;  // the READ engine has not stood still for it yet
+    bool current = false;         // `wqe` is parsed and is the one at current_index
+    enum class keys_state : std::uint8_t { none, asked, refused };
+    keys_state keys = keys_state::none;  // of the WQE's operation on keys
+    icm::key_status keys_answer = icm::key_status::ok;
     bool fetch_failed = false;
+    bool extending = false;  // more of the ring is on its way into the buffer while WQEs execute
+    bool lone = false;       // the grant's descriptor is all that software has posted
+    bool paced = false;      // waits, or has waited, for the QP's time
     report_kind report = report_kind::idle;
     std::uint8_t stamp_tries = 0;
     scheduler::grant grant;
@@ -101,10 +117,11 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint32_t message_index = no_index;
     std::uint32_t segment = 0, segment_offset = 0;
     std::uint32_t turn_wqes = 0, turn_bytes = 0;
+    unsigned translating = 0;  // addresses of its packets that are looked up
     sim::span_id span = 0;
     sim::cycle_t wqe_start = 0;
     send_wqe wqe;
-    std::array<std::uint8_t, buffer_bytes> bytes;  // of the WQE under execution
+    std::array<std::uint8_t, 1024> bytes;  // of the WQE under execution
     std::array<std::uint8_t, buffer_bytes> buffer;
   };
 
@@ -124,6 +141,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint16_t function = 0;
     std::uint16_t pieces = 0, asked = 0, pending = 0;
     std::uint16_t asked_bytes = 0;
+    std::uint8_t unit = 0;
+    sim::cycle_t asked_at = 0;
     std::uint8_t failed = 0;  // syndrome
     bool cancelled = false, last = false, local = false, reserved_key = false;
     bool plain = false;  // frame of an Ethernet QP
@@ -159,7 +178,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   };
   static constexpr unsigned piece_depth = 64;
 
-  enum class tag_kind : std::uint8_t { fetch, gather, scatter };
+  enum class tag_kind : std::uint8_t { fetch, gather, scatter, flush };
   static std::uint64_t make_tag(tag_kind k, unsigned slot, std::uint32_t value) {
     return std::uint64_t{static_cast<std::uint8_t>(k)} << 56 | std::uint64_t{slot} << 40 | value;
   }
@@ -173,6 +192,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void take_dma();
   void take_translations();
   bool use_translation(const icm::translate_response& r);
+  void translated(unit& u, sim::cycle_t missed_for);
   void run_halts();
   bool halt_step(qp_runtime& r);
   void finish_reset();
@@ -195,9 +215,17 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool load(unit& u);
   bool load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available);
   void start_fetch(unit& u);
+  void read_ahead(unit& u, std::uint32_t next);
+  void end_read_ahead(unit& u);
   void continue_fetch(unit& u);
   void finish_fetch(unit& u);
   bool run_local(unit& u);
+  // requester_keys.cpp: operations on memory keys
+  bool run_keys(unit& u);
+  bool keys_may_begin(unit& u);
+  void take_key_answers();
+  void take_revocation();
+  bool uses_key(std::uint32_t key);
   void flush_one(unit& u);
   void end_turn(unit& u, report_kind kind);
   void push_report(unit& u);
@@ -240,6 +268,15 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void time_out(context& c, qp_runtime& r);
   void start_timer(context& c, qp_runtime& r);
 
+  // rate.cpp: rate limits, congestion
+  void set_limit(const unit& u);
+  bool in_time(unit& u);
+  bool nothing_asked(const context& c, const qp_runtime& r) const;
+  void pace(unit& u, std::uint32_t bytes);
+  void wake_paced();
+  bool handle_cnp(const tlm::frame& f);
+  void note_marked(const context& c, const tlm::frame& f);
+
   // requester_messages.cpp: the list of messages of a QP
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
   std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
@@ -272,6 +309,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   }
   /// Bytes of the message that a packet takes: the path MTU, or what an Ethernet QP puts into a frame.
   static std::uint32_t packet_bytes(const context& c, const send_wqe& wqe) {
+    if (c.type == icm::service::mlx) return longest_special_frame;
     if (c.type != icm::service::ethernet) return mtu_of(c);
     return wqe.is_segmented() ? std::max<std::uint32_t>(1, wqe.ethernet.segment_bytes) : std::max(1u, wqe.length);
   }
@@ -287,6 +325,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   index_pool<message> messages_;
   index_pool<scatter_list> scatters_;
   timer_heap timers_;
+  rate_limiter limiter_;
+  notification_point notification_;
   sim::cycle_t timeout_unit_;  // cycles of 4.096 us
   qp_queue drain_{qp_list::drain}, resumes_{qp_list::resume}, room_{qp_list::room}, halts_{qp_list::halt};
   std::array<std::array<qp_queue, priorities>, ports> credit_waiters_;
@@ -298,7 +338,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t sendable_ = 0;                  // mask: has a WQE for the transmit engine
   std::uint32_t uncredited_ = 0;                // mask of sendable ones: there was no room in their egress queue,
   sim::cycle_t uncredited_until_ = sim::never;  // and this is how long the first of them waits for it
+  std::uint32_t translating_ = 0;               // mask: waits for addresses before its next WQE
   std::uint32_t fetching_ = 0;                  // mask: waits for descriptors that were asked for
+  std::uint32_t operating_ = 0;                 // mask: waits for an operation on keys
   std::uint32_t serving_ = 0;                   // mask: waits until the service time of its last WQE is over,
   sim::cycle_t serving_until_ = sim::never;     // the earliest of these
   std::uint32_t missing_ = 0;                   // mask: waits for the context cache,
@@ -317,6 +359,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   unsigned piece_head_ = 0, piece_count_ = 0;
   std::uint64_t finished_jobs_ = 0;  // mask: written, not yet retired
 
+  enum class revocation : std::uint8_t { none, draining, flushing, done };
+  revocation revocation_ = revocation::none;
+  std::uint32_t revoked_key_ = 0;
+
   bool resetting_ = false;
   sim::timed_inbox<command::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
@@ -333,7 +379,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
                 cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0,
-                unit_busy_cycles_ = 0, ethernet_frames_ = 0, ethernet_blocked_ = 0;
+                unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0, cnp_handled_ = 0, cnp_ignored_ = 0,
+                ecn_marked_ = 0, cnp_lost_ = 0, ethernet_frames_ = 0, ethernet_blocked_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/requester.h"
 
@@ -48,13 +49,21 @@ bool requester::start_packet(unit& u) {
     return false;
   }
   if (slot_count_ == slots_.size()) return false;
+  if (limiter_.any() && !in_time(u)) return false;
   const std::uint8_t port = c.dest.port % ports;
+  const bool special = c.type == icm::service::mlx;
   const bool tagged = c.type == icm::service::ud && u.wqe.address.vlan_present;
-  const unsigned priority = c.type != icm::service::ud ? c.dest.priority & 7u
-                            : tagged                   ? u.wqe.address.vlan_tci >> 13
-                                                       : u.wqe.address.priority & 7u;
+  const unsigned priority = c.type != icm::service::ud && !special ? c.dest.priority & 7u
+                            : tagged                               ? u.wqe.address.vlan_tci >> 13
+                                                                   : u.wqe.address.priority & 7u;
   if (credits_[port][priority] == 0) {
     wait_for_credit(u, port, static_cast<std::uint8_t>(priority));
+    return false;
+  }
+  if (u.wqe.fetches() && !read_engine.is_free()) {
+    uncredited_ |= mask_of(u);
+    uncredited_until_ = std::min(uncredited_until_, read_engine.free_at());
+    wake_at(read_engine.free_at());
     return false;
   }
   if (u.message_index == no_index && !open_message(u)) return false;
@@ -73,7 +82,7 @@ bool requester::start_packet(unit& u) {
   place.length = read ? left : std::min(left, mtu);
   place.first = c.message_offset == 0 || read;
   place.last = read || left <= mtu;
-  const bool asks = c.type == icm::service::rc;
+  const bool asks = icm::is_reliable(c.type);
   const std::uint32_t interval_mask = (1u << std::min<unsigned>(c.ack_request_log, 23)) - 1;
   const bool window_ends = distance(c.unacked_psn, c.next_psn) + packets >= config_.max_unacked_packets;
   place.ack_request = asks && (place.last || (place.psn & interval_mask) == interval_mask || window_ends);
@@ -87,21 +96,25 @@ bool requester::start_packet(unit& u) {
   slot.generation = messages_[u.message_index].generation;
   slot.psn = place.psn;
   slot.last = place.last;
-  slot.local = c.type != icm::service::rc;
+  slot.local = !icm::is_reliable(c.type);
   slot.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
   slot.cancelled = false;
   slot.failed = 0;
   slot.pieces = slot.asked = slot.pending = 0;
+  slot.unit = static_cast<std::uint8_t>(&u - units_.data());
   slot.frame->span = place.last ? u.span : 0;
   slot.plain = c.type == icm::service::ethernet;
   if (slot.plain)
     begin_ethernet(u, slot, place);
-  else
-    build_request(*slot.frame, c, u.wqe, place, *gids_[port], udp_port_);
+  else if (!special)
+    build_request(*slot.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
+  if (limiter_.any()) pace(u, slot.frame->length);
   slot.frame->priority = static_cast<std::uint8_t>(priority);
   slot.frame->port = port;
   const std::uint32_t headers = slot.plain ? u.wqe.ethernet.header_bytes : 0;
   if (!read) fill_slot(u, slot, headers, headers + place.length);
+  if (special && !open_special_frame(*slot.frame, c, u.wqe, *gids_[port], udp_port_))
+    slot.failed = syndrome::local_qp_operation;
   ++r.packets;
   ++packets_;
 
@@ -111,9 +124,14 @@ bool requester::start_packet(unit& u) {
     interval = config_.inline_cycles;
   else if (!read)
     interval = (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
+  if (read) {
+    read_engine.use(config_.read_request_cycles + (u.miss_uncharged ? config_.read_miss_cycles : 0));
+    u.miss_uncharged = false;
+  }
   engine_free_ = now() + std::max(1u, interval);
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);
+  if (place.ack_request) r.asked_psn = c.next_psn;
   start_timer(c, r);
   if (sendable_ != 0) wake_at(engine_free_);
   return true;
@@ -140,7 +158,7 @@ void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priorit
 // Counts of PSNs are bounded so that old and new ones can be told apart.
 bool requester::window_open(unit& u, std::uint32_t packets) {
   const context& c = *u.ctx;
-  if (c.type != icm::service::rc) return true;
+  if (!icm::is_reliable(c.type)) return true;
   const std::uint32_t under_way = distance(c.unacked_psn, c.next_psn);
   if (under_way == 0 || under_way + packets <= config_.max_unacked_packets) return true;
   end_turn(u, report_kind::stalled);
@@ -252,6 +270,8 @@ void requester::ask_pieces() {
       t.tag = make_tag(tag_kind::gather, index, s.place[s.asked]);
       t.span = s.frame->span;
       translate.request.push(t);
+      s.asked_at = now();
+      ++units_[s.unit].translating;
       ++s.pending;
     }
     ++slot_asking_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/abi/queues.h"
 #include "model/wire/bytes.h"
 
 namespace rnic::transport {
@@ -26,17 +27,20 @@ bool supported(wqe_opcode opcode, icm::service type) {
     case wqe_opcode::send:
     case wqe_opcode::send_immediate:
       return true;
+    case wqe_opcode::bind_window:
+    case wqe_opcode::fast_register:
+    case wqe_opcode::local_invalidate:
     case wqe_opcode::rdma_write:
     case wqe_opcode::rdma_write_immediate:
-      return type == icm::service::rc || type == icm::service::uc;
+      return icm::is_reliable(type) || type == icm::service::uc;
     case wqe_opcode::send_invalidate:
     case wqe_opcode::rdma_read:
     case wqe_opcode::compare_swap:
     case wqe_opcode::fetch_add:
+      return icm::is_reliable(type);
     case wqe_opcode::masked_compare_swap:
     case wqe_opcode::masked_fetch_add:
       return type == icm::service::rc;
-    // Approximation: memory windows and fast registration are not executed.
     default:
       return false;
   }
@@ -46,6 +50,7 @@ void parse_datagram(const std::uint8_t* p, datagram_address& a) {
   const std::uint32_t port_pd = load_be32(p);
   a.loopback = (port_pd >> 31) != 0;
   a.gid_index = p[9];
+  a.static_rate = p[10];
   a.hop_limit = p[11];
   const std::uint32_t word = load_be32(p + 12);
   a.priority = static_cast<std::uint8_t>(word >> 29);
@@ -71,6 +76,45 @@ bool parse_atomic(const std::uint8_t* wqe, unsigned& at, send_wqe& out) {
   }
   at += bytes;
   return true;
+}
+
+// Rights of fast registration (27 to 31: local read to atomic) and binding (29 to 31) as the MPT has them, 10 to 14.
+constexpr unsigned rights_shift = 17;
+constexpr std::uint32_t fast_register_rights = 0x1fu << 27, bind_rights = 7u << 29;
+
+// False: the WQE ends too early.
+bool parse_key_operation(const std::uint8_t* wqe, send_wqe& out) {
+  const std::uint8_t* p = wqe + control_bytes;
+  const unsigned bytes = out.size - control_bytes;
+  icm::key_operation& k = out.keys;
+  k = icm::key_operation{};
+  switch (out.opcode) {
+    case wqe_opcode::local_invalidate:
+      if (bytes < abi::wqe::local_invalidate::bytes) return false;
+      k.key = abi::get(p, abi::wqe::local_invalidate::key);
+      return true;
+    case wqe_opcode::fast_register:
+      if (bytes < abi::wqe::fast_register::bytes) return false;
+      k.what = icm::key_operation::kind::fast_register;
+      k.rights = (abi::get(p, abi::wqe::fast_register::flags) & fast_register_rights) >> rights_shift;
+      k.key = abi::get(p, abi::wqe::fast_register::key);
+      k.page_list = abi::get(p, abi::wqe::fast_register::page_list);
+      k.start = abi::get(p, abi::wqe::fast_register::start);
+      k.length = abi::get(p, abi::wqe::fast_register::length);
+      k.log_page = static_cast<std::uint8_t>(std::min(abi::get(p, abi::wqe::fast_register::log_page), 63u));
+      return true;
+    default:
+      if (bytes < abi::wqe::bind::bytes) return false;
+      k.what = icm::key_operation::kind::bind;
+      k.rights = (abi::get(p, abi::wqe::bind::flags1) & bind_rights) >> rights_shift;
+      k.type_2 = (abi::get(p, abi::wqe::bind::flags2) & abi::wqe::bind::type_2) != 0;
+      k.zero_based = (abi::get(p, abi::wqe::bind::flags2) & abi::wqe::bind::zero_based) != 0;
+      k.key = abi::get(p, abi::wqe::bind::new_rkey);
+      k.lkey = abi::get(p, abi::wqe::bind::lkey);
+      k.start = abi::get(p, abi::wqe::bind::address);
+      k.length = abi::get(p, abi::wqe::bind::length);
+      return true;
+  }
 }
 
 // Walks data and inline segments from `at` on; false: malformed.
@@ -119,7 +163,9 @@ void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
   out.solicited = (wqe[11] & 0x02) != 0;
   out.fence = (wqe[7] & 0x40) != 0;
   out.immediate = load_be32(wqe + 12);
+  out.srqn = load_be32(wqe + 8) >> 8;
   out.all_inline = true;
+  out.local = false;
   out.error = 0;
   out.count = 0;
   out.length = 0;
@@ -130,7 +176,11 @@ void parse_send_wqe(const std::uint8_t* wqe, icm::service type, send_wqe& out) {
     out.error = syndrome::local_qp_operation;
     return;
   }
-  if (out.opcode == wqe_opcode::nop) return;
+  if (out.opcode == wqe_opcode::nop || out.is_key_operation()) {
+    out.local = true;
+    if (out.is_key_operation() && !parse_key_operation(wqe, out)) out.error = syndrome::local_qp_operation;
+    return;
+  }
   unsigned at = control_bytes;
   if (type == icm::service::ethernet && !parse_ethernet(wqe, at, out)) {
     out.error = syndrome::local_qp_operation;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/icm/contexts.h"
+#include "model/icm/key_operation_if.h"
 
 namespace rnic::transport {
 
@@ -22,14 +23,18 @@ enum class wqe_opcode : std::uint8_t {
   compare_swap = 0x11,
   fetch_add = 0x12,
   masked_compare_swap = 0x14,
-  masked_fetch_add = 0x15
+  masked_fetch_add = 0x15,
+  bind_window = 0x18,
+  fast_register = 0x19,
+  local_invalidate = 0x1b
 };
 
 /// Syndromes of error CQEs (adapter data plane A.5.3).
 namespace syndrome {
 inline constexpr std::uint8_t local_length = 0x01, local_qp_operation = 0x02, local_protection = 0x04, flush = 0x05,
-                              bad_response = 0x10, remote_invalid_request = 0x12, remote_access = 0x13,
-                              remote_operation = 0x14, retry_exceeded = 0x15, rnr_retry_exceeded = 0x16;
+                              window_bind = 0x06, bad_response = 0x10, remote_invalid_request = 0x12,
+                              remote_access = 0x13, remote_operation = 0x14, retry_exceeded = 0x15,
+                              rnr_retry_exceeded = 0x16;
 }
 
 inline constexpr unsigned max_wqe_bytes = 63 * 16;
@@ -49,7 +54,7 @@ struct datagram_address {
   std::array<std::uint8_t, 6> dmac;
   std::uint32_t qpn, qkey, flow_label;
   std::uint16_t vlan_tci;  ///< as given; PCP in 15:13
-  std::uint8_t gid_index, hop_limit, traffic_class, priority;
+  std::uint8_t gid_index, hop_limit, traffic_class, priority, static_rate;
   bool vlan_present, loopback;
 };
 
@@ -76,17 +81,21 @@ struct send_wqe {
   static constexpr unsigned max_segments = 64;
   wqe_opcode opcode = wqe_opcode::nop;
   bool signalled = false, solicited = false, fence = false;
+  bool local = false;           ///< nothing of it goes over the wire: NOP, operations on keys
+  bool keep_icrc = false;       ///< special queue pairs: the ICRC is as software has written it
   bool all_inline = true;       ///< no byte of the message is in host memory
   std::uint8_t error = 0;       ///< syndrome when the WQE cannot be executed
   std::uint16_t size = 0;       ///< bytes
   std::uint16_t count = 0;      ///< segments
   std::uint32_t immediate = 0;  ///< host order
   std::uint32_t rkey = 0;
+  std::uint32_t srqn = 0;    ///< XRC: receive queue at the other end
   std::uint32_t length = 0;  ///< bytes of the message, up to 2^31
   std::uint64_t remote_va = 0;
   datagram_address address;
   atomic_operands atomic;
   ethernet_send ethernet;
+  icm::key_operation keys;  ///< without who asks
   std::array<wqe_segment, max_segments> segments;
 
   bool is_segmented() const { return opcode == wqe_opcode::large_send; }
@@ -99,6 +108,10 @@ struct send_wqe {
   }
   /// The response brings data for the scatter list; the request has none.
   bool fetches() const { return is_read() || is_atomic(); }
+  bool is_key_operation() const {
+    return opcode == wqe_opcode::bind_window || opcode == wqe_opcode::fast_register ||
+           opcode == wqe_opcode::local_invalidate;
+  }
   bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_immediate; }
   bool has_immediate() const {
     return opcode == wqe_opcode::send_immediate || opcode == wqe_opcode::rdma_write_immediate;

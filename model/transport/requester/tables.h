@@ -85,6 +85,7 @@ struct qp_runtime {
   std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
+  std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
   std::int8_t unit = -1;                           ///< processing unit that serves it
@@ -99,6 +100,8 @@ struct qp_runtime {
   bool failing = false;             ///< the tail of the messages ends in error
   bool poked = false;               ///< resumed while a unit serves it
   bool halting = false, halted = false, discard = false;
+  bool keys_valid = false;             ///< the operation on keys before WQE keys_end was executed and not completed:
+  std::uint32_t keys_end = 0;          ///< a retransmission that goes back behind it leaves it out
   bool flushing = false;               ///< halting: only the context's way back to ICM is left
   sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
   sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts

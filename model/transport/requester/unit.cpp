@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/scheduler/scheduler_if.h"
+#include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
@@ -13,7 +14,7 @@ namespace {
 constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
 
 bool executes(icm::service type) {
-  return type == icm::service::rc || type == icm::service::uc || type == icm::service::ud ||
+  return icm::is_reliable(type) || type == icm::service::uc || type == icm::service::ud ||
          type == icm::service::ethernet;
 }
 }  // namespace
@@ -31,12 +32,13 @@ void requester::take_grants() {
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.current = false;
+    u.pinned = u.missed = u.miss_uncharged = u.current = false;
     u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
     u.credit_limit = sim::never;
     u.stamp_tries = 0;
+    u.keys = unit::keys_state::none;
     qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
     wake_next();
   }
@@ -47,7 +49,8 @@ void requester::take_grants() {
 void requester::run_units() {
   if (serving_ != 0 && now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
-  for (std::uint32_t rest = busy_units_ & ~(sendable_ | fetching_ | serving_ | missing_); rest != 0; rest &= rest - 1)
+  const std::uint32_t resting = sendable_ | fetching_ | serving_ | missing_ | translating_ | operating_;
+  for (std::uint32_t rest = busy_units_ & ~resting; rest != 0; rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
 
@@ -62,9 +65,13 @@ void requester::end_service() {
   }
 }
 
-// True: the unit rests until the service time of its last WQE is over.
+// True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
 bool requester::in_service(const unit& u) {
-  if (u.busy_until <= now()) return false;
+  if (u.busy_until <= now()) {
+    if (!config_.translation_blocks || u.translating == 0) return false;
+    translating_ |= mask_of(u);
+    return true;
+  }
   serving_ |= mask_of(u);
   serving_until_ = std::min(serving_until_, u.busy_until);
   wake_at(u.busy_until);
@@ -73,6 +80,10 @@ bool requester::in_service(const unit& u) {
 
 void requester::step(unit& u) {
   if (u.at == unit::state::context) open_context(u);
+  if (u.extending && u.at == unit::state::work) {
+    if (u.fetch_asked != u.fetch_bytes) continue_fetch(u);
+    if (u.fetch_asked == u.fetch_bytes && u.fetch_pending == 0) end_read_ahead(u);
+  }
   if (u.at == unit::state::fetch) {
     continue_fetch(u);
     if (u.fetch_asked == u.fetch_bytes) {
@@ -93,12 +104,13 @@ void requester::open_context(unit& u) {
   context* c = nullptr;
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) {
-    u.missed = true;
+    u.missed = u.miss_uncharged = true;
     if (missing_ == 0) missing_since_ = contexts_.progress();
     missing_ |= mask_of(u);
     return;
   }
-  if (found == decltype(contexts_)::result::refused || c->qpn != qpn || !executes(c->type)) {
+  if (found == decltype(contexts_)::result::refused || c->qpn != qpn ||
+      !(executes(c->type) || is_special(*c, special_base_))) {
     ++no_context_;
     return end_turn(u, report_kind::idle);
   }
@@ -108,6 +120,7 @@ void requester::open_context(unit& u) {
     u.grant.descriptor.reset();
     if (!r.has_work) return end_turn(u, report_kind::idle);
   }
+  u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
   r.has_work = false;
   r.priority = c->dest.priority & 7;
   contexts_.pin(qpn);
@@ -142,7 +155,7 @@ void requester::advance(unit& u) {
       return end_turn(u, report_kind::idle);
   }
   if (!u.current && !load(u)) return;
-  if (u.wqe.error != 0 || u.wqe.opcode == wqe_opcode::nop) {
+  if (u.wqe.error != 0 || u.wqe.local) {
     if (!run_local(u)) return;
     wake_next();
     return;
@@ -158,6 +171,10 @@ bool requester::load(unit& u) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
   const scheduler::blueflame_ptr& bf = u.grant.descriptor;
+  if (!bf && u.lone) {  // executed, and there was no other doorbell
+    end_turn(u, report_kind::idle);
+    return false;
+  }
   if (bf && bf->index == (n & 0xffff)) {
     const bool loaded = load_from(u, bf->bytes.data(), bf->length);
     u.grant.descriptor.reset();
@@ -165,12 +182,21 @@ bool requester::load(unit& u) {
       ++blueflame_used_;
       return true;
     }
+  } else if (bf && u.lone && ((n - bf->index) & 0xffff) < 0x8000) {  // it was read from the ring meanwhile
+    end_turn(u, report_kind::idle);
+    return false;
   }
   const std::uint32_t at = (n - u.buffer_index) << c.log_sq_stride;
+  u.lone = false;
   if (u.buffer_qpn == u.grant.qpn && n - u.buffer_index < buffer_bytes && at < u.buffered &&
-      load_from(u, u.buffer.data() + at, u.buffered - at))
+      load_from(u, u.buffer.data() + at, u.buffered - at)) {
+    read_ahead(u, at + (u.strides << c.log_sq_stride));
     return true;
-  start_fetch(u);
+  }
+  if (u.extending)
+    u.at = unit::state::fetch;
+  else
+    start_fetch(u);
   return false;
 }
 
@@ -182,14 +208,24 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   const unsigned size = wqe_size(bytes);
   if (size > available || wqe_stamped(bytes, size)) return false;
   std::memcpy(u.bytes.data(), bytes, size);
-  parse_send_wqe(size >= 16 ? u.bytes.data() : bytes, c.type, u.wqe);
+  const std::uint8_t* const whole = size >= 16 ? u.bytes.data() : bytes;
+  if (is_special(c, special_base_)) {
+    parse_mlx_wqe(whole, u.wqe);
+    if (is_subnet_management(c, special_base_)) u.wqe.error = syndrome::local_qp_operation;
+  } else {
+    parse_send_wqe(whole, c.type, u.wqe);
+  }
   u.current = true;
   u.current_index = n;
   if (c.type == icm::service::ethernet) forget_leftovers(u);
   u.strides = std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride);
   u.message_index = no_index;
   u.stamp_tries = 0;
+  u.keys = unit::keys_state::none;
   seek(u, c.message_offset);
+  if (limiter_.any() || c.dest.static_rate != 0 || c.rate_limit != 0 ||
+      (c.type == icm::service::ud && u.wqe.address.static_rate != 0))
+    set_limit(u);
   spans_.leave(u.span, "descriptor fetch", now_ps(),
                u.fetch_bytes != 0 ? sim::wait::descriptor_fetch : sim::wait::none);
   return true;
@@ -210,6 +246,31 @@ void requester::start_fetch(unit& u) {
   u.at = unit::state::fetch;
   ++fetches_;
   continue_fetch(u);
+}
+
+// While a unit executes WQEs it reads the next ones, if the one at `next` in the buffer says that the queue goes on.
+void requester::read_ahead(unit& u, std::uint32_t next) {
+  const context& c = *u.ctx;
+  const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
+  const std::uint32_t end = u.buffered + config_.prefetch_bytes;
+  if (u.extending || end > buffer_bytes || end > ring || next >= u.buffered) return;
+  const std::uint32_t index = u.buffer_index + (next >> c.log_sq_stride);
+  if (wqe_owner(u.buffer.data() + next) != ((index >> c.log_sq_size & 1) != 0)) return;
+  if (u.buffered - next >= config_.prefetch_bytes) return;  // early enough later
+  u.extending = true;
+  u.fetch_bytes = end;
+  u.fetch_asked = u.buffered;
+  u.fetch_pending = 0;
+  u.fetch_failed = false;
+  ++fetches_;
+  continue_fetch(u);
+}
+
+// A part that cannot be read is asked for again when its turn comes, and fails then.
+void requester::end_read_ahead(unit& u) {
+  u.extending = false;
+  if (!u.fetch_failed) u.buffered = u.fetch_bytes;
+  u.fetch_failed = false;
 }
 
 // Asks for the translation of the next part: the ring may wrap inside.
@@ -234,6 +295,7 @@ void requester::continue_fetch(unit& u) {
 
 void requester::finish_fetch(unit& u) {
   u.at = unit::state::work;
+  if (u.extending) return end_read_ahead(u);
   if (must_stop(u)) {
     u.buffer_qpn = no_index;
     return;
@@ -268,7 +330,7 @@ void requester::finish_fetch(unit& u) {
   u.buffer[7] = static_cast<std::uint8_t>(u.buffer[7] & 0xc0);  // size 0: a WQE that cannot be executed
 }
 
-// NOP, and WQEs that cannot be executed: they complete in order, without a packet.
+// NOP, operations on keys, and WQEs that cannot be executed: they complete in order, without a packet.
 bool requester::run_local(unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
@@ -281,6 +343,7 @@ bool requester::run_local(unit& u) {
     end_turn(u, report_kind::stalled);
     return false;
   }
+  if (u.wqe.error == 0 && u.wqe.is_key_operation() && !run_keys(u)) return false;
   const std::uint32_t index = append_message(c, r, u, 1);
   message& m = messages_[index];
   m.local = m.sent = true;
@@ -327,6 +390,11 @@ void requester::end_turn(unit& u, report_kind kind) {
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
 void requester::push_report(unit& u) {
   if (in_service(u) || !report_out.can_push()) return;
+  if (u.extending && u.fetch_pending != 0) {  // what is on its way comes into this unit's buffer
+    fetching_ |= mask_of(u);
+    return;
+  }
+  u.extending = false;
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;
   if (r.poked && !r.halting && !r.halted) kind = report_kind::more;

@@ -107,6 +107,7 @@ bool responder::commit_atomic(responder_slot& s) {
   r.psn = s.psn;
   r.msn = s.msn;
   r.writes_before = writes_asked_;
+  r.key = s.frame->packet.atomic.rkey;
   r.first.segments[0] = s.segments[0];
   r.first.count = 1;
   r.operation = operation_of(s.frame->packet);

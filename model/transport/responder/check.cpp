@@ -6,6 +6,7 @@
 #include "model/transport/responder/responder.h"
 #include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using wire::operation;
 
 constexpr std::uint32_t gsi_qkey = 0x80010000;
+constexpr std::uint32_t mad_bytes = 256;  // a management datagram has no other length (IBA volume 1, 13.4.2)
 
 /// Masked atomics are operations of a reliable connection.
 wire::transport carrier_of(std::uint8_t opcode) {
@@ -54,7 +56,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
   };
   if (!accepts) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
   if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(count_.drop_service);
-  if (ctx.type == icm::service::rc || ctx.type == icm::service::uc) {
+  if (icm::is_reliable(ctx.type) || ctx.type == icm::service::uc) {
     const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
     const gid::entry& own = gids[ctx.dest.gid_index];
     const bool v2 = (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
@@ -65,17 +67,21 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
   if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(count_.drop_pkey);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
-    const bool gsi = special_qp_base_ != 0 && f.qpn - special_qp_base_ - 2 < 2;
+    const bool gsi = special_qp_base_ != 0 && f.qpn - special_qp_base_ - cr::special_qp1 < 2;
+    if (ctx.type == icm::service::mlx && !gsi) return count(count_.drop_service);  // sends only, or raw Ethernet
     if (p.deth.qkey != (gsi ? gsi_qkey : ctx.qkey)) return count(count_.drop_qkey);
+    if (gsi && p.payload_length != mad_bytes) return count(count_.drop_mad_length);
   }
   return true;
 }
 
 responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
   if (frame->plain) return check_ethernet(f, frame);
-  if (!gate(f, *frame)) return verdict::done;
+  gate_passed_ = gate(f, *frame);
+  if (!gate_passed_) return verdict::done;
   switch (carrier_of(frame->packet.bth.opcode)) {
     case wire::transport::rc:
+    case wire::transport::xrc:
       return check_rc(f, frame);
     case wire::transport::uc:
       return check_uc(f, frame);
@@ -108,11 +114,15 @@ responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame)
 
 responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) {
   const operation op = wire::operation_of(frame->packet.bth.opcode);
+  if (names_queue(*f.ctx) && wire::traits(frame->packet.bth.opcode).first) {
+    const supply queue = choose_queue(*f.ctx, *frame);
+    if (queue == supply::pending) return verdict::wait;
+    if (queue == supply::failed) return refuse_request(f, frame);
+  }
   if (is_send(op)) return execute_send(f, frame);
   if (is_write(op)) return execute_write(f, frame);
-  if (op == operation::read_request && f.ctx->type == icm::service::rc) return execute_read(f, frame);
-  if (is_atomic(op) && f.ctx->type == icm::service::rc) return execute_atomic(f, frame);
-  // Approximation: SEND with invalidate is not offered yet; it is answered as an operation that the QP does not enable.
+  if (op == operation::read_request && icm::is_reliable(f.ctx->type)) return execute_read(f, frame);
+  if (is_atomic(op) && icm::is_reliable(f.ctx->type)) return execute_atomic(f, frame);
   return refuse_request(f, frame);
 }
 
@@ -154,10 +164,17 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
   if (!inside || (ctx.access & icm::responder_access_read) == 0) return drop(count_.drop_duplicate_read);
   if (read_goes_back(f, p.bth.psn)) return drop(count_.drop_duplicate_read);
   if (f.reads_again >= (1u << ctx.log_max_rd_atomic)) return drop(count_.drop_duplicate_read);
+  std::uint32_t pd = ctx.pd;
+  if (names_queue(ctx)) {
+    const supply queue = shared_.in_domain(p.xrceth & 0xffffff, domain_of(ctx), pd);
+    if (queue == supply::pending) return verdict::wait;
+    if (queue == supply::failed) return drop(count_.drop_duplicate_read);
+  }
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
   ++f.reads_checked;
   ++f.reads_again;
   s.duplicate = true;
+  s.pd = pd;
   s.read_length = s.frame->packet.reth.length;
   if (s.read_length != 0)
     add_piece(s, s.frame->packet.reth.va, s.frame->packet.reth.rkey, std::min(s.read_length, path_mtu(ctx)),
@@ -308,8 +325,12 @@ responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, re
   f.dirty = true;
   s.what = what;
   s.cancelled = s.started = s.last = s.answered = s.has_wqe = s.completes = s.comm_est = false;
-  s.to_receive_queue = s.missed = s.duplicate = false;
-  s.unreliable = ctx.type != icm::service::rc;
+  s.to_receive_queue = s.missed = s.duplicate = s.invalidates = false;
+  s.keys = responder_slot::keys_state::none;
+  s.unreliable = !icm::is_reliable(ctx.type);
+  s.cqn = ctx.cqn;
+  s.pd = ctx.pd;
+  s.srqn = names_queue(ctx) ? srqn_of(ctx) : 0;
   s.pieces = s.issued = s.translated = 0;
   s.status = icm::translate_status::ok;
   s.nak = s.cqe_syndrome = s.event = 0;
@@ -359,7 +380,7 @@ void responder::issue(responder_slot& s) {
     r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
     r.access = piece.access;
     r.key = piece.key;
-    r.pd = s.to_receive_queue ? s.receive_pd : f.ctx->pd;
+    r.pd = s.to_receive_queue ? s.receive_pd : s.pd;
     r.qpn = f.qpn;
     r.length = piece.length;
     r.va = piece.va;

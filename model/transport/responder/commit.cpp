@@ -34,6 +34,10 @@ void responder::commit() {
 bool responder::commit_slot(std::uint16_t i) {
   responder_slot& s = slots_[i];
   if (s.translated != s.pieces) return false;
+  if (s.keys != responder_slot::keys_state::none) {
+    if (s.keys == responder_slot::keys_state::asked) return false;  // the answer will name this slot
+    if (s.keys == responder_slot::keys_state::refused) fail_invalidation(s);
+  }
   if (!s.cancelled) {
     if (s.comm_est && !raise(event_comm_est, flows_[s.flow].qpn)) return false;
     s.comm_est = false;
@@ -93,6 +97,7 @@ bool responder::commit_payload(responder_slot& s) {
     dma_write.request.push(std::move(r));
     s.source += part.length;
   }
+  if (s.invalidates && !invalidate(s)) return false;
   if (s.completes) complete(f, s);
   if (s.answered) set_ack(f, s.psn, s.msn, s.frame->span);
   return true;
@@ -102,10 +107,11 @@ void responder::complete(const responder_flow& f, responder_slot& s) {
   if (s.frame->plain) return complete_ethernet(f, s);
   const wire::packet& p = s.frame->packet;
   completion::cqe_request c;
-  c.cqn = f.ctx->cqn;
+  c.cqn = s.cqn;
+  c.remote_qpn = s.srqn;
   c.qpn = f.qpn;
   c.immediate = p.immediate;
-  if (!wire::traits(p.bth.opcode).immediate) c.immediate = 0;
+  if (!wire::traits(p.bth.opcode).immediate) c.immediate = s.invalidates ? p.invalidate_rkey : 0;
   c.sl_vid = static_cast<std::uint16_t>(p.vlan_present ? p.vlan_tci & 0xefff : 0);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
     c.remote_qpn = cqe_grh_present | p.deth.src_qp;
@@ -120,12 +126,13 @@ void responder::complete(const responder_flow& f, responder_slot& s) {
   queue_cqe(c);
 }
 
-void responder::complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index,
-                                  std::uint8_t syndrome) {
+void responder::complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
+                                  std::uint32_t srqn) {
   completion::cqe_request c;
   c.cqn = cqn;
   c.qpn = qpn;
   c.wqe_index = wqe_index;
+  c.remote_qpn = srqn;
   c.opcode = cqe_error_opcode;
   c.syndrome = syndrome;
   c.vendor_error = syndrome == cqe_flushed ? std::uint8_t{0} : vendor_error;
@@ -178,6 +185,7 @@ bool responder::commit_read(responder_slot& s) {
   r.msn = s.msn;
   r.key = reth.rkey;
   r.length = reth.length;
+  r.pd = s.pd;
   r.va = reth.va;
   r.again = s.duplicate;
   r.writes_before = writes_asked_;
@@ -227,7 +235,7 @@ bool responder::commit_failure(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   if (s.cqe_syndrome != 0 && !cqe_room()) return false;
   if (s.event != 0 && !raise(s.event, f.qpn)) return false;
-  if (s.cqe_syndrome != 0) complete_in_error(f.ctx->cqn, f.qpn, s.wqe_index, s.cqe_syndrome);
+  if (s.cqe_syndrome != 0) complete_in_error(s.cqn, f.qpn, s.wqe_index, s.cqe_syndrome, s.srqn);
   if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++count_.remote_invalid;
   if (s.nak == syndrome_access) ++count_.remote_access;
   if (s.event == event_qp_fatal) ++count_.local_operation;
@@ -354,7 +362,7 @@ void responder::send_answers() {
 }
 
 void responder::send_answer(responder_flow& f) {
-  constexpr std::uint8_t opcode = wire::make_opcode(wire::transport::rc, wire::operation::acknowledge);
+  const std::uint8_t opcode = answer_opcode(*f.ctx, wire::operation::acknowledge);
   next_answer_ = now() + std::max(1u, config_.ack_cycles);
   if (f.reads() != 0) wake_next();  // READ responses may have waited for this
   if (f.nak_pending) {

@@ -181,6 +181,10 @@ void responder::finish_reset() {
   histories_.drop_all();
   shared_.drop_all();
   groups_.drop_all();
+  limiter_.clear();
+  notification_.clear();
+  for (tlm::frame_ptr& f : cnps_) f.reset();
+  cnp_head_ = cnp_count_ = 0;
   halted_.clear();
   resetting_ = false;
 }
@@ -189,6 +193,7 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
   const std::uint16_t i = find_flow(qpn);
   if (!begun) {
     begun = true;
+    if (discard) limiter_.forget(qpn);
     stop_polling(qpn);
     receive_.drop(qpn);
     if (i != no_link) {
@@ -303,14 +308,15 @@ bool responder::flush_queue(responder_flow& f) {
   if (static_cast<std::uint16_t>(ctx.rq_posted - ctx.rq_consumed) > (1u << ctx.log_rq_size)) return true;
   while (ctx.rq_consumed != ctx.rq_posted) {
     if (!cqe_room()) return false;
-    complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed++, cqe_flushed);
+    complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed++, cqe_flushed, 0);
   }
   return true;
 }
 
 void responder::start_polling(const responder_flow& f) {
   const icm::responder_context& ctx = *f.ctx;
-  const bool shared = (ctx.srqn >> 24 & 1) != 0;
+  if (names_queue(ctx)) return;  // of its own it has none, and its peers' queues go on
+  const bool shared = is_shared(ctx);
   if (!shared && ctx.log_rq_stride == 0) return;  // no receive queue
   stop_polling(f.qpn);
   poll_entry e;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "model/transport/congestion/rates.h"
+#include "model/transport/responder/rules.h"
+
 namespace rnic::transport {
 
 namespace {
@@ -20,7 +23,8 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, atomic_unit& atomics,
                                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
-                                 sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag)
+                                 rate_limiter& limiter, sim::span_recorder& spans, std::uint64_t translate_tag,
+                                 std::uint64_t dma_tag)
     : owner_(owner),
       config_(cfg),
       flows_(flows),
@@ -29,6 +33,7 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
       atomics_(atomics),
       histories_(histories),
       sender_(sender),
+      limiter_(limiter),
       spans_(spans),
       translate_tag_(translate_tag),
       dma_tag_(dma_tag),
@@ -50,6 +55,8 @@ void responder_reads::take(const request& r) {
   x.used = true;
   x.sequence = flows_[r.flow].reads_accepted++;
   active_.push_back(j);
+  const std::uint8_t code = flows_[r.flow].ctx->dest.static_rate;
+  if (code != 0 || limiter_.any()) limiter_.limit(r.qpn, static_rate_kbps(code));
 }
 
 bool responder_reads::work(std::uint64_t writes_done, fault& out) {
@@ -119,6 +126,11 @@ void responder_reads::ask_packet(std::uint16_t j) {
   const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   next_ask_ = owner_.now() + std::max({1u, config_.read_packet_cycles, beats});
   if (a.length == 0) return;
+  if (x.refused) {
+    a.nak = syndrome_access;
+    a.event = event_qp_access;
+    return;
+  }
   if (a.offset == 0) {
     a.where = x.r.first;
     a.to_read = true;
@@ -129,7 +141,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
   icm::translate_request t;
   t.access = icm::access::remote_read;
   t.key = x.r.key;
-  t.pd = f.ctx->pd;
+  t.pd = x.r.pd;
   t.qpn = x.r.qpn;
   t.va = x.r.va + a.offset;
   t.length = a.length;
@@ -196,6 +208,14 @@ void responder_reads::begin_atomic(std::uint16_t j) {
     owner_.wake_next();
     return;
   }
+  if (x.refused) {
+    x.nak = syndrome_access;
+    x.event = event_qp_access;
+    x.all_asked = true;
+    ++flows_[x.r.flow].reads_gathered;
+    owner_.wake_next();
+    return;
+  }
   x.executing = atomics_.start(j, flows_[x.r.flow].ctx->function, x.r.first.segments[0].address, x.r.operation);
 }
 
@@ -230,8 +250,8 @@ bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
   tlm::frame_ptr frame = sender_.new_frame();
   frame->span = x.r.span;
   spans_.leave(x.r.span, "responder atomic", owner_.now_ps(), sim::wait::payload_fetch);
-  sender_.send(*f.ctx, std::move(frame), wire::make_opcode(wire::transport::rc, wire::operation::atomic_acknowledge),
-               x.r.psn, syndrome_ack, x.r.msn, 0, x.r.original);
+  sender_.send(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge), x.r.psn,
+               syndrome_ack, x.r.msn, 0, x.r.original);
   ++packets_;
   finish(j);
   return false;
@@ -245,6 +265,13 @@ bool responder_reads::emit(fault& out) {
     if (!x.given_up && x.sequence == flows_[x.r.flow].reads_finished && emit_head(j, out)) return true;
     if (k < active_.size() && active_[k] == j) ++k;
   }
+  return false;
+}
+
+bool responder_reads::in_time(std::uint32_t qpn) const {
+  const sim::cycle_t due = limiter_.due(qpn);
+  if (due <= owner_.now()) return true;
+  owner_.wake_at(due);
   return false;
 }
 
@@ -265,6 +292,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       out = {x.r.flow, psn, x.r.msn, a.nak, a.event};
       return true;
     }
+    if (limiter_.any() && !in_time(f.qpn)) return false;
     if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
     const bool first = a.offset == 0;
     if (first && answer_goes_first(f, x.sequence)) return false;
@@ -277,8 +305,9 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       a.frame->span = x.r.span;
       spans_.leave(x.r.span, "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
-    sender_.send(*f.ctx, std::move(a.frame), wire::make_opcode(wire::transport::rc, op), psn, syndrome_ack, x.r.msn,
-                 a.length);
+    const std::uint32_t bytes =
+        sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn, syndrome_ack, x.r.msn, a.length);
+    if (limiter_.any()) limiter_.sent(f.qpn, bytes);
     ++packets_;
     const std::uint16_t g = x.head;
     x.head = a.next;
@@ -388,6 +417,21 @@ void responder_reads::reap(std::uint16_t j) {
     free_gather(g);
   }
   if (x.head == no_link && !x.executing) finish(j);
+}
+
+void responder_reads::refuse_key(std::uint32_t key) {
+  for (const std::uint16_t j : active_) {
+    job& x = jobs_[j];
+    if (x.r.key == key && x.gathered == 0 && !x.executing && !x.all_asked && x.r.what != kind::replay) x.refused = true;
+  }
+}
+
+bool responder_reads::uses_key(std::uint32_t key) const {
+  const auto reads = [&](const gather& g) {
+    return g.job != no_link && (g.open != 0 || g.to_read) && jobs_[g.job].r.key == key;
+  };
+  const auto executes = [&](std::uint16_t j) { return jobs_[j].executing && jobs_[j].r.key == key; };
+  return std::any_of(gathers_.begin(), gathers_.end(), reads) || std::any_of(active_.begin(), active_.end(), executes);
 }
 
 bool responder_reads::busy(std::uint16_t flow) const {

@@ -7,6 +7,7 @@
 
 #include "model/icm/context_cache.h"
 #include "model/pcie/dma_if.h"
+#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/sender.h"
 
@@ -27,7 +28,7 @@ class responder_reads {
     std::uint16_t flow = no_link;
     std::uint32_t qpn = 0;
     std::uint32_t psn = 0, msn = 0;
-    std::uint32_t key = 0, length = 0;
+    std::uint32_t key = 0, length = 0, pd = 0;
     std::uint64_t va = 0;
     bool again = false;               ///< a repeated request
     std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before memory is read
@@ -45,7 +46,7 @@ class responder_reads {
 
   responder_reads(sim::clocked_block& owner, const responder_config& cfg, std::vector<responder_flow>& flows,
                   icm::translate_port& translate, pcie::dma_port& dma, atomic_unit& atomics,
-                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
+                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender, rate_limiter& limiter,
                   sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
 
   bool can_take() const { return !free_jobs_.empty(); }
@@ -63,6 +64,11 @@ class responder_reads {
   /// Whether a gather of the flow is still waiting for memory (after discard).
   bool busy(std::uint16_t flow) const;
 
+  /// `key` has lost its meaning: what has not touched memory yet is refused.
+  void refuse_key(std::uint32_t key);
+  /// Whether something translated under `key` may still touch memory.
+  bool uses_key(std::uint32_t key) const;
+
   /// An operation of the atomic unit has ended.
   void executed(const atomic_unit::outcome& o);
   void translated(std::uint32_t tag, const icm::translate_response& r);
@@ -79,6 +85,7 @@ class responder_reads {
     bool used = false, given_up = false, all_asked = false;
     bool was_cut = false;             // nothing more is sent; it ends in its turn
     bool executing = false;           // the atomic unit has it
+    bool refused = false;             // its key was withdrawn before it began
     std::uint8_t nak = 0, event = 0;  // of an atomic
   };
   struct gather {
@@ -97,6 +104,7 @@ class responder_reads {
   void ask_packet(std::uint16_t j);
   void read_memory(std::uint16_t g);
   bool emit(fault& out);
+  bool in_time(std::uint32_t qpn) const;
   bool emit_head(std::uint16_t j, fault& out);
   void end_cut(std::uint16_t j);
   std::uint32_t last_psn(const job& x) const;
@@ -113,6 +121,7 @@ class responder_reads {
   atomic_unit& atomics_;
   icm::context_cache<icm::atomic_history>& histories_;
   responder_sender& sender_;
+  rate_limiter& limiter_;
   sim::span_recorder& spans_;
   std::uint64_t translate_tag_, dma_tag_;
   std::vector<job> jobs_;

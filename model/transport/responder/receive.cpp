@@ -43,7 +43,7 @@ bool responder::give_back_receive(responder_flow& f) {
     return true;
   }
   if (f.slots != 0 || !cqe_room()) return false;  // its payload may be on its way
-  complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid);
+  complete_in_error(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid, 0);
   return true;
 }
 
@@ -52,23 +52,23 @@ bool responder::give_back_receive(responder_flow& f) {
 void responder::flush_shared(const responder_flow& f, std::uint32_t done) {
   const icm::responder_context& ctx = *f.ctx;
   if (!is_shared(ctx)) return;
-  const auto flush = [&](std::uint16_t index) {
-    const auto same = [&](const shared_flush& x) { return x.qpn == f.qpn && x.index == index; };
+  const auto flush = [&](std::uint16_t index, std::uint32_t cqn, std::uint32_t srqn) {
+    const auto same = [&](const shared_flush& x) { return x.qpn == f.qpn && x.index == index && x.srqn == srqn; };
     if (index == done || std::any_of(shared_flushes_.begin(), shared_flushes_.end(), same)) return;
-    shared_flushes_.push_back({f.qpn, ctx.cqn, index});
+    shared_flushes_.push_back({f.qpn, cqn, srqn, index});
   };
   const std::uint16_t mine = index_of(f);
   for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
     if (slots_[i].flow == mine && !slots_[i].cancelled && slots_[i].has_wqe && slots_[i].completes)
-      flush(slots_[i].wqe_index);
-  if (ctx.in_message == in_send) flush(ctx.rq_consumed);
+      flush(slots_[i].wqe_index, slots_[i].cqn, slots_[i].srqn);
+  if (ctx.in_message == in_send) flush(ctx.rq_consumed, ctx.cqn, names_queue(ctx) ? srqn_of(ctx) : 0);
   wake_next();
 }
 
 void responder::push_shared_flushes() {
   while (!shared_flushes_.empty() && cqe_room()) {
     const shared_flush x = shared_flushes_.front();
-    complete_in_error(x.cqn, x.qpn, x.index, cqe_flushed);
+    complete_in_error(x.cqn, x.qpn, x.index, cqe_flushed, x.srqn);
     shared_flushes_.erase(shared_flushes_.begin());
   }
 }
@@ -117,7 +117,7 @@ responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame)
 
 responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
-  if (ctx.type != icm::service::rc) {
+  if (!icm::is_reliable(ctx.type)) {
     ctx.expected_psn = (frame->packet.bth.psn + 1).value();
     ctx.in_message = in_none;
     f.dirty = true;
@@ -153,7 +153,8 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   s.wqe_index = entry.index;
   s.rq_after = ctx.rq_consumed;
   s.completes = t.last;
-  s.cqe_opcode = t.immediate ? cqe_send_immediate : cqe_send;
+  s.cqe_opcode = t.immediate ? cqe_send_immediate : t.ieth ? cqe_send_invalidate : cqe_send;
+  s.invalidates = t.ieth;
   std::uint8_t syndrome = 0;
   const std::uint32_t payload = s.frame->packet.payload_length;
   if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, syndrome)) {
@@ -167,6 +168,17 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   finish_packet(f, s, t);
   if (t.last && !is_shared(ctx)) receive_.look_ahead(ctx);
   return verdict::done;
+}
+
+/// XRC: the queue that a message names must be of the queue pair's domain. Its protection domain is what the message's
+/// keys are looked at with, its completion queue where it ends (IBA annex A14).
+responder::supply responder::choose_queue(icm::responder_context& ctx, const tlm::frame& frame) {
+  const std::uint32_t srqn = frame.packet.xrceth & 0xffffff;
+  const supply found = shared_.in_domain(srqn, domain_of(ctx), ctx.pd);
+  if (found != supply::ready) return found;
+  ctx.srqn = srqn_valid | srqn;
+  ctx.cqn = shared_.completion_queue(srqn);
+  return found;
 }
 
 bool responder::scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset,

@@ -4,9 +4,15 @@
 
 #include <algorithm>
 
+#include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
+
+namespace {
+constexpr unsigned log_flows = 18;  // QPNs on chip, as requester_config::log_qps
+}  // namespace
 
 responder::responder(std::string name, sim::clock_domain& domain, const responder_config& config,
                      const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
@@ -17,11 +23,13 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       dma_write(*this),
       dma_read(*this),
       translate(*this),
+      keys(*this),
       cqe_out(*this),
       event_out(*this),
       error_out(*this),
       error_in(*this),
       lost_in(*this),
+      notice_in(*this),
       config_(config),
       map_(map),
       gids_(gids),
@@ -34,7 +42,11 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
       atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
-      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, spans, tag_gather, tag_gather),
+      notification_(config_.congestion.notification, log_flows),
+      limiter_(config_.congestion, domain, log_flows),
+      cnps_(config_.congestion.notification.queue),
+      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, limiter_, spans, tag_gather,
+             tag_gather),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
       cqes_(config.cqe_queue),
@@ -64,6 +76,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"sends", &count_.sends},
       {"reads", &count_.reads},
       {"atomics", &count_.atomics},
+      {"invalidations", &count_.invalidations},
       {"multicasts", &count_.multicasts},
       {"acks", &count_.acks},
       {"naks", &count_.naks},
@@ -77,6 +90,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.address", &count_.drop_address},
       {"drop.pkey", &count_.drop_pkey},
       {"drop.qkey", &count_.drop_qkey},
+      {"drop.mad_length", &count_.drop_mad_length},
       {"drop.halted", &count_.drop_halted},
       {"drop.error", &count_.drop_error},
       {"drop.sequence", &count_.drop_sequence},
@@ -93,15 +107,20 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"error.local_protection", &count_.local_protection},
       {"error.flushed", &count_.flushed},
       {"error.remote_invalid", &count_.remote_invalid},
-      {"error.remote_access", &count_.remote_access}};
+      {"error.remote_access", &count_.remote_access},
+      {"np_ecn_marked_roce_packets", &count_.ecn_marked},
+      {"np_cnp_sent", &count_.cnps},
+      {"np_cnp_lost", &count_.cnps_lost}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
 }
 
 void responder::tick() {
   contexts_.service();
+  read_engine.work();
   histories_.service();
   groups_.service();
   take_answers();
+  take_key_answers();
   take_errors();
   sender_.work();
   receive_.work();
@@ -111,12 +130,15 @@ void responder::tick() {
   while (atomics_.work(writes_asked_, writes_done_, executed)) reads_.executed(executed);
   responder_reads::fault fault;
   if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
+  if (notice_in.can_pop()) take_notices();
+  if (cnp_count_ != 0) send_cnps();
   send_answers();
   poll_records();
   work_attention();
   push_shared_flushes();
   push_cqes();
   send_errors();
+  if (revoking_ || keys.revoke.can_pop()) take_revocation();
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
   for (std::size_t i = active_flows_.size(); i-- != 0;) settle(active_flows_[i]);
   if (!stopping_.empty()) work_stopping();
@@ -280,8 +302,8 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   const unsigned payload = frame->packet.payload_length;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
-  const bool receives = op <= wire::operation::send_only_immediate || op == wire::operation::write_last_immediate ||
-                        op == wire::operation::write_only_immediate;
+  const bool receives =
+      is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
   const bool fetches =
       op == wire::operation::read_request || op == wire::operation::compare_swap || op == wire::operation::fetch_add;
   const unsigned base = fetches        ? config_.read_cycles
@@ -290,8 +312,16 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
                                        : config_.receive_header_cycles;
   const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   const sim::span_id span = t.last ? frame->span : 0;
+  if (fetches && !read_engine.is_free()) {
+    wake_at(read_engine.free_at());
+    return verdict::wait;
+  }
+  const bool marked = notification_point::marked(frame->packet) && notification_.answers(*frame);
+  if (marked) keep_marked(*frame);
   const verdict v = check(f, frame);
   if (v == verdict::wait) return v;
+  if (marked) note_marked(f);
+  if (fetches) read_engine.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
   ++count_.packets;
   cost_ = std::max({1u, base, config_.beat_overhead_cycles + beats});
   spans_.leave(span, "responder context", now_ps(), f.waited_context ? sim::wait::context_miss : sim::wait::none);
@@ -302,8 +332,10 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
 std::uint32_t responder::destination(const tlm::frame& f) const {
   const std::uint32_t qpn = f.packet.bth.dest_qp;
   // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3).
-  if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + 2 + f.port;
-  return qpn == multicast_qpn ? 0 : qpn;
+  if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + cr::special_qp1 + f.port;
+  // The wire does not know the numbers that special QPs have in the adapter. Number 0 has no place on Ethernet.
+  const bool special = special_qp_base_ != 0 && qpn - special_qp_base_ < cr::special_qps;
+  return qpn == multicast_qpn || special ? 0 : qpn;
 }
 
 std::uint16_t responder::find_flow(std::uint32_t qpn) const {

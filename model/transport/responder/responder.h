@@ -13,18 +13,23 @@
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
+#include "model/icm/key_operation_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
+#include "model/transport/congestion/notice.h"
+#include "model/transport/congestion/notification_point.h"
+#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/responder/reads.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/sender.h"
 #include "model/transport/responder/shared_receive.h"
 #include "model/transport/responder/types.h"
+#include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
 
-/// Requests of peers, for RC, UC and UD, and plain frames for Ethernet QPs: checks (adapter data plane A.9, C.7),
+/// Requests of peers, for RC, UC, UD and XRC, and plain frames for Ethernet QPs: checks (adapter data plane A.9, C.7),
 /// receive WQEs, payload into host memory, completions, answers, READ responses.
 ///
 /// A packet passes these stages: check against the QP context, in order of arrival within its QP, one packet per
@@ -44,11 +49,14 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   pcie::dma_port dma_write;                  ///< payload
   pcie::dma_port dma_read;                   ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
+  shared_engine read_engine{*this};  ///< with the requester
+  icm::key_port keys;                ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
-  sim::fifo_out<qp_error> error_out;  ///< to the requester: this QP is in the error state
-  sim::fifo_in<qp_error> error_in;    ///< from the requester
-  sim::fifo_in<qp_error> lost_in;     ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_out<qp_error> error_out;          ///< to the requester: this QP is in the error state
+  sim::fifo_in<qp_error> error_in;            ///< from the requester
+  sim::fifo_in<qp_error> lost_in;             ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_in<congestion_notice> notice_in;  ///< from the requester. May stay unbound
   sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
@@ -64,14 +72,16 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void device_reset() override;
 
   struct counters {
+    std::uint64_t invalidations = 0;
     std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, multicasts = 0, acks = 0, naks = 0,
                   duplicates = 0, rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
-                  drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
+                  drop_mad_length = 0, drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
                   drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
     std::uint64_t ethernet = 0, drop_ethernet_no_wqe = 0, drop_ethernet_vlan = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
+    std::uint64_t ecn_marked = 0, cnps = 0, cnps_lost = 0;
   };
   const counters& count() const { return count_; }
 
@@ -165,6 +175,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
                 static_cast<int>(supply::empty) == static_cast<int>(receive_wqe_cache::result::empty));
   void take_receive(icm::responder_context& ctx, const shared_receive::entry_view& entry, bool keep);
   bool give_back_receive(responder_flow& f);
+  supply choose_queue(icm::responder_context& ctx, const tlm::frame& frame);
   void flush_shared(const responder_flow& f, std::uint32_t done);
   void push_shared_flushes();
   bool has_shared_flushes(std::uint32_t qpn) const;
@@ -186,7 +197,8 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void queue_cqe(const completion::cqe_request& cqe);
   bool cqe_room() const { return cqe_count_ != cqes_.size(); }
   void commit_read_fault(const responder_reads::fault& fault);
-  void complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome);
+  void complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
+                         std::uint32_t srqn);
   void release_slot(std::uint16_t i);
   void complete(const responder_flow& f, responder_slot& s);
   void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked);
@@ -201,6 +213,20 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void cancel_slot(responder_flow& f, responder_slot& s);
   bool answers_ready(const responder_flow& f) const;
   void send_answer(responder_flow& f);
+
+  // responder_keys.cpp: keys that are withdrawn
+  bool invalidate(responder_slot& s);
+  void fail_invalidation(responder_slot& s);
+  void take_key_answers();
+  void take_revocation();
+  void refuse_key(std::uint32_t key);
+  bool uses_key(std::uint32_t key) const;
+  // congestion.cpp: marked packets and CNPs
+  void keep_marked(const tlm::frame& f);
+  void note_marked(const responder_flow& f);
+  void take_notices();
+  void queue_cnp(std::uint32_t qpn, tlm::frame_ptr frame);
+  void send_cnps();
 
   // responder_control.cpp: registers, commands of firmware, the error state
   void take_errors();
@@ -242,11 +268,21 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::vector<bool> groups_written_;
   unsigned mcg_hash_bits_ = 0;
   struct shared_flush {
-    std::uint32_t qpn, cqn;
+    std::uint32_t qpn, cqn, srqn;
     std::uint16_t index;
   };
   std::vector<shared_flush> shared_flushes_;
   atomic_unit atomics_;
+  notification_point notification_;
+  rate_limiter limiter_;  // of READ responses
+  struct {
+    wire::packet packet;
+    std::uint8_t port = 0;
+    std::uint16_t gid_index = 0;
+  } marked_;                          // packet under check that was marked,
+  bool gate_passed_ = false;          // and whether it was one for its QP
+  std::vector<tlm::frame_ptr> cnps_;  // ring
+  std::size_t cnp_head_ = 0, cnp_count_ = 0;
   responder_reads reads_;
 
   std::vector<std::uint16_t> free_flows_, active_flows_, waiting_flows_;
@@ -269,6 +305,10 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::vector<std::uint16_t> answers_;                // ring of flows with a pending answer
   std::size_t answer_head_ = 0, answer_count_ = 0;
   sim::cycle_t next_answer_ = 0;
+
+  bool revoking_ = false, flushing_ = false;  // a revocation has begun; the payload before it is being flushed,
+  std::uint64_t flush_end_ = 0;               // which is done when as many writes are
+  std::uint32_t revoked_key_ = 0;
 
   std::vector<attention_entry> attention_;
   std::vector<std::uint32_t> errors_;  // QPNs the requester has to be told of

@@ -12,9 +12,12 @@ namespace rnic::transport {
 inline constexpr std::uint8_t in_none = 0, in_send = 1, in_write = 2;  ///< responder_context::in_message
 inline constexpr std::uint32_t grh_area = 40;                          ///< A.9.2
 inline constexpr std::uint32_t longest_message = 1u << 31;
-inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2;  ///< A.5.2
+inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2,
+                              cqe_send_invalidate = 3;  ///< A.5.2
 
-constexpr bool is_send(wire::operation op) { return op <= wire::operation::send_only_immediate; }
+constexpr bool is_send(wire::operation op) {
+  return op <= wire::operation::send_only_immediate || op >= wire::operation::send_last_invalidate;
+}
 constexpr bool is_write(wire::operation op) {
   return op >= wire::operation::write_first && op <= wire::operation::write_only_immediate;
 }
@@ -22,8 +25,17 @@ constexpr bool is_atomic(wire::operation op) {
   return op == wire::operation::compare_swap || op == wire::operation::fetch_add;
 }
 
+/// Each message names the shared receive queue that it wants (IBA annex A14).
+constexpr bool names_queue(const icm::responder_context& ctx) { return ctx.type == icm::service::xrc; }
+constexpr std::uint16_t domain_of(const icm::responder_context& ctx) { return static_cast<std::uint16_t>(ctx.qkey); }
+/// Opcode of an answer.
+constexpr std::uint8_t answer_opcode(const icm::responder_context& ctx, wire::operation op) {
+  return wire::make_opcode(names_queue(ctx) ? wire::transport::xrc : wire::transport::rc, op);
+}
+
 /// The QP takes its receives from a shared receive queue.
 constexpr bool is_shared(const icm::responder_context& ctx) { return (ctx.srqn >> 24 & 1) != 0; }
+inline constexpr std::uint32_t srqn_valid = 1u << 24;
 constexpr std::uint32_t srqn_of(const icm::responder_context& ctx) { return ctx.srqn & 0xffffff; }
 constexpr bool has_receive_queue(const icm::responder_context& ctx) { return is_shared(ctx) || ctx.log_rq_stride != 0; }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "model/transport/congestion/ecn.h"
 
 namespace rnic::transport {
 namespace {
@@ -21,6 +24,7 @@ responder_sender::responder_sender(sim::clocked_block& owner, const responder_co
       credit_in{sim::fifo_in<egress_credit>(owner), sim::fifo_in<egress_credit>(owner)},
       owner_(owner),
       pipeline_cycles_(std::max(1u, cfg.tx_pipeline_cycles)),
+      ect_priorities_(cfg.congestion.reaction.priorities),
       gids_(gids),
       frames_(frames),
       spans_(spans),
@@ -49,9 +53,8 @@ void responder_sender::work() {
   }
 }
 
-bool responder_sender::ready(const icm::responder_context& ctx) const {
-  const unsigned port = ctx.dest.port & 1;
-  if (credits_[port][ctx.dest.priority & 7] == 0) {
+bool responder_sender::ready(unsigned port, unsigned priority) const {
+  if (credits_[port][priority] == 0) {
     credit_in[port].set_quiet(false);
     return false;
   }
@@ -76,6 +79,8 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
             : v4                                       ? wire::encapsulation::roce_v2_ipv4
                                                        : wire::encapsulation::roce_v2_ipv6;
   p.traffic_class = path.traffic_class;
+  if ((path.flags & icm::path_flag_roce_v2) != 0 && (ect_priorities_ >> (path.priority & 7) & 1) != 0)
+    p.traffic_class = ecn_capable(p.traffic_class);
   p.flow_label = path.flow_label & 0xfffff;
   p.hop_limit = path.hop_limit;
   p.udp_source = path.udp_source != 0 ? path.udp_source : default_udp_source;
@@ -87,9 +92,9 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
   f.gid_index = path.gid_index;
 }
 
-void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
-                            std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
-                            std::uint64_t original) {
+std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
+                                     std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
+                                     std::uint64_t original) {
   tlm::frame& f = *frame;
   f.packet = wire::packet{};
   address(ctx, f);
@@ -106,6 +111,13 @@ void responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr fr
   f.length = p.icrc_offset + 4;
   f.insert_icrc = true;
   f.source = static_cast<std::uint8_t>(egress_source::responder);
+  const std::uint32_t length = f.length;
+  launch(std::move(frame));
+  return length;
+}
+
+void responder_sender::launch(tlm::frame_ptr frame) {
+  tlm::frame& f = *frame;
   --credits_[f.port][f.priority];
   if (count_ == 0 && tx_out.can_push()) {
     spans_.leave(f.span, "responder transmit", owner_.domain().edge_time(owner_.now() + pipeline_cycles_));

@@ -25,11 +25,15 @@ class responder_sender {
   /// Takes returned credits and moves frames whose pipeline time is over to tx_out.
   void work();
   /// Whether send() is possible for a frame of this QP now.
-  bool ready(const icm::responder_context& ctx) const;
+  bool ready(const icm::responder_context& ctx) const { return ready(ctx.dest.port & 1, ctx.dest.priority & 7); }
+  bool ready(unsigned port, unsigned priority) const;
   /// A frame whose payload is at frame::payload_start, `payload` bytes (0 for ACKs), to be completed with headers.
   /// `original`: of an atomic acknowledgement.
-  void send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
-            std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
+  /// Returns the frame's length.
+  std::uint32_t send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
+                     std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
+  /// A frame that is complete but for its ICRC.
+  void launch(tlm::frame_ptr frame);
   tlm::frame_ptr new_frame() { return frames_.get(); }
 
   std::uint64_t credit_waits() const { return credit_waits_; }
@@ -43,6 +47,7 @@ class responder_sender {
 
   sim::clocked_block& owner_;
   unsigned pipeline_cycles_;
+  std::uint8_t ect_priorities_;
   const std::array<gid::gid_table*, 2>& gids_;
   tlm::frame_pool& frames_;
   sim::span_recorder& spans_;

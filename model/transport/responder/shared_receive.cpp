@@ -88,6 +88,16 @@ shared_receive::result shared_receive::open(std::uint32_t srqn, icm::srq_context
   return good ? result::ready : result::failed;
 }
 
+// Domain 0 is none: queue pairs that only send, and queues that are not for everybody, have it.
+shared_receive::result shared_receive::in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd) {
+  icm::srq_context* c = nullptr;
+  const result r = open(srqn, c);
+  if (r != result::ready) return r;
+  if (domain == 0 || c->xrcd != domain) return result::failed;
+  pd = c->pd;
+  return result::ready;
+}
+
 /// The queue cannot be used any more; software is told once.
 void shared_receive::fail(icm::srq_context& c) {
   if (c.error == 0) notices_.push_back({event_srq_catastrophic, c.srqn});

@@ -37,6 +37,10 @@ class shared_receive {
 
   icm::context_cache<icm::srq_context>& contexts() { return contexts_; }
 
+  /// XRC: whether there is such a queue in this domain (`failed`: not), and the queue's protection domain.
+  result in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd);
+  /// Of a queue for which in_domain() was ready in this tick.
+  std::uint32_t completion_queue(std::uint32_t srqn) { return contexts_.peek(srqn)->cqn; }
   /// The entry at the head. `empty` only by a reading of the doorbell record that began after the first call that had
   /// to ask. The view is valid within the calling tick. `failed`: no such queue, or it is in error.
   result head(std::uint32_t srqn, entry_view& out);

@@ -9,6 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/sim/types.h"
+#include "model/transport/congestion/config.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "tlm/frame.h"
 
@@ -18,6 +19,7 @@ struct responder_config {
   unsigned rx_pipeline_cycles = 60;     ///< from the parser's input to the first payload write (calibration 5)
   unsigned rx_front_cycles = 14;        ///< of these: spent in front of the responder (parser, ICRC check, channels)
   unsigned write_cycles = 12;           ///< engine initiation interval, RDMA WRITE (calibration 5)
+  unsigned read_miss_cycles = 203;      ///< READ engine stands still for a missing context (calibration 7.4: 475 ns)
   unsigned read_cycles = 17;            ///< READ request: 16.4 (calibration 5)
   unsigned receive_cycles = 20;         ///< packet into a receive WQE with payload: 19.6 (calibration 5)
   unsigned receive_header_cycles = 13;  ///< the same without payload: 12.6 (calibration 5)
@@ -45,9 +47,11 @@ struct responder_config {
                                    0,  1, icm::replacement::lru};  ///< entries of the multicast group table (design)
   unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
   unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
+  congestion_config congestion;       ///< the same as the requester's
   atomic_unit_config atomics;         ///< atomic operations on host memory
   icm::context_cache_config histories{64, 4, 4, 0, 4, icm::replacement::lru};  ///< of executed atomics, by QP (design)
-  icm::context_cache_config contexts;  ///< responder's half: 256 entries, non-blocking (calibration 5)
+  icm::context_cache_config contexts{128, 4, 16,
+                                     60};  ///< this half's share of 256 entries, non-blocking (calibration 5)
 };
 
 inline constexpr std::uint16_t no_link = 0xffff;
@@ -118,6 +122,9 @@ struct responder_slot {
   bool missed = false;
   bool unreliable = false;  ///< UC, UD: no answers
   bool duplicate = false;
+  bool invalidates = false;  ///< SEND with invalidate: a key is withdrawn before the completion
+  enum class keys_state : std::uint8_t { none, asked, done, refused };
+  keys_state keys = keys_state::none;
   std::uint8_t pieces = 0, issued = 0, translated = 0;
   icm::translate_status status = icm::translate_status::ok;
   std::uint8_t nak = 0;  ///< failure: AETH syndrome, 0 none; answer: syndrome
@@ -129,6 +136,9 @@ struct responder_slot {
   std::uint32_t msn_before = 0;
   std::uint32_t byte_count = 0;
   std::uint32_t receive_pd = 0;  ///< to_receive_queue: domain of its keys
+  std::uint32_t cqn = 0;         ///< where its completion goes
+  std::uint32_t pd = 0;          ///< domain of the keys that it names
+  std::uint32_t srqn = 0;        ///< XRC: shared receive queue that it names in its completion
   std::uint16_t wqe_index = 0;
   std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
   std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own

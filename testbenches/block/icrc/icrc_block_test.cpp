@@ -139,9 +139,9 @@ TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
   run();
   ASSERT_EQ(t.out0.taken.size(), 3U);
   for (const auto& f : t.out0.taken) EXPECT_EQ(stored_icrc(*f), zlib_icrc(*f));
-  // Streams of 1064, 48 and 296 bytes are 67, 3 and 19 beats. Pushed at 1, taken at 2, 69, 72; ready after beats + 2,
+  // Streams of 1064, 48 and 296 bytes are 34, 2 and 10 beats. Pushed at 1, taken at 2, 36, 38; ready after beats + 2,
   // seen one cycle later.
-  EXPECT_EQ(t.out0.at, (std::vector<sim::cycle_t>{2 + 67 + 2 + 1, 69 + 3 + 2 + 1, 72 + 19 + 2 + 1}));
+  EXPECT_EQ(t.out0.at, (std::vector<sim::cycle_t>{2 + 34 + 2 + 1, 36 + 2 + 2 + 1, 38 + 10 + 2 + 1}));
 }
 
 TEST(IcrcInsert, PassesOtherFramesUntouched) {

@@ -59,6 +59,44 @@ TEST(mac_arbitration, ets_shares_bytes_and_serves_groups_strictly) {
   EXPECT_NEAR(share, 0.75, 0.01);
 }
 
+/// Class 2 may take 10 Gb/s: alone it leaves the line idle, beside another one it gets all of them, and what it has not
+/// used it cannot claim later.
+TEST(mac_arbitration, class_with_a_highest_rate) {
+  port::config many;
+  many.egress_frames = 400;
+  bench t(many);
+  t.a.mac.cr_write(cr::max_rate + 4 * 2, 10'000);
+  EXPECT_EQ(t.a.mac.cr_read(cr::max_rate + 4 * 2), 10'000u);
+  const auto rate = [&t](unsigned priority, std::size_t first) {  // Gb/s on the line, preamble, FCS and gap included
+    std::uint64_t bits = 0;
+    sim::time_ps begin = 0, end = 0, last = 0;
+    for (std::size_t i = first; i < t.log.notes.size(); ++i) {
+      const auto& n = t.log.notes[i];
+      if (n.priority != priority) continue;
+      if (begin == 0) begin = n.first_bit;
+      end = n.first_bit;
+      last = (n.bytes.size() + 24) * 8;
+      bits += last;
+    }
+    return static_cast<double>(bits - last) / static_cast<double>(end - begin) * 1000;
+  };
+  for (unsigned i = 0; i < 50; ++i) t.a.tx.send(t.frame(996, 2, true));
+  bench::run_ns(60'000);
+  ASSERT_EQ(t.log.notes.size(), 50u);
+  EXPECT_NEAR(rate(2, 0), 10.0, 0.02);
+  for (unsigned i = 0; i < 150; ++i) {
+    t.a.tx.send(t.frame(996, 4, true));
+    if (i % 2 == 0) t.a.tx.send(t.frame(996, 2, true));
+  }
+  bench::run_ns(70'000);
+  ASSERT_EQ(t.log.notes.size(), 275u);
+  EXPECT_NEAR(rate(2, 50), 10.0, 0.1);
+  t.a.mac.cr_write(cr::max_rate + 4 * 2, 0);
+  for (unsigned i = 0; i < 50; ++i) t.a.tx.send(t.frame(996, 2, true));
+  bench::run_ns(20'000);
+  EXPECT_NEAR(rate(2, 275), 40.0, 0.1);
+}
+
 TEST(mac_arbitration, credits_come_back_when_a_frame_starts) {
   bench t;
   for (unsigned i = 0; i < 5; ++i) t.a.tx.send(t.frame(1082, 3, true));

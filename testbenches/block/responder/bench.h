@@ -264,10 +264,15 @@ inline void store_be32(std::uint8_t* p, std::uint32_t v) {
 
 /// One responder with QP `qpn` in RTS, MTU 1024, a receive queue of 16 WQEs of 64 bytes (4 segments) and 1 MiB of data.
 struct bench {
+  /// A context that is fetched costs nothing but its fetch: tests that count cycles begin with one.
+  static responder_config without_miss(responder_config c) {
+    c.read_miss_cycles = 0;
+    return c;
+  }
   explicit bench(const sim::timebase::options& opts = {}, const responder_config& cfg = {})
       : base(opts),
         core("core", base, sim::clock_period::from_khz(427'000)),
-        r("responder", core, cfg, map, {&gids[0], &gids[1]}, frames, spans, stats),
+        r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
         s(core, r) {
     map.layout(icm::table::qpc) = {0, 256, 12};
     map.map(0, qpc_bus, 0x10000);

@@ -12,7 +12,7 @@ module icrc_planted
   input  logic                in_valid_i,
   output logic                in_ready_o,
   input  logic [BeatBits-1:0] in_data_i,
-  input  logic [4:0]          in_keep_i,
+  input  logic [5:0]          in_keep_i,
   input  logic                in_first_i,
   input  logic                in_last_i,
   input  logic [1:0]          in_encap_i,
@@ -29,7 +29,7 @@ module icrc_planted
 
   assign wrong_mask = bug_i == 2'd1;
   assign hold       = bug_i == 2'd3 && in_last_i && plain_result_valid;
-  assign data       = bug_i == 2'd2 && in_keep_i == 5'd13 ? in_data_i ^ (128'd1 << 96) : in_data_i;
+  assign data       = bug_i == 2'd2 && in_keep_i == 6'd13 ? in_data_i ^ (256'd1 << 96) : in_data_i;
 
   icrc_engine u_plain (
     .clk_i         (clk_i),

@@ -23,11 +23,11 @@ class planted_engine final : public rtl::icrc_rtl_core<Vicrc_planted> {
   }
 };
 
-/// 64 bytes in cycles 0..3, 48 bytes in 4..6, 61 bytes (13 in the last beat) in 7..10; results 3 cycles after the last.
+/// 128 bytes in cycles 0..3, 96 bytes in 4..6, 109 bytes (13 in the last beat) in 7..10; results 3 cycles after the last.
 outcome run(bug b, const std::string& name) {
   traffic t;
   std::mt19937_64 rng(9);
-  for (const std::size_t n : {64u, 48u, 61u})
+  for (const std::size_t n : {128u, 96u, 109u})
     t.packets.push_back(random_packet(rng, wire::encapsulation::roce_v2_ipv4, n));
   return run_lockstep(
       t, [b] { return std::make_unique<planted_engine>(b); }, name);

@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 
-TOOLS = ["usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong", "usr/bin/ibv_ud_pingpong", "usr/bin/ibv_devinfo",
-         "usr/bin/rping", "bin/ip", "sbin/tc", "usr/bin/rdma"]
+TOOLS = ["usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong", "usr/bin/ibv_ud_pingpong",
+         "usr/bin/ibv_srq_pingpong", "usr/bin/ibv_devinfo", "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy",
+         "usr/bin/mckey", "bin/ip", "sbin/tc", "usr/bin/rdma"]
 PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers libibverbs1 rdmacm-utils librdmacm1
  libnl-3-200 libnl-route-3-200 iproute2 libbpf1 libelf1 libmnl0 libcap2 libdb5.3 libselinux1 libpcre2-8-0 libtirpc3
  libxtables12 libbsd0 libmd0 zlib1g libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1
@@ -154,6 +155,7 @@ def initrd(root):
             copied[os.path.relpath(program, root)] = program
     for tool in TOOLS:
         copied["sbin/ip" if tool == "bin/ip" else tool] = os.path.join(root, tool)
+    copied["lib/x86_64-linux-gnu/libgcc_s.so.1"] = os.path.join(root, "lib/x86_64-linux-gnu/libgcc_s.so.1")  # pthread_exit
     copied["lib64/ld-linux-x86-64.so.2"] = os.path.join(root, "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
     copied["etc/libibverbs.d/rxe.driver"] = os.path.join(root, "etc/libibverbs.d/rxe.driver")
     for path in sorted(copied):

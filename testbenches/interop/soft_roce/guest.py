@@ -104,8 +104,12 @@ class guest:
 
     def start_server(self, command, port):
         """Returns when `command` listens at a TCP port. finish_server() gives its end."""
+        self.start(command, "grep -q ':%04X .* 0A ' /proc/net/tcp /proc/net/tcp6" % port)
+
+    def start(self, command, ready):
+        """Returns when the command `ready` succeeds, or `command` has ended. finish_server() gives its end."""
         self.must("rm -f /tmp/status; (%s > /tmp/output 2>&1; echo $? > /tmp/status) &" % command)
-        waits = "[ -e /tmp/status ] || grep -q ':%04X .* 0A ' /proc/net/tcp /proc/net/tcp6" % port
+        waits = "[ -e /tmp/status ] || %s" % ready
         self.must("i=0; until %s; do i=$((i+1)); [ $i = 200 ] && exit 1; usleep 50000; done" % waits, 60)
 
     def finish_server(self, seconds=60):

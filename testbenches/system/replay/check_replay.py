@@ -314,7 +314,8 @@ def check_own(program, capture, directory, where):
             for d in report["differences"]:
                 expect("coalesced" in d["explanation"], here + str(d))
             for _, frame in records(written):
-                expect(icrc_right(*roce(frame)), here + "wrong ICRC")
+                pause = frame[12:14] == b"\x88\x08"  # frames of several hosts as fast as one line is
+                expect(pause or icrc_right(*roce(frame)), here + "wrong ICRC")
     expect(not malformed(written), where + ": tshark")
 
 

@@ -37,9 +37,9 @@ bench::two_nodes_config default_system() {
 }
 
 /// Allocations while `messages` messages stream, after as many to warm up.
-std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::uint64_t messages, unsigned qps) {
+std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::uint64_t messages, unsigned qps,
+                             const bench::connection_options& connection = {}) {
   bench::two_nodes system(default_system());
-  const bench::connection_options connection;
   bench::stream_config config;
   config.verb = verb;
   config.largest = size;
@@ -73,6 +73,15 @@ TEST(SteadyState, WritesOf64Bytes) { EXPECT_EQ(allocations_of(bench::stream_verb
 TEST(SteadyState, SendsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::send, 4096, 4000, 2), 0U); }
 TEST(SteadyState, Atomics) { EXPECT_EQ(allocations_of(bench::stream_verb::compare_swap, 8, 4000, 2), 0U); }
 TEST(SteadyState, ReadsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::read, 4096, 4000, 2), 0U); }
+
+/// Queue pairs that give their units up and come back for each packet.
+bench::connection_options paced() {
+  bench::connection_options o;
+  o.static_rate = IBV_RATE_2_5_GBPS;
+  return o;
+}
+TEST(SteadyState, PacedWrites) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 65536, 200, 8, paced()), 0U); }
+TEST(SteadyState, PacedReads) { EXPECT_EQ(allocations_of(bench::stream_verb::read, 4096, 4000, 2, paced()), 0U); }
 
 TEST(Idle, ASecondCostsNothing) {
   bench::two_nodes system(default_system());

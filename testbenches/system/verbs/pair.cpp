@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/system/verbs/pair.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <stdexcept>
 
@@ -108,6 +111,26 @@ void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random) {
     const std::uint64_t r = random();
     std::memcpy(to + i, &r, std::min<std::size_t>(8, bytes - i));
   }
+}
+
+std::string in_child(const std::function<std::string()>& body) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string text = body();
+    const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    _exit(written && !testing::Test::HasFailure() ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string text;
+  char part[4096];
+  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+  close(ends[0]);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  return text;
 }
 
 std::uint64_t counted(bench::two_nodes& system, const std::string& part) {

@@ -71,6 +71,10 @@ void expect_works(const link& l);
 /// Bytes that nothing in the model could guess.
 void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random);
 
+/// What `body` says in a process of its own, for tests that compare several simulations: a process has one kernel. A
+/// test failure when the other process has had one.
+std::string in_child(const std::function<std::string()>& body);
+
 /// Sum over both adapters of the counters whose names contain `part`; throws when there are none.
 std::uint64_t counted(bench::two_nodes& system, const std::string& part);
 

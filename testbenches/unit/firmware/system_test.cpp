@@ -55,9 +55,9 @@ TEST(System, CapabilitiesAreProfileM) {
       {0x64, 0},    {0x65, 0x0f}, {0x66, 0},    {0x67, 0x10}, {0x9d, 0x40}};
   for (const auto& [offset, value] : bytes) EXPECT_EQ(d.out()[offset], value) << std::hex << offset;
   EXPECT_EQ(abi::load32(d.out(), 0x40), 0x60010701u);
-  EXPECT_EQ(abi::load32(d.out(), 0x44), 0x4034804fu);
+  EXPECT_EQ(abi::load32(d.out(), 0x44), 0x4035804fu);  // with memory windows,
   EXPECT_EQ(abi::load32(d.out(), 0x70), 0x00800000u);
-  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x21080cc0u);
+  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x21080ec2u);  // and those of type 2B
   EXPECT_EQ(abi::load32(d.out(), 0x98), 0x500u);
   EXPECT_EQ(abi::load64(d.out(), 0xa0), 0x10000000000u);
   EXPECT_EQ(abi::load16(d.out(), 0x52), 0x3f0);
@@ -241,6 +241,14 @@ TEST(Ports, MacVlanAndClasses) {
   EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::prio2tc), 0x21u);
   d.in()[0] = 0x90;
   EXPECT_EQ(d.run(opcode::set_port, 0x801, 1), status::bad_param);
+  // Class 3: group 7, 40 %, at most 25 * 100 Mb/s; class 4: strict, 255 Gb/s, which is how software says "no limit".
+  d.clear_in();
+  abi::store64(d.in(), 8 * 3, 0x0007'0028'0003'0019);
+  abi::store64(d.in(), 8 * 4, 0x0000'0064'0004'00ff);
+  ASSERT_EQ(d.run(opcode::set_port, 0x901, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::scheduler + 4 * 3), 7u << 16 | 40);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::max_rate + 4 * 3), 2'500u);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::max_rate + 4 * 4), 255'000u);
 }
 
 TEST(Multicast, EntriesNeverWrittenAreEmpty) {

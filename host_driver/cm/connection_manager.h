@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communication manager: establishes and releases connections with messages over QP1.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "host_driver/cm/messages.h"
+#include "host_driver/gid_rules.h"
+
+namespace rnic::host_driver::cm {
+
+/// Where a datagram goes to or came from: a GID of a neighbour with its link-layer address, and the row of our own GID.
+struct address {
+  gid_bytes gid{};
+  mac_address mac{};
+  int gid_index = 0;
+  std::uint8_t service_level = 0;
+};
+
+/// Sends datagrams to QP1 of other hosts. Never waits.
+class mad_output_if {
+ public:
+  virtual ~mad_output_if() = default;
+  virtual void send_mad(const address& to, const mad& datagram) = 0;
+};
+
+/// States of IBA volume 1, 12.9.7; those of a listener and of SIDR are apart.
+enum class state : std::uint8_t {
+  idle,
+  req_sent,
+  mra_req_received,
+  rep_received,
+  req_received,
+  mra_req_sent,
+  rep_sent,
+  mra_rep_received,
+  established,
+  dreq_sent,
+  dreq_received,
+  timewait,
+  sidr_req_sent,
+  sidr_req_received
+};
+const char* to_string(state s);
+
+using connection_id = std::uint32_t;
+
+struct event {
+  enum class kind : std::uint8_t {
+    request,             ///< REQ for a service that is listened to; `id` is new: accept() or reject() it
+    reply,               ///< REP to our REQ: confirm() or reject()
+    established,         ///< RTU to our REP
+    rejected,            ///< the peer said no: `why`
+    unreachable,         ///< no answer within all retries
+    disconnect_request,  ///< DREQ: answer it with disconnect()
+    disconnected,        ///< DREP to our DREQ, or no answer to it
+    service_request,     ///< SIDR_REQ; `id` is new: answer_service() it
+    service_reply        ///< SIDR_REP; `id` is gone
+  };
+  kind what = kind::request;
+  connection_id id = 0;
+  address from;
+  contents message;
+};
+
+struct connection_manager_config {
+  /// Time to an answer, 4.096 us * 2^n, and how often a message is sent again (core/cma.c).
+  std::uint8_t response_timeout = 20;
+  std::uint8_t retries = 15;
+  std::uint64_t timewait_ps = 1'000'000'000'000ull / 4;  ///< how long an ended connection still answers
+  std::size_t most_connections = 1024;                   ///< beyond: REJ, no resources; SIDR requests are dropped
+  std::uint64_t ca_guid = 0;
+  std::uint32_t first_id = 1;
+};
+
+struct connection_manager_counters {
+  std::uint64_t received = 0, sent = 0, malformed = 0, unknown_id = 0, wrong_state = 0, duplicates = 0, stale = 0,
+                no_service = 0, no_room = 0, retries = 0, timeouts = 0;
+};
+
+/// Both sides of any number of connections (IBA volume 1, chapter 12; states 12.9; adapter data plane part D). Software
+/// without time of its own: its owner says what time it is, and calls back when something is due. Datagrams come from
+/// anybody, so nothing in them is believed: what does not fit the state of a connection with this peer is counted and
+/// dropped, or refused as the standard says.
+class connection_manager {
+ public:
+  connection_manager(mad_output_if& out, const connection_manager_config& cfg);
+
+  /// REQ and SIDR_REQ for this service become events from now on. False: there is a listener.
+  bool listen(std::uint64_t service_id) { return services_.insert(service_id).second; }
+  void stop_listening(std::uint64_t service_id) { services_.erase(service_id); }
+
+  // What the owner does. False: not in the state for it.
+  connection_id connect(const address& to, const connection_data& data, const private_area& private_data,
+                        std::uint64_t now_ps);
+  bool accept(connection_id id, const connection_data& data, const private_area& private_data, std::uint64_t now_ps);
+  /// More time for what follows a REQ (MRA): 4.096 us * 2^timeout.
+  bool delay(connection_id id, std::uint8_t timeout);
+  bool confirm(connection_id id, const private_area& private_data);
+  bool reject(connection_id id, reason why, const private_area& private_data, std::uint64_t now_ps);
+  /// DREQ, or DREP when the peer has asked.
+  bool disconnect(connection_id id, const private_area& private_data, std::uint64_t now_ps);
+  connection_id ask_service(const address& to, const service_data& data, const private_area& private_data,
+                            std::uint64_t now_ps);
+  bool answer_service(connection_id id, const service_data& data, const private_area& private_data);
+  /// Forgets a connection in whatever state; the peer of one that is under way is told. No events of it follow.
+  void abandon(connection_id id, std::uint64_t now_ps);
+
+  /// A datagram that came to QP1.
+  void receive(const address& from, const std::uint8_t* datagram, std::size_t length, std::uint64_t now_ps);
+  /// Sends again and gives up what is due.
+  void tick(std::uint64_t now_ps);
+  /// The next moment at which tick() has something to do; ~0: none.
+  std::uint64_t deadline_ps() const;
+
+  bool has_event() const { return !events_.empty(); }
+  event take_event();
+  /// The oldest event of this connection; false when there is none.
+  bool take_event_of(connection_id id, event& out);
+  /// The oldest REQ or SIDR_REQ.
+  bool take_request(event& out);
+  state state_of(connection_id id) const;
+  const connection_manager_counters& count() const { return count_; }
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  struct connection {
+    connection_id id = 0;
+    state at = state::idle;
+    std::uint32_t remote_id = 0;
+    std::uint64_t transaction = 0;
+    address peer;
+    bool passive = false, abandoned = false;
+    std::uint32_t remote_qpn = 0;
+    std::uint64_t remote_guid = 0;
+    std::uint64_t service_id = 0;
+    mad last{};  ///< sent again: when nothing answers, or when its answer is asked for again
+    std::uint64_t deadline = ~std::uint64_t{0};
+    unsigned retries_left = 0;
+  };
+
+  connection* find(connection_id id);
+  /// The connection that a message names, when it is with this peer.
+  connection* named(const address& from, const contents& c);
+  connection* open(const address& peer, state at);
+  void send(connection& c, const contents& m);
+  void send_again(connection& c);
+  void arm(connection& c, state at, std::uint64_t now_ps);
+  void rest(connection& c, state at);
+  void end(connection& c, std::uint64_t now_ps);
+  void tell(const connection& c, event::kind what, const contents& message);
+  contents make(const connection& c, message kind, const private_area& private_data = {}) const;
+  void refuse(const address& to, const contents& req, reason why);
+  void expire(connection& c, std::uint64_t now_ps);
+
+  void take_req(const address& from, const contents& m, std::uint64_t now_ps);
+  bool repeats(const address& from, const contents& m);
+  bool is_stale(const address& from, const contents& m) const;
+  void take_mra(connection& c, const contents& m, std::uint64_t now_ps);
+  void take_rej(connection& c, const contents& m, std::uint64_t now_ps);
+  void take_rep(connection& c, const contents& m, std::uint64_t now_ps);
+  void take_rtu(connection& c, const contents& m);
+  void take_dreq(const address& from, const contents& m, std::uint64_t now_ps);
+  void take_drep(connection& c, const contents& m, std::uint64_t now_ps);
+  void take_service_request(const address& from, const contents& m);
+  void take_service_reply(const address& from, const contents& m);
+  void dispatch(const address& from, const contents& m, std::uint64_t now_ps);
+
+  mad_output_if& out_;
+  connection_manager_config config_;
+  std::set<std::uint64_t> services_;
+  std::map<connection_id, connection> connections_;
+  std::deque<event> events_;
+  connection_id next_id_;
+  connection_manager_counters count_;
+};
+
+}  // namespace rnic::host_driver::cm

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on memory keys: local invalidation, fast registration, binding of windows; and what the requester does
+// when a key loses its meaning.
+#include <algorithm>
+#include <utility>
+
+#include "model/transport/requester/requester.h"
+
+namespace rnic::transport {
+
+namespace {
+
+/// Keys that were valid may lose their meaning by it: nothing that was posted before may need them any more, not even
+/// for a retransmission.
+bool withdraws(const icm::key_operation& k) {
+  return k.what == icm::key_operation::kind::local_invalidate ||
+         (k.what == icm::key_operation::kind::bind && !k.type_2);
+}
+
+/// Adapter data plane C.8.2.
+std::uint8_t syndrome_of(icm::key_operation::kind what, icm::key_status status) {
+  if (what == icm::key_operation::kind::bind) return syndrome::window_bind;
+  return status == icm::key_status::memory_error ? syndrome::local_protection : syndrome::local_qp_operation;
+}
+
+}  // namespace
+
+// These requests are strongly ordered (adapter data plane A.4.3): what is before them in the queue has left the
+// adapter, or is complete where the operation takes a key away (IBA volume 1, 10.8.3.3).
+bool requester::keys_may_begin(unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  const bool fenced = u.wqe.fence && c.rd_outstanding != 0;
+  if (fenced || (withdraws(u.wqe.keys) && r.head != no_index)) {
+    end_turn(u, report_kind::stalled);
+    wake_next();
+    return false;
+  }
+  return r.packets == 0;  // their way out ticks us
+}
+
+// False: not now. A refusal is in u.wqe.error.
+bool requester::run_keys(unit& u) {
+  context& c = *u.ctx;
+  const qp_runtime& r = qps_[u.grant.qpn];
+  const icm::key_operation& k = u.wqe.keys;
+  constexpr std::uint32_t longest_queue = 1u << 16;                              // WQEs
+  if (r.keys_valid && r.keys_end - c.next_wqe - 1 < longest_queue) return true;  // before a retransmission
+  if (u.keys == unit::keys_state::refused) {
+    u.keys = unit::keys_state::none;
+    u.wqe.error = syndrome_of(k.what, u.keys_answer);
+    return true;
+  }
+  const bool register_enabled = (c.flags & icm::requester_flag_fast_reg) != 0;
+  if (k.what == icm::key_operation::kind::fast_register && !register_enabled) {
+    u.wqe.error = syndrome::local_qp_operation;
+    return true;
+  }
+  if (!keys_may_begin(u) || !keys.request.can_push()) return false;
+  icm::key_operation o = k;
+  o.pd = c.pd;
+  o.qpn = c.qpn & 0xffffff;
+  o.function = c.function;
+  o.tag = static_cast<std::uint64_t>(&u - units_.data()) << 32 | (c.next_wqe + u.strides);
+  keys.request.push(o);
+  u.keys = unit::keys_state::asked;
+  operating_ |= mask_of(u);
+  ++key_operations_;
+  return false;
+}
+
+// What was executed stays so, whatever has happened to the queue pair meanwhile.
+void requester::take_key_answers() {
+  while (keys.response.can_pop()) {
+    const icm::key_answer a = keys.response.pop();
+    unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
+    qp_runtime& r = qps_[u.grant.qpn];
+    operating_ &= ~mask_of(u);
+    u.keys = a.status == icm::key_status::ok ? unit::keys_state::none : unit::keys_state::refused;
+    u.keys_answer = a.status;
+    if (a.status != icm::key_status::ok) continue;
+    r.keys_valid = true;
+    r.keys_end = static_cast<std::uint32_t>(a.tag);
+  }
+}
+
+// ---------------------------------------------------------------- keys that lose their meaning
+
+// Something translated under the key may still read or write memory. What has not been asked for yet will be refused.
+bool requester::uses_key(std::uint32_t key) {
+  for (unsigned i = 0; i < slot_count_; ++i) {
+    const packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
+    const auto end = s.piece.begin() + s.pieces;
+    if (s.pending != 0 && std::any_of(s.piece.begin(), end, [&](const wqe_segment& p) { return p.lkey == key; }))
+      return true;
+  }
+  for (unsigned i = 0; i < job_count_; ++i) {
+    const unsigned index = (job_head_ + i) % static_cast<unsigned>(jobs_.size());
+    const scatter_job& j = jobs_[index];
+    if ((finished_jobs_ >> index & 1) != 0 || j.done == 0) continue;
+    const scatter_list& list = scatters_[j.scatter];
+    const auto end = list.segments.begin() + list.count;
+    if (std::any_of(list.segments.begin(), end, [&](const wqe_segment& p) { return p.lkey == key; })) return true;
+  }
+  return false;
+}
+
+void requester::take_revocation() {
+  if (revocation_ == revocation::none) {
+    revoked_key_ = keys.revoke.pop().key;
+    revocation_ = revocation::draining;
+  }
+  if (revocation_ == revocation::draining) {
+    if (uses_key(revoked_key_)) return;  // answers of memory tick us
+    if (!dma.request.can_push()) return;
+    pcie::dma_request flush;  // behind all writes before it
+    flush.op = pcie::dma_request::kind::write;
+    flush.notify = true;
+    flush.tag = make_tag(tag_kind::flush, 0, 0);
+    dma.request.push(std::move(flush));
+    revocation_ = revocation::flushing;
+  }
+  if (revocation_ != revocation::done || !keys.revoked.can_push()) return;
+  keys.revoked.push({revoked_key_});
+  revocation_ = revocation::none;
+  if (keys.revoke.can_pop()) wake_next();
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responder: marked packets and the CNPs that answer them (adapter data plane C.9, E.8).
+#include <utility>
+
+#include "model/transport/responder/responder.h"
+
+namespace rnic::transport {
+
+// What a CNP needs of a packet that its execution may take away.
+void responder::keep_marked(const tlm::frame& f) {
+  marked_.packet = f.packet;
+  marked_.port = f.port;
+  marked_.gid_index = f.gid_index;
+}
+
+void responder::note_marked(const responder_flow& f) {
+  if (!gate_passed_) return;
+  ++count_.ecn_marked;
+  const wire::packet& p = marked_.packet;
+  const bool datagram = wire::transport_of(p.bth.opcode) == wire::transport::ud;
+  tlm::frame_ptr cnp = sender_.new_frame();
+  notification_.build(*cnp, p, marked_.port, marked_.gid_index, datagram ? p.deth.src_qp : f.ctx->remote_qpn,
+                      *gids_[marked_.port & 1]);
+  queue_cnp(f.qpn, std::move(cnp));
+}
+
+// From the requester, for which the responder keeps intervals and sends.
+void responder::take_notices() {
+  while (notice_in.can_pop()) {
+    congestion_notice n = notice_in.pop();
+    if (resetting_) continue;
+    if (n.cnp)
+      queue_cnp(n.qpn, std::move(n.cnp));
+    else
+      limiter_.notified(n.qpn);
+  }
+}
+
+void responder::queue_cnp(std::uint32_t qpn, tlm::frame_ptr frame) {
+  if (cnp_count_ == cnps_.size()) {
+    ++count_.cnps_lost;
+    return;
+  }
+  if (!notification_.due(qpn, frame->packet.dgid, frame->port, now_ps())) return;
+  cnps_[(cnp_head_ + cnp_count_++) % cnps_.size()] = std::move(frame);
+  wake_next();
+}
+
+void responder::send_cnps() {
+  while (cnp_count_ != 0) {
+    tlm::frame_ptr& f = cnps_[cnp_head_];
+    if (!sender_.ready(f->port & 1, f->priority)) return;  // a credit or the end of the pipeline wakes us
+    sender_.launch(std::move(f));
+    cnp_head_ = (cnp_head_ + 1) % cnps_.size();
+    --cnp_count_;
+    ++count_.cnps;
+  }
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/swarm.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <stdexcept>
+
+namespace rnic::bench {
+
+namespace {
+
+constexpr unsigned poll_batch = 16;
+constexpr unsigned largest_batch = 16;
+
+std::uint64_t next_random(std::uint64_t& state) {  // xorshift64* (Marsaglia, Vigna)
+  state ^= state >> 12;
+  state ^= state << 25;
+  state ^= state >> 27;
+  return state * 0x2545f4914f6cdd1dULL >> 16;
+}
+
+}  // namespace
+
+swarm::swarm(two_nodes& system, const connection_options& connection, const swarm_config& config)
+    : system_(system), connection_(connection), config_(config) {
+  config_.threads = std::clamp(config.threads, 1u, config.qps);
+  config_.batch = std::clamp(config.batch, 1u, largest_batch);
+}
+
+void swarm::set_up(endpoint& at) {
+  const bool first = &at == &system_.a();
+  side& s = sides_[first ? 0 : 1];
+  const std::uint64_t stride = std::max(64u, config_.size);
+  const std::uint64_t places = config_.random_bytes != 0 ? config_.random_bytes : stride * config_.qps;
+  s.local = make_buffer(at, places);
+  s.remote = make_buffer(at, places);
+  s.lanes.resize(config_.qps);
+  const unsigned per_thread = connection_.send_depth * (config_.qps / config_.threads + 1);
+  s.unused = at.device->create_cq(16);
+  for (unsigned t = 0; t < config_.threads; ++t) {
+    s.cqs.push_back(at.device->create_cq(static_cast<int>(per_thread + 16)));
+    if (s.cqs.back() == nullptr || s.unused == nullptr) throw std::runtime_error("create_cq failed");
+    for (unsigned i = first_lane(t); i < first_lane(t + 1); ++i)
+      s.lanes[i].qp = make_qp(at, connection_, *s.cqs.back(), *s.unused);
+  }
+  system_.meet();
+  const side& peer = sides_[first ? 1 : 0];
+  for (std::uint32_t i = 0; i < config_.qps; ++i)
+    connect(at, connection_, *s.lanes[i].qp, first ? system_.b() : system_.a(), peer.lanes[i].qp->qp_num, i, i);
+  system_.meet();
+}
+
+void swarm::post(endpoint& e, lane& l, std::uint32_t index, const side& s, const side& peer, std::uint64_t& random) {
+  std::array<ibv_send_wr, largest_batch> wr;
+  std::array<ibv_sge, largest_batch> sge;
+  const std::uint64_t stride = std::max(64u, config_.size);
+  for (unsigned k = 0; k < config_.batch; ++k) {
+    const auto choose = [&] {
+      if (config_.random_bytes == 0) return index * stride;
+      return next_random(random) % (config_.random_bytes / stride) * stride;
+    };
+    const std::uint64_t place = choose();
+    sge[k] = {s.local.address(choose()), config_.size, s.local.region->lkey};
+    wr[k] = {};
+    wr[k].wr_id = index;
+    wr[k].sg_list = &sge[k];
+    wr[k].num_sge = 1;
+    wr[k].next = k + 1 < config_.batch ? &wr[k + 1] : nullptr;
+    wr[k].opcode = config_.opcode;
+    wr[k].wr.rdma.remote_addr = peer.remote.address(place);
+    wr[k].wr.rdma.rkey = peer.remote.region->rkey;
+    if (config_.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || config_.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+      make_atomic(wr[k], config_.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, peer.remote.address(place),
+                  peer.remote.region->rkey, 0);
+    if (config_.opcode == IBV_WR_RDMA_WRITE && config_.size <= connection_.inline_bytes)
+      wr[k].send_flags |= IBV_SEND_INLINE;
+    if (++l.unsignalled == config_.signal_every) {
+      wr[k].send_flags |= IBV_SEND_SIGNALED;
+      l.unsignalled = 0;
+    }
+    ++l.under_way;
+  }
+  ibv_send_wr* bad = nullptr;
+  require(e.device->post_send(l.qp, wr.data(), &bad), "post_send");
+}
+
+void swarm::count(side& s, std::uint64_t messages) {
+  const std::uint64_t before = s.completed;
+  s.completed += messages;
+  const auto crosses = [&](std::uint64_t mark) { return before < mark && s.completed >= mark; };
+  if (crosses(s.warm_up)) s.begin = system_.now_ps();
+  if (crosses(s.target)) {
+    s.end = system_.now_ps();
+    --measuring_;
+  }
+}
+
+void swarm::work(endpoint& e, side& s, const side& peer, unsigned thread) {
+  const unsigned first = first_lane(thread), lanes = first_lane(thread + 1) - first;
+  std::uint64_t random = config_.seed * 0x9e3779b97f4a7c15ULL + (thread + 1) * 0xbf58476d1ce4e5b9ULL;
+  unsigned turn = 0, under_way = 0;
+  std::array<ibv_wc, poll_batch> wc{};
+  while (measuring_ != 0) {
+    while (under_way + config_.batch <= config_.window) {
+      const unsigned from = config_.random_qp ? static_cast<unsigned>(next_random(random) % lanes) : turn;
+      unsigned skip = 0;
+      while (skip < lanes && s.lanes[first + (from + skip) % lanes].under_way + config_.batch > connection_.send_depth)
+        ++skip;
+      if (skip == lanes) break;
+      const unsigned index = first + (from + skip) % lanes;
+      turn = (index - first + 1) % lanes;
+      post(e, s.lanes[index], index, s, peer, random);
+      under_way += config_.batch;
+    }
+    const int n = e.device->wait_cq(s.cqs[thread], poll_batch, wc.data(), 20 * sim::ps_per_ns * 1000);
+    require(n, "poll_cq");
+    for (int i = 0; i < n; ++i) {
+      const ibv_wc& c = wc[static_cast<std::size_t>(i)];
+      if (c.status != IBV_WC_SUCCESS) throw message_failed(c);
+      s.lanes[c.wr_id].under_way -= config_.signal_every;
+      under_way -= config_.signal_every;
+      count(s, config_.signal_every);
+    }
+  }
+}
+
+sim::time_ps swarm::run(endpoint& e, std::uint64_t warm_up, std::uint64_t messages) {
+  const bool first = &e == &system_.a();
+  side& s = sides_[first ? 0 : 1];
+  s.warm_up = std::max<std::uint64_t>(warm_up, 1);
+  s.target = s.warm_up + messages;
+  ++measuring_;
+  std::exception_ptr failure;
+  std::vector<sc_core::sc_process_handle> threads;
+  for (unsigned t = 0; t < config_.threads; ++t)
+    threads.push_back(sc_core::sc_spawn([&, t] {
+      try {
+        work(e, s, sides_[first ? 1 : 0], t);
+      } catch (...) {
+        failure = std::current_exception();
+        measuring_ = 0;
+      }
+    }));
+  for (sc_core::sc_process_handle& t : threads)
+    if (!t.terminated()) sc_core::wait(t.terminated_event());
+  if (failure) std::rethrow_exception(failure);
+  return s.end - s.begin;
+}
+
+}  // namespace rnic::bench

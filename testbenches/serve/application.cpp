@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/serve/application.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "testbenches/bench/connection.h"
+
+namespace rnic::serve {
+
+using namespace host_driver;
+
+verbs_objects::~verbs_objects() {
+  for (address_handle* a : ahs_) device_.destroy_ah(a);
+  for (queue_pair* q : qps_) device_.destroy_qp(q);
+  for (shared_receive_queue* s : srqs_) device_.destroy_srq(s);
+  for (completion_queue* c : cqs_) device_.destroy_cq(c);
+  for (const app_buffer& b : buffers_) {
+    if (b.region != nullptr) device_.dereg_mr(b.region);
+    device_.free_buffer(b.memory);
+  }
+  device_.dealloc_pd(pd_);
+}
+
+completion_queue* verbs_objects::cq(unsigned entries) {
+  cqs_.push_back(made(device_.create_cq(static_cast<int>(std::max(entries, 1u))), "create_cq"));
+  return cqs_.back();
+}
+
+shared_receive_queue* verbs_objects::srq(unsigned requests) {
+  ibv_srq_init_attr init{};
+  init.attr.max_wr = requests;
+  init.attr.max_sge = 1;
+  srqs_.push_back(made(device_.create_srq(pd_, &init), "create_srq"));
+  return srqs_.back();
+}
+
+queue_pair* verbs_objects::qp(ibv_qp_init_attr init) {
+  qps_.push_back(made(device_.create_qp(pd_, &init), "create_qp"));
+  return qps_.back();
+}
+
+app_buffer verbs_objects::buffer(std::size_t bytes, int access, std::uint8_t content) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  app_buffer b;
+  b.memory = device_.allocate_buffer(bytes);
+  if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");
+  std::memset(b.memory.pointer, content, bytes);
+  buffers_.push_back(b);
+  b.region = made(device_.reg_mr(pd_, b.memory.pointer, bytes, access), "reg_mr");
+  buffers_.back() = b;
+  return b;
+}
+
+address_handle* verbs_objects::ah(const ibv_ah_attr& path, const mac_address& mac) {
+  ahs_.push_back(made(device_.create_ah(pd_, &path, &mac), "create_ah"));
+  return ahs_.back();
+}
+
+void post(device& device, queue_pair* qp, ibv_send_wr wr, ibv_sge sge) {
+  wr.sg_list = &sge;
+  wr.num_sge = sge.length != 0 ? 1 : 0;
+  wr.next = nullptr;
+  ibv_send_wr* bad = nullptr;
+  bench::require(device.post_send(qp, &wr, &bad), "post_send");
+}
+
+void post_receive(device& device, queue_pair* qp, std::uint64_t id, ibv_sge sge) {
+  ibv_recv_wr wr{}, *bad = nullptr;
+  wr.wr_id = id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  bench::require(device.post_recv(qp, &wr, &bad), "post_recv");
+}
+
+ibv_wc next_completion(device& device, completion_queue* cq, std::uint64_t patience_ps) {
+  ibv_wc wc{};
+  const int n = device.wait_cq(cq, 1, &wc, patience_ps);
+  bench::require(n, "poll_cq");
+  if (n == 0) throw peer_failure("the peer does not send any more");
+  if (wc.status != IBV_WC_SUCCESS)
+    throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+  return wc;
+}
+
+ibv_ah_attr path_to(const gid_bytes& gid, int gid_index, unsigned service_level, std::uint8_t hop_limit) {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  std::copy(gid.begin(), gid.end(), path.grh.dgid.raw);
+  path.grh.sgid_index = static_cast<std::uint8_t>(gid_index);
+  path.grh.hop_limit = hop_limit;
+  path.sl = static_cast<std::uint8_t>(service_level);
+  path.port_num = 1;
+  return path;
+}
+
+}  // namespace rnic::serve

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every application of a served host needs: verbs objects that end with it, and words for what went wrong.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "host_driver/device.h"
+#include "model/sim/types.h"
+
+namespace rnic::serve {
+
+/// What went wrong with the peer, not with us.
+class peer_failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How a run of an application ended.
+struct application_result {
+  bool ok = false;
+  std::string error;  ///< a line, when not ok
+  std::string local, remote;
+  std::uint64_t sent = 0, received = 0;  ///< messages
+  std::uint64_t wrong_bytes = 0;         ///< received ones that are not what the tools send
+  sim::time_ps took_ps = 0;              ///< simulated, from the first message posted to the last completion
+};
+
+/// A verbs object, or std::runtime_error with the name of the call that did not make it.
+template <class T>
+T* made(T* object, const char* what) {
+  if (object == nullptr) throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+  return object;
+}
+
+/// Registered memory of an application.
+struct app_buffer {
+  host_driver::bus_if::dma_memory memory{};
+  host_driver::memory_region* region = nullptr;
+  std::uint8_t* at(std::size_t offset = 0) const { return memory.pointer + offset; }
+  ibv_sge sge(std::uint32_t bytes, std::uint64_t offset = 0) const {
+    return {region->iova + offset, bytes, region->lkey};
+  }
+};
+
+/// Verbs objects in one protection domain, destroyed with it in the right order. In an SC_THREAD. Every function throws
+/// std::runtime_error when the device does not give what is asked for.
+class verbs_objects {
+ public:
+  explicit verbs_objects(host_driver::device& device) : device_(device), pd_(made(device.alloc_pd(), "alloc_pd")) {}
+  ~verbs_objects();
+  verbs_objects(const verbs_objects&) = delete;
+  verbs_objects& operator=(const verbs_objects&) = delete;
+
+  host_driver::device& device() { return device_; }
+  host_driver::protection_domain* pd() { return pd_; }
+  host_driver::completion_queue* cq(unsigned entries);
+  host_driver::shared_receive_queue* srq(unsigned requests);
+  host_driver::queue_pair* qp(ibv_qp_init_attr init);
+  /// All bytes `content`.
+  app_buffer buffer(std::size_t bytes, int access = IBV_ACCESS_LOCAL_WRITE, std::uint8_t content = 0);
+  host_driver::address_handle* ah(const ibv_ah_attr& path, const host_driver::mac_address& mac);
+
+ private:
+  host_driver::device& device_;
+  host_driver::protection_domain* pd_;
+  std::vector<host_driver::completion_queue*> cqs_;
+  std::vector<host_driver::shared_receive_queue*> srqs_;
+  std::vector<host_driver::queue_pair*> qps_;
+  std::vector<host_driver::address_handle*> ahs_;
+  std::vector<app_buffer> buffers_;
+};
+
+/// Posts one request; throws std::runtime_error.
+void post(host_driver::device& device, host_driver::queue_pair* qp, ibv_send_wr wr, ibv_sge sge);
+void post_receive(host_driver::device& device, host_driver::queue_pair* qp, std::uint64_t id, ibv_sge sge);
+
+/// One successful completion within `patience_ps`; peer_failure when there is none or it is an error.
+ibv_wc next_completion(host_driver::device& device, host_driver::completion_queue* cq, std::uint64_t patience_ps);
+
+/// Path over Ethernet to a neighbour: what the examples of rdma-core ask for.
+ibv_ah_attr path_to(const host_driver::gid_bytes& gid, int gid_index, unsigned service_level,
+                    std::uint8_t hop_limit = 1);
+
+}  // namespace rnic::serve

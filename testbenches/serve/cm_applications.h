@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that talk to the connection manager's tools of rdma-core on another host: rping, ucmatose, udaddy, mckey.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "testbenches/serve/application.h"
+#include "testbenches/serve/rdma_connection.h"
+
+namespace rnic::serve {
+
+struct cm_application_options {
+  std::string app;                ///< "rping", "ucmatose", "udaddy" or "mckey"
+  bool client = false;            ///< mckey: sends
+  host_driver::gid_bytes peer{};  ///< client: address of the server; mckey: the group
+  std::uint16_t port = 0;         ///< 0: the tool's own
+  std::uint32_t size = 0;         ///< bytes, 0: what the tool takes
+  unsigned count = 0;             ///< messages, 0: what the tool takes; rping as server: until the client ends
+  unsigned connections = 1;       ///< ucmatose, udaddy
+  rdma_route route;
+};
+
+/// One run, in an SC_THREAD. Everything that can go wrong with the peer is in the result.
+application_result run_cm_application(served_host& host, cm_service& service, const cm_application_options& options);
+
+}  // namespace rnic::serve

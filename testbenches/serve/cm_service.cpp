@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/serve/cm_service.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/bench/connection.h"
+
+namespace rnic::serve {
+
+using namespace host_driver;
+
+namespace {
+
+constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // how long a call of an application waits for the process
+constexpr std::size_t most_outgoing = 4096;
+constexpr std::uint32_t grh_bytes = 40;
+constexpr std::uint8_t next_header_ib = 0x1b;
+constexpr std::uint8_t hop_limit = 64;  // the kernel's
+
+gid_bytes mapped(const std::uint8_t* ipv4) {
+  gid_bytes g{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
+  std::copy_n(ipv4, 4, g.begin() + 12);
+  return g;
+}
+
+}  // namespace
+
+cm_service::cm_service(served_host& host) : device_(host.device()), objects_(device_) {
+  cm::connection_manager_config config;
+  config.ca_guid = wire::to_u64(host.mac()) | std::uint64_t{0x0200} << 48;
+  cm::mad_output_if& out = *this;
+  manager_ = std::make_unique<cm::connection_manager>(out, config);
+  receive_cq_ = objects_.cq(receives);
+  send_cq_ = objects_.cq(2 * sends);
+  ibv_qp_init_attr init{};
+  init.send_cq = send_cq_;
+  init.recv_cq = receive_cq_;
+  init.cap.max_send_wr = sends;
+  init.cap.max_recv_wr = receives;
+  init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+  qp_ = made(device_.create_gsi(objects_.pd(), &init, 1), "create_gsi");
+  receive_buffer_ = objects_.buffer(std::size_t{receives} * receive_bytes);
+  send_buffer_ = objects_.buffer(std::size_t{sends} * mad_bytes);
+  for (unsigned i = 0; i < receives; ++i)
+    post_receive(device_, qp_, i, receive_buffer_.sge(receive_bytes, std::uint64_t{i} * receive_bytes));
+  running_ = true;
+  sc_core::sc_spawn(
+      [this] {
+        run();
+        running_ = false;
+        ended_.notify(sc_core::SC_ZERO_TIME);
+      },
+      sc_core::sc_gen_unique_name("connection_manager"));
+}
+
+cm_service::~cm_service() {
+  stop_ = true;
+  while (running_) sc_core::wait(ended_);
+  device_.destroy_qp(qp_);
+}
+
+void cm_service::send_mad(const cm::address& to, const cm::mad& datagram) {
+  if (outbox_.size() == most_outgoing) {
+    ++outbox_full_;
+    return;
+  }
+  outbox_.push_back({to, datagram});
+}
+
+void cm_service::run() {
+  while (!stop_) {
+    ibv_wc wc{};
+    while (device_.poll_cq(send_cq_, 1, &wc) > 0) --sending_;
+    while (!outbox_.empty() && sending_ < sends - 1) post_one();
+    const std::uint64_t due = manager_->deadline_ps();
+    const std::uint64_t now = now_ps();
+    const std::uint64_t patience = due <= now ? 1 : std::min(slice_ps, due - now);
+    if (device_.wait_cq(receive_cq_, 1, &wc, patience) > 0) take(wc, device_.last_source(*receive_cq_));
+    manager_->tick(now_ps());
+    if (manager_->has_event()) something_happened_.notify(sc_core::SC_ZERO_TIME);
+  }
+}
+
+void cm_service::post_one() {
+  const outgoing o = outbox_.front();
+  outbox_.pop_front();
+  ibv_ah_attr path = path_to(o.to.gid, o.to.gid_index, o.to.service_level, hop_limit);
+  address_handle* ah = device_.create_ah(objects_.pd(), &path, &o.to.mac);
+  if (ah == nullptr) return;
+  const std::size_t offset = std::size_t{next_send_} * mad_bytes;
+  next_send_ = (next_send_ + 1) % sends;
+  std::copy(o.datagram.begin(), o.datagram.end(), send_buffer_.at(offset));
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.ud.ah = ah;
+  wr.wr.ud.remote_qpn = 1;
+  wr.wr.ud.remote_qkey = gsi_qkey;
+  post(device_, qp_, wr, send_buffer_.sge(mad_bytes, offset));
+  ++sending_;
+  device_.destroy_ah(ah);  // the request has all of it
+}
+
+/// Sender's address, and the row of our GID table that it was sent to, from the headers in front of a datagram
+/// (adapter data plane A.9.2).
+bool cm_service::find_own(const std::uint8_t* area, cm::address& from) const {
+  gid_bytes own{};
+  ibv_gid_type type = IBV_GID_TYPE_ROCE_V2;
+  if (area[0] >> 4 == 6) {
+    std::copy_n(area + 8, from.gid.size(), from.gid.begin());
+    std::copy_n(area + 24, own.size(), own.begin());
+    if (area[6] == next_header_ib) type = IBV_GID_TYPE_ROCE_V1;
+  } else {
+    from.gid = mapped(area + 32);
+    own = mapped(area + 36);
+  }
+  const auto& gids = device_.port(1).gids;
+  const auto row = std::find_if(gids.begin(), gids.end(),
+                                [&](const gid_row& g) { return g.valid && g.id == own && g.type == type; });
+  from.gid_index = static_cast<int>(row - gids.begin());
+  return row != gids.end();
+}
+
+void cm_service::take(const ibv_wc& wc, const mac_address& source) {
+  const std::uint64_t offset = wc.wr_id * receive_bytes;
+  if (wc.status == IBV_WC_SUCCESS && wc.byte_len == receive_bytes) {
+    cm::address from;
+    from.mac = source;
+    if (find_own(receive_buffer_.at(offset), from))
+      manager_->receive(from, receive_buffer_.at(offset + grh_bytes), mad_bytes, now_ps());
+    else
+      ++not_for_us_;
+  }
+  post_receive(device_, qp_, wc.wr_id, receive_buffer_.sge(receive_bytes, offset));
+}
+
+template <class Take>
+std::optional<cm_service::event> cm_service::wait_for(Take take, std::uint64_t timeout_ps) {
+  const std::uint64_t deadline = now_ps() + timeout_ps;
+  for (;;) {
+    event e;
+    if (take(e)) return e;
+    const std::uint64_t now = now_ps();
+    if (now >= deadline) return std::nullopt;
+    sc_core::wait(sc_core::sc_time::from_value(deadline - now), something_happened_);
+  }
+}
+
+std::optional<cm_service::event> cm_service::wait_of(connection_id id, std::uint64_t timeout_ps) {
+  return wait_for([&](event& e) { return manager_->take_event_of(id, e); }, timeout_ps);
+}
+
+std::optional<cm_service::event> cm_service::wait_request(std::uint64_t timeout_ps) {
+  return wait_for([&](event& e) { return manager_->take_request(e); }, timeout_ps);
+}
+
+std::optional<cm_service::event> cm_service::wait_any(std::uint64_t timeout_ps) {
+  return wait_for(
+      [&](event& e) {
+        if (!manager_->has_event()) return false;
+        e = manager_->take_event();
+        return true;
+      },
+      timeout_ps);
+}
+
+void cm_service::clear() {
+  while (manager_->has_event()) {
+    const event e = manager_->take_event();
+    manager_->abandon(e.id, now_ps());
+  }
+}
+
+}  // namespace rnic::serve

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection manager of a served host: QP1, and software that is always there to answer.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <systemc>
+
+#include "host_driver/cm/connection_manager.h"
+#include "testbenches/serve/application.h"
+#include "testbenches/serve/served_host.h"
+
+namespace rnic::serve {
+
+/// Runs a connection manager over QP1 of port 1, in a process of its own. Applications call its functions in their
+/// SC_THREAD.
+class cm_service : private host_driver::cm::mad_output_if {
+ public:
+  using connection_id = host_driver::cm::connection_id;
+  using event = host_driver::cm::event;
+
+  /// In an SC_THREAD. Throws std::runtime_error when the device has no QP1 to give.
+  explicit cm_service(served_host& host);
+  ~cm_service() override;
+
+  host_driver::cm::connection_manager& manager() { return *manager_; }
+  std::uint64_t now_ps() const { return sc_core::sc_time_stamp().value(); }
+  /// The next event of this connection, or nothing after `timeout_ps`.
+  std::optional<event> wait_of(connection_id id, std::uint64_t timeout_ps);
+  /// The next REQ or SIDR_REQ.
+  std::optional<event> wait_request(std::uint64_t timeout_ps);
+  /// The next event of any connection.
+  std::optional<event> wait_any(std::uint64_t timeout_ps);
+  /// Refuses what nobody has taken, and forgets events.
+  void clear();
+  /// Sender's address, and the row of our GID table that a datagram was sent to, from the 40 bytes in front of it.
+  bool find_own(const std::uint8_t* area, host_driver::cm::address& from) const;
+  std::uint64_t not_for_us() const { return not_for_us_; }
+
+ private:
+  struct outgoing {
+    host_driver::cm::address to;
+    host_driver::cm::mad datagram;
+  };
+  static constexpr unsigned receives = 128, sends = 64;
+  static constexpr std::uint32_t receive_bytes = 40 + host_driver::mad_bytes;
+
+  void send_mad(const host_driver::cm::address& to, const host_driver::cm::mad& datagram) override;
+  void run();
+  void take(const ibv_wc& wc, const host_driver::mac_address& source);
+  void post_one();
+  template <class Take>
+  std::optional<event> wait_for(Take take, std::uint64_t timeout_ps);
+
+  host_driver::device& device_;
+  verbs_objects objects_;
+  host_driver::completion_queue* receive_cq_ = nullptr;
+  host_driver::completion_queue* send_cq_ = nullptr;
+  host_driver::queue_pair* qp_ = nullptr;
+  app_buffer receive_buffer_, send_buffer_;
+  unsigned next_send_ = 0, sending_ = 0;
+  std::deque<outgoing> outbox_;  // bounded: what does not fit is dropped, as in a network
+  std::unique_ptr<host_driver::cm::connection_manager> manager_;
+  sc_core::sc_event something_happened_{"cm_event"}, ended_{"cm_ended"};
+  bool stop_ = false, running_ = false;
+  std::uint64_t not_for_us_ = 0, outbox_full_ = 0;
+};
+
+}  // namespace rnic::serve

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/serve/rdma_connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/bench/connection.h"
+
+namespace rnic::serve {
+
+using namespace host_driver;
+
+namespace {
+
+constexpr std::uint8_t ack_timeout = 16;  // 0.27 s
+constexpr std::uint8_t retries = 7, rnr_timer = 12, hop_limit = 64;
+constexpr std::uint64_t look_every = sim::ps_per_us * 2000;  // for the peer's wish to end
+constexpr std::uint16_t client_port = 0xc0de;
+constexpr std::uint8_t rate_10_gbps = 3;
+
+}  // namespace
+
+cm::private_area addressed_private(const gid_bytes& own, const gid_bytes& to, std::uint16_t source_port) {
+  cm::private_area area{};
+  cm::put_ip_header({source_port, own, to}, area.data());
+  return area;
+}
+
+cm::address find_peer(served_host& host, const gid_bytes& to, const rdma_route& route) {
+  const auto mac = host.resolve(to, route.gid_index);
+  if (!mac) throw peer_failure("no neighbour has the address " + wire::to_string(to));
+  return {to, *mac, route.gid_index, static_cast<std::uint8_t>(route.service_level)};
+}
+
+cm_service::event wait_for_client(cm_service& service) {
+  for (;;)
+    if (const auto e = service.wait_request(10 * sim::ps_per_s)) return *e;
+}
+
+rdma_connection::~rdma_connection() {
+  if (id_ != 0) service_.manager().abandon(id_, service_.now_ps());
+}
+
+void rdma_connection::prepare(queue_pair* qp) {
+  qp_ = qp;
+  std::mt19937_64 random(route_.seed ^ (wire::to_u64(host_.mac()) << 16) ^ qp->qp_num);
+  psn_ = static_cast<std::uint32_t>(random() & 0xffffff);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  bench::require(
+      host_.device().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+      "modify_qp to INIT");
+}
+
+/// `theirs`: the peer's queue pair. `both`: what REQ said for the two of them.
+void rdma_connection::to_ready(const cm::address& peer, const cm::connection_data& theirs,
+                               const cm::connection_data& both, unsigned reads) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = static_cast<ibv_mtu>(std::clamp<int>(both.mtu_code, IBV_MTU_256, IBV_MTU_4096));
+  attr.dest_qp_num = theirs.qpn;
+  attr.rq_psn = psn_;  // a starting PSN is the one that the other side begins to send with (IBA volume 1, 12.7)
+  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.initiator_depth));
+  attr.min_rnr_timer = rnr_timer;
+  attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, hop_limit);
+  bench::require(host_.device().modify_qp(qp_, &attr,
+                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                                          &peer.mac),
+                 "modify_qp to RTR");
+  attr = ibv_qp_attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = theirs.psn;
+  attr.timeout = ack_timeout;
+  attr.retry_cnt = std::min(both.retry_count, retries);
+  attr.rnr_retry = std::min(theirs.rnr_retry_count, retries);
+  attr.max_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.responder_resources));
+  bench::require(host_.device().modify_qp(qp_, &attr,
+                                          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+                 "modify_qp to RTS");
+  up_ = true;
+}
+
+void rdma_connection::refused(const cm_service::event& e) const {
+  using kind = cm::event::kind;
+  if (e.what == kind::rejected)
+    throw peer_failure(fmt::format("the peer refused: reason {}", static_cast<unsigned>(e.message.why)));
+  if (e.what == kind::unreachable) throw peer_failure("the peer does not answer");
+  throw peer_failure("the peer released the connection before it was there");
+}
+
+void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
+  const cm::address peer = find_peer(host_, to, route_);
+  const gid_bytes own = host_.device().port(1).gids[static_cast<std::size_t>(route_.gid_index)].id;
+  cm::connection_data data;
+  data.service_id = cm::service_id(cm::port_space::tcp, port);
+  data.qpn = qp_->qp_num;
+  data.psn = psn_;
+  data.responder_resources = data.initiator_depth = static_cast<std::uint8_t>(reads);
+  data.retry_count = data.rnr_retry_count = retries;
+  data.mtu_code = static_cast<std::uint8_t>(bench::to_ibv_mtu(route_.mtu));
+  data.path.local = own;
+  data.path.remote = to;
+  data.path.hop_limit = hop_limit;
+  data.path.rate = rate_10_gbps;
+  data.path.service_level = static_cast<std::uint8_t>(route_.service_level);
+  data.path.ack_timeout = ack_timeout;
+  id_ = service_.manager().connect(peer, data, addressed_private(own, to, client_port), service_.now_ps());
+  if (id_ == 0) throw std::runtime_error("no room for a connection");
+  const auto e = service_.wait_of(id_, route_.patience_ps);
+  if (!e) throw peer_failure("the peer does not answer");
+  if (e->what != cm::event::kind::reply) refused(*e);
+  to_ready(peer, e->message.connection, data, reads);
+  service_.manager().confirm(id_, {});
+}
+
+void rdma_connection::accept(const cm_service::event& request, unsigned reads) {
+  id_ = request.id;
+  const cm::connection_data& theirs = request.message.connection;
+  to_ready(request.from, theirs, theirs, reads);
+  cm::connection_data data;
+  data.qpn = qp_->qp_num;
+  data.psn = psn_;
+  data.responder_resources = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.initiator_depth));
+  data.initiator_depth = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.responder_resources));
+  data.rnr_retry_count = retries;
+  data.shared_receive_queue = qp_->srq != nullptr;
+  if (!service_.manager().accept(id_, data, {}, service_.now_ps())) throw peer_failure("the peer gave up meanwhile");
+  const auto e = service_.wait_of(id_, route_.patience_ps);
+  if (!e) throw peer_failure("the peer does not confirm");
+  if (e->what != cm::event::kind::established) refused(*e);
+}
+
+void rdma_connection::stop() {
+  if (!up_) return;
+  up_ = false;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  bench::require(host_.device().modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp to ERR");
+}
+
+void rdma_connection::disconnect() {
+  stop();
+  if (!service_.manager().disconnect(id_, {}, service_.now_ps())) return;
+  for (;;) {
+    const auto e = service_.wait_of(id_, route_.patience_ps);
+    if (!e) throw peer_failure("the peer does not release the connection");
+    if (e->what == cm::event::kind::disconnected) return;
+    if (e->what == cm::event::kind::disconnect_request) {  // it asked before it had our wish
+      service_.manager().disconnect(id_, {}, service_.now_ps());
+      return;
+    }
+  }
+}
+
+bool rdma_connection::released() {
+  cm_service::event e;
+  while (service_.manager().take_event_of(id_, e)) {
+    if (e.what == cm::event::kind::established) continue;
+    stop();
+    service_.manager().disconnect(id_, {}, service_.now_ps());
+    return true;
+  }
+  return false;
+}
+
+void rdma_connection::wait_released() {
+  const std::uint64_t deadline = service_.now_ps() + route_.patience_ps;
+  while (!released()) {
+    if (service_.now_ps() >= deadline) throw peer_failure("the peer does not release the connection");
+    sc_core::wait(sc_core::sc_time::from_value(look_every));
+  }
+}
+
+std::optional<ibv_wc> rdma_connection::next(completion_queue* cq) {
+  const std::uint64_t deadline = service_.now_ps() + route_.patience_ps;
+  while (service_.now_ps() < deadline) {
+    ibv_wc wc{};
+    const int n = host_.device().wait_cq(cq, 1, &wc, look_every);
+    bench::require(n, "poll_cq");
+    if (n != 0 && wc.status == IBV_WC_SUCCESS) return wc;
+    if (released()) return std::nullopt;
+    if (n != 0)
+      throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+  }
+  throw peer_failure("the peer does not send any more");
+}
+
+}  // namespace rnic::serve

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections as rdma_cm makes them: by IP address and port, with the queue pair brought along.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "testbenches/serve/cm_service.h"
+
+namespace rnic::serve {
+
+/// What the application of a host is told of the network.
+struct rdma_route {
+  int gid_index = 0;
+  unsigned service_level = 0;
+  unsigned mtu = 1024;  ///< path MTU in bytes that a client asks for
+  std::uint64_t seed = 1;
+  std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< for any one step of the peer
+};
+
+/// A reliable connection and its queue pair. In an SC_THREAD; what goes wrong with the peer is a peer_failure.
+class rdma_connection {
+ public:
+  rdma_connection(served_host& host, cm_service& service, const rdma_route& route)
+      : host_(host), service_(service), route_(route) {}
+  /// Tells the peer when it is still there.
+  ~rdma_connection();
+  rdma_connection(const rdma_connection&) = delete;
+  rdma_connection& operator=(const rdma_connection&) = delete;
+
+  /// Takes a queue pair in RESET to INIT: receives can be posted now.
+  void prepare(host_driver::queue_pair* qp);
+  /// As client: to a service at an address. Returns when both sides can send.
+  void connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
+  /// As server: answers a REQ. Returns when the client has confirmed.
+  void accept(const cm_service::event& request, unsigned reads = 1);
+  /// Releases the connection from this side.
+  void disconnect();
+  /// Whether the peer has released it; then it is released on this side too.
+  bool released();
+  /// Waits until the peer releases it.
+  void wait_released();
+  /// The next completion, or nothing when the peer has released the connection before there was one.
+  std::optional<ibv_wc> next(host_driver::completion_queue* cq);
+
+  host_driver::queue_pair* qp() const { return qp_; }
+
+ private:
+  void to_ready(const host_driver::cm::address& peer, const host_driver::cm::connection_data& theirs,
+                const host_driver::cm::connection_data& both, unsigned reads);
+  [[noreturn]] void refused(const cm_service::event& e) const;
+  void stop();
+
+  served_host& host_;
+  cm_service& service_;
+  const rdma_route& route_;
+  host_driver::queue_pair* qp_ = nullptr;
+  cm_service::connection_id id_ = 0;
+  std::uint32_t psn_ = 0;
+  bool up_ = false;
+};
+
+/// Waits for a REQ or SIDR_REQ for ever.
+cm_service::event wait_for_client(cm_service& service);
+
+/// Private data with the addresses in front.
+host_driver::cm::private_area addressed_private(const host_driver::gid_bytes& own, const host_driver::gid_bytes& to,
+                                                std::uint16_t source_port);
+
+/// The CM's address of a neighbour, found on the network; peer_failure when there is nobody.
+host_driver::cm::address find_peer(served_host& host, const host_driver::gid_bytes& to, const rdma_route& route);
+
+}  // namespace rnic::serve

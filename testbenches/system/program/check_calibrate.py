@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`rnic calibrate` repeats the published figures inside their bands, says so in text and JSON, and notices when a model
+is another one.
+
+usage: check_calibrate.py PROGRAM
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+# Number of points of each published experiment.
+POINTS = {"C01": 4, "C02": 3, "C03": 1, "C04": 1, "C05": 5, "C06a": 4, "C06b": 1, "C06c": 1, "C06d": 4, "C07": 4,
+          "C08": 1, "C09a": 1, "C09b": 1, "C10": 3}
+
+
+def run(program, *arguments):
+    return subprocess.run([program, "calibrate", "--quiet", *arguments], capture_output=True, text=True)
+
+
+def check_all(program, folder):
+    path = os.path.join(folder, "all.json")
+    done = run(program, "--json", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "34 of 34 points inside their bands" in done.stdout, done.stdout
+    with open(path) as f:
+        points = json.load(f)["points"]
+    counted = {}
+    for p in points:
+        counted[p["id"]] = counted.get(p["id"], 0) + 1
+        error = (p["obtained"] / p["expected"] - 1) * 100
+        assert abs(error - p["error_pct"]) < 1e-6, p
+        assert p["in_band"] == (abs(error) <= p["band_pct"]) and p["in_band"], p
+    assert counted == POINTS, counted
+
+
+def check_another_model(program, folder):
+    """One atomic at a time takes as long as the host's memory: a slower host is out of the band, and the status says it."""
+    path = os.path.join(folder, "slow.json")
+    done = run(program, "--only", "C08", "--set", "host.llc_read_ps=600000", "--json", path)
+    assert done.returncode == 1 and "0 of 1 points" in done.stdout, done.stdout
+    with open(path) as f:
+        point = json.load(f)["points"][0]
+    assert not point["in_band"] and point["obtained"] < 2, point
+
+
+def check_mistakes(program, folder):
+    for arguments, text in ((("--only", "C99"), "no such point"), (("--pcap", os.path.join(folder, "x")), "--pcap"),
+                            (("--only", "C04", "--set", "adapter.no=1"), "adapter.no")):
+        done = run(program, *arguments)
+        assert done.returncode != 0 and text in done.stdout + done.stderr, (arguments, done)
+
+
+def main():
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        check_all(program, folder)
+        check_another_model(program, folder)
+        check_mistakes(program, folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

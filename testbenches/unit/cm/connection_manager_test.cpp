@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection manager's states: two of them with a network in between that loses, repeats and lies.
+#include "host_driver/cm/connection_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+namespace rnic::host_driver::cm {
+namespace {
+
+using kind = event::kind;
+
+constexpr std::uint64_t service = 0x0000000001061c06;
+constexpr std::uint64_t answer_time = 4'096'000ull << 20;
+
+gid_bytes host(std::uint8_t n) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, n}; }
+
+struct node : mad_output_if {
+  explicit node(std::uint8_t n, connection_manager_config c = {}) : number(n), manager(*this, with_guid(c, n)) {}
+  static connection_manager_config with_guid(connection_manager_config c, std::uint8_t n) {
+    c.ca_guid = n;
+    c.first_id = n * 1000u;
+    return c;
+  }
+  void send_mad(const address& to, const mad& datagram) override { out.push_back({to, datagram}); }
+  /// Exactly one event, and it is of this kind.
+  event take(kind what) {
+    EXPECT_TRUE(manager.has_event());
+    if (!manager.has_event()) return {};
+    const event e = manager.take_event();
+    EXPECT_EQ(e.what, what);
+    return e;
+  }
+
+  std::uint8_t number;
+  std::deque<std::pair<address, mad>> out;
+  connection_manager manager;
+};
+
+struct network {
+  node a{1}, b{2};
+  std::uint64_t now = 1000;
+  std::function<bool(const contents&)> drop = [](const contents&) { return false; };
+
+  static address from(const node& n) {
+    address x;
+    x.gid = host(n.number);
+    return x;
+  }
+  /// Until nothing is under way any more.
+  void deliver() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto [sender, receiver] : {std::pair<node*, node*>{&a, &b}, {&b, &a}}) {
+        while (!sender->out.empty()) {
+          const mad m = sender->out.front().second;
+          sender->out.pop_front();
+          moved = true;
+          if (drop(*decode(m.data(), m.size()))) continue;
+          receiver->manager.receive(from(*sender), m.data(), m.size(), now);
+        }
+      }
+    }
+  }
+  void wait(std::uint64_t ps) {
+    now += ps;
+    a.manager.tick(now);
+    b.manager.tick(now);
+    deliver();
+  }
+  connection_id ask(std::uint32_t qpn = 0x77) {
+    connection_data d;
+    d.service_id = service;
+    d.qpn = qpn;
+    d.psn = 0x1234;
+    private_area p{};
+    p[50] = 9;
+    const auto id = a.manager.connect(from(b), d, p, now);
+    deliver();
+    return id;
+  }
+  /// Both identities of an established connection.
+  std::pair<connection_id, connection_id> established(std::uint32_t qpn = 0x77) {
+    b.manager.listen(service);
+    const auto ida = ask(qpn);
+    const event request = b.take(kind::request);
+    connection_data d;
+    d.qpn = qpn + 1;
+    EXPECT_TRUE(b.manager.accept(request.id, d, {}, now));
+    deliver();
+    a.take(kind::reply);
+    EXPECT_TRUE(a.manager.confirm(ida, {}));
+    deliver();
+    b.take(kind::established);
+    EXPECT_EQ(a.manager.state_of(ida), state::established);
+    EXPECT_EQ(b.manager.state_of(request.id), state::established);
+    return {ida, request.id};
+  }
+};
+
+/// Loses the first `n` messages of a kind.
+std::function<bool(const contents&)> first(unsigned n, message what) {
+  return [n, what](const contents& c) mutable { return c.kind == what && n != 0 && n-- != 0; };
+}
+
+TEST(connection_manager, a_connection_comes_and_goes) {
+  network n;
+  n.b.manager.listen(service);
+  const auto id = n.ask();
+  EXPECT_EQ(n.a.manager.state_of(id), state::req_sent);
+  const event request = n.b.take(kind::request);
+  EXPECT_EQ(request.message.connection.qpn, 0x77u);
+  EXPECT_EQ(request.message.private_data[50], 9);
+  EXPECT_EQ(request.from.gid, host(1));
+  connection_data d;
+  d.qpn = 0x99;
+  EXPECT_TRUE(n.b.manager.accept(request.id, d, {}, n.now));
+  EXPECT_FALSE(n.b.manager.accept(request.id, d, {}, n.now));
+  n.deliver();
+  EXPECT_EQ(n.a.take(kind::reply).message.connection.qpn, 0x99u);
+  EXPECT_TRUE(n.a.manager.confirm(id, {}));
+  n.deliver();
+  n.b.take(kind::established);
+  EXPECT_TRUE(n.a.manager.disconnect(id, {}, n.now));
+  n.deliver();
+  EXPECT_EQ(n.b.take(kind::disconnect_request).message.remote_qpn, 0x99u);
+  EXPECT_EQ(n.a.manager.state_of(id), state::dreq_sent);
+  EXPECT_TRUE(n.b.manager.disconnect(request.id, {}, n.now));
+  n.deliver();
+  n.a.take(kind::disconnected);
+  n.wait(answer_time);
+  EXPECT_EQ(n.a.manager.connections() + n.b.manager.connections(), 0u);
+  EXPECT_EQ(n.a.manager.deadline_ps(), ~0ull);
+}
+
+TEST(connection_manager, every_message_may_be_lost) {
+  for (const message lost : {message::req, message::rep, message::rtu, message::dreq, message::drep}) {
+    network n;
+    n.b.manager.listen(service);
+    n.drop = first(3, lost);
+    const auto id = n.ask();
+    for (int i = 0; i < 4 && !n.b.manager.has_event(); ++i) n.wait(answer_time);
+    const event request = n.b.take(kind::request);
+    EXPECT_TRUE(n.b.manager.accept(request.id, {}, {}, n.now));
+    n.deliver();
+    for (int i = 0; i < 4 && !n.a.manager.has_event(); ++i) n.wait(answer_time);
+    n.a.take(kind::reply);
+    EXPECT_TRUE(n.a.manager.confirm(id, {}));
+    n.deliver();
+    for (int i = 0; i < 4 && !n.b.manager.has_event(); ++i) n.wait(answer_time);  // the REP again, and its RTU
+    n.b.take(kind::established);
+    EXPECT_TRUE(n.a.manager.disconnect(id, {}, n.now));
+    n.deliver();
+    for (int i = 0; i < 4 && !n.b.manager.has_event(); ++i) n.wait(answer_time);
+    n.b.take(kind::disconnect_request);
+    EXPECT_TRUE(n.b.manager.disconnect(request.id, {}, n.now));
+    n.deliver();
+    for (int i = 0; i < 4 && !n.a.manager.has_event(); ++i) n.wait(answer_time);  // answered also when it is over
+    n.a.take(kind::disconnected);
+    EXPECT_FALSE(n.a.manager.has_event() || n.b.manager.has_event());
+  }
+}
+
+TEST(connection_manager, nobody_answers) {
+  network n;
+  n.drop = [](const contents&) { return true; };
+  const auto id = n.ask();
+  for (int i = 0; i < 15; ++i) n.wait(answer_time);
+  EXPECT_FALSE(n.a.manager.has_event());
+  n.wait(answer_time);
+  n.a.take(kind::unreachable);
+  EXPECT_EQ(n.a.manager.count().retries, 15u);
+  n.wait(answer_time);
+  EXPECT_EQ(n.a.manager.state_of(id), state::idle);
+  EXPECT_EQ(n.a.manager.connections(), 0u);
+}
+
+TEST(connection_manager, refusals) {
+  network n;
+  n.ask();
+  EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::invalid_service);
+  n.b.manager.listen(service);
+  const auto id = n.ask();
+  const event request = n.b.take(kind::request);
+  private_area why{};
+  why[3] = 33;
+  EXPECT_TRUE(n.b.manager.reject(request.id, reason::consumer, why, n.now));
+  n.deliver();
+  const event no = n.a.take(kind::rejected);
+  EXPECT_EQ(no.message.why, reason::consumer);
+  EXPECT_EQ(no.message.private_data[3], 33);
+  EXPECT_FALSE(n.a.manager.confirm(id, {}));
+}
+
+TEST(connection_manager, more_time_is_given) {
+  network n;
+  n.b.manager.listen(service);
+  const auto id = n.ask();
+  const event request = n.b.take(kind::request);
+  EXPECT_TRUE(n.b.manager.delay(request.id, 22));
+  n.deliver();
+  EXPECT_EQ(n.a.manager.state_of(id), state::mra_req_received);
+  n.wait(4 * answer_time);
+  EXPECT_EQ(n.a.manager.count().retries, 0u);
+  n.wait(2 * answer_time);
+  EXPECT_EQ(n.a.manager.count().retries, 1u);
+  EXPECT_EQ(n.b.manager.count().duplicates, 1u);
+  EXPECT_EQ(n.a.manager.state_of(id), state::mra_req_received);  // told again
+  EXPECT_TRUE(n.b.manager.accept(request.id, {}, {}, n.now));
+  n.deliver();
+  n.a.take(kind::reply);
+}
+
+TEST(connection_manager, both_release_at_once) {
+  network n;
+  const auto [a, b] = n.established();
+  EXPECT_TRUE(n.a.manager.disconnect(a, {}, n.now));
+  EXPECT_TRUE(n.b.manager.disconnect(b, {}, n.now));
+  n.deliver();
+  n.a.take(kind::disconnected);
+  n.b.take(kind::disconnected);
+  EXPECT_FALSE(n.a.manager.has_event() || n.b.manager.has_event());
+}
+
+TEST(connection_manager, a_queue_pair_that_is_connected_is_not_connected_again) {
+  network n;
+  n.established(0x500);
+  n.ask(0x500);
+  EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::stale);
+}
+
+TEST(connection_manager, services_for_datagrams) {
+  network n;
+  n.b.manager.listen(service);
+  service_data s;
+  s.service_id = service;
+  n.drop = first(1, message::sidr_req);
+  const auto id = n.a.manager.ask_service(network::from(n.b), s, {}, n.now);
+  n.deliver();
+  n.wait(answer_time);
+  const event request = n.b.take(kind::service_request);
+  n.wait(answer_time);  // asked again before there is an answer
+  EXPECT_FALSE(n.b.manager.has_event());
+  service_data mine;
+  mine.qpn = 0x222;
+  mine.qkey = 0x01234567;
+  EXPECT_TRUE(n.b.manager.answer_service(request.id, mine, {}));
+  n.deliver();
+  const event reply = n.a.take(kind::service_reply);
+  EXPECT_EQ(reply.id, id);
+  EXPECT_EQ(reply.message.service.qpn, 0x222u);
+  EXPECT_EQ(reply.message.service.qkey, 0x01234567u);
+  EXPECT_EQ(n.a.manager.connections() + n.b.manager.connections(), 0u);
+  s.service_id = 1;
+  n.a.manager.ask_service(network::from(n.b), s, {}, n.now);
+  n.deliver();
+  EXPECT_NE(n.a.take(kind::service_reply).message.service.status, 0);
+}
+
+TEST(connection_manager, messages_of_a_third_host_change_nothing) {
+  network n;
+  const auto [a, b] = n.established();
+  address liar;
+  liar.gid = host(3);
+  for (const message what :
+       {message::mra, message::rej, message::rep, message::rtu, message::drep, message::dreq, message::sidr_rep}) {
+    contents c;
+    c.kind = what;
+    c.local_id = b;
+    c.remote_id = a;
+    const mad m = encode(c);
+    n.a.manager.receive(liar, m.data(), m.size(), n.now);
+    c.local_id = 0xdead;  // and the right host with a wrong number
+    const mad wrong = encode(c);
+    if (what != message::rej) n.a.manager.receive(network::from(n.b), wrong.data(), wrong.size(), n.now);
+  }
+  EXPECT_EQ(n.a.manager.state_of(a), state::established);
+  EXPECT_FALSE(n.a.manager.has_event());
+  EXPECT_EQ(n.a.manager.count().unknown_id, 13u);
+}
+
+TEST(connection_manager, requests_without_number_meet_a_limit) {
+  connection_manager_config few;
+  few.most_connections = 10;
+  node b(2, few);
+  b.manager.listen(service);
+  address from;
+  from.gid = host(9);
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    contents c;
+    c.local_id = i + 1;
+    c.connection.service_id = service;
+    c.connection.qpn = 100 + i;
+    const mad m = encode(c);
+    b.manager.receive(from, m.data(), m.size(), 5);
+  }
+  EXPECT_EQ(b.manager.connections(), 10u);
+  EXPECT_EQ(b.out.size(), 990u);
+  const mad& last = b.out.back().second;
+  EXPECT_EQ(decode(last.data(), last.size())->why, reason::no_resources);
+}
+
+TEST(connection_manager, whatever_comes_it_goes_on) {
+  network n;
+  std::mt19937 random(99);
+  std::vector<std::pair<connection_id, connection_id>> pairs;
+  for (unsigned i = 0; i < 8; ++i) pairs.push_back(n.established(0x1000 + 2 * i));
+  for (unsigned i = 0; i < 200'000; ++i) {
+    mad m;
+    for (auto& byte : m) byte = static_cast<std::uint8_t>(random());
+    m[0] = 1, m[1] = 7, m[2] = 2, m[3] = 3;
+    m[16] = 0, m[17] = static_cast<std::uint8_t>(0x0f + random() % 12);
+    const auto& pair = pairs[random() % pairs.size()];
+    if (random() % 2 != 0) {  // numbers that mean something, and the service that is there
+      const std::uint32_t mine = random() % 2 != 0 ? pair.first : pair.second;
+      for (unsigned k = 0; k < 4; ++k) m[28 + k] = static_cast<std::uint8_t>(mine >> (24 - 8 * k));
+      for (unsigned k = 0; k < 8; ++k) m[32 + k] = static_cast<std::uint8_t>(service >> (56 - 8 * k));
+    }
+    address from;
+    from.gid = host(static_cast<std::uint8_t>(1 + random() % 3));
+    node& to = random() % 2 != 0 ? n.a : n.b;
+    to.manager.receive(from, m.data(), random() % 20 == 0 ? random() % 256 : m.size(), n.now);
+    if (i % 64 == 0) {
+      n.now += random() % answer_time;
+      n.a.manager.tick(n.now);
+      n.b.manager.tick(n.now);
+      while (n.b.manager.has_event()) n.b.manager.abandon(n.b.manager.take_event().id, n.now);
+      while (n.a.manager.has_event()) n.a.manager.take_event();
+    }
+    n.a.out.clear();
+    n.b.out.clear();
+  }
+  EXPECT_LE(n.b.manager.connections(), connection_manager_config{}.most_connections);
+  network fresh;
+  fresh.established();
+}
+
+}  // namespace
+}  // namespace rnic::host_driver::cm
