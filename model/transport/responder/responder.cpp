@@ -304,8 +304,8 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
   const bool receives =
       is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
-  const bool fetches =
-      op == wire::operation::read_request || op == wire::operation::compare_swap || op == wire::operation::fetch_add;
+  const bool fetches = !frame->plain && (op == wire::operation::read_request || op == wire::operation::compare_swap ||
+                                         op == wire::operation::fetch_add);
   const unsigned base = fetches        ? config_.read_cycles
                         : !receives    ? config_.write_cycles
                         : payload != 0 ? config_.receive_cycles
@@ -316,7 +316,7 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
     wake_at(read_engine.free_at());
     return verdict::wait;
   }
-  const bool marked = notification_point::marked(frame->packet) && notification_.answers(*frame);
+  const bool marked = !frame->plain && notification_point::marked(frame->packet) && notification_.answers(*frame);
   if (marked) keep_marked(*frame);
   const verdict v = check(f, frame);
   if (v == verdict::wait) return v;
