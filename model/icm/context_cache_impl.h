@@ -37,10 +37,11 @@ std::uint32_t context_cache<Context>::key_of(std::uint32_t number) const {
 
 template <class Context>
 unsigned context_cache<Context>::first_way(std::uint32_t key) const {
-  // As good as random: sets fill as those of the published fits do (calibration 7.4), also for numbers in a row.
-  std::uint32_t hash = key * 0x9e37'79b1u;
-  hash = (hash ^ hash >> 15) * 0x85eb'ca77u;
-  hash = (hash ^ hash >> 13) * 0xc2b2'ae3du;
+  // As good as random, as the published fits assume (calibration 7.4): of the orders of these multipliers the one whose
+  // conflicts, for 16 to 792 numbers in a row, are nearest to those expected.
+  std::uint32_t hash = key * 0x27d4'eb2fu;
+  hash = (hash ^ hash >> 15) * 0x1656'67b1u;
+  hash = (hash ^ hash >> 13) * 0x85eb'ca77u;
   hash ^= hash >> 16;
   return (hash & set_mask_) * config_.ways;
 }
