@@ -187,7 +187,8 @@ std::string explainer::other(const lane& l, const difference& d) const {
       if (syndrome_kind(o.syndrome) != aeth_kind::ack) return refusal(l, o.syndrome, wire::psn_t(o.psn));
       return "the real host refused what the adapter takes";
     case difference_kind::opcode:
-      if (wire::traits(x.bth.opcode).ieth) return "the replay has no region under the key to invalidate, and sends without it";
+      if (wire::traits(x.bth.opcode).ieth)
+        return "the replay has no region under the key to invalidate, and sends without it";
       return "the message is cut into other packets: the capture does not tell the path MTU, or lacks a part";
     case difference_kind::payload_length:
       return "the capture does not tell the path MTU, or lacks a part of the message";

@@ -23,7 +23,8 @@ class planted_engine final : public rtl::icrc_rtl_core<Vicrc_planted> {
   }
 };
 
-/// 128 bytes in cycles 0..3, 96 bytes in 4..6, 109 bytes (13 in the last beat) in 7..10; results 3 cycles after the last.
+/// 128 bytes in cycles 0..3, 96 bytes in 4..6, 109 bytes (13 in the last beat) in 7..10; results 3 cycles after the
+/// last.
 outcome run(bug b, const std::string& name) {
   traffic t;
   std::mt19937_64 rng(9);

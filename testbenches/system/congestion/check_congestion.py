@@ -236,8 +236,8 @@ def compare(what, data, cnps, p, complain):
         recent = [c for c in cnps if t - 14 < c < t + width]
         if got is not None and not recent and t + width < data[-1][0]:
             low, high = flow.bounds(t - 8, t + width + 2)
-            # The wait for payload differs by up to 0.4 us from packet to packet.
-            blur = 1 + Fraction(4, 10) / (width * Fraction(packets - 1, packets)) + Fraction(2, 1000)
+            # The wait for payload differs by up to 0.7 us from packet to packet: a translation may be missing.
+            blur = 1 + Fraction(7, 10) / (width * Fraction(packets - 1, packets)) + Fraction(2, 1000)
             if any(begin < t + width and t < end + 8 for begin, end in draining):
                 high = LINE
             if not low / blur <= got <= min(high, LINE) * blur:
