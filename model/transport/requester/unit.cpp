@@ -256,7 +256,8 @@ void requester::read_ahead(unit& u, std::uint32_t next) {
   if (u.extending || end > buffer_bytes || end > ring || next >= u.buffered) return;
   const std::uint32_t index = u.buffer_index + (next >> c.log_sq_stride);
   if (wqe_owner(u.buffer.data() + next) != ((index >> c.log_sq_size & 1) != 0)) return;
-  if (u.buffered - next >= config_.prefetch_bytes) return;  // early enough later
+  if (u.buffered - next >= config_.prefetch_bytes) return;                // early enough later
+  if (!u.wqe.fetches() && u.wqe.length > packet_bytes(c, u.wqe)) return;  // this one takes long, if not several turns
   u.extending = true;
   u.fetch_bytes = end;
   u.fetch_asked = u.buffered;
