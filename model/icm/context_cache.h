@@ -124,7 +124,6 @@ class context_cache {
   table which_;
   std::uint32_t offset_;
   unsigned set_mask_ = 0;
-  unsigned set_bits_ = 0;
   std::vector<std::uint32_t> keys_;  // by slot, apart from the rest so that a set is one line of the host
   std::vector<slot> slots_;
   std::vector<Context> contexts_;

@@ -21,7 +21,6 @@ context_cache<Context>::context_cache(std::string name, sim::clocked_block& owne
   if (config.fills == 0 || config.fills > 1024) throw sim::config_error(name_ + ".fills: 1..1024");
   if (config.write_backs == 0 || config.write_backs > 1024) throw sim::config_error(name_ + ".write_backs: 1..1024");
   set_mask_ = config.entries / config.ways - 1;
-  while ((1u << set_bits_) <= set_mask_) ++set_bits_;
   keys_.assign(config.entries, no_key);
   slots_.resize(config.entries);
   contexts_.resize(config.entries);

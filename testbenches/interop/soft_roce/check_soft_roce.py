@@ -73,6 +73,7 @@ class bench:
                                  (self.peer, towards), [PORT])
         self.guest.set_up()
         self.failures = []
+        self.lossy = self.repeat = False
 
     def serve(self, *arguments):
         self.number += 1
@@ -133,6 +134,11 @@ class bench:
             bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]
             ok = ok and not bad
             text += "".join("%s: %d\n" % (k, result["statistics"][k]) for k in bad)
+        if self.lossy and guest[0] == 0 and "work request 2 ended with status 12" in text:
+            # The guest has all and has ended; its last acknowledgement was lost, and nobody is there to repeat it.
+            print("%-60s once more: the last acknowledgement was lost" % name, flush=True)
+            self.repeat = True
+            return
         self.note(name, ok)
         if not ok:
             print("--- model, status %s\n%s--- guest, status %d\n%s---" % (status, text, guest[0], guest[1]), flush=True)
@@ -228,12 +234,13 @@ def addresses(b):
 def loss(b):
     """What the guest sends is lost at times: requests, which it repeats, and acknowledgements, which the model misses."""
     b.guest.must("/sbin/tc qdisc add dev eth0 root netem loss 2%")
-    # The guest's last acknowledgement may be among the lost: its program has ended then, and nobody can repeat it.
+    b.lossy = b.repeat = True
     for _ in range(3):
-        b.failures.clear()
-        b.both_ways("rc, the guest's frames are lost", "rc_pingpong", 3000, iterations=100)
-        if not b.failures:
-            break
+        if b.repeat:
+            b.repeat = False
+            b.both_ways("rc, the guest's frames are lost", "rc_pingpong", 3000, iterations=100)
+    if b.repeat:
+        b.failures.append("the last acknowledgement was lost three times")
     lost = re.search(r"dropped (\d+)", b.guest.must("/sbin/tc -s qdisc show dev eth0"))
     if lost is None or int(lost.group(1)) == 0:
         b.failures.append("no frame was lost")

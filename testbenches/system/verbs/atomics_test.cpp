@@ -77,13 +77,6 @@ std::uint64_t result_of(const atomic_request& r, std::uint64_t memory) {
   return after;
 }
 
-struct encapsulation_case {
-  host_driver::roce_types roce;
-  unsigned ip;
-};
-const encapsulation_case encapsulations[] = {
-    {host_driver::roce_types::v1, 4}, {host_driver::roce_types::v2, 4}, {host_driver::roce_types::v2, 6}};
-
 TEST(Atomics, DoWhatTheyAreDefinedToDo) {
   bench::two_nodes system(default_system());
   run(system, [&] {

@@ -22,25 +22,7 @@ struct talker {
   talker(const side& like, std::uint32_t key = qkey) : s(like) {
     s.send_cq = s.dev().create_cq(256);
     s.receive_cq = s.dev().create_cq(256);
-    ibv_qp_init_attr init{};
-    init.send_cq = s.send_cq;
-    init.recv_cq = s.receive_cq;
-    init.qp_type = IBV_QPT_UD;
-    init.cap.max_send_wr = init.cap.max_recv_wr = 32;
-    init.cap.max_send_sge = init.cap.max_recv_sge = 2;
-    s.qp = s.dev().create_qp(s.at.pd, &init);
-    if (s.qp == nullptr) throw std::runtime_error("create_qp");
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qkey = key;
-    bench::require(s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-                   "INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    bench::require(s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE), "RTR");
-    attr.qp_state = IBV_QPS_RTS;
-    attr.sq_psn = 5;
-    bench::require(s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+    s.qp = make_datagram_qp(s, key, 32, 2, 5);
     memory = bench::make_buffer(s.at, slot * 32);
   }
   void expect(unsigned count, std::uint32_t bytes = slot) const {
@@ -138,12 +120,6 @@ void received(const talker& t, std::uint64_t id, const talker& from, roce_types 
   const std::uint32_t ib = 12 + 8 + (immediate != 0 ? 4 : 0) + (bytes + 3) / 4 * 4 + 4;
   check_grh(t.memory.at(id * slot), roce, ip, from.s, to, ib);
 }
-
-struct encapsulation_case {
-  roce_types roce;
-  unsigned ip;
-};
-const encapsulation_case encapsulations[] = {{roce_types::v1, 4}, {roce_types::v2, 4}, {roce_types::v2, 6}};
 
 TEST(Datagrams, CarryTheirHeaderAndBytes) {
   bench::two_nodes system(default_system());

@@ -62,6 +62,29 @@ link make_sibling(const link& first, const bench::connection_options& options, s
   return l;
 }
 
+host_driver::queue_pair* make_datagram_qp(const side& s, std::uint32_t qkey, unsigned depth, unsigned sges,
+                                          std::uint32_t psn) {
+  ibv_qp_init_attr init{};
+  init.send_cq = s.send_cq;
+  init.recv_cq = s.receive_cq;
+  init.qp_type = IBV_QPT_UD;
+  init.cap.max_send_wr = init.cap.max_recv_wr = depth;
+  init.cap.max_send_sge = init.cap.max_recv_sge = sges;
+  host_driver::queue_pair* qp = s.dev().create_qp(s.at.pd, &init);
+  if (qp == nullptr) throw std::runtime_error("create_qp");
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qkey = qkey;
+  bench::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT");
+  attr.qp_state = IBV_QPS_RTR;
+  bench::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE), "RTR");
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = psn;
+  bench::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+  return qp;
+}
+
 void run(bench::two_nodes& system, const std::function<void()>& body) {
   system.run(
       [&] {

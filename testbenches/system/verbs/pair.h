@@ -46,6 +46,19 @@ link make_link(bench::two_nodes& system, const bench::connection_options& option
 /// Another queue pair between the same ends, in the same protection domains and completion queues.
 link make_sibling(const link& first, const bench::connection_options& options, std::uint32_t psn = 100);
 
+/// A datagram queue pair on `s`'s host, ready to send, with room for `depth` requests of `sges` buffers each way; its
+/// completions go to the queues of `s`.
+host_driver::queue_pair* make_datagram_qp(const side& s, std::uint32_t qkey, unsigned depth, unsigned sges,
+                                          std::uint32_t psn = 0);
+
+/// RoCE versions with the addresses that they can have.
+struct encapsulation_case {
+  host_driver::roce_types roce;
+  unsigned ip;
+};
+inline constexpr encapsulation_case encapsulations[] = {
+    {host_driver::roce_types::v1, 4}, {host_driver::roce_types::v2, 4}, {host_driver::roce_types::v2, 6}};
+
 /// Runs `body` after both drivers have opened their devices.
 void run(bench::two_nodes& system, const std::function<void()>& body);
 

@@ -73,24 +73,7 @@ struct intruder {
   explicit intruder(const side& like, std::uint32_t key) : s(like) {
     s.send_cq = s.dev().create_cq(64);
     s.receive_cq = s.dev().create_cq(64);
-    ibv_qp_init_attr init{};
-    init.send_cq = s.send_cq;
-    init.recv_cq = s.receive_cq;
-    init.qp_type = IBV_QPT_UD;
-    init.cap.max_send_wr = init.cap.max_recv_wr = 8;
-    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-    s.qp = s.dev().create_qp(s.at.pd, &init);
-    if (s.qp == nullptr) throw std::runtime_error("create_qp");
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qkey = key;
-    bench::require(s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-                   "INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    bench::require(s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE), "RTR");
-    attr.qp_state = IBV_QPS_RTS;
-    bench::require(s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+    s.qp = make_datagram_qp(s, key, 8, 1);
     memory = bench::make_buffer(s.at, slot);
   }
   void send(ibv_ah* to, std::uint32_t qpn, std::uint32_t bytes, std::uint32_t key) const {
