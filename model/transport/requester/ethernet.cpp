@@ -135,8 +135,7 @@ bool requester::finish_ethernet(packet_slot& slot) {
 /// The first frame in the gather queue goes nowhere; for software it was sent.
 void requester::block_ethernet(packet_slot& slot) {
   ++ethernet_blocked_;
-  ++credits_[slot.frame->port][slot.frame->priority];
-  if (uncredited_ != 0) look_for_credit();
+  return_credit(slot.frame->port, slot.frame->priority);
   qp_runtime& r = qps_[slot.qpn];
   --r.packets;
   if (slot.last && messages_[slot.message_index].generation == slot.generation) {

@@ -87,7 +87,7 @@ void requester::restart_unit(qp_runtime& r) {
   if (r.unit < 0) return;
   unit& u = units_[static_cast<unsigned>(r.unit)];
   u.current = false;
-  u.credit_limit = sim::never;
+  forget_credit(u);
   sendable_ &= ~(1u << static_cast<unsigned>(r.unit));
   wake_next();
 }

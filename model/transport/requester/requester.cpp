@@ -47,17 +47,12 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       limiter_(config_.congestion, domain, cfg.log_qps),
       notification_(config_.congestion.notification, cfg.log_qps),
       timeout_unit_(domain.cycles(timeout_unit_ps)),
-      credit_waiters_{{{{qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
-                         qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
-                         qp_queue(qp_list::credit), qp_queue(qp_list::credit)}},
-                       {{qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
-                         qp_queue(qp_list::credit), qp_queue(qp_list::credit), qp_queue(qp_list::credit),
-                         qp_queue(qp_list::credit), qp_queue(qp_list::credit)}}}},
       units_(cfg.processing_units),
       slots_(cfg.gather_depth),
       jobs_(cfg.scatter_jobs) {
   check(cfg);
-  for (auto& port : credits_) port.fill(cfg.egress_frames);
+  for (auto& port : egress_)
+    for (egress_pool& pool : port) pool.credits = cfg.egress_frames;
   port_mtu_.fill(cfg.port_mtu);
   announce(stats);
 }
@@ -130,14 +125,11 @@ void requester::take_credits() {
     if (!credit_in[port].can_pop()) continue;
     while (credit_in[port].can_pop()) {
       const unsigned priority = credit_in[port].pop().priority % priorities;
-      ++credits_[port][priority];
-      if (uncredited_ != 0) look_for_credit();
-      qp_queue& waiters = credit_waiters_[port][priority];
-      if (!waiters.empty()) resume(waiters.pop(qps_));
+      return_credit(port, priority);
     }
     if (!awaits_credit_[port]) continue;
-    const auto& all = credit_waiters_[port];
-    awaits_credit_[port] = std::any_of(all.begin(), all.end(), [](const qp_queue& q) { return !q.empty(); });
+    const auto& all = egress_[port];
+    awaits_credit_[port] = std::any_of(all.begin(), all.end(), [](const egress_pool& p) { return p.is_awaited(); });
     credit_in[port].set_quiet(!awaits_credit_[port]);
   }
 }

@@ -88,6 +88,15 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   static constexpr std::uint32_t translation_bytes = 4096;  // what one translation covers
   static constexpr unsigned diagnostic_words = 0x1a4 / 4;
 
+  // Room in a port's egress queue of one priority
+  struct egress_pool {
+    std::uint32_t credits = 0;
+    std::uint32_t awaited_by = 0;  // mask of units
+    sim::cycle_t moved = 0;        // when the last credit came back
+    qp_queue parked{qp_list::credit};
+    bool is_awaited() const { return awaited_by != 0 || !parked.empty(); }
+  };
+
   struct unit {
     enum class state : std::uint8_t { free, context, work, fetch, finish };
     state at = state::free;
@@ -108,7 +117,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     context* ctx = nullptr;
     sim::cycle_t granted_at = 0;
     sim::cycle_t busy_until = 0;
-    sim::cycle_t credit_limit = sim::never;
+    sim::cycle_t credit_since = sim::never;  // waits since then for room in an egress queue,
+    egress_pool* awaits = nullptr;           // this one
     // WQEs as read from the ring: `buffered` bytes from WQE buffer_index of QP buffer_qpn on
     std::uint32_t buffer_qpn = no_index, buffer_index = 0, buffered = 0;
     std::uint32_t fetch_bytes = 0, fetch_asked = 0, fetch_pending = 0;
@@ -233,6 +243,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   // requester_send.cpp: transmit engine, gather, pipeline
   void start_packets();
   void look_for_credit();
+  void return_credit(unsigned port, unsigned priority);
+  void use_credit(unit& u, unsigned port, unsigned priority);
+  void forget_credit(unit& u);
   bool start_packet(unit& u);
   bool open_message(unit& u);
   bool window_open(unit& u, std::uint32_t packets);
@@ -329,8 +342,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   notification_point notification_;
   sim::cycle_t timeout_unit_;  // cycles of 4.096 us
   qp_queue drain_{qp_list::drain}, resumes_{qp_list::resume}, room_{qp_list::room}, halts_{qp_list::halt};
-  std::array<std::array<qp_queue, priorities>, ports> credit_waiters_;
-  std::array<std::array<std::uint32_t, priorities>, ports> credits_{};
+  std::array<std::array<egress_pool, priorities>, ports> egress_;
   std::array<bool, ports> awaits_credit_{true, true};  // by port; while nobody does, returned credits tick nobody
 
   std::vector<unit> units_;

@@ -36,8 +36,34 @@ void requester::look_for_credit() {
   uncredited_until_ = sim::never;
 }
 
+// Room in an egress queue: the units that wait for it may try again, and one of the QPs that gave up.
+void requester::return_credit(unsigned port, unsigned priority) {
+  egress_pool& pool = egress_[port][priority];
+  ++pool.credits;
+  pool.moved = now();
+  uncredited_ &= ~pool.awaited_by;
+  if (!pool.parked.empty()) resume(pool.parked.pop(qps_));
+}
+
+// The last credit is gone: those that wait for one need not try.
+void requester::use_credit(unit& u, unsigned port, unsigned priority) {
+  egress_pool& pool = egress_[port][priority];
+  forget_credit(u);
+  if (--pool.credits != 0 || pool.awaited_by == 0) return;
+  uncredited_ |= pool.awaited_by;
+  uncredited_until_ = std::min(uncredited_until_, now() + config_.credit_wait_cycles);
+  wake_at(now() + config_.credit_wait_cycles);
+}
+
+void requester::forget_credit(unit& u) {
+  if (u.credit_since == sim::never) return;
+  u.credit_since = sim::never;
+  u.awaits->awaited_by &= ~mask_of(u);
+}
+
 // The unit looks at its QP again instead of sending.
 void requester::give_back_to_unit(unit& u) {
+  forget_credit(u);
   sendable_ &= ~mask_of(u);
   wake_next();
 }
@@ -56,7 +82,7 @@ bool requester::start_packet(unit& u) {
   const unsigned priority = c.type != icm::service::ud && !special ? c.dest.priority & 7u
                             : tagged                               ? u.wqe.address.vlan_tci >> 13
                                                                    : u.wqe.address.priority & 7u;
-  if (credits_[port][priority] == 0) {
+  if (egress_[port][priority].credits == 0) {
     wait_for_credit(u, port, static_cast<std::uint8_t>(priority));
     return false;
   }
@@ -73,8 +99,7 @@ bool requester::start_packet(unit& u) {
   const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
   if (!window_open(u, packets)) return false;
-  u.credit_limit = sim::never;
-  --credits_[port][priority];
+  use_credit(u, port, priority);
 
   packet_place place;
   place.psn = c.next_psn & 0xffffff;
@@ -137,20 +162,25 @@ bool requester::start_packet(unit& u) {
   return true;
 }
 
+// The unit keeps its QP as long as the egress queue moves: others of that priority would fare no better. When it stands
+// still, because it is paused for example, a QP of another priority may have the unit.
 void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priority) {
-  if (u.credit_limit == sim::never) {
-    u.credit_limit = now() + config_.credit_wait_cycles;
+  egress_pool& pool = egress_[port][priority];
+  if (u.credit_since == sim::never) {
+    u.credit_since = now();
+    u.awaits = &pool;
+    pool.awaited_by |= mask_of(u);
     ++credit_stalls_;
   }
   awaits_credit_[port] = true;
   credit_in[port].set_quiet(false);
-  if (now() < u.credit_limit) {
+  const sim::cycle_t limit = std::max(u.credit_since, pool.moved) + config_.credit_wait_cycles;
+  if (now() < limit) {
     uncredited_ |= mask_of(u);
-    uncredited_until_ = std::min(uncredited_until_, u.credit_limit);
-    return wake_at(u.credit_limit);
+    uncredited_until_ = std::min(uncredited_until_, limit);
+    return wake_at(limit);
   }
-  u.credit_limit = sim::never;
-  credit_waiters_[port][priority].push(qps_, qps_[u.grant.qpn]);
+  pool.parked.push(qps_, qps_[u.grant.qpn]);
   end_turn(u, report_kind::stalled);
   wake_next();
 }
@@ -286,8 +316,7 @@ void requester::finish_gather() {
   if (s.pending != 0) return;
   if (s.cancelled) {
     ++cancelled_packets_;
-    ++credits_[s.frame->port][s.frame->priority];
-    if (uncredited_ != 0) look_for_credit();
+    return_credit(s.frame->port, s.frame->priority);
     --qps_[s.qpn].packets;
     drop_slot();
     return;

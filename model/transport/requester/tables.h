@@ -122,10 +122,11 @@ class qp_table {
   }
   qp_runtime& operator[](std::uint32_t qpn) {
     auto& p = pages_[(qpn & mask_) / page];
-    if (!p) p = std::make_unique<std::array<qp_runtime, page>>();
-    qp_runtime& r = (*p)[qpn % page];
-    r.qpn = qpn;
-    return r;
+    if (!p) {
+      p = std::make_unique<std::array<qp_runtime, page>>();
+      for (std::uint32_t i = 0; i < page; ++i) (*p)[i].qpn = (qpn & mask_ & ~(page - 1)) + i;
+    }
+    return (*p)[qpn % page];
   }
 
  private:

@@ -36,7 +36,6 @@ void requester::take_grants() {
     u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
-    u.credit_limit = sim::never;
     u.stamp_tries = 0;
     u.keys = unit::keys_state::none;
     qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
@@ -385,6 +384,7 @@ void requester::flush_one(unit& u) {
 void requester::end_turn(unit& u, report_kind kind) {
   u.report = kind;
   u.at = unit::state::finish;
+  forget_credit(u);
   sendable_ &= ~mask_of(u);
 }
 
