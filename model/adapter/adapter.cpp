@@ -78,15 +78,16 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
 }
 
 template <class T>
-sim::fifo<T>& adapter::channel(const std::string& name, unsigned depth) {
-  auto made = std::make_shared<sim::fifo<T>>(name_ + "." + name, core_, depth);
+sim::fifo<T>& adapter::channel(const std::string& name, unsigned depth, unsigned latency) {
+  auto made = std::make_shared<sim::fifo<T>>(name_ + "." + name, core_, depth, latency);
   channels_.push_back(made);
   return *made;
 }
 
 template <class T>
-void adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth) {
-  sim::fifo<T>& c = channel<T>(name, depth);
+void adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
+                      unsigned latency) {
+  sim::fifo<T>& c = channel<T>(name, depth, latency);
   from.bind(c);
   to.bind(c);
 }
@@ -155,7 +156,10 @@ void adapter::bind_receive() {
     connect("parsed", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth);
   }
   connect("requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
-  connect("responses", icrc_check_.responses, requester_.rx_in, config_.channel_depth);
+  // The channel is the receive pipeline of responses as well: a register for each of its cycles.
+  const unsigned response_cycles = config_.requester.response_cycles;
+  connect("responses", icrc_check_.responses, requester_.rx_in, config_.channel_depth + response_cycles,
+          response_cycles);
 }
 
 /// Frames that are not RoCE: to the receive queues of Ethernet queue pairs.

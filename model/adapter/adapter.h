@@ -82,9 +82,10 @@ class adapter {
   };
 
   template <class T>
-  sim::fifo<T>& channel(const std::string& name, unsigned depth);
+  sim::fifo<T>& channel(const std::string& name, unsigned depth, unsigned latency);
   template <class T>
-  void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth);
+  void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
+               unsigned latency = 1);
   void connect_dma(dma_client client, pcie::dma_port& port);
   void connect_translation(unsigned client, icm::translate_port& port);
   void connect_keys(unsigned client, icm::key_port& port);

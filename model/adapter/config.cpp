@@ -91,6 +91,8 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
       .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("pipeline_cycles", c.pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth")
+      .add("response_cycles", c.response_cycles, 1, 4000, "cycles",
+           "calibration 5: RX pipeline depth, behind the ICRC check")
       .add("prefetch_bytes", c.prefetch_bytes, 64, 1024, "bytes", "calibration 5: WQE prefetch")
       .add("gather_depth", c.gather_depth, 1, 64, "packets", "design: covers 16 * 2 KiB of PCIe")
       .add("outstanding_entries", c.outstanding_entries, 1, many, "messages", "design")
@@ -186,7 +188,7 @@ void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
       .add("translate_cycles", c.translate_cycles, 1, many, "cycles", "design: two table reads")
       .add("mpt_entries", c.mpt_entries, 1, many, "entries", "calibration 7.4: knee at 100 regions")
       .add("mpt_ways", c.mpt_ways, 1, 64, "ways", "design")
-      .add("mtt_entries", c.mtt_entries, 1, many, "entries", "calibration 7.4: 2048 to 2800")
+      .add("mtt_entries", c.mtt_entries, 1, many, "entries", "calibration 7.4: 2000 to 2800")
       .add("mtt_ways", c.mtt_ways, 1, 64, "ways", "calibration 7.4")
       .add("mtt_line_entries", c.mtt_line_entries, 1, 8, "entries", "64-byte line of the host")
       .add("fills", c.fills, 1, 64, "misses", "calibration 7.4")
@@ -305,12 +307,12 @@ config profile(const std::string& name) {
     c.requester.continue_cycles = 2;
     c.requester.datapath_bytes = 64;
     c.requester.pipeline_cycles = 40;
+    c.requester.response_cycles = 36;
     c.requester.gather_depth = 64;
     c.requester.read_miss_cycles = c.responder.read_miss_cycles = 0;
     c.requester.translation_blocks = false;
     c.translation.miss_cycles = 0;
-    c.requester.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
-    c.responder.contexts = {2048, 8, 16, 0, 8, icm::replacement::lru};
+    c.requester.contexts = c.responder.contexts = {4096, 16, 16, 0, 8, icm::replacement::lru};
     c.responder.atomics.in_flight = 16;
     c.responder.atomics.lock_buckets = 4096;
     c.responder.write_cycles = 4;
@@ -323,6 +325,7 @@ config profile(const std::string& name) {
     c.parser.bytes_per_cycle = 64;
     c.translation.mpt_entries = 2048;
     c.translation.mtt_entries = 16384;
+    c.translation.mtt_ways = 8;
     return c;
   }
   throw sim::config_error("--profile " + name + ": expected connectx3pro_40g or connectx5_100g");

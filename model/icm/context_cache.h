@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/icm/contexts.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/replacement.h"
 #include "model/pcie/dma_if.h"
@@ -15,7 +16,7 @@
 namespace rnic::icm {
 
 struct context_cache_config {
-  unsigned entries = 256;                 ///< contexts on chip
+  unsigned entries = 256;                 ///< contexts on chip; some take several (cache_share)
   unsigned ways = 4;                      ///< associativity; entries / ways sets, hashed index
   unsigned fills = 16;                    ///< misses under way at once (1: a miss blocks)
   unsigned miss_cycles = 0;               ///< cycles from the arrival of the data to the context being usable
@@ -25,6 +26,9 @@ struct context_cache_config {
 
 /// Set-associative write-back cache of one kind of context, part of the block that owns it: the block looks up and
 /// changes contexts inside its tick. A miss is a DMA read of the context from ICM, a replaced dirty entry a DMA write.
+///
+/// A set's room is its entries: a context takes as many as cache_share says. What it will take is not known before it
+/// has come, so a fill claims the most.
 ///
 /// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Numbers are taken
 /// modulo the size of the table (adapter control plane 5.7), so two numbers that share an entry share its copy; the
@@ -83,7 +87,8 @@ class context_cache {
   struct slot {
     slot_state state = slot_state::empty;
     bool dirty = false;
-    bool fresh = false;  // filled, but not looked up since: what asked for it comes back soon
+    bool fresh = false;      // filled, but not looked up since: what asked for it comes back soon
+    std::uint8_t share = 0;  // entries of the set that it takes
     std::uint16_t pins = 0;
     std::uint16_t fill = 0;
     std::uint64_t used = 0;  // value of uses_ at the last hit
@@ -108,6 +113,7 @@ class context_cache {
   unsigned first_way(std::uint32_t key) const;
   unsigned find(std::uint32_t key) const;
   unsigned victim(std::uint32_t key) const;
+  unsigned make_room(std::uint32_t key);
   std::optional<std::uint64_t> bus_address(std::uint32_t key) const;
   result start_fill(std::uint32_t key);
   bool write_back(unsigned s);
@@ -124,6 +130,7 @@ class context_cache {
   table which_;
   std::uint32_t offset_;
   unsigned set_mask_ = 0;
+  unsigned largest_share_;
   std::vector<std::uint32_t> keys_;  // by slot, apart from the rest so that a set is one line of the host
   std::vector<slot> slots_;
   std::vector<Context> contexts_;

@@ -21,6 +21,7 @@ context_cache<Context>::context_cache(std::string name, sim::clocked_block& owne
   if (config.fills == 0 || config.fills > 1024) throw sim::config_error(name_ + ".fills: 1..1024");
   if (config.write_backs == 0 || config.write_backs > 1024) throw sim::config_error(name_ + ".write_backs: 1..1024");
   set_mask_ = config.entries / config.ways - 1;
+  largest_share_ = std::min(config.ways, cache_share<Context>::most);
   keys_.assign(config.entries, no_key);
   slots_.resize(config.entries);
   contexts_.resize(config.entries);
@@ -53,7 +54,7 @@ unsigned context_cache<Context>::find(std::uint32_t key) const {
   return no_slot;
 }
 
-/// The slot of the set that can be given away: one that holds nothing, else as the policy says, but one that was filled
+/// The slot of the set that can be given away: one whose fill failed, else as the policy says, but one that was filled
 /// and not asked for yet only when there is no other.
 template <class Context>
 unsigned context_cache<Context>::victim(std::uint32_t key) const {
@@ -66,11 +67,31 @@ unsigned context_cache<Context>::victim(std::uint32_t key) const {
   for (unsigned i = 0; i != config_.ways; ++i) {
     const unsigned s = first + (i + offset) % config_.ways;
     const slot& c = slots_[s];
-    if (c.state == slot_state::empty || c.state == slot_state::failed) return s;
+    if (c.state == slot_state::failed) return s;
     if (c.state != slot_state::valid || c.pins != 0) continue;
     if (best == no_slot || rank(s) < rank(best)) best = s;
   }
   return best;
+}
+
+/// An empty slot of a set that has room for the largest context, after others have gone if they must. no_slot: not now.
+template <class Context>
+unsigned context_cache<Context>::make_room(std::uint32_t key) {
+  const unsigned first = first_way(key);
+  unsigned taken = 0, empty = no_slot;
+  for (unsigned s = first; s != first + config_.ways; ++s) {
+    taken += slots_[s].share;
+    if (slots_[s].state == slot_state::empty && empty == no_slot) empty = s;
+  }
+  while (taken + largest_share_ > config_.ways) {
+    const unsigned s = victim(key);
+    if (s == no_slot) return no_slot;
+    const unsigned share = slots_[s].share;
+    if (!write_back(s)) return no_slot;
+    taken -= share;
+    empty = s;
+  }
+  return empty;
 }
 
 template <class Context>
@@ -126,7 +147,9 @@ void context_cache<Context>::finish(fill_buffer& f) {
   s.state = f.failed ? slot_state::failed : slot_state::valid;
   s.fresh = true;
   s.used = ++uses_;
-  if (!f.failed) contexts_[f.slot] = f.data;
+  if (f.failed) return;
+  contexts_[f.slot] = f.data;
+  s.share = static_cast<std::uint8_t>(std::min(cache_share<Context>::of(f.data), largest_share_));
 }
 
 template <class Context>
@@ -157,8 +180,9 @@ template <class Context>
 typename context_cache<Context>::result context_cache<Context>::start_fill(std::uint32_t key) {
   const std::optional<std::uint64_t> address = bus_address(key);
   if (!address) return result::refused;
-  const unsigned i = victim(key);
-  if (i == no_slot || fills_active_ == config_.fills || !channel_has_room() || !write_back(i) || !channel_has_room()) {
+  const bool may_ask = fills_active_ != config_.fills && channel_has_room();
+  const unsigned i = may_ask ? make_room(key) : no_slot;
+  if (i == no_slot || !channel_has_room()) {
     note_stall(key);
     return result::pending;
   }
@@ -173,6 +197,7 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
   keys_[i] = key;
   slots_[i] = slot{};
   slots_[i].state = slot_state::filling;
+  slots_[i].share = static_cast<std::uint8_t>(largest_share_);
   slots_[i].fill = static_cast<std::uint16_t>(n);
   pcie::dma_request request;
   request.op = pcie::dma_request::kind::read;

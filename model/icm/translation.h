@@ -22,8 +22,8 @@ struct translation_config {
   unsigned translate_cycles = 4;  ///< cycles from a request to its answer on a hit (design choice: two table reads)
   unsigned mpt_entries = 128;     ///< decoded MPT entries on chip (calibration, section 7.4: knee at 100 regions)
   unsigned mpt_ways = 4;          ///< associativity (design choice)
-  unsigned mtt_entries = 2048;    ///< page translations on chip (calibration, section 7.4)
-  unsigned mtt_ways = 8;          ///< associativity (calibration, section 7.4)
+  unsigned mtt_entries = 2816;    ///< page translations on chip (calibration, section 7.4: 2000 to 2800)
+  unsigned mtt_ways = 11;         ///< associativity (design: 32 sets of lines)
   unsigned mtt_line_entries = 8;  ///< entries fetched by one miss: 1, 2, 4 or 8 (64-byte line of the host)
   unsigned fills = 16;            ///< misses under way at once (calibration, section 7.4)
   unsigned waiting = 64;          ///< requests inside the block, 1..64

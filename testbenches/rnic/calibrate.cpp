@@ -144,16 +144,19 @@ int run_calibrate(const calibrate_options& options) {
     throw usage_error("--pcap: calibrate runs many systems, none of them captured");
   system_from(options.common, traffic_options{}, demand{}, nullptr);  // refuses what the user got wrong, once
   std::vector<measurement> all;
-  for (const calibration_point& p : calibration_points()) {
+  for (const calibration_point& p : options.held_out ? held_out_points() : calibration_points()) {
     const auto asked = [&p](const std::string& id) { return std::string(p.id).compare(0, id.size(), id) == 0; };
     if (options.only.empty() || std::any_of(options.only.begin(), options.only.end(), asked))
       all.push_back({&p, std::nullopt, {}});
   }
-  if (all.empty()) throw usage_error("--only: no such point; there are C01 to C10");
+  if (all.empty())
+    throw usage_error(std::string("--only: no such point; there are ") +
+                      (options.held_out ? "V01 to V12" : "C01 to C10"));
   measure_all(all, options);
   print(all);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("calibrate", options.common);
+    result["points_are"] = options.held_out ? "held out" : "calibration set";
     result["points"] = nlohmann::json::array();
     for (const measurement& m : all) result["points"].push_back(to_json(m));
     write_text(options.common.json_file, result.dump(2) + "\n");

@@ -12,7 +12,7 @@ namespace rnic::program {
 
 /// One point of a published figure.
 struct calibration_point {
-  const char* id;       ///< of the experiment, C01 to C10
+  const char* id;       ///< of the experiment: C01 to C10, held out V01 to V12
   std::string x;        ///< where on the curve
   const char* what;     ///< measured quantity
   const char* unit;     ///< of `expected`
@@ -23,6 +23,9 @@ struct calibration_point {
   std::function<double(const common_options&)> measure;
 };
 
+/// The calibration set: some parameters were chosen by these.
 const std::vector<calibration_point>& calibration_points();
+/// Points of the same sources by which no parameter was chosen.
+const std::vector<calibration_point>& held_out_points();
 
 }  // namespace rnic::program

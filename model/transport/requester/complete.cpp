@@ -30,6 +30,7 @@ response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>
 void requester::take_responses() {
   // One response per edge.
   if (!rx_in.can_pop()) return;
+  if (const sim::span_id span = rx_in.front()->span; span != 0) spans_.leave(span, "completer", now_ps());
   if (handle_response(rx_in.front())) rx_in.pop();
 }
 

@@ -22,6 +22,7 @@ struct requester_config {
   unsigned read_request_cycles = 19;  ///< transmit engine, READ request (calibration: 19.4)
   unsigned continue_cycles = 5;   ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
   unsigned datapath_bytes = 16;   ///< per cycle (calibration: 128 bit)
+  unsigned response_cycles = 46;  ///< receive pipeline of a response behind the ICRC check (calibration: RX 60 cycles)
   unsigned pipeline_cycles = 45;  ///< from a packet's payload being there to its frame leaving (calibration)
   unsigned prefetch_bytes = 256;  ///< of send queue read at once, 64..1024 (calibration: WQE prefetch)
   unsigned stamp_retries = 64;    ///< reads of a WQE that software has not finished before it is an error (design)
@@ -40,8 +41,8 @@ struct requester_config {
   unsigned extra_retries = 0;    ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
   unsigned log_qps = 18;         ///< QPNs on chip: below 2^log_qps
   congestion_config congestion;  ///< the same as the responder's
-  icm::context_cache_config contexts{128, 4, 1,
-                                     60};  ///< this half's share of 256 entries, blocking (calibration: QPC cache)
+  icm::context_cache_config contexts{256, 8, 1,
+                                     60};  ///< of 128 RC or 256 UC and UD QPs, blocking (calibration: QPC cache)
 };
 
 }  // namespace rnic::transport

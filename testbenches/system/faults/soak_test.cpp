@@ -103,6 +103,8 @@ made_right = "icrc"
 
 TEST(Soak, FindsWrongBytes) {
   experiment e;
+  e.load.largest = 4096;
+  e.load.late_receives = 0;  // nothing is sent twice
   e.plan(R"(
 [[event]]
 type = "corrupt"

@@ -36,6 +36,21 @@ def check_all(program, folder):
     assert counted == POINTS, counted
 
 
+def check_held_out(program, folder):
+    """Points by which no parameter was chosen. Not all are inside, and the status says so; the mechanisms are right
+    where most are, and where none of them is far away."""
+    path = os.path.join(folder, "held_out.json")
+    done = run(program, "--held-out", "--json", path)
+    with open(path) as f:
+        result = json.load(f)
+    points = result["points"]
+    assert result["points_are"] == "held out" and len(points) == 41, len(points)
+    inside = [p for p in points if p["in_band"]]
+    assert done.returncode == (0 if len(inside) == len(points) else 1), done
+    assert len(inside) >= 38, done.stdout
+    assert all(abs(p["error_pct"]) < 35 for p in points), done.stdout
+
+
 def check_another_model(program, folder):
     """One atomic at a time takes as long as the host's memory: a slower host is out of the band, and the status says it."""
     path = os.path.join(folder, "slow.json")
@@ -57,6 +72,7 @@ def main():
     program = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
         check_all(program, folder)
+        check_held_out(program, folder)
         check_another_model(program, folder)
         check_mistakes(program, folder)
     return 0
