@@ -26,6 +26,10 @@ enum class qp_state : std::uint8_t {
 enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7, ethernet = 14, rss = 15 };
 /// Requests are acknowledged and repeated.
 constexpr bool is_reliable(service s) { return s == service::rc || s == service::xrc; }
+/// A request that fails takes the send queue with it, and the QP goes on receiving (IBA 10.3.1.6).
+constexpr bool breaks_send_queue_only(service s) { return s == service::uc || s == service::ud; }
+/// Requests end as flushed, without being executed.
+constexpr bool flushes(qp_state s) { return s == qp_state::error || s == qp_state::sq_error; }
 
 /// How packets of a connected QP are addressed; each half of a QP has its own copy.
 struct path {

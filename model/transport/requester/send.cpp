@@ -75,7 +75,7 @@ void requester::give_back_to_unit(unit& u) {
 
 bool requester::start_packet(unit& u) {
   context& c = *u.ctx;
-  if (must_stop(u) || !u.current || u.current_index != c.next_wqe || c.state == icm::qp_state::error) {
+  if (must_stop(u) || !u.current || u.current_index != c.next_wqe || icm::flushes(c.state)) {
     give_back_to_unit(u);
     return false;
   }

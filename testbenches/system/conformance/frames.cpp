@@ -29,7 +29,7 @@ wire::transport class_of(service s) {
 
 std::uint32_t destination(const packet& p, const subject& to) {
   if (p.to == target::absent) return unused_number;
-  return p.to == target::nobody_at_all ? beyond_table : to.qp()->qp_num;
+  return p.to == target::nobody_at_all ? beyond_table : to.destination();
 }
 
 void put_headers(const packet& p, const subject& to, wire::packet& w) {
@@ -47,14 +47,14 @@ void put_headers(const packet& p, const subject& to, wire::packet& w) {
   w.bth.psn = wire::psn_t(wire_psn(p, to.on(), true));
   const wire::opcode_traits& t = wire::traits(w.bth.opcode);
   w.bth.ack_request = p.asks && (t.request || !t.known);
-  w.reth = {e.target.address(p.place), e.rkey(p.rkey), p.dma >= 0 ? static_cast<std::uint32_t>(p.dma) : p.length};
+  w.reth = {e.target.address(p.place), to.key_of(p.rkey), p.dma >= 0 ? static_cast<std::uint32_t>(p.dma) : p.length};
   w.atomic.va = e.target.address(p.place);
-  w.atomic.rkey = e.rkey(p.rkey);
+  w.atomic.rkey = to.key_of(p.rkey);
   w.atomic.swap_add = 1;
   w.aeth = {p.syndrome, p.msn};
   w.atomic_original = 0x0102030405060708;
   w.immediate = 0x11223344;
-  w.invalidate_rkey = e.rkey(p.rkey);
+  w.invalidate_rkey = to.key_of(p.rkey);
   w.deth = {datagram_qkey + p.qkey_offset, 0, to.peer_qpn()};
   w.xrceth = p.foreign_queue ? e.foreign_srq->srqn : to.srqn();
   w.payload_length = t.payload || !t.known ? p.length : 0;

@@ -78,8 +78,10 @@ void performance::run() {
     rig_.rest(settle_us * us);
     sent_before = static_cast<unsigned>(on.completions(true).size());
     received_before = static_cast<unsigned>(on.completions(false).size());
+    on.state();
     rig_.events();
   }
+  if (before.window) sent_before = 1;
   rig_.forget_frames();
   target_ = copy_of(estate_.target);
   inbox_ = copy_of(estate_.inbox);
@@ -121,6 +123,15 @@ void performance::take(const step& s) {
       break;
     case step::kind::modify:
       EXPECT_EQ(on_->modify(s.state), 0);
+      break;
+    case step::kind::ring:
+      on_->ring();
+      break;
+    case step::kind::drain:
+      EXPECT_EQ(on_->drain(), 0);
+      break;
+    case step::kind::look:
+      on_->state();
       break;
     case step::kind::rest:
       rig_.rest(s.us * us);
@@ -286,6 +297,10 @@ step modify(ibv_qp_state to) {
   s.state = to;
   return s;
 }
+
+step ring() { return make(step::kind::ring); }
+step drain() { return make(step::kind::drain); }
+step look() { return make(step::kind::look); }
 
 step rest(unsigned microseconds) {
   step s = make(step::kind::rest);

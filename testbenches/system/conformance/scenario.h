@@ -20,7 +20,7 @@ using wire::operation;
 enum class service : std::uint8_t { rc, uc, ud, xrc };
 const char* to_string(service s);
 
-/// The key that a packet or a work request names. All but the last three are of the right memory.
+/// The key that a packet or a work request names. All but the last ones are of the right memory.
 enum class key : std::uint8_t {
   good,
   read_only,     ///< nobody may write from outside
@@ -32,6 +32,7 @@ enum class key : std::uint8_t {
   freed,    ///< was valid once
   stale,    ///< the tag of another time
   unknown,  ///< of no entry of the table
+  window    ///< a window bound to the queue pair: setup::window
 };
 
 /// Whom a packet is for, and who says to have sent it.
@@ -108,7 +109,7 @@ struct receive {
 };
 
 struct step {
-  enum class kind : std::uint8_t { inject, hear, post, post_receive, modify, rest, silence };
+  enum class kind : std::uint8_t { inject, hear, post, post_receive, ring, modify, drain, look, rest, silence };
   kind what;
   packet p{operation::acknowledge};
   work w{IBV_WR_SEND, 0};
@@ -120,7 +121,13 @@ step inject(const packet& p);
 step hear(const packet& p);
 step post(const work& w);
 step post(const receive& r);
+/// A doorbell without a request.
+step ring();
 step modify(ibv_qp_state to);
+/// To SQD, with an event at its end.
+step drain();
+/// Software asks for the state, and so knows of it.
+step look();
 step rest(unsigned microseconds);
 /// Nothing may be heard before the next step.
 step silence(unsigned microseconds);
@@ -145,7 +152,8 @@ struct setup {
   unsigned rnr_timer = 1;
   bool shared = false;  ///< receives are of a shared receive queue
   unsigned cq_entries = 64;
-  bool sends = false;  ///< XRC: the half that sends; said by the steps
+  bool sends = false;   ///< XRC: the half that sends; said by the steps
+  bool window = false;  ///< key::window is there
   ibv_qp_state state = IBV_QPS_RTS;
   setup& allows(unsigned a) { return access = a, *this; }
   setup& with(std::vector<receive> r) { return receives = std::move(r), *this; }

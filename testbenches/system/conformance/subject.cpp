@@ -75,11 +75,26 @@ estate::estate() {
   add(key::not_writable, at.pd, IBV_ACCESS_REMOTE_READ);
   add(key::other_domain, other, IBV_ACCESS_LOCAL_WRITE | all_remote);
   add(key::freed, at.pd, IBV_ACCESS_LOCAL_WRITE | all_remote);
+  add(key::window, at.pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | all_remote);
   freed_ = regions_[key::freed]->rkey;
   bench::require(at.device->dereg_mr(regions_[key::freed]), "dereg_mr");
   domain = made(at.device->open_xrcd(), "open_xrcd");
   foreign = made(at.device->open_xrcd(), "open_xrcd");
+  find_doorbell();
   foreign_srq = make_srq(at, foreign, made(at.device->create_cq(16), "create_cq"));
+}
+
+/// The driver's page of doorbells, as the context of any queue pair of it says.
+void estate::find_doorbell() {
+  bench::endpoint& at = rig::instance().at();
+  host_driver::completion_queue* const cq = made(at.device->create_cq(1), "create_cq");
+  host_driver::queue_pair* const qp = bench::make_qp(at, rig::instance().options(), *cq, *cq);
+  host_driver::command_channel::mailbox box(at.device->commands());
+  bench::require(at.device->commands().read(box, abi::opcode::query_qp, qp->qp_num), "query_qp");
+  const std::uint64_t page = abi::get(box.data() + abi::qp_mailbox::context, abi::qpc::uar);
+  doorbell = (page << abi::uar::log_page) + abi::uar::send_doorbell;
+  bench::require(at.device->destroy_qp(qp), "destroy_qp");
+  bench::require(at.device->destroy_cq(cq), "destroy_cq");
 }
 
 std::uint32_t estate::find(key k, bool remote) const {
@@ -114,6 +129,7 @@ subject::subject(rig& r, service s, const setup& before)
 subject::~subject() {
   host_driver::device& dev = rig_.dev();
   dev.destroy_qp(qp_);
+  if (window_ != nullptr) dev.dealloc_mw(window_);
   if (srq_ != nullptr) dev.destroy_srq(srq_);
   dev.destroy_cq(send_cq_);
   dev.destroy_cq(receive_cq_);
@@ -162,21 +178,21 @@ void subject::to_init(unsigned access) {
 void subject::bring(const setup& before) {
   if (before.state == IBV_QPS_RESET) return;
   to_init(before.access);
-  for (const receive& r : before.receives) post(r);
+  if (service_ != service::xrc || !before.sends)
+    for (const receive& r : before.receives) post(r);
   if (before.state == IBV_QPS_INIT) return;
-  connect(before, before.state != IBV_QPS_RTR);
+  to_rtr(before);
+  if (before.state == IBV_QPS_RTR) return;
+  to_rts(before);
+  if (before.window) bind_window();
   if (before.state == IBV_QPS_SQD || before.state == IBV_QPS_ERR) bench::require(modify(before.state), "modify_qp");
   if (before.state == IBV_QPS_SQE) post(work({0, 0, 0, 0}));
 }
 
-void subject::connect(const setup& before, bool to_rts) {
-  bench::connection_options o = rig_.options();
+void subject::to_rtr(const setup& before) {
   ibv_qp_attr attr{};
-  const bool sends = service_ == service::rc || (service_ == service::xrc && before.sends);
-  const bool receives = service_ == service::rc || (service_ == service::xrc && !before.sends);
-  const bool ud = service_ == service::ud;
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = bench::to_ibv_mtu(o.mtu);
+  attr.path_mtu = bench::to_ibv_mtu(rig_.options().mtu);
   attr.dest_qp_num = peer_qpn_;
   attr.rq_psn = first_request_in;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(before.rd_atomic);
@@ -186,22 +202,31 @@ void subject::connect(const setup& before, bool to_rts) {
   attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(rig_.at().gid_index);
   attr.ah_attr.grh.hop_limit = 64;
   attr.ah_attr.port_num = 1;
-  const int path = ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  bench::require(
-      rig_.dev().modify_qp(qp_, &attr,
-                           IBV_QP_STATE | path | (receives ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
-                           &rig_.peer().mac),
-      "RTR");
-  if (!to_rts) return;
+  const bool receives = service_ == service::rc || (service_ == service::xrc && !before.sends);
+  const int path = service_ == service::ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  const int limits = receives ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
+  bench::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | path | limits, &rig_.peer().mac), "RTR");
+}
+
+void subject::to_rts(const setup& before) {
+  ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = first_request_out;
   attr.timeout = static_cast<std::uint8_t>(before.ack_timeout);
   attr.retry_cnt = static_cast<std::uint8_t>(before.retries);
   attr.rnr_retry = static_cast<std::uint8_t>(before.rnr_retries);
   attr.max_rd_atomic = static_cast<std::uint8_t>(before.rd_atomic);
-  const int timer = sends || receives ? IBV_QP_TIMEOUT : 0;
+  const bool reliable = service_ == service::rc || service_ == service::xrc;
+  const bool sends = service_ == service::rc || (service_ == service::xrc && before.sends);
   const int limits = sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
+  const int timer = reliable ? IBV_QP_TIMEOUT : 0;
   bench::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | timer | limits), "RTS");
+}
+
+void subject::move(ibv_qp_state to) {
+  if (to == IBV_QPS_INIT) return to_init(before_.access);
+  if (to == IBV_QPS_RTR) return to_rtr(before_);
+  to_rts(before_);
 }
 
 void subject::post(const receive& r) {
@@ -262,11 +287,34 @@ void subject::post_raw(const work& w) {
     abi::store32(entry, 4 * i, w.words[i] | owner);
   }
   ++qp_->sq.head;
-  host_driver::command_channel::mailbox box(rig_.dev().commands());
-  bench::require(rig_.dev().commands().read(box, abi::opcode::query_qp, qp_->qp_num), "query_qp");
-  const std::uint32_t page = abi::get(box.data() + abi::qp_mailbox::context, abi::qpc::uar);
-  rig_.at().bus->mmio_write32(2, (std::uint64_t{page} << abi::uar::log_page) + abi::uar::send_doorbell,
-                              abi::uar::send_doorbell_value(qp_->qp_num));
+  ring();
+}
+
+void subject::ring() {
+  rig_.at().bus->mmio_write32(2, estate::instance().doorbell, abi::uar::send_doorbell_value(qp_->qp_num));
+}
+
+int subject::drain() {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.en_sqd_async_notify = 1;
+  return rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
+}
+
+/// A window of type 2 over all that the peer may reach, which a peer may take back.
+void subject::bind_window() {
+  window_ = made(rig_.dev().alloc_mw(rig_.at().pd, IBV_MW_TYPE_2), "alloc_mw");
+  window_key_ = ibv_inc_rkey(window_->rkey);
+  ibv_send_wr wr{}, *failed = nullptr;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.bind_mw.mw = window_;
+  wr.bind_mw.rkey = window_key_;
+  wr.bind_mw.bind_info = {estate::instance().bindable(), estate::instance().target.address(), memory_bytes, all_remote};
+  bench::require(rig_.dev().post_send(qp_, &wr, &failed), "post_send");
+  ibv_wc wc{};
+  if (rig_.dev().wait_cq(send_cq_, 1, &wc, 1000 * us) != 1 || wc.status != IBV_WC_SUCCESS)
+    throw std::runtime_error("bind_mw");
 }
 
 int subject::modify(ibv_qp_state to) {

@@ -23,18 +23,21 @@ constexpr std::uint8_t pattern_of_target(unsigned i) { return static_cast<std::u
 class estate {
  public:
   static estate& instance();
+  ibv_mr* bindable() const { return regions_.at(key::window); }
   std::uint32_t lkey(key k) const { return find(k, false); }
   std::uint32_t rkey(key k) const { return find(k, true); }
   /// What each row begins with.
   void fill();
   bench::buffer target, inbox;  ///< what the peer reads and writes; what receives are of
   bench::buffer origin;         ///< what the adapter's requests send, and where their answers go
+  std::uint64_t doorbell = 0;   ///< of requests, in BAR2
   host_driver::xrc_domain *domain = nullptr, *foreign = nullptr;
   host_driver::shared_receive_queue* foreign_srq = nullptr;
 
  private:
   estate();
   std::uint32_t find(key k, bool remote) const;
+  void find_doorbell();
   std::uint32_t freed_ = 0;
   std::map<key, ibv_mr*> regions_;
 };
@@ -52,6 +55,13 @@ class subject {
   int modify(ibv_qp_state to);
   /// A modify with these attributes only; 0 or a negative errno.
   int modify(ibv_qp_state to, int mask);
+  /// With all the attributes that it needs.
+  void move(ibv_qp_state to);
+  int drain();
+  void ring();
+  /// Frames made for this queue pair go to another one.
+  void address_to(std::uint32_t qpn) { destination_ = qpn; }
+  std::uint32_t destination() const { return destination_ != 0 ? destination_ : qp_->qp_num; }
   ibv_qp_state state() const;
   std::vector<ibv_wc> completions(bool of_sends);
   /// Bus address of the n-th receive posted.
@@ -60,6 +70,7 @@ class subject {
   host_driver::queue_pair* qp() const { return qp_; }
   std::uint32_t peer_qpn() const { return peer_qpn_; }
   std::uint32_t srqn() const { return srq_ != nullptr ? srq_->srqn : 0; }
+  std::uint32_t key_of(key k) const { return k == key::window ? window_key_ : estate::instance().rkey(k); }
   service on() const { return service_; }
   unsigned sends_posted() const { return sends_; }
   unsigned receives_posted() const { return receives_; }
@@ -69,8 +80,10 @@ class subject {
   void make_xrc(const setup& before);
   void to_init(unsigned access);
   void bring(const setup& before);
-  void connect(const setup& before, bool to_rts);
+  void to_rtr(const setup& before);
+  void to_rts(const setup& before);
   void post_raw(const work& w);
+  void bind_window();
 
   rig& rig_;
   service service_;
@@ -79,7 +92,10 @@ class subject {
   host_driver::shared_receive_queue* srq_ = nullptr;
   host_driver::queue_pair* qp_ = nullptr;
   host_driver::address_handle* vector_ = nullptr;
+  host_driver::memory_window* window_ = nullptr;
+  std::uint32_t window_key_ = 0;
   std::uint32_t peer_qpn_;
+  std::uint32_t destination_ = 0;
   unsigned sends_ = 0, receives_ = 0;
 };
 
