@@ -16,27 +16,39 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "program"))
-from check_capture import SKIP, icrc_fault, records  # noqa: E402
+from check_capture import IPV4, IPV6, ROCE_V1, SKIP, UDP, icrc_fault, records  # noqa: E402
 
 PEER = bytes([0x02, 0x50, 0x45, 0x45, 0x52, 0x01])
-ROCE_BTH = 14 + 20 + 8  # untagged, IPv4 without options, UDP
 AETH_OPERATIONS = {0x0d, 0x0f, 0x10, 0x11, 0x12}  # responses but READ response MIDDLE
 RELIABLE = {0x00, 0xa0}
 TSHARK_FIELDS = ["infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.p_key",
                  "infiniband.bth.tver", "infiniband.aeth.syndrome", "infiniband.aeth.msn"]
 
 
-def parse(frame):
-    """The fields of an IBTA packet in UDP, from their places in the standard; None for anything else."""
-    if frame[12:14] != b"\x08\x00" or frame[23] != 17 or frame[36:38] != struct.pack(">H", 4791):
+def transport_of(frame):
+    """Where the BTH is in an untagged frame, by EtherType; None for anything else."""
+    kind = struct.unpack(">H", frame[12:14])[0]
+    if kind == ROCE_V1:
+        return 14 + 40 if frame[20] == 0x1b else None
+    udp = {IPV4: 14 + 20, IPV6: 14 + 40}.get(kind)
+    protocol = {IPV4: 23, IPV6: 20}.get(kind)
+    if udp is None or frame[protocol] != UDP or frame[udp + 2:udp + 4] != struct.pack(">H", 4791):
         return None
-    bth = frame[ROCE_BTH:ROCE_BTH + 12]
+    return udp + 8
+
+
+def parse(frame):
+    """The fields of an IBTA packet, from their places in the standard; None for anything else."""
+    at = transport_of(frame)
+    if at is None:
+        return None
+    bth = frame[at:at + 12]
     fields = {"opcode": bth[0], "version": bth[1] & 15, "pkey": struct.unpack(">H", bth[2:4])[0],
               "peer": int.from_bytes(bth[5:8], "big"), "psn": int.from_bytes(bth[9:12], "big")}
     service, operation = bth[0] & 0xe0, bth[0] & 0x1f
     if service in RELIABLE and operation in AETH_OPERATIONS:
-        fields["syndrome"] = frame[ROCE_BTH + 12]
-        fields["msn"] = int.from_bytes(frame[ROCE_BTH + 13:ROCE_BTH + 16], "big")
+        fields["syndrome"] = frame[at + 12]
+        fields["msn"] = int.from_bytes(frame[at + 13:at + 16], "big")
     return fields
 
 
@@ -76,6 +88,12 @@ def tshark_faults(capture, frames):
     return faults
 
 
+def shorter_than_it_says(frame):
+    kind = struct.unpack(">H", frame[12:14])[0]
+    length = frame[16:18] if kind == IPV4 else frame[18:20]
+    return struct.unpack(">H", length)[0] + (14 if kind == IPV4 else 54) > len(frame)
+
+
 def judge(folder):
     with open(os.path.join(folder, "rows.json")) as f:
         rows = [json.loads(line) for line in f]
@@ -85,7 +103,7 @@ def judge(folder):
         own = frame[6:12] != PEER
         fields = parse(frame)
         frames.append((own, fields))
-        truncated = not own and fields is not None and struct.unpack(">H", frame[16:18])[0] + 14 > len(frame)
+        truncated = not own and shorter_than_it_says(frame)
         fault = None if truncated else icrc_fault(frame)
         if not own:
             bad_icrcs += fault is not None

@@ -12,7 +12,6 @@ namespace rnic::conformance {
 namespace {
 
 constexpr std::uint32_t beyond_table = 0xabcdef, unused_number = 0xff0;
-constexpr std::array<std::uint8_t, 16> stranger_gid{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 77};
 
 wire::transport class_of(service s) {
   switch (s) {
@@ -37,7 +36,9 @@ void put_headers(const packet& p, const subject& to, wire::packet& w) {
   const estate& e = estate::instance();
   w.dmac = r.at().mac;
   w.smac = r.peer().mac;
-  w.sgid = p.from == source::peer ? r.peer().gid : stranger_gid;
+  w.encap = r.network();
+  w.sgid = r.peer().gid;
+  if (p.from == source::stranger) w.sgid[15] ^= 0x40;
   w.dgid = r.at().gid;
   w.udp_source = 0xc123;
   w.bth.opcode = opcode_of(p, to.on());
@@ -57,7 +58,7 @@ void put_headers(const packet& p, const subject& to, wire::packet& w) {
   w.invalidate_rkey = to.key_of(p.rkey);
   w.deth = {datagram_qkey + p.qkey_offset, 0, to.peer_qpn()};
   w.xrceth = p.foreign_queue ? e.foreign_srq->srqn : to.srqn();
-  w.payload_length = t.payload || !t.known ? p.length : 0;
+  w.payload_length = t.payload || !t.known || p.carries ? p.length : 0;
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The requester's error classes that come from the host (IBA volume 1, 9.9.2 and table 57; adapter data plane C.8.2),
 // and those of unreliable services, one row each.
+#include <cerrno>
 #include <vector>
 
 #include "testbenches/system/conformance/requester_rows.h"
+#include "testbenches/system/conformance/subject.h"
 
 namespace rnic::conformance {
 namespace {
@@ -114,6 +116,7 @@ const std::vector<row> datagram_rows = {
     breaks("longer_than_a_packet", send(4097), IBV_WC_LOC_LEN_ERR, lle),
     breaks("write", raw(0x08, 8), IBV_WC_LOC_QP_OP_ERR, lqpoe),
     breaks("write_with_immediate", raw(0x09, 8), IBV_WC_LOC_QP_OP_ERR, lqpoe),
+    breaks("address_without_a_source", send().without_vector(), IBV_WC_LOC_QP_OP_ERR, lqpoe),
     breaks("without_an_address", raw(0x0a, 2), IBV_WC_LOC_QP_OP_ERR, lqpoe),
     {"longest",
      service::ud,
@@ -141,6 +144,28 @@ ROWS(atomic, on(reliable, atomic_length_rows));
 ROWS(unreliable, on({service::uc, service::ud}, unreliable_rows));
 ROWS(datagram, on({service::ud}, datagram_rows));
 ROWS(uc, on({service::uc}, uc_only_rows));
+
+/// Software is told at once: nothing of it comes to the adapter.
+TEST(local_requester_errors_of_software, too_many_segments) {
+  rig& r = rig::instance();
+  r.run([&] {
+    subject on(r, service::rc, setup());
+    const fault_counts before = r.faults();
+    const estate& e = estate::instance();
+    std::vector<ibv_sge> sges(on.qp()->caps.max_send_sge + 1, {e.origin.address(), 8, e.lkey(key::good)});
+    ibv_send_wr wr{}, *failed = nullptr;
+    wr.opcode = IBV_WR_SEND;
+    wr.sg_list = sges.data();
+    wr.num_sge = static_cast<int>(sges.size());
+    EXPECT_EQ(r.dev().post_send(on.qp(), &wr, &failed), -ENOMEM);
+    EXPECT_EQ(failed, &wr);
+    heard_frame heard;
+    EXPECT_FALSE(r.hear(heard, 20 * us));
+    EXPECT_TRUE(on.completions(true).empty());
+    EXPECT_EQ(on.state(), IBV_QPS_RTS);
+    EXPECT_EQ(r.faults(), before);
+  });
+}
 
 }  // namespace
 }  // namespace rnic::conformance

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <stdexcept>
@@ -36,6 +37,14 @@ sim::timebase::options timing() {
   const char* const tick = std::getenv("RNIC_CONFORMANCE_TICK");
   o.always_tick = tick != nullptr && *tick == '1';
   return o;
+}
+
+wire::encapsulation chosen_network() {
+  const char* const name = std::getenv("RNIC_CONFORMANCE_NETWORK");
+  if (name == nullptr || std::strcmp(name, "roce_v2_ipv4") == 0) return wire::encapsulation::roce_v2_ipv4;
+  if (std::strcmp(name, "roce_v2_ipv6") == 0) return wire::encapsulation::roce_v2_ipv6;
+  if (std::strcmp(name, "roce_v1") == 0) return wire::encapsulation::roce_v1;
+  throw std::invalid_argument("RNIC_CONFORMANCE_NETWORK");
 }
 
 /// Firmware's diagnostic counters by their places (adapter control plane 10.3).
@@ -94,7 +103,7 @@ rig& rig::instance() {
 
 void rig::finish() { the_rig().reset(); }
 
-rig::rig() : base_(timing()), program_(std::make_unique<program>()) {
+rig::rig() : base_(timing()), program_(std::make_unique<program>()), network_(chosen_network()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   node_ = std::make_unique<bench::node>("held", env, bench::make_node_config("connectx3pro_40g"), 0);
   clock_ = std::make_unique<sim::clock_domain>("player", base_, sim::clock_period::from_khz(player_khz));
@@ -109,6 +118,7 @@ rig::rig() : base_(timing()), program_(std::make_unique<program>()) {
   at_.device = &node_->device();
   at_.bus = &node_->bus();
   peer_.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2};
+  if (options().ip == 6) peer_.gid = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
   peer_.mac = peer_mac;
   sc_core::sc_spawn(
       [this] {
@@ -143,6 +153,8 @@ void rig::open() {
 bench::connection_options rig::options() const {
   bench::connection_options o;
   o.mtu = 256;
+  o.ip = network_ == wire::encapsulation::roce_v2_ipv6 ? 6 : 4;
+  if (network_ == wire::encapsulation::roce_v1) o.roce = host_driver::roce_types::v1;
   o.send_depth = 16;
   o.receive_depth = 16;
   o.send_sges = 4;

@@ -35,7 +35,8 @@ using fault_counts = std::map<std::string, std::uint64_t>;
 /// The simulation of a test process. Every row of every table runs in it, one after the other.
 ///
 /// RNIC_CONFORMANCE_OUT names a folder for the capture (frames.pcap) and what the tables expect in it (rows.json, one
-/// object a line); RNIC_CONFORMANCE_TICK=1 ticks every block at every edge.
+/// object a line); RNIC_CONFORMANCE_TICK=1 ticks every block at every edge; RNIC_CONFORMANCE_NETWORK is roce_v2_ipv4
+/// (default), roce_v2_ipv6 or roce_v1.
 class rig final : public bench::player_listener_if {
  public:
   static rig& instance();
@@ -49,6 +50,7 @@ class rig final : public bench::player_listener_if {
   const bench::endpoint& peer() const { return peer_; }
   host_driver::device& dev() { return *at_.device; }
   bench::connection_options options() const;
+  wire::encapsulation network() const { return network_; }
   void rest(std::uint64_t ps) { at_.bus->spend_ps(ps); }
 
   /// Puts a frame on the line (from DMAC, without FCS).
@@ -88,6 +90,7 @@ class rig final : public bench::player_listener_if {
   std::string folder_;
   std::vector<std::string> notes_;
   bench::endpoint at_, peer_;
+  wire::encapsulation network_;
   std::deque<heard_frame> heard_;
   std::uint32_t next_peer_qpn_ = 0x100001;
 };

@@ -49,6 +49,7 @@ struct packet {
   int psn;
   int raw_opcode = -1;             ///< all eight bits, when not of the row's service
   std::uint32_t length = 0;        ///< payload
+  bool carries = false;            ///< payload also where the opcode has none
   bool asks = true;                ///< AckReq
   std::int64_t dma = -1;           ///< RETH length when it is not that of the payload
   std::uint64_t place = 0;         ///< in the memory that it is about
@@ -66,6 +67,7 @@ struct packet {
   std::int64_t lands = -1;        ///< injected payload must be in memory in the end, from here on
 
   packet& bytes(std::uint32_t n) { return length = n, *this; }
+  packet& loaded(std::uint32_t n) { return length = n, carries = true, *this; }
   packet& silent() { return asks = false, *this; }
   packet& of(std::int64_t total) { return dma = total, *this; }
   packet& at(std::uint64_t offset) { return place = offset, *this; }
@@ -98,6 +100,7 @@ struct work {
   explicit work(std::vector<std::uint32_t> raw) : words(std::move(raw)) {}
   work& with(key k) { return lkey = k, *this; }
   work& at(std::int64_t offset) { return place = offset, *this; }
+  work& without_vector() { return no_vector = true, *this; }
   work& unsignalled() { return flags &= ~unsigned{IBV_SEND_SIGNALED}, *this; }
 };
 
@@ -106,6 +109,7 @@ struct receive {
   std::uint32_t length = 1024;
   key lkey = key::good;
   unsigned segments = 1;
+  bool malformed = false;  ///< a segment of an impossible length
 };
 
 struct step {

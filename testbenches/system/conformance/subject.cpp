@@ -18,6 +18,7 @@ namespace {
 constexpr int all_remote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr std::uint32_t impossible_key = 0x0fff'ff00;
 constexpr unsigned inbox_slots = 16;
+constexpr std::uint8_t empty_gid_row = 100;
 
 ibv_qp_type type_of(service s, bool sends) {
   switch (s) {
@@ -246,6 +247,10 @@ void subject::post(const receive& r) {
   const int error =
       srq_ != nullptr ? rig_.dev().post_srq_recv(srq_, &wr, &failed) : rig_.dev().post_recv(qp_, &wr, &failed);
   bench::require(error, "post_recv");
+  if (!r.malformed) return;
+  // Behind the link of a shared queue's entry.
+  std::uint8_t* const place = srq_ != nullptr ? srq_->entry(receives_ - 1) + 16 : qp_->receive_entry(receives_ - 1);
+  abi::store32(place, 0, 0x8000'0000 | r.length);
 }
 
 void subject::post(const work& w) {
@@ -272,6 +277,8 @@ void subject::post(const work& w) {
     attr.grh.sgid_index = static_cast<std::uint8_t>(rig_.at().gid_index);
     attr.grh.hop_limit = 64;
     if (vector_ == nullptr) vector_ = made(rig_.dev().create_ah(rig_.at().pd, &attr, &rig_.peer().mac), "create_ah");
+    vector_->av[abi::wqe::datagram::gid_index.offset] =
+        w.no_vector ? empty_gid_row : static_cast<std::uint8_t>(rig_.at().gid_index);
     wr.wr.ud = {vector_, peer_qpn_, datagram_qkey};
   }
   bench::require(rig_.dev().post_send(qp_, &wr, &failed), "post_send");
