@@ -143,7 +143,7 @@ class writer {
     if (is_send(o) && !in_message_) slot_ = receives_++;
     packet& p = row_.steps.back().p;
     if (o == op::fetch_add) p.lands_at(untouched);
-    if (!fetches(o)) p.lands_at(static_cast<std::int64_t>(bytes_ + (is_send(o) ? slot_ * 1024 : 0)));
+    if (!fetches(o)) p.lands_at(std::int64_t{bytes_} + (is_send(o) ? std::int64_t{slot_} * 1024 : 0));
     bytes_ += length_of(o);
     const bool ends = !is_first(o) && !is_middle(o);
     in_message_ = !ends;
@@ -310,8 +310,8 @@ struct cell {
   std::string name() const { return std::string(to_string(on)) + "_" + at.name; }
 };
 template <class What>
-void PrintTo(const cell<What>& c, std::ostream* to) {
-  *to << c.name();
+std::ostream& operator<<(std::ostream& to, const cell<What>& c) {
+  return to << c.name();
 }
 template <class What, std::size_t n>
 std::vector<cell<What>> cells(std::initializer_list<service> services, const What (&all)[n]) {

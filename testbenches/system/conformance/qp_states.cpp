@@ -224,7 +224,9 @@ struct state_cell {
   service on;
   ibv_qp_state state;
 };
-void PrintTo(const state_cell& c, std::ostream* to) { *to << to_string(c.on) << "_" << name_of(c.state); }
+std::ostream& operator<<(std::ostream& to, const state_cell& c) {
+  return to << to_string(c.on) << "_" << name_of(c.state);
+}
 std::vector<state_cell> all_states() {
   std::vector<state_cell> all;
   for (const service s : {service::rc, service::uc, service::ud})

@@ -333,7 +333,7 @@ void play(const char* area, const row& r) {
   rig::instance().run([&] { performance(area, r).run(); });
 }
 
-void PrintTo(const row& r, std::ostream* to) { *to << to_string(r.on) << "_" << r.name; }
+std::ostream& operator<<(std::ostream& to, const row& r) { return to << to_string(r.on) << "_" << r.name; }
 
 std::vector<row> on(std::initializer_list<service> services, const std::vector<row>& rows) {
   std::vector<row> all;

@@ -200,7 +200,7 @@ struct row {
 void play(const char* area, const row& r);
 
 /// Test parameter: gtest names a case after it.
-void PrintTo(const row& r, std::ostream* to);
+std::ostream& operator<<(std::ostream& to, const row& r);
 struct row_name {
   std::string operator()(const testing::TestParamInfo<row>& info) const {
     return std::string(to_string(info.param.on)) + "_" + info.param.name;
