@@ -26,6 +26,10 @@ enum class qp_state : std::uint8_t {
 enum class service : std::uint8_t { rc = 0, uc = 1, rd = 2, ud = 3, xrc = 6, mlx = 7, ethernet = 14, rss = 15 };
 /// Requests are acknowledged and repeated.
 constexpr bool is_reliable(service s) { return s == service::rc || s == service::xrc; }
+/// A request that fails takes the send queue with it, and the QP goes on receiving (IBA 10.3.1.6).
+constexpr bool breaks_send_queue_only(service s) { return s == service::uc || s == service::ud; }
+/// Requests end as flushed, without being executed.
+constexpr bool flushes(qp_state s) { return s == qp_state::error || s == qp_state::sq_error; }
 
 /// How packets of a connected QP are addressed; each half of a QP has its own copy.
 struct path {
@@ -134,7 +138,7 @@ struct responder_context {
 };
 inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
-                              responder_flag_reserved_lkey = 4;
+                              responder_flag_reserved_lkey = 4, responder_flag_last_wqe = 8;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
 /// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's

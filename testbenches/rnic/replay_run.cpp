@@ -7,9 +7,9 @@
 #include <systemc>
 
 #include "model/fabric/cable.h"
+#include "testbenches/bench/cable_player.h"
 #include "testbenches/bench/node.h"
 #include "testbenches/rnic/replay_host.h"
-#include "testbenches/rnic/replay_player.h"
 #include "testbenches/rnic/results.h"
 #include "tlm/capture.h"
 
@@ -36,7 +36,7 @@ struct lane {
   std::vector<std::size_t> owed;  ///< expected frames before `next` that have not been seen to be settled
 };
 
-class director final : public player_listener_if {
+class director final : public bench::player_listener_if {
  public:
   director(plan& p, const replay_settings& s, std::unique_ptr<comparison>& compared, progress& shown);
   replay_result run();
@@ -67,7 +67,7 @@ class director final : public player_listener_if {
   tlm::tlp_pool packets_;
   std::unique_ptr<bench::node> node_;
   std::unique_ptr<sim::clock_domain> clock_;
-  std::unique_ptr<replay_player> player_;
+  std::unique_ptr<bench::cable_player> player_;
   std::unique_ptr<fabric::cable> cable_;
   std::vector<std::unique_ptr<tlm::capture_writer>> captures_;
   std::unique_ptr<replay_host> host_;
@@ -88,7 +88,7 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   shape_node(p, c);
   node_ = std::make_unique<bench::node>("held", env, c, 0);
   clock_ = std::make_unique<sim::clock_domain>("player", base_, sim::clock_period::from_khz(player_khz));
-  player_ = std::make_unique<replay_player>("player", *clock_, frames_, spans_, c.adapter.port.rate_mbps);
+  player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, c.adapter.port.rate_mbps);
   player_->set_listener(this);
   fabric::cable::config cable;
   cable.metres = s.system.cable_metres;

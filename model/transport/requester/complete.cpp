@@ -66,6 +66,10 @@ bool requester::handle_response(tlm::frame_ptr& f) {
     ++stray_responses_;
     return true;
   }
+  if (!from_peer(*c, *f)) {
+    ++foreign_responses_;
+    return true;
+  }
   if (notification_point::marked(p)) note_marked(*c, *f);
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
@@ -86,6 +90,16 @@ bool requester::handle_response(tlm::frame_ptr& f) {
     handle_acknowledge(*c, r, p);
   contexts_.mark_dirty(qpn);
   return true;
+}
+
+// The checks that every packet of a connection has to pass, requests and answers alike (IBA 9.6.1; adapter data plane
+// A.9.1, steps 8 and 9): else anybody could acknowledge or refuse what he has not received.
+bool requester::from_peer(const context& c, const tlm::frame& f) const {
+  const wire::packet& p = f.packet;
+  const bool v2 = (c.dest.flags & icm::path_flag_roce_v2) != 0;
+  return f.port == c.dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c.dest.remote_gid)) &&
+         p.dgid == (*gids_[c.dest.port % ports])[c.dest.gid_index].id &&
+         v2 == (p.encap != wire::encapsulation::roce_v1) && (p.bth.pkey & 0x7fff) == 0x7fff;
 }
 
 void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p) {
@@ -256,12 +270,12 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
   const wire::packet& p = f->packet;
   const std::uint32_t psn = p.bth.psn.value();
   const std::uint32_t i = find_message(r, psn);
-  if (i != no_index && messages_[i].atomic) {
-    fail(c, r, i, syndrome::bad_response, 0, psn);
+  if (i == no_index) {
+    ++stray_responses_;
     return true;
   }
-  if (i == no_index || !messages_[i].read) {
-    ++stray_responses_;
+  if (!messages_[i].read || messages_[i].atomic) {
+    fail(c, r, i, syndrome::bad_response, 0, psn);
     return true;
   }
   message& m = messages_[i];
@@ -277,9 +291,11 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
   const bool last = psn == m.last_psn;
   const std::uint32_t offset = place * mtu;
   const std::uint32_t expected = last ? m.length - offset : mtu;
-  // FIRST and ONLY may also begin the answer to a repeated request; MIDDLE and LAST too (adapter data plane C.7.3).
-  const bool bad =
-      p.payload_length != expected || t.last != last || (t.aeth && kind_of(p.aeth.syndrome) != response_kind::ack);
+  // An answer begins with FIRST or ONLY, at the packet that was asked for last, and nowhere else. That to a repeated
+  // request of the rest may also go on with MIDDLE or LAST (adapter data plane C.7.3).
+  const bool out_of_order = t.first ? place != m.asked_from : place == 0;
+  const bool bad = out_of_order || p.payload_length != expected || t.last != last ||
+                   (t.aeth && kind_of(p.aeth.syndrome) != response_kind::ack);
   if (bad) {
     fail(c, r, i, syndrome::bad_response, 0, psn);
     return true;
@@ -295,17 +311,18 @@ void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr
   wire::packet& p = f->packet;
   const std::uint32_t psn = p.bth.psn.value();
   const std::uint32_t i = find_message(r, psn);
-  if (i == no_index || !messages_[i].read) {
+  if (i == no_index) {
     ++stray_responses_;
     return;
   }
+  if (!messages_[i].atomic) return fail(c, r, i, syndrome::bad_response, 0, psn);
   message& m = messages_[i];
   if (m.got != 0) {
     ++duplicate_responses_;
     return;
   }
   if (!acknowledge_before(c, r, psn)) return;
-  if (!m.atomic || kind_of(p.aeth.syndrome) != response_kind::ack) return fail(c, r, i, syndrome::bad_response, 0, psn);
+  if (kind_of(p.aeth.syndrome) != response_kind::ack) return fail(c, r, i, syndrome::bad_response, 0, psn);
   // The answer's last header becomes its payload.
   p.payload_offset = static_cast<std::uint16_t>(p.payload_offset - atomic_bytes);
   p.payload_length = atomic_bytes;

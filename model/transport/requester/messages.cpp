@@ -34,7 +34,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   if (u.wqe.fetches() && u.wqe.error == 0) {
     m.read = true;
     m.atomic = u.wqe.is_atomic();
-    m.got = sent;
+    m.got = m.asked_from = sent;
     m.scatter = scatters_.take();
     scatter_list& s = scatters_[m.scatter];
     s.count = u.wqe.count;
@@ -96,8 +96,9 @@ void requester::restart_unit(qp_runtime& r) {
 bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   const std::uint32_t i = find_message(r, psn);
   if (i == no_index) return false;
-  const message& m = messages_[i];
+  message& m = messages_[i];
   cut_after(c, r, i);
+  m.asked_from = distance(m.first_psn, psn);
   r.asked_psn = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = distance(m.first_psn, psn) * mtu_of(c);
@@ -125,8 +126,9 @@ void requester::fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_
   wake_next();
 }
 
-// The QP is in error: what is complete is still reported, the rest is flushed from the send queue.
-void requester::enter_error(context& c, qp_runtime& r) {
+// The QP, or its send queue alone, is in error: what is complete is still reported, the rest is flushed from the send
+// queue.
+void requester::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
   std::uint32_t keep = no_index, i = r.head;
   while (i != no_index && complete(c, messages_[i]) && messages_[i].syndrome == 0) {
     keep = i;
@@ -135,7 +137,7 @@ void requester::enter_error(context& c, qp_runtime& r) {
   if (i != no_index) c.next_wqe = messages_[i].wqe_index;
   cut_after(c, r, keep);
   c.message_offset = 0;
-  c.state = icm::qp_state::error;
+  c.state = state;
   r.failing = r.rnr_wait = r.nak_while_rnr = r.retrying = false;
   timers_.set(r, sim::never);
   cancel_packets(r.qpn);
@@ -192,7 +194,8 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
   const bool failed = m.syndrome != 0;
   const bool tells = failed || m.signalled;
   if (tells && !cqe_out.can_push()) return false;
-  if (failed && !error_out.can_push()) return false;
+  const bool send_side_only = icm::breaks_send_queue_only(c.type);
+  if (failed && !send_side_only && !error_out.can_push()) return false;
   if (tells) report_completion(c, m);
   reported = tells;
   if (failed) {
@@ -205,8 +208,8 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
   if (r.head == no_index) r.tail = no_index;
   free_message(c, r, index);
   if (failed) {
-    error_out.push({r.qpn});
-    enter_error(c, r);
+    if (!send_side_only) error_out.push({r.qpn});
+    enter_error(c, r, send_side_only ? icm::qp_state::sq_error : icm::qp_state::error);
   }
   return true;
 }

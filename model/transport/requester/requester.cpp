@@ -73,6 +73,7 @@ void requester::announce(sim::statistics& stats) {
                                                               {"stray_responses", &stray_responses_},
                                                               {"duplicate_responses", &duplicate_responses_},
                                                               {"ghost_responses", &ghost_responses_},
+                                                              {"foreign_responses", &foreign_responses_},
                                                               {"not_a_response", &not_a_response_},
                                                               {"cancelled_packets", &cancelled_packets_},
                                                               {"stalls", &stalls_},

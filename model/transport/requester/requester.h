@@ -270,6 +270,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   // requester_complete.cpp: responses, retransmission, completions, errors
   void take_responses();
   bool handle_response(tlm::frame_ptr& f);
+  bool from_peer(const context& c, const tlm::frame& f) const;
   void handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p);
   void handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code);
   bool handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
@@ -297,7 +298,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void free_message(context& c, qp_runtime& r, std::uint32_t index);
   bool rewind(context& c, qp_runtime& r, std::uint32_t psn);
   void fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t syn, std::uint8_t vendor, std::uint32_t psn);
-  void enter_error(context& c, qp_runtime& r);
+  void enter_error(context& c, qp_runtime& r, icm::qp_state state = icm::qp_state::error);
   bool complete(const context& c, const message& m) const;
   void drain_completions();
   bool drain_one(context& c, qp_runtime& r, bool& reported);
@@ -389,10 +390,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, fetches_ = 0, blueflame_used_ = 0, retransmissions_ = 0,
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
-                stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, not_a_response_ = 0,
-                cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0, drop_halted_ = 0,
-                unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0, cnp_handled_ = 0, cnp_ignored_ = 0,
-                ecn_marked_ = 0, cnp_lost_ = 0, ethernet_frames_ = 0, ethernet_blocked_ = 0;
+                stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, foreign_responses_ = 0,
+                not_a_response_ = 0, cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0,
+                drop_halted_ = 0, unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0, cnp_handled_ = 0,
+                cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_frames_ = 0, ethernet_blocked_ = 0;
 };
 
 }  // namespace rnic::transport

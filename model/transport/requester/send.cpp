@@ -75,7 +75,7 @@ void requester::give_back_to_unit(unit& u) {
 
 bool requester::start_packet(unit& u) {
   context& c = *u.ctx;
-  if (must_stop(u) || !u.current || u.current_index != c.next_wqe || c.state == icm::qp_state::error) {
+  if (must_stop(u) || !u.current || u.current_index != c.next_wqe || icm::flushes(c.state)) {
     give_back_to_unit(u);
     return false;
   }
@@ -209,6 +209,9 @@ bool requester::open_message(unit& u) {
   if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
     u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
   if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
+  // An address vector without a source that the port has cannot be used.
+  if (c.type == icm::service::ud && !(*gids_[c.dest.port % ports])[u.wqe.address.gid_index].valid)
+    u.wqe.error = syndrome::local_qp_operation;
   if (c.type == icm::service::ethernet && u.wqe.error == 0) u.wqe.error = ethernet_fault(u);
   if (u.wqe.error != 0) {
     give_back_to_unit(u);

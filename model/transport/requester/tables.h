@@ -26,6 +26,7 @@ struct message {
   std::uint32_t first_psn = 0, last_psn = 0;
   std::uint32_t length = 0;
   std::uint32_t got = 0;             ///< READ: response packets accepted
+  std::uint32_t asked_from = 0;      ///< READ: response packet with which the answer to the last request begins
   std::uint32_t scatter = no_index;  ///< READ: where the data goes
   std::uint16_t strides = 1;
   std::uint16_t writes = 0;  ///< READ: response packets not yet written to host memory

@@ -110,7 +110,7 @@ void requester::open_context(unit& u) {
   }
   if (found == decltype(contexts_)::result::refused || c->qpn != qpn ||
       !(executes(c->type) || is_special(*c, special_base_))) {
-    ++no_context_;
+    if (u.grant.doorbell) ++no_context_;  // else a command has only asked it to look again
     return end_turn(u, report_kind::idle);
   }
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
@@ -140,6 +140,7 @@ void requester::advance(unit& u) {
   context& c = *u.ctx;
   switch (c.state) {
     case icm::qp_state::error:
+    case icm::qp_state::sq_error:
       return flush_one(u);
     case icm::qp_state::rts:
       break;
@@ -150,7 +151,7 @@ void requester::advance(unit& u) {
     case icm::qp_state::sqd:
       return end_turn(u, report_kind::idle);
     default:
-      ++bad_grant_;
+      if (u.grant.doorbell) ++bad_grant_;
       return end_turn(u, report_kind::idle);
   }
   if (!u.current && !load(u)) return;
@@ -306,7 +307,7 @@ void requester::finish_fetch(unit& u) {
   if (u.fetch_failed) {
     // Approximation: a send queue that cannot be read ends the QP with a local error of the WQE that is not known.
     u.buffer_qpn = no_index;
-    if (c.state == icm::qp_state::error) return end_turn(u, report_kind::idle);
+    if (icm::flushes(c.state)) return end_turn(u, report_kind::idle);
     u.wqe.error = syndrome::local_qp_operation;
     u.wqe.signalled = true;
     u.current = true;

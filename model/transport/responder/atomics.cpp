@@ -42,7 +42,8 @@ responder::verdict responder::execute_atomic(responder_flow& f, tlm::frame_ptr& 
   icm::responder_context& ctx = *f.ctx;
   const wire::atomic_eth& a = frame->packet.atomic;
   const unsigned resources = std::min(1u << ctx.log_max_rd_atomic, icm::atomic_history::depth);
-  if ((ctx.access & icm::responder_access_atomic) == 0 || a.va % atomic_bytes != 0 || f.reads_new >= resources)
+  if ((ctx.access & icm::responder_access_atomic) == 0 || frame->packet.payload_length != 0 ||
+      a.va % atomic_bytes != 0 || f.reads_new >= resources)
     return refuse_request(f, frame);
   ++count_.atomics;
   ++f.reads_checked;

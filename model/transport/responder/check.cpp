@@ -251,7 +251,8 @@ responder::verdict responder::execute_read(responder_flow& f, tlm::frame_ptr& fr
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
   const std::uint32_t mtu = path_mtu(ctx);
-  if ((ctx.access & icm::responder_access_read) == 0 || p.reth.length > longest_message ||
+  // A request of data has none itself (C.3).
+  if ((ctx.access & icm::responder_access_read) == 0 || p.payload_length != 0 || p.reth.length > longest_message ||
       f.reads_new >= (1u << ctx.log_max_rd_atomic))
     return refuse_request(f, frame);
   ++count_.reads;

@@ -340,6 +340,20 @@ void responder::stop_polling(std::uint32_t qpn) {
   }
 }
 
+/// A QP on a shared receive queue has nothing to flush: one event says so (A.7.2), however often software then looks at
+/// the QP. False: not yet.
+bool responder::tell_last_wqe(std::uint32_t qpn) {
+  if (has_shared_flushes(qpn)) return false;
+  icm::responder_context* ctx = nullptr;
+  const auto found = contexts_.lookup(qpn, ctx);
+  if (found == decltype(contexts_)::result::pending) return false;
+  if (found != decltype(contexts_)::result::hit || (ctx->flags & icm::responder_flag_last_wqe) != 0) return true;
+  if (!raise(event_last_wqe, qpn)) return false;
+  ctx->flags |= icm::responder_flag_last_wqe;
+  contexts_.mark_dirty(qpn);
+  return true;
+}
+
 void responder::poll_records() {
   if (poll_answered_) {
     poll_answered_ = false;
@@ -360,10 +374,11 @@ void responder::poll_records() {
     return;
   }
   poll_entry& e = polls_[poll_at_];
-  if (e.last_event) {  // a QP on a shared receive queue has nothing to flush: one event says so (A.7.2)
-    if (has_shared_flushes(e.qpn) || !raise(event_last_wqe, e.qpn)) return;
-    polls_.erase(polls_.begin() + static_cast<std::ptrdiff_t>(poll_at_));
-    wake_next();
+  if (e.last_event) {
+    if (tell_last_wqe(e.qpn)) {
+      polls_.erase(polls_.begin() + static_cast<std::ptrdiff_t>(poll_at_));
+      wake_next();
+    }
     return;
   }
   if (!dma_read.request.can_push()) return;

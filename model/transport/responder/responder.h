@@ -234,6 +234,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   bool attend(responder_flow& f);
   bool flush_queue(responder_flow& f);
   void send_errors();
+  bool tell_last_wqe(std::uint32_t qpn);
   void poll_records();
   void start_polling(const responder_flow& f);
   void stop_polling(std::uint32_t qpn);

@@ -207,6 +207,10 @@ void bench::respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome
   p.bth.dest_qp = qpn;
   p.bth.psn = wire::psn_t(psn);
   p.aeth = {syndrome, 1};
+  std::copy_n(context.dest.remote_gid, p.sgid.size(), p.sgid.begin());  // an answer of the peer
+  p.dgid = gids[context.dest.port][context.dest.gid_index].id;
+  if ((context.dest.flags & icm::path_flag_roce_v2) == 0) p.encap = wire::encapsulation::roce_v1;
+  f->port = context.dest.port;
   p.payload_length = static_cast<std::uint32_t>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), f->buffer.data() + tlm::frame::payload_start);
   const std::uint8_t* begin = wire::build(p, f->buffer.data() + tlm::frame::payload_start);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_player.h"
+#include "testbenches/bench/cable_player.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "model/wire/icrc.h"
 
-namespace rnic::program {
+namespace rnic::bench {
 
 namespace {
 
@@ -24,8 +24,8 @@ unsigned priority_of(const tlm::frame& f) {
 
 }  // namespace
 
-replay_player::replay_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames,
-                             sim::span_recorder& spans, std::uint32_t rate_mbps)
+cable_player::cable_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames,
+                           sim::span_recorder& spans, std::uint32_t rate_mbps)
     : clocked_block(name, domain),
       frames_(frames),
       spans_(spans),
@@ -33,11 +33,11 @@ replay_player::replay_player(std::string name, sim::clock_domain& domain, tlm::f
       from_line_(name + ".from_line", *this) {}
 
 /// Time of `bytes` on the line, rounded up.
-sim::time_ps replay_player::duration(std::uint32_t bytes) const {
+sim::time_ps cable_player::duration(std::uint32_t bytes) const {
   return (std::uint64_t{bytes} * 8 * sim::ps_per_us + rate_mbps_ - 1) / rate_mbps_;
 }
 
-void replay_player::send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed) {
+void cable_player::send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed) {
   tlm::frame_ptr f = frames_.get();
   f->begin = 0;
   f->length = std::max(static_cast<std::uint32_t>(bytes.size()), shortest_frame);
@@ -48,9 +48,9 @@ void replay_player::send(std::size_t number, const std::vector<std::uint8_t>& by
   wake_next();
 }
 
-void replay_player::deliver(tlm::frame_ptr frame, sim::time_ps arrival) { from_line_.push(std::move(frame), arrival); }
+void cable_player::deliver(tlm::frame_ptr frame, sim::time_ps arrival) { from_line_.push(std::move(frame), arrival); }
 
-void replay_player::tick() {
+void cable_player::tick() {
   while (from_line_.can_pop()) {
     const sim::time_ps arrival = from_line_.front_arrival();
     const tlm::frame_ptr f = from_line_.pop();
@@ -66,7 +66,7 @@ void replay_player::tick() {
   transmit();
 }
 
-void replay_player::obey(const wire::pause_frame& p) {
+void cable_player::obey(const wire::pause_frame& p) {
   for (unsigned i = 0; i < 8; ++i) {
     if (p.per_priority && (p.enabled >> i & 1) == 0) continue;
     const std::uint64_t bits = p.quanta[p.per_priority ? i : 0] * wire::bits_per_quantum;
@@ -74,7 +74,7 @@ void replay_player::obey(const wire::pause_frame& p) {
   }
 }
 
-void replay_player::transmit() {
+void cable_player::transmit() {
   if (to_send_.empty()) return;
   const sim::time_ps now = now_ps();
   const sim::time_ps may = std::max(line_free_, paused_until_[priority_of(*to_send_.front().frame)]);
@@ -94,4 +94,4 @@ void replay_player::transmit() {
     wake_at(domain().edge_at_or_after(std::max(line_free_, paused_until_[priority_of(*to_send_.front().frame)])));
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of the cable in a replay: puts captured frames on the line and takes what the adapter sends.
+// An other end of the cable that follows a script: puts given frames on the line and takes what the adapter sends.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 #include "model/wire/pause.h"
 #include "tlm/frame_port.h"
 
-namespace rnic::program {
+namespace rnic::bench {
 
 /// Told about frames at both ends of the player. Called inside the player's tick.
 class player_listener_if {
@@ -28,10 +28,10 @@ class player_listener_if {
 
 /// An Ethernet connector without anything behind it. Frames go out one after the other at the line rate, with preamble
 /// and the smallest gap between them. As any link partner it obeys PAUSE and PFC of the adapter.
-class replay_player : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
+class cable_player : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
  public:
-  replay_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames, sim::span_recorder& spans,
-                std::uint32_t rate_mbps);
+  cable_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames, sim::span_recorder& spans,
+               std::uint32_t rate_mbps);
 
   void set_listener(player_listener_if* listener) { listener_ = listener; }
   /// Sends a frame (from DMAC, without FCS, at most tlm::frame::capacity bytes) as soon as the line is free.
@@ -68,4 +68,4 @@ class replay_player : public sim::clocked_block, public tlm::frame_port_if, publ
   sim::timed_inbox<tlm::frame_ptr> from_line_;
 };
 
-}  // namespace rnic::program
+}  // namespace rnic::bench
