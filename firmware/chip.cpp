@@ -62,6 +62,11 @@ void chip::release_window(std::uint32_t index) {
   write(cr_base::icm, icm_cr::tpt_command, icm_cr::tpt_command_release_window);
 }
 
+void chip::revoke_key(std::uint32_t key) {
+  write(cr_base::icm, icm_cr::tpt_index, key);
+  write(cr_base::icm, icm_cr::tpt_command, icm_cr::tpt_command_revoke_key);
+}
+
 bool chip::wait_translations() { return wait_clear(address(cr_base::icm, 0, icm_cr::tpt_status)); }
 
 void chip::drop_mtts(std::uint64_t mtt_address, std::uint32_t count) {

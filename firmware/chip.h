@@ -38,6 +38,7 @@ class chip {
   void drop_mpt(std::uint32_t index);
   /// Takes a window that hardware does not use any more off its region; wait_translations() tells when that is done.
   void release_window(std::uint32_t index);
+  void revoke_key(std::uint32_t key);
   /// Waits until no translation that was looked up before the last drop is open.
   bool wait_translations();
   void drop_mtts(std::uint64_t mtt_address, std::uint32_t count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory regions: protection and translation tables (adapter control plane 4.13, 5.4, 5.5, 6.5).
 #include "firmware/firmware.h"
+#include "model/abi/device.h"
 
 namespace rnic::firmware {
 
@@ -21,7 +22,10 @@ abi::status firmware::sw2hw_mpt(command_request& r) {
   if (owner != mpt::owner_software && owner != mpt::owner_free && owner != mpt::owner_hardware)
     return status::bad_param;
   if ((in(mpt::key) & ((1u << layout(table::dmpt).log_entries) - 1)) != r.modifier) return status::bad_param;
-  const bool translated = (flags & mpt::flag_region) != 0 && (flags & mpt::flag_physical) == 0;
+  // Without windows in hardware's hands none can be bound (adapter control plane, INIT_HCA).
+  const bool region = (flags & mpt::flag_region) != 0;
+  if (!region && abi::get(hca_parameters_.data(), abi::init_hca::windows_enabled) == 0) return status::bad_op;
+  const bool translated = region && (flags & mpt::flag_physical) == 0;
   const std::uint32_t log_page = in(mpt::entity_size);
   const bool fast_reg = (in(mpt::pd_flags)&mpt::pd_fast_reg) != 0;
   std::uint64_t entries = in(mpt::mtt_count);
@@ -64,6 +68,11 @@ abi::status firmware::hw2sw_mpt(command_request& r) {
     chip_.drop_mpt(r.modifier);
     if (!chip_.wait_translations()) return status::internal_error;
   }
+  // What was translated before may still be on its way to memory, as at any other end of a key (A.11.1: the key is the
+  // index with its upper byte below).
+  const std::uint32_t index = abi::get(out_.data(), mpt::key);
+  chip_.revoke_key(index << 8 | index >> 24);
+  if (!chip_.wait_translations()) return status::internal_error;
   const bool window = (abi::get(out_.data(), mpt::flags) & mpt::flag_region) == 0;
   if (window && abi::get(out_.data(), mpt::lkey) != 0) {
     chip_.release_window(r.modifier);

@@ -16,7 +16,7 @@ sim::clock_period firmware_period(std::uint32_t khz) { return {2'000'000'000, kh
 
 /// What is one number in two places: room in the ports' egress queues, and the link that software reads about.
 config consistent(config c) {
-  c.requester.egress_frames = c.responder.egress_frames = c.host_path.egress_frames = c.port.egress_frames;
+  c.requester.egress_frames = c.responder.egress_frames = c.port.egress_frames;
   c.requester.port_mtu = c.port.mtu;
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
@@ -49,8 +49,7 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
       steering_(name + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
       completion_(name + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
-      icrc_insert_(name + ".icrc_insert", core_, config_.icrc_insert, config_.host_ethernet ? 3 : 2, icrc_engine(),
-                   env.spans),
+      icrc_insert_(name + ".icrc_insert", core_, config_.icrc_insert, 2, icrc_engine(), env.spans),
       icrc_check_(name + ".icrc_check", core_, config_.icrc_check, config_.ports, icrc_engine(), env.spans) {
   for (unsigned i = 0; i < config_.ports; ++i) {
     mac::port::config port = config_.port;
@@ -66,12 +65,6 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
   bind_transmit();
   bind_receive();
   bind_ethernet();
-  if (config_.host_ethernet) {
-    host_ethernet_ = std::make_unique<ethernet::host_path>(name + ".host_ethernet", core_, config_.host_path,
-                                                           std::array<const gid::gid_table*, 2>{&gids_[0], &gids_[1]},
-                                                           env.frames, env.statistics);
-    bind_host_ethernet();
-  }
   bind_memory();
   bind_registers();
   bind_reset();
@@ -165,19 +158,8 @@ void adapter::bind_receive() {
 /// Frames that are not RoCE: to the receive queues of Ethernet queue pairs.
 void adapter::bind_ethernet() {
   connect("steered", steering_.out, responder_.ethernet_in, config_.channel_depth);
-  if (config_.host_ethernet) return;
   for (unsigned i = 0; i < ports_.size(); ++i)
     connect("parsed_ethernet", parsers_[i]->ethernet_out, steering_.rx_in[i], config_.channel_depth);
-}
-
-/// Frames that are not RoCE: from the parsers to software, and from software through the way of all frames.
-void adapter::bind_host_ethernet() {
-  connect("host_frames", host_ethernet_->tx_out, icrc_insert_.inputs[2], config_.channel_depth);
-  constexpr auto source = static_cast<unsigned>(transport::egress_source::ethernet);
-  for (unsigned i = 0; i < ports_.size(); ++i) {
-    connect("parsed_ethernet", parsers_[i]->ethernet_out, host_ethernet_->rx_in[i], config_.channel_depth);
-    connect("port_credits", ports_[i]->credits_out[source], host_ethernet_->credit_in[i], config_.descriptor_depth);
-  }
 }
 
 void adapter::bind_memory() {

@@ -12,7 +12,6 @@
 #include "model/adapter/config.h"
 #include "model/command/cr_bus.h"
 #include "model/command/firmware_dma.h"
-#include "model/ethernet/host_path.h"
 #include "model/ethernet/steering.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
@@ -46,8 +45,6 @@ class adapter {
   command::firmware_port& firmware_port() { return firmware_port_; }
   mac::port& port(unsigned index) { return *ports_[index]; }
   gid::gid_table& gids(unsigned index) { return gids_[index]; }
-  /// Plain Ethernet frames for software of the host; nullptr when the configuration leaves it out.
-  ethernet::host_path* host_ethernet() { return host_ethernet_.get(); }
   unsigned num_ports() const { return static_cast<unsigned>(ports_.size()); }
   const sim::clock_domain& clock() const { return core_; }
   const transport::requester& requester() const { return requester_; }
@@ -93,7 +90,6 @@ class adapter {
   void bind_transmit();
   void bind_receive();
   void bind_ethernet();
-  void bind_host_ethernet();
   void bind_memory();
   void bind_registers();
   void bind_reset();
@@ -123,7 +119,6 @@ class adapter {
   icrc::icrc_check icrc_check_;
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
-  std::unique_ptr<ethernet::host_path> host_ethernet_;
   std::vector<std::shared_ptr<void>> channels_;
 };
 

@@ -258,11 +258,6 @@ void announce(sim::parameter_set& to, config& c) {
       .add("bytes_per_cycle", c.steering.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("frames", c.steering.frames, 1, 1024, "frames", "design");
   announce_cache(to, "adapter.steering.groups.", c.steering.groups, "design: group table of Ethernet addresses");
-  group(to, "adapter.host_ethernet.")
-      .add("to_host_ns", c.host_path.to_host_ns, 1, many, "ns", "design: rnic serve only")
-      .add("from_host_ns", c.host_path.from_host_ns, 1, many, "ns", "design: rnic serve only")
-      .add("receive_frames", c.host_path.receive_frames, 1, many, "frames", "design: a small receive ring")
-      .add("send_frames", c.host_path.send_frames, 1, many, "frames", "design: a small send ring");
   group(to, "adapter.icrc.")
       .add("insert_frames", c.icrc_insert.frames_in_flight, 1, 64, "frames", "design")
       .add("check_frames", c.icrc_check.frames_in_flight, 1, 64, "frames", "design");

@@ -9,7 +9,6 @@
 #include "model/command/firmware_port.h"
 #include "model/completion/completion.h"
 #include "model/doorbell/doorbell.h"
-#include "model/ethernet/host_path.h"
 #include "model/ethernet/steering.h"
 #include "model/icm/translation.h"
 #include "model/icrc/icrc_block.h"
@@ -32,8 +31,6 @@ struct config {
   unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
   bool shared_read_engine = true;  ///< requester and responder do READs and atomics on one engine
   bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
-  /// Software of the host gets the frames that are not RoCE, and sends such; Ethernet queue pairs get none then.
-  bool host_ethernet = false;
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -49,8 +46,7 @@ struct config {
   icrc::icrc_insert::config icrc_insert;
   icrc::icrc_check::config icrc_check;
   ethernet::steering::config steering;
-  ethernet::host_path::config host_path;  ///< where host_ethernet is set
-  mac::port::config port;                 ///< of every port; index is set by the adapter
+  mac::port::config port;  ///< of every port; index is set by the adapter
 };
 
 /// Names of adapter profiles: "connectx3pro_40g", "connectx5_100g".

@@ -272,7 +272,7 @@ void completion::write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint6
   if (solicited) cq.last_solicited = cq.producer;
   cqs.mark_dirty(cq.cqn);
   // An event that is being delayed counts all completions, also when only a solicited one could start it.
-  if (cq.arm == 2 || (cq.arm == 1 && (solicited || find_moderated(cq.cqn) != nullptr))) condition_met(cq);
+  if (cq.arm == 2 || (cq.arm == 1 && (solicited || find_moderated(false, cq.cqn) != nullptr))) condition_met(cq);
 }
 
 void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* to) const {

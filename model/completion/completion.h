@@ -29,7 +29,7 @@ struct completion_config {
   unsigned doorbell_cycles = 2;       ///< from one CQ or EQ doorbell to the next (design choice)
   unsigned event_depth = 64;          ///< events raised inside the block that wait for their EQ
   unsigned write_depth = 32;          ///< writes decided but not handed to DMA
-  unsigned moderated_depth = 64;      ///< CQs with a moderated event under way; one more fires at once
+  unsigned moderated_depth = 64;      ///< CQs and EQs with a moderated event under way; one more fires at once
   unsigned page_entries = 256;        ///< buffer pages remembered, one a queue; a power of two
   icm::context_cache_config cq_cache{
       256, 4, 16, 0, 8, icm::replacement::lru};  ///< design choice: as the QP contexts' (calibration 7.4)
@@ -102,7 +102,8 @@ class completion : public sim::clocked_block, public command::cr_target_if, publ
   };
   struct moderated {
     bool active = false;
-    std::uint32_t cqn = 0;
+    bool event_queue = false;  // else of a CQ
+    std::uint32_t number = 0;
     sim::time_ps deadline = 0;
   };
   template <class T>
@@ -143,8 +144,11 @@ class completion : public sim::clocked_block, public command::cr_target_if, publ
   bool update_eq(const queue_doorbell& d);
   void condition_met(icm::cq_context& cq);
   void fire(icm::cq_context& cq);
-  moderated* find_moderated(std::uint32_t cqn);
-  void end_moderation(std::uint32_t cqn);
+  moderated* find_moderated(bool event_queue, std::uint32_t number);
+  void end_moderation(bool event_queue, std::uint32_t number);
+  bool moderate(bool event_queue, std::uint32_t number, std::uint16_t period_us);
+  bool end_period(moderated& m);
+  void interrupt_due(icm::eq_context& eq);
   void serve_timers();
 
   // Event queues (notify.cpp)

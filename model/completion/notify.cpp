@@ -70,7 +70,7 @@ bool completion::update_eq(const queue_doorbell& d) {
   if (((index - eq->consumer) & index_mask) <= ((eq->producer - eq->consumer) & index_mask)) eq->consumer = index;
   if (d.arm) {
     eq->state = state_armed;
-    if (eq->producer != index) interrupt_for(*eq);
+    if (eq->producer != index) interrupt_due(*eq);
   }
   eqs.mark_dirty(eq->eqn);
   return true;
@@ -78,38 +78,43 @@ bool completion::update_eq(const queue_doorbell& d) {
 
 // ---------------------------------------------------------------- completion events
 
-completion::moderated* completion::find_moderated(std::uint32_t cqn) {
+completion::moderated* completion::find_moderated(bool event_queue, std::uint32_t number) {
   if (moderated_count_ == 0) return nullptr;
   for (moderated& m : moderated_)
-    if (m.active && m.cqn == cqn) return &m;
+    if (m.active && m.event_queue == event_queue && m.number == number) return &m;
   return nullptr;
 }
 
-void completion::end_moderation(std::uint32_t cqn) {
-  if (moderated* m = find_moderated(cqn); m != nullptr) {
+void completion::end_moderation(bool event_queue, std::uint32_t number) {
+  if (moderated* m = find_moderated(event_queue, number); m != nullptr) {
     m->active = false;
     --moderated_count_;
   }
+}
+
+/// A period begins, if none is running. False: there is no room for one.
+bool completion::moderate(bool event_queue, std::uint32_t number, std::uint16_t period_us) {
+  if (find_moderated(event_queue, number) != nullptr) return true;
+  for (moderated& m : moderated_) {
+    if (m.active) continue;
+    m = {true, event_queue, number, now_ps() + period_us * sim::ps_per_us};
+    ++moderated_count_;
+    wake_at(std::max(now() + 1, domain().edge_at_or_after(m.deadline)));
+    return true;
+  }
+  return false;
 }
 
 /// The armed CQ has what software waits for: now, or when moderation lets it, comes the event.
 /// Approximation: the period runs from the first completion that meets the condition, not from one before the arm.
 void completion::condition_met(icm::cq_context& cq) {
   const std::uint32_t unnotified = (cq.producer - cq.notified) & index_mask;
-  if (cq.period_us == 0 || (cq.max_count != 0 && unnotified >= cq.max_count)) return fire(cq);
-  if (find_moderated(cq.cqn) != nullptr) return;
-  for (moderated& m : moderated_) {
-    if (m.active) continue;
-    m = {true, cq.cqn, now_ps() + cq.period_us * sim::ps_per_us};
-    ++moderated_count_;
-    wake_at(std::max(now() + 1, domain().edge_at_or_after(m.deadline)));
-    return;
-  }
-  fire(cq);
+  const bool now_due = cq.period_us == 0 || (cq.max_count != 0 && unnotified >= cq.max_count);
+  if (now_due || !moderate(false, cq.cqn, cq.period_us)) fire(cq);
 }
 
 void completion::fire(icm::cq_context& cq) {
-  end_moderation(cq.cqn);
+  end_moderation(false, cq.cqn);
   cq.arm = 0;
   cq.arm_sn = cq.armed_sn;
   cq.notified = cq.producer;
@@ -126,21 +131,28 @@ void completion::serve_timers() {
   sim::time_ps next = ~sim::time_ps{0};
   for (moderated& m : moderated_) {
     if (!m.active) continue;
-    if (m.deadline > now_ps()) {
+    if (m.deadline > now_ps())
       next = std::min(next, m.deadline);
-      continue;
-    }
-    if (events_.full() || find_halt(cq_halts_, m.cqn) != nullptr) continue;
-    bool seen = false;
-    bool wait = false;
-    icm::cq_context* cq = find_cq(m.cqn, seen, wait);
-    if (wait) continue;
-    if (cq != nullptr && cq->arm != 0)
-      fire(*cq);
-    else
-      end_moderation(m.cqn);
+    else if (end_period(m) && m.active)
+      end_moderation(m.event_queue, m.number);
   }
   if (next != ~sim::time_ps{0}) wake_at(std::max(now() + 1, domain().edge_at_or_after(next)));
+}
+
+/// What waited for it goes out. False: cannot now; who is waited for wakes us.
+bool completion::end_period(moderated& m) {
+  bool seen = false;
+  bool wait = false;
+  if (m.event_queue) {
+    if (interrupts_.full() || find_halt(eq_halts_, m.number) != nullptr) return false;
+    icm::eq_context* eq = find_eq(m.number, seen, wait);
+    if (eq != nullptr && eq->state == state_armed) interrupt_for(*eq);
+    return !wait;
+  }
+  if (events_.full() || find_halt(cq_halts_, m.number) != nullptr) return false;
+  icm::cq_context* cq = find_cq(m.number, seen, wait);
+  if (cq != nullptr && cq->arm != 0) fire(*cq);
+  return !wait;
 }
 
 // ---------------------------------------------------------------- event queue entries
@@ -238,14 +250,21 @@ void completion::write_eqe(icm::eq_context& eq, const event_request& e, std::uin
   ++stats_.eqe;
   ++eqes_decided_;
   eq.producer = (eq.producer + 1) & index_mask;
-  if (eq.state == state_armed) interrupt_for(eq);
+  if (eq.state == state_armed) interrupt_due(eq);
   eqs.mark_dirty(eq.eqn);
 }
 
 // ---------------------------------------------------------------- interrupts
 
-/// Approximation: EQ moderation (period, max_count) is not modelled, drivers set it to zero.
+/// The armed EQ has an entry: now, or when moderation lets it, comes the interrupt.
+void completion::interrupt_due(icm::eq_context& eq) {
+  const std::uint32_t unread = (eq.producer - eq.consumer) & index_mask;
+  const bool now_due = eq.period_us == 0 || (eq.max_count != 0 && unread >= eq.max_count);
+  if (now_due || !moderate(true, eq.eqn, eq.period_us)) interrupt_for(eq);
+}
+
 void completion::interrupt_for(icm::eq_context& eq) {
+  end_moderation(true, eq.eqn);
   eq.state = state_fired;
   interrupts_.push() = {{eq.function, eq.vector}, eqes_decided_};
   wake_next();
@@ -257,7 +276,7 @@ void completion::send_interrupts() {
   msix.push(interrupts_.front().request);
   interrupts_.pop();
   ++stats_.interrupts;
-  if (interrupts_.count != 0) wake_next();
+  if (interrupts_.count != 0 || moderated_count_ != 0) wake_next();  // the end of a period may have waited for the room
 }
 
 }  // namespace rnic::completion

@@ -185,8 +185,8 @@ void completion::serve_halt(halt_entry& h, bool is_cq) {
           f.stale = true;
           if (f.arrived) f.active = false;
         }
-      if (h.discard) end_moderation(h.number);
     }
+    if (h.discard) end_moderation(!is_cq, h.number);
     h.forgotten = true;
   }
   if (h.state == fence::wanted) {

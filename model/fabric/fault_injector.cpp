@@ -12,6 +12,8 @@ namespace rnic::fabric {
 
 namespace {
 
+constexpr std::uint32_t preamble_and_fcs_bytes = 12, gap_bytes = 12;
+
 constexpr std::uint32_t response_flow = 1u << 31;
 constexpr std::size_t held_expected = 1024;  // frames; more are held at the price of an allocation
 
@@ -271,7 +273,10 @@ void fault_injector::pass(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, 
 }
 
 void fault_injector::send_on(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps duration) {
-  frame->stamp = last_bit - duration;
+  frame->stamp = std::max(last_bit - duration, l.line_free);
+  last_bit = frame->stamp + duration;
+  const sim::time_ps per_byte = duration / (frame->length + preamble_and_fcs_bytes);
+  l.line_free = last_bit + gap_bytes * per_byte;
   l.onward->deliver(std::move(frame), last_bit);
 }
 

@@ -20,7 +20,7 @@ namespace rnic::fabric {
 /// other: each has its own random numbers, flows and counts, so that what happens in one cannot depend on the order in
 /// which the two ends are served. The clock is only for frames that are held back.
 ///
-/// Approximation: what is put between other frames takes no time on the line, so frames may overlap there.
+/// What is put between other frames takes its time on the line, and those behind it wait for as long.
 class fault_injector : public sim::clocked_block, public cable_element_if {
  public:
   /// What has happened to the frames of one end.
@@ -80,6 +80,7 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
     std::vector<held_frame> held;                            // heap, the first due on top
     std::uint64_t held_number = 0;
     unsigned passing = 0;  // of those held, how many count frames
+    sim::time_ps line_free = 0;
   };
 
   void tick() override;

@@ -41,6 +41,9 @@ inline constexpr std::uint32_t tpt_command_drop_all = 3;        ///< all MPTs an
 /// The entry at tpt_index is a window that hardware does not use any more (it was dropped): takes it off its region.
 /// tpt_status tells when that is done.
 inline constexpr std::uint32_t tpt_command_release_window = 4;
+/// The entry of the key in tpt_index was dropped: nothing that was translated under the key may touch memory any more
+/// when bit 0 of tpt_status is clear.
+inline constexpr std::uint32_t tpt_command_revoke_key = 5;
 /// Bit 0: an access that was looked up before the last drop command has not been answered yet. HW2SW_MPT polls it
 /// until clear; translations already answered are the clients' business (QPs are stopped or have their own answers).
 inline constexpr std::uint32_t tpt_status = 0x54;

@@ -136,6 +136,7 @@ void icm_registers::tpt_command(std::uint32_t command) {
   if (command == cr::tpt_command_drop_mtt_range) tpt_.drop_mtt(mtt_address_, mtt_count_);
   if (command == cr::tpt_command_drop_all) tpt_.drop_all();
   if (command == cr::tpt_command_release_window) tpt_.release_window(mpt_index_);
+  if (command == cr::tpt_command_revoke_key) tpt_.revoke_key(mpt_index_);
 }
 
 void icm_registers::reset() {

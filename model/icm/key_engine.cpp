@@ -39,11 +39,11 @@ void key_engine::run() {
 }
 
 bool key_engine::take() {
-  if (release_) {
-    release_ = false;
+  if (told_) {
+    told_ = false;
     operation_ = key_operation{};
-    operation_.what = key_operation::kind::release;
-    operation_.key = release_index_;
+    operation_.what = told_what_;
+    operation_.key = told_key_;
     client_ = from_register;
   } else {
     std::uint64_t asking = 0;
@@ -69,7 +69,9 @@ bool key_engine::step() {
   }
   switch (at_) {
     case phase::begin:
-      at_ = phase::target;
+      at_ = operation_.what == key_operation::kind::revoke ? phase::revoke : phase::target;
+      revoked_key_ = operation_.key;
+      sent_ = revoking_ = 0;
       return true;
     case phase::target:
       return check_entry();
@@ -255,7 +257,7 @@ bool key_engine::give_answer() {
     response[client_].push(answer_);
   }
   active_ = false;
-  waited_for_ = release_;
+  waited_for_ = told_;
   if (asked()) owner_.wake_next();
   return true;
 }
@@ -335,9 +337,14 @@ void key_engine::dropped(std::uint64_t first, std::uint64_t last) {
   if (reading_ && slot_ >= first && slot_ <= last) stale_ = true;  // the operation reads it again
 }
 
-void key_engine::release_window(std::uint32_t index) {
-  release_index_ = index;
-  release_ = waited_for_ = true;
+void key_engine::release_window(std::uint32_t index) { tell(key_operation::kind::release, index); }
+
+void key_engine::revoke_key(std::uint32_t key) { tell(key_operation::kind::revoke, key); }
+
+void key_engine::tell(key_operation::kind what, std::uint32_t key) {
+  told_what_ = what;
+  told_key_ = key;
+  told_ = waited_for_ = true;
   owner_.wake_next();
 }
 

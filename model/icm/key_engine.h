@@ -59,6 +59,7 @@ class key_engine {
   /// Register side (between two edges). An entry was changed behind the engine's back.
   void dropped(std::uint64_t first, std::uint64_t last);
   void release_window(std::uint32_t index);
+  void revoke_key(std::uint32_t key);
   /// An operation begun before the last drop or release is still under way.
   bool busy() const { return waited_for_; }
 
@@ -71,7 +72,8 @@ class key_engine {
   enum class phase : std::uint8_t { begin, target, region, pages, copy, old_region, store, revoke, wait, answer };
   static constexpr unsigned from_register = clients;
 
-  bool asked() const { return request[0].can_pop() || request[1].can_pop() || release_; }
+  bool asked() const { return request[0].can_pop() || request[1].can_pop() || told_; }
+  void tell(key_operation::kind what, std::uint32_t key);
   void run();
   bool take();
   bool step();
@@ -94,7 +96,7 @@ class key_engine {
   key_engine_config config_;
   key_tables_if& tables_;
   sim::round_robin arbiter_;
-  bool active_ = false, release_ = false, waited_for_ = false;
+  bool active_ = false, told_ = false, waited_for_ = false;
   unsigned client_ = 0;
   phase at_ = phase::begin;
   key_operation operation_;
@@ -106,9 +108,10 @@ class key_engine {
   unsigned revoking_ = 0, sent_ = 0;  // masks of clients
   std::uint64_t pages_done_ = 0, pages_total_ = 0, pages_here_ = 0;
   bool reading_ = false, storing_ = false, stored_ = false, have_ = false, failed_ = false, in_flight_ = false;
-  bool stale_ = false;      // what is being read has changed meanwhile
-  std::uint32_t slot_ = 0;  // being read or written
-  std::uint32_t release_index_ = 0;
+  bool stale_ = false;                                            // what is being read has changed meanwhile
+  std::uint32_t slot_ = 0;                                        // being read or written
+  key_operation::kind told_what_ = key_operation::kind::release;  // by firmware
+  std::uint32_t told_key_ = 0;
   std::array<std::uint8_t, mpt_bytes> bytes_{};
   mpt_entry loaded_;
   std::vector<std::uint8_t> pages_;

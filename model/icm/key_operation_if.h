@@ -19,7 +19,8 @@ struct key_operation {
     remote_invalidate,  ///< named by the IETH of a SEND
     fast_register,      ///< `key` is the region's new key, with its tag
     bind,               ///< `key` is the window's new key, with its tag; length 0: unbinds (type 1 only)
-    release             ///< firmware takes a window back; `key` is its index
+    release,            ///< firmware takes a window back; `key` is its index
+    revoke              ///< firmware has taken an entry back; `key` is what it was known by
   };
   kind what = kind::local_invalidate;
   bool type_2 = false;         ///< bind

@@ -54,6 +54,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   void drop_all();
   /// Takes a window off its region: firmware has taken back the window's entry.
   void release_window(std::uint32_t index) { keys_.release_window(index); }
+  void revoke_key(std::uint32_t key) { keys_.revoke_key(key); }
   /// A request taken before the last drop has not been answered, or an operation on a key not ended.
   bool busy() const;
 

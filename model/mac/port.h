@@ -66,7 +66,7 @@ class port : public sim::clocked_block,
   sim::fifo_in<tlm::frame_ptr> tx_in;
   sim::fifo_out<tlm::frame_ptr> rx_out;
   /// Credits by transport::egress_source; those of sources that do not exist stay unbound.
-  std::array<sim::fifo_out<transport::egress_credit>, 3> credits_out;
+  std::array<sim::fifo_out<transport::egress_credit>, 2> credits_out;
 
   // The connector.
   void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override;

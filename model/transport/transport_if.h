@@ -8,7 +8,7 @@ namespace rnic::transport {
 
 /// Room in a port's egress queue, given back frame by frame. Requester and responder have queues' shares of their own,
 /// so neither can starve the other (mac config: egress_frames per priority and source).
-enum class egress_source : std::uint8_t { requester = 0, responder = 1, ethernet = 2 };
+enum class egress_source : std::uint8_t { requester = 0, responder = 1 };
 struct egress_credit {
   std::uint8_t port = 0;
   std::uint8_t priority = 0;

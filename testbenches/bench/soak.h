@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "testbenches/bench/connection.h"
+#include "testbenches/bench/soak_atomics.h"
 #include "testbenches/bench/soak_content.h"
 #include "testbenches/bench/two_nodes.h"
 
@@ -21,7 +22,8 @@ struct soak_verb {
   bool receives;           ///< consumes a receive of the other end
   ibv_wc_opcode received;  ///< of the receiver's completion
   bool immediate;
-  bool reads;  ///< the bytes come from the other end
+  bool reads;   ///< the bytes come from the other end
+  bool atomic;  ///< they are a word's original value
 };
 /// All verbs that a soak knows, in the order of their bits in soak_config::verbs.
 const std::vector<soak_verb>& soak_verbs();
@@ -58,7 +60,8 @@ struct soak_result {
 
 /// One program drives both hosts. Each flow (connection and direction) has a ring of memory in both hosts; a message
 /// has the same place in both, with guard bytes around it. Bytes are compared at the completion that says that they
-/// are there, guards too; then the place lies fallow, and when it is used again it must not have been written.
+/// are there, guards too; then the place lies fallow, and when it is used again it must not have been written. Atomics
+/// change words of their own (soak_atomics) and return into the message's place.
 class soak {
  public:
   soak(two_nodes& system, const connection_options& connection, const soak_config& config);
@@ -80,6 +83,7 @@ class soak {
     unsigned verb = 0;
     std::uint32_t size = 0, place = 0, span = 0, begin = 0;  // bytes; in the ring; payload in the place
     bool sent = false, received = false, failed = false;
+    soak_atomics::operation atomic;
   };
   struct flow {
     unsigned from = 0;  // host that posts
@@ -116,6 +120,7 @@ class soak {
   void take_sent(flow& f, const ibv_wc& wc);
   void take_received(flow& f, const ibv_wc& wc);
   void check_content(flow& f, message& m, const char* when);
+  void check_original(flow& f, const message& m);
   bool is_plain_write(const message& m) const { return verbs_[m.verb]->opcode == IBV_WR_RDMA_WRITE; }
   void check_received(flow& f, message& m, const ibv_wc& wc);
   void find_stranger(flow& f, const message& m, std::size_t wrong);
@@ -138,6 +143,7 @@ class soak {
   buffer memory_[2];
   host_driver::completion_queue* cq_[2] = {};
   std::vector<flow> flows_;
+  soak_atomics atomics_;
   soak_result result_;
   bool ending_ = false;  // what has not come by now will not come
   sim::time_ps slice_ = 0, next_look_ = 0, start_ = 0;

@@ -144,9 +144,10 @@ void add_soak(CLI::App& command, soak_options& o) {
   command.add_option("--largest", o.largest, "Largest message in bytes; sizes are spread evenly over their logarithms")
       ->check(CLI::Range(0u, 1u << 20))
       ->capture_default_str();
-  command.add_option("--verbs", o.verbs, "Verbs to mix (default all): send, send_imm, write, write_imm, read")
+  command
+      .add_option("--verbs", o.verbs, "Verbs to mix (default all): send, send_imm, write, write_imm, read, cas, fadd")
       ->delimiter(',')
-      ->check(CLI::IsMember({"send", "send_imm", "write", "write_imm", "read"}));
+      ->check(CLI::IsMember({"send", "send_imm", "write", "write_imm", "read", "cas", "fadd"}));
   command.add_option("--ack-timeout", o.ack_timeout, "Transport timer: 4.096 us * 2^n")
       ->check(CLI::Range(1u, 31u))
       ->capture_default_str();

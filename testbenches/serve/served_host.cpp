@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the far end: 1 ns
 constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
-constexpr std::size_t most_received = 256;
 constexpr unsigned solicitations = 10;
 constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
@@ -20,7 +19,6 @@ constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
 bench::node_config served_host::shape(const host_config& cfg) {
   bench::node_config c = cfg.node;
-  c.adapter.host_ethernet = true;
   if (cfg.mac) c.firmware.mac[0] = wire::to_u64(*cfg.mac);
   return c;
 }
@@ -52,16 +50,21 @@ void served_host::close_capture() {
 
 void served_host::start() {
   bench::require(node_.start(), "open device");
-  host_driver::frame_output_if& out = *this;
-  neighbours_ = std::make_unique<host_driver::neighbours>(mac(), out);
-  neighbours_->add_address(host_driver::default_gid(mac()));
+  bench::endpoint at;
+  at.device = &device();
+  at.bus = &node_.bus();
+  ring_ = std::make_unique<ethernet_ring>(
+      at, [this](const std::uint8_t* frame, std::size_t length) { answer(frame, length); });
+  neighbours_ = std::make_unique<host_driver::neighbours>(mac(), *ring_);
+  const host_driver::gid_bytes link_local = host_driver::default_gid(mac());
+  neighbours_->add_address(link_local);
+  ring_->listen_for(link_local);
   const std::uint16_t vlan = config_.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : config_.vlan;
   for (const host_driver::gid_bytes& a : config_.addresses) {
     bench::require(device().add_address(1, a, host_driver::roce_types::both, config_.vlan), "add address");
     neighbours_->add_address(a, vlan);
+    ring_->listen_for(a);
   }
-  sc_core::sc_spawn([this] { answer(); }, "network");
-  node_.nic().host_ethernet()->set_client(this);
 }
 
 int served_host::gid_index(ibv_gid_type type) {
@@ -79,26 +82,11 @@ void served_host::leave(const std::uint8_t* frame, std::size_t length) { link_->
 
 // ---------------------------------------------------------------- the host's software
 
-void served_host::frame_received(unsigned, tlm::frame_ptr frame) {
-  if (received_.size() >= most_received) return;  // as a socket's buffer
-  received_.push_back(std::move(frame));
-  base_.notify(something_received_);
-}
-
-void served_host::answer() {
-  for (;;) {
-    while (received_.empty()) sc_core::wait(something_received_);
-    const tlm::frame_ptr f = std::move(received_.front());
-    received_.pop_front();
-    node_.bus().spend_ps(answer_ps);
-    neighbours_->receive(f->data(), f->length);
-    something_learnt_.notify(sc_core::SC_ZERO_TIME);
-  }
-}
-
-void served_host::transmit(const std::uint8_t* frame, std::size_t length) {
-  const bool tagged = frame[12] == 0x81 && frame[13] == 0x00;
-  node_.nic().host_ethernet()->send(0, tagged ? frame[14] >> 5 : 0u, frame, length);
+void served_host::answer(const std::uint8_t* frame, std::size_t length) {
+  if (!neighbours_) return;  // the addresses come right after the ring
+  node_.bus().spend_ps(answer_ps);
+  neighbours_->receive(frame, length);
+  something_learnt_.notify(sc_core::SC_ZERO_TIME);
 }
 
 std::optional<host_driver::mac_address> served_host::resolve(const host_driver::gid_bytes& gid, int gid_index) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +10,9 @@
 #include <vector>
 
 #include "host_driver/neighbours.h"
-#include "model/ethernet/host_path.h"
 #include "testbenches/bench/node.h"
 #include "testbenches/serve/bridge_port.h"
+#include "testbenches/serve/ethernet_ring.h"
 #include "testbenches/serve/frame_link.h"
 #include "testbenches/serve/real_time.h"
 #include "tlm/capture.h"
@@ -31,10 +30,7 @@ struct host_config {
 };
 
 /// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.
-class served_host : private frame_receiver_if,
-                    private outside_if,
-                    private ethernet::frame_client_if,
-                    private host_driver::frame_output_if {
+class served_host : private frame_receiver_if, private outside_if {
  public:
   /// Opens the link. Throws as make_link, tlm::capture_writer and bench::node do.
   served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io, real_time& clock);
@@ -59,9 +55,7 @@ class served_host : private frame_receiver_if,
   static bench::node_config shape(const host_config& cfg);
   void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
   void leave(const std::uint8_t* frame, std::size_t length) override;
-  void frame_received(unsigned port, tlm::frame_ptr frame) override;
-  void transmit(const std::uint8_t* frame, std::size_t length) override;
-  void answer();
+  void answer(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;
   sim::timebase& base_;
@@ -72,9 +66,8 @@ class served_host : private frame_receiver_if,
   std::unique_ptr<fabric::cable> cable_;
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<frame_link> link_;
+  std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
-  std::deque<tlm::frame_ptr> received_;  // bounded by what host_path has under way and answer() takes out at once
-  sc_core::sc_event something_received_{"something_received"};
   sc_core::sc_event something_learnt_{"something_learnt"};
 };
 

@@ -153,16 +153,24 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
   const wire::packet& p = frame->packet;
   const operation op = wire::operation_of(p.bth.opcode);
   if (is_send(op) || is_write(op)) {
-    answer(f, frame, syndrome_ack, (wire::psn_t(ctx.expected_psn) - 1).value());
+    repeated(f, p.bth.psn, 1);
+    // No ACK passes a response that is still to be asked for again: it would say that the response was lost.
+    const std::uint32_t next = f.cut_until == ctx.expected_psn ? f.cut_from : ctx.expected_psn;
+    answer(f, frame, syndrome_ack, (wire::psn_t(next) - 1).value());
     return verdict::done;
   }
-  if (is_atomic(op)) return duplicate_atomic(f, frame);
+  if (is_atomic(op)) {
+    repeated(f, p.bth.psn, 1);
+    return duplicate_atomic(f, frame);
+  }
   if (op != operation::read_request) return drop(count_.drop_duplicate_read);
   const std::uint32_t packets = packets_of(p.reth.length, path_mtu(ctx));
   const bool inside = p.reth.length <= longest_message &&
                       static_cast<std::int32_t>(packets) <= wire::psn_t(ctx.expected_psn) - p.bth.psn;
   if (!inside || (ctx.access & icm::responder_access_read) == 0) return drop(count_.drop_duplicate_read);
-  if (read_goes_back(f, p.bth.psn)) return drop(count_.drop_duplicate_read);
+  const bool on_its_way = read_goes_back(f, p.bth.psn);
+  repeated(f, p.bth.psn, packets);
+  if (on_its_way) return drop(count_.drop_duplicate_read);
   if (f.reads_again >= (1u << ctx.log_max_rd_atomic)) return drop(count_.drop_duplicate_read);
   std::uint32_t pd = ctx.pd;
   if (names_queue(ctx)) {
@@ -198,10 +206,26 @@ bool responder::read_goes_back(responder_flow& f, wire::psn_t psn) {
   for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
     if (const responder_slot& s = slots_[i]; is_read(s) && !psn.before(wire::psn_t(s.psn)) && !psn.after(last(s)))
       return true;
+  bool given_up = false;
   for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
-    if (responder_slot& s = slots_[i]; is_read(s) && !last(s).before(psn)) cancel_slot(f, s);
-  reads_.cut(mine, psn.value());
+    if (responder_slot& s = slots_[i]; is_read(s) && !last(s).before(psn)) {
+      cancel_slot(f, s);
+      given_up = true;
+    }
+  given_up |= reads_.cut(mine, psn.value());
+  if (given_up) {
+    f.cut_from = psn.value();
+    f.cut_until = f.ctx->expected_psn;
+  }
   return false;
+}
+
+/// The requester repeats one request after the other from where it has gone back to.
+void responder::repeated(responder_flow& f, wire::psn_t psn, std::uint32_t packets) {
+  const wire::psn_t from(f.cut_from);
+  if (f.cut_until != f.ctx->expected_psn || psn.after(from)) return;
+  const wire::psn_t end = psn + packets;
+  if (end.after(from)) f.cut_from = end.value();
 }
 
 responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& frame) {

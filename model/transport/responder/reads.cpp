@@ -343,12 +343,13 @@ bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
 }
 
 // The requests of a flow are in the order of their PSNs: a repeated one cuts what is behind it before it is taken.
-void responder_reads::cut(std::uint16_t flow, std::uint32_t psn) {
+bool responder_reads::cut(std::uint16_t flow, std::uint32_t psn) {
+  bool any = false;
   for (const std::uint16_t j : active_) {
     job& x = jobs_[j];
     const bool concerned = x.r.flow == flow && x.r.what == kind::read && !x.given_up && !x.was_cut;
     if (!concerned || wire::psn_t(last_psn(x)).before(wire::psn_t(psn))) continue;
-    x.was_cut = true;
+    x.was_cut = any = true;
     forget(x);
     for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
       if (gathers_[g].to_read) {
@@ -357,6 +358,7 @@ void responder_reads::cut(std::uint16_t flow, std::uint32_t psn) {
       }
   }
   owner_.wake_next();
+  return any;
 }
 
 /// Its place among the requests under way is free.

@@ -57,8 +57,9 @@ class responder_reads {
   bool work(std::uint64_t writes_done, fault& out);
   /// Whether the response `psn` is among those that will be sent.
   bool will_send(std::uint16_t flow, std::uint32_t psn) const;
-  /// Responses from `psn` on are not sent any more: the requester has gone back and asks for all of them again.
-  void cut(std::uint16_t flow, std::uint32_t psn);
+  /// Responses from `psn` on are not sent any more: the requester has gone back and asks for all of them again. False
+  /// when there are none.
+  bool cut(std::uint16_t flow, std::uint32_t psn);
   /// The responses of a flow that were not sent are given up.
   void discard(std::uint16_t flow);
   /// Whether a gather of the flow is still waiting for memory (after discard).

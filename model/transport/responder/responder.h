@@ -146,6 +146,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   bool gate(const responder_flow& f, const tlm::frame& frame);
   verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
   bool read_goes_back(responder_flow& f, wire::psn_t psn);
+  static void repeated(responder_flow& f, wire::psn_t psn, std::uint32_t packets);
   verdict execute(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);

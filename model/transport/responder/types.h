@@ -91,6 +91,9 @@ struct responder_flow {
   std::uint8_t nak_syndrome = 0;
   std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first
   std::uint32_t nak_psn = 0, nak_msn = 0, nak_after = 0;
+  /// The requester has gone back and responses from `cut_from` on were given up for it to ask for them again; it has
+  /// repeated what is before. Of meaning while `cut_until` is the expected PSN.
+  std::uint32_t cut_from = 0, cut_until = ~0u;
   sim::span_id ack_span = 0;       ///< way of the packet that asked for the pending ACK
   unsigned ack_requests = 0;       ///< answered by the pending ACK
   std::uint8_t todo = 0;           ///< flow_todo_*

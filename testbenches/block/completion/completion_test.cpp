@@ -102,7 +102,6 @@ struct bench {
     cq.eqn = eqn;
     cq.db_record = record;
     store_cq();
-    icm::eq_context eq{};
     eq.eqn = eqn;
     eq.valid = 1;
     eq.log_size = 3;
@@ -110,12 +109,13 @@ struct bench {
     eq.state = 9;
     eq.address = 0x40;
     eq.vector = 11;
-    std::memcpy(memory.at(eqc + 64 * eqn), &eq, sizeof eq);
+    store_eq();
     block.cr_write(cr::cqe_bytes, bytes);
     block.cr_write(cr::eqe_bytes, bytes);
     run(1);
   }
   void store_cq() { std::memcpy(memory.at(cqc + 64 * cqn), &cq, sizeof cq); }
+  void store_eq() { std::memcpy(memory.at(eqc + 64 * eqn), &eq, sizeof eq); }
   icm::cq_context stored_cq() {
     icm::cq_context c;
     std::memcpy(&c, memory.at(cqc + 64 * cqn), sizeof c);
@@ -178,6 +178,7 @@ struct bench {
   source<completion::queue_doorbell> doorbells;
   interrupt_pins pins;
   icm::cq_context cq{};
+  icm::eq_context eq{};
 };
 
 TEST(completion, entry_as_published) {  // adapter data plane A.12: completion of a READ at index 5
@@ -363,6 +364,34 @@ TEST(completion, event_queue_arms_fires_wraps_and_overflows) {
   b.events.send(e);
   b.run(500);
   EXPECT_EQ(b.pins.seen.size(), 3u);
+}
+
+TEST(completion, moderation_of_interrupts_by_count_and_by_time) {
+  bench b;
+  b.eq.period_us = 5;
+  b.eq.max_count = 3;
+  b.store_eq();
+  b.block.cr_write(cr::event_map + 4 * 2, eqn);
+  completion::event_request e;
+  e.type = 2;
+  const auto raise = [&](unsigned count, unsigned then_ns) {
+    for (unsigned n = 0; n < count; ++n) b.events.send(e);
+    b.run(then_ns);
+  };
+  raise(2, 2000);
+  EXPECT_EQ(b.count(cr::count_eqe), 2u);
+  EXPECT_EQ(b.pins.seen.size(), 0u);
+  raise(1, 800);
+  EXPECT_EQ(b.pins.seen.size(), 1u) << "three entries";
+  b.eq_doorbell(3, true);
+  raise(1, 4200);
+  EXPECT_EQ(b.pins.seen.size(), 1u);
+  b.run(1000);
+  EXPECT_EQ(b.pins.seen.size(), 2u) << "five microseconds";
+  raise(4, 8000);
+  EXPECT_EQ(b.pins.seen.size(), 2u) << "not armed";
+  b.eq_doorbell(4, true);
+  EXPECT_EQ(b.pins.seen.size(), 3u) << "more than three are unread";
 }
 
 TEST(completion, firmware_raises_events) {

@@ -192,7 +192,8 @@ TEST(fault_injector, reorders_behind_the_next_of_the_same_qp) {
   r.send(r.a, operation::write_only, 3);
   r.send(r.a, operation::write_only, 4);
   EXPECT_EQ(r.psns(r.b), (list{50, 2, 51, 3, 1, 4}));
-  EXPECT_EQ(r.b.got[4].arrival, 500'000 + on_the_way);
+  EXPECT_GE(r.b.got[4].arrival, 500'000 + 80'000 + on_the_way) << "it takes its time on the line";
+  EXPECT_LT(r.b.got[4].arrival, 600'000 + on_the_way);
   EXPECT_EQ(r.done(fault_action::reorder), 1u);
   EXPECT_EQ(r.injector.counted(0).hold_ended, 0u);
 }

@@ -264,6 +264,56 @@ TEST(translation, misses_are_merged_and_hits_pass) {
   for (std::uint64_t t = 10; t < 14; ++t) EXPECT_EQ(b.users[0]->answers.at(t).segments[0].address, 0x5000000 + 8 * t);
 }
 
+/// Is told of keys that have lost their meaning, and answers when the test says so.
+class key_user : public sim::clocked_block {
+ public:
+  key_user(sim::clock_domain& d, icm::key_engine& engine, unsigned n)
+      : clocked_block("key_user", d), in_(*this), out_(*this), revoke_("revoke", d, 2), revoked_("revoked", d, 2) {
+    engine.revoke[n].bind(revoke_);
+    in_.bind(revoke_);
+    out_.bind(revoked_);
+    engine.revoked[n].bind(revoked_);
+  }
+  void give_back() {
+    ready_ = true;
+    wake_next();
+  }
+  std::vector<std::uint32_t> keys;
+
+ private:
+  void tick() override {
+    while (in_.can_pop()) keys.push_back(in_.pop().key);
+    if (!ready_ || !out_.can_push()) return;
+    out_.push({keys.back()});
+    ready_ = false;
+  }
+  sim::fifo_in<icm::key_revocation> in_;
+  sim::fifo_out<icm::key_revocation> out_;
+  sim::fifo<icm::key_revocation> revoke_, revoked_;
+  bool ready_ = false;
+};
+
+/// HW2SW_MPT of a key that is in use: both halves of the transport say when nothing of it is under way.
+TEST(translation, a_key_that_firmware_takes_back_is_waited_for) {
+  bench b;
+  key_user first(b.clock, b.tpt.keys(), 0), second(b.clock, b.tpt.keys(), 1);
+  EXPECT_EQ(b.answer(b.key(0x10010, 64, 1)).status, translate_status::ok);
+  b.cr(icm::cr::tpt_index, 0x123);
+  b.cr(icm::cr::tpt_command, icm::cr::tpt_command_drop_mpt);
+  b.cr(icm::cr::tpt_index, 0x12345);
+  b.cr(icm::cr::tpt_command, icm::cr::tpt_command_revoke_key);
+  b.run(200);
+  EXPECT_EQ(first.keys, std::vector<std::uint32_t>{0x12345});
+  EXPECT_EQ(second.keys, std::vector<std::uint32_t>{0x12345});
+  EXPECT_EQ(b.registers.cr_read(icm::cr::tpt_status), 1u);
+  first.give_back();
+  b.run(200);
+  EXPECT_EQ(b.registers.cr_read(icm::cr::tpt_status), 1u) << "one of two";
+  second.give_back();
+  b.run(200);
+  EXPECT_EQ(b.registers.cr_read(icm::cr::tpt_status), 0u);
+}
+
 TEST(translation, drop_leaves_nothing_stale) {
   bench b;
   b.users[0]->ask(b.key(0x10000, 16, 1));

@@ -159,6 +159,27 @@ TEST(responder_read, repeated_requests_take_the_place_of_those_under_way) {
   EXPECT_EQ(got[again + 14].payload(), b.data(15 * 1024, 1024));
 }
 
+/// An ACK that passed responses which are still to be asked for again would say that they were lost (IBA 9.7.5.1.4:
+/// responses are in the order of the requests).
+TEST(responder_read, duplicates_are_acknowledged_before_what_was_given_up) {
+  bench b;  // four requests at once
+  fill(b, 20000);
+  b.read(100, data_va, 4096);
+  b.write(operation::write_only, 104, bench::pattern(8), data_va + 12000, 8);
+  b.read(105, data_va + 4096, 4096);
+  while (b.s.answers.size() < 3) b.run(20);
+  b.read(101, data_va + 1024, 3072);  // gives the READ of 105 up
+  b.write(operation::write_only, 104, bench::pattern(8), data_va + 12000, 8);
+  b.run(8000);
+  for (const auto& a : b.s.answers) EXPECT_LT(a->bth.psn.value(), 105u);
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 104u);
+  EXPECT_EQ(b.s.answers.back()->aeth.msn, 3u);
+  b.read(105, data_va + 4096, 4096);
+  b.write(operation::write_only, 104, bench::pattern(8), data_va + 12000, 8);
+  b.run(8000);
+  EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 108u) << "nothing is given up any more";
+}
+
 TEST(responder_read, repeated_requests_do_not_keep_new_ones_out) {
   bench b;
   fill(b, 20000);

@@ -45,7 +45,7 @@ void soak_under_rates(host_driver::roce_types roce) {
   const bench::soak_result& r = e.run();
   EXPECT_TRUE(r.clean()) << e.findings;
   EXPECT_EQ(r.completed, 4000U);
-  for (const std::uint64_t n : r.by_verb) EXPECT_GT(n, 500U);
+  for (const std::uint64_t n : r.by_verb) EXPECT_GT(n, 400U);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_GT(e.system->faults()->hits(i), 0U) << i;
 }
 
@@ -112,7 +112,7 @@ opcode = ["send", "rdma_write", "rdma_read_response"]
 direction = "b_to_a"
 part = "payload"
 made_right = "icrc"
-probability = 1
+nth = 3
 times = 5
 )");
   const bench::soak_result& r = e.run();
@@ -139,6 +139,64 @@ nth = 30
   const bench::soak_result& r = e.run();
   EXPECT_GE(r.corrupted, 1U) << e.findings;
   EXPECT_FALSE(r.clean());
+}
+
+constexpr std::uint32_t swaps = 1U << 5, additions = 1U << 6;
+
+/// Answers and requests are lost and come twice; what was executed is not executed again.
+TEST(Soak, AtomicsAreExecutedOnce) {
+  experiment e;
+  e.load.qps = 4;
+  e.load.verbs = swaps | additions;
+  for (const fault_action a : {fault_action::drop, fault_action::duplicate, fault_action::reorder})
+    e.config.faults.rules.push_back(rate_rule(a, 5));
+  const bench::soak_result& r = e.run();
+  EXPECT_TRUE(r.clean()) << e.findings;
+  EXPECT_EQ(r.by_verb[5] + r.by_verb[6], 4000U);
+}
+
+/// The lowest byte of the original value in an answer of RoCE v2 over IPv4.
+TEST(Soak, FindsAWrongOriginalValue) {
+  experiment e;
+  e.load.verbs = swaps;
+  e.plan(R"(
+[[event]]
+type = "corrupt"
+opcode = "atomic_acknowledge"
+direction = "b_to_a"
+part = "header"
+offset = 65
+bit = 3
+made_right = "icrc"
+flow = 2
+first = 10
+times = 4
+)");
+  const bench::soak_result& r = e.run();
+  EXPECT_EQ(r.corrupted, 4U) << e.findings;
+  EXPECT_NE(e.findings.find("cas, 8 bytes) returned"), std::string::npos) << e.findings;
+}
+
+/// A request adds another number than was asked for: the word ends with it, and later originals tell.
+TEST(Soak, FindsAWrongAddition) {
+  experiment e;
+  e.load.qps = 2;
+  e.load.verbs = additions;
+  e.load.messages = 400;
+  e.plan(R"(
+[[event]]
+type = "corrupt"
+opcode = 0x14
+direction = "a_to_b"
+part = "header"
+offset = 73
+bit = 7
+made_right = "icrc"
+nth = 20
+)");
+  const bench::soak_result& r = e.run();
+  EXPECT_GT(r.corrupted + r.duplicated, 1U) << e.findings;
+  EXPECT_NE(e.findings.find("word"), std::string::npos) << e.findings;
 }
 
 /// Without a timer a lost packet is never sent again.

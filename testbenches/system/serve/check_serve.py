@@ -247,7 +247,7 @@ def network():
     counted = w.model.stop()
     expect(counted["network"]["echo_requests"] == 5 and counted["network"]["echo6_requests"] == 5, counted["network"])
     expect(counted["network"]["malformed"] == 0, counted["network"])
-    expect(counted["statistics"]["served.adapter.host_ethernet.drop.not_our_mac"] == 1, "frames for others")
+    expect(counted["statistics"]["served.adapter.steering.drop.no_match"] == 2, "frames for other hosts and groups")
 
     os.unlink(path("peer"))
     w = wire("--vlan", 100)

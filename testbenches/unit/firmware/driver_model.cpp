@@ -78,6 +78,7 @@ void driver_model::fill_init_hca() {
   put(f::log_mcg_hash, 12);
   put(f::log_mcg_table, 13);
   put(f::dmpt_base, icm.dmpt);
+  put(f::windows_enabled, windows ? 1 : 0);
   put(f::log_mpts, 19);
   put(f::mtt_base, icm.mtt);
   put(f::cmpt_base, icm.cmpt);

@@ -4,6 +4,7 @@
 
 #include "model/abi/contexts.h"
 #include "model/completion/completion_cr.h"
+#include "model/icm/icm_cr.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
@@ -115,10 +116,24 @@ TEST(Mpt, LifeOfARegion) {
   EXPECT_EQ(d.got(abi::mpt::owner), abi::mpt::owner_hardware);
   EXPECT_EQ(d.got(abi::mpt::start), 0x7f0000001000u);
   ASSERT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok);
+  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_revoke_key);
+  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_index), 0x12300u) << "who uses it is waited for";
   ASSERT_EQ(d.run(opcode::query_mpt, 0x123), status::ok);
   EXPECT_EQ(d.out()[0], 0xf0) << "back in software's hands";
   EXPECT_EQ(d.run(opcode::sync_tpt), status::ok);
   EXPECT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok) << "after a change in place";
+}
+
+TEST(Mpt, WindowsMustBeEnabled) {
+  for (const bool enabled : {false, true}) {
+    driver_model d;
+    d.windows = enabled;
+    d.bring_up();
+    d.fill_mpt(0x123, true);
+    d.put(abi::mpt::flags, abi::mpt::owner_software << 28);
+    EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), enabled ? status::ok : status::bad_op);
+    EXPECT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok);
+  }
 }
 
 TEST(Mpt, BadOnesAreRefused) {

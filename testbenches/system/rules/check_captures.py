@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Captures keep the standard's rules: those of real traffic, and those that the model writes.
+
+usage: check_captures.py traces TRACES | check_captures.py latency|bandwidth|soak|serve PROGRAM
+
+A soak is run twice with the same seed, which is the same run: once the capture shows what was sent, once what arrived
+behind the faults.
+"""
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+
+import check_rules
+
+# Of which packets arrived damaged, so that the ICRC shows it: a capture does not show the FCS.
+PLAN = """
+[rates]
+drop = %(rate)s
+duplicate = %(rate)s
+reorder = %(rate)s
+[[event]]
+type = "corrupt"
+part = "payload"
+probability = %(few)s
+[[event]]
+type = "corrupt"
+part = "icrc"
+probability = %(few)s
+"""
+MANY = 20
+
+
+class Runs:
+    def __init__(self, folder, subject):
+        self.folder, self.subject, self.faults, self.packets, self.number = folder, subject, [], 0, 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def program(self, arguments):
+        done = subprocess.run([self.subject] + arguments, capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            self.faults.append("%s: exit status %d: %s" % (arguments, done.returncode, (done.stdout + done.stderr)[-300:]))
+
+    def check(self, title, capture, received=None, options=(), least=MANY):
+        self.number += 1
+        options = check_rules.arguments(["-", "--complete"] + list(options))
+        packets, _, report = check_rules.check(capture, received, options)
+        self.packets += len(packets)
+        if len(packets) < least:
+            self.faults.append("%s: only %d packets" % (title, len(packets)))
+        self.faults += ["%s: frame %d: %s: %s" % (title, f.number, f.rule, f.text) for f in report.list[:10]]
+
+
+def traces(runs):
+    names = sorted(n for n in os.listdir(runs.subject) if n.endswith(".pcap"))
+    for name in names:
+        if ".rx." in name:
+            continue
+        arrived = name.replace(".pcap", ".rx.pcap")
+        runs.check(name, os.path.join(runs.subject, name), os.path.join(runs.subject, arrived) if arrived in names else None,
+                   ["--known", "soft-roce"], 30)
+    for name in os.listdir(os.path.join(runs.subject, "external")):
+        options = check_rules.arguments(["-"])
+        _, _, report = check_rules.check(os.path.join(runs.subject, "external", name), None, options)
+        runs.faults += ["%s: %s" % (name, f.text) for f in report.list]
+    if len(names) < 10:
+        runs.faults.append("only %d captures" % len(names))
+
+
+def measured(runs, command, ways):
+    capture = runs.path("run.pcap")
+    for verb in ("write", "send", "read", "cas", "fadd"):
+        for way in ways:
+            arguments = [command, "--verb", verb, "--quiet", "--pcap", capture, "--overwrite"] + way
+            if verb not in ("cas", "fadd"):
+                arguments += ["--sizes", ("" if verb == "write" else "0,") + "1,5,256,4096,9001"]
+            runs.program(arguments)
+            runs.check(" ".join(arguments[:3] + way), capture)
+
+
+def latency(runs):
+    measured(runs, "latency", [["--iterations", "10", "--mtu", "512"],
+                               ["--iterations", "10", "--roce", "v1", "--ip", "6", "--vlan", "7"]])
+
+
+def bandwidth(runs):
+    measured(runs, "bandwidth", [["--messages", "40", "--qps", "5", "--bidirectional", "--mtu", "1024"],
+                                 ["--messages", "300", "--qps", "1", "--ip", "6", "--roce", "v1"]])
+
+
+def soak(runs):
+    plan, sent, arrived = runs.path("plan.toml"), runs.path("sent.pcap"), runs.path("arrived.pcap")
+    for rate in (0, 1, 10):
+        with open(plan, "w") as f:
+            f.write(PLAN % {"rate": float(rate), "few": rate / 10})
+        for version in ("v1", "v2"):
+            for seed in ("1", "2"):
+                common = ["soak", "--messages", "1500", "--qps", "8", "--largest", "16384", "--roce", version, "--seed",
+                          seed, "--faults", plan, "--quiet", "--overwrite", "--pcap"]
+                runs.program(common + [sent, "--pcap-before"])
+                runs.program(common + [arrived])
+                runs.check("soak %d %% %s seed %s" % (rate, version, seed), sent, arrived)
+
+
+def serve(runs):
+    """Two hosts, and the cable of each: what one sends reaches the other as it is."""
+    for app in ("rc_pingpong", "uc_pingpong", "srq_pingpong"):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = str(s.getsockname()[1])
+        sides = []
+        for i, (role, link) in enumerate([("--server", "listen"), ("--client", "connect")]):
+            command = [runs.subject, "serve", "--link", "%s:unix:%s" % (link, runs.path("link")), "--ip", "10.0.0.%d" % (i + 1),
+                       "--mac", "02:00:00:00:00:0%d" % (i + 1), "--app", app, role]
+            command += ["127.0.0.1"] * i + ["--port", port, "--size", "3000", "--iterations", "20", "--overwrite", "--pcap",
+                                            runs.path("side%d.pcap" % i)]
+            sides.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            if i == 0:
+                sides[0].stdout.readline()  # it listens
+        for side in reversed(sides):
+            text, _ = side.communicate(timeout=120)
+            if side.returncode != 0:
+                runs.faults.append("serve %s: exit status %d: %s" % (app, side.returncode, text[-300:]))
+        for i in range(2):
+            runs.check("serve %s" % app, runs.path("side%d.pcap" % i), None, ["--slack-us", "100000"])
+
+
+def main():
+    cases = {f.__name__: f for f in (traces, latency, bandwidth, soak, serve)}
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(folder, os.path.abspath(sys.argv[2]))
+        cases[sys.argv[1]](runs)
+    for fault in runs.faults[:MANY]:
+        print(fault)
+    print("%d captures, %d packets, %d faults" % (runs.number, runs.packets, len(runs.faults)))
+    return 1 if runs.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
