@@ -22,9 +22,8 @@ constexpr std::uint16_t rping_port = 7174, ucmatose_port = 7471, udaddy_port = 7
 constexpr std::uint32_t rping_size = 64, message_size = 100;
 constexpr unsigned message_count = 10;
 constexpr std::uint32_t udp_qkey = 0x01234567;  // RDMA_UDP_QKEY
-constexpr std::uint32_t grh_bytes = 40, multicast_qpn = 0xffffff;
+constexpr std::uint32_t multicast_qpn = 0xffffff;
 constexpr std::uint64_t id_receive = 1, id_send = 2, id_rdma = 3;
-constexpr std::uint64_t linger_ps = 300'000 * sim::ps_per_us;
 constexpr std::uint64_t join_ps = 3 * sim::ps_per_s;  // before the first datagram to a group
 
 /// What all of them have.
