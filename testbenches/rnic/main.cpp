@@ -128,6 +128,12 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
   command.add_option("--priority", o.priority, "Service level")->check(CLI::Range(0u, 7u))->capture_default_str();
+  command
+      .add_option("--timeout", o.ack_timeout,
+                  "A reliable queue pair of pingpongs and perftest repeats after 4.096 us * 2^N, as with -u")
+      ->check(CLI::Range(1u, 31u))
+      ->type_name("N")
+      ->capture_default_str();
   command.add_option("--gid-index", o.gid_index, "GID of the application (default: of the first --ip)")
       ->check(CLI::Range(0, 127));
   command.add_option("--roce", o.roce, "RoCE version of that GID")

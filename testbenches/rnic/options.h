@@ -112,6 +112,7 @@ struct serve_options {
   std::string atomic = "FETCH_AND_ADD";  ///< of perftest: or CMP_AND_SWAP
   bool bidirectional = false;            ///< of perftest
   unsigned priority = 0;
+  unsigned ack_timeout = 14;
   unsigned repeat = 1;  ///< runs of the application, 0: for ever
 };
 

@@ -243,7 +243,8 @@ nlohmann::json serve_run::results() const {
   result["time"] = {{"real_us", clock_.elapsed_us()},
                     {"simulated_us", clock_.simulated_us()},
                     {"max_behind_us", clock_.behind().max_us},
-                    {"lagging_us", clock_.behind().lagging_us}};
+                    {"lagging_us", clock_.behind().lagging_us},
+                    {"lost_us", clock_.lost_us()}};
   const host_driver::neighbours::counters a = host_->answered();
   result["network"] = {{"arp_requests", a.arp_requests},
                        {"arp_replies", a.arp_replies},

@@ -37,6 +37,7 @@ serve::pingpong_options pingpong_from(const serve_options& options, int gid_inde
   o.receive_depth = options.receive_depth;
   if (options.queue_pairs != 0) o.queue_pairs = options.queue_pairs;
   o.service_level = options.priority;
+  o.ack_timeout = options.ack_timeout;
   o.seed = options.common.seed;
   o.gid_index = gid_index;
   return o;
@@ -73,6 +74,7 @@ serve::perftest_options perftest_from(const serve_options& options, int gid_inde
   o.depth = options.send_depth;
   o.receive_depth = options.receive_depth;
   o.service_level = options.priority;
+  o.ack_timeout = options.ack_timeout;
   o.seed = options.common.seed;
   o.gid_index = gid_index;
   return o;

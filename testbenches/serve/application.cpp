@@ -15,7 +15,7 @@ using namespace host_driver;
 
 namespace {
 
-constexpr unsigned ack_timeout = 14, retries = 7, rnr_retries = 7, rnr_timer = 12;
+constexpr unsigned retries = 7, rnr_retries = 7, rnr_timer = 12;
 
 }  // namespace
 
@@ -128,7 +128,7 @@ void to_ready_to_send(device& device, queue_pair* qp, const qp_route& route) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = route.own_psn;
-  attr.timeout = ack_timeout;
+  attr.timeout = static_cast<std::uint8_t>(route.ack_timeout);
   attr.retry_cnt = retries;
   attr.rnr_retry = rnr_retries;
   attr.max_rd_atomic = static_cast<std::uint8_t>(route.reads_made);

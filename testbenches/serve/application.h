@@ -114,6 +114,7 @@ struct qp_route {
   ibv_qp_type type = IBV_QPT_RC;
   unsigned mtu = 1024;  ///< bytes
   std::uint32_t own_psn = 0, peer_psn = 0, peer_qpn = 0;
+  unsigned ack_timeout = 14;                 ///< 4.096 us * 2^n
   unsigned reads_taken = 1, reads_made = 1;  ///< READs and atomics under way: the peer's, ours
   ibv_ah_attr path{};
   host_driver::mac_address mac{};

@@ -102,6 +102,7 @@ void pingpong::connect() {
   qp_route route{o_.type, o_.mtu, own_.psn, peer_.psn, peer_.qpn};
   route.path = path_to(peer_.gid, o_.gid_index, o_.service_level);
   route.mac = *mac;
+  route.ack_timeout = o_.ack_timeout;
   to_ready_to_receive(device_, qp_, route);
   to_ready_to_send(device_, qp_, route);
   if (datagrams()) ah_ = objects_.ah(route.path, *mac);

@@ -24,6 +24,7 @@ struct pingpong_options {
   unsigned iterations = 1000;
   unsigned receive_depth = 500;
   unsigned service_level = 0;
+  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
   int gid_index = 0;
   unsigned queue_pairs = 16;                       ///< with a shared receive queue: connections
   std::uint64_t seed = 1;                          ///< of the starting PSN

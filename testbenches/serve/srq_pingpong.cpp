@@ -120,6 +120,7 @@ void srq_pingpong::connect(connection& c) {
   qp_route route{IBV_QPT_RC, o_.mtu, c.own.psn, c.peer.psn, c.peer.qpn};
   route.path = path_to(c.peer.gid, o_.gid_index, o_.service_level);
   route.mac = *mac;
+  route.ack_timeout = o_.ack_timeout;
   to_ready_to_receive(device_, c.qp, route);
   to_ready_to_send(device_, c.qp, route);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools of perftest in the guest, as client of the model and as its server."""
-from bench import GID4, GID6, PORT, SECONDS
+from bench import ACK_TIMEOUT, GID4, GID6, PORT, SECONDS
 
 # Of a case: tool, options of both sides.
 CASES = [
@@ -40,8 +40,8 @@ def words(tool, o):
     """(words of the model, words of the guest's tool)."""
     model, guest = ["--app", tool, "--iterations", str(o["n"])], ["-n %d" % o["n"], "-F"]
     mtu = o.get("mtu", 1024)
-    model += ["--mtu", str(mtu)]
-    guest.append("-m %d" % mtu)
+    model += ["--mtu", str(mtu), "--timeout", str(ACK_TIMEOUT)]
+    guest.append("-m %d -u %d" % (mtu, ACK_TIMEOUT))
     for key, option, letter in (("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
                                 ("atomic", "--atomic", "-A"), ("priority", "--priority", "-S")):
         if key in o:
@@ -72,7 +72,7 @@ def counts(b, tool, o, client):
     if (tool.startswith("ib_read") and (client or both)) or (tool[:8] in ("ib_write", "ib_send_") and receives):
         if not run["memory"]:
             wrong.append("no memory was looked at")
-        wrong += b.wrong_memory(o["n"])
+        wrong += b.wrong_memory(o["n"], o.get("mtu", 1024))
     return wrong
 
 

@@ -61,12 +61,12 @@ def packets(path):
 class image:
     """Memory of one queue pair: messages of SEND take their places in turns, the others say where they go."""
 
-    def __init__(self, stride, count):
-        self.stride, self.count = stride, count
+    def __init__(self, stride, count, mtu):
+        self.stride, self.count, self.mtu = stride, count, mtu
         self.memory = bytearray()
         self.base = self.offset = self.expected = None
         self.messages = 0
-        self.asked = {}  # PSN of a READ request: its address
+        self.asked = {}  # PSN of a READ response: its address
 
     def request(self, p):
         """Of the peer. What is not the next one of a reliable connection was refused, or is there already."""
@@ -82,13 +82,13 @@ class image:
         self.put(p.payload)
 
     def ask(self, p):
-        self.asked[p.psn] = p.address
+        for i in range(max(-(-p.length // self.mtu), 1)):
+            self.asked[(p.psn + i) % (1 << 24)] = p.address + i * self.mtu
         if self.base is None:
             self.base = p.address
 
     def response(self, p):
-        if p.operation in FIRST:
-            self.locate(self.asked[p.psn])
+        self.locate(self.asked[p.psn])
         self.put(p.payload)
 
     def locate(self, address):
@@ -107,11 +107,11 @@ class image:
         return zlib.crc32(text)
 
 
-def images(path, mac, run):
+def images(path, mac, run, mtu):
     """By queue pair of the host `mac`, whose perftest run this was."""
     own = bytes.fromhex(mac.replace(":", ""))
     places = run["places"]
-    found = {m["qpn"]: image(places["stride"], places["count"]) for m in run["memory"]}
+    found = {m["qpn"]: image(places["stride"], places["count"], mtu) for m in run["memory"]}
     asks = {m["peer_qpn"]: found[m["qpn"]] for m in run["memory"]}
     for p in packets(path):
         if p.target != own:
@@ -125,9 +125,9 @@ def images(path, mac, run):
     return found
 
 
-def differences(path, mac, run, messages):
+def differences(path, mac, run, messages, mtu):
     """Queue pairs whose memory is not what the wire made of it, as text."""
-    found = images(path, mac, run)
+    found = images(path, mac, run, mtu)
     wrong = []
     for m in run["memory"]:
         expected = found[m["qpn"]].crc32(run["message_bytes"], messages)

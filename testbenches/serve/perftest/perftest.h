@@ -32,6 +32,7 @@ struct perftest_options {
   unsigned depth = 128;           ///< requests under way on a queue pair, bandwidth
   unsigned receive_depth = 512;
   unsigned service_level = 0;
+  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
   int gid_index = 0;
   std::uint64_t seed = 1;                          ///< of the starting PSNs and the content of messages
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion

@@ -122,6 +122,7 @@ void session::connect(lane& l) {
   route.reads_made = std::clamp(l.peer.reads, 1u, static_cast<std::uint32_t>(limits_.max_qp_init_rd_atom));
   route.path = path_to(l.peer.gid, o_.gid_index, o_.service_level, 255);
   route.mac = *mac;
+  route.ack_timeout = o_.ack_timeout;
   to_ready_to_receive(device_, l.qp, route);
   if (asks() || o_.latency) to_ready_to_send(device_, l.qp, route);
   if (o_.type == IBV_QPT_UD) l.ah = objects_.ah(route.path, *mac);
