@@ -17,6 +17,7 @@ import guest as linux  # noqa: E402
 import perftest_cases  # noqa: E402
 from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, PORT, SECONDS, bench  # noqa: E402
 
+GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
 GROUP, GROUP_IGMP = "239.1.2.3", "030201EF"
 
 
@@ -28,14 +29,14 @@ def rc(b):
 
 
 def unreliable(b):
-    for mtu in (256, 1024, 4096):
+    for mtu in (256, 512, 1024, 2048, 4096):
         b.both_ways("uc, MTU %d" % mtu, "uc_pingpong", 2 * mtu + 5, mtu=mtu)
-    for size in (1, 1024, 4096):
+    for size in (1, 256, 512, 1024, 2048, 4096):
         b.both_ways("ud, %d bytes" % size, "ud_pingpong", size)
 
 
 def srq(b):
-    for qps, mtu in ((1, 1024), (16, 1024), (64, 4096)):
+    for qps, mtu in ((1, 1024), (3, 256), (4, 512), (16, 1024), (8, 2048), (64, 4096)):
         b.both_ways("srq, %d queue pairs, MTU %d" % (qps, mtu), "srq_pingpong", 2 * mtu + 9, iterations=4 * qps, mtu=mtu,
                     serve=("--qps", str(qps)), tool="-q %d" % qps)
     b.both_ways("srq, receives run out and are posted again", "srq_pingpong", 300, iterations=200,
@@ -99,22 +100,34 @@ def addresses(b):
     b.both_ways("rc over link-local IPv6", "rc_pingpong", 700, mtu=256, gid=link_local, gid_index=1)
     b.guest.must("/sbin/ip link add link eth0 name eth0.100 type vlan id 100 egress-qos-map 0:4 1:1 2:2 3:3 4:4 5:5 6:6 7:7")
     b.guest.must("/sbin/ip addr add 10.100.0.1/24 dev eth0.100; /sbin/ip link set eth0.100 up; usleep 500000")
-    vlan = ("--vlan", "100", "--ip", "10.100.0.2")
+    vlan = ("--vlan", "100", "--ip", MODEL_VLAN)
     gid = "0000:0000:0000:0000:0000:ffff:0a64:0001"
-    for app, size in (("rc_pingpong", 2222), ("ud_pingpong", 800)):
+    for app, size in (("rc_pingpong", 2222), ("uc_pingpong", 2222), ("ud_pingpong", 800)):
         b.both_ways(app[:2] + " in VLAN 100", app, size, gid=gid, gid_index=7, priority=4, serve=vlan)
+    b.both_ways("srq in VLAN 100", "srq_pingpong", 1500, iterations=40, gid=gid, gid_index=7, priority=4,
+                serve=(*vlan, "--qps", "4"), tool="-q 4")
+    perftest_cases.run(b, perftest_cases.CASES_VLAN, gid, 7, " in VLAN 100", vlan)
+    managed(b, "rping in VLAN 100", "rping", "-s -S 2000 -a " + GUEST_VLAN, "-c -v -V -a %s -C 4 -S 2000" % MODEL_VLAN,
+            (*vlan, "--gid-index", "7", "--iterations", "4", "--size", "2000"), client=GUEST_VLAN)
 
 
 def loss(b):
     """What the guest sends is lost at times: requests, which it repeats, and acknowledgements, which the model misses."""
-    b.guest.must("/sbin/tc qdisc add dev eth0 root netem loss 2%")
-    b.lossy = b.repeat = True
-    for _ in range(3):
+    b.guest.must("/sbin/tc qdisc add dev eth0 root netem loss 1%")
+    b.ack_timeout = 16
+    perftest_cases.run(b, perftest_cases.CASES_LOSS, where=", 1 % is lost")
+    b.guest.must("/sbin/tc qdisc change dev eth0 root netem loss 2%")
+    b.lossy = True
+    for name, app, more in (("rc", "rc_pingpong", {}), ("srq", "srq_pingpong", {"serve": ("--qps", "4"), "tool": "-q 4"})):
+        b.repeat = True
+        for _ in range(3):
+            if b.repeat:
+                b.repeat = False
+                b.both_ways(name + ", 2 % is lost", app, 3000, iterations=100, **more)
         if b.repeat:
-            b.repeat = False
-            b.both_ways("rc, the guest's frames are lost", "rc_pingpong", 3000, iterations=100)
-    if b.repeat:
-        b.failures.append("the last acknowledgement was lost three times")
+            b.failures.append("the last acknowledgement was lost three times")
+    managed(b, "rping, 2 % is lost", "rping", "-s -v -S 9000 -a " + GUEST4, "-c -v -V -a %s -C 40 -S 9000" % MODEL4,
+            ("--size", "9000", "--iterations", "40"))
     lost = re.search(r"dropped (\d+)", b.guest.must("/sbin/tc -s qdisc show dev eth0"))
     if lost is None or int(lost.group(1)) == 0:
         b.failures.append("no frame was lost")

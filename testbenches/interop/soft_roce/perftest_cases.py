@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools of perftest in the guest, as client of the model and as its server."""
-from bench import ACK_TIMEOUT, GID4, GID6, PORT, SECONDS
+from bench import GID4, GID6, PORT, SECONDS
 
 # Of a case: tool, options of both sides.
 CASES = [
@@ -34,14 +34,29 @@ CASES6 = [
     ("ib_send_bw", {"size": 1000, "n": 30, "type": "UD"}),
     ("ib_atomic_lat", {"n": 30}),
 ]
+CASES_VLAN = [
+    ("ib_write_bw", {"size": 3000, "n": 20, "priority": 4}),
+    ("ib_read_bw", {"size": 3000, "n": 20, "priority": 4}),
+    ("ib_send_lat", {"size": 500, "n": 20, "priority": 4, "type": "UC"}),
+    ("ib_atomic_bw", {"n": 50, "priority": 4}),
+]
+CASES_LOSS = [
+    ("ib_write_bw", {"size": 20000, "n": 50, "qps": 2}),
+    ("ib_read_bw", {"size": 20000, "n": 50, "qps": 2}),
+    ("ib_read_bw", {"size": 700, "n": 300, "mtu": 256, "both": True}),
+    ("ib_send_bw", {"size": 20000, "n": 50, "qps": 2}),
+    ("ib_send_lat", {"size": 3000, "n": 100}),
+    ("ib_atomic_bw", {"n": 300}),
+    ("ib_atomic_lat", {"n": 100, "atomic": "CMP_AND_SWAP"}),
+]
 
 
-def words(tool, o):
+def words(tool, o, ack_timeout):
     """(words of the model, words of the guest's tool)."""
     model, guest = ["--app", tool, "--iterations", str(o["n"])], ["-n %d" % o["n"], "-F"]
     mtu = o.get("mtu", 1024)
-    model += ["--mtu", str(mtu), "--timeout", str(ACK_TIMEOUT)]
-    guest.append("-m %d -u %d" % (mtu, ACK_TIMEOUT))
+    model += ["--mtu", str(mtu), "--timeout", str(ack_timeout)]
+    guest.append("-m %d -u %d" % (mtu, ack_timeout))
     for key, option, letter in (("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
                                 ("atomic", "--atomic", "-A"), ("priority", "--priority", "-S")):
         if key in o:
@@ -77,7 +92,7 @@ def counts(b, tool, o, client):
 
 
 def one(b, name, tool, o, gid, model_gid, serve):
-    model, guest = words(tool, o)
+    model, guest = words(tool, o, b.ack_timeout)
     if model_gid is not None:
         model += ["--gid-index", str(model_gid)]
     command = "timeout %d /usr/bin/%s -d rxe0 -x %d %s -p " % (SECONDS, tool, b.guest.gid_index(gid), " ".join(guest))
