@@ -81,14 +81,15 @@ void add_serve(CLI::App& command, serve_options& o) {
   command
       .add_option("--app", o.app,
                   "What runs on the host; the tools of the same name, with ibv_ or without, are its peers:\n"
-                  "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong of ibverbs-utils; ib_write_bw, ib_write_lat,\n"
+                  "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong, xsrq_pingpong (one client) of ibverbs-utils;\n"
+                  "ib_write_bw, ib_write_lat,\n"
                   "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (start\n"
                   "them without -R, with the same size, iterations and number of queue pairs on both sides);\n"
                   "rping, ucmatose, udaddy, mckey of rdmacm-utils")
       ->type_name("TOOL")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "ib_write_bw", "ib_write_lat",
-                             "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat",
-                             "rping", "ucmatose", "udaddy", "mckey"}));
+      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong",
+                             "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat",
+                             "ib_atomic_bw", "ib_atomic_lat", "rping", "ucmatose", "udaddy", "mckey"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
   command
       .add_option("--client", o.client,

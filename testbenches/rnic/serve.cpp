@@ -135,6 +135,7 @@ serve::application_result serve_run::run_application() {
   if (service_ != nullptr) return run_cm_application(*host_, *service_, cm_application_from(options_, gid));
   if (serve::find_perftest(options_.app)) return run_perftest(*host_, exchange_, perftest_from(options_, gid));
   const serve::pingpong_options o = pingpong_from(options_, gid);
+  if (options_.app == "xsrq_pingpong") return run_xsrq_pingpong(*host_, exchange_, o);
   return options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, o) : run_pingpong(*host_, exchange_, o);
 }
 

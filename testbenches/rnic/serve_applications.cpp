@@ -33,7 +33,7 @@ serve::pingpong_options pingpong_from(const serve_options& options, int gid_inde
   o.port = listening_port(options);
   o.size = options.size != 0 ? options.size : o.type == IBV_QPT_UD ? 1024u : 4096u;
   o.mtu = options.mtu;
-  o.iterations = options.iterations != 0 ? options.iterations : 1000;
+  o.iterations = options.iterations != 0 ? options.iterations : options.app == "xsrq_pingpong" ? 5 : 1000;
   o.receive_depth = options.receive_depth;
   if (options.queue_pairs != 0) o.queue_pairs = options.queue_pairs;
   o.service_level = options.priority;

@@ -24,6 +24,7 @@ verbs_objects::~verbs_objects() {
   for (queue_pair* q : qps_) device_.destroy_qp(q);
   for (shared_receive_queue* s : srqs_) device_.destroy_srq(s);
   for (completion_queue* c : cqs_) device_.destroy_cq(c);
+  for (host_driver::xrc_domain* d : xrc_domains_) device_.close_xrcd(d);
   for (const app_buffer& b : buffers_) {
     if (b.region != nullptr) device_.dereg_mr(b.region);
     device_.free_buffer(b.memory);
@@ -46,6 +47,45 @@ shared_receive_queue* verbs_objects::srq(unsigned requests) {
 
 queue_pair* verbs_objects::qp(ibv_qp_init_attr init) {
   qps_.push_back(made(device_.create_qp(pd_, &init), "create_qp"));
+  return qps_.back();
+}
+
+host_driver::xrc_domain* verbs_objects::xrc_domain() {
+  xrc_domains_.push_back(made(device_.open_xrcd(), "open_xrcd"));
+  return xrc_domains_.back();
+}
+
+shared_receive_queue* verbs_objects::xrc_srq(host_driver::xrc_domain* domain, completion_queue* cq, unsigned requests) {
+  ibv_srq_init_attr_ex init{};
+  init.attr.max_wr = requests;
+  init.attr.max_sge = 1;
+  init.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  init.srq_type = IBV_SRQT_XRC;
+  init.pd = pd_;
+  init.xrcd = domain;
+  init.cq = cq;
+  srqs_.push_back(made(device_.create_srq_ex(&init), "create_srq_ex"));
+  return srqs_.back();
+}
+
+queue_pair* verbs_objects::xrc_receiver(host_driver::xrc_domain* domain) {
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = IBV_QPT_XRC_RECV;
+  init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+  init.xrcd = domain;
+  qps_.push_back(made(device_.create_qp_ex(&init), "create_qp_ex"));
+  return qps_.back();
+}
+
+queue_pair* verbs_objects::xrc_sender(completion_queue* cq, unsigned requests) {
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = IBV_QPT_XRC_SEND;
+  init.send_cq = cq;
+  init.cap.max_send_wr = requests;
+  init.cap.max_send_sge = 1;
+  init.comp_mask = IBV_QP_INIT_ATTR_PD;
+  init.pd = pd_;
+  qps_.push_back(made(device_.create_qp_ex(&init), "create_qp_ex"));
   return qps_.back();
 }
 

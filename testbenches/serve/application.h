@@ -79,6 +79,13 @@ class verbs_objects {
   host_driver::completion_queue* cq(unsigned entries);
   host_driver::shared_receive_queue* srq(unsigned requests);
   host_driver::queue_pair* qp(ibv_qp_init_attr init);
+  // XRC: a shared receive queue in a domain of its own, which completes to `cq`; queue pairs for it, and for the
+  // peer's.
+  host_driver::xrc_domain* xrc_domain();
+  host_driver::shared_receive_queue* xrc_srq(host_driver::xrc_domain* domain, host_driver::completion_queue* cq,
+                                             unsigned requests);
+  host_driver::queue_pair* xrc_receiver(host_driver::xrc_domain* domain);
+  host_driver::queue_pair* xrc_sender(host_driver::completion_queue* cq, unsigned requests);
   /// All bytes `content`.
   app_buffer buffer(std::size_t bytes, int access = IBV_ACCESS_LOCAL_WRITE, std::uint8_t content = 0);
   host_driver::address_handle* ah(const ibv_ah_attr& path, const host_driver::mac_address& mac);
@@ -90,6 +97,7 @@ class verbs_objects {
   std::vector<host_driver::shared_receive_queue*> srqs_;
   std::vector<host_driver::queue_pair*> qps_;
   std::vector<host_driver::address_handle*> ahs_;
+  std::vector<host_driver::xrc_domain*> xrc_domains_;
   std::vector<app_buffer> buffers_;
 };
 

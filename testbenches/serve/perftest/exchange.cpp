@@ -104,9 +104,9 @@ double exchange::swap(double own, const char* what) {
 exchange::agreement exchange::agree(const agreement& own) {
   std::string version = own_version;
   version.resize(version_bytes, '\0');
-  const std::string theirs = swap(version, "version").c_str();
-  if (std::strtod(theirs.c_str(), nullptr) < oldest_version)
-    throw peer_failure(fmt::format("the peer is of version \"{}\", older than {:.2f}", theirs, oldest_version));
+  const double theirs = std::strtod(swap(version, "version").c_str(), nullptr);
+  if (!(theirs >= oldest_version))
+    throw peer_failure(fmt::format("the peer is of version {:.2f}, older than {:.2f}", theirs, oldest_version));
   agreement both;
   both.cycle_bytes = static_cast<std::uint32_t>(swap(own.cycle_bytes, 4, "page size"));
   both.line_bytes = static_cast<std::uint32_t>(swap(own.line_bytes, 4, "cache line"));

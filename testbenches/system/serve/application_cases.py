@@ -1,15 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two of them together, with the applications that meet over TCP."""
+import re
+import socket
 
 from scapy.all import Dot1Q, IPv6, UDP, rdpcap
-from served import MODEL4, MODEL6, PEER4, PEER6, PEER_MAC, expect, free_port, pairs_of_links, serve, together
+from served import MODEL4, MODEL6, PEER4, PEER6, PEER_MAC, expect, free_port, pairs_of_links, path, serve, together
 
 
 def pingpong():
     for kind, links in pairs_of_links().items():
-        for app in ("rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong"):
+        for app in ("rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong"):
             size = 900 if app == "ud_pingpong" else 3000
             together("%s over %s" % (app, kind), links, app, ["--iterations", 20, "--size", size])
+
+
+    told_by_text()
+
+
+def told_by_text():
+    """What ibv_xsrq_pingpong writes and reads: "%04x:%06x:%06x:%06x:%06x:%32s" with a zero behind it."""
+    port = free_port()
+    m = serve("text", "listen:unix:" + path("t"), "--app", "xsrq_pingpong", "--server", "--port", port, addresses=(MODEL4,))
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.settimeout(20)
+        s.sendall(b"0000:abcdef:000012:fedcba:000777:00000000000000000000ffff0a000063\0")
+        text = s.makefile("rb").read(66)
+    m.wait()
+    told = re.fullmatch(rb"0000:(8[0-9a-f]{5}):0[0-9a-f]{5}:[0-9a-f]{6}:[0-9a-f]{6}:0{20}ffff0a000002\0", text)
+    expect(told is not None, "the model told %s" % text)
+    run = m.result["runs"][0]
+    expect("no neighbour has the address ::ffff:10.0.0.99" in run["error"], run)
 
 
 def encapsulations(capture):

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import socket
+import struct
 import subprocess
 
 from scapy.all import ARP, Ether, IP, Raw, UDP
@@ -32,9 +33,34 @@ def strangers():
     errors = [r["error"] for r in m.result["runs"]]
     expect(len(errors) == 4 and "did not tell" in errors[0] and "no sense" in errors[1] and "no sense" in errors[2] and
            "no neighbour" in errors[3], errors)
+    perftest_strangers()
     nobody = subprocess.run([RNIC, "serve", "--link", "listen:unix:" + path("t"), "--app", "rc_pingpong", "--client",
                              "127.0.0.1", "--port", str(free_port())], capture_output=True, text=True, timeout=60)
     expect(nobody.returncode == 1 and "nobody answers" in nobody.stdout, nobody.stdout)
+
+
+def perftest_strangers():
+    """Clients of perftest's exchange that are none, and what the model says to them."""
+    port = free_port()
+    hello = b"6.06".ljust(16, b"\0") + struct.pack(">II", 4096, 64) + b"3\0"
+    nobody = b"0000:0010:000011:000000:00001234:0000000000001000:" + b"00:" * 10 + b"ff:ff:0a:00:00:63:" + b"00000000:\0"
+    cases = ((b"", "version"), (b"4.50".ljust(16, b"\0"), "older"), (b"\xff" * 16, "older"),
+             (b"6.06".ljust(16, b"\0") + b"\xff" * 8, "make no sense"), (hello, "queue pair"), (hello + b"x" * 108, "no sense"),
+             (hello + b":" * 108, "no sense"), (hello + nobody, "no neighbour"))
+    m = serve("model", "listen:unix:" + path("s"), "--app", "ib_read_bw", "--server", "--port", port, "--repeat", len(cases))
+    for text, _ in cases:
+        with socket.create_connection(("127.0.0.1", port)) as s:
+            s.settimeout(20)
+            s.sendall(text)
+            s.shutdown(socket.SHUT_WR)
+            try:
+                while s.recv(1000):
+                    pass
+            except OSError:
+                pass
+    expect(m.wait(60) == 1, m.text)
+    for run, (text, word) in zip(m.result["runs"], cases):
+        expect(not run["ok"] and word in run["error"], "%s: %s" % (text, run["error"]))
 
 
 def connected(w, port, qpn=0x11, psn=100):
