@@ -193,6 +193,8 @@ int device::query_capabilities() {
     channel_.read(box, abi::opcode::mod_stat_cfg, p << 8, 2);
   }
   profile_ = make_profile(cfg_, caps_);
+  // A queue pair's responder has no more resources than there is memory for (net/profile.c: max_qp_dest_rdma).
+  caps_.max_responder_rdma = std::min(caps_.max_responder_rdma, 1u << cfg_.log_rdmarc_per_qp);
   if (profile_.total > caps_.max_icm_bytes) return -ENOMEM;
   num_qps_ = static_cast<std::uint32_t>(profile_[icm_region::qp].count);
   num_mpts_ = static_cast<std::uint32_t>(profile_[icm_region::dmpt].count);

@@ -121,4 +121,11 @@ constexpr std::uint64_t service_id(port_space space, std::uint16_t port) {
   return std::uint64_t{static_cast<std::uint16_t>(space)} << 16 | port;
 }
 
+/// 4.096 us * 2^code, as times to an answer are told; five bits.
+inline std::uint64_t timeout_ps(std::uint8_t code) {
+  constexpr std::uint64_t unit_ps = 4'096'000;
+  constexpr std::uint8_t longest = 31;
+  return unit_ps << (code < longest ? code : longest);
+}
+
 }  // namespace rnic::host_driver::cm

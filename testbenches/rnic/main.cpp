@@ -80,14 +80,21 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command
       .add_option("--app", o.app,
-                  "What runs on the host; the tools of the same name, with ibv_ or without, are its peers")
-      ->check(CLI::IsMember(
-          {"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "rping", "ucmatose", "udaddy", "mckey"}));
+                  "What runs on the host; the tools of the same name, with ibv_ or without, are its peers:\n"
+                  "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong, xsrq_pingpong (one client) of ibverbs-utils;\n"
+                  "ib_write_bw, ib_write_lat,\n"
+                  "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (start\n"
+                  "them without -R, with the same size, iterations and number of queue pairs on both sides);\n"
+                  "rping, ucmatose, udaddy, mckey of rdmacm-utils")
+      ->type_name("TOOL")
+      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong",
+                             "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat",
+                             "ib_atomic_bw", "ib_atomic_lat", "rping", "ucmatose", "udaddy", "mckey"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
   command
       .add_option("--client", o.client,
-                  "The application's peer waits at this host (pingpongs: TCP of this machine's network; the others:\n"
-                  "its address on the link; mckey: the group to send to)")
+                  "The application's peer waits at this host (pingpongs and perftest: TCP of this machine's network;\n"
+                  "the others: its address on the link; mckey: the group to send to)")
       ->type_name("HOST");
   command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
   command.add_option("--port", o.port, "TCP port of the exchange of addresses, or the service's (default: the tool's)")
@@ -96,19 +103,38 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->check(CLI::Range(1u, 1u << 24));
   command
       .add_option("--qps", o.queue_pairs,
-                  "Queue pairs of srq_pingpong (default 16), connections of ucmatose and udaddy (default 1)")
+                  "Queue pairs of srq_pingpong (default 16) and of perftest's tests of bandwidth (default 1),\n"
+                  "connections of ucmatose and udaddy (default 1)")
       ->check(CLI::Range(1u, 256u));
   command
       .add_option("--iterations", o.iterations,
-                  "Messages each way (default: what the tool takes; rping --server ends with its client)")
+                  "Messages each way, perftest: of each queue pair (default: what the tool takes; rping --server\n"
+                  "ends with its client)")
       ->check(CLI::Range(1u, 100000000u));
-  command.add_option("--mtu", o.mtu, "Path MTU in bytes")
+  command.add_option("--mtu", o.mtu, "Path MTU in bytes; perftest: the smaller one of both sides' counts")
       ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
       ->capture_default_str();
   command.add_option("--rx-depth", o.receive_depth, "Receives posted at a time")
       ->check(CLI::Range(1u, 8000u))
       ->capture_default_str();
+  command.add_option("--tx-depth", o.send_depth, "Requests under way on a queue pair, perftest's tests of bandwidth")
+      ->check(CLI::Range(1u, 8000u))
+      ->capture_default_str();
+  command
+      .add_option("--connection", o.connection, "Transport of perftest: UC has no READ and no atomics, UD only SEND")
+      ->check(CLI::IsMember({"RC", "UC", "UD"}))
+      ->capture_default_str();
+  command.add_option("--atomic", o.atomic, "Operation of ib_atomic_bw and ib_atomic_lat")
+      ->check(CLI::IsMember({"FETCH_AND_ADD", "CMP_AND_SWAP"}))
+      ->capture_default_str();
+  command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
   command.add_option("--priority", o.priority, "Service level")->check(CLI::Range(0u, 7u))->capture_default_str();
+  command
+      .add_option("--timeout", o.ack_timeout,
+                  "A reliable queue pair of pingpongs and perftest repeats after 4.096 us * 2^N, as with -u")
+      ->check(CLI::Range(1u, 31u))
+      ->type_name("N")
+      ->capture_default_str();
   command.add_option("--gid-index", o.gid_index, "GID of the application (default: of the first --ip)")
       ->check(CLI::Range(0, 127));
   command.add_option("--roce", o.roce, "RoCE version of that GID")

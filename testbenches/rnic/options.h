@@ -106,8 +106,13 @@ struct serve_options {
   unsigned mtu = 1024;
   unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;
-  unsigned queue_pairs = 0;  ///< or connections, 0: what the real tool takes
+  unsigned send_depth = 128;
+  unsigned queue_pairs = 0;              ///< or connections, 0: what the real tool takes
+  std::string connection = "RC";         ///< of perftest: RC, UC or UD
+  std::string atomic = "FETCH_AND_ADD";  ///< of perftest: or CMP_AND_SWAP
+  bool bidirectional = false;            ///< of perftest
   unsigned priority = 0;
+  unsigned ack_timeout = 14;
   unsigned repeat = 1;  ///< runs of the application, 0: for ever
 };
 

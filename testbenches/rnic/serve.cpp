@@ -17,8 +17,7 @@
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
-#include "testbenches/serve/cm_applications.h"
-#include "testbenches/serve/pingpong.h"
+#include "testbenches/rnic/serve_applications.h"
 #include "testbenches/serve/real_time.h"
 #include "testbenches/serve/served_host.h"
 
@@ -29,16 +28,6 @@ namespace {
 /// Of a process that runs application code and the resolver of the C library.
 constexpr int stack_bytes = 1 << 20;
 
-ibv_qp_type service_of(const std::string& app) {
-  if (app == "uc_pingpong") return IBV_QPT_UC;
-  return app == "ud_pingpong" ? IBV_QPT_UD : IBV_QPT_RC;
-}
-
-/// Its peers are the tools that come with librdmacm: they meet over QP1, not over TCP.
-bool of_connection_manager(const std::string& app) {
-  return app == "rping" || app == "ucmatose" || app == "udaddy" || app == "mckey";
-}
-
 class serve_run {
  public:
   explicit serve_run(const serve_options& options);
@@ -46,12 +35,8 @@ class serve_run {
 
  private:
   serve::host_config host_config();
-  serve::pingpong_options application();
-  serve::cm_application_options cm_application();
   int gid_index();
-  std::uint16_t listening_port() const {
-    return options_.port != 0 ? static_cast<std::uint16_t>(options_.port) : std::uint16_t{18515};
-  }
+  serve::application_result run_application();
   void run_applications();
   void listen();
   void program();
@@ -117,22 +102,6 @@ serve::host_config serve_run::host_config() {
   return c;
 }
 
-serve::pingpong_options serve_run::application() {
-  serve::pingpong_options o;
-  o.type = service_of(options_.app);
-  o.server = options_.client;
-  o.port = listening_port();
-  o.size = options_.size != 0 ? options_.size : o.type == IBV_QPT_UD ? 1024u : 4096u;
-  o.mtu = options_.mtu;
-  o.iterations = options_.iterations != 0 ? options_.iterations : 1000;
-  o.receive_depth = options_.receive_depth;
-  if (options_.queue_pairs != 0) o.queue_pairs = options_.queue_pairs;
-  o.service_level = options_.priority;
-  o.seed = options_.common.seed;
-  o.gid_index = gid_index();
-  return o;
-}
-
 int serve_run::gid_index() {
   int index = options_.gid_index;
   if (index < 0) index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
@@ -141,26 +110,9 @@ int serve_run::gid_index() {
   return index;
 }
 
-serve::cm_application_options serve_run::cm_application() {
-  serve::cm_application_options o;
-  o.app = options_.app;
-  o.client = !options_.client.empty();
-  const std::string& address = options_.app == "mckey" && !o.client ? options_.group : options_.client;
-  if (!address.empty()) o.peer = *wire::parse_gid(address);
-  o.port = static_cast<std::uint16_t>(options_.port);
-  o.size = options_.size;
-  o.count = options_.iterations;
-  o.connections = options_.queue_pairs != 0 ? options_.queue_pairs : 1;
-  o.route.gid_index = gid_index();
-  o.route.service_level = options_.priority;
-  o.route.mtu = options_.mtu;
-  o.route.seed = options_.common.seed;
-  return o;
-}
-
 void serve_run::listen() {
   try {
-    exchange_.listen(listening_port());
+    exchange_.listen(listening_port(options_));
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }
@@ -178,16 +130,21 @@ void serve_run::program() {
   if (options_.duration_s == 0) clock_.stop();
 }
 
+serve::application_result serve_run::run_application() {
+  const int gid = gid_index();
+  if (service_ != nullptr) return run_cm_application(*host_, *service_, cm_application_from(options_, gid));
+  if (serve::find_perftest(options_.app)) return run_perftest(*host_, exchange_, perftest_from(options_, gid));
+  const serve::pingpong_options o = pingpong_from(options_, gid);
+  if (options_.app == "xsrq_pingpong") return run_xsrq_pingpong(*host_, exchange_, o);
+  return options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, o) : run_pingpong(*host_, exchange_, o);
+}
+
 void serve_run::run_applications() {
-  const bool managed = of_connection_manager(options_.app);
   std::unique_ptr<serve::cm_service> service;
-  if (managed) service = std::make_unique<serve::cm_service>(*host_);
+  if (of_connection_manager(options_.app)) service = std::make_unique<serve::cm_service>(*host_);
   service_ = service.get();
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
-    const serve::application_result r = managed ? run_cm_application(*host_, *service, cm_application())
-                                        : options_.app == "srq_pingpong"
-                                            ? run_srq_pingpong(*host_, exchange_, application())
-                                            : run_pingpong(*host_, exchange_, application());
+    const serve::application_result r = run_application();
     if (r.ok)
       fmt::print("{}: {} messages sent, {} received in {} us, {} us each\n", options_.app, r.sent, r.received,
                  microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
@@ -287,7 +244,8 @@ nlohmann::json serve_run::results() const {
   result["time"] = {{"real_us", clock_.elapsed_us()},
                     {"simulated_us", clock_.simulated_us()},
                     {"max_behind_us", clock_.behind().max_us},
-                    {"lagging_us", clock_.behind().lagging_us}};
+                    {"lagging_us", clock_.behind().lagging_us},
+                    {"lost_us", clock_.lost_us()}};
   const host_driver::neighbours::counters a = host_->answered();
   result["network"] = {{"arp_requests", a.arp_requests},
                        {"arp_replies", a.arp_replies},
@@ -301,45 +259,13 @@ nlohmann::json serve_run::results() const {
                        {"unknown", a.unknown},
                        {"table_full", a.table_full}};
   result["runs"] = nlohmann::json::array();
-  for (const serve::application_result& r : runs_)
-    result["runs"].push_back({{"app", options_.app},
-                              {"ok", r.ok},
-                              {"error", r.error},
-                              {"local", r.local},
-                              {"remote", r.remote},
-                              {"sent", r.sent},
-                              {"received", r.received},
-                              {"wrong_bytes", r.wrong_bytes},
-                              {"took_us", to_us(r.took_ps)}});
+  for (const serve::application_result& r : runs_) result["runs"].push_back(to_json(options_.app, r));
   if (managed_ || service_ != nullptr)
     result["connection_manager"] = managed_json(managed_ ? *managed_ : service_->manager().count());
   result["statistics"] = nlohmann::json::object();
   for (const auto& [name, value] : statistics_.all())
     if (*value != 0) result["statistics"][name] = *value;
   return result;
-}
-
-void check(const serve_options& o) {
-  check_writable(o.common, o.common.json_file);
-  check_writable(o.common, o.common.pcap_file);
-  if (!o.app.empty() && o.server == !o.client.empty())
-    throw usage_error("--app " + o.app + ": expected either --server or --client HOST");
-  if (o.app.empty() && (o.server || !o.client.empty())) throw usage_error("--server and --client need an --app");
-  if (o.app == "mckey") {
-    const auto group = wire::parse_gid(o.server ? o.group : o.client);
-    if (!group || !host_driver::is_multicast(*group))
-      throw usage_error("--app mckey: expected --server --group ADDRESS or --client ADDRESS, a multicast address");
-  } else if (of_connection_manager(o.app) && !o.client.empty() && !wire::parse_gid(o.client)) {
-    throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
-                      " meets its server over RoCE");
-  }
-  if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
-    throw usage_error("--size: rping has 27 to 65535 bytes");
-  if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)
-    throw usage_error("--size: a datagram has up to 4096 bytes");
-  if (o.app == "srq_pingpong" && o.receive_depth <= (o.queue_pairs != 0 ? o.queue_pairs : 16))
-    throw usage_error("--rx-depth: must be more than the queue pairs of --qps");
-  if (o.app == "ud_pingpong" && o.size > 4096) throw usage_error("--size: a datagram has up to 4096 bytes");
 }
 
 }  // namespace

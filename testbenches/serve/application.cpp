@@ -4,18 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
+#include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 
 using namespace host_driver;
 
+namespace {
+
+constexpr unsigned retries = 7, rnr_retries = 7, rnr_timer = 12;
+
+}  // namespace
+
 verbs_objects::~verbs_objects() {
   for (address_handle* a : ahs_) device_.destroy_ah(a);
   for (queue_pair* q : qps_) device_.destroy_qp(q);
   for (shared_receive_queue* s : srqs_) device_.destroy_srq(s);
   for (completion_queue* c : cqs_) device_.destroy_cq(c);
+  for (host_driver::xrc_domain* d : xrc_domains_) device_.close_xrcd(d);
   for (const app_buffer& b : buffers_) {
     if (b.region != nullptr) device_.dereg_mr(b.region);
     device_.free_buffer(b.memory);
@@ -38,6 +47,45 @@ shared_receive_queue* verbs_objects::srq(unsigned requests) {
 
 queue_pair* verbs_objects::qp(ibv_qp_init_attr init) {
   qps_.push_back(made(device_.create_qp(pd_, &init), "create_qp"));
+  return qps_.back();
+}
+
+host_driver::xrc_domain* verbs_objects::xrc_domain() {
+  xrc_domains_.push_back(made(device_.open_xrcd(), "open_xrcd"));
+  return xrc_domains_.back();
+}
+
+shared_receive_queue* verbs_objects::xrc_srq(host_driver::xrc_domain* domain, completion_queue* cq, unsigned requests) {
+  ibv_srq_init_attr_ex init{};
+  init.attr.max_wr = requests;
+  init.attr.max_sge = 1;
+  init.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  init.srq_type = IBV_SRQT_XRC;
+  init.pd = pd_;
+  init.xrcd = domain;
+  init.cq = cq;
+  srqs_.push_back(made(device_.create_srq_ex(&init), "create_srq_ex"));
+  return srqs_.back();
+}
+
+queue_pair* verbs_objects::xrc_receiver(host_driver::xrc_domain* domain) {
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = IBV_QPT_XRC_RECV;
+  init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+  init.xrcd = domain;
+  qps_.push_back(made(device_.create_qp_ex(&init), "create_qp_ex"));
+  return qps_.back();
+}
+
+queue_pair* verbs_objects::xrc_sender(completion_queue* cq, unsigned requests) {
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = IBV_QPT_XRC_SEND;
+  init.send_cq = cq;
+  init.cap.max_send_wr = requests;
+  init.cap.max_send_sge = 1;
+  init.comp_mask = IBV_QP_INIT_ATTR_PD;
+  init.pd = pd_;
+  qps_.push_back(made(device_.create_qp_ex(&init), "create_qp_ex"));
   return qps_.back();
 }
 
@@ -74,14 +122,66 @@ void post_receive(device& device, queue_pair* qp, std::uint64_t id, ibv_sge sge)
   bench::require(device.post_recv(qp, &wr, &bad), "post_recv");
 }
 
+void require_success(const ibv_wc& wc) {
+  if (wc.status != IBV_WC_SUCCESS)
+    throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+}
+
 ibv_wc next_completion(device& device, completion_queue* cq, std::uint64_t patience_ps) {
   ibv_wc wc{};
   const int n = device.wait_cq(cq, 1, &wc, patience_ps);
   bench::require(n, "poll_cq");
   if (n == 0) throw peer_failure("the peer does not send any more");
-  if (wc.status != IBV_WC_SUCCESS)
-    throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+  require_success(wc);
   return wc;
+}
+
+void to_init(device& device, queue_pair* qp, ibv_qp_type type, int access) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qkey = datagram_qkey;
+  attr.qp_access_flags = static_cast<unsigned>(access);
+  const int last = type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  bench::require(device.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last),
+                 "modify_qp to INIT");
+}
+
+void to_ready_to_receive(device& device, queue_pair* qp, const qp_route& route) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = bench::to_ibv_mtu(route.mtu);
+  attr.dest_qp_num = route.peer_qpn;
+  attr.rq_psn = route.peer_psn;
+  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(route.reads_taken);
+  attr.min_rnr_timer = rnr_timer;
+  attr.ah_attr = route.path;
+  const bool connected = route.type != IBV_QPT_UD;
+  int mask = IBV_QP_STATE;
+  if (connected) mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (route.type == IBV_QPT_RC || route.type == IBV_QPT_XRC_RECV)
+    mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  bench::require(device.modify_qp(qp, &attr, mask, connected ? &route.mac : nullptr), "modify_qp to RTR");
+}
+
+void to_ready_to_send(device& device, queue_pair* qp, const qp_route& route) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = route.own_psn;
+  attr.timeout = static_cast<std::uint8_t>(route.ack_timeout);
+  attr.retry_cnt = retries;
+  attr.rnr_retry = rnr_retries;
+  attr.max_rd_atomic = static_cast<std::uint8_t>(route.reads_made);
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (route.type == IBV_QPT_XRC_RECV) mask |= IBV_QP_TIMEOUT;
+  if (route.type == IBV_QPT_RC || route.type == IBV_QPT_XRC_SEND)
+    mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  bench::require(device.modify_qp(qp, &attr, mask), "modify_qp to RTS");
+}
+
+std::uint32_t starting_psn(std::uint64_t seed, const mac_address& mac, std::uint32_t qpn) {
+  std::mt19937_64 random(seed ^ (wire::to_u64(mac) << 16) ^ qpn);
+  return static_cast<std::uint32_t>(random() & 0xffffff);
 }
 
 ibv_ah_attr path_to(const gid_bytes& gid, int gid_index, unsigned service_level, std::uint8_t hop_limit) {

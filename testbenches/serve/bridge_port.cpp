@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t shortest_frame = 60;  // without FCS (IEEE 802.3)
 constexpr std::uint32_t tag_offset = 12, tci_offset = 14;
+constexpr std::uint16_t longest_pause = 0xffff;  // quanta
+constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0, 0xfe};
 constexpr std::uint32_t fcs_bytes = 4, preamble_bytes = 8, gap_bytes = 12;
 
 /// Untagged frames are of priority 0.
@@ -36,6 +38,7 @@ bridge_port::bridge_port(const std::string& name, sim::clock_domain& domain, con
   stats.add(name + ".from_adapter", from_adapter_);
   stats.add(name + ".drop.queue_full", drop_queue_full_);
   stats.add(name + ".pauses", pauses_);
+  stats.add(name + ".pauses_said", pauses_said_);
 }
 
 /// Time of `bytes` on the line, rounded up.
@@ -75,7 +78,34 @@ void bridge_port::tick() {
         break;
     }
   }
+  hold_or_resume();
   transmit();
+}
+
+/// PAUSE is repeated before it ends.
+void bridge_port::hold_or_resume() {
+  if (hold_ == hold::none && outside_.queued() <= config_.hold_above_bytes) return;
+  const sim::time_ps now = now_ps();
+  if (hold_ != hold::none && now < look_at_) return wake_at(domain().edge_at_or_after(look_at_));
+  const bool relieved = outside_.queued() < config_.resume_below_bytes;
+  if (hold_ == hold::none) {
+    hold_ = hold::held;
+    held_since_ = say_again_at_ = now;
+  }
+  if (hold_ == hold::held && (relieved || now - held_since_ >= config_.longest_hold_ps)) {
+    pause_to_say_ = std::uint16_t{0};
+    hold_ = hold::given_up;
+  }
+  if (relieved) {
+    hold_ = hold::none;
+    return;
+  }
+  if (hold_ == hold::held && now >= say_again_at_) {
+    pause_to_say_ = longest_pause;
+    say_again_at_ = now + duration(longest_pause * wire::bits_per_quantum / 8) / 2;
+  }
+  look_at_ = now + config_.look_every_ps;
+  wake_at(domain().edge_at_or_after(look_at_));
 }
 
 void bridge_port::obey(const wire::pause_frame& p) {
@@ -91,19 +121,40 @@ sim::time_ps bridge_port::head_may_start() const {
   return std::max({w.at, line_free_, paused_until_[priority_of(*w.frame)]});
 }
 
-void bridge_port::transmit() {
-  if (count_ == 0) return;
+void bridge_port::send(tlm::frame_ptr frame) {
   const sim::time_ps now = now_ps();
-  if (head_may_start() <= now) {
+  frame->stamp = now;
+  const sim::time_ps last_bit = now + duration(frame->length + fcs_bytes + preamble_bytes);
+  line_free_ = now + duration(frame->length + fcs_bytes + preamble_bytes + gap_bytes);
+  line_->deliver(std::move(frame), last_bit);
+}
+
+tlm::frame_ptr bridge_port::pause_frame(std::uint16_t quanta) {
+  tlm::frame_ptr f = frames_.get();
+  wire::pause_frame p;
+  p.quanta[0] = quanta;
+  f->begin = 0;
+  f->length = wire::pause_frame_length;
+  wire::encode_pause(p, own_address, f->data());
+  f->fcs = wire::ethernet_fcs(f->data(), f->length);
+  return f;
+}
+
+/// PAUSE goes before everything else, and is not held by the adapter's.
+void bridge_port::transmit() {
+  const sim::time_ps now = now_ps();
+  if (pause_to_say_ && line_free_ <= now) {
+    send(pause_frame(*pause_to_say_));
+    pause_to_say_.reset();
+    ++pauses_said_;
+  } else if (count_ != 0 && head_may_start() <= now) {
     tlm::frame_ptr f = std::move(queue_[head_].frame);
     head_ = (head_ + 1) % queue_.size();
     --count_;
     ++to_adapter_;
-    f->stamp = now;
-    const sim::time_ps last_bit = now + duration(f->length + fcs_bytes + preamble_bytes);
-    line_free_ = now + duration(f->length + fcs_bytes + preamble_bytes + gap_bytes);
-    line_->deliver(std::move(f), last_bit);
+    send(std::move(f));
   }
+  if (pause_to_say_) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(line_free_)));
   if (count_ != 0) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(head_may_start())));
 }
 

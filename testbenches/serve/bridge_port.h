@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,15 +22,23 @@ class outside_if {
  public:
   virtual ~outside_if() = default;
   virtual void leave(const std::uint8_t* frame, std::size_t length) = 0;
+  /// Bytes that have left and still wait for whoever takes them.
+  virtual std::size_t queued() const { return 0; }
 };
 
 /// An Ethernet connector. Frames from outside go to the adapter at the line rate, with preamble, gap, padding and a
-/// good FCS, as from a cable. As any link partner it obeys PAUSE and PFC of the adapter and keeps them to itself.
+/// good FCS, as from a cable. As any link partner it obeys PAUSE and PFC of the adapter and keeps them to itself, and
+/// as a lossless switch it holds the adapter with PAUSE when the world outside does not keep up.
 class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
  public:
   struct config {
     std::uint32_t rate_mbps = 40'000;
     std::size_t queue_frames = 1024;  ///< from outside, waiting for the line; more are dropped
+    // Holding the adapter: half of what the links queue, and room for what comes before the PAUSE is obeyed.
+    std::size_t hold_above_bytes = 512 * 1024;
+    std::size_t resume_below_bytes = 128 * 1024;
+    sim::time_ps look_every_ps = 20 * sim::ps_per_us;         ///< at a queue that was too long
+    sim::time_ps longest_hold_ps = 200'000 * sim::ps_per_us;  ///< then the peer is taken for dead, and frames are lost
   };
   bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& frames,
               outside_if& outside, sim::statistics& stats);
@@ -50,6 +59,9 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
   void tick() override;
   void transmit();
   void obey(const wire::pause_frame& p);
+  void hold_or_resume();
+  void send(tlm::frame_ptr frame);
+  tlm::frame_ptr pause_frame(std::uint16_t quanta);
   sim::time_ps head_may_start() const;
   sim::time_ps duration(std::uint32_t bytes) const;
 
@@ -62,7 +74,11 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
   sim::time_ps line_free_ = 0;
   std::array<sim::time_ps, 8> paused_until_{};  // by priority
   sim::timed_inbox<tlm::frame_ptr> from_line_;
-  std::uint64_t to_adapter_ = 0, from_adapter_ = 0, drop_queue_full_ = 0, pauses_ = 0;
+  enum class hold : std::uint8_t { none, held, given_up };
+  hold hold_ = hold::none;
+  sim::time_ps held_since_ = 0, say_again_at_ = 0, look_at_ = 0;
+  std::optional<std::uint16_t> pause_to_say_;  // quanta
+  std::uint64_t to_adapter_ = 0, from_adapter_ = 0, drop_queue_full_ = 0, pauses_ = 0, pauses_said_ = 0;
 };
 
 }  // namespace rnic::serve

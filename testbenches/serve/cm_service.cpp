@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // how long a call of an application waits for the process
 constexpr std::size_t most_outgoing = 4096;
-constexpr std::uint32_t grh_bytes = 40;
 constexpr std::uint8_t next_header_ib = 0x1b;
 constexpr std::uint8_t hop_limit = 64;  // the kernel's
 

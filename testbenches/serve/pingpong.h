@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong and
-// ibv_srq_pingpong of another host.
+// The verbs ping-pongs: programs that talk to ibv_rc_pingpong, ibv_uc_pingpong, ibv_ud_pingpong,
+// ibv_srq_pingpong and ibv_xsrq_pingpong of another host.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -24,6 +24,7 @@ struct pingpong_options {
   unsigned iterations = 1000;
   unsigned receive_depth = 500;
   unsigned service_level = 0;
+  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
   int gid_index = 0;
   unsigned queue_pairs = 16;                       ///< with a shared receive queue: connections
   std::uint64_t seed = 1;                          ///< of the starting PSN
@@ -41,5 +42,8 @@ pingpong_result run_pingpong(served_host& host, address_exchange& exchange, cons
 inline constexpr unsigned most_queue_pairs = 256;
 /// The same with one shared receive queue for `queue_pairs` connections (ibv_srq_pingpong).
 pingpong_result run_srq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
+
+/// The same over XRC (ibv_xsrq_pingpong), with one client.
+pingpong_result run_xsrq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);
 
 }  // namespace rnic::serve

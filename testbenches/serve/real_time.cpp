@@ -12,6 +12,8 @@ constexpr sim::time_ps never = ~sim::time_ps{0};
 /// Simulated time between two looks at the sockets while there is work: about a millisecond of a busy simulation.
 constexpr sim::time_ps slice = 50 * sim::ps_per_us;
 
+constexpr sim::time_ps before_next_event = 1000 * sim::ps_per_us;
+
 sim::time_ps kernel_now() { return sc_core::sc_time_stamp().value(); }
 
 sim::time_ps next_event() {
@@ -37,7 +39,8 @@ void real_time::start_clock() {
 sim::time_ps real_time::present() const {
   if (!paced_) return base_.now_ps();
   const auto passed = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - real_origin_).count();
-  return std::max(base_.now_ps(), origin_ + static_cast<sim::time_ps>(passed) * sim::ps_per_ns);
+  const sim::time_ps counted = origin_ + static_cast<sim::time_ps>(passed) * sim::ps_per_ns;
+  return std::max(base_.now_ps(), counted - std::min(counted, lost_));
 }
 
 std::uint64_t real_time::elapsed_us() const { return paced_ ? microseconds(clock::now() - real_origin_) : 0; }
@@ -46,7 +49,19 @@ void real_time::run() {
   while (!stopped_) turn();
 }
 
+/// What lies in the sockets has come before whatever waited for it ran out of patience: the present becomes a moment
+/// before the next event.
+void real_time::lose_time() {
+  const sim::time_ps target = present(), next = next_event();
+  if (next >= target || target - next <= most_behind_ps) return;
+  const sim::time_ps late = target - next;
+  lag_.max_us = std::max(lag_.max_us, late / sim::ps_per_us);
+  lag_.lagging_us += late / sim::ps_per_us;
+  lost_ += late + before_next_event;
+}
+
 void real_time::turn() {
+  if (paced_) lose_time();
   io_.restart();
   io_.poll();
   if (stopped_) return;
@@ -76,7 +91,7 @@ void real_time::advance(sim::time_ps to) {
 
 void real_time::sleep_until(sim::time_ps next) {
   if (next != never) {
-    const clock::time_point due = real_origin_ + std::chrono::nanoseconds((next - origin_) / sim::ps_per_ns + 1);
+    const auto due = real_origin_ + std::chrono::nanoseconds((next - origin_ + lost_) / sim::ps_per_ns + 1);
     if (!armed_ || due != armed_for_) {  // setting it again would wake us to say that it was cancelled
       armed_ = true;
       armed_for_ = due;

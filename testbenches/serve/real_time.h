@@ -13,11 +13,15 @@ namespace rnic::serve {
 
 /// Runs simulation and sockets in turns, in one thread of the operating system: the simulation up to the present
 /// moment, then sleep until a socket has something or the next event of the simulation is due. Simulated time is never
-/// ahead of real time. Where the machine is too slow it falls behind, goes on as fast as it can, and says by how much.
+/// ahead of real time. Where the machine is too slow it falls behind, goes on as fast as it can, and says by how much;
+/// time by which it is behind for too long is lost, as if the machine had stood still: to simulate it in haste would
+/// let every timer expire before the peer's answers are heard.
 class real_time {
  public:
   /// Being behind by more than this counts as lagging: a thousand times what a sleep comes late on an idle machine.
   static constexpr sim::time_ps tolerated_ps = sim::ps_per_us * 1000;
+
+  static constexpr sim::time_ps most_behind_ps = sim::ps_per_us * 10'000;  ///< less than a time-out of the tools
 
   struct lag {
     std::uint64_t max_us = 0;      ///< by how much the simulation was ever behind
@@ -35,6 +39,7 @@ class real_time {
   /// Until stop(). What a process throws into the kernel comes out here.
   void run();
   const lag& behind() const { return lag_; }
+  std::uint64_t lost_us() const { return lost_ / sim::ps_per_us; }
   /// Real time since start_clock(), in microseconds.
   std::uint64_t elapsed_us() const;
   /// Simulated time since then.
@@ -43,6 +48,7 @@ class real_time {
  private:
   using clock = std::chrono::steady_clock;
   void turn();
+  void lose_time();
   void advance(sim::time_ps to);
   void sleep_until(sim::time_ps next);
 
@@ -55,6 +61,7 @@ class real_time {
   bool stopped_ = false;
   clock::time_point real_origin_{};
   sim::time_ps origin_ = 0;
+  sim::time_ps lost_ = 0;
   clock::time_point last_turn_{};
   bool was_lagging_ = false;
   lag lag_;

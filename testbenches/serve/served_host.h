@@ -44,6 +44,7 @@ class served_host : private frame_receiver_if, private outside_if {
   int gid_index(ibv_gid_type type);
 
   host_driver::device& device() { return node_.device(); }
+  host_driver::bus_if& bus() { return node_.bus(); }
   host_driver::mac_address mac() { return device().port(1).mac; }
   const frame_link& link() const { return *link_; }
   host_driver::neighbours::counters answered() const {
@@ -55,6 +56,7 @@ class served_host : private frame_receiver_if, private outside_if {
   static bench::node_config shape(const host_config& cfg);
   void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
   void leave(const std::uint8_t* frame, std::size_t length) override;
+  std::size_t queued() const override { return link_->queued(); }
   void answer(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <random>
 
 #include "model/wire/ethernet.h"
 #include "testbenches/serve/application.h"
@@ -18,9 +16,6 @@ namespace {
 
 // As in the example of rdma-core.
 constexpr std::uint64_t id_receive = 1, id_send = 2;
-constexpr unsigned ack_timeout = 14, retries = 7, rnr_retries = 7, rnr_timer = 12;
-constexpr std::uint64_t exchange_ps = 20 * sim::ps_per_s;
-constexpr std::uint64_t linger_ps = 300'000 * sim::ps_per_us;
 
 class srq_pingpong {
  public:
@@ -70,13 +65,8 @@ void srq_pingpong::make_queue_pairs() {
     init.qp_type = IBV_QPT_RC;
     init.cap.max_send_wr = init.cap.max_send_sge = 1;
     c.qp = objects_.qp(init);
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    bench::require(device_.modify_qp(c.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-                   "modify_qp to INIT");
-    std::mt19937_64 random(o_.seed ^ (wire::to_u64(host_.mac()) << 16) ^ c.qp->qp_num);
-    c.own = {0, c.qp->qp_num, static_cast<std::uint32_t>(random() & 0xffffff), {}};
+    to_init(device_, c.qp, IBV_QPT_RC);
+    c.own = {0, c.qp->qp_num, starting_psn(o_.seed, host_.mac(), c.qp->qp_num), {}};
     c.own.gid = device_.port(1).gids[static_cast<std::size_t>(o_.gid_index)].id;
     fmt::print("  local address:  {}\n", to_line(c.own));
   }
@@ -127,30 +117,12 @@ void srq_pingpong::meet() {
 void srq_pingpong::connect(connection& c) {
   const auto mac = host_.resolve(c.peer.gid, o_.gid_index);
   if (!mac) throw peer_failure("no neighbour has the address " + wire::to_string(c.peer.gid));
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = bench::to_ibv_mtu(o_.mtu);
-  attr.dest_qp_num = c.peer.qpn;
-  attr.rq_psn = c.peer.psn;
-  attr.max_dest_rd_atomic = 1;
-  attr.min_rnr_timer = rnr_timer;
-  attr.ah_attr = path_to(c.peer.gid, o_.gid_index, o_.service_level);
-  bench::require(device_.modify_qp(c.qp, &attr,
-                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                                   &*mac),
-                 "modify_qp to RTR");
-  attr = ibv_qp_attr{};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = c.own.psn;
-  attr.timeout = ack_timeout;
-  attr.retry_cnt = retries;
-  attr.rnr_retry = rnr_retries;
-  attr.max_rd_atomic = 1;
-  bench::require(device_.modify_qp(c.qp, &attr,
-                                   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                       IBV_QP_MAX_QP_RD_ATOMIC),
-                 "modify_qp to RTS");
+  qp_route route{IBV_QPT_RC, o_.mtu, c.own.psn, c.peer.psn, c.peer.qpn};
+  route.path = path_to(c.peer.gid, o_.gid_index, o_.service_level);
+  route.mac = *mac;
+  route.ack_timeout = o_.ack_timeout;
+  to_ready_to_receive(device_, c.qp, route);
+  to_ready_to_send(device_, c.qp, route);
 }
 
 void srq_pingpong::post_receives(unsigned count) {
@@ -182,8 +154,7 @@ void srq_pingpong::check(const ibv_wc& wc, pingpong_result& r) const {
 }
 
 void srq_pingpong::take(const ibv_wc& wc, pingpong_result& r) {
-  if (wc.status != IBV_WC_SUCCESS)
-    throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+  require_success(wc);
   const auto at = std::find_if(connections_.begin(), connections_.end(),
                                [&](const connection& c) { return c.qp->qp_num == wc.qp_num; });
   if (at == connections_.end()) throw std::runtime_error("a completion of a queue pair that is not ours");

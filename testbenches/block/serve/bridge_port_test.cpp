@@ -23,6 +23,7 @@ struct bench final : outside_if, tlm::frame_sink_if {
   void leave(const std::uint8_t* frame, std::size_t length) override {
     left.emplace_back(base.now_ps(), std::vector<std::uint8_t>(frame, frame + length));
   }
+  std::size_t queued() const override { return waiting; }
   void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { line.emplace_back(arrival, std::move(frame)); }
   void inject(std::size_t length, sim::time_ps at) {
     const std::vector<std::uint8_t> bytes(length, 0x11);
@@ -52,6 +53,17 @@ struct bench final : outside_if, tlm::frame_sink_if {
   bridge_port port;
   std::vector<std::pair<sim::time_ps, std::vector<std::uint8_t>>> left;
   std::vector<std::pair<sim::time_ps, tlm::frame_ptr>> line;
+  std::size_t waiting = 0;  // outside
+
+  /// Quanta of the PAUSE frames that the adapter was sent.
+  std::vector<unsigned> pauses() const {
+    std::vector<unsigned> found;
+    for (const auto& [at, frame] : line) {
+      wire::pause_frame p;
+      if (wire::decode_pause(frame->data(), frame->length, p) == wire::pause_kind::pause) found.push_back(p.quanta[0]);
+    }
+    return found;
+  }
 };
 
 TEST(bridge_port, frames_from_outside_have_the_form_of_a_cables) {
@@ -101,6 +113,52 @@ TEST(bridge_port, pause_is_obeyed_and_stays_on_the_cable) {
   ASSERT_EQ(b.line.size(), 2u);
   EXPECT_EQ(b.line[1].second->stamp, 100'000'000u);
   EXPECT_EQ(b.stats.value("bridge.pauses"), 3u);
+}
+
+TEST(bridge_port, the_adapter_is_held_while_the_world_outside_does_not_keep_up) {
+  bench b(40'000);
+  const std::vector<std::uint8_t> frame(1000, 0x22);
+  b.waiting = 500'000;
+  b.from_adapter(frame, 1'000'000);
+  b.run_until_ns(100'000);
+  EXPECT_TRUE(b.pauses().empty());
+  b.waiting = 600'000;
+  b.from_adapter(frame, 100'000'000);
+  b.run_until_ns(101'000);
+  EXPECT_EQ(b.pauses(), std::vector<unsigned>{0xffff});
+  EXPECT_EQ(b.line[0].second->fcs, wire::ethernet_fcs(b.line[0].second->data(), b.line[0].second->length));
+  b.run_until_ns(1'500'000);  // said again before the 839 us have passed, and every half of them
+  EXPECT_EQ(b.pauses(), (std::vector<unsigned>{0xffff, 0xffff, 0xffff, 0xffff}));
+  b.waiting = 200'000;
+  b.run_until_ns(1'600'000);
+  EXPECT_EQ(b.pauses().back(), 0xffffu);
+  b.waiting = 1000;
+  b.run_until_ns(1'700'000);
+  EXPECT_EQ(b.pauses().back(), 0u);
+  const std::size_t said = b.line.size();
+  b.run_until_ns(5'000'000);
+  EXPECT_EQ(b.line.size(), said);
+  EXPECT_EQ(b.stats.value("bridge.pauses_said"), said);
+}
+
+TEST(bridge_port, a_peer_that_never_reads_does_not_hold_the_adapter_for_ever) {
+  bench b(40'000);
+  b.waiting = 600'000;
+  b.from_adapter(std::vector<std::uint8_t>(100, 0x22), 1'000'000);
+  b.run_until_ns(199'000'000);
+  EXPECT_EQ(b.pauses().back(), 0xffffu);
+  b.run_until_ns(202'000'000);
+  EXPECT_EQ(b.pauses().back(), 0u);
+  const std::size_t said = b.line.size();
+  b.run_until_ns(400'000'000);
+  EXPECT_EQ(b.line.size(), said);
+  b.waiting = 0;  // it reads again: the next time counts anew
+  b.run_until_ns(401'000'000);
+  b.waiting = 600'000;
+  b.from_adapter(std::vector<std::uint8_t>(100, 0x22), 402'000'000'000);
+  b.run_until_ns(403'000'000);
+  EXPECT_GT(b.line.size(), said);
+  EXPECT_EQ(b.pauses().back(), 0xffffu);
 }
 
 TEST(bridge_port, a_full_queue_drops) {

@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 
-TOOLS = ["usr/bin/ibv_rc_pingpong", "usr/bin/ibv_uc_pingpong", "usr/bin/ibv_ud_pingpong",
-         "usr/bin/ibv_srq_pingpong", "usr/bin/ibv_devinfo", "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy",
-         "usr/bin/mckey", "bin/ip", "sbin/tc", "usr/bin/rdma"]
+TOOLS = ["usr/bin/" + name for name in (
+    "ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong ibv_devinfo rping ucmatose udaddy"
+    " mckey ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat rdma").split()]
+TOOLS += ["bin/ip", "sbin/tc"]
 PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers libibverbs1 rdmacm-utils librdmacm1
  libnl-3-200 libnl-route-3-200 iproute2 libbpf1 libelf1 libmnl0 libcap2 libdb5.3 libselinux1 libpcre2-8-0 libtirpc3
  libxtables12 libbsd0 libmd0 zlib1g libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1
- libssl3""".split()
+ libssl3 perftest libpci3 libudev1 libibumad3""".split()
 MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "8021q", "sch_netem", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
 # A process of its own reads the commands: process 1 gets a signal for each orphan, and a shell that reads a line when a

@@ -20,7 +20,7 @@ DEVICE = [
     ("phys_port_cnt", "2"), ("max_mr_size", "0xffffffffffffffff"), ("page_size_cap", "0xfffff000"),
     ("max_qp", r"\d+"), ("max_qp_wr", "16351"), ("device_cap_flags", "0x[0-9a-f]{8}"), ("max_sge", "32"),
     ("max_sge_rd", "30"), ("max_cq", r"\d+"), ("max_cqe", "4194303"), ("max_mr", r"\d+"), ("max_pd", r"\d+"),
-    ("max_qp_rd_atom", r"\d+"), ("max_ee_rd_atom", "0"), ("max_res_rd_atom", r"\d+"), ("max_qp_init_rd_atom", "128"),
+    ("max_qp_rd_atom", "16"), ("max_ee_rd_atom", "0"), ("max_res_rd_atom", r"\d+"), ("max_qp_init_rd_atom", "128"),
     ("max_ee_init_rd_atom", "0"), ("atomic_cap", r"ATOMIC_HCA \(1\)"), ("max_ee", "0"), ("max_rdd", "0"),
     ("max_mw", "0"), ("max_raw_ipv6_qp", "0"), ("max_raw_ethy_qp", "0"), ("max_mcast_grp", r"\d+"),
     ("max_mcast_qp_attach", "248"), ("max_total_mcast_qp_attach", r"\d+"), ("max_ah", "2147483647"),

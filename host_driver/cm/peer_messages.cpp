@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection manager: what messages of the peer do in each state (IBA volume 1, 12.9).
+#include <algorithm>
+
+#include "host_driver/cm/connection_manager.h"
+
+namespace rnic::host_driver::cm {
+
+void connection_manager::receive(const address& from, const std::uint8_t* datagram, std::size_t length,
+                                 std::uint64_t now_ps) {
+  ++count_.received;
+  const auto m = decode(datagram, length);
+  if (!m) {
+    ++count_.malformed;
+    return;
+  }
+  dispatch(from, *m, now_ps);
+}
+
+void connection_manager::dispatch(const address& from, const contents& m, std::uint64_t now_ps) {
+  switch (m.kind) {
+    case message::req:
+      return take_req(from, m, now_ps);
+    case message::dreq:
+      return take_dreq(from, m, now_ps);
+    case message::sidr_req:
+      return take_service_request(from, m);
+    case message::sidr_rep:
+      return take_service_reply(from, m);
+    default:
+      break;
+  }
+  connection* c = named(from, m);
+  if (c == nullptr) {
+    ++count_.unknown_id;
+    return;
+  }
+  switch (m.kind) {
+    case message::mra:
+      return take_mra(*c, m, now_ps);
+    case message::rej:
+      return take_rej(*c, m, now_ps);
+    case message::rep:
+      return take_rep(*c, m, now_ps);
+    case message::rtu:
+      return take_rtu(*c, m);
+    default:
+      return take_drep(*c, m, now_ps);
+  }
+}
+
+/// A REJ without a connection of ours.
+void connection_manager::refuse(const address& to, const contents& req, reason why) {
+  contents m;
+  m.kind = message::rej;
+  m.transaction = req.transaction;
+  m.remote_id = req.local_id;
+  m.subject = about::req;
+  m.why = why;
+  out_.send_mad(to, encode(m));
+  ++count_.sent;
+}
+
+/// The peer has not seen our answer to this REQ yet.
+bool connection_manager::repeats(const address& from, const contents& m) {
+  for (auto& [id, c] : connections_) {
+    if (!c.passive || c.remote_id != m.local_id || c.peer.gid != from.gid || c.remote_guid != m.connection.ca_guid ||
+        c.remote_qpn != m.connection.qpn || c.at == state::timewait)
+      continue;
+    ++count_.duplicates;
+    if (c.at == state::mra_req_sent || c.at == state::rep_sent) send_again(c);
+    return true;
+  }
+  return false;
+}
+
+/// The peer's queue pair is in a connection that it has forgotten.
+bool connection_manager::is_stale(const address& from, const contents& m) const {
+  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    const connection& c = entry.second;
+    return c.at != state::timewait && c.at != state::req_sent && c.at != state::sidr_req_received &&
+           c.at != state::sidr_req_sent && c.peer.gid == from.gid && c.remote_qpn == m.connection.qpn &&
+           c.remote_guid == m.connection.ca_guid;
+  });
+}
+
+void connection_manager::take_req(const address& from, const contents& m, std::uint64_t now_ps) {
+  static_cast<void>(now_ps);
+  if (repeats(from, m)) return;
+  if (services_.count(m.connection.service_id) == 0) {
+    ++count_.no_service;
+    return refuse(from, m, reason::invalid_service);
+  }
+  if (m.connection.transport != 0) return refuse(from, m, reason::invalid_transport);
+  if (is_stale(from, m)) {
+    ++count_.stale;
+    return refuse(from, m, reason::stale);
+  }
+  connection* c = open(from, state::req_received);
+  if (c == nullptr) return refuse(from, m, reason::no_resources);
+  c->passive = true;
+  c->remote_id = m.local_id;
+  c->transaction = m.transaction;
+  c->remote_qpn = m.connection.qpn;
+  c->remote_guid = m.connection.ca_guid;
+  c->service_id = m.connection.service_id;
+  tell(*c, event::kind::request, m);
+}
+
+void connection_manager::take_mra(connection& c, const contents& m, std::uint64_t now_ps) {
+  const std::uint64_t until = now_ps + timeout_ps(config_.response_timeout) + timeout_ps(m.service_timeout);
+  if (m.subject == about::req && c.at == state::req_sent) {
+    c.at = state::mra_req_received;
+    c.remote_id = m.local_id;
+    c.deadline = until;
+  } else if (m.subject == about::rep && c.at == state::rep_sent) {
+    c.at = state::mra_rep_received;
+    c.deadline = until;
+  } else {
+    ++count_.wrong_state;
+  }
+}
+
+void connection_manager::take_rej(connection& c, const contents& m, std::uint64_t now_ps) {
+  switch (c.at) {
+    case state::req_sent:
+    case state::mra_req_received:
+    case state::rep_sent:
+    case state::mra_rep_received:
+    case state::req_received:
+    case state::mra_req_sent:
+    case state::rep_received:
+      tell(c, event::kind::rejected, m);
+      end(c, now_ps);
+      return;
+    case state::dreq_sent:
+      tell(c, event::kind::disconnected, m);
+      end(c, now_ps);
+      return;
+    default:
+      ++count_.wrong_state;
+  }
+}
+
+void connection_manager::take_rep(connection& c, const contents& m, std::uint64_t now_ps) {
+  static_cast<void>(now_ps);
+  if (c.at == state::established && !c.passive) {  // our RTU was lost
+    ++count_.duplicates;
+    return send_again(c);
+  }
+  if (c.at == state::rep_received) {
+    ++count_.duplicates;
+    return;
+  }
+  if (c.at != state::req_sent && c.at != state::mra_req_received) {
+    ++count_.wrong_state;
+    return;
+  }
+  c.remote_id = m.local_id;
+  c.remote_qpn = m.connection.qpn;
+  c.remote_guid = m.connection.ca_guid;
+  rest(c, state::rep_received);
+  tell(c, event::kind::reply, m);
+}
+
+void connection_manager::take_rtu(connection& c, const contents& m) {
+  if (c.at != state::rep_sent && c.at != state::mra_rep_received) {
+    ++(c.at == state::established ? count_.duplicates : count_.wrong_state);
+    return;
+  }
+  rest(c, state::established);
+  tell(c, event::kind::established, m);
+}
+
+void connection_manager::take_dreq(const address& from, const contents& m, std::uint64_t now_ps) {
+  connection* c = named(from, m);
+  if (c == nullptr || c->at == state::timewait) {  // it has ended here: the peer may forget it too
+    ++(c == nullptr ? count_.unknown_id : count_.duplicates);
+    contents answer;
+    answer.kind = message::drep;
+    answer.transaction = m.transaction;
+    answer.local_id = m.remote_id;
+    answer.remote_id = m.local_id;
+    out_.send_mad(from, encode(answer));
+    ++count_.sent;
+    return;
+  }
+  switch (c->at) {
+    case state::established:
+    case state::rep_sent:
+    case state::mra_rep_received:
+      c->transaction = m.transaction;
+      rest(*c, state::dreq_received);
+      tell(*c, event::kind::disconnect_request, m);
+      if (c->abandoned) disconnect(c->id, {}, now_ps);
+      return;
+    case state::dreq_sent: {  // both at once
+      c->transaction = m.transaction;
+      send(*c, make(*c, message::drep));
+      tell(*c, event::kind::disconnected, m);
+      end(*c, now_ps);
+      return;
+    }
+    case state::dreq_received:
+      ++count_.duplicates;
+      return;
+    default:
+      ++count_.wrong_state;
+  }
+}
+
+void connection_manager::take_drep(connection& c, const contents& m, std::uint64_t now_ps) {
+  if (c.at != state::dreq_sent) {
+    ++count_.wrong_state;
+    return;
+  }
+  tell(c, event::kind::disconnected, m);
+  end(c, now_ps);
+}
+
+void connection_manager::take_service_request(const address& from, const contents& m) {
+  for (const auto& [id, c] : connections_) {
+    if (c.at == state::sidr_req_received && c.remote_id == m.local_id && c.peer.gid == from.gid) {
+      ++count_.duplicates;
+      return;
+    }
+  }
+  if (services_.count(m.service.service_id) == 0) {
+    ++count_.no_service;
+    constexpr std::uint8_t unsupported = 1;
+    contents answer;
+    answer.kind = message::sidr_rep;
+    answer.transaction = m.transaction;
+    answer.remote_id = m.local_id;
+    answer.service.service_id = m.service.service_id;
+    answer.service.status = unsupported;
+    out_.send_mad(from, encode(answer));
+    ++count_.sent;
+    return;
+  }
+  connection* c = open(from, state::sidr_req_received);
+  if (c == nullptr) return;
+  c->passive = true;
+  c->remote_id = m.local_id;
+  c->transaction = m.transaction;
+  c->service_id = m.service.service_id;
+  tell(*c, event::kind::service_request, m);
+}
+
+void connection_manager::take_service_reply(const address& from, const contents& m) {
+  connection* c = find(m.remote_id);
+  if (c == nullptr || c->peer.gid != from.gid || c->at != state::sidr_req_sent) {
+    ++count_.unknown_id;
+    return;
+  }
+  tell(*c, event::kind::service_reply, m);
+  connections_.erase(c->id);
+}
+
+}  // namespace rnic::host_driver::cm

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest with Soft-RoCE, `rnic serve` at the other end of its cable, and what a case asks of both."""
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+
+import guest as linux
+import wire_image
+
+PORT = 18800 + os.getpid() % 100 * 10
+GUEST4, MODEL4, GUEST6, MODEL6 = "10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"
+MODEL_MAC = "02:00:00:00:00:02"
+GID4 = "0000:0000:0000:0000:0000:ffff:0a00:0001"
+GID6 = "fd00:0000:0000:0000:0000:0000:0000:0001"
+SECONDS = 60
+PATIENT = 18  # 1.1 s until a request is repeated: an emulated guest on a busy machine may stand still for a while
+
+
+class congested_switch(threading.Thread):
+    """Between the guest and the model: every third RoCE v2 packet of the guest is marked as congested."""
+
+    def __init__(self, path, to):
+        super().__init__(daemon=True)
+        self.to, self.seen, self.marked = to, 0, 0
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.start()
+
+    def run(self):
+        while True:
+            frame = bytearray(self.socket.recv(16384))
+            if frame[12:14] == b"\x08\x00" and frame[23] == 17 and frame[36:38] == struct.pack(">H", 4791):
+                self.seen += 1
+                if self.seen % 3 == 0:
+                    self.marked += 1
+                    self.mark(frame)
+            try:
+                self.socket.sendto(frame, self.to)
+            except OSError:  # nobody is there
+                pass
+
+    @staticmethod
+    def mark(frame):
+        frame[15] |= 3
+        frame[24:26] = b"\0\0"
+        total = sum(struct.unpack(">10H", frame[14:34]))
+        total = (total & 0xffff) + (total >> 16)
+        frame[24:26] = struct.pack(">H", ~(total + (total >> 16)) & 0xffff)
+
+
+class bench:
+    """The guest, and one `rnic serve` after the other at the other end of its cable."""
+
+    def __init__(self, rnic, image, folder, congested=False):
+        self.rnic, self.folder, self.number = rnic, folder, 0
+        self.own, self.peer = os.path.join(folder, "model"), os.path.join(folder, "guest")
+        towards = os.path.join(folder, "switch") if congested else self.own
+        if congested:
+            self.switch = congested_switch(towards, self.own)
+        self.link = "datagram:unix:%s,%s" % (self.own, self.peer)
+        self.guest = linux.guest(image, "dgram,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s" %
+                                 (self.peer, towards), [PORT])
+        self.guest.set_up()
+        self.failures = []
+        self.lossy = self.repeat = False
+        self.ack_timeout = PATIENT
+
+    def serve(self, *arguments):
+        self.number += 1
+        self.json = os.path.join(self.folder, "%d.json" % self.number)
+        self.pcap = os.path.join(self.folder, "%d.pcap" % self.number)
+        command = [self.rnic, "serve", "--link", self.link, "--ip", MODEL4, "--ip", MODEL6, "--mac",
+                   MODEL_MAC, "--json", self.json, "--pcap", self.pcap, *arguments]
+        model = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        first = model.stdout.readline()
+        if not first.startswith("serving"):
+            model.kill()
+            raise linux.failed("rnic serve: " + first)
+        return model
+
+    def end(self, model):
+        try:
+            text, _ = model.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            model.terminate()
+            text, _ = model.communicate(timeout=10)
+        return model.returncode, text
+
+    def tool(self, app, size, iterations, mtu, gid, priority, more):
+        mtu_option = "" if app == "ud_pingpong" else "-m %d" % mtu
+        content = "-c" if app == "rc_pingpong" else ""
+        return "timeout %d /usr/bin/ibv_%s -d rxe0 -g %d %s -s %d -n %d -l %d %s %s -p " % (
+            SECONDS, app, self.guest.gid_index(gid), mtu_option, size, iterations, priority, content, more)
+
+    def both_ways(self, name, app, size, iterations=8, mtu=1024, gid=GID4, gid_index=None, priority=0, serve=(),
+                  tool=""):
+        options = ["--app", app, "--size", str(size), "--iterations", str(iterations), "--mtu", str(mtu), "--priority",
+                   str(priority), "--timeout", str(self.ack_timeout), *serve]
+        if gid_index is not None:
+            options += ["--gid-index", str(gid_index)]
+        tool = self.tool(app, size, iterations, mtu, gid, priority, tool)
+        model = self.serve(*options, "--server", "--port", str(PORT + 2))
+        self.verdict(name + ", the guest is client", model, self.guest.run(tool + "%d 10.0.2.2" % (PORT + 2), SECONDS * 2))
+        self.guest.start_server(tool + str(PORT), PORT)
+        model = self.serve(*options, "--client", "127.0.0.1", "--port", str(PORT))
+        self.verdict(name + ", the guest is server", model, self.guest.finish_server(SECONDS * 2))
+
+    def note(self, name, ok, text=""):
+        print("%-60s %s" % (name, "ok" if ok else "FAILED"), flush=True)
+        if not ok:
+            self.failures.append(name)
+            print(text, flush=True)
+
+    def verdict(self, name, model, guest):
+        status, text = self.end(model)
+        ok = status == 0 and guest[0] == 0
+        if ok:
+            with open(self.json) as f:
+                self.result = result = json.load(f)
+            run = result["runs"][0]
+            ok = run["ok"] and run["wrong_bytes"] == 0 and max(run["sent"], run["received"]) > 0
+            # Each of several queue pairs may be ahead by a message when the others reach the number.
+            ok = ok and (run["sent"] == run["received"] or run["app"] in ("srq_pingpong", "mckey"))
+            bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]
+            ok = ok and not bad
+            text += "".join("%s: %d\n" % (k, result["statistics"][k]) for k in bad)
+        if self.lossy and guest[0] == 0 and "work request 2 ended with status 12" in text:
+            # The guest has all and has ended; its last acknowledgement was lost, and nobody is there to repeat it.
+            print("%-60s once more: the last acknowledgement was lost" % name, flush=True)
+            self.repeat = True
+            return
+        self.note(name, ok)
+        if not ok:
+            self.show(status, text, guest)
+
+    def show(self, status, text, guest):
+        print("--- model, status %s\n%s--- guest, status %d\n%s---" % (status, text, guest[0], guest[1]), flush=True)
+        if "RNIC_KEEP" in os.environ:
+            shutil.copy(self.pcap, os.environ["RNIC_KEEP"])
+
+    def wrong_memory(self, messages, mtu):
+        return wire_image.differences(self.pcap, MODEL_MAC, self.result["runs"][0], messages, mtu)
+
+    def perftest_verdict(self, name, model, guest, look):
+        """`look` gives what is wrong beside what the sides say of themselves."""
+        status, text = self.end(model)
+        wrong = []
+        if status == 0 and guest[0] == 0:
+            with open(self.json) as f:
+                self.result = json.load(f)
+            run = self.result["runs"][0]
+            wrong = ["wrong: %s" % run] if run["wrong_bytes"] != 0 or not run["ok"] else look()
+        ok = status == 0 and guest[0] == 0 and not wrong
+        self.note(name, ok)
+        if not ok:
+            self.show(status, text + "".join(w + "\n" for w in wrong), guest)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools of perftest in the guest, as client of the model and as its server."""
+from bench import GID4, GID6, PORT, SECONDS
+
+# Of a case: tool, options of both sides.
+CASES = [
+    ("ib_write_bw", {"size": 65536, "n": 20}),
+    ("ib_write_bw", {"size": 1, "n": 100}),
+    ("ib_write_bw", {"size": 3000, "n": 40, "mtu": 256, "qps": 4}),
+    ("ib_write_bw", {"size": 100001, "n": 10, "mtu": 4096, "both": True}),
+    ("ib_write_bw", {"size": 5000, "n": 20, "type": "UC"}),
+    ("ib_write_lat", {"size": 2, "n": 100}),
+    ("ib_write_lat", {"size": 5000, "n": 30, "mtu": 512}),
+    ("ib_write_lat", {"size": 64, "n": 300, "type": "UC"}),
+    ("ib_read_bw", {"size": 65536, "n": 20}),
+    ("ib_read_bw", {"size": 777, "n": 40, "mtu": 256, "qps": 3, "both": True}),
+    ("ib_read_lat", {"size": 2, "n": 100}),
+    ("ib_read_lat", {"size": 9000, "n": 20, "mtu": 4096}),
+    ("ib_send_bw", {"size": 65536, "n": 20}),
+    ("ib_send_bw", {"size": 900, "n": 40, "qps": 4, "both": True}),
+    ("ib_send_bw", {"size": 5000, "n": 20, "type": "UC", "mtu": 2048}),
+    ("ib_send_bw", {"size": 1000, "n": 40, "type": "UD"}),
+    ("ib_send_lat", {"size": 2, "n": 100}),
+    ("ib_send_lat", {"size": 3000, "n": 30, "type": "UC"}),
+    ("ib_send_lat", {"size": 4096, "n": 30, "type": "UD", "mtu": 4096}),
+    ("ib_atomic_bw", {"n": 200}),
+    ("ib_atomic_bw", {"n": 150, "qps": 3, "atomic": "CMP_AND_SWAP"}),
+    ("ib_atomic_lat", {"n": 100}),
+    ("ib_atomic_lat", {"n": 50, "atomic": "CMP_AND_SWAP"}),
+]
+CASES6 = [
+    ("ib_write_bw", {"size": 8192, "n": 20}),
+    ("ib_read_lat", {"size": 3000, "n": 20}),
+    ("ib_send_bw", {"size": 1000, "n": 30, "type": "UD"}),
+    ("ib_atomic_lat", {"n": 30}),
+]
+CASES_VLAN = [
+    ("ib_write_bw", {"size": 3000, "n": 20, "priority": 4}),
+    ("ib_read_bw", {"size": 3000, "n": 20, "priority": 4}),
+    ("ib_send_lat", {"size": 500, "n": 20, "priority": 4, "type": "UC"}),
+    ("ib_atomic_bw", {"n": 50, "priority": 4}),
+]
+CASES_LOSS = [
+    ("ib_write_bw", {"size": 20000, "n": 50, "qps": 2}),
+    ("ib_read_bw", {"size": 20000, "n": 50, "qps": 2}),
+    ("ib_read_bw", {"size": 700, "n": 300, "mtu": 256, "both": True}),
+    ("ib_send_bw", {"size": 20000, "n": 50, "qps": 2}),
+    ("ib_send_lat", {"size": 3000, "n": 100}),
+    ("ib_atomic_bw", {"n": 300}),
+    ("ib_atomic_lat", {"n": 100, "atomic": "CMP_AND_SWAP"}),
+]
+
+
+def words(tool, o, ack_timeout):
+    """(words of the model, words of the guest's tool)."""
+    model, guest = ["--app", tool, "--iterations", str(o["n"])], ["-n %d" % o["n"], "-F"]
+    mtu = o.get("mtu", 1024)
+    model += ["--mtu", str(mtu), "--timeout", str(ack_timeout)]
+    guest.append("-m %d -u %d" % (mtu, ack_timeout))
+    for key, option, letter in (("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
+                                ("atomic", "--atomic", "-A"), ("priority", "--priority", "-S")):
+        if key in o:
+            model += [option, str(o[key])]
+            guest.append("%s %s" % (letter, o[key]))
+    if o.get("both"):
+        model.append("--bidirectional")
+        guest.append("-b")
+    return model, guest
+
+
+def counts(b, tool, o, client):
+    """What is wrong with the model's numbers, as lines."""
+    run = b.result["runs"][0]
+    all_ = o["n"] * o.get("qps", 1)
+    in_turns, both = tool in ("ib_write_lat", "ib_send_lat"), o.get("both")
+    sends = client or both or in_turns
+    wrong = []
+    if run["sent"] != (all_ if sends else 0):
+        wrong.append("%d messages sent" % run["sent"])
+    if tool.startswith("ib_send") and run["received"] != (all_ if not client or both or in_turns else 0):
+        wrong.append("%d messages received" % run["received"])
+    if tool.startswith("ib_atomic") and (not client or both):
+        expected = all_ if o.get("atomic") is None else 0  # the tool compares with zero and swaps in zero
+        if run["counted"] != expected:
+            wrong.append("the counters are at %s" % run["counted"])
+    receives = not client or both or in_turns
+    if (tool.startswith("ib_read") and (client or both)) or (tool[:8] in ("ib_write", "ib_send_") and receives):
+        if not run["memory"]:
+            wrong.append("no memory was looked at")
+        wrong += b.wrong_memory(o["n"], o.get("mtu", 1024))
+    return wrong
+
+
+def one(b, name, tool, o, gid, model_gid, serve):
+    model, guest = words(tool, o, b.ack_timeout)
+    if model_gid is not None:
+        model += ["--gid-index", str(model_gid)]
+    command = "timeout %d /usr/bin/%s -d rxe0 -x %d %s -p " % (SECONDS, tool, b.guest.gid_index(gid), " ".join(guest))
+    side = b.serve(*model, *serve, "--server", "--port", str(PORT + 2))
+    b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + "%d 10.0.2.2" % (PORT + 2), SECONDS * 2),
+                       lambda: counts(b, tool, o, False))
+    b.guest.start_server(command + str(PORT), PORT)
+    side = b.serve(*model, *serve, "--client", "127.0.0.1", "--port", str(PORT))
+    b.perftest_verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2),
+                       lambda: counts(b, tool, o, True))
+
+
+def named(tool, o):
+    text = [tool]
+    for key, word in (("type", "%s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
+        if key in o:
+            text.append(word % o[key])
+    return ", ".join(text) + (", both ways" if o.get("both") else "")
+
+
+def run(b, cases, gid=GID4, model_gid=None, where="", serve=()):
+    for tool, o in cases:
+        one(b, named(tool, o) + where, tool, o, gid, model_gid, serve)
+
+
+def perftest(b):
+    run(b, CASES)
+    run(b, CASES6, GID6, 5, " over IPv6")

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the packets of a capture leave in the memory of their receiver, by the packets alone."""
+import struct
+import zlib
+
+RC, UC, UD = 0, 1, 3
+SEND_FIRST, SEND_ONLY_IMM, WRITE_FIRST, WRITE_ONLY_IMM, READ_REQUEST, READ_FIRST, READ_ONLY = 0, 5, 6, 11, 12, 13, 16
+FIRST = {0, 4, 5, 6, 10, 11, 13, 16}  # SEND, WRITE and READ RESPONSE: FIRST or ONLY
+IMMEDIATE = {3, 5, 9, 11}
+WITH_AETH = {13, 15, 16}
+WITH_RETH = {6, 10, 11, 12}
+
+
+def frames(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    at = 24
+    while at + 16 <= len(data):
+        length = struct.unpack(order + "I", data[at + 8:at + 12])[0]
+        yield data[at + 16:at + 16 + length]
+        at += 16 + length
+
+
+class packet:
+    """A RoCE v2 packet: `target` is the MAC address it goes to."""
+
+    def __init__(self, target, bth):
+        self.target = target
+        self.transport, self.operation = bth[0] >> 5, bth[0] & 31
+        self.qpn, self.psn = struct.unpack(">I", b"\0" + bth[5:8])[0], struct.unpack(">I", b"\0" + bth[9:12])[0]
+        rest = bth[12:len(bth) - 4 - (bth[1] >> 4 & 3)]
+        if self.transport == UD:
+            rest = rest[8:]
+        if self.operation in WITH_RETH:
+            self.address, self.length = struct.unpack(">Q4xI", rest[:16])
+            rest = rest[16:]
+        if self.operation in IMMEDIATE:
+            rest = rest[4:]
+        if self.operation in WITH_AETH:
+            rest = rest[4:]
+        self.payload = rest
+
+
+def packets(path):
+    for f in frames(path):
+        at = 18 if f[12:14] == b"\x81\x00" else 14
+        kind = f[at - 2:at]
+        if kind == b"\x08\x00" and f[at + 9] == 17:
+            end = at + struct.unpack(">H", f[at + 2:at + 4])[0]
+            at += (f[at] & 15) * 4
+        elif kind == b"\x86\xdd" and f[at + 6] == 17:
+            end = at + 40 + struct.unpack(">H", f[at + 4:at + 6])[0]
+            at += 40
+        else:
+            continue
+        if f[at + 2:at + 4] == struct.pack(">H", 4791):
+            yield packet(f[:6], f[at + 8:end])
+
+
+class image:
+    """Memory of one queue pair: messages of SEND take their places in turns, the others say where they go."""
+
+    def __init__(self, stride, count, mtu):
+        self.stride, self.count, self.mtu = stride, count, mtu
+        self.memory = bytearray()
+        self.base = self.offset = self.expected = None
+        self.messages = 0
+        self.asked = {}  # PSN of a READ response: its address
+
+    def request(self, p):
+        """Of the peer. What is not the next one of a reliable connection was refused, or is there already."""
+        if p.transport == RC:
+            if self.expected is not None and p.psn != self.expected:
+                return
+            self.expected = (p.psn + 1) % (1 << 24)
+        if p.operation in FIRST and p.operation <= SEND_ONLY_IMM:
+            self.offset = self.messages % self.count * self.stride
+            self.messages += 1
+        elif p.operation in FIRST:
+            self.locate(p.address)
+        self.put(p.payload)
+
+    def ask(self, p):
+        for i in range(max(-(-p.length // self.mtu), 1)):
+            self.asked[(p.psn + i) % (1 << 24)] = p.address + i * self.mtu
+        if self.base is None:
+            self.base = p.address
+
+    def response(self, p):
+        self.locate(self.asked[p.psn])
+        self.put(p.payload)
+
+    def locate(self, address):
+        if self.base is None:
+            self.base = address
+        self.offset = address - self.base
+
+    def put(self, payload):
+        end = self.offset + len(payload)
+        self.memory.extend(bytes(max(end - len(self.memory), 0)))
+        self.memory[self.offset:end] = payload
+        self.offset = end
+
+    def crc32(self, size, messages):
+        text = b"".join(self.memory[i * self.stride:i * self.stride + size] for i in range(min(self.count, messages)))
+        return zlib.crc32(text)
+
+
+def images(path, mac, run, mtu):
+    """By queue pair of the host `mac`, whose perftest run this was."""
+    own = bytes.fromhex(mac.replace(":", ""))
+    places = run["places"]
+    found = {m["qpn"]: image(places["stride"], places["count"], mtu) for m in run["memory"]}
+    asks = {m["peer_qpn"]: found[m["qpn"]] for m in run["memory"]}
+    for p in packets(path):
+        if p.target != own:
+            if p.operation == READ_REQUEST and p.qpn in asks:
+                asks[p.qpn].ask(p)
+        elif p.qpn in found:
+            if p.operation <= WRITE_ONLY_IMM:
+                found[p.qpn].request(p)
+            elif READ_FIRST <= p.operation <= READ_ONLY:
+                found[p.qpn].response(p)
+    return found
+
+
+def differences(path, mac, run, messages, mtu):
+    """Queue pairs whose memory is not what the wire made of it, as text."""
+    found = images(path, mac, run, mtu)
+    wrong = []
+    for m in run["memory"]:
+        expected = found[m["qpn"]].crc32(run["message_bytes"], messages)
+        if expected != m["crc32"]:
+            wrong.append("queue pair %#x: CRC-32 of memory %08x, of the wire %08x" % (m["qpn"], m["crc32"], expected))
+    return wrong

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/serve_applications.h"
+
+#include <fmt/format.h>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/rnic/experiment.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+namespace {
+
+ibv_qp_type service_of(const std::string& app) {
+  if (app == "uc_pingpong") return IBV_QPT_UC;
+  return app == "ud_pingpong" ? IBV_QPT_UD : IBV_QPT_RC;
+}
+
+}  // namespace
+
+bool of_connection_manager(const std::string& app) {
+  return app == "rping" || app == "ucmatose" || app == "udaddy" || app == "mckey";
+}
+
+std::uint16_t listening_port(const serve_options& options) {
+  return options.port != 0 ? static_cast<std::uint16_t>(options.port) : std::uint16_t{18515};
+}
+
+serve::pingpong_options pingpong_from(const serve_options& options, int gid_index) {
+  serve::pingpong_options o;
+  o.type = service_of(options.app);
+  o.server = options.client;
+  o.port = listening_port(options);
+  o.size = options.size != 0 ? options.size : o.type == IBV_QPT_UD ? 1024u : 4096u;
+  o.mtu = options.mtu;
+  o.iterations = options.iterations != 0 ? options.iterations : options.app == "xsrq_pingpong" ? 5 : 1000;
+  o.receive_depth = options.receive_depth;
+  if (options.queue_pairs != 0) o.queue_pairs = options.queue_pairs;
+  o.service_level = options.priority;
+  o.ack_timeout = options.ack_timeout;
+  o.seed = options.common.seed;
+  o.gid_index = gid_index;
+  return o;
+}
+
+serve::cm_application_options cm_application_from(const serve_options& options, int gid_index) {
+  serve::cm_application_options o;
+  o.app = options.app;
+  o.client = !options.client.empty();
+  const std::string& address = options.app == "mckey" && !o.client ? options.group : options.client;
+  if (!address.empty()) o.peer = *wire::parse_gid(address);
+  o.port = static_cast<std::uint16_t>(options.port);
+  o.size = options.size;
+  o.count = options.iterations;
+  o.connections = options.queue_pairs != 0 ? options.queue_pairs : 1;
+  o.route.gid_index = gid_index;
+  o.route.service_level = options.priority;
+  o.route.mtu = options.mtu;
+  o.route.seed = options.common.seed;
+  return o;
+}
+
+serve::perftest_options perftest_from(const serve_options& options, int gid_index) {
+  serve::perftest_options o = *serve::find_perftest(options.app);
+  o.type = options.connection == "UC" ? IBV_QPT_UC : options.connection == "UD" ? IBV_QPT_UD : IBV_QPT_RC;
+  o.compare_swap = options.atomic == "CMP_AND_SWAP";
+  o.both_directions = options.bidirectional;
+  o.server = options.client;
+  o.port = listening_port(options);
+  o.size = options.size;
+  o.mtu = options.mtu;
+  o.iterations = options.iterations;
+  if (options.queue_pairs != 0) o.queue_pairs = options.queue_pairs;
+  o.depth = options.send_depth;
+  o.receive_depth = options.receive_depth;
+  o.service_level = options.priority;
+  o.ack_timeout = options.ack_timeout;
+  o.seed = options.common.seed;
+  o.gid_index = gid_index;
+  return o;
+}
+
+nlohmann::json to_json(const std::string& app, const serve::application_result& run) {
+  nlohmann::json j = {{"app", app},
+                      {"ok", run.ok},
+                      {"error", run.error},
+                      {"local", run.local},
+                      {"remote", run.remote},
+                      {"sent", run.sent},
+                      {"received", run.received},
+                      {"wrong_bytes", run.wrong_bytes},
+                      {"took_us", to_us(run.took_ps)}};
+  if (run.message_bytes == 0) return j;
+  j["message_bytes"] = run.message_bytes;
+  j["places"] = {{"stride", run.places.stride}, {"count", run.places.count}};
+  j["memory"] = nlohmann::json::array();
+  for (const auto& m : run.memory)
+    j["memory"].push_back({{"qpn", m.qpn}, {"peer_qpn", m.peer_qpn}, {"crc32", m.crc32}});
+  if (run.counted) j["counted"] = *run.counted;
+  return j;
+}
+
+namespace {
+
+void check_perftest(const serve_options& o) {
+  const serve::perftest_options t = perftest_from(o, 0);
+  const bool send = t.verb == serve::perftest_verb::send, write = t.verb == serve::perftest_verb::write;
+  if (t.type == IBV_QPT_UC && !send && !write) throw usage_error("--connection UC: " + o.app + " has RC only");
+  if (t.type == IBV_QPT_UD && !send) throw usage_error("--connection UD: only ib_send_bw and ib_send_lat have it");
+  if (t.type == IBV_QPT_UD && o.size > o.mtu) throw usage_error("--size: a datagram is not longer than --mtu");
+  if (t.latency && t.queue_pairs > 1) throw usage_error("--qps: a test of latency has one queue pair");
+  if (t.latency && t.both_directions) throw usage_error("--bidirectional: a test of bandwidth has it");
+  if (t.verb == serve::perftest_verb::atomic && o.size != 0 && o.size != t.message_bytes())
+    throw usage_error("--size: an atomic has 8 bytes");
+}
+
+}  // namespace
+
+void check(const serve_options& o) {
+  check_writable(o.common, o.common.json_file);
+  check_writable(o.common, o.common.pcap_file);
+  if (!o.app.empty() && o.server == !o.client.empty())
+    throw usage_error("--app " + o.app + ": expected either --server or --client HOST");
+  if (o.app.empty() && (o.server || !o.client.empty())) throw usage_error("--server and --client need an --app");
+  if (o.app == "mckey") {
+    const auto group = wire::parse_gid(o.server ? o.group : o.client);
+    if (!group || !host_driver::is_multicast(*group))
+      throw usage_error("--app mckey: expected --server --group ADDRESS or --client ADDRESS, a multicast address");
+  } else if (of_connection_manager(o.app) && !o.client.empty() && !wire::parse_gid(o.client)) {
+    throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
+                      " meets its server over RoCE");
+  }
+  if (serve::find_perftest(o.app)) check_perftest(o);
+  if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
+    throw usage_error("--size: rping has 27 to 65535 bytes");
+  if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)
+    throw usage_error("--size: a datagram has up to 4096 bytes");
+  if (o.app == "srq_pingpong" && o.receive_depth <= (o.queue_pairs != 0 ? o.queue_pairs : 16))
+    throw usage_error("--rx-depth: must be more than the queue pairs of --qps");
+  if (o.app == "ud_pingpong" && o.size > 4096) throw usage_error("--size: a datagram has up to 4096 bytes");
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The applications of `rnic serve`: their options, made from those of the command line, and their results.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "testbenches/rnic/options.h"
+#include "testbenches/serve/cm_applications.h"
+#include "testbenches/serve/perftest/perftest.h"
+#include "testbenches/serve/pingpong.h"
+
+namespace rnic::program {
+
+/// Throws usage_error.
+void check(const serve_options& options);
+/// Its peers are the tools that come with librdmacm: they meet over QP1, not over TCP.
+bool of_connection_manager(const std::string& app);
+/// Of the exchange of addresses.
+std::uint16_t listening_port(const serve_options& options);
+
+serve::pingpong_options pingpong_from(const serve_options& options, int gid_index);
+serve::cm_application_options cm_application_from(const serve_options& options, int gid_index);
+serve::perftest_options perftest_from(const serve_options& options, int gid_index);
+nlohmann::json to_json(const std::string& app, const serve::application_result& run);
+
+}  // namespace rnic::program

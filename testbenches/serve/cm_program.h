@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs have that meet through the connection manager, and the programs by name.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "testbenches/serve/application.h"
+#include "testbenches/serve/cm_applications.h"
+#include "testbenches/serve/cm_service.h"
+#include "testbenches/serve/rdma_connection.h"
+#include "testbenches/serve/served_host.h"
+
+namespace rnic::serve {
+
+// As in the tools of rdma-core.
+inline constexpr std::uint32_t message_size = 100;
+inline constexpr unsigned message_count = 10;
+inline constexpr std::uint64_t id_receive = 1, id_send = 2;
+
+/// What all of them have.
+class cm_program {
+ public:
+  cm_program(served_host& host, cm_service& service, const cm_application_options& o)
+      : host_(host), device_(host.device()), service_(service), o_(o), objects_(device_) {}
+
+ protected:
+  host_driver::gid_bytes own() const { return device_.port(1).gids[static_cast<std::size_t>(o_.route.gid_index)].id; }
+  std::uint16_t port(std::uint16_t tools) const { return o_.port != 0 ? o_.port : tools; }
+  std::uint32_t size(std::uint32_t tools) const { return o_.size != 0 ? o_.size : tools; }
+  unsigned count(unsigned tools) const { return o_.count != 0 ? o_.count : tools; }
+  host_driver::queue_pair* make_qp(ibv_qp_type type, host_driver::completion_queue* send,
+                                   host_driver::completion_queue* receive, unsigned depth) {
+    ibv_qp_init_attr init{};
+    init.send_cq = send;
+    init.recv_cq = receive;
+    init.qp_type = type;
+    init.cap.max_send_wr = init.cap.max_recv_wr = depth;
+    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+    return objects_.qp(init);
+  }
+
+  served_host& host_;
+  host_driver::device& device_;
+  cm_service& service_;
+  const cm_application_options& o_;
+  verbs_objects objects_;
+};
+
+/// A service that is listened to as long as this lives.
+class listener {
+ public:
+  listener(cm_service& service, std::uint64_t service_id) : service_(service), service_id_(service_id) {
+    if (!service.manager().listen(service_id)) throw std::runtime_error("somebody listens there already");
+  }
+  ~listener() { stop(); }
+  void stop() { service_.manager().stop_listening(service_id_); }
+
+ private:
+  cm_service& service_;
+  std::uint64_t service_id_;
+};
+
+// Each runs to its end; what goes wrong with the peer is a peer_failure.
+void run_rping(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+void run_ucmatose(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+void run_udaddy(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+void run_mckey(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+
+}  // namespace rnic::serve

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The TCP conversation of the perftest tools (version 5.70 and later).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "host_driver/gid_rules.h"
+#include "testbenches/serve/address_exchange.h"
+
+namespace rnic::serve::perftest {
+
+/// One queue pair and the memory behind it, as the tools tell each other.
+struct destination {
+  std::uint16_t lid = 0;    ///< RoCE has none
+  std::uint32_t reads = 1;  ///< READs and atomics that its responder takes at a time
+  std::uint32_t qpn = 0, psn = 0, rkey = 0;
+  std::uint64_t address = 0;
+  host_driver::gid_bytes gid{};
+  std::uint32_t srqn = 0;
+};
+/// 107 characters; on the line there is a zero behind them.
+std::string to_text(const destination& d);
+std::optional<destination> parse_destination(const std::string& text);
+
+/// What a bandwidth test reports.
+struct report {
+  std::uint64_t size = 0, iterations = 0;  ///< bytes of a message; messages of a queue pair
+  double peak = 0, average = 0;            ///< 2^20 bytes per second
+  double rate = 0;                         ///< 10^6 messages per second
+};
+
+/// The steps of the conversation. In each both sides tell the same kind of thing, the client first; so both must take
+/// the same steps. In an SC_THREAD; what goes wrong is a peer_failure.
+class exchange {
+ public:
+  /// The socket is connected.
+  exchange(address_exchange& socket, bool client) : socket_(socket), client_(client) {}
+
+  /// What both can do.
+  struct agreement {
+    std::uint32_t cycle_bytes = 4096;  ///< memory through which short messages go in turns
+    std::uint32_t line_bytes = 64;     ///< of a cache line: where messages begin
+    unsigned mtu = 1024;
+  };
+  agreement agree(const agreement& own);
+  /// `at_work`: the peer runs the test before it tells; waits as long as it is there.
+  destination tell(const destination& own, bool at_work = false);
+  report tell(const report& own);  ///< waits as for a peer at work
+  void end(const destination& own);
+
+ private:
+  static constexpr std::size_t destination_bytes = 108, version_bytes = 16;
+  std::string swap(const std::string& own, const char* what, bool at_work = false);
+  std::uint64_t swap(std::uint64_t own, std::size_t bytes, const char* what, bool at_work = false);
+  double swap(double own, const char* what);
+
+  address_exchange& socket_;
+  bool client_;
+};
+
+}  // namespace rnic::serve::perftest

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests of the perftest package: programs that talk to ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat,
+// ib_send_bw, ib_send_lat, ib_atomic_bw and ib_atomic_lat of another host.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/application.h"
+#include "testbenches/serve/served_host.h"
+
+namespace rnic::serve {
+
+enum class perftest_verb : std::uint8_t { write, read, send, atomic };
+
+struct perftest_options {
+  perftest_verb verb = perftest_verb::write;
+  bool latency = false;           ///< else bandwidth
+  ibv_qp_type type = IBV_QPT_RC;  ///< WRITE also UC, SEND also UC and UD
+  bool compare_swap = false;      ///< atomics; else fetch and add
+  bool both_directions = false;   ///< bandwidth: the server sends too
+  std::string server;             ///< host of this machine's network where the server listens; empty: we are the server
+  std::uint16_t port = 18515;     ///< of the exchange
+  std::uint32_t size = 0;         ///< bytes of a message, 0: what the tool takes
+  unsigned mtu = 1024;            ///< path MTU in bytes; the smaller one of both sides' is used
+  unsigned iterations = 0;        ///< messages of a queue pair, 0: what the tool takes
+  unsigned queue_pairs = 1;       ///< bandwidth
+  unsigned depth = 128;           ///< requests under way on a queue pair, bandwidth
+  unsigned receive_depth = 512;
+  unsigned service_level = 0;
+  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
+  int gid_index = 0;
+  std::uint64_t seed = 1;                          ///< of the starting PSNs and the content of messages
+  std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion
+  std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
+
+  /// With what the tool takes instead of zeroes.
+  std::uint32_t message_bytes() const;
+  unsigned messages() const;
+};
+
+/// The options of a tool by its name (ib_write_bw, ...), or nothing when there is none.
+std::optional<perftest_options> find_perftest(const std::string& tool);
+
+/// One run against one peer, in an SC_THREAD. `socket` listens already when we are the server. Everything that can go
+/// wrong with the peer is in the result.
+application_result run_perftest(served_host& host, address_exchange& socket, const perftest_options& options);
+
+}  // namespace rnic::serve

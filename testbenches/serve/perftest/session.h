@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all perftest tests have: queue pairs with memory, which meet those of the peer.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "testbenches/serve/perftest/exchange.h"
+#include "testbenches/serve/perftest/perftest.h"
+
+namespace rnic::serve::perftest {
+
+/// Where messages lie in a buffer: short ones in turns through a page, each at the start of a cache line.
+struct places {
+  std::uint32_t stride = 64, count = 1;
+  std::size_t bytes = 4096;  ///< of the whole buffer
+
+  places() = default;
+  places(std::uint32_t size, const exchange::agreement& a, bool in_turns);
+  std::uint64_t offset(std::uint64_t message) const { return message % count * stride; }
+};
+
+/// A connection.
+struct lane {
+  host_driver::queue_pair* qp = nullptr;
+  host_driver::address_handle* ah = nullptr;
+  destination own, peer;
+  app_buffer out, in;  ///< of our requests; of the peer's, which it knows
+  std::uint64_t posted = 0, completed = 0, received = 0, receives = 0;
+};
+
+class session {
+ public:
+  session(served_host& host, address_exchange& socket, const perftest_options& o);
+  virtual ~session() { socket_.close(); }
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  void run(application_result& r);
+
+ protected:
+  static constexpr std::uint64_t receive_bit = std::uint64_t{1} << 63;  ///< in identifiers of receives
+
+  /// The test, from connected queue pairs to the exchange's end.
+  virtual void test(application_result& r) = 0;
+  bool client() const { return !o_.server.empty(); }
+  /// The tools tell their first queue pair once more where it is of no use to anybody.
+  bool told_once_more() const { return o_.latency || o_.verb == perftest_verb::send; }
+  bool asks() const { return client() || o_.both_directions; }
+  bool answers() const { return !client() || o_.both_directions; }
+  void tell_all();
+  void tell(bool at_work = false) { exchange_.tell(lanes_.front().own, at_work); }
+  void end() { exchange_.end(lanes_.front().own); }
+  /// Request number lane.posted of this test's kind.
+  ibv_send_wr request(const lane& l) const;
+  void post_request(lane& l);
+  lane& lane_of(const ibv_wc& wc);
+  /// Some successful completions: at least one.
+  std::vector<ibv_wc> completions();
+  /// Checksums of what has come into our memory.
+  void report_memory(application_result& r, bool of_requests) const;
+  void print_bandwidth(std::uint64_t messages, sim::time_ps took) const;
+  void print_latency(std::vector<sim::time_ps> times) const;
+  report bandwidth(sim::time_ps took) const;
+  sim::time_ps now() const { return sc_core::sc_time_stamp().value(); }
+
+  served_host& host_;
+  host_driver::device& device_;
+  address_exchange& socket_;
+  const perftest_options& o_;
+  exchange exchange_;
+  exchange::agreement agreed_;
+  std::uint32_t size_;
+  std::uint64_t iterations_;
+  unsigned depth_;
+  ibv_device_attr limits_{};
+  places places_;
+  verbs_objects objects_;
+  host_driver::completion_queue* cq_ = nullptr;
+  std::vector<lane> lanes_;
+
+ private:
+  void meet();
+  void make_lane(lane& l);
+  void fill(lane& l) const;
+  void connect(lane& l);
+  int peers_access() const;
+};
+
+}  // namespace rnic::serve::perftest

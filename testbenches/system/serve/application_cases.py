@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two of them together, with the applications that meet over TCP."""
+import re
+import socket
+
+from scapy.all import Dot1Q, IPv6, UDP, rdpcap
+from served import MODEL4, MODEL6, PEER4, PEER6, PEER_MAC, expect, free_port, pairs_of_links, path, serve, together
+
+
+def pingpong():
+    for kind, links in pairs_of_links().items():
+        for app in ("rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong"):
+            size = 900 if app == "ud_pingpong" else 3000
+            together("%s over %s" % (app, kind), links, app, ["--iterations", 20, "--size", size])
+
+
+    told_by_text()
+
+
+def told_by_text():
+    """What ibv_xsrq_pingpong writes and reads: "%04x:%06x:%06x:%06x:%06x:%32s" with a zero behind it."""
+    port = free_port()
+    m = serve("text", "listen:unix:" + path("t"), "--app", "xsrq_pingpong", "--server", "--port", port, addresses=(MODEL4,))
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.settimeout(20)
+        s.sendall(b"0000:abcdef:000012:fedcba:000777:00000000000000000000ffff0a000063\0")
+        text = s.makefile("rb").read(66)
+    m.wait()
+    told = re.fullmatch(rb"0000:(8[0-9a-f]{5}):0[0-9a-f]{5}:[0-9a-f]{6}:[0-9a-f]{6}:0{20}ffff0a000002\0", text)
+    expect(told is not None, "the model told %s" % text)
+    run = m.result["runs"][0]
+    expect("no neighbour has the address ::ffff:10.0.0.99" in run["error"], run)
+
+
+def encapsulations(capture):
+    found = set()
+    for f in rdpcap(capture):
+        tag = f.getlayer(Dot1Q)
+        kind = tag.type if tag else f.type
+        if kind == 0x8915 or (UDP in f and f[UDP].dport == 4791):
+            found.add((hex(kind), tag.vlan if tag else 0, tag.prio if tag else 0))
+    return found
+
+
+def versions():
+    links = pairs_of_links()["unix stream"]
+    six = ((PEER6,), (MODEL6,))
+    for name, options, addresses, seen in (
+            ("RoCE v2 over IPv4", ["--mtu", 256], ((PEER4,), (MODEL4,)), ("0x800", 0, 0)),
+            ("RoCE v2 over IPv6", ["--mtu", 4096], six, ("0x86dd", 0, 0)),
+            ("RoCE v1", ["--roce", "v1"], six, ("0x8915", 0, 0)),
+            ("VLAN", ["--vlan", 100, "--priority", 5], six, ("0x86dd", 100, 5))):
+        for app in ("rc_pingpong", "ud_pingpong"):
+            a, _ = together("%s, %s" % (app, name), links, app, ["--iterations", 5, "--size", 1000], addresses, options)
+            found = encapsulations(a.pcap)
+            expect(found == {seen}, "%s: frames are %s" % (name, found))
+    a, b = together("link-local", links, "rc_pingpong", ["--iterations", 5, "--gid-index", 1], addresses=((), ()))
+    expect(a.result["network"]["asked"] == 1 and b.result["network"]["solicitations"] == 1, "link-local: not asked for")
+
+
+PERFTEST = [
+    ("ib_write_bw", 65536, 40, []), ("ib_write_bw", 1000, 100, ["--qps", 5]), ("ib_write_bw", 3000, 60, ["--connection", "UC"]),
+    ("ib_write_bw", 100000, 20, ["--bidirectional", "--qps", 2]), ("ib_write_lat", 2, 300, []),
+    ("ib_write_lat", 6000, 50, ["--connection", "UC"]), ("ib_read_bw", 65536, 40, []), ("ib_read_bw", 500, 100, ["--qps", 3]),
+    ("ib_read_bw", 9000, 40, ["--bidirectional"]), ("ib_read_lat", 5000, 50, []), ("ib_send_bw", 65536, 40, []),
+    ("ib_send_bw", 700, 600, ["--qps", 2, "--rx-depth", 100]), ("ib_send_bw", 900, 60, ["--connection", "UD", "--qps", 3]),
+    ("ib_send_bw", 5000, 40, ["--bidirectional"]), ("ib_send_lat", 2, 300, []), ("ib_send_lat", 4000, 50, ["--connection", "UC"]),
+    ("ib_send_lat", 1024, 50, ["--connection", "UD"]), ("ib_atomic_bw", 8, 500, ["--qps", 2]),
+    ("ib_atomic_bw", 8, 300, ["--atomic", "CMP_AND_SWAP", "--bidirectional"]), ("ib_atomic_lat", 8, 100, []),
+    ("ib_atomic_lat", 8, 100, ["--atomic", "CMP_AND_SWAP"])]
+
+
+def perftest():
+    links = pairs_of_links()["unix stream"]
+    for app, size, messages, options in PERFTEST:
+        name = " ".join([app, str(size)] + [str(o) for o in options])
+        port = free_port()
+        words = ["--app", app, "--port", port, "--size", size, "--iterations", messages, *options]
+        server = serve("perftest-a", links[0], *words, "--server")
+        client = serve("perftest-b", links[1], *words, "--client", "127.0.0.1", mac=PEER_MAC, addresses=(PEER4, PEER6))
+        status = [client.wait(), server.wait()]
+        expect(status == [0, 0], "%s: status %s\n%s%s" % (name, status, server.text, client.text))
+        s, c = server.result["runs"][0], client.result["runs"][0]
+        all_ = messages * (options[options.index("--qps") + 1] if "--qps" in options else 1)
+        expect(s["ok"] and c["ok"] and c["wrong_bytes"] == s["wrong_bytes"] == 0 and c["sent"] == all_, "%s: %s %s" % (name, s, c))
+        both = "--bidirectional" in options or app in ("ib_write_lat", "ib_send_lat")
+        expect(s["sent"] == (all_ if both else 0), "%s: the server sent %d" % (name, s["sent"]))
+        if app.startswith("ib_atomic"):
+            expect(s["counted"] == all_ and (not both or c["counted"] == all_), "%s: counters at %s" % (name, s["counted"]))
+        if app == "ib_send_bw" and not both:  # what came is what was sent, on each of the queue pairs
+            sent = sorted(m["crc32"] for m in c["memory"])
+            expect(sent == sorted(m["crc32"] for m in s["memory"]) and len(set(sent)) == len(sent), "%s: %s %s" % (name, s, c))
+        print(name, "ok", flush=True)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`rnic serve` as a process, its peers on the other end of a link, and words for what went wrong."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+try:
+    from scapy.all import ARP, Ether, rdpcap
+except ImportError:
+    print("skipped: there is no scapy")
+    sys.exit(77)
+try:
+    from scapy.contrib.roce import BTH
+except ImportError:
+    BTH = None
+
+RNIC = sys.argv[2]
+FOLDER = tempfile.mkdtemp(prefix="rnic-serve-")
+MODEL_MAC, PEER_MAC = "02:00:00:00:00:02", "02:00:00:00:00:01"
+MODEL4, PEER4, MODEL6, PEER6 = "10.0.0.2", "10.0.0.1", "fd00::2", "fd00::1"
+
+
+class wrong(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise wrong(what)
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class serve:
+    """A process with its results."""
+
+    def __init__(self, name, link, *arguments, mac=MODEL_MAC, addresses=(MODEL4, MODEL6)):
+        self.json, self.pcap = path(name + ".json"), path(name + ".pcap")
+        command = [RNIC, "serve", "--link", link, "--mac", mac, "--json", self.json, "--pcap", self.pcap, "--overwrite"]
+        for a in addresses:
+            command += ["--ip", a]
+        self.process = subprocess.Popen(command + [str(a) for a in arguments], stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        line = self.process.stdout.readline()
+        if not line.startswith("serving"):
+            self.process.wait()
+            raise wrong("%s did not start: %s" % (name, line))
+
+    def wait(self, seconds=60):
+        try:
+            self.text, _ = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.text, _ = self.process.communicate()
+            raise wrong("did not end within %d s: %s" % (seconds, self.text))
+        with open(self.json) as f:
+            self.result = json.load(f)
+        return self.process.returncode
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.wait(20)
+        expect(status == 0, "status %s after SIGTERM: %s" % (status, self.text))
+        return self.result
+
+
+def together(name, links, app, arguments, addresses=((PEER4, PEER6), (MODEL4, MODEL6)), options=()):
+    port = free_port()
+    a = serve(name + "-a", links[0], "--app", app, "--server", "--port", port, *arguments, *options, addresses=addresses[1])
+    b = serve(name + "-b", links[1], "--app", app, "--client", "127.0.0.1", "--port", port, *arguments, *options,
+              mac=PEER_MAC, addresses=addresses[0])
+    status = [b.wait(), a.wait()]
+    expect(status == [0, 0], "%s: status %s\n%s%s" % (name, status, a.text, b.text))
+    for side in (a, b):
+        run = side.result["runs"][0]
+        expect(run["ok"] and run["wrong_bytes"] == 0, "%s: %s" % (name, run))
+        link = side.result["link"]
+        # The last message of one of several queue pairs may find a peer that has had enough and is gone.
+        gone = link["drop"]["no_peer"] if app == "srq_pingpong" else 0
+        expect(sum(link["drop"].values()) == gone, "%s: %s" % (name, link))
+        captured = len(rdpcap(side.pcap))
+        expect(captured == link["frames_in"] + link["frames_out"] + gone,
+               "%s: %d frames captured, %s" % (name, captured, link))
+    received, sent = a.result["runs"][0]["received"], b.result["runs"][0]["sent"]
+    # One of several queue pairs may be ahead when all of them together have enough.
+    expect(received == sent or app == "srq_pingpong" and min(received, sent) >= 20, name + ": numbers of messages")
+    print(name, "ok", flush=True)
+    return a, b
+
+
+def pairs_of_links():
+    tcp, udp1, udp2 = free_port(), free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+    return {
+        "unix stream": ("listen:unix:" + path("s"), "connect:unix:" + path("s")),
+        "tcp stream": ("listen:tcp:127.0.0.1:%d" % tcp, "connect:tcp:127.0.0.1:%d" % tcp),
+        "unix datagram": ("datagram:unix:%s,%s" % (path("x"), path("y")), "datagram:unix:%s,%s" % (path("y"), path("x"))),
+        "udp datagram": ("datagram:udp:127.0.0.1:%d,127.0.0.1:%d" % (udp1, udp2),
+                         "datagram:udp:127.0.0.1:%d,127.0.0.1:%d" % (udp2, udp1)),
+    }
+
+
+class wire:
+    """The other end of a UNIX datagram link."""
+
+    def __init__(self, *arguments, **more):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path("peer"))
+        self.model = serve("model", "datagram:unix:%s,%s" % (path("model"), path("peer")), *arguments, **more)
+
+    def send(self, frame):
+        self.socket.sendto(bytes(frame), path("model"))
+
+    def receive(self, seconds):
+        self.socket.settimeout(seconds)
+        try:
+            return Ether(self.socket.recv(65536))
+        except socket.timeout:
+            return None
+
+    def ask(self, frame, seconds=5):
+        self.send(frame)
+        answer = self.receive(seconds)
+        expect(answer is not None, "no answer to %s" % frame.summary())
+        return answer
+
+    def silence(self, frame):
+        """The frame is not answered, and what follows it is."""
+        self.send(frame)
+        answer = self.ask(self.arp())
+        expect(ARP in answer, "%s was answered by %s" % (Ether(bytes(frame)).summary(), answer.summary()))
+
+    @staticmethod
+    def arp(target=MODEL4):
+        return Ether(src=PEER_MAC, dst="ff:ff:ff:ff:ff:ff") / ARP(op=1, hwsrc=PEER_MAC, psrc=PEER4, pdst=target)
