@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes frames.h: frames made by scapy 2.5.0, against which the Ethernet tests compare what an adapter sent or got.
 
-Usage: make_frames.py > frames.h (then clang-format). For each frame there is what is on the wire, and for those that an
-adapter completes the form in which software hands it over, with checksums left out.
+Usage: make_frames.py > frames.h. Payload is written as a piece of text() (frame_text.h). For each frame there is what is
+on the wire, and for those that an adapter completes the form in which software hands it over, with checksums left out.
 """
 import logging
 import textwrap
@@ -126,14 +126,36 @@ for i, (src, dst, sport, dport) in enumerate((("3ffe:2501:200:1fff::7", "3ffe:25
     add(f"rss6_{i}", E / IPv6(src=src, dst=dst) / TCP(sport=sport, dport=dport) / Raw(text(20)))
 
 
+def split(frame):
+    """(head, (seed, from, count), tail): what of the frame is a piece of text()."""
+    best = (frame, (0, 0, 0), b"")
+    for seed in (1, 77):
+        whole, at, least = text(2500, seed), 0, 16
+        while at + least <= len(frame):
+            begin = whole.find(frame[at:at + least])
+            count = 0
+            while begin >= 0 and begin + count < len(whole) and frame[at + count:at + count + 1] == whole[begin + count:begin + count + 1]:
+                count += 1
+            if count > best[1][2]:
+                best = (frame[:at], (seed, begin, count), frame[at + count:])
+            at += max(1, count)
+    return best
+
+
+def literal(data):
+    lines = textwrap.wrap(data.hex(), 92) or [""]
+    return "\n".join('    "%s"' % line for line in lines)
+
+
 def main():
     print("// SPDX-License-Identifier: Apache-2.0\n// Frames made by scapy 2.5.0: written by make_frames.py, not to be edited.\n"
-          "#pragma once\n\n#include <cstdint>\n#include <vector>\n\nnamespace rnic::system_test::frames {\n\n"
-          "using bytes = std::vector<std::uint8_t>;\n// clang-format off")
+          '#pragma once\n\n#include "testbenches/system/ethernet/frame_text.h"\n\n'
+          "namespace rnic::system_test::frames {\n\n// clang-format off")
     for name, frame in FRAMES.items():
-        body = ", ".join(f"0x{b:02x}" for b in frame)
-        print(f"inline const bytes {name}{{")
-        print("\n".join(textwrap.wrap(body, 116, initial_indent="    ", subsequent_indent="    ")) + "};")
+        head, body, tail = split(frame)
+        end = ', "%s"' % tail.hex() if tail else ""
+        middle = ", {%d, %d, %d}" % body if body[2] else ""
+        print(f"inline const bytes {name} = frame(\n{literal(head)}{middle}{end});")
     print("// clang-format on\n\n}  // namespace rnic::system_test::frames")
 
 
