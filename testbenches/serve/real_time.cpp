@@ -47,6 +47,7 @@ std::uint64_t real_time::elapsed_us() const { return paced_ ? microseconds(clock
 
 void real_time::run() {
   while (!stopped_) turn();
+  advance(kernel_now() + slice);  // what has come in by then goes through the cable
 }
 
 /// What lies in the sockets has come before whatever waited for it ran out of patience: the present becomes a moment

@@ -30,6 +30,7 @@ class responder:
         self.requests = []
         self.gaps = {}       # offset -> a sequence error that may be said
         self.rnr_at = None   # offset of the last receiver-not-ready
+        self.unsure = None   # offset from which on it is not known which copies were accepted
         self.log = []        # requests as they came; `place`: offset -> where in it the accepted one is
         self.place = {}
         self.jobs = []       # READs in the order of their requests
@@ -75,6 +76,8 @@ class responder:
             p = self.log[i]
             if self.offset(p.psn) >= self.expected:
                 self.follow(p, self.offset(p.psn), count_of(p, self.mtu), i)
+        if self.expected > at:
+            self.unsure = at  # one of the copies was refused; a later one may have been as well
 
     def accept(self, p, at, count):
         self.gaps.pop(at, None) if self.gaps.get(at) == "said" else None
@@ -129,6 +132,8 @@ class responder:
             if self.last_ack is not None and at < self.last_ack and not again:
                 self.report("ack-back", p, "an ACK of less than one before")
             self.last_ack = at
+            if self.unsure is not None:
+                self.unsure = None if at + 1 >= self.expected else max(self.unsure, at)
         else:
             self.on_refusal(p, at, kind)
         missing = [o for o in self.unanswered if o <= (at + 1 if kind == ACK else at)]
@@ -140,7 +145,11 @@ class responder:
     def on_refusal(self, p, at, kind):
         if kind == NAK and p.syndrome & 0x1f == 0:
             said = self.gaps.get(at)
-            if said is None:
+            came = any(self.offset(q.psn) == at and p.time - q.time <= self.slack for q in self.log[-64:])
+            if said is None and self.unsure is not None and at > self.unsure:
+                if not came:
+                    self.take_back(at)
+            elif said is None:
                 self.report("nak-psn", p, "no packet came early when PSN %d was expected" % p.psn)
             elif said == "said":
                 self.report("nak-again", p, "a second sequence error for the same gap")
