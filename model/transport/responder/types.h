@@ -50,8 +50,7 @@ struct responder_config {
   congestion_config congestion;       ///< the same as the requester's
   atomic_unit_config atomics;         ///< atomic operations on host memory
   icm::context_cache_config histories{64, 4, 4, 0, 4, icm::replacement::lru};  ///< of executed atomics, by QP (design)
-  icm::context_cache_config contexts{256, 8, 16,
-                                     60};  ///< of 128 RC or 256 UC and UD QPs, non-blocking (calibration 5)
+  icm::context_cache_config contexts{256, 8, 16, 60};  ///< of 128 RC or 256 UC and UD QPs, non-blocking (calibration 5)
 };
 
 inline constexpr std::uint16_t no_link = 0xffff;
