@@ -131,7 +131,7 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
       }
       r.rnr_wait = true;
       rewind(c, r, psn);
-      timers_.set(r, now() + domain().cycles(rnr_unit_ps) * rnr_10us[p.aeth.syndrome & 0x1f]);
+      timers_.start(qps_, r, now(), domain().cycles(rnr_unit_ps) * rnr_10us[p.aeth.syndrome & 0x1f]);
       return;
     }
     case response_kind::nak:
@@ -199,7 +199,7 @@ void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
   r.retrying = false;
   r.extra_retries = 0;
   if (!r.rnr_wait) {
-    timers_.set(r, sim::never);
+    timers_.stop(qps_, r, now());
     start_timer(c, r);
   }
   if (complete(c, messages_[r.head])) drain_.push(qps_, r);
@@ -221,34 +221,35 @@ void requester::retry(context& c, qp_runtime& r, std::uint32_t psn) {
     ++r.extra_retries;
   r.retrying = true;
   rewind(c, r, psn);
-  timers_.set(r, sim::never);
+  timers_.stop(qps_, r, now());
   start_timer(c, r);
   resume(r);
 }
 
 void requester::start_timer(context& c, qp_runtime& r) {
-  if (r.deadline != sim::never || !icm::is_reliable(c.type) || c.ack_timeout == 0) return;
+  if (qp_timers::is_on(r) || !icm::is_reliable(c.type) || c.ack_timeout == 0) return;
   if (c.unacked_psn == c.next_psn && !r.retrying) return;
   if (limiter_.any() && nothing_asked(c, r)) return;
-  timers_.set(r, now() + (timeout_unit_ << std::min<unsigned>(c.ack_timeout, 31)));
+  timers_.start(qps_, r, now(), timeout_unit_ << std::min<unsigned>(c.ack_timeout, 31));
 }
 
+// One that has ended at a time.
 void requester::run_timers() {
   if (timers_.earliest() > now()) return;
-  std::uint32_t qpn;
-  while ((qpn = timers_.expired(qps_, now())) != no_index) {
-    qp_runtime& r = qps_[qpn];
-    if (r.halted || r.halting) continue;
-    context* c = nullptr;
-    const auto found = contexts_.lookup(qpn, c);
-    if (found == decltype(contexts_)::result::pending) {
-      timers_.set(r, now() + 1);
-      return;
-    }
-    if (found != decltype(contexts_)::result::hit || c->qpn != qpn) continue;
+  if (now() < timers_free_) return wake_at(timers_free_);
+  const std::uint32_t qpn = timers_.expired(qps_, now());
+  if (qpn == no_index) return;
+  qp_runtime& r = qps_[qpn];
+  context* c = nullptr;
+  const bool stopped = r.halted || r.halting;
+  const auto found = stopped ? decltype(contexts_)::result::refused : contexts_.lookup(qpn, c);
+  if (found == decltype(contexts_)::result::pending) return;  // and looks again at the next edge
+  timers_.stop(qps_, r, now());
+  if (found == decltype(contexts_)::result::hit && c->qpn == qpn) {
     time_out(*c, r);
     contexts_.mark_dirty(qpn);
   }
+  timers_free_ = now() + config_.timers.expiry_cycles;
 }
 
 void requester::time_out(context& c, qp_runtime& r) {

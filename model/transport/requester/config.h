@@ -6,6 +6,7 @@
 
 #include "model/icm/context_cache.h"
 #include "model/transport/congestion/config.h"
+#include "model/transport/requester/timers.h"
 
 namespace rnic::transport {
 
@@ -39,6 +40,7 @@ struct requester_config {
   unsigned port_mtu = 9216;  ///< longest frame of an Ethernet QP, FCS included, until firmware sets it (mac config)
   unsigned ethernet_offload_cycles = 8;  ///< a frame's tag, checksums or segmentation, beyond pipeline_cycles (design)
   unsigned extra_retries = 0;    ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
+  timer_config timers;           ///< of acknowledgements and receivers that are not ready
   unsigned log_qps = 18;         ///< QPNs on chip: below 2^log_qps
   congestion_config congestion;  ///< the same as the responder's
   icm::context_cache_config contexts{256, 8, 1,

@@ -139,7 +139,7 @@ void requester::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
   c.message_offset = 0;
   c.state = state;
   r.failing = r.rnr_wait = r.nak_while_rnr = r.retrying = false;
-  timers_.set(r, sim::never);
+  timers_.stop(qps_, r, now());
   cancel_packets(r.qpn);
   restart_unit(r);
   if (r.head != no_index) drain_.push(qps_, r);

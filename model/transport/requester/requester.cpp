@@ -23,6 +23,7 @@ void check(const requester_config& c) {
   check(c.scatter_jobs >= 1 && c.scatter_jobs <= 64, "scatter_jobs must be 1..64");
   check(c.outstanding_entries >= 1 && c.scatter_lists >= 1, "outstanding_entries and scatter_lists must be at least 1");
   check(c.max_unacked_packets >= 1 && c.max_unacked_packets <= 1u << 23, "max_unacked_packets must be 1..2^23");
+  check(c.timers.entries >= 1 && c.timers.expiry_cycles >= 1, "timers.entries and .expiry_cycles must be at least 1");
   check(c.log_qps >= 8 && c.log_qps <= 24, "log_qps must be 8..24");
   check(c.datapath_bytes >= 1, "datapath_bytes must be at least 1");
   check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
@@ -44,6 +45,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       qps_(cfg.log_qps),
       messages_(cfg.outstanding_entries),
       scatters_(cfg.scatter_lists),
+      timers_(cfg.timers, domain),
       limiter_(config_.congestion, domain, cfg.log_qps),
       notification_(config_.congestion.notification, cfg.log_qps),
       timeout_unit_(domain.cycles(timeout_unit_ps)),
@@ -65,6 +67,7 @@ void requester::announce(sim::statistics& stats) {
                                                               {"blueflame_used", &blueflame_used_},
                                                               {"retransmissions", &retransmissions_},
                                                               {"timeouts", &timeouts_},
+                                                              {"timer_waits", &timers_.waits()},
                                                               {"naks", &naks_},
                                                               {"rnr_naks", &rnr_naks_},
                                                               {"wrong_uar", &wrong_uar_},
@@ -117,7 +120,7 @@ void requester::tick() {
   if (revocation_ != revocation::none || keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
-  const sim::cycle_t next = std::min(timers_.earliest(), limiter_.earliest());
+  const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_free_), limiter_.earliest());
   if (next != sim::never) wake_at(std::max(next, now() + 1));
 }
 
@@ -283,7 +286,7 @@ void requester::run_halts() {
 void requester::device_reset() {
   qps_.for_each([this](qp_runtime& r) {
     const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
-    timers_.set(r, sim::never);
+    timers_.stop(qps_, r, now());
     r.halted = rests;
     r.keys_valid = false;
     if (rests) return;
@@ -329,7 +332,7 @@ bool requester::halt_step(qp_runtime& r) {
       c->rd_outstanding = 0;
       contexts_.mark_dirty(r.qpn);
     }
-    timers_.set(r, sim::never);
+    timers_.stop(qps_, r, now());
     r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = false;
     if (r.discard) r.keys_valid = false;
     for (unit& u : units_)

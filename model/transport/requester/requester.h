@@ -31,6 +31,7 @@
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/requester/tables.h"
+#include "model/transport/requester/timers.h"
 #include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 #include "tlm/frame.h"
@@ -338,7 +339,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   qp_table qps_;
   index_pool<message> messages_;
   index_pool<scatter_list> scatters_;
-  timer_heap timers_;
+  qp_timers timers_;
+  sim::cycle_t timers_free_ = 0;
   rate_limiter limiter_;
   notification_point notification_;
   sim::cycle_t timeout_unit_;  // cycles of 4.096 us

@@ -79,7 +79,7 @@ class index_pool {
 };
 
 /// Lists that a QP can be in, once each.
-enum class qp_list : std::uint8_t { drain, resume, room, credit, halt, count };
+enum class qp_list : std::uint8_t { drain, resume, room, credit, halt, timer, count };
 
 /// What the requester knows of a QP beside its context.
 struct qp_runtime {
@@ -105,6 +105,7 @@ struct qp_runtime {
   std::uint32_t keys_end = 0;          ///< a retransmission that goes back behind it leaves it out
   bool flushing = false;               ///< halting: only the context's way back to ICM is left
   sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
+  sim::cycle_t timer_span = 0;         ///< not 0: it waits for an entry, and runs that long then
   sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts
 };
 
@@ -162,47 +163,6 @@ class qp_queue {
  private:
   unsigned slot_;
   std::uint32_t head_ = no_index, tail_ = no_index;
-};
-
-/// Deadlines of QPs, earliest first. A deadline that moves later costs nothing until the old one is reached.
-class timer_heap {
- public:
-  /// Sets r.deadline; `never` stops the timer.
-  void set(qp_runtime& r, sim::cycle_t deadline) {
-    r.deadline = deadline;
-    if (deadline == sim::never || r.queued <= deadline) return;
-    r.queued = deadline;
-    push({deadline, r.qpn});
-  }
-  sim::cycle_t earliest() const { return heap_.empty() ? sim::never : heap_.front().first; }
-  /// QP whose deadline has been reached, or no_index; its timer is stopped.
-  std::uint32_t expired(qp_table& table, sim::cycle_t now) {
-    while (!heap_.empty() && heap_.front().first <= now) {
-      const auto [key, qpn] = heap_.front();
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
-      heap_.pop_back();
-      qp_runtime& r = table[qpn];
-      if (r.queued != key) continue;
-      r.queued = sim::never;
-      if (r.deadline == sim::never) continue;
-      if (r.deadline > now) {
-        r.queued = r.deadline;
-        push({r.deadline, qpn});
-        continue;
-      }
-      r.deadline = sim::never;
-      return qpn;
-    }
-    return no_index;
-  }
-
- private:
-  using node = std::pair<sim::cycle_t, std::uint32_t>;
-  void push(node n) {
-    heap_.push_back(n);
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>{});
-  }
-  std::vector<node> heap_;
 };
 
 }  // namespace rnic::transport

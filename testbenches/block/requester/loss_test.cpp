@@ -187,6 +187,49 @@ TEST(rates, engine_intervals_with_many_queue_pairs) {
   EXPECT_LE(cycles, 1300u);
 }
 
+/// Cycles at which the second packets of four QPs come whose first ones are not answered.
+std::vector<sim::cycle_t> repetitions(const bench::setup& s) {
+  bench::bench b(s);
+  b.post({0x08, 3, 0, 0, 0x7f00, 0x5000, 0xabcd, 0, 0x80000004, 0x776f7264, 0, 0});
+  for (std::uint32_t q = 0; q < 4; ++q) {
+    b.make_qp(0x100 + q);
+    scheduler::send_doorbell d;
+    d.qpn = 0x100 + q;
+    d.uar = 0x80;
+    b.w.to_ring.push_back(d);
+  }
+  b.w.wake_next();
+  b.run_ns(60'000);
+  std::vector<sim::cycle_t> at;
+  for (std::size_t i = 4; i < b.w.sent.size() && i < 8; ++i) at.push_back(b.w.sent[i].first - b.w.sent[0].first);
+  return at;
+}
+
+bench::setup with_timers(const transport::timer_config& timers) {
+  bench::setup s;
+  s.ack_timeout = 1;  // 8.192 us
+  s.retry_limit = 1;
+  s.requester.timers = timers;
+  return s;
+}
+
+TEST(timers, that_end_together_are_served_one_after_the_other) {
+  constexpr unsigned apart = 300;
+  const auto at = repetitions(with_timers({64, 4'096'000, apart}));  // all of them end at one multiple of it
+  ASSERT_EQ(at.size(), 4u);
+  for (std::size_t i = 1; i < at.size(); ++i) EXPECT_GE(at[i], at[i - 1] + apart);
+  EXPECT_LT(at[3], at[0] + 4 * apart);
+}
+
+TEST(timers, that_find_no_entry_begin_when_another_has_ended) {
+  constexpr sim::cycle_t timeout = 4096;  // cycles of 2 ns
+  const auto at = repetitions(with_timers({2, 1000, 1}));
+  ASSERT_EQ(at.size(), 4u);
+  EXPECT_LT(at[1], timeout + 500);
+  EXPECT_GE(at[2], 2 * timeout);
+  EXPECT_GE(at[3], at[2]);
+}
+
 TEST(rates, cost_of_a_packet) {
   bench::setup s;
   s.requester.egress_frames = 64;

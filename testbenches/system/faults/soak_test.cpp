@@ -49,6 +49,16 @@ void soak_under_rates(host_driver::roce_types roce) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_GT(e.system->faults()->hits(i), 0U) << i;
 }
 
+/// Two timers for all queue pairs of an adapter: what is lost is noticed late, and noticed all the same.
+TEST(Soak, FewTimers) {
+  experiment e;
+  e.config.node.adapter.requester.timers.entries = 2;
+  e.config.faults.rules.push_back(rate_rule(fault_action::drop, 3));
+  const bench::soak_result& r = e.run();
+  EXPECT_TRUE(r.clean()) << e.findings;
+  EXPECT_EQ(r.completed, 4000U);
+}
+
 TEST(Soak, RoceV1) { soak_under_rates(host_driver::roce_types::v1); }
 TEST(Soak, RoceV2) { soak_under_rates(host_driver::roce_types::v2); }
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timers of queue pairs: their number, their granularity, their order.
+#include "model/transport/requester/timers.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "model/sim/timebase.h"
+
+namespace {
+using namespace rnic;
+using transport::no_index;
+
+struct bench {
+  explicit bench(unsigned entries, std::uint32_t granularity_ps = 1000)
+      : base({false, 0}), clock("core", base, {1000, 1, 0}), timers({entries, granularity_ps, 1}, clock) {}
+  void start(std::uint32_t qpn, sim::cycle_t now, sim::cycle_t span) { timers.start(table, table[qpn], now, span); }
+  /// What ends up to `until`, looked at as the requester does: one at a time, at the edges named by earliest().
+  std::vector<std::pair<std::uint32_t, sim::cycle_t>> ends(sim::cycle_t until) {
+    std::vector<std::pair<std::uint32_t, sim::cycle_t>> seen;
+    for (sim::cycle_t now = 0; now <= until; ++now) {
+      if (timers.earliest() > now) continue;
+      const std::uint32_t qpn = timers.expired(table, now);
+      if (qpn == no_index) continue;
+      seen.emplace_back(qpn, now);
+      timers.stop(table, table[qpn], now);
+    }
+    return seen;
+  }
+  using list = std::vector<std::pair<std::uint32_t, sim::cycle_t>>;
+  sim::timebase base;
+  sim::clock_domain clock;
+  transport::qp_table table{10};
+  transport::qp_timers timers;
+};
+
+TEST(timers, end_in_the_order_of_their_time) {
+  bench b(8);
+  b.start(3, 0, 30);
+  b.start(1, 0, 10);
+  b.start(2, 0, 20);
+  EXPECT_EQ(b.ends(100), (bench::list{{1, 10}, {2, 20}, {3, 30}}));
+  EXPECT_EQ(b.timers.earliest(), sim::never);
+}
+
+TEST(timers, end_at_multiples_of_their_granularity_and_never_early) {
+  bench b(8, 16'000);
+  b.start(1, 0, 1);
+  b.start(2, 0, 16);
+  b.start(3, 0, 17);
+  b.start(4, 5, 30);
+  EXPECT_EQ(b.ends(100), (bench::list{{1, 16}, {2, 17}, {3, 32}, {4, 48}}));
+}
+
+TEST(timers, a_later_start_takes_the_place_of_an_earlier_one) {
+  bench b(8);
+  b.start(1, 0, 10);
+  b.start(1, 5, 40);
+  b.start(2, 0, 50);
+  b.start(2, 6, 3);
+  EXPECT_EQ(b.ends(100), (bench::list{{2, 9}, {1, 45}}));
+}
+
+TEST(timers, one_that_was_stopped_does_not_end) {
+  bench b(8);
+  b.start(1, 0, 10);
+  b.start(2, 0, 12);
+  b.timers.stop(b.table, b.table[1], 3);
+  EXPECT_FALSE(transport::qp_timers::is_on(b.table[1]));
+  EXPECT_EQ(b.ends(100), (bench::list{{2, 12}}));
+}
+
+TEST(timers, without_an_entry_the_time_runs_from_the_moment_on_that_there_is_one) {
+  bench b(2);
+  b.start(1, 0, 10);
+  b.start(2, 0, 30);
+  b.start(3, 0, 10);  // waits for the end of 1
+  b.start(4, 0, 10);  // for that of 3
+  EXPECT_TRUE(transport::qp_timers::is_on(b.table[3]));
+  EXPECT_EQ(b.timers.waits(), 2u);
+  EXPECT_EQ(b.ends(100), (bench::list{{1, 10}, {3, 20}, {2, 30}, {4, 31}}));
+}
+
+TEST(timers, one_that_is_stopped_while_it_waits_takes_no_entry) {
+  bench b(1);
+  b.start(1, 0, 10);
+  b.start(2, 0, 10);
+  b.start(3, 0, 10);
+  b.timers.stop(b.table, b.table[2], 4);
+  EXPECT_EQ(b.ends(100), (bench::list{{1, 10}, {3, 20}}));
+  b.start(2, 100, 10);
+  EXPECT_EQ(b.ends(200), (bench::list{{2, 110}}));
+}
+
+}  // namespace
