@@ -68,6 +68,28 @@ TEST(Windows, SendWithInvalidateEndsIt) {
   });
 }
 
+/// The same requests on queue pairs whose messages nobody acknowledges: what no key allows is lost without a word.
+TEST(Windows, UnreliableConnectionsBindAndInvalidateToo) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    connection_options o = quick();
+    o.type = IBV_QPT_UC;
+    shop s(system, o);
+    auto* w = s.window(IBV_MW_TYPE_2);
+    const std::uint32_t key = s.bind(s.l.b, *w, 1000, 5000, IBV_ACCESS_REMOTE_WRITE);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 16, s.far.address(1000), key, 5000), IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(s.far.at(1000), s.near.at(16), 5000), 0);
+    const ibv_wc wc = shop::invalidate(s.l.b, key);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wc.opcode, IBV_WC_LOCAL_INV);
+    const std::vector<std::uint8_t> before(s.far.at(), s.far.at() + region_bytes);
+    EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_WRITE, 8000, s.far.address(1000), key, 5000), IBV_WC_SUCCESS);
+    s.settle();
+    EXPECT_EQ(std::memcmp(s.far.at(), before.data(), region_bytes), 0);
+  });
+}
+
 TEST(Windows, Type1MovesByBinding) {
   in_shop([](shop& s) {
     auto* w = s.window(IBV_MW_TYPE_1);
