@@ -151,7 +151,8 @@ void in_shop(Body body, const bench::two_nodes_config& config = default_system()
 
 /// Pages of host b for fast registration, in no order.
 struct patchwork {
-  explicit patchwork(const shop& s) : owner(s.l.b.at) {
+  explicit patchwork(const shop& s) : patchwork(s.l.b.at) {}
+  explicit patchwork(const bench::endpoint& at) : owner(at) {
     memory = owner.device->allocate_buffer(64 * 4096);
     std::memset(memory.pointer, 0x33, 64 * 4096);
     region = owner.device->alloc_fast_reg_mr(owner.pd, 32);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "testbenches/system/verbs/pair.h"
+#include "testbenches/system/verbs/keys.h"
 
 namespace rnic::system_test {
 namespace {
@@ -248,6 +248,53 @@ TEST(Xrc, MemoryIsThatOfTheQueueNamed) {
       EXPECT_EQ(intruder.b.state(), IBV_QPS_ERR);
     }
     EXPECT_EQ(std::memcmp(one.memory.at(), image.data(), place), 0);
+  });
+}
+
+/// A SEND ends a key of the protection domain that the queue it names belongs to.
+TEST(Xrc, SendWithInvalidateEndsAKeyOfTheQueuesOwner) {
+  in_town([](town& t) {
+    const process p = t.new_process(t.domain), other = t.new_process(t.domain);
+    link own = t.first();
+    own.b.at.pd = p.at.pd;
+    connection_options by_kernel = quick();
+    by_kernel.kernel = true;  // on its own queue pair the process may register memory
+    own = make_sibling(own, by_kernel);
+    patchwork pages(p.at);
+    auto registration = pages.registration({3, 1, 2}, 0, 3 * 4096, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE);
+    ASSERT_EQ(pages.register_on(own.b, registration).status, IBV_WC_SUCCESS);
+    const std::uint32_t key = pages.region->rkey;
+    const auto write = [&](const link& via) {
+      t.post(via, IBV_WR_RDMA_WRITE, p.srq->srqn, 500, 100, patchwork::iova + 4000, key);
+      return via.a.wait_send().status;
+    };
+    const auto send = [&](const link& via, const process& to) {
+      EXPECT_EQ(to.post(1), 0);
+      ibv_sge sge{t.near.address(64), 1500, t.near.region->lkey};
+      ibv_send_wr wr{}, *bad = nullptr;
+      wr.opcode = IBV_WR_SEND_WITH_INV;
+      wr.sg_list = &sge;
+      wr.num_sge = 1;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      wr.invalidate_rkey = key;
+      wr.qp_type.xrc.remote_srqn = to.srq->srqn;
+      bench::require(via.a.dev().post_send(via.a.qp, &wr, &bad), "post_send");
+      return to.wait();
+    };
+    const link l = t.lane(t.domain);
+    EXPECT_EQ(write(l), IBV_WC_SUCCESS);
+    t.settle();
+    for (unsigned i = 0; i < 100; ++i) ASSERT_EQ(*pages.byte(4000 + i), t.near.at(500)[i]);
+    EXPECT_EQ(send(t.lane(t.domain), other).status, IBV_WC_REM_INV_REQ_ERR);  // the key of somebody else
+    EXPECT_EQ(write(l), IBV_WC_SUCCESS);
+    const ibv_wc wc = send(l, p);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wc.wc_flags & IBV_WC_WITH_INV, static_cast<unsigned>(IBV_WC_WITH_INV));
+    EXPECT_EQ(wc.invalidated_rkey, key);
+    EXPECT_EQ(wc.byte_len, 1500U);
+    EXPECT_EQ(std::memcmp(p.memory.at(place), t.near.at(64), 1500), 0);
+    EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(write(l), IBV_WC_REM_ACCESS_ERR);
   });
 }
 
