@@ -19,7 +19,7 @@ struct timer_config {
                                              ///< for all messages that can be under way)
   std::uint32_t granularity_ps = 1'024'000;  ///< a timer ends at a multiple of it, never early (design: a quarter of
                                              ///< the unit of IBA 9.7.6.1.3)
-  unsigned expiry_cycles = 8;  ///< from the end of one timer to that of the next (design: context access)
+  unsigned expiry_cycles = 8;                ///< from the end of one timer to that of the next (design: context access)
 };
 
 /// A timer for each QP that needs one, as far as there are entries. They end one after the other, earliest first.
