@@ -64,14 +64,19 @@ void add_traffic(CLI::App& command, traffic_options& o) {
 
 void add_serve(CLI::App& command, serve_options& o) {
   command
-      .add_option("--link", o.link,
-                  "Where the port's cable goes: listen:tcp:HOST:PORT, listen:unix:PATH, connect:tcp:HOST:PORT,\n"
+      .add_option("--link", o.links,
+                  "Where the port's cable goes; once for each adapter: listen:tcp:HOST:PORT, listen:unix:PATH, "
+                  "connect:tcp:HOST:PORT,\n"
                   "connect:unix:PATH (streams with QEMU's framing), datagram:udp:HOST:PORT,HOST:PORT,\n"
                   "datagram:unix:PATH,PATH (own address, peer's address), tap:NAME")
       ->required()
       ->type_name("LINK");
-  command.add_option("--ip", o.addresses, "IPv4 or IPv6 address of the host; repeatable")->type_name("ADDRESS");
-  command.add_option("--mac", o.mac, "MAC address of the port")->type_name("MAC");
+  command
+      .add_option("--ip", o.addresses,
+                  "IPv4 or IPv6 address of the first adapter's host, with @2 behind it the second's")
+      ->type_name("ADDRESS");
+  command.add_option("--mac", o.macs, "MAC address of the port; once for each adapter, in their order")
+      ->type_name("MAC");
   command.add_option("--vlan", o.vlan, "VLAN ID of the addresses, 0 for untagged")
       ->check(CLI::Range(0u, 4094u))
       ->capture_default_str();
@@ -97,7 +102,10 @@ void add_serve(CLI::App& command, serve_options& o) {
                   "the others: its address on the link; mckey: the group to send to)")
       ->type_name("HOST");
   command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
-  command.add_option("--port", o.port, "TCP port of the exchange of addresses, or the service's (default: the tool's)")
+  command
+      .add_option(
+          "--port", o.port,
+          "TCP port of the exchange of addresses (of adapter 2 the next), or the service's (default: the tool's)")
       ->check(CLI::Range(1u, 65535u));
   command.add_option("--size", o.size, "Message size in bytes (default: what the tool takes)")
       ->check(CLI::Range(1u, 1u << 24));

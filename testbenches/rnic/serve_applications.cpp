@@ -116,7 +116,36 @@ void check_perftest(const serve_options& o) {
 
 }  // namespace
 
+serve_options of_adapter(const serve_options& options, unsigned index) {
+  serve_options o = options;
+  o.link = options.links.at(index);
+  o.mac = index < options.macs.size() ? options.macs[index] : "";
+  o.addresses.clear();
+  for (const std::string& text : options.addresses) {
+    const std::size_t at = text.find('@');
+    unsigned long number = 1;
+    if (at != std::string::npos) {
+      const std::string digits = text.substr(at + 1);
+      const bool good =
+          !digits.empty() && digits.size() < 4 && digits.find_first_not_of("0123456789") == std::string::npos;
+      number = good ? std::stoul(digits) : 0;
+      if (number < 1 || number > options.links.size())
+        throw usage_error("--ip " + text + ": expected an adapter from 1 to " + std::to_string(options.links.size()) +
+                          " behind the @");
+    }
+    if (number == index + 1) o.addresses.push_back(text.substr(0, at));
+  }
+  // Exchanges of addresses have a port of this machine each.
+  if (index != 0 && !of_connection_manager(o.app)) {
+    o.port = listening_port(options) + index;
+    if (o.port > 65535)
+      throw usage_error("--port: adapter " + std::to_string(index + 1) + " would need one above 65535");
+  }
+  return o;
+}
+
 void check(const serve_options& o) {
+  if (o.macs.size() > o.links.size()) throw usage_error("--mac: more of them than --link");
   check_writable(o.common, o.common.json_file);
   check_writable(o.common, o.common.pcap_file);
   if (!o.app.empty() && o.server == !o.client.empty())

@@ -13,6 +13,8 @@
 
 namespace rnic::program {
 
+/// What concerns adapter `index`, 0 being the first. Throws usage_error.
+serve_options of_adapter(const serve_options& options, unsigned index);
 /// Throws usage_error.
 void check(const serve_options& options);
 /// Its peers are the tools that come with librdmacm: they meet over QP1, not over TCP.

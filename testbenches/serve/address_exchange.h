@@ -55,7 +55,7 @@ class address_exchange {
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::socket socket_;
-  sc_core::sc_event done_{"exchange_done"};
+  sc_core::sc_event done_{sc_core::sc_gen_unique_name("exchange_done")};
 };
 
 }  // namespace rnic::serve

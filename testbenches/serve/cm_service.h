@@ -63,7 +63,8 @@ class cm_service : private host_driver::cm::mad_output_if {
   unsigned next_send_ = 0, sending_ = 0;
   std::deque<outgoing> outbox_;  // bounded: what does not fit is dropped, as in a network
   std::unique_ptr<host_driver::cm::connection_manager> manager_;
-  sc_core::sc_event something_happened_{"cm_event"}, ended_{"cm_ended"};
+  sc_core::sc_event something_happened_{sc_core::sc_gen_unique_name("cm_event")};
+  sc_core::sc_event ended_{sc_core::sc_gen_unique_name("cm_ended")};
   bool stop_ = false, running_ = false;
   std::uint64_t not_for_us_ = 0, outbox_full_ = 0;
 };

@@ -28,12 +28,13 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
     : config_(cfg),
       base_(env.base),
       clock_(clock),
-      node_("served", env, shape(cfg), 0),
+      node_(cfg.name, env, shape(cfg), 0),
       bridge_clock_("bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
   bridge_port::config bridge;
   bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
   outside_if& outside = *this;
-  bridge_ = std::make_unique<bridge_port>("bridge", bridge_clock_, bridge, env.frames, outside, env.statistics);
+  bridge_ = std::make_unique<bridge_port>(cfg.name == "served" ? "bridge" : cfg.name + ".bridge", bridge_clock_, bridge,
+                                          env.frames, outside, env.statistics);
   fabric::cable::config cable;
   cable.metres = 0;
   cable_ = std::make_unique<fabric::cable>(node_.connector(), *bridge_, cable);

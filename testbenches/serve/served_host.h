@@ -20,6 +20,7 @@
 namespace rnic::serve {
 
 struct host_config {
+  std::string name = "served";  ///< of the node, in statistics
   bench::node_config node;
   link_spec link;
   std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
@@ -70,7 +71,7 @@ class served_host : private frame_receiver_if, private outside_if {
   std::unique_ptr<frame_link> link_;
   std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
-  sc_core::sc_event something_learnt_{"something_learnt"};
+  sc_core::sc_event something_learnt_{sc_core::sc_gen_unique_name("something_learnt")};
 };
 
 }  // namespace rnic::serve

@@ -2,9 +2,11 @@
 """Two of them together, with the applications that meet over TCP."""
 import re
 import socket
+import subprocess
 
 from scapy.all import Dot1Q, IPv6, UDP, rdpcap
-from served import MODEL4, MODEL6, PEER4, PEER6, PEER_MAC, expect, free_port, pairs_of_links, path, serve, together
+from served import (MODEL4, MODEL6, PEER4, PEER6, PEER_MAC, RNIC, expect, free_port, pairs_of_links, path, serve,
+                    together)
 
 
 def pingpong():
@@ -91,3 +93,34 @@ def perftest():
             sent = sorted(m["crc32"] for m in c["memory"])
             expect(sent == sorted(m["crc32"] for m in s["memory"]) and len(set(sent)) == len(sent), "%s: %s %s" % (name, s, c))
         print(name, "ok", flush=True)
+
+
+def several():
+    """Two adapters in one process, each on a network of its own, each with a peer of its own."""
+    port = free_port()
+    links = ["unix:" + path("first"), "unix:" + path("second")]
+    both = serve("both", "listen:" + links[0], "--link", "listen:" + links[1], "--ip", "10.0.1.2@2", "--app", "rc_pingpong",
+                 "--server", "--port", port, "--iterations", 50, "--size", 3000, addresses=(MODEL4,))
+    peers = [serve("peer%d" % i, "connect:" + links[i], "--app", "rc_pingpong", "--client", "127.0.0.1", "--port", port + i,
+                   "--iterations", 50, "--size", 3000, mac="02:00:00:00:01:0%d" % i, addresses=("10.0.%d.1" % i,))
+             for i in range(2)]
+    status = [p.wait() for p in peers] + [both.wait()]
+    expect(status == [0, 0, 0], "status %s\n%s" % (status, both.text))
+    for text in ("adapter 1: rc_pingpong", "adapter 2: rc_pingpong",
+                 "adapter 2: %d frames in" % both.result["adapters"][1]["link"]["frames_in"]):
+        expect(text in both.text, "%r is not in %s" % (text, both.text))
+    adapters = both.result["adapters"]
+    expect(len(adapters) == 2, "%d adapters" % len(adapters))
+    for adapter, peer in zip(adapters, peers):
+        run = adapter["runs"][0]
+        expect(run["ok"] and run["received"] == 50 and run["wrong_bytes"] == 0, run)
+        expect(adapter["link"]["frames_in"] == peer.result["link"]["frames_out"] > 100, adapter["link"])
+    expect({p.result["statistics"].get("served.adapter.requester.packets") for p in peers} != {None}, "statistics")
+    statistics = both.result["statistics"]
+    expect(statistics["served.adapter.requester.packets"] > 100 and statistics["served2.adapter.requester.packets"] > 100,
+           "each adapter has its own counters")
+    for pcap, count in ((both.pcap, adapters[0]), (both.pcap + ".2", adapters[1])):
+        expect(len(rdpcap(pcap)) == count["link"]["frames_in"] + count["link"]["frames_out"], pcap)
+    done = subprocess.run([RNIC, "serve", "--link", "listen:unix:" + path("x"), "--ip", "10.0.0.9@2"], capture_output=True,
+                          text=True)
+    expect(done.returncode == 2 and "--ip 10.0.0.9@2" in done.stderr, done)

@@ -55,8 +55,9 @@ class serve:
                                         stderr=subprocess.STDOUT, text=True)
         line = self.process.stdout.readline()
         if not line.startswith("serving"):
-            self.process.wait()
-            raise wrong("%s did not start: %s" % (name, line))
+            self.process.kill()
+            rest, _ = self.process.communicate()
+            raise wrong("%s did not start: %s%s" % (name, line, rest))
 
     def wait(self, seconds=60):
         try:

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/serve_station.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+serve_station::serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
+                             const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock)
+    : options_(options),
+      prefix_(options.links.size() > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
+      exchange_(io, env.base, clock),
+      host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {}
+
+void serve_station::start() {
+  host_->start();
+  if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
+  if (options_.server && !of_connection_manager(options_.app)) listen();
+}
+
+bool serve_station::ok() const {
+  return (options_.app.empty() || !runs_.empty()) &&
+         std::all_of(runs_.begin(), runs_.end(), [](const serve::application_result& r) { return r.ok; });
+}
+
+serve::host_config serve_station::host_config(unsigned index, const bench::two_nodes_config& system) const {
+  serve::host_config c;
+  c.node = system.node;
+  c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
+  c.node.firmware.mac[0] += 2 * index;  // an adapter has two ports, with one address after the other
+  try {
+    c.link = serve::parse_link(options_.link);
+  } catch (const std::invalid_argument& e) {
+    throw usage_error(e.what());
+  }
+  for (const std::string& text : options_.addresses) {
+    const auto address = wire::parse_gid(text);
+    if (!address || wire::is_multicast(*address)) throw usage_error("--ip " + text + ": not an address of a host");
+    c.addresses.push_back(*address);
+  }
+  if (!options_.mac.empty()) {
+    c.mac = wire::parse_mac(options_.mac);
+    if (!c.mac || wire::is_multicast(*c.mac) || wire::to_u64(*c.mac) == 0)
+      throw usage_error("--mac " + options_.mac + ": not a MAC address of a port");
+  }
+  if (options_.vlan != 0) c.vlan = static_cast<std::uint16_t>(options_.vlan);
+  c.capture = system.capture;
+  if (index != 0 && !c.capture.empty()) c.capture += "." + std::to_string(index + 1);
+  c.overwrite = system.overwrite;
+  return c;
+}
+
+int serve_station::gid_index() {
+  int index = options_.gid_index;
+  if (index < 0) index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
+  if (index < 0 || !host_->device().port(1).gids[static_cast<std::size_t>(index)].valid)
+    throw usage_error("--gid-index " + std::to_string(index) + ": there is no such GID");
+  return index;
+}
+
+void serve_station::listen() {
+  try {
+    exchange_.listen(listening_port(options_));
+  } catch (const std::runtime_error& e) {
+    throw usage_error(e.what());
+  }
+}
+
+serve::application_result serve_station::run_application() {
+  const int gid = gid_index();
+  if (service_ != nullptr) return run_cm_application(*host_, *service_, cm_application_from(options_, gid));
+  if (serve::find_perftest(options_.app)) return run_perftest(*host_, exchange_, perftest_from(options_, gid));
+  const serve::pingpong_options o = pingpong_from(options_, gid);
+  if (options_.app == "xsrq_pingpong") return run_xsrq_pingpong(*host_, exchange_, o);
+  return options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, o) : run_pingpong(*host_, exchange_, o);
+}
+
+void serve_station::run_applications() {
+  std::unique_ptr<serve::cm_service> service;
+  if (of_connection_manager(options_.app)) service = std::make_unique<serve::cm_service>(*host_);
+  service_ = service.get();
+  for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
+    const serve::application_result r = run_application();
+    if (r.ok)
+      fmt::print("{}{}: {} messages sent, {} received in {} us, {} us each\n", prefix_, options_.app, r.sent,
+                 r.received, microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
+    else
+      fmt::print("{}{} failed: {}\n", prefix_, options_.app, r.error);
+    std::fflush(stdout);
+    runs_.push_back(r);
+  }
+  if (service) managed_ = service->manager().count();
+  service_ = nullptr;
+}
+
+void serve_station::print_start() { fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link); }
+
+void serve_station::print_link() const {
+  const serve::link_counters& c = host_->link().counters();
+  fmt::print("{}{} frames in, {} out, {} dropped at the link\n", prefix_, c.frames_in, c.frames_out,
+             c.drop_runt + c.drop_oversized + c.drop_queue_full + c.drop_no_peer);
+}
+
+nlohmann::json serve_station::link_json() const {
+  const serve::link_counters& c = host_->link().counters();
+  return {{"frames_in", c.frames_in},
+          {"bytes_in", c.bytes_in},
+          {"frames_out", c.frames_out},
+          {"bytes_out", c.bytes_out},
+          {"connections", c.connections},
+          {"disconnections", c.disconnections},
+          {"drop",
+           {{"runt", c.drop_runt},
+            {"oversized", c.drop_oversized},
+            {"queue_full", c.drop_queue_full},
+            {"no_peer", c.drop_no_peer}}},
+          {"bad_length", c.bad_length},
+          {"half_frames", c.half_frames},
+          {"errors", c.errors}};
+}
+
+namespace {
+
+nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& c) {
+  return {{"received", c.received},
+          {"sent", c.sent},
+          {"malformed", c.malformed},
+          {"unknown_id", c.unknown_id},
+          {"wrong_state", c.wrong_state},
+          {"duplicates", c.duplicates},
+          {"stale", c.stale},
+          {"no_service", c.no_service},
+          {"no_room", c.no_room},
+          {"retries", c.retries},
+          {"timeouts", c.timeouts}};
+}
+
+}  // namespace
+
+nlohmann::json serve_station::results() const {
+  nlohmann::json result;
+  result["link"] = link_json();
+  result["link"]["at"] = options_.link;
+  const host_driver::neighbours::counters a = host_->answered();
+  result["network"] = {{"arp_requests", a.arp_requests},
+                       {"arp_replies", a.arp_replies},
+                       {"solicitations", a.solicitations},
+                       {"advertisements", a.advertisements},
+                       {"echo_requests", a.echo_requests},
+                       {"echo6_requests", a.echo6_requests},
+                       {"asked", a.asked},
+                       {"malformed", a.malformed},
+                       {"not_for_us", a.not_for_us},
+                       {"unknown", a.unknown},
+                       {"table_full", a.table_full}};
+  result["runs"] = nlohmann::json::array();
+  for (const serve::application_result& r : runs_) result["runs"].push_back(to_json(options_.app, r));
+  if (managed_ || service_ != nullptr)
+    result["connection_manager"] = managed_json(managed_ ? *managed_ : service_->manager().count());
+  return result;
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// One adapter of `rnic serve`: its host, the applications on it, and what came of them.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "testbenches/bench/two_nodes.h"
+#include "testbenches/rnic/serve_applications.h"
+#include "testbenches/serve/real_time.h"
+#include "testbenches/serve/served_host.h"
+
+namespace rnic::program {
+
+class serve_station {
+ public:
+  /// `options`: of_adapter(). `system`: with the parameters of all adapters. Throws usage_error and what
+  /// serve::served_host does.
+  serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
+                const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock);
+
+  /// Brings the adapter up and checks the options that need it. In an SC_THREAD.
+  void start();
+  /// To their end. In an SC_THREAD.
+  void run_applications();
+  void close_capture() { host_->close_capture(); }
+  /// There was no application, or all of its runs went well.
+  bool ok() const;
+  void print_start();       ///< the line that says where it is reached
+  void print_link() const;  ///< the line that says what went through its link
+  /// Members link, network, runs and connection_manager.
+  nlohmann::json results() const;
+
+ private:
+  serve::host_config host_config(unsigned index, const bench::two_nodes_config& system) const;
+  int gid_index();
+  serve::application_result run_application();
+  void listen();
+  nlohmann::json link_json() const;
+
+  serve_options options_;
+  std::string prefix_;  // of what is printed but the first line, when there are several
+  serve::address_exchange exchange_;
+  std::unique_ptr<serve::served_host> host_;
+  std::vector<serve::application_result> runs_;
+  serve::cm_service* service_ = nullptr;  // lives in the applications' process
+  std::optional<host_driver::cm::connection_manager_counters> managed_;
+};
+
+}  // namespace rnic::program
