@@ -23,6 +23,8 @@ class datagram_link final : public frame_link {
  public:
   datagram_link(asio::io_context& io, const link_spec& spec, frame_receiver_if& receiver);
   ~datagram_link() override {
+    error_code ignored;
+    socket_.close(ignored);
     if (spec_.unix_path) remove_stale_socket(spec_.local);
   }
   void send(const std::uint8_t* frame, std::size_t length) override;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/serve/frame_link.h"
 
+#include <boost/asio/generic/seq_packet_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/system/system_error.hpp>
 #include <filesystem>
 #include <stdexcept>
@@ -102,7 +105,15 @@ void frame_link::arrived(const std::uint8_t* frame, std::size_t length) {
 
 void remove_stale_socket(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_socket(path, error)) std::filesystem::remove(path, error);
+  if (!std::filesystem::is_socket(path, error)) return;
+  // Nobody serves sockets of this kind, so connecting disturbs no one: "wrong type" says that the socket lives.
+  boost::asio::io_context io;
+  const boost::asio::generic::seq_packet_protocol kind(AF_UNIX, 0);
+  boost::asio::generic::seq_packet_protocol::socket probe(io, kind);
+  const boost::asio::local::stream_protocol::endpoint there(path);
+  boost::system::error_code answer;
+  probe.connect({there.data(), there.size()}, answer);
+  if (answer == boost::asio::error::connection_refused) std::filesystem::remove(path, error);
 }
 
 std::unique_ptr<frame_link> make_link(boost::asio::io_context& io, const link_spec& spec, frame_receiver_if& receiver) {

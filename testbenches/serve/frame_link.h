@@ -90,7 +90,8 @@ std::unique_ptr<frame_link> make_datagram_link(boost::asio::io_context& io, cons
 std::unique_ptr<frame_link> make_tap_link(boost::asio::io_context& io, const link_spec& spec,
                                           frame_receiver_if& receiver);
 
-/// A socket that a process left behind when it was killed is in the way of bind(); anything else at `path` stays.
+/// A socket that a process left behind when it was killed is in the way of bind(); anything else at `path` stays, a
+/// socket that somebody has open as well.
 void remove_stale_socket(const std::string& path);
 
 }  // namespace rnic::serve

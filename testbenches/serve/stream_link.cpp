@@ -90,7 +90,10 @@ stream_link::stream_link(asio::io_context& io, const link_spec& spec, frame_rece
 }
 
 stream_link::~stream_link() {
-  if (acceptor_ && spec_.unix_path) remove_stale_socket(spec_.local);
+  if (!acceptor_) return;
+  error_code ignored;
+  acceptor_->close(ignored);
+  if (spec_.unix_path) remove_stale_socket(spec_.local);
 }
 
 void stream_link::listen() {

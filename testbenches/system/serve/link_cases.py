@@ -174,6 +174,10 @@ def refusals():
     busy.bind(("127.0.0.1", 0))
     busy.listen()
     link = ["--link", "listen:unix:" + path("s")]
+    taken = [socket.socket(socket.AF_UNIX, kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
+    for s, name in zip(taken, ("stream", "datagram")):
+        s.bind(path(name))
+    taken[0].listen()
     port = str(busy.getsockname()[1])
     for arguments, word in (
             ([], "--link"),
@@ -185,6 +189,11 @@ def refusals():
             (["--link", "listen:unix:" + "x" * 200], "107"),
             (["--link", "listen:unix:/nowhere/at/all"], "No such file"),
             (["--link", "listen:tcp:127.0.0.1:" + port], "in use"),
+            (["--link", "listen:unix:" + path("stream")], "in use"),
+            (["--link", "datagram:unix:" + path("datagram") + "," + path("peer")], "in use"),
+            (link + link, "in use"),
+            (link + ["--ip", "10.0.0.1@2"], "--ip 10.0.0.1@2"),
+            (link + ["--mac", "02:00:00:00:00:01", "--mac", "02:00:00:00:00:02"], "--mac"),
             (link + ["--ip", "10.0.0"], "--ip"),
             (link + ["--ip", "224.0.0.1"], "--ip"),
             (link + ["--mac", "01:00:5e:00:00:01"], "--mac"),
