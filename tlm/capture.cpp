@@ -12,13 +12,27 @@
 #include <cstdio>
 #include <cstring>
 
+#include "model/wire/icrc.h"
+
 namespace rnic::tlm {
 
 namespace {
 
+/// Upper half of a file's link type (pcap savefile format): there is an FCS, of two times 16 bits.
+constexpr std::uint32_t link_type_with_fcs = 0x2400'0000, link_type_fcs_mask = 0xf400'0000;
+constexpr long link_type_at = 20;
+constexpr std::uint32_t fcs_bytes = 4;
+
 constexpr int snapshot_length = 262'144;
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
 constexpr std::size_t expected_pending = 512;
+
+/// libpcap reads the upper half of a link type and does not write it.
+bool announce_fcs(std::FILE* file) {
+  const std::uint32_t link_type = DLT_EN10MB | link_type_with_fcs;
+  return std::fseek(file, link_type_at, SEEK_SET) == 0 && std::fwrite(&link_type, sizeof link_type, 1, file) == 1 &&
+         std::fseek(file, 0, SEEK_END) == 0;
+}
 
 std::FILE* create(const std::string& path, bool overwrite) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (overwrite ? O_TRUNC : O_EXCL), 0644);
@@ -71,6 +85,11 @@ capture_writer::capture_writer(const std::string& path, const config& cfg) : pat
     pcap_close(handle_);
     throw capture_error(path_ + ": " + why);
   }
+  if (cfg.fcs && !announce_fcs(pcap_dump_file(dumper_))) {
+    pcap_dump_close(dumper_);
+    pcap_close(handle_);
+    throw capture_error(path_ + ": a capture with FCS needs a file, not a stream");
+  }
   pending_.reserve(expected_pending);
   free_.reserve(expected_pending);
 }
@@ -92,6 +111,10 @@ bool capture_writer::later(const record* a, const record* b) {
 
 void capture_writer::observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps) {
   if (dumper_ == nullptr) return;
+  if (!config_.fcs && wire::ethernet_fcs(f.data(), f.length) != f.fcs) {
+    ++wrong_fcs_;
+    return;
+  }
   record* r = nullptr;
   if (free_.empty()) {
     r = new record;
@@ -103,6 +126,8 @@ void capture_writer::observe(unsigned from, const frame& f, sim::time_ps first_b
   r->from = from;
   r->number = frames_++;
   r->bytes.assign(f.data(), f.data() + f.length);
+  if (config_.fcs)
+    for (unsigned bit = 0; bit < 32; bit += 8) r->bytes.push_back(static_cast<std::uint8_t>(f.fcs >> bit));
   pending_.push_back(r);
   std::push_heap(pending_.begin(), pending_.end(), later);
   if (first_bit > config_.reorder_ps) flush_before(first_bit - config_.reorder_ps);
@@ -141,6 +166,22 @@ void capture_writer::close() {
 
 // ---------------------------------------------------------------- reader
 
+namespace {
+
+void strip_fcs(captured_frame& f) {
+  f.wire_length -= fcs_bytes;
+  if (f.length > f.wire_length) {  // otherwise the capture cut it off
+    if (f.length == f.wire_length + fcs_bytes) {
+      std::uint32_t fcs = 0;
+      for (unsigned i = 0; i < fcs_bytes; ++i) fcs |= std::uint32_t{f.data[f.wire_length + i]} << (8 * i);
+      f.wrong_fcs = fcs != wire::ethernet_fcs(f.data, f.wire_length);
+    }
+    f.length = f.wire_length;
+  }
+}
+
+}  // namespace
+
 capture_reader::capture_reader(const std::string& path) : path_(path) {
   char why[PCAP_ERRBUF_SIZE] = "";
   std::FILE* file = open_unpacked(path);
@@ -155,6 +196,7 @@ capture_reader::capture_reader(const std::string& path) : path_(path) {
     pcap_close(handle_);
     throw capture_error(path_ + ": link type is " + is + ", not Ethernet");
   }
+  fcs_ = (static_cast<std::uint32_t>(pcap_datalink_ext(handle_)) & link_type_fcs_mask) == link_type_with_fcs;
 }
 
 capture_reader::~capture_reader() {
@@ -171,6 +213,8 @@ capture_reader::result capture_reader::next(captured_frame& out) {
     out.data = bytes;
     out.length = header->caplen;
     out.wire_length = header->len;
+    out.wrong_fcs = false;
+    if (fcs_ && header->len >= fcs_bytes) strip_fcs(out);
     out.time_ns =
         static_cast<std::uint64_t>(header->ts.tv_sec) * ns_per_s + static_cast<std::uint64_t>(header->ts.tv_usec);
     return result::frame;

@@ -22,15 +22,19 @@ class capture_error : public std::runtime_error {
 };
 
 /// Writes the frames of a cable, both directions, to a classic pcap file with nanoseconds (magic a1b23c4d), Ethernet
-/// link type, without FCS. The time of a frame is the moment at which the first bit of its preamble leaves its sender,
+/// link type. The time of a frame is the moment at which the first bit of its preamble leaves its sender,
 /// rounded down to a nanosecond; time 0 of the simulation is time 0 of the file.
 ///
 /// The two sides tell their frames a little out of order, in an order that depends on nothing real, so records wait
 /// until they are older than `reorder_ps` and are written by time, and at the same time by direction.
+///
+/// Without FCS a capture shows what a host's network interface would: frames that arrive with a wrong FCS are not in
+/// it.
 class capture_writer : public frame_observer_if {
  public:
   struct config {
-    bool overwrite = false;                        ///< otherwise an existing file is an error
+    bool overwrite = false;  ///< otherwise an existing file is an error
+    bool fcs = false;        ///< frames end with their FCS, right or wrong; the file's link type says so
     sim::time_ps reorder_ps = 2 * sim::ps_per_us;  ///< longer than the difference of two ports' transmit latencies
   };
   explicit capture_writer(const std::string& path) : capture_writer(path, config{}) {}
@@ -43,7 +47,9 @@ class capture_writer : public frame_observer_if {
   /// Writes what is pending and closes the file. Throws capture_error when anything could not be written. Later frames
   /// are ignored.
   void close();
-  std::uint64_t frames() const { return frames_; }
+  const std::uint64_t& frames() const { return frames_; }
+  /// Frames that are not in the file because their FCS was wrong.
+  const std::uint64_t& wrong_fcs() const { return wrong_fcs_; }
 
  private:
   struct record {
@@ -62,7 +68,7 @@ class capture_writer : public frame_observer_if {
   pcap_dumper* dumper_ = nullptr;
   std::vector<record*> pending_;  // heap, the earliest on top
   std::vector<record*> free_;
-  std::uint64_t frames_ = 0;
+  std::uint64_t frames_ = 0, wrong_fcs_ = 0;
 };
 
 /// A frame of a capture file. The bytes are valid until the next call to next().
@@ -71,9 +77,11 @@ struct captured_frame {
   std::uint32_t length = 0;            ///< bytes in the file
   std::uint32_t wire_length = 0;       ///< bytes that the frame had; more than `length` if it was cut when captured
   std::uint64_t time_ns = 0;           ///< as in the file (usually since 1970)
+  bool wrong_fcs = false;              ///< the file has the FCS of its frames, and this one's is wrong
 };
 
-/// Reads classic pcap and pcapng, with microseconds or nanoseconds, Ethernet link type, packed by gzip or not.
+/// Reads classic pcap and pcapng, with microseconds or nanoseconds, Ethernet link type, packed by gzip or not. A
+/// classic file can say that its frames end with their FCS.
 class capture_reader {
  public:
   /// Throws capture_error when the file cannot be opened, is no capture, or is not of Ethernet.
@@ -92,6 +100,7 @@ class capture_reader {
  private:
   std::string path_;
   pcap* handle_ = nullptr;
+  bool fcs_ = false;
   std::string reason_;
   std::uint64_t frames_ = 0;
 };

@@ -43,9 +43,11 @@ two_nodes::two_nodes(const two_nodes_config& config)
     cable_->insert(*faults_);
   }
   if (!config.capture.empty()) {
-    capture_ = std::make_unique<tlm::capture_writer>(config.capture, tlm::capture_writer::config{config.overwrite});
+    capture_ = std::make_unique<tlm::capture_writer>(config.capture, config.capture_options);
     cable_->add_observer(*capture_,
                          config.faults.capture_before ? fabric::cable::tap::before : fabric::cable::tap::behind);
+    statistics_.add("cable.capture.frames", capture_->frames());
+    statistics_.add("cable.capture.wrong_fcs", capture_->wrong_fcs());
   }
   a_.device = &node_a_->device();
   a_.bus = &node_a_->bus();

@@ -26,8 +26,8 @@ struct two_nodes_config {
   std::optional<node_config> node_b;  ///< when the second host is not like the first
   unsigned cable_metres = 3;
   std::uint32_t hop_ps = 0;  ///< picoseconds that a switch on the way takes
-  std::string capture;       ///< file for every frame on the cable, empty: none
-  bool overwrite = false;
+  std::string capture;       ///< file for the frames on the cable, empty: none
+  tlm::capture_writer::config capture_options;
   fabric::fault_plan faults;     ///< what happens to frames on the cable
   std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own
   sim::timebase::options timing;

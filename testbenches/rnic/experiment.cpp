@@ -44,7 +44,8 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
   if (!common.config_file.empty()) parameters.load_toml(common.config_file);
   for (const std::string& a : common.assignments) parameters.set_assignment(a);
   c.capture = common.pcap_file;
-  c.overwrite = common.overwrite;
+  c.capture_options.overwrite = common.overwrite;
+  c.capture_options.fcs = common.pcap_fcs;
   if (effective != nullptr) *effective = parameters.to_toml();
   return c;
 }

@@ -22,8 +22,12 @@ void add_common(CLI::App& command, common_options& o) {
       ->type_name("PATH=VALUE")
       ->take_all();
   command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
-  command.add_option("--pcap", o.pcap_file, "Write every frame on the cable as a nanosecond capture")
+  command
+      .add_option("--pcap", o.pcap_file,
+                  "Write the frames on the cable as a nanosecond capture, but those with a wrong FCS")
       ->type_name("FILE");
+  command.add_flag("--pcap-fcs", o.pcap_fcs,
+                   "The capture has the FCS of each frame, and the frames whose FCS is wrong");
   command.add_flag("--overwrite", o.overwrite, "Replace result files that exist");
   command.add_option("--seed", o.seed, "Seed of everything random in the run")->capture_default_str();
   command.add_flag("--quiet", o.quiet, "No progress");

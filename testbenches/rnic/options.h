@@ -22,6 +22,7 @@ struct common_options {
   std::vector<std::string> assignments;  ///< path=value
   std::string json_file;
   std::string pcap_file;
+  bool pcap_fcs = false;   ///< frames in captures end with their FCS
   bool overwrite = false;  ///< replace existing result files
   std::uint64_t seed = 1;
   bool quiet = false;

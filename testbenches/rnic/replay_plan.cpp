@@ -46,6 +46,7 @@ void read_frames(const std::string& capture, plan& out) try {
     kept.at = at;
     kept.bytes.assign(f.data, f.data + f.length);
     kept.cut = f.length < f.wire_length;
+    kept.wrong_fcs = f.wrong_fcs;
     out.frames.push_back(std::move(kept));
   }
 } catch (const tlm::capture_error& e) {
@@ -55,6 +56,10 @@ void read_frames(const std::string& capture, plan& out) try {
 void classify(captured_frame& f, plan& out) {
   if (f.cut) {
     ++out.rejected["cut by the capture"];
+    return;
+  }
+  if (f.wrong_fcs) {
+    ++out.rejected["wrong FCS"];
     return;
   }
   if (f.bytes.size() > tlm::frame::capacity) {

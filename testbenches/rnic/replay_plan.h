@@ -18,6 +18,7 @@ struct captured_frame {
   sim::time_ps at = 0;  ///< since the first frame
   std::vector<std::uint8_t> bytes;
   bool cut = false;  ///< longer on the wire than in the file
+  bool wrong_fcs = false;
   bool roce = false;
   wire::packet packet;
   int connection = -1;  ///< index into plan::connections; negative: not replayed

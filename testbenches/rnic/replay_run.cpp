@@ -94,7 +94,7 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   cable.metres = s.system.cable_metres;
   cable_ = std::make_unique<fabric::cable>(node_->nic().port(0), *player_, cable);
   for (const std::string& file : s.outputs) {
-    captures_.push_back(std::make_unique<tlm::capture_writer>(file, tlm::capture_writer::config{s.system.overwrite}));
+    captures_.push_back(std::make_unique<tlm::capture_writer>(file, s.system.capture_options));
     cable_->add_observer(*captures_.back());
   }
   host_ = std::make_unique<replay_host>(p, *node_);

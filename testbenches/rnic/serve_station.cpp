@@ -52,7 +52,7 @@ serve::host_config serve_station::host_config(unsigned index, const bench::two_n
   if (options_.vlan != 0) c.vlan = static_cast<std::uint16_t>(options_.vlan);
   c.capture = system.capture;
   if (index != 0 && !c.capture.empty()) c.capture += "." + std::to_string(index + 1);
-  c.overwrite = system.overwrite;
+  c.capture_options = system.capture_options;
   return c;
 }
 

@@ -39,7 +39,7 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
   cable.metres = 0;
   cable_ = std::make_unique<fabric::cable>(node_.connector(), *bridge_, cable);
   if (!cfg.capture.empty()) {
-    capture_ = std::make_unique<tlm::capture_writer>(cfg.capture, tlm::capture_writer::config{cfg.overwrite});
+    capture_ = std::make_unique<tlm::capture_writer>(cfg.capture, cfg.capture_options);
     cable_->add_observer(*capture_);
   }
   link_ = make_link(io, cfg.link, *this);

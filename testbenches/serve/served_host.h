@@ -27,7 +27,7 @@ struct host_config {
   std::uint16_t vlan = host_driver::no_vlan;
   std::optional<host_driver::mac_address> mac;  ///< else the adapter's own
   std::string capture;                          ///< file for every frame on the cable, empty: none
-  bool overwrite = false;
+  tlm::capture_writer::config capture_options;
 };
 
 /// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.

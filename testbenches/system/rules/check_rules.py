@@ -117,8 +117,8 @@ def check_connection(options, report, sent, received, request_key, response_key)
 
 def arrived(packets, sent):
     """Packets that the receiver's checks let through: damage shows in the ICRC, or in what the ICRC does not cover."""
-    addresses = {p.frame[:12] for p in sent}
-    return [p for p in packets if p.good_icrc and p.frame[:12] in addresses]
+    addresses = {p.frame[:6] for p in sent}
+    return [p for p in packets if p.good_icrc and p.good_ip and p.frame[:6] in addresses]
 
 
 def check(capture, received=None, options=None):

@@ -42,7 +42,9 @@ def plus(psn, count):
 
 
 def frames(capture):
-    """(time in ns, bytes) of a classic capture of whole Ethernet frames, in the order of the file."""
+    """(time in ns, bytes without FCS) of a classic capture of whole Ethernet frames, in the order of the file.
+
+    Where the link type says that there is an FCS, frames in which it is wrong are left out: nobody received them."""
     with open(capture, "rb") as f:
         data = f.read()
     for order in "<>":
@@ -51,15 +53,21 @@ def frames(capture):
             break
     else:
         raise ValueError("%s: not a classic capture" % capture)
-    if kind != 1:
+    fcs = kind >> 24 == 0x24  # the upper bits: there is one, of two times 16 bits
+    if kind & 0x3ffffff != 1:
         raise ValueError("%s: not of Ethernet" % capture)
     scale, at = 1 if magic == 0xa1b23c4d else 1000, 24
     while at < len(data):
         seconds, part, length, whole = struct.unpack(order + "IIII", data[at:at + 16])
         if length != whole:
             raise ValueError("%s: a frame is cut" % capture)
-        yield seconds * 10**9 + part * scale, data[at + 16:at + 16 + length]
+        frame = data[at + 16:at + 16 + length]
         at += 16 + length
+        if fcs:
+            frame, end = frame[:-4], frame[-4:]
+            if zlib.crc32(frame) != int.from_bytes(end, "little"):
+                continue
+        yield seconds * 10**9 + part * scale, frame
 
 
 def write_frames(capture, records):
@@ -74,7 +82,7 @@ class packet:
     __slots__ = ("number", "time", "frame", "kind", "l3", "bth", "end", "source", "target", "problem", "opcode",
                  "service", "op", "solicited", "pad", "version", "key", "congestion", "qp", "ask", "psn", "reserved",
                  "va", "rkey", "length", "operands", "syndrome", "msn", "value", "srq", "source_qp", "data", "good_icrc",
-                 "body")
+                 "good_ip", "body")
 
     def name(self):
         return "%s psn %d" % (NAMES[self.op] if self.op < len(NAMES) else hex(self.opcode), self.psn)
@@ -162,6 +170,7 @@ def decode(number, time, frame):
         if at + p.pad > p.end:
             p.problem = p.problem or "too short for its headers"
     p.good_icrc = computed_icrc(frame, p.kind, p.l3, p.bth, p.end) == frame[p.end:p.end + 4]
+    p.good_ip = p.kind != IPV4 or sum(struct.unpack(">10H", frame[p.l3:p.l3 + 20])) % 0xffff == 0  # RFC 1071
     p.body = frame[p.bth:p.bth + 8] + bytes([b[8] & 0x7f]) + frame[p.bth + 9:p.end]
     return p
 

@@ -188,7 +188,7 @@ TEST(Windows, TsharkReadsTheKeyToInvalidate) {
   if (std::system("command -v tshark > /dev/null") != 0) GTEST_SKIP() << "no tshark";
   bench::two_nodes_config config = default_system();
   config.capture = testing::TempDir() + "send_with_invalidate.pcap";
-  config.overwrite = true;
+  config.capture_options.overwrite = true;
   std::uint32_t first = 0, second = 0;
   {
     bench::two_nodes system(config);

@@ -3,6 +3,7 @@
 #include "tlm/capture.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cstdio>
 #include <fstream>
@@ -27,11 +28,13 @@ void put(const std::string& path, const std::string& bytes) {
   out << bytes;
 }
 
+/// A frame with a right FCS.
 frame_ptr frame_of(frame_pool& pool, std::uint32_t length, std::uint8_t fill) {
   frame_ptr f = pool.get();
   f->begin = frame::payload_start;
   f->length = length;
   std::fill_n(f->data(), length, fill);
+  f->fcs = static_cast<std::uint32_t>(::crc32(0, f->data(), length));
   return f;
 }
 
@@ -72,6 +75,43 @@ TEST(capture, frames_are_written_in_order_of_time) {
   const std::string raw = content(path);
   EXPECT_EQ(raw.substr(0, 4), "\x4d\x3c\xb2\xa1");
   EXPECT_EQ(raw[20], 1);
+}
+
+TEST(capture, a_wrong_fcs_is_seen_in_captures_with_fcs_alone) {
+  frame_pool pool;
+  const frame_ptr good = frame_of(pool, 60, 1), bad = frame_of(pool, 64, 2);
+  bad->fcs ^= 0x100;
+  for (const bool with : {false, true}) {
+    const std::string path = temporary(with ? "fcs.pcap" : "nofcs.pcap");
+    capture_writer::config c;
+    c.fcs = with;
+    capture_writer w(path, c);
+    w.observe(0, *bad, 1'000'000, 0);
+    w.observe(1, *good, 2'000'000, 0);
+    w.close();
+    EXPECT_EQ(w.wrong_fcs(), with ? 0u : 1u);
+    const std::string raw = content(path);
+    EXPECT_EQ(raw.substr(20, 4), with ? std::string("\x01\0\0\x24", 4) : std::string("\x01\0\0\0", 4));
+    EXPECT_EQ(raw.size(), with ? 24u + 16 + 68 + 16 + 64 : 24u + 16 + 60);
+    capture_reader r(path);
+    captured_frame f;
+    if (with) {
+      ASSERT_EQ(r.next(f), capture_reader::result::frame);
+      EXPECT_TRUE(f.wrong_fcs);
+      EXPECT_EQ(f.length, 64u);
+      EXPECT_EQ(f.wire_length, 64u);
+    }
+    ASSERT_EQ(r.next(f), capture_reader::result::frame);
+    EXPECT_FALSE(f.wrong_fcs);
+    EXPECT_EQ(f.length, 60u);
+    EXPECT_EQ(r.next(f), capture_reader::result::end);
+  }
+}
+
+TEST(capture, a_stream_has_no_place_for_the_fcs_mark) {
+  capture_writer::config c;
+  c.fcs = c.overwrite = true;
+  EXPECT_THROW(capture_writer("/dev/full", c), capture_error);
 }
 
 TEST(capture, an_existing_file_is_kept) {
