@@ -201,8 +201,11 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   const bool fast_reg = abi::get(stored, q::fast_reg) != 0;
   rq.flags = static_cast<std::uint8_t>((reserved_lkey ? icm::requester_flag_reserved_lkey : 0) |
                                        (fast_reg ? icm::requester_flag_fast_reg : 0));
-  rs.flags = static_cast<std::uint8_t>((rs.flags & ~icm::responder_flag_reserved_lkey) |
-                                       (reserved_lkey ? icm::responder_flag_reserved_lkey : 0));
+  const bool inline_receive = has_rq && abi::get(stored, q::inline_receive) != 0;
+  constexpr unsigned configured = icm::responder_flag_reserved_lkey | icm::responder_flag_inline_receive;
+  rs.flags =
+      static_cast<std::uint8_t>((rs.flags & ~configured) | (reserved_lkey ? icm::responder_flag_reserved_lkey : 0) |
+                                (inline_receive ? icm::responder_flag_inline_receive : 0));
   rs.access = static_cast<std::uint8_t>((abi::get(stored, q::remote_write) != 0 ? icm::responder_access_write : 0) |
                                         (abi::get(stored, q::remote_read) != 0 ? icm::responder_access_read : 0) |
                                         (abi::get(stored, q::remote_atomic) != 0 ? icm::responder_access_atomic : 0));

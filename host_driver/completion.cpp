@@ -283,6 +283,7 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
     parse_send(entry, opcode, wc);
   } else {
     parse_receive(entry, opcode, wc);
+    if ((owner & abi::cqe::inline_bit) != 0) wc.wc_flags |= wc_inline_receive;
     if (qp->qp_type == IBV_QPT_RAW_PACKET) parse_plain(entry, wc, plain);
     if (xrc) wc.src_qp = 0;  // the word has the queue's number
   }

@@ -21,6 +21,8 @@
 #include "host_driver/profile.h"
 #include "host_driver/verbs_objects.h"
 
+struct mlx4dv_qp_init_attr;
+
 namespace rnic::host_driver {
 
 /// RoCE versions that an address gets GIDs for.
@@ -206,7 +208,9 @@ class device : private event_pump_if {
   xrc_domain* open_xrcd();
   int close_xrcd(ibv_xrcd* xrcd);
   shared_receive_queue* create_srq_ex(ibv_srq_init_attr_ex* attr);
-  queue_pair* create_qp_ex(ibv_qp_init_attr_ex* attr);
+  /// `direct`, as for mlx4dv_create_qp: bytes of a message that stay in the receive request, up to what the largest
+  /// list of buffers takes; becomes the size it got. EINVAL without a receive queue of its own. See wc_inline_receive.
+  queue_pair* create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr* direct = nullptr);
   int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
   void set_span_source(span_source_if* source) { spans_ = source; }
@@ -299,9 +303,10 @@ class device : private event_pump_if {
   void fill_raw_path(const queue_pair& qp, std::uint8_t* path) const;
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
   shared_receive_queue* make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq);
-  queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc = nullptr);
+  queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc = nullptr,
+                      std::uint32_t* inline_receive = nullptr);
   bool is_special_qpn(std::uint32_t qpn) const { return qpn - base_special_qpn_ < 8; }
-  int size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const;
+  int size_queues(queue_pair& qp, ibv_qp_init_attr& attr, std::uint32_t* inline_receive) const;
   int take_qp_contexts(std::uint32_t qpn);
   void put_qp_contexts(std::uint32_t qpn);
   void init_send_ring(queue_pair& qp) const;

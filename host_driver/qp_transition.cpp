@@ -173,6 +173,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   abi::set(c, f::receive_cqn, qp.receive_queue->cqn);
   abi::set(c, f::ack_request, ack_request_log);
   if (qp.kernel) abi::set(c, f::fast_reg, 1);
+  if (qp.inline_receive) abi::set(c, f::inline_receive, 1);
   if ((mask & IBV_QP_RNR_RETRY) != 0) {
     abi::set(c, f::rnr_retry, attr.rnr_retry);
     optional |= opt::opt_rnr_retry;

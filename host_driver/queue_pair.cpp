@@ -55,7 +55,7 @@ ibv_qp_state state_of(std::uint32_t code) {
 }  // namespace
 
 /// Decides entry sizes and counts, and writes what came of it back into attr.cap (libmlx4 verbs.c, qp.c).
-int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
+int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr, std::uint32_t* inline_receive) const {
   ibv_qp_cap& cap = attr.cap;
   const std::uint32_t max_wr = caps_.max_qp_wqes - 33;
   if (cap.max_send_wr > max_wr || cap.max_recv_wr > max_wr || cap.max_send_sge > caps_.max_sq_sge ||
@@ -83,12 +83,18 @@ int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr) const {
   cap.max_send_sge = std::min(caps_.max_sq_sge, qp.sq.max_sge);
   cap.max_inline_data = qp.max_inline;
 
+  if (inline_receive != nullptr &&
+      (*inline_receive > caps_.max_rq_sge * abi::wqe::data::bytes || qp.shared != nullptr || is_xrc(attr.qp_type)))
+    return -EINVAL;
+  qp.inline_receive = inline_receive != nullptr;
   qp.rq.log_stride = 4;
   if (qp.shared != nullptr || is_xrc(attr.qp_type)) {
     cap.max_recv_wr = cap.max_recv_sge = 0;
   } else {
     qp.rq.count = qp.rq.max_post = 1u << log2_up(std::max(1u, cap.max_recv_wr));
-    qp.rq.log_stride = 4 + log2_up(std::max(1u, cap.max_recv_sge));
+    const std::uint32_t data = inline_receive != nullptr ? *inline_receive : 0;
+    qp.rq.log_stride = log2_up(std::max(abi::wqe::data::bytes * std::max(1u, cap.max_recv_sge), std::size_t{data}));
+    if (inline_receive != nullptr) *inline_receive = 1u << qp.rq.log_stride;
     qp.rq.max_sge = 1u << (qp.rq.log_stride - 4);
     qp.rq.wr_ids.assign(qp.rq.count, 0);
     cap.max_recv_wr = qp.rq.count;
@@ -143,7 +149,8 @@ queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uin
   return make_qp(pd, attr, wanted);
 }
 
-queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc) {
+queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc,
+                            std::uint32_t* inline_receive) {
   const auto fail = [](int error) -> queue_pair* {
     errno = error;
     return nullptr;
@@ -164,7 +171,7 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
   qp->xrc = xrc;
   qp->state = IBV_QPS_RESET;
   qp->signal_bits = attr->sq_sig_all != 0 ? abi::wqe::control::cq_update : 0;
-  if (const int error = size_queues(*qp, *attr)) return fail(-error);
+  if (const int error = size_queues(*qp, *attr, inline_receive)) return fail(-error);
 
   const std::size_t bytes = align_up(
       (std::size_t{qp->sq.count} << qp->sq.log_stride) + (std::size_t{qp->rq.count} << qp->rq.log_stride), 4096);

@@ -56,6 +56,10 @@ struct ethernet_receive {
   std::uint8_t encoding = 0;
 };
 
+/// Flag of a receive completion beside ibv_wc_flags: the message lies in the receive request that it has ended, at
+/// queue_pair::last_received(), until that place of the queue is posted again; the buffers are as they were.
+inline constexpr unsigned wc_inline_receive = 1u << 16;
+
 /// How a queue pair spreads received frames over others (ibv_rwq_ind_table, ibv_rx_hash_conf).
 struct queue_pair;
 struct spreading {
@@ -186,6 +190,7 @@ struct queue_pair : ibv_qp {
   bool kernel = false;  ///< takes what only kernel verbs post (fast registration); to be set before RTS
   unsigned port = 0;    ///< 1-based; 0: not set yet
   std::uint32_t remote_qpn = 0;
+  bool inline_receive = false;           ///< a short message stays in its receive request (mlx4dv: inl_recv_sz)
   queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
   std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram
   /// Raw packet queue pair, to be set before INIT.
@@ -205,6 +210,8 @@ struct queue_pair : ibv_qp {
   std::uint8_t* receive_entry(std::uint32_t index) const {
     return buffer.pointer + rq.offset + (std::size_t{index & (rq.count - 1)} << rq.log_stride);
   }
+  /// Of the receive completion that was polled last.
+  const std::uint8_t* last_received() const { return receive_entry(rq.tail - 1); }
 };
 
 /// A rule by which frames come to a raw packet queue pair.

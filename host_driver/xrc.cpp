@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // XRC: domains, and the queues in them (ib/main.c:mlx4_ib_alloc_xrcd, ib/qp.c, ib/srq.c; libmlx4 verbs.c).
+#include <infiniband/mlx4dv.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -52,7 +54,7 @@ shared_receive_queue* device::create_srq_ex(ibv_srq_init_attr_ex* attr) {
   return srq;
 }
 
-queue_pair* device::create_qp_ex(ibv_qp_init_attr_ex* attr) {
+queue_pair* device::create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr* direct) {
   ibv_qp_init_attr basic{};
   basic.qp_context = attr->qp_context;
   basic.send_cq = attr->send_cq;
@@ -70,7 +72,9 @@ queue_pair* device::create_qp_ex(ibv_qp_init_attr_ex* attr) {
   xrc_domain* const xrc = receives ? static_cast<xrc_domain*>(attr->xrcd) : nullptr;
   if (receives) basic.send_cq = basic.recv_cq = xrc->cq;
   if (attr->qp_type == IBV_QPT_XRC_SEND) basic.recv_cq = basic.send_cq;
-  queue_pair* const qp = make_qp(receives ? xrc->pd : attr->pd, &basic, nullptr, xrc);
+  const bool in_wqe = direct != nullptr && (direct->comp_mask & MLX4DV_QP_INIT_ATTR_MASK_INL_RECV) != 0;
+  queue_pair* const qp =
+      make_qp(receives ? xrc->pd : attr->pd, &basic, nullptr, xrc, in_wqe ? &direct->inl_recv_sz : nullptr);
   attr->cap = basic.cap;
   return qp;
 }

@@ -61,7 +61,7 @@ inline constexpr auto byte_count = u32(0x14);
 inline constexpr auto wqe_index = u16(0x18), checksum = u16(0x1a);
 inline constexpr auto vendor_error = u8(0x1a), syndrome = u8(0x1b);  ///< error form
 inline constexpr auto owner_opcode = u8(0x1f);
-inline constexpr std::uint8_t owner_bit = 0x80, send_bit = 0x40, opcode_mask = 0x1f;
+inline constexpr std::uint8_t owner_bit = 0x80, send_bit = 0x40, inline_bit = 0x20, opcode_mask = 0x1f;
 inline constexpr std::uint8_t opcode_error = 0x1e, opcode_resize = 0x16;
 inline constexpr std::uint8_t receive_write_imm = 0, receive_send = 1, receive_send_imm = 2, receive_send_inval = 3;
 enum class error : std::uint8_t {

@@ -138,7 +138,8 @@ struct responder_context {
 };
 inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
-                              responder_flag_reserved_lkey = 4, responder_flag_last_wqe = 8;
+                              responder_flag_reserved_lkey = 4, responder_flag_last_wqe = 8,
+                              responder_flag_inline_receive = 16;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
 /// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's

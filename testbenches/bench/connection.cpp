@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/connection.h"
 
+#include <infiniband/mlx4dv.h>
+
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -93,6 +95,19 @@ void set_address(endpoint& e, const connection_options& options, unsigned host) 
   e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
 }
 
+queue_pair* create_qp(const endpoint& e, const ibv_qp_init_attr& attr, unsigned inline_receive) {
+  ibv_qp_init_attr_ex all{};
+  all.comp_mask = IBV_QP_INIT_ATTR_PD;
+  all.pd = e.pd;
+  all.send_cq = attr.send_cq;
+  all.recv_cq = attr.recv_cq;
+  all.srq = attr.srq;
+  all.cap = attr.cap;
+  all.qp_type = attr.qp_type;
+  mlx4dv_qp_init_attr direct{MLX4DV_QP_INIT_ATTR_MASK_INL_RECV, inline_receive};
+  return require_object(e.device->create_qp_ex(&all, inline_receive != 0 ? &direct : nullptr), "create_qp");
+}
+
 queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
                     ibv_srq* shared) {
   ibv_qp_init_attr init{};
@@ -105,7 +120,7 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.cap.max_send_sge = options.send_sges;
   init.cap.max_recv_sge = options.receive_sges;
   init.cap.max_inline_data = options.inline_bytes;
-  queue_pair* qp = require_object(e.device->create_qp(e.pd, &init), "create_qp");
+  queue_pair* qp = create_qp(e, init, options.inline_receive);
   qp->kernel = options.kernel;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;

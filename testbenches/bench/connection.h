@@ -43,6 +43,7 @@ struct connection_options {
   unsigned send_sges = 1;
   unsigned receive_sges = 1;
   unsigned inline_bytes = 220;
+  unsigned inline_receive = 0;  ///< messages up to so many bytes stay in their receive request; 0: none do
   int access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;  ///< what the peer may do
   unsigned ack_timeout = 14;                                                                 ///< 4.096 us * 2^n
   unsigned retries = 7;
@@ -68,6 +69,9 @@ struct endpoint {
 /// Gives the device's port the address 10.0.0.`host` or fd00::`host` and allocates a protection domain. Throws
 /// std::runtime_error that names the step that failed.
 void set_address(endpoint& e, const connection_options& options, unsigned host);
+
+/// Creates a queue pair; `inline_receive`: messages up to so many bytes stay in their receive request, 0: none do.
+host_driver::queue_pair* create_qp(const endpoint& e, const ibv_qp_init_attr& attr, unsigned inline_receive = 0);
 
 /// Creates a queue pair on `e` for the given completion queues, with receives of its own or of a shared queue.
 host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,

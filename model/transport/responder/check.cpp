@@ -350,7 +350,7 @@ responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, re
   f.dirty = true;
   s.what = what;
   s.cancelled = s.started = s.last = s.answered = s.has_wqe = s.completes = s.comm_est = false;
-  s.to_receive_queue = s.missed = s.duplicate = s.invalidates = false;
+  s.to_receive_queue = s.in_wqe = s.missed = s.duplicate = s.invalidates = false;
   s.keys = responder_slot::keys_state::none;
   s.unreliable = !icm::is_reliable(ctx.type);
   s.cqn = ctx.cqn;
@@ -403,6 +403,11 @@ void responder::issue(responder_slot& s) {
     const bool physical =
         s.to_receive_queue && piece.key == reserved_lkey_ && (f.ctx->flags & icm::responder_flag_reserved_lkey) != 0;
     r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
+    if (s.in_wqe) {
+      r.what = icm::translate_request::kind::buffer;
+      r.buffer_mtt = f.ctx->rq_address;
+      r.log_page = f.ctx->log_page;
+    }
     r.access = piece.access;
     r.key = piece.key;
     r.pd = s.to_receive_queue ? s.receive_pd : s.pd;

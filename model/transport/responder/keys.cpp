@@ -56,7 +56,7 @@ void responder::refuse_key(std::uint32_t key) {
   for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next) {
     responder_slot& s = slots_[i];
     const bool accesses = s.what == action::write || s.fetches();
-    if (!accesses || s.next_segment != 0 || s.keys != responder_slot::keys_state::none) continue;
+    if (!accesses || s.in_wqe || s.next_segment != 0 || s.keys != responder_slot::keys_state::none) continue;
     const auto end = s.piece_list.begin() + s.pieces;
     if (std::any_of(s.piece_list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; }))
       s.status = icm::translate_status::bad_key;
@@ -67,7 +67,7 @@ void responder::refuse_key(std::uint32_t key) {
 bool responder::uses_key(std::uint32_t key) const {
   for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next) {
     const responder_slot& s = slots_[i];
-    if (s.next_segment == 0 || s.keys != responder_slot::keys_state::none) continue;
+    if (s.in_wqe || s.next_segment == 0 || s.keys != responder_slot::keys_state::none) continue;
     const auto end = s.piece_list.begin() + s.pieces;
     if (std::any_of(s.piece_list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; }))
       return true;

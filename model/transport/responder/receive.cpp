@@ -83,7 +83,8 @@ responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame)
   const wire::packet& p = frame->packet;
   if (!has_receive_queue(ctx)) return drop(count_.drop_no_wqe);
   shared_receive::entry_view entry;
-  const supply found = find_receive(ctx, true, true, entry);
+  const bool in_wqe = goes_inline(ctx, p.payload_length + grh_area);
+  const supply found = find_receive(ctx, true, !in_wqe, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return drop(count_.drop_no_wqe);
   if (found == supply::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
@@ -105,7 +106,9 @@ responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame)
   s.byte_count = s.frame->packet.payload_length + grh_area;
   s.source -= grh_area;
   std::uint8_t syndrome = 0;
-  if (!scatter(s, entry, 0, s.byte_count, syndrome)) {
+  if (in_wqe) {
+    put_in_wqe(s, ctx, s.byte_count);
+  } else if (!scatter(s, entry, 0, s.byte_count, syndrome)) {
     s.what = responder_slot::action::failure;
     s.cqe_syndrome = syndrome;
     ctx.state = icm::qp_state::error;
@@ -139,7 +142,8 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   if (!length_ok && !(t.first && p.payload_length <= mtu && t.last)) return refuse_request(f, frame);
   if (!has_receive_queue(ctx)) return no_receive(f, frame);
   shared_receive::entry_view entry;
-  const supply found = find_receive(ctx, t.first, p.payload_length != 0, entry);
+  const bool in_wqe = t.first && t.last && goes_inline(ctx, p.payload_length);
+  const supply found = find_receive(ctx, t.first, p.payload_length != 0 && !in_wqe, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return no_receive(f, frame);
   if (found == supply::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
@@ -157,7 +161,9 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   s.invalidates = t.ieth;
   std::uint8_t syndrome = 0;
   const std::uint32_t payload = s.frame->packet.payload_length;
-  if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, syndrome)) {
+  if (in_wqe) {
+    put_in_wqe(s, ctx, payload);
+  } else if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, syndrome)) {
     s.what = responder_slot::action::failure;
     s.nak = syndrome == cqe_local_length ? syndrome_invalid : syndrome_operational;
     s.cqe_syndrome = syndrome;
@@ -179,6 +185,15 @@ responder::supply responder::choose_queue(icm::responder_context& ctx, const tlm
   ctx.srqn = srqn_valid | srqn;
   ctx.cqn = shared_.completion_queue(srqn);
   return found;
+}
+
+void responder::put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length) {
+  constexpr std::uint32_t no_key = 0;  // the queue's own translation
+  s.to_receive_queue = s.in_wqe = true;
+  s.cqe_opcode |= cqe_inline;
+  const std::uint32_t place = s.wqe_index & ((1u << ctx.log_rq_size) - 1);
+  add_piece(s, ctx.rq_offset + (std::uint64_t{place} << ctx.log_rq_stride), no_key, length, 0,
+            icm::access::local_write);
 }
 
 bool responder::scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset,

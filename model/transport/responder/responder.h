@@ -183,6 +183,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
   verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
+  void put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length);
   bool scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset, std::uint32_t length,
                std::uint8_t& syndrome);
 

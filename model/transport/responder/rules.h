@@ -12,6 +12,7 @@ namespace rnic::transport {
 inline constexpr std::uint8_t in_none = 0, in_send = 1, in_write = 2;  ///< responder_context::in_message
 inline constexpr std::uint32_t grh_area = 40;                          ///< A.9.2
 inline constexpr std::uint32_t longest_message = 1u << 31;
+inline constexpr std::uint8_t cqe_inline = 0x20;  ///< A.5.2: the payload lies in the receive WQE
 inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2,
                               cqe_send_invalidate = 3;  ///< A.5.2
 
@@ -38,5 +39,11 @@ constexpr bool is_shared(const icm::responder_context& ctx) { return (ctx.srqn >
 inline constexpr std::uint32_t srqn_valid = 1u << 24;
 constexpr std::uint32_t srqn_of(const icm::responder_context& ctx) { return ctx.srqn & 0xffffff; }
 constexpr bool has_receive_queue(const icm::responder_context& ctx) { return is_shared(ctx) || ctx.log_rq_stride != 0; }
+
+/// A message of one packet whose `bytes` have room in the receive WQE goes there where the QP asks for it (adapter data
+/// plane A.3.3): a longer one could turn out too long when its first packet is in memory.
+constexpr bool goes_inline(const icm::responder_context& ctx, std::uint32_t bytes) {
+  return (ctx.flags & icm::responder_flag_inline_receive) != 0 && bytes != 0 && bytes <= 1u << ctx.log_rq_stride;
+}
 
 }  // namespace rnic::transport

@@ -121,6 +121,7 @@ struct responder_slot {
   bool completes = false;  ///< a CQE ends it
   bool comm_est = false;
   bool to_receive_queue = false;  ///< pieces are of a receive WQE
+  bool in_wqe = false;            ///< the payload goes into the receive WQE itself
   bool missed = false;
   bool unreliable = false;  ///< UC, UD: no answers
   bool duplicate = false;

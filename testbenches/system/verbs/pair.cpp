@@ -63,15 +63,14 @@ link make_sibling(const link& first, const bench::connection_options& options, s
 }
 
 host_driver::queue_pair* make_datagram_qp(const side& s, std::uint32_t qkey, unsigned depth, unsigned sges,
-                                          std::uint32_t psn) {
+                                          std::uint32_t psn, unsigned inline_receive) {
   ibv_qp_init_attr init{};
   init.send_cq = s.send_cq;
   init.recv_cq = s.receive_cq;
   init.qp_type = IBV_QPT_UD;
   init.cap.max_send_wr = init.cap.max_recv_wr = depth;
   init.cap.max_send_sge = init.cap.max_recv_sge = sges;
-  host_driver::queue_pair* qp = s.dev().create_qp(s.at.pd, &init);
-  if (qp == nullptr) throw std::runtime_error("create_qp");
+  host_driver::queue_pair* qp = bench::create_qp(s.at, init, inline_receive);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;

@@ -49,7 +49,7 @@ link make_sibling(const link& first, const bench::connection_options& options, s
 /// A datagram queue pair on `s`'s host, ready to send, with room for `depth` requests of `sges` buffers each way; its
 /// completions go to the queues of `s`.
 host_driver::queue_pair* make_datagram_qp(const side& s, std::uint32_t qkey, unsigned depth, unsigned sges,
-                                          std::uint32_t psn = 0);
+                                          std::uint32_t psn = 0, unsigned inline_receive = 0);
 
 /// RoCE versions with the addresses that they can have.
 struct encapsulation_case {
