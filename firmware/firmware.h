@@ -190,6 +190,7 @@ class firmware {
   status query_qp(command_request& r);
   status conf_special_qp(command_request& r);
   status check_qp_context() const;
+  bool asks_for_migration() const;
   status check_path(std::size_t path) const;
   bool report_drained();
   static icm::qp_state state_of(const qp_pair& qp);

@@ -50,6 +50,7 @@ abi::status firmware::change_qp(command_request& r) {
   const auto t = std::find_if(std::begin(transitions), std::end(transitions),
                               [&r](const transition& x) { return static_cast<std::uint16_t>(x.opcode) == r.opcode; });
   if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;
+  if (asks_for_migration()) return status::bad_param;
 
   if (t->opcode == abi::opcode::rst2init_qp) {
     if (qps_.count(qp_index(qpn)) != 0) return status::bad_qp_state;
@@ -136,6 +137,15 @@ abi::status firmware::check_qp_context() const {
   if (in(q::log_page, c) > 19) return status::bad_param;
   const std::uint64_t mtt = abi::load_mtt(in_.data() + c, q::mtt_high, q::mtt_low);
   return mtt_range_ok(mtt, 1) ? status::ok : status::bad_param;
+}
+
+/// RoCE has no automatic path migration (IBA annex A16, management): there is no second path, and a queue pair's state
+/// of migration stays "migrated". QUERY_DEV_CAP does not offer it.
+bool firmware::asks_for_migration() const {
+  constexpr std::uint32_t migrated = 3;
+  const std::uint32_t optional = in(mailbox::optional);
+  return (optional & mailbox::opt_alt_path) != 0 ||
+         ((optional & mailbox::opt_migration) != 0 && in(q::path_migration, mailbox::context) != migrated);
 }
 
 abi::status firmware::check_path(std::size_t path) const {

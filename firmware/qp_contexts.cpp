@@ -124,8 +124,6 @@ void firmware::merge_optional(std::uint8_t* stored, std::uint32_t optional) cons
     if ((optional & bit) != 0) copy(stored, from, field);
   };
   const auto path = [](auto field) { return abi::at(q::primary_path, field); };
-  if ((optional & mailbox::opt_alt_path) != 0)
-    std::copy_n(from + q::alternate_path, p::bytes, stored + q::alternate_path);
   if ((optional & mailbox::opt_primary_path) != 0)
     std::copy_n(from + q::primary_path, p::bytes, stored + q::primary_path);
   take(mailbox::opt_rre, q::remote_read);
@@ -136,7 +134,6 @@ void firmware::merge_optional(std::uint8_t* stored, std::uint32_t optional) cons
   take(mailbox::opt_rnr_timer, q::min_rnr_timer);
   take(mailbox::opt_sra_max, q::requester_rdma);
   take(mailbox::opt_rra_max, q::responder_rdma);
-  take(mailbox::opt_migration, q::path_migration);
   take(mailbox::opt_retry, q::retry_count);
   take(mailbox::opt_rnr_retry, q::rnr_retry);
   take(mailbox::opt_ack_timeout, path(p::ack_timeout));

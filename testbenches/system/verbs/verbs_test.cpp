@@ -318,5 +318,28 @@ TEST(EveryVerb, ManyQueuePairsBothWays) {
   EXPECT_EQ(counted(system, "retransmissions"), 0U);
 }
 
+/// Automatic path migration, which RoCE does not have, is not offered and is refused; LIDs are zero.
+TEST(WhatRoceLacks, NoMigrationAndNoLids) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    const link l = make_link(system, connection_options{});
+    ibv_device_attr device{};
+    ASSERT_EQ(l.a.dev().query_device(&device), 0);
+    EXPECT_EQ(device.device_cap_flags & unsigned{IBV_DEVICE_AUTO_PATH_MIG}, 0u);
+    ibv_qp_attr attr{};
+    attr.path_mig_state = IBV_MIG_REARM;
+    EXPECT_EQ(l.a.dev().modify_qp(l.a.qp, &attr, IBV_QP_PATH_MIG_STATE), -EOPNOTSUPP);
+    attr.alt_ah_attr.is_global = 1;
+    attr.alt_port_num = 1;
+    EXPECT_EQ(l.a.dev().modify_qp(l.a.qp, &attr, IBV_QP_ALT_PATH), -EOPNOTSUPP);
+    ibv_port_attr port{};
+    ASSERT_EQ(l.a.dev().query_port(1, &port), 0);
+    EXPECT_EQ(port.lid, 0);
+    EXPECT_EQ(port.sm_lid, 0);
+    expect_works(l);
+    EXPECT_EQ(l.a.state(), IBV_QPS_RTS);
+  });
+}
+
 }  // namespace
 }  // namespace rnic::system_test

@@ -227,6 +227,21 @@ TEST(Qp, BadContextsAreRefused) {
   EXPECT_EQ(d.requester(0x20b).state, icm::qp_state::init);
 }
 
+TEST(Qp, ThereIsNoPathMigration) {
+  fixture d;
+  ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);
+  const auto change = [&](std::uint32_t optional, std::uint32_t state) {
+    d.fill_qp(icm::service::rc, 0x20b, 0x80, optional);
+    d.put(q::path_migration, state, box::context);
+    return d.run(opcode::rts2rts_qp, 0x20b);
+  };
+  EXPECT_EQ(change(box::opt_alt_path, 3), status::bad_param);
+  EXPECT_EQ(change(box::opt_migration, 0), status::bad_param) << "armed";
+  EXPECT_EQ(change(box::opt_migration, 1), status::bad_param) << "rearm";
+  EXPECT_EQ(change(box::opt_migration, 3), status::ok) << "as it is";
+  EXPECT_EQ(d.requester(0x20b).state, icm::qp_state::rts);
+}
+
 TEST(Qp, SpecialQps) {
   fixture d;
   EXPECT_EQ(d.run(opcode::conf_special_qp, 0x201), status::bad_param);
