@@ -196,13 +196,16 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.ack_request_log = static_cast<std::uint8_t>(abi::get(stored, q::ack_request));
   const bool reserved_lkey = abi::get(stored, q::reserved_lkey) != 0;
   const bool fast_reg = abi::get(stored, q::fast_reg) != 0;
-  rq.flags = static_cast<std::uint8_t>((reserved_lkey ? icm::requester_flag_reserved_lkey : 0) |
+  rq.flags = static_cast<std::uint8_t>((rq.flags & icm::requester_flag_unlimited) |
+                                       (reserved_lkey ? icm::requester_flag_reserved_lkey : 0) |
                                        (fast_reg ? icm::requester_flag_fast_reg : 0));
   const bool inline_receive = has_rq && abi::get(stored, q::inline_receive) != 0;
-  constexpr unsigned configured = icm::responder_flag_reserved_lkey | icm::responder_flag_inline_receive;
-  rs.flags =
-      static_cast<std::uint8_t>((rs.flags & ~configured) | (reserved_lkey ? icm::responder_flag_reserved_lkey : 0) |
-                                (inline_receive ? icm::responder_flag_inline_receive : 0));
+  constexpr unsigned configured =
+      icm::responder_flag_reserved_lkey | icm::responder_flag_inline_receive | icm::responder_flag_no_credits;
+  const bool no_credits = abi::get(stored, q::no_credits) != 0;
+  rs.flags = static_cast<std::uint8_t>(
+      (rs.flags & ~configured) | (reserved_lkey ? icm::responder_flag_reserved_lkey : 0) |
+      (inline_receive ? icm::responder_flag_inline_receive : 0) | (no_credits ? icm::responder_flag_no_credits : 0));
   rs.access = static_cast<std::uint8_t>((abi::get(stored, q::remote_write) != 0 ? icm::responder_access_write : 0) |
                                         (abi::get(stored, q::remote_read) != 0 ? icm::responder_access_read : 0) |
                                         (abi::get(stored, q::remote_atomic) != 0 ? icm::responder_access_atomic : 0));
@@ -241,7 +244,11 @@ void firmware::fill_live(const std::uint8_t* stored, abi::opcode op, icm::qp_sta
     rs.expected_psn = abi::get(stored, q::next_receive_psn);
     rs.msn = 0;
   }
-  if (op == abi::opcode::rtr2rts_qp) rq.next_psn = rq.unacked_psn = abi::get(stored, q::next_send_psn);
+  if (op == abi::opcode::rtr2rts_qp) {
+    rq.next_psn = rq.unacked_psn = abi::get(stored, q::next_send_psn);
+    rq.receives_told = rq.receives_used = 0;  // IBA 9.7.7.2: none are known of at first
+    rq.flags = static_cast<std::uint8_t>(rq.flags & ~icm::requester_flag_unlimited);
+  }
   if (to == qp_state::rts) {
     rq.retries_left = rq.retry_limit;
     rq.rnr_retries_left = rq.rnr_retry_limit;

@@ -207,7 +207,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
     optional |= opt::opt_qkey;
   }
   if (qp.shared != nullptr) {
-    abi::set(c, f::rq_is_srq, 1);
+    abi::set(c, f::no_credits, 1);
     abi::set(c, f::srq_valid, 1);
     abi::set(c, f::srqn, qp.shared->srqn);
   }

@@ -109,6 +109,8 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("turn_wqes", c.turn_wqes, 1, many, "WQEs", "design")
       .add("turn_bytes", c.turn_bytes, 1, 1u << 30, "bytes", "design")
       .add("ethernet_offload_cycles", c.ethernet_offload_cycles, 0, many, "cycles", "design: tag, checksums")
+      .add("end_to_end_credits", c.end_to_end_credits,
+           "IBA 9.7.7.2: messages that take a receive wait for one of the peer's")
       .add("extra_retries", c.extra_retries, 0, many, "retries",
            "beyond a retry count of 7; none in IBA, Soft-RoCE: no limit");
   announce_cache(to, "adapter.requester.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses block");

@@ -96,12 +96,14 @@ struct requester_context {
   std::uint16_t outstanding;     ///< messages waiting for their acknowledgement
   std::uint8_t rd_outstanding;   ///< READ and atomic requests under way
   std::uint8_t ack_request_log;  ///< an acknowledgement is asked for at least every 2^n packets
-  std::uint32_t drain_end;   ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
-  std::uint16_t function;    ///< owner: whose memory the queue and its buffers are
-  std::uint16_t rate_limit;  ///< of the QP context: unit and value, 0: none
-  std::uint8_t reserved[4];
+  std::uint32_t drain_end;      ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
+  std::uint16_t function;       ///< owner: whose memory the queue and its buffers are
+  std::uint16_t rate_limit;     ///< of the QP context: unit and value, 0: none
+  std::uint16_t receives_told;  ///< the responder has, behind the message of its last answer
+  std::uint16_t receives_used;  ///< messages under way that take one
 };
-inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2;
+inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2,
+                              requester_flag_unlimited = 4;  ///< the responder does not count its receives
 static_assert(sizeof(requester_context) == 128 && std::is_trivially_copyable_v<requester_context>);
 
 /// Responder's half: 128 bytes at offset 128 of the QPC entry.
@@ -139,7 +141,7 @@ struct responder_context {
 inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
                               responder_flag_reserved_lkey = 4, responder_flag_last_wqe = 8,
-                              responder_flag_inline_receive = 16;
+                              responder_flag_inline_receive = 16, responder_flag_no_credits = 32;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
 /// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's

@@ -73,6 +73,8 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   if (notification_point::marked(p)) note_marked(*c, *f);
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
+    const bool says_more = op == wire::operation::acknowledge && ((psn + 1) & 0xffffff) == c->unacked_psn;
+    if (says_more) take_receives(*c, r, p.aeth);
     ++duplicate_responses_;
     return true;
   }
@@ -106,6 +108,7 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
   const std::uint32_t psn = p.bth.psn.value();
   switch (kind_of(p.aeth.syndrome)) {
     case response_kind::ack: {
+      take_receives(c, r, p.aeth);
       // A READ is complete by its data only: an acknowledgement inside it says nothing.
       if (c.rd_outstanding != 0) {
         const std::uint32_t i = find_message(r, psn);
@@ -120,6 +123,7 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
     case response_kind::rnr: {
       ++rnr_naks_;
       ++diagnostics_[diag_rnr];
+      c.receives_told = 0;
       if (r.rnr_wait || !acknowledge_before(c, r, psn)) return;
       if (c.rnr_retry_limit != unlimited_rnr_retries) {
         if (c.rnr_retries_left == 0) {
@@ -301,6 +305,7 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
     fail(c, r, i, syndrome::bad_response, 0, psn);
     return true;
   }
+  if (t.aeth) take_receives(c, r, p.aeth);
   ++m.got;
   if (p.payload_length != 0) open_job(c, m, i, f, offset);
   progress(c, r, (psn + 1) & 0xffffff);
@@ -324,6 +329,7 @@ void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr
   }
   if (!acknowledge_before(c, r, psn)) return;
   if (kind_of(p.aeth.syndrome) != response_kind::ack) return fail(c, r, i, syndrome::bad_response, 0, psn);
+  take_receives(c, r, p.aeth);
   // The answer's last header becomes its payload.
   p.payload_offset = static_cast<std::uint16_t>(p.payload_offset - atomic_bytes);
   p.payload_length = atomic_bytes;

@@ -44,6 +44,8 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
     ++c.rd_outstanding;
   }
   ++c.outstanding;
+  m.takes_receive = icm::is_reliable(c.type) && u.wqe.takes_receive() && u.wqe.error == 0;
+  if (m.takes_receive) ++c.receives_used;
   if (r.tail == no_index)
     r.head = index;
   else
@@ -61,6 +63,7 @@ void requester::free_message(context& c, qp_runtime& r, std::uint32_t index) {
     if (!s.orphan) scatters_.give(m.scatter);
   }
   if (c.outstanding != 0) --c.outstanding;
+  if (m.takes_receive && c.receives_used != 0) --c.receives_used;
   ++m.generation;
   messages_.give(index);
   if (!room_.empty()) resume(room_.pop(qps_));

@@ -81,6 +81,7 @@ void requester::announce(sim::statistics& stats) {
                                                               {"cancelled_packets", &cancelled_packets_},
                                                               {"stalls", &stalls_},
                                                               {"credit_stalls", &credit_stalls_},
+                                                              {"receive_waits", &receive_waits_},
                                                               {"stamped_wqes", &stamped_},
                                                               {"dropped_halted", &drop_halted_},
                                                               {"unit_busy_cycles", &unit_busy_cycles_},

@@ -294,6 +294,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   // requester_messages.cpp: the list of messages of a QP
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
+  bool may_use_receive(const context& c, const send_wqe& wqe) const;
+  void take_receives(context& c, qp_runtime& r, const wire::aeth& answer);
   std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
   void cut_after(context& c, qp_runtime& r, std::uint32_t keep);
   void free_message(context& c, qp_runtime& r, std::uint32_t index);
@@ -393,9 +395,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, fetches_ = 0, blueflame_used_ = 0, retransmissions_ = 0,
                 timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, foreign_responses_ = 0,
-                not_a_response_ = 0, cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, stamped_ = 0,
-                drop_halted_ = 0, unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0, cnp_handled_ = 0,
-                cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_frames_ = 0, ethernet_blocked_ = 0;
+                not_a_response_ = 0, cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, receive_waits_ = 0,
+                stamped_ = 0, drop_halted_ = 0, unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0,
+                cnp_handled_ = 0, cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_frames_ = 0,
+                ethernet_blocked_ = 0;
 };
 
 }  // namespace rnic::transport

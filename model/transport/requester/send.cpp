@@ -234,6 +234,13 @@ bool requester::open_message(unit& u) {
     wake_next();
     return false;
   }
+  if (icm::is_reliable(c.type) && !may_use_receive(c, u.wqe)) {
+    r.needs_receive = true;
+    ++receive_waits_;
+    end_turn(u, report_kind::stalled);
+    wake_next();
+    return false;
+  }
   u.message_index = append_message(c, r, u, packets_of(u.wqe.length, mtu));
   return true;
 }

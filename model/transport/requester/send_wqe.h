@@ -28,6 +28,11 @@ enum class wqe_opcode : std::uint8_t {
   fast_register = 0x19,
   local_invalidate = 0x1b
 };
+/// A message with it uses up a receive at the other end.
+constexpr bool takes_receive(wqe_opcode op) {
+  return op == wqe_opcode::send || op == wqe_opcode::send_immediate || op == wqe_opcode::send_invalidate ||
+         op == wqe_opcode::rdma_write_immediate;
+}
 
 /// Syndromes of error CQEs (adapter data plane A.5.3).
 namespace syndrome {
@@ -112,6 +117,7 @@ struct send_wqe {
     return opcode == wqe_opcode::bind_window || opcode == wqe_opcode::fast_register ||
            opcode == wqe_opcode::local_invalidate;
   }
+  bool takes_receive() const { return transport::takes_receive(opcode); }
   bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_immediate; }
   bool has_immediate() const {
     return opcode == wqe_opcode::send_immediate || opcode == wqe_opcode::rdma_write_immediate;

@@ -33,9 +33,10 @@ struct message {
   std::uint8_t opcode = 0;
   std::uint8_t syndrome = 0, vendor = 0;  ///< not 0: ends in error when all before it are complete
   bool signalled = false;
-  bool read = false;    ///< READ or atomic: its response brings data
-  bool atomic = false;  ///< of these: one response of eight bytes
-  bool local = false;   ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
+  bool read = false;           ///< READ or atomic: its response brings data
+  bool atomic = false;         ///< of these: one response of eight bytes
+  bool takes_receive = false;  ///< of the peer (RC, XRC)
+  bool local = false;          ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
   bool sent = false;
   std::uint32_t packets() const { return ((last_psn - first_psn) & 0xffffff) + 1; }
 };
@@ -95,6 +96,7 @@ struct qp_runtime {
   bool stalled = false;   ///< the scheduler waits for our resume
   bool has_work = false;  ///< look for WQEs even without a legal doorbell
   bool rnr_wait = false;
+  bool needs_receive = false;  ///< its next message waits for a receive of the peer's (end-to-end credits)
   bool nak_while_rnr = false;
   bool retrying = false;            ///< a retry has started and nothing new was acknowledged since
   std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)

@@ -251,7 +251,7 @@ bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
   frame->span = x.r.span;
   spans_.leave(x.r.span, "responder atomic", owner_.now_ps(), sim::wait::payload_fetch);
   sender_.send(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge), x.r.psn,
-               syndrome_ack, x.r.msn, 0, x.r.original);
+               responder_sender::acknowledgement(*f.ctx), x.r.msn, 0, x.r.original);
   ++packets_;
   finish(j);
   return false;
@@ -305,8 +305,8 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       a.frame->span = x.r.span;
       spans_.leave(x.r.span, "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
-    const std::uint32_t bytes =
-        sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn, syndrome_ack, x.r.msn, a.length);
+    const std::uint32_t bytes = sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn,
+                                             responder_sender::acknowledgement(*f.ctx), x.r.msn, a.length);
     if (limiter_.any()) limiter_.sent(f.qpn, bytes);
     ++packets_;
     const std::uint16_t g = x.head;

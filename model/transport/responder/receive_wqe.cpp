@@ -13,12 +13,13 @@ constexpr std::uint32_t kinds = 4;  // tag: line * 4 + {batch 0, batch 1, record
 std::uint32_t be32(const std::uint8_t* p) {
   return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
 }
-std::uint16_t left_of(const icm::responder_context& ctx, std::uint16_t index) {
+
+}  // namespace
+
+std::uint16_t receives_left(const icm::responder_context& ctx, std::uint16_t index) {
   const auto left = static_cast<std::uint16_t>(ctx.rq_posted - index);
   return left > (1u << ctx.log_rq_size) ? std::uint16_t{0} : left;  // more than the ring holds: not a posting driver
 }
-
-}  // namespace
 
 bool read_segment(const std::uint8_t* wqe, std::uint32_t bytes, unsigned i, receive_segment& out) {
   if ((i + 1) * 16 > bytes) return false;
@@ -67,7 +68,7 @@ receive_wqe_cache::line* receive_wqe_cache::find_or_take(std::uint32_t qpn) {
 }
 
 receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& ctx) {
-  if (left_of(ctx, ctx.rq_consumed) != 0) return result::ready;
+  if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
   line* l = find_or_take(ctx.qpn);
   if (l == nullptr) return result::pending;
   if (l->record == phase::failed) {
@@ -77,7 +78,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
   if (l->record == phase::valid) {
     l->record = phase::idle;
     ctx.rq_posted = static_cast<std::uint16_t>(be32(l->record_bytes.data()));
-    if (left_of(ctx, ctx.rq_consumed) != 0) return result::ready;
+    if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
   }
   if (l->record == phase::idle) read_record(*l, ctx, true);
@@ -112,15 +113,18 @@ receive_wqe_cache::result receive_wqe_cache::get(const icm::responder_context& c
 void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
   line* l = find(ctx.qpn);
   if (l == nullptr) return;
-  const std::uint16_t left = left_of(ctx, ctx.rq_consumed);
-  if (l->record == phase::idle && (left == 0 || left == prefetch_ / 2)) read_record(*l, ctx, false);
+  const std::uint16_t left = receives_left(ctx, ctx.rq_consumed);
+  // Also in the middle of the ring, so that the credits told to the peer do not run out while software posts.
+  const unsigned half_ring = (1u << ctx.log_rq_size) / 2;
+  if (l->record == phase::idle && (left == 0 || left == prefetch_ / 2 || left == half_ring))
+    read_record(*l, ctx, false);
   if (left == 0 || (1u << ctx.log_rq_stride) > line_bytes_) return;
   std::uint16_t next = ctx.rq_consumed;  // first WQE that is not in a batch
   for (unsigned pass = 0; pass < 2; ++pass)
     for (const batch& x : l->batches)
       if (x.state != phase::idle && x.state != phase::failed && x.holds(next))
         next = static_cast<std::uint16_t>(x.first + x.count);
-  if (left_of(ctx, next) == 0 || static_cast<std::uint16_t>(next - ctx.rq_consumed) >= left) return;
+  if (receives_left(ctx, next) == 0 || static_cast<std::uint16_t>(next - ctx.rq_consumed) >= left) return;
   for (unsigned b = 0; b < 2; ++b) {
     const batch& x = l->batches[b];
     const bool useful = x.state != phase::idle && x.state != phase::failed && x.count != 0 &&
@@ -146,7 +150,7 @@ void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context&
   const unsigned ring = 1u << ctx.log_rq_size;
   const unsigned slot = index & (ring - 1);
   const unsigned count = std::min({prefetch_ == 0 ? 1u : prefetch_, line_bytes_ >> ctx.log_rq_stride,
-                                   std::max<unsigned>(1, left_of(ctx, index)), ring - slot});
+                                   std::max<unsigned>(1, receives_left(ctx, index)), ring - slot});
   x.first = index;
   x.count = static_cast<std::uint16_t>(count);
   x.request = icm::translate_request{};

@@ -19,6 +19,9 @@ struct receive_segment {
   std::uint32_t key = 0, length = 0;
 };
 
+/// WQEs of the QP's own queue from `index` on that are known to be posted.
+std::uint16_t receives_left(const icm::responder_context& ctx, std::uint16_t index);
+
 /// Part of the responder. Keeps for up to receive_lines QPs what was fetched of their receive queues: two batches of
 /// WQEs, so that the next is under way while the first is used. The doorbell record is read when the posted count
 /// known from the last reading is used up, and ahead of that in the background (adapter data plane A.2, A.3.3).

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "model/transport/congestion/ecn.h"
+#include "model/transport/credits.h"
+#include "model/transport/responder/receive_wqe.h"
 
 namespace rnic::transport {
 namespace {
@@ -16,6 +18,12 @@ constexpr std::array<std::uint8_t, 12> ipv4_mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 constexpr std::uint16_t default_udp_source = 0xc000;
 
 }  // namespace
+
+std::uint8_t responder_sender::acknowledgement(const icm::responder_context& ctx) {
+  // A shared queue's receives are nobody's own; a context of an XRC target has no queue either.
+  const bool counts = (ctx.flags & icm::responder_flag_no_credits) == 0 && ctx.log_rq_stride != 0;
+  return counts ? credit_code(receives_left(ctx, ctx.rq_consumed)) : syndrome_ack;
+}
 
 responder_sender::responder_sender(sim::clocked_block& owner, const responder_config& cfg,
                                    const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,

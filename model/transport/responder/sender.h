@@ -32,6 +32,9 @@ class responder_sender {
   /// Returns the frame's length.
   std::uint32_t send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
                      std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
+  /// Syndrome of an answer that acknowledges: with the receives that are known of (IBA 9.7.7.2). They are counted after
+  /// all messages that were accepted, of which the answer's MSN may be an earlier one: never more than there are.
+  static std::uint8_t acknowledgement(const icm::responder_context& ctx);
   /// A frame that is complete but for its ICRC.
   void launch(tlm::frame_ptr frame);
   tlm::frame_ptr new_frame() { return frames_.get(); }

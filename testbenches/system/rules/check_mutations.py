@@ -168,6 +168,16 @@ def _(t):
     t.cut(t.find(wire.READ_MIDDLE, nth=3), 8)
 
 
+@breaks("credits", SEND)
+def _(t):
+    """The peer has no receives, and the answer to the message that finds out comes late."""
+    first = t.packets[t.find(wire.ACKNOWLEDGE)]
+    answers = [p for p in t.packets if p.op == wire.ACKNOWLEDGE and p.qp == first.qp]
+    for p in answers:
+        t.edit(p.number, syndrome=0)
+    del t.sent[answers[len(answers) // 2].number]
+
+
 @breaks("syndrome", SEND)
 def _(t):
     t.edit(t.find(wire.ACKNOWLEDGE), syndrome=0x45)

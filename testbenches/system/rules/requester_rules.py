@@ -3,6 +3,7 @@
 import bisect
 import collections
 
+from credit_rules import credits
 from wire import (ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, ATOMICS, FIRSTS, LASTS, MIDDLES, ONLYS, READ_REQUEST, RNR_US,
                    SENDS, WITH_RETH, difference, plus)
 
@@ -102,7 +103,7 @@ class requester:
     def __init__(self, report, mtu, options, reliable=True):
         self.report, self.mtu, self.reliable, self.policy = report, mtu, reliable, options.ack_policy
         self.slack, self.reaction = options.slack_us * 1000, options.reaction_us * 1000
-        self.sequence = message_sequence(report)
+        self.sequence, self.credits = message_sequence(report), credits(report)
         self.origin = self.top = self.position = None  # first PSN seen; next new one; next of the present run
         self.sent = {}         # PSN -> first packet with it
         self.reads_at = []     # offsets from origin of READ requests, to find the one around a PSN
@@ -142,6 +143,8 @@ class requester:
 
     def take_new(self, p, count):
         self.sequence.take(p, self.mtu)
+        if self.reliable:
+            self.credits.begins(p)
         if self.reliable and self.policy == "message" and not p.ask and (p.op in LASTS or p.op in ONLYS):
             self.report("ack-request", p, "the last packet of a message does not ask for an acknowledgement")
         self.sent[p.psn] = p
@@ -220,6 +223,7 @@ class requester:
     def on_received(self, p):
         if self.origin is None:
             return
+        self.credits.told(p)
         at = self.offset(p.psn)
         if p.op == ACKNOWLEDGE and p.syndrome >> 5 == 3 and p.syndrome & 0x1f != 0 and at >= self.quick.base():
             self.ended = p.time
