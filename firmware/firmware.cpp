@@ -103,7 +103,6 @@ void firmware::restart() {
   layouts_.fill({});
   for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
   qps_.clear();
-  drained_.clear();
   special_qp_base_ = 0;
   port_up_.fill(false);
   link_reported_.fill(false);

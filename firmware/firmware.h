@@ -184,8 +184,10 @@ class firmware {
     icm::qp_state to;
   };
   status change_qp(command_request& r);
-  /// `at_rest`: whether the send queue stands in SQD now.
-  status change_stopped_qp(const transition& t, const command_request& r, bool* at_rest = nullptr);
+  status change_stopped_qp(const transition& t, const command_request& r);
+  status change_live_qp(const transition& t, std::uint32_t qpn);
+  status hand_over(const transition& t, std::uint32_t index, const std::uint8_t* stored, qp_pair& qp);
+  static bool goes_on(abi::opcode op);
   status reset_qp(command_request& r);
   status query_qp(command_request& r);
   status conf_special_qp(command_request& r);
@@ -255,7 +257,6 @@ class firmware {
   std::vector<bool> mpts_, eqs_, cqs_, srqs_;
   std::unordered_map<std::uint32_t, qp_record> qps_;  // by index: QPs that are not in the reset state
   std::uint32_t special_qp_base_ = 0;
-  std::vector<std::uint32_t> drained_;  // QPNs in SQD that hardware does not report: nothing was under way
 
   std::vector<bool> groups_written_;
 

@@ -242,12 +242,10 @@ void firmware::fill_live(const std::uint8_t* stored, abi::opcode op, icm::qp_sta
     rs.msn = 0;
   }
   if (op == abi::opcode::rtr2rts_qp) rq.next_psn = rq.unacked_psn = abi::get(stored, q::next_send_psn);
-  if (to == qp_state::rts) {
+  if (op == abi::opcode::rtr2rts_qp) {
     rq.retries_left = rq.retry_limit;
     rq.rnr_retries_left = rq.rnr_retry_limit;
   }
-  if (to == qp_state::sqd && static_cast<std::int32_t>(rq.drain_end - rq.next_wqe) > 0)
-    rq.state = qp_state::sq_draining;
 }
 
 /// The stored context with what hardware has changed since.

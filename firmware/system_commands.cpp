@@ -254,7 +254,6 @@ void firmware::drop_everything() {
     chip_.write_port(cr_base::mac, port, mac::cr::port_control, 0);
   chip_.empty_transport();
   qps_.clear();
-  drained_.clear();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
   chip_.write(cr_base::steering, ethernet::cr::reset, 1);
   groups_filtered_.fill(0);

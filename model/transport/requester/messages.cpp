@@ -97,6 +97,7 @@ bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   const std::uint32_t i = find_message(r, psn);
   if (i == no_index) return false;
   message& m = messages_[i];
+  if (c.state == icm::qp_state::rts) note_begun(c, r);  // also what is forgotten now has to end before SQD
   cut_after(c, r, i);
   m.asked_from = distance(m.first_psn, psn);
   r.asked_psn = psn;

@@ -113,6 +113,7 @@ void requester::tick() {
   if (limiter_.earliest() <= now()) wake_paced();
   drain_completions();
   if (!halts_.empty()) run_halts();
+  if (!command_.idle()) work_command();
   ask_scatter();
   run_units();
   start_packets();
@@ -300,6 +301,7 @@ void requester::device_reset() {
   port_mtu_.fill(config_.port_mtu);
   diagnostics_.fill(0);
   drained_.clear();
+  command_.end();
   resetting_ = true;
   if (halts_.empty()) finish_reset();
   wake_next();
@@ -367,8 +369,45 @@ void requester::check_drained(context& c, qp_runtime& r) {
   if (c.state != icm::qp_state::sq_draining || drain_left(c) || r.head != no_index) return;
   c.state = icm::qp_state::sqd;
   contexts_.mark_dirty(r.qpn);
-  drained_.push_back(r.qpn);
+  tell_drained(r.qpn);
+}
+
+void requester::tell_drained(std::uint32_t qpn) {
+  drained_.push_back(qpn);
   if (firmware_ != nullptr) firmware_->push(command::notice::drained, now_ps() + notice_ps_);
+}
+
+// Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware. XRC
+// targets, whose numbers are beyond those that send, have no more than a context here.
+void requester::work_command() {
+  const std::uint32_t qpn = command_.qpn();
+  qp_runtime* const r = qps_.legal(qpn) ? &qps_[qpn] : nullptr;
+  if (command_.at() != decltype(command_)::step::change) {
+    if (r != nullptr && r->unit >= 0 && units_[static_cast<unsigned>(r->unit)].pinned) contexts_.mark_dirty(qpn);
+    return command_.publish(contexts_);
+  }
+  context* c = nullptr;
+  const auto found = contexts_.lookup(qpn, c);
+  if (found == decltype(contexts_)::result::pending) return;
+  const bool there = found == decltype(contexts_)::result::hit && c->qpn == qpn;
+  const icm::qp_state was = there ? c->state : icm::qp_state::reset;
+  if (there && r != nullptr && was == icm::qp_state::rts) note_begun(*c, *r);
+  const bool changed = there && icm::change(*c, command_.settings(), command_.how());
+  command_.end(!changed);
+  if (!changed) return;
+  contexts_.mark_dirty(qpn);
+  if (r != nullptr) changed_by_command(*c, *r, was);
+}
+
+// What is under way goes on. A send queue that is stopped or started, or a new limit, is seen by the unit at once.
+void requester::changed_by_command(context& c, qp_runtime& r, icm::qp_state was) {
+  start_timer(c, r);
+  change_limit(c, r);
+  if (c.state == was) return;
+  restart_unit(r);
+  if (was == icm::qp_state::rts && c.state == icm::qp_state::sqd) tell_drained(r.qpn);
+  if (c.state == icm::qp_state::rts) resume(r);
+  wake_next();
 }
 
 std::uint32_t requester::cr_read(std::uint32_t offset) {
@@ -376,7 +415,9 @@ std::uint32_t requester::cr_read(std::uint32_t offset) {
     case cr::qp_select:
       return selected_;
     case cr::qp_status:
-      return qps_.known(selected_) && qps_[selected_].halting ? 1 : 0;
+      if (command_.busy_with(selected_) || (qps_.known(selected_) && qps_[selected_].halting))
+        return cr::qp_status_busy;
+      return command_.refused() ? cr::qp_status_refused : 0;
     case cr::reset:
       return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
@@ -406,7 +447,14 @@ void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::special_qp_base) special_base_ = value;
   if (offset == cr::num_qps_log) num_qps_log_ = value;
   if (offset - cr::port_mtu < 4 * ports) port_mtu_[(offset - cr::port_mtu) / 4] = value;
-  if (offset != cr::qp_command || !qps_.legal(selected_)) return;
+  if (command_.write(offset, value)) return;
+  if (offset != cr::qp_command) return;
+  if (value == cr::qp_command_publish || value == cr::qp_command_change) {
+    using step = decltype(command_)::step;
+    command_.begin(selected_, value == cr::qp_command_change ? step::change : step::publish);
+    return wake_next();
+  }
+  if (!qps_.legal(selected_)) return;
   qp_runtime& r = qps_[selected_];
   if (value == cr::qp_command_release) {
     if (r.halting) return;

@@ -26,6 +26,7 @@
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/live_command.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
@@ -211,6 +212,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void note_begun(context& c, qp_runtime& r);
   static bool drain_left(const context& c) { return static_cast<std::int32_t>(c.drain_end - c.next_wqe) > 0; }
   void check_drained(context& c, qp_runtime& r);
+  void tell_drained(std::uint32_t qpn);
+  void work_command();
+  void changed_by_command(context& c, qp_runtime& r, icm::qp_state was);
   void push_resumes();
   void resume(qp_runtime& r);
 
@@ -284,7 +288,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void start_timer(context& c, qp_runtime& r);
 
   // rate.cpp: rate limits, congestion
+  std::uint32_t limit_of(const context& c, std::uint8_t static_rate) const;
   void set_limit(const unit& u);
+  void change_limit(const context& c, qp_runtime& r);
   bool in_time(unit& u);
   bool nothing_asked(const context& c, const qp_runtime& r) const;
   void pace(unit& u, std::uint32_t bytes);
@@ -379,6 +385,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t revoked_key_ = 0;
 
   bool resetting_ = false;
+  live_command<context> command_;
   sim::timed_inbox<command::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   std::vector<std::uint32_t> drained_;  // QPNs that firmware has to be told

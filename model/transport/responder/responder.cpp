@@ -142,6 +142,7 @@ void responder::tick() {
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
   for (std::size_t i = active_flows_.size(); i-- != 0;) settle(active_flows_[i]);
   if (!stopping_.empty()) work_stopping();
+  if (!command_.idle()) work_command();
   accept();
 }
 

@@ -19,6 +19,7 @@
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/live_command.h"
 #include "model/transport/responder/reads.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/sender.h"
@@ -241,6 +242,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void start_polling(const responder_flow& f);
   void stop_polling(std::uint32_t qpn);
   void command(std::uint32_t qpn, std::uint32_t code);
+  void work_command();
   void work_stopping();
   bool stopping_done(std::uint32_t qpn, bool discard, bool& begun);
   void finish_reset();
@@ -328,6 +330,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     bool discard = false, begun = false;
   };
   std::vector<stopping_entry> stopping_;
+  live_command<icm::responder_context> command_;
   bool resetting_ = false;
   std::uint32_t selected_ = 0, selected_srq_ = 0, reserved_lkey_ = 0, special_qp_base_ = 0, num_qps_log_ = 24;
   counters count_;
