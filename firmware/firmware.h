@@ -200,6 +200,10 @@ class firmware {
   static const transition transitions[];
   qp_record* find_qp(std::uint32_t qpn);
   std::uint32_t qp_index(std::uint32_t qpn) const { return qpn & ((1u << layout(icm::table::qpc).log_entries) - 1); }
+  // qp_update.cpp
+  status update_qp(command_request& r);
+  status merge_update(std::uint64_t path, std::uint64_t fields, std::uint8_t* stored) const;
+  static bool rate_limit_ok(std::uint16_t limit);
   // qp_contexts.cpp
   void merge_qp_context(std::uint8_t* stored, abi::opcode op) const;
   void merge_optional(std::uint8_t* stored, std::uint32_t optional) const;

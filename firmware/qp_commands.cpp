@@ -171,7 +171,7 @@ abi::status firmware::check_qp_context() const {
   if (in(q::srq_valid, c) != 0 && !owned(srqs_, in(q::srqn, c))) return status::bad_resource;
   if (service != icm::service::xrc && (!owned(cqs_, in(q::send_cqn, c)) || !owned(cqs_, in(q::receive_cqn, c))))
     return status::bad_resource;
-  if (in(q::log_page, c) > 19) return status::bad_param;
+  if (in(q::log_page, c) > 19 || !rate_limit_ok(in(q::rate_limit, c))) return status::bad_param;
   const std::uint64_t mtt = abi::load_mtt(in_.data() + c, q::mtt_high, q::mtt_low);
   return mtt_range_ok(mtt, 1) ? status::ok : status::bad_param;
 }

@@ -50,6 +50,8 @@ inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: 
 /// holds; a written one is read again from there.
 inline constexpr std::uint32_t mcg_written = 0x30;    ///< write: index of an entry
 inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (command/mgid_hash.h)
+/// Responder: 1: completions of plain frames bring a sum of IP packets that are neither TCP nor UDP.
+inline constexpr std::uint32_t rx_checksum_mode = 0x40;
 /// Of the next qp_command_change: states in which it is legal (bit n: state n), and the state that it leads to
 /// (icm::qp_change::same_state: none). A refused change leaves the QP as it is; only the requester refuses.
 inline constexpr std::uint32_t change_from = 0x38, change_to = 0x3c;
