@@ -114,6 +114,9 @@ void responder::cr_write(std::uint32_t offset, std::uint32_t value) {
     case cr::num_qps_log:
       num_qps_log_ = value;
       break;
+    case cr::rx_checksum_mode:
+      sums_packets_ = value == 1;
+      break;
     default:
       command_.write(offset, value);
       break;
@@ -194,6 +197,7 @@ void responder::device_reset() {
   fanout_.searching = false;
   selected_ = selected_srq_ = reserved_lkey_ = special_qp_base_ = 0;
   num_qps_log_ = 24;
+  sums_packets_ = false;
   roce_v2_port_ = wire::roce_v2_udp_port;
   counted_at_reset_ = count_;
   command_.end();
