@@ -21,6 +21,18 @@ constexpr std::uint8_t most_retries = 7;
 constexpr std::uint8_t unlimited_rnr_retries = 7;
 constexpr std::uint32_t half_window = 1u << 23;
 
+/// Negative acknowledgements (adapter data plane C.5), and how the message ends that they name (IBA volume 1, 9.9.2,
+/// table 57). A sequence error ends none: it is sent again. Other codes are a bad response.
+constexpr std::uint8_t sequence_error = 0x60;
+struct refusal {
+  std::uint8_t code, completion, vendor;
+};
+constexpr refusal refusals[] = {
+    {0x61, syndrome::remote_invalid_request, 0},
+    {0x62, syndrome::remote_access, vendor_access},
+    {0x63, syndrome::remote_operation, 0},
+};
+
 enum class response_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
 icm::service service_of(wire::transport t) { return t == wire::transport::xrc ? icm::service::xrc : icm::service::rc; }
 response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>(syndrome >> 5 & 3); }
@@ -144,7 +156,6 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
 }
 
 void requester::handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code) {
-  constexpr std::uint8_t sequence_error = 0x60, invalid_request = 0x61, access_error = 0x62, operational_error = 0x63;
   if (code == sequence_error) {
     ++diagnostics_[diag_out_of_sequence];
     if (!acknowledge_before(c, r, psn)) return;
@@ -158,16 +169,9 @@ void requester::handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::ui
   if (!acknowledge_before(c, r, psn)) return;
   const std::uint32_t i = find_message(r, psn);
   if (i == no_index) return;
-  switch (code) {
-    case invalid_request:
-      return fail(c, r, i, syndrome::remote_invalid_request, 0, psn);
-    case access_error:
-      return fail(c, r, i, syndrome::remote_access, vendor_access, psn);
-    case operational_error:
-      return fail(c, r, i, syndrome::remote_operation, 0, psn);
-    default:
-      return fail(c, r, i, syndrome::bad_response, 0, psn);
-  }
+  for (const refusal& x : refusals)
+    if (x.code == code) return fail(c, r, i, x.completion, x.vendor, psn);
+  fail(c, r, i, syndrome::bad_response, 0, psn);
 }
 
 // All packets before `psn` have arrived. False: there is a READ among them whose data has not, so responses are lost

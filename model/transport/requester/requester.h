@@ -205,6 +205,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void take_translations();
   bool use_translation(const icm::translate_response& r);
   void translated(unit& u, sim::cycle_t missed_for);
+  void push_resumes();
+  void resume(qp_runtime& r);
+
+  // control.cpp: registers, commands of firmware
   void run_halts();
   bool halt_step(qp_runtime& r);
   void finish_reset();
@@ -215,10 +219,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void tell_drained(std::uint32_t qpn);
   void work_command();
   void changed_by_command(context& c, qp_runtime& r, icm::qp_state was);
-  void push_resumes();
-  void resume(qp_runtime& r);
 
-  // requester_unit.cpp: processing units
+  // unit.cpp: processing units
   void take_grants();
   void run_units();
   void end_service();
@@ -235,7 +237,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void continue_fetch(unit& u);
   void finish_fetch(unit& u);
   bool run_local(unit& u);
-  // requester_keys.cpp: operations on memory keys
+  // keys.cpp: operations on memory keys
   bool run_keys(unit& u);
   bool keys_may_begin(unit& u);
   void take_key_answers();
@@ -245,7 +247,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void end_turn(unit& u, report_kind kind);
   void push_report(unit& u);
 
-  // requester_send.cpp: transmit engine, gather, pipeline
+  // send.cpp: transmit engine, gather, pipeline
   void start_packets();
   void look_for_credit();
   void return_credit(unsigned port, unsigned priority);
@@ -272,7 +274,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool finish_ethernet(packet_slot& slot);
   void block_ethernet(packet_slot& slot);
 
-  // requester_complete.cpp: responses, retransmission, completions, errors
+  // complete.cpp: responses, retransmission, completions, errors
   void take_responses();
   bool handle_response(tlm::frame_ptr& f);
   bool from_peer(const context& c, const tlm::frame& f) const;
@@ -298,7 +300,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool handle_cnp(const tlm::frame& f);
   void note_marked(const context& c, const tlm::frame& f);
 
-  // requester_messages.cpp: the list of messages of a QP
+  // messages.cpp: the list of messages of a QP
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
   std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
   void cut_after(context& c, qp_runtime& r, std::uint32_t keep);
@@ -315,7 +317,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void restart_unit(qp_runtime& r);
   void wake_stalled(qp_runtime& r);
 
-  // requester_scatter.cpp: READ data to host memory
+  // scatter.cpp: READ data to host memory
   bool scatter_room() const { return job_count_ < jobs_.size(); }
   void open_job(context& c, message& m, std::uint32_t index, tlm::frame_ptr f, std::uint32_t offset);
   void ask_scatter();

@@ -159,7 +159,8 @@ void responder::work_command() {
   const std::uint32_t qpn = command_.qpn();
   if (command_.at() != decltype(command_)::step::change) {
     const std::uint16_t i = find_flow(qpn);
-    if (i != no_link && flows_[i].dirty && flows_[i].ctx != nullptr) contexts_.mark_dirty(qpn);
+    const bool asked = command_.at() == decltype(command_)::step::publish;
+    if (asked && i != no_link && flows_[i].dirty && flows_[i].ctx != nullptr) contexts_.mark_dirty(qpn);
     return command_.publish(contexts_);
   }
   icm::responder_context* ctx = nullptr;

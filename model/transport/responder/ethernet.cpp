@@ -136,10 +136,7 @@ bool responder::spread(tlm::frame& frame) {
 
 responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
-  const bool accepts = ctx.state == icm::qp_state::rtr || ctx.state == icm::qp_state::rts ||
-                       ctx.state == icm::qp_state::sqd || ctx.state == icm::qp_state::sq_error ||
-                       ctx.state == icm::qp_state::sq_draining;
-  if (!accepts) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
+  if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
   if (ctx.type != icm::service::ethernet) return drop(count_.drop_service);
   if (frame->port != ctx.dest.port) return drop(count_.drop_address);
   // The numbers in a spreading QP are its owner's choice: they reach that function's queue pairs and no others.
@@ -176,7 +173,7 @@ responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& 
     in.length += fcs_bytes;
   }
   s.source = in.begin;
-  return receive_whole(f, s, entry, cqe_send, in.length);
+  return receive_whole(f, s, entry, cqe_send, in.length, false);
 }
 
 void responder::complete_ethernet(const responder_flow& f, const responder_slot& s) {

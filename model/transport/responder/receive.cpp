@@ -101,12 +101,12 @@ responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame)
   s.source -= grh_area;
   const wire::packet& in = s.frame->packet;
   return receive_whole(f, s, entry, wire::traits(in.bth.opcode).immediate ? cqe_send_immediate : cqe_send,
-                       in.payload_length + grh_area);
+                       in.payload_length + grh_area, in_wqe);
 }
 
 responder::verdict responder::receive_whole(responder_flow& f, responder_slot& s,
                                             const shared_receive::entry_view& entry, std::uint8_t cqe_opcode,
-                                            std::uint32_t bytes) {
+                                            std::uint32_t bytes, bool in_wqe) {
   icm::responder_context& ctx = *f.ctx;
   take_receive(ctx, entry, false);
   s.last = s.has_wqe = s.completes = true;

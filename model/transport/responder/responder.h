@@ -182,9 +182,10 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void push_shared_flushes();
   bool has_shared_flushes(std::uint32_t qpn) const;
   verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
-  /// The end of a packet that is a message: its bytes into the receive `entry`, a completion.
+  /// The end of a packet that is a message: its bytes into the receive `entry` (its buffers or, `in_wqe`, itself), a
+  /// completion.
   verdict receive_whole(responder_flow& f, responder_slot& s, const shared_receive::entry_view& entry,
-                        std::uint8_t cqe_opcode, std::uint32_t bytes);
+                        std::uint8_t cqe_opcode, std::uint32_t bytes, bool in_wqe);
   verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
   verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
   void put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length);
