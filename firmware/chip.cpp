@@ -2,6 +2,8 @@
 // Register protocols of the chip.
 #include "firmware/chip.h"
 
+#include <cstring>
+
 #include "model/completion/completion_cr.h"
 #include "model/icm/icm_cr.h"
 #include "model/transport/transport_cr.h"
@@ -104,6 +106,41 @@ void chip::release_qp(std::uint32_t qpn) {
     write(cr_base::transport, half + qp_cr::qp_select, qpn);
     write(cr_base::transport, half + qp_cr::qp_command, qp_cr::qp_command_release);
   }
+}
+
+bool chip::publish_qp(std::uint32_t qpn) {
+  for (const std::uint32_t half : {0u, qp_cr::responder_offset}) {
+    write(cr_base::transport, half + qp_cr::qp_select, qpn);
+    write(cr_base::transport, half + qp_cr::qp_command, qp_cr::qp_command_publish);
+  }
+  bool published = true;
+  for (const std::uint32_t half : {0u, qp_cr::responder_offset})
+    published = wait_clear(address(cr_base::transport, 0, half + qp_cr::qp_status)) && published;
+  return published;
+}
+
+template <class Context>
+void chip::write_change(std::uint32_t half, std::uint32_t qpn, const Context& settings, const icm::qp_change& how) {
+  std::array<std::uint32_t, qp_cr::settings_bytes / 4> words{};
+  std::memcpy(words.data(), &settings, sizeof settings);
+  for (std::uint32_t i = 0; i < words.size(); ++i) write(cr_base::transport, half + qp_cr::settings + 4 * i, words[i]);
+  write(cr_base::transport, half + qp_cr::change_from, how.from);
+  write(cr_base::transport, half + qp_cr::change_to, how.to);
+  write(cr_base::transport, half + qp_cr::qp_select, qpn);
+  write(cr_base::transport, half + qp_cr::qp_command, qp_cr::qp_command_change);
+}
+
+/// The requester knows all states, so it comes first.
+chip::change_result chip::change_qp(std::uint32_t qpn, const icm::requester_context& requester,
+                                    const icm::responder_context& responder, const icm::qp_change& how) {
+  const auto wait = [this](std::uint32_t half) {
+    return wait_clear(address(cr_base::transport, 0, half + qp_cr::qp_status));
+  };
+  write_change(0, qpn, requester, how);
+  if (!wait(0)) return change_result::failed;
+  if ((read(cr_base::transport, qp_cr::qp_status) & qp_cr::qp_status_refused) != 0) return change_result::refused;
+  write_change(qp_cr::responder_offset, qpn, responder, how);
+  return wait(qp_cr::responder_offset) ? change_result::done : change_result::failed;
 }
 
 bool chip::halt_cq(std::uint32_t cqn, bool discard) {

@@ -9,6 +9,7 @@
 #include "firmware/hardware_if.h"
 #include "model/abi/queues.h"
 #include "model/command/cr_space.h"
+#include "model/icm/context_change.h"
 #include "model/icm/icm_map.h"
 
 namespace rnic::firmware {
@@ -51,6 +52,12 @@ class chip {
   bool halt_qp(std::uint32_t qpn) { return stop_qp(qpn, false); }
   bool discard_qp(std::uint32_t qpn) { return stop_qp(qpn, true); }
   void release_qp(std::uint32_t qpn);
+  /// QP that goes on working: brings ICM up to date, or changes software's fields of both halves in one of the states
+  /// of `how`. In an other one nothing changes.
+  bool publish_qp(std::uint32_t qpn);
+  enum class change_result : std::uint8_t { done, refused, failed };
+  change_result change_qp(std::uint32_t qpn, const icm::requester_context& requester,
+                          const icm::responder_context& responder, const icm::qp_change& how);
   bool halt_cq(std::uint32_t cqn, bool discard = false);
   void release_cq(std::uint32_t cqn);
   bool halt_srq(std::uint32_t srqn, bool discard = false);
@@ -67,6 +74,8 @@ class chip {
     return static_cast<std::uint32_t>(base) + port * command::cr_port_stride + offset;
   }
   bool stop_qp(std::uint32_t qpn, bool discard);
+  template <class Context>
+  void write_change(std::uint32_t half, std::uint32_t qpn, const Context& settings, const icm::qp_change& how);
   bool wait_clear(std::uint32_t address);
 
   hardware_if& hw_;

@@ -76,6 +76,7 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::sqd2rts_qp, &firmware::change_qp, stage_ready, op(0)},
     {abi::opcode::to_rst_qp, &firmware::reset_qp, stage_ready, op(0) | op(2)},
     {abi::opcode::query_qp, &firmware::query_qp, stage_ready, op(0)},
+    {abi::opcode::update_qp, &firmware::update_qp, stage_ready, op(0)},
     {abi::opcode::conf_special_qp, &firmware::conf_special_qp, stage_ready, op(0)},
     {abi::opcode::mad_ifc, &firmware::mad_ifc, stage_ready, 0xff},
     {abi::opcode::mgid_hash, &firmware::mgid_hash, stage_ready, op(0) | op(1)},
@@ -103,7 +104,6 @@ void firmware::restart() {
   layouts_.fill({});
   for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
   qps_.clear();
-  drained_.clear();
   special_qp_base_ = 0;
   port_up_.fill(false);
   link_reported_.fill(false);

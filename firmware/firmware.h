@@ -184,8 +184,10 @@ class firmware {
     icm::qp_state to;
   };
   status change_qp(command_request& r);
-  /// `at_rest`: whether the send queue stands in SQD now.
-  status change_stopped_qp(const transition& t, const command_request& r, bool* at_rest = nullptr);
+  status change_stopped_qp(const transition& t, const command_request& r);
+  status change_live_qp(const transition& t, std::uint32_t qpn);
+  status hand_over(const transition& t, std::uint32_t index, const std::uint8_t* stored, qp_pair& qp);
+  static bool goes_on(abi::opcode op);
   status reset_qp(command_request& r);
   status query_qp(command_request& r);
   status conf_special_qp(command_request& r);
@@ -198,6 +200,10 @@ class firmware {
   static const transition transitions[];
   qp_record* find_qp(std::uint32_t qpn);
   std::uint32_t qp_index(std::uint32_t qpn) const { return qpn & ((1u << layout(icm::table::qpc).log_entries) - 1); }
+  // qp_update.cpp
+  status update_qp(command_request& r);
+  status merge_update(std::uint64_t path, std::uint64_t fields, std::uint8_t* stored) const;
+  static bool rate_limit_ok(std::uint16_t limit);
   // qp_contexts.cpp
   void merge_qp_context(std::uint8_t* stored, abi::opcode op) const;
   void merge_optional(std::uint8_t* stored, std::uint32_t optional) const;
@@ -255,7 +261,6 @@ class firmware {
   std::vector<bool> mpts_, eqs_, cqs_, srqs_;
   std::unordered_map<std::uint32_t, qp_record> qps_;  // by index: QPs that are not in the reset state
   std::uint32_t special_qp_base_ = 0;
-  std::vector<std::uint32_t> drained_;  // QPNs in SQD that hardware does not report: nothing was under way
 
   std::vector<bool> groups_written_;
 

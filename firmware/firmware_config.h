@@ -24,6 +24,8 @@ struct firmware_config {
   std::uint16_t aux_pages = 16;         ///< 4 KiB pages that MAP_ICM_AUX should provide (control plane 4.4)
   std::uint32_t reserved_lkey = 0x500;  ///< control plane 3.9
   bool software_cq_init = true;         ///< offers SW_CQ_INIT (control plane 4.6.2)
+  std::uint8_t rx_checksum_mode = 0;    ///< CONFIG_DEV: 1 gives a sum for IP packets that are neither TCP nor UDP, as a
+                                        ///< driver needs it for CHECKSUM_COMPLETE (data plane A.8.4); 0: none
   unsigned dispatch_cycles = 400;       ///< firmware cycles of decoding and checking a command: chosen
   unsigned poll_cycles = 64;            ///< firmware cycles between two looks at a busy bit: chosen
   unsigned max_polls = 1u << 20;        ///< looks before the hardware counts as broken (INTERNAL_ERR): chosen

@@ -64,21 +64,59 @@ abi::status firmware::change_qp(command_request& r) {
   }
   qp_record* record = find_qp(qpn);
   if (record == nullptr) return qps_.count(qp_index(qpn)) != 0 ? status::bad_index : status::bad_qp_state;
-  if (!chip_.halt_qp(qpn)) return status::internal_error;
-  bool at_rest = false;
-  const status s = change_stopped_qp(*t, r, &at_rest);
-  chip_.release_qp(qpn);
-  if (s == status::ok && t->opcode == abi::opcode::rts2sqd_qp) {
-    record->draining = (r.modifier & mailbox::sqd_event) != 0;
-    if (at_rest) drained_.push_back(qpn);
-  } else if (s == status::ok) {
-    record->draining = false;
+  status s = status::internal_error;
+  if (goes_on(t->opcode)) {
+    s = change_live_qp(*t, qpn);
+  } else if (chip_.halt_qp(qpn)) {
+    s = change_stopped_qp(*t, r);
+    chip_.release_qp(qpn);
   }
+  if (s == status::ok)
+    record->draining = t->opcode == abi::opcode::rts2sqd_qp && (r.modifier & mailbox::sqd_event) != 0;
   return s;
 }
 
+/// Receives before and after, or sends: hardware works on while these change the QP.
+bool firmware::goes_on(abi::opcode op) {
+  return op == abi::opcode::rtr2rts_qp || op == abi::opcode::rts2rts_qp || op == abi::opcode::sqerr2rts_qp ||
+         op == abi::opcode::rts2sqd_qp || op == abi::opcode::sqd2sqd_qp || op == abi::opcode::sqd2rts_qp;
+}
+
+abi::status firmware::change_live_qp(const transition& t, std::uint32_t qpn) {
+  const std::uint32_t index = qp_index(qpn);
+  std::array<std::uint8_t, q::bytes> stored{};
+  qp_pair qp{};
+  if (!chip_.publish_qp(qpn)) return status::internal_error;
+  if (!load_context(table::qpc, index, qp) || !load_context(table::altc, index, stored)) return status::icm_error;
+  if ((t.from >> static_cast<unsigned>(state_of(qp)) & 1) == 0) return status::bad_qp_state;
+  merge_qp_context(stored.data(), t.opcode);
+  if ((in(mailbox::optional)&mailbox::opt_primary_path) != 0)
+    if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
+  return hand_over(t, index, stored.data(), qp);
+}
+
+/// Hardware may have moved on since `qp` was read: it decides whether the change is legal.
+abi::status firmware::hand_over(const transition& t, std::uint32_t index, const std::uint8_t* stored, qp_pair& qp) {
+  const std::uint32_t qpn = qp.requester.qpn;
+  fill_static(stored, qp);
+  fill_live(stored, t.opcode, t.to, qp);
+  const icm::qp_change how{
+      t.from, t.opcode == abi::opcode::update_qp ? icm::qp_change::same_state : static_cast<std::uint8_t>(t.to)};
+  switch (chip_.change_qp(qpn, qp.requester, qp.responder, how)) {
+    case chip::change_result::refused:
+      return status::bad_qp_state;
+    case chip::change_result::failed:
+      return status::internal_error;
+    default:
+      break;
+  }
+  std::array<std::uint8_t, q::bytes> keep;
+  std::copy_n(stored, keep.size(), keep.begin());
+  return store_context(table::altc, index, keep) ? status::ok : status::icm_error;
+}
+
 /// The change itself, while the hardware does not work on the QP.
-abi::status firmware::change_stopped_qp(const transition& t, const command_request& r, bool* at_rest) {
+abi::status firmware::change_stopped_qp(const transition& t, const command_request& r) {
   const std::uint32_t qpn = r.modifier & qpn_mask;
   const std::uint32_t index = qp_index(qpn);
   std::array<std::uint8_t, q::bytes> stored{};
@@ -102,7 +140,6 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
       static_cast<void>(store_context(table::rdmarc, index, icm::atomic_history{}));
   }
   fill_live(stored.data(), t.opcode, t.to, qp);
-  if (at_rest != nullptr) *at_rest = qp.requester.state == qp_state::sqd;
   if (!store_context(table::altc, index, stored) || !store_context(table::qpc, index, qp)) return status::icm_error;
   return status::ok;
 }
@@ -134,7 +171,7 @@ abi::status firmware::check_qp_context() const {
   if (in(q::srq_valid, c) != 0 && !owned(srqs_, in(q::srqn, c))) return status::bad_resource;
   if (service != icm::service::xrc && (!owned(cqs_, in(q::send_cqn, c)) || !owned(cqs_, in(q::receive_cqn, c))))
     return status::bad_resource;
-  if (in(q::log_page, c) > 19) return status::bad_param;
+  if (in(q::log_page, c) > 19 || !rate_limit_ok(in(q::rate_limit, c))) return status::bad_param;
   const std::uint64_t mtt = abi::load_mtt(in_.data() + c, q::mtt_high, q::mtt_low);
   return mtt_range_ok(mtt, 1) ? status::ok : status::bad_param;
 }
@@ -178,9 +215,8 @@ abi::status firmware::query_qp(command_request& r) {
   }
   std::array<std::uint8_t, q::bytes> stored{};
   qp_pair qp{};
-  if (!chip_.halt_qp(qpn)) return status::internal_error;
+  if (!chip_.publish_qp(qpn)) return status::internal_error;
   const bool loaded = load_context(table::qpc, qp_index(qpn), qp) && load_context(table::altc, qp_index(qpn), stored);
-  chip_.release_qp(qpn);
   if (!loaded) return status::icm_error;
   publish_qp(qp, stored.data());
   std::copy(stored.begin(), stored.end(), out_.begin() + mailbox::context);
@@ -199,16 +235,10 @@ abi::status firmware::conf_special_qp(command_request& r) {
 /// SQ_DRAINED for a QP whose owner asked for it and whose send queue has come to rest.
 bool firmware::report_drained() {
   namespace cr = transport::cr;
-  std::uint32_t qpn = 0;
-  if (!drained_.empty()) {
-    qpn = drained_.back();
-    drained_.pop_back();
-  } else {
-    const std::uint32_t word = chip_.read(cr_base::transport, cr::drained);
-    if ((word & cr::drained_valid) == 0) return false;
-    chip_.write(cr_base::transport, cr::drained, 1);
-    qpn = word & qpn_mask;
-  }
+  const std::uint32_t word = chip_.read(cr_base::transport, cr::drained);
+  if ((word & cr::drained_valid) == 0) return false;
+  chip_.write(cr_base::transport, cr::drained, 1);
+  const std::uint32_t qpn = word & qpn_mask;
   qp_record* record = find_qp(qpn);
   if (record == nullptr || !record->draining) return true;
   record->draining = false;

@@ -248,13 +248,9 @@ void firmware::fill_live(const std::uint8_t* stored, abi::opcode op, icm::qp_sta
     rq.next_psn = rq.unacked_psn = abi::get(stored, q::next_send_psn);
     rq.receives_told = rq.receives_used = 0;  // IBA 9.7.7.2: none are known of at first
     rq.flags = static_cast<std::uint8_t>(rq.flags & ~icm::requester_flag_unlimited);
-  }
-  if (to == qp_state::rts) {
     rq.retries_left = rq.retry_limit;
     rq.rnr_retries_left = rq.rnr_retry_limit;
   }
-  if (to == qp_state::sqd && static_cast<std::int32_t>(rq.drain_end - rq.next_wqe) > 0)
-    rq.state = qp_state::sq_draining;
 }
 
 /// The stored context with what hardware has changed since.

@@ -129,7 +129,12 @@ void firmware::fill_capabilities() {
   put(c::max_sq_bytes, 1008);
   put(c::max_rq_bytes, 512);
   put(c::max_counters, 256);
-  put(c::ext_flags, config_.software_cq_init ? c::ext_sw_cq_init : 0);
+  put(c::ext_flags, c::ext_update_qp | (config_.software_cq_init ? c::ext_sw_cq_init : 0));
+  // A queue pair's own limit: every value of each unit. What the line cannot do is no limit.
+  namespace rate = abi::qp_rate;
+  put(c::rate_limits, 3 * rate::value_mask);
+  put(c::min_rate_limit, rate::kbps << rate::unit_shift | 1);
+  put(c::max_rate_limit, rate::gbps << rate::unit_shift | rate::value_mask);
   put(c::rdmarc_bytes, rdmarc_bytes);
   put(c::qpc_bytes, qpc_bytes);
   put(c::auxc_bytes, 1);
@@ -208,6 +213,8 @@ abi::status firmware::init_hca(command_request& r) {
   cqs_.assign(std::size_t{1} << log_cqs, false);
   srqs_.assign(std::size_t{1} << log_srqs, false);
   groups_written_.assign(std::size_t{1} << log_mcgs, false);
+  chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::rx_checksum_mode,
+              config_.rx_checksum_mode);
   stage_ = stage_ready;
   return status::ok;
 }
@@ -254,7 +261,6 @@ void firmware::drop_everything() {
     chip_.write_port(cr_base::mac, port, mac::cr::port_control, 0);
   chip_.empty_transport();
   qps_.clear();
-  drained_.clear();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
   chip_.write(cr_base::steering, ethernet::cr::reset, 1);
   groups_filtered_.fill(0);
@@ -286,6 +292,7 @@ abi::status firmware::config_dev(command_request& r) {
     put(f::vxlan_port, vxlan_port_);
     put(f::roce_v2_port, roce_v2_port_);
     put(f::roce_flags, roce_flags_);
+    put(f::rx_checksum_mode, config_.rx_checksum_mode << 4 | config_.rx_checksum_mode);  // of both ports
     return write_mailbox(r, 0x100);
   }
   if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;

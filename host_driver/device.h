@@ -171,6 +171,9 @@ class device : private event_pump_if {
   /// `remote_mac`: link-layer address of attr->ah_attr when the neighbour table is not to be asked.
   int modify_qp(ibv_qp* qp, const ibv_qp_attr* attr, int mask, const mac_address* remote_mac = nullptr);
   int query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init);
+  /// What the queue pair sends at most, in Mb/s; 0: no limit of its own. As the kernel does for an Ethernet queue
+  /// (mlx4_en_set_tx_maxrate): from 4096 Mb/s on in whole Gb/s. EOPNOTSUPP when the device has no such limits.
+  int set_max_rate(ibv_qp* qp, std::uint32_t mbps);
   int destroy_qp(ibv_qp* qp);
   int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
   int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);

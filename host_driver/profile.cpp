@@ -46,6 +46,7 @@ device_caps device_caps::parse(const void* mailbox) {
   c.reserved_lkey = get(f::reserved_lkey);
   c.max_counters = get(f::max_counters);
   c.static_rates = get(f::static_rates);
+  c.rate_limits = get(f::rate_limits);
   c.blue_flame = get(f::blue_flame) != 0;
   c.bf_register_bytes = c.blue_flame ? one_shifted(get(f::log_bf_register)) : 0;
   c.min_page = one_shifted(get(f::log_min_page));

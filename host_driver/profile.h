@@ -28,7 +28,7 @@ struct device_caps {
   unsigned ack_delay = 0, num_ports = 0, log_max_message = 0, log_max_gso = 0;
   std::uint64_t flags = 0, uar_bytes = 0, max_icm_bytes = 0;
   std::uint32_t ext_flags = 0, bmme_flags = 0, reserved_lkey = 0, max_counters = 0;
-  std::uint16_t static_rates = 0;
+  std::uint16_t static_rates = 0, rate_limits = 0;
   bool blue_flame = false;
   std::uint32_t bf_register_bytes = 0;
   std::uint32_t min_page = 0, max_sq_sge = 0, max_rq_sge = 0, max_sq_bytes = 0, max_rq_bytes = 0, max_qps_per_mcg = 0;

@@ -268,4 +268,17 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
   return 0;
 }
 
+int device::set_max_rate(ibv_qp* pair, std::uint32_t mbps) {
+  namespace u = abi::update_qp;
+  namespace rate = abi::qp_rate;
+  if (caps_.rate_limits == 0) return -EOPNOTSUPP;
+  const unsigned unit = mbps > rate::value_mask ? rate::gbps : mbps != 0 ? rate::mbps : rate::none;
+  const unsigned value = unit == rate::gbps ? mbps / 1000 : mbps;
+  command_channel::mailbox box(channel_);
+  abi::set(box.data(), u::qp_mask, std::uint64_t{1} << u::rate_limit_bit);
+  abi::set(box.data() + u::context, abi::qpc::rate_limit,
+           static_cast<std::uint16_t>(unit << rate::unit_shift | (value & rate::value_mask)));
+  return channel_.write(box, abi::opcode::update_qp, pair->qp_num);
+}
+
 }  // namespace rnic::host_driver

@@ -24,6 +24,7 @@ INTERFACES = {
     "model/command/mgid_hash.h": "firmware places multicast groups, hardware looks them up: one hash for both",
     "model/icm/contexts.h": "layout of the contexts in host memory",
     "model/icm/context_cache.h": "how a block holds contexts",
+    "model/icm/context_change.h": "what of a context is software's and what is hardware's",
     "model/icm/icm_map.h": "where the tables lie: written by firmware, read by the blocks",
     "model/gid/gid_table.h": "written by firmware, read by the blocks",
 }
@@ -35,7 +36,8 @@ LINK = {
 }
 
 # What firmware may see of the hardware beside the register files (*_cr.h).
-FIRMWARE_SEES = {"model/command/cr_space.h", "model/command/mgid_hash.h", "model/icm/contexts.h", "model/icm/icm_map.h"}
+FIRMWARE_SEES = {"model/command/cr_space.h", "model/command/mgid_hash.h", "model/icm/contexts.h",
+                 "model/icm/context_change.h", "model/icm/icm_map.h"}
 
 
 def room(path):

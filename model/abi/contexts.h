@@ -180,4 +180,42 @@ inline constexpr std::uint32_t sqd_event = 1u << 31;  ///< RTS2SQD in_modifier: 
 inline constexpr unsigned to_reset_op_modifier = 2;
 }  // namespace qp_mailbox
 
+/// qpc::rate_limit: unit and value (adapter control plane 6.6; the driver's enum mlx4_qp_rate_limit).
+namespace qp_rate {
+inline constexpr unsigned unit_shift = 14, value_mask = 0xfff;
+inline constexpr std::uint16_t reserved = 0x3000;
+inline constexpr unsigned none = 0, kbps = 1, mbps = 2, gbps = 3;
+}  // namespace qp_rate
+
+/// Mailbox of UPDATE_QP: masks of what is to be changed, then a context with it.
+namespace update_qp {
+inline constexpr auto qp_mask = u64(0x00), path_mask = u64(0x08), alternate_path_mask = u64(0x10);
+inline constexpr std::size_t context = 0x20;
+inline constexpr unsigned vlan_strip_bit = 33, rate_limit_bit = 35;  ///< of qp_mask
+/// Bits of path_mask and what they stand for: bits of a byte of the path.
+struct path_field {
+  unsigned bit;
+  std::uint8_t byte, mask;
+};
+inline constexpr path_field path_fields[] = {
+    {32, 3, 0xff},                    // P_Key index
+    {33, 34, path::feup_force_smac},  // FSM
+    {34, 5, 0x7f},                    // source MAC
+    {35, 34, path::feup_force_vlan},  // FVL
+    {36, 0, path::fl_cvlan},
+    {37, 33, 0xff},  // VLAN
+    {38, 0, path::fl_hide_vlan},
+    {39, 1, path::block_tx_untagged},
+    {40, 1, path::block_tx_priority},
+    {41, 1, path::block_tx_tagged},
+    {42, 1, path::block_rx_untagged},
+    {43, 1, path::block_rx_priority},
+    {44, 1, path::block_rx_tagged},
+    {45, 34, path::feup_force_up},
+    {46, 32, 0xff},  // port and priority
+    {47, 4, 0xff},   // counter
+    {48, 35, path::fvl_rx_enforce},
+};
+}  // namespace update_qp
+
 }  // namespace rnic::abi

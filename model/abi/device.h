@@ -71,6 +71,7 @@ inline constexpr std::uint32_t bmme_win_2b = 1u << 1, bmme_local_inv = 1u << 6, 
 inline constexpr auto reserved_lkey = u32(0x98);
 inline constexpr auto reassign_mac = u8(0x9d);
 inline constexpr auto max_icm_bytes = u64(0xa0);
+inline constexpr auto rate_limits = u16(0xcc), max_rate_limit = u16(0xd0), min_rate_limit = u16(0xd2);
 /// Bits of `flags`.
 inline constexpr unsigned flag_rc = 0, flag_uc = 1, flag_ud = 2, flag_xrc = 3, flag_srq = 6, flag_ipoib_csum = 7,
                           flag_bad_pkey_counter = 8, flag_bad_qkey_counter = 9, flag_dpdp = 12, flag_lso = 15,

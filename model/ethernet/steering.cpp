@@ -91,7 +91,7 @@ void steering::hand_on(tlm::frame_ptr frame, std::uint32_t qpn) {
   p.bth = wire::bth{};
   p.bth.opcode = wire::make_opcode(wire::transport::ud, wire::operation::send_only);
   p.bth.dest_qp = qpn;
-  p.immediate = 0;
+  p.immediate = p.xrceth = 0;
   p.payload_offset = 0;
   p.payload_length = frame->length;
   out.push(std::move(frame));

@@ -61,6 +61,11 @@ class context_cache {
   void pin(std::uint32_t number);
   void unpin(std::uint32_t number);
 
+  /// Begins to write a changed context back and keeps it. False: not now. `writing` tells when it is in ICM; what the
+  /// owner changes from here on is not.
+  bool publish(std::uint32_t number);
+  /// A copy of the context is on its way to ICM.
+  bool writing(std::uint32_t number) const;
   /// Writes the context back when dirty and forgets it. To be repeated until busy(number) is false. Does nothing while
   /// the context is pinned.
   void flush(std::uint32_t number);
@@ -117,6 +122,7 @@ class context_cache {
   std::optional<std::uint64_t> bus_address(std::uint32_t key) const;
   result start_fill(std::uint32_t key);
   bool write_back(unsigned s);
+  bool send_back(unsigned s);
   bool channel_has_room();
   void finish(fill_buffer& f);
   void forget(unsigned s);

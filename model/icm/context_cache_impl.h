@@ -219,32 +219,55 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
 template <class Context>
 bool context_cache<Context>::write_back(unsigned i) {
   if (slots_[i].state == slot_state::valid && slots_[i].dirty) {
-    const std::optional<std::uint64_t> address = bus_address(keys_[i]);
-    if (address) {
-      if (write_backs_active_ == config_.write_backs || !channel_has_room()) return false;
-      unsigned n = 0;
-      while (write_backs_[n].active) ++n;
-      write_back_buffer& w = write_backs_[n];
-      w.data = contexts_[i];
-      w.key = keys_[i];
-      w.active = true;
-      ++write_backs_active_;
-      pcie::dma_request request;
-      request.op = pcie::dma_request::kind::write;
-      request.notify = true;
-      request.length = sizeof(Context);
-      request.address = *address;
-      request.tag = write_tag | n;
-      request.source = reinterpret_cast<const std::uint8_t*>(&w.data);
-      dma.request.push(std::move(request));
-      ++stats_.replaced_dirty;
-    } else {
-      ++stats_.lost_writes;
-    }
+    if (!send_back(i)) return false;
+    ++stats_.replaced_dirty;
   }
   keys_[i] = no_key;
   slots_[i] = slot{};
   return true;
+}
+
+/// A copy of the context in slot `i` goes to ICM, if that is mapped. False when there is no room for that now.
+template <class Context>
+bool context_cache<Context>::send_back(unsigned i) {
+  const std::optional<std::uint64_t> address = bus_address(keys_[i]);
+  if (!address) {
+    ++stats_.lost_writes;
+    return true;
+  }
+  if (write_backs_active_ == config_.write_backs || !channel_has_room()) return false;
+  unsigned n = 0;
+  while (write_backs_[n].active) ++n;
+  write_back_buffer& w = write_backs_[n];
+  w.data = contexts_[i];
+  w.key = keys_[i];
+  w.active = true;
+  ++write_backs_active_;
+  pcie::dma_request request;
+  request.op = pcie::dma_request::kind::write;
+  request.notify = true;
+  request.length = sizeof(Context);
+  request.address = *address;
+  request.tag = write_tag | n;
+  request.source = reinterpret_cast<const std::uint8_t*>(&w.data);
+  dma.request.push(std::move(request));
+  return true;
+}
+
+template <class Context>
+bool context_cache<Context>::publish(std::uint32_t number) {
+  const unsigned i = find(key_of(number));
+  if (i == no_slot || slots_[i].state != slot_state::valid || !slots_[i].dirty) return true;
+  if (!send_back(i)) return false;
+  slots_[i].dirty = false;
+  return true;
+}
+
+template <class Context>
+bool context_cache<Context>::writing(std::uint32_t number) const {
+  const std::uint32_t key = key_of(number);
+  return std::any_of(write_backs_.begin(), write_backs_.end(),
+                     [key](const write_back_buffer& w) { return w.active && w.key == key; });
 }
 
 template <class Context>
@@ -311,9 +334,7 @@ bool context_cache<Context>::busy(std::uint32_t number) const {
   }
   for (const fill_buffer& f : fills_)
     if (f.active && f.key == key) return true;
-  for (const write_back_buffer& w : write_backs_)
-    if (w.active && w.key == key) return true;
-  return false;
+  return writing(number);
 }
 
 /// Counts each wait once, however often the owner asks meanwhile.

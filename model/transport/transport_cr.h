@@ -10,16 +10,24 @@ namespace rnic::transport::cr {
 /// have the QP control registers at the same offsets.
 inline constexpr std::uint32_t responder_offset = 0x8000;
 
-/// QP control. Firmware changes a QP like this: qp_select = QPN; qp_command = halt on both halves; poll qp_status until
-/// busy is clear (nothing of the QP is on chip any more: no packet being built, context written back); edit the QPC
-/// entry in ICM; qp_command = release. A halted QP sends nothing and drops what it receives.
-inline constexpr std::uint32_t qp_select = 0x00;        ///< QPN the next command is for
-inline constexpr std::uint32_t qp_command = 0x04;       ///< qp_command_*
-inline constexpr std::uint32_t qp_status = 0x08;        ///< of the selected QP: bit 0 busy
+/// QP control. Firmware moves a QP into a state in which it does other work than before like this: qp_select = QPN;
+/// qp_command = halt on both halves; poll qp_status until busy is clear (nothing of the QP is on chip any more: no
+/// packet being built, context written back); edit the QPC entry in ICM; qp_command = release. A halted QP sends
+/// nothing and drops what it receives.
+///
+/// A QP that goes on working is read by qp_command = publish: when busy is clear the QPC entry in ICM is as the context
+/// was in between. It is changed by settings, change_from and change_to, and qp_command = change: hardware takes over
+/// software's fields between two packets and keeps its own (icm/context_change.h).
+inline constexpr std::uint32_t qp_select = 0x00;   ///< QPN the next command is for
+inline constexpr std::uint32_t qp_command = 0x04;  ///< qp_command_*
+inline constexpr std::uint32_t qp_status = 0x08;  ///< of the selected QP: bit 0 busy, bit 1 the last change was refused
+inline constexpr std::uint32_t qp_status_busy = 1, qp_status_refused = 2;
 inline constexpr std::uint32_t qp_command_halt = 1;     ///< stop at a packet boundary, write back, forget
 inline constexpr std::uint32_t qp_command_release = 2;  ///< work again with what is in ICM; the requester looks for
                                                         ///< WQEs, in state ERR both halves flush
 inline constexpr std::uint32_t qp_command_discard = 3;  ///< to RESET: as halt, but forget all work without completions
+inline constexpr std::uint32_t qp_command_publish = 4;  ///< what is on chip of the context to ICM; the QP goes on
+inline constexpr std::uint32_t qp_command_change = 5;   ///< takes over what settings says; the QP goes on
 
 /// Write 1: device reset of this half. All QPs are discarded and nothing of them stays on chip; settings and diagnostic
 /// counters are as after power-up. Read bit 0: not done yet. Tables and mapping of ICM must stay until it is.
@@ -42,6 +50,13 @@ inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: 
 /// holds; a written one is read again from there.
 inline constexpr std::uint32_t mcg_written = 0x30;    ///< write: index of an entry
 inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (command/mgid_hash.h)
+/// Responder: 1: completions of plain frames bring a sum of IP packets that are neither TCP nor UDP.
+inline constexpr std::uint32_t rx_checksum_mode = 0x40;
+/// Of the next qp_command_change: states in which it is legal (bit n: state n), and the state that it leads to
+/// (icm::qp_change::same_state: none). A refused change leaves the QP as it is; only the requester refuses.
+inline constexpr std::uint32_t change_from = 0x38, change_to = 0x3c;
+/// The context of this half as software has set it, word by word as it would lie in ICM.
+inline constexpr std::uint32_t settings = 0x80, settings_bytes = 0x80;
 /// Requester: longest frame that an Ethernet QP of a port may send, FCS included, a word for each port.
 inline constexpr std::uint32_t port_mtu = 0x60;
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).

@@ -129,6 +129,14 @@ std::uint16_t l4_sum(const std::uint8_t* frame, const frame_view& v) {
   return checksum_fold(checksum_add(sum, frame + v.l4, bytes));
 }
 
+std::uint16_t packet_sum(const std::uint8_t* frame, const frame_view& v) {
+  const std::uint8_t* ip = frame + v.l3;
+  const std::uint32_t header = v.ipv4 ? (ip[0] & 0xfu) * 4 : ipv6_bytes, payload = v.end - v.l3 - header;
+  const std::uint64_t addresses =
+      v.ipv4 ? checksum_add(payload + ip[9], ip + 12, 8) : checksum_add(payload, ip + 8, 32);
+  return checksum_fold(checksum_add(addresses, ip + header, payload));
+}
+
 void set_ipv4_checksum(std::uint8_t* frame, const frame_view& v) {
   if (!v.ipv4) return;
   store_be16(frame + v.l3 + 10, 0);

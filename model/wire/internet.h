@@ -38,6 +38,9 @@ std::uint16_t ipv4_header_sum(const std::uint8_t* frame, const frame_view& v);
 /// Sum over pseudo header (RFC 793, RFC 8200 8.1) and TCP or UDP with its payload: 0xffff when the checksum is right.
 /// `v.tcp` or `v.udp` must be set.
 std::uint16_t l4_sum(const std::uint8_t* frame, const frame_view& v);
+/// Sum that a driver makes one of the whole packet of (adapter data plane A.8.4): IPv4: payload and pseudo header;
+/// IPv6: header and payload without bytes 0 to 3, next header and hop limit. `v.ipv4` or `v.ipv6` must be set.
+std::uint16_t packet_sum(const std::uint8_t* frame, const frame_view& v);
 
 /// Write the checksums of the headers that the view has; others stay untouched.
 void set_ipv4_checksum(std::uint8_t* frame, const frame_view& v);

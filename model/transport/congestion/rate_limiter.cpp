@@ -51,6 +51,16 @@ void rate_limiter::limit(std::uint32_t qpn, std::uint32_t kbps) {
     f->limit_kbps = 0;
 }
 
+bool rate_limiter::change_limit(std::uint32_t qpn, std::uint32_t kbps) {
+  flow* f = find(qpn);
+  const std::uint32_t was = f != nullptr ? f->limit_kbps : 0;
+  limit(qpn, kbps);
+  if (f == nullptr || was == 0 || was == kbps || f->reaction.active()) return false;
+  const sim::time_ps now = domain_.now_ps();
+  if (f->next > now) f->next = kbps == 0 ? now : now + (f->next - now) * was / kbps;
+  return std::exchange(f->parks, false);
+}
+
 bool rate_limiter::limits(std::uint32_t qpn) const {
   const flow* f = find(qpn);
   return f != nullptr && (f->limit_kbps != 0 || f->reaction.active());

@@ -26,6 +26,9 @@ class rate_limiter {
   bool any() const { return any_; }
   /// Software's limit of a queue pair in kb/s; 0: none.
   void limit(std::uint32_t qpn, std::uint32_t kbps);
+  /// The same at once: what is left of the wait for its next frame is as long as it would be at the new rate. True: it
+  /// was parked, and is not any more.
+  bool change_limit(std::uint32_t qpn, std::uint32_t kbps);
   /// Whether it has a limit of either kind.
   bool limits(std::uint32_t qpn) const;
   /// A CNP for the queue pair.

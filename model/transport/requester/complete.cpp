@@ -21,6 +21,18 @@ constexpr std::uint8_t most_retries = 7;
 constexpr std::uint8_t unlimited_rnr_retries = 7;
 constexpr std::uint32_t half_window = 1u << 23;
 
+/// Negative acknowledgements (adapter data plane C.5), and how the message ends that they name (IBA volume 1, 9.9.2,
+/// table 57). A sequence error ends none: it is sent again. Other codes are a bad response.
+constexpr std::uint8_t sequence_error = 0x60;
+struct refusal {
+  std::uint8_t code, completion, vendor;
+};
+constexpr refusal refusals[] = {
+    {0x61, syndrome::remote_invalid_request, 0},
+    {0x62, syndrome::remote_access, vendor_access},
+    {0x63, syndrome::remote_operation, 0},
+};
+
 enum class response_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
 icm::service service_of(wire::transport t) { return t == wire::transport::xrc ? icm::service::xrc : icm::service::rc; }
 response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>(syndrome >> 5 & 3); }
@@ -78,10 +90,9 @@ bool requester::handle_response(tlm::frame_ptr& f) {
     ++duplicate_responses_;
     return true;
   }
-  // What was sent before a retransmission started and is not sent again yet is not known any more: the responder
-  // answers again when it sees the packets again.
   if (distance(c->unacked_psn, psn) >= distance(c->unacked_psn, c->next_psn)) {
-    ++ghost_responses_;
+    handle_early_response(*c, r, p);
+    contexts_.mark_dirty(qpn);
     return true;
   }
   if (read)
@@ -102,6 +113,21 @@ bool requester::from_peer(const context& c, const tlm::frame& f) const {
   return f.port == c.dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c.dest.remote_gid)) &&
          p.dgid == (*gids_[c.dest.port % ports])[c.dest.gid_index].id &&
          v2 == (p.encap != wire::encapsulation::roce_v1) && (p.bth.pkey & 0x7fff) == 0x7fff;
+}
+
+// To a packet that was not sent, or not again since the requester went back. The messages behind next_psn are not known
+// any more; the responder answers again when it sees their packets again. But it has all that is before them.
+void requester::handle_early_response(context& c, qp_runtime& r, const wire::packet& p) {
+  const bool acknowledges = wire::operation_of(p.bth.opcode) == wire::operation::acknowledge &&
+                            kind_of(p.aeth.syndrome) == response_kind::ack;
+  const bool was_sent =
+      r.resends && distance(c.unacked_psn, p.bth.psn.value()) < distance(c.unacked_psn, r.sent_before);
+  if (!acknowledges || !was_sent || c.next_psn == c.unacked_psn) {
+    ++ghost_responses_;
+    return;
+  }
+  take_receives(c, r, p.aeth);
+  acknowledge_before(c, r, c.next_psn);
 }
 
 void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p) {
@@ -148,7 +174,6 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
 }
 
 void requester::handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code) {
-  constexpr std::uint8_t sequence_error = 0x60, invalid_request = 0x61, access_error = 0x62, operational_error = 0x63;
   if (code == sequence_error) {
     ++diagnostics_[diag_out_of_sequence];
     if (!acknowledge_before(c, r, psn)) return;
@@ -162,16 +187,9 @@ void requester::handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::ui
   if (!acknowledge_before(c, r, psn)) return;
   const std::uint32_t i = find_message(r, psn);
   if (i == no_index) return;
-  switch (code) {
-    case invalid_request:
-      return fail(c, r, i, syndrome::remote_invalid_request, 0, psn);
-    case access_error:
-      return fail(c, r, i, syndrome::remote_access, vendor_access, psn);
-    case operational_error:
-      return fail(c, r, i, syndrome::remote_operation, 0, psn);
-    default:
-      return fail(c, r, i, syndrome::bad_response, 0, psn);
-  }
+  for (const refusal& x : refusals)
+    if (x.code == code) return fail(c, r, i, x.completion, x.vendor, psn);
+  fail(c, r, i, syndrome::bad_response, 0, psn);
 }
 
 // All packets before `psn` have arrived. False: there is a READ among them whose data has not, so responses are lost
@@ -198,6 +216,7 @@ bool requester::acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn)
 void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
   if (unacked == c.unacked_psn || distance(c.unacked_psn, unacked) >= half_window) return;
   c.unacked_psn = unacked;
+  if (r.resends && distance(unacked, r.sent_before) - 1 >= half_window - 1) r.resends = false;
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
   r.retrying = false;

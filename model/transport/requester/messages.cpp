@@ -100,7 +100,10 @@ bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   const std::uint32_t i = find_message(r, psn);
   if (i == no_index) return false;
   message& m = messages_[i];
+  if (c.state == icm::qp_state::rts) note_begun(c, r);  // also what is forgotten now has to end before SQD
   cut_after(c, r, i);
+  if (!r.resends || distance(c.next_psn, r.sent_before) >= 1u << 23) r.sent_before = c.next_psn;
+  r.resends = true;
   m.asked_from = distance(m.first_psn, psn);
   r.asked_psn = psn;
   c.next_wqe = m.wqe_index;
@@ -253,47 +256,23 @@ void requester::report_flush(const context& c, std::uint32_t wqe_index) {
   count_error(syndrome::flush);
 }
 
-// Offsets of adapter control plane 10.3.
 void requester::count_error(std::uint8_t syn) {
-  unsigned offset = 0;
-  switch (syn) {
-    case syndrome::local_length:
-      offset = 0x04;
-      break;
-    case syndrome::local_qp_operation:
-      offset = 0x0c;
-      break;
-    case syndrome::local_protection:
-      offset = 0x1c;
-      break;
-    case syndrome::flush:
-      offset = 0x24;
-      break;
-    case syndrome::window_bind:
-      offset = 0x2c;
-      break;
-    case syndrome::bad_response:
-      offset = 0x34;
-      break;
-    case syndrome::remote_invalid_request:
-      offset = 0x44;
-      break;
-    case syndrome::remote_access:
-      offset = 0x4c;
-      break;
-    case syndrome::remote_operation:
-      offset = 0x54;
-      break;
-    case syndrome::retry_exceeded:
-      offset = 0x5c;
-      break;
-    case syndrome::rnr_retry_exceeded:
-      offset = 0x64;
-      break;
-    default:
-      return;
-  }
-  ++diagnostics_[offset / 4];
+  // Diagnostic counters of completions in error, by offset (adapter control plane 10.3).
+  constexpr std::pair<std::uint8_t, std::uint8_t> counters[] = {
+      {syndrome::local_length, std::uint8_t{0x04}},
+      {syndrome::local_qp_operation, std::uint8_t{0x0c}},
+      {syndrome::local_protection, std::uint8_t{0x1c}},
+      {syndrome::flush, std::uint8_t{0x24}},
+      {syndrome::window_bind, std::uint8_t{0x2c}},
+      {syndrome::bad_response, std::uint8_t{0x34}},
+      {syndrome::remote_invalid_request, std::uint8_t{0x44}},
+      {syndrome::remote_access, std::uint8_t{0x4c}},
+      {syndrome::remote_operation, std::uint8_t{0x54}},
+      {syndrome::retry_exceeded, std::uint8_t{0x5c}},
+      {syndrome::rnr_retry_exceeded, std::uint8_t{0x64}},
+  };
+  for (const auto& [completion, offset] : counters)
+    if (completion == syn) ++diagnostics_[offset / 4];
 }
 
 }  // namespace rnic::transport

@@ -8,12 +8,25 @@
 
 namespace rnic::transport {
 
+// kb/s, 0: none that the line does not have anyway.
+std::uint32_t requester::limit_of(const context& c, std::uint8_t static_rate) const {
+  const std::uint32_t kbps = lower_rate(static_rate_kbps(static_rate), qp_rate_kbps(c.rate_limit));
+  return kbps < std::uint64_t{config_.congestion.line_mbps} * 1000 ? kbps : 0;
+}
+
 // A datagram's rate is that of its address vector.
 void requester::set_limit(const unit& u) {
   const context& c = *u.ctx;
-  const std::uint8_t code = c.type == icm::service::ud ? u.wqe.address.static_rate : c.dest.static_rate;
-  const std::uint32_t kbps = lower_rate(static_rate_kbps(code), qp_rate_kbps(c.rate_limit));
-  limiter_.limit(u.grant.qpn, kbps < std::uint64_t{config_.congestion.line_mbps} * 1000 ? kbps : 0);
+  limiter_.limit(u.grant.qpn, limit_of(c, c.type == icm::service::ud ? u.wqe.address.static_rate : c.dest.static_rate));
+}
+
+// A command has changed what limits the queue pair, maybe amid a message.
+void requester::change_limit(const context& c, qp_runtime& r) {
+  const std::uint8_t code = c.type == icm::service::ud ? std::uint8_t{0} : c.dest.static_rate;
+  if (limiter_.change_limit(r.qpn, limit_of(c, code))) resume(r);
+  if (r.unit < 0) return;
+  uncredited_ &= ~(1u << static_cast<unsigned>(r.unit));  // it may have waited for its time
+  wake_next();
 }
 
 // False: the QP's time has not come. A unit waits for it when that is soon; else the QP parks and others have the unit.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requester as a block: its edge, its channels, its registers.
+// The requester as a block: its edge and its channels.
 #include "model/transport/requester/requester.h"
 
 #include <algorithm>
@@ -114,6 +114,7 @@ void requester::tick() {
   if (limiter_.earliest() <= now()) wake_paced();
   drain_completions();
   if (!halts_.empty()) run_halts();
+  if (!command_.idle()) work_command();
   ask_scatter();
   run_units();
   start_packets();
@@ -270,157 +271,6 @@ void requester::push_resumes() {
     r.stalled = false;
     report_out.push({r.qpn, report_kind::resume, r.priority});
   }
-}
-
-void requester::run_halts() {
-  qp_runtime& first = qps_[halts_.front()];
-  if (halt_step(first)) {
-    halts_.pop(qps_);
-    first.halting = first.flushing = first.discard = false;
-    first.halted = true;
-  }
-  if (!halts_.empty()) wake_next();
-  if (halts_.empty() && resetting_) finish_reset();
-}
-
-// QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
-void requester::device_reset() {
-  qps_.for_each([this](qp_runtime& r) {
-    const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
-    timers_.stop(qps_, r, now());
-    r.halted = rests;
-    r.keys_valid = false;
-    if (rests) return;
-    r.halting = r.discard = true;
-    cancel_packets(r.qpn);
-    halts_.push(qps_, r);
-  });
-  for (unit& u : units_) u.buffer_qpn = no_index;
-  selected_ = reserved_lkey_ = special_base_ = num_qps_log_ = 0;
-  udp_port_ = wire::roce_v2_udp_port;
-  port_mtu_.fill(config_.port_mtu);
-  diagnostics_.fill(0);
-  drained_.clear();
-  resetting_ = true;
-  if (halts_.empty()) finish_reset();
-  wake_next();
-}
-
-void requester::finish_reset() {
-  contexts_.drop_all();
-  limiter_.clear();
-  resetting_ = false;
-}
-
-// True: nothing of the QP is on chip any more.
-bool requester::halt_step(qp_runtime& r) {
-  if (!r.flushing) {
-    if (r.unit >= 0 || r.packets != 0 || r.jobs != 0) return false;
-    context* c = nullptr;
-    const auto found = contexts_.lookup(r.qpn, c);
-    if (found == decltype(contexts_)::result::pending) return false;
-    if (found == decltype(contexts_)::result::hit) {
-      if (!r.discard && r.head != no_index && complete(*c, messages_[r.head])) {
-        drain_.push(qps_, r);
-        return false;
-      }
-      if (!r.discard && c->state == icm::qp_state::rts) note_begun(*c, r);
-      if (r.head != no_index) {
-        if (!r.discard) save_position(*c, r);
-        cut_after(*c, r, no_index);
-      }
-      c->outstanding = 0;
-      c->rd_outstanding = 0;
-      contexts_.mark_dirty(r.qpn);
-    }
-    timers_.stop(qps_, r, now());
-    r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = false;
-    if (r.discard) r.keys_valid = false;
-    for (unit& u : units_)
-      if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;
-    if (r.discard) limiter_.forget(r.qpn);
-    r.flushing = true;
-  }
-  contexts_.flush(r.qpn);
-  return !contexts_.busy(r.qpn);
-}
-
-// The oldest message that is not complete, from its first unacknowledged packet on, is what comes next.
-void requester::save_position(context& c, qp_runtime& r) {
-  const message& m = messages_[r.head];
-  if (m.local) {
-    c.next_wqe = m.wqe_index;
-    return;
-  }
-  c.next_wqe = m.wqe_index;
-  c.message_offset = distance(m.first_psn, c.unacked_psn) * mtu_of(c);
-  c.next_psn = c.unacked_psn;
-}
-
-// What has been started has to be finished in SQ_DRAINING, although it starts again after the halt.
-void requester::note_begun(context& c, qp_runtime& r) {
-  std::uint32_t end = c.next_wqe + (c.message_offset != 0 ? 1 : 0);
-  if (r.tail != no_index) end = std::max(end, messages_[r.tail].wqe_index + messages_[r.tail].strides);
-  if (static_cast<std::int32_t>(end - c.drain_end) > 0) c.drain_end = end;
-}
-
-void requester::check_drained(context& c, qp_runtime& r) {
-  if (c.state != icm::qp_state::sq_draining || drain_left(c) || r.head != no_index) return;
-  c.state = icm::qp_state::sqd;
-  contexts_.mark_dirty(r.qpn);
-  drained_.push_back(r.qpn);
-  if (firmware_ != nullptr) firmware_->push(command::notice::drained, now_ps() + notice_ps_);
-}
-
-std::uint32_t requester::cr_read(std::uint32_t offset) {
-  switch (offset) {
-    case cr::qp_select:
-      return selected_;
-    case cr::qp_status:
-      return qps_.known(selected_) && qps_[selected_].halting ? 1 : 0;
-    case cr::reset:
-      return resetting_ ? 1 : 0;
-    case cr::roce_v2_port:
-      return udp_port_;
-    case cr::reserved_lkey:
-      return reserved_lkey_;
-    case cr::special_qp_base:
-      return special_base_;
-    case cr::num_qps_log:
-      return num_qps_log_;
-    case cr::drained:
-      return drained_.empty() ? 0 : cr::drained_valid | (drained_.front() & 0xffffff);
-    default:
-      break;
-  }
-  if (offset - cr::port_mtu < 4 * ports) return port_mtu_[(offset - cr::port_mtu) / 4];
-  const std::uint32_t word = (offset - cr::diagnostics) / 4;
-  return offset >= cr::diagnostics && word < diagnostic_words ? diagnostics_[word] : 0;
-}
-
-void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
-  if (offset == cr::reset && value == 1) device_reset();
-  if (offset == cr::drained && value == 1 && !drained_.empty()) drained_.erase(drained_.begin());
-  if (offset == cr::qp_select) selected_ = value;
-  if (offset == cr::roce_v2_port) udp_port_ = static_cast<std::uint16_t>(value);
-  if (offset == cr::reserved_lkey) reserved_lkey_ = value;
-  if (offset == cr::special_qp_base) special_base_ = value;
-  if (offset == cr::num_qps_log) num_qps_log_ = value;
-  if (offset - cr::port_mtu < 4 * ports) port_mtu_[(offset - cr::port_mtu) / 4] = value;
-  if (offset != cr::qp_command || !qps_.legal(selected_)) return;
-  qp_runtime& r = qps_[selected_];
-  if (value == cr::qp_command_release) {
-    if (r.halting) return;
-    r.halted = false;
-    resume(r);
-  } else if (value == cr::qp_command_halt || value == cr::qp_command_discard) {
-    r.halting = true;
-    r.halted = false;
-    r.discard = value == cr::qp_command_discard;
-    if (r.discard) cancel_packets(r.qpn);
-    halts_.push(qps_, r);
-  }
-  wake_next();
 }
 
 }  // namespace rnic::transport

@@ -26,6 +26,7 @@
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/live_command.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
@@ -204,6 +205,10 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void take_translations();
   bool use_translation(const icm::translate_response& r);
   void translated(unit& u, sim::cycle_t missed_for);
+  void push_resumes();
+  void resume(qp_runtime& r);
+
+  // control.cpp: registers, commands of firmware
   void run_halts();
   bool halt_step(qp_runtime& r);
   void finish_reset();
@@ -211,10 +216,11 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void note_begun(context& c, qp_runtime& r);
   static bool drain_left(const context& c) { return static_cast<std::int32_t>(c.drain_end - c.next_wqe) > 0; }
   void check_drained(context& c, qp_runtime& r);
-  void push_resumes();
-  void resume(qp_runtime& r);
+  void tell_drained(std::uint32_t qpn);
+  void work_command();
+  void changed_by_command(context& c, qp_runtime& r, icm::qp_state was);
 
-  // requester_unit.cpp: processing units
+  // unit.cpp: processing units
   void take_grants();
   void run_units();
   void end_service();
@@ -231,7 +237,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void continue_fetch(unit& u);
   void finish_fetch(unit& u);
   bool run_local(unit& u);
-  // requester_keys.cpp: operations on memory keys
+  // keys.cpp: operations on memory keys
   bool run_keys(unit& u);
   bool keys_may_begin(unit& u);
   void take_key_answers();
@@ -241,7 +247,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void end_turn(unit& u, report_kind kind);
   void push_report(unit& u);
 
-  // requester_send.cpp: transmit engine, gather, pipeline
+  // send.cpp: transmit engine, gather, pipeline
   void start_packets();
   void look_for_credit();
   void return_credit(unsigned port, unsigned priority);
@@ -268,7 +274,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool finish_ethernet(packet_slot& slot);
   void block_ethernet(packet_slot& slot);
 
-  // requester_complete.cpp: responses, retransmission, completions, errors
+  // complete.cpp: responses, retransmission, completions, errors
   void take_responses();
   bool handle_response(tlm::frame_ptr& f);
   bool from_peer(const context& c, const tlm::frame& f) const;
@@ -284,7 +290,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void start_timer(context& c, qp_runtime& r);
 
   // rate.cpp: rate limits, congestion
+  std::uint32_t limit_of(const context& c, std::uint8_t static_rate) const;
   void set_limit(const unit& u);
+  void change_limit(const context& c, qp_runtime& r);
   bool in_time(unit& u);
   bool nothing_asked(const context& c, const qp_runtime& r) const;
   void pace(unit& u, std::uint32_t bytes);
@@ -292,8 +300,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool handle_cnp(const tlm::frame& f);
   void note_marked(const context& c, const tlm::frame& f);
 
-  // requester_messages.cpp: the list of messages of a QP
+  // messages.cpp: the list of messages of a QP
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
+  void handle_early_response(context& c, qp_runtime& r, const wire::packet& p);
   bool may_use_receive(const context& c, const send_wqe& wqe) const;
   void take_receives(context& c, qp_runtime& r, const wire::aeth& answer);
   std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
@@ -311,7 +320,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void restart_unit(qp_runtime& r);
   void wake_stalled(qp_runtime& r);
 
-  // requester_scatter.cpp: READ data to host memory
+  // scatter.cpp: READ data to host memory
   bool scatter_room() const { return job_count_ < jobs_.size(); }
   void open_job(context& c, message& m, std::uint32_t index, tlm::frame_ptr f, std::uint32_t offset);
   void ask_scatter();
@@ -381,6 +390,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t revoked_key_ = 0;
 
   bool resetting_ = false;
+  live_command<context> command_;
   sim::timed_inbox<command::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   std::vector<std::uint32_t> drained_;  // QPNs that firmware has to be told

@@ -87,6 +87,7 @@ struct qp_runtime {
   std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
+  std::uint32_t sent_before = 0;                   ///< behind the last packet that was ever sent, if it resends
   std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
@@ -95,6 +96,7 @@ struct qp_runtime {
   std::uint8_t priority = 0;
   bool stalled = false;   ///< the scheduler waits for our resume
   bool has_work = false;  ///< look for WQEs even without a legal doorbell
+  bool resends = false;   ///< it went back, and not all before `sent_before` is acknowledged yet
   bool rnr_wait = false;
   bool needs_receive = false;  ///< its next message waits for a receive of the peer's (end-to-end credits)
   bool nak_while_rnr = false;

@@ -47,14 +47,11 @@ std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
 bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
   const icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame.packet;
-  const bool accepts = ctx.state == icm::qp_state::rtr || ctx.state == icm::qp_state::rts ||
-                       ctx.state == icm::qp_state::sqd || ctx.state == icm::qp_state::sq_error ||
-                       ctx.state == icm::qp_state::sq_draining;
   const auto count = [](std::uint64_t& c) {
     ++c;
     return false;
   };
-  if (!accepts) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
+  if (!receives(ctx.state)) return count(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
   if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(count_.drop_service);
   if (icm::is_reliable(ctx.type) || ctx.type == icm::service::uc) {
     const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
@@ -106,9 +103,7 @@ responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame)
   if (ahead < 0) return duplicate(f, frame);
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const operation op = wire::operation_of(frame->packet.bth.opcode);
-  const bool continues = (is_send(op) || is_write(op)) && !t.first;
-  if (ctx.in_message == in_none ? continues : !continues || is_send(op) != (ctx.in_message == in_send))
-    return refuse_request(f, frame);
+  if (!in_sequence(ctx.in_message, op, t.first)) return refuse_request(f, frame);
   return execute(f, frame);
 }
 
@@ -131,9 +126,9 @@ responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame)
   const wire::psn_t psn = frame->packet.bth.psn;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const operation op = wire::operation_of(frame->packet.bth.opcode);
-  const bool fits =
-      ctx.in_message != in_none && is_send(op) == (ctx.in_message == in_send) && psn == wire::psn_t(ctx.expected_psn);
-  if (t.first || !fits) {
+  const bool continues =
+      ctx.in_message != in_none && in_sequence(ctx.in_message, op, t.first) && psn == wire::psn_t(ctx.expected_psn);
+  if (!continues) {
     // A message that lost its end gives its receive WQE to the next one.
     if (!give_back_receive(f)) return verdict::wait;
     ctx.in_message = in_none;

@@ -50,7 +50,8 @@ std::uint32_t responder::cr_read(std::uint32_t offset) {
     case cr::qp_select:
       return selected_;
     case cr::qp_status:
-      return std::any_of(stopping_.begin(), stopping_.end(), [&](const auto& e) { return e.qpn == selected_; });
+      return command_.busy_with(selected_) ||
+             std::any_of(stopping_.begin(), stopping_.end(), [&](const auto& e) { return e.qpn == selected_; });
     case cr::srq_select:
       return selected_srq_;
     case cr::srq_status:
@@ -113,7 +114,11 @@ void responder::cr_write(std::uint32_t offset, std::uint32_t value) {
     case cr::num_qps_log:
       num_qps_log_ = value;
       break;
+    case cr::rx_checksum_mode:
+      sums_packets_ = value == 1;
+      break;
     default:
+      command_.write(offset, value);
       break;
   }
 }
@@ -137,10 +142,35 @@ void responder::command(std::uint32_t qpn, std::uint32_t code) {
       if (const std::uint16_t i = find_flow(qpn); i != no_link) flows_[i].stop = false;
       attention_.push_back({qpn, flow_todo_check, 0});
       break;
+    case cr::qp_command_publish:
+      command_.begin(qpn, decltype(command_)::step::publish);
+      break;
+    case cr::qp_command_change:
+      command_.begin(qpn, decltype(command_)::step::change);
+      break;
     default:
       return;
   }
   wake_next();
+}
+
+// Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware.
+void responder::work_command() {
+  const std::uint32_t qpn = command_.qpn();
+  if (command_.at() != decltype(command_)::step::change) {
+    const std::uint16_t i = find_flow(qpn);
+    const bool asked = command_.at() == decltype(command_)::step::publish;
+    if (asked && i != no_link && flows_[i].dirty && flows_[i].ctx != nullptr) contexts_.mark_dirty(qpn);
+    return command_.publish(contexts_);
+  }
+  icm::responder_context* ctx = nullptr;
+  const auto found = contexts_.lookup(qpn, ctx);
+  if (found == decltype(contexts_)::result::pending) return;
+  if (found == decltype(contexts_)::result::hit && ctx->qpn != 0) {
+    icm::change(*ctx, command_.settings(), command_.how());
+    contexts_.mark_dirty(qpn);
+  }
+  command_.end();
 }
 
 void responder::work_stopping() {
@@ -168,8 +198,10 @@ void responder::device_reset() {
   fanout_.searching = false;
   selected_ = selected_srq_ = reserved_lkey_ = special_qp_base_ = 0;
   num_qps_log_ = 24;
+  sums_packets_ = false;
   roce_v2_port_ = wire::roce_v2_udp_port;
   counted_at_reset_ = count_;
+  command_.end();
   resetting_ = true;
   if (stopping_.empty()) finish_reset();
   wake_next();

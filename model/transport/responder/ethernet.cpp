@@ -24,9 +24,11 @@ enum : unsigned {                                                  // A.5.2, sta
 constexpr unsigned encoding_llc = 1, encoding_snap = 2, encoding_l4_ok = 4, encoding_bad_fcs = 16;
 constexpr std::uint16_t right_sum = 0xffff, longest_llc = 1500;
 constexpr std::uint32_t fcs_bytes = 4, qpn_mask = 0xffffff;
+constexpr std::uint32_t was_spread =
+    1u << 16;  // with the function below, in the place of a header that frames have not
 
-/// What the frame's completion says of its checksums.
-responder_slot::ethernet_result result_of(const tlm::frame& f, const wire::frame_view& v) {
+/// What the frame's completion says of its checksums. `sums`: also of packets that are neither TCP nor UDP.
+responder_slot::ethernet_result result_of(const tlm::frame& f, const wire::frame_view& v, bool sums) {
   responder_slot::ethernet_result r;
   unsigned status = 0, encoding = f.fcs_ok ? 0 : encoding_bad_fcs;
   const bool ip_ok = v.ipv6 || (v.ipv4 && wire::ipv4_header_sum(f.data(), v) == right_sum);
@@ -40,6 +42,8 @@ responder_slot::ethernet_result result_of(const tlm::frame& f, const wire::frame
     const bool absent = v.udp && wire::load_be16(f.data() + v.l4 + 6) == 0;
     if (absent) r.checksum = 0;  // nothing that could be right
     if (ip_ok && r.checksum == right_sum) encoding |= encoding_l4_ok;
+  } else if (sums && (v.ipv4 || v.ipv6)) {
+    r.checksum = wire::packet_sum(f.data(), v);
   }
   if (!v.ipv4 && !v.ipv6 && v.l3 + 3 <= f.length && wire::load_be16(f.data() + v.l3 - 2) <= longest_llc) {
     const std::uint8_t* llc = f.data() + v.l3;
@@ -126,17 +130,18 @@ bool responder::spread(tlm::frame& frame) {
   const choice to = receives ? choose(icm::rss_of(*ctx), frame) : choice{0, 0};
   frame.packet.bth.dest_qp = to.qpn;
   frame.packet.immediate = to.hash;
+  frame.packet.xrceth = was_spread | ctx->function;
   return true;
 }
 
 responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
-  const bool accepts = ctx.state == icm::qp_state::rtr || ctx.state == icm::qp_state::rts ||
-                       ctx.state == icm::qp_state::sqd || ctx.state == icm::qp_state::sq_error ||
-                       ctx.state == icm::qp_state::sq_draining;
-  if (!accepts) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
+  if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
   if (ctx.type != icm::service::ethernet) return drop(count_.drop_service);
   if (frame->port != ctx.dest.port) return drop(count_.drop_address);
+  // The numbers in a spreading QP are its owner's choice: they reach that function's queue pairs and no others.
+  const std::uint32_t spread_by = frame->packet.xrceth;
+  if (spread_by != 0 && spread_by != (was_spread | ctx.function)) return drop(count_.drop_ethernet_function);
   const wire::frame_view v = wire::inspect(frame->data(), frame->length);
   const icm::ethernet_rules rules = icm::rules_of(ctx.dest);
   const bool tagged = v.ctag || v.stag;
@@ -156,7 +161,7 @@ responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& 
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);
   tlm::frame& in = *s.frame;
   s.comm_est = false;
-  s.ethernet = result_of(in, v);
+  s.ethernet = result_of(in, v, sums_packets_);
   if ((rules.flags & icm::ethernet_rule_hide_vlan) != 0) s.ethernet.qpn_flags = s.ethernet.tci = 0;
   if (tagged && (rules.flags & icm::ethernet_rule_keep_vlan) == 0) {
     wire::remove_tag(in.data());
@@ -167,22 +172,8 @@ responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& 
     wire::store_le32(in.data() + in.length, in.fcs);
     in.length += fcs_bytes;
   }
-  take_receive(ctx, entry, false);
-  s.last = s.has_wqe = s.completes = true;
-  s.wqe_index = entry.index;
-  s.rq_after = ctx.rq_consumed;
-  s.cqe_opcode = cqe_send;
-  s.byte_count = in.length;
   s.source = in.begin;
-  std::uint8_t syndrome = 0;
-  if (!scatter(s, entry, 0, s.byte_count, syndrome)) {
-    s.what = responder_slot::action::failure;
-    s.cqe_syndrome = syndrome;
-    ctx.state = icm::qp_state::error;
-  }
-  issue(s);
-  if (!is_shared(ctx)) receive_.look_ahead(ctx);
-  return verdict::done;
+  return receive_whole(f, s, entry, cqe_send, in.length, false);
 }
 
 void responder::complete_ethernet(const responder_flow& f, const responder_slot& s) {

@@ -97,14 +97,23 @@ responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame)
   if (v4) std::memset(area, 0, 20);
 
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);
-  take_receive(ctx, entry, false);
   s.unreliable = true;
+  s.source -= grh_area;
+  const wire::packet& in = s.frame->packet;
+  return receive_whole(f, s, entry, wire::traits(in.bth.opcode).immediate ? cqe_send_immediate : cqe_send,
+                       in.payload_length + grh_area, in_wqe);
+}
+
+responder::verdict responder::receive_whole(responder_flow& f, responder_slot& s,
+                                            const shared_receive::entry_view& entry, std::uint8_t cqe_opcode,
+                                            std::uint32_t bytes, bool in_wqe) {
+  icm::responder_context& ctx = *f.ctx;
+  take_receive(ctx, entry, false);
   s.last = s.has_wqe = s.completes = true;
   s.wqe_index = entry.index;
   s.rq_after = ctx.rq_consumed;
-  s.cqe_opcode = wire::traits(s.frame->packet.bth.opcode).immediate ? cqe_send_immediate : cqe_send;
-  s.byte_count = s.frame->packet.payload_length + grh_area;
-  s.source -= grh_area;
+  s.cqe_opcode = cqe_opcode;
+  s.byte_count = bytes;
   std::uint8_t syndrome = 0;
   if (in_wqe) {
     put_in_wqe(s, ctx, s.byte_count);

@@ -102,6 +102,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"ethernet", &count_.ethernet},
       {"drop.ethernet_no_wqe", &count_.drop_ethernet_no_wqe},
       {"drop.ethernet_vlan", &count_.drop_ethernet_vlan},
+      {"drop.ethernet_function", &count_.drop_ethernet_function},
       {"error.local_length", &count_.local_length},
       {"error.local_operation", &count_.local_operation},
       {"error.local_protection", &count_.local_protection},
@@ -142,6 +143,7 @@ void responder::tick() {
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
   for (std::size_t i = active_flows_.size(); i-- != 0;) settle(active_flows_[i]);
   if (!stopping_.empty()) work_stopping();
+  if (!command_.idle()) work_command();
   accept();
 }
 

@@ -19,6 +19,7 @@
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/live_command.h"
 #include "model/transport/responder/reads.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/sender.h"
@@ -78,7 +79,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
                   drop_mad_length = 0, drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
                   drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
-    std::uint64_t ethernet = 0, drop_ethernet_no_wqe = 0, drop_ethernet_vlan = 0;
+    std::uint64_t ethernet = 0, drop_ethernet_no_wqe = 0, drop_ethernet_vlan = 0, drop_ethernet_function = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
     std::uint64_t ecn_marked = 0, cnps = 0, cnps_lost = 0;
@@ -181,6 +182,10 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void push_shared_flushes();
   bool has_shared_flushes(std::uint32_t qpn) const;
   verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
+  /// The end of a packet that is a message: its bytes into the receive `entry` (its buffers or, `in_wqe`, itself), a
+  /// completion.
+  verdict receive_whole(responder_flow& f, responder_slot& s, const shared_receive::entry_view& entry,
+                        std::uint8_t cqe_opcode, std::uint32_t bytes, bool in_wqe);
   verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
   verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
   void put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length);
@@ -241,6 +246,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void start_polling(const responder_flow& f);
   void stop_polling(std::uint32_t qpn);
   void command(std::uint32_t qpn, std::uint32_t code);
+  void work_command();
   void work_stopping();
   bool stopping_done(std::uint32_t qpn, bool discard, bool& begun);
   void finish_reset();
@@ -297,6 +303,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::uint16_t first_slot_ = no_link, last_slot_ = no_link;
   unsigned unissued_ = 0;  // slots with pieces that were not sent to translation
   std::uint64_t pass_ = 0;
+  bool sums_packets_ = false;  // register rx_checksum_mode
   bool plain_turn_ = false;    // plain frames and requests wait: whose turn it is
   bool plain_spread_ = false;  // the plain frame in front has its final QP
   sim::cycle_t next_check_ = 0;
@@ -328,6 +335,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     bool discard = false, begun = false;
   };
   std::vector<stopping_entry> stopping_;
+  live_command<icm::responder_context> command_;
   bool resetting_ = false;
   std::uint32_t selected_ = 0, selected_srq_ = 0, reserved_lkey_ = 0, special_qp_base_ = 0, num_qps_log_ = 24;
   counters count_;

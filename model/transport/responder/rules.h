@@ -26,6 +26,33 @@ constexpr bool is_atomic(wire::operation op) {
   return op == wire::operation::compare_swap || op == wire::operation::fetch_add;
 }
 
+/// States in which a queue pair executes what it receives (IBA volume 1, 10.3.1): all from RTR on but the error state.
+constexpr bool receives(icm::qp_state s) {
+  switch (s) {
+    case icm::qp_state::rtr:
+    case icm::qp_state::rts:
+    case icm::qp_state::sq_error:
+    case icm::qp_state::sq_draining:
+    case icm::qp_state::sqd:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// "Valid sequences of opcodes" (IBA volume 1, 9.7.4.1.2; 9.8.2.2.2 for UC): what may follow while a message of kind
+/// `in_message` is under way. `first`: the packet begins a message.
+constexpr bool in_sequence(std::uint8_t in_message, wire::operation op, bool first) {
+  switch (in_message) {
+    case in_send:  // behind SEND first and middle
+      return is_send(op) && !first;
+    case in_write:  // behind RDMA WRITE first and middle
+      return is_write(op) && !first;
+    default:  // behind last and only, READ and atomic requests
+      return first || !(is_send(op) || is_write(op));
+  }
+}
+
 /// Each message names the shared receive queue that it wants (IBA annex A14).
 constexpr bool names_queue(const icm::responder_context& ctx) { return ctx.type == icm::service::xrc; }
 constexpr std::uint16_t domain_of(const icm::responder_context& ctx) { return static_cast<std::uint16_t>(ctx.qkey); }

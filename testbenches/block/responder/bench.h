@@ -79,6 +79,7 @@ class station : public sim::clocked_block {
         error("error", d, 2),
         tx("tx", d, 4),
         rx("rx", d, 8),
+        plain("plain", d, 8),
         credit("credit", d, 8),
         error_back("error_back", d, 4),
         cqe_in(*this),
@@ -86,6 +87,7 @@ class station : public sim::clocked_block {
         error_in(*this),
         tx_in(*this),
         rx_out(*this),
+        plain_out(*this),
         credit_out(*this),
         error_out(*this),
         memory(0x400000) {
@@ -103,6 +105,8 @@ class station : public sim::clocked_block {
     tx_in.bind(tx);
     r.rx_in.bind(rx);
     rx_out.bind(rx);
+    r.ethernet_in.bind(plain);
+    plain_out.bind(plain);
     r.credit_in()[0].bind(credit);
     credit_out.bind(credit);
     r.error_in.bind(error_back);
@@ -117,14 +121,14 @@ class station : public sim::clocked_block {
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
   sim::fifo<qp_error> error;
-  sim::fifo<tlm::frame_ptr> tx, rx;
+  sim::fifo<tlm::frame_ptr> tx, rx, plain;
   sim::fifo<egress_credit> credit;
   sim::fifo<qp_error> error_back;
   sim::fifo_in<completion::cqe_request> cqe_in;
   sim::fifo_in<completion::event_request> event_in;
   sim::fifo_in<qp_error> error_in;
   sim::fifo_in<tlm::frame_ptr> tx_in;
-  sim::fifo_out<tlm::frame_ptr> rx_out;
+  sim::fifo_out<tlm::frame_ptr> rx_out, plain_out;
   sim::fifo_out<egress_credit> credit_out;
   sim::fifo_out<qp_error> error_out;
 
@@ -132,6 +136,7 @@ class station : public sim::clocked_block {
   std::map<std::uint32_t, region> regions;
   std::map<std::uint32_t, unsigned> slow_key;  // extra cycles of translation
   std::deque<tlm::frame_ptr> to_send;          // frames of the peer, as fast as they go
+  std::deque<tlm::frame_ptr> to_steer;         // plain ones, which steering has given a QP
   std::deque<qp_error> to_tell;
   bool give_credits = true;
   unsigned read_cycles = 130, write_cycles = 20, translate_cycles = 6;
@@ -170,6 +175,10 @@ class station : public sim::clocked_block {
     while (!to_send.empty() && rx_out.can_push()) {
       rx_out.push(std::move(to_send.front()));
       to_send.pop_front();
+    }
+    while (!to_steer.empty() && plain_out.can_push()) {
+      plain_out.push(std::move(to_steer.front()));
+      to_steer.pop_front();
     }
     while (!to_tell.empty() && error_out.can_push()) {
       error_out.push(to_tell.front());
@@ -381,6 +390,22 @@ struct bench {
   }
   void read(std::uint32_t psn, std::uint64_t va, std::uint32_t length, std::uint32_t key = rkey) {
     send(wire::operation::read_request, psn, {}, [&](wire::packet& p) { p.reth = {va, key, length}; });
+  }
+  /// A plain frame that steering gives to QP `to`.
+  void steer(std::uint32_t to, const std::vector<std::uint8_t>& bytes) {
+    tlm::frame_ptr f = frames.get();
+    f->plain = true;
+    f->fcs_ok = true;
+    f->length = static_cast<std::uint32_t>(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), f->data());
+    f->packet.bth = wire::bth{};
+    f->packet.bth.opcode = wire::make_opcode(wire::transport::ud, wire::operation::send_only);
+    f->packet.bth.dest_qp = to;
+    f->packet.immediate = f->packet.xrceth = 0;
+    f->packet.payload_offset = 0;
+    f->packet.payload_length = f->length;
+    s.to_steer.push_back(std::move(f));
+    s.wake_next();
   }
   void run(unsigned cycles = 3000);
 

@@ -19,8 +19,10 @@ namespace {
 namespace f = abi::cqe;
 
 template <class Body>
-void with_receiver(const station::options& o, Body body) {
-  bench::two_nodes system(station_system());
+void with_receiver(const station::options& o, Body body, std::uint8_t checksum_mode = 0) {
+  bench::two_nodes_config config = station_system();
+  config.node.firmware.rx_checksum_mode = checksum_mode;
+  bench::two_nodes system(config);
   run_stations(system, [&] {
     station a(system.a()), b(system.b(), o);
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -119,6 +121,54 @@ TEST(EthernetReceive, OtherFramesHaveNoChecksums) {
     for (const bytes* frame : {&frames::fragment0, &frames::fragment1})
       EXPECT_EQ(exchange(a, b, *frame).plain.status, f::status_ipv4 | f::status_fragment | f::status_ip_ok);
     EXPECT_EQ(exchange(a, b, frames::snap).plain.encoding, f::encoding_snap);
+  });
+}
+
+std::uint16_t folded(std::uint64_t sum) {
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(sum);
+}
+
+std::uint64_t sum_of(const bytes& b, std::size_t from, std::size_t end) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = from; i < end; ++i) sum += i % 2 == from % 2 ? unsigned{b[i]} << 8 : b[i];
+  return sum;
+}
+
+/// What the kernel makes of the completion's sum (en_rx.c: get_fixed_ipv4_csum, get_fixed_ipv6_csum) is the sum of the
+/// packet as it lies in memory, which is what CHECKSUM_COMPLETE means. An IPv4 header adds nothing to it.
+TEST(EthernetReceive, SumsOfPacketsThatAreNeitherTcpNorUdp) {
+  const auto body = [](station& a, station& b) {
+    constexpr std::size_t l3 = 14, v4_addresses = l3 + 12, v6_bytes = 40;
+    for (const bytes* frame : {&frames::icmp4, &frames::fragment0, &frames::fragment1, &frames::icmp6}) {
+      const arrival got = exchange(a, b, *frame);
+      const bytes& x = got.frame;
+      std::uint64_t made = 0, wanted = 0;
+      if ((got.plain.status & f::status_ipv4) != 0) {
+        const std::size_t header = (x[l3] & 0xfu) * 4, total = sum_of(x, l3 + 2, l3 + 4);
+        const std::uint64_t pseudo = sum_of(x, v4_addresses, v4_addresses + 8) + x[l3 + 9] + total - header;
+        made = got.plain.checksum + (0xffff - folded(pseudo));
+        wanted = sum_of(x, l3 + header, l3 + total);
+      } else {
+        made = got.plain.checksum + sum_of(x, l3, l3 + 4) + sum_of(x, l3 + 6, l3 + 8);
+        wanted = sum_of(x, l3, l3 + v6_bytes + sum_of(x, l3 + 4, l3 + 6));
+      }
+      EXPECT_EQ(folded(made) % 0xffff, folded(wanted) % 0xffff);
+      EXPECT_NE(got.plain.checksum, 0);
+    }
+    EXPECT_EQ(exchange(a, b, frames::tcp4).plain.checksum, 0xffff) << "as without these sums";
+    EXPECT_EQ(exchange(a, b, frames::arp).plain.checksum, 0);
+    host_driver::command_channel::mailbox box(b.dev().commands());
+    bench::require(b.dev().commands().read(box, abi::opcode::config_dev, 0, 1), "CONFIG_DEV");
+    EXPECT_EQ(box.data()[0x83], 0x11) << "both ports (net/fw.c: mlx4_config_dev_retrieval)";
+  };
+  with_receiver({}, body, 1);
+}
+
+TEST(EthernetReceive, NoSumsWithoutTheMode) {
+  with_receiver({}, [](station& a, station& b) {
+    for (const bytes* frame : {&frames::icmp4, &frames::fragment0, &frames::icmp6})
+      EXPECT_EQ(exchange(a, b, *frame).plain.checksum, 0);
   });
 }
 

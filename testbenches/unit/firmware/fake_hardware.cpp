@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "model/completion/completion_cr.h"
+#include "model/icm/context_change.h"
 #include "model/icm/icm_cr.h"
+#include "model/icm/icm_map.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic {
@@ -41,7 +43,15 @@ void fake_hardware::cr_write(std::uint32_t address, std::uint32_t value) {
     return;
   }
   registers[address] = value;
+  if (reg(cr_base::icm, i::table_select) == static_cast<std::uint32_t>(icm::table::qpc)) {
+    qpc_ = std::uint64_t{reg(cr_base::icm, i::table_base_hi)} << 32 | reg(cr_base::icm, i::table_base_lo);
+    qpc_entry_ = reg(cr_base::icm, i::table_entry_bytes);
+  }
   namespace t = transport::cr;
+  for (const std::uint32_t half : {0u, t::responder_offset})
+    if (address == static_cast<std::uint32_t>(cr_base::transport) + half + t::qp_command &&
+        value == t::qp_command_change)
+      change_qp(half);
   for (const std::uint32_t half : {0u, t::responder_offset})  // a reset takes no time
     if (address == static_cast<std::uint32_t>(cr_base::transport) + half + t::reset) registers[address] = 0;
   if (address != static_cast<std::uint32_t>(cr_base::icm) + i::map_command) return;
@@ -53,6 +63,35 @@ void fake_hardware::cr_write(std::uint32_t address, std::uint32_t value) {
     if (value == i::map_command_map) icm[first + p] = pair(i::map_bus_hi, i::map_bus_lo) + p * 4096;
     if (value == i::map_command_unmap) icm.erase(first + p);
   }
+}
+
+// What is on chip of a context is what lies in ICM.
+void fake_hardware::change_qp(std::uint32_t half) {
+  using command::cr_base;
+  namespace t = transport::cr;
+  const auto word = [&](std::uint32_t offset) { return reg(cr_base::transport, half + offset); };
+  const std::uint64_t at = qpc_ + std::uint64_t{word(t::qp_select) & 0x3ffff} * qpc_entry_;
+  const icm::qp_change how{static_cast<std::uint16_t>(word(t::change_from)),
+                           static_cast<std::uint8_t>(word(t::change_to))};
+  std::array<std::uint32_t, t::settings_bytes / 4> words;
+  for (std::uint32_t n = 0; n < words.size(); ++n) words[n] = word(t::settings + 4 * n);
+  const auto apply = [&](auto context, std::uint64_t place) {
+    auto settings = context;
+    std::memcpy(static_cast<void*>(&settings), words.data(), sizeof settings);
+    if (!icm_read(place, &context, sizeof context)) return context;
+    const auto was = context.state;
+    icm::change(context, settings, how);
+    reg(cr_base::transport, half + t::qp_status) = how.legal_in(was) || half != 0 ? 0 : t::qp_status_refused;
+    icm_write(place, &context, sizeof context);
+    return context;
+  };
+  if (half != 0) {
+    apply(icm::responder_context{}, at + 128);
+    return;
+  }
+  const icm::qp_state now = apply(icm::requester_context{}, at).state;
+  if (now == icm::qp_state::sqd && how.legal_in(icm::qp_state::rts))
+    reg(cr_base::transport, t::drained) = t::drained_valid | (word(t::qp_select) & 0xffffff);
 }
 
 bool fake_hardware::dma_read(std::uint16_t, std::uint64_t address, void* to, std::size_t bytes) {

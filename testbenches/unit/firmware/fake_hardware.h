@@ -42,7 +42,10 @@ class fake_hardware : public firmware::hardware_if {
 
  private:
   std::uint64_t translate(std::uint64_t icm_address) const;
+  void change_qp(std::uint32_t half);
   std::vector<std::uint8_t> memory_;
+  std::uint64_t qpc_ = 0;
+  std::uint32_t qpc_entry_ = 0;
 };
 
 }  // namespace rnic

@@ -188,6 +188,46 @@ TEST(Qp, LiveFieldsSurviveAChange) {
   EXPECT_EQ(d.hw.events.size(), 1u) << "owed once";
 }
 
+TEST(Qp, UpdateTakesWhatItsMasksName) {
+  namespace u = abi::update_qp;
+  namespace p = abi::path;
+  fixture d;
+  ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);
+  const auto before = d.requester(0x20b);
+  const auto path = [](auto f) { return abi::at(q::primary_path, f); };
+  const auto fill = [&](std::uint64_t fields, std::uint64_t bits) {
+    d.clear_in();
+    d.put(u::qp_mask, fields);
+    d.put(u::path_mask, bits);
+    for (std::uint16_t i = 0; i < q::bytes; ++i) d.put(abi::u8(static_cast<std::uint16_t>(u::context + i)), 0xff);
+    d.put(path(p::vlan_index), 9, u::context);
+    d.put(path(p::mac_index), 5, u::context);
+    d.put(path(p::sched_queue), 0x83 | 1 << 6 | 4 << 3, u::context);
+    d.put(q::rate_limit, 2 << 14 | 25, u::context);
+  };
+  fill(0, std::uint64_t{1} << 34);
+  ASSERT_EQ(d.run(opcode::update_qp, 0x20b), status::ok);
+  EXPECT_EQ(d.requester(0x20b).dest.smac_index, 5);
+  EXPECT_EQ(d.requester(0x20b).dest.priority, before.dest.priority);
+  EXPECT_EQ(d.requester(0x20b).rate_limit, 0);
+  EXPECT_EQ(d.requester(0x20b).remote_qpn, before.remote_qpn);
+  fill(std::uint64_t{1} << 33 | std::uint64_t{1} << 35, std::uint64_t{1} << 46 | std::uint64_t{1} << 37);
+  ASSERT_EQ(d.run(opcode::update_qp, 0x20b), status::ok);
+  EXPECT_EQ(d.requester(0x20b).rate_limit, 2 << 14 | 25);
+  EXPECT_EQ(d.requester(0x20b).dest.priority, 4);
+  EXPECT_EQ(d.requester(0x20b).dest.port, 1);
+  EXPECT_EQ(d.responder(0x20b).dest.vlan_index, 9);
+  EXPECT_EQ(d.requester(0x20b).state, icm::qp_state::rts);
+  EXPECT_EQ(d.requester(0x20b).next_psn, before.next_psn);
+  ASSERT_EQ(d.run(opcode::query_qp, 0x20b), status::ok);
+  EXPECT_EQ(d.got(q::vlan_strip_disable, box::context), 1u);
+  EXPECT_EQ(d.got(path(p::vlan_control), box::context), 0) << "not named";
+  fill(0, std::uint64_t{1} << 37);
+  d.put(path(p::vlan_index), 200, u::context);
+  EXPECT_EQ(d.run(opcode::update_qp, 0x20b), status::bad_param);
+  EXPECT_EQ(d.requester(0x20b).dest.vlan_index, 9);
+}
+
 TEST(Qp, NothingToDrainIsReportedAtOnce) {
   fixture d;
   ASSERT_EQ(d.make_rts(icm::service::rc, 0x20b, 0x80), status::ok);

@@ -56,7 +56,7 @@ TEST(System, CapabilitiesAreProfileM) {
   for (const auto& [offset, value] : bytes) EXPECT_EQ(d.out()[offset], value) << std::hex << offset;
   EXPECT_EQ(abi::load32(d.out(), 0x40), 0x60010701u);
   EXPECT_EQ(abi::load32(d.out(), 0x44), 0x4035804fu);  // with memory windows,
-  EXPECT_EQ(abi::load32(d.out(), 0x70), 0x00800000u);
+  EXPECT_EQ(abi::load32(d.out(), 0x70), 0x00810000u);
   EXPECT_EQ(abi::load32(d.out(), 0x94), 0x21080ec2u);  // and those of type 2B
   EXPECT_EQ(abi::load32(d.out(), 0x98), 0x500u);
   EXPECT_EQ(abi::load64(d.out(), 0xa0), 0x10000000000u);
