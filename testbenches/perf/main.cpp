@@ -85,11 +85,13 @@ result run_writes(const load& l) {
     system.meet();
     stream.set_up(e);
     for (const std::uint64_t messages : {l.warm_up, l.messages}) {
+      const bench::stream::work work{sends ? &stream : nullptr, nullptr, l.size, messages};
+      bench::stream::prepare(work);
       system.meet();
       const double cpu = perf::cpu_ns();
       const std::uint64_t cycles = system.node_a().nic().clock().now();
       const std::uint64_t deltas = sc_core::sc_delta_count();
-      if (sends) bench::stream::run_host(e, {&stream, nullptr, l.size, messages});
+      if (sends) bench::stream::run_host(e, work);
       if (sends) {
         r.cpu_ns = perf::cpu_ns() - cpu;
         r.cycles = static_cast<double>(system.node_a().nic().clock().now() - cycles);

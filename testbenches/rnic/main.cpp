@@ -8,6 +8,7 @@
 
 #include "model/sim/check.h"
 #include "testbenches/bench/connection.h"
+#include "testbenches/bench/verb.h"
 #include "testbenches/rnic/options.h"
 
 namespace {
@@ -34,11 +35,24 @@ void add_common(CLI::App& command, common_options& o) {
 }
 
 void add_traffic(CLI::App& command, traffic_options& o) {
-  command.add_option("--verb", o.verb, "RDMA WRITE, SEND, RDMA READ, compare and swap, or fetch and add")
-      ->check(CLI::IsMember({"write", "send", "read", "cas", "fadd"}))
+  std::vector<std::string> verbs;
+  for (const rnic::bench::verb& v : rnic::bench::verbs()) verbs.emplace_back(v.name);
+  command
+      .add_option("--verb", o.verb,
+                  "write, write_imm: RDMA WRITE, without and with immediate; send, send_imm: SEND; read: RDMA READ;\n"
+                  "cas, fadd: compare and swap, fetch and add, of 8 bytes; masked_cas, masked_fadd: those of kernel\n"
+                  "users, here with all bits in their masks")
+      ->check(CLI::IsMember(verbs))
+      ->type_name("VERB")
       ->capture_default_str();
-  command.add_option("--transport", o.transport, "Transport service")
-      ->check(CLI::IsMember({"rc"}))
+  command
+      .add_option(
+          "--transport", o.transport,
+          "rc: every verb; xrc: all but the masked ones, with receives from a shared receive queue; uc: write and\n"
+          "send, without and with immediate; ud: send and send_imm of at most --mtu bytes. What is lost over uc\n"
+          "and ud stays lost: latency ends, bandwidth counts it")
+      ->check(CLI::IsMember({"rc", "uc", "ud", "xrc"}))
+      ->type_name("SERVICE")
       ->capture_default_str();
   command.add_option("--roce", o.roce, "RoCE version")->check(CLI::IsMember({"v1", "v2"}))->capture_default_str();
   command.add_option("--ip", o.ip, "IP version of the addresses")
@@ -55,7 +69,8 @@ void add_traffic(CLI::App& command, traffic_options& o) {
       ->check(CLI::Range(0u, 912u))
       ->capture_default_str();
   command
-      .add_option("--sizes", o.sizes, "Message sizes in bytes, e.g. 2,64,4096 (default 2 to 65536 in powers of two)")
+      .add_option("--sizes", o.sizes,
+                  "Message sizes in bytes, e.g. 2,64,4096 (default 2 to 65536 in powers of two; ud: to --mtu)")
       ->delimiter(',')
       ->check(CLI::Range(0u, 1u << 31));
   command.add_option("--cable", o.cable_metres, "Cable length in metres")
@@ -233,6 +248,12 @@ int sc_main(int argc, char* argv[]) {
       app.add_subcommand("bandwidth", "Message rate and goodput per message size, and what limits them");
   add_traffic(*bandwidth_cmd, bandwidth.traffic);
   bandwidth_cmd->add_option("--depth", bandwidth.depth, "Messages under way per queue pair")
+      ->check(CLI::Range(1u, 8192u))
+      ->capture_default_str();
+  bandwidth_cmd
+      ->add_option("--rx-depth", bandwidth.receive_depth,
+                   "Receives posted per queue pair, of verbs that take one; when there is none, rc and xrc try again\n"
+                   "after 0.64 ms, uc and ud lose the message")
       ->check(CLI::Range(1u, 8192u))
       ->capture_default_str();
   bandwidth_cmd->add_option("--qps", bandwidth.qps, "Queue pairs")
