@@ -127,7 +127,7 @@ struct info_options {
 struct calibrate_options {
   common_options common;
   std::vector<std::string> only;  ///< points whose id begins so; empty: all
-  bool held_out = false;          ///< the points by which no parameter was chosen, instead of the calibration set
+  bool held_out = false;          ///< the points looked at afterwards, instead of the calibration set
   unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
 };
 
