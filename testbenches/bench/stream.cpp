@@ -42,8 +42,8 @@ void stream::set_up(endpoint& at) {
   const std::uint64_t bytes = stride_ * places();
   buffer& mine = sends ? source_ : destination_;
   mine = make_buffer(at, bytes);
-  const bool fills =
-      sends != (config_.verb->reads && !config_.verb->atomic);  // READ brings the receiver's bytes to the sender
+  // READ brings the receiver's bytes to the sender; counters begin at zero.
+  const bool fills = sends != (config_.verb->reads && !config_.verb->atomic);
   for (std::uint64_t i = 0; i < bytes; ++i)
     mine.memory.pointer[i] = fills ? static_cast<std::uint8_t>((i * 2654435761u) >> 13) : std::uint8_t{0};
   const unsigned depth = sends ? config_.depth : connection_.receive_depth;
