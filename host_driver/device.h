@@ -192,6 +192,8 @@ class device : private event_pump_if {
   /// `qp`: one that receives or one that spreads. The device takes rules for one destination address, for all addresses
   /// that have no rule, and for all groups that have none; EOPNOTSUPP for others.
   steering_flow* create_flow(ibv_qp* qp, const ibv_flow_attr* attr);
+  /// The rule for one destination address.
+  steering_flow* create_flow(ibv_qp* qp, unsigned port, const mac_address& to);
   int destroy_flow(ibv_flow* flow);
   /// A queue pair in RTS that hands what it is steered on to others.
   queue_pair* create_rss_qp(ibv_pd* pd, const spreading& how);

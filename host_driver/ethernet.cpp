@@ -221,6 +221,22 @@ steering_flow* device::create_flow(ibv_qp* pair, const ibv_flow_attr* attr) {
   return flows_.back().get();
 }
 
+steering_flow* device::create_flow(ibv_qp* qp, unsigned port, const mac_address& to) {
+  struct {
+    ibv_flow_attr attr{};
+    ibv_flow_spec_eth spec{};
+  } rule;
+  rule.attr.type = IBV_FLOW_ATTR_NORMAL;
+  rule.attr.size = sizeof rule;
+  rule.attr.num_of_specs = 1;
+  rule.attr.port = static_cast<std::uint8_t>(port);
+  rule.spec.type = IBV_FLOW_SPEC_ETH;
+  rule.spec.size = sizeof rule.spec;
+  std::copy(to.begin(), to.end(), rule.spec.val.dst_mac);
+  std::fill_n(rule.spec.mask.dst_mac, to.size(), std::uint8_t{0xff});
+  return create_flow(qp, &rule.attr);
+}
+
 int device::destroy_flow(ibv_flow* rule) {
   const auto at = std::find_if(flows_.begin(), flows_.end(), [&](const auto& f) { return f.get() == rule; });
   if (at == flows_.end()) return -EINVAL;

@@ -35,6 +35,9 @@ LINK = {
     "model/pcie/pcie_rim.h": "between socket and plain calls, the same at both ends",
 }
 
+# So are those of a cable: a switch pauses, and is paused, as the adapter's port.
+CABLE = {"model/mac/flow_control.h": "what the peer forbids and what it was told, the same at both ends"}
+
 # What firmware may see of the hardware beside the register files (*_cr.h).
 FIRMWARE_SEES = {"model/command/cr_space.h", "model/command/mgid_hash.h", "model/icm/contexts.h",
                  "model/icm/context_change.h", "model/icm/icm_map.h"}
@@ -70,6 +73,8 @@ def allowed(source, target):
         if other in ("model/sim", "tlm", "model/wire", "model/abi"):
             return True
         if me == "model/host" and target in LINK:
+            return True
+        if me == "model/fabric" and target in CABLE:
             return True
         return other.startswith("model/") and is_interface(target)
     if me == "rtl":

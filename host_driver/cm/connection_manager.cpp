@@ -98,6 +98,7 @@ connection_id connection_manager::connect(const address& to, const connection_da
   if (c == nullptr) return 0;
   c->transaction = std::uint64_t{c->id} << 32 | static_cast<std::uint16_t>(message::req);
   c->service_id = data.service_id;
+  c->local_qpn = data.qpn;
   contents m = make(*c, message::req, private_data);
   m.connection = data;
   m.connection.ca_guid = config_.ca_guid;
@@ -115,6 +116,8 @@ bool connection_manager::accept(connection_id id, const connection_data& data, c
   contents m = make(*c, message::rep, private_data);
   m.connection = data;
   m.connection.ca_guid = config_.ca_guid;
+  if (c->alternate_asked) m.connection.alternate_taken = failover::unsupported;
+  c->local_qpn = data.qpn;
   send(*c, m);
   arm(*c, state::rep_sent, now_ps);
   return true;

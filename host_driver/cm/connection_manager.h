@@ -78,13 +78,13 @@ struct connection_manager_config {
 
 struct connection_manager_counters {
   std::uint64_t received = 0, sent = 0, malformed = 0, unknown_id = 0, wrong_state = 0, duplicates = 0, stale = 0,
-                no_service = 0, no_room = 0, retries = 0, timeouts = 0;
+                no_service = 0, no_room = 0, retries = 0, timeouts = 0, paths_refused = 0;
 };
 
 /// Both sides of any number of connections (IBA volume 1, chapter 12; states 12.9; adapter data plane part D). Software
 /// without time of its own: its owner says what time it is, and calls back when something is due. Datagrams come from
 /// anybody, so nothing in them is believed: what does not fit the state of a connection with this peer is counted and
-/// dropped, or refused as the standard says.
+/// dropped, or refused as the standard says. Alternate paths are refused: automatic path migration is none of RoCE's.
 class connection_manager {
  public:
   connection_manager(mad_output_if& out, const connection_manager_config& cfg);
@@ -134,7 +134,8 @@ class connection_manager {
     std::uint64_t transaction = 0;
     address peer;
     bool passive = false, abandoned = false;
-    std::uint32_t remote_qpn = 0;
+    bool alternate_asked = false;  // its REQ had an alternate path
+    std::uint32_t local_qpn = 0, remote_qpn = 0;
     std::uint64_t remote_guid = 0;
     std::uint64_t service_id = 0;
     mad last{};  ///< sent again: when nothing answers, or when its answer is asked for again
@@ -165,6 +166,7 @@ class connection_manager {
   void take_rtu(connection& c, const contents& m);
   void take_dreq(const address& from, const contents& m, std::uint64_t now_ps);
   void take_drep(connection& c, const contents& m, std::uint64_t now_ps);
+  void take_lap(const address& from, const contents& m);
   void take_service_request(const address& from, const contents& m);
   void take_service_reply(const address& from, const contents& m);
   void dispatch(const address& from, const contents& m, std::uint64_t now_ps);

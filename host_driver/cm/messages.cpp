@@ -11,6 +11,7 @@ namespace {
 
 using abi::bits32;
 using abi::bits8;
+using abi::field;
 using abi::get;
 using abi::set;
 using abi::u16;
@@ -25,41 +26,175 @@ constexpr auto f_base = u8(0), f_class = u8(1), f_class_version = u8(2), f_metho
 constexpr auto f_transaction = u64(8);
 constexpr auto f_attribute = u16(16);
 
-// Fields of the messages, from the start of the datagram (IBA volume 1, 12.6).
-constexpr auto local_id = u32(24), remote_id = u32(28);
-namespace req {
-constexpr auto service_id = u64(32), ca_guid = u64(40);
-constexpr auto qkey = u32(52), qpn = bits32(56, 31, 8), psn = bits32(68, 31, 8);
-constexpr auto responder_resources = u8(59), initiator_depth = u8(63);
-constexpr auto remote_timeout = bits8(67, 7, 3), transport = bits8(67, 2, 1), flow_control = bits8(67, 0, 0);
-constexpr auto local_timeout = bits8(71, 7, 3), retry = bits8(71, 2, 0);
-constexpr auto pkey = u16(72);
-constexpr auto mtu = bits8(74, 7, 4), rnr_retry = bits8(74, 2, 0);
-constexpr auto max_retries = bits8(75, 7, 4), srq = bits8(75, 3, 3);
-constexpr auto local_lid = u16(76), remote_lid = u16(78);
-constexpr std::size_t local_gid = 80, remote_gid = 96;
-constexpr auto flow_label = bits32(112, 31, 12);
-constexpr auto rate = bits8(115, 5, 0), traffic_class = u8(116), hop_limit = u8(117), service_level = bits8(118, 7, 4),
-               subnet_local = bits8(118, 3, 3), ack_timeout = bits8(119, 7, 3);
-constexpr std::uint16_t permissive_lid = 0xffff;
-}  // namespace req
-namespace rep {
-constexpr auto qkey = u32(32), qpn = bits32(36, 31, 8), psn = bits32(44, 31, 8);
-constexpr auto responder_resources = u8(48), initiator_depth = u8(49);
-constexpr auto ack_delay = bits8(50, 7, 3), flow_control = bits8(50, 0, 0);
-constexpr auto rnr_retry = bits8(51, 7, 5), srq = bits8(51, 4, 4);
-constexpr auto ca_guid = u64(52);
-}  // namespace rep
-constexpr auto subject = bits8(32, 7, 6), mra_timeout = bits8(33, 7, 3);
-constexpr auto rej_reason = u16(34);
-constexpr auto dreq_qpn = bits32(32, 31, 8);
-namespace sidr {
-constexpr auto pkey = u16(28);
-constexpr auto service_id = u64(32);
-constexpr auto status = u8(28);
-constexpr auto qpn = bits32(32, 31, 8), qkey = u32(44);
-constexpr auto reply_service = u64(36);
-}  // namespace sidr
+// One function for each message lists its fields, from the start of the datagram (IBA volume 1, 12.6); a writer or a
+// reader goes through it.
+
+class writer {
+ public:
+  explicit writer(std::uint8_t* to) : to_(to) {}
+  template <class T, class V>
+  void operator()(field<T> f, const V& value) {
+    set(to_, f, static_cast<T>(value));
+  }
+  template <std::size_t n>
+  void operator()(std::size_t at, const std::array<std::uint8_t, n>& bytes, std::size_t count = n) {
+    std::copy_n(bytes.begin(), count, to_ + at);
+  }
+  /// A field that follows from others.
+  template <class T>
+  void derived(field<T> f, unsigned value) {
+    set(to_, f, static_cast<T>(value));
+  }
+  bool skips(const path_record& p) const { return !p.exists(); }
+
+ private:
+  std::uint8_t* to_;
+};
+
+class reader {
+ public:
+  explicit reader(const std::uint8_t* from) : from_(from) {}
+  template <class T, class V>
+  void operator()(field<T> f, V& value) {
+    value = static_cast<V>(get(from_, f));
+  }
+  template <std::size_t n>
+  void operator()(std::size_t at, std::array<std::uint8_t, n>& bytes, std::size_t count = n) {
+    std::copy_n(from_ + at, count, bytes.begin());
+  }
+  template <class T>
+  void derived(field<T>, unsigned) {}
+  bool skips(const path_record&) const { return false; }
+
+ private:
+  const std::uint8_t* from_;
+};
+
+/// What paths in REQ and LAP have at the same places.
+template <class Archive, class Path>
+void path_ends(Archive& a, std::uint16_t at, Path& p) {
+  constexpr unsigned permissive_lid = 0xffff;
+  const bool one_subnet = p.hop_limit <= 1;
+  a.derived(u16(at), one_subnet ? 0 : permissive_lid);
+  a.derived(abi::at(at, u16(2)), one_subnet ? 0 : permissive_lid);
+  a(at + 4u, p.local);
+  a(at + 20u, p.remote);
+  a(abi::at(at, bits32(36, 31, 12)), p.flow_label);
+  a(abi::at(at, bits8(42, 7, 4)), p.service_level);
+  a.derived(abi::at(at, bits8(42, 3, 3)), one_subnet ? 1 : 0);
+  a(abi::at(at, bits8(43, 7, 3)), p.ack_timeout);
+}
+
+template <class Archive, class Path>
+void request_path(Archive& a, std::uint16_t at, Path& p) {
+  if (a.skips(p)) return;
+  path_ends(a, at, p);
+  a(abi::at(at, bits8(39, 5, 0)), p.rate);
+  a(abi::at(at, u8(40)), p.traffic_class);
+  a(abi::at(at, u8(41)), p.hop_limit);
+}
+
+template <class Archive, class Connection>
+void request(Archive& a, Connection& c) {
+  a(u64(32), c.service_id);
+  a(u64(40), c.ca_guid);
+  a(u32(52), c.qkey);
+  a(bits32(56, 31, 8), c.qpn);
+  a(u8(59), c.responder_resources);
+  a(u8(63), c.initiator_depth);
+  a(bits8(67, 7, 3), c.remote_cm_timeout);
+  a(bits8(67, 2, 1), c.transport);
+  a(bits8(67, 0, 0), c.flow_control);
+  a(bits32(68, 31, 8), c.psn);
+  a(bits8(71, 7, 3), c.local_cm_timeout);
+  a(bits8(71, 2, 0), c.retry_count);
+  a(u16(72), c.pkey);
+  a(bits8(74, 7, 4), c.mtu_code);
+  a(bits8(74, 2, 0), c.rnr_retry_count);
+  a(bits8(75, 7, 4), c.max_cm_retries);
+  a(bits8(75, 3, 3), c.shared_receive_queue);
+  request_path(a, 76, c.path);
+  request_path(a, 120, c.alternate);
+}
+
+template <class Archive, class Connection>
+void reply(Archive& a, Connection& c) {
+  a(u32(32), c.qkey);
+  a(bits32(36, 31, 8), c.qpn);
+  a(bits32(44, 31, 8), c.psn);
+  a(u8(48), c.responder_resources);
+  a(u8(49), c.initiator_depth);
+  a(bits8(50, 7, 3), c.target_ack_delay);
+  a(bits8(50, 2, 1), c.alternate_taken);
+  a(bits8(50, 0, 0), c.flow_control);
+  a(bits8(51, 7, 5), c.rnr_retry_count);
+  a(bits8(51, 4, 4), c.shared_receive_queue);
+  a(u64(52), c.ca_guid);
+}
+
+/// Rate, traffic class and hop limit are in another order than in a REQ.
+template <class Archive, class Contents>
+void load_path(Archive& a, Contents& c) {
+  a(bits32(36, 31, 8), c.remote_qpn);
+  a(bits8(39, 7, 3), c.response_timeout);
+  path_ends(a, 44, c.alternate);
+  a(u8(83), c.alternate.traffic_class);
+  a(u8(84), c.alternate.hop_limit);
+  a(bits8(85, 5, 0), c.alternate.rate);
+}
+
+template <class Archive, class Service>
+void service_request(Archive& a, Service& s) {
+  a(u16(28), s.pkey);
+  a(u64(32), s.service_id);
+}
+
+template <class Archive, class Service>
+void service_reply(Archive& a, Service& s) {
+  a(u8(28), s.status);
+  a(bits32(32, 31, 8), s.qpn);
+  a(u64(36), s.service_id);
+  a(u32(44), s.qkey);
+}
+
+/// Who speaks of which connection.
+template <class Archive, class Contents>
+void numbers(Archive& a, Contents& c) {
+  constexpr auto first = u32(24), second = u32(28);
+  if (c.kind == message::sidr_rep) return a(first, c.remote_id);
+  a(first, c.local_id);
+  if (c.kind != message::req && c.kind != message::sidr_req) a(second, c.remote_id);
+}
+
+template <class Archive, class Contents>
+void fields(Archive& a, Contents& c) {
+  numbers(a, c);
+  switch (c.kind) {
+    case message::req:
+      return request(a, c.connection);
+    case message::rep:
+      return reply(a, c.connection);
+    case message::mra:
+      a(bits8(32, 7, 6), c.subject);
+      return a(bits8(33, 7, 3), c.service_timeout);
+    case message::rej:
+      a(bits8(32, 7, 6), c.subject);
+      return a(u16(34), c.why);
+    case message::dreq:
+      return a(bits32(32, 31, 8), c.remote_qpn);
+    case message::lap:
+      return load_path(a, c);
+    case message::apr:
+      return a(u8(33), c.path_status);
+    case message::sidr_req:
+      return service_request(a, c.service);
+    case message::sidr_rep:
+      return service_reply(a, c.service);
+    case message::rtu:
+    case message::drep:
+      return;
+  }
+}
 
 struct room {
   std::size_t at, bytes;
@@ -71,6 +206,7 @@ room private_room(message kind) {
     case message::mra:
       return {34, 222};
     case message::rej:
+    case message::apr:
       return {108, 148};
     case message::rep:
       return {60, 196};
@@ -79,6 +215,8 @@ room private_room(message kind) {
       return {32, 224};
     case message::dreq:
       return {36, 220};
+    case message::lap:
+      return {88, 168};
     case message::sidr_req:
       return {40, 216};
     default:
@@ -86,130 +224,17 @@ room private_room(message kind) {
   }
 }
 
-void put_request(std::uint8_t* m, const connection_data& c) {
-  set(m, req::service_id, c.service_id);
-  set(m, req::ca_guid, c.ca_guid);
-  set(m, req::qkey, c.qkey);
-  set(m, req::qpn, c.qpn);
-  set(m, req::psn, c.psn);
-  set(m, req::responder_resources, c.responder_resources);
-  set(m, req::initiator_depth, c.initiator_depth);
-  set(m, req::remote_timeout, c.remote_cm_timeout);
-  set(m, req::transport, c.transport);
-  set(m, req::flow_control, c.flow_control ? 1 : 0);
-  set(m, req::local_timeout, c.local_cm_timeout);
-  set(m, req::retry, c.retry_count);
-  set(m, req::pkey, c.pkey);
-  set(m, req::mtu, c.mtu_code);
-  set(m, req::rnr_retry, c.rnr_retry_count);
-  set(m, req::max_retries, c.max_cm_retries);
-  set(m, req::srq, c.shared_receive_queue ? 1 : 0);
-  const path_record& p = c.path;
-  const bool one_subnet = p.hop_limit <= 1;
-  set(m, req::local_lid, one_subnet ? 0 : req::permissive_lid);
-  set(m, req::remote_lid, one_subnet ? 0 : req::permissive_lid);
-  std::copy(p.local.begin(), p.local.end(), m + req::local_gid);
-  std::copy(p.remote.begin(), p.remote.end(), m + req::remote_gid);
-  set(m, req::flow_label, p.flow_label);
-  set(m, req::rate, p.rate);
-  set(m, req::traffic_class, p.traffic_class);
-  set(m, req::hop_limit, p.hop_limit);
-  set(m, req::service_level, p.service_level);
-  set(m, req::subnet_local, one_subnet ? 1 : 0);
-  set(m, req::ack_timeout, p.ack_timeout);
-}
-
-void take_request(const std::uint8_t* m, connection_data& c) {
-  c.service_id = get(m, req::service_id);
-  c.ca_guid = get(m, req::ca_guid);
-  c.qkey = get(m, req::qkey);
-  c.qpn = get(m, req::qpn);
-  c.psn = get(m, req::psn);
-  c.responder_resources = get(m, req::responder_resources);
-  c.initiator_depth = get(m, req::initiator_depth);
-  c.remote_cm_timeout = get(m, req::remote_timeout);
-  c.transport = get(m, req::transport);
-  c.flow_control = get(m, req::flow_control) != 0;
-  c.local_cm_timeout = get(m, req::local_timeout);
-  c.retry_count = get(m, req::retry);
-  c.pkey = get(m, req::pkey);
-  c.mtu_code = get(m, req::mtu);
-  c.rnr_retry_count = get(m, req::rnr_retry);
-  c.max_cm_retries = get(m, req::max_retries);
-  c.shared_receive_queue = get(m, req::srq) != 0;
-  path_record& p = c.path;
-  std::copy_n(m + req::local_gid, p.local.size(), p.local.begin());
-  std::copy_n(m + req::remote_gid, p.remote.size(), p.remote.begin());
-  p.flow_label = get(m, req::flow_label);
-  p.rate = get(m, req::rate);
-  p.traffic_class = get(m, req::traffic_class);
-  p.hop_limit = get(m, req::hop_limit);
-  p.service_level = get(m, req::service_level);
-  p.ack_timeout = get(m, req::ack_timeout);
-}
-
-void put_reply(std::uint8_t* m, const connection_data& c) {
-  set(m, rep::qkey, c.qkey);
-  set(m, rep::qpn, c.qpn);
-  set(m, rep::psn, c.psn);
-  set(m, rep::responder_resources, c.responder_resources);
-  set(m, rep::initiator_depth, c.initiator_depth);
-  set(m, rep::ack_delay, c.target_ack_delay);
-  set(m, rep::flow_control, c.flow_control ? 1 : 0);
-  set(m, rep::rnr_retry, c.rnr_retry_count);
-  set(m, rep::srq, c.shared_receive_queue ? 1 : 0);
-  set(m, rep::ca_guid, c.ca_guid);
-}
-
-void take_reply(const std::uint8_t* m, connection_data& c) {
-  c.qkey = get(m, rep::qkey);
-  c.qpn = get(m, rep::qpn);
-  c.psn = get(m, rep::psn);
-  c.responder_resources = get(m, rep::responder_resources);
-  c.initiator_depth = get(m, rep::initiator_depth);
-  c.target_ack_delay = get(m, rep::ack_delay);
-  c.flow_control = get(m, rep::flow_control) != 0;
-  c.rnr_retry_count = get(m, rep::rnr_retry);
-  c.shared_receive_queue = get(m, rep::srq) != 0;
-  c.ca_guid = get(m, rep::ca_guid);
-}
-
-void put_service(std::uint8_t* m, const contents& c) {
-  const service_data& s = c.service;
-  if (c.kind == message::sidr_req) {
-    set(m, local_id, c.local_id);
-    set(m, sidr::pkey, s.pkey);
-    set(m, sidr::service_id, s.service_id);
-    return;
-  }
-  set(m, local_id, c.remote_id);
-  set(m, sidr::status, s.status);
-  set(m, sidr::qpn, s.qpn);
-  set(m, sidr::reply_service, s.service_id);
-  set(m, sidr::qkey, s.qkey);
-}
-
-void take_service(const std::uint8_t* m, contents& c) {
-  service_data& s = c.service;
-  if (c.kind == message::sidr_req) {
-    c.local_id = get(m, local_id);
-    s.pkey = get(m, sidr::pkey);
-    s.service_id = get(m, sidr::service_id);
-    return;
-  }
-  c.remote_id = get(m, local_id);
-  s.status = get(m, sidr::status);
-  s.qpn = get(m, sidr::qpn);
-  s.service_id = get(m, sidr::reply_service);
-  s.qkey = get(m, sidr::qkey);
+template <class Archive, class Contents>
+void all(Archive& a, Contents& c) {
+  a(f_transaction, c.transaction);
+  fields(a, c);
+  const room r = private_room(c.kind);
+  a(r.at, c.private_data, r.bytes);
 }
 
 bool known(std::uint16_t attribute) {
-  return attribute >= static_cast<std::uint16_t>(message::req) &&
-         attribute <= static_cast<std::uint16_t>(message::sidr_rep);
+  return attribute >= static_cast<std::uint16_t>(message::req) && attribute <= static_cast<std::uint16_t>(message::apr);
 }
-
-bool is_service(message kind) { return kind == message::sidr_req || kind == message::sidr_rep; }
 
 }  // namespace
 
@@ -221,22 +246,9 @@ mad encode(const contents& c) {
   set(m.data(), f_class, class_cm);
   set(m.data(), f_class_version, class_version);
   set(m.data(), f_method, method_send);
-  set(m.data(), f_transaction, c.transaction);
   set(m.data(), f_attribute, static_cast<std::uint16_t>(c.kind));
-  if (is_service(c.kind)) {
-    put_service(m.data(), c);
-  } else {
-    set(m.data(), local_id, c.local_id);
-    if (c.kind != message::req) set(m.data(), remote_id, c.remote_id);
-  }
-  if (c.kind == message::req) put_request(m.data(), c.connection);
-  if (c.kind == message::rep) put_reply(m.data(), c.connection);
-  if (c.kind == message::dreq) set(m.data(), dreq_qpn, c.remote_qpn);
-  if (c.kind == message::mra || c.kind == message::rej) set(m.data(), subject, static_cast<std::uint8_t>(c.subject));
-  if (c.kind == message::mra) set(m.data(), mra_timeout, c.service_timeout);
-  if (c.kind == message::rej) set(m.data(), rej_reason, static_cast<std::uint16_t>(c.why));
-  const room r = private_room(c.kind);
-  std::copy_n(c.private_data.begin(), r.bytes, m.begin() + static_cast<std::ptrdiff_t>(r.at));
+  writer w(m.data());
+  all(w, c);
   return m;
 }
 
@@ -246,21 +258,8 @@ std::optional<contents> decode(const std::uint8_t* m, std::size_t length) {
     return std::nullopt;
   contents c;
   c.kind = static_cast<message>(get(m, f_attribute));
-  c.transaction = get(m, f_transaction);
-  if (is_service(c.kind)) {
-    take_service(m, c);
-  } else {
-    c.local_id = get(m, local_id);
-    if (c.kind != message::req) c.remote_id = get(m, remote_id);
-  }
-  if (c.kind == message::req) take_request(m, c.connection);
-  if (c.kind == message::rep) take_reply(m, c.connection);
-  if (c.kind == message::dreq) c.remote_qpn = get(m, dreq_qpn);
-  if (c.kind == message::mra || c.kind == message::rej) c.subject = static_cast<about>(get(m, subject));
-  if (c.kind == message::mra) c.service_timeout = get(m, mra_timeout);
-  if (c.kind == message::rej) c.why = static_cast<reason>(get(m, rej_reason));
-  const room r = private_room(c.kind);
-  std::copy_n(m + r.at, r.bytes, c.private_data.begin());
+  reader r(m);
+  all(r, c);
   return c;
 }
 

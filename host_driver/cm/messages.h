@@ -25,7 +25,9 @@ enum class message : std::uint16_t {
   dreq = 0x15,
   drep = 0x16,
   sidr_req = 0x17,
-  sidr_rep = 0x18
+  sidr_rep = 0x18,
+  lap = 0x19,
+  apr = 0x1a
 };
 
 /// Reasons of a REJ (IBA volume 1, table 107).
@@ -43,6 +45,12 @@ enum class reason : std::uint16_t {
   consumer = 28
 };
 
+/// What an APR says of an alternate path (IBA volume 1, 12.6.13).
+enum class path_answer : std::uint8_t { loaded = 0, invalid_id = 1, unsupported = 2, rejected = 3, wrong_qpn = 6 };
+
+/// What a REP says of the alternate path of a REQ.
+enum class failover : std::uint8_t { accepted = 0, unsupported = 1, rejected = 2 };
+
 /// Which message a REJ or MRA is about.
 enum class about : std::uint8_t { req = 0, rep = 1, other = 2 };
 
@@ -58,6 +66,8 @@ struct path_record {
   std::uint32_t flow_label = 0;
   std::uint8_t traffic_class = 0, hop_limit = 64, service_level = 0, rate = 0;
   std::uint8_t ack_timeout = 0;  ///< 4.096 us * 2^n: for the queue pair of the peer
+  /// In messages no path has two zero GIDs.
+  bool exists() const { return local != gid_bytes{} || remote != gid_bytes{}; }
 };
 
 /// What REQ and REP say of a queue pair and its connection. Not every field is in both.
@@ -73,7 +83,8 @@ struct connection_data {
   std::uint8_t target_ack_delay = 0;  ///< REP
   bool flow_control = false, shared_receive_queue = false;
   std::uint16_t pkey = 0xffff;
-  path_record path;  ///< REQ
+  failover alternate_taken = failover::accepted;  ///< REP
+  path_record path, alternate;                    ///< REQ
 };
 
 /// SIDR: a service's queue pair for datagrams.
@@ -92,10 +103,13 @@ struct contents {
   std::uint32_t local_id = 0, remote_id = 0;
   connection_data connection;
   service_data service;
-  about subject = about::req;        ///< MRA, REJ
-  std::uint8_t service_timeout = 0;  ///< MRA
-  reason why = reason::none;         ///< REJ
-  std::uint32_t remote_qpn = 0;      ///< DREQ
+  about subject = about::req;                     ///< MRA, REJ
+  std::uint8_t service_timeout = 0;               ///< MRA
+  reason why = reason::none;                      ///< REJ
+  std::uint32_t remote_qpn = 0;                   ///< DREQ, LAP
+  path_record alternate;                          ///< LAP
+  std::uint8_t response_timeout = 0;              ///< LAP: 4.096 us * 2^n for the answer
+  path_answer path_status = path_answer::loaded;  ///< APR
   private_area private_data{};
 };
 

@@ -23,6 +23,8 @@ void connection_manager::dispatch(const address& from, const contents& m, std::u
       return take_req(from, m, now_ps);
     case message::dreq:
       return take_dreq(from, m, now_ps);
+    case message::lap:
+      return take_lap(from, m);
     case message::sidr_req:
       return take_service_request(from, m);
     case message::sidr_rep:
@@ -44,8 +46,10 @@ void connection_manager::dispatch(const address& from, const contents& m, std::u
       return take_rep(*c, m, now_ps);
     case message::rtu:
       return take_rtu(*c, m);
-    default:
+    case message::drep:
       return take_drep(*c, m, now_ps);
+    default:  // APR: we never ask for a path
+      ++count_.wrong_state;
   }
 }
 
@@ -104,6 +108,7 @@ void connection_manager::take_req(const address& from, const contents& m, std::u
   c->remote_qpn = m.connection.qpn;
   c->remote_guid = m.connection.ca_guid;
   c->service_id = m.connection.service_id;
+  c->alternate_asked = m.connection.alternate.exists();
   tell(*c, event::kind::request, m);
 }
 
@@ -216,6 +221,27 @@ void connection_manager::take_drep(connection& c, const contents& m, std::uint64
   }
   tell(c, event::kind::disconnected, m);
   end(c, now_ps);
+}
+
+/// A request to load an alternate path (IBA volume 1, 12.8.1 and 12.6.13). Linux hosts drop it on RoCE ports
+/// (core/cm.c:cm_lap_handler), so that their peer gives up after all its retries; an answer says the same at once.
+void connection_manager::take_lap(const address& from, const contents& m) {
+  connection* c = named(from, m);
+  if (c != nullptr && c->at != state::established) {
+    ++count_.wrong_state;
+    return;
+  }
+  ++(c == nullptr ? count_.unknown_id : count_.paths_refused);
+  contents answer;
+  answer.kind = message::apr;
+  answer.transaction = m.transaction;
+  answer.local_id = m.remote_id;
+  answer.remote_id = m.local_id;
+  answer.path_status = c == nullptr                   ? path_answer::invalid_id
+                       : m.remote_qpn != c->local_qpn ? path_answer::wrong_qpn
+                                                      : path_answer::unsupported;
+  out_.send_mad(from, encode(answer));
+  ++count_.sent;
 }
 
 void connection_manager::take_service_request(const address& from, const contents& m) {

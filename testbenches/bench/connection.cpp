@@ -95,10 +95,30 @@ void set_address(endpoint& e, const connection_options& options, unsigned host) 
   e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
 }
 
+xrc_domain* domain_of(endpoint& e) {
+  if (e.xrcd == nullptr) e.xrcd = require_object(e.device->open_xrcd(), "open_xrcd");
+  return e.xrcd;
+}
+
+ibv_ah_attr path_of(const endpoint& e, const connection_options& options, const endpoint& peer) {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  std::memcpy(path.grh.dgid.raw, peer.gid.data(), 16);
+  path.grh.sgid_index = static_cast<std::uint8_t>(e.gid_index);
+  path.grh.hop_limit = 64;
+  path.grh.traffic_class = options.traffic_class;
+  path.static_rate = static_cast<std::uint8_t>(options.static_rate);
+  path.sl = static_cast<std::uint8_t>(options.priority);
+  path.port_num = static_cast<std::uint8_t>(e.port);
+  return path;
+}
+
 queue_pair* create_qp(const endpoint& e, const ibv_qp_init_attr& attr, unsigned inline_receive) {
   ibv_qp_init_attr_ex all{};
-  all.comp_mask = IBV_QP_INIT_ATTR_PD;
+  const bool in_domain = attr.qp_type == IBV_QPT_XRC_RECV;
+  all.comp_mask = in_domain ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
   all.pd = e.pd;
+  all.xrcd = e.xrcd;
   all.send_cq = attr.send_cq;
   all.recv_cq = attr.recv_cq;
   all.srq = attr.srq;
@@ -116,23 +136,28 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   init.recv_cq = &receive_cq;
   init.qp_type = options.type;
   init.cap.max_send_wr = options.send_depth;
-  init.cap.max_recv_wr = options.receive_depth;
+  if (!is_xrc(options.type)) init.cap.max_recv_wr = options.receive_depth;
   init.cap.max_send_sge = options.send_sges;
-  init.cap.max_recv_sge = options.receive_sges;
+  if (!is_xrc(options.type)) init.cap.max_recv_sge = options.receive_sges;
   init.cap.max_inline_data = options.inline_bytes;
+  if (options.type == IBV_QPT_XRC_RECV) domain_of(e);
   queue_pair* qp = create_qp(e, init, options.inline_receive);
   qp->kernel = options.kernel;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = static_cast<std::uint8_t>(e.port);
   attr.qp_access_flags = static_cast<unsigned>(options.access);
-  require(e.device->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-          "modify_qp to INIT");
+  attr.qkey = datagram_qkey;
+  const int last = options.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  require(e.device->modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last), "modify_qp to INIT");
   return qp;
 }
 
 void connect(endpoint& e, const connection_options& options, queue_pair& qp, const endpoint& peer,
              std::uint32_t peer_qpn, std::uint32_t own_psn, std::uint32_t peer_psn) {
+  // XRC queue pairs are one half only.
+  const bool connected = qp.qp_type != IBV_QPT_UD, reliable = connected && qp.qp_type != IBV_QPT_UC;
+  const bool receives = reliable && qp.qp_type != IBV_QPT_XRC_SEND, sends = qp.qp_type != IBV_QPT_XRC_RECV;
   ibv_qp_attr rtr{};
   rtr.qp_state = IBV_QPS_RTR;
   rtr.path_mtu = to_ibv_mtu(options.mtu);
@@ -140,21 +165,12 @@ void connect(endpoint& e, const connection_options& options, queue_pair& qp, con
   rtr.rq_psn = peer_psn;
   rtr.max_dest_rd_atomic = static_cast<std::uint8_t>(options.rd_atomic);
   rtr.min_rnr_timer = static_cast<std::uint8_t>(options.rnr_timer);
-  rtr.ah_attr.is_global = 1;
-  std::memcpy(rtr.ah_attr.grh.dgid.raw, peer.gid.data(), 16);
-  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(e.gid_index);
-  rtr.ah_attr.grh.hop_limit = 64;
-  rtr.ah_attr.grh.traffic_class = options.traffic_class;
-  rtr.ah_attr.static_rate = static_cast<std::uint8_t>(options.static_rate);
-  rtr.ah_attr.sl = static_cast<std::uint8_t>(options.priority);
-  rtr.ah_attr.port_num = static_cast<std::uint8_t>(e.port);
-  // XRC queue pairs are one half only.
-  const bool reliable = qp.qp_type != IBV_QPT_UC;
-  const bool receives = reliable && qp.qp_type != IBV_QPT_XRC_SEND, sends = qp.qp_type != IBV_QPT_XRC_RECV;
+  rtr.ah_attr = path_of(e, options, peer);
   require(e.device->modify_qp(&qp, &rtr,
-                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                              IBV_QP_STATE |
+                                  (connected ? IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN : 0) |
                                   (receives ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
-                              &peer.mac),
+                              connected ? &peer.mac : nullptr),
           "modify_qp to RTR");
   ibv_qp_attr rts{};
   rts.qp_state = IBV_QPS_RTS;

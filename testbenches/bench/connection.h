@@ -32,7 +32,7 @@ struct message_segments {
 
 /// What both ends of a connection agree on.
 struct connection_options {
-  ibv_qp_type type = IBV_QPT_RC;  ///< or UC
+  ibv_qp_type type = IBV_QPT_RC;  ///< or UC, UD, XRC_SEND, XRC_RECV
   host_driver::roce_types roce = host_driver::roce_types::v2;
   unsigned ip = 4;  ///< 4 or 6
   std::uint16_t vlan = host_driver::no_vlan;
@@ -61,6 +61,7 @@ struct endpoint {
   host_driver::bus_if* bus = nullptr;
   unsigned port = 1;
   host_driver::protection_domain* pd = nullptr;
+  host_driver::xrc_domain* xrcd = nullptr;  ///< see domain_of()
   int gid_index = -1;
   host_driver::gid_bytes gid{};
   host_driver::mac_address mac{};
@@ -70,14 +71,24 @@ struct endpoint {
 /// std::runtime_error that names the step that failed.
 void set_address(endpoint& e, const connection_options& options, unsigned host);
 
-/// Creates a queue pair; `inline_receive`: messages up to so many bytes stay in their receive request, 0: none do.
+/// The endpoint's XRC domain, opened at its first use.
+host_driver::xrc_domain* domain_of(endpoint& e);
+
+/// The way from one endpoint to another.
+ibv_ah_attr path_of(const endpoint& e, const connection_options& options, const endpoint& peer);
+
+/// Q_Key of datagram queue pairs.
+inline constexpr std::uint32_t datagram_qkey = 0x11111111;
+
+/// Creates a queue pair, XRC ones that receive in domain_of(); `inline_receive`: messages up to so many bytes stay in
+/// their receive request, 0: none do.
 host_driver::queue_pair* create_qp(const endpoint& e, const ibv_qp_init_attr& attr, unsigned inline_receive = 0);
 
 /// Creates a queue pair on `e` for the given completion queues, with receives of its own or of a shared queue.
 host_driver::queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
                                  ibv_srq* shared = nullptr);
 
-/// INIT, RTR, RTS towards the peer's queue pair.
+/// RTR, RTS towards the peer's queue pair.
 void connect(endpoint& e, const connection_options& options, host_driver::queue_pair& qp, const endpoint& peer,
              std::uint32_t peer_qpn, std::uint32_t own_psn, std::uint32_t peer_psn);
 
@@ -106,6 +117,7 @@ const char* to_string(ibv_wc_status status);
 class message_failed : public std::runtime_error {
  public:
   explicit message_failed(const ibv_wc& wc);
+  explicit message_failed(const std::string& what) : std::runtime_error(what) {}
 };
 
 }  // namespace rnic::bench

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 #include "host_driver/device.h"
@@ -16,25 +17,23 @@ namespace {
 constexpr unsigned poll_batch = 32;
 constexpr sim::time_ps first_slice = sim::ps_per_us, longest_slice = 50 * sim::ps_per_us;
 
-/// Every verb's row. A verb whose effect is not a copy of bytes needs its own check in soak::check_content.
-const std::vector<soak_verb> table = {
-    {"send", IBV_WR_SEND, IBV_WC_SEND, true, IBV_WC_RECV, false, false, false},
-    {"send_imm", IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, true, IBV_WC_RECV, true, false, false},
-    {"write", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, IBV_WC_RECV, false, false, false},
-    {"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true, IBV_WC_RECV_RDMA_WITH_IMM, true, false, false},
-    {"read", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, false, IBV_WC_RECV, false, true, false},
-    {"cas", IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, false, IBV_WC_RECV, false, true, true},
-    {"fadd", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, false, IBV_WC_RECV, false, true, true},
-};
-
 }  // namespace
 
-const std::vector<soak_verb>& soak_verbs() { return table; }
+/// A verb whose effect is not a copy of bytes needs its own check in soak::check_content.
+const std::vector<verb>& soak_verbs() {
+  static const std::vector<verb> table = [] {
+    std::vector<verb> known;
+    std::copy_if(verbs().begin(), verbs().end(), std::back_inserter(known), [](const verb& v) { return !v.masked; });
+    return known;
+  }();
+  return table;
+}
 
 soak::soak(two_nodes& system, const connection_options& connection, const soak_config& config)
     : system_(system), connection_(connection), config_(config), atomics_(config.qps * 2, config.seed) {
-  for (std::size_t i = 0; i < table.size(); ++i)
-    if ((config.verbs >> i & 1) != 0) verbs_.push_back(&table[i]);
+  const std::vector<verb>& known = soak_verbs();
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if ((config.verbs >> i & 1) != 0) verbs_.push_back(&known[i]);
   if (verbs_.empty()) throw std::runtime_error("a soak needs a verb");
   ring_bytes_ = 2 * (config.largest + 2 * guard + 2 * most_skew + 64);
   connection_.send_depth = config.depth + 1;
@@ -53,7 +52,7 @@ soak::soak(two_nodes& system, const connection_options& connection, const soak_c
     f.under_way.resize(config.depth);
     f.random = soak_random(content_key(config.seed, i, ~std::uint64_t{0}));
   }
-  result_.by_verb.resize(table.size());
+  result_.by_verb.resize(known.size());
 }
 
 sim::time_ps soak::patience() const {
@@ -169,7 +168,7 @@ void soak::take_sent(flow& f, const ibv_wc& wc) {
            std::string("ended with ") + to_string(wc.status) + ", vendor error " + std::to_string(wc.vendor_err));
     return die(f);
   }
-  const soak_verb& v = *verbs_[m.verb];
+  const verb& v = *verbs_[m.verb];
   if (wc.opcode != v.sent) find(result_.corrupted, f, m, "completed as another operation");
   if (v.reads && wc.byte_len != m.size) find(result_.corrupted, f, m, "completed with another length");
   if (!v.receives) check_content(f, m, "completed");

@@ -11,22 +11,13 @@
 #include "testbenches/bench/soak_atomics.h"
 #include "testbenches/bench/soak_content.h"
 #include "testbenches/bench/two_nodes.h"
+#include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
 
-/// A row of the table of verbs: what a message is, from both ends.
-struct soak_verb {
-  const char* name;
-  ibv_wr_opcode opcode;
-  ibv_wc_opcode sent;      ///< of the sender's completion
-  bool receives;           ///< consumes a receive of the other end
-  ibv_wc_opcode received;  ///< of the receiver's completion
-  bool immediate;
-  bool reads;   ///< the bytes come from the other end
-  bool atomic;  ///< they are a word's original value
-};
-/// All verbs that a soak knows, in the order of their bits in soak_config::verbs.
-const std::vector<soak_verb>& soak_verbs();
+/// The verbs that a soak knows, in the order of their bits in soak_config::verbs: all but the masked ones, which are
+/// for kernel users.
+const std::vector<verb>& soak_verbs();
 
 struct soak_config {
   std::uint64_t messages = 10'000;  ///< over all queue pairs and both directions
@@ -138,7 +129,7 @@ class soak {
   two_nodes& system_;
   connection_options connection_;
   soak_config config_;
-  std::vector<const soak_verb*> verbs_;
+  std::vector<const bench::verb*> verbs_;
   std::uint32_t ring_bytes_;
   buffer memory_[2];
   host_driver::completion_queue* cq_[2] = {};

@@ -17,8 +17,6 @@ std::uint64_t id_of(unsigned flow, std::uint64_t number, bool receive) {
   return (receive ? receive_id : 0) | std::uint64_t{flow} << flow_shift | number;
 }
 
-bool is_write(const soak_verb& v) { return v.opcode == IBV_WR_RDMA_WRITE || v.opcode == IBV_WR_RDMA_WRITE_WITH_IMM; }
-
 }  // namespace
 
 std::uint32_t soak::draw_size(flow& f) {
@@ -58,7 +56,7 @@ bool soak::fill(flow& f) {
     for (unsigned host = 0; host < 2; ++host)
       if (wrong_fallow(at(f, m, host), m.span) != m.span)
         find(result_.duplicated, f, m, "the memory for it was written after the message before was over");
-    const soak_verb& v = *verbs_[m.verb];
+    const verb& v = *verbs_[m.verb];
     if (v.atomic)
       m.atomic = atomics_.draw(f.index, f.from, v.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, f.random);
     else
@@ -73,7 +71,7 @@ bool soak::fill(flow& f) {
 }
 
 void soak::post(flow& f, message& m) {
-  const soak_verb& v = *verbs_[m.verb];
+  const verb& v = *verbs_[m.verb];
   std::array<ibv_sge, most_sges> sges{};
   std::uint64_t address = memory_[f.from].address(f.ring + m.place + m.begin);
   std::uint32_t left = m.size;
@@ -100,7 +98,7 @@ void soak::post(flow& f, message& m) {
     wr.wr.atomic.rkey = m.atomic.rkey;
     wr.wr.atomic.compare_add = m.atomic.compare_add;
     wr.wr.atomic.swap = m.atomic.swap_value;
-  } else if (is_write(v) || v.reads) {
+  } else if (v.writes() || v.reads) {
     wr.wr.rdma.remote_addr = memory_[1 - f.from].address(f.ring + m.place + m.begin);
     wr.wr.rdma.rkey = memory_[1 - f.from].region->rkey;
   }
@@ -114,7 +112,7 @@ void soak::post(flow& f, message& m) {
 void soak::post_receives(flow& f, bool late) {
   for (; f.receives < f.posted && !f.dead; ++f.receives, f.receive_at = 0) {
     const message& m = slot(f, f.receives);
-    const soak_verb& v = *verbs_[m.verb];
+    const verb& v = *verbs_[m.verb];
     if (!v.receives) continue;
     if (f.receive_at == 0 && config_.late_receives != 0 && f.random.below(config_.late_receives) == 0)
       f.receive_at = system_.now_ps() + f.random.below(most_late);
@@ -125,7 +123,7 @@ void soak::post_receives(flow& f, bool late) {
     ibv_recv_wr wr{};
     wr.wr_id = id_of(f.index, m.number, true);
     wr.sg_list = &sge;
-    wr.num_sge = is_write(v) || sge.length == 0 ? 0 : 1;
+    wr.num_sge = v.writes() || sge.length == 0 ? 0 : 1;
     ibv_recv_wr* bad = nullptr;
     require(end(host).device->post_recv(f.qp[host], &wr, &bad), "post_recv");
   }

@@ -13,6 +13,9 @@ namespace rnic::bench {
 namespace {
 
 constexpr unsigned poll_batch = 16;
+constexpr unsigned most_posted = 32;                         // requests of a call of post_send
+constexpr sim::time_ps long_silence = 100 * sim::ps_per_us;  // longer than anything is under way
+constexpr sim::time_ps look_again = sim::ps_per_us;
 
 host_driver::completion_queue* new_cq(endpoint& e, std::uint64_t entries) {
   host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(std::min<std::uint64_t>(entries, 1u << 20)));
@@ -26,7 +29,10 @@ stream::stream(two_nodes& system, endpoint& sender, endpoint& receiver, const co
                const stream_config& config)
     : system_(system), sender_(sender), receiver_(receiver), connection_(connection), config_(config) {
   connection_.send_sges = connection_.receive_sges = message_segments::needed(config.largest);
-  stride_ = (std::uint64_t{std::max(config.largest, 64u)} + 63) / 64 * 64;
+  headroom_ = connection.type == IBV_QPT_UD ? datagram_headroom : 0;
+  stride_ = headroom_ + (std::uint64_t{std::max(config.largest, 64u)} + 63) / 64 * 64;
+  if (config.verb->masked)
+    masked_.assign(most_posted, host_driver::masked_atomic_wr(host_driver::driver_opcode::masked_compare_swap));
   lanes_.resize(config.qps);
   signal_every_ = std::max(1u, std::min(config.depth / 2, 100u));
 }
@@ -36,53 +42,56 @@ void stream::set_up(endpoint& at) {
   const std::uint64_t bytes = stride_ * places();
   buffer& mine = sends ? source_ : destination_;
   mine = make_buffer(at, bytes);
-  const bool fills = sends != (config_.verb == stream_verb::read);  // READ brings the receiver's bytes to the sender
+  // READ brings the receiver's bytes to the sender; counters begin at zero.
+  const bool fills = sends != (config_.verb->reads && !config_.verb->atomic);
   for (std::uint64_t i = 0; i < bytes; ++i)
     mine.memory.pointer[i] = fills ? static_cast<std::uint8_t>((i * 2654435761u) >> 13) : std::uint8_t{0};
-  const std::uint64_t entries = std::uint64_t{config_.qps} * config_.depth + 64;
+  const unsigned depth = sends ? config_.depth : connection_.receive_depth;
+  const std::uint64_t entries = std::uint64_t{config_.qps} * depth + 64;
   (sends ? send_cq_ : receive_cq_) = new_cq(at, entries);
   unused_cq_[sends ? 0 : 1] = new_cq(at, 64);
   for (lane& l : lanes_)
-    l.qp[sends ? 0 : 1] =
-        make_qp(at, connection_, *(sends ? send_cq_ : unused_cq_[1]), *(sends ? unused_cq_[0] : receive_cq_));
+    l.ends[sends ? 0 : 1].create(at, connection_, *(sends ? send_cq_ : unused_cq_[1]),
+                                 *(sends ? unused_cq_[0] : receive_cq_));
   system_.meet();
-  const endpoint& peer = sends ? receiver_ : sender_;
   for (std::uint32_t i = 0; i < lanes_.size(); ++i)
-    connect(at, connection_, *lanes_[i].qp[sends ? 0 : 1], peer, lanes_[i].qp[sends ? 1 : 0]->qp_num, i, i);
+    lanes_[i].ends[sends ? 0 : 1].connect(lanes_[i].ends[sends ? 1 : 0], i, i);
   system_.meet();
 }
 
+void stream::fill_message(ibv_send_wr& wr, lane& l, std::uint32_t index, std::uint32_t size) {
+  const std::uint64_t place = slot(index, l.posted);
+  wr.wr_id = index;
+  ++l.posted;
+  if (l.posted % signal_every_ == 0 || l.posted == l.target) wr.send_flags = IBV_SEND_SIGNALED;
+  if (!config_.verb->reads && size <= config_.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
+  wr.imm_data = __builtin_bswap32(index);
+  make_message(wr, *config_.verb, destination_.address(config_.verb->atomic ? slot(index) : place),
+               destination_.region->rkey, l.operations);
+  if (config_.verb->atomic) ++l.operations;
+  l.ends[0].aim(wr);
+}
+
 void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count) {
-  std::array<ibv_send_wr, 32> wr;  // as much of it as is used is set below
-  std::array<message_segments, 32> segments;
+  std::array<ibv_send_wr, most_posted> plain;  // as much of it as is used is set below
+  std::array<message_segments, most_posted> segments;
+  const bool masked = config_.verb->masked;
+  const auto request = [&](std::uint64_t k) -> ibv_send_wr& { return masked ? masked_[k] : plain[k]; };
   for (std::uint64_t k = 0; k < count; ++k) {
-    wr[k] = {};
-    const std::uint64_t place = slot(index, l.posted);
-    segments[k] = message_segments(source_.address(place), size, source_.region->lkey);
-    wr[k].wr_id = index;
-    wr[k].sg_list = segments[k].list.data();
-    wr[k].num_sge = segments[k].count;
-    wr[k].next = k + 1 < count ? &wr[k + 1] : nullptr;
-    ++l.posted;
-    if (l.posted % signal_every_ == 0 || l.posted == l.target) wr[k].send_flags = IBV_SEND_SIGNALED;
-    const bool fetches = config_.verb == stream_verb::read || atomic();
-    if (!fetches && size <= config_.inline_bytes) wr[k].send_flags |= IBV_SEND_INLINE;
-    wr[k].opcode = config_.verb == stream_verb::write  ? IBV_WR_RDMA_WRITE
-                   : config_.verb == stream_verb::send ? IBV_WR_SEND
-                                                       : IBV_WR_RDMA_READ;
-    wr[k].wr.rdma.remote_addr = destination_.address(place);
-    wr[k].wr.rdma.rkey = destination_.region->rkey;
-    if (atomic())
-      make_atomic(wr[k], config_.verb == stream_verb::compare_swap, destination_.address(slot(index)),
-                  destination_.region->rkey, l.operations++);
+    ibv_send_wr& wr = request(k);
+    wr = {};
+    segments[k] = message_segments(source_.address(slot(index, l.posted)), size, source_.region->lkey);
+    wr.sg_list = segments[k].list.data();
+    wr.num_sge = segments[k].count;
+    wr.next = k + 1 < count ? &request(k + 1) : nullptr;
+    fill_message(wr, l, index, size);
   }
-  ibv_send_wr* bad = nullptr;
-  require(sender_.device->post_send(l.qp[0], wr.data(), &bad), "post_send");
+  l.ends[0].post_send(request(0));
 }
 
 /// Messages of the next call of post_send, 0: the window has no room for a batch.
 std::uint64_t stream::postable(const lane& l) const {
-  const std::uint64_t batch = std::clamp<std::uint64_t>(config_.batch, 1, 32);
+  const std::uint64_t batch = std::clamp<std::uint64_t>(config_.batch, 1, most_posted);
   const std::uint64_t room = std::min<std::uint64_t>(config_.depth - (l.posted - l.completed), l.target - l.posted);
   return room < batch && l.target - l.posted >= batch ? 0 : std::min(room, batch);
 }
@@ -126,14 +135,10 @@ void stream::post_receives(std::uint32_t size) {
     for (std::uint64_t rest = std::exchange(without_receives_[word], 0); rest != 0; rest &= rest - 1) {
       const std::uint32_t i = word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(rest));
       lane& l = lanes_[i];
-      while (l.receives_posted < l.target && l.receives_posted - l.received < config_.depth) {
-        message_segments segments(destination_.address(slot(i)), size, destination_.region->lkey);
-        ibv_recv_wr wr{};
-        wr.wr_id = i;
-        wr.sg_list = segments.list.data();
-        wr.num_sge = segments.count;
-        ibv_recv_wr* bad = nullptr;
-        require(receiver_.device->post_recv(l.qp[1], &wr, &bad), "post_recv");
+      while (l.receives_posted < l.target && l.receives_posted - l.received < connection_.receive_depth) {
+        // A receive that a lost message has left takes one of the next run, of whatever size.
+        l.ends[1].post_receive(destination_.address(slot(i)), unreliable() ? config_.largest : size,
+                               destination_.region->lkey, i);
         ++l.receives_posted;
       }
     }
@@ -144,11 +149,16 @@ bool stream::take_receives() {
   std::array<ibv_wc, poll_batch> wc{};
   const int n = receiver_.device->poll_cq(receive_cq_, poll_batch, wc.data());
   require(n, "poll_cq");
+  if (n != 0) last_receive_ = system_.now_ps();
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
       throw std::runtime_error("a receive completed with status " +
                                std::to_string(wc[static_cast<unsigned>(i)].status));
     const std::uint64_t index = wc[static_cast<unsigned>(i)].wr_id;
+    if (wc[static_cast<unsigned>(i)].opcode != config_.verb->received ||
+        (config_.verb->immediate &&
+         wc[static_cast<unsigned>(i)].imm_data != __builtin_bswap32(static_cast<std::uint32_t>(index))))
+      throw std::runtime_error("a receive completed with another opcode or immediate than was sent");
     ++lanes_[index].received;
     without_receives_[index / 64] |= std::uint64_t{1} << (index % 64);
     ++received_;
@@ -165,29 +175,48 @@ void stream::start_lanes(bool sends, bool receives) {
   }
 }
 
+void stream::start(const work& w, bool sends, bool receives) {
+  const std::uint64_t lanes = lanes_.size();
+  for (std::uint64_t i = 0; i < lanes; ++i) {
+    lane& l = lanes_[i];
+    if (receives) {
+      l.receives_posted -= l.received;
+      l.received = 0;
+    }
+    if (sends) l.posted = l.completed = 0;
+    l.target = w.messages / lanes + (i < w.messages % lanes ? 1 : 0);
+  }
+  start_lanes(sends, receives);
+  if (receives) received_ = 0;
+  if (receives) last_receive_ = system_.now_ps();
+  if (sends) completed_ = 0;
+  target_ = w.messages;
+}
+
+bool stream::ended_without_rest(sim::time_ps now) const {
+  return unreliable() && completed_ >= target_ && now - last_receive_ > long_silence;
+}
+
+stream* stream::receiving(const work& w) {
+  return w.receives != nullptr && w.receives->receives() ? w.receives : nullptr;
+}
+
+void stream::prepare(const work& w) {
+  stream* out = w.sends;
+  stream* in = receiving(w);
+  for (stream* s : {out, in})
+    if (s != nullptr) s->start(w, s == out, s == in);
+  if (in != nullptr) in->post_receives(w.size);
+}
+
 void stream::run_host(endpoint& e, const work& w) {
   stream* out = w.sends;
-  stream* in = w.receives != nullptr && w.receives->config_.verb == stream_verb::send ? w.receives : nullptr;
-  for (stream* s : {out, in}) {
-    if (s == nullptr) continue;
-    const std::uint64_t lanes = s->lanes_.size();
-    for (std::uint64_t i = 0; i < lanes; ++i) {
-      lane& l = s->lanes_[i];
-      if (s == in) l.receives_posted = l.received = 0;
-      if (s == out) l.posted = l.completed = 0;
-      l.target = w.messages / lanes + (i < w.messages % lanes ? 1 : 0);
-    }
-    s->start_lanes(s == out, s == in);
-    if (s == in) s->received_ = 0;
-    if (s == out) s->completed_ = 0;
-    s->target_ = w.messages;
-  }
-  if (in != nullptr) in->post_receives(w.size);
+  stream* in = receiving(w);
   e.bus->spend_ps(1);
   for (;;) {
     const bool sending = out != nullptr && out->completed_ < out->target_;
     const bool receiving = in != nullptr && in->received_ < in->target_;
-    if (!sending && !receiving) return;
+    if (!sending && (!receiving || in->ended_without_rest(e.bus->now_ps()))) return;
     bool moved = false;
     if (sending) moved |= out->fill(w.size);
     if (sending) moved |= out->take_completions();
@@ -201,15 +230,31 @@ void stream::run_host(endpoint& e, const work& w) {
     if (sending)
       e.device->wait_cq(out->send_cq_, 0, none.data(), receiving ? 200 * sim::ps_per_ns : 0);
     else
-      e.device->wait_cq(in->receive_cq_, 0, none.data(), 0);
+      e.device->wait_cq(in->receive_cq_, 0, none.data(), in->unreliable() ? long_silence : 0);
   }
 }
 
+void stream::forget_content(std::uint32_t size) {
+  if (config_.verb->atomic) return;
+  const buffer& target = config_.verb->reads ? source_ : destination_;
+  for (std::uint32_t i = 0; i < places(); ++i) std::memset(target.at(headroom_ + i * stride_), 0, size);
+}
+
+bool stream::has_arrived(std::uint32_t place, std::uint32_t size) const {
+  const std::uint64_t at = headroom_ + place * stride_;
+  return std::memcmp(source_.at(at), destination_.at(at), size) == 0;
+}
+
 void stream::check_content(std::uint32_t size) const {
-  if (atomic()) return check_counters();
-  for (std::uint32_t i = 0; i < places(); ++i)
-    if (std::memcmp(source_.at(i * stride_), destination_.at(i * stride_), size) != 0)
-      throw std::runtime_error("the bytes of place " + std::to_string(i) + " did not arrive as they were sent");
+  if (config_.verb->atomic) return check_counters();
+  const sim::time_ps enough = system_.now_ps() + long_silence;
+  for (std::uint32_t i = 0; i < places(); ++i) {
+    while (unreliable() && !has_arrived(i, size) && system_.now_ps() < enough) receiver_.bus->spend_ps(look_again);
+    if (has_arrived(i, size)) continue;
+    const std::string what = "the bytes of place " + std::to_string(i) + " did not arrive as they were sent";
+    if (unreliable()) throw message_failed(what);
+    throw std::runtime_error(what);
+  }
 }
 
 void stream::check_counters() const {

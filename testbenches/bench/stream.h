@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "testbenches/bench/connection.h"
+#include "testbenches/bench/link_end.h"
 #include "testbenches/bench/two_nodes.h"
+#include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
 
-enum class stream_verb : std::uint8_t { write, send, read, compare_swap, fetch_add };
-
 struct stream_config {
-  stream_verb verb = stream_verb::write;
+  const bench::verb* verb = find_verb("write");
   unsigned qps = 1;
-  unsigned depth = 128;
+  unsigned depth = 128;  ///< messages under way per queue pair; receives: connection_options::receive_depth
   unsigned inline_bytes = 0;
   std::uint32_t largest = 65536;  ///< bytes of a message
   unsigned batch = 1;             ///< work requests per post_send call
@@ -25,7 +25,7 @@ struct stream_config {
 };
 
 /// Messages of READ flow the other way, but it is the sender that posts. Atomics count messages in the receiver's
-/// memory, one counter a queue pair.
+/// memory, one counter a queue pair. What UC and UD lose stays lost.
 class stream {
  public:
   stream(two_nodes& system, endpoint& sender, endpoint& receiver, const connection_options& connection,
@@ -40,23 +40,38 @@ class stream {
     std::uint32_t size = 0;
     std::uint64_t messages = 0;
   };
-  /// One host's part of a run: posts and completes `messages` messages of the stream it sends, and keeps receives
-  /// posted for the one it receives. Throws on an error completion.
+  /// One host's preparation of a run: receives are posted before the other host may begin.
+  static void prepare(const work& w);
+  /// One host's part of a run that both have prepared: posts and completes `messages` messages of the stream it sends,
+  /// and keeps receives posted for the one it receives. Throws on an error completion.
   static void run_host(endpoint& e, const work& w);
 
+  /// Before a run: what check_content() compares is not there yet.
+  void forget_content(std::uint32_t size);
   /// Compares the destination of every queue pair with its source. Atomics: the counters with what was posted, and the
-  /// last results with the counters.
+  /// last results with the counters. To be called by the receiver's program; over UC and UD it waits a while for the
+  /// bytes, of which the sender's completions say nothing, and throws message_failed when none have come.
   void check_content(std::uint32_t size) const;
+  /// Messages of the last run that were sent and not received; 0 for verbs that no receive belongs to.
+  std::uint64_t lost() const { return receives() ? target_ - received_ : 0; }
 
  private:
   struct lane {
-    host_driver::queue_pair* qp[2] = {};  // sender's, receiver's
-    std::uint64_t operations = 0;         ///< atomics since the beginning
+    link_end ends[2];              // sender's, receiver's
+    std::uint64_t operations = 0;  ///< atomics since the beginning
     std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0, target = 0;
   };
   void check_counters() const;
   void post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count);
-  bool atomic() const { return config_.verb == stream_verb::compare_swap || config_.verb == stream_verb::fetch_add; }
+  void fill_message(ibv_send_wr& wr, lane& l, std::uint32_t index, std::uint32_t size);
+  /// The stream that the host of `w` has receives for, or nullptr.
+  static stream* receiving(const work& w);
+  bool receives() const { return config_.verb->receives; }
+  bool unreliable() const { return connection_.type == IBV_QPT_UC || connection_.type == IBV_QPT_UD; }
+  bool has_arrived(std::uint32_t place, std::uint32_t size) const;
+  void start(const work& w, bool sends, bool receives);
+  /// Whether nothing of it will be received any more: its sender has ended, and it is long since anything came.
+  bool ended_without_rest(sim::time_ps now) const;
   std::uint64_t postable(const lane& l) const;
   void start_lanes(bool sends, bool receives);
   void note_room(std::uint32_t index);
@@ -66,7 +81,7 @@ class stream {
   bool take_receives();
   /// Offset of a message in the buffers; `nth` counts the messages of its queue pair.
   std::uint64_t slot(std::uint32_t lane_index, std::uint64_t nth = 0) const {
-    return (config_.places == 0 ? lane_index : (lane_index + nth) % config_.places) * stride_;
+    return headroom_ + (config_.places == 0 ? lane_index : (lane_index + nth) % config_.places) * stride_;
   }
   std::uint32_t places() const { return config_.places == 0 ? config_.qps : config_.places; }
 
@@ -75,14 +90,16 @@ class stream {
   endpoint& receiver_;
   connection_options connection_;
   stream_config config_;
-  std::uint64_t stride_;
+  std::uint64_t stride_, headroom_ = 0;
   buffer source_, destination_;
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
   host_driver::completion_queue* unused_cq_[2] = {};
   std::vector<lane> lanes_;
+  std::vector<host_driver::masked_atomic_wr> masked_;        // requests of a batch, for masked verbs
   std::vector<std::uint64_t> with_room_, without_receives_;  // masks of lanes: only those are looked at
   std::uint64_t completed_ = 0, received_ = 0, target_ = 0;
+  sim::time_ps last_receive_ = 0;
   unsigned signal_every_ = 1;
 };
 

@@ -4,18 +4,19 @@
 
 #include <cstdint>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 #include "testbenches/bench/connection.h"
-#include "testbenches/bench/two_nodes.h"
+#include "testbenches/bench/hosts.h"
 
 namespace rnic::bench {
 
 struct swarm_config {
   ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;  ///< WRITE, READ, compare and swap or fetch and add
   std::uint32_t size = 32;                   ///< bytes of a message; atomics: 8
-  unsigned qps = 16;                         ///< of each host
-  unsigned threads = 8;                      ///< of each host that posts; at most one for each queue pair
+  unsigned qps = 16;                         ///< of each side, spread evenly over its hosts
+  unsigned threads = 8;                      ///< of each side that posts; at most one for each queue pair
   unsigned window = 16;                      ///< messages that a thread has under way
   unsigned signal_every = 1;                 ///< messages of a queue pair for a completion; divides `window`
   unsigned batch = 1;                        ///< messages for a doorbell
@@ -24,16 +25,20 @@ struct swarm_config {
   std::uint64_t seed = 1;
 };
 
-/// Both hosts create the same queue pairs, each connected to its twin; one or both post.
+/// Both sides create the same queue pairs, each connected to its twin; one or both post. The numbers of queue pairs and
+/// threads of a side are multiples of that of its hosts.
 class swarm {
  public:
-  swarm(two_nodes& system, const connection_options& connection, const swarm_config& config);
+  swarm(hosts_if& system, const connection_options& connection, const swarm_config& config);
 
   /// To be called by the program of each host, which meet inside.
   void set_up(endpoint& at);
+  /// 0 or 1.
+  unsigned side_of(const endpoint& e) const { return place_of(e).first; }
 
-  /// One host's part. Posts until `messages` messages after the first `warm_up` have completed, and goes on while the
-  /// other host still measures. Returns the time that they took in picoseconds. Throws on an error completion.
+  /// One host's part. Posts until `messages` messages of its side after the first `warm_up` have completed, and goes on
+  /// while the other side still measures. Returns the time that they took in picoseconds. Throws on an error
+  /// completion.
   sim::time_ps run(endpoint& e, std::uint64_t warm_up, std::uint64_t messages);
 
  private:
@@ -41,20 +46,25 @@ class swarm {
     host_driver::queue_pair* qp = nullptr;
     unsigned under_way = 0, unsignalled = 0;
   };
+  struct memory {
+    buffer local, remote;
+  };
   struct side {
     std::vector<lane> lanes;
     std::vector<host_driver::completion_queue*> cqs;  // one for each thread
-    host_driver::completion_queue* unused = nullptr;
-    buffer local, remote;
+    std::vector<memory> memories;                     // of the hosts
+    bool measuring = false;
     std::uint64_t completed = 0, warm_up = 0, target = 0;
     sim::time_ps begin = 0, end = 0;
   };
-  void work(endpoint& e, side& s, const side& peer, unsigned thread);
-  void post(endpoint& e, lane& l, std::uint32_t index, const side& s, const side& peer, std::uint64_t& random);
+  void work(endpoint& e, unsigned from, unsigned thread);
+  void post(endpoint& e, unsigned from, std::uint32_t index, std::uint64_t& random);
   void count(side& s, std::uint64_t messages);
   unsigned first_lane(unsigned thread) const { return thread * config_.qps / config_.threads; }
+  std::pair<unsigned, unsigned> place_of(const endpoint& e) const;  // side, and number of the host
+  unsigned host_of(unsigned number, unsigned index) const { return index * system_.hosts(number) / config_.qps; }
 
-  two_nodes& system_;
+  hosts_if& system_;
   connection_options connection_;
   swarm_config config_;
   side sides_[2];

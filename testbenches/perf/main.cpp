@@ -2,14 +2,13 @@
 // The program `rnic-perf`: what simulating costs. Two whole adapters, driven by their drivers; CPU time per packet in
 // nanoseconds and in R, the cost of one kernel activation on this machine at this moment.
 #include <benchmark/benchmark.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <systemc>
 
+#include "testbenches/bench/child.h"
 #include "testbenches/bench/stream.h"
 #include "testbenches/bench/two_nodes.h"
 #include "testbenches/perf/kernel_cost.h"
@@ -26,28 +25,15 @@ struct result {
   bool ok = false;
 };
 
-/// Runs `work` in a process of its own: a kernel can be built and started only once.
+/// Runs `work` in a process of its own.
 result in_child(const std::function<result()>& work) {
-  std::array<int, 2> pipe_ends{};
   result r;
-  if (pipe(pipe_ends.data()) != 0) return r;
-  const pid_t child = fork();
-  if (child == 0) {
-    result done;
-    try {
-      done = work();
-      done.ok = true;
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "rnic-perf: %s\n", e.what());
-    }
-    const bool written = write(pipe_ends[1], &done, sizeof done) == static_cast<ssize_t>(sizeof done);
-    _exit(written ? 0 : 1);
+  try {
+    r = bench::in_child(work);
+    r.ok = true;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rnic-perf: %s\n", e.what());
   }
-  close(pipe_ends[1]);
-  if (child < 0 || read(pipe_ends[0], &r, sizeof r) != static_cast<ssize_t>(sizeof r)) r.ok = false;
-  close(pipe_ends[0]);
-  int status = 0;
-  if (child > 0) waitpid(child, &status, 0);
   return r;
 }
 
@@ -85,11 +71,13 @@ result run_writes(const load& l) {
     system.meet();
     stream.set_up(e);
     for (const std::uint64_t messages : {l.warm_up, l.messages}) {
+      const bench::stream::work work{sends ? &stream : nullptr, nullptr, l.size, messages};
+      bench::stream::prepare(work);
       system.meet();
       const double cpu = perf::cpu_ns();
       const std::uint64_t cycles = system.node_a().nic().clock().now();
       const std::uint64_t deltas = sc_core::sc_delta_count();
-      if (sends) bench::stream::run_host(e, {&stream, nullptr, l.size, messages});
+      if (sends) bench::stream::run_host(e, work);
       if (sends) {
         r.cpu_ns = perf::cpu_ns() - cpu;
         r.cycles = static_cast<double>(system.node_a().nic().clock().now() - cycles);

@@ -20,7 +20,7 @@ namespace {
 
 struct row {
   std::uint32_t size = 0;
-  std::uint64_t messages = 0;
+  std::uint64_t messages = 0, lost = 0;
   double rate_mpps = 0, goodput_gbps = 0;
   std::string limited_by;
 };
@@ -30,12 +30,10 @@ class bandwidth_run {
   explicit bandwidth_run(const bandwidth_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
     connection_ = connection_from(o.traffic);
     connection_.send_depth = o.depth;
-    connection_.receive_depth = o.depth;
-    stream_.verb = o.traffic.verb == "write"  ? bench::stream_verb::write
-                   : o.traffic.verb == "send" ? bench::stream_verb::send
-                   : o.traffic.verb == "cas"  ? bench::stream_verb::compare_swap
-                   : o.traffic.verb == "fadd" ? bench::stream_verb::fetch_add
-                                              : bench::stream_verb::read;
+    // More than a queue pair's share of the messages are never posted.
+    const unsigned receives = verb_of(o.traffic).receives ? o.receive_depth : 1;
+    connection_.receive_depth = std::clamp(receives, 1u, std::max(1u, (o.messages + o.qps - 1) / o.qps));
+    stream_.verb = &verb_of(o.traffic);
     stream_.qps = o.qps;
     stream_.depth = o.depth;
     stream_.inline_bytes = o.traffic.inline_bytes;
@@ -71,14 +69,18 @@ class bandwidth_run {
       bench::stream* sends = first ? to_b_.get() : to_a_.get();
       bench::stream* receives = first ? to_a_.get() : to_b_.get();
       bench::stream::work work{sends, receives, size, options_.messages};
+      if (receives != nullptr) receives->forget_content(size);
+      bench::stream::prepare(work);
       system_->meet();
       const bench::utilisation before = bench::measure_utilisation(*system_);
       const sim::time_ps start = system_->now_ps();
       bench::stream::run_host(e, work);
       if (sends != nullptr) finished_ = system_->now_ps();
       system_->meet();
-      if (receives != nullptr) receives->check_content(size);
       if (first) keep(size, finished_ - start, before);
+      if (receives != nullptr) receives->check_content(size);
+      system_->meet();
+      if (first) keep_lost();
       system_->meet();
     }
   }
@@ -92,6 +94,11 @@ class bandwidth_run {
     r.limited_by = bench::limited_by(*system_, before, bench::measure_utilisation(*system_), options_.qps);
     rows_.push_back(r);
     progress_->at(rows_.size());
+  }
+
+  void keep_lost() {
+    for (const bench::stream* s : {to_b_.get(), to_a_.get()})
+      if (s != nullptr) rows_.back().lost += s->lost();
   }
 
   const bandwidth_options& options_;
@@ -120,16 +127,18 @@ int run_bandwidth(const bandwidth_options& options) {
   std::string effective;
   const std::vector<row> rows = experiment.run(&effective);
   const traffic_options& t = options.traffic;
-  fmt::print("RDMA {} bandwidth, {} RoCE {} over IPv{}, MTU {}, {} queue pair(s), depth {}, {}\n\n", t.verb,
-             t.transport, t.roce, t.ip, t.mtu, options.qps, options.depth,
+  const bool may_lose = is_unreliable(t) && verb_of(t).receives;
+  fmt::print("{}, {} queue pair(s), depth {}, {}\n\n", title("bandwidth", t), options.qps, options.depth,
              options.bidirectional ? "both directions" : "one direction");
-  fmt::print("{:>10} {:>10} {:>12} {:>14}  {}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s", "limited by");
+  fmt::print("{:>10} {:>10} {:>12} {:>14}  {}{}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s",
+             may_lose ? "      lost  " : "", "limited by");
   for (const row& r : rows)
-    fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
-               r.limited_by);
+    fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
+               may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
     result["verb"] = t.verb;
+    result["transport"] = t.transport;
     result["bidirectional"] = options.bidirectional;
     result["parameters"] = effective;
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
@@ -138,7 +147,9 @@ int run_bandwidth(const bandwidth_options& options) {
       result["rows"].push_back({{"size", r.size},
                                 {"qps", options.qps},
                                 {"depth", options.depth},
+                                {"rx_depth", options.receive_depth},
                                 {"messages", r.messages},
+                                {"lost", r.lost},
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by}});

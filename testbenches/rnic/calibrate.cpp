@@ -3,11 +3,8 @@
 // SystemC kernel serves one system.
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -15,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "testbenches/bench/child.h"
 #include "testbenches/rnic/calibration.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
@@ -32,72 +30,37 @@ struct measurement {
   bool in_band() const { return obtained && std::abs(error_pct()) <= point->band_pct; }
 };
 
-/// What a child writes into its pipe: a figure, or why there is none.
-struct child_result {
-  bool ok = false;
-  double value = 0;
-  std::array<char, 240> failure{};
-};
-
-struct child {
+struct running {
   measurement* of = nullptr;
-  pid_t process = -1;
-  int pipe = -1;
+  bench::child process;
 };
 
-child start(measurement& m, const common_options& common) {
-  std::array<int, 2> ends{};
-  child c;
-  c.of = &m;
-  if (::pipe(ends.data()) != 0) return c;
-  std::fflush(nullptr);
-  c.process = ::fork();
-  if (c.process == 0) {
-    child_result r;
-    try {
-      r.value = m.point->measure(common);
-      r.ok = true;
-    } catch (const std::exception& e) {
-      std::snprintf(r.failure.data(), r.failure.size(), "%s", e.what());
-    }
-    const bool written = ::write(ends[1], &r, sizeof r) == static_cast<ssize_t>(sizeof r);
-    ::_exit(written ? 0 : 1);
-  }
-  ::close(ends[1]);
-  c.pipe = ends[0];
-  return c;
+running start(measurement& m, const common_options& common) {
+  return {&m, bench::child([&m, &common] { return fmt::format("{:a}", m.point->measure(common)); })};
 }
 
-void finish(const child& c) {
-  child_result r;
-  if (::read(c.pipe, &r, sizeof r) != static_cast<ssize_t>(sizeof r))
-    c.of->failure = "the process that measured it came to an end";
-  else if (r.ok)
-    c.of->obtained = r.value;
-  else
-    c.of->failure = r.failure.data();
-  ::close(c.pipe);
-  int status = 0;
-  ::waitpid(c.process, &status, 0);
+void finish(running& r) {
+  try {
+    r.of->obtained = std::stod(r.process.finish());
+  } catch (const std::exception& e) {
+    r.of->failure = e.what();
+  }
 }
 
 void measure_all(std::vector<measurement>& all, const calibrate_options& options) {
   const unsigned jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   progress shown(options.common, "calibrate", all.size());
-  std::vector<child> running;
+  std::vector<running> now;
   std::size_t next = 0, done = 0;
   while (done < all.size()) {
-    while (running.size() < jobs && next < all.size()) {
-      running.push_back(start(all[next++], options.common));
-      if (running.back().process < 0) throw std::runtime_error("no process can be started");
-    }
+    while (now.size() < jobs && next < all.size()) now.push_back(start(all[next++], options.common));
     std::vector<pollfd> waits;
-    for (const child& c : running) waits.push_back({c.pipe, POLLIN, 0});
+    for (const running& r : now) waits.push_back({r.process.pipe(), POLLIN, 0});
     ::poll(waits.data(), waits.size(), -1);
-    for (std::size_t i = running.size(); i-- != 0;) {
+    for (std::size_t i = now.size(); i-- != 0;) {
       if (waits[i].revents == 0) continue;
-      finish(running[i]);
-      running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+      finish(now[i]);
+      now.erase(now.begin() + static_cast<std::ptrdiff_t>(i));
       shown.at(++done);
     }
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "testbenches/bench/slot_load.h"
+#include "testbenches/bench/star.h"
 #include "testbenches/rnic/experiment.h"
 
 namespace rnic::program {
@@ -24,18 +25,6 @@ void put_between(network over, common_options& common, traffic_options& traffic)
 
 bench::node_config node_of(const common_options& common) {
   return system_from(common, traffic_options{}, demand{}, nullptr).node;
-}
-
-/// An adapter and a host with the throughput of several.
-void multiply(bench::node_config& c) {
-  c.adapter.clock_khz *= 4;
-  c.adapter.requester.processing_units = c.adapter.scheduler.grants = 32;
-  c.adapter.pcie.link.width = 16;
-  c.adapter.pcie.dma.tags = 256;
-  c.adapter.pcie.dma.reads_per_client = 64;
-  c.adapter.pcie.dma.interface_cycle_ps /= 4;
-  c.adapter.pcie.dma.request_setup_ps /= 4;
-  c.uncore_khz *= 2;
 }
 
 }  // namespace
@@ -81,34 +70,55 @@ double one_queue_pair(const common_options& common, const char* verb) {
   return measure_bandwidth(o).rate_mpps;
 }
 
+namespace {
+
+bench::connection_options connection_of(const rate_test& t) {
+  bench::connection_options c;
+  c.type = t.type;
+  c.inline_bytes = t.inline_bytes;
+  c.send_depth = std::max(128u, t.load.window);
+  c.receive_depth = 1;
+  return c;
+}
+
+/// One host's part: what it does, and the rate of its side in `rates`, messages per microsecond.
+void run_host(bench::hosts_if& system, bench::swarm& swarm, const rate_test& t, bench::endpoint& e, double* rates) {
+  const unsigned side = swarm.side_of(e);
+  bench::set_address(e, connection_of(t), bench::number_of(system, e));
+  system.meet();
+  swarm.set_up(e);
+  if (!t.both && side != (t.many == crowd::sender ? 1u : 0u)) return;
+  const sim::time_ps took = swarm.run(e, t.warm_up, t.messages);
+  rates[side] = static_cast<double>(t.messages) * 1e6 / static_cast<double>(std::max<sim::time_ps>(took, 1));
+}
+
+}  // namespace
+
 double message_rate(const common_options& common, const rate_test& t) {
   traffic_options traffic;
   traffic.rate_mbps = t.rate_mbps;
-  bench::two_nodes_config config =
+  const bench::two_nodes_config config =
       system_from(common, traffic, demand{t.load.qps, 2 * t.load.random_bytes + (1u << 20)}, nullptr);
-  config.node_b = config.node;
-  if (t.many == crowd::sender) multiply(config.node);
-  if (t.many == crowd::receiver) multiply(*config.node_b);
-  bench::two_nodes system(config);
-  bench::connection_options connection;
-  connection.type = t.type;
-  connection.inline_bytes = t.inline_bytes;
-  connection.send_depth = std::max(128u, t.load.window);
-  connection.receive_depth = 1;
   bench::swarm_config load = t.load;
   load.seed = common.seed;
-  bench::swarm swarm(system, connection, load);
-  double rates[2] = {0, 0};  // of the hosts, messages per microsecond
-  const auto host = [&](bench::endpoint& e, bool first) {
-    bench::set_address(e, connection, first ? 1 : 2);
-    system.meet();
-    swarm.set_up(e);
-    if (!first && !t.both) return;
-    const sim::time_ps took = swarm.run(e, t.warm_up, t.messages);
-    rates[first ? 0 : 1] = static_cast<double>(t.messages) * 1e6 / static_cast<double>(std::max<sim::time_ps>(took, 1));
-  };
-  system.run([&] { host(system.a(), true); }, [&] { host(system.b(), false); });
-  return t.both ? (rates[0] + rates[1]) / 2 : rates[0];
+  double rates[2] = {0, 0};
+  if (t.many == crowd::nobody) {
+    bench::two_nodes system(config);
+    bench::pair_of_hosts hosts(system);
+    bench::swarm swarm(hosts, connection_of(t), load);
+    system.run([&] { run_host(hosts, swarm, t, system.a(), rates); },
+               [&] { run_host(hosts, swarm, t, system.b(), rates); });
+  } else {
+    bench::star_config around;
+    around.node = config.node;
+    around.timing = config.timing;
+    around.leaves = t.machines;
+    around.hop_ps = hop_ps;
+    bench::star hosts(around);
+    bench::swarm swarm(hosts, connection_of(t), load);
+    hosts.run([&](bench::endpoint& e) { run_host(hosts, swarm, t, e, rates); });
+  }
+  return t.both ? (rates[0] + rates[1]) / 2 : rates[0] + rates[1];
 }
 
 rate_test inbound(ibv_wr_opcode opcode, std::uint32_t bytes) {

@@ -27,7 +27,7 @@ double write_goodput(const common_options& common, std::uint32_t rate_mbps);
 /// Messages per microsecond of one queue pair, 64 B, over network::switched_qdr.
 double one_queue_pair(const common_options& common, const char* verb);
 
-/// Which end of a measurement stands for many machines, and so is never what limits.
+/// Which end of a measurement are several machines behind a switch, so that it is never what limits.
 enum class crowd : std::uint8_t { nobody, sender, receiver };
 
 struct rate_test {
@@ -36,7 +36,8 @@ struct rate_test {
   unsigned inline_bytes = 0;
   std::uint32_t rate_mbps = 56'000;
   crowd many = crowd::nobody;
-  bool both = false;  ///< both hosts post
+  unsigned machines = 4;  ///< of the crowd
+  bool both = false;      ///< both hosts post
   std::uint64_t warm_up = 10'000, messages = 30'000;
 };
 

@@ -82,32 +82,70 @@ nlohmann::json faults_json(const bench::two_nodes& system) {
   return out;
 }
 
+namespace {
+
+ibv_qp_type transport_of(const traffic_options& traffic) {
+  return traffic.transport == "uc"    ? IBV_QPT_UC
+         : traffic.transport == "ud"  ? IBV_QPT_UD
+         : traffic.transport == "xrc" ? IBV_QPT_XRC_SEND
+                                      : IBV_QPT_RC;
+}
+
+void check_verb(const traffic_options& traffic) {
+  const ibv_qp_type transport = transport_of(traffic);
+  if (bench::carries(transport, verb_of(traffic))) return;
+  std::string legal;
+  for (const bench::verb& v : bench::verbs())
+    if (bench::carries(transport, v)) legal += (legal.empty() ? "" : ", ") + std::string(v.name);
+  throw usage_error(
+      fmt::format("--verb: {} is not in --transport {}, expected one of {}", traffic.verb, traffic.transport, legal));
+}
+
+}  // namespace
+
 bench::connection_options connection_from(const traffic_options& traffic) {
+  constexpr unsigned masked_room = 64;  // inline data for which a descriptor is long enough for a masked atomic
+  check_verb(traffic);
   bench::connection_options c;
+  c.type = transport_of(traffic);
   c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;
   c.ip = traffic.ip;
   c.vlan = traffic.vlan == 0 ? host_driver::no_vlan : static_cast<std::uint16_t>(traffic.vlan);
   c.priority = traffic.priority;
   c.mtu = traffic.mtu;
   c.inline_bytes = traffic.inline_bytes;
+  c.kernel = verb_of(traffic).masked;
+  if (c.kernel) c.inline_bytes = std::max(c.inline_bytes, masked_room);
   return c;
 }
 
-bool is_atomic(const traffic_options& traffic) { return traffic.verb == "cas" || traffic.verb == "fadd"; }
+const bench::verb& verb_of(const traffic_options& traffic) {
+  const bench::verb* v = bench::find_verb(traffic.verb);
+  if (v == nullptr) throw usage_error("--verb: " + traffic.verb + " is none");
+  return *v;
+}
 
-bool is_round_trip(const traffic_options& traffic) { return traffic.verb == "read" || is_atomic(traffic); }
+bool is_unreliable(const traffic_options& traffic) { return traffic.transport == "uc" || traffic.transport == "ud"; }
 
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic) {
-  if (is_atomic(traffic)) {
-    for (const std::uint32_t s : traffic.sizes)
-      if (s != bench::atomic_bytes)
-        throw usage_error(fmt::format("--sizes: {} bytes: --verb {} has 8 bytes and no other size", s, traffic.verb));
-    if (traffic.sizes.empty()) return {bench::atomic_bytes};
+  const bool atomic = verb_of(traffic).atomic, datagrams = traffic.transport == "ud";
+  for (const std::uint32_t s : traffic.sizes) {
+    if (atomic && s != bench::atomic_bytes)
+      throw usage_error(fmt::format("--sizes: {} bytes: --verb {} has 8 bytes and no other size", s, traffic.verb));
+    if (datagrams && s > traffic.mtu)
+      throw usage_error(fmt::format(
+          "--sizes: {} bytes: --transport ud has messages of one packet, 0 to {} bytes by --mtu", s, traffic.mtu));
   }
   if (!traffic.sizes.empty()) return traffic.sizes;
+  if (atomic) return {bench::atomic_bytes};
   std::vector<std::uint32_t> sizes;
-  for (std::uint32_t s = 2; s <= 65536; s *= 2) sizes.push_back(s);
+  for (std::uint32_t s = 2; s <= (datagrams ? traffic.mtu : 65536); s *= 2) sizes.push_back(s);
   return sizes;
+}
+
+std::string title(const char* command, const traffic_options& traffic) {
+  return fmt::format("RDMA {} {}, {} RoCE {} over IPv{}, MTU {}", traffic.verb, command, traffic.transport,
+                     traffic.roce, traffic.ip, traffic.mtu);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "testbenches/bench/two_nodes.h"
+#include "testbenches/bench/verb.h"
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
@@ -28,11 +29,15 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
 void add_faults(bench::two_nodes_config& c, const common_options& common, const fault_options& faults);
 /// What was done to frames by direction, and how often each rule has acted; empty without a plan.
 nlohmann::json faults_json(const bench::two_nodes& system);
+/// Throws usage_error for a verb that the transport has not.
 bench::connection_options connection_from(const traffic_options& traffic);
-/// Compare and swap, fetch and add; and with READ the verbs of which a whole round trip is measured.
-bool is_atomic(const traffic_options& traffic);
-bool is_round_trip(const traffic_options& traffic);
+const bench::verb& verb_of(const traffic_options& traffic);
+/// UC and UD: what is lost stays lost.
+bool is_unreliable(const traffic_options& traffic);
+/// Throws usage_error for a size that the verb or the transport has not.
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic);
+/// "RDMA write_imm latency, uc RoCE v2 over IPv4, MTU 2048": how results begin.
+std::string title(const char* command, const traffic_options& traffic);
 
 /// Content that differs by message, direction and position; the last byte is never the one of the message before.
 void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t message, std::uint64_t salt);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "testbenches/bench/link_end.h"
 #include "testbenches/bench/two_nodes.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
@@ -17,23 +18,26 @@ namespace rnic::program {
 
 namespace {
 
-using host_driver::bus_if;
 using host_driver::completion_queue;
-using host_driver::queue_pair;
 
 constexpr unsigned warm_up = 4;               // messages before the measured ones: caches on chip are filled
 constexpr std::uint64_t receives_ahead = 64;  // posted before the first message, as perftest does
 constexpr std::size_t spans_kept = 4096;      // of the first measured messages
+constexpr sim::time_ps patience = 10 * sim::ps_per_us * 1000;  // for a message that may have been lost for good
 constexpr std::uint64_t salt_ping = 0x5a, salt_pong = 0xa5;
 
 /// One host's end of the experiment.
 struct end {
   bench::endpoint* at = nullptr;
-  bench::buffer out, in;
+  bench::buffer out_memory, in_memory;
+  std::uint64_t headroom = 0;  // before a message that is received
   completion_queue* send_cq = nullptr;
   completion_queue* receive_cq = nullptr;
-  queue_pair* qp = nullptr;
+  bench::link_end link;
   std::uint64_t salt_out = 0, salt_in = 0;
+
+  std::uint8_t* out() const { return out_memory.at(); }
+  std::uint8_t* in() const { return in_memory.at(headroom); }
 };
 
 struct row {
@@ -44,8 +48,9 @@ struct row {
 
 class latency_run {
  public:
-  explicit latency_run(const latency_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
-    if (o.traffic.verb == "write")
+  explicit latency_run(const latency_options& o)
+      : options_(o), verb_(verb_of(o.traffic)), sizes_(sizes_from(o.traffic)) {
+    if (verb_.opcode == IBV_WR_RDMA_WRITE)
       for (const std::uint32_t s : sizes_)
         if (s == 0)
           throw usage_error("--sizes: 0 bytes cannot be waited for with --verb write, expected 1 to 2147483648");
@@ -77,16 +82,16 @@ class latency_run {
     bench::set_address(at, connection_, host);
     std::uint32_t largest = 64;
     for (const std::uint32_t s : sizes_) largest = std::max(largest, s);
-    e.out = bench::make_buffer(at, largest);
-    e.in = bench::make_buffer(at, largest);
+    e.headroom = connection_.type == IBV_QPT_UD ? bench::datagram_headroom : 0;
+    e.out_memory = bench::make_buffer(at, largest);
+    e.in_memory = bench::make_buffer(at, e.headroom + largest);
     e.send_cq = at.device->create_cq(256);
     e.receive_cq = at.device->create_cq(256);
     if (e.send_cq == nullptr || e.receive_cq == nullptr) throw std::runtime_error("create_cq failed");
-    e.qp = bench::make_qp(at, connection_, *e.send_cq, *e.receive_cq);
+    e.link.create(at, connection_, *e.send_cq, *e.receive_cq);
     system_->meet();
     const end& peer = &e == &a_ ? b_ : a_;
-    bench::connect(at, connection_, *e.qp, *peer.at, peer.qp->qp_num, static_cast<std::uint32_t>(e.salt_out),
-                   static_cast<std::uint32_t>(e.salt_in));
+    e.link.connect(peer.link, static_cast<std::uint32_t>(e.salt_out), static_cast<std::uint32_t>(e.salt_in));
     system_->meet();
   }
 
@@ -94,7 +99,7 @@ class latency_run {
     set_up(a_, system_->a(), 1, salt_ping, salt_pong);
     a_.at->device->set_span_source(&spans_);
     for (const std::uint32_t size : sizes_) {
-      if (is_round_trip(options_.traffic))
+      if (verb_.reads)
         round_trips(size);
       else
         pings(size);
@@ -105,11 +110,11 @@ class latency_run {
   void host_b() {
     set_up(b_, system_->b(), 2, salt_pong, salt_ping);
     for (const std::uint32_t size : sizes_) {
-      if (is_round_trip(options_.traffic)) {
-        if (atomic())
-          std::memset(b_.out.at(), 0, size);
+      if (verb_.reads) {
+        if (verb_.atomic)
+          std::memset(b_.out(), 0, size);
         else
-          fill_pattern(b_.out.at(), size, size, salt_pong);
+          fill_pattern(b_.out(), size, size, salt_pong);
         system_->meet();
       } else {
         pongs(size);
@@ -119,59 +124,75 @@ class latency_run {
   }
 
   std::uint64_t messages() const { return options_.iterations + warm_up; }
-  bool sends() const { return options_.traffic.verb == "send"; }
-  bool atomic() const { return is_atomic(options_.traffic); }
-
   void post_receives(end& e, std::uint32_t size) {
-    if (!sends()) return;
+    if (!verb_.receives) return;
     for (std::uint64_t n = 0; n < std::min(receives_ahead, messages()); ++n) post_receive(e, size);
   }
 
   void post_receive(end& e, std::uint32_t size) {
-    bench::message_segments segments(e.in.address(), size, e.in.region->lkey);
-    ibv_recv_wr wr{};
-    wr.sg_list = segments.list.data();
-    wr.num_sge = segments.count;
-    ibv_recv_wr* bad = nullptr;
-    bench::require(e.at->device->post_recv(e.qp, &wr, &bad), "post_recv");
+    e.link.post_receive(e.in_memory.address(e.headroom), size, e.in_memory.region->lkey);
   }
 
   /// Message `n`; an atomic finds the counter at n - 1 and leaves it at n.
   void post(end& e, const end& peer, std::uint32_t size, std::uint64_t n) {
-    const bool fetches = is_round_trip(options_.traffic);
-    const bench::buffer& near = fetches ? e.in : e.out;
-    const bench::buffer& far = fetches ? peer.out : peer.in;
-    bench::message_segments segments(near.address(), size, near.region->lkey);
-    ibv_send_wr wr{};
+    const std::uint64_t in = e.in_memory.address(e.headroom), out = e.out_memory.address();
+    const bench::buffer& far = verb_.reads ? peer.out_memory : peer.in_memory;
+    bench::message_segments segments(verb_.reads ? in : out, size,
+                                     (verb_.reads ? e.in_memory : e.out_memory).region->lkey);
+    host_driver::masked_atomic_wr wr(host_driver::driver_opcode::masked_compare_swap);  // or a plain request
     wr.sg_list = segments.list.data();
     wr.num_sge = segments.count;
     wr.send_flags = IBV_SEND_SIGNALED;
-    if (!fetches && size <= options_.traffic.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
-    wr.opcode = sends() ? IBV_WR_SEND : fetches ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    wr.wr.rdma.remote_addr = far.address();
-    wr.wr.rdma.rkey = far.region->rkey;
-    if (atomic()) bench::make_atomic(wr, options_.traffic.verb == "cas", far.address(), far.region->rkey, n - 1);
-    ibv_send_wr* bad = nullptr;
-    bench::require(e.at->device->post_send(e.qp, &wr, &bad), "post_send");
+    if (!verb_.reads && size <= options_.traffic.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
+    wr.imm_data = immediate(n);
+    bench::make_message(wr, verb_, far.address(), far.region->rkey, n - 1);
+    e.link.aim(wr);
+    e.link.post_send(wr);
   }
 
-  void completed(end& e, completion_queue& cq) {
+  static std::uint32_t immediate(std::uint64_t n) { return __builtin_bswap32(static_cast<std::uint32_t>(n)); }
+  sim::time_ps longest_wait() const { return is_unreliable(options_.traffic) ? patience : 0; }
+  [[noreturn]] void lost(std::uint32_t size, std::uint64_t n) const {
+    throw bench::message_failed(fmt::format("message {} of {} bytes did not arrive, and {} does not send again", n,
+                                            size, options_.traffic.transport));
+  }
+
+  /// False: nothing came over a transport that may lose it.
+  bool completed(end& e, completion_queue& cq, ibv_wc& wc) {
+    const int n = e.at->device->wait_cq(&cq, 1, &wc, longest_wait());
+    bench::require(n, "poll_cq");
+    if (n != 0 && wc.status != IBV_WC_SUCCESS) throw bench::message_failed(wc);
+    return n != 0;
+  }
+
+  void sent(end& e) {
     ibv_wc wc{};
-    bench::require(e.at->device->wait_cq(&cq, 1, &wc), "poll_cq");
-    if (wc.status != IBV_WC_SUCCESS) throw bench::message_failed(wc);
+    if (!completed(e, *e.send_cq, wc)) throw std::runtime_error("a message that was posted does not complete");
+  }
+
+  void received(end& e, std::uint32_t size, std::uint64_t n) {
+    ibv_wc wc{};
+    if (!completed(e, *e.receive_cq, wc)) lost(size, n);
+    if (wc.opcode != verb_.received || (verb_.immediate && wc.imm_data != immediate(n)))
+      throw std::runtime_error(fmt::format("message {} came with another opcode or immediate than was sent", n));
+  }
+
+  void written(end& e, std::uint32_t size, std::uint64_t n) {
+    const volatile std::uint8_t* last = e.in() + size - 1;
+    const std::uint8_t expected = last_pattern_byte(size, n, e.salt_in);
+    while (*last != expected)
+      if (!e.at->bus->wait_for_write(e.in_memory.memory.bus_address + e.headroom + size - 1, 1, longest_wait()))
+        lost(size, n);
+    e.at->bus->spend_ps(e.at->device->settings().poll_ns * sim::ps_per_ns);
   }
 
   /// Waits until message `n` is here, and compares every byte.
   void await(end& e, std::uint32_t size, std::uint64_t n) {
-    if (sends()) {
-      completed(e, *e.receive_cq);
-    } else {
-      const volatile std::uint8_t* last = e.in.at(size - 1);
-      const std::uint8_t expected = last_pattern_byte(size, n, e.salt_in);
-      while (*last != expected) e.at->bus->wait_for_write(e.in.memory.bus_address + size - 1, 1, 0);
-      e.at->bus->spend_ps(e.at->device->settings().poll_ns * sim::ps_per_ns);
-    }
-    check_pattern(e.in.at(), size, n, e.salt_in);
+    if (verb_.receives)
+      received(e, size, n);
+    else
+      written(e, size, n);
+    check_pattern(e.in(), size, n, e.salt_in);
   }
 
   void pings(std::uint32_t size) {
@@ -180,15 +201,15 @@ class latency_run {
     post_receives(a_, size);
     system_->meet();  // the other side is ready to receive
     for (std::uint64_t n = 1; n <= messages(); ++n) {
-      fill_pattern(a_.out.at(), size, n, salt_ping);
+      fill_pattern(a_.out(), size, n, salt_ping);
       const sim::time_ps start = system_->now_ps();
       current_span_ = system_->spans().open(start);
       spans_.set(current_span_);
       post(a_, b_, size, n);
-      completed(a_, *a_.send_cq);
+      sent(a_);
       await(a_, size, n);
       const sim::time_ps end = system_->now_ps();
-      if (sends() && n + receives_ahead <= messages()) post_receive(a_, size);
+      if (verb_.receives && n + receives_ahead <= messages()) post_receive(a_, size);
       if (n > warm_up) {
         samples.push_back((end - start) / 2);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
@@ -204,10 +225,10 @@ class latency_run {
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       await(b_, size, n);
       system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
-      fill_pattern(b_.out.at(), size, n, salt_pong);
-      if (sends() && n + receives_ahead <= messages()) post_receive(b_, size);
+      fill_pattern(b_.out(), size, n, salt_pong);
+      if (verb_.receives && n + receives_ahead <= messages()) post_receive(b_, size);
       post(b_, a_, size, n);
-      completed(b_, *b_.send_cq);
+      sent(b_);
     }
   }
 
@@ -216,21 +237,21 @@ class latency_run {
     std::vector<sim::span> kept;
     system_->meet();
     for (std::uint64_t n = 1; n <= messages(); ++n) {
-      fill_pattern(a_.in.at(), size, n, salt_ping);
+      fill_pattern(a_.in(), size, n, salt_ping);
       const sim::time_ps start = system_->now_ps();
       current_span_ = system_->spans().open(start);
       spans_.set(current_span_);
       post(a_, b_, size, n);
-      completed(a_, *a_.send_cq);
+      sent(a_);
       system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
       if (n > warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
       }
-      if (atomic())
-        check_counter(a_.in.at(), n - 1);
+      if (verb_.atomic)
+        check_counter(a_.in(), n - 1);
       else
-        check_pattern(a_.in.at(), size, size, salt_pong);
+        check_pattern(a_.in(), size, size, salt_pong);
       progress_->at(++done_);
     }
     keep(size, samples, kept);
@@ -252,6 +273,7 @@ class latency_run {
   }
 
   const latency_options& options_;
+  const bench::verb& verb_;
   std::vector<std::uint32_t> sizes_;
   bench::connection_options connection_;
   bench::two_nodes* system_ = nullptr;
@@ -265,9 +287,8 @@ class latency_run {
 };
 
 void print(const latency_options& o, const std::vector<row>& rows) {
-  fmt::print("RDMA {} latency, {} RoCE {} over IPv{}, MTU {}, {} m of cable; {} iterations; microseconds ({})\n\n",
-             o.traffic.verb, o.traffic.transport, o.traffic.roce, o.traffic.ip, o.traffic.mtu, o.traffic.cable_metres,
-             o.iterations, is_round_trip(o.traffic) ? "round trip" : "half round trip");
+  fmt::print("{}, {} m of cable; {} iterations; microseconds ({})\n\n", title("latency", o.traffic),
+             o.traffic.cable_metres, o.iterations, verb_of(o.traffic).reads ? "round trip" : "half round trip");
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "iterations", "min", "typical", "average",
              "99 %", "max");
   for (const row& r : rows)
@@ -306,6 +327,7 @@ int run_latency(const latency_options& options) {
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("latency", options.common);
     result["verb"] = options.traffic.verb;
+    result["transport"] = options.traffic.transport;
     result["parameters"] = effective;
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
     result["rows"] = nlohmann::json::array();

@@ -8,6 +8,7 @@
 
 #include "model/sim/check.h"
 #include "testbenches/bench/connection.h"
+#include "testbenches/bench/verb.h"
 #include "testbenches/rnic/options.h"
 
 namespace {
@@ -33,29 +34,64 @@ void add_common(CLI::App& command, common_options& o) {
   command.add_flag("--quiet", o.quiet, "No progress");
 }
 
+// Options that several commands have, each with its own words.
+
+void add_roce(CLI::App& command, std::string& to, const char* what = "RoCE version") {
+  command.add_option("--roce", to, what)->check(CLI::IsMember({"v1", "v2"}))->capture_default_str();
+}
+
+void add_ip_version(CLI::App& command, unsigned& to) {
+  command.add_option("--ip", to, "IP version of the addresses")->check(CLI::IsMember({4u, 6u}))->capture_default_str();
+}
+
+void add_mtu(CLI::App& command, unsigned& to, const char* what = "Path MTU in bytes") {
+  command.add_option("--mtu", to, what)->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))->capture_default_str();
+}
+
+void add_vlan(CLI::App& command, unsigned& to, const char* what = "VLAN ID, 0 for untagged") {
+  command.add_option("--vlan", to, what)->check(CLI::Range(0u, 4094u))->capture_default_str();
+}
+
+void add_priority(CLI::App& command, unsigned& to, const char* what) {
+  command.add_option("--priority", to, what)->check(CLI::Range(0u, 7u))->capture_default_str();
+}
+
+/// Addresses and packets, for two adapters of ours.
+void add_packets(CLI::App& command, traffic_options& o) {
+  add_roce(command, o.roce);
+  add_ip_version(command, o.ip);
+  add_vlan(command, o.vlan);
+  add_mtu(command, o.mtu);
+}
+
 void add_traffic(CLI::App& command, traffic_options& o) {
-  command.add_option("--verb", o.verb, "RDMA WRITE, SEND, RDMA READ, compare and swap, or fetch and add")
-      ->check(CLI::IsMember({"write", "send", "read", "cas", "fadd"}))
+  std::vector<std::string> verbs;
+  for (const rnic::bench::verb& v : rnic::bench::verbs()) verbs.emplace_back(v.name);
+  command
+      .add_option("--verb", o.verb,
+                  "write, write_imm: RDMA WRITE, without and with immediate; send, send_imm: SEND; read: RDMA READ;\n"
+                  "cas, fadd: compare and swap, fetch and add, of 8 bytes; masked_cas, masked_fadd: those of kernel\n"
+                  "users, here with all bits in their masks")
+      ->check(CLI::IsMember(verbs))
+      ->type_name("VERB")
       ->capture_default_str();
-  command.add_option("--transport", o.transport, "Transport service")
-      ->check(CLI::IsMember({"rc"}))
+  command
+      .add_option(
+          "--transport", o.transport,
+          "rc: every verb; xrc: all but the masked ones, with receives from a shared receive queue; uc: write and\n"
+          "send, without and with immediate; ud: send and send_imm of at most --mtu bytes. What is lost over uc\n"
+          "and ud stays lost: latency ends, bandwidth counts it")
+      ->check(CLI::IsMember({"rc", "uc", "ud", "xrc"}))
+      ->type_name("SERVICE")
       ->capture_default_str();
-  command.add_option("--roce", o.roce, "RoCE version")->check(CLI::IsMember({"v1", "v2"}))->capture_default_str();
-  command.add_option("--ip", o.ip, "IP version of the addresses")
-      ->check(CLI::IsMember({4u, 6u}))
-      ->capture_default_str();
-  command.add_option("--vlan", o.vlan, "VLAN ID, 0 for untagged")->check(CLI::Range(0u, 4094u))->capture_default_str();
-  command.add_option("--priority", o.priority, "Service level: PCP and egress queue")
-      ->check(CLI::Range(0u, 7u))
-      ->capture_default_str();
-  command.add_option("--mtu", o.mtu, "Path MTU in bytes")
-      ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
-      ->capture_default_str();
+  add_packets(command, o);
+  add_priority(command, o.priority, "Service level: PCP and egress queue");
   command.add_option("--inline", o.inline_bytes, "Write payloads up to this many bytes into the descriptor")
       ->check(CLI::Range(0u, 912u))
       ->capture_default_str();
   command
-      .add_option("--sizes", o.sizes, "Message sizes in bytes, e.g. 2,64,4096 (default 2 to 65536 in powers of two)")
+      .add_option("--sizes", o.sizes,
+                  "Message sizes in bytes, e.g. 2,64,4096 (default 2 to 65536 in powers of two; ud: to --mtu)")
       ->delimiter(',')
       ->check(CLI::Range(0u, 1u << 31));
   command.add_option("--cable", o.cable_metres, "Cable length in metres")
@@ -81,9 +117,7 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->type_name("ADDRESS");
   command.add_option("--mac", o.macs, "MAC address of the port; once for each adapter, in their order")
       ->type_name("MAC");
-  command.add_option("--vlan", o.vlan, "VLAN ID of the addresses, 0 for untagged")
-      ->check(CLI::Range(0u, 4094u))
-      ->capture_default_str();
+  add_vlan(command, o.vlan, "VLAN ID of the addresses, 0 for untagged");
   command
       .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
       ->capture_default_str();
@@ -123,9 +157,7 @@ void add_serve(CLI::App& command, serve_options& o) {
                   "Messages each way, perftest: of each queue pair (default: what the tool takes; rping --server\n"
                   "ends with its client)")
       ->check(CLI::Range(1u, 100000000u));
-  command.add_option("--mtu", o.mtu, "Path MTU in bytes; perftest: the smaller one of both sides' counts")
-      ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
-      ->capture_default_str();
+  add_mtu(command, o.mtu, "Path MTU in bytes; perftest: the smaller one of both sides' counts");
   command.add_option("--rx-depth", o.receive_depth, "Receives posted at a time")
       ->check(CLI::Range(1u, 8000u))
       ->capture_default_str();
@@ -140,7 +172,7 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->check(CLI::IsMember({"FETCH_AND_ADD", "CMP_AND_SWAP"}))
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
-  command.add_option("--priority", o.priority, "Service level")->check(CLI::Range(0u, 7u))->capture_default_str();
+  add_priority(command, o.priority, "Service level");
   command
       .add_option("--timeout", o.ack_timeout,
                   "A reliable queue pair of pingpongs and perftest repeats after 4.096 us * 2^N, as with -u")
@@ -149,9 +181,7 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_option("--gid-index", o.gid_index, "GID of the application (default: of the first --ip)")
       ->check(CLI::Range(0, 127));
-  command.add_option("--roce", o.roce, "RoCE version of that GID")
-      ->check(CLI::IsMember({"v1", "v2"}))
-      ->capture_default_str();
+  add_roce(command, o.roce, "RoCE version of that GID");
   command.add_option("--repeat", o.repeat, "Runs of the application, 0 for ever")->capture_default_str();
 }
 
@@ -195,18 +225,7 @@ void add_soak(CLI::App& command, soak_options& o) {
   command.add_option("--rnr-retries", o.rnr_retries, "The same for a receiver that is not ready, 7: for ever")
       ->check(CLI::Range(0u, 7u))
       ->capture_default_str();
-  command.add_option("--roce", o.traffic.roce, "RoCE version")
-      ->check(CLI::IsMember({"v1", "v2"}))
-      ->capture_default_str();
-  command.add_option("--ip", o.traffic.ip, "IP version of the addresses")
-      ->check(CLI::IsMember({4u, 6u}))
-      ->capture_default_str();
-  command.add_option("--mtu", o.traffic.mtu, "Path MTU in bytes")
-      ->check(CLI::IsMember({256u, 512u, 1024u, 2048u, 4096u}))
-      ->capture_default_str();
-  command.add_option("--vlan", o.traffic.vlan, "VLAN ID, 0 for untagged")
-      ->check(CLI::Range(0u, 4094u))
-      ->capture_default_str();
+  add_packets(command, o.traffic);
 }
 
 }  // namespace
@@ -233,6 +252,12 @@ int sc_main(int argc, char* argv[]) {
       app.add_subcommand("bandwidth", "Message rate and goodput per message size, and what limits them");
   add_traffic(*bandwidth_cmd, bandwidth.traffic);
   bandwidth_cmd->add_option("--depth", bandwidth.depth, "Messages under way per queue pair")
+      ->check(CLI::Range(1u, 8192u))
+      ->capture_default_str();
+  bandwidth_cmd
+      ->add_option("--rx-depth", bandwidth.receive_depth,
+                   "Receives posted per queue pair, of verbs that take one; when there is none, rc and xrc try again\n"
+                   "after 0.64 ms, uc and ud lose the message")
       ->check(CLI::Range(1u, 8192u))
       ->capture_default_str();
   bandwidth_cmd->add_option("--qps", bandwidth.qps, "Queue pairs")

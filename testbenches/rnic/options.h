@@ -37,8 +37,8 @@ struct fault_options {
 
 /// How two adapters talk in an experiment.
 struct traffic_options {
-  std::string verb = "write";  ///< write, send, read, cas, fadd
-  std::string transport = "rc";
+  std::string verb = "write";    ///< a name of bench::verbs()
+  std::string transport = "rc";  ///< rc, uc, ud or xrc
   std::string roce = "v2";
   unsigned ip = 4;
   unsigned vlan = 0;      ///< VID, 0: untagged
@@ -62,6 +62,7 @@ struct bandwidth_options {
   traffic_options traffic;
   fault_options faults;
   unsigned depth = 128;
+  unsigned receive_depth = 512;  ///< as perftest's
   unsigned qps = 1;
   unsigned messages = 1000;
   bool bidirectional = false;
@@ -126,7 +127,7 @@ struct info_options {
 struct calibrate_options {
   common_options common;
   std::vector<std::string> only;  ///< points whose id begins so; empty: all
-  bool held_out = false;          ///< the points by which no parameter was chosen, instead of the calibration set
+  bool held_out = false;          ///< the points looked at afterwards, instead of the calibration set
   unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
 };
 

@@ -137,6 +137,7 @@ nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& 
           {"stale", c.stale},
           {"no_service", c.no_service},
           {"no_room", c.no_room},
+          {"paths_refused", c.paths_refused},
           {"retries", c.retries},
           {"timeouts", c.timeouts}};
 }

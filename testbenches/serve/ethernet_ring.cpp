@@ -48,19 +48,7 @@ ethernet_ring::ethernet_ring(const bench::endpoint& at, receiver take)
 void ethernet_ring::listen(const mac_address& mac) {
   if (std::find(heard_.begin(), heard_.end(), mac) != heard_.end()) return;
   heard_.push_back(mac);
-  struct {
-    ibv_flow_attr attr{};
-    ibv_flow_spec_eth spec{};
-  } rule;
-  rule.attr.type = IBV_FLOW_ATTR_NORMAL;
-  rule.attr.size = sizeof rule;
-  rule.attr.num_of_specs = 1;
-  rule.attr.port = static_cast<std::uint8_t>(at_.port);
-  rule.spec.type = IBV_FLOW_SPEC_ETH;
-  rule.spec.size = sizeof rule.spec;
-  std::copy(mac.begin(), mac.end(), rule.spec.val.dst_mac);
-  std::fill_n(rule.spec.mask.dst_mac, mac.size(), std::uint8_t{0xff});
-  made(at_.device->create_flow(qp_, &rule.attr), "create_flow");
+  made(at_.device->create_flow(qp_, at_.port, mac), "create_flow");
 }
 
 void ethernet_ring::listen_for(const host_driver::gid_bytes& address) {

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "model/wire/ethernet.h"
 #include "testbenches/serve/application.h"
+#include "testbenches/serve/pingpong_program.h"
 
 namespace rnic::serve {
 
@@ -15,9 +15,8 @@ using namespace host_driver;
 
 namespace {
 
-// As in the examples of rdma-core.
-constexpr std::uint64_t id_receive = 1, id_send = 2;
 constexpr std::uint8_t contents = 0x7b;
+
 class pingpong {
  public:
   pingpong(served_host& host, address_exchange& exchange, const pingpong_options& o)
@@ -144,31 +143,24 @@ void pingpong::exchange_messages(pingpong_result& r) {
     post_send();
     pending |= id_send;
   }
-  while (r.received < o_.iterations || r.sent < o_.iterations) {
-    ibv_wc done[2];
-    const int n = device_.wait_cq(cq_, 2, done, o_.patience_ps);
-    bench::require(n, "poll_cq");
-    if (n == 0) throw peer_failure("the peer does not send any more");
-    for (int i = 0; i < n; ++i) {
-      const ibv_wc& wc = done[i];
-      require_success(wc);
-      if (wc.wr_id == id_send) {
-        ++r.sent;
-      } else {
-        check(wc, r);
-        ++r.received;
-        if (--posted <= 1) {
-          post_receives(o_.receive_depth - posted);
-          posted = o_.receive_depth;
-        }
-      }
-      pending &= ~wc.wr_id;
-      if (r.sent < o_.iterations && pending == 0) {
-        post_send();
-        pending = id_receive | id_send;
+  exchange_all(device_, cq_, o_, r, [&](const ibv_wc& wc) {
+    require_success(wc);
+    if (wc.wr_id == id_send) {
+      ++r.sent;
+    } else {
+      check(wc, r);
+      ++r.received;
+      if (--posted <= 1) {
+        post_receives(o_.receive_depth - posted);
+        posted = o_.receive_depth;
       }
     }
-  }
+    pending &= ~wc.wr_id;
+    if (r.sent < o_.iterations && pending == 0) {
+      post_send();
+      pending = id_receive | id_send;
+    }
+  });
 }
 
 void pingpong::run(pingpong_result& r) {
@@ -195,17 +187,7 @@ void pingpong::run(pingpong_result& r) {
 }  // namespace
 
 pingpong_result run_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options) {
-  pingpong_result r;
-  pingpong p(host, exchange, options);
-  try {
-    p.run(r);
-    r.ok = r.wrong_bytes == 0;
-    if (!r.ok) r.error = fmt::format("{} bytes arrived changed", r.wrong_bytes);
-    sc_core::wait(sc_core::sc_time::from_value(linger_ps));
-  } catch (const peer_failure& e) {
-    r.error = e.what();
-  }
-  return r;
+  return run_program<pingpong>(host, exchange, options);
 }
 
 }  // namespace rnic::serve

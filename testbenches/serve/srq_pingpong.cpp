@@ -6,16 +6,13 @@
 
 #include "model/wire/ethernet.h"
 #include "testbenches/serve/application.h"
-#include "testbenches/serve/pingpong.h"
+#include "testbenches/serve/pingpong_program.h"
 
 namespace rnic::serve {
 
 using namespace host_driver;
 
 namespace {
-
-// As in the example of rdma-core.
-constexpr std::uint64_t id_receive = 1, id_send = 2;
 
 class srq_pingpong {
  public:
@@ -39,7 +36,6 @@ class srq_pingpong {
   void post_send(connection& c);
   void exchange_messages(pingpong_result& r);
   void take(const ibv_wc& wc, pingpong_result& r);
-  void check(const ibv_wc& wc, pingpong_result& r) const;
 
   served_host& host_;
   device& device_;
@@ -145,14 +141,6 @@ void srq_pingpong::post_send(connection& c) {
   c.pending = id_receive | id_send;
 }
 
-/// The tools send zeroes.
-void srq_pingpong::check(const ibv_wc& wc, pingpong_result& r) const {
-  if (wc.byte_len != o_.size)
-    throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, o_.size));
-  r.wrong_bytes += static_cast<std::uint64_t>(
-      std::count_if(buffer_.at(), buffer_.at(o_.size), [](std::uint8_t byte) { return byte != 0; }));
-}
-
 void srq_pingpong::take(const ibv_wc& wc, pingpong_result& r) {
   require_success(wc);
   const auto at = std::find_if(connections_.begin(), connections_.end(),
@@ -161,7 +149,7 @@ void srq_pingpong::take(const ibv_wc& wc, pingpong_result& r) {
   if (wc.wr_id == id_send) {
     ++r.sent;
   } else {
-    check(wc, r);
+    check_zeroes(wc, buffer_, o_.size, r);
     ++r.received;
     if (--posted_ <= o_.queue_pairs) post_receives(o_.receive_depth - posted_);
   }
@@ -172,13 +160,7 @@ void srq_pingpong::take(const ibv_wc& wc, pingpong_result& r) {
 void srq_pingpong::exchange_messages(pingpong_result& r) {
   if (!o_.server.empty())
     for (connection& c : connections_) post_send(c);
-  while (r.received < o_.iterations || r.sent < o_.iterations) {
-    ibv_wc done[8];
-    const int n = device_.wait_cq(cq_, 8, done, o_.patience_ps);
-    bench::require(n, "poll_cq");
-    if (n == 0) throw peer_failure("the peer does not send any more");
-    for (int i = 0; i < n; ++i) take(done[i], r);
-  }
+  exchange_all(device_, cq_, o_, r, [&](const ibv_wc& wc) { take(wc, r); });
 }
 
 void srq_pingpong::run(pingpong_result& r) {
@@ -191,21 +173,12 @@ void srq_pingpong::run(pingpong_result& r) {
   const std::uint64_t start = sc_core::sc_time_stamp().value();
   exchange_messages(r);
   r.took_ps = sc_core::sc_time_stamp().value() - start;
-  sc_core::wait(sc_core::sc_time::from_value(linger_ps));  // a peer that missed an acknowledgement asks again
 }
 
 }  // namespace
 
 pingpong_result run_srq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options) {
-  pingpong_result r;
-  try {
-    srq_pingpong(host, exchange, options).run(r);
-    r.ok = r.wrong_bytes == 0;
-    if (!r.ok) r.error = fmt::format("{} bytes arrived changed", r.wrong_bytes);
-  } catch (const peer_failure& e) {
-    r.error = e.what();
-  }
-  return r;
+  return run_program<srq_pingpong>(host, exchange, options);
 }
 
 }  // namespace rnic::serve

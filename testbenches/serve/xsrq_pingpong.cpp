@@ -3,13 +3,12 @@
 // shared receive queue that the sender names.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
 #include "testbenches/serve/application.h"
-#include "testbenches/serve/pingpong.h"
+#include "testbenches/serve/pingpong_program.h"
 
 namespace rnic::serve {
 
@@ -18,7 +17,6 @@ using namespace host_driver;
 namespace {
 
 // As in the example of rdma-core.
-constexpr std::uint64_t id_receive = 1, id_send = 2;
 constexpr std::uint8_t hop_limit = 5;
 constexpr std::size_t message_bytes = 66, srqn_at = 26, srqn_digits = 6, gid_digits = 32;
 const std::string the_end = std::string("END") + '\0';
@@ -156,17 +154,13 @@ void xsrq_pingpong::post_send() {
   ++posted_;
 }
 
-/// The tools send zeroes.
 void xsrq_pingpong::take(const ibv_wc& wc, pingpong_result& r) {
   require_success(wc);
   if (wc.wr_id == id_send) {
     ++r.sent;
     return;
   }
-  if (wc.byte_len != o_.size)
-    throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, o_.size));
-  r.wrong_bytes += static_cast<std::uint64_t>(
-      std::count_if(buffer_.at(), buffer_.at(o_.size), [](std::uint8_t byte) { return byte != 0; }));
+  check_zeroes(wc, buffer_, o_.size, r);
   ++r.received;
   post_receive();
   if (posted_ < o_.iterations) post_send();
@@ -175,13 +169,7 @@ void xsrq_pingpong::take(const ibv_wc& wc, pingpong_result& r) {
 /// The server begins.
 void xsrq_pingpong::exchange_messages(pingpong_result& r) {
   if (!client()) post_send();
-  while (r.received < o_.iterations || r.sent < o_.iterations) {
-    ibv_wc done[4];
-    const int n = device_.wait_cq(cq_, 4, done, o_.patience_ps);
-    bench::require(n, "poll_cq");
-    if (n == 0) throw peer_failure("the peer does not send any more");
-    for (int i = 0; i < n; ++i) take(done[i], r);
-  }
+  exchange_all(device_, cq_, o_, r, [&](const ibv_wc& wc) { take(wc, r); });
 }
 
 /// Each tells the other that it has had all messages.
@@ -204,21 +192,12 @@ void xsrq_pingpong::run(pingpong_result& r) {
   exchange_messages(r);
   r.took_ps = sc_core::sc_time_stamp().value() - start;
   part();
-  sc_core::wait(sc_core::sc_time::from_value(linger_ps));
 }
 
 }  // namespace
 
 pingpong_result run_xsrq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options) {
-  pingpong_result r;
-  try {
-    xsrq_pingpong(host, exchange, options).run(r);
-    r.ok = r.wrong_bytes == 0;
-    if (!r.ok) r.error = fmt::format("{} bytes arrived changed", r.wrong_bytes);
-  } catch (const peer_failure& e) {
-    r.error = e.what();
-  }
-  return r;
+  return run_program<xsrq_pingpong>(host, exchange, options);
 }
 
 }  // namespace rnic::serve

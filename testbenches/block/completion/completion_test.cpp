@@ -10,7 +10,7 @@
 #include "model/icm/translation.h"
 #include "model/sim/timebase.h"
 #include "testbenches/block/icm/fake_memory.h"
-#include "testbenches/block/icm/two_ways.h"
+#include "testbenches/bench/child.h"
 
 namespace {
 using namespace rnic;

@@ -12,7 +12,6 @@
 
 #include "model/gid/gid_cr.h"
 #include "model/sim/timebase.h"
-#include "testbenches/block/icm/two_ways.h"
 
 namespace rnic::ethernet {
 namespace {

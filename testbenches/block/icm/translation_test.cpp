@@ -12,7 +12,7 @@
 #include "model/icm/icm_registers.h"
 #include "model/sim/timebase.h"
 #include "testbenches/block/icm/fake_memory.h"
-#include "testbenches/block/icm/two_ways.h"
+#include "testbenches/bench/child.h"
 
 namespace {
 using namespace rnic;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DMA engine against host memory: data, splits, order, limits, errors, and the published bandwidths and latencies.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <random>
 
+#include "testbenches/bench/child.h"
 #include "testbenches/block/pcie/bench.h"
 
 namespace rnic::test {
@@ -472,24 +470,7 @@ std::string record_of(bool always_tick, std::uint64_t shuffle) {
 
 /// The same from a process of its own: one SystemC kernel runs one simulation.
 std::string record_in_child(bool always_tick, std::uint64_t shuffle) {
-  int ends[2];
-  EXPECT_EQ(::pipe(ends), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const std::string text = record_of(always_tick, shuffle);
-    for (std::size_t sent = 0; sent < text.size();) {
-      const ssize_t n = ::write(ends[1], text.data() + sent, text.size() - sent);
-      if (n <= 0) break;
-      sent += static_cast<std::size_t>(n);
-    }
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string text;
-  char part[4096];
-  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
-  ::close(ends[0]);
-  ::waitpid(child, nullptr, 0);
+  std::string text = rnic::bench::in_child([&] { return record_of(always_tick, shuffle); });
   EXPECT_GT(text.size(), 1000u);
   return text;
 }

@@ -145,19 +145,9 @@ ibv_qp_state station::state() const {
 }
 
 host_driver::steering_flow* station::steer(const bytes& mac, ibv_qp* to) {
-  struct {
-    ibv_flow_attr attr{};
-    ibv_flow_spec_eth spec{};
-  } rule;
-  rule.attr.type = IBV_FLOW_ATTR_NORMAL;
-  rule.attr.size = sizeof rule;
-  rule.attr.num_of_specs = 1;
-  rule.attr.port = static_cast<std::uint8_t>(at_.port);
-  rule.spec.type = IBV_FLOW_SPEC_ETH;
-  rule.spec.size = sizeof rule.spec;
-  std::copy(mac.begin(), mac.end(), rule.spec.val.dst_mac);
-  std::fill_n(rule.spec.mask.dst_mac, 6, std::uint8_t{0xff});
-  host_driver::steering_flow* flow = dev().create_flow(to != nullptr ? to : qp_, &rule.attr);
+  host_driver::mac_address address{};
+  std::copy_n(mac.begin(), address.size(), address.begin());
+  host_driver::steering_flow* flow = dev().create_flow(to != nullptr ? to : qp_, at_.port, address);
   EXPECT_NE(flow, nullptr) << std::strerror(errno);
   return flow;
 }

@@ -25,6 +25,10 @@ RUNS = [
     ["bandwidth", "--verb", "send", "--sizes", "13,3000", "--messages", "60", "--mtu", "256", "--roce", "v1",
      "--ip", "4"],
     ["latency", "--verb", "cas", "--iterations", "40", "--ip", "6"],
+    ["latency", "--transport", "uc", "--verb", "write_imm", "--sizes", "1,9001", "--iterations", "8"],
+    ["latency", "--transport", "ud", "--verb", "send", "--sizes", "0,1,2047", "--iterations", "8", "--ip", "6"],
+    ["bandwidth", "--transport", "xrc", "--verb", "send_imm", "--sizes", "3,7000", "--messages", "60", "--qps", "2"],
+    ["bandwidth", "--transport", "xrc", "--verb", "cas", "--messages", "60", "--roce", "v1"],
     ["bandwidth", "--verb", "fadd", "--messages", "60", "--qps", "2", "--roce", "v1", "--ip", "4"],
 ]
 # IP protocol 17 and the EtherTypes of IPv4, IPv6, RoCE v1 and pause.

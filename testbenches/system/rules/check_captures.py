@@ -56,15 +56,20 @@ def traces(runs):
         runs.faults.append("only %d captures" % len(names))
 
 
+VERBS = {"rc": ("write", "write_imm", "send", "read", "cas", "fadd"), "uc": ("write", "write_imm", "send"),
+         "ud": ("send", "send_imm"), "xrc": ("write", "send_imm", "read", "cas")}
+
+
 def measured(runs, command, ways):
     capture = runs.path("run.pcap")
-    for verb in ("write", "send", "read", "cas", "fadd"):
+    for transport, verb in ((t, v) for t in VERBS for v in VERBS[t]):
         for way in ways:
-            arguments = [command, "--verb", verb, "--quiet", "--pcap", capture, "--overwrite"] + way
+            arguments = [command, "--transport", transport, "--verb", verb, "--quiet", "--pcap", capture, "--overwrite"] + way
             if verb not in ("cas", "fadd"):
-                arguments += ["--sizes", ("" if verb == "write" else "0,") + "1,5,256,4096,9001"]
+                arguments += ["--sizes", ("" if verb == "write" else "0,") + ("1,5,256" if transport == "ud" else
+                                                                              "1,5,256,4096,9001")]
             runs.program(arguments)
-            runs.check(" ".join(arguments[:3] + way), capture)
+            runs.check(" ".join(arguments[:5] + way), capture)
 
 
 def latency(runs):

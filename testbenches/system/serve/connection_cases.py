@@ -103,6 +103,18 @@ def message(attribute, local, remote, body=b""):
     return (head + struct.pack(">II", local, remote) + body).ljust(256, b"\0")
 
 
+def path_request(local, remote, qpn):
+    """LAP: the path that there is, once more (layout by the kernel's rdma/ibta_vol1_c12.h, CM_LAP_*)."""
+    mapped = b"\0" * 10 + b"\xff\xff"
+    return message(0x19, local, remote, struct.pack(">4x3sB4xHH16s16sIBBBB", qpn, 20 << 3, 0xffff, 0xffff,
+                                                   mapped + socket.inet_aton(PEER4), mapped + socket.inet_aton(MODEL4),
+                                                   0, 64, 0, 0, 19 << 3))
+
+
+# message()'s, which the answer repeats.
+APR_TRANSACTION = struct.pack(">Q", 0x1234)
+
+
 def answer(w, frame=None, seconds=5):
     """(attribute, local, remote, MAD) of the next management datagram from the model."""
     if frame is not None:
@@ -140,7 +152,7 @@ def intruders():
         w.silence(datagram(bytes(bad)))
     for _ in range(300):  # noise in every field of every message
         mad = bytearray(rng.randbytes(256))
-        mad[0:4], mad[16:18] = b"\1\7\2\3", struct.pack(">H", rng.choice((0x11, 0x12, 0x13, 0x14, 0x16, 0x18, 0x19, 0x1a)))
+        mad[0:4], mad[16:18] = b"\1\7\2\3", struct.pack(">H", rng.choice((0x11, 0x12, 0x13, 0x14, 0x16, 0x18, 0x1a, 0x1b)))
         w.send(datagram(bytes(mad)))
     w.silence(datagram(bytes(256)))
     # Requests get the answer of the standard.
@@ -152,6 +164,8 @@ def intruders():
     expect((kind, local, remote) == (0x16, 0x2222, 0x1111), "a DREQ of nothing is not answered")
     kind, _, _, mad = answer(w, datagram(message(0x17, 0x77, 0)))
     expect(kind == 0x18 and mad[28] != 0, "no answer for a service of datagrams")
+    kind, local, remote, mad = answer(w, datagram(path_request(0x1111, 0x2222, b"\0\0\1")))
+    expect((kind, local, remote, mad[33]) == (0x1a, 0x2222, 0x1111, 1), "a LAP of nothing is not refused")
     # A client that changes its mind, and one that means it.
     mine = struct.unpack(">I", req[24:28])[0]
     kind, theirs, remote, _ = answer(w, datagram(bytes(req)))
@@ -167,11 +181,16 @@ def intruders():
         time.sleep(0.1)  # refused as long as the run before has not ended
     expect((kind, remote) == (0x13, mine + 5), "no REP for the second client")
     w.send(datagram(message(0x14, mine + 5, theirs)))
+    # No other path for it: RoCE has no automatic path migration.
+    theirs_qpn = mad[36:39]
+    for asked, status in ((theirs_qpn, 2), (theirs_qpn, 2), (b"\0\0\1", 6)):
+        kind, local, remote, apr = answer(w, datagram(path_request(mine + 5, theirs, asked)))
+        expect((kind, local, remote, apr[33], apr[8:16]) == (0x1a, theirs, mine + 5, status, APR_TRANSACTION), "APR: %s" % apr)
     for _ in range(200):  # noise in a connection
-        mad = bytearray(message(rng.choice((0x11, 0x13, 0x14, 0x16)), mine + 5, theirs, rng.randbytes(220)))
+        mad = bytearray(message(rng.choice((0x11, 0x13, 0x14, 0x16, 0x1a)), mine + 5, theirs, rng.randbytes(220)))
         w.send(datagram(bytes(mad)))
     w.silence(w.arp("10.0.0.77"))
-    kind, local, remote, _ = answer(w, datagram(message(0x15, mine + 5, theirs, mad[36:39] + b"\0")))
+    kind, local, remote, _ = answer(w, datagram(message(0x15, mine + 5, theirs, theirs_qpn + b"\0")))
     expect((kind, local, remote) == (0x16, theirs, mine + 5), "no DREP")
     time.sleep(1)  # the run ends a little after its connection
     w.model.process.send_signal(signal.SIGTERM)
@@ -180,6 +199,11 @@ def intruders():
     expect(len(runs) == 2 and not runs[0]["ok"] and runs[1]["ok"], "runs: %s" % runs)
     managed_ = w.model.result["connection_manager"]
     expect(managed_["malformed"] >= 12 and managed_["unknown_id"] >= 100 and managed_["wrong_state"] >= 50, managed_)
+    expect(managed_["paths_refused"] == 3, managed_)
+    if shutil.which("tshark") is not None:
+        command = ["tshark", "-r", w.model.pcap, "-Y", "infiniband.mad.attributeid == 0x001a && !_ws.malformed && ip.src == " + MODEL4]
+        rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        expect(len(rows) == 4, "APRs as tshark sees them: %s" % rows)
     expect(statistics["served.adapter.responder.drop.qkey"] == 2 and statistics["served.adapter.responder.drop.pkey"] == 2 and
            statistics["served.adapter.responder.drop.mad_length"] == 6, {k: v for k, v in statistics.items() if "drop" in k})
     return 0

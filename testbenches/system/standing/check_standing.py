@@ -19,6 +19,9 @@ EXPERIMENTS = [
      "--priority", "3", "--mtu", "1024"],
     ["bandwidth", "--verb", "read", "--sizes", "64,9000", "--messages", "120", "--qps", "2", "--bidirectional"],
     ["latency", "--verb", "cas", "--iterations", "80", "--roce", "v1"],
+    ["bandwidth", "--transport", "uc", "--verb", "send_imm", "--sizes", "8,9000", "--messages", "120", "--qps", "3"],
+    ["bandwidth", "--transport", "ud", "--verb", "send", "--sizes", "8,1000", "--messages", "150", "--bidirectional"],
+    ["bandwidth", "--transport", "xrc", "--verb", "write_imm", "--sizes", "8,9000", "--messages", "120", "--qps", "2"],
     ["bandwidth", "--verb", "fadd", "--messages", "120", "--qps", "3", "--bidirectional"],
 ]
 # What must not be visible, and how it shows in the echo of the parameters.

@@ -37,11 +37,11 @@ bench::two_nodes_config default_system() {
 }
 
 /// Allocations while `messages` messages stream, after as many to warm up.
-std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::uint64_t messages, unsigned qps,
+std::uint64_t allocations_of(const char* verb, std::uint32_t size, std::uint64_t messages, unsigned qps,
                              const bench::connection_options& connection = {}) {
   bench::two_nodes system(default_system());
   bench::stream_config config;
-  config.verb = verb;
+  config.verb = bench::find_verb(verb);
   config.largest = size;
   config.qps = qps;
   config.depth = 64;
@@ -53,11 +53,16 @@ std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::u
     flow.set_up(e);
     const bool sends = number == 1;
     const bench::stream::work work{sends ? &flow : nullptr, sends ? nullptr : &flow, size, messages};
-    bench::stream::run_host(e, work);
+    const auto run = [&] {
+      bench::stream::prepare(work);
+      system.meet();
+      bench::stream::run_host(e, work);
+    };
+    run();
     system.meet();
     if (sends) before = allocations;
     if (sends) stop_at_allocation = std::getenv("RNIC_STOP_AT_ALLOCATION") != nullptr;
-    bench::stream::run_host(e, work);
+    run();
     system.meet();
     stop_at_allocation = false;
     if (sends) after = allocations;
@@ -68,11 +73,11 @@ std::uint64_t allocations_of(bench::stream_verb verb, std::uint32_t size, std::u
   return after - before;
 }
 
-TEST(SteadyState, WritesOf64KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 65536, 400, 1), 0U); }
-TEST(SteadyState, WritesOf64Bytes) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 64, 20000, 2), 0U); }
-TEST(SteadyState, SendsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::send, 4096, 4000, 2), 0U); }
-TEST(SteadyState, Atomics) { EXPECT_EQ(allocations_of(bench::stream_verb::compare_swap, 8, 4000, 2), 0U); }
-TEST(SteadyState, ReadsOf4KiB) { EXPECT_EQ(allocations_of(bench::stream_verb::read, 4096, 4000, 2), 0U); }
+TEST(SteadyState, WritesOf64KiB) { EXPECT_EQ(allocations_of("write", 65536, 400, 1), 0U); }
+TEST(SteadyState, WritesOf64Bytes) { EXPECT_EQ(allocations_of("write", 64, 20000, 2), 0U); }
+TEST(SteadyState, SendsOf4KiB) { EXPECT_EQ(allocations_of("send", 4096, 4000, 2), 0U); }
+TEST(SteadyState, Atomics) { EXPECT_EQ(allocations_of("cas", 8, 4000, 2), 0U); }
+TEST(SteadyState, ReadsOf4KiB) { EXPECT_EQ(allocations_of("read", 4096, 4000, 2), 0U); }
 
 /// Queue pairs that give their units up and come back for each packet.
 bench::connection_options paced() {
@@ -80,8 +85,8 @@ bench::connection_options paced() {
   o.static_rate = IBV_RATE_2_5_GBPS;
   return o;
 }
-TEST(SteadyState, PacedWrites) { EXPECT_EQ(allocations_of(bench::stream_verb::write, 65536, 200, 8, paced()), 0U); }
-TEST(SteadyState, PacedReads) { EXPECT_EQ(allocations_of(bench::stream_verb::read, 4096, 4000, 2, paced()), 0U); }
+TEST(SteadyState, PacedWrites) { EXPECT_EQ(allocations_of("write", 65536, 200, 8, paced()), 0U); }
+TEST(SteadyState, PacedReads) { EXPECT_EQ(allocations_of("read", 4096, 4000, 2, paced()), 0U); }
 
 TEST(Idle, ASecondCostsNothing) {
   bench::two_nodes system(default_system());
@@ -93,7 +98,9 @@ TEST(Idle, ASecondCostsNothing) {
     bench::set_address(e, connection, number);
     system.meet();
     flow.set_up(e);
-    bench::stream::run_host(e, {number == 1 ? &flow : nullptr, number == 1 ? nullptr : &flow, 4096, 100});
+    const bench::stream::work work{number == 1 ? &flow : nullptr, number == 1 ? nullptr : &flow, 4096, 100};
+    bench::stream::prepare(work);
+    bench::stream::run_host(e, work);
     system.meet();
   };
   system.run([&] { host(system.a(), 1); }, [&] { host(system.b(), 2); });

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/system/verbs/pair.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <stdexcept>
+
+#include "testbenches/bench/child.h"
 
 namespace rnic::system_test {
 
@@ -136,23 +135,16 @@ void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random) {
 }
 
 std::string in_child(const std::function<std::string()>& body) {
-  int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error("no pipe");
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string text = body();
-    const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    _exit(written && !testing::Test::HasFailure() ? 0 : 1);
+  try {
+    return bench::in_child([&body] {
+      std::string text = body();
+      if (testing::Test::HasFailure()) throw std::runtime_error("a failure in the other process");
+      return text;
+    });
+  } catch (const std::runtime_error& e) {
+    ADD_FAILURE() << e.what();
+    return {};
   }
-  close(ends[1]);
-  std::string text;
-  char part[4096];
-  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  return text;
 }
 
 std::uint64_t counted(bench::two_nodes& system, const std::string& part) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <random>
 
 namespace rnic::host_driver::cm {
@@ -264,8 +265,8 @@ TEST(connection_manager, messages_of_a_third_host_change_nothing) {
   const auto [a, b] = n.established();
   address liar;
   liar.gid = host(3);
-  for (const message what :
-       {message::mra, message::rej, message::rep, message::rtu, message::drep, message::dreq, message::sidr_rep}) {
+  for (const message what : {message::mra, message::rej, message::rep, message::rtu, message::drep, message::dreq,
+                             message::sidr_rep, message::lap, message::apr}) {
     contents c;
     c.kind = what;
     c.local_id = b;
@@ -278,7 +279,98 @@ TEST(connection_manager, messages_of_a_third_host_change_nothing) {
   }
   EXPECT_EQ(n.a.manager.state_of(a), state::established);
   EXPECT_FALSE(n.a.manager.has_event());
-  EXPECT_EQ(n.a.manager.count().unknown_id, 13u);
+  EXPECT_EQ(n.a.manager.count().unknown_id, 17u);
+}
+
+/// A LAP of host a's connection, and the APR to it; nothing when there is none.
+std::optional<contents> ask_for_path(network& n, connection_id local, connection_id remote, std::uint32_t qpn,
+                                     bool reverse = false) {
+  node &from = reverse ? n.b : n.a, &to = reverse ? n.a : n.b;
+  contents lap;
+  lap.kind = message::lap;
+  lap.transaction = 0x1234567890;
+  lap.local_id = local;
+  lap.remote_id = remote;
+  lap.remote_qpn = qpn;
+  lap.alternate.local = host(11);
+  lap.alternate.remote = host(12);
+  const mad m = encode(lap);
+  to.manager.receive(network::from(from), m.data(), m.size(), n.now);
+  if (to.out.empty()) return std::nullopt;
+  EXPECT_EQ(to.out.size(), 1u);
+  const mad answer = to.out.front().second;
+  to.out.clear();
+  const auto apr = decode(answer.data(), answer.size());
+  EXPECT_EQ(apr->kind, message::apr);
+  EXPECT_EQ(apr->transaction, lap.transaction);
+  EXPECT_EQ(apr->local_id, remote);
+  EXPECT_EQ(apr->remote_id, local);
+  return apr;
+}
+
+TEST(connection_manager, an_alternate_path_is_refused_and_the_connection_goes_on) {
+  network n;
+  const auto [a, b] = n.established(0x77);
+  for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(ask_for_path(n, a, b, 0x78)->path_status, path_answer::unsupported);
+  EXPECT_EQ(ask_for_path(n, b, a, 0x77, true)->path_status, path_answer::unsupported);
+  EXPECT_EQ(n.b.manager.count().paths_refused, 3u);
+  EXPECT_EQ(n.a.manager.count().paths_refused, 1u);
+  EXPECT_FALSE(n.a.manager.has_event() || n.b.manager.has_event());
+  EXPECT_EQ(n.b.manager.state_of(b), state::established);
+  EXPECT_TRUE(n.a.manager.disconnect(a, {}, n.now));
+  n.deliver();
+  n.b.take(kind::disconnect_request);
+}
+
+TEST(connection_manager, alternate_paths_of_other_connections_and_states) {
+  network n;
+  const auto [a, b] = n.established(0x77);
+  EXPECT_EQ(ask_for_path(n, a, b, 0x77)->path_status, path_answer::wrong_qpn);
+  EXPECT_EQ(ask_for_path(n, a, b + 50, 0x78)->path_status, path_answer::invalid_id);
+  EXPECT_EQ(ask_for_path(n, a + 1, b, 0x78)->path_status, path_answer::invalid_id);
+  EXPECT_EQ(n.b.manager.count().unknown_id, 2u);
+  EXPECT_EQ(n.b.manager.count().wrong_state, 0u);
+  // An answer to what was never asked.
+  contents apr;
+  apr.kind = message::apr;
+  apr.local_id = b;
+  apr.remote_id = a;
+  const mad m = encode(apr);
+  n.a.manager.receive(network::from(n.b), m.data(), m.size(), n.now);
+  EXPECT_EQ(n.a.manager.count().wrong_state, 1u);
+  // Before and after the connection there is no path to change.
+  const auto other = n.ask(0x99);
+  const event request = n.b.take(kind::request);
+  EXPECT_FALSE(ask_for_path(n, other, request.id, 0));
+  connection_data d;
+  d.qpn = 0x9a;
+  EXPECT_TRUE(n.b.manager.accept(request.id, d, {}, n.now));
+  n.b.out.clear();
+  EXPECT_FALSE(ask_for_path(n, other, request.id, 0x9a));
+  EXPECT_TRUE(n.b.manager.disconnect(b, {}, n.now));
+  n.b.out.clear();
+  EXPECT_FALSE(ask_for_path(n, a, b, 0x78));
+  EXPECT_EQ(n.b.manager.count().wrong_state, 3u);
+  EXPECT_EQ(n.a.manager.state_of(a), state::established);
+}
+
+TEST(connection_manager, a_rep_refuses_the_alternate_path_of_its_req) {
+  for (const bool asked : {false, true}) {
+    network n;
+    n.b.manager.listen(service);
+    connection_data d;
+    d.service_id = service;
+    d.qpn = 0x77;
+    d.path.local = host(1);
+    d.path.remote = host(2);
+    if (asked) d.alternate = d.path;
+    n.a.manager.connect(network::from(n.b), d, {}, n.now);
+    n.deliver();
+    n.b.manager.accept(n.b.take(kind::request).id, d, {}, n.now);
+    n.deliver();
+    EXPECT_EQ(n.a.take(kind::reply).message.connection.alternate_taken,
+              asked ? failover::unsupported : failover::accepted);
+  }
 }
 
 TEST(connection_manager, requests_without_number_meet_a_limit) {
@@ -311,7 +403,7 @@ TEST(connection_manager, whatever_comes_it_goes_on) {
     mad m;
     for (auto& byte : m) byte = static_cast<std::uint8_t>(random());
     m[0] = 1, m[1] = 7, m[2] = 2, m[3] = 3;
-    m[16] = 0, m[17] = static_cast<std::uint8_t>(0x0f + random() % 12);
+    m[16] = 0, m[17] = static_cast<std::uint8_t>(0x0f + random() % 14);
     const auto& pair = pairs[random() % pairs.size()];
     if (random() % 2 != 0) {  // numbers that mean something, and the service that is there
       const std::uint32_t mine = random() % 2 != 0 ? pair.first : pair.second;

@@ -6,6 +6,7 @@
 #include <pcap/pcap.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "model/wire/packet.h"
@@ -108,12 +109,16 @@ TEST(cm_messages, every_kind_comes_back_as_it_was) {
   c.local_id = 0x11223344;
   c.remote_id = 0x55667788;
   for (std::size_t i = 0; i < most_private; ++i) c.private_data[i] = static_cast<std::uint8_t>(i * 7 + 1);
-  for (std::uint16_t k = 0x10; k <= 0x18; ++k) {
+  for (std::uint16_t k = 0x10; k <= 0x1a; ++k) {
     c.kind = static_cast<message>(k);
     c.why = reason::consumer;
     c.subject = about::rep;
     c.service_timeout = 21;
     c.service = {0x0000000001111c06, 0xffff, 5, 0x123456, 0x01234567};
+    c.path_status = path_answer::wrong_qpn;
+    c.remote_qpn = 0x654321;
+    c.alternate.local = ipv4(3);
+    c.alternate.hop_limit = 1;
     const mad m = encode(c);
     const auto again = decode(m.data(), m.size());
     ASSERT_TRUE(again.has_value());
@@ -123,6 +128,78 @@ TEST(cm_messages, every_kind_comes_back_as_it_was) {
                            c.private_data.begin()));
     EXPECT_EQ(encode(*again), m);
   }
+}
+
+// Places by the kernel's rdma/ibta_vol1_c12.h (CM_LAP_*, CM_APR_*), which count from the end of the common header.
+constexpr std::size_t header = 24;
+void put(mad& m, std::size_t at, std::initializer_list<unsigned> bytes) {
+  for (const unsigned b : bytes) m[header + at++] = static_cast<std::uint8_t>(b);
+}
+mad empty(unsigned attribute) {
+  mad m{};
+  m[0] = 1, m[1] = 7, m[2] = 2, m[3] = 3;
+  m[17] = static_cast<std::uint8_t>(attribute);
+  return m;
+}
+
+TEST(cm_messages, fields_of_a_lap) {
+  mad m = empty(0x19);
+  put(m, 0, {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88});
+  put(m, 12, {0xab, 0xcd, 0xef, 20 << 3});
+  put(m, 20, {0xff, 0xff, 0xff, 0xff});
+  put(m, 24, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+  put(m, 40, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
+  put(m, 56, {0x12, 0x34, 0x50, 0x60, 64, 7, 5 << 4, 19 << 3, 0xaa});
+  put(m, 64 + 167, {0xbb});
+  const auto c = decode(m.data(), m.size());
+  ASSERT_TRUE(c.has_value());
+  EXPECT_EQ(c->kind, message::lap);
+  EXPECT_EQ(c->local_id, 0x11223344u);
+  EXPECT_EQ(c->remote_id, 0x55667788u);
+  EXPECT_EQ(c->remote_qpn, 0xabcdefu);
+  EXPECT_EQ(c->response_timeout, 20);
+  EXPECT_EQ(c->alternate.local[15], 1);
+  EXPECT_EQ(c->alternate.remote[15], 2);
+  EXPECT_EQ(c->alternate.flow_label, 0x12345u);
+  EXPECT_EQ(c->alternate.traffic_class, 0x60);
+  EXPECT_EQ(c->alternate.hop_limit, 64);
+  EXPECT_EQ(c->alternate.rate, 7);
+  EXPECT_EQ(c->alternate.service_level, 5);
+  EXPECT_EQ(c->alternate.ack_timeout, 19);
+  EXPECT_EQ(c->private_data[0], 0xaa);
+  EXPECT_EQ(c->private_data[167], 0xbb);
+  EXPECT_EQ(encode(*c), m);
+}
+
+TEST(cm_messages, fields_of_an_apr) {
+  mad m = empty(0x1a);
+  put(m, 0, {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 2});
+  put(m, 84, {0xcc});
+  const auto c = decode(m.data(), m.size());
+  ASSERT_TRUE(c.has_value());
+  EXPECT_EQ(c->kind, message::apr);
+  EXPECT_EQ(c->local_id, 0x11223344u);
+  EXPECT_EQ(c->remote_id, 0x55667788u);
+  EXPECT_EQ(c->path_status, path_answer::unsupported);
+  EXPECT_EQ(c->private_data[0], 0xcc);
+  EXPECT_EQ(encode(*c), m);
+}
+
+// The alternate path of a REQ has the shape of the primary one, 44 bytes behind it.
+TEST(cm_messages, alternate_path_of_a_req) {
+  std::vector<mad> all = captured();
+  ASSERT_FALSE(all.empty());
+  mad& m = all.front();
+  EXPECT_FALSE(decode(m.data(), m.size())->connection.alternate.exists());
+  std::copy_n(m.begin() + 76, 44, m.begin() + 120);
+  const auto c = decode(m.data(), m.size());
+  const path_record &first = c->connection.path, &other = c->connection.alternate;
+  EXPECT_TRUE(other.exists());
+  EXPECT_EQ(other.local, first.local);
+  EXPECT_EQ(other.remote, first.remote);
+  EXPECT_EQ(other.hop_limit, first.hop_limit);
+  EXPECT_EQ(other.ack_timeout, first.ack_timeout);
+  EXPECT_EQ(encode(*c), m);
 }
 
 TEST(cm_messages, other_classes_versions_and_lengths_are_not_ours) {

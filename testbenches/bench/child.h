@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a function finds out in a process of its own: one process has one SystemC kernel, which runs one simulation.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace rnic::bench {
+
+/// A process that runs a function and ends. Its result, or the words of its exception, come through a pipe.
+class child {
+ public:
+  /// Starts it. Throws std::runtime_error when there is no process to be had.
+  explicit child(const std::function<std::string()>& body);
+  child(child&& other) noexcept;
+  child& operator=(child&& other) noexcept;
+  ~child();
+
+  /// Becomes readable when there is a result, or the process has ended without one.
+  int pipe() const { return pipe_; }
+  /// Waits for the end and gives the result. Throws std::runtime_error with what the function has thrown, or that the
+  /// process has ended before its function. Once.
+  std::string finish();
+
+ private:
+  pid_t process_ = -1;
+  int pipe_ = -1;
+};
+
+/// The result of `body`, text or a plain structure, from a process of its own. Throws as child::finish().
+template <class Body>
+auto in_child(Body body) -> decltype(body()) {
+  using result = decltype(body());
+  if constexpr (std::is_same_v<result, std::string>) {
+    return child(body).finish();
+  } else {
+    static_assert(std::is_trivially_copyable_v<result>);
+    const std::string bytes = child([&body] {
+                                const result r = body();
+                                return std::string(reinterpret_cast<const char*>(&r), sizeof r);
+                              }).finish();
+    result r;
+    if (bytes.size() != sizeof r) throw std::runtime_error("a result of another size came from a child");
+    std::memcpy(&r, bytes.data(), sizeof r);
+    return r;
+  }
+}
+
+}  // namespace rnic::bench

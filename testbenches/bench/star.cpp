@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/star.h"
+
+#include <stdexcept>
+#include <string>
+#include <systemc>
+
+namespace rnic::bench {
+
+/// A barrier for the programs of all hosts.
+class star::gathering {
+ public:
+  void arrive(std::size_t hosts) {
+    const std::uint64_t round = round_;
+    if (++here_ == hosts) {
+      here_ = 0;
+      ++round_;
+      all_.notify(sc_core::SC_ZERO_TIME);
+      return;
+    }
+    while (round_ == round) sc_core::wait(all_);
+  }
+
+ private:
+  sc_core::sc_event all_{"all"};
+  std::size_t here_ = 0;
+  std::uint64_t round_ = 0;
+};
+
+star::star(const star_config& config) : base_(config.timing), gathering_(std::make_unique<gathering>()) {
+  const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
+  constexpr sim::clock_period resolution{1000, 1, 0};
+  clock_ = std::make_unique<sim::clock_domain>("switch", base_, resolution);
+  fabric::network_switch::config middle;
+  middle.ports = config.leaves + 1;
+  middle.rate_mbps = config.node.adapter.port.rate_mbps;
+  middle.hop_ps = config.hop_ps;
+  switch_ = std::make_unique<fabric::network_switch>("switch", *clock_, middle, frames_, statistics_);
+  fabric::cable::config cable;
+  cable.metres = config.cable_metres;
+  ends_.resize(middle.ports);
+  for (unsigned i = 0; i < middle.ports; ++i) {
+    nodes_.push_back(std::make_unique<node>(i == 0 ? "hub" : "leaf" + std::to_string(i), env, config.node, i + 1));
+    cables_.push_back(std::make_unique<fabric::cable>(nodes_[i]->connector(), switch_->port(i), cable));
+    ends_[i].device = &nodes_[i]->device();
+    ends_[i].bus = &nodes_[i]->bus();
+  }
+}
+
+star::~star() = default;
+
+void star::meet() { gathering_->arrive(nodes_.size()); }
+
+void star::run(const std::function<void(endpoint&)>& program) {
+  running_ = static_cast<unsigned>(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    sc_core::sc_spawn(
+        [this, i, &program] {
+          try {
+            require(nodes_[i]->start(), "open device");
+            program(ends_[i]);
+          } catch (...) {
+            if (!failure_) failure_ = std::current_exception();
+            sc_core::sc_stop();
+          }
+          if (--running_ == 0) sc_core::sc_pause();
+        },
+        ("program" + std::to_string(i)).c_str());
+  base_.run_ahead_until(~sim::time_ps{0});
+  try {
+    sc_core::sc_start();
+  } catch (...) {
+    if (!failure_) failure_ = std::current_exception();
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  if (running_ != 0) throw std::runtime_error("the simulation came to rest before all programs had ended");
+}
+
+}  // namespace rnic::bench
