@@ -86,7 +86,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
     const bool says_more = op == wire::operation::acknowledge && ((psn + 1) & 0xffffff) == c->unacked_psn;
-    if (says_more) take_receives(*c, r, p.aeth);
+    if (says_more) take_receives(*c, r, psn, p.aeth);
     ++duplicate_responses_;
     return true;
   }
@@ -126,7 +126,7 @@ void requester::handle_early_response(context& c, qp_runtime& r, const wire::pac
     ++ghost_responses_;
     return;
   }
-  take_receives(c, r, p.aeth);
+  take_receives(c, r, p.bth.psn.value(), p.aeth);
   acknowledge_before(c, r, c.next_psn);
 }
 
@@ -134,7 +134,7 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
   const std::uint32_t psn = p.bth.psn.value();
   switch (kind_of(p.aeth.syndrome)) {
     case response_kind::ack: {
-      take_receives(c, r, p.aeth);
+      take_receives(c, r, psn, p.aeth);
       // A READ is complete by its data only: an acknowledgement inside it says nothing.
       if (c.rd_outstanding != 0) {
         const std::uint32_t i = find_message(r, psn);
@@ -324,7 +324,7 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
     fail(c, r, i, syndrome::bad_response, 0, psn);
     return true;
   }
-  if (t.aeth) take_receives(c, r, p.aeth);
+  if (t.aeth) take_receives(c, r, psn, p.aeth);
   ++m.got;
   if (p.payload_length != 0) open_job(c, m, i, f, offset);
   progress(c, r, (psn + 1) & 0xffffff);
@@ -348,7 +348,7 @@ void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr
   }
   if (!acknowledge_before(c, r, psn)) return;
   if (kind_of(p.aeth.syndrome) != response_kind::ack) return fail(c, r, i, syndrome::bad_response, 0, psn);
-  take_receives(c, r, p.aeth);
+  take_receives(c, r, psn, p.aeth);
   // The answer's last header becomes its payload.
   p.payload_offset = static_cast<std::uint16_t>(p.payload_offset - atomic_bytes);
   p.payload_length = atomic_bytes;

@@ -14,13 +14,23 @@ bool requester::may_use_receive(const context& c, const send_wqe& wqe) const {
   return c.receives_used <= c.receives_told || c.unacked_psn == c.next_psn;
 }
 
-void requester::take_receives(context& c, qp_runtime& r, const wire::aeth& answer) {
+/// A message is done. Where nothing has told of receives behind it (a NAK acknowledges without credits), it has used
+/// one of those that are known.
+void requester::use_receive(context& c, const qp_runtime& r, const message& m) const {
+  constexpr std::uint32_t half_window = 1u << 23;
+  const bool told_behind = distance(m.last_psn, r.told_psn) - 1 < half_window;
+  if (m.takes_receive && c.receives_told != 0 && !told_behind) --c.receives_told;
+}
+
+/// An answer to packet `psn`.
+void requester::take_receives(context& c, qp_runtime& r, std::uint32_t psn, const wire::aeth& answer) {
   if ((c.flags & icm::requester_flag_unlimited) != 0) return;
   const unsigned code = answer.syndrome & 0x1f;
   if (code == credits_unlimited)
     c.flags |= icm::requester_flag_unlimited;
   else
     c.receives_told = credit_counts[code];
+  r.told_psn = (psn + 1) & 0xffffff;
   if (!r.needs_receive) return;
   r.needs_receive = false;
   wake_stalled(r);

@@ -209,6 +209,7 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
     c.next_wqe = m.wqe_index + m.strides;
   }
   if (r.keys_valid && m.wqe_index + m.strides == r.keys_end) r.keys_valid = false;
+  use_receive(c, r, m);
   const std::uint32_t index = r.head;
   r.head = m.next;
   if (r.head == no_index) r.tail = no_index;

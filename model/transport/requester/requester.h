@@ -304,7 +304,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
   void handle_early_response(context& c, qp_runtime& r, const wire::packet& p);
   bool may_use_receive(const context& c, const send_wqe& wqe) const;
-  void take_receives(context& c, qp_runtime& r, const wire::aeth& answer);
+  void take_receives(context& c, qp_runtime& r, std::uint32_t psn, const wire::aeth& answer);
+  void use_receive(context& c, const qp_runtime& r, const message& m) const;
   std::uint32_t append_message(context& c, qp_runtime& r, const unit& u, std::uint32_t packets);
   void cut_after(context& c, qp_runtime& r, std::uint32_t keep);
   void free_message(context& c, qp_runtime& r, std::uint32_t index);

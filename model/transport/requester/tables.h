@@ -88,6 +88,7 @@ struct qp_runtime {
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
   std::uint32_t sent_before = 0;                   ///< behind the last packet that was ever sent, if it resends
+  std::uint32_t told_psn = 0;                      ///< behind the packet whose answer told of receives
   std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
