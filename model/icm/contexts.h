@@ -99,7 +99,7 @@ struct requester_context {
   std::uint32_t drain_end;      ///< WQEs before this index had begun when the QP was last halted: SQ_DRAINING ends here
   std::uint16_t function;       ///< owner: whose memory the queue and its buffers are
   std::uint16_t rate_limit;     ///< of the QP context: unit and value, 0: none
-  std::uint16_t receives_told;  ///< the responder has, behind the message of its last answer
+  std::int16_t receives_told;   ///< the responder has, behind the message of its last answer; -1: less than none
   std::uint16_t receives_used;  ///< messages under way that take one
 };
 inline constexpr std::uint8_t requester_flag_reserved_lkey = 1, requester_flag_fast_reg = 2,
