@@ -122,13 +122,14 @@ void add_serve(CLI::App& command, serve_options& o) {
       .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
       ->capture_default_str();
   command
-      .add_option("--app", o.app,
-                  "What runs on the host; the tools of the same name, with ibv_ or without, are its peers:\n"
-                  "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong, xsrq_pingpong (one client) of ibverbs-utils;\n"
-                  "ib_write_bw, ib_write_lat,\n"
-                  "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (start\n"
-                  "them without -R, with the same size, iterations and number of queue pairs on both sides);\n"
-                  "rping, ucmatose, udaddy, mckey of rdmacm-utils")
+      .add_option(
+          "--app", o.app,
+          "What runs on the host; the tools of the same name, with ibv_ or without, are its peers:\n"
+          "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong, xsrq_pingpong (one client) of ibverbs-utils;\n"
+          "ib_write_bw, ib_write_lat,\n"
+          "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
+          "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
+          "rping, ucmatose, udaddy, mckey of rdmacm-utils")
       ->type_name("TOOL")
       ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong",
                              "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat",
@@ -172,6 +173,9 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->check(CLI::IsMember({"FETCH_AND_ADD", "CMP_AND_SWAP"}))
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
+  command.add_flag("--all", o.all_sizes, "perftest: sizes 2, 4, ... 2^23 (UD: to the MTU), as with -a");
+  command.add_flag("--rdma-cm", o.rdma_cm, "perftest: meet over the connection manager, as with -R");
+  command.add_flag("--talk-rdma-cm", o.talk_over_cm, "perftest: tell each other over it and no more, as with -z");
   add_priority(command, o.priority, "Service level");
   command
       .add_option("--timeout", o.ack_timeout,

@@ -21,6 +21,8 @@ struct cm_application_options {
   rdma_route route;
 };
 
+bool is_cm_application(const std::string& app);
+
 /// One run, in an SC_THREAD. Everything that can go wrong with the peer is in the result.
 application_result run_cm_application(served_host& host, cm_service& service, const cm_application_options& options);
 

@@ -17,9 +17,15 @@ namespace {
 
 constexpr std::uint8_t ack_timeout = 16;  // 0.27 s
 constexpr std::uint8_t retries = 7, rnr_timer = 12, hop_limit = 64;
-constexpr std::uint64_t look_every = sim::ps_per_us * 2000;  // for the peer's wish to end
+constexpr std::uint64_t look_every = sim::ps_per_us * 2000;    // for the peer's wish to end
+constexpr std::uint64_t try_every = sim::ps_per_us * 100'000;  // while nobody listens
 constexpr std::uint16_t client_port = 0xc0de;
 constexpr std::uint8_t rate_10_gbps = 3;
+
+peer_failure nobody_listens() {
+  return peer_failure(fmt::format("the peer refused: reason {}: nobody listens there",
+                                  static_cast<unsigned>(cm::reason::invalid_service)));
+}
 
 }  // namespace
 
@@ -95,7 +101,8 @@ void rdma_connection::refused(const cm_service::event& e) const {
   throw peer_failure("the peer released the connection before it was there");
 }
 
-void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
+/// False: nobody listens there.
+bool rdma_connection::try_connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
   const cm::address peer = find_peer(host_, to, route_);
   const gid_bytes own = host_.device().port(1).gids[static_cast<std::size_t>(route_.gid_index)].id;
   cm::connection_data data;
@@ -115,9 +122,24 @@ void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned 
   if (id_ == 0) throw std::runtime_error("no room for a connection");
   const auto e = service_.wait_of(id_, route_.patience_ps);
   if (!e) throw peer_failure("the peer does not answer");
+  if (e->what == cm::event::kind::rejected && e->message.why == cm::reason::invalid_service) return false;
   if (e->what != cm::event::kind::reply) refused(*e);
   to_ready(peer, e->message.connection, data, reads);
   service_.manager().confirm(id_, {});
+  return true;
+}
+
+void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
+  if (!try_connect(to, port, reads)) throw nobody_listens();
+}
+
+void rdma_connection::connect_patiently(const gid_bytes& to, std::uint16_t port, unsigned reads,
+                                        std::uint64_t at_most_ps) {
+  const std::uint64_t deadline = service_.now_ps() + at_most_ps;
+  while (!try_connect(to, port, reads)) {
+    if (service_.now_ps() >= deadline) throw nobody_listens();
+    sc_core::wait(sc_core::sc_time::from_value(try_every));
+  }
 }
 
 void rdma_connection::accept(const cm_service::event& request, unsigned reads) {

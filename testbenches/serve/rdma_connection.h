@@ -32,6 +32,9 @@ class rdma_connection {
   void prepare(host_driver::queue_pair* qp);
   /// As client: to a service at an address. Returns when both sides can send.
   void connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
+  /// The same, again and again as long as nobody listens there; a peer_failure when that takes `at_most_ps`.
+  void connect_patiently(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads,
+                         std::uint64_t at_most_ps);
   /// As server: answers a REQ. Returns when the client has confirmed.
   void accept(const cm_service::event& request, unsigned reads = 1);
   /// Releases the connection from this side.
@@ -48,6 +51,7 @@ class rdma_connection {
  private:
   void to_ready(const host_driver::cm::address& peer, const host_driver::cm::connection_data& theirs,
                 const host_driver::cm::connection_data& both, unsigned reads);
+  bool try_connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads);
   [[noreturn]] void refused(const cm_service::event& e) const;
   void stop();
 

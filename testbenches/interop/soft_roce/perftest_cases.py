@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools of perftest in the guest, as client of the model and as its server."""
-from bench import GID4, GID6, PORT, SECONDS
+from bench import GID4, GID6, GUEST4, MODEL4, PORT, SECONDS
 
 # Of a case: tool, options of both sides.
 CASES = [
@@ -62,16 +62,23 @@ def words(tool, o, ack_timeout):
         if key in o:
             model += [option, str(o[key])]
             guest.append("%s %s" % (letter, o[key]))
-    if o.get("both"):
-        model.append("--bidirectional")
-        guest.append("-b")
-    return model, guest
+    for key, option, letter in (("both", "--bidirectional", "-b"), ("all", "--all", "-a"), ("cm", "--rdma-cm", "-R"),
+                                ("talk", "--talk-rdma-cm", "-z")):
+        if o.get(key):
+            model.append(option)
+            guest.append(letter)
+    return model + o.get("model", []), guest + [o.get("guest", "")]
+
+
+def sizes(o):
+    """How many sizes are tested."""
+    return 1 if not o.get("all") else o.get("mtu", 1024).bit_length() - 1 if o.get("type") == "UD" else 23
 
 
 def counts(b, tool, o, client):
     """What is wrong with the model's numbers, as lines."""
     run = b.result["runs"][0]
-    all_ = o["n"] * o.get("qps", 1)
+    all_ = o["n"] * o.get("qps", 1) * sizes(o)
     in_turns, both = tool in ("ib_write_lat", "ib_send_lat"), o.get("both")
     sends = client or both or in_turns
     wrong = []
@@ -87,7 +94,7 @@ def counts(b, tool, o, client):
     if (tool.startswith("ib_read") and (client or both)) or (tool[:8] in ("ib_write", "ib_send_") and receives):
         if not run["memory"]:
             wrong.append("no memory was looked at")
-        wrong += b.wrong_memory(o["n"], o.get("mtu", 1024))
+        wrong += b.wrong_memory(o["n"], o.get("path", o.get("mtu", 1024)))
     return wrong
 
 
@@ -96,11 +103,16 @@ def one(b, name, tool, o, gid, model_gid, serve):
     if model_gid is not None:
         model += ["--gid-index", str(model_gid)]
     command = "timeout %d /usr/bin/%s -d rxe0 -x %d %s -p " % (SECONDS, tool, b.guest.gid_index(gid), " ".join(guest))
+    managed = o.get("cm") or o.get("talk")
     side = b.serve(*model, *serve, "--server", "--port", str(PORT + 2))
-    b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + "%d 10.0.2.2" % (PORT + 2), SECONDS * 2),
+    there = "%d %s" % (PORT + 2, MODEL4 if managed else "10.0.2.2")
+    b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + there, SECONDS * 2),
                        lambda: counts(b, tool, o, False))
-    b.guest.start_server(command + str(PORT), PORT)
-    side = b.serve(*model, *serve, "--client", "127.0.0.1", "--port", str(PORT))
+    if managed:
+        b.guest.start(command + str(PORT), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
+    else:
+        b.guest.start_server(command + str(PORT), PORT)
+    side = b.serve(*model, *serve, "--client", GUEST4 if managed else "127.0.0.1", "--port", str(PORT))
     b.perftest_verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2),
                        lambda: counts(b, tool, o, True))
 
@@ -110,7 +122,10 @@ def named(tool, o):
     for key, word in (("type", "%s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
         if key in o:
             text.append(word % o[key])
-    return ", ".join(text) + (", both ways" if o.get("both") else "")
+    for key, word in (("both", "both ways"), ("all", "all sizes"), ("cm", "rdma_cm"), ("talk", "talk over rdma_cm")):
+        if o.get(key):
+            text.append(word)
+    return ", ".join(text + ([o["guest"]] if "guest" in o else []))
 
 
 def run(b, cases, gid=GID4, model_gid=None, where="", serve=()):

@@ -49,12 +49,13 @@ void one_sided::ask(application_result& r) {
     }
   }
   r.took_ps = now() - start;
-  print_bandwidth(r.sent, r.took_ps);
+  print_bandwidth(iterations_ * lanes_.size(), r.took_ps);
 }
 
 void one_sided::ask_one_by_one(application_result& r) {
   std::vector<sim::time_ps> times;
   lane& l = lanes_.front();
+  r.took_ps = 0;
   while (l.completed < iterations_) {
     const sim::time_ps start = now();
     post_next(l);
@@ -79,20 +80,32 @@ void one_sided::report_all(application_result& r) {
   }
 }
 
+void one_sided::ask_both_ways(application_result& r) {
+  for (const std::uint32_t size : sizes()) {
+    set_size(size);
+    tell();
+    ask(r);
+    if (o_.all_sizes) tell(true);
+    exchange_->tell(bandwidth(r.took_ps));
+  }
+}
+
 void one_sided::test(application_result& r) {
   counters_.assign(lanes_.size(), std::vector<std::optional<std::uint64_t>>(places_.count));
   tell();
-  if (o_.latency) {
-    if (client()) ask_one_by_one(r);
-  } else if (o_.both_directions) {
-    tell();
-    ask(r);
-    exchange_.tell(bandwidth(r.took_ps));
-  } else {
-    if (client()) ask(r);
+  const std::vector<std::uint32_t> all = sizes();
+  if (!o_.latency && o_.both_directions) {
+    ask_both_ways(r);
+  } else if (client()) {
+    for (const std::uint32_t size : all) {
+      set_size(size);
+      o_.latency ? ask_one_by_one(r) : ask(r);
+    }
+  }
+  if (!o_.latency && !o_.both_directions) {
     tell(true);
-    const report theirs = exchange_.tell(client() ? bandwidth(r.took_ps) : report{});
-    if (!client()) r.received = theirs.iterations * lanes_.size();
+    const report theirs = exchange_->tell(client() ? bandwidth(r.took_ps) : report{});
+    if (!client()) r.received = theirs.iterations * lanes_.size() * all.size();
   }
   end();
   report_all(r);
@@ -106,14 +119,25 @@ void write_latency::wait_for(lane& l, std::uint64_t message) {
       throw peer_failure("the peer does not write any more");
 }
 
-/// The server writes first; each waits for the other's last byte to change.
 void write_latency::test(application_result& r) {
   tell();
+  for (const std::uint32_t size : sizes()) {
+    set_size(size);
+    in_turns(r);
+  }
+  report_memory(r, false);
+}
+
+/// The server writes first; each waits for the other's last byte to change.
+void write_latency::in_turns(application_result& r) {
   std::vector<sim::time_ps> times;
   lane& l = lanes_.front();
   const sim::time_ps start = now();
-  while (l.completed < iterations_ || r.received < iterations_) {
-    if (r.received < iterations_ && (client() || l.posted != 0)) wait_for(l, ++r.received);
+  while (l.completed < iterations_ || l.received < iterations_) {
+    if (l.received < iterations_ && (client() || l.posted != 0)) {
+      wait_for(l, ++l.received);
+      ++r.received;
+    }
     if (l.posted == iterations_) continue;
     const sim::time_ps posted_at = now();
     *l.out.at(size_ - 1) = static_cast<std::uint8_t>(l.posted + 1);
@@ -125,7 +149,6 @@ void write_latency::test(application_result& r) {
   }
   r.took_ps = now() - start;
   print_latency(std::move(times));
-  report_memory(r, false);
 }
 
 }  // namespace rnic::serve::perftest

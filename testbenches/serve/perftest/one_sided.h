@@ -19,6 +19,7 @@ class one_sided : public session {
   bool atomic() const { return o_.verb == perftest_verb::atomic; }
   std::size_t index_of(const lane& l) const { return static_cast<std::size_t>(&l - lanes_.data()); }
   void ask(application_result& r);
+  void ask_both_ways(application_result& r);
   void ask_one_by_one(application_result& r);
   void post_next(lane& l);
   void take(lane& l, application_result& r);
@@ -34,6 +35,7 @@ class write_latency : public session {
 
  private:
   void test(application_result& r) override;
+  void in_turns(application_result& r);
   void wait_for(lane& l, std::uint64_t message);
 };
 

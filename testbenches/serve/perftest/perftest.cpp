@@ -12,13 +12,14 @@ namespace rnic::serve {
 namespace {
 
 // What the tools take.
-constexpr std::uint32_t bandwidth_bytes = 65536, latency_bytes = 2;
+constexpr std::uint32_t bandwidth_bytes = 65536, latency_bytes = 2, largest_bytes = 8u << 20;
 constexpr unsigned usual_messages = 1000, write_messages = 5000;
 
 }  // namespace
 
 std::uint32_t perftest_options::message_bytes() const {
   if (verb == perftest_verb::atomic) return bench::atomic_bytes;
+  if (all_sizes) return type == IBV_QPT_UD ? mtu : largest_bytes;
   if (size != 0) return size;
   return latency ? latency_bytes : type == IBV_QPT_UD ? mtu : bandwidth_bytes;
 }
@@ -48,15 +49,16 @@ std::optional<perftest_options> find_perftest(const std::string& tool) {
   return std::nullopt;
 }
 
-application_result run_perftest(served_host& host, address_exchange& socket, const perftest_options& options) {
+application_result run_perftest(served_host& host, address_exchange& socket, cm_service* service,
+                                const perftest_options& options) {
   application_result r;
   try {
     if (options.verb == perftest_verb::send)
-      perftest::messages(host, socket, options).run(r);
+      perftest::messages(host, socket, service, options).run(r);
     else if (options.verb == perftest_verb::write && options.latency)
-      perftest::write_latency(host, socket, options).run(r);
+      perftest::write_latency(host, socket, service, options).run(r);
     else
-      perftest::one_sided(host, socket, options).run(r);
+      perftest::one_sided(host, socket, service, options).run(r);
     r.ok = r.wrong_bytes == 0;
     if (!r.ok) r.error = fmt::format("{} bytes of counters are not what they should be", r.wrong_bytes);
   } catch (const peer_failure& e) {

@@ -18,7 +18,7 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
          "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
-         "perftest": applications.perftest, "several": applications.several}
+         "perftest": applications.perftest, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several}
 
 
 def main():
