@@ -129,11 +129,12 @@ void add_serve(CLI::App& command, serve_options& o) {
           "ib_write_bw, ib_write_lat,\n"
           "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
           "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
-          "rping, ucmatose, udaddy, mckey of rdmacm-utils")
+          "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer) of rdmacm-utils")
       ->type_name("TOOL")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong",
-                             "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat",
-                             "ib_atomic_bw", "ib_atomic_lat", "rping", "ucmatose", "udaddy", "mckey"}));
+      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong",  "ud_pingpong",   "srq_pingpong", "xsrq_pingpong",
+                             "ib_write_bw", "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
+                             "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
+                             "udaddy",      "mckey",        "rdma_server",   "rdma_client",  "cmtime"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
   command
       .add_option("--client", o.client,
@@ -151,7 +152,7 @@ void add_serve(CLI::App& command, serve_options& o) {
   command
       .add_option("--qps", o.queue_pairs,
                   "Queue pairs of srq_pingpong (default 16) and of perftest's tests of bandwidth (default 1),\n"
-                  "connections of ucmatose and udaddy (default 1)")
+                  "connections of ucmatose and udaddy (default 1) and cmtime (default 100)")
       ->check(CLI::Range(1u, 256u));
   command
       .add_option("--iterations", o.iterations,

@@ -50,7 +50,7 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.port = static_cast<std::uint16_t>(options.port);
   o.size = options.size;
   o.count = options.iterations;
-  o.connections = options.queue_pairs != 0 ? options.queue_pairs : 1;
+  o.connections = options.queue_pairs;
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
   o.route.mtu = options.mtu;

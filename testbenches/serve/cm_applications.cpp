@@ -15,7 +15,9 @@ namespace {
 constexpr struct {
   const char* name;
   void (*run)(served_host&, cm_service&, const cm_application_options&, application_result&);
-} programs[] = {{"rping", run_rping}, {"ucmatose", run_ucmatose}, {"udaddy", run_udaddy}, {"mckey", run_mckey}};
+} programs[] = {{"rping", run_rping},  {"ucmatose", run_ucmatose},       {"udaddy", run_udaddy},
+                {"mckey", run_mckey},  {"rdma_server", run_rdma_server}, {"rdma_client", run_rdma_server},
+                {"cmtime", run_cmtime}};
 
 }  // namespace
 

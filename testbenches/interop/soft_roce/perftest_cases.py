@@ -94,7 +94,7 @@ def counts(b, tool, o, client):
     if (tool.startswith("ib_read") and (client or both)) or (tool[:8] in ("ib_write", "ib_send_") and receives):
         if not run["memory"]:
             wrong.append("no memory was looked at")
-        wrong += b.wrong_memory(o["n"], o.get("path", o.get("mtu", 1024)))
+        wrong += b.wrong_memory(o["n"], o.get("mtu", 1024))
     return wrong
 
 
