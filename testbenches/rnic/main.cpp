@@ -175,6 +175,8 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
   command.add_flag("--all", o.all_sizes, "perftest: sizes 2, 4, ... 2^23 (UD: to the MTU), as with -a");
+  command.add_option("--seconds", o.test_seconds, "perftest: for so long instead of --iterations, as with -D")
+      ->check(CLI::Range(1u, 3600u));
   command.add_flag("--rdma-cm", o.rdma_cm, "perftest: meet over the connection manager, as with -R");
   command.add_flag("--talk-rdma-cm", o.talk_over_cm, "perftest: tell each other over it and no more, as with -z");
   add_priority(command, o.priority, "Service level");

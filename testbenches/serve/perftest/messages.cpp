@@ -50,13 +50,13 @@ void messages::take_completions(application_result& r) {
 }
 
 void messages::stream(application_result& r) {
-  const std::uint64_t all = iterations_ * lanes_.size(), to_send = r.sent + (asks() ? all : 0),
-                      to_receive = r.received + (answers() ? all : 0), before = r.sent + r.received;
-  const sim::time_ps start = now();
+  const std::uint64_t all = iterations_ * lanes_.size(), before = r.sent + r.received,
+                      to_send = r.sent + (asks() ? all : 0), to_receive = r.received + (answers() ? all : 0);
+  start();
   for (lane& l : lanes_)
     while (asks() && l.posted < std::min<std::uint64_t>(depth_, iterations_)) post_request(l);
-  while (r.sent < to_send || r.received < to_receive) take_completions(r);
-  r.took_ps = now() - start;
+  while ((r.sent < to_send || r.received < to_receive) && !over()) take_completions(r);
+  r.took_ps = took();
   print_bandwidth(r.sent + r.received - before, r.took_ps);
 }
 
@@ -65,19 +65,19 @@ void messages::in_turns(application_result& r) {
   std::vector<sim::time_ps> times;
   lane& l = lanes_.front();
   const auto say = [&] {
-    while (l.completed < l.posted) take_completions(r);
-    post_request(l);
+    while (l.completed < l.posted && !over()) take_completions(r);
+    if (!over()) post_request(l);
   };
-  const sim::time_ps start = now();
-  for (std::uint64_t i = 0; i < iterations_; ++i) {
+  start();
+  for (std::uint64_t i = 0; i < iterations_ && !over(); ++i) {
     const sim::time_ps began = now();
     if (client()) say();
-    while (l.received == i) take_completions(r);
+    while (l.received == i && !over()) take_completions(r);
     if (!client()) say();
     times.push_back((now() - began) / 2);
   }
-  while (l.completed < iterations_) take_completions(r);
-  r.took_ps = now() - start;
+  while (l.completed < iterations_ && !over()) take_completions(r);
+  r.took_ps = took();
   print_latency(std::move(times));
 }
 
@@ -90,7 +90,7 @@ void messages::test(application_result& r) {
       in_turns(r);
     else
       stream(r);
-    if (o_.both_directions) exchange_->tell(bandwidth(r.took_ps));
+    if (o_.both_directions && !timed()) exchange_->tell(bandwidth(iterations_ * lanes_.size(), r.took_ps));
     if (o_.all_sizes && !o_.latency) tell(true);
   }
   end();

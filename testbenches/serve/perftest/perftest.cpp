@@ -24,7 +24,9 @@ std::uint32_t perftest_options::message_bytes() const {
   return latency ? latency_bytes : type == IBV_QPT_UD ? mtu : bandwidth_bytes;
 }
 
-unsigned perftest_options::messages() const {
+std::uint64_t perftest_options::messages() const {
+  constexpr std::uint64_t more_than_anybody_sends = std::uint64_t{1} << 40;
+  if (seconds != 0) return more_than_anybody_sends;
   if (iterations != 0) return iterations;
   return verb == perftest_verb::write && !latency ? write_messages : usual_messages;
 }

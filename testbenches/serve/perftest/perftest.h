@@ -40,6 +40,7 @@ struct perftest_options {
   std::uint32_t size = 0;         ///< bytes of a message, 0: what the tool takes
   unsigned mtu = 1024;            ///< path MTU in bytes; the smaller one of both sides' is used
   unsigned iterations = 0;        ///< messages of a queue pair, 0: what the tool takes
+  unsigned seconds = 0;           ///< instead of a number of messages
   unsigned queue_pairs = 1;       ///< bandwidth
   unsigned depth = 128;           ///< requests under way on a queue pair, bandwidth
   unsigned receive_depth = 512;
@@ -52,7 +53,7 @@ struct perftest_options {
 
   /// With what the tool takes instead of zeroes. With all_sizes the largest.
   std::uint32_t message_bytes() const;
-  unsigned messages() const;
+  std::uint64_t messages() const;
 };
 
 /// The options of a tool by its name (ib_write_bw, ...), or nothing when there is none.

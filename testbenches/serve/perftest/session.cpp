@@ -70,11 +70,16 @@ void session::post_request(lane& l) {
 
 lane& session::lane_of(const ibv_wc& wc) { return lanes_.at(wc.wr_id & ~receive_bit); }
 
+void session::start() { start_ = now(); }
+
 std::vector<ibv_wc> session::completions() {
   constexpr int most = 16;
   std::vector<ibv_wc> done(most);
-  const int n = device_.wait_cq(cq_, most, done.data(), o_.patience_ps);
+  if (over()) return {};
+  const sim::time_ps patience = timed() ? deadline() - now() : o_.patience_ps;
+  const int n = device_.wait_cq(cq_, most, done.data(), patience);
   bench::require(n, "poll_cq");
+  if (n == 0 && timed()) return {};
   if (n == 0) throw peer_failure("the peer does not answer any more");
   done.resize(static_cast<std::size_t>(n));
   for (const ibv_wc& wc : done) require_success(wc);
@@ -82,6 +87,7 @@ std::vector<ibv_wc> session::completions() {
 }
 
 void session::report_memory(application_result& r, bool of_requests) const {
+  if (timed()) return;
   for (const lane& l : lanes_) {
     boost::crc_32_type sum;
     const std::uint64_t used = std::min<std::uint64_t>(places_.count, iterations_);
@@ -91,11 +97,11 @@ void session::report_memory(application_result& r, bool of_requests) const {
   }
 }
 
-report session::bandwidth(sim::time_ps took) const {
-  const double messages = static_cast<double>(iterations_ * lanes_.size()), per_second = messages / seconds(took);
+report session::bandwidth(std::uint64_t messages, sim::time_ps took) const {
+  const double per_second = static_cast<double>(messages) / seconds(took);
   report b;
   b.size = size_;
-  b.iterations = iterations_;
+  b.iterations = messages / lanes_.size();
   b.peak = b.average = per_second * size_ / mebibyte;
   b.rate = per_second * 1e-6;
   return b;
@@ -119,8 +125,8 @@ void session::print_latency(std::vector<sim::time_ps> times) const {
   if (!headed_)
     fmt::print(" {:>9} {:>13} {:>10} {:>10} {:>12} {:>10} {:>10}\n", "bytes", "iterations", "least us", "most us",
                "typical us", "mean us", "99 % us");
-  fmt::print(" {:>9} {:>13} {:>10.2f} {:>10.2f} {:>12.2f} {:>10.2f} {:>10.2f}\n", size_, iterations_, us(times.front()),
-             us(times.back()), us(times[times.size() / 2]), us(total / times.size()),
+  fmt::print(" {:>9} {:>13} {:>10.2f} {:>10.2f} {:>12.2f} {:>10.2f} {:>10.2f}\n", size_, times.size(),
+             us(times.front()), us(times.back()), us(times[times.size() / 2]), us(total / times.size()),
              us(times[times.size() * 99 / 100]));
   std::fflush(stdout);
   headed_ = true;

@@ -62,13 +62,20 @@ class session {
   ibv_send_wr request(const lane& l) const;
   void post_request(lane& l);
   lane& lane_of(const ibv_wc& wc);
-  /// Some successful completions: at least one.
+  /// Some successful completions: at least one, or none at the end of a timed test.
   std::vector<ibv_wc> completions();
-  /// Checksums of what has come into our memory.
+  /// Begins to measure.
+  void start();
+  sim::time_ps took() const { return now() - start_; }
+  bool timed() const { return o_.seconds != 0; }
+  /// A timed test has come to its end; both sides find that on their own.
+  bool over() const { return timed() && now() >= deadline(); }
+  sim::time_ps deadline() const { return start_ + o_.seconds * sim::ps_per_s; }
+  /// Checksums of what has come into our memory; none of a timed test.
   void report_memory(application_result& r, bool of_requests) const;
   void print_bandwidth(std::uint64_t messages, sim::time_ps took) const;
   void print_latency(std::vector<sim::time_ps> times) const;
-  report bandwidth(sim::time_ps took) const;
+  report bandwidth(std::uint64_t messages, sim::time_ps took) const;
   sim::time_ps now() const { return sc_core::sc_time_stamp().value(); }
 
   served_host& host_;
@@ -80,6 +87,7 @@ class session {
   exchange::agreement agreed_;
   std::uint32_t size_;
   std::uint64_t iterations_;
+  sim::time_ps start_ = 0;
   unsigned depth_;
   ibv_device_attr limits_{};
   places places_;
