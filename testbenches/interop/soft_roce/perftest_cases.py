@@ -53,11 +53,11 @@ CASES_LOSS = [
 
 def words(tool, o, ack_timeout):
     """(words of the model, words of the guest's tool)."""
-    model, guest = ["--app", tool, "--iterations", str(o["n"])], ["-n %d" % o["n"], "-F"]
+    model, guest = ["--app", tool], ["-F"]
     mtu = o.get("mtu", 1024)
     model += ["--mtu", str(mtu), "--timeout", str(ack_timeout)]
     guest.append("-m %d -u %d" % (mtu, ack_timeout))
-    for key, option, letter in (("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
+    for key, option, letter in (("n", "--iterations", "-n"), ("D", "--seconds", "-D"), ("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
                                 ("atomic", "--atomic", "-A"), ("priority", "--priority", "-S")):
         if key in o:
             model += [option, str(o[key])]
@@ -78,6 +78,8 @@ def sizes(o):
 def counts(b, tool, o, client):
     """What is wrong with the model's numbers, as lines."""
     run = b.result["runs"][0]
+    if "D" in o:
+        return [] if max(run["sent"], run["received"]) > 0 or "_lat" in tool and not client else ["no messages"]
     all_ = o["n"] * o.get("qps", 1) * sizes(o)
     in_turns, both = tool in ("ib_write_lat", "ib_send_lat"), o.get("both")
     sends = client or both or in_turns
@@ -119,7 +121,7 @@ def one(b, name, tool, o, gid, model_gid, serve):
 
 def named(tool, o):
     text = [tool]
-    for key, word in (("type", "%s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
+    for key, word in (("type", "%s"), ("D", "%d s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
         if key in o:
             text.append(word % o[key])
     for key, word in (("both", "both ways"), ("all", "all sizes"), ("cm", "rdma_cm"), ("talk", "talk over rdma_cm")):

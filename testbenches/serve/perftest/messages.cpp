@@ -57,6 +57,7 @@ void messages::stream(application_result& r) {
     while (asks() && l.posted < std::min<std::uint64_t>(depth_, iterations_)) post_request(l);
   while ((r.sent < to_send || r.received < to_receive) && !over()) take_completions(r);
   r.took_ps = took();
+  give_up();
   print_bandwidth(r.sent + r.received - before, r.took_ps);
 }
 

@@ -50,6 +50,7 @@ report one_sided::ask(application_result& r) {
     }
   }
   r.took_ps = took();
+  give_up();
   print_bandwidth(done, r.took_ps);
   return bandwidth(done, r.took_ps);
 }
@@ -124,8 +125,7 @@ bool write_latency::wait_for(lane& l, std::uint64_t message) {
   const auto expected = static_cast<std::uint8_t>(message);
   while (*l.in.at(last) != expected) {
     if (over()) return false;
-    const sim::time_ps patience = timed() ? deadline() - now() : o_.patience_ps;
-    if (!host_.bus().wait_for_write(l.in.memory.bus_address + last, 1, patience) && !timed())
+    if (!host_.bus().wait_for_write(l.in.memory.bus_address + last, 1, patience()) && !timed())
       throw peer_failure("the peer does not write any more");
   }
   return true;

@@ -66,6 +66,7 @@ application_result run_perftest(served_host& host, address_exchange& socket, cm_
   } catch (const peer_failure& e) {
     r.error = e.what();
   }
+  if (service != nullptr) service->clear();
   return r;
 }
 

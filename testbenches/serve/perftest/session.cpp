@@ -70,16 +70,28 @@ void session::post_request(lane& l) {
 
 lane& session::lane_of(const ibv_wc& wc) { return lanes_.at(wc.wr_id & ~receive_bit); }
 
-void session::start() { start_ = now(); }
+void session::start() {
+  start_ = now();
+  end_ = std::chrono::steady_clock::now() + std::chrono::seconds(o_.seconds);
+}
+
+/// What a slower peer has not taken would be repeated as long as the queue pair lives.
+void session::give_up() {
+  if (!timed() || answers()) return;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  for (lane& l : lanes_) bench::require(device_.modify_qp(l.qp, &attr, IBV_QP_STATE), "modify_qp to ERR");
+}
 
 std::vector<ibv_wc> session::completions() {
   constexpr int most = 16;
   std::vector<ibv_wc> done(most);
-  if (over()) return {};
-  const sim::time_ps patience = timed() ? deadline() - now() : o_.patience_ps;
-  const int n = device_.wait_cq(cq_, most, done.data(), patience);
-  bench::require(n, "poll_cq");
-  if (n == 0 && timed()) return {};
+  int n = 0;
+  do {
+    if (over()) return {};
+    n = device_.wait_cq(cq_, most, done.data(), patience());
+    bench::require(n, "poll_cq");
+  } while (n == 0 && timed());
   if (n == 0) throw peer_failure("the peer does not answer any more");
   done.resize(static_cast<std::size_t>(n));
   for (const ibv_wc& wc : done) require_success(wc);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -68,9 +69,12 @@ class session {
   void start();
   sim::time_ps took() const { return now() - start_; }
   bool timed() const { return o_.seconds != 0; }
-  /// A timed test has come to its end; both sides find that on their own.
-  bool over() const { return timed() && now() >= deadline(); }
-  sim::time_ps deadline() const { return start_ + o_.seconds * sim::ps_per_s; }
+  /// A timed test has come to its end; both sides find that on their own, by real time.
+  bool over() const { return timed() && std::chrono::steady_clock::now() >= end_; }
+  /// How long to wait for the peer at a time.
+  sim::time_ps patience() const { return timed() ? sim::ps_per_us * 1000 : o_.patience_ps; }
+  /// Gives up what is still under way at the end of a timed test.
+  void give_up();
   /// Checksums of what has come into our memory; none of a timed test.
   void report_memory(application_result& r, bool of_requests) const;
   void print_bandwidth(std::uint64_t messages, sim::time_ps took) const;
@@ -88,6 +92,7 @@ class session {
   std::uint32_t size_;
   std::uint64_t iterations_;
   sim::time_ps start_ = 0;
+  std::chrono::steady_clock::time_point end_;  ///< of a timed test
   unsigned depth_;
   ibv_device_attr limits_{};
   places places_;
