@@ -159,7 +159,8 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "congestion": congestion, "perftest": perftest_cases.perftest}
+         "congestion": congestion, "perftest": perftest_cases.perftest,
+         "options": perftest_cases.options}
 
 
 def stream(rnic, image, folder):

@@ -28,6 +28,18 @@ CASES = [
     ("ib_atomic_lat", {"n": 100}),
     ("ib_atomic_lat", {"n": 50, "atomic": "CMP_AND_SWAP"}),
 ]
+CASES_MORE = [  # every size, over rdma_cm, for a time, and options of the guest's that the model is not told of
+    ("ib_write_bw", {"n": 5, "mtu": 4096, "all": True}),
+    ("ib_send_bw", {"n": 8, "type": "UD", "all": True}),
+    ("ib_send_bw", {"size": 900, "n": 40, "qps": 4, "cm": True, "both": True}),
+    ("ib_read_bw", {"size": 9000, "n": 40, "qps": 3, "cm": True, "mtu": 4096}),
+    ("ib_atomic_bw", {"n": 100, "cm": True}),
+    ("ib_write_lat", {"n": 100, "cm": True}),
+    ("ib_send_lat", {"size": 500, "n": 50, "type": "UD", "talk": True}),
+    ("ib_send_lat", {"size": 64, "D": 2}),
+    ("ib_write_bw", {"size": 3000, "n": 40, "guest": "-l 4 -t 16 -I 64"}),
+    ("ib_send_bw", {"size": 64, "n": 40, "qps": 2, "guest": "--use-srq -r 40 -Q 2"}),
+]
 CASES6 = [
     ("ib_write_bw", {"size": 8192, "n": 20}),
     ("ib_read_lat", {"size": 3000, "n": 20}),
@@ -133,6 +145,10 @@ def named(tool, o):
 def run(b, cases, gid=GID4, model_gid=None, where="", serve=()):
     for tool, o in cases:
         one(b, named(tool, o) + where, tool, o, gid, model_gid, serve)
+
+
+def options(b):
+    run(b, CASES_MORE)
 
 
 def perftest(b):
