@@ -122,17 +122,19 @@ void add_serve(CLI::App& command, serve_options& o) {
       .add_option("--duration", o.duration_s, "Seconds of real time, 0 until SIGINT, SIGTERM or the application's end")
       ->capture_default_str();
   command
-      .add_option("--app", o.app,
-                  "What runs on the host; the tools of the same name, with ibv_ or without, are its peers:\n"
-                  "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong, xsrq_pingpong (one client) of ibverbs-utils;\n"
-                  "ib_write_bw, ib_write_lat,\n"
-                  "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (start\n"
-                  "them without -R, with the same size, iterations and number of queue pairs on both sides);\n"
-                  "rping, ucmatose, udaddy, mckey of rdmacm-utils")
+      .add_option(
+          "--app", o.app,
+          "What runs on the host; the tools of the same name, with ibv_ or without, are its peers:\n"
+          "rc_pingpong, uc_pingpong, ud_pingpong, srq_pingpong, xsrq_pingpong (one client) of ibverbs-utils;\n"
+          "ib_write_bw, ib_write_lat,\n"
+          "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
+          "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
+          "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer) of rdmacm-utils")
       ->type_name("TOOL")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong", "xsrq_pingpong",
-                             "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat",
-                             "ib_atomic_bw", "ib_atomic_lat", "rping", "ucmatose", "udaddy", "mckey"}));
+      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong",  "ud_pingpong",   "srq_pingpong", "xsrq_pingpong",
+                             "ib_write_bw", "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
+                             "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
+                             "udaddy",      "mckey",        "rdma_server",   "rdma_client",  "cmtime"}));
   command.add_flag("--server", o.server, "The application waits for its peer");
   command
       .add_option("--client", o.client,
@@ -150,7 +152,7 @@ void add_serve(CLI::App& command, serve_options& o) {
   command
       .add_option("--qps", o.queue_pairs,
                   "Queue pairs of srq_pingpong (default 16) and of perftest's tests of bandwidth (default 1),\n"
-                  "connections of ucmatose and udaddy (default 1)")
+                  "connections of ucmatose and udaddy (default 1) and cmtime (default 100)")
       ->check(CLI::Range(1u, 256u));
   command
       .add_option("--iterations", o.iterations,
@@ -172,6 +174,11 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->check(CLI::IsMember({"FETCH_AND_ADD", "CMP_AND_SWAP"}))
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
+  command.add_flag("--all", o.all_sizes, "perftest: sizes 2, 4, ... 2^23 (UD: to the MTU), as with -a");
+  command.add_option("--seconds", o.test_seconds, "perftest: for so long instead of --iterations, as with -D")
+      ->check(CLI::Range(1u, 3600u));
+  command.add_flag("--rdma-cm", o.rdma_cm, "perftest: meet over the connection manager, as with -R");
+  command.add_flag("--talk-rdma-cm", o.talk_over_cm, "perftest: tell each other over it and no more, as with -z");
   add_priority(command, o.priority, "Service level");
   command
       .add_option("--timeout", o.ack_timeout,

@@ -18,9 +18,7 @@ ibv_qp_type service_of(const std::string& app) {
 
 }  // namespace
 
-bool of_connection_manager(const std::string& app) {
-  return app == "rping" || app == "ucmatose" || app == "udaddy" || app == "mckey";
-}
+bool meets_over_cm(const serve_options& o) { return o.rdma_cm || o.talk_over_cm || serve::is_cm_application(o.app); }
 
 std::uint16_t listening_port(const serve_options& options) {
   return options.port != 0 ? static_cast<std::uint16_t>(options.port) : std::uint16_t{18515};
@@ -52,7 +50,7 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.port = static_cast<std::uint16_t>(options.port);
   o.size = options.size;
   o.count = options.iterations;
-  o.connections = options.queue_pairs != 0 ? options.queue_pairs : 1;
+  o.connections = options.queue_pairs;
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
   o.route.mtu = options.mtu;
@@ -65,11 +63,18 @@ serve::perftest_options perftest_from(const serve_options& options, int gid_inde
   o.type = options.connection == "UC" ? IBV_QPT_UC : options.connection == "UD" ? IBV_QPT_UD : IBV_QPT_RC;
   o.compare_swap = options.atomic == "CMP_AND_SWAP";
   o.both_directions = options.bidirectional;
+  o.all_sizes = options.all_sizes;
+  o.client = !options.client.empty();
   o.server = options.client;
+  if (options.rdma_cm || options.talk_over_cm) {
+    o.meeting = options.rdma_cm ? serve::perftest_meeting::cm : serve::perftest_meeting::cm_talk;
+    if (const auto peer = wire::parse_gid(options.client)) o.peer = *peer;
+  }
   o.port = listening_port(options);
   o.size = options.size;
   o.mtu = options.mtu;
   o.iterations = options.iterations;
+  o.seconds = options.test_seconds;
   if (options.queue_pairs != 0) o.queue_pairs = options.queue_pairs;
   o.depth = options.send_depth;
   o.receive_depth = options.receive_depth;
@@ -110,6 +115,11 @@ void check_perftest(const serve_options& o) {
   if (t.type == IBV_QPT_UD && o.size > o.mtu) throw usage_error("--size: a datagram is not longer than --mtu");
   if (t.latency && t.queue_pairs > 1) throw usage_error("--qps: a test of latency has one queue pair");
   if (t.latency && t.both_directions) throw usage_error("--bidirectional: a test of bandwidth has it");
+  if (t.all_sizes && (o.size != 0 || t.verb == serve::perftest_verb::atomic))
+    throw usage_error("--all: takes no --size, and an atomic has 8 bytes");
+  if (o.test_seconds != 0 && (o.iterations != 0 || t.all_sizes))
+    throw usage_error("--seconds: takes neither --iterations nor --all");
+  if (o.rdma_cm && t.type != IBV_QPT_RC) throw usage_error("--rdma-cm: only with --connection RC");
   if (t.verb == serve::perftest_verb::atomic && o.size != 0 && o.size != t.message_bytes())
     throw usage_error("--size: an atomic has 8 bytes");
 }
@@ -136,7 +146,7 @@ serve_options of_adapter(const serve_options& options, unsigned index) {
     if (number == index + 1) o.addresses.push_back(text.substr(0, at));
   }
   // Exchanges of addresses have a port of this machine each.
-  if (index != 0 && !of_connection_manager(o.app)) {
+  if (index != 0 && !meets_over_cm(o)) {
     o.port = listening_port(options) + index;
     if (o.port > 65535)
       throw usage_error("--port: adapter " + std::to_string(index + 1) + " would need one above 65535");
@@ -155,11 +165,14 @@ void check(const serve_options& o) {
     const auto group = wire::parse_gid(o.server ? o.group : o.client);
     if (!group || !host_driver::is_multicast(*group))
       throw usage_error("--app mckey: expected --server --group ADDRESS or --client ADDRESS, a multicast address");
-  } else if (of_connection_manager(o.app) && !o.client.empty() && !wire::parse_gid(o.client)) {
+  } else if (meets_over_cm(o) && !o.client.empty() && !wire::parse_gid(o.client)) {
     throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
                       " meets its server over RoCE");
   }
-  if (serve::find_perftest(o.app)) check_perftest(o);
+  if (serve::find_perftest(o.app))
+    check_perftest(o);
+  else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0)
+    throw usage_error("--all, --rdma-cm, --talk-rdma-cm and --seconds are of perftest's tools");
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
     throw usage_error("--size: rping has 27 to 65535 bytes");
   if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)

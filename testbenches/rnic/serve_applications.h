@@ -17,8 +17,8 @@ namespace rnic::program {
 serve_options of_adapter(const serve_options& options, unsigned index);
 /// Throws usage_error.
 void check(const serve_options& options);
-/// Its peers are the tools that come with librdmacm: they meet over QP1, not over TCP.
-bool of_connection_manager(const std::string& app);
+/// It meets its peer over QP1, not over TCP.
+bool meets_over_cm(const serve_options& options);
 /// Of the exchange of addresses.
 std::uint16_t listening_port(const serve_options& options);
 

@@ -21,7 +21,7 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
 void serve_station::start() {
   host_->start();
   if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
-  if (options_.server && !of_connection_manager(options_.app)) listen();
+  if (options_.server && !meets_over_cm(options_)) listen();
 }
 
 bool serve_station::ok() const {
@@ -74,8 +74,9 @@ void serve_station::listen() {
 
 serve::application_result serve_station::run_application() {
   const int gid = gid_index();
+  if (serve::find_perftest(options_.app))
+    return run_perftest(*host_, exchange_, service_, perftest_from(options_, gid));
   if (service_ != nullptr) return run_cm_application(*host_, *service_, cm_application_from(options_, gid));
-  if (serve::find_perftest(options_.app)) return run_perftest(*host_, exchange_, perftest_from(options_, gid));
   const serve::pingpong_options o = pingpong_from(options_, gid);
   if (options_.app == "xsrq_pingpong") return run_xsrq_pingpong(*host_, exchange_, o);
   return options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, o) : run_pingpong(*host_, exchange_, o);
@@ -83,7 +84,7 @@ serve::application_result serve_station::run_application() {
 
 void serve_station::run_applications() {
   std::unique_ptr<serve::cm_service> service;
-  if (of_connection_manager(options_.app)) service = std::make_unique<serve::cm_service>(*host_);
+  if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_);
   service_ = service.get();
   for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
     const serve::application_result r = run_application();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that talk to the connection manager's tools of rdma-core on another host: rping, ucmatose, udaddy, mckey.
+// Programs that talk to the connection manager's tools of rdma-core on another host.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,17 @@
 namespace rnic::serve {
 
 struct cm_application_options {
-  std::string app;                ///< "rping", "ucmatose", "udaddy" or "mckey"
+  std::string app;                ///< "rping", "ucmatose", "udaddy", "mckey", "rdma_server", "rdma_client" or "cmtime"
   bool client = false;            ///< mckey: sends
   host_driver::gid_bytes peer{};  ///< client: address of the server; mckey: the group
   std::uint16_t port = 0;         ///< 0: the tool's own
   std::uint32_t size = 0;         ///< bytes, 0: what the tool takes
   unsigned count = 0;             ///< messages, 0: what the tool takes; rping as server: until the client ends
-  unsigned connections = 1;       ///< ucmatose, udaddy
+  unsigned connections = 0;       ///< ucmatose, udaddy, cmtime; 0: what the tool takes
   rdma_route route;
 };
+
+bool is_cm_application(const std::string& app);
 
 /// One run, in an SC_THREAD. Everything that can go wrong with the peer is in the result.
 application_result run_cm_application(served_host& host, cm_service& service, const cm_application_options& options);

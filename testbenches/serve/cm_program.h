@@ -28,6 +28,7 @@ class cm_program {
   host_driver::gid_bytes own() const { return device_.port(1).gids[static_cast<std::size_t>(o_.route.gid_index)].id; }
   std::uint16_t port(std::uint16_t tools) const { return o_.port != 0 ? o_.port : tools; }
   std::uint32_t size(std::uint32_t tools) const { return o_.size != 0 ? o_.size : tools; }
+  unsigned connections(unsigned tools) const { return o_.connections != 0 ? o_.connections : tools; }
   unsigned count(unsigned tools) const { return o_.count != 0 ? o_.count : tools; }
   host_driver::queue_pair* make_qp(ibv_qp_type type, host_driver::completion_queue* send,
                                    host_driver::completion_queue* receive, unsigned depth) {
@@ -66,5 +67,7 @@ void run_rping(served_host& host, cm_service& service, const cm_application_opti
 void run_ucmatose(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 void run_udaddy(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 void run_mckey(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+void run_rdma_server(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+void run_cmtime(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 
 }  // namespace rnic::serve

@@ -121,7 +121,7 @@ void udaddy::ask(node& n) {
 void udaddy::serve(application_result& r) {
   listener here(service_, cm::service_id(cm::port_space::udp, port(udaddy_port)));
   std::vector<node> nodes;
-  while (nodes.size() < o_.connections) {
+  while (nodes.size() < connections(1)) {
     const auto request = wait_for_client(service_);
     nodes.push_back(make_node(true));
     cm::service_data reply;
@@ -137,7 +137,7 @@ void udaddy::serve(application_result& r) {
 void udaddy::run(application_result& r) {
   if (!o_.client) return serve(r);
   std::vector<node> nodes;
-  for (unsigned i = 0; i < o_.connections; ++i) {
+  for (unsigned i = 0; i < connections(1); ++i) {
     nodes.push_back(make_node(true));
     ask(nodes.back());
   }

@@ -17,9 +17,15 @@ namespace {
 
 constexpr std::uint8_t ack_timeout = 16;  // 0.27 s
 constexpr std::uint8_t retries = 7, rnr_timer = 12, hop_limit = 64;
-constexpr std::uint64_t look_every = sim::ps_per_us * 2000;  // for the peer's wish to end
+constexpr std::uint64_t look_every = sim::ps_per_us * 2000;    // for the peer's wish to end
+constexpr std::uint64_t try_every = sim::ps_per_us * 100'000;  // while nobody listens
 constexpr std::uint16_t client_port = 0xc0de;
 constexpr std::uint8_t rate_10_gbps = 3;
+
+peer_failure nobody_listens() {
+  return peer_failure(fmt::format("the peer refused: reason {}: nobody listens there",
+                                  static_cast<unsigned>(cm::reason::invalid_service)));
+}
 
 }  // namespace
 
@@ -95,8 +101,8 @@ void rdma_connection::refused(const cm_service::event& e) const {
   throw peer_failure("the peer released the connection before it was there");
 }
 
-void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
-  const cm::address peer = find_peer(host_, to, route_);
+void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
+  peer_ = find_peer(host_, to, route_);
   const gid_bytes own = host_.device().port(1).gids[static_cast<std::size_t>(route_.gid_index)].id;
   cm::connection_data data;
   data.service_id = cm::service_id(cm::port_space::tcp, port);
@@ -111,16 +117,36 @@ void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned 
   data.path.rate = rate_10_gbps;
   data.path.service_level = static_cast<std::uint8_t>(route_.service_level);
   data.path.ack_timeout = ack_timeout;
-  id_ = service_.manager().connect(peer, data, addressed_private(own, to, client_port), service_.now_ps());
+  id_ = service_.manager().connect(peer_, data, addressed_private(own, to, client_port), service_.now_ps());
   if (id_ == 0) throw std::runtime_error("no room for a connection");
-  const auto e = service_.wait_of(id_, route_.patience_ps);
-  if (!e) throw peer_failure("the peer does not answer");
-  if (e->what != cm::event::kind::reply) refused(*e);
-  to_ready(peer, e->message.connection, data, reads);
-  service_.manager().confirm(id_, {});
+  asked_ = data;
 }
 
-void rdma_connection::accept(const cm_service::event& request, unsigned reads) {
+bool rdma_connection::finish_connect() {
+  const auto e = service_.wait_of(id_, route_.patience_ps);
+  if (!e) throw peer_failure("the peer does not answer");
+  if (e->what == cm::event::kind::rejected && e->message.why == cm::reason::invalid_service) return false;
+  if (e->what != cm::event::kind::reply) refused(*e);
+  to_ready(peer_, e->message.connection, asked_, asked_.initiator_depth);
+  service_.manager().confirm(id_, {});
+  return true;
+}
+
+void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
+  begin_connect(to, port, reads);
+  if (!finish_connect()) throw nobody_listens();
+}
+
+void rdma_connection::connect_patiently(const gid_bytes& to, std::uint16_t port, unsigned reads,
+                                        std::uint64_t at_most_ps) {
+  const std::uint64_t deadline = service_.now_ps() + at_most_ps;
+  for (begin_connect(to, port, reads); !finish_connect(); begin_connect(to, port, reads)) {
+    if (service_.now_ps() >= deadline) throw nobody_listens();
+    sc_core::wait(sc_core::sc_time::from_value(try_every));
+  }
+}
+
+void rdma_connection::begin_accept(const cm_service::event& request, unsigned reads) {
   id_ = request.id;
   const cm::connection_data& theirs = request.message.connection;
   to_ready(request.from, theirs, theirs, reads);
@@ -132,6 +158,9 @@ void rdma_connection::accept(const cm_service::event& request, unsigned reads) {
   data.rnr_retry_count = retries;
   data.shared_receive_queue = qp_->srq != nullptr;
   if (!service_.manager().accept(id_, data, {}, service_.now_ps())) throw peer_failure("the peer gave up meanwhile");
+}
+
+void rdma_connection::finish_accept() {
   const auto e = service_.wait_of(id_, route_.patience_ps);
   if (!e) throw peer_failure("the peer does not confirm");
   if (e->what != cm::event::kind::established) refused(*e);
@@ -145,10 +174,13 @@ void rdma_connection::stop() {
   bench::require(host_.device().modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp to ERR");
 }
 
-void rdma_connection::disconnect() {
+void rdma_connection::begin_disconnect() {
   stop();
-  if (!service_.manager().disconnect(id_, {}, service_.now_ps())) return;
-  for (;;) {
+  releasing_ = service_.manager().disconnect(id_, {}, service_.now_ps());
+}
+
+void rdma_connection::finish_disconnect() {
+  while (releasing_) {
     const auto e = service_.wait_of(id_, route_.patience_ps);
     if (!e) throw peer_failure("the peer does not release the connection");
     if (e->what == cm::event::kind::disconnected) return;

@@ -32,10 +32,27 @@ class rdma_connection {
   void prepare(host_driver::queue_pair* qp);
   /// As client: to a service at an address. Returns when both sides can send.
   void connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
+  /// The same, again and again as long as nobody listens there; a peer_failure when that takes `at_most_ps`.
+  void connect_patiently(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads,
+                         std::uint64_t at_most_ps);
   /// As server: answers a REQ. Returns when the client has confirmed.
-  void accept(const cm_service::event& request, unsigned reads = 1);
+  void accept(const cm_service::event& request, unsigned reads = 1) {
+    begin_accept(request, reads);
+    finish_accept();
+  }
   /// Releases the connection from this side.
-  void disconnect();
+  void disconnect() {
+    begin_disconnect();
+    finish_disconnect();
+  }
+  // The same in two steps each: what is said to the peer, and its answer. finish_connect() is false when nobody
+  // listens.
+  void begin_connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
+  bool finish_connect();
+  void begin_accept(const cm_service::event& request, unsigned reads = 1);
+  void finish_accept();
+  void begin_disconnect();
+  void finish_disconnect();
   /// Whether the peer has released it; then it is released on this side too.
   bool released();
   /// Waits until the peer releases it.
@@ -56,8 +73,10 @@ class rdma_connection {
   const rdma_route& route_;
   host_driver::queue_pair* qp_ = nullptr;
   cm_service::connection_id id_ = 0;
+  host_driver::cm::address peer_;
+  host_driver::cm::connection_data asked_;  // by us
   std::uint32_t psn_ = 0;
-  bool up_ = false;
+  bool up_ = false, releasing_ = false;
 };
 
 /// Waits for a REQ or SIDR_REQ for ever.

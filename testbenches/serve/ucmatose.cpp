@@ -77,7 +77,7 @@ void ucmatose::receive(application_result& r) {
 /// The server sends first, then the client; the server releases the connections.
 void ucmatose::run(application_result& r) {
   if (o_.client) {
-    for (unsigned i = 0; i < o_.connections; ++i) nodes_.push_back(make_node());
+    for (unsigned i = 0; i < connections(1); ++i) nodes_.push_back(make_node());
     for (node& n : nodes_) n.connection->connect(o_.peer, port(ucmatose_port));
     receive(r);
     send(r);
@@ -85,7 +85,7 @@ void ucmatose::run(application_result& r) {
     return;
   }
   listener here(service_, cm::service_id(cm::port_space::tcp, port(ucmatose_port)));
-  while (nodes_.size() < o_.connections) {
+  while (nodes_.size() < connections(1)) {
     const auto request = wait_for_client(service_);
     nodes_.push_back(make_node());
     nodes_.back().connection->accept(request);

@@ -17,7 +17,7 @@ import tempfile
 
 TOOLS = ["usr/bin/" + name for name in (
     "ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong ibv_devinfo rping ucmatose udaddy"
-    " mckey ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat rdma").split()]
+    " mckey rdma_server rdma_client cmtime ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat rdma").split()]
 TOOLS += ["bin/ip", "sbin/tc"]
 PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers libibverbs1 rdmacm-utils librdmacm1
  libnl-3-200 libnl-route-3-200 iproute2 libbpf1 libelf1 libmnl0 libcap2 libdb5.3 libselinux1 libpcre2-8-0 libtirpc3

@@ -46,15 +46,16 @@ def srq(b):
                 serve=("--qps", "4", "--rx-depth", "20"), tool="-q 4 -r 20")
 
 
-def managed(b, name, app, guest_server, guest_client, model=(), address=MODEL4, client=GUEST4, ready=None):
+def managed(b, name, app, guest_server, guest_client, model=(), client=GUEST4, tools=None):
     """A tool of librdmacm in the guest as client of the model, then as its server; no TCP between them."""
-    listens = ready or "/usr/bin/rdma resource show cm_id | grep -q LISTEN"
+    listens = "/usr/bin/rdma resource show cm_id | grep -q LISTEN"
+    client_tool, server_tool = tools or (app, app)
     if guest_client is not None:
         side = b.serve("--app", app, "--server", *model)
         b.verdict(name + ", the guest is client", side, b.guest.run(
-            "timeout %d /usr/bin/%s %s" % (SECONDS, app, guest_client), SECONDS * 2))
+            "timeout %d /usr/bin/%s %s" % (SECONDS, client_tool, guest_client), SECONDS * 2))
     if guest_server is not None:
-        b.guest.start("timeout %d /usr/bin/%s %s" % (SECONDS, app, guest_server), listens)
+        b.guest.start("timeout %d /usr/bin/%s %s" % (SECONDS, server_tool, guest_server), listens)
         side = b.serve("--app", app, "--client", client, *model)
         b.verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2))
 
@@ -86,6 +87,13 @@ def cm(b):
     managed(b, "udaddy", "udaddy", "-b " + GUEST4, "-s " + MODEL4)
     managed(b, "udaddy, 4 services", "udaddy", "-c 4 -C 5 -S 900 -b " + GUEST4, "-c 4 -C 5 -S 900 -s " + MODEL4,
             ("--qps", "4", "--iterations", "5", "--size", "900"))
+    managed(b, "rdma_server and rdma_client", "rdma_server", "-s " + GUEST4, "-s " + MODEL4, tools=("rdma_client", "rdma_server"))
+    # The guest's server of cmtime never ends.
+    managed(b, "cmtime, 50 connections", "cmtime", None, "-c 50 -s " + MODEL4, ("--qps", "50"))
+    b.guest.start("timeout 15 /usr/bin/cmtime -b " + GUEST4, "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
+    status, text = b.end(b.serve("--app", "cmtime", "--client", GUEST4, "--qps", "50"))
+    b.note("cmtime, 50 connections, the guest is server", status == 0 and "disconnect" in text, text)
+    b.guest.finish_server(60)
     # The model joins the group before the guest sends to it, and the other way round.
     side = b.serve("--app", "mckey", "--server", "--group", GROUP)
     b.verdict("mckey, the guest sends", side, b.guest.run("timeout 30 /usr/bin/mckey -m %s -b %s -s" % (GROUP, GUEST4), 60))
@@ -151,7 +159,8 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "congestion": congestion, "perftest": perftest_cases.perftest}
+         "congestion": congestion, "perftest": perftest_cases.perftest,
+         "options": perftest_cases.options}
 
 
 def stream(rnic, image, folder):

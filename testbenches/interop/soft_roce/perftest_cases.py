@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools of perftest in the guest, as client of the model and as its server."""
-from bench import GID4, GID6, PORT, SECONDS
+from bench import GID4, GID6, GUEST4, MODEL4, PORT, SECONDS
 
 # Of a case: tool, options of both sides.
 CASES = [
@@ -28,6 +28,18 @@ CASES = [
     ("ib_atomic_lat", {"n": 100}),
     ("ib_atomic_lat", {"n": 50, "atomic": "CMP_AND_SWAP"}),
 ]
+CASES_MORE = [  # every size, over rdma_cm, for a time, and options of the guest's that the model is not told of
+    ("ib_write_bw", {"n": 5, "mtu": 4096, "all": True}),
+    ("ib_send_bw", {"n": 8, "type": "UD", "all": True}),
+    ("ib_send_bw", {"size": 900, "n": 40, "qps": 4, "cm": True, "both": True}),
+    ("ib_read_bw", {"size": 9000, "n": 40, "qps": 3, "cm": True, "mtu": 4096}),
+    ("ib_atomic_bw", {"n": 100, "cm": True}),
+    ("ib_write_lat", {"n": 100, "cm": True}),
+    ("ib_send_lat", {"size": 500, "n": 50, "type": "UD", "talk": True}),
+    ("ib_send_lat", {"size": 64, "D": 2}),
+    ("ib_write_bw", {"size": 3000, "n": 40, "guest": "-l 4 -t 16 -I 64"}),
+    ("ib_send_bw", {"size": 64, "n": 40, "qps": 2, "guest": "--use-srq -r 40 -Q 2"}),
+]
 CASES6 = [
     ("ib_write_bw", {"size": 8192, "n": 20}),
     ("ib_read_lat", {"size": 3000, "n": 20}),
@@ -53,25 +65,34 @@ CASES_LOSS = [
 
 def words(tool, o, ack_timeout):
     """(words of the model, words of the guest's tool)."""
-    model, guest = ["--app", tool, "--iterations", str(o["n"])], ["-n %d" % o["n"], "-F"]
+    model, guest = ["--app", tool], ["-F"]
     mtu = o.get("mtu", 1024)
     model += ["--mtu", str(mtu), "--timeout", str(ack_timeout)]
     guest.append("-m %d -u %d" % (mtu, ack_timeout))
-    for key, option, letter in (("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
+    for key, option, letter in (("n", "--iterations", "-n"), ("D", "--seconds", "-D"), ("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
                                 ("atomic", "--atomic", "-A"), ("priority", "--priority", "-S")):
         if key in o:
             model += [option, str(o[key])]
             guest.append("%s %s" % (letter, o[key]))
-    if o.get("both"):
-        model.append("--bidirectional")
-        guest.append("-b")
-    return model, guest
+    for key, option, letter in (("both", "--bidirectional", "-b"), ("all", "--all", "-a"), ("cm", "--rdma-cm", "-R"),
+                                ("talk", "--talk-rdma-cm", "-z")):
+        if o.get(key):
+            model.append(option)
+            guest.append(letter)
+    return model + o.get("model", []), guest + [o.get("guest", "")]
+
+
+def sizes(o):
+    """How many sizes are tested."""
+    return 1 if not o.get("all") else o.get("mtu", 1024).bit_length() - 1 if o.get("type") == "UD" else 23
 
 
 def counts(b, tool, o, client):
     """What is wrong with the model's numbers, as lines."""
     run = b.result["runs"][0]
-    all_ = o["n"] * o.get("qps", 1)
+    if "D" in o:
+        return [] if max(run["sent"], run["received"]) > 0 or "_lat" in tool and not client else ["no messages"]
+    all_ = o["n"] * o.get("qps", 1) * sizes(o)
     in_turns, both = tool in ("ib_write_lat", "ib_send_lat"), o.get("both")
     sends = client or both or in_turns
     wrong = []
@@ -96,26 +117,38 @@ def one(b, name, tool, o, gid, model_gid, serve):
     if model_gid is not None:
         model += ["--gid-index", str(model_gid)]
     command = "timeout %d /usr/bin/%s -d rxe0 -x %d %s -p " % (SECONDS, tool, b.guest.gid_index(gid), " ".join(guest))
+    managed = o.get("cm") or o.get("talk")
     side = b.serve(*model, *serve, "--server", "--port", str(PORT + 2))
-    b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + "%d 10.0.2.2" % (PORT + 2), SECONDS * 2),
+    there = "%d %s" % (PORT + 2, MODEL4 if managed else "10.0.2.2")
+    b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + there, SECONDS * 2),
                        lambda: counts(b, tool, o, False))
-    b.guest.start_server(command + str(PORT), PORT)
-    side = b.serve(*model, *serve, "--client", "127.0.0.1", "--port", str(PORT))
+    if managed:
+        b.guest.start(command + str(PORT), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
+    else:
+        b.guest.start_server(command + str(PORT), PORT)
+    side = b.serve(*model, *serve, "--client", GUEST4 if managed else "127.0.0.1", "--port", str(PORT))
     b.perftest_verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2),
                        lambda: counts(b, tool, o, True))
 
 
 def named(tool, o):
     text = [tool]
-    for key, word in (("type", "%s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
+    for key, word in (("type", "%s"), ("D", "%d s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
         if key in o:
             text.append(word % o[key])
-    return ", ".join(text) + (", both ways" if o.get("both") else "")
+    for key, word in (("both", "both ways"), ("all", "all sizes"), ("cm", "rdma_cm"), ("talk", "talk over rdma_cm")):
+        if o.get(key):
+            text.append(word)
+    return ", ".join(text + ([o["guest"]] if "guest" in o else []))
 
 
 def run(b, cases, gid=GID4, model_gid=None, where="", serve=()):
     for tool, o in cases:
         one(b, named(tool, o) + where, tool, o, gid, model_gid, serve)
+
+
+def options(b):
+    run(b, CASES_MORE)
 
 
 def perftest(b):

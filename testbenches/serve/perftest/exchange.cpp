@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "model/abi/endian.h"
 #include "testbenches/bench/connection.h"
 #include "testbenches/serve/application.h"
 
@@ -19,6 +21,7 @@ constexpr const char* own_version = "6.06";
 constexpr double oldest_version = 5.70;
 constexpr sim::time_ps for_ever = ~sim::time_ps{0};
 constexpr unsigned smallest_mtu = 256, most_mtu_code = IBV_MTU_4096;
+constexpr std::size_t address_at = 24, gid_at = 32, srqn_at = 48, structure_bytes = 56;
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> fields(1);
@@ -75,12 +78,37 @@ std::optional<destination> parse_destination(const std::string& text) {
   return d;
 }
 
+std::string to_bytes(const destination& d) {
+  std::array<std::uint8_t, structure_bytes> b{};
+  const std::uint32_t words[] = {d.lid, d.reads, d.qpn, d.psn, d.rkey};
+  for (std::size_t i = 0; i < std::size(words); ++i) abi::store32(b.data(), 4 * i, words[i]);
+  abi::store64(b.data(), address_at, d.address);
+  std::copy(d.gid.begin(), d.gid.end(), b.begin() + gid_at);
+  abi::store32(b.data(), srqn_at, d.srqn);
+  return std::string(b.begin(), b.end());
+}
+
+destination destination_of(const std::string& bytes) {
+  std::array<std::uint8_t, structure_bytes> b{};
+  std::copy_n(bytes.begin(), std::min(bytes.size(), b.size()), b.begin());
+  destination d;
+  d.lid = static_cast<std::uint16_t>(abi::load32(b.data(), 0));
+  d.reads = abi::load32(b.data(), 4);
+  d.qpn = abi::load32(b.data(), 8) & 0xffffff;
+  d.psn = abi::load32(b.data(), 12) & 0xffffff;
+  d.rkey = abi::load32(b.data(), 16);
+  d.address = abi::load64(b.data(), address_at);
+  std::copy_n(b.begin() + gid_at, d.gid.size(), d.gid.begin());
+  d.srqn = abi::load32(b.data(), srqn_at);
+  return d;
+}
+
 std::string exchange::swap(const std::string& own, const char* what, bool at_work) {
   const auto failed = [what] { return peer_failure(fmt::format("the peer did not tell its {}: is it gone?", what)); };
-  if (client_ && !socket_.send(own)) throw failed();
-  const auto theirs = socket_.receive(own.size(), at_work ? for_ever : exchange_ps);
+  if (client_ && !peer_->send(own)) throw failed();
+  const auto theirs = peer_->receive(own.size(), at_work ? for_ever : exchange_ps);
   if (!theirs) throw failed();
-  if (!client_ && !socket_.send(own)) throw failed();
+  if (!client_ && !peer_->send(own)) throw failed();
   return *theirs;
 }
 
@@ -124,8 +152,9 @@ exchange::agreement exchange::agree(const agreement& own) {
 }
 
 destination exchange::tell(const destination& own, bool at_work) {
+  if (!peer_->is_text()) return destination_of(swap(to_bytes(own), "queue pair", at_work));
   std::string text = to_text(own);
-  text.resize(destination_bytes, '\0');
+  text.resize(text_bytes, '\0');
   const auto theirs = parse_destination(swap(text, "queue pair", at_work));
   if (!theirs) throw peer_failure("what the peer tells of its queue pair makes no sense: is it the same test?");
   return *theirs;
@@ -143,8 +172,7 @@ report exchange::tell(const report& own) {
 
 void exchange::end(const destination& own) {
   tell(own, true);
-  socket_.send(std::string("done") + '\0');  // nobody waits for it: the peer may be gone
-  socket_.close();
+  if (peer_->is_text()) peer_->send(std::string("done") + '\0');  // nobody waits for it: the peer may be gone
 }
 
 }  // namespace rnic::serve::perftest

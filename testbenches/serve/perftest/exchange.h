@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TCP conversation of the perftest tools (version 5.70 and later).
+// What the perftest tools (version 5.70 and later) tell each other.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "host_driver/gid_rules.h"
-#include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/perftest/conversation.h"
 
 namespace rnic::serve::perftest {
 
@@ -19,9 +21,12 @@ struct destination {
   host_driver::gid_bytes gid{};
   std::uint32_t srqn = 0;
 };
-/// 107 characters; on the line there is a zero behind them.
+// Over TCP 107 characters, with a zero behind them on the line; over a connection of rdma_cm a structure of C,
+// big-endian, with 4 bytes of nothing before the address and an index of the sender's at its end.
 std::string to_text(const destination& d);
 std::optional<destination> parse_destination(const std::string& text);
+std::string to_bytes(const destination& d);
+destination destination_of(const std::string& bytes);
 
 /// What a bandwidth test reports.
 struct report {
@@ -34,8 +39,7 @@ struct report {
 /// the same steps. In an SC_THREAD; what goes wrong is a peer_failure.
 class exchange {
  public:
-  /// The socket is connected.
-  exchange(address_exchange& socket, bool client) : socket_(socket), client_(client) {}
+  exchange(std::unique_ptr<conversation> peer, bool client) : peer_(std::move(peer)), client_(client) {}
 
   /// What both can do.
   struct agreement {
@@ -48,14 +52,16 @@ class exchange {
   destination tell(const destination& own, bool at_work = false);
   report tell(const report& own);  ///< waits as for a peer at work
   void end(const destination& own);
+  /// Nothing more will be said.
+  void close() { peer_->end(client_); }
 
  private:
-  static constexpr std::size_t destination_bytes = 108, version_bytes = 16;
+  static constexpr std::size_t text_bytes = 108, version_bytes = 16;
   std::string swap(const std::string& own, const char* what, bool at_work = false);
   std::uint64_t swap(std::uint64_t own, std::size_t bytes, const char* what, bool at_work = false);
   double swap(double own, const char* what);
 
-  address_exchange& socket_;
+  std::unique_ptr<conversation> peer_;
   bool client_;
 };
 

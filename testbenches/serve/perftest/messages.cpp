@@ -21,7 +21,7 @@ void messages::post_receive_of(lane& l) {
 }
 
 void messages::post_receives() {
-  headers_ = objects_.buffer(grh_bytes);
+  if (headers_.region == nullptr) headers_ = objects_.buffer(grh_bytes);
   for (lane& l : lanes_)
     while (l.receives < std::min<std::uint64_t>(o_.receive_depth, iterations_)) post_receive_of(l);
 }
@@ -50,13 +50,15 @@ void messages::take_completions(application_result& r) {
 }
 
 void messages::stream(application_result& r) {
-  const std::uint64_t all = iterations_ * lanes_.size(), to_send = asks() ? all : 0, to_receive = answers() ? all : 0;
-  const sim::time_ps start = now();
+  const std::uint64_t all = iterations_ * lanes_.size(), before = r.sent + r.received,
+                      to_send = r.sent + (asks() ? all : 0), to_receive = r.received + (answers() ? all : 0);
+  start();
   for (lane& l : lanes_)
     while (asks() && l.posted < std::min<std::uint64_t>(depth_, iterations_)) post_request(l);
-  while (r.sent < to_send || r.received < to_receive) take_completions(r);
-  r.took_ps = now() - start;
-  print_bandwidth(r.sent + r.received, r.took_ps);
+  while ((r.sent < to_send || r.received < to_receive) && !over()) take_completions(r);
+  r.took_ps = took();
+  give_up();
+  print_bandwidth(r.sent + r.received - before, r.took_ps);
 }
 
 /// The client sends first; each sends when it has received, and when its message before has ended.
@@ -64,30 +66,34 @@ void messages::in_turns(application_result& r) {
   std::vector<sim::time_ps> times;
   lane& l = lanes_.front();
   const auto say = [&] {
-    while (r.sent < l.posted) take_completions(r);
-    post_request(l);
+    while (l.completed < l.posted && !over()) take_completions(r);
+    if (!over()) post_request(l);
   };
-  const sim::time_ps start = now();
-  for (std::uint64_t i = 0; i < iterations_; ++i) {
+  start();
+  for (std::uint64_t i = 0; i < iterations_ && !over(); ++i) {
     const sim::time_ps began = now();
     if (client()) say();
-    while (r.received == i) take_completions(r);
+    while (l.received == i && !over()) take_completions(r);
     if (!client()) say();
     times.push_back((now() - began) / 2);
   }
-  while (r.sent < iterations_) take_completions(r);
-  r.took_ps = now() - start;
+  while (l.completed < iterations_ && !over()) take_completions(r);
+  r.took_ps = took();
   print_latency(std::move(times));
 }
 
 void messages::test(application_result& r) {
-  if (answers() || o_.latency) post_receives();
-  tell();
-  if (o_.latency)
-    in_turns(r);
-  else
-    stream(r);
-  if (o_.both_directions) exchange_.tell(bandwidth(r.took_ps));
+  for (const std::uint32_t size : sizes()) {
+    set_size(size);
+    if (answers() || o_.latency) post_receives();
+    tell();
+    if (o_.latency)
+      in_turns(r);
+    else
+      stream(r);
+    if (o_.both_directions && !timed()) exchange_->tell(bandwidth(iterations_ * lanes_.size(), r.took_ps));
+    if (o_.all_sizes && !o_.latency) tell(true);
+  }
   end();
   const bool received = answers() || o_.latency;
   report_memory(r, !received);

@@ -33,34 +33,39 @@ void one_sided::take(lane& l, application_result& r) {
   ++r.sent;
 }
 
-void one_sided::ask(application_result& r) {
+report one_sided::ask(application_result& r) {
   // No two atomics on one counter at a time: each one's result is known before the next.
   const std::uint64_t window =
       std::min<std::uint64_t>(atomic() ? std::min(depth_, places_.count) : depth_, iterations_);
-  const sim::time_ps start = now();
+  start();
   for (lane& l : lanes_)
     while (l.posted < window) post_next(l);
-  for (std::uint64_t left = iterations_ * lanes_.size(); left > 0;) {
+  std::uint64_t done = 0;
+  for (const std::uint64_t all = iterations_ * lanes_.size(); done < all && !over();) {
     for (const ibv_wc& wc : completions()) {
       lane& l = lane_of(wc);
       take(l, r);
-      --left;
+      ++done;
       if (l.posted < iterations_) post_next(l);
     }
   }
-  r.took_ps = now() - start;
-  print_bandwidth(r.sent, r.took_ps);
+  r.took_ps = took();
+  give_up();
+  print_bandwidth(done, r.took_ps);
+  return bandwidth(done, r.took_ps);
 }
 
 void one_sided::ask_one_by_one(application_result& r) {
   std::vector<sim::time_ps> times;
   lane& l = lanes_.front();
-  while (l.completed < iterations_) {
-    const sim::time_ps start = now();
+  r.took_ps = 0;
+  start();
+  while (l.completed < iterations_ && !over()) {
+    const sim::time_ps posted_at = now();
     post_next(l);
-    completions();
+    if (completions().empty()) break;
     take(l, r);
-    times.push_back(now() - start);
+    times.push_back(now() - posted_at);
     r.took_ps += times.back();
   }
   print_latency(std::move(times));
@@ -79,53 +84,83 @@ void one_sided::report_all(application_result& r) {
   }
 }
 
+void one_sided::ask_both_ways(application_result& r) {
+  for (const std::uint32_t size : sizes()) {
+    set_size(size);
+    tell();
+    const report ours = ask(r);
+    if (o_.all_sizes) tell(true);
+    exchange_->tell(ours);
+  }
+}
+
 void one_sided::test(application_result& r) {
   counters_.assign(lanes_.size(), std::vector<std::optional<std::uint64_t>>(places_.count));
   tell();
-  if (o_.latency) {
-    if (client()) ask_one_by_one(r);
-  } else if (o_.both_directions) {
-    tell();
-    ask(r);
-    exchange_.tell(bandwidth(r.took_ps));
-  } else {
-    if (client()) ask(r);
+  const std::vector<std::uint32_t> all = sizes();
+  report ours;
+  if (!o_.latency && o_.both_directions) {
+    ask_both_ways(r);
+  } else if (client()) {
+    for (const std::uint32_t size : all) {
+      set_size(size);
+      if (o_.latency)
+        ask_one_by_one(r);
+      else
+        ours = ask(r);
+    }
+  }
+  if (!o_.latency && !o_.both_directions) {
     tell(true);
-    const report theirs = exchange_.tell(client() ? bandwidth(r.took_ps) : report{});
-    if (!client()) r.received = theirs.iterations * lanes_.size();
+    const report theirs = exchange_->tell(ours);
+    if (!client()) r.received = theirs.iterations * lanes_.size() * all.size();
   }
   end();
   report_all(r);
 }
 
-void write_latency::wait_for(lane& l, std::uint64_t message) {
+/// False: the end of a timed test came first.
+bool write_latency::wait_for(lane& l, std::uint64_t message) {
   const std::uint64_t last = size_ - 1;
   const auto expected = static_cast<std::uint8_t>(message);
-  while (*l.in.at(last) != expected)
-    if (!host_.bus().wait_for_write(l.in.memory.bus_address + last, 1, o_.patience_ps))
+  while (*l.in.at(last) != expected) {
+    if (over()) return false;
+    if (!host_.bus().wait_for_write(l.in.memory.bus_address + last, 1, patience()) && !timed())
       throw peer_failure("the peer does not write any more");
+  }
+  return true;
+}
+
+void write_latency::test(application_result& r) {
+  tell();
+  for (const std::uint32_t size : sizes()) {
+    set_size(size);
+    in_turns(r);
+  }
+  report_memory(r, false);
 }
 
 /// The server writes first; each waits for the other's last byte to change.
-void write_latency::test(application_result& r) {
-  tell();
+void write_latency::in_turns(application_result& r) {
   std::vector<sim::time_ps> times;
   lane& l = lanes_.front();
-  const sim::time_ps start = now();
-  while (l.completed < iterations_ || r.received < iterations_) {
-    if (r.received < iterations_ && (client() || l.posted != 0)) wait_for(l, ++r.received);
+  start();
+  while ((l.completed < iterations_ || l.received < iterations_) && !over()) {
+    if (l.received < iterations_ && (client() || l.posted != 0)) {
+      if (!wait_for(l, ++l.received)) break;
+      ++r.received;
+    }
     if (l.posted == iterations_) continue;
     const sim::time_ps posted_at = now();
     *l.out.at(size_ - 1) = static_cast<std::uint8_t>(l.posted + 1);
     post_request(l);
-    completions();
+    if (completions().empty()) break;
     ++l.completed;
     ++r.sent;
     times.push_back(now() - posted_at);
   }
-  r.took_ps = now() - start;
+  r.took_ps = took();
   print_latency(std::move(times));
-  report_memory(r, false);
 }
 
 }  // namespace rnic::serve::perftest

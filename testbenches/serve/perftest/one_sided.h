@@ -18,7 +18,8 @@ class one_sided : public session {
   void test(application_result& r) override;
   bool atomic() const { return o_.verb == perftest_verb::atomic; }
   std::size_t index_of(const lane& l) const { return static_cast<std::size_t>(&l - lanes_.data()); }
-  void ask(application_result& r);
+  report ask(application_result& r);
+  void ask_both_ways(application_result& r);
   void ask_one_by_one(application_result& r);
   void post_next(lane& l);
   void take(lane& l, application_result& r);
@@ -34,7 +35,8 @@ class write_latency : public session {
 
  private:
   void test(application_result& r) override;
-  void wait_for(lane& l, std::uint64_t message);
+  void in_turns(application_result& r);
+  bool wait_for(lane& l, std::uint64_t message);
 };
 
 }  // namespace rnic::serve::perftest

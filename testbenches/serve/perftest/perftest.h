@@ -11,11 +11,19 @@
 
 #include "testbenches/serve/address_exchange.h"
 #include "testbenches/serve/application.h"
+#include "testbenches/serve/cm_service.h"
 #include "testbenches/serve/served_host.h"
 
 namespace rnic::serve {
 
 enum class perftest_verb : std::uint8_t { write, read, send, atomic };
+
+/// Over what the two sides talk, and who connects the queue pairs.
+enum class perftest_meeting : std::uint8_t {
+  tcp,      ///< TCP, each side its own ones
+  cm_talk,  ///< messages on a connection of the connection manager, each side its own ones: -z
+  cm        ///< the connection manager does both: -R
+};
 
 struct perftest_options {
   perftest_verb verb = perftest_verb::write;
@@ -23,11 +31,16 @@ struct perftest_options {
   ibv_qp_type type = IBV_QPT_RC;  ///< WRITE also UC, SEND also UC and UD
   bool compare_swap = false;      ///< atomics; else fetch and add
   bool both_directions = false;   ///< bandwidth: the server sends too
-  std::string server;             ///< host of this machine's network where the server listens; empty: we are the server
+  bool all_sizes = false;         ///< powers of two from 2 bytes to 8 MiB, datagrams to the MTU; not atomics
+  perftest_meeting meeting = perftest_meeting::tcp;
+  bool client = false;
+  std::string server;             ///< TCP: host of this machine's network where the server listens
+  host_driver::gid_bytes peer{};  ///< connection manager: the server's address
   std::uint16_t port = 18515;     ///< of the exchange
   std::uint32_t size = 0;         ///< bytes of a message, 0: what the tool takes
   unsigned mtu = 1024;            ///< path MTU in bytes; the smaller one of both sides' is used
   unsigned iterations = 0;        ///< messages of a queue pair, 0: what the tool takes
+  unsigned seconds = 0;           ///< instead of a number of messages
   unsigned queue_pairs = 1;       ///< bandwidth
   unsigned depth = 128;           ///< requests under way on a queue pair, bandwidth
   unsigned receive_depth = 512;
@@ -38,16 +51,17 @@ struct perftest_options {
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion
   std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
 
-  /// With what the tool takes instead of zeroes.
+  /// With what the tool takes instead of zeroes. With all_sizes the largest.
   std::uint32_t message_bytes() const;
-  unsigned messages() const;
+  std::uint64_t messages() const;
 };
 
 /// The options of a tool by its name (ib_write_bw, ...), or nothing when there is none.
 std::optional<perftest_options> find_perftest(const std::string& tool);
 
-/// One run against one peer, in an SC_THREAD. `socket` listens already when we are the server. Everything that can go
-/// wrong with the peer is in the result.
-application_result run_perftest(served_host& host, address_exchange& socket, const perftest_options& options);
+/// One run against one peer, in an SC_THREAD. TCP: `socket` listens already when we are the server; else `service` is
+/// there. Everything that can go wrong with the peer is in the result.
+application_result run_perftest(served_host& host, address_exchange& socket, cm_service* service,
+                                const perftest_options& options);
 
 }  // namespace rnic::serve

@@ -70,20 +70,42 @@ PERFTEST = [
     ("ib_send_lat", 1024, 50, ["--connection", "UD"]), ("ib_atomic_bw", 8, 500, ["--qps", 2]),
     ("ib_atomic_bw", 8, 300, ["--atomic", "CMP_AND_SWAP", "--bidirectional"]), ("ib_atomic_lat", 8, 100, []),
     ("ib_atomic_lat", 8, 100, ["--atomic", "CMP_AND_SWAP"])]
+EVERY_SIZE = [
+    ("ib_write_bw", 0, 5, ["--all", "--qps", 2]), ("ib_write_lat", 0, 5, ["--all"]), ("ib_read_bw", 0, 5, ["--all", "--bidirectional"]),
+    ("ib_read_lat", 0, 5, ["--all"]), ("ib_send_bw", 0, 5, ["--all"]), ("ib_send_bw", 0, 5, ["--all", "--bidirectional"]),
+    ("ib_send_bw", 0, 20, ["--all", "--connection", "UD", "--mtu", 2048]), ("ib_send_lat", 0, 5, ["--all"]),
+    ("ib_write_bw", 8 << 20, 5, ["--rdma-cm"]), ("ib_write_bw", 0, 5, ["--all", "--rdma-cm"])]
+FOR_A_TIME = [(app, 0, 0, ["--seconds", 1, *more]) for app, more in (
+    ("ib_write_bw", ["--bidirectional"]), ("ib_write_lat", []), ("ib_read_lat", []), ("ib_send_bw", ["--rdma-cm"]),
+    ("ib_send_bw", ["--bidirectional"]), ("ib_send_lat", ["--connection", "UD"]), ("ib_atomic_bw", []))]
+RDMA_CM = [
+    ("ib_write_bw", 9000, 50, ["--rdma-cm", "--qps", 6]), ("ib_write_lat", 2, 100, ["--rdma-cm"]),
+    ("ib_read_bw", 65536, 20, ["--rdma-cm", "--bidirectional"]), ("ib_read_lat", 5000, 50, ["--rdma-cm"]),
+    ("ib_send_bw", 700, 600, ["--rdma-cm", "--qps", 3]), ("ib_send_lat", 64, 100, ["--rdma-cm"]),
+    ("ib_atomic_bw", 8, 300, ["--rdma-cm"]), ("ib_atomic_lat", 8, 100, ["--rdma-cm"]),
+    ("ib_write_bw", 3000, 50, ["--talk-rdma-cm", "--connection", "UC"]),
+    ("ib_send_lat", 900, 50, ["--talk-rdma-cm", "--connection", "UD"])]
 
 
-def perftest():
+def perftest(cases=PERFTEST):
     links = pairs_of_links()["unix stream"]
-    for app, size, messages, options in PERFTEST:
+    for app, size, messages, options in cases:
         name = " ".join([app, str(size)] + [str(o) for o in options])
         port = free_port()
-        words = ["--app", app, "--port", port, "--size", size, "--iterations", messages, *options]
+        words = ["--app", app, "--port", port, *options] + (["--size", size] if size else [])
+        words += ["--iterations", messages] if messages else []
+        there = MODEL4 if "cm" in name else "127.0.0.1"
         server = serve("perftest-a", links[0], *words, "--server")
-        client = serve("perftest-b", links[1], *words, "--client", "127.0.0.1", mac=PEER_MAC, addresses=(PEER4, PEER6))
+        client = serve("perftest-b", links[1], *words, "--client", there, mac=PEER_MAC, addresses=(PEER4, PEER6))
         status = [client.wait(), server.wait()]
         expect(status == [0, 0], "%s: status %s\n%s%s" % (name, status, server.text, client.text))
         s, c = server.result["runs"][0], client.result["runs"][0]
+        if not messages:
+            expect(s["ok"] and c["ok"] and c["sent"] > 0 and c["took_us"] > 10000, "%s: %s %s" % (name, s, c))
+            continue
         all_ = messages * (options[options.index("--qps") + 1] if "--qps" in options else 1)
+        if "--all" in options:  # 2 bytes to 8 MiB, or to the MTU
+            all_ *= 11 if "UD" in options else 23
         expect(s["ok"] and c["ok"] and c["wrong_bytes"] == s["wrong_bytes"] == 0 and c["sent"] == all_, "%s: %s %s" % (name, s, c))
         both = "--bidirectional" in options or app in ("ib_write_lat", "ib_send_lat")
         expect(s["sent"] == (all_ if both else 0), "%s: the server sent %d" % (name, s["sent"]))
@@ -93,6 +115,15 @@ def perftest():
             sent = sorted(m["crc32"] for m in c["memory"])
             expect(sent == sorted(m["crc32"] for m in s["memory"]) and len(set(sent)) == len(sent), "%s: %s %s" % (name, s, c))
         print(name, "ok", flush=True)
+
+
+def every_size():
+    perftest(EVERY_SIZE)
+
+
+def rdma_cm():
+    perftest(RDMA_CM)
+    perftest(FOR_A_TIME)
 
 
 def several():

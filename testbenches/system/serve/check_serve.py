@@ -13,12 +13,13 @@ import connection_cases
 import link_cases as links
 import network_cases as network
 import stranger_cases as strangers
+import talk_cases
 
 CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "network": network.network,
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
          "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
-         "perftest": applications.perftest, "several": applications.several}
+         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several}
 
 
 def main():

@@ -39,6 +39,9 @@ def connections():
     managed("ucmatose", "ucmatose", options=["--qps", 5])
     a, b = managed("udaddy", "udaddy", options=["--qps", 3])
     expect(a.result["runs"][0]["received"] == 30, "numbers of datagrams")
+    managed("rdma_server", "rdma_server")
+    a, b = managed("cmtime", "cmtime")
+    expect(a.result["runs"][0]["received"] == b.result["runs"][0]["sent"] == 100 and "disconnect" in b.text, "cmtime: " + b.text)
     links = pairs_of_links()["unix stream"]
     a = serve("mckey-a", links[0], "--app", "mckey", "--server", "--group", "239.9.8.7")
     b = serve("mckey-b", links[1], "--app", "mckey", "--client", "239.9.8.7", mac=PEER_MAC, addresses=(PEER4, PEER6))

@@ -202,6 +202,12 @@ def refusals():
             (link + ["--app", "telnet", "--server"], "--app"),
             (link + ["--app", "ud_pingpong", "--server", "--size", "5000"], "4096"),
             (link + ["--app", "rc_pingpong", "--server", "--gid-index", "100"], "--gid-index"),
+            (link + ["--app", "rc_pingpong", "--server", "--all"], "perftest"),
+            (link + ["--app", "ib_atomic_bw", "--server", "--all"], "8 bytes"),
+            (link + ["--app", "ib_read_bw", "--server", "--all", "--size", "100"], "--size"),
+            (link + ["--app", "ib_read_bw", "--server", "--seconds", "3", "--iterations", "9"], "--seconds"),
+            (link + ["--app", "ib_send_bw", "--server", "--rdma-cm", "--connection", "UD"], "--connection RC"),
+            (link + ["--app", "ib_send_bw", "--client", "nowhere", "--rdma-cm"], "IP address"),
             (link + ["--app", "rc_pingpong", "--server", "--port", port], "--port")):
         done = subprocess.run([RNIC, "serve"] + arguments, capture_output=True, text=True, timeout=20)
         lines = done.stderr.strip().splitlines()

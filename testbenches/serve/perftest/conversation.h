@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries the words of the perftest tools: TCP, or a connection of the connection manager.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/rdma_connection.h"
+
+namespace rnic::serve::perftest {
+
+/// Functions are called in an SC_THREAD. False or nothing: the peer is gone, or did not answer within the time.
+class conversation {
+ public:
+  conversation() = default;
+  virtual ~conversation() = default;
+  conversation(const conversation&) = delete;
+  conversation& operator=(const conversation&) = delete;
+
+  virtual bool send(const std::string& bytes) = 0;
+  /// Exactly `bytes` bytes.
+  virtual std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) = 0;
+  /// Whether queue pairs are told as text, with a last word behind all others.
+  virtual bool is_text() const = 0;
+  /// All has been said; the client goes first.
+  virtual void end(bool /*client*/) {}
+};
+
+class tcp_conversation : public conversation {
+ public:
+  /// Connected.
+  explicit tcp_conversation(address_exchange& socket) : socket_(socket) {}
+  bool send(const std::string& bytes) override { return socket_.send(bytes); }
+  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) override {
+    return socket_.receive(bytes, timeout_ps);
+  }
+  bool is_text() const override { return true; }
+
+ private:
+  address_exchange& socket_;
+};
+
+/// A word is a SEND on a queue pair of its own.
+class cm_conversation : public conversation {
+ public:
+  cm_conversation(served_host& host, cm_service& service, const rdma_route& route);
+  /// The queue pair waits for its connection.
+  rdma_connection& connection() { return connection_; }
+
+  bool send(const std::string& bytes) override;
+  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) override;
+  bool is_text() const override { return false; }
+  void end(bool client) override;
+
+ private:
+  static constexpr std::uint32_t longest = 56;  ///< what the tools give room for
+  std::optional<ibv_wc> next(host_driver::completion_queue* cq, sim::time_ps timeout_ps);
+  void post_next();
+
+  host_driver::device& device_;
+  cm_service& service_;
+  rdma_route route_;
+  verbs_objects objects_;
+  host_driver::completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
+  app_buffer out_, in_;
+  rdma_connection connection_;
+};
+
+}  // namespace rnic::serve::perftest

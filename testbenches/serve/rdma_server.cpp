@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// rdma_server and rdma_client: a message, and its answer.
+#include <fmt/format.h>
+
+#include "testbenches/bench/connection.h"
+#include "testbenches/serve/cm_program.h"
+
+namespace rnic::serve {
+
+using namespace host_driver;
+
+namespace {
+
+constexpr std::uint16_t rdma_server_port = 7471;
+constexpr std::uint32_t bytes = 16;
+
+class rdma_server : private cm_program {
+ public:
+  using cm_program::cm_program;
+  void run(application_result& r);
+
+ private:
+  void set_up();
+  void say(application_result& r);
+  void hear(application_result& r);
+  ibv_wc one(completion_queue* cq);
+
+  completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
+  app_buffer out_, in_;
+  rdma_connection connection_{host_, service_, o_.route};
+};
+
+void rdma_server::set_up() {
+  send_cq_ = objects_.cq(1);
+  receive_cq_ = objects_.cq(1);
+  out_ = objects_.buffer(bytes);
+  in_ = objects_.buffer(bytes);
+  connection_.prepare(make_qp(IBV_QPT_RC, send_cq_, receive_cq_, 1));
+  post_receive(device_, connection_.qp(), id_receive, in_.sge(bytes));
+}
+
+ibv_wc rdma_server::one(completion_queue* cq) {
+  const auto wc = connection_.next(cq);
+  if (!wc) throw peer_failure("the peer released the connection before the messages were exchanged");
+  return *wc;
+}
+
+void rdma_server::say(application_result& r) {
+  ibv_send_wr wr{};
+  wr.wr_id = id_send;
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  post(device_, connection_.qp(), wr, out_.sge(bytes));
+  one(send_cq_);
+  ++r.sent;
+}
+
+void rdma_server::hear(application_result& r) {
+  const ibv_wc wc = one(receive_cq_);
+  if (wc.byte_len != bytes)
+    throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, bytes));
+  ++r.received;
+}
+
+void rdma_server::run(application_result& r) {
+  if (o_.client) {
+    set_up();
+    connection_.connect(o_.peer, port(rdma_server_port));
+    say(r);
+    hear(r);
+    connection_.disconnect();
+  } else {
+    listener here(service_, cm::service_id(cm::port_space::tcp, port(rdma_server_port)));
+    const auto request = wait_for_client(service_);
+    here.stop();
+    set_up();
+    connection_.accept(request);
+    hear(r);
+    say(r);
+    connection_.wait_released();
+  }
+}
+
+}  // namespace
+
+void run_rdma_server(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
+  rdma_server(host, service, o).run(r);
+}
+
+}  // namespace rnic::serve
