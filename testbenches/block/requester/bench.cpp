@@ -119,6 +119,7 @@ bench::bench(const setup& s)
   context.remote_qpn = remote_qpn;
   context.state = icm::qp_state::rts;
   context.type = s.type;
+  context.flags = icm::requester_flag_unlimited;
   context.log_sq_size = log_sq;
   context.log_sq_stride = 6;
   const std::uint8_t dmac[6] = {2, 9, 8, 7, 6, 5};

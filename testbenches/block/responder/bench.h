@@ -306,6 +306,7 @@ struct bench {
     c.remote_qpn = peer_qpn;
     c.state = icm::qp_state::rts;
     c.type = icm::service::rc;
+    c.flags = icm::responder_flag_no_credits;
     c.log_rq_size = 4;
     c.log_rq_stride = 6;
     c.dest.dmac[0] = 2;

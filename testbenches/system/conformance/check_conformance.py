@@ -58,6 +58,8 @@ def compare(row, heard):
         return "%d packets instead of %d" % (len(heard), len(row["hears"]))
     for number, (expected, found) in enumerate(zip(row["hears"], heard)):
         for name, value in expected.items():
+            if name == "syndrome" and value == 31 and found.get(name, 255) < 31:
+                continue  # an ACK with credits
             if name != "bytes" and found.get(name) != value:
                 return "packet %d: %s %s instead of %d" % (number, name, found.get(name), value)
         if found["version"] != 0 or found["pkey"] != 0xffff:

@@ -2,12 +2,13 @@
 // What is under way when a queue pair changes its state (IBA volume 1, 10.3.1; adapter data plane A.7.1, A.7.2).
 #include <vector>
 
-#include "testbenches/system/conformance/scenario.h"
+#include "testbenches/system/conformance/requester_rows.h"
 
 namespace rnic::conformance {
 namespace {
 
 using op = operation;
+using requester_rows::write, requester_rows::written;
 
 work send() { return work(IBV_WR_SEND, 100); }
 completion sent() { return good(IBV_WC_SEND); }
@@ -23,13 +24,15 @@ const std::vector<row> under_way = {
     {"error_flushes_both_queues_in_order",
      service::rc,
      {},
-     {post(send()), post(send()), post(send()), hear(heard(0)), hear(heard(1)), hear(heard(2)), modify(IBV_QPS_ERR)},
+     {post(write()), post(write()), post(write()), hear(written(0)), hear(written(1)), hear(written(2)),
+      modify(IBV_QPS_ERR)},
      outcome().error()},
     {"error_leaves_what_is_complete",
      service::rc,
      {},
-     {post(send()), post(send()), hear(heard(0)), hear(heard(1)), inject(ack(0, 1)), rest(5), modify(IBV_QPS_ERR)},
-     outcome().error().sends(sent())},
+     {post(write()), post(write()), hear(written(0)), hear(written(1)), inject(ack(0, 1)), rest(5),
+      modify(IBV_QPS_ERR)},
+     outcome().error().sends(good(IBV_WC_RDMA_WRITE))},
     {"answers_come_too_late_for_the_error_state",
      service::rc,
      {},
@@ -69,14 +72,14 @@ const std::vector<row> under_way = {
     {"drain_ends_in_an_error",
      service::rc,
      {},
-     {post(send()), post(send()), hear(heard(0)), hear(heard(1)), drain(), inject(ack(0, 0, 0x62))},
+     {post(write()), post(write()), hear(written(0)), hear(written(1)), drain(), inject(ack(0, 0, 0x62))},
      outcome().error().sends(bad(IBV_WC_REM_ACCESS_ERR, 0x88)).counts("requester.naks").counts("diag.sq_num_rae")},
     {"drained_queue_goes_on_with_what_was_posted",
      service::rc,
      {},
-     {modify(IBV_QPS_SQD), post(send()), post(send()), silence(20), modify(IBV_QPS_RTS), hear(heard(0)), hear(heard(1)),
-      inject(ack(1, 2))},
-     outcome().sends(sent()).sends(sent())},
+     {modify(IBV_QPS_SQD), post(write()), post(write()), silence(20), modify(IBV_QPS_RTS), hear(written(0)),
+      hear(written(1)), inject(ack(1, 2))},
+     outcome().sends(good(IBV_WC_RDMA_WRITE)).sends(good(IBV_WC_RDMA_WRITE))},
     {"drained_queue_that_goes_into_error",
      service::rc,
      {},

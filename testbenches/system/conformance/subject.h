@@ -72,6 +72,8 @@ class subject {
   std::uint32_t srqn() const { return srq_ != nullptr ? srq_->srqn : 0; }
   std::uint32_t key_of(key k) const { return k == key::window ? window_key_ : estate::instance().rkey(k); }
   service on() const { return service_; }
+  /// Its receives are a shared queue's.
+  bool is_shared() const { return srq_ != nullptr; }
   unsigned sends_posted() const { return sends_; }
   unsigned receives_posted() const { return receives_; }
 

@@ -311,7 +311,7 @@ TEST(EthernetSteering, RoceForOthersIsForPromiscuousRingsOnly) {
                                     IBV_QP_MAX_QP_RD_ATOMIC),
               0);
     request r;
-    r.opcode = IBV_WR_SEND;
+    r.opcode = IBV_WR_RDMA_WRITE;  // no answer has to come before the second one
     r.sges = {{from.address(), 64, from.region->lkey}};
     post(s, r);
     EXPECT_TRUE(ring.silent());
