@@ -292,7 +292,7 @@ abi::status firmware::config_dev(command_request& r) {
     put(f::vxlan_port, vxlan_port_);
     put(f::roce_v2_port, roce_v2_port_);
     put(f::roce_flags, roce_flags_);
-    put(f::rx_checksum_mode, config_.rx_checksum_mode << 4 | config_.rx_checksum_mode);  // of both ports
+    put(f::rx_checksum_mode, config_.rx_checksum_mode * 0x11u);  // of both ports
     return write_mailbox(r, 0x100);
   }
   if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;

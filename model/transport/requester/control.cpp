@@ -70,7 +70,7 @@ bool requester::halt_step(qp_runtime& r) {
       contexts_.mark_dirty(r.qpn);
     }
     timers_.stop(qps_, r, now());
-    r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = false;
+    r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = r.resends = r.needs_receive = false;
     if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
       if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;

@@ -9,8 +9,8 @@
 
 #include "model/icm/contexts.h"
 #include "model/sim/timebase.h"
-#include "testbenches/block/icm/fake_memory.h"
 #include "testbenches/bench/child.h"
+#include "testbenches/block/icm/fake_memory.h"
 
 namespace {
 using namespace rnic;

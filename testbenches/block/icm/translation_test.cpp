@@ -11,8 +11,8 @@
 #include "model/icm/icm_cr.h"
 #include "model/icm/icm_registers.h"
 #include "model/sim/timebase.h"
-#include "testbenches/block/icm/fake_memory.h"
 #include "testbenches/bench/child.h"
+#include "testbenches/block/icm/fake_memory.h"
 
 namespace {
 using namespace rnic;

@@ -18,8 +18,6 @@ completion sent() { return good(IBV_WC_SEND); }
 constexpr std::uint32_t n = 100;
 packet heard(int psn) { return packet(op::send_only, psn).bytes(n); }
 
-// A command takes the queue pair off the chip: what was not answered by then is sent once more, which a responder takes
-// as duplicates.
 const std::vector<row> under_way = {
     {"error_flushes_both_queues_in_order",
      service::rc,
