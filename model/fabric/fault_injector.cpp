@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/fabric/frame_damage.h"
+#include "tlm/frame_copy.h"
 
 namespace rnic::fabric {
 
@@ -155,7 +156,7 @@ void fault_injector::act(const fault_rule& r, lane& l, tlm::frame_ptr frame, sim
     case fault_action::drop:
       break;
     case fault_action::duplicate: {
-      for (std::uint32_t i = 0; i < r.copies; ++i) pass(l, copy_of(*frame), last_bit, s);
+      for (std::uint32_t i = 0; i < r.copies; ++i) pass(l, tlm::copy_on_cable(pool_, *frame), last_bit, s);
       pass(l, std::move(frame), last_bit, s);
       break;
     }
@@ -206,18 +207,6 @@ bool fault_injector::damage(const fault_rule& r, lane& l, tlm::frame& f, subject
   if (r.right == made_right::icrc && p != nullptr) make_icrc_right(f, *p);
   if (fcs) make_fcs_right(f);
   return true;
-}
-
-tlm::frame_ptr fault_injector::copy_of(const tlm::frame& f) {
-  tlm::frame_ptr copy = pool_.get();
-  copy->begin = f.begin;
-  copy->length = f.length;
-  copy->fcs = f.fcs;
-  copy->priority = f.priority;
-  copy->control = f.control;
-  copy->stamp = f.stamp;
-  std::memcpy(copy->data(), f.data(), f.length);
-  return copy;
 }
 
 void fault_injector::hold(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps due, std::uint32_t qpn,

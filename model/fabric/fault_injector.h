@@ -96,7 +96,6 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
   void release_due(lane& l, sim::time_ps until);
   void pass(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, subject& s);
   void send_on(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps duration);
-  tlm::frame_ptr copy_of(const tlm::frame& f);
   bool damage(const fault_rule& r, lane& l, tlm::frame& f, subject& s);
   void ask_for_wake();
 

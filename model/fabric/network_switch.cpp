@@ -7,6 +7,7 @@
 
 #include "model/sim/check.h"
 #include "model/wire/icrc.h"
+#include "tlm/frame_copy.h"
 
 namespace rnic::fabric {
 
@@ -67,16 +68,6 @@ void network_switch::learn(const std::uint8_t* address, unsigned from) {
   std::copy_n(address, address_bytes, places_.back().address.begin());
 }
 
-tlm::frame_ptr network_switch::copy_of(const tlm::frame& f) {
-  tlm::frame_ptr copy = pool_.get();
-  copy->begin = f.begin;
-  copy->length = f.length;
-  copy->fcs = f.fcs;
-  copy->priority = f.priority;
-  std::memcpy(copy->data(), f.data(), f.length);
-  return copy;
-}
-
 sim::time_ps network_switch::duration_of(const tlm::frame& f) const {
   return line_time(f.length + preamble_and_fcs_bytes);
 }
@@ -96,7 +87,7 @@ void network_switch::take(unsigned from, tlm::frame_ptr frame, sim::time_ps arri
   if (to >= 0) return queue(static_cast<unsigned>(to), std::move(frame), arrival);
   ++count_.flooded;
   for (unsigned i = 0; i < ports_.size(); ++i)
-    if (i != from) queue(i, copy_of(*frame), arrival);
+    if (i != from) queue(i, tlm::copy_on_cable(pool_, *frame), arrival);
 }
 
 void network_switch::queue(unsigned to, tlm::frame_ptr frame, sim::time_ps arrival) {

@@ -79,7 +79,6 @@ class network_switch final : public sim::clocked_block {
   void send(port_state& p, tlm::frame_ptr frame, sim::time_ps earliest_end);
   void tell(port_state& p, std::uint8_t above);
   std::uint8_t above(unsigned from) const;
-  tlm::frame_ptr copy_of(const tlm::frame& f);
   int port_of(const std::uint8_t* address) const;
   void learn(const std::uint8_t* address, unsigned from);
   sim::time_ps duration_of(const tlm::frame& f) const;

@@ -72,6 +72,7 @@ int sc_main(int argc, char* argv[]) {
       if (wire::transport_of(headers.bth.opcode) == wire::transport::manufacturer) return;
       wire::packet p = headers;
       const tlm::frame_ptr f = frame_of(pool, p);
+      f->fcs = wire::ethernet_fcs(f->data(), f->length);
       capture.observe(0, *f, at, at);
       at += sim::ps_per_us;
       describe(table, p);
