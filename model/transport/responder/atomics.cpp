@@ -93,8 +93,8 @@ bool responder::commit_atomic(responder_slot& s) {
     --f.reads_new;
     s.what = responder_slot::action::failure;
     s.msn = s.msn_before;
-    s.nak = syndrome_invalid;
-    s.event = event_qp_request;
+    s.nak = invalid_request.nak;
+    s.event = invalid_request.event;
     return commit_failure(s);
   }
   if (h->qpn != f.qpn) {

@@ -239,7 +239,7 @@ responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& f
     const supply found = find_receive(ctx, true, false, entry);
     if (found == supply::pending) return verdict::wait;
     if (found == supply::empty) return no_receive(f, frame);
-    if (found == supply::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+    if (found == supply::failed) return refuse(f, frame, memory_unreachable);
   }
   ++count_.writes;
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);
@@ -305,14 +305,14 @@ void responder::finish_packet(responder_flow& f, responder_slot& s, const wire::
 }
 
 responder::verdict responder::refuse_request(responder_flow& f, tlm::frame_ptr& frame) {
-  return refuse(f, frame, syndrome_invalid, cqe_remote_invalid, event_qp_request);
+  return refuse(f, frame, invalid_request);
 }
 
-responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t nak,
-                                     std::uint8_t cqe_syndrome, std::uint8_t event) {
+responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, const responder_error& error) {
   icm::responder_context& ctx = *f.ctx;
-  const bool has_wqe = ctx.in_message == in_send && cqe_syndrome != 0;
-  if (ctx.type == icm::service::uc && event != event_qp_fatal) {  // the message is dropped, its WQE used for the next
+  const bool has_wqe = ctx.in_message == in_send && error.completion != 0;
+  if (ctx.type == icm::service::uc &&
+      error.event != event_qp_fatal) {  // the message is dropped, its WQE used for the next
     if (!give_back_receive(f)) return verdict::wait;
     ctx.in_message = in_none;
     ctx.expected_psn = (frame->packet.bth.psn + 1).value();
@@ -320,10 +320,10 @@ responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, s
     return drop(count_.drop_unreliable);
   }
   responder_slot& s = new_slot(f, frame, responder_slot::action::failure);
-  s.nak = s.unreliable ? std::uint8_t{0} : nak;
+  s.nak = s.unreliable ? std::uint8_t{0} : error.nak;
   s.has_wqe = has_wqe;
-  s.cqe_syndrome = has_wqe ? cqe_syndrome : std::uint8_t{0};
-  s.event = has_wqe ? std::uint8_t{0} : event;
+  s.cqe_syndrome = has_wqe ? error.completion : std::uint8_t{0};
+  s.event = has_wqe ? std::uint8_t{0} : error.event;
   s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - (is_shared(ctx) ? 0 : 1));
   s.rq_after = has_wqe || ctx.in_message != in_send ? ctx.rq_consumed : s.rq_before;
   ctx.state = icm::qp_state::error;

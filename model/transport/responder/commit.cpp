@@ -222,13 +222,12 @@ void responder::fail_translation(responder_slot& s) {
   }
   s.what = responder_slot::action::failure;
   s.msn = s.msn_before;
-  s.nak = s.to_receive_queue ? syndrome_operational : syndrome_access;
-  if (s.to_receive_queue)
-    s.cqe_syndrome = cqe_local_protection;
-  else if (s.has_wqe)
-    s.cqe_syndrome = cqe_remote_access;
+  const responder_error& error = s.to_receive_queue ? receive_protection : access_violation;
+  s.nak = error.nak;
+  if (s.has_wqe || s.to_receive_queue)
+    s.cqe_syndrome = error.completion;
   else
-    s.event = event_qp_access;
+    s.event = error.event;
 }
 
 bool responder::commit_failure(responder_slot& s) {

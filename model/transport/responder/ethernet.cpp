@@ -155,7 +155,7 @@ responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& 
   const supply found = find_receive(ctx, true, true, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return drop(count_.drop_ethernet_no_wqe);
-  if (found == supply::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
+  if (found == supply::failed) return refuse(f, frame, memory_unreachable);
 
   ++count_.ethernet;
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);

@@ -43,8 +43,8 @@ void responder::fail_invalidation(responder_slot& s) {
   if (s.cancelled) return;
   s.what = responder_slot::action::failure;
   s.msn = s.msn_before;
-  s.nak = 0;
-  s.cqe_syndrome = cqe_remote_invalid;
+  s.nak = invalidation_refused.nak;
+  s.cqe_syndrome = invalidation_refused.completion;
   ++count_.remote_invalid;
 }
 

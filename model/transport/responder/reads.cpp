@@ -127,8 +127,8 @@ void responder_reads::ask_packet(std::uint16_t j) {
   next_ask_ = owner_.now() + std::max({1u, config_.read_packet_cycles, beats});
   if (a.length == 0) return;
   if (x.refused) {
-    a.nak = syndrome_access;
-    a.event = event_qp_access;
+    a.nak = access_violation.nak;
+    a.event = access_violation.event;
     return;
   }
   if (a.offset == 0) {
@@ -176,8 +176,8 @@ void responder_reads::translated(std::uint32_t tag, const icm::translate_respons
   gather& a = gathers_[g];
   --a.open;
   if (r.status != icm::translate_status::ok || r.count == 0) {
-    a.nak = syndrome_access;
-    a.event = event_qp_access;
+    a.nak = access_violation.nak;
+    a.event = access_violation.event;
   } else if (!jobs_[a.job].given_up && !jobs_[a.job].was_cut) {
     a.where = r;
     a.to_read = true;
@@ -192,8 +192,8 @@ void responder_reads::read_done(std::uint32_t tag, pcie::dma_status status) {
   gather& a = gathers_[tag];
   --a.open;
   if (status != pcie::dma_status::ok) {
-    a.nak = syndrome_operational;
-    a.event = event_qp_fatal;
+    a.nak = memory_unreachable.nak;
+    a.event = memory_unreachable.event;
   }
   reap(a.job);
 }
@@ -209,8 +209,8 @@ void responder_reads::begin_atomic(std::uint16_t j) {
     return;
   }
   if (x.refused) {
-    x.nak = syndrome_access;
-    x.event = event_qp_access;
+    x.nak = access_violation.nak;
+    x.event = access_violation.event;
     x.all_asked = true;
     ++flows_[x.r.flow].reads_gathered;
     owner_.wake_next();
@@ -230,8 +230,8 @@ void responder_reads::executed(const atomic_unit::outcome& o) {
   if (x.given_up) return reap(o.job);
   x.r.original = o.original;
   if (!o.ok) {
-    x.nak = syndrome_operational;
-    x.event = event_qp_fatal;
+    x.nak = memory_unreachable.nak;
+    x.event = memory_unreachable.event;
   }
   x.all_asked = true;
   ++flows_[x.r.flow].reads_gathered;

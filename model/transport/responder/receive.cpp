@@ -87,7 +87,7 @@ responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame)
   const supply found = find_receive(ctx, true, !in_wqe, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return drop(count_.drop_no_wqe);
-  if (found == supply::failed) return refuse(f, frame, 0, 0, event_qp_fatal);
+  if (found == supply::failed) return refuse(f, frame, memory_unreachable);
 
   // The 40 bytes in front of the payload become the GRH area: its headers are parsed already, and payload is written
   // to memory from there in one piece.
@@ -114,12 +114,12 @@ responder::verdict responder::receive_whole(responder_flow& f, responder_slot& s
   s.rq_after = ctx.rq_consumed;
   s.cqe_opcode = cqe_opcode;
   s.byte_count = bytes;
-  std::uint8_t syndrome = 0;
+  responder_error error{};
   if (in_wqe) {
     put_in_wqe(s, ctx, s.byte_count);
-  } else if (!scatter(s, entry, 0, s.byte_count, syndrome)) {
+  } else if (!scatter(s, entry, 0, s.byte_count, error)) {
     s.what = responder_slot::action::failure;
-    s.cqe_syndrome = syndrome;
+    s.cqe_syndrome = error.completion;
     ctx.state = icm::qp_state::error;
   }
   issue(s);
@@ -155,7 +155,7 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   const supply found = find_receive(ctx, t.first, p.payload_length != 0 && !in_wqe, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return no_receive(f, frame);
-  if (found == supply::failed) return refuse(f, frame, syndrome_operational, 0, event_qp_fatal);
+  if (found == supply::failed) return refuse(f, frame, memory_unreachable);
   ++count_.sends;
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);
   if (t.first) {
@@ -168,14 +168,14 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
   s.completes = t.last;
   s.cqe_opcode = t.immediate ? cqe_send_immediate : t.ieth ? cqe_send_invalidate : cqe_send;
   s.invalidates = t.ieth;
-  std::uint8_t syndrome = 0;
+  responder_error error{};
   const std::uint32_t payload = s.frame->packet.payload_length;
   if (in_wqe) {
     put_in_wqe(s, ctx, payload);
-  } else if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, syndrome)) {
+  } else if (payload != 0 && !scatter(s, entry, ctx.message_bytes, payload, error)) {
     s.what = responder_slot::action::failure;
-    s.nak = syndrome == cqe_local_length ? syndrome_invalid : syndrome_operational;
-    s.cqe_syndrome = syndrome;
+    s.nak = error.nak;
+    s.cqe_syndrome = error.completion;
     ctx.state = icm::qp_state::error;
     return verdict::done;
   }
@@ -206,19 +206,19 @@ void responder::put_in_wqe(responder_slot& s, const icm::responder_context& ctx,
 }
 
 bool responder::scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset,
-                        std::uint32_t length, std::uint8_t& syndrome) {
+                        std::uint32_t length, responder_error& error) {
   s.to_receive_queue = true;
   s.receive_pd = entry.pd;
-  const auto fault = [&](std::uint8_t why) {
+  const auto fault = [&](const responder_error& why) {
     if (s.pieces != 0) --unissued_;
     s.pieces = 0;
-    syndrome = why;
+    error = why;
     return false;
   };
   receive_segment part;
   for (unsigned i = 0; length != 0; ++i) {
-    if (!read_segment(entry.segments, entry.bytes, i, part)) return fault(cqe_local_length);
-    if ((part.length >> 31) != 0) return fault(cqe_local_operation);
+    if (!read_segment(entry.segments, entry.bytes, i, part)) return fault(receive_too_short);
+    if ((part.length >> 31) != 0) return fault(receive_malformed);
     if (offset >= part.length) {
       offset -= part.length;
       continue;

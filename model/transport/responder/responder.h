@@ -156,8 +156,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame);
   bool commit_atomic(responder_slot& s);
 
-  verdict refuse(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t nak, std::uint8_t cqe_syndrome,
-                 std::uint8_t event);
+  verdict refuse(responder_flow& f, tlm::frame_ptr& frame, const responder_error& error);
   verdict refuse_request(responder_flow& f, tlm::frame_ptr& frame);
   responder_slot& new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what);
   void answer(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn);
@@ -190,7 +189,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
   void put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length);
   bool scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset, std::uint32_t length,
-               std::uint8_t& syndrome);
+               responder_error& error);
 
   // responder_commit.cpp: what a packet leaves behind
   void commit();

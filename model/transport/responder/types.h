@@ -70,6 +70,25 @@ inline constexpr std::uint8_t cqe_local_length = 0x01, cqe_local_operation = 0x0
 inline constexpr std::uint8_t event_comm_est = 0x02, event_qp_fatal = 0x05, event_qp_request = 0x10,
                               event_qp_access = 0x11, event_last_wqe = 0x13;
 
+/// What a fault of a request comes to (IBA 9.9.3, table 58; adapter data plane C.7.2), before the QP goes into error:
+/// what the peer is told, how a receive that the message has taken completes, and what is raised when it has taken
+/// none. Nothing: 0.
+struct responder_error {
+  std::uint8_t nak, completion, event;
+};
+/// Class C: opcode out of sequence or not allowed, too many READs, misaligned atomic, wrong length.
+inline constexpr responder_error invalid_request{syndrome_invalid, cqe_remote_invalid, event_qp_request};
+/// Class C: key, rights, domain or range.
+inline constexpr responder_error access_violation{syndrome_access, cqe_remote_access, event_qp_access};
+/// Class C: a SEND that is longer than its receive.
+inline constexpr responder_error receive_too_short{syndrome_invalid, cqe_local_length, 0};
+/// Class A: a receive that is malformed, whose keys do not fit, or that cannot be read.
+inline constexpr responder_error receive_malformed{syndrome_operational, cqe_local_operation, 0};
+inline constexpr responder_error receive_protection{syndrome_operational, cqe_local_protection, 0};
+inline constexpr responder_error memory_unreachable{syndrome_operational, 0, event_qp_fatal};
+/// Class J: a key that may not be invalidated. The SEND itself is acknowledged by nobody.
+inline constexpr responder_error invalidation_refused{0, cqe_remote_invalid, 0};
+
 /// A QP with something on chip. Its context is pinned from the moment it is there.
 struct responder_flow {
   std::uint32_t qpn = 0;
