@@ -68,10 +68,15 @@ class image:
         self.messages = 0
         self.asked = {}  # PSN of a READ response: its address
 
+    def begin(self, psn):
+        """A request has this PSN; the earliest one is where the connection begins."""
+        if self.expected is None or 0 < (self.expected - psn) % (1 << 24) < 1 << 23:
+            self.expected = psn
+
     def request(self, p):
         """Of the peer. What is not the next one of a reliable connection was refused, or is there already."""
         if p.transport == RC:
-            if self.expected is not None and p.psn != self.expected:
+            if p.psn != self.expected:
                 return
             self.expected = (p.psn + 1) % (1 << 24)
         if p.operation in FIRST and p.operation <= SEND_ONLY_IMM:
@@ -113,7 +118,11 @@ def images(path, mac, run, mtu):
     places = run["places"]
     found = {m["qpn"]: image(places["stride"], places["count"], mtu) for m in run["memory"]}
     asks = {m["peer_qpn"]: found[m["qpn"]] for m in run["memory"]}
-    for p in packets(path):
+    seen = list(packets(path))
+    for p in seen:  # the first packet of a connection may have been lost: it comes again, behind others
+        if p.target == own and p.qpn in found and p.transport == RC and p.operation <= WRITE_ONLY_IMM:
+            found[p.qpn].begin(p.psn)
+    for p in seen:
         if p.target != own:
             if p.operation == READ_REQUEST and p.qpn in asks:
                 asks[p.qpn].ask(p)
