@@ -35,6 +35,19 @@ struct setting {
   void all_sent(unsigned count) const {
     for (unsigned i = 0; i < count; ++i) ASSERT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS) << i;
   }
+  /// Three of twenty messages find receives; then there is time for more, but less than the RNR timer's.
+  void twenty_for_three_receives() const {
+    receives(3);
+    send(20);
+    all_sent(3);
+    l.a.at.bus->spend_ps(100 * us);
+  }
+  /// The other seventeen.
+  void receives_for_the_rest() const {
+    receives(17);
+    all_sent(17);
+    all_received(20);
+  }
   void all_received(unsigned count) const {
     for (unsigned i = 0; i < count; ++i) ASSERT_EQ(l.b.wait_receive().status, IBV_WC_SUCCESS) << i;
   }
@@ -51,16 +64,11 @@ TEST(EndToEndCredits, MessagesWaitForReceives) {
     connection_options options;
     options.receive_depth = 64;
     const setting s(system, options);
-    s.receives(3);
-    s.send(20);
-    s.all_sent(3);
-    s.l.a.at.bus->spend_ps(100 * us);  // less than the RNR timer
+    s.twenty_for_three_receives();
     EXPECT_EQ(packets(system), 4u);
     EXPECT_EQ(refusals(system), 1u);
     EXPECT_GT(value(system, "a.adapter.requester.receive_waits"), 0u);
-    s.receives(17);
-    s.all_sent(17);
-    s.all_received(20);
+    s.receives_for_the_rest();
     EXPECT_EQ(packets(system), 21u) << "one was sent twice";
     EXPECT_EQ(refusals(system), 1u);
   });
@@ -75,14 +83,9 @@ TEST(EndToEndCredits, CanBeTurnedOff) {
     connection_options options;
     options.receive_depth = 64;
     const setting s(system, options);
-    s.receives(3);
-    s.send(20);
-    s.all_sent(3);
-    s.l.a.at.bus->spend_ps(100 * us);
+    s.twenty_for_three_receives();
     EXPECT_GT(packets(system), 6u) << "as many as software had posted when the refusal came";
-    s.receives(17);
-    s.all_sent(17);
-    s.all_received(20);
+    s.receives_for_the_rest();
   });
 }
 
