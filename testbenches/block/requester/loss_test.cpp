@@ -164,6 +164,18 @@ TEST(loss, tables_of_few_entries) {
   lossy(4, 5, 6, s);
 }
 
+/// Makes so many QPs from the bench's context and rings for each of them.
+void ring_for(bench::bench& b, std::uint32_t qps) {
+  for (std::uint32_t q = 0; q < qps; ++q) {
+    b.make_qp(0x100 + q);
+    scheduler::send_doorbell d;
+    d.qpn = 0x100 + q;
+    d.uar = 0x80;
+    b.w.to_ring.push_back(d);
+  }
+  b.w.wake_next();
+}
+
 TEST(rates, engine_intervals_with_many_queue_pairs) {
   bench::setup s;
   s.memory_cycles = 60;
@@ -172,14 +184,7 @@ TEST(rates, engine_intervals_with_many_queue_pairs) {
   // 16 QPs share one ring image of unsignalled 4-byte inline WRITEs; only their contexts differ.
   for (int i = 0; i < 15; ++i) b.post({0x08, 3, 0, 0, 0x7f00, 0x5000, 0xabcd, 0, 0x80000004, 0x776f7264, 0, 0});
   b.context.type = icm::service::uc;
-  for (std::uint32_t q = 0; q < 16; ++q) {
-    b.make_qp(0x100 + q);
-    scheduler::send_doorbell d;
-    d.qpn = 0x100 + q;
-    d.uar = 0x80;
-    b.w.to_ring.push_back(d);
-  }
-  b.w.wake_next();
+  ring_for(b, 16);
   b.run_ns(30000);
   ASSERT_EQ(b.w.sent.size(), 240u);
   const auto cycles = b.w.sent[150].first - b.w.sent[50].first;
@@ -191,14 +196,7 @@ TEST(rates, engine_intervals_with_many_queue_pairs) {
 std::vector<sim::cycle_t> repetitions(const bench::setup& s) {
   bench::bench b(s);
   b.post({0x08, 3, 0, 0, 0x7f00, 0x5000, 0xabcd, 0, 0x80000004, 0x776f7264, 0, 0});
-  for (std::uint32_t q = 0; q < 4; ++q) {
-    b.make_qp(0x100 + q);
-    scheduler::send_doorbell d;
-    d.qpn = 0x100 + q;
-    d.uar = 0x80;
-    b.w.to_ring.push_back(d);
-  }
-  b.w.wake_next();
+  ring_for(b, 4);
   b.run_ns(60'000);
   std::vector<sim::cycle_t> at;
   for (std::size_t i = 4; i < b.w.sent.size() && i < 8; ++i) at.push_back(b.w.sent[i].first - b.w.sent[0].first);
