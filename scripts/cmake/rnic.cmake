@@ -77,7 +77,6 @@ function(rnic_test label name)
   if(rnic_lto)
     target_link_options(${name} PRIVATE -fno-lto)
   endif()
-  target_compile_definitions(${name} PRIVATE RNIC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX ${label}/ NO_PRETTY_VALUES PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT}
                        DISCOVERY_TIMEOUT 60)

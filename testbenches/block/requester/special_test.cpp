@@ -9,6 +9,7 @@
 #include "model/wire/bytes.h"
 #include "model/wire/icrc.h"
 #include "testbenches/block/requester/bench.h"
+#include "testbenches/source_tree.h"
 
 namespace {
 
@@ -17,7 +18,7 @@ using bench::setup;
 /// The REQ of a Linux host, from DMAC to ICRC.
 std::vector<std::uint8_t> captured() {
   char why[PCAP_ERRBUF_SIZE] = "";
-  pcap_t* file = pcap_open_offline(RNIC_SOURCE_DIR "/traces/cm_rping_800B.pcap", why);
+  pcap_t* file = pcap_open_offline(rnic::in_source_tree("traces/cm_rping_800B.pcap").c_str(), why);
   EXPECT_NE(file, nullptr) << why;
   std::vector<std::uint8_t> frame;
   pcap_pkthdr* header = nullptr;

@@ -7,13 +7,14 @@
 
 #include "model/fabric/fault_plan.h"
 #include "testbenches/bench/soak.h"
+#include "testbenches/source_tree.h"
 
 namespace rnic::system_test {
 namespace {
 
 std::vector<std::string> plans() {
   std::vector<std::string> all;
-  for (const auto& file : std::filesystem::directory_iterator(RNIC_SOURCE_DIR "/testbenches/system/faults/plans"))
+  for (const auto& file : std::filesystem::directory_iterator(rnic::in_source_tree("testbenches/system/faults/plans")))
     all.push_back(file.path().stem().string());
   std::sort(all.begin(), all.end());
   return all;
@@ -24,7 +25,8 @@ class Plan : public ::testing::TestWithParam<std::string> {};
 TEST_P(Plan, EndsAsExpected) {
   bench::two_nodes_config config;
   config.node = bench::make_node_config("connectx3pro_40g");
-  config.faults = fabric::load_fault_plan(RNIC_SOURCE_DIR "/testbenches/system/faults/plans/" + GetParam() + ".toml");
+  config.faults =
+      fabric::load_fault_plan(rnic::in_source_tree("testbenches/system/faults/plans/" + GetParam() + ".toml"));
   bench::connection_options connection;
   connection.mtu = 1024;
   connection.ack_timeout = 8;  // 1 ms

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/wire/packet.h"
+#include "testbenches/source_tree.h"
 
 namespace rnic::host_driver::cm {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 /// The management datagrams of a capture of `rping`.
 std::vector<mad> captured() {
   char why[PCAP_ERRBUF_SIZE] = "";
-  pcap_t* file = pcap_open_offline(RNIC_SOURCE_DIR "/traces/cm_rping_800B.pcap", why);
+  pcap_t* file = pcap_open_offline(rnic::in_source_tree("traces/cm_rping_800B.pcap").c_str(), why);
   EXPECT_NE(file, nullptr) << why;
   std::vector<mad> all;
   if (file == nullptr) return all;

@@ -10,6 +10,7 @@
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
 #include "model/command/mgid_hash.h"
+#include "testbenches/source_tree.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
@@ -29,7 +30,7 @@ struct recorded {
 };
 
 std::vector<recorded> load() {
-  std::ifstream file(std::string(RNIC_SOURCE_DIR) + "/traces/mlx4-driver-sequence.txt");
+  std::ifstream file(rnic::in_source_tree("traces/mlx4-driver-sequence.txt"));
   std::vector<recorded> all;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "testbenches/source_tree.h"
+
 namespace rnic::tlm::test {
 namespace {
 
@@ -149,7 +151,7 @@ TEST(capture, a_full_device_is_an_error) {
 }
 
 TEST(capture, soft_roce_trace) {
-  capture_reader r(RNIC_SOURCE_DIR "/traces/rc_send_mtu1024_4096B.pcap");
+  capture_reader r(rnic::in_source_tree("traces/rc_send_mtu1024_4096B.pcap"));
   captured_frame f;
   std::uint64_t bytes = 24, last = 0;
   while (r.next(f) == capture_reader::result::frame) {
@@ -163,7 +165,7 @@ TEST(capture, soft_roce_trace) {
 }
 
 TEST(capture, truncated_at_every_byte) {
-  const std::string whole = content(RNIC_SOURCE_DIR "/traces/rc_atomic_fetchadd.pcap");
+  const std::string whole = content(rnic::in_source_tree("traces/rc_atomic_fetchadd.pcap"));
   ASSERT_EQ(whole.size(), 2'844u);
   const std::string path = temporary("cut.pcap");
   for (std::size_t n = 0; n < 400; ++n) {
@@ -194,7 +196,7 @@ TEST(capture, truncated_at_every_byte) {
 }
 
 TEST(capture, damaged_record_length) {
-  std::string bytes = content(RNIC_SOURCE_DIR "/traces/rc_atomic_fetchadd.pcap");
+  std::string bytes = content(rnic::in_source_tree("traces/rc_atomic_fetchadd.pcap"));
   bytes[24 + 11] = 0x7f;  // two gigabytes
   const std::string path = temporary("length.pcap");
   put(path, bytes);
@@ -212,7 +214,7 @@ TEST(capture, not_a_capture) {
 }
 
 TEST(capture, other_link_types_are_named) {
-  std::string bytes = content(RNIC_SOURCE_DIR "/traces/rc_atomic_fetchadd.pcap");
+  std::string bytes = content(rnic::in_source_tree("traces/rc_atomic_fetchadd.pcap"));
   bytes[20] = 101;
   const std::string path = temporary("raw.pcap");
   put(path, bytes);

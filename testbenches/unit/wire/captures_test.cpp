@@ -7,6 +7,7 @@
 
 #include "model/wire/bytes.h"
 #include "model/wire/icrc.h"
+#include "testbenches/source_tree.h"
 #include "testbenches/unit/wire/oracle.h"
 
 namespace rnic::wire::test {
@@ -20,7 +21,7 @@ struct file_case {
 
 std::vector<bytes> read_all(const std::string& name) {
   char why[PCAP_ERRBUF_SIZE] = "";
-  pcap_t* file = pcap_open_offline((std::string(RNIC_SOURCE_DIR "/traces/") + name).c_str(), why);
+  pcap_t* file = pcap_open_offline(rnic::in_source_tree("traces/" + std::string(name)).c_str(), why);
   EXPECT_NE(file, nullptr) << why;
   std::vector<bytes> all;
   if (file == nullptr) return all;
