@@ -3,17 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace rnic::program {
+#include "testbenches/bench/usage_error.h"
 
-/// The user's mistake: one line, exit status 2.
-class usage_error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace rnic::program {
 
 /// Options of every command that runs the model.
 struct common_options {

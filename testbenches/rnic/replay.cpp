@@ -11,13 +11,15 @@
 #include <vector>
 
 #include "model/wire/ethernet.h"
+#include "testbenches/replay/compare.h"
+#include "testbenches/replay/plan.h"
+#include "testbenches/replay/run.h"
 #include "testbenches/rnic/experiment.h"
-#include "testbenches/rnic/replay_compare.h"
-#include "testbenches/rnic/replay_plan.h"
-#include "testbenches/rnic/replay_run.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
+
+using namespace replay;  // this file is its face
 
 namespace {
 
@@ -285,7 +287,7 @@ int run_replay(const replay_options& options) {
   replay_result result;
   {
     progress shown(options.common, "replay", p.frames.size());
-    result = run_plan(p, settings, compared, shown);
+    result = run_plan(p, settings, compared, [&shown](std::uint64_t done) { shown.at(done); });
   }
   const report r(options, p, *compared, result);
   print_packets(r);

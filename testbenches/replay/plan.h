@@ -11,7 +11,7 @@
 #include "model/sim/types.h"
 #include "model/wire/packet.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 /// A frame of the capture. `roce` frames have their headers decoded and a right ICRC.
 struct captured_frame {
@@ -88,4 +88,4 @@ struct plan {
 /// Throws usage_error when the file is no capture, holds no frame, or nobody in it has the address `hold`.
 plan make_plan(const std::string& capture, const std::string& hold);
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -3,18 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "testbenches/bench/two_nodes.h"
-#include "testbenches/rnic/replay_compare.h"
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/compare.h"
+#include "testbenches/replay/plan.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
-class progress;
+/// Told how many frames of the capture have been injected.
+using progress = std::function<void(std::uint64_t)>;
 
 struct replay_settings {
   bench::two_nodes_config system;  ///< of which the first node is used
@@ -38,6 +40,6 @@ struct replay_result {
 /// Injects and posts in the order of each connection, and compares. Removes connections that cannot be set up from
 /// the plan, counting their frames as rejected.
 replay_result run_plan(plan& p, const replay_settings& settings, std::unique_ptr<comparison>& compared,
-                       progress& shown);
+                       const progress& shown);
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

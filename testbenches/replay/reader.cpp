@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_reader.h"
+#include "testbenches/replay/reader.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "model/wire/packet.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -356,4 +356,4 @@ void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>&
   connection_reader(p, p.connections[index], frames).read();
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

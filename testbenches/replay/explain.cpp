@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_explain.h"
+#include "testbenches/replay/explain.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "model/wire/packet.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -205,4 +205,4 @@ std::string explainer::other(const lane& l, const difference& d) const {
   }
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_compare.h"
+#include "testbenches/replay/compare.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "testbenches/rnic/replay_explain.h"
+#include "testbenches/replay/explain.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -272,4 +272,4 @@ void comparison::finish() {
   for (difference& d : differences_) d.explanation = reasons.explain(d);
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

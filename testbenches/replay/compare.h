@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "model/sim/span.h"
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/plan.h"
 #include "tlm/frame.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 enum class difference_kind : std::uint8_t {
   together,  ///< an acknowledgement that came with a later one: what it says was said
@@ -135,4 +135,4 @@ class comparison {
 /// One line about a RoCE packet: opcode, PSN, and what its AETH or RETH says.
 std::string describe(const wire::packet& p);
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/plan.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 /// Fills the rest of connection `index` of the plan from its frames (indices in the capture, in order), and the plan's
 /// regions and memory contents. Frames that belong to something that began before the capture leave the connection and
@@ -15,4 +15,4 @@ namespace rnic::program {
 /// its PSN.
 void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames);
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

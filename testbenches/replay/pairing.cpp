@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_pairing.h"
+#include "testbenches/replay/pairing.h"
 
 #include <algorithm>
 
 #include "model/wire/packet.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -197,4 +197,4 @@ void pairing::assign_rest() {
   }
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

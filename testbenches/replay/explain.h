@@ -9,10 +9,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "testbenches/rnic/replay_compare.h"
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/compare.h"
+#include "testbenches/replay/plan.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 /// Knows of each connection what the capture holds of it and what it lacks. Says "no reason found" rather than guess.
 class explainer {
@@ -52,4 +52,4 @@ class explainer {
   std::vector<std::vector<std::size_t>> peer_requests_;
 };
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -8,9 +8,9 @@
 
 #include "host_driver/device.h"
 #include "testbenches/bench/node.h"
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/plan.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 /// Puts the MAC address and the object numbers that the plan asks for into the configuration of a host.
 void shape_node(const plan& p, bench::node_config& c);
@@ -72,4 +72,4 @@ class replay_host {
   std::uint64_t completions_ = 0;
 };
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/plan.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 /// Packets of one direction towards one queue pair: all that a BTH says, since it has no source queue pair.
 struct flow_key {
@@ -88,4 +88,4 @@ class pairing {
   std::map<flow_key, flow_key> pairs_;
 };
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_run.h"
+#include "testbenches/replay/run.h"
 
 #include <algorithm>
 #include <exception>
@@ -9,11 +9,10 @@
 #include "model/fabric/cable.h"
 #include "testbenches/bench/cable_player.h"
 #include "testbenches/bench/node.h"
-#include "testbenches/rnic/replay_host.h"
-#include "testbenches/rnic/results.h"
+#include "testbenches/replay/host.h"
 #include "tlm/capture.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -38,7 +37,7 @@ struct lane {
 
 class director final : public bench::player_listener_if {
  public:
-  director(plan& p, const replay_settings& s, std::unique_ptr<comparison>& compared, progress& shown);
+  director(plan& p, const replay_settings& s, std::unique_ptr<comparison>& compared, const progress& shown);
   replay_result run();
 
   void injected(std::size_t number, sim::span_id span, sim::time_ps first_bit) override;
@@ -59,7 +58,7 @@ class director final : public bench::player_listener_if {
   plan& plan_;
   const replay_settings& settings_;
   std::unique_ptr<comparison>& compared_;
-  progress& shown_;
+  const progress& shown_;
   sim::timebase base_;
   sim::span_recorder spans_{spans_kept};
   sim::statistics statistics_;
@@ -80,7 +79,7 @@ class director final : public bench::player_listener_if {
   bool ended_ = false;
 };
 
-director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison>& compared, progress& shown)
+director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison>& compared, const progress& shown)
     : plan_(p), settings_(s), compared_(compared), shown_(shown), base_(s.system.timing) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   spans_.enable(true);
@@ -233,7 +232,7 @@ void director::program() {
     if (pass_round()) continue;
     const bool over = std::all_of(lanes_.begin(), lanes_.end(), [](const lane& l) { return l.next == l.steps.size(); });
     if (over && handed_over_ == 0 && base_.now_ps() >= last_activity_ + settings_.rest_ps) break;
-    shown_.at(result_.injected);
+    shown_(result_.injected);
     wait_for_change();
   }
   result_.ended_at = base_.now_ps();
@@ -267,9 +266,9 @@ replay_result director::run() {
 }  // namespace
 
 replay_result run_plan(plan& p, const replay_settings& settings, std::unique_ptr<comparison>& compared,
-                       progress& shown) {
+                       const progress& shown) {
   director d(p, settings, compared, shown);
   return d.run();
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

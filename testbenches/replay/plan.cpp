@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_plan.h"
+#include "testbenches/replay/plan.h"
 
 #include <algorithm>
 #include <set>
@@ -7,12 +7,12 @@
 #include "model/wire/ethernet.h"
 #include "model/wire/icrc.h"
 #include "model/wire/pause.h"
-#include "testbenches/rnic/options.h"
-#include "testbenches/rnic/replay_pairing.h"
-#include "testbenches/rnic/replay_reader.h"
+#include "testbenches/bench/usage_error.h"
+#include "testbenches/replay/pairing.h"
+#include "testbenches/replay/reader.h"
 #include "tlm/capture.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -195,4 +195,4 @@ plan make_plan(const std::string& capture, const std::string& hold) {
   return p;
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/rnic/replay_host.h"
+#include "testbenches/replay/host.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +11,7 @@
 #include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
 
-namespace rnic::program {
+namespace rnic::replay {
 
 namespace {
 
@@ -297,4 +297,4 @@ void replay_host::poll() {
   }
 }
 
-}  // namespace rnic::program
+}  // namespace rnic::replay
