@@ -18,7 +18,8 @@ struct firmware_config {
   std::string node_description = "rnic model";  ///< up to 64 characters
   std::uint16_t device_id = 0x1007;             ///< ConnectX-3 Pro (control plane 1.1)
   std::uint32_t revision = 0;
-  std::uint16_t core_clock_mhz = 427;   ///< QUERY_HCA; no timestamps are offered, so informative
+  std::array<std::uint16_t, 3> version{2, 42, 5000};  ///< QUERY_FW (calibration 2.2: that of the published runs)
+  std::uint16_t core_clock_mhz = 427;                 ///< QUERY_HCA; no timestamps are offered, so informative
   std::uint8_t speed_code = 0x40;       ///< QUERY_PORT while the port tells no rate (control plane 4.7: 40 Gb/s)
   std::uint16_t firmware_pages = 16;    ///< 4 KiB pages that MAP_FA must provide (control plane 4.2)
   std::uint16_t aux_pages = 16;         ///< 4 KiB pages that MAP_ICM_AUX should provide (control plane 4.4)

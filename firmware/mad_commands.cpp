@@ -65,15 +65,45 @@ void firmware::answer_node_info(unsigned port) {
   put(mad::node_vendor, 0x0002c9);
 }
 
+namespace {
+
+/// Width and extended speed of PortInfo (IBA volume 1, 14.2.5.6; codes as in Linux ib_verbs.h) for rates that the lanes
+/// of 10 Gb/s do not make.
+struct lanes {
+  unsigned width = 2;           // 4X
+  unsigned extended_speed = 0;  // none
+};
+lanes lanes_of(std::uint32_t mbps) {
+  constexpr unsigned width_1x = 1, width_4x = 2, width_2x = 16, edr = 2, hdr = 4, ndr = 8;
+  switch (mbps) {
+    case 25'000:
+      return {width_1x, edr};
+    case 50'000:
+      return {width_2x, edr};
+    case 100'000:
+      return {width_4x, edr};
+    case 200'000:
+      return {width_4x, hdr};
+    case 400'000:
+      return {width_4x, ndr};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
 void firmware::answer_port_info(unsigned port) {
   const bool up = (chip_.read_port(command::cr_base::mac, port, mac::cr::port_status) & 1) != 0;
   constexpr unsigned state_down = 1, state_active = 4, physical_polling = 2, physical_up = 5;
+  const std::uint32_t mbps = chip_.read_port(command::cr_base::mac, port, mac::cr::link_rate);
+  const lanes l = lanes_of(mbps);
   put(mad::port_gid_prefix, 0xfe80000000000000);
-  put(mad::port_capability_mask, 0);
+  put(mad::port_capability_mask, l.extended_speed != 0 ? mad::extended_speeds : 0u);
   put(mad::port_local_port, port + 1);
   put(mad::port_width_enabled, 3);
   put(mad::port_width_supported, 3);
-  put(mad::port_width_active, 2);
+  put(mad::port_width_active, l.width);
   put(mad::port_speed_state, 7u << 4 | (up ? state_active : state_down));
   put(mad::port_physical_state, (up ? physical_up : physical_polling) << 4 | physical_polling);
   put(mad::port_speed_active, 4u << 4 | 7u);
@@ -81,6 +111,7 @@ void firmware::answer_port_info(unsigned port) {
   put(mad::port_vl_cap, 4);
   put(mad::port_mtu_cap, 5);
   put(mad::port_guid_cap, 128);
+  put(mad::port_speed_extended, l.extended_speed << 4 | l.extended_speed);
 }
 
 std::uint16_t firmware::answer_guid_info(unsigned port) {

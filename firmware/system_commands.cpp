@@ -35,9 +35,9 @@ abi::status firmware::query_fw(command_request& r) {
   namespace f = abi::query_fw;
   out_.fill(0);
   put(f::pages, config_.firmware_pages);
-  put(f::major, 2);
-  put(f::minor, 42);
-  put(f::subminor, 5000);
+  put(f::major, config_.version[0]);
+  put(f::minor, config_.version[1]);
+  put(f::subminor, config_.version[2]);
   put(f::physical_function, 0);
   put(f::command_interface, 3);
   put(f::log_max_commands, 4);

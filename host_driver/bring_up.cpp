@@ -18,6 +18,8 @@ constexpr std::uint64_t ps_per_us = 1'000'000;
 constexpr std::uint16_t vendor_mellanox = 0x15b3;
 constexpr std::array<std::uint16_t, 13> physical_functions{0x1003, 0x1005, 0x1006, 0x1007, 0x1008, 0x1009, 0x100a,
                                                            0x100b, 0x100c, 0x100d, 0x100e, 0x100f, 0x1010};
+// ConnectX-5, whose driver is another one: this model's adapter of that generation has the interface of the one before.
+constexpr std::uint16_t fifth_generation = 0x1017;
 
 // Configuration space (PCI Local Bus Specification 3.0, 6.1; PCI Express Base 3.0, 7.8).
 constexpr std::uint16_t reg_id = 0x00, reg_command = 0x04, reg_bar = 0x10, reg_capabilities = 0x34;
@@ -74,10 +76,9 @@ int device::bring_up() {
 int device::take_function() {
   const std::uint32_t id = bus_.config_read32(reg_id);
   device_id_ = id >> 16;
-  if ((id & 0xffff) != vendor_mellanox ||
-      std::find(physical_functions.begin(), physical_functions.end(), device_id_) == physical_functions.end()) {
-    return -ENODEV;
-  }
+  const bool known = device_id_ == fifth_generation || std::find(physical_functions.begin(), physical_functions.end(),
+                                                                 device_id_) != physical_functions.end();
+  if ((id & 0xffff) != vendor_mellanox || !known) return -ENODEV;
   if (const int error = assign_bars()) return error;
   const std::uint32_t command = bus_.config_read32(reg_command) & 0xffff;
   bus_.config_write32(reg_command,
@@ -310,6 +311,9 @@ int device::read_adapter() {
   bf_offset_ = (uars << abi::uar::log_page) + uar_offset_;
   bf_bytes_ = caps_.bf_register_bytes / 2;
   bf_half_ = 0;
+  using rule = config::blue_flame_rule;
+  blue_flame_ = cfg_.blue_flame;
+  if (blue_flame_ == rule::by_device) blue_flame_ = device_id_ == fifth_generation ? rule::all : rule::with_inline_data;
   bf_image_.assign(bf_bytes_, 0);
   return 0;
 }

@@ -31,6 +31,11 @@ struct config {
   std::uint64_t bar0_address = 0xf000'0000;  ///< used when the function's BARs are not assigned yet
   std::uint64_t bar2_address = 0x4'0000'0000;
 
+  /// Which single requests that fit are written into the BlueFlame buffer, so that the device need not read them: those
+  /// with inline data (libmlx4), all (libmlx5), or none. By the device: as the library for its generation.
+  enum class blue_flame_rule : std::uint8_t { by_device, with_inline_data, all, none };
+  blue_flame_rule blue_flame = blue_flame_rule::by_device;
+
   // Patience. The kernel's figures are the defaults where waiting costs nothing.
   std::uint64_t reset_wait_us = 10;  ///< the kernel sleeps 1 s: long enough for anything; here the ready poll decides
   std::uint64_t reset_timeout_us = 2'000'000;       ///< until the vendor id is readable (reset.c)

@@ -245,6 +245,7 @@ class device : private event_pump_if {
   void clean_up_icm();
   // ports.cpp
   int read_port(unsigned port);
+  int query_extended_speed(unsigned port, ibv_port_attr* attr);
   int mad(unsigned port, std::uint16_t attribute, std::uint32_t modifier, std::uint8_t* response);
   int set_port_general(unsigned port);
   int set_port_user_mtu(unsigned port);
@@ -358,6 +359,7 @@ class device : private event_pump_if {
   std::uint64_t uar_offset_ = 0, bf_offset_ = 0;
   std::uint32_t bf_bytes_ = 0;  ///< half of a BlueFlame register; 0: none
   std::uint32_t bf_half_ = 0;   ///< which half is next: 0 or bf_bytes_
+  config::blue_flame_rule blue_flame_ = config::blue_flame_rule::with_inline_data;  ///< never by_device
 
   event_queue async_eq_;
   std::vector<event_queue> completion_eqs_;

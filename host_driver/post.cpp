@@ -309,7 +309,9 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   }
   if (posted == 0) return error;
 
-  const bool blue_flame = posted == 1 && inlined != 0 && tag == 0 && size > 1 && size * wqe::unit <= bf_bytes_;
+  using rule = config::blue_flame_rule;
+  const bool wanted = blue_flame_ == rule::all || (blue_flame_ == rule::with_inline_data && inlined != 0);
+  const bool blue_flame = wanted && posted == 1 && tag == 0 && size > 1 && size * wqe::unit <= bf_bytes_;
   if (spans_ != nullptr) bus_.set_span(spans_->span_for(qp, *first));
   if (blue_flame) {
     abi::store32(entry, 0, abi::load32(entry) | (qp.sq.head & 0xffff) << 8);

@@ -93,9 +93,22 @@ int device::query_port(unsigned port, ibv_port_attr* attr) {
   attr->port_cap_flags = port_cm_supported | port_ip_based_gids;
   attr->link_layer = IBV_LINK_LAYER_ETHERNET;
   attr->max_vl_num = 2;
+  if (s.speed == abi::query_port::speed_other) return query_extended_speed(port, attr);
   const bool four_lanes = s.speed == abi::query_port::speed_40g || s.speed == abi::query_port::speed_56g;
   attr->active_width = four_lanes ? width_4x : width_1x;
   attr->active_speed = s.speed == abi::query_port::speed_56g ? speed_14g_lane : speed_10g_lane;
+  return 0;
+}
+
+/// Rates that QUERY_PORT has no code for.
+int device::query_extended_speed(unsigned port, ibv_port_attr* attr) {
+  std::uint8_t response[abi::mad::bytes];
+  if (const int error = mad(port, abi::mad::port_info, port, response)) return error;
+  const unsigned extended = abi::get(response, abi::mad::port_speed_extended) >> 4;
+  const bool has_extended = (abi::get(response, abi::mad::port_capability_mask) & abi::mad::extended_speeds) != 0;
+  attr->active_width = abi::get(response, abi::mad::port_width_active);
+  attr->active_speed =  // verbs go on with 16 FDR, 32 EDR ... where the ordinary codes end
+      static_cast<std::uint8_t>(has_extended && extended != 0 ? extended << 4 : speed_10g_lane);
   return 0;
 }
 

@@ -216,6 +216,8 @@ inline constexpr auto port_mtu_sl = u8(64 + 36);          ///< neighbour MTU [7:
 inline constexpr auto port_vl_cap = bits8(64 + 37, 7, 4);
 inline constexpr auto port_mtu_cap = bits8(64 + 41, 3, 0);
 inline constexpr auto port_guid_cap = u8(64 + 50);
+inline constexpr auto port_speed_extended = u8(64 + 62);  ///< active [7:4], supported [3:0]: 1 FDR, 2 EDR, 4 HDR, 8 NDR
+inline constexpr std::uint32_t extended_speeds = 1u << 14;  ///< port_capability_mask: port_speed_extended has a meaning
 }  // namespace mad
 
 }  // namespace rnic::abi

@@ -88,7 +88,7 @@ inline constexpr auto ib_mtu = bits8(0x01, 3, 0);
 inline constexpr auto max_eth_mtu = u16(0x02);
 inline constexpr auto speed = u8(0x05);
 inline constexpr std::uint8_t speed_10g = 0x01, speed_1g = 0x02, speed_100m = 0x04, speed_20g = 0x08, speed_40g = 0x40,
-                              speed_56g = 0x20;
+                              speed_56g = 0x20, speed_other = 0x0f;
 inline constexpr auto ib_width = bits8(0x06, 3, 0);
 inline constexpr auto log_max_gids = bits8(0x07, 7, 4), log_max_pkeys = bits8(0x07, 3, 0);
 inline constexpr auto log_max_vlans = bits8(0x0a, 7, 4), log_max_macs = bits8(0x0a, 3, 0);

@@ -18,6 +18,8 @@ sim::clock_period firmware_period(std::uint32_t khz) { return {2'000'000'000, kh
 config consistent(config c) {
   c.requester.egress_frames = c.responder.egress_frames = c.port.egress_frames;
   c.requester.port_mtu = c.port.mtu;
+  c.pcie.space.device_id = c.who.device_id;
+  c.pcie.space.vf_device_id = c.who.vf_device_id;
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
   c.congestion.line_mbps = c.port.rate_mbps;

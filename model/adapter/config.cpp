@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "model/adapter/profiles.h"
 #include "model/sim/check.h"
 
 namespace rnic::adapter {
@@ -58,9 +59,9 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
       .add("width", c.link.width, 1, 16, "lanes", "calibration 5: x8")
       .add("tags", c.dma.tags, 1, 256, "reads", "calibration 5: tags")
       .add("reads_per_client", c.dma.reads_per_client, 1, 64, "requests", "design")
-      .add("interface_bytes", c.dma.interface_bytes, 1, 512, "bytes", "calibration C01")
-      .add("interface_cycle_ps", c.dma.interface_cycle_ps, 1, many, "ps", "calibration C01")
-      .add("request_setup_ps", c.dma.request_setup_ps, 0, many, "ps", "calibration C01")
+      .add("interface_bytes", c.dma.interface_bytes, 1, 512, "bytes", "calibration 5: 128 bit")
+      .add("interface_cycle_ps", c.dma.interface_cycle_ps, 0, many, "ps", "design: 0, a cycle of the core clock")
+      .add("request_setup_ps", c.dma.request_setup_ps, 0, many, "ps", "design: none; measuring cards have one")
       .add("fill_bytes_per_cycle", c.dma.fill_bytes_per_cycle, 1, 512, "bytes", "calibration 5: 128 bit, C02")
       .add("fill_limit_bytes", c.dma.fill_limit_bytes, 64, 1u << 20, "bytes", "design")
       .add("completion_timeout_ps", c.dma.completion_timeout_ps, many, 64'000'000'000'000ull, "ps",
@@ -227,6 +228,8 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("rate_mbps", c.rate_mbps, 1000, 400'000, "Mb/s", "calibration 2.5: 10, 40, 56 Gb/s")
       .add("mac_tx_ns", c.mac_tx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
       .add("mac_rx_ns", c.mac_rx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
+      .choose("fec", c.fec, {"none", "rs_528_514"}, "calibration 5: 40GBASE-R4 has none")
+      .add("fec_decode_ns", c.fec_decode_ns, 0, many, "ns", "calibration 5: 100 ns, 51.2 of them to gather a code word")
       .add("ingress_bytes", c.ingress_bytes, 4096, 1u << 30, "bytes", "design")
       .add("xoff_bytes", c.xoff_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("xon_bytes", c.xon_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
@@ -282,54 +285,13 @@ void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.parser.")
       .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles", "calibration 5: of the RX pipeline")
       .add("bytes_per_cycle", c.parser.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit");
-}
-
-config profile(const std::string& name) {
-  config c;
-  // The port's egress room is one number on both sides of the credit channel.
-  c.port.egress_frames = c.requester.egress_frames = c.responder.egress_frames = 16;
-  if (name == "connectx3pro_40g") return c;
-  if (name == "connectx5_100g") {
-    // Calibration 5, column connectx5_100g; what it does not name stays.
-    c.clock_khz = 500'000;
-    c.port.rate_mbps = 100'000;
-    c.port.mac_tx_ns = 45;
-    c.port.mac_rx_ns = 60;
-    c.pcie.link.width = 16;
-    c.pcie.dma.tags = 256;
-    c.pcie.dma.reads_per_client = 64;
-    c.pcie.dma.interface_bytes = 64;
-    c.doorbell.bf_line_cycles = 3;
-    c.requester.wqe_cycles = 38;
-    c.requester.read_wqe_cycles = 38;
-    c.requester.inline_cycles = 4;
-    c.requester.gather_cycles = 6;
-    c.requester.read_request_cycles = 6;
-    c.requester.continue_cycles = 2;
-    c.requester.datapath_bytes = 64;
-    c.requester.pipeline_cycles = 40;
-    c.requester.response_cycles = 36;
-    c.requester.gather_depth = 64;
-    c.requester.read_miss_cycles = c.responder.read_miss_cycles = 0;
-    c.requester.translation_blocks = false;
-    c.translation.miss_cycles = 0;
-    c.requester.contexts = c.responder.contexts = {4096, 16, 16, 0, 8, icm::replacement::lru};
-    c.responder.atomics.in_flight = 16;
-    c.responder.atomics.lock_buckets = 4096;
-    c.responder.write_cycles = 4;
-    c.responder.read_cycles = 4;
-    c.responder.receive_cycles = 6;
-    c.responder.receive_header_cycles = 4;
-    c.responder.beat_overhead_cycles = 2;
-    c.responder.bytes_per_cycle = 64;
-    c.responder.rx_pipeline_cycles = 50;
-    c.parser.bytes_per_cycle = 64;
-    c.translation.mpt_entries = 2048;
-    c.translation.mtt_entries = 16384;
-    c.translation.mtt_ways = 8;
-    return c;
-  }
-  throw sim::config_error("--profile " + name + ": expected connectx3pro_40g or connectx5_100g");
+  group(to, "adapter.identity.")
+      .add("device_id", c.who.device_id, 0, 0xffff, "", "adapter control plane 1.1: ConnectX-3 Pro")
+      .add("vf_device_id", c.who.vf_device_id, 0, 0xffff, "", "adapter control plane 1.1: its virtual functions")
+      .add("firmware_major", c.who.firmware[0], 0, 0xffff, "", "calibration 2.2: 2.42.5000")
+      .add("firmware_minor", c.who.firmware[1], 0, 0xffff, "", "calibration 2.2: 2.42.5000")
+      .add("firmware_subminor", c.who.firmware[2], 0, 0xffff, "", "calibration 2.2: 2.42.5000");
+  name_sources(to, c.profile);
 }
 
 }  // namespace rnic::adapter

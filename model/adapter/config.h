@@ -2,8 +2,10 @@
 // Every number of an adapter, block by block.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/command/command_block.h"
 #include "model/command/firmware_port.h"
@@ -23,7 +25,17 @@
 
 namespace rnic::adapter {
 
+/// How an adapter names itself to its driver: configuration space, QUERY_FW, QUERY_ADAPTER.
+struct identity {
+  std::uint16_t device_id = 0x1007;     ///< ConnectX-3 Pro (adapter control plane 1.1)
+  std::uint16_t vf_device_id = 0x1004;  ///< its virtual functions
+  std::array<std::uint16_t, 3> firmware{2, 42, 5000};
+  std::string board = "MT_1090111019";  ///< up to 16 characters
+};
+
 struct config {
+  std::string profile = "connectx3pro_40g";  ///< of which the values are, where nobody changes them
+  identity who;
   std::uint32_t clock_khz = 427'000;  ///< core clock (calibration 5: hca_core_clock)
   unsigned ports = 2;                 ///< Ethernet ports, 1 or 2
   /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
@@ -49,11 +61,12 @@ struct config {
   mac::port::config port;  ///< of every port; index is set by the adapter
 };
 
-/// Names of adapter profiles: "connectx3pro_40g", "connectx5_100g".
-/// Throws sim::config_error that lists them for any other name.
+/// "connectx3pro_40g", "connectx5_100g": all that there are.
+const std::vector<std::string>& profile_names();
+/// Throws sim::config_error that lists the names for any other one.
 config profile(const std::string& name);
 
-/// Announces every parameter under "adapter." with range, unit and source.
+/// Announces every parameter under "adapter." with range, unit and the source of its profile's value.
 void announce(sim::parameter_set& to, config& c);
 
 }  // namespace rnic::adapter

@@ -48,9 +48,11 @@ inline constexpr std::uint32_t eth_stats_bytes = 0xbac;
 inline constexpr std::uint32_t flow_stats = 0x4000;
 inline constexpr std::uint32_t flow_stats_bytes = 0x200;
 
-/// QUERY_PORT's link speed code for a rate in Mb/s (Linux mlx4_en: 0x40 40G, 0x20 56G, 0x10/0x01 10G, 0x02 1G, 0x04
-/// 100 Mb/s). Rates of later generations have no code there and read as 0x40.
+/// QUERY_PORT's link speed code for a rate in Mb/s (Linux mlx4_en_port.h: 0x40 40G, 0x20 56G, 0x01 10G, 0x02 1G, 0x04
+/// 100 Mb/s). The rates of later generations have no code there: they are 0x0f, "other", and PortInfo has them as
+/// extended speeds.
 constexpr std::uint32_t speed_code(std::uint32_t mbps) {
+  if (mbps == 25'000 || mbps == 50'000 || mbps >= 100'000) return 0x0f;
   if (mbps >= 56'000 && mbps < 100'000) return 0x20;
   if (mbps >= 40'000) return 0x40;
   if (mbps >= 20'000) return 0x08;

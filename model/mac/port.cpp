@@ -52,6 +52,7 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::
       rx_out(*this),
       credits_out{sim::fifo_out<transport::egress_credit>(*this), sim::fifo_out<transport::egress_credit>(*this)},
       config_(cfg),
+      receive_ps_(fec_ps() + cfg.mac_rx_ns * sim::ps_per_ns),
       pool_(pool),
       spans_(spans),
       carrier_changes_(this->name() + ".carrier", *this, 4),
@@ -71,6 +72,13 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::
   require(cfg.default_priority < 8, n + ".default_priority: must be 0 to 7");
   require(cfg.egress_arbitration <= 2, n + ".egress_arbitration: must be 0 (strict), 1 (round robin) or 2 (ETS)");
   egress_.mode = static_cast<arbitration>(cfg.egress_arbitration);
+}
+
+/// A code word has 5140 bits of 257, each of which carries 256 of the MAC's (IEEE 802.3, 91.5.2).
+sim::time_ps port::fec_ps() const {
+  constexpr std::uint64_t bits = 5140 / 257 * 256;
+  if (config_.fec == config::line_code::none) return 0;
+  return (bits * sim::ps_per_us + config_.rate_mbps - 1) / config_.rate_mbps + config_.fec_decode_ns * sim::ps_per_ns;
 }
 
 void port::tick() {
@@ -193,7 +201,7 @@ void port::put_on_line(tlm::frame_ptr frame) {
   // Approximation: a frame for the own port takes the time of the line, as if it went through a plug; a real adapter
   // turns it around in its internal switch at the speed of the datapath.
   ++counters_.looped;
-  looped_.push(std::move(frame), last_bit + config_.mac_rx_ns * sim::ps_per_ns);
+  looped_.push(std::move(frame), last_bit + receive_ps_);
 }
 
 /// All that time alone will make possible.
@@ -219,18 +227,18 @@ void port::ask_for_wake() {
 // ---------------------------------------------------------------- receive
 
 void port::deliver(tlm::frame_ptr frame, sim::time_ps arrival) {
-  from_line_.push(std::move(frame), arrival + config_.mac_rx_ns * sim::ps_per_ns);
+  from_line_.push(std::move(frame), arrival + receive_ps_);
 }
 
 void port::receive() {
   while (from_line_.can_pop()) {
-    const sim::time_ps arrival = from_line_.front_arrival() - config_.mac_rx_ns * sim::ps_per_ns;
+    const sim::time_ps arrival = from_line_.front_arrival() - receive_ps_;
     tlm::frame_ptr f = from_line_.pop();
     f->loopback = 0;
     take_frame(std::move(f), arrival);
   }
   while (looped_.can_pop()) {
-    const sim::time_ps arrival = looped_.front_arrival() - config_.mac_rx_ns * sim::ps_per_ns;
+    const sim::time_ps arrival = looped_.front_arrival() - receive_ps_;
     take_frame(looped_.pop(), arrival);
   }
 }
@@ -238,6 +246,7 @@ void port::receive() {
 void port::take_frame(tlm::frame_ptr frame, sim::time_ps arrival) {
   tlm::frame& f = *frame;
   spans_.leave(f.span, "wire", arrival, sim::wait::wire);
+  if (config_.fec != config::line_code::none) spans_.leave(f.span, "rs-fec", arrival + fec_ps());
   spans_.leave(f.span, "mac rx", now_ps());
   const bool cut = f.stamp < carrier_back_at_ && carrier_lost_at_ < arrival;
   // What the sender's blocks noted in the frame does not travel on a cable.
@@ -325,8 +334,7 @@ void port::take_carrier() {
 void port::hand_out() {
   if (ingress_.empty() || !rx_out.can_push()) return;
   tlm::frame_ptr f = ingress_.take();
-  const sim::time_ps checked =
-      domain().edge_time(domain().edge_at_or_after(f->stamp + config_.mac_rx_ns * sim::ps_per_ns));
+  const sim::time_ps checked = domain().edge_time(domain().edge_at_or_after(f->stamp + receive_ps_));
   if (now_ps() > checked) spans_.leave(f->span, "ingress buffer", now_ps(), sim::wait::arbitration);
   rx_out.push(std::move(f));
   if (!ingress_.empty()) wake_next();

@@ -33,8 +33,8 @@ namespace rnic::mac {
 /// default_priority when untagged), and given out round robin over the priorities, one a cycle. MAC control frames end
 /// here: pause frames are obeyed at once, the others discarded.
 ///
-/// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "wire" (wait::wire), "mac rx", and
-/// "ingress buffer" when the block behind did not take the frame at once.
+/// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "wire" (wait::wire), "rs-fec"
+/// where the line has it, "mac rx", and "ingress buffer" when the block behind did not take the frame at once.
 class port : public sim::clocked_block,
              public command::cr_target_if,
              public command::reset_target_if,
@@ -46,6 +46,11 @@ class port : public sim::clocked_block,
     std::uint32_t rate_mbps = 40'000;  ///< data rate in Mb/s: 10'000, 40'000, 56'000 (calibration 5), up to 400'000
     std::uint32_t mac_tx_ns = 60;      ///< start of a frame to its first bit on the line (calibration 5)
     std::uint32_t mac_rx_ns = 80;      ///< last bit of a frame to its check (calibration 5)
+    /// Reed-Solomon FEC on the line (IEEE 802.3 clauses 91 and 108): bytes come out when the code word that they are in
+    /// is complete and decoded.
+    enum class line_code : std::uint8_t { none, rs_528_514 };
+    line_code fec = line_code::none;
+    std::uint32_t fec_decode_ns = 49;  ///< of a code word (calibration 5: 100 ns with the 51.2 ns of gathering it)
     std::uint32_t egress_frames = 8;   ///< room per priority and source, in frames: the credits a source begins with
     std::uint32_t ingress_bytes = 65'536;  ///< buffer of each priority, in bytes (design)
     std::uint32_t xoff_bytes = 65'536 - pfc_headroom_bytes(40'000, 100, 4'200);  ///< stop the peer above this (E.5)
@@ -131,7 +136,11 @@ class port : public sim::clocked_block,
     return after == 0 ? 0 : after - 1;
   }
 
+  /// The receiver's time from the last bit of a frame on the line to its check; of it the FEC's share comes first.
+  sim::time_ps fec_ps() const;
+
   config config_;
+  sim::time_ps receive_ps_;
   tlm::frame_pool& pool_;
   sim::span_recorder& spans_;
   tlm::frame_sink_if* line_ = nullptr;

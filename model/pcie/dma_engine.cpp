@@ -303,8 +303,7 @@ void dma_engine::start_request(unsigned client) {
   write_client_ = client;
   written_ = 0;
   write_wait_ = sim::wait::none;
-  interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
-  interface_busy_ps_ += config_.request_setup_ps;
+  set_request_up();
 }
 
 void dma_engine::start_read(unsigned client, const dma_request& r) {
@@ -325,6 +324,7 @@ void dma_engine::start_read(unsigned client, const dma_request& r) {
   s.span = r.span;
   clients_[client].to_issue.push(index);
   issue_mask_ |= std::uint64_t{1} << client;
+  set_request_up();
 }
 
 bool dma_engine::interrupt_allowed(unsigned vector) const {
@@ -366,8 +366,7 @@ void dma_engine::start_msix() {
   write_client_ = no_client;
   written_ = 0;
   write_wait_ = sim::wait::none;
-  interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
-  interface_busy_ps_ += config_.request_setup_ps;
+  set_request_up();
 }
 
 // ---------------------------------------------------------------- packets
@@ -425,11 +424,19 @@ bool dma_engine::interface_ready() {
   return false;
 }
 
+/// What the interface takes for a request before its first packet.
+void dma_engine::set_request_up() {
+  interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
+  interface_busy_ps_ += config_.request_setup_ps;
+}
+
 /// Occupies the interface to the core for a packet and returns when its first byte is there.
 sim::time_ps dma_engine::use_interface(std::uint32_t bytes) {
   const sim::time_ps begin = std::max(interface_free_, link_.now_ps());
   const std::uint32_t beats = std::max(1u, (bytes + config_.interface_bytes - 1) / config_.interface_bytes);
-  interface_free_ = begin + sim::time_ps{beats} * config_.interface_cycle_ps;
+  const sim::clock_domain& core = owner_.domain();
+  interface_free_ = begin + (config_.interface_cycle_ps != 0 ? sim::time_ps{beats} * config_.interface_cycle_ps
+                                                             : core.edge_time(beats) - core.edge_time(0));
   interface_busy_ps_ += interface_free_ - begin;
   return begin;
 }

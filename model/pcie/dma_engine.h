@@ -22,11 +22,11 @@ namespace rnic::pcie {
 struct dma_config {
   unsigned tags = 32;              ///< read packets in flight, 1..256 (calibration 5: 32, from memory)
   unsigned reads_per_client = 16;  ///< requests of one client that are not answered yet, 1..64 (design)
-  /// Interface to the PCIe core: 256 bits at 250 MHz, the usual one of a Gen3 x8 core, with two of its cycles to set a
-  /// request up. Gives 24 ns for 128 bytes and 40 ns for 256, measured 24.1 and 40.5 (calibration 2.4, C01).
-  std::uint32_t interface_bytes = 32;
-  std::uint32_t interface_cycle_ps = 4000;
-  std::uint32_t request_setup_ps = 8000;
+  /// Interface to the PCIe core: a beat takes one of its cycles, a request without data one beat. The adapter's is its
+  /// data path, so the cycle is the core clock's (calibration 5: 128 bit).
+  std::uint32_t interface_bytes = 16;
+  std::uint32_t interface_cycle_ps = 0;  ///< 0: a cycle of the core clock
+  std::uint32_t request_setup_ps = 0;  ///< of the interface, before each request of either kind; this adapter has none
   /// Read data goes on from the reassembly buffer over the 128-bit data path when it is complete (calibration 5: data
   /// path 128 bit, gather is store-and-forward; with the link it makes the 0.29 ns a byte of C02).
   std::uint32_t fill_bytes_per_cycle = 16;
@@ -136,6 +136,7 @@ class dma_engine {
   void request_closed(unsigned client);
   void book_next();
   bool interface_ready();
+  void set_request_up();
   sim::time_ps use_interface(std::uint32_t bytes);
   std::uint16_t requester_of(std::uint16_t function) const {
     return static_cast<std::uint16_t>(requester_ + function);  // VF offset and stride are 1

@@ -129,6 +129,11 @@ void parameter_set::set(const std::string& path, const std::string& text, const 
   store(i, v);
 }
 
+void parameter_set::set_source(const std::string& path, std::string source) {
+  find(path, "parameters");
+  by_path_.find(path)->second.source = std::move(source);
+}
+
 void parameter_set::set_assignment(const std::string& assignment, const std::string& where) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos) throw config_error(where + ": '" + assignment + "' is not of the form path=value");

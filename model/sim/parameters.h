@@ -53,6 +53,9 @@ class parameter_set {
   /// TOML file: nested tables make the path.
   void load_toml(const std::string& file);
 
+  /// Says anew where a known parameter's value comes from: what a profile sets has the profile's reason.
+  void set_source(const std::string& path, std::string source);
+
   const std::map<std::string, info>& all() const { return by_path_; }
   std::string value(const std::string& path) const;
   /// All values as TOML, one line each with unit and source as comment: can be loaded again.

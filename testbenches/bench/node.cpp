@@ -22,6 +22,10 @@ adapter::icrc_engine_factory engine_factory(bool rtl) {
 firmware::firmware_config identity(const node_config& cfg, unsigned number) {
   firmware::firmware_config f = cfg.firmware;
   f.num_ports = cfg.adapter.ports;
+  f.device_id = cfg.adapter.who.device_id;
+  f.version = cfg.adapter.who.firmware;
+  f.board_id = cfg.adapter.who.board;
+  f.core_clock_mhz = static_cast<std::uint16_t>(cfg.adapter.clock_khz / 1000);
   const std::uint64_t offset = std::uint64_t{number} << 8;
   for (unsigned i = 0; i < 2; ++i) {
     f.mac[i] += offset;
@@ -81,6 +85,8 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add("driver.poll_empty_ns", c.driver.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
   to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "page size of memory regions");
   to.add("driver.large_cqe", c.driver.large_cqe, "64-byte CQEs and EQEs");
+  to.add_choice("driver.blue_flame", c.driver.blue_flame, {"by_device", "with_inline_data", "all", "none"},
+                "which single requests go into the BlueFlame buffer; by the device, as libmlx4 and libmlx5 do");
   to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs; grows with --qps");
   to.add("driver.log_num_cq", c.driver.log_num_cq, 7, 16, "log2", "completion queues");
   to.add("driver.log_num_mpt", c.driver.log_num_mpt, 8, 19, "log2", "memory regions");

@@ -46,7 +46,7 @@ std::pair<unsigned, unsigned> swarm::place_of(const endpoint& e) const {
 void swarm::set_up(endpoint& at) {
   const auto [number, host] = place_of(at);
   side& s = sides_[number];
-  const std::uint64_t stride = std::max(64u, config_.size);
+  const std::uint64_t stride = std::max(config_.stride, config_.size);
   const std::uint64_t places = config_.random_bytes != 0 ? config_.random_bytes : stride * config_.qps;
   s.memories[host] = {make_buffer(at, places), make_buffer(at, places)};
   const unsigned per_thread = connection_.send_depth * (config_.qps / config_.threads + 1);
@@ -72,7 +72,7 @@ void swarm::post(endpoint& e, unsigned from, std::uint32_t index, std::uint64_t&
   const buffer& remote = sides_[1 - from].memories[host_of(1 - from, index)].remote;
   std::array<ibv_send_wr, largest_batch> wr;
   std::array<ibv_sge, largest_batch> sge;
-  const std::uint64_t stride = std::max(64u, config_.size);
+  const std::uint64_t stride = std::max(config_.stride, config_.size);
   for (unsigned k = 0; k < config_.batch; ++k) {
     const auto choose = [&] {
       if (config_.random_bytes == 0) return index * stride;

@@ -21,6 +21,7 @@ struct swarm_config {
   unsigned signal_every = 1;                 ///< messages of a queue pair for a completion; divides `window`
   unsigned batch = 1;                        ///< messages for a doorbell
   bool random_qp = false;                    ///< a message takes any queue pair of its thread; else in turn
+  unsigned stride = 64;                      ///< bytes from one place to the next; at least `size`
   std::uint64_t random_bytes = 0;  ///< messages go from and to random places in so much memory; 0: one for a queue pair
   std::uint64_t seed = 1;
 };

@@ -99,6 +99,28 @@ nlohmann::json to_json(const measurement& m) {
   return j;
 }
 
+/// Of the profile that is asked for.
+const std::vector<calibration_point>& points_of(const calibrate_options& options) {
+  const std::string& profile = options.common.profile;
+  static const std::vector<calibration_point> none;
+  const auto& points = profile == "connectx3pro_40g" ? (options.held_out ? held_out_points() : calibration_points())
+                       : profile == "connectx5_100g" && !options.held_out ? connectx5_points()
+                                                                          : none;
+  if (points.empty())
+    throw usage_error(
+        "--profile " + profile + ": there are no " + (options.held_out ? "held-out" : "published") + " points of it; " +
+        (options.held_out ? "of connectx3pro_40g there are V01 to V12" : "of connectx3pro_40g there are C01 to C10"));
+  return points;
+}
+
+/// What was not asked for: the points of the other profiles.
+void print_others(const calibrate_options& options) {
+  if (options.common.profile != "connectx3pro_40g")
+    fmt::print("connectx3pro_40g has points of its own: C01 to C10, V01 to V12\n");
+  if (options.common.profile != "connectx5_100g")
+    fmt::print("connectx5_100g has points of its own: K01 to K05, none held out\n");
+}
+
 }  // namespace
 
 int run_calibrate(const calibrate_options& options) {
@@ -107,16 +129,17 @@ int run_calibrate(const calibrate_options& options) {
     throw usage_error("--pcap: calibrate runs many systems, none of them captured");
   system_from(options.common, traffic_options{}, demand{}, nullptr);  // refuses what the user got wrong, once
   std::vector<measurement> all;
-  for (const calibration_point& p : options.held_out ? held_out_points() : calibration_points()) {
+  const std::vector<calibration_point>& points = points_of(options);
+  for (const calibration_point& p : points) {
     const auto asked = [&p](const std::string& id) { return std::string(p.id).compare(0, id.size(), id) == 0; };
     if (options.only.empty() || std::any_of(options.only.begin(), options.only.end(), asked))
       all.push_back({&p, std::nullopt, {}});
   }
   if (all.empty())
-    throw usage_error(std::string("--only: no such point; there are ") +
-                      (options.held_out ? "V01 to V12" : "C01 to C10"));
+    throw usage_error(std::string("--only: no such point; there are ") + points.front().id + " to " + points.back().id);
   measure_all(all, options);
   print(all);
+  print_others(options);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("calibrate", options.common);
     result["points_are"] = options.held_out ? "held out" : "calibration set";

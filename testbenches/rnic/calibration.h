@@ -14,7 +14,7 @@ namespace rnic::program {
 
 /// One point of a published figure.
 struct calibration_point {
-  const char* id;       ///< of the experiment: C01 to C10, held out V01 to V12
+  const char* id;       ///< of the experiment: C01 to C10, held out V01 to V12; K01 to K05
   std::string x;        ///< where on the curve
   const char* what;     ///< measured quantity
   const char* unit;     ///< of `expected`
@@ -46,10 +46,12 @@ class point_list {
   std::vector<calibration_point> points_;
 };
 
-/// The calibration set: some parameters were chosen by these.
+/// The calibration set of connectx3pro_40g: some parameters were chosen by these.
 const std::vector<calibration_point>& calibration_points();
 /// Points of the same sources that were looked at afterwards. What V03, V09, V11 and V12 showed led to changes of the
 /// model, so only the others prove anything that the calibration set does not.
 const std::vector<calibration_point>& held_out_points();
+/// The calibration set of connectx5_100g: of ConnectX-4 and Connect-IB, for want of figures of its own generation.
+const std::vector<calibration_point>& connectx5_points();
 
 }  // namespace rnic::program

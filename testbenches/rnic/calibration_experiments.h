@@ -9,7 +9,8 @@
 
 namespace rnic::program {
 
-/// Gb/s of DMA writes of `bytes`, and nanoseconds of one DMA read with the 250 ns of the adapter that was measured.
+/// Gb/s of DMA writes of `bytes`, and nanoseconds of one DMA read, both of the card that the published hosts were
+/// measured with: its interface and engine, not this adapter's.
 double dma_write(const common_options& common, std::uint32_t bytes);
 double dma_read(const common_options& common, std::uint32_t bytes);
 
@@ -18,12 +19,13 @@ enum class network : std::uint8_t {
   direct_40g,    ///< a cable, 40GbE
   switched_qdr,  ///< a switch, 32 Gb/s: InfiniBand QDR after coding
   switched_fdr,  ///< a switch, 56GbE: nearest to InfiniBand FDR
+  direct_edr,    ///< a metre of cable, 97 Gb/s without FEC: InfiniBand EDR after coding
 };
 
 /// Typical latency of a WRITE (half of the round trip) or READ (all of it) in microseconds.
 double typical_latency(const common_options& common, const char* verb, std::uint32_t bytes, network over);
 /// Gb/s of payload of 64 KiB WRITEs over one queue pair and a cable.
-double write_goodput(const common_options& common, std::uint32_t rate_mbps);
+double write_goodput(const common_options& common, std::uint32_t rate_mbps, unsigned mtu = 2048);
 /// Messages per microsecond of one queue pair, 64 B, over network::switched_qdr.
 double one_queue_pair(const common_options& common, const char* verb);
 
@@ -54,6 +56,9 @@ rate_test outbound_spread(unsigned qps);
 /// 32 B READs of two hosts from each other over any of `qps` queue pairs.
 rate_test symmetric_read(unsigned qps);
 rate_test atomics();
+/// As atomics(), on any of `counters` of eight bytes each, from enough queue pairs that their number is not what
+/// limits.
+rate_test spread_atomics(unsigned counters);
 /// WRITEs from and to random places of regions of `megabytes`.
 rate_test registered(std::uint32_t bytes, std::uint64_t megabytes);
 

@@ -62,9 +62,20 @@ def run(*command):
     return done.stdout
 
 
+def kernel_package():
+    """Name of the package with the kernel, or nothing where apt has no lists."""
+    try:
+        depends = run("apt-cache", "depends", "linux-image-amd64")
+    except unavailable:
+        return None
+    return re.search(r"Depends: (linux-image-[0-9]\S*)", depends)
+
+
 def download(folder):
-    depends = run("apt-cache", "depends", "linux-image-amd64")
-    kernel = re.search(r"Depends: (linux-image-[0-9]\S*)", depends)
+    kernel = kernel_package()
+    if kernel is None and os.getuid() == 0:
+        run("apt-get", "update", "-q")
+        kernel = kernel_package()
     if kernel is None:
         raise unavailable("apt knows no linux-image-amd64")
     options = ["-o", "APT::Sandbox::User=root"] if os.getuid() == 0 else []

@@ -51,6 +51,22 @@ def check_held_out(program, folder):
     assert all(abs(p["error_pct"]) < 35 for p in points), done.stdout
 
 
+def check_other_profile(program, folder):
+    """The points are those of the profile; one without points of a kind says so. The contended atomic is known to be
+    faster than published: its host answers sooner."""
+    path = os.path.join(folder, "fifth.json")
+    done = run(program, "--profile", "connectx5_100g", "--json", path)
+    with open(path) as f:
+        points = json.load(f)["points"]
+    assert {p["id"] for p in points} == {"K01", "K02", "K03a", "K03b", "K04a", "K04b", "K05"}, points
+    outside = [p for p in points if not p["in_band"]]
+    assert done.returncode == (1 if outside else 0), done
+    assert [p["id"] for p in outside] == ["K04a"] and abs(outside[0]["error_pct"]) < 35, done.stdout
+    assert "connectx3pro_40g has points of its own" in done.stdout, done.stdout
+    done = run(program, "--profile", "connectx5_100g", "--held-out")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no held-out points" in done.stderr, done
+
+
 def check_another_model(program, folder):
     """One atomic at a time takes as long as the host's memory: a slower host is out of the band, and the status says it."""
     path = os.path.join(folder, "slow.json")
@@ -73,6 +89,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_all(program, folder)
         check_held_out(program, folder)
+        check_other_profile(program, folder)
         check_another_model(program, folder)
         check_mistakes(program, folder)
     return 0

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/adapter/profiles.h"
+
+#include <algorithm>
+
+#include "model/adapter/config.h"
+#include "model/sim/check.h"
+
+namespace rnic::adapter {
+
+namespace {
+
+/// One parameter of a profile.
+struct setting {
+  const char *path, *value, *source;
+};
+
+/// Calibration 5, column connectx5_100g. Interface and behaviour are those of the generation before: this is its
+/// timing.
+const setting connectx5_100g[] = {
+    {"adapter.identity.device_id", "0x1017", "MT27800 family, vendor part 4119"},
+    {"adapter.identity.vf_device_id", "0x1018", "MT27800 family, virtual function"},
+    {"adapter.identity.firmware_major", "16", "16.35.2000, of published runs with MT_0000000012"},
+    {"adapter.identity.firmware_minor", "35", "16.35.2000, of published runs with MT_0000000012"},
+    {"adapter.identity.firmware_subminor", "2000", "16.35.2000, of published runs with MT_0000000012"},
+    {"adapter.shared_read_engine", "true", "calibration 5, connectx5_100g: Connect-IB 50 M/s of each against 88, 121"},
+    {"adapter.clock_khz", "500000", "calibration 5: not published, chosen"},
+    {"adapter.port.rate_mbps", "100000", "100GbE"},
+    {"adapter.port.mac_tx_ns", "45", "calibration 5"},
+    {"adapter.port.mac_rx_ns", "60", "calibration 5: without FEC"},
+    {"adapter.port.fec", "rs_528_514", "IEEE 802.3 clause 91: 100GBASE-CR4 and 100GBASE-SR4 have it"},
+    {"adapter.port.ingress_bytes", "131072", "design: headroom at 100 Gb/s takes 49 KB of it"},
+    {"adapter.port.xoff_bytes", "81920", "adapter data plane E.5: 46.2 KB for 100 m at 100 Gb/s, FEC both ways 2.5 KB"},
+    {"adapter.port.xon_bytes", "77720", "adapter data plane E.5: XOFF less a frame of 4200 bytes"},
+    {"adapter.pcie.generation", "3", "calibration 5, both columns: Gen3"},
+    {"adapter.pcie.width", "16", "calibration 5: x16"},
+    {"adapter.pcie.dll_efficiency_permille", "945", "calibration 5, both columns: 0.945"},
+    {"adapter.pcie.tags", "256", "calibration 5: 256, at least 40 for 121 M/s"},
+    {"adapter.pcie.reads_per_client", "64", "design: four times as many as with 32 tags"},
+    {"adapter.pcie.interface_bytes", "64", "calibration 5: 512 bit"},
+    {"adapter.pcie.fill_bytes_per_cycle", "64", "calibration 5: 512 bit"},
+    {"adapter.doorbell.bf_line_cycles", "3", "calibration 5: 167 M lines/s; Connect-IB 80 M UD SENDs of two lines"},
+    {"adapter.requester.processing_units", "8", "calibration 5: 8 to 16"},
+    {"adapter.requester.translation_blocks", "false", "calibration 5: misses overlap"},
+    {"adapter.requester.wqe_cycles", "38", "calibration 5: per-QP WQE service, 75 ns, chosen"},
+    {"adapter.requester.read_wqe_cycles", "38", "calibration 5: per-QP WQE service, 75 ns, chosen"},
+    {"adapter.requester.inline_cycles", "4", "calibration 5: TX engine, 125 M/s; ConnectX-4 130 M/s"},
+    {"adapter.requester.gather_cycles", "6", "calibration 5: TX engine, 6 + L/64"},
+    {"adapter.requester.read_miss_cycles", "0", "calibration 5: misses overlap"},
+    {"adapter.requester.read_request_cycles", "6", "calibration 5: 5.7; Connect-IB 88 M/s"},
+    {"adapter.requester.continue_cycles", "2", "calibration 5: 2 + L/64"},
+    {"adapter.requester.datapath_bytes", "64", "calibration 5: 512 bit"},
+    {"adapter.requester.pipeline_cycles", "40", "calibration 5: TX pipeline, 80 ns"},
+    {"adapter.requester.response_cycles", "36", "calibration 5: RX pipeline, 100 ns, behind the ICRC check"},
+    {"adapter.requester.gather_depth", "64", "design: covers the latency of PCIe at 100 Gb/s"},
+    {"adapter.requester.contexts.entries", "4096", "calibration 5: 1000 RC QPs and more without visible loss"},
+    {"adapter.requester.contexts.ways", "16", "design"},
+    {"adapter.requester.contexts.fills", "16", "calibration 5: 16 misses under way"},
+    {"adapter.requester.contexts.miss_cycles", "0", "calibration 5: 350 ns, which the DMA read takes"},
+    {"adapter.responder.contexts.entries", "4096", "calibration 5: 1000 RC QPs and more without visible loss"},
+    {"adapter.responder.contexts.ways", "16", "design"},
+    {"adapter.responder.contexts.fills", "16", "calibration 5: 16 misses under way"},
+    {"adapter.responder.contexts.miss_cycles", "0", "calibration 5: 350 ns, which the DMA read takes"},
+    {"adapter.responder.read_miss_cycles", "0", "calibration 5: misses overlap"},
+    {"adapter.responder.atomics.in_flight", "16", "calibration 5: 16 under way"},
+    {"adapter.responder.atomics.lock_buckets", "4096", "calibration 5: 4096 by address bits 11:0"},
+    {"adapter.responder.write_cycles", "4", "calibration 5: max(4, 2 + L/64); Connect-IB 120 M/s"},
+    {"adapter.responder.read_cycles", "4", "calibration 5: max(4.1, 2 + L/64); Connect-IB 121.6 M/s"},
+    {"adapter.responder.read_packet_cycles", "4", "as write_cycles; Connect-IB 121.6 M READs/s of one packet"},
+    {"adapter.responder.receive_cycles", "6", "calibration 5: 6.1; Connect-IB 82 M/s"},
+    {"adapter.responder.receive_header_cycles", "4", "calibration 5: 4.1; Connect-IB 122 M/s"},
+    {"adapter.responder.beat_overhead_cycles", "2", "calibration 5: 2 + L/64"},
+    {"adapter.responder.bytes_per_cycle", "64", "calibration 5: 512 bit"},
+    {"adapter.responder.rx_pipeline_cycles", "50", "calibration 5: RX pipeline, 100 ns"},
+    {"adapter.responder.tx_pipeline_cycles", "40", "calibration 5: TX pipeline, 80 ns"},
+    {"adapter.responder.read_gathers", "64", "design: covers the latency of PCIe at 100 Gb/s"},
+    {"adapter.parser.bytes_per_cycle", "64", "calibration 5: 512 bit"},
+    {"adapter.steering.bytes_per_cycle", "64", "calibration 5: 512 bit"},
+    {"adapter.translation.mpt_entries", "2048", "calibration 5: chosen"},
+    {"adapter.translation.mtt_entries", "16384", "calibration 5: chosen"},
+    {"adapter.translation.mtt_ways", "8", "design"},
+    {"adapter.translation.miss_cycles", "0", "calibration 5: 350 ns, which the DMA read takes"},
+};
+
+}  // namespace
+
+const std::vector<std::string>& profile_names() {
+  static const std::vector<std::string> names{"connectx3pro_40g", "connectx5_100g"};
+  return names;
+}
+
+config profile(const std::string& name) {
+  config c;
+  const std::vector<std::string>& known = profile_names();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw sim::config_error("--profile " + name + ": expected connectx3pro_40g or connectx5_100g");
+  // The port's egress room is one number on both sides of the credit channel.
+  c.port.egress_frames = c.requester.egress_frames = c.responder.egress_frames = 16;
+  c.profile = name;
+  if (name == "connectx5_100g") {
+    c.who.board = "MT_0000000012";
+    sim::parameter_set parameters;
+    announce(parameters, c);
+    for (const setting& s : connectx5_100g) parameters.set(s.path, s.value, "profile " + name);
+  }
+  return c;
+}
+
+void name_sources(sim::parameter_set& to, const std::string& profile) {
+  if (profile != "connectx5_100g") return;
+  for (const auto& [path, parameter] : to.all())
+    if (parameter.source.find("calibration") != std::string::npos)
+      to.set_source(path, "none of its own, as connectx3pro_40g; " + parameter.source);
+  for (const setting& s : connectx5_100g) to.set_source(s.path, s.source);
+}
+
+}  // namespace rnic::adapter
