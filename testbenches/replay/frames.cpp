@@ -42,6 +42,7 @@ void read_file(const std::string& capture, plan& out) try {
     captured_frame kept;
     kept.at = at;
     kept.bytes.assign(f.data, f.data + f.length);
+    kept.wire_length = f.wire_length;
     kept.cut = f.length < f.wire_length;
     kept.wrong_fcs = f.wrong_fcs;
     out.frames.push_back(std::move(kept));
@@ -50,17 +51,33 @@ void read_file(const std::string& capture, plan& out) try {
   throw usage_error(e.what());
 }
 
+/// The headers of a frame whose end the file lacks, when it has all of them.
+bool decode_cut(captured_frame& f) {
+  std::vector<std::uint8_t> whole = f.bytes;
+  whole.resize(f.wire_length);
+  wire::packet p;
+  if (wire::decode(whole.data(), whole.size(), p) != wire::decode_error::none) return false;
+  if (p.payload_offset > f.bytes.size()) return false;
+  f.packet = p;
+  return f.roce = f.new_icrc = true;
+}
+
 void classify(captured_frame& f, plan& out) {
-  if (f.cut) {
-    ++out.rejected["cut by the capture"];
-    return;
-  }
   if (f.wrong_fcs) {
     ++out.rejected["wrong FCS"];
     return;
   }
-  if (f.bytes.size() > tlm::frame::capacity) {
+  if (std::max<std::size_t>(f.bytes.size(), f.wire_length) > tlm::frame::capacity) {
     ++out.rejected["longer than a port takes"];
+    return;
+  }
+  if (f.cut) {
+    if (decode_cut(f)) {
+      ++out.roce_frames;
+      ++out.notes["cut by the capture: the rest of the payload is taken as zeros, with an ICRC of its own"];
+    } else {
+      ++out.rejected["cut by the capture"];
+    }
     return;
   }
   const wire::decode_error error = wire::decode(f.bytes.data(), f.bytes.size(), f.packet);
