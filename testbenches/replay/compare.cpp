@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "testbenches/replay/explain.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
 namespace {
 
 constexpr std::size_t questions_kept = 4096;
+constexpr sim::time_ps never = ~sim::time_ps{0};
+constexpr sim::time_ps fastest_answer = 100 * sim::ps_per_ns;  // no adapter answers before it has had the question
 
 /// The syndrome without what the two ends choose freely: credits of an ACK, time of an RNR NAK.
 unsigned verdict_of(std::uint8_t syndrome) {
@@ -36,6 +39,51 @@ std::string aeth_text(const wire::aeth& a) {
   }
 }
 
+/// For each answer of the held host in the capture the request that it answers, of several transmissions the latest
+/// that is not too late for it: no answer comes faster than the fastest one whose question is certain.
+std::vector<std::size_t> captured_questions(const plan& p) {
+  struct transmissions {
+    std::map<std::int32_t, std::vector<std::size_t>> from;  // first PSN, after the connection's first -> frames
+    bool known = false;
+    wire::psn_t first;
+  };
+  std::vector<transmissions> lanes(p.connections.size());
+  std::vector<std::size_t> questions(p.frames.size(), no_frame);
+  std::vector<std::pair<std::size_t, const std::vector<std::size_t>*>> doubtful;
+  sim::time_ps fastest = never;
+  for (std::size_t i = 0; i < p.frames.size(); ++i) {
+    const captured_frame& f = p.frames[i];
+    if (f.connection < 0) continue;
+    transmissions& l = lanes[static_cast<std::size_t>(f.connection)];
+    const wire::psn_t psn = f.packet.bth.psn;
+    if (!f.from_held && wire::traits(f.packet.bth.opcode).request) {
+      if (!l.known) l.first = psn;
+      l.known = true;
+      l.from[psn - l.first].push_back(i);
+    } else if (f.from_held && wire::traits(f.packet.bth.opcode).response && l.known) {
+      auto at = l.from.upper_bound(psn - l.first);
+      if (at == l.from.begin()) continue;
+      --at;
+      const wire::packet& x = p.frames[at->second.front()].packet;
+      const std::uint32_t mtu = p.connections[static_cast<std::size_t>(f.connection)].mtu;
+      const std::int32_t packets = is_read_request(x) ? static_cast<std::int32_t>(packets_of(x.reth.length, mtu)) : 1;
+      if (psn - l.first >= at->first + packets) continue;
+      questions[i] = at->second.back();
+      if (at->second.size() == 1)
+        fastest = std::min(fastest, f.at - p.frames[questions[i]].at);
+      else
+        doubtful.emplace_back(i, &at->second);
+    }
+  }
+  for (const auto& [answer, sent] : doubtful)
+    for (const std::size_t i : *sent) {
+      if (i > answer) break;
+      if (i == sent->front() || fastest == never || p.frames[answer].at - p.frames[i].at >= fastest)
+        questions[answer] = i;
+    }
+  return questions;
+}
+
 }  // namespace
 
 const char* to_string(difference_kind k) {
@@ -45,6 +93,7 @@ const char* to_string(difference_kind k) {
                                    "answer that the real host did not give",
                                    "request that the real host did not send",
                                    "request that could not be posted",
+                                   "messages that were not delivered",
                                    "completion in error",
                                    "other opcode",
                                    "other verdict",
@@ -75,21 +124,47 @@ std::string describe(const wire::packet& p) {
   return s;
 }
 
-comparison::comparison(const plan& p) : plan_(p), lanes_(p.connections.size()), by_frame_(p.frames.size(), 0) {
-  for (std::size_t i = 0; i < p.connections.size(); ++i) {
-    const connection& c = p.connections[i];
-    lane_index_.try_emplace({c.held_gid, c.peer_gid, c.peer_qpn, c.encap}, static_cast<int>(i));
-  }
+kept_span::kept_span(const sim::span& s) : start_(s.start()) {
+  for (unsigned i = 0; i < s.count(); ++i) marks_.push_back(s[i]);
+}
+
+kept_span::operator sim::span() const {
+  sim::span s;
+  s.begin(start_);
+  for (const sim::span::mark& m : marks_) s.leave(m.stage, m.at, m.waited);
+  return s;
+}
+
+comparison::comparison(const plan& p)
+    : plan_(p), lanes_(p.connections.size()), by_frame_(p.frames.size(), 0), injected_at_(p.frames.size(), never) {
+  for (std::size_t i = 0; i < p.connections.size(); ++i)
+    if (p.connections[i].before < 0) begin(static_cast<int>(i));
+  const std::vector<std::size_t> questions = captured_questions(p);
   for (std::size_t i = 0; i < p.frames.size(); ++i) {
     const captured_frame& f = p.frames[i];
     if (f.connection < 0 || !f.from_held) continue;
     expectation e;
     e.frame = i;
-    e.waited_for = !f.repeated;
+    e.waited_for = !f.repeated || f.asked_again;
+    e.question = questions[i];
     expectations_.push_back(e);
     by_frame_[i] = expectations_.size();
     lanes_[static_cast<std::size_t>(f.connection)].by_psn[f.packet.bth.psn.value()].push_back(expectations_.size() - 1);
   }
+}
+
+void comparison::begin(int connection) {
+  const struct connection& c = plan_.connections[static_cast<std::size_t>(connection)];
+  if (c.service == wire::transport::ud) {
+    datagram_lanes_[c.held_qpn] = connection;
+    return;
+  }
+  const lane_key key{c.held_gid, c.peer_gid, c.peer_qpn, c.encap};
+  const auto at = lane_index_.find(key);
+  if (at == lane_index_.end())
+    lane_index_.emplace(key, connection);
+  else if (c.before >= 0)
+    at->second = connection;
 }
 
 void comparison::note(difference_kind kind, int connection, std::size_t frame, std::string expected,
@@ -104,7 +179,8 @@ void comparison::note(difference_kind kind, int connection, std::size_t frame, s
 }
 
 void comparison::injected(std::size_t index, sim::time_ps first_bit) {
-  const captured_frame& f = plan_.frames[index];
+  if (index < injected_at_.size()) injected_at_[index] = first_bit;
+  const captured_frame& f = plan_.frame(index);
   if (f.connection < 0 || !wire::traits(f.packet.bth.opcode).request) return;
   lane& l = lanes_[static_cast<std::size_t>(f.connection)];
   const wire::psn_t first = f.packet.bth.psn;
@@ -118,6 +194,10 @@ void comparison::injected(std::size_t index, sim::time_ps first_bit) {
 
 /// Connections are told apart as on the wire: by both addresses and the queue pair that the frame goes to.
 int comparison::lane_of(const wire::packet& p) const {
+  if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
+    const auto sender = datagram_lanes_.find(p.deth.src_qp);
+    return sender == datagram_lanes_.end() ? -1 : sender->second;
+  }
   const auto at = lane_index_.find({p.sgid, p.dgid, p.bth.dest_qp, p.encap});
   return at == lane_index_.end() ? -1 : at->second;
 }
@@ -126,6 +206,8 @@ void comparison::find_question(const lane& l, const wire::packet& p, obtained_fr
   if (!wire::traits(p.bth.opcode).response) return;
   for (auto q = l.questions.rbegin(); q != l.questions.rend(); ++q) {
     if (p.bth.psn.before(q->first) || p.bth.psn.after(q->last)) continue;
+    if (o.first_bit < q->at + fastest_answer) continue;
+    if (q->frame >= plan_.frames.size()) return;  // made up
     o.question = q->frame + 1;
     o.latency = o.first_bit - q->at;
     return;
@@ -137,22 +219,24 @@ void comparison::follow(const tlm::frame& f, const sim::span_recorder& spans, ob
   if (f.span == 0 || o.question == 0) return;
   const sim::span& all = spans[f.span];
   if (all.start() + o.latency != o.first_bit) return;
-  o.way.begin(all.start());
+  sim::span way;
+  way.begin(all.start());
   sim::time_ps last = all.start();
   for (unsigned i = 0; i < all.count() && all[i].at <= o.first_bit; ++i) {
     if (all[i].at < last) return;
     last = all[i].at;
-    o.way.leave(all[i].stage, all[i].at, all[i].waited);
+    way.leave(all[i].stage, all[i].at, all[i].waited);
   }
   o.followed = last == o.first_bit;
+  if (o.followed) o.way = kept_span(way);
 }
 
-void comparison::received(const tlm::frame& f, const sim::span_recorder& spans) {
+int comparison::received(const tlm::frame& f, const sim::span_recorder& spans) {
   wire::packet p;
   const int connection = wire::decode(f.data(), f.length, p) == wire::decode_error::none ? lane_of(p) : -1;
   if (connection < 0) {
     ++foreign_;
-    return;
+    return -1;
   }
   lane& l = lanes_[static_cast<std::size_t>(connection)];
   obtained_frame o;
@@ -171,30 +255,42 @@ void comparison::received(const tlm::frame& f, const sim::span_recorder& spans) 
     if (!l.asked || last.after(l.asked_up_to)) l.asked_up_to = last;
     l.asked = true;
   } else if (is_positive(p)) {
-    if (!l.acknowledged || p.bth.psn.after(l.acknowledged_up_to)) l.acknowledged_up_to = p.bth.psn;
+    if (!l.acknowledged || !p.bth.psn.before(l.acknowledged_up_to)) {
+      l.acknowledged_up_to = p.bth.psn;
+      l.acknowledged_at = o.first_bit;
+    }
     l.acknowledged = true;
   }
   match(connection, p, f.data());
+  return connection;
+}
+
+/// What the real host sent of this PSN. An answer has to be the one to that very transmission of its question.
+expectation* comparison::find_expectation(const lane& l, const wire::packet& p, std::size_t question) {
+  const auto candidates = l.by_psn.find(p.bth.psn.value());
+  if (candidates == l.by_psn.end()) return nullptr;
+  const bool response = wire::traits(p.bth.opcode).response;
+  expectation* best = nullptr;
+  unsigned best_rank = 0;
+  for (const std::size_t i : candidates->second) {
+    expectation& e = expectations_[i];
+    const wire::packet& x = plan_.frames[e.frame].packet;
+    if (e.now != expectation::state::open || wire::traits(x.bth.opcode).response != response) continue;
+    const bool known = response && question != no_frame && e.question != no_frame;
+    if (known && e.question != question) continue;
+    const unsigned rank = 1 + (known ? 2 : 0) + (x.bth.opcode == p.bth.opcode ? 1 : 0);
+    if (rank <= best_rank) continue;
+    best = &e;
+    best_rank = rank;
+  }
+  return best;
 }
 
 void comparison::match(int connection, const wire::packet& p, const std::uint8_t* bytes) {
   lane& l = lanes_[static_cast<std::size_t>(connection)];
   const bool response = wire::traits(p.bth.opcode).response;
-  const auto candidates = l.by_psn.find(p.bth.psn.value());
-  expectation* best = nullptr;
-  if (candidates != l.by_psn.end()) {
-    for (const std::size_t i : candidates->second) {
-      expectation& e = expectations_[i];
-      if (e.now != expectation::state::open) continue;
-      const wire::packet& x = plan_.frames[e.frame].packet;
-      if (wire::traits(x.bth.opcode).response != response) continue;
-      if (x.bth.opcode == p.bth.opcode) {
-        best = &e;
-        break;
-      }
-      if (best == nullptr) best = &e;
-    }
-  }
+  const std::size_t question = answers_.back().question;
+  expectation* best = find_expectation(l, p, question == 0 ? no_frame : question - 1);
   if (best == nullptr) {
     note(response ? difference_kind::extra_answer : difference_kind::extra_request, connection, 0, "", describe(p));
     differences_.back().answer = answers_.size();
@@ -209,13 +305,22 @@ bool comparison::same(lane& l, const expectation& e, const wire::packet& p, cons
   const captured_frame& f = plan_.frames[e.frame];
   const wire::packet& x = f.packet;
   const wire::opcode_traits& t = wire::traits(x.bth.opcode);
+  const auto same_payload = [&] {
+    return std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, f.known_payload()) == 0;
+  };
   const auto differs = [&](difference_kind kind) {
     note(kind, f.connection, e.frame + 1, describe(x), describe(p));
     differences_.back().answer = e.answer;
     return false;
   };
-  if (x.bth.opcode != p.bth.opcode) return differs(difference_kind::opcode);
+  if (x.bth.opcode != p.bth.opcode) {
+    const bool other_data = x.payload_length == p.payload_length && !same_payload();
+    return differs(is_read_response(x) && is_read_response(p) && other_data ? difference_kind::payload
+                                                                            : difference_kind::opcode);
+  }
   if (t.aeth && verdict_of(x.aeth.syndrome) != verdict_of(p.aeth.syndrome)) return differs(difference_kind::verdict);
+  if (t.deth && (x.bth.dest_qp != p.bth.dest_qp || x.dgid != p.dgid || x.deth.qkey != p.deth.qkey))
+    return differs(difference_kind::remote_address);
   if (t.reth && (x.reth.va != p.reth.va || x.reth.rkey != p.reth.rkey || x.reth.length != p.reth.length))
     return differs(difference_kind::remote_address);
   if (t.atomic_eth && (x.atomic.va != p.atomic.va || x.atomic.rkey != p.atomic.rkey))
@@ -224,8 +329,7 @@ bool comparison::same(lane& l, const expectation& e, const wire::packet& p, cons
     return differs(difference_kind::payload);
   if (t.atomic_ack_eth && x.atomic_original != p.atomic_original) return differs(difference_kind::payload);
   if (x.payload_length != p.payload_length) return differs(difference_kind::payload_length);
-  if (std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, p.payload_length) != 0)
-    return differs(difference_kind::payload);
+  if (!same_payload()) return differs(difference_kind::payload);
   if (t.immediate && x.immediate != p.immediate) return differs(difference_kind::immediate);
   if (x.bth.solicited != p.bth.solicited) return differs(difference_kind::solicited);
   if (!t.aeth) return true;
@@ -245,12 +349,19 @@ bool comparison::is_covered(const expectation& e) const {
   const captured_frame& f = plan_.frames[e.frame];
   const lane& l = lanes_[static_cast<std::size_t>(f.connection)];
   const bool plain = wire::operation_of(f.packet.bth.opcode) == wire::operation::acknowledge && is_positive(f.packet);
-  return plain && l.acknowledged && !f.packet.bth.psn.after(l.acknowledged_up_to);
+  if (!plain || !l.acknowledged || f.packet.bth.psn.after(l.acknowledged_up_to)) return false;
+  return e.question == no_frame || injected_at_[e.question] <= l.acknowledged_at;
 }
 
 bool comparison::settled(std::size_t frame) const {
   const expectation& e = expectations_[by_frame_[frame] - 1];
   return e.now != expectation::state::open || !e.waited_for || is_covered(e);
+}
+
+void comparison::delivered(int connection, std::uint64_t messages) {
+  const struct connection& c = plan_.connections[static_cast<std::size_t>(connection)];
+  if (c.service == wire::transport::rc || c.order.empty() || messages == c.deliveries) return;
+  note(difference_kind::delivery, connection, 0, fmt::format("{} messages", c.deliveries), fmt::format("{}", messages));
 }
 
 void comparison::give_up(std::size_t frame) { expectations_[by_frame_[frame] - 1].waited_for = false; }

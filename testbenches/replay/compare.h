@@ -22,6 +22,7 @@ enum class difference_kind : std::uint8_t {
   extra_answer,
   extra_request,
   not_posted,
+  delivery,  ///< messages that did not come into receives
   failed_completion,
   opcode,
   verdict,
@@ -56,7 +57,23 @@ struct expectation {
   std::size_t frame = 0;  ///< index in the capture
   state now = state::open;
   bool waited_for = true;  ///< false: the replay went on without it
+  /// Of an answer: the transmission that the real host answered, an index in the capture; no_frame: not known.
+  std::size_t question = no_frame;
   std::size_t answer = 0;  ///< index into comparison::answers() + 1, 0: none
+};
+
+/// A span that takes no more memory than it has marks.
+class kept_span {
+ public:
+  kept_span() = default;
+  explicit kept_span(const sim::span& s);
+  sim::time_ps start() const { return start_; }
+  sim::time_ps end() const { return marks_.empty() ? start_ : marks_.back().at; }
+  operator sim::span() const;  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  sim::time_ps start_ = 0;
+  std::vector<sim::span::mark> marks_;
 };
 
 /// A RoCE frame of the adapter.
@@ -70,7 +87,7 @@ struct obtained_frame {
   sim::time_ps latency = 0;  ///< from the first bit of the question to its own
   std::size_t expected = 0;  ///< index in the capture + 1, 0: not in it
   bool followed = false;     ///< `way` is the span from the question to this frame
-  sim::span way;
+  kept_span way;
 };
 
 /// Matches, connection by connection, the adapter's frames with those of the held host in the capture.
@@ -80,13 +97,17 @@ class comparison {
 
   /// Frame `index` of the capture begins on the line.
   void injected(std::size_t index, sim::time_ps first_bit);
-  /// The adapter sent a frame.
-  void received(const tlm::frame& f, const sim::span_recorder& spans);
+  /// The adapter sent a frame: of which connection, negative for none.
+  int received(const tlm::frame& f, const sim::span_recorder& spans);
+  /// A connection that comes after others of the same queue pair numbers begins.
+  void begin(int connection);
   /// Names what is still open at the end, and explains every difference.
   void finish();
 
   /// Whether the held host's frame has been sent, answered together with a later one, or is not waited for any more.
   bool settled(std::size_t frame) const;
+  /// So many messages of the peer came into receives.
+  void delivered(int connection, std::uint64_t messages);
   /// Goes on without it.
   void give_up(std::size_t frame);
   /// Whether the adapter has sent a request of this connection whose PSNs reach `psn`.
@@ -106,7 +127,8 @@ class comparison {
     std::unordered_map<std::uint32_t, std::vector<std::size_t>> by_psn;  // expectations
     bool asked = false, acknowledged = false, msn_known = false;
     wire::psn_t asked_up_to, acknowledged_up_to;
-    std::uint32_t msn_offset = 0;  // captured minus obtained: a capture may begin late
+    std::uint32_t msn_offset = 0;      // captured minus obtained: a capture may begin late
+    sim::time_ps acknowledged_at = 0;  // when the last packet of that PSN was
     struct question {
       std::size_t frame;
       wire::psn_t first, last;
@@ -115,9 +137,11 @@ class comparison {
     std::vector<question> questions;  // injected requests, the latest last
   };
   using lane_key = std::tuple<wire::gid, wire::gid, std::uint32_t, wire::encapsulation>;
+  std::map<std::uint32_t, int> datagram_lanes_;  // by queue pair of the held host
   int lane_of(const wire::packet& p) const;
   bool is_covered(const expectation& e) const;
   void match(int connection, const wire::packet& p, const std::uint8_t* bytes);
+  expectation* find_expectation(const lane& l, const wire::packet& p, std::size_t question);
   bool same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes);
   void find_question(const lane& l, const wire::packet& p, obtained_frame& o) const;
   void follow(const tlm::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
@@ -129,6 +153,7 @@ class comparison {
   std::vector<std::size_t> by_frame_;
   std::vector<obtained_frame> answers_;
   std::vector<difference> differences_;
+  std::vector<sim::time_ps> injected_at_;  // by frame of the capture, of which the first bit is known
   std::uint64_t foreign_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
@@ -12,14 +13,21 @@ namespace {
 
 using wire::operation;
 
+constexpr std::uint8_t sequence_error = 0x60;
 constexpr const char* no_reason = "no reason found";
 constexpr const char* failed_before = "the queue pair had failed before: see its completion in error";
 constexpr const char* lost_behind_capture =
     "the real host missed a packet that the capture holds: it was lost between the point of capture and the host";
-constexpr const char* no_buffer =
-    "the real host had no receive posted at that moment; here one is always posted in time";
-
-bool is_read(const wire::packet& p) { return wire::operation_of(p.bth.opcode) == operation::read_request; }
+constexpr const char* no_buffer = "the real host had no receive posted at that moment, the adapter has one";
+constexpr const char* refused_behind_rnr =
+    "after its RNR NAK the real host refused packets that were under way with sequence NAKs, as Linux's Soft-RoCE "
+    "does; "
+    "the adapter drops them";
+constexpr const char* begun_again =
+    "the real host answers a READ begun again in its middle with Middle and Last packets, as Linux's Soft-RoCE does; "
+    "the "
+    "adapter begins with First or Only";
+constexpr const char* budget_spent = "the memory for what the capture lacks is spent: the message is not sent";
 
 }  // namespace
 
@@ -27,7 +35,14 @@ explainer::explainer(const comparison& c, const plan& p)
     : compared_(c), plan_(p), lanes_(p.connections.size()), peer_requests_(p.connections.size()) {
   for (std::size_t i = 0; i < p.frames.size(); ++i)
     if (p.frames[i].connection >= 0) read(i);
+  for (std::size_t i = 0; i < p.made_up.size(); ++i)
+    if (wire::traits(p.made_up[i].packet.bth.opcode).request)
+      peer_requests_[static_cast<std::size_t>(p.made_up[i].connection)].push_back(p.frames.size() + i);
   for (std::size_t i = 0; i < lanes_.size(); ++i) find_hole(i, peer_requests_[i]);
+  for (const expectation& e : c.expectations()) {
+    const captured_frame& x = p.frames[e.frame];
+    if (e.answer != 0) ++answered_[{x.connection, x.packet.bth.psn.value(), x.packet.bth.opcode}];
+  }
   for (std::size_t i = 0; i < c.answers().size(); ++i) {
     const obtained_frame& o = c.answers()[i];
     if (syndrome_kind(o.syndrome) == aeth_kind::nak) lanes_[static_cast<std::size_t>(o.connection)].refused = i + 1;
@@ -50,7 +65,11 @@ void explainer::read(std::size_t i) {
     }
     if (!l.requested || psn.after(l.requested_up_to)) l.requested_up_to = psn;
     l.requested = true;
-  } else if (f.from_held && is_positive(f.packet)) {
+  } else if (f.from_held && !is_positive(f.packet)) {
+    if (syndrome_kind(f.packet.aeth.syndrome) == aeth_kind::rnr) l.after_rnr = true;
+    if (l.after_rnr && f.packet.aeth.syndrome == sequence_error) l.behind_rnr.insert(i);
+  } else if (f.from_held) {
+    l.after_rnr = false;
     if (!l.acknowledged || psn.after(l.acknowledged_up_to)) l.acknowledged_up_to = psn;
     l.acknowledged = true;
   }
@@ -61,12 +80,12 @@ void explainer::find_hole(std::size_t connection, const std::vector<std::size_t>
   if (requests.empty()) return;
   lane& l = lanes_[connection];
   std::map<std::int64_t, std::int64_t>& spans = l.asked;
-  const wire::psn_t first = l.first_asked = plan_.frames[requests.front()].packet.bth.psn;
+  const wire::psn_t first = l.first_asked = plan_.frame(requests.front()).packet.bth.psn;
   const std::uint32_t mtu = plan_.connections[connection].mtu;
   for (const std::size_t i : requests) {
-    const wire::packet& p = plan_.frames[i].packet;
+    const wire::packet& p = plan_.frame(i).packet;
     const std::int64_t at = p.bth.psn - first;
-    const std::int64_t n = is_read(p) ? std::max<std::int64_t>(1, (std::int64_t{p.reth.length} + mtu - 1) / mtu) : 1;
+    const std::int64_t n = is_read_request(p) ? packets_of(p.reth.length, mtu) : 1;
     spans[at] = std::max(spans[at], at + n);
   }
   std::int64_t next = spans.begin()->first;
@@ -95,6 +114,10 @@ std::string explainer::explain(const difference& d) const {
       return missing(l, d.frame - 1);
     case difference_kind::not_posted:
       return l.failed ? failed_before : "the peer's answers, which the capture lacks, would have made room for it";
+    case difference_kind::delivery:
+      if (plan_.connections[static_cast<std::size_t>(d.connection)].qkeys.size() > 1)
+        return "the capture has datagrams with several Q_Keys for this queue pair, which takes one";
+      return l.hole ? "packets of these messages are not in the capture" : no_reason;
     case difference_kind::failed_completion:
       return "the capture's answers to its requests, or its requests, are not what this queue pair can take";
     default:
@@ -146,20 +169,30 @@ bool explainer::was_asked(const lane& l, wire::psn_t psn) {
   return behind != l.asked.begin() && std::prev(behind)->second > at;
 }
 
-/// Whether another frame of the capture with the same packet was answered for.
+/// Whether another frame of the capture with the same packet was answered for. `frame` was not.
 bool explainer::sent_twice(std::size_t frame) const {
   const captured_frame& f = plan_.frames[frame];
-  return std::any_of(compared_.expectations().begin(), compared_.expectations().end(), [&](const expectation& e) {
-    const captured_frame& x = plan_.frames[e.frame];
-    return e.frame != frame && e.answer != 0 && x.connection == f.connection && x.packet.bth.psn == f.packet.bth.psn &&
-           x.packet.bth.opcode == f.packet.bth.opcode;
-  });
+  return answered_.count({f.connection, f.packet.bth.psn.value(), f.packet.bth.opcode}) != 0;
+}
+
+/// Whether an answer belongs to a READ that its peer began again in the middle.
+bool explainer::read_again(const difference& d) const {
+  const wire::packet& x = plan_.frames[d.frame - 1].packet;
+  const obtained_frame& o = compared_.answers()[d.answer - 1];
+  if (!is_read_response(x) || o.question == 0) return false;
+  const operation mine = wire::operation_of(o.opcode), real = wire::operation_of(x.bth.opcode);
+  const bool begins = mine == operation::read_response_first || mine == operation::read_response_only;
+  const bool goes_on = real == operation::read_response_middle || real == operation::read_response_last;
+  return begins && goes_on && plan_.frames[o.question - 1].repeated;
 }
 
 std::string explainer::missing(const lane& l, std::size_t frame) const {
   const captured_frame& f = plan_.frames[frame];
   const wire::packet& p = f.packet;
   if (l.failed) return failed_before;
+  if (wire::traits(p.bth.opcode).request && plan_.connections[static_cast<std::size_t>(f.connection)].budget_spent)
+    return budget_spent;
+  if (l.behind_rnr.count(frame) != 0) return refused_behind_rnr;
   if (wire::traits(p.bth.opcode).request)
     return f.repeated ? "the real host sent it again, after a loss or a timeout; the adapter had no reason to"
                       : "the peer's answers, which the capture lacks, would have made room for it";
@@ -183,10 +216,12 @@ std::string explainer::other(const lane& l, const difference& d) const {
   switch (d.kind) {
     case difference_kind::verdict:
       if (syndrome_kind(x.aeth.syndrome) == aeth_kind::rnr) return no_buffer;
+      if (l.behind_rnr.count(d.frame - 1) != 0) return refused_behind_rnr;
       if (syndrome_kind(x.aeth.syndrome) == aeth_kind::nak && (x.aeth.syndrome & 0x1f) == 0) return lost_behind_capture;
       if (syndrome_kind(o.syndrome) != aeth_kind::ack) return refusal(l, o.syndrome, wire::psn_t(o.psn));
       return "the real host refused what the adapter takes";
     case difference_kind::opcode:
+      if (read_again(d)) return begun_again;
       if (wire::traits(x.bth.opcode).ieth)
         return "the replay has no region under the key to invalidate, and sends without it";
       return "the message is cut into other packets: the capture does not tell the path MTU, or lacks a part";

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -35,6 +36,8 @@ class explainer {
     wire::psn_t first_hole;   // of the peer's requests
     std::size_t refused = 0;  // the adapter's last NAK: index into answers() + 1
     bool failed = false;
+    bool after_rnr = false;                      // in the capture: RNR NAK, and nothing acknowledged since
+    std::unordered_set<std::size_t> behind_rnr;  // sequence NAKs for what was under way then
   };
   void read(std::size_t frame);
   void find_hole(std::size_t connection, const std::vector<std::size_t>& requests);
@@ -45,11 +48,13 @@ class explainer {
   std::string refusal(const lane& l, std::uint8_t syndrome, wire::psn_t psn) const;
   static bool was_asked(const lane& l, wire::psn_t psn);
   bool sent_twice(std::size_t frame) const;
+  bool read_again(const difference& d) const;
 
   const comparison& compared_;
   const plan& plan_;
   std::vector<lane> lanes_;
   std::vector<std::vector<std::size_t>> peer_requests_;
+  std::map<std::tuple<int, std::uint32_t, std::uint8_t>, unsigned> answered_;  // connection, PSN, opcode: frames
 };
 
 }  // namespace rnic::replay

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/replay/host.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
 #include <stdexcept>
 
+#include "model/abi/commands.h"
 #include "model/abi/contexts.h"
 #include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
@@ -18,9 +21,10 @@ namespace {
 constexpr unsigned queue_depth = 1024;              // work requests of a connection that are posted at a time
 constexpr std::uint64_t largest_region = 1u << 30;  // of memory that is rebuilt
 constexpr std::uint32_t largest_sink = 1u << 30;
-constexpr unsigned first_special_qp = 0x200, special_qps = 8;
+constexpr std::uint32_t special_qps = 8, reserved_qps = 0x40;
 constexpr unsigned page = 4096;
-constexpr std::uint64_t receive_id = 1;  // wr_id: connection << 1 | receive
+constexpr std::uint32_t no_key = 0xffffff00;  // of no region: its place is behind all that are used
+constexpr std::uint64_t receive_id = 1;       // wr_id: connection << 1 | receive
 
 std::string error_text(int error) { return std::strerror(error < 0 ? -error : error); }
 
@@ -49,8 +53,7 @@ std::string status_text(ibv_wc_status s) {
   }
 }
 
-std::uint16_t vlan_of(const connection& c) {
-  const wire::packet& p = c.seen_from_peer ? c.first_from_peer : c.first_from_held;
+std::uint16_t vlan_of(const wire::packet& p) {
   const std::uint16_t vid = p.vlan_tci & 0xfff;
   return p.vlan_present && vid != 0 ? vid : host_driver::no_vlan;
 }
@@ -59,11 +62,37 @@ std::uint16_t vlan_of(const connection& c) {
 bool distinct(const std::vector<std::uint32_t>& numbers, unsigned log) {
   std::set<std::uint32_t> places;
   for (const std::uint32_t n : numbers) {
-    const std::uint32_t place = n & ((1u << log) - 1);
-    if (place - first_special_qp < special_qps) return false;
-    if (!places.insert(place).second) return false;
+    if (!places.insert(n & ((1u << log) - 1)).second) return false;
   }
   return true;
+}
+
+std::vector<std::uint32_t> numbers_of(const plan& p) {
+  std::vector<std::uint32_t> numbers;
+  for (const connection& c : p.connections)
+    if (c.before < 0) numbers.push_back(c.held_qpn);
+  return numbers;
+}
+
+/// A place of the table for the special queue pairs, which is none of the numbers'; 0 when there is none.
+std::uint32_t special_place(const std::vector<std::uint32_t>& numbers, unsigned log) {
+  std::set<std::uint32_t> blocks;
+  for (const std::uint32_t n : numbers) blocks.insert((n & ((1u << log) - 1)) / special_qps);
+  for (std::uint32_t at = (1u << log) - special_qps; at >= reserved_qps; at -= special_qps)
+    if (blocks.count(at / special_qps) == 0) return at;
+  return 0;
+}
+
+/// Why no queue pair can be as the capture has it; empty: it can.
+std::string impossible(const connection& c) {
+  constexpr wire::gid nobody{};
+  if (c.held_qpn <= 1 || c.held_qpn == 0xffffff)
+    return "no connection has queue pair " + fmt::format("{:#x}", c.held_qpn);
+  if (c.service == wire::transport::ud) return "";
+  if (wire::is_multicast(c.peer_mac) || wire::to_u64(c.peer_mac) == 0) return "its peer has no unicast MAC address";
+  for (const wire::gid& id : {c.held_gid, c.peer_gid})
+    if (id == nobody || wire::is_multicast(id)) return "no host has the address " + wire::to_string(id);
+  return "";
 }
 
 }  // namespace
@@ -72,8 +101,8 @@ void shape_node(const plan& p, bench::node_config& c) {
   // What the captured host was told, and whether it obeyed, is in the capture: all it sent is sent again.
   c.adapter.requester.end_to_end_credits = false;
   if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
-  std::vector<std::uint32_t> qpns, indices;
-  for (const connection& x : p.connections) qpns.push_back(x.held_qpn);
+  const std::vector<std::uint32_t> qpns = numbers_of(p);
+  std::vector<std::uint32_t> indices;
   for (const held_region& r : p.regions) indices.push_back(abi::key_to_index(r.rkey));
   unsigned& log_qp = c.driver.log_num_qp;
   while (log_qp < 18 && ((qpns.size() + 0x400) >> log_qp != 0 || !distinct(qpns, log_qp))) ++log_qp;
@@ -86,38 +115,70 @@ void shape_node(const plan& p, bench::node_config& c) {
 }
 
 replay_host::replay_host(const plan& p, bench::node& node)
-    : plan_(p), device_(node.device()), ends_(p.connections.size()) {}
+    : plan_(p), device_(node.device()), ends_(p.connections.size()), deliveries_(p.connections.size()) {}
 
-void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected) {
+void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
+                         std::map<std::string, std::uint64_t>& notes) {
   pd_ = device_.alloc_pd();
   send_cq_ = device_.create_cq(16384);
   receive_cq_ = device_.create_cq(16384, 1);
   if (pd_ == nullptr || send_cq_ == nullptr || receive_cq_ == nullptr)
     throw std::runtime_error("setting up the held host failed");
-  set_up_regions();
+  move_special_queue_pairs();
+  set_up_regions(notes);
   set_up_own_memory();
-  for (std::size_t i = 0; i < ends_.size(); ++i) {
-    const std::string why = set_up_connection(i);
-    if (why.empty()) continue;
-    ends_[i].qp = nullptr;
-    rejected.emplace_back(static_cast<int>(i), why);
-  }
+  // Connections that come after others of the same number are tried now, and set up again when their time has come.
+  for (const bool first : {false, true})
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      if ((plan_.connections[i].before < 0) != first) continue;
+      const std::string why = set_up_connection(i);
+      if (!why.empty()) rejected.emplace_back(static_cast<int>(i), why);
+      if (!why.empty() || !first) close(static_cast<int>(i));
+    }
+}
+
+/// Special queue pairs, which nobody uses here, lie where the capture has no number.
+void replay_host::move_special_queue_pairs() {
+  const unsigned log = device_.settings().log_num_qp;
+  const std::uint32_t place = special_place(numbers_of(plan_), log);
+  if (place == 0) return;
+  bench::require(device_.commands().command(abi::opcode::conf_special_qp, place), "moving the special queue pairs");
+}
+
+void replay_host::close(int connection) {
+  end& e = ends_[static_cast<std::size_t>(connection)];
+  if (e.qp != nullptr) device_.destroy_qp(e.qp);
+  e.qp = nullptr;
+}
+
+void replay_host::open(int connection) {
+  const std::string why = set_up_connection(static_cast<std::size_t>(connection));
+  if (!why.empty()) throw std::runtime_error("setting up a connection again failed: " + why);
 }
 
 /// A region that cannot be had is left out: the peer's requests are then answered with an access error, which shows.
-void replay_host::set_up_regions() {
-  constexpr int access =
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& notes) {
   for (const held_region& r : plan_.regions) {
-    if (r.end <= r.begin || r.end - r.begin > largest_region) continue;
+    const int access = IBV_ACCESS_LOCAL_WRITE | (r.read ? IBV_ACCESS_REMOTE_READ : 0) |
+                       (r.write ? IBV_ACCESS_REMOTE_WRITE : 0) | (r.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+    const std::uint64_t offset = r.begin % page, bytes = r.last - r.begin + 1;
     memory m;
     m.region = r;
-    const std::uint64_t offset = r.begin % page;
-    m.buffer = device_.allocate_buffer(r.end - r.begin + offset);
-    if (m.buffer.pointer == nullptr) continue;
-    m.first = m.buffer.pointer + offset;
-    if (device_.reg_mr(pd_, m.first, r.end - r.begin, access, &r.begin, &r.rkey) != nullptr) memories_.push_back(m);
+    if (r.last - r.begin < largest_region) m.buffer = device_.allocate_buffer(bytes + offset);
+    m.first = m.buffer.pointer == nullptr ? nullptr : m.buffer.pointer + offset;
+    if (m.first != nullptr) m.registered = device_.reg_mr(pd_, m.first, bytes, access, &r.begin, &r.rkey);
+    if (m.registered != nullptr)
+      memories_.emplace(r.rkey, m);
+    else
+      ++notes["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
   }
+}
+
+void replay_host::revoke(std::uint32_t rkey) {
+  const auto at = memories_.find(rkey);
+  if (at == memories_.end()) return;
+  device_.dereg_mr(at->second.registered);
+  memories_.erase(at);
 }
 
 /// One buffer: the payload of every message that the held host sent, then room for everything that it received.
@@ -125,10 +186,11 @@ void replay_host::set_up_own_memory() {
   std::uint64_t at = 0, sink_bytes = 64;
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const connection& c = plan_.connections[i];
-    sink_bytes = std::max<std::uint64_t>(sink_bytes, c.largest_receive);
+    ends_[i].source.clear();
+    sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(c.largest_receive, largest_sink));
     for (const held_message& m : c.messages) {
       ends_[i].source.push_back(at);
-      at += m.payload.size();
+      at += m.length;
       if (m.operation == wire::operation::read_request)
         sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(m.reth.length, largest_sink));
     }
@@ -138,16 +200,20 @@ void replay_host::set_up_own_memory() {
   if (own_.pointer == nullptr) throw std::runtime_error("no host memory for the messages of the capture");
   for (std::size_t i = 0; i < ends_.size(); ++i)
     for (std::size_t m = 0; m < ends_[i].source.size(); ++m) {
-      const std::vector<std::uint8_t>& payload = plan_.connections[i].messages[m].payload;
-      std::copy(payload.begin(), payload.end(), own_.pointer + ends_[i].source[m]);
+      for (const message_piece& piece : plan_.connections[i].messages[m].pieces) {
+        const captured_frame& f = plan_.frames[piece.frame];
+        std::copy_n(f.bytes.begin() + f.packet.payload_offset, f.known_payload(),
+                    own_.pointer + ends_[i].source[m] + piece.offset);
+      }
     }
   own_region_ = device_.reg_mr(pd_, own_.pointer, own_.bytes, IBV_ACCESS_LOCAL_WRITE);
   if (own_region_ == nullptr) throw std::runtime_error("registering memory for the messages of the capture failed");
 }
 
-int replay_host::gid_row(const connection& c) {
-  const bool v1 = c.encap == wire::encapsulation::roce_v1;
-  return device_.add_address(1, c.held_gid, v1 ? host_driver::roce_types::v1 : host_driver::roce_types::v2, vlan_of(c));
+/// Row of an address of the held host, as a packet to or from it has it.
+int replay_host::gid_row(const wire::packet& p, const wire::gid& id) {
+  const bool v1 = p.encap == wire::encapsulation::roce_v1;
+  return device_.add_address(1, id, v1 ? host_driver::roce_types::v1 : host_driver::roce_types::v2, vlan_of(p));
 }
 
 std::string replay_host::set_up_connection(std::size_t index) {
@@ -156,7 +222,9 @@ std::string replay_host::set_up_connection(std::size_t index) {
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_;
   init.recv_cq = receive_cq_;
-  init.qp_type = c.service == wire::transport::uc ? IBV_QPT_UC : IBV_QPT_RC;
+  if (std::string why = impossible(c); !why.empty()) return why;
+  const bool datagrams = c.service == wire::transport::ud;
+  init.qp_type = datagrams ? IBV_QPT_UD : c.service == wire::transport::uc ? IBV_QPT_UC : IBV_QPT_RC;
   init.sq_sig_all = 1;
   e.depth = static_cast<unsigned>(std::clamp<std::size_t>(c.messages.size(), 1, queue_depth));
   init.cap.max_send_wr = e.depth;
@@ -164,13 +232,22 @@ std::string replay_host::set_up_connection(std::size_t index) {
   init.cap.max_send_sge = init.cap.max_recv_sge = 1;
   e.qp = device_.create_qp(pd_, &init, &c.held_qpn);
   if (e.qp == nullptr) return "queue pair number cannot be had: " + error_text(errno);
-  std::string why = connect(c, e);
+  std::string why = datagrams ? start_datagrams(c, e) : connect(c, e);
   if (!why.empty()) return why;
-  e.receives_left = c.receives;
-  e.receive_bytes = std::max(c.largest_receive, 1u);
-  while (e.receives_left != 0 && post_receive(e, index)) {
-  }
+  e.receives = e.allowed = e.under_way = 0;
+  e.rule = 0;
+  e.receive_bytes = std::clamp(c.largest_receive, 1u, largest_sink);
+  const auto late = std::find_if(c.receive_rules.begin(), c.receive_rules.end(),
+                                 [](const receive_rule& r) { return r.after != no_frame; });
+  allow(static_cast<int>(index), late == c.receive_rules.end() ? c.receives : late->number);
   return "";
+}
+
+void replay_host::allow(int connection, std::uint64_t receives) {
+  end& e = ends_[static_cast<std::size_t>(connection)];
+  e.allowed = std::max(e.allowed, receives);
+  while (e.receives < e.allowed && post_receive(e, static_cast<std::size_t>(connection))) {
+  }
 }
 
 std::string replay_host::connect(const connection& c, end& e) {
@@ -178,11 +255,13 @@ std::string replay_host::connect(const connection& c, end& e) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  attr.qp_access_flags = (c.may_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
+                         (c.may_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
+                         (c.may_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
   int error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return "queue pair to INIT: " + error_text(error);
 
-  const int row = gid_row(c);
+  const int row = gid_row(c.seen_from_peer ? c.first_from_peer : c.first_from_held, c.held_gid);
   if (row < 0) return "address cannot be had: " + error_text(row);
   const wire::packet& like = c.seen_from_held ? c.first_from_held : c.first_from_peer;
   ibv_qp_attr rtr{};
@@ -191,7 +270,7 @@ std::string replay_host::connect(const connection& c, end& e) {
   rtr.dest_qp_num = c.peer_qpn;
   rtr.rq_psn = c.peer_start_psn;
   rtr.max_dest_rd_atomic = 16;
-  rtr.min_rnr_timer = 12;
+  rtr.min_rnr_timer = c.rnr_timer;
   rtr.ah_attr.is_global = 1;
   std::memcpy(rtr.ah_attr.grh.dgid.raw, c.peer_gid.data(), 16);
   rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(row);
@@ -217,15 +296,70 @@ std::string replay_host::connect(const connection& c, end& e) {
   return error == 0 ? "" : "queue pair to RTS: " + error_text(error);
 }
 
+std::string replay_host::start_datagrams(const connection& c, end& e) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qkey = bench::datagram_qkey;
+  std::uint64_t most = 0;
+  for (const auto& [qkey, count] : c.qkeys)
+    if (count > most) most = count, attr.qkey = qkey;
+  int error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+  if (error != 0) return "queue pair to INIT: " + error_text(error);
+  attr.qp_state = IBV_QPS_RTR;
+  error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE);
+  if (error != 0) return "queue pair to RTR: " + error_text(error);
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = c.held_start_psn;
+  error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+  if (error != 0) return "queue pair to RTS: " + error_text(error);
+  for (const wire::gid& group : c.groups) {
+    ibv_gid id;
+    std::memcpy(id.raw, group.data(), 16);
+    if (const int full = device_.attach_mcast(e.qp, &id); full != 0)
+      return "group cannot be joined: " + error_text(full);
+  }
+  for (const std::size_t i : c.order) {  // addresses to which datagrams came
+    const wire::packet& p = plan_.frames[i].packet;
+    if (plan_.frames[i].from_held || wire::is_multicast(p.dgid)) continue;
+    if (const int row = gid_row(p, p.dgid); row < 0) return "address cannot be had: " + error_text(row);
+  }
+  return "";
+}
+
+/// The way of a datagram that the held host sent. nullptr: it cannot be had.
+host_driver::address_handle* replay_host::way_of(const wire::packet& p) {
+  way_key key{p.dgid, p.dmac, p.sgid, p.encap, p.traffic_class, p.hop_limit, p.flow_label, p.vlan_tci};
+  const auto known = ways_.find(key);
+  if (known != ways_.end()) return known->second;
+  const int row = gid_row(p, p.sgid);
+  ibv_ah_attr ah{};
+  ah.is_global = 1;
+  std::memcpy(ah.grh.dgid.raw, p.dgid.data(), 16);
+  ah.grh.sgid_index = static_cast<std::uint8_t>(std::max(row, 0));
+  ah.grh.hop_limit = p.hop_limit;
+  ah.grh.traffic_class = p.traffic_class;
+  ah.grh.flow_label = p.flow_label;
+  ah.sl = static_cast<std::uint8_t>(p.vlan_present ? p.vlan_tci >> 13 : 0);
+  ah.port_num = 1;
+  return ways_[key] = row < 0 ? nullptr : device_.create_ah(pd_, &ah, &p.dmac);
+}
+
 bool replay_host::post_receive(end& e, std::size_t connection) {
+  const std::vector<receive_rule>& rules = plan_.connections[connection].receive_rules;
+  while (e.rule < rules.size() && rules[e.rule].number < e.receives) ++e.rule;
   ibv_sge sge{own_region_->iova + sink_, e.receive_bytes, own_region_->lkey};
+  if (e.rule < rules.size() && rules[e.rule].number == e.receives) {
+    if (rules[e.rule].short_of) sge.length = std::min(rules[e.rule].bytes, e.receive_bytes);
+    if (rules[e.rule].bad_key) sge.lkey = no_key;
+  }
   ibv_recv_wr wr{};
   wr.wr_id = connection << 1 | receive_id;
   wr.sg_list = &sge;
-  wr.num_sge = 1;
+  wr.num_sge = sge.length != 0 ? 1 : 0;
   ibv_recv_wr* bad = nullptr;
   if (device_.post_recv(e.qp, &wr, &bad) != 0) return false;
-  --e.receives_left;
+  ++e.receives;
   return true;
 }
 
@@ -233,7 +367,7 @@ bool replay_host::post(int connection, std::size_t index) {
   const auto at = static_cast<std::size_t>(connection);
   end& e = ends_[at];
   const held_message& m = plan_.connections[at].messages[index];
-  if (e.under_way == e.depth) return false;
+  if (e.qp == nullptr || e.under_way == e.depth) return false;
   const bool read = m.operation == wire::operation::read_request;
   const bool write = m.operation == wire::operation::write_only;
   const bool swap = m.operation == wire::operation::compare_swap;
@@ -242,7 +376,7 @@ bool replay_host::post(int connection, std::size_t index) {
   sge.addr = own_region_->iova + (read || atomic ? sink_ : e.source[index]);
   sge.length = read     ? std::min(m.reth.length, largest_sink)
                : atomic ? bench::atomic_bytes
-                        : static_cast<std::uint32_t>(m.payload.size());
+                        : static_cast<std::uint32_t>(m.length);
   sge.lkey = own_region_->lkey;
   ibv_send_wr wr{};
   wr.wr_id = at << 1;
@@ -263,6 +397,13 @@ bool replay_host::post(int connection, std::size_t index) {
     wr.wr.atomic.compare_add = swap ? m.atomic.compare : m.atomic.swap_add;
     wr.wr.atomic.swap = m.atomic.swap_add;
   }
+  if (plan_.connections[at].service == wire::transport::ud) {
+    const wire::packet& p = plan_.frames[m.first_frame].packet;
+    wr.wr.ud.ah = way_of(p);
+    if (wr.wr.ud.ah == nullptr) return false;
+    wr.wr.ud.remote_qpn = p.bth.dest_qp;
+    wr.wr.ud.remote_qkey = p.deth.qkey;
+  }
   ibv_send_wr* bad = nullptr;
   if (device_.post_send(e.qp, &wr, &bad) != 0) return false;
   ++e.under_way;
@@ -272,14 +413,22 @@ bool replay_host::post(int connection, std::size_t index) {
 void replay_host::fill(std::size_t frame) {
   const auto contents = plan_.contents.find(frame);
   if (contents == plan_.contents.end()) return;
-  for (const memory_content& c : contents->second)
-    for (const memory& m : memories_) {
-      if (m.region.rkey != c.rkey || c.address < m.region.begin || c.address + c.bytes.size() > m.region.end) continue;
-      std::copy(c.bytes.begin(), c.bytes.end(), m.first + (c.address - m.region.begin));
-    }
+  for (const memory_content& c : contents->second) {
+    const auto at = memories_.find(c.rkey);
+    if (at == memories_.end()) continue;
+    std::uint8_t counter[8];  // memory as the host sees it: little-endian
+    for (unsigned i = 0; i < 8; ++i) counter[i] = static_cast<std::uint8_t>(c.counter >> 8 * i);
+    const captured_frame* f = c.is_counter ? nullptr : &plan_.frames[c.answer];
+    const std::size_t bytes = f == nullptr ? sizeof counter : f->known_payload();
+    const held_region& r = at->second.region;
+    if (bytes == 0 || c.address < r.begin || c.address > r.last || bytes - 1 > r.last - c.address) continue;
+    std::copy_n(f == nullptr ? counter : f->bytes.data() + f->packet.payload_offset, bytes,
+                at->second.first + (c.address - r.begin));
+  }
 }
 
-void replay_host::poll() {
+const std::vector<int>& replay_host::poll() {
+  touched_.clear();
   ibv_wc wc[16];
   for (host_driver::completion_queue* cq : {send_cq_, receive_cq_}) {
     for (int n = device_.poll_cq(cq, 16, wc); n > 0; n = device_.poll_cq(cq, 16, wc)) {
@@ -288,13 +437,19 @@ void replay_host::poll() {
         end& e = ends_[at];
         ++completions_;
         if (wc[i].status != IBV_WC_SUCCESS) failures_.push_back({static_cast<int>(at), status_text(wc[i].status)});
+        if ((wc[i].wr_id & receive_id) != 0 && wc[i].status == IBV_WC_SUCCESS) {
+          ++deliveries_[at].messages;
+          deliveries_[at].bytes += wc[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc[i].byte_len;
+        }
         if ((wc[i].wr_id & receive_id) == 0)
           --e.under_way;
-        else if (e.receives_left != 0)
+        else if (e.receives < e.allowed && e.qp != nullptr && wc[i].status == IBV_WC_SUCCESS)
           post_receive(e, at);
+        touched_.push_back(static_cast<int>(at));
       }
     }
   }
+  return touched_;
 }
 
 }  // namespace rnic::replay

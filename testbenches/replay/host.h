@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "host_driver/device.h"
@@ -15,33 +18,49 @@ namespace rnic::replay {
 /// Puts the MAC address and the object numbers that the plan asks for into the configuration of a host.
 void shape_node(const plan& p, bench::node_config& c);
 
+/// Messages that came into receives, and their bytes: of datagrams with the 40 bytes in front of each, of WRITEs with
+/// immediate data none.
+struct delivered {
+  std::uint64_t messages = 0, bytes = 0;
+};
+
 /// Everything is set up by verbs. All calls from one process of the simulation.
 class replay_host {
  public:
   replay_host(const plan& p, bench::node& node);
 
   /// Addresses, memory, queue pairs in RTS, receives. `rejected` gets what could not be set up, by connection: such a
-  /// connection is_ready() not.
-  void set_up(std::vector<std::pair<int, std::string>>& rejected);
+  /// connection is_ready() not. `notes`: what else was left out, and how often.
+  void set_up(std::vector<std::pair<int, std::string>>& rejected, std::map<std::string, std::uint64_t>& notes);
   bool is_ready(int connection) const { return ends_[static_cast<std::size_t>(connection)].qp != nullptr; }
 
   /// Posts message `index` of the connection. False: no room in the send queue at present.
   bool post(int connection, std::size_t index);
   /// Gives the memory the content that the peer's READ (frame of the capture) found.
   void fill(std::size_t frame);
-  /// Takes completions and posts receives again.
-  void poll();
+  /// Lets the first `receives` receives of the connection be posted, from now on.
+  void allow(int connection, std::uint64_t receives);
+  /// Ends the region that has this key, if there is one.
+  void revoke(std::uint32_t rkey);
+  /// Ends a connection's queue pair; sets up that of the next one with its number.
+  void close(int connection);
+  void open(int connection);
+  /// Takes completions and posts receives again: connections that had completions.
+  const std::vector<int>& poll();
   struct failed {
     int connection;
     std::string status;
   };
   const std::vector<failed>& failures() const { return failures_; }
   std::uint64_t completions() const { return completions_; }
+  /// By connection: messages of the peer that came into receives.
+  const std::vector<delivered>& deliveries() const { return deliveries_; }
 
  private:
   struct end {
     host_driver::queue_pair* qp = nullptr;
-    std::uint64_t receives_left = 0;  ///< not posted yet
+    std::uint64_t receives = 0, allowed = 0;  ///< posted; that may be
+    std::size_t rule = 0;                     ///< the next of the connection's receive rules
     std::uint32_t receive_bytes = 0;
     std::vector<std::uint64_t> source;  ///< offset of each message's payload
     unsigned under_way = 0, depth = 0;
@@ -50,12 +69,16 @@ class replay_host {
     held_region region;
     host_driver::bus_if::dma_memory buffer{};
     std::uint8_t* first = nullptr;  ///< of the region's begin
+    host_driver::memory_region* registered = nullptr;
   };
   std::string set_up_connection(std::size_t index);
   std::string connect(const connection& c, end& e);
-  int gid_row(const connection& c);
-  void set_up_regions();
+  int gid_row(const wire::packet& p, const wire::gid& id);
+  std::string start_datagrams(const connection& c, end& e);
+  host_driver::address_handle* way_of(const wire::packet& p);
+  void set_up_regions(std::map<std::string, std::uint64_t>& notes);
   void set_up_own_memory();
+  void move_special_queue_pairs();
   bool post_receive(end& e, std::size_t connection);
 
   const plan& plan_;
@@ -64,11 +87,16 @@ class replay_host {
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
   std::vector<end> ends_;
-  std::vector<memory> memories_;
+  std::unordered_map<std::uint32_t, memory> memories_;  // by key
   host_driver::bus_if::dma_memory own_{};
   host_driver::memory_region* own_region_ = nullptr;
   std::uint64_t sink_ = 0;  ///< offset of the part that receives and READs write
   std::vector<failed> failures_;
+  std::vector<int> touched_;
+  std::vector<delivered> deliveries_;
+  using way_key = std::tuple<wire::gid, wire::mac_address, wire::gid, wire::encapsulation, std::uint8_t, std::uint8_t,
+                             std::uint32_t, std::uint16_t>;
+  std::map<way_key, host_driver::address_handle*> ways_;
   std::uint64_t completions_ = 0;
 };
 

@@ -6,107 +6,52 @@
 
 #include "model/wire/ethernet.h"
 #include "model/wire/icrc.h"
-#include "model/wire/pause.h"
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/replay/datagrams.h"
+#include "testbenches/replay/frames.h"
 #include "testbenches/replay/pairing.h"
+#include "testbenches/replay/peer_side.h"
 #include "testbenches/replay/reader.h"
-#include "tlm/capture.h"
 
 namespace rnic::replay {
 
 namespace {
 
-constexpr std::uint64_t longest_gap_ns = 3'600'000'000'000;          // between two frames: an hour
-constexpr sim::time_ps longest_capture = 8 * 3'600 * sim::ps_per_s;  // more than clocks of odd rates count exactly
-
-/// All frames of the file; a file that breaks off gives what it had.
-void read_frames(const std::string& capture, plan& out) try {
-  tlm::capture_reader reader(capture);
-  tlm::captured_frame f;
-  std::uint64_t last_ns = 0;
-  sim::time_ps at = 0;
-  for (;;) {
-    const tlm::capture_reader::result r = reader.next(f);
-    if (r == tlm::capture_reader::result::end) return;
-    if (r == tlm::capture_reader::result::damaged) {
-      ++out.rejected["file damaged"];
-      return;
-    }
-    if (out.frames.empty()) last_ns = f.time_ns;
-    // Clocks that step back do not make time run back, and those that leap do not make it run for years.
-    if (f.time_ns > last_ns) {
-      const std::uint64_t gap = std::min(f.time_ns - last_ns, longest_gap_ns);
-      out.shortened = out.shortened || gap != f.time_ns - last_ns || at + gap * sim::ps_per_ns > longest_capture;
-      at = std::min(longest_capture, at + gap * sim::ps_per_ns);
-    } else if (f.time_ns < last_ns) {
-      out.stepped_back = true;
-    }
-    last_ns = f.time_ns;
-    captured_frame kept;
-    kept.at = at;
-    kept.bytes.assign(f.data, f.data + f.length);
-    kept.cut = f.length < f.wire_length;
-    kept.wrong_fcs = f.wrong_fcs;
-    out.frames.push_back(std::move(kept));
-  }
-} catch (const tlm::capture_error& e) {
-  throw usage_error(e.what());
-}
-
-void classify(captured_frame& f, plan& out) {
-  if (f.cut) {
-    ++out.rejected["cut by the capture"];
-    return;
-  }
-  if (f.wrong_fcs) {
-    ++out.rejected["wrong FCS"];
-    return;
-  }
-  if (f.bytes.size() > tlm::frame::capacity) {
-    ++out.rejected["longer than a port takes"];
-    return;
-  }
-  const wire::decode_error error = wire::decode(f.bytes.data(), f.bytes.size(), f.packet);
-  if (error != wire::decode_error::none) {
-    wire::pause_frame pause;
-    const bool control = wire::decode_pause(f.bytes.data(), f.bytes.size(), pause) != wire::pause_kind::none;
-    ++out.rejected[control ? "flow control" : wire::to_string(error)];
-    return;
-  }
-  if (wire::icrc(f.bytes.data(), f.packet) != f.packet.icrc) {
-    ++out.rejected["bad icrc"];
-    return;
-  }
-  f.roce = true;
-  ++out.roce_frames;
-}
-
 /// A host is known by its MAC address, to which all its GIDs belong.
 using host_votes = std::map<wire::mac_address, std::int64_t>;
 
-wire::mac_address choose_held(const plan& p, const std::string& hold) {
-  const std::optional<wire::mac_address> hold_mac = wire::parse_mac(hold);
-  const std::optional<wire::gid> hold_gid = wire::parse_gid(hold);
-  if (!hold.empty() && !hold_mac && !hold_gid)
-    throw usage_error("--hold " + hold + ": expected an IPv4, IPv6 or MAC address");
+bool is_host(const wire::mac_address& mac) { return !wire::is_multicast(mac) && wire::to_u64(mac) != 0; }
+
+/// The one that mostly answers. Without answers at all (unacknowledged services) the receiver of the first packet, or
+/// its sender when it goes to a group.
+wire::mac_address choose_by_itself(const plan& p) {
   host_votes answers;
+  wire::mac_address first{};
   for (const captured_frame& f : p.frames) {
     if (!f.roce) continue;
-    answers.try_emplace(f.packet.dmac, 0);
-    answers[f.packet.smac] += wire::traits(f.packet.bth.opcode).response ? 1 : 0;
-    if (hold.empty()) continue;
-    if (f.packet.smac == hold_mac || f.packet.sgid == hold_gid) return f.packet.smac;
-    if (f.packet.dmac == hold_mac || f.packet.dgid == hold_gid) return f.packet.dmac;
+    for (const wire::mac_address& mac : {f.packet.dmac, f.packet.smac}) {
+      if (!is_host(mac)) continue;
+      if (answers.empty()) first = mac;
+      answers[mac] += mac == f.packet.smac && wire::traits(f.packet.bth.opcode).response ? 1 : 0;
+    }
   }
-  if (!hold.empty()) throw usage_error("--hold " + hold + ": no host with that address sends or receives RoCE here");
   if (answers.empty()) return {};
-  // Without answers at all (unacknowledged services) the receiver of the first packet is held.
   const auto most = std::max_element(answers.begin(), answers.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most->second != 0) return most->first;
-  for (const captured_frame& f : p.frames)
-    if (f.roce) return f.packet.dmac;
-  return most->first;
+  return most->second != 0 ? most->first : first;
+}
+
+wire::mac_address choose_held(const plan& p, const std::string& hold) {
+  if (hold.empty()) return choose_by_itself(p);
+  const std::optional<wire::mac_address> mac = wire::parse_mac(hold);
+  const std::optional<wire::gid> gid = wire::parse_gid(hold);
+  if (!mac && !gid) throw usage_error("--hold " + hold + ": expected an IPv4, IPv6 or MAC address");
+  for (const captured_frame& f : p.frames) {
+    if (!f.roce) continue;
+    if ((f.packet.smac == mac || f.packet.sgid == gid) && is_host(f.packet.smac)) return f.packet.smac;
+    if ((f.packet.dmac == mac || f.packet.dgid == gid) && is_host(f.packet.dmac)) return f.packet.dmac;
+  }
+  throw usage_error("--hold " + hold + ": no host with that address sends or receives RoCE here");
 }
 
 connection& add_connection(plan& p, const wire::mac_address& held_mac) {
@@ -119,6 +64,7 @@ void learn_addresses(connection& c, const captured_frame& f) {
   const wire::packet& p = f.packet;
   c.encap = p.encap;
   c.service = wire::transport_of(p.bth.opcode);
+  if (c.service == wire::transport::manufacturer) c.service = wire::transport::rc;  // masked atomics
   c.held_gid = f.from_held ? p.sgid : p.dgid;
   c.peer_gid = f.from_held ? p.dgid : p.sgid;
   c.peer_mac = f.from_held ? p.dmac : p.smac;
@@ -126,10 +72,11 @@ void learn_addresses(connection& c, const captured_frame& f) {
   if (!f.from_held && !c.seen_from_peer) c.first_from_peer = p, c.seen_from_peer = true;
 }
 
-std::string not_replayed(const wire::packet& p) {
-  switch (wire::transport_of(p.bth.opcode)) {
-    case wire::transport::ud:
-      return "transport not replayed: UD";
+/// Why a frame belongs to no connection of the held host.
+std::string not_replayed(const plan& p, const wire::packet& x) {
+  if (p.held_mac == wire::mac_address{}) return "no host with a unicast MAC address";
+  if (is_connected(x)) return "between other hosts";
+  switch (wire::transport_of(x.bth.opcode)) {
     case wire::transport::xrc:
       return "transport not replayed: XRC";
     case wire::transport::cnp:
@@ -139,58 +86,93 @@ std::string not_replayed(const wire::packet& p) {
   }
 }
 
+/// Connections in the order of their first packets, those with packets to the held host first.
 void find_connections(plan& p) {
   const pairing paired(p);
-  std::map<flow_key, int> index_of;
-  for (const flow_key& in : paired.to_held()) {
-    connection& c = add_connection(p, p.held_mac);
-    c.held_qpn = in.dest_qp;
-    const int index = static_cast<int>(p.connections.size()) - 1;
-    index_of[in] = index;
-    const auto out = paired.pairs().find(in);
-    if (out == paired.pairs().end()) continue;
-    c.peer_qpn = out->second.dest_qp;
-    index_of[out->second] = index;
-  }
+  std::vector<int> index_of(paired.size(), -1);
+  std::set<std::uint32_t> numbers;
+  for (std::size_t flow = 0; flow < paired.size(); ++flow)
+    if (!paired.from_held(flow)) numbers.insert(paired.key(flow).dest_qp);
   std::uint32_t invented = 0x10000;  // a held queue pair that nobody ever addresses still needs a number
-  for (const flow_key& out : paired.from_held()) {
-    if (index_of.count(out) != 0) continue;
-    connection& c = add_connection(p, p.held_mac);
-    c.peer_qpn = out.dest_qp;
-    c.held_qpn = invented++;
-    index_of[out] = static_cast<int>(p.connections.size()) - 1;
-  }
-  for (captured_frame& f : p.frames) {
+  for (const bool from_held : {false, true})
+    for (std::size_t flow = 0; flow < paired.size(); ++flow) {
+      if (paired.from_held(flow) != from_held || index_of[flow] >= 0) continue;
+      connection& c = add_connection(p, p.held_mac);
+      index_of[flow] = static_cast<int>(p.connections.size()) - 1;
+      const std::size_t other = paired.other(flow);
+      if (other != pairing::none) index_of[other] = index_of[flow];
+      (from_held ? c.peer_qpn : c.held_qpn) = paired.key(flow).dest_qp;
+      while (from_held && numbers.count(invented) != 0) ++invented;
+      if (from_held)
+        c.held_qpn = invented++;
+      else if (other != pairing::none)
+        c.peer_qpn = paired.key(other).dest_qp;
+    }
+  for (std::size_t i = 0; i < p.frames.size(); ++i) {
+    captured_frame& f = p.frames[i];
     if (!f.roce) continue;
     f.from_held = f.packet.smac == p.held_mac;
-    const auto it = is_connected(f.packet) ? index_of.find(key_of(f.packet)) : index_of.end();
-    if (it == index_of.end()) {
-      ++p.rejected[is_connected(f.packet) ? "between other hosts" : not_replayed(f.packet)];
+    const wire::opcode_traits& t = wire::traits(f.packet.bth.opcode);
+    if (t.reth || t.atomic_eth) p.keys.insert(t.reth ? f.packet.reth.rkey : f.packet.atomic.rkey);
+    const std::size_t flow = paired.of_frame(i);
+    if (wire::transport_of(f.packet.bth.opcode) == wire::transport::ud) continue;  // see find_datagrams
+    if (flow == pairing::none) {
+      ++p.rejected[not_replayed(p, f.packet)];
       continue;
     }
-    f.connection = it->second;
-    learn_addresses(p.connections[static_cast<std::size_t>(it->second)], f);
+    f.connection = index_of[flow];
+    learn_addresses(p.connections[static_cast<std::size_t>(f.connection)], f);
+  }
+}
+
+/// Connections of one queue pair number come one after the other.
+void chain_numbers(plan& p) {
+  std::map<std::uint32_t, std::vector<int>> users;
+  std::vector<bool> seen(p.connections.size(), false);
+  for (const captured_frame& f : p.frames) {  // in the order of their first packets
+    if (f.connection < 0 || seen[static_cast<std::size_t>(f.connection)]) continue;
+    seen[static_cast<std::size_t>(f.connection)] = true;
+    std::vector<int>& before = users[p.connections[static_cast<std::size_t>(f.connection)].held_qpn];
+    if (!before.empty()) p.connections[static_cast<std::size_t>(f.connection)].before = before.back();
+    before.push_back(f.connection);
   }
 }
 
 }  // namespace
 
-plan make_plan(const std::string& capture, const std::string& hold) {
+std::uint32_t captured_frame::known_payload() const {
+  const std::size_t behind = bytes.size() > packet.payload_offset ? bytes.size() - packet.payload_offset : 0;
+  return static_cast<std::uint32_t>(std::min<std::size_t>(behind, packet.payload_length));
+}
+
+std::vector<std::uint8_t> bytes_on_wire(const captured_frame& f) {
+  std::vector<std::uint8_t> bytes = f.bytes;
+  bytes.resize(std::max<std::size_t>(bytes.size(), f.wire_length));
+  if (!f.new_icrc) return bytes;
+  const std::uint32_t icrc = wire::icrc(bytes.data(), f.packet);
+  for (unsigned i = 0; i < 4; ++i) bytes[f.packet.icrc_offset + i] = static_cast<std::uint8_t>(icrc >> 8 * i);
+  return bytes;
+}
+
+plan make_plan(const std::string& capture, const std::string& hold, const plan_limits& limits) {
   plan p;
+  p.zeros_left = limits.zeros;
   read_frames(capture, p);
-  if (p.frames.empty()) throw usage_error(capture + ": holds no frame");
-  for (captured_frame& f : p.frames) classify(f, p);
   p.held_mac = choose_held(p, hold);
-  if (p.roce_frames != 0) p.held = wire::to_string(p.held_mac);
+  if (p.held_mac != wire::mac_address{}) p.held = wire::to_string(p.held_mac);
   find_connections(p);
+  find_datagrams(p);
   std::set<wire::gid> gids;
   std::vector<std::vector<std::size_t>> frames(p.connections.size());
   for (std::size_t i = 0; i < p.frames.size(); ++i)
     if (p.frames[i].connection >= 0) frames[static_cast<std::size_t>(p.frames[i].connection)].push_back(i);
+  std::vector<memory_access> accesses;
   for (std::size_t i = 0; i < p.connections.size(); ++i) {
-    read_connection(p, i, frames[i]);
+    if (p.connections[i].service != wire::transport::ud) read_connection(p, i, frames[i], accesses);
     gids.insert(p.connections[i].held_gid);
   }
+  make_regions(p, accesses);
+  chain_numbers(p);
   p.held_gids.assign(gids.begin(), gids.end());
   return p;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,35 @@
 
 namespace rnic::replay {
 
+/// Packets in a row that the capture may lack of a connection; more are another connection's beginning.
+constexpr std::int32_t widest_gap = 65536;
+constexpr std::size_t no_frame = ~std::size_t{0};
+
 /// A frame of the capture. `roce` frames have their headers decoded and a right ICRC.
 struct captured_frame {
-  sim::time_ps at = 0;  ///< since the first frame
-  std::vector<std::uint8_t> bytes;
-  bool cut = false;  ///< longer on the wire than in the file
+  sim::time_ps at = 0;              ///< since the first frame
+  std::vector<std::uint8_t> bytes;  ///< as far as the file has them
+  std::uint32_t wire_length = 0;    ///< from DMAC, without FCS
+  bool cut = false;                 ///< longer on the wire than in the file
   bool wrong_fcs = false;
   bool roce = false;
+  bool new_icrc = false;  ///< that of the wire is not in the file: the injected frame gets one of its own
   wire::packet packet;
   int connection = -1;  ///< index into plan::connections; negative: not replayed
   bool from_held = false;
-  bool repeated = false;  ///< a request whose PSN the same host has sent before
+  bool repeated = false;     ///< a request whose PSN the same host has sent before
+  bool asked_again = false;  ///< such a one of the held host, because its peer asked for it by NAK
+
+  /// Bytes of the payload that the file has.
+  std::uint32_t known_payload() const;
+};
+/// The whole frame: zeros stand for what the file lacks.
+std::vector<std::uint8_t> bytes_on_wire(const captured_frame& f);
+
+/// A part of a message's payload that a frame holds.
+struct message_piece {
+  std::uint64_t offset = 0;
+  std::size_t frame = 0;  ///< index in the capture
 };
 
 /// A message that the held host sent: becomes a work request.
@@ -31,13 +50,23 @@ struct held_message {
   std::size_t first_frame = 0;                             ///< index in the capture
   wire::operation operation = wire::operation::send_only;  ///< send_only, write_only, read_request or an atomic
   std::uint32_t first_psn = 0;
-  std::vector<std::uint8_t> payload;
+  std::uint64_t length = 0;  ///< of the payload; what no piece holds is zeros
+  std::vector<message_piece> pieces;
   wire::reth reth;
   wire::atomic_eth atomic;
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
   bool stand_in = false;  ///< for packets that the capture lacks
+};
+
+/// A receive of the held host that is not as the others: the capture shows that it came late or did not suffice.
+struct receive_rule {
+  std::uint64_t number = 0;      ///< in the order of the messages that take one, from 0
+  std::size_t after = no_frame;  ///< posted once this frame, the last RNR NAK, has been sent
+  bool short_of = false;         ///< it has `bytes` only
+  std::uint32_t bytes = 0;
+  bool bad_key = false;  ///< its memory cannot be used
 };
 
 /// One queue pair of the held host and its peer.
@@ -54,25 +83,46 @@ struct connection {
   std::uint32_t peer_start_psn = 0;  ///< of the peer's first request
   std::uint64_t receives = 0;        ///< receive WQEs that the peer's messages take
   std::uint32_t largest_receive = 0;
+  std::vector<receive_rule> receive_rules;  ///< by number
+  std::uint8_t rnr_timer = 12;              ///< code of 9.7.5.2.8 in its RNR NAKs
+  std::size_t refused = no_frame;           ///< its NAK that ended the connection, and
+  std::size_t peer_refused = no_frame;      ///< the peer's
+  bool may_read = true, may_write = true, may_atomic = true;
+  std::uint64_t deliveries = 0;  ///< whole messages of the peer that end in a receive
+  /// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
+  std::map<std::uint32_t, std::uint64_t> qkeys;
+  std::set<wire::gid> groups;
+  int before = -1;                 ///< the connection that had its queue pair number before it, -1: none
+  std::vector<std::size_t> order;  ///< its frames, plan::frame() indices, as they are re-enacted
   std::vector<held_message> messages;
+  bool budget_spent = false;  ///< messages after these would have taken more zeros than there may be
 };
 
-/// Memory of the held host that the peer reads or writes.
+/// Memory of the held host that the peer reads or writes: [begin, last].
 struct held_region {
   std::uint32_t rkey = 0;
-  std::uint64_t begin = 0, end = 0;
+  std::uint64_t begin = 0, last = 0;
+  bool read = true, write = true, atomic = true;  ///< what it may be used for
 };
 
 /// What the held host's memory held when the peer's READ or atomic came: from the answers that the held host gave.
 struct memory_content {
   std::uint32_t rkey = 0;
   std::uint64_t address = 0;
-  std::vector<std::uint8_t> bytes;
+  std::size_t answer = 0;   ///< index of the frame whose payload it is, or
+  bool is_counter = false;  ///< this value
+  std::uint64_t counter = 0;
+};
+
+/// What a replay makes up at most, so that a small capture does not ask for much memory.
+struct plan_limits {
+  std::uint64_t zeros = 256u << 20;  ///< bytes of messages that the capture lacks, over all connections
 };
 
 struct plan {
   std::vector<captured_frame> frames;
   std::map<std::string, std::uint64_t> rejected;  ///< by reason
+  std::map<std::string, std::uint64_t> notes;     ///< what was made up or left out, and how often
   std::uint64_t roce_frames = 0;
   bool shortened = false;     ///< pauses of more than an hour, or what lies behind eight hours, take less time
   bool stepped_back = false;  ///< the capture's clock: such frames are taken as simultaneous with the one before
@@ -82,10 +132,20 @@ struct plan {
   std::vector<connection> connections;
   std::vector<held_region> regions;
   std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
+  std::map<std::size_t, std::uint32_t> revoked;  ///< by the index of a request: a key that ends before it
+  std::vector<captured_frame> made_up;           ///< packets of the peer that the capture lacks
+  std::uint64_t zeros_left = 0;
+  std::set<std::uint32_t> keys;  ///< that the capture names, and
+  std::uint32_t invented_key = 0xe5000000;
+
+  /// A frame of the capture, or behind those one that was made up.
+  const captured_frame& frame(std::size_t index) const {
+    return index < frames.size() ? frames[index] : made_up[index - frames.size()];
+  }
 };
 
 /// Reads the whole capture. `hold`: IPv4, IPv6 or MAC address, or empty for the host that mostly answers.
 /// Throws usage_error when the file is no capture, holds no frame, or nobody in it has the address `hold`.
-plan make_plan(const std::string& capture, const std::string& hold);
+plan make_plan(const std::string& capture, const std::string& hold, const plan_limits& limits = {});
 
 }  // namespace rnic::replay

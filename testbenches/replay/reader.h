@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the frames of one connection tell: its messages, sequence numbers, receives and memory.
+// What one connection's packets tell: messages, receives, memory.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
+#include "testbenches/replay/peer_side.h"
 #include "testbenches/replay/plan.h"
 
 namespace rnic::replay {
 
-/// Fills the rest of connection `index` of the plan from its frames (indices in the capture, in order), and the plan's
-/// regions and memory contents. Frames that belong to something that began before the capture leave the connection and
-/// are counted. Packets of the held host that the capture lacks are stood in for by zeros, so that what follows keeps
-/// its PSN.
-void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames);
+/// Fills the rest of connection `index` from its frames, which are in the order of the capture, and adds what its peer
+/// asked of the held host's memory to `accesses`. Frames that belong to something before the capture are rejected.
+void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>& frames,
+                     std::vector<memory_access>& accesses);
 
 }  // namespace rnic::replay

@@ -2,7 +2,12 @@
 #include "testbenches/replay/run.h"
 
 #include <algorithm>
+#include <deque>
 #include <exception>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
 #include <stdexcept>
 #include <systemc>
 
@@ -19,21 +24,36 @@ namespace {
 constexpr std::uint32_t player_khz = 1'000'000;  // resolution of injection: 1 ns, that of the captures
 constexpr sim::time_ps never = ~sim::time_ps{0};
 constexpr std::size_t spans_kept = 4096;
+constexpr unsigned patience = 50;  // rests that a connection may be without news while others are busy
 
 /// What happens next on a connection, in the order of the capture.
 struct step {
-  enum class kind : std::uint8_t { inject, expect, post };
+  enum class kind : std::uint8_t { inject, expect, post, allow, revoke, succeed };
   kind what;
-  std::size_t frame;    ///< of the capture
-  std::size_t message;  ///< post
+  std::size_t frame;     ///< of the plan
+  std::uint64_t number;  ///< post: of the message; allow: of receives; revoke: key; succeed: the next connection
 };
+
+/// Frames of the held host that are waited for, the first one first.
+using debts = std::deque<std::size_t>;
 
 /// One connection's way through its steps.
 struct lane {
   std::vector<step> steps;
   std::size_t next = 0;
-  std::vector<std::size_t> owed;  ///< expected frames before `next` that have not been seen to be settled
+  debts owed, owed_answers;        // expected frames before `next`; of these the answers
+  bool begun = true;               // false: another connection has its queue pair number
+  bool queued = false;             // in `ready`
+  bool blocked = false;            // waits for the adapter
+  sim::time_ps active = 0;         // when something happened to it last
+  sim::time_ps appointment = 0;    // in `timed`
+  sim::time_ps patient_until = 0;  // the adapter has been told to wait
 };
+
+/// Time that an RNR NAK asks for (IBA volume 1, table 46), in units of 10 us.
+constexpr std::uint32_t rnr_units[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                         48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+                                         2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 class director final : public bench::player_listener_if {
  public:
@@ -47,11 +67,17 @@ class director final : public bench::player_listener_if {
   void program();
   void leave_out(const std::vector<std::pair<int, std::string>>& rejected);
   void make_steps();
+  void make_steps(std::size_t connection);
   bool advance(lane& l, int connection, bool force);
-  bool may_inject(lane& l, const captured_frame& f, bool requests_too);
-  void go_on_without(lane& l, const captured_frame& f);
+  bool may_take(lane& l, const step& s);
+  void take(lane& l, int connection, const step& s);
+  void inject(lane& l, const step& s);
+  void go_on_without(lane& l);
   sim::time_ps due(const lane& l) const;
-  bool pass_round();
+  void wake(int connection);
+  bool run_ready();
+  bool captured_failure(int connection) const;
+  bool force_blocked();
   void wait_for_change();
   void touch() { last_activity_ = std::max(last_activity_, base_.now_ps()); }
 
@@ -72,6 +98,11 @@ class director final : public bench::player_listener_if {
   std::unique_ptr<replay_host> host_;
   sc_core::sc_event change_{"replay_change"};
   std::vector<lane> lanes_;
+  std::deque<int> ready_;  // connections that may have something to do
+  using appointment = std::pair<sim::time_ps, int>;
+  std::priority_queue<appointment, std::vector<appointment>, std::greater<>> timed_;
+  std::set<int> blocked_;  // connections that wait for the adapter
+  std::size_t unfinished_ = 0;
   std::size_t handed_over_ = 0;  // frames given to the player that have not begun yet
   sim::time_ps last_activity_ = 0;
   replay_result result_;
@@ -102,145 +133,276 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
 
 void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit) {
   compared_->injected(number, first_bit);
-  result_.injected_at[number] = first_bit;
-  ++result_.injected;
+  if (number < plan_.frames.size()) {
+    result_.injected_at[number] = first_bit;
+    ++result_.injected;
+  }
   --handed_over_;
   touch();
+  wake(plan_.frame(number).connection);
   change_.notify(sc_core::SC_ZERO_TIME);
 }
 
 void director::received(const tlm::frame& f, sim::time_ps) {
-  compared_->received(f, spans_);
+  const int connection = compared_->received(f, spans_);
   touch();
+  if (connection >= 0) wake(connection);
   change_.notify(sc_core::SC_ZERO_TIME);
 }
 
 void director::leave_out(const std::vector<std::pair<int, std::string>>& rejected) {
-  for (const auto& [connection, why] : rejected)
-    for (captured_frame& f : plan_.frames) {
-      if (f.connection != connection) continue;
-      f.connection = -1;
-      ++plan_.rejected[why];
-    }
+  std::map<int, std::string> why(rejected.begin(), rejected.end());
+  if (why.empty()) return;
+  for (captured_frame& f : plan_.frames) {
+    const auto at = why.find(f.connection);
+    if (at == why.end()) continue;
+    f.connection = -1;
+    ++plan_.rejected[at->second];
+  }
+  for (const auto& [connection, reason] : why) plan_.connections[static_cast<std::size_t>(connection)].order.clear();
 }
 
 void director::make_steps() {
   lanes_.resize(plan_.connections.size());
-  std::vector<std::size_t> message(plan_.connections.size(), 0);
-  for (std::size_t i = 0; i < plan_.frames.size(); ++i) {
-    const captured_frame& f = plan_.frames[i];
-    if (f.connection < 0) continue;
-    const auto c = static_cast<std::size_t>(f.connection);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) make_steps(i);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const int before = plan_.connections[i].before;
+    if (before >= 0) lanes_[static_cast<std::size_t>(before)].steps.push_back({step::kind::succeed, no_frame, i});
+    lanes_[i].begun = before < 0;
+  }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    unfinished_ += lanes_[i].steps.empty() ? 0 : 1;
+    if (lanes_[i].begun) wake(static_cast<int>(i));
+  }
+}
+
+void director::make_steps(std::size_t connection) {
+  const struct connection& c = plan_.connections[connection];
+  std::vector<step>& steps = lanes_[connection].steps;
+  std::size_t message = 0;
+  std::map<std::size_t, std::uint64_t> allow;  // after this frame so many receives
+  const receive_rule* late = nullptr;
+  for (const receive_rule& r : c.receive_rules) {
+    if (r.after == no_frame) continue;
+    if (late != nullptr) allow[late->after] = r.number;
+    late = &r;
+  }
+  if (late != nullptr) allow[late->after] = c.receives;
+  for (const std::size_t i : c.order) {
+    const captured_frame& f = plan_.frame(i);
     if (!f.from_held) {
-      lanes_[c].steps.push_back({step::kind::inject, i, 0});
+      const auto ends = plan_.revoked.find(i);
+      if (ends != plan_.revoked.end()) steps.push_back({step::kind::revoke, i, ends->second});
+      steps.push_back({step::kind::inject, i, 0});
       continue;
     }
-    const std::vector<held_message>& messages = plan_.connections[c].messages;
-    while (message[c] < messages.size() && messages[message[c]].first_frame <= i)
-      lanes_[c].steps.push_back({step::kind::post, i, message[c]++});
-    lanes_[c].steps.push_back({step::kind::expect, i, 0});
+    while (message < c.messages.size() && c.messages[message].first_frame <= i)
+      steps.push_back({step::kind::post, i, message++});
+    steps.push_back({step::kind::expect, i, 0});
+    const auto more = allow.find(i);
+    if (more != allow.end()) steps.push_back({step::kind::allow, i, more->second});
   }
+}
+
+void director::wake(int connection) {
+  lane& l = lanes_[static_cast<std::size_t>(connection)];
+  l.active = std::max(l.active, base_.now_ps());
+  if (l.queued || !l.begun || l.next == l.steps.size()) return;
+  l.queued = true;
+  ready_.push_back(connection);
 }
 
 /// Peer requests come after what the held host had sent before them; answers after their questions. What the held host
 /// sends of its own accord waits for its earlier answers only, so that its requests can be under way together.
-bool director::may_inject(lane& l, const captured_frame& f, bool requests_too) {
-  l.owed.erase(std::remove_if(l.owed.begin(), l.owed.end(), [&](std::size_t i) { return compared_->settled(i); }),
-               l.owed.end());
-  if (!f.from_held && wire::traits(f.packet.bth.opcode).response)
-    return compared_->asked(f.connection, f.packet.bth.psn);
-  return std::none_of(l.owed.begin(), l.owed.end(), [&](std::size_t i) {
-    return requests_too || wire::traits(plan_.frames[i].packet.bth.opcode).response;
-  });
+bool director::may_take(lane& l, const step& s) {
+  const auto settle = [&](debts& d) {
+    while (!d.empty() && compared_->settled(d.front())) d.pop_front();
+    return d.empty();
+  };
+  if (s.what == step::kind::post) return settle(l.owed_answers);
+  if (s.what == step::kind::inject) {
+    const captured_frame& f = plan_.frame(s.frame);
+    if (wire::traits(f.packet.bth.opcode).response) return compared_->asked(f.connection, f.packet.bth.psn);
+  }
+  return settle(l.owed) && settle(l.owed_answers);
 }
 
-void director::go_on_without(lane& l, const captured_frame&) {
-  for (const std::size_t i : l.owed) compared_->give_up(i);
+void director::go_on_without(lane& l) {
+  for (const debts* d : {&l.owed, &l.owed_answers})
+    for (const std::size_t i : *d) compared_->give_up(i);
   l.owed.clear();
+  l.owed_answers.clear();
 }
 
 /// When the capture's clock allows the next step.
 sim::time_ps director::due(const lane& l) const {
-  if (!settings_.captured_timing) return 0;
-  return result_.started_at + plan_.frames[l.steps[l.next].frame].at;
+  const step& s = l.steps[l.next];
+  if (!settings_.captured_timing || s.frame == no_frame || s.what == step::kind::allow) return 0;
+  return result_.started_at + plan_.frame(s.frame).at;
+}
+
+void director::inject(lane& l, const step& s) {
+  const captured_frame& f = plan_.frame(s.frame);
+  host_->fill(s.frame);
+  ++handed_over_;
+  player_->send(s.frame, bytes_on_wire(f), wire::traits(f.packet.bth.opcode).request && s.frame < plan_.frames.size());
+  if (!wire::traits(f.packet.bth.opcode).aeth || syndrome_kind(f.packet.aeth.syndrome) != aeth_kind::rnr) return;
+  const sim::time_ps wait = rnr_units[f.packet.aeth.syndrome & 0x1f] * 10 * sim::ps_per_us;
+  l.patient_until = std::max(l.patient_until, base_.now_ps() + wait);
+}
+
+void director::take(lane& l, int connection, const step& s) {
+  switch (s.what) {
+    case step::kind::inject:
+      return inject(l, s);
+    case step::kind::allow:
+      return host_->allow(connection, s.number);
+    case step::kind::revoke:
+      return host_->revoke(static_cast<std::uint32_t>(s.number));
+    case step::kind::succeed: {
+      const auto next = static_cast<int>(s.number);
+      host_->close(connection);
+      if (!plan_.connections[s.number].order.empty()) host_->open(next);
+      compared_->begin(next);
+      lanes_[s.number].begun = true;
+      wake(next);
+      return;
+    }
+    default:
+      return;
+  }
 }
 
 /// Takes the next step of a connection if it may be taken, or with `force` if it is only waiting for the adapter.
 bool director::advance(lane& l, int connection, bool force) {
   if (l.next == l.steps.size()) return false;
   const step& s = l.steps[l.next];
-  const captured_frame& f = plan_.frames[s.frame];
+  l.blocked = false;
   if (s.what == step::kind::expect) {
-    l.owed.push_back(s.frame);
+    (wire::traits(plan_.frame(s.frame).packet.bth.opcode).response ? l.owed_answers : l.owed).push_back(s.frame);
     ++l.next;
     return true;
   }
-  if (due(l) > base_.now_ps()) return false;
-  const bool inject = s.what == step::kind::inject;
-  if (!may_inject(l, f, inject)) {
-    if (!force) return false;
-    go_on_without(l, f);
+  if (const sim::time_ps at = due(l); at > base_.now_ps()) {
+    if (l.appointment != at) timed_.emplace(at, connection);
+    l.appointment = at;
+    return false;
   }
-  if (inject) {
-    host_->fill(s.frame);
-    ++handed_over_;
-    player_->send(s.frame, f.bytes, wire::traits(f.packet.bth.opcode).request);
-  } else if (host_->post(connection, s.message)) {
+  l.blocked = true;
+  if (!may_take(l, s)) {
+    if (!force) return false;
+    go_on_without(l);
+  }
+  if (s.what != step::kind::post) {
+    take(l, connection, s);
+  } else if (host_->post(connection, s.number)) {
     ++result_.posted;
   } else if (force) {  // the queue pair takes no more work: it has failed, or the peer acknowledges nothing
-    compared_->note(difference_kind::not_posted, connection, s.frame + 1, describe(f.packet), "");
+    compared_->note(difference_kind::not_posted, connection, s.frame + 1, describe(plan_.frame(s.frame).packet), "");
   } else {
     return false;
   }
+  l.blocked = false;
   ++l.next;
   touch();
+  l.active = base_.now_ps();
   return true;
 }
 
-/// One look at every connection. True when something was done.
-bool director::pass_round() {
+/// Takes the steps of connections to which something has happened. True when something was done.
+bool director::run_ready() {
+  while (!timed_.empty() && timed_.top().first <= base_.now_ps()) {
+    const int connection = timed_.top().second;
+    timed_.pop();
+    wake(connection);
+  }
   bool done = false;
-  for (std::size_t i = 0; i < lanes_.size(); ++i)
-    while (handed_over_ < 64 && advance(lanes_[i], static_cast<int>(i), false)) done = true;
-  if (done || handed_over_ != 0 || base_.now_ps() < last_activity_ + settings_.rest_ps) return done;
-  for (std::size_t i = 0; i < lanes_.size(); ++i) done = advance(lanes_[i], static_cast<int>(i), true) || done;
+  while (!ready_.empty() && handed_over_ < 64) {
+    const int connection = ready_.front();
+    lane& l = lanes_[static_cast<std::size_t>(connection)];
+    while (handed_over_ < 64 && advance(l, connection, false)) done = true;
+    if (l.next == l.steps.size()) --unfinished_;
+    if (handed_over_ >= 64 && l.next != l.steps.size()) break;  // it goes on when the line has room
+    ready_.pop_front();
+    l.queued = false;
+    if (l.blocked)
+      blocked_.insert(connection);
+    else
+      blocked_.erase(connection);
+  }
   return done;
+}
+
+/// Connections go on without what the adapter does not send: all when it has been at rest, one for which nothing came
+/// for long while others are busy.
+bool director::force_blocked() {
+  if (handed_over_ != 0) return false;
+  const sim::time_ps now = base_.now_ps();
+  const bool at_rest = now >= last_activity_ + settings_.rest_ps;
+  std::vector<int> forced;
+  for (const int connection : blocked_) {
+    const lane& l = lanes_[static_cast<std::size_t>(connection)];
+    const bool patient = now < l.patient_until + settings_.rest_ps;
+    if (!patient && (at_rest || (settings_.captured_timing && now >= l.active + patience * settings_.rest_ps)))
+      forced.push_back(connection);
+  }
+  for (const int connection : forced) {
+    lane& l = lanes_[static_cast<std::size_t>(connection)];
+    if (l.blocked && advance(l, connection, true) && l.next == l.steps.size()) --unfinished_;
+    blocked_.erase(connection);
+    wake(connection);
+  }
+  return !forced.empty();
 }
 
 /// Until a frame comes or goes, the clock of the capture allows a step, or the adapter has been at rest for long.
 void director::wait_for_change() {
   const sim::time_ps now = base_.now_ps();
-  sim::time_ps until = never;
-  for (const lane& l : lanes_) {
-    if (l.next == l.steps.size()) continue;
-    const sim::time_ps at = due(l);
-    until = std::min(until, at > now ? at : std::max(last_activity_ + settings_.rest_ps, now + sim::ps_per_us));
+  sim::time_ps until = timed_.empty() ? never : timed_.top().first;
+  const sim::time_ps rest = last_activity_ + settings_.rest_ps;
+  for (const int connection : blocked_) {
+    const lane& l = lanes_[static_cast<std::size_t>(connection)];
+    const sim::time_ps alone =
+        settings_.captured_timing ? std::min(rest, l.active + patience * settings_.rest_ps) : rest;
+    until = std::min(until, std::max({alone, l.patient_until + settings_.rest_ps, now + sim::ps_per_us}));
   }
-  if (until == never) until = std::max(last_activity_ + settings_.rest_ps, now + sim::ps_per_us);
-  sc_core::wait(sc_core::sc_time::from_value(until - now), change_);
+  if (until == never) until = std::max(rest, now + sim::ps_per_us);
+  sc_core::wait(sc_core::sc_time::from_value(std::max(until, now + 1) - now), change_);
+}
+
+/// The real host's queue pair failed as well: it or its peer refused a request, and did so here.
+bool director::captured_failure(int connection) const {
+  const struct connection& c = plan_.connections[static_cast<std::size_t>(connection)];
+  if (c.peer_refused != no_frame && result_.injected_at[c.peer_refused] != never) return true;
+  if (c.refused == no_frame) return false;
+  const std::size_t e = compared_->expectation_of(c.refused);
+  return e != 0 && compared_->expectations()[e - 1].answer != 0;
 }
 
 void director::program() {
   bench::require(node_->start(), "open device");
-  host_->set_up(result_.left_out);
+  host_->set_up(result_.left_out, plan_.notes);
   leave_out(result_.left_out);
   compared_ = std::make_unique<comparison>(plan_);
   make_steps();
   last_activity_ = result_.started_at = base_.now_ps();
   for (;;) {
-    host_->poll();
-    if (pass_round()) continue;
-    const bool over = std::all_of(lanes_.begin(), lanes_.end(), [](const lane& l) { return l.next == l.steps.size(); });
-    if (over && handed_over_ == 0 && base_.now_ps() >= last_activity_ + settings_.rest_ps) break;
+    for (const int connection : host_->poll()) wake(connection);
+    if (run_ready() || force_blocked()) continue;
+    if (unfinished_ == 0 && handed_over_ == 0 && base_.now_ps() >= last_activity_ + settings_.rest_ps) break;
     shown_(result_.injected);
     wait_for_change();
   }
   result_.ended_at = base_.now_ps();
   for (const replay_host::failed& f : host_->failures())
-    compared_->note(difference_kind::failed_completion, f.connection, 0, "",
-                    f.status + " on queue pair " +
-                        std::to_string(plan_.connections[static_cast<std::size_t>(f.connection)].held_qpn));
+    if (!captured_failure(f.connection))
+      compared_->note(difference_kind::failed_completion, f.connection, 0, "",
+                      f.status + " on queue pair " +
+                          std::to_string(plan_.connections[static_cast<std::size_t>(f.connection)].held_qpn));
   result_.pauses = player_->pauses();
+  result_.deliveries = host_->deliveries();
+  for (std::size_t i = 0; i < result_.deliveries.size(); ++i)
+    compared_->delivered(static_cast<int>(i), result_.deliveries[i].messages);
   compared_->finish();
 }
 

@@ -11,6 +11,7 @@
 
 #include "testbenches/bench/two_nodes.h"
 #include "testbenches/replay/compare.h"
+#include "testbenches/replay/host.h"
 #include "testbenches/replay/plan.h"
 
 namespace rnic::replay {
@@ -34,7 +35,8 @@ struct replay_result {
   sim::time_ps ended_at = 0;
   std::vector<std::pair<int, std::string>> left_out;  ///< connections that could not be set up
   std::uint64_t posted = 0;
-  std::uint64_t pauses = 0;  ///< PAUSE and PFC frames of the adapter, which were obeyed
+  std::vector<delivered> deliveries;  ///< by connection
+  std::uint64_t pauses = 0;           ///< PAUSE and PFC frames of the adapter, which were obeyed
 };
 
 /// Injects and posts in the order of each connection, and compares. Removes connections that cannot be set up from

@@ -28,6 +28,10 @@ constexpr std::size_t packet_lines = 400, difference_lines = 50;  // on the scre
 using state = expectation::state;
 
 /// Everything about a finished replay, and the counts that are asked for.
+const char* service_name(wire::transport t) {
+  return t == wire::transport::uc ? "UC" : t == wire::transport::ud ? "UD" : "RC";
+}
+
 struct report {
   const replay_options& options;
   const plan& p;
@@ -155,7 +159,7 @@ void print_summary(const report& r) {
                                        : "the adapter is " + r.p.held);
   for (const connection& c : r.p.connections)
     fmt::print("  {} connection: queue pair {:#x} at {} with {:#x} at {}, MTU {}\n",
-               c.service == wire::transport::uc ? "UC" : "RC", c.held_qpn, wire::to_string(c.held_gid), c.peer_qpn,
+               service_name(c.service), c.held_qpn, wire::to_string(c.held_gid), c.peer_qpn,
                wire::to_string(c.peer_gid), c.mtu);
   fmt::print(
       "  injected {}, posted {}; expected answers {}: matched {} (of these acknowledged together with later ones {}), "
@@ -165,6 +169,7 @@ void print_summary(const report& r) {
   if (r.p.stepped_back)
     fmt::print("  the capture's clock steps back: such frames count as simultaneous with the one before\n");
   for (const auto& [why, count] : r.p.rejected) fmt::print("  not replayed: {} ({})\n", count, why);
+  for (const auto& [what, count] : r.p.notes) fmt::print("  note: {} ({})\n", what, count);
   if (r.run.pauses != 0) fmt::print("  pauses that the adapter asked for and got: {}\n", r.run.pauses);
   if (r.compared.foreign_frames() != 0)
     fmt::print("  frames of the adapter outside of these connections: {}\n", r.compared.foreign_frames());
@@ -226,6 +231,7 @@ nlohmann::json to_json(const report& r) {
   j["different_answers"] = r.different;
   j["missing_answers"] = r.missing;
   j["rejected"] = r.p.rejected;
+  j["notes"] = r.p.notes;
   j["differences"] = nlohmann::json::array();
   for (const struct difference& d : r.compared.differences()) {
     nlohmann::json x = {{"kind", to_string(d.kind)},
@@ -238,14 +244,16 @@ nlohmann::json to_json(const report& r) {
   }
   j["connections"] = nlohmann::json::array();
   for (const connection& c : r.p.connections)
-    j["connections"].push_back({{"transport", c.service == wire::transport::uc ? "UC" : "RC"},
+    j["connections"].push_back({{"transport", service_name(c.service)},
                                 {"held_qpn", c.held_qpn},
                                 {"peer_qpn", c.peer_qpn},
                                 {"held_gid", wire::to_string(c.held_gid)},
                                 {"peer_gid", wire::to_string(c.peer_gid)},
                                 {"mtu", c.mtu},
                                 {"held_messages", c.messages.size()},
-                                {"receives", c.receives}});
+                                {"receives", c.receives},
+                                {"deliveries", r.run.deliveries[static_cast<std::size_t>(&c - r.p.connections.data())].messages},
+                                {"delivered_bytes", r.run.deliveries[static_cast<std::size_t>(&c - r.p.connections.data())].bytes}});
   j["latency"] = latency_json(r);
   j["packets"] = packets_json(r);
   return j;

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replays captures whose content is defined, and checks what the program makes of them.
+
+usage: check_inferences.py CASE PROGRAM TRACES
+"""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+from captures import *  # noqa: F403
+
+HELD, PEER = Host(1), Host(2)
+HELD_MAC = ":".join("%02x" % b for b in HELD.mac)
+
+
+def expect(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+class Bench:
+    def __init__(self, program, traces, directory):
+        self.program, self.traces, self.directory = program, traces, directory
+
+    def file(self, name):
+        return os.path.join(self.directory, name)
+
+    def run(self, path, *arguments, hold=HELD_MAC, status=0, gigabytes=4):
+        """The report of a replay; its time and the memory that it took are in `seconds` and `megabytes`."""
+        out = self.file("r.json")
+        began = time.monotonic()
+        limit = gigabytes << 30
+        more = () if hold is None else ("--hold", hold)
+        done = subprocess.Popen([self.program, "replay", path, "--json", out, "--overwrite", *more, *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        text, errors = done.communicate(timeout=250)
+        expect(done.returncode == status, "%s: exit status %d: %s" % (path, done.returncode, errors.decode()[-500:]))
+        if status:
+            return errors.decode()
+        report = json.load(open(out))
+        report["seconds"], report["text"] = time.monotonic() - began, text.decode()
+        report["megabytes"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        expect(report["megabytes"] < limit / 2**20, "%s took %.0f MB" % (path, report["megabytes"]))
+        return report
+
+    def write(self, capture, name="c.pcap", **more):
+        capture.write(self.file(name), **more)
+        return self.file(name)
+
+
+def connection(capture=None, **more):
+    return Connection(capture or Capture(), HELD, PEER, **{"held_qpn": 0x111, "peer_qpn": 0x222, **more})
+
+
+def account(report):
+    """Every frame is rejected, injected or compared."""
+    known = sum(report["rejected"].values()) + report["injected"] + report["expected_answers"]
+    expect(known == report["frames"], "%d of %d frames accounted for" % (known, report["frames"]))
+
+
+def all_matched(report, answers):
+    account(report)
+    expect(report["expected_answers"] == answers, "%d answers expected, not %d" % (report["expected_answers"], answers))
+    expect(report["matched_answers"] == answers and report["differences"] == [], str(report["differences"][:4]))
+
+
+def kinds(report):
+    return [d["kind"] for d in report["differences"]]
+
+
+def ranges(bench):
+    """Addresses near the end of the address space do not wrap."""
+    top = (1 << 64) - 0x20
+    for first, second in ((0x7F1234567000, top), (0x1000, top), (top, 0x1000), (0x1000, (1 << 64) - 0x40), ((1 << 64) - 0x1000, 0x10)):
+        c = connection()
+        c.peer_read(first, 0x5500, content(0x20))
+        c.peer_read(second, 0x5500, content(0x40))
+        c.peer_read(first, 0x5500, content(0x20, 3))
+        report = bench.run(bench.write(c.capture))
+        account(report)
+        expect(report["differences"] or (second + 0x40) >> 64 == 0, "a range that wraps was granted")
+        for d in report["differences"]:
+            expect(d["explanation"] not in ("", "no reason found"), str(d))
+    for opcode, headers in ((SWAP, atomic((1 << 64) - 4, 0x5500, 1)), (WRITE_ONLY, reth((1 << 64) - 2, 0x5500, 8))):
+        c = connection()
+        c.peer_read(0x1000, 0x5500, content(0x20))
+        c.from_peer(opcode, c.peer_psn, headers, content(8) if opcode == WRITE_ONLY else b"", ask=True)
+        account(bench.run(bench.write(c.capture)))
+
+
+def budget(bench):
+    """A small capture that lacks much does not ask for much memory, and the report says what was left out."""
+    capture = Capture(step=1000)
+    for i in range(40):  # beginnings of WRITEs that the capture does not end, and holes of 60 000 packets in a message
+        c = connection(capture, held_qpn=0x300 + i, peer_qpn=0x900 + i, held_psn=7, mtu=4096)
+        c.from_held(WRITE_FIRST, 7, reth(0x1000, 0x77, 1 << 28), content(4096))
+        if i % 2:
+            c.from_held(WRITE_MIDDLE, 60000, b"", content(4096))
+        c.peer_ack(0, psn=6)
+    report = bench.run(bench.write(capture), "--timing", "fast", gigabytes=1)
+    account(report)
+    expect(any("spent" in note for note in report["notes"]), str(report["notes"]))
+    texts = [d["explanation"] for d in report["differences"]]
+    expect(not any(t in ("", "no reason found") for t in texts), str(texts[:3]))
+
+
+def numbers(bench):
+    """Every queue pair number serves; those that no connection can have are refused with a reason."""
+    for numbers in ((0x200,), (0x207, 0x1FF, 0x208), (0x40200, 0x40000, 0x7F8), tuple(range(0xFF0, 0x1000)), (2, 0x17, 0xFFFFFE)):
+        capture, answers = Capture(), 0
+        for n in numbers:
+            c = connection(capture, held_qpn=n, peer_qpn=n ^ 0x5000)
+            for size in (10, 2000, 0):
+                c.peer_send(content(size))
+                c.held_ack()
+                answers += 1
+        all_matched(bench.run(bench.write(capture)), answers)
+    for n in (0, 1, 0xFFFFFF):
+        capture = Capture()
+        for number in (n, 0x123):
+            c = connection(capture, held_qpn=number, peer_qpn=number ^ 0x5000)
+            c.peer_send(content(10))
+            c.held_ack()
+        report = bench.run(bench.write(capture))
+        account(report)
+        expect((report["matched_answers"], report["differences"]) == (1, []), str(report["differences"]))
+        expect(["queue pair %#x" % n in why for why in report["rejected"]] == [True], str(report["rejected"]))
+
+
+def addresses(bench):
+    """Hosts that cannot be: no capture ends in an internal error."""
+    group, nobody, broadcast = bytes.fromhex("01005e010203"), bytes(6), b"\xff" * 6
+    strange = [Host(3, mac) for mac in (group, nobody, broadcast)] + [Host(3, ip=bytes(4)), Host(3, ip=bytes((239, 1, 2, 3)))]
+    for held, peer, hold in [(h, PEER, None) for h in strange] + [(HELD, h, HELD_MAC) for h in strange] + [(strange[0], strange[1], None)]:
+        c = Connection(Capture(), held, peer, 0x111, 0x222)
+        c.peer_send(content(10))
+        c.held_ack()
+        c.held_send(content(10))
+        for only in (None, "peer", "held"):
+            capture = Capture()
+            for at, data in c.capture.frames:
+                if only is None or (data[6:12] == peer.mac) == (only == "peer"):
+                    capture.add(data)
+            report = bench.run(bench.write(capture), hold=None if only == "peer" else hold)
+            account(report)
+            for d in report["differences"]:
+                expect(d["explanation"] not in ("", "no reason found"), str(d))
+
+
+def reused(bench):
+    """Numbers of queue pairs that come back are new connections, each with its own path MTU and sequence numbers."""
+    capture, answers = Capture(), 0
+    for mtu, psn, size in ((1024, 100, 3000), (256, 0x800000, 1000), (4096, 0x400000, 9000), (512, 0xFFFFF0, 20000)):
+        c = connection(capture, peer_psn=psn, held_psn=psn ^ 0x345678, mtu=mtu)
+        for seed in range(3):
+            c.peer_send(content(size, seed))
+            c.held_ack()
+            c.peer_read(0x10000, 0x4400, content(size, seed))
+            c.held_write(0x2000, 0x55, content(size, seed))
+            c.peer_ack(seed + 1)
+            answers += 1 + 2 * len(c.cut(content(size)))
+    for timing in ("captured", "fast"):
+        report = bench.run(bench.write(capture), "--timing", timing)
+        all_matched(report, answers)
+        expect([c["mtu"] for c in report["connections"]] == [1024, 256, 4096, 512], "MTUs")
+
+
+def lacking(bench):
+    """One packet that the file lacks, or has only the beginning of, does not end a connection."""
+    def fill(c):
+        c.mtu = 512
+        first = c.peer_send(content(1800))
+        c.held_ack()
+        first += c.peer_write(0x3000, 0x4400, content(1500))
+        c.held_ack()
+        first += c.peer_send(content(100))
+        c.held_ack()
+        c.held_read(0x9000, 0x88, content(1800), 1)
+        c.held_write(0x9000, 0x88, content(1800))
+        c.peer_ack(2)
+        c.peer_read(0x3000, 0x4400, content(1200))
+        first += c.peer_write(0x3000, 0x4400, content(20))
+        c.held_ack()
+        first += c.peer_send(content(700))
+        c.held_ack()
+        return first
+    whole = connection()
+    fill(whole)
+    total = len(whole.capture.frames)
+    all_matched(bench.run(bench.write(whole.capture)), sum(f[6:12] == HELD.mac for _, f in whole.capture.frames))
+    for timing in ("captured", "fast"):
+        for lost in range(2, total - 3):
+            report = bench.run(bench.write(whole.capture, drop=(lost,)), "--timing", timing)
+            account(report)
+            gone = sum(d["kind"] == "answer that did not come" for d in report["differences"])
+            where = "frame %d is not there: %s" % (lost, report["differences"][:3])
+            expect(report["expected_answers"] - report["matched_answers"] <= 4, where)  # what the lost frame itself held
+            for d in report["differences"]:
+                expect(d["explanation"] not in ("", "no reason found"), where)
+            if whole.capture.frames[lost - 1][1][6:12] == PEER.mac:
+                expect(gone == 0 and any("made up" in n for n in report["notes"]), where + str(report["notes"]))
+    for snap in (80, 96, 128, 400):
+        report = bench.run(bench.write(whole.capture, snap=snap))
+        account(report)
+        answers = sum(f[6:12] == HELD.mac for _, f in whole.capture.frames)
+        expect(report["matched_answers"] == answers, "snap length %d: %s" % (snap, report["differences"][:3]))
+        expect(any("cut by the capture" in n for n in report["notes"]), str(report["notes"]))
+
+
+def transmissions(bench):
+    """An answer belongs to one transmission of its question."""
+    c = connection()
+    c.peer_send(content(10))
+    c.held_ack()
+    lost = c.peer_send(content(20))[0]  # behind the point of capture
+    again = c.from_peer(SEND_ONLY, c.peer_psn - 1, b"", content(20), ask=True, wait=5 * MS)
+    answer = c.held_ack()
+    late = c.peer_send(content(30))[0]  # its answer is slow: it crosses the repetition
+    twice = c.from_peer(SEND_ONLY, c.peer_psn - 1, b"", content(30), ask=True, wait=5 * MS)
+    first, second = c.held_ack(wait=1 * US), c.held_ack(ended=0)
+    for timing in ("captured", "fast"):
+        report = bench.run(bench.write(c.capture), "--timing", timing)
+        account(report)
+        packets = {p["frame"]: p for p in report["packets"]}
+        expect(all(packets[n]["result"] in ("matched", "acknowledged together") for n in (answer, first, second)), str(packets))
+        if timing == "captured":
+            for question, reply in ((again, answer), (late, first), (twice, second)):
+                expect(packets[question]["at_ps"] < packets[reply]["at_ps"], "frame %d answers %d" % (reply, question))
+            expect(packets[first]["at_ps"] < packets[twice]["at_ps"], "the late answer is to the first transmission")
+        extra = [d for d in report["differences"] if d["kind"] == "answer that the real host did not give"]
+        expect(len(extra) == 1 and "repetition" in extra[0]["explanation"], str(report["differences"]))
+    expect(lost < again, "order")
+
+    c = connection(mtu=256)  # a READ whose second half is asked for again, and answered as Soft-RoCE does
+    data = content(1000)
+    c.from_peer(READ, c.peer_psn, reth(0x1000, 0x77, 1000), ask=True)
+    c.answer(c.from_held, c.peer_psn, data, 1)
+    c.from_peer(READ, c.peer_psn + 2, reth(0x1200, 0x77, 1000 - 512), ask=True, wait=5 * MS)
+    c.from_held(READ_MIDDLE, c.peer_psn + 2, b"", data[512:768])
+    c.from_held(READ_LAST, c.peer_psn + 3, aeth(0x1F, 1), data[768:])
+    report = bench.run(bench.write(c.capture))
+    account(report)
+    expect(report["matched_answers"] == 5, str(report["differences"]))
+    expect(["begun again" in d["explanation"] for d in report["differences"]] == [True], str(report["differences"]))
+
+
+def no_difference(report, answers, but=()):
+    account(report)
+    left = [d for d in report["differences"] if not any(b in d["explanation"] for b in but)]
+    expect(left == [], str(left[:4]))
+    expect(report["matched_answers"] == answers, "%d answers matched, not %d" % (report["matched_answers"], answers))
+
+
+def receives(bench):
+    """Receives that came late, were too short, or could not be used."""
+    for size in (10, 3000):
+        c = connection()
+        for _ in range(3):
+            c.peer_send(content(size))
+            c.held_ack()
+        answers = 3
+        for repetitions in (1, 3):
+            psn = c.peer_psn
+            c.peer_send(content(size))
+            c.held_ack(psn=psn, syndrome=RNR | 14, ended=0)  # 1.92 ms
+            answers += 2
+            for _ in range(repetitions - 1):
+                c.capture.now += 2 * MS
+                c.peer_psn = psn
+                c.peer_send(content(size))
+                c.held_ack(psn=psn, syndrome=RNR | 14, ended=0)
+                answers += 1
+            c.capture.now += 2 * MS
+            c.peer_psn = psn
+            c.peer_send(content(size))
+            c.held_ack()
+            c.peer_send(content(size))
+            c.held_ack()
+            answers += 1
+        for timing in ("captured", "fast"):
+            report = bench.run(bench.write(c.capture), "--timing", timing)
+            no_difference(report, answers)
+    for syndrome in (NAK_INVALID, NAK_OPERATION):
+        for size in (1, 10, 3000):
+            c = connection()
+            c.peer_send(content(5))
+            c.held_ack()
+            psn = c.peer_psn
+            c.peer_send(content(size))
+            c.held_ack(psn=psn, syndrome=syndrome, ended=0)
+            c.from_peer(SEND_ONLY, c.peer_psn, b"", content(5), ask=True)
+            for timing in ("captured", "fast"):
+                no_difference(bench.run(bench.write(c.capture), "--timing", timing), 2)
+
+
+def rights(bench):
+    """A request that was refused for its key, its range or its right is refused, and others are not."""
+    granted = lambda c: c.peer_read(0x10000, 0x5500, content(3000))
+    cases = {
+        "a key that nobody has": (WRITE_ONLY, reth(0x10000, 0x6600, 10)),
+        "a range behind the region": (WRITE_ONLY, reth(0x10000 + 3000, 0x5500, 10)),
+        "a range across the end": (READ, reth(0x10000 + 2000, 0x5500, 2000)),
+        "a right": (WRITE_ONLY, reth(0x10010, 0x5500, 10)),
+        "another right": (ADD, atomic(0x10010, 0x5500, 1)),
+        "a key that has ended": (READ, reth(0x10000, 0x5500, 100)),
+    }
+    for syndrome in (NAK_ACCESS, NAK_INVALID):
+        for name, (opcode, headers) in cases.items():
+            if syndrome == NAK_INVALID and not name.endswith("right"):
+                continue
+            c = connection()
+            granted(c)
+            c.from_peer(opcode, c.peer_psn, headers, content(10) if opcode == WRITE_ONLY else b"", ask=True)
+            c.held_ack(psn=c.peer_psn, syndrome=syndrome, ended=0)
+            for timing in ("captured", "fast"):
+                report = bench.run(bench.write(c.capture), "--timing", timing)
+                expect(report["matched_answers"] == 4 and report["differences"] == [], "%s: %s" % (name, report["differences"]))
+
+
+def requester(bench):
+    """The held host's own requests, refused or put off by its peer."""
+    for syndrome, name in ((NAK_ACCESS, "access"), (NAK_INVALID, "invalid"), (NAK_OPERATION, "operation")):
+        c = connection()
+        c.held_send(content(10))
+        c.peer_ack(1)
+        c.held_write(0x1000, 0x99, content(10))
+        c.peer_ack(1, syndrome=syndrome)
+        no_difference(bench.run(bench.write(c.capture)), 2)
+    c = connection()
+    c.held_send(content(10))
+    c.peer_ack(1)
+    c.held_send(content(2000))
+    c.peer_ack(1, psn=c.held_psn - 2, syndrome=RNR | 12)
+    c.held_psn -= 2
+    c.capture.now += 1 * MS
+    c.held_send(content(2000))
+    c.peer_ack(2)
+    for timing in ("captured", "fast"):
+        no_difference(bench.run(bench.write(c.capture), "--timing", timing), 5)
+
+
+def many(bench):
+    """A thousand connections with equal sequence numbers, a hundred thousand frames, at the capture's times."""
+    capture = Capture(step=0)
+    lanes = [connection(capture, held_qpn=0x400 + i, peer_qpn=0x8000 + i, ports=(0xC001, 0xC001)) for i in range(1020)]
+    answers = 0
+    for seed in range(49):
+        for c in lanes:
+            capture.now += 2 * US
+            c.peer_send(content(100, seed))
+        for c in lanes:
+            capture.now += 2 * US
+            c.held_ack()
+            answers += 1
+    report = bench.run(bench.write(capture), gigabytes=1)
+    expect(len(capture.frames) > 99000, "frames")
+    expect(len(report["connections"]) == 1020, "%d connections" % len(report["connections"]))
+    expect(all(c["peer_qpn"] - c["held_qpn"] == 0x7C00 for c in report["connections"]), "pairs")
+    expect(report["matched_answers"] == answers, str(report["differences"][:3]))
+    print("%d frames: %.1f s, %.0f MB" % (len(capture.frames), report["seconds"], report["megabytes"]))
+    expect(report["seconds"] < 20, "%.1f s" % report["seconds"])
+
+
+def idle(bench):
+    """A minute in which nothing happens costs nothing, whatever state the queue pairs are in."""
+    c = connection()
+    c.held_send(content(10))
+    c.peer_ack(1)
+    c.held_write(0x1000, 0x99, content(10))
+    c.peer_ack(1, syndrome=NAK_ACCESS)
+    c.capture.now += 60 * 1000 * MS
+    c.held_send(content(10))
+    other = connection(c.capture, held_qpn=0x123, peer_qpn=0x456)
+    other.peer_send(content(10))
+    other.held_ack()
+    report = bench.run(bench.write(c.capture))
+    print("%.1f s" % report["seconds"])
+    expect(report["seconds"] < 1.5, "%.1f s" % report["seconds"])
+
+
+def large(bench):
+    """READs of 1 GiB of which the capture has little."""
+    c = connection(mtu=4096)
+    c.from_peer(READ, c.peer_psn, reth(0x1000, 0x77, 1 << 30), ask=True)
+    c.from_held(READ_FIRST, c.peer_psn, aeth(0x1F, 1), content(4096))
+    report = bench.run(bench.write(c.capture), gigabytes=1)
+    account(report)
+    expect(report["matched_answers"] == 1, str(report["differences"][:2]))
+    print("%.1f s, %.0f MB" % (report["seconds"], report["megabytes"]))
+
+
+CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, lacking, transmissions, receives, rights, requester,
+                                 many, idle, large)}
+
+
+def main():
+    case, program, traces = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as directory:
+        CASES[case](Bench(program, traces, directory))
+
+
+main()
