@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/serve/served_host.h"
 
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "model/wire/ethernet.h"
@@ -27,6 +28,7 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
                          real_time& clock)
     : config_(cfg),
       base_(env.base),
+      io_(io),
       clock_(clock),
       node_(cfg.name, env, shape(cfg), 0),
       bridge_clock_("bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
@@ -80,6 +82,17 @@ void served_host::frame_arrived(const std::uint8_t* frame, std::size_t length) {
 }
 
 void served_host::leave(const std::uint8_t* frame, std::size_t length) { link_->send(frame, length); }
+
+void served_host::half_empty() {
+  if (!link_->stalled()) return;
+  boost::asio::post(io_, [this] { link_->resume(); });  // not inside the tick: it may have frames at once
+}
+
+void served_host::link_event(const std::string& what) {
+  if (config_.link_event) config_.link_event(what);
+}
+
+bridge_counters served_host::bridge() const { return {bridge_->dropped(), bridge_->waiting_frames(), link_->queued()}; }
 
 // ---------------------------------------------------------------- the host's software
 
