@@ -173,9 +173,11 @@ nlohmann::json serve_run::results() const {
 
 int run_serve(const serve_options& options) {
   check(options);
+  serve_options own = options;
+  own.default_mac = draw_mac(options);
   std::unique_ptr<serve_run> serving;
   try {
-    serving = std::make_unique<serve_run>(options);
+    serving = std::make_unique<serve_run>(own);
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }

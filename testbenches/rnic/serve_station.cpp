@@ -35,7 +35,7 @@ serve::host_config serve_station::host_config(unsigned index, const bench::two_n
   serve::host_config c;
   c.node = system.node;
   c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
-  c.node.firmware.mac[0] += 2 * index;  // an adapter has two ports, with one address after the other
+  c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   try {
     c.link = serve::parse_link(options_.link);
   } catch (const std::invalid_argument& e) {
@@ -164,6 +164,10 @@ nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& 
 
 nlohmann::json serve_station::results() const {
   nlohmann::json result;
+  result["mac"] = wire::to_string(host_->mac());
+  ibv_device_attr known{};
+  if (host_->device().query_device(&known) == 0)
+    result["node_guid"] = fmt::format("{:016x}", __builtin_bswap64(known.node_guid));
   result["link"] = link_json();
   result["link"]["at"] = options_.link;
   const host_driver::neighbours::counters a = host_->answered();

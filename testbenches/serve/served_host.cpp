@@ -20,7 +20,14 @@ constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
 bench::node_config served_host::shape(const host_config& cfg) {
   bench::node_config c = cfg.node;
-  if (cfg.mac) c.firmware.mac[0] = wire::to_u64(*cfg.mac);
+  if (!cfg.mac) return c;
+  const std::uint64_t mac = wire::to_u64(*cfg.mac), vendor = mac >> 24, number = mac & 0xffffff;
+  firmware::firmware_config& f = c.firmware;
+  f.mac = {mac, vendor << 24 | ((number + 1) & 0xffffff)};
+  // As the firmware's own: 03 behind the vendor's part, and room for the GUIDs of one adapter.
+  f.node_guid = vendor << 40 | std::uint64_t{3} << 32 | number << 4;
+  f.port_guid = {f.node_guid + 1, f.node_guid + 2};
+  f.system_guid = f.node_guid + 3;
   return c;
 }
 

@@ -25,8 +25,8 @@ struct bench final : outside_if, tlm::frame_sink_if {
   }
   std::size_t queued() const override { return waiting; }
   void half_empty() override { ++half_emptied; }
-  void takes(std::size_t left) {
-    waiting = left;
+  void takes(std::size_t bytes_left) {
+    waiting = bytes_left;
     port.relieved();
   }
   void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { line.emplace_back(arrival, std::move(frame)); }

@@ -11,6 +11,7 @@ from served import FOLDER, wrong  # the first: it says when there is no scapy
 import application_cases as applications
 import connection_cases
 import flood_cases as floods
+import identity_cases
 import link_cases as links
 import network_cases as network
 import stranger_cases as strangers
@@ -23,7 +24,7 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several,
          "flood": floods.flood, "ends_in_a_flood": floods.ends_in_a_flood, "unread": floods.unread,
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
-         "second_peer": floods.second_peer, "lines": floods.lines}
+         "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity}
 
 
 def main():
