@@ -82,7 +82,9 @@ void bridge_port::tick() {
   transmit();
 }
 
+/// Whoever takes something is not dead.
 void bridge_port::relieved() {
+  held_since_ = now_ps();
   if (hold_ != hold::none && outside_.queued() < config_.resume_below_bytes) wake_next();
 }
 

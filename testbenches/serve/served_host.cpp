@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the far end: 1 ns
 constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
+// Without taking a frame. A peer that is a process of this machine may not be run for a while.
+constexpr sim::time_ps dead_after_ps = 2 * sim::ps_per_s;
 constexpr unsigned solicitations = 10;
 constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
@@ -41,6 +43,7 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
       bridge_clock_("bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
   bridge_port::config bridge;
   bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
+  bridge.longest_hold_ps = dead_after_ps;
   outside_if& outside = *this;
   bridge_ = std::make_unique<bridge_port>(cfg.name == "served" ? "bridge" : cfg.name + ".bridge", bridge_clock_, bridge,
                                           env.frames, outside, env.statistics);

@@ -12,7 +12,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -45,7 +44,7 @@ class stream_link final : public frame_link {
   stream_link(asio::io_context& io, const link_spec& spec, frame_receiver_if& receiver);
   ~stream_link() override;
   void send(const std::uint8_t* frame, std::size_t length) override;
-  std::size_t queued() const override { return waiting_.size() + writing_.size(); }
+  std::size_t queued() const override { return waiting_.size() + writing_.size() - written_; }
 
  private:
   void listen();
@@ -86,6 +85,7 @@ class stream_link final : public frame_link {
   bool skipping_ = false;   // it is too long to be kept
   std::vector<std::uint8_t> frame_;
   std::vector<std::uint8_t> waiting_, writing_;
+  std::size_t written_ = 0;  // of writing_
 };
 
 protocol::endpoint endpoint_of(asio::io_context& io, const link_spec& s, const std::string& host,
@@ -327,13 +327,21 @@ void stream_link::account(const std::vector<std::uint8_t>& frames, std::size_t w
   }
 }
 
-/// A peer that takes nothing is not gone yet: what it said before has to be read.
+/// A peer that takes nothing any more is not gone yet: what it said before has to be read.
 void stream_link::write() {
-  if (waiting_.empty()) return;
-  writing_.swap(waiting_);
-  asio::async_write(socket_, asio::buffer(writing_), [this, round = round_](const error_code& error, std::size_t n) {
-    account(writing_, n);
-    writing_.clear();
+  if (writing_.empty()) {
+    if (waiting_.empty()) return;
+    writing_.swap(waiting_);
+  }
+  const auto rest = asio::buffer(writing_) + written_;
+  socket_.async_write_some(rest, [this, round = round_](const error_code& error, std::size_t n) {
+    written_ += n;
+    const bool over = error || round != round_;
+    if (over || written_ == writing_.size()) {
+      account(writing_, written_);
+      writing_.clear();
+      written_ = 0;
+    }
     if (round == round_ && error) {
       deaf_ = true;
       account(waiting_, 0);

@@ -170,6 +170,21 @@ TEST(bridge_port, a_peer_that_never_reads_does_not_hold_the_adapter_for_ever) {
   EXPECT_EQ(b.pauses().back(), 0xffffu);
 }
 
+TEST(bridge_port, a_peer_that_reads_slowly_holds_the_adapter_as_long_as_it_does) {
+  bench b(40'000);
+  b.waiting = 900'000;
+  b.from_adapter(std::vector<std::uint8_t>(100, 0x22), 1'000'000);
+  for (unsigned ms = 100; ms <= 2000; ms += 100) {
+    b.run_until_ns(std::uint64_t{ms} * 1'000'000);
+    EXPECT_EQ(b.pauses().back(), 0xffffu) << ms;
+    b.takes(900'000 - ms * 100);
+  }
+  b.run_until_ns(2'199'000'000);
+  EXPECT_EQ(b.pauses().back(), 0xffffu);
+  b.run_until_ns(2'202'000'000);
+  EXPECT_EQ(b.pauses().back(), 0u);
+}
+
 TEST(bridge_port, room_is_told_when_half_of_a_queue_is_gone) {
   bench b(10'000, 4);
   for (int i = 0; i < 4; ++i) {
