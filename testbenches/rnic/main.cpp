@@ -115,7 +115,10 @@ void add_serve(CLI::App& command, serve_options& o) {
       .add_option("--ip", o.addresses,
                   "IPv4 or IPv6 address of the first adapter's host, with @2 behind it the second's")
       ->type_name("ADDRESS");
-  command.add_option("--mac", o.macs, "MAC address of the port; once for each adapter, in their order")
+  command
+      .add_option("--mac", o.macs,
+                  "MAC address of the port; once for each adapter, in their order (default: one that no other process\n"
+                  "has, or with --seed the one that belongs to the seed)")
       ->type_name("MAC");
   add_vlan(command, o.vlan, "VLAN ID of the addresses, 0 for untagged");
   command
@@ -339,6 +342,7 @@ int sc_main(int argc, char* argv[]) {
         "rnic: a subcommand is required: latency, bandwidth, soak, calibrate, replay, serve, info or parameters\n");
     return 2;
   }
+  serve.seed_given = serve_cmd->count("--seed") != 0;
   try {
     if (latency_cmd->parsed()) return run_latency(latency);
     if (bandwidth_cmd->parsed()) return run_bandwidth(bandwidth);

@@ -90,8 +90,10 @@ struct serve_options {
   std::vector<std::string> links;      ///< one for each adapter
   std::string link;                    ///< of_adapter(): its one
   std::vector<std::string> addresses;  ///< IPv4 or IPv6; with @N that of adapter N
-  std::vector<std::string> macs;       ///< of the first adapters; the others have their own
-  std::string mac;                     ///< of_adapter(): empty: the adapter's own
+  std::vector<std::string> macs;       ///< of the first adapters
+  std::string mac;                     ///< of_adapter(): empty: default_mac
+  bool seed_given = false;             ///< the seed is the user's
+  std::uint64_t default_mac = 0;       ///< of adapters without one of the user's: the first's, low 48 bits
   unsigned vlan = 0;                   ///< VID of the addresses, 0: untagged
   std::string roce = "v2";             ///< version whose GID an application takes
   int gid_index = -1;                  ///< GID of an application, -1: the first address's

@@ -15,6 +15,7 @@
 
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/serve_notices.h"
 #include "testbenches/rnic/serve_station.h"
 
 namespace rnic::program {
@@ -23,6 +24,9 @@ namespace {
 
 /// Of a process that runs application code and the resolver of the C library.
 constexpr int stack_bytes = 1 << 20;
+
+/// For what the links' peers have not taken when everything else is over.
+constexpr std::chrono::milliseconds longest_ending{200};
 
 class serve_run {
  public:
@@ -34,7 +38,8 @@ class serve_run {
   void applications();
   void spawn(const char* name, void (serve_run::*what)());
   void on_signal();
-  void print_end() const;
+  void send_the_rest();
+  void print_end();
   nlohmann::json results() const;
 
   const serve_options& options_;
@@ -49,6 +54,7 @@ class serve_run {
   tlm::frame_pool frames_;
   tlm::tlp_pool packets_;
   serve::real_time clock_;
+  serve_notices notices_;
   std::vector<std::unique_ptr<serve_station>> stations_;
   std::size_t begun_ = 0, ended_ = 0;  // stations whose applications have
   int signal_ = 0;
@@ -61,10 +67,13 @@ serve_run::serve_run(const serve_options& options)
       signals_(io_, SIGINT, SIGTERM),
       end_(io_),
       base_(system_.timing),
-      clock_(base_, io_) {
+      clock_(base_, io_),
+      notices_(options.common.quiet) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   for (unsigned i = 0; i < options.links.size(); ++i)
-    stations_.push_back(std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_));
+    stations_.push_back(
+        std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_, notices_));
+  clock_.when_lost([this](std::uint64_t us) { notices_.lost_time(us); });
 }
 
 void serve_run::program() {
@@ -72,6 +81,7 @@ void serve_run::program() {
   clock_.start_clock();
   for (const auto& s : stations_) s->print_start();
   std::fflush(stdout);
+  notices_.begin();
   if (options_.app.empty()) return;
   for (std::size_t i = 0; i < stations_.size(); ++i) spawn("applications", &serve_run::applications);
 }
@@ -114,6 +124,7 @@ int serve_run::run() {
   }
   spawn("program", &serve_run::program);
   clock_.run();
+  send_the_rest();
   for (const auto& s : stations_) s->close_capture();
   print_end();
   if (!options_.common.json_file.empty()) write_text(options_.common.json_file, results().dump(2) + "\n");
@@ -121,9 +132,22 @@ int serve_run::run() {
   return std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->ok(); }) ? 0 : 1;
 }
 
-void serve_run::print_end() const {
+/// What the adapters have sent leaves, as long as the peers take it.
+void serve_run::send_the_rest() {
+  const auto waits = [](const auto& s) { return s->waiting_bytes() != 0; };
+  for (const auto& s : stations_) s->stop_reading();
+  io_.restart();
+  const auto end = std::chrono::steady_clock::now() + longest_ending;
+  while (std::any_of(stations_.begin(), stations_.end(), waits) && io_.run_one_until(end) != 0) {
+  }
+}
+
+void serve_run::print_end() {
+  notices_.end();
   for (const auto& s : stations_) s->print_link();
-  fmt::print("simulated time was up to {} us behind, for {} us\n", clock_.behind().max_us, clock_.behind().lagging_us);
+  fmt::print("simulated time was up to {} us behind, for {} us", clock_.behind().max_us, clock_.behind().lagging_us);
+  if (clock_.lost_us() != 0) fmt::print(", and {} us are lost", clock_.lost_us());
+  fmt::print("\n");
   std::fflush(stdout);
 }
 
@@ -149,9 +173,11 @@ nlohmann::json serve_run::results() const {
 
 int run_serve(const serve_options& options) {
   check(options);
+  serve_options own = options;
+  own.default_mac = draw_mac(options);
   std::unique_ptr<serve_run> serving;
   try {
-    serving = std::make_unique<serve_run>(options);
+    serving = std::make_unique<serve_run>(own);
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <random>
+
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
@@ -125,6 +127,15 @@ void check_perftest(const serve_options& o) {
 }
 
 }  // namespace
+
+std::uint64_t draw_mac(const serve_options& options) {
+  constexpr std::uint64_t locally_administered = std::uint64_t{0x02} << 40, drawn = (std::uint64_t{1} << 40) - 1;
+  constexpr std::uint64_t adapters = 0xff;  // whose addresses follow each other, two each
+  std::random_device machine;
+  std::mt19937_64 of_seed(options.common.seed);
+  const std::uint64_t number = options.seed_given ? of_seed() : std::uint64_t{machine()} << 32 | machine();
+  return locally_administered | (number & drawn & ~adapters);
+}
 
 serve_options of_adapter(const serve_options& options, unsigned index) {
   serve_options o = options;

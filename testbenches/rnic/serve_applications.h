@@ -15,6 +15,9 @@ namespace rnic::program {
 
 /// What concerns adapter `index`, 0 being the first. Throws usage_error.
 serve_options of_adapter(const serve_options& options, unsigned index);
+/// A locally administered address for the first of several adapters: of the seed when the user gave one, else another
+/// one in each process.
+std::uint64_t draw_mac(const serve_options& options);
 /// Throws usage_error.
 void check(const serve_options& options);
 /// It meets its peer over QP1, not over TCP.

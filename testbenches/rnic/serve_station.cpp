@@ -12,8 +12,10 @@
 namespace rnic::program {
 
 serve_station::serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
-                             const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock)
+                             const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
+                             serve_notices& notices)
     : options_(options),
+      notices_(notices),
       prefix_(options.links.size() > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
       exchange_(io, env.base, clock),
       host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {}
@@ -33,7 +35,7 @@ serve::host_config serve_station::host_config(unsigned index, const bench::two_n
   serve::host_config c;
   c.node = system.node;
   c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
-  c.node.firmware.mac[0] += 2 * index;  // an adapter has two ports, with one address after the other
+  c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   try {
     c.link = serve::parse_link(options_.link);
   } catch (const std::invalid_argument& e) {
@@ -50,6 +52,7 @@ serve::host_config serve_station::host_config(unsigned index, const bench::two_n
       throw usage_error("--mac " + options_.mac + ": not a MAC address of a port");
   }
   if (options_.vlan != 0) c.vlan = static_cast<std::uint16_t>(options_.vlan);
+  c.link_event = [this](const std::string& what) { notices_.say(prefix_ + "link: " + what); };
   c.capture = system.capture;
   if (index != 0 && !c.capture.empty()) c.capture += "." + std::to_string(index + 1);
   c.capture_options = system.capture_options;
@@ -102,14 +105,24 @@ void serve_station::run_applications() {
 
 void serve_station::print_start() { fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link); }
 
+/// The reasons are those of the results.
 void serve_station::print_link() const {
-  const serve::link_counters& c = host_->link().counters();
-  fmt::print("{}{} frames in, {} out, {} dropped at the link\n", prefix_, c.frames_in, c.frames_out,
-             c.drop_runt + c.drop_oversized + c.drop_queue_full + c.drop_no_peer);
+  const serve::link_counters c = host_->link().counters();
+  const nlohmann::json lost = link_json()["drop"];
+  std::uint64_t all = 0;
+  std::string reasons;
+  for (const auto& [name, count] : lost.items()) {
+    if (count == 0) continue;
+    all += count.get<std::uint64_t>();
+    reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", name, count.get<std::uint64_t>());
+  }
+  fmt::print("{}{} frames in, {} out, {} dropped at the link{}{}\n", prefix_, c.frames_in, c.frames_out, all, reasons,
+             reasons.empty() ? "" : ")");
 }
 
 nlohmann::json serve_station::link_json() const {
-  const serve::link_counters& c = host_->link().counters();
+  const serve::link_counters c = host_->link().counters();
+  const serve::bridge_counters b = host_->bridge();
   return {{"frames_in", c.frames_in},
           {"bytes_in", c.bytes_in},
           {"frames_out", c.frames_out},
@@ -120,7 +133,11 @@ nlohmann::json serve_station::link_json() const {
            {{"runt", c.drop_runt},
             {"oversized", c.drop_oversized},
             {"queue_full", c.drop_queue_full},
-            {"no_peer", c.drop_no_peer}}},
+            {"no_peer", c.drop_no_peer},
+            {"kernel", c.drop_kernel},
+            {"bridge", b.drop_queue_full}}},
+          {"waiting", {{"frames_in", b.waiting_frames}, {"bytes_out", b.waiting_bytes}}},
+          {"turned_away", c.turned_away},
           {"bad_length", c.bad_length},
           {"half_frames", c.half_frames},
           {"errors", c.errors}};
@@ -147,6 +164,10 @@ nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& 
 
 nlohmann::json serve_station::results() const {
   nlohmann::json result;
+  result["mac"] = wire::to_string(host_->mac());
+  ibv_device_attr known{};
+  if (host_->device().query_device(&known) == 0)
+    result["node_guid"] = fmt::format("{:016x}", __builtin_bswap64(known.node_guid));
   result["link"] = link_json();
   result["link"]["at"] = options_.link;
   const host_driver::neighbours::counters a = host_->answered();

@@ -10,6 +10,7 @@
 
 #include "testbenches/bench/two_nodes.h"
 #include "testbenches/rnic/serve_applications.h"
+#include "testbenches/rnic/serve_notices.h"
 #include "testbenches/serve/real_time.h"
 #include "testbenches/serve/served_host.h"
 
@@ -20,12 +21,17 @@ class serve_station {
   /// `options`: of_adapter(). `system`: with the parameters of all adapters. Throws usage_error and what
   /// serve::served_host does.
   serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
-                const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock);
+                const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
+                serve_notices& notices);
 
   /// Brings the adapter up and checks the options that need it. In an SC_THREAD.
   void start();
   /// To their end. In an SC_THREAD.
   void run_applications();
+  /// No more frames come in; those that go out still leave.
+  void stop_reading() { host_->stop_reading(); }
+  /// Of frames that the link's peer has not taken.
+  std::size_t waiting_bytes() const { return host_->bridge().waiting_bytes; }
   void close_capture() { host_->close_capture(); }
   /// There was no application, or all of its runs went well.
   bool ok() const;
@@ -42,6 +48,7 @@ class serve_station {
   nlohmann::json link_json() const;
 
   serve_options options_;
+  serve_notices& notices_;
   std::string prefix_;  // of what is printed but the first line, when there are several
   serve::address_exchange exchange_;
   std::unique_ptr<serve::served_host> host_;

@@ -82,30 +82,33 @@ void bridge_port::tick() {
   transmit();
 }
 
+/// Whoever takes something is not dead.
+void bridge_port::relieved() {
+  held_since_ = now_ps();
+  if (hold_ != hold::none && outside_.queued() < config_.resume_below_bytes) wake_next();
+}
+
 /// PAUSE is repeated before it ends.
 void bridge_port::hold_or_resume() {
-  if (hold_ == hold::none && outside_.queued() <= config_.hold_above_bytes) return;
+  const std::size_t queued = outside_.queued();
+  if (hold_ == hold::none && queued <= config_.hold_above_bytes) return;
   const sim::time_ps now = now_ps();
-  if (hold_ != hold::none && now < look_at_) return wake_at(domain().edge_at_or_after(look_at_));
-  const bool relieved = outside_.queued() < config_.resume_below_bytes;
+  const bool enough = queued < config_.resume_below_bytes;
   if (hold_ == hold::none) {
     hold_ = hold::held;
     held_since_ = say_again_at_ = now;
   }
-  if (hold_ == hold::held && (relieved || now - held_since_ >= config_.longest_hold_ps)) {
+  if (hold_ == hold::held && (enough || now - held_since_ >= config_.longest_hold_ps)) {
     pause_to_say_ = std::uint16_t{0};
     hold_ = hold::given_up;
   }
-  if (relieved) {
-    hold_ = hold::none;
-    return;
-  }
-  if (hold_ == hold::held && now >= say_again_at_) {
+  if (enough) hold_ = hold::none;
+  if (hold_ != hold::held) return;  // given up: relieved() says when that is over
+  if (now >= say_again_at_) {
     pause_to_say_ = longest_pause;
     say_again_at_ = now + duration(longest_pause * wire::bits_per_quantum / 8) / 2;
   }
-  look_at_ = now + config_.look_every_ps;
-  wake_at(domain().edge_at_or_after(look_at_));
+  wake_at(domain().edge_at_or_after(std::min(say_again_at_, held_since_ + config_.longest_hold_ps)));
 }
 
 void bridge_port::obey(const wire::pause_frame& p) {
@@ -153,6 +156,7 @@ void bridge_port::transmit() {
     --count_;
     ++to_adapter_;
     send(std::move(f));
+    if (count_ == queue_.size() / 2) outside_.half_empty();
   }
   if (pause_to_say_) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(line_free_)));
   if (count_ != 0) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(head_may_start())));

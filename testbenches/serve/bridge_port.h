@@ -24,6 +24,8 @@ class outside_if {
   virtual void leave(const std::uint8_t* frame, std::size_t length) = 0;
   /// Bytes that have left and still wait for whoever takes them.
   virtual std::size_t queued() const { return 0; }
+  /// Of the frames that waited for the line, half are gone. Called inside a tick.
+  virtual void half_empty() {}
 };
 
 /// An Ethernet connector. Frames from outside go to the adapter at the line rate, with preamble, gap, padding and a
@@ -37,15 +39,20 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
     // Holding the adapter: half of what the links queue, and room for what comes before the PAUSE is obeyed.
     std::size_t hold_above_bytes = 512 * 1024;
     std::size_t resume_below_bytes = 128 * 1024;
-    sim::time_ps look_every_ps = 20 * sim::ps_per_us;         ///< at a queue that was too long
     sim::time_ps longest_hold_ps = 200'000 * sim::ps_per_us;  ///< then the peer is taken for dead, and frames are lost
   };
   bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& frames,
               outside_if& outside, sim::statistics& stats);
 
-  /// A frame from outside (14 bytes to a frame's capacity) that came at simulated time `at` or later. Not to be called
-  /// inside a tick.
+  /// A frame from outside (14 bytes to a frame's capacity) that came at simulated time `at` or later. Lost and counted
+  /// when there is no room. Not to be called inside a tick.
   void inject(const std::uint8_t* frame, std::size_t length, sim::time_ps at);
+  bool has_room() const { return count_ != queue_.size(); }
+  /// Frames that wait for the line.
+  std::size_t waiting_frames() const { return count_; }
+  std::uint64_t dropped() const { return drop_queue_full_; }
+  /// outside_if::queued() has become less. Not to be called inside a tick.
+  void relieved();
 
   tlm::frame_sink_if& receiver() override { return *this; }
   void attach(tlm::frame_sink_if& line) override { line_ = &line; }
@@ -76,7 +83,7 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
   sim::timed_inbox<tlm::frame_ptr> from_line_;
   enum class hold : std::uint8_t { none, held, given_up };
   hold hold_ = hold::none;
-  sim::time_ps held_since_ = 0, say_again_at_ = 0, look_at_ = 0;
+  sim::time_ps held_since_ = 0, say_again_at_ = 0;
   std::optional<std::uint16_t> pause_to_say_;  // quanta
   std::uint64_t to_adapter_ = 0, from_adapter_ = 0, drop_queue_full_ = 0, pauses_ = 0, pauses_said_ = 0;
 };

@@ -89,6 +89,24 @@ link_spec parse_link(const std::string& text) {
   return s;
 }
 
+link_counters frame_link::counters() const {
+  link_counters c = counters_;
+  c.drop_kernel = lost_in_kernel();
+  return c;
+}
+
+bool frame_link::may_read() {
+  if (finished_) return false;
+  if (!receiver_.ready()) stalled_ = true;
+  return !stalled_;
+}
+
+void frame_link::resume() {
+  if (!stalled_) return;
+  stalled_ = false;
+  read_on();
+}
+
 void frame_link::arrived(const std::uint8_t* frame, std::size_t length) {
   if (length < min_frame) {
     ++counters_.drop_runt;

@@ -12,11 +12,19 @@
 
 namespace rnic::serve {
 
-/// Gets whole frames from outside, from the DMAC to before the FCS, of 14 bytes to frame_link::max_frame.
+/// The end of a link at which the simulation is.
 class frame_receiver_if {
  public:
   virtual ~frame_receiver_if() = default;
+  /// A whole frame from outside, from the DMAC to before the FCS, of 14 bytes to frame_link::max_frame.
   virtual void frame_arrived(const std::uint8_t* frame, std::size_t length) = 0;
+  /// There is room for one more. Where there is none, the link leaves it to the peer's and the kernel's queues until
+  /// frame_link::resume() is called.
+  virtual bool ready() const { return true; }
+  /// frame_link::queued() has become less. Never called inside frame_link::send().
+  virtual void relieved() {}
+  /// The link's peer came, went, or was turned away: words for whoever watches, without an end of line.
+  virtual void link_event(const std::string& /*what*/) {}
 };
 
 /// What to connect to.
@@ -41,14 +49,18 @@ struct link_counters {
   std::uint64_t drop_runt = 0;        ///< shorter than an Ethernet header
   std::uint64_t drop_oversized = 0;   ///< longer than max_frame
   std::uint64_t drop_queue_full = 0;  ///< going out: the peer does not read fast enough
-  std::uint64_t drop_no_peer = 0;     ///< going out: nobody is connected, or has bound the peer's address
+  std::uint64_t drop_no_peer = 0;     ///< going out: nobody is connected, or has bound the peer's address, or it left
+  std::uint64_t drop_kernel = 0;      ///< coming in: the kernel's queue was full before the frame could be read
   std::uint64_t bad_length = 0;       ///< of a stream's framing: nothing can be believed any more, it was closed
   std::uint64_t half_frames = 0;      ///< the peer of a stream went away in the middle of a frame
   std::uint64_t connections = 0, disconnections = 0, errors = 0;
+  std::uint64_t turned_away = 0;  ///< peers that came while there was one
 };
 
-/// Nothing here waits: calls return at once, the io_context's handlers do the work. Whatever the peer does, the link
-/// stays usable: a listener accepts the next peer, a connector tries again.
+/// Nothing here waits: calls return at once, the io_context's handlers do the work, and none of them asks to be called
+/// again at once because the peer takes nothing. Whatever the peer does, the link stays usable: a listener accepts the
+/// next peer, a connector tries again. Streams and UNIX datagrams lose nothing on the way in: they are not read faster
+/// than the receiver takes frames.
 class frame_link {
  public:
   /// The longest frame that the adapter's buffers take.
@@ -64,9 +76,21 @@ class frame_link {
   virtual void send(const std::uint8_t* frame, std::size_t length) = 0;
   /// Bytes that wait for the peer.
   virtual std::size_t queued() const { return 0; }
-  const link_counters& counters() const { return counters_; }
+  /// The receiver is ready() again, after it was not.
+  void resume();
+  /// It was not ready when there may have been something to read.
+  bool stalled() const { return stalled_; }
+  /// Reads nothing more; what waits for the peer still leaves.
+  void stop_reading() { finished_ = true; }
+  link_counters counters() const;
 
  protected:
+  /// Whether to read one more frame; if not, read_on() is called as soon as it is.
+  bool may_read();
+  bool finished() const { return finished_; }
+  virtual void read_on() = 0;
+  virtual std::uint64_t lost_in_kernel() const { return 0; }
+  frame_receiver_if& receiver() { return receiver_; }
   void arrived(const std::uint8_t* frame, std::size_t length);
   void count_out(std::size_t length) {
     ++counters_.frames_out;
@@ -76,6 +100,7 @@ class frame_link {
 
  private:
   frame_receiver_if& receiver_;
+  bool stalled_ = false, finished_ = false;
 };
 
 /// Opens it. Throws std::runtime_error with a line for the user when the local end cannot be had; a peer that is not

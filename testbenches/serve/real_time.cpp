@@ -59,12 +59,20 @@ void real_time::lose_time() {
   lag_.max_us = std::max(lag_.max_us, late / sim::ps_per_us);
   lag_.lagging_us += late / sim::ps_per_us;
   lost_ += late + before_next_event;
+  if (tell_lost_) tell_lost_(late / sim::ps_per_us);
+}
+
+/// Handlers run in the order in which they became ready, those of timers and signals among them.
+void real_time::serve_sockets() {
+  io_.restart();
+  const clock::time_point end = clock::now() + socket_share;
+  while (io_.poll_one() != 0 && !stopped_ && clock::now() < end) {
+  }
 }
 
 void real_time::turn() {
   if (paced_) lose_time();
-  io_.restart();
-  io_.poll();
+  serve_sockets();
   if (stopped_) return;
   if (!paced_) return advance(kernel_now() + slice);
   const clock::time_point now = clock::now();

@@ -6,6 +6,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "model/sim/timebase.h"
 
@@ -15,13 +17,15 @@ namespace rnic::serve {
 /// moment, then sleep until a socket has something or the next event of the simulation is due. Simulated time is never
 /// ahead of real time. Where the machine is too slow it falls behind, goes on as fast as it can, and says by how much;
 /// time by which it is behind for too long is lost, as if the machine had stood still: to simulate it in haste would
-/// let every timer expire before the peer's answers are heard.
+/// let every timer expire before the peer's answers are heard. Sockets have a share of each turn, whatever comes in.
 class real_time {
  public:
   /// Being behind by more than this counts as lagging: a thousand times what a sleep comes late on an idle machine.
   static constexpr sim::time_ps tolerated_ps = sim::ps_per_us * 1000;
 
   static constexpr sim::time_ps most_behind_ps = sim::ps_per_us * 10'000;  ///< less than a time-out of the tools
+
+  static constexpr std::chrono::milliseconds socket_share{1};  ///< about what a turn of a busy simulation takes
 
   struct lag {
     std::uint64_t max_us = 0;      ///< by how much the simulation was ever behind
@@ -39,6 +43,8 @@ class real_time {
   /// Until stop(). What a process throws into the kernel comes out here.
   void run();
   const lag& behind() const { return lag_; }
+  /// Calls it whenever time is lost, with the microseconds.
+  void when_lost(std::function<void(std::uint64_t us)> tell) { tell_lost_ = std::move(tell); }
   std::uint64_t lost_us() const { return lost_ / sim::ps_per_us; }
   /// Real time since start_clock(), in microseconds.
   std::uint64_t elapsed_us() const;
@@ -48,6 +54,7 @@ class real_time {
  private:
   using clock = std::chrono::steady_clock;
   void turn();
+  void serve_sockets();
   void lose_time();
   void advance(sim::time_ps to);
   void sleep_until(sim::time_ps next);
@@ -65,6 +72,7 @@ class real_time {
   clock::time_point last_turn_{};
   bool was_lagging_ = false;
   lag lag_;
+  std::function<void(std::uint64_t us)> tell_lost_;
 };
 
 }  // namespace rnic::serve

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/serve/served_host.h"
 
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "model/wire/ethernet.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the far end: 1 ns
 constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
+// Without taking a frame. A peer that is a process of this machine may not be run for a while.
+constexpr sim::time_ps dead_after_ps = 2 * sim::ps_per_s;
 constexpr unsigned solicitations = 10;
 constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
@@ -19,7 +22,14 @@ constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
 bench::node_config served_host::shape(const host_config& cfg) {
   bench::node_config c = cfg.node;
-  if (cfg.mac) c.firmware.mac[0] = wire::to_u64(*cfg.mac);
+  if (!cfg.mac) return c;
+  const std::uint64_t mac = wire::to_u64(*cfg.mac), vendor = mac >> 24, number = mac & 0xffffff;
+  firmware::firmware_config& f = c.firmware;
+  f.mac = {mac, vendor << 24 | ((number + 1) & 0xffffff)};
+  // As the firmware's own: 03 behind the vendor's part, and room for the GUIDs of one adapter.
+  f.node_guid = vendor << 40 | std::uint64_t{3} << 32 | number << 4;
+  f.port_guid = {f.node_guid + 1, f.node_guid + 2};
+  f.system_guid = f.node_guid + 3;
   return c;
 }
 
@@ -27,11 +37,13 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
                          real_time& clock)
     : config_(cfg),
       base_(env.base),
+      io_(io),
       clock_(clock),
       node_(cfg.name, env, shape(cfg), 0),
       bridge_clock_("bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
   bridge_port::config bridge;
   bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
+  bridge.longest_hold_ps = dead_after_ps;
   outside_if& outside = *this;
   bridge_ = std::make_unique<bridge_port>(cfg.name == "served" ? "bridge" : cfg.name + ".bridge", bridge_clock_, bridge,
                                           env.frames, outside, env.statistics);
@@ -80,6 +92,17 @@ void served_host::frame_arrived(const std::uint8_t* frame, std::size_t length) {
 }
 
 void served_host::leave(const std::uint8_t* frame, std::size_t length) { link_->send(frame, length); }
+
+void served_host::half_empty() {
+  if (!link_->stalled()) return;
+  boost::asio::post(io_, [this] { link_->resume(); });  // not inside the tick: it may have frames at once
+}
+
+void served_host::link_event(const std::string& what) {
+  if (config_.link_event) config_.link_event(what);
+}
+
+bridge_counters served_host::bridge() const { return {bridge_->dropped(), bridge_->waiting_frames(), link_->queued()}; }
 
 // ---------------------------------------------------------------- the host's software
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,9 +26,17 @@ struct host_config {
   link_spec link;
   std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
   std::uint16_t vlan = host_driver::no_vlan;
-  std::optional<host_driver::mac_address> mac;  ///< else the adapter's own
+  std::optional<host_driver::mac_address> mac;  ///< of the port, the GUIDs are made of it; else the firmware's
   std::string capture;                          ///< file for every frame on the cable, empty: none
   tlm::capture_writer::config capture_options;
+  std::function<void(const std::string& what)> link_event;  ///< called when the link's peer comes or goes; may be empty
+};
+
+/// What became of the frames at the cable's far end.
+struct bridge_counters {
+  std::uint64_t drop_queue_full = 0;  ///< from outside, faster than the adapter took them
+  std::size_t waiting_frames = 0;     ///< from outside, not yet on the cable
+  std::size_t waiting_bytes = 0;      ///< of the adapter's, not yet at the link's peer
 };
 
 /// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.
@@ -48,6 +57,9 @@ class served_host : private frame_receiver_if, private outside_if {
   host_driver::bus_if& bus() { return node_.bus(); }
   host_driver::mac_address mac() { return device().port(1).mac; }
   const frame_link& link() const { return *link_; }
+  bridge_counters bridge() const;
+  /// Nothing more comes in; what the adapter has sent still leaves.
+  void stop_reading() { link_->stop_reading(); }
   host_driver::neighbours::counters answered() const {
     return neighbours_ ? neighbours_->count() : host_driver::neighbours::counters{};
   }
@@ -56,12 +68,17 @@ class served_host : private frame_receiver_if, private outside_if {
  private:
   static bench::node_config shape(const host_config& cfg);
   void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
+  bool ready() const override { return bridge_->has_room(); }
+  void relieved() override { bridge_->relieved(); }
+  void link_event(const std::string& what) override;
   void leave(const std::uint8_t* frame, std::size_t length) override;
-  std::size_t queued() const override { return link_->queued(); }
+  std::size_t queued() const override { return link_ ? link_->queued() : 0; }
+  void half_empty() override;
   void answer(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;
   sim::timebase& base_;
+  boost::asio::io_context& io_;
   real_time& clock_;
   bench::node node_;
   sim::clock_domain bridge_clock_;

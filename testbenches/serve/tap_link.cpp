@@ -12,9 +12,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <stdexcept>
+#include <string>
 
-#include "testbenches/serve/frame_link.h"
+#include "testbenches/serve/whole_frame_link.h"
 
 namespace rnic::serve {
 
@@ -25,16 +28,24 @@ using error_code = boost::system::error_code;
 
 constexpr std::chrono::milliseconds retry_after{100};
 
-class tap_link final : public frame_link {
+class tap_link final : public whole_frame_link {
  public:
   tap_link(asio::io_context& io, const link_spec& spec, frame_receiver_if& receiver);
-  void send(const std::uint8_t* frame, std::size_t length) override;
 
  private:
-  void receive();
+  outcome attempt(const std::uint8_t* frame, std::size_t length) override;
+  bool watch() override;
+  void read_on() override;
+  std::uint64_t lost_in_kernel() const override { return dropped_by_interface() - dropped_before_; }
+  std::uint64_t dropped_by_interface() const;
+  void interface_is(bool up, const error_code& why);
 
+  std::string name_;
   asio::posix::stream_descriptor device_;
-  asio::steady_timer again_;
+  asio::steady_timer after_error_;
+  std::uint64_t watch_ = 0;  // handlers of an earlier one have nothing to say
+  std::optional<bool> up_;   // when it was last written or read
+  std::uint64_t dropped_before_ = 0;
   std::array<std::uint8_t, 65536> input_{};
 };
 
@@ -53,37 +64,61 @@ int open_tap(const link_spec& spec) {
 }
 
 tap_link::tap_link(asio::io_context& io, const link_spec& spec, frame_receiver_if& receiver)
-    : frame_link(receiver), device_(io, open_tap(spec)), again_(io) {
+    : whole_frame_link(io, receiver), name_(spec.local), device_(io, open_tap(spec)), after_error_(io) {
   device_.non_blocking(true);
   ++counters_.connections;
-  receive();
+  dropped_before_ = dropped_by_interface();
+  read_on();
 }
 
-/// One read is one frame. Errors pass: an interface that is down says so at every read.
-void tap_link::receive() {
+/// One read is one frame. Errors pass: a user who takes the interface away may bring it back.
+void tap_link::read_on() {
+  if (!may_read()) return;
   device_.async_read_some(asio::buffer(input_), [this](const error_code& error, std::size_t got) {
-    if (error == asio::error::operation_aborted) return;
+    if (error == asio::error::operation_aborted || finished()) return;
     if (!error) {
+      interface_is(true, error);
       arrived(input_.data(), got);
-      return receive();
+      return read_on();
     }
     ++counters_.errors;
-    again_.expires_after(retry_after);
-    again_.async_wait([this](const error_code& aborted) {
-      if (!aborted) receive();
+    interface_is(false, error);
+    after_error_.expires_after(retry_after);
+    after_error_.async_wait([this](const error_code& aborted) {
+      if (!aborted) read_on();
     });
   });
 }
 
-void tap_link::send(const std::uint8_t* frame, std::size_t length) {
+/// What the kernel had for us and did not get rid of.
+std::uint64_t tap_link::dropped_by_interface() const {
+  std::ifstream file("/sys/class/net/" + name_ + "/statistics/tx_dropped");
+  std::uint64_t dropped = 0;
+  return file >> dropped ? dropped : dropped_before_;
+}
+
+whole_frame_link::outcome tap_link::attempt(const std::uint8_t* frame, std::size_t length) {
   error_code error;
   device_.write_some(asio::buffer(frame, length), error);
-  if (!error)
-    count_out(length);
-  else if (error == asio::error::would_block)
-    ++counters_.drop_queue_full;
-  else
-    ++counters_.drop_no_peer;  // the interface is down
+  if (error == asio::error::would_block || error == asio::error::no_buffer_space || error == asio::error::no_memory)
+    return outcome::no_room;
+  interface_is(!error, error);
+  return error ? outcome::no_peer : outcome::sent;
+}
+
+void tap_link::interface_is(bool up, const error_code& why) {
+  if (up_ == up) return;
+  up_ = up;
+  receiver().link_event(up ? "the interface takes frames" : "the interface takes no frames (" + why.message() + ")");
+}
+
+bool tap_link::watch() {
+  ++watch_;
+  if (writable(device_.native_handle())) return false;
+  device_.async_wait(asio::posix::stream_descriptor::wait_write, [this, watch = watch_](const error_code& error) {
+    if (!error && watch == watch_) try_again();
+  });
+  return true;
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ struct bench final : outside_if, tlm::frame_sink_if {
     left.emplace_back(base.now_ps(), std::vector<std::uint8_t>(frame, frame + length));
   }
   std::size_t queued() const override { return waiting; }
+  void half_empty() override { ++half_emptied; }
+  void takes(std::size_t bytes_left) {
+    waiting = bytes_left;
+    port.relieved();
+  }
   void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { line.emplace_back(arrival, std::move(frame)); }
   void inject(std::size_t length, sim::time_ps at) {
     const std::vector<std::uint8_t> bytes(length, 0x11);
@@ -54,6 +59,7 @@ struct bench final : outside_if, tlm::frame_sink_if {
   std::vector<std::pair<sim::time_ps, std::vector<std::uint8_t>>> left;
   std::vector<std::pair<sim::time_ps, tlm::frame_ptr>> line;
   std::size_t waiting = 0;  // outside
+  unsigned half_emptied = 0;
 
   /// Quanta of the PAUSE frames that the adapter was sent.
   std::vector<unsigned> pauses() const {
@@ -129,10 +135,10 @@ TEST(bridge_port, the_adapter_is_held_while_the_world_outside_does_not_keep_up) 
   EXPECT_EQ(b.line[0].second->fcs, wire::ethernet_fcs(b.line[0].second->data(), b.line[0].second->length));
   b.run_until_ns(1'500'000);  // said again before the 839 us have passed, and every half of them
   EXPECT_EQ(b.pauses(), (std::vector<unsigned>{0xffff, 0xffff, 0xffff, 0xffff}));
-  b.waiting = 200'000;
+  b.takes(200'000);
   b.run_until_ns(1'600'000);
   EXPECT_EQ(b.pauses().back(), 0xffffu);
-  b.waiting = 1000;
+  b.takes(1000);
   b.run_until_ns(1'700'000);
   EXPECT_EQ(b.pauses().back(), 0u);
   const std::size_t said = b.line.size();
@@ -150,15 +156,51 @@ TEST(bridge_port, a_peer_that_never_reads_does_not_hold_the_adapter_for_ever) {
   b.run_until_ns(202'000'000);
   EXPECT_EQ(b.pauses().back(), 0u);
   const std::size_t said = b.line.size();
+  EXPECT_LT(b.core.ticks(), 2 * said + 10);  // between two PAUSE frames there is nothing to do
+  const std::uint64_t ticks = b.core.ticks();
   b.run_until_ns(400'000'000);
   EXPECT_EQ(b.line.size(), said);
-  b.waiting = 0;  // it reads again: the next time counts anew
+  EXPECT_EQ(b.core.ticks(), ticks);
+  b.takes(0);  // it reads again: the next time counts anew
   b.run_until_ns(401'000'000);
   b.waiting = 600'000;
   b.from_adapter(std::vector<std::uint8_t>(100, 0x22), 402'000'000'000);
   b.run_until_ns(403'000'000);
   EXPECT_GT(b.line.size(), said);
   EXPECT_EQ(b.pauses().back(), 0xffffu);
+}
+
+TEST(bridge_port, a_peer_that_reads_slowly_holds_the_adapter_as_long_as_it_does) {
+  bench b(40'000);
+  b.waiting = 900'000;
+  b.from_adapter(std::vector<std::uint8_t>(100, 0x22), 1'000'000);
+  for (unsigned ms = 100; ms <= 2000; ms += 100) {
+    b.run_until_ns(std::uint64_t{ms} * 1'000'000);
+    EXPECT_EQ(b.pauses().back(), 0xffffu) << ms;
+    b.takes(900'000 - ms * 100);
+  }
+  b.run_until_ns(2'199'000'000);
+  EXPECT_EQ(b.pauses().back(), 0xffffu);
+  b.run_until_ns(2'202'000'000);
+  EXPECT_EQ(b.pauses().back(), 0u);
+}
+
+TEST(bridge_port, room_is_told_when_half_of_a_queue_is_gone) {
+  bench b(10'000, 4);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(b.port.has_room());
+    b.inject(1000, 1'000'000);
+  }
+  EXPECT_FALSE(b.port.has_room());
+  b.run_until_ns(1010);
+  EXPECT_EQ(b.port.waiting_frames(), 3u);
+  EXPECT_EQ(b.half_emptied, 0u);
+  b.run_until_ns(2000);  // 826 ns each
+  EXPECT_EQ(b.port.waiting_frames(), 2u);
+  EXPECT_EQ(b.half_emptied, 1u);
+  b.run_until_ns(20'000);
+  EXPECT_EQ(b.half_emptied, 1u);
+  EXPECT_EQ(b.port.dropped(), 0u);
 }
 
 TEST(bridge_port, a_full_queue_drops) {
