@@ -12,6 +12,7 @@ import application_cases as applications
 import connection_cases
 import link_cases as links
 import network_cases as network
+import script_cases
 import stranger_cases as strangers
 import talk_cases
 
@@ -19,7 +20,8 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
          "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
-         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several}
+         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several,
+         "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile}
 
 
 def main():
