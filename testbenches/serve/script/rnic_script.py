@@ -97,7 +97,9 @@ class script:
     # ------------------------------------------------------------ requests and completions
 
     def send(self, qp, opcode, sges=(), wr_id=1, flags=("signaled",), **more):
-        request = dict(more, opcode=opcode, wr_id=wr_id, flags=list(flags), sge=list(sges))
+        request = dict(more, opcode=opcode, wr_id=wr_id, flags=list(flags))
+        if sges:
+            request["sge"] = list(sges)
         return self.call("post_send", qp=qp, requests=[request])
 
     def receive(self, qp, sges=(), wr_id=100, copies=1):

@@ -134,7 +134,7 @@ WRONG = [  # a command, and words of the answer
     ('{"do":"create_cq","entries":18446744073709551615}', "entries: expected an integer"),
     ('{"do":"create_cq","entries":1e999}', "a number is too large"),
     ('{"do":"reg_mr","pd":"nobody","bytes":1}', "pd: there is none called nobody"),
-    ('{"do":"reg_mr","pd":"p","bytes":1000000000000}', "bytes: expected an integer from 1 to 268435456"),
+    ('{"do":"reg_mr","pd":"p","bytes":1000000000000}', "bytes: expected an integer from 1 to 268435356"),
     ('{"do":"reg_mr","pd":"p","bytes":8,"access":["fly"]}', "access: expected one of local_write"),
     ('{"do":"reg_mr","pd":"p","bytes":8,"access":"local_write"}', "access: expected a list"),
     ('{"do":"reg_mr","pd":"p","bytes":8,"access":["remote_write"]}', "reg_mr: Invalid argument"),
