@@ -15,6 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest as linux  # noqa: E402
 import perftest_cases  # noqa: E402
+import verbs_cases  # noqa: E402
 from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, PORT, SECONDS, bench  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
@@ -160,7 +161,7 @@ def congestion(b):
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "unreliable": unreliable, "addresses": addresses, "loss": loss,
          "congestion": congestion, "perftest": perftest_cases.perftest,
-         "options": perftest_cases.options}
+         "options": perftest_cases.options, "script": verbs_cases.verbs}
 
 
 def stream(rnic, image, folder):

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verbs by command on both sides: `--app script` and verbs_peer in the guest do the rows of the conformance table, each as
+requester and as responder."""
+import ipaddress
+import os
+import socket
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../serve/script"))
+import conformance  # noqa: E402
+import rnic_script  # noqa: E402
+from bench import GID4, GUEST4, MODEL4, PORT  # noqa: E402
+
+# What Soft-RoCE of Linux 6.1 does otherwise than the table says: row, side, and a part of the line that says so.
+DEVIATIONS = []
+
+
+class line_peer(rnic_script.script):
+    """The commands of a script as lines of verbs_peer."""
+
+    def __init__(self, port):
+        s = socket.create_connection(("127.0.0.1", port), 10)
+        s.settimeout(self.seconds)
+        super().__init__(s.makefile("rb"), s.makefile("wb"), s.close)
+
+    def call(self, do, **fields):
+        if "requests" in fields:
+            requests = fields.pop("requests")
+            for r in requests:
+                answer = self.call(do, **dict(fields, **r))
+            return answer
+        self.writer.write((do + "".join(" " + w for w in words(fields)) + "\n").encode())
+        self.writer.flush()
+        line = self.reader.readline().decode()
+        if line.startswith("error "):
+            _, errno, what = line.strip().split(" ", 2)
+            raise rnic_script.refused({"error": what, "errno": None if errno == "-" else errno})
+        if not line.startswith("ok"):
+            raise ConnectionError("the peer ended while it was asked to %s" % do)
+        parts = [dict(word(w) for w in part.split()) for part in line[2:].split(" |")]
+        return {"completions": parts[1:]} if do == "poll" else parts[0]
+
+
+def word(text):
+    key, _, value = text.partition("=")
+    return key, int(value) if value.isdigit() and key != "hex" else value
+
+
+def words(fields):
+    for key, value in fields.items():
+        if key == "ah_attr":
+            yield from words(value)
+        elif key == "dgid":
+            gid = ipaddress.ip_address(value)
+            gid = ipaddress.ip_address("::ffff:" + value) if gid.version == 4 else gid
+            yield "dgid=" + gid.packed.hex()
+        elif key == "sge":
+            if value:
+                yield "sge=" + ",".join(one_sge(s) for s in value)
+        elif isinstance(value, list):
+            if value:
+                yield key + "=" + ",".join(value)
+            elif key == "qp_access_flags":
+                yield key + "="
+        else:
+            yield "%s=%s" % (key, value)
+
+
+def one_sge(s):
+    more = [s[k] for k in ("length", "lkey") if k in s]
+    if "lkey" in s and "length" not in s:
+        raise ValueError("an lkey needs a length here")
+    return ":".join(str(x) for x in [s["mr"], s["offset"], *more])
+
+
+def verdict(b, name, requester, wrong):
+    known = [d for d in DEVIATIONS if d[0] == name and d[1] == requester]
+    for d in known:
+        left = [w for w in wrong if d[2] not in w]
+        if len(left) == len(wrong):
+            wrong.append("the known deviation %r did not show" % d[2])
+        else:
+            wrong = left
+    title = "%s, %s asks" % (name.replace("_", " "), requester)
+    if known and not wrong:
+        title += " (otherwise, as known)"
+    b.note(title, not wrong, "".join("  %s\n" % w for w in wrong))
+
+
+def verbs(b):
+    tool = "/usr/bin/verbs_peer rxe0 %d %d" % (b.guest.gid_index(GID4), PORT)
+    b.guest.start_server(tool, PORT)
+    path = os.path.join(b.folder, "script")
+    model = b.serve("--app", "script", "--script", "unix:" + path)
+    guest = conformance.end("guest", line_peer(PORT), GUEST4, b.ack_timeout)
+    ours = conformance.end("model", rnic_script.connect("unix:" + path), MODEL4, b.ack_timeout)
+    for name in conformance.ROWS:
+        for requester, responder in ((ours, guest), (guest, ours)):
+            verdict(b, name, requester.name, conformance.run(name, requester, responder))
+    ours.s.close()
+    guest.s.close()
+    status, text = b.end(model)
+    b.note("the model's side ends", status == 0, text)
+    status, text = b.guest.finish_server()
+    b.note("the guest's side ends", status == 0, text)
