@@ -21,7 +21,8 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
          "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several,
-         "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile}
+         "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
+         "script_wander": script_cases.wander}
 
 
 def main():

@@ -313,3 +313,169 @@ def script():
     standard_input()
     options()
     kinds()
+
+
+# ---------------------------------------------------------------- programs that mean nothing
+
+class wanderer:
+    """Makes, uses and destroys objects at random; nothing but an error answer may come of it."""
+
+    ACCESS = ["local_write", "remote_write", "remote_read", "remote_atomic", "mw_bind"]
+    STATES = ["reset", "init", "rtr", "rts", "sqd", "sqe", "err"]
+
+    def __init__(self, s, gid, seed):
+        self.s, self.gid, self.rng = s, gid, random.Random(seed)
+        self.have = {kind: [] for kind in ("pd", "mr", "mw", "cq", "srq", "xrcd", "qp", "ah")}
+        self.known = [(0x1000, 0x1234)]  # addresses and keys, of the other side as well
+        self.numbers = [1]
+        self.refused = self.done = 0
+
+    def some(self, kind):
+        return self.rng.choice(self.have[kind]) if self.have[kind] and self.rng.random() < 0.98 else "nothing"
+
+    def try_(self, do, **fields):
+        try:
+            answer = self.s.call(do, **fields)
+            self.done += 1
+            return answer
+        except refused:
+            self.refused += 1
+            return {}
+
+    def rights(self):
+        return [w for w in self.ACCESS if self.rng.random() < 0.7]
+
+    def sges(self):
+        r = self.rng
+        return [dict({"mr": self.some("mr"), "offset": r.choice((0, 1, 100, 4000)), "length": r.choice((0, 1, 8, 64, 3000, 70000))},
+                     **({"lkey": 77} if r.random() < 0.05 else {})) for _ in range(r.choice((0, 1, 1, 1, 2, 4)))]
+
+    def make(self):
+        r = self.rng
+        kind = r.choice(list(self.have))
+        if len(self.have[kind]) > 12:
+            return self.destroy(kind)
+        if kind == "pd":
+            answer = self.try_("alloc_pd")
+        elif kind == "mr":
+            of = {"of": self.some("mr")} if r.random() < 0.3 else {"bytes": r.choice((1, 8, 4096, 5000, 100000))}
+            answer = self.try_("reg_mr", pd=self.some("pd"), access=self.rights(), **of)
+            if answer:
+                self.known.append((answer["addr"], answer["rkey"]))
+        elif kind == "mw":
+            answer = self.try_("alloc_mw", pd=self.some("pd"), type=r.choice((1, 2)))
+        elif kind == "cq":
+            answer = self.try_("create_cq", entries=r.choice((1, 3, 64, 300)))
+        elif kind == "srq":
+            xrc = {"xrcd": self.some("xrcd"), "cq": self.some("cq")} if r.random() < 0.4 else {}
+            answer = self.try_("create_srq", pd=self.some("pd"), max_wr=r.choice((1, 10, 100)), max_sge=r.choice((1, 3)), **xrc)
+            self.numbers += [answer["srqn"]] if answer else []
+        elif kind == "xrcd":
+            answer = self.try_("open_xrcd")
+        elif kind == "ah":
+            answer = self.try_("create_ah", pd=self.some("pd"), ah_attr={"dgid": self.gid, "sgid_index": r.choice((3, 3, 2, 99))})
+        else:
+            answer = self.make_qp()
+        if answer:
+            self.have[kind].append(answer[kind])
+
+    def make_qp(self):
+        r = self.rng
+        kind = r.choice(("rc", "rc", "uc", "ud", "xrc_send", "xrc_recv"))
+        if kind == "xrc_recv":
+            answer = self.try_("create_qp", type=kind, xrcd=self.some("xrcd"))
+        else:
+            more = {"srq": self.some("srq")} if r.random() < 0.3 and kind != "xrc_send" else {}
+            if kind != "xrc_send":
+                more["recv_cq"] = self.some("cq")
+            answer = self.try_("create_qp", type=kind, pd=self.some("pd"), send_cq=self.some("cq"), max_send_wr=r.choice((1, 16, 100)),
+                               max_send_sge=r.choice((1, 4)), max_inline_data=r.choice((0, 64)), sq_sig_all=r.random() < 0.5, **more)
+        if answer:
+            self.numbers.append(answer["qpn"])
+            if r.random() < 0.9:
+                to = {"gid": self.gid, "qpn": r.choice(self.numbers), "psn": 0}
+                try:
+                    self.s.ready(answer["qp"], kind, to, 0, self.rights(), qkey=5 if kind == "ud" else None,
+                                 rts={"timeout": r.choice((8, 12)), "retry_cnt": 2, "rnr_retry": 1} if kind in ("rc", "xrc_send") else ())
+                except refused:
+                    self.refused += 1
+        return answer
+
+    def destroy(self, kind):
+        verbs = {"pd": "dealloc_pd", "mr": "dereg_mr", "mw": "dealloc_mw", "xrcd": "close_xrcd"}
+        name = self.some(kind)
+        if self.try_(verbs.get(kind, "destroy_" + kind), **{kind: name}):
+            self.have[kind].remove(name)
+
+    def post(self):
+        r = self.rng
+        if r.random() < 0.3:
+            target = {"post_recv": "qp", "post_srq_recv": "srq"}
+            do = r.choice(list(target))
+            return self.try_(do, **{target[do]: self.some(target[do])}, requests=[{"sge": self.sges()}], copies=r.choice((1, 1, 5)))
+        requests = []
+        for _ in range(r.choice((1, 1, 3))):
+            address, key = r.choice(self.known)
+            opcode = r.choice(("send", "send", "send_with_imm", "rdma_write", "rdma_write", "rdma_write_with_imm", "rdma_read",
+                               "rdma_read", "atomic_cmp_and_swp", "atomic_fetch_and_add", "masked_fetch_and_add", "local_inv",
+                               "send_with_inv", "bind_mw"))
+            q = {"opcode": opcode, "flags": [f for f in ("signaled", "fence", "solicited", "inline") if r.random() < 0.3]}
+            if opcode == "bind_mw":
+                q.update(mw=self.some("mw"), mr=self.some("mr"), addr=address, length=r.choice((0, 8, 4096)), rkey=key + 1, access=self.rights())
+            else:
+                q["sge"] = self.sges()
+            if opcode.startswith(("rdma", "atomic", "masked")):
+                q.update(remote_addr=(address + r.choice((0, 0, 8, 4, 2**64 - 9))) % 2**64, rkey=key)
+            if opcode.startswith(("atomic", "masked")):
+                q["compare_add"] = 1
+            if opcode.endswith("imm"):
+                q["imm"] = 5
+            if opcode.endswith("_inv"):
+                q["invalidate_rkey"] = key
+            kind = r.random()
+            if kind < 0.2:
+                q.update(ah=self.some("ah"), remote_qpn=r.choice(self.numbers), remote_qkey=5)
+            elif kind < 0.4:
+                q["remote_srqn"] = r.choice(self.numbers) & 0xffffff
+            requests.append(q)
+        return self.try_("post_send", qp=self.some("qp"), requests=requests)
+
+    def step(self):
+        r = self.rng
+        what = r.random()
+        if what < 0.25:
+            self.make()
+        elif what < 0.31:
+            self.destroy(r.choice(list(self.have)))
+        elif what < 0.75:
+            self.post()
+        elif what < 0.9:
+            self.try_("poll", cq=self.some("cq"), timeout_ms=r.choice((0, 0, 1)))
+        elif what < 0.94:
+            self.try_("modify_qp", qp=self.some("qp"), qp_state=r.choice(self.STATES))
+        elif what < 0.97:
+            self.try_("query_qp", qp=self.some("qp"))
+        else:
+            self.try_("async_event")
+
+
+def wander():
+    t = two("--repeat", 0)
+    for seed in range(6):
+        a, b = wanderer(t.a, MODEL4, 2 * seed), wanderer(t.b, PEER4, 2 * seed + 1)
+        for _ in range(400):
+            a.step()
+            b.step()
+            if len(a.known) < 200:
+                a.known, b.known = a.known + b.known[-2:], b.known + a.known[-2:]
+                a.numbers, b.numbers = a.numbers + b.numbers[-2:], b.numbers + a.numbers[-2:]
+        print("seed %d: %d commands done, %d refused" % (seed, a.done + b.done, a.refused + b.refused), flush=True)
+        expect(min(a.done, b.done) > 100, "hardly anything was done")
+        t.a.close()
+        t.b.close()
+        t.a, t.b = (rnic_script.connect("unix:" + path(n)) for n in ("sa", "sb"))
+    conformance_after = conformance.run("mixed_verbs", conformance.end("a", t.a, PEER4), conformance.end("b", t.b, MODEL4))
+    expect(not conformance_after, conformance_after)
+    for s in t.servers:
+        s.stop()
+        expect(all(r["ok"] for r in s.result["runs"]), s.result["runs"])
