@@ -98,7 +98,8 @@ void serve_station::run_applications() {
   std::unique_ptr<serve::cm_service> service;
   if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_);
   service_ = service.get();
-  for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
+  const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
+  for (unsigned n = 0; repeat == 0 || n < repeat; ++n) {
     const serve::application_result r = run_application();
     if (r.ok && channel_)
       fmt::print("{}script: {} commands, {} of them refused; {} messages sent, {} received\n", prefix_, r.commands,

@@ -100,6 +100,38 @@ def verdict(b, name, requester, wrong):
             print("    otherwise, as known: " + why, flush=True)
 
 
+def rdma_server_of_commands(b, s):
+    """rdma_client of the guest meets a server that is made of commands alone."""
+    s.cm_listen(port=7471)
+    b.guest.start("timeout 60 /usr/bin/rdma_client -s " + MODEL4, "true")
+    pd, cq = s.alloc_pd()["pd"], s.create_cq(entries=8)["cq"]
+    mr = s.reg_mr(pd=pd, bytes=64, access=["local_write"])
+    qp = s.create_qp(type="rc", pd=pd, send_cq=cq)
+    s.to_init(qp["qp"])
+    s.receive(qp["qp"], [rnic_script.sge(mr, 0, 16)])
+    request = s.cm_event(timeout_ms=20000)
+    wrong = []
+    if request["event"] != "request":
+        return b.note("rdma_client and commands", False, str(request))
+    s.to_rtr(qp["qp"], "rc", {"gid": request["from"], "qpn": request["qpn"], "psn": 99}, max_dest_rd_atomic=1)
+    s.to_rts(qp["qp"], "rc", psn=request["psn"], timeout=b.ack_timeout, max_rd_atomic=1)
+    s.cm_accept(connection=request["connection"], qp=qp["qp"], psn=99)
+    e = s.cm_event(timeout_ms=20000)
+    wrong += [] if e["event"] == "established" else ["confirmation: %s" % e]
+    heard = s.one(cq, 20000)
+    wrong += [] if heard and heard.get("byte_len") == 16 else ["message: %s" % heard]
+    s.send(qp["qp"], "send", [rnic_script.sge(mr, 0, 16)])
+    said = s.one(cq, 20000)
+    wrong += [] if said and said["status"] == "success" else ["answer: %s" % said]
+    e = s.cm_event(timeout_ms=20000)
+    wrong += [] if e["event"] == "disconnect_request" else ["end: %s" % e]
+    s.cm_disconnect(connection=request["connection"])
+    status, text = b.guest.finish_server()
+    wrong += [] if status == 0 else ["the guest: %d %s" % (status, text)]
+    s.destroy_all()
+    b.note("rdma_client and a server of commands", not wrong, "".join("  %s\n" % w for w in wrong))
+
+
 def verbs(b):
     tool = "/usr/bin/verbs_peer rxe0 %d %d" % (b.guest.gid_index(GID4), PORT)
     b.guest.start_server(tool, PORT)
@@ -110,9 +142,10 @@ def verbs(b):
     for name in conformance.ROWS:
         for requester, responder in ((ours, guest), (guest, ours)):
             verdict(b, name, requester.name, conformance.run(name, requester, responder))
-    ours.s.close()
     guest.s.close()
-    status, text = b.end(model)
-    b.note("the model's side ends", status == 0, text)
     status, text = b.guest.finish_server()
     b.note("the guest's side ends", status == 0, text)
+    rdma_server_of_commands(b, ours.s)
+    ours.s.close()
+    status, text = b.end(model)
+    b.note("the model's side ends", status == 0, text)

@@ -39,7 +39,7 @@ class shelf {
       while (all_.count(name) != 0);
       return name;
     }
-    const std::string name = f.text("name", longest_name);
+    std::string name = f.text("name", longest_name);
     if (name.empty() || all_.count(name) != 0)
       f.wrong("name", name.empty() ? "is empty" : "there is one called " + name);
     return name;

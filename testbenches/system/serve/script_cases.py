@@ -277,7 +277,7 @@ def standard_input():
     """Commands from a pipe and answers to another, with nothing else among them."""
     commands = [{"id": 1, "do": "address"}, {"id": 2, "do": "alloc_pd"}, {"id": 3, "do": "wait", "timeout_ms": 200}]
     done = subprocess.run([RNIC, "serve", "--link", "datagram:unix:%s,%s" % (path("x"), path("y")), "--ip", MODEL4, "--app",
-                           "script", "--script", "-"], input="".join(json.dumps(c) + "\n" for c in commands) + '{"do":',
+                           "script", "--script", "-", "--repeat", "0"], input="".join(json.dumps(c) + "\n" for c in commands) + '{"do":',
                           capture_output=True, text=True, timeout=60)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     expect(done.returncode == 0 and [a.get("id") for a in answers] == [1, 2, 3, None], done)
