@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "verbs_words.h"
+
 enum { most_objects = 256, most_arguments = 48, longest_line = 1 << 17, most_sges = 32 };
 enum kind { no_kind, pd_kind, mr_kind, mw_kind, cq_kind, srq_kind, qp_kind, ah_kind };
 
@@ -31,17 +33,10 @@ struct object {
   bool owner;  // of the bytes
 };
 
-struct word {
-  const char* text;
-  int value;
-};
-
 static struct ibv_context* context;
 static int own_gid;
 static struct object objects[most_objects];
-static struct {
-  char *key, *value;
-} arguments[most_arguments];
+static struct { char *key, *value; } arguments[most_arguments];
 static int argument_count;
 static char answer[2 * longest_line];
 static size_t answered;
@@ -107,67 +102,6 @@ static const char* word_for(const struct word* table, int value) {
   return "?";
 }
 
-static const struct word types[] = {{"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD}, {NULL, 0}};
-static const struct word states[] = {{"reset", IBV_QPS_RESET}, {"init", IBV_QPS_INIT}, {"rtr", IBV_QPS_RTR},
-                                     {"rts", IBV_QPS_RTS},     {"sqd", IBV_QPS_SQD},   {"sqe", IBV_QPS_SQE},
-                                     {"err", IBV_QPS_ERR},     {NULL, 0}};
-static const struct word rights[] = {{"local_write", IBV_ACCESS_LOCAL_WRITE},
-                                     {"remote_write", IBV_ACCESS_REMOTE_WRITE},
-                                     {"remote_read", IBV_ACCESS_REMOTE_READ},
-                                     {"remote_atomic", IBV_ACCESS_REMOTE_ATOMIC},
-                                     {"mw_bind", IBV_ACCESS_MW_BIND},
-                                     {NULL, 0}};
-static const struct word flags[] = {{"signaled", IBV_SEND_SIGNALED},
-                                    {"fence", IBV_SEND_FENCE},
-                                    {"solicited", IBV_SEND_SOLICITED},
-                                    {"inline", IBV_SEND_INLINE},
-                                    {NULL, 0}};
-static const struct word opcodes[] = {{"rdma_write", IBV_WR_RDMA_WRITE},
-                                      {"rdma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
-                                      {"send", IBV_WR_SEND},
-                                      {"send_with_imm", IBV_WR_SEND_WITH_IMM},
-                                      {"rdma_read", IBV_WR_RDMA_READ},
-                                      {"atomic_cmp_and_swp", IBV_WR_ATOMIC_CMP_AND_SWP},
-                                      {"atomic_fetch_and_add", IBV_WR_ATOMIC_FETCH_AND_ADD},
-                                      {"local_inv", IBV_WR_LOCAL_INV},
-                                      {"bind_mw", IBV_WR_BIND_MW},
-                                      {"send_with_inv", IBV_WR_SEND_WITH_INV},
-                                      {NULL, 0}};
-static const struct word statuses[] = {{"success", IBV_WC_SUCCESS},
-                                       {"loc_len_err", IBV_WC_LOC_LEN_ERR},
-                                       {"loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR},
-                                       {"loc_prot_err", IBV_WC_LOC_PROT_ERR},
-                                       {"wr_flush_err", IBV_WC_WR_FLUSH_ERR},
-                                       {"mw_bind_err", IBV_WC_MW_BIND_ERR},
-                                       {"bad_resp_err", IBV_WC_BAD_RESP_ERR},
-                                       {"loc_access_err", IBV_WC_LOC_ACCESS_ERR},
-                                       {"rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR},
-                                       {"rem_access_err", IBV_WC_REM_ACCESS_ERR},
-                                       {"rem_op_err", IBV_WC_REM_OP_ERR},
-                                       {"retry_exc_err", IBV_WC_RETRY_EXC_ERR},
-                                       {"rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR},
-                                       {"rem_abort_err", IBV_WC_REM_ABORT_ERR},
-                                       {"fatal_err", IBV_WC_FATAL_ERR},
-                                       {"general_err", IBV_WC_GENERAL_ERR},
-                                       {NULL, 0}};
-static const struct word done[] = {{"send", IBV_WC_SEND},           {"rdma_write", IBV_WC_RDMA_WRITE},
-                                   {"rdma_read", IBV_WC_RDMA_READ}, {"comp_swap", IBV_WC_COMP_SWAP},
-                                   {"fetch_add", IBV_WC_FETCH_ADD}, {"bind_mw", IBV_WC_BIND_MW},
-                                   {"local_inv", IBV_WC_LOCAL_INV}, {"recv", IBV_WC_RECV},
-                                   {"recv_rdma_with_imm", IBV_WC_RECV_RDMA_WITH_IMM},
-                                   {NULL, 0}};
-static const struct word events[] = {{"cq_err", IBV_EVENT_CQ_ERR},
-                                     {"qp_fatal", IBV_EVENT_QP_FATAL},
-                                     {"qp_req_err", IBV_EVENT_QP_REQ_ERR},
-                                     {"qp_access_err", IBV_EVENT_QP_ACCESS_ERR},
-                                     {"comm_est", IBV_EVENT_COMM_EST},
-                                     {"sq_drained", IBV_EVENT_SQ_DRAINED},
-                                     {"port_active", IBV_EVENT_PORT_ACTIVE},
-                                     {"port_err", IBV_EVENT_PORT_ERR},
-                                     {"srq_limit_reached", IBV_EVENT_SRQ_LIMIT_REACHED},
-                                     {"qp_last_wqe_reached", IBV_EVENT_QP_LAST_WQE_REACHED},
-                                     {NULL, 0}};
-
 // ---------------------------------------------------------------- objects
 
 static struct object* named(const char* name, size_t length, enum kind kind) {
@@ -214,14 +148,29 @@ static struct object* put(enum kind kind, void* object, const char* what) {
 static int destroy(struct object* o) {
   int error = 0;
   switch (o->kind) {
-    case pd_kind: error = ibv_dealloc_pd(o->verbs); break;
-    case mr_kind: error = ibv_dereg_mr(o->verbs); break;
-    case mw_kind: error = ibv_dealloc_mw(o->verbs); break;
-    case cq_kind: error = ibv_destroy_cq(o->verbs); break;
-    case srq_kind: error = ibv_destroy_srq(o->verbs); break;
-    case qp_kind: error = ibv_destroy_qp(o->verbs); break;
-    case ah_kind: error = ibv_destroy_ah(o->verbs); break;
-    case no_kind: break;
+    case pd_kind:
+      error = ibv_dealloc_pd(o->verbs);
+      break;
+    case mr_kind:
+      error = ibv_dereg_mr(o->verbs);
+      break;
+    case mw_kind:
+      error = ibv_dealloc_mw(o->verbs);
+      break;
+    case cq_kind:
+      error = ibv_destroy_cq(o->verbs);
+      break;
+    case srq_kind:
+      error = ibv_destroy_srq(o->verbs);
+      break;
+    case qp_kind:
+      error = ibv_destroy_qp(o->verbs);
+      break;
+    case ah_kind:
+      error = ibv_destroy_ah(o->verbs);
+      break;
+    case no_kind:
+      break;
   }
   if (error != 0) return error;
   if (o->owner) free(o->bytes);
@@ -337,7 +286,8 @@ static void alloc_mw(void) {
 
 static void create_srq(void) {
   struct ibv_pd* pd = verbs("pd", pd_kind);
-  struct ibv_srq_init_attr init = {.attr = {.max_wr = (uint32_t)number("max_wr", 16), .max_sge = (uint32_t)number("max_sge", 1)}};
+  struct ibv_srq_init_attr init = {
+      .attr = {.max_wr = (uint32_t)number("max_wr", 16), .max_sge = (uint32_t)number("max_sge", 1)}};
   if (failed) return;
   put(srq_kind, ibv_create_srq(pd, &init), "srq");
 }
@@ -377,9 +327,10 @@ static bool read_path(struct ibv_ah_attr* path) {
   return true;
 }
 
-#define TAKE(name, bit)                                                \
-  if (text(#name) != NULL) {                                           \
-    attr.name = (__typeof__(attr.name))number(#name, 0); mask |= bit;  \
+#define TAKE(name, bit)                                  \
+  if (text(#name) != NULL) {                             \
+    attr.name = (__typeof__(attr.name))number(#name, 0); \
+    mask |= bit;                                         \
   }
 
 static void modify_qp(void) {
@@ -552,42 +503,62 @@ static void poll_completions(void) {
 static void async_event(void) {
   struct pollfd look = {context->async_fd, POLLIN, 0};
   struct ibv_async_event e;
-  if (poll(&look, 1, (int)number("timeout_ms", 0)) <= 0 || ibv_get_async_event(context, &e) != 0) return say(" event=none");
+  if (poll(&look, 1, (int)number("timeout_ms", 0)) <= 0 || ibv_get_async_event(context, &e) != 0)
+    return say(" event=none");
   say(" event=%s", word_for(events, e.event_type));
   ibv_ack_async_event(&e);
 }
 
 // ---------------------------------------------------------------- the line
 
+static void alloc_pd(void) { put(pd_kind, ibv_alloc_pd(context), "pd"); }
+static void dealloc_pd(void) { destroy_one("pd", pd_kind); }
+static void dereg_mr(void) { destroy_one("mr", mr_kind); }
+static void dealloc_mw(void) { destroy_one("mw", mw_kind); }
+static void create_cq(void) { put(cq_kind, ibv_create_cq(context, (int)number("entries", 64), NULL, NULL, 0), "cq"); }
+static void destroy_cq(void) { destroy_one("cq", cq_kind); }
+static void destroy_srq(void) { destroy_one("srq", srq_kind); }
+static void destroy_qp(void) { destroy_one("qp", qp_kind); }
+static void destroy_ah(void) { destroy_one("ah", ah_kind); }
+static void post_recv(void) { post_receive(false); }
+static void post_srq_recv(void) { post_receive(true); }
+static void wait_a_while(void) { usleep((useconds_t)number("timeout_ms", 0) * 1000); }
+
+static const struct {
+  const char* name;
+  void (*run)(void);
+} commands[] = {{"alloc_pd", alloc_pd},
+                {"dealloc_pd", dealloc_pd},
+                {"reg_mr", reg_mr},
+                {"dereg_mr", dereg_mr},
+                {"fill", fill},
+                {"crc32", crc32},
+                {"read", read_bytes},
+                {"write", write_bytes},
+                {"alloc_mw", alloc_mw},
+                {"dealloc_mw", dealloc_mw},
+                {"create_cq", create_cq},
+                {"destroy_cq", destroy_cq},
+                {"poll", poll_completions},
+                {"create_srq", create_srq},
+                {"destroy_srq", destroy_srq},
+                {"create_qp", create_qp},
+                {"modify_qp", modify_qp},
+                {"query_qp", query_qp},
+                {"destroy_qp", destroy_qp},
+                {"create_ah", create_ah},
+                {"destroy_ah", destroy_ah},
+                {"post_send", post_send},
+                {"post_recv", post_recv},
+                {"post_srq_recv", post_srq_recv},
+                {"async_event", async_event},
+                {"wait", wait_a_while},
+                {"destroy_all", destroy_all}};
+
 static void obey(const char* command) {
-  if (strcmp(command, "alloc_pd") == 0) put(pd_kind, ibv_alloc_pd(context), "pd");
-  else if (strcmp(command, "dealloc_pd") == 0) destroy_one("pd", pd_kind);
-  else if (strcmp(command, "reg_mr") == 0) reg_mr();
-  else if (strcmp(command, "dereg_mr") == 0) destroy_one("mr", mr_kind);
-  else if (strcmp(command, "fill") == 0) fill();
-  else if (strcmp(command, "crc32") == 0) crc32();
-  else if (strcmp(command, "read") == 0) read_bytes();
-  else if (strcmp(command, "write") == 0) write_bytes();
-  else if (strcmp(command, "alloc_mw") == 0) alloc_mw();
-  else if (strcmp(command, "dealloc_mw") == 0) destroy_one("mw", mw_kind);
-  else if (strcmp(command, "create_cq") == 0) put(cq_kind, ibv_create_cq(context, (int)number("entries", 64), NULL, NULL, 0), "cq");
-  else if (strcmp(command, "destroy_cq") == 0) destroy_one("cq", cq_kind);
-  else if (strcmp(command, "poll") == 0) poll_completions();
-  else if (strcmp(command, "create_srq") == 0) create_srq();
-  else if (strcmp(command, "destroy_srq") == 0) destroy_one("srq", srq_kind);
-  else if (strcmp(command, "create_qp") == 0) create_qp();
-  else if (strcmp(command, "modify_qp") == 0) modify_qp();
-  else if (strcmp(command, "query_qp") == 0) query_qp();
-  else if (strcmp(command, "destroy_qp") == 0) destroy_one("qp", qp_kind);
-  else if (strcmp(command, "create_ah") == 0) create_ah();
-  else if (strcmp(command, "destroy_ah") == 0) destroy_one("ah", ah_kind);
-  else if (strcmp(command, "post_send") == 0) post_send();
-  else if (strcmp(command, "post_recv") == 0) post_receive(false);
-  else if (strcmp(command, "post_srq_recv") == 0) post_receive(true);
-  else if (strcmp(command, "async_event") == 0) async_event();
-  else if (strcmp(command, "wait") == 0) usleep((useconds_t)number("timeout_ms", 0) * 1000);
-  else if (strcmp(command, "destroy_all") == 0) destroy_all();
-  else fail(0, "there is no such command");
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i)
+    if (strcmp(commands[i].name, command) == 0) return commands[i].run();
+  fail(0, "there is no such command");
 }
 
 static void answer_to(char* line, FILE* out) {

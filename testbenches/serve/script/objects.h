@@ -44,7 +44,7 @@ class shelf {
       f.wrong("name", name.empty() ? "is empty" : "there is one called " + name);
     return name;
   }
-  /// The object that field `field` names. `field` empty: the kind.
+  /// The object that field `field` names. without `field` the kind.
   T& at(fields& f, const char* field = nullptr) {
     const char* where = field != nullptr ? field : kind_;
     const std::string name = f.text(where, longest_name);
