@@ -132,12 +132,20 @@ void add_serve(CLI::App& command, serve_options& o) {
           "ib_write_bw, ib_write_lat,\n"
           "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
           "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
-          "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer) of rdmacm-utils")
+          "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer),\n"
+          "rdma_xserver (rdma_xclient, both over RC) of rdmacm-utils;\n"
+          "script: any verb, as commands of --script say")
       ->type_name("TOOL")
-      ->check(CLI::IsMember({"rc_pingpong", "uc_pingpong",  "ud_pingpong",   "srq_pingpong", "xsrq_pingpong",
-                             "ib_write_bw", "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
-                             "ib_send_lat", "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
-                             "udaddy",      "mckey",        "rdma_server",   "rdma_client",  "cmtime"}));
+      ->check(CLI::IsMember({"rc_pingpong",  "uc_pingpong",  "ud_pingpong",   "srq_pingpong", "xsrq_pingpong",
+                             "ib_write_bw",  "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
+                             "ib_send_lat",  "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
+                             "udaddy",       "mckey",        "rdma_server",   "rdma_client",  "rdma_xserver",
+                             "rdma_xclient", "cmtime",       "script"}));
+  command
+      .add_option("--script", o.scripts,
+                  "Where the commands of --app script come from, a JSON object a line: unix:PATH, tcp:HOST:PORT\n"
+                  "(listens there; port 0: a free one), - (standard input); once for each adapter")
+      ->type_name("FROM");
   command.add_flag("--server", o.server, "The application waits for its peer");
   command
       .add_option("--client", o.client,

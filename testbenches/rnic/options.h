@@ -100,10 +100,12 @@ struct serve_options {
   unsigned duration_s = 0;             ///< real time, 0: until a signal comes or the application has ended
   std::string app;                     ///< empty: none
   bool server = false;
-  std::string client;  ///< host where the server listens
-  std::string group;   ///< multicast address that mckey receives from
-  unsigned port = 0;   ///< 0: what the real tool takes
-  unsigned size = 0;   ///< bytes, 0: what the real tool takes
+  std::string client;                ///< host where the server listens
+  std::vector<std::string> scripts;  ///< where the commands of --app script come from, one for each adapter
+  std::string script;                ///< of_adapter(): its one
+  std::string group;                 ///< multicast address that mckey receives from
+  unsigned port = 0;                 ///< 0: what the real tool takes
+  unsigned size = 0;                 ///< bytes, 0: what the real tool takes
   unsigned mtu = 1024;
   unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;

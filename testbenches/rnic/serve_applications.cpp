@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 #include "model/wire/ethernet.h"
@@ -20,7 +21,11 @@ ibv_qp_type service_of(const std::string& app) {
 
 }  // namespace
 
-bool meets_over_cm(const serve_options& o) { return o.rdma_cm || o.talk_over_cm || serve::is_cm_application(o.app); }
+bool is_script(const serve_options& o) { return o.app == "script"; }
+
+bool meets_over_cm(const serve_options& o) {
+  return o.rdma_cm || o.talk_over_cm || is_script(o) || serve::is_cm_application(o.app);
+}
 
 std::uint16_t listening_port(const serve_options& options) {
   return options.port != 0 ? static_cast<std::uint16_t>(options.port) : std::uint16_t{18515};
@@ -97,6 +102,10 @@ nlohmann::json to_json(const std::string& app, const serve::application_result& 
                       {"received", run.received},
                       {"wrong_bytes", run.wrong_bytes},
                       {"took_us", to_us(run.took_ps)}};
+  if (run.commands != 0) {
+    j["commands"] = run.commands;
+    j["refused"] = run.refused;
+  }
   if (run.message_bytes == 0) return j;
   j["message_bytes"] = run.message_bytes;
   j["places"] = {{"stride", run.places.stride}, {"count", run.places.count}};
@@ -141,6 +150,7 @@ serve_options of_adapter(const serve_options& options, unsigned index) {
   serve_options o = options;
   o.link = options.links.at(index);
   o.mac = index < options.macs.size() ? options.macs[index] : "";
+  o.script = index < options.scripts.size() ? options.scripts[index] : "";
   o.addresses.clear();
   for (const std::string& text : options.addresses) {
     const std::size_t at = text.find('@');
@@ -169,7 +179,13 @@ void check(const serve_options& o) {
   if (o.macs.size() > o.links.size()) throw usage_error("--mac: more of them than --link");
   check_writable(o.common, o.common.json_file);
   check_writable(o.common, o.common.pcap_file);
-  if (!o.app.empty() && o.server == !o.client.empty())
+  if (is_script(o) && (o.server || !o.client.empty()))
+    throw usage_error("--app script: takes neither --server nor --client, its client does what it likes");
+  if (is_script(o) != !o.scripts.empty() || (is_script(o) && o.scripts.size() != o.links.size()))
+    throw usage_error("--app script: expected --script once for each --link, and --script with it only");
+  if (std::count(o.scripts.begin(), o.scripts.end(), "-") > 1)
+    throw usage_error("--script -: there is one standard input");
+  if (!o.app.empty() && !is_script(o) && o.server == !o.client.empty())
     throw usage_error("--app " + o.app + ": expected either --server or --client HOST");
   if (o.app.empty() && (o.server || !o.client.empty())) throw usage_error("--server and --client need an --app");
   if (o.app == "mckey") {

@@ -20,6 +20,8 @@ serve_options of_adapter(const serve_options& options, unsigned index);
 std::uint64_t draw_mac(const serve_options& options);
 /// Throws usage_error.
 void check(const serve_options& options);
+/// Its programs are commands of a client.
+bool is_script(const serve_options& options);
 /// It meets its peer over QP1, not over TCP.
 bool meets_over_cm(const serve_options& options);
 /// Of the exchange of addresses.

@@ -18,7 +18,10 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
       notices_(notices),
       prefix_(options.links.size() > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
       exchange_(io, env.base, clock),
-      host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {}
+      host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {
+  if (is_script(options_)) channel_ = std::make_unique<serve::script::line_channel>(io, env.base, clock);
+  if (channel_) open_script();
+}
 
 void serve_station::start() {
   host_->start();
@@ -67,6 +70,14 @@ int serve_station::gid_index() {
   return index;
 }
 
+void serve_station::open_script() {
+  try {
+    script_at_ = channel_->open(serve::script::parse_channel(options_.script));
+  } catch (const std::exception& e) {
+    throw usage_error(e.what());
+  }
+}
+
 void serve_station::listen() {
   try {
     exchange_.listen(listening_port(options_));
@@ -77,6 +88,7 @@ void serve_station::listen() {
 
 serve::application_result serve_station::run_application() {
   const int gid = gid_index();
+  if (channel_) return serve::script::run_script(*host_, *service_, *channel_, gid);
   if (serve::find_perftest(options_.app))
     return run_perftest(*host_, exchange_, service_, perftest_from(options_, gid));
   if (service_ != nullptr) return run_cm_application(*host_, *service_, cm_application_from(options_, gid));
@@ -89,9 +101,13 @@ void serve_station::run_applications() {
   std::unique_ptr<serve::cm_service> service;
   if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_);
   service_ = service.get();
-  for (unsigned n = 0; options_.repeat == 0 || n < options_.repeat; ++n) {
+  const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
+  for (unsigned n = 0; repeat == 0 || n < repeat; ++n) {
     const serve::application_result r = run_application();
-    if (r.ok)
+    if (r.ok && channel_)
+      fmt::print("{}script: {} commands, {} of them refused; {} messages sent, {} received\n", prefix_, r.commands,
+                 r.refused, r.sent, r.received);
+    else if (r.ok)
       fmt::print("{}{}: {} messages sent, {} received in {} us, {} us each\n", prefix_, options_.app, r.sent,
                  r.received, microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
     else
@@ -103,7 +119,10 @@ void serve_station::run_applications() {
   service_ = nullptr;
 }
 
-void serve_station::print_start() { fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link); }
+void serve_station::print_start() {
+  fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link);
+  if (channel_) fmt::print("commands come from {}\n", script_at_);
+}
 
 /// The reasons are those of the results.
 void serve_station::print_link() const {

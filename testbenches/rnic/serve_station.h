@@ -12,6 +12,7 @@
 #include "testbenches/rnic/serve_applications.h"
 #include "testbenches/rnic/serve_notices.h"
 #include "testbenches/serve/real_time.h"
+#include "testbenches/serve/script/script.h"
 #include "testbenches/serve/served_host.h"
 
 namespace rnic::program {
@@ -45,6 +46,7 @@ class serve_station {
   int gid_index();
   serve::application_result run_application();
   void listen();
+  void open_script();
   nlohmann::json link_json() const;
 
   serve_options options_;
@@ -52,6 +54,8 @@ class serve_station {
   std::string prefix_;  // of what is printed but the first line, when there are several
   serve::address_exchange exchange_;
   std::unique_ptr<serve::served_host> host_;
+  std::unique_ptr<serve::script::line_channel> channel_;  // of --app script
+  std::string script_at_;
   std::vector<serve::application_result> runs_;
   serve::cm_service* service_ = nullptr;  // lives in the applications' process
   std::optional<host_driver::cm::connection_manager_counters> managed_;

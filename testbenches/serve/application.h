@@ -32,6 +32,9 @@ struct application_result {
   std::uint64_t wrong_bytes = 0;         ///< received ones that are not what the tools send
   sim::time_ps took_ps = 0;              ///< simulated, from the first message posted to the last completion
 
+  // script
+  std::uint64_t commands = 0, refused = 0;  ///< lines of the client, and those among them that were refused
+
   // perftest
   /// Memory of a queue pair that messages came into, or, where none could, that they came from.
   struct checksum {

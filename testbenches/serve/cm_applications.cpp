@@ -15,8 +15,14 @@ namespace {
 constexpr struct {
   const char* name;
   void (*run)(served_host&, cm_service&, const cm_application_options&, application_result&);
-} programs[] = {{"rping", run_rping},  {"ucmatose", run_ucmatose},       {"udaddy", run_udaddy},
-                {"mckey", run_mckey},  {"rdma_server", run_rdma_server}, {"rdma_client", run_rdma_server},
+} programs[] = {{"rping", run_rping},
+                {"ucmatose", run_ucmatose},
+                {"udaddy", run_udaddy},
+                {"mckey", run_mckey},
+                {"rdma_server", run_rdma_server},
+                {"rdma_client", run_rdma_server},
+                {"rdma_xserver", run_rdma_xserver},
+                {"rdma_xclient", run_rdma_xserver},
                 {"cmtime", run_cmtime}};
 
 }  // namespace

@@ -68,6 +68,7 @@ void run_ucmatose(served_host& host, cm_service& service, const cm_application_o
 void run_udaddy(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 void run_mckey(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 void run_rdma_server(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+void run_rdma_xserver(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 void run_cmtime(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
 
 }  // namespace rnic::serve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rdma_server and rdma_client: a message, and its answer.
+// rdma_server and rdma_client: a message, and its answer. rdma_xserver and rdma_xclient, in their RC mode: a message.
 #include <fmt/format.h>
 
 #include "testbenches/bench/connection.h"
@@ -16,7 +16,8 @@ constexpr std::uint32_t bytes = 16;
 
 class rdma_server : private cm_program {
  public:
-  using cm_program::cm_program;
+  rdma_server(served_host& host, cm_service& service, const cm_application_options& o, bool answers)
+      : cm_program(host, service, o), answers_(answers) {}
   void run(application_result& r);
 
  private:
@@ -25,6 +26,7 @@ class rdma_server : private cm_program {
   void hear(application_result& r);
   ibv_wc one(completion_queue* cq);
 
+  bool answers_;
   completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
   app_buffer out_, in_;
   rdma_connection connection_{host_, service_, o_.route};
@@ -67,7 +69,7 @@ void rdma_server::run(application_result& r) {
     set_up();
     connection_.connect(o_.peer, port(rdma_server_port));
     say(r);
-    hear(r);
+    if (answers_) hear(r);
     connection_.disconnect();
   } else {
     listener here(service_, cm::service_id(cm::port_space::tcp, port(rdma_server_port)));
@@ -76,15 +78,22 @@ void rdma_server::run(application_result& r) {
     set_up();
     connection_.accept(request);
     hear(r);
-    say(r);
-    connection_.wait_released();
+    if (answers_) say(r);
+    if (answers_)
+      connection_.wait_released();
+    else
+      connection_.disconnect();
   }
 }
 
 }  // namespace
 
 void run_rdma_server(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
-  rdma_server(host, service, o).run(r);
+  rdma_server(host, service, o, true).run(r);
+}
+
+void run_rdma_xserver(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
+  rdma_server(host, service, o, false).run(r);
 }
 
 }  // namespace rnic::serve

@@ -19,10 +19,13 @@ TOOLS = ["usr/bin/" + name for name in (
     "ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong ibv_devinfo rping ucmatose udaddy"
     " mckey rdma_server rdma_client cmtime ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat rdma").split()]
 TOOLS += ["bin/ip", "sbin/tc"]
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verbs_peer.c")  # verbs by command; made here
+TOOLS += ["usr/bin/verbs_peer", "usr/bin/rstream", "usr/bin/udpong", "usr/bin/rdma_xserver", "usr/bin/rdma_xclient",
+          "usr/bin/qperf"]
 PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers libibverbs1 rdmacm-utils librdmacm1
  libnl-3-200 libnl-route-3-200 iproute2 libbpf1 libelf1 libmnl0 libcap2 libdb5.3 libselinux1 libpcre2-8-0 libtirpc3
  libxtables12 libbsd0 libmd0 zlib1g libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1
- libssl3 perftest libpci3 libudev1 libibumad3""".split()
+ libssl3 perftest qperf libpci3 libudev1 libibumad3""".split()
 MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "8021q", "sch_netem", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
 # A process of its own reads the commands: process 1 gets a signal for each orphan, and a shell that reads a line when a
@@ -88,6 +91,11 @@ def download(folder):
     for package in sorted(glob.glob(os.path.join(folder, "*.deb"))):
         run("dpkg", "-x", package, os.path.join(folder, "root"))
     return os.path.join(folder, "root")
+
+
+def compile_peer(root):
+    """Against the libibverbs of this machine, which is the guest's as well: both are Debian's."""
+    run(os.environ.get("CC", "cc"), "-D_GNU_SOURCE", "-O1", "-o", os.path.join(root, "usr/bin/verbs_peer"), PEER, "-libverbs")
 
 
 def module_order(folder, wanted):
@@ -199,6 +207,7 @@ def build(folder):
     scratch = tempfile.mkdtemp(prefix="rnic-guest-")
     try:
         root = download(scratch)
+        compile_peer(root)
         image = initrd(root)
         name, code = kernel(root)
     finally:

@@ -15,6 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest as linux  # noqa: E402
 import perftest_cases  # noqa: E402
+import verbs_cases  # noqa: E402
 from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, PORT, SECONDS, bench  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
@@ -88,6 +89,9 @@ def cm(b):
     managed(b, "udaddy, 4 services", "udaddy", "-c 4 -C 5 -S 900 -b " + GUEST4, "-c 4 -C 5 -S 900 -s " + MODEL4,
             ("--qps", "4", "--iterations", "5", "--size", "900"))
     managed(b, "rdma_server and rdma_client", "rdma_server", "-s " + GUEST4, "-s " + MODEL4, tools=("rdma_client", "rdma_server"))
+    managed(b, "rdma_xserver and rdma_xclient", "rdma_xserver", "", "-s " + MODEL4, tools=("rdma_xclient", "rdma_xserver"))
+    status, text = b.guest.run("timeout 10 /usr/bin/rdma_xserver -c x", 30)
+    b.note("rdma_xserver: Soft-RoCE has no XRC domains", status not in (0, 124, 143), "%d %s" % (status, text))
     # The guest's server of cmtime never ends.
     managed(b, "cmtime, 50 connections", "cmtime", None, "-c 50 -s " + MODEL4, ("--qps", "50"))
     b.guest.start("timeout 15 /usr/bin/cmtime -b " + GUEST4, "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
@@ -160,7 +164,7 @@ def congestion(b):
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "unreliable": unreliable, "addresses": addresses, "loss": loss,
          "congestion": congestion, "perftest": perftest_cases.perftest,
-         "options": perftest_cases.options}
+         "options": perftest_cases.options, "script": verbs_cases.verbs}
 
 
 def stream(rnic, image, folder):

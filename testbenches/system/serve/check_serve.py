@@ -14,6 +14,7 @@ import flood_cases as floods
 import identity_cases
 import link_cases as links
 import network_cases as network
+import script_cases
 import stranger_cases as strangers
 import talk_cases
 
@@ -24,7 +25,9 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several,
          "flood": floods.flood, "ends_in_a_flood": floods.ends_in_a_flood, "unread": floods.unread,
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
-         "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity}
+         "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
+         "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
+         "script_wander": script_cases.wander}
 
 
 def main():

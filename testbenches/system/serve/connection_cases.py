@@ -40,6 +40,8 @@ def connections():
     a, b = managed("udaddy", "udaddy", options=["--qps", 3])
     expect(a.result["runs"][0]["received"] == 30, "numbers of datagrams")
     managed("rdma_server", "rdma_server")
+    a, b = managed("rdma_xserver", "rdma_xserver")
+    expect(a.result["runs"][0]["received"] == b.result["runs"][0]["sent"] == 1, "rdma_xserver's message")
     a, b = managed("cmtime", "cmtime")
     expect(a.result["runs"][0]["received"] == b.result["runs"][0]["sent"] == 100 and "disconnect" in b.text, "cmtime: " + b.text)
     links = pairs_of_links()["unix stream"]
