@@ -282,6 +282,7 @@ void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.parser.")
       .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles", "calibration 5: of the RX pipeline")
       .add("bytes_per_cycle", c.parser.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit");
+  to.add("adapter.port.roce_v2", c.parser.roce_v2, "adapter control plane 2.4: ROCE_V1_V2; false: RoCE v1 alone");
 }
 
 config profile(const std::string& name) {

@@ -22,6 +22,7 @@ adapter::icrc_engine_factory engine_factory(bool rtl) {
 firmware::firmware_config identity(const node_config& cfg, unsigned number) {
   firmware::firmware_config f = cfg.firmware;
   f.num_ports = cfg.adapter.ports;
+  f.roce_v2 = f.roce_v2 && cfg.adapter.parser.roce_v2;
   const std::uint64_t offset = std::uint64_t{number} << 8;
   for (unsigned i = 0; i < 2; ++i) {
     f.mac[i] += offset;
