@@ -98,10 +98,11 @@ struct serve_options {
   unsigned duration_s = 0;             ///< real time, 0: until a signal comes or the application has ended
   std::string app;                     ///< empty: none
   bool server = false;
-  std::string client;  ///< host where the server listens
-  std::string group;   ///< multicast address that mckey receives from
-  unsigned port = 0;   ///< 0: what the real tool takes
-  unsigned size = 0;   ///< bytes, 0: what the real tool takes
+  std::string client;    ///< host where the server listens
+  std::string group;     ///< multicast address that mckey receives from
+  std::string exchange;  ///< IP address of this machine where the exchange of addresses listens, empty: loopback
+  unsigned port = 0;     ///< 0: what the real tool takes
+  unsigned size = 0;     ///< bytes, 0: what the real tool takes
   unsigned mtu = 1024;
   unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;

@@ -2,11 +2,12 @@
 // One adapter of `rnic serve`: its host, the applications on it, and what came of them.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "testbenches/bench/two_nodes.h"
 #include "testbenches/rnic/serve_applications.h"
@@ -27,6 +28,9 @@ class serve_station {
   /// To their end. In an SC_THREAD.
   void run_applications();
   void close_capture() { host_->close_capture(); }
+  /// The peers of the applications are told that they are left, from any process; left(): they have answered.
+  void leave();
+  bool left() const { return service_ == nullptr || service_->left(); }
   /// There was no application, or all of its runs went well.
   bool ok() const;
   void print_start();       ///< the line that says where it is reached
@@ -37,7 +41,10 @@ class serve_station {
  private:
   serve::host_config host_config(unsigned index, const bench::two_nodes_config& system) const;
   int gid_index();
+  std::unique_ptr<serve::reception> receive_clients();
   serve::application_result run_application();
+  serve::application_result try_application();
+  void report(const serve::application_result& run);
   void listen();
   nlohmann::json link_json() const;
 
@@ -45,9 +52,12 @@ class serve_station {
   std::string prefix_;  // of what is printed but the first line, when there are several
   serve::address_exchange exchange_;
   std::unique_ptr<serve::served_host> host_;
-  std::vector<serve::application_result> runs_;
-  serve::cm_service* service_ = nullptr;  // lives in the applications' process
+  std::deque<serve::application_result> runs_;  // the last ones
+  std::uint64_t runs_made_ = 0, runs_failed_ = 0;
+  serve::cm_service* service_ = nullptr;  // lives in the applications' process, as does:
+  serve::reception* clients_ = nullptr;
   std::optional<host_driver::cm::connection_manager_counters> managed_;
+  std::optional<serve::reception_counters> received_;
 };
 
 }  // namespace rnic::program

@@ -10,6 +10,7 @@ import sys
 from served import FOLDER, wrong  # the first: it says when there is no scapy
 import application_cases as applications
 import connection_cases
+import crowd_cases as crowd
 import link_cases as links
 import network_cases as network
 import stranger_cases as strangers
@@ -19,7 +20,10 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
          "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
-         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several}
+         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "sequence": crowd.sequence,
+         "backlog": crowd.backlog, "farewell": crowd.farewell, "greedy": crowd.greedy, "silent": crowd.silent, "where": crowd.where,
+         "versions_apart": crowd.versions_apart, "unanswered": crowd.unanswered,
+         "first_generation": crowd.first_generation, "several": applications.several}
 
 
 def main():
