@@ -24,6 +24,7 @@ struct firmware_config {
   std::uint16_t firmware_pages = 16;    ///< 4 KiB pages that MAP_FA must provide (control plane 4.2)
   std::uint16_t aux_pages = 16;         ///< 4 KiB pages that MAP_ICM_AUX should provide (control plane 4.4)
   std::uint32_t reserved_lkey = 0x500;  ///< control plane 3.9
+  bool roce_v2 = true;                  ///< offers ROCE_V1_V2; without, RoCE v1 alone (first generation)
   bool software_cq_init = true;         ///< offers SW_CQ_INIT (control plane 4.6.2)
   std::uint8_t rx_checksum_mode = 0;    ///< CONFIG_DEV: 1 gives a sum for IP packets that are neither TCP nor UDP, as a
                                         ///< driver needs it for CHECKSUM_COMPLETE (data plane A.8.4); 0: none

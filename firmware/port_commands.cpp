@@ -82,7 +82,7 @@ abi::status firmware::set_port(command_request& r) {
     case selector::gid_table:
       return set_gids(port - 1, layout_of::gid_bytes);
     case selector::roce_addr:
-      return set_gids(port - 1, layout_of::roce_addr_bytes);
+      return config_.roce_v2 ? set_gids(port - 1, layout_of::roce_addr_bytes) : status::bad_param;
     case selector::prio2tc:
       return set_priority_classes(port - 1);
     case selector::scheduler:

@@ -145,9 +145,9 @@ void firmware::fill_capabilities() {
   put(c::cmpt_bytes, cmpt_bytes);
   put(c::mtt_bytes, abi::mtt::bytes);
   put(c::dmpt_bytes, abi::mpt::bytes);
-  put(c::bmme_flags, c::bmme_config_dev | c::bmme_port_remap | c::bmme_roce_v1_v2 | c::bmme_fast_reg |
-                         c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv | c::bmme_type_2_win |
-                         c::bmme_win_2b);
+  put(c::bmme_flags, c::bmme_config_dev | c::bmme_port_remap | (config_.roce_v2 ? c::bmme_roce_v1_v2 : 0) |
+                         c::bmme_fast_reg | c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv |
+                         c::bmme_type_2_win | c::bmme_win_2b);
   put(c::reserved_lkey, config_.reserved_lkey);
   put(c::max_icm_bytes, std::uint64_t{1} << 40);
 }
@@ -299,6 +299,7 @@ abi::status firmware::config_dev(command_request& r) {
   const std::uint32_t update = in(f::update_flags);
   if ((update & ~(f::update_vxlan_port | f::update_roce_v2_port | f::update_rx_port_check)) != 0)
     return status::bad_param;
+  if ((update & f::update_roce_v2_port) != 0 && !config_.roce_v2) return status::bad_param;
   if ((update & f::update_vxlan_port) != 0) vxlan_port_ = in(f::vxlan_port);
   if ((update & f::update_rx_port_check) != 0) roce_flags_ = in(f::roce_flags);
   if ((update & f::update_roce_v2_port) != 0) {

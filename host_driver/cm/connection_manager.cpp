@@ -2,6 +2,7 @@
 #include "host_driver/cm/connection_manager.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace rnic::host_driver::cm {
 
@@ -142,6 +143,23 @@ bool connection_manager::confirm(connection_id id, const private_area& private_d
   return true;
 }
 
+bool connection_manager::data_came(std::uint32_t local_qpn) {
+  const auto at = std::find_if(connections_.begin(), connections_.end(), [local_qpn](const auto& entry) {
+    const connection& c = entry.second;
+    return c.local_qpn == local_qpn && (c.at == state::rep_sent || c.at == state::mra_rep_received);
+  });
+  if (at == connections_.end()) return false;
+  ++count_.by_data;
+  establish(at->second, {});
+  return true;
+}
+
+bool connection_manager::awaits_confirmation() const {
+  return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
+    return entry.second.at == state::rep_sent || entry.second.at == state::mra_rep_received;
+  });
+}
+
 bool connection_manager::reject(connection_id id, reason why, const private_area& private_data, std::uint64_t now_ps) {
   connection* c = find(id);
   if (c == nullptr) return false;
@@ -220,10 +238,19 @@ void connection_manager::abandon(connection_id id, std::uint64_t now_ps) {
   c->abandoned = true;
   events_.erase(std::remove_if(events_.begin(), events_.end(), [id](const event& e) { return e.id == id; }),
                 events_.end());
-  if (disconnect(id, {}, now_ps) ||
+  // Who has not confirmed has nothing to release.
+  const bool half_open = c->at == state::rep_sent || c->at == state::mra_rep_received;
+  if ((!half_open && disconnect(id, {}, now_ps)) ||
       reject(id, c->at == state::req_sent ? reason::timeout : reason::consumer, {}, now_ps))
     return;
   if (c->at != state::dreq_sent && c->at != state::timewait) connections_.erase(id);
+}
+
+void connection_manager::abandon_all(std::uint64_t now_ps) {
+  services_.clear();
+  std::vector<connection_id> all;
+  for (const auto& [id, c] : connections_) all.push_back(id);
+  for (const connection_id id : all) abandon(id, now_ps);
 }
 
 event connection_manager::take_event() {
@@ -240,9 +267,9 @@ bool connection_manager::take_event_of(connection_id id, event& out) {
   return true;
 }
 
-bool connection_manager::take_request(event& out) {
-  const auto at = std::find_if(events_.begin(), events_.end(), [](const event& e) {
-    return e.what == event::kind::request || e.what == event::kind::service_request;
+bool connection_manager::take_request(event& out, const std::function<bool(const event&)>& wanted) {
+  const auto at = std::find_if(events_.begin(), events_.end(), [&wanted](const event& e) {
+    return (e.what == event::kind::request || e.what == event::kind::service_request) && (!wanted || wanted(e));
   });
   if (at == events_.end()) return false;
   out = *at;
@@ -253,6 +280,17 @@ bool connection_manager::take_request(event& out) {
 state connection_manager::state_of(connection_id id) const {
   const auto at = connections_.find(id);
   return at == connections_.end() ? state::idle : at->second.at;
+}
+
+bool connection_manager::has_peers() const {
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [](const auto& entry) { return entry.second.at != state::timewait; });
+}
+
+/// The owner has not seen this request yet, and shall not.
+bool connection_manager::forget_request(connection_id id) {
+  event ignored;
+  return take_request(ignored, [id](const event& e) { return e.id == id; });
 }
 
 // ---------------------------------------------------------------- time
@@ -271,7 +309,23 @@ void connection_manager::tick(std::uint64_t now_ps) {
   }
 }
 
+/// Its REQ waits for accept().
+void connection_manager::await_owner(connection& c, std::uint64_t now_ps) {
+  c.at = state::mra_req_sent;
+  c.deadline = now_ps + timeout_ps(config_.service_timeout) + timeout_ps(config_.response_timeout);
+}
+
 void connection_manager::expire(connection& c, std::uint64_t now_ps) {
+  if (c.at == state::req_received) {
+    delay(c.id, config_.service_timeout);
+    return await_owner(c, now_ps);
+  }
+  if (c.at == state::mra_req_sent) {
+    ++count_.timeouts;
+    if (!forget_request(c.id)) tell(c, event::kind::unreachable, {});
+    reject(c.id, reason::timeout, {}, now_ps);
+    return;
+  }
   if (c.at != state::timewait && c.retries_left != 0) {
     --c.retries_left;
     ++count_.retries;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
-#include <set>
 
 #include "host_driver/cm/messages.h"
 #include "host_driver/gid_rules.h"
@@ -66,19 +66,28 @@ struct event {
   contents message;
 };
 
+/// What a service is asked with: REQ, or SIDR_REQ.
+enum class service_kind : std::uint8_t { connections, datagrams };
+
 struct connection_manager_config {
   /// Time to an answer, 4.096 us * 2^n, and how often a message is sent again (core/cma.c).
   std::uint8_t response_timeout = 20;
   std::uint8_t retries = 15;
   std::uint64_t timewait_ps = 1'000'000'000'000ull / 4;  ///< how long an ended connection still answers
   std::size_t most_connections = 1024;                   ///< beyond: REJ, no resources; SIDR requests are dropped
+  std::size_t backlog = 64;  ///< requests that may wait for accept(), as many of SIDR; beyond: the same
+  /// A REQ that waits is answered by an MRA: 4.096 us * 2^n more (core/cma.c: CMA_CM_MRA_SETTING). A client that then
+  /// neither asks again nor gives up for that time and one to an answer is taken for gone.
+  std::uint8_t service_timeout = 24;
+  std::uint64_t mra_after_ps = 1'000'000'000'000ull / 2;  ///< so long it waits without
   std::uint64_t ca_guid = 0;
   std::uint32_t first_id = 1;
 };
 
 struct connection_manager_counters {
   std::uint64_t received = 0, sent = 0, malformed = 0, unknown_id = 0, wrong_state = 0, duplicates = 0, stale = 0,
-                no_service = 0, no_room = 0, retries = 0, timeouts = 0, paths_refused = 0;
+                no_service = 0, no_room = 0, backlog_full = 0, by_data = 0, other_version = 0, retries = 0,
+                timeouts = 0, paths_refused = 0;
 };
 
 /// Both sides of any number of connections (IBA volume 1, chapter 12; states 12.9; adapter data plane part D). Software
@@ -89,8 +98,10 @@ class connection_manager {
  public:
   connection_manager(mad_output_if& out, const connection_manager_config& cfg);
 
-  /// REQ and SIDR_REQ for this service become events from now on. False: there is a listener.
-  bool listen(std::uint64_t service_id) { return services_.insert(service_id).second; }
+  /// REQs, or SIDR_REQs, for this service become events from now on. False: there is a listener.
+  bool listen(std::uint64_t service_id, service_kind kind = service_kind::connections) {
+    return services_.emplace(service_id, kind).second;
+  }
   void stop_listening(std::uint64_t service_id) { services_.erase(service_id); }
 
   // What the owner does. False: not in the state for it.
@@ -100,6 +111,11 @@ class connection_manager {
   /// More time for what follows a REQ (MRA): 4.096 us * 2^timeout.
   bool delay(connection_id id, std::uint8_t timeout);
   bool confirm(connection_id id, const private_area& private_data);
+  /// A packet has come to the queue pair of an accepted connection: as good as an RTU, which was lost or is late
+  /// (communication established, IBA volume 1, 12.9.6). False: it waits for none.
+  bool data_came(std::uint32_t local_qpn);
+  /// Some accepted connection waits for its RTU.
+  bool awaits_confirmation() const;
   bool reject(connection_id id, reason why, const private_area& private_data, std::uint64_t now_ps);
   /// DREQ, or DREP when the peer has asked.
   bool disconnect(connection_id id, const private_area& private_data, std::uint64_t now_ps);
@@ -108,9 +124,14 @@ class connection_manager {
   bool answer_service(connection_id id, const service_data& data, const private_area& private_data);
   /// Forgets a connection in whatever state; the peer of one that is under way is told. No events of it follow.
   void abandon(connection_id id, std::uint64_t now_ps);
+  /// Listens no more, and abandons all connections.
+  void abandon_all(std::uint64_t now_ps);
 
   /// A datagram that came to QP1.
   void receive(const address& from, const std::uint8_t* datagram, std::size_t length, std::uint64_t now_ps);
+  /// One that came in a RoCE version that this host is not set to: requests are refused (`from` with a GID of its own
+  /// version), a refusal of a request is taken, everything else is dropped.
+  void refuse_version(const address& from, const std::uint8_t* datagram, std::size_t length, std::uint64_t now_ps);
   /// Sends again and gives up what is due.
   void tick(std::uint64_t now_ps);
   /// The next moment at which tick() has something to do; ~0: none.
@@ -120,11 +141,15 @@ class connection_manager {
   event take_event();
   /// The oldest event of this connection; false when there is none.
   bool take_event_of(connection_id id, event& out);
-  /// The oldest REQ or SIDR_REQ.
-  bool take_request(event& out);
+  /// The oldest REQ or SIDR_REQ (`wanted`: that it says yes to).
+  bool take_request(event& out, const std::function<bool(const event&)>& wanted = {});
+  /// Some connection is under way, up, or its end not answered yet.
+  bool has_peers() const;
   state state_of(connection_id id) const;
   const connection_manager_counters& count() const { return count_; }
   std::size_t connections() const { return connections_.size(); }
+  /// No connection has had this number, or one above, but after numbers began again.
+  connection_id next_id() const { return next_id_; }
 
  private:
   struct connection {
@@ -156,24 +181,30 @@ class connection_manager {
   contents make(const connection& c, message kind, const private_area& private_data = {}) const;
   void refuse(const address& to, const contents& req, reason why);
   void expire(connection& c, std::uint64_t now_ps);
+  bool serves(std::uint64_t service_id, service_kind kind) const;
+  bool backlog_is_full(state waiting);
+  bool forget_request(connection_id id);
+  void await_owner(connection& c, std::uint64_t now_ps);
 
   void take_req(const address& from, const contents& m, std::uint64_t now_ps);
-  bool repeats(const address& from, const contents& m);
+  bool repeats(const address& from, const contents& m, std::uint64_t now_ps);
   bool is_stale(const address& from, const contents& m) const;
   void take_mra(connection& c, const contents& m, std::uint64_t now_ps);
   void take_rej(connection& c, const contents& m, std::uint64_t now_ps);
   void take_rep(connection& c, const contents& m, std::uint64_t now_ps);
   void take_rtu(connection& c, const contents& m);
+  void establish(connection& c, const contents& m);
   void take_dreq(const address& from, const contents& m, std::uint64_t now_ps);
   void take_drep(connection& c, const contents& m, std::uint64_t now_ps);
   void take_lap(const address& from, const contents& m);
+  void refuse_service(const address& to, const contents& request);
   void take_service_request(const address& from, const contents& m);
   void take_service_reply(const address& from, const contents& m);
   void dispatch(const address& from, const contents& m, std::uint64_t now_ps);
 
   mad_output_if& out_;
   connection_manager_config config_;
-  std::set<std::uint64_t> services_;
+  std::map<std::uint64_t, service_kind> services_;
   std::map<connection_id, connection> connections_;
   std::deque<event> events_;
   connection_id next_id_;

@@ -17,6 +17,23 @@ void connection_manager::receive(const address& from, const std::uint8_t* datagr
   dispatch(from, *m, now_ps);
 }
 
+void connection_manager::refuse_version(const address& from, const std::uint8_t* datagram, std::size_t length,
+                                        std::uint64_t now_ps) {
+  ++count_.received;
+  const auto m = decode(datagram, length);
+  if (!m) {
+    ++count_.malformed;
+    return;
+  }
+  ++count_.other_version;
+  if (m->kind == message::req) refuse(from, *m, reason::invalid_gid);
+  if (m->kind == message::sidr_req) refuse_service(from, *m);
+  if (m->kind != message::rej && m->kind != message::sidr_rep) return;
+  connection* c = m->kind == message::rej ? named(from, *m) : nullptr;
+  if (c != nullptr && c->at == state::req_sent) take_rej(*c, *m, now_ps);
+  if (m->kind == message::sidr_rep && m->service.status != 0) take_service_reply(from, *m);
+}
+
 void connection_manager::dispatch(const address& from, const contents& m, std::uint64_t now_ps) {
   switch (m.kind) {
     case message::req:
@@ -66,13 +83,14 @@ void connection_manager::refuse(const address& to, const contents& req, reason w
 }
 
 /// The peer has not seen our answer to this REQ yet.
-bool connection_manager::repeats(const address& from, const contents& m) {
+bool connection_manager::repeats(const address& from, const contents& m, std::uint64_t now_ps) {
   for (auto& [id, c] : connections_) {
     if (!c.passive || c.remote_id != m.local_id || c.peer.gid != from.gid || c.remote_guid != m.connection.ca_guid ||
         c.remote_qpn != m.connection.qpn || c.at == state::timewait)
       continue;
     ++count_.duplicates;
     if (c.at == state::mra_req_sent || c.at == state::rep_sent) send_again(c);
+    if (c.at == state::mra_req_sent) await_owner(c, now_ps);
     return true;
   }
   return false;
@@ -88,10 +106,25 @@ bool connection_manager::is_stale(const address& from, const contents& m) const 
   });
 }
 
+bool connection_manager::serves(std::uint64_t service_id, service_kind kind) const {
+  const auto at = services_.find(service_id);
+  return at != services_.end() && at->second == kind;
+}
+
+/// As many requests as may wait are in this state, or in the one behind it.
+bool connection_manager::backlog_is_full(state waiting) {
+  const auto waits = std::count_if(connections_.begin(), connections_.end(), [waiting](const auto& entry) {
+    const state at = entry.second.at;
+    return at == waiting || (waiting == state::req_received && at == state::mra_req_sent);
+  });
+  if (static_cast<std::size_t>(waits) < config_.backlog) return false;
+  ++count_.backlog_full;
+  return true;
+}
+
 void connection_manager::take_req(const address& from, const contents& m, std::uint64_t now_ps) {
-  static_cast<void>(now_ps);
-  if (repeats(from, m)) return;
-  if (services_.count(m.connection.service_id) == 0) {
+  if (repeats(from, m, now_ps)) return;
+  if (!serves(m.connection.service_id, service_kind::connections)) {
     ++count_.no_service;
     return refuse(from, m, reason::invalid_service);
   }
@@ -100,9 +133,10 @@ void connection_manager::take_req(const address& from, const contents& m, std::u
     ++count_.stale;
     return refuse(from, m, reason::stale);
   }
-  connection* c = open(from, state::req_received);
+  connection* c = backlog_is_full(state::req_received) ? nullptr : open(from, state::req_received);
   if (c == nullptr) return refuse(from, m, reason::no_resources);
   c->passive = true;
+  c->deadline = now_ps + config_.mra_after_ps;
   c->remote_id = m.local_id;
   c->transaction = m.transaction;
   c->remote_qpn = m.connection.qpn;
@@ -135,7 +169,7 @@ void connection_manager::take_rej(connection& c, const contents& m, std::uint64_
     case state::req_received:
     case state::mra_req_sent:
     case state::rep_received:
-      tell(c, event::kind::rejected, m);
+      if (!forget_request(c.id)) tell(c, event::kind::rejected, m);
       end(c, now_ps);
       return;
     case state::dreq_sent:
@@ -173,6 +207,10 @@ void connection_manager::take_rtu(connection& c, const contents& m) {
     ++(c.at == state::established ? count_.duplicates : count_.wrong_state);
     return;
   }
+  establish(c, m);
+}
+
+void connection_manager::establish(connection& c, const contents& m) {
   rest(c, state::established);
   tell(c, event::kind::established, m);
 }
@@ -244,6 +282,18 @@ void connection_manager::take_lap(const address& from, const contents& m) {
   ++count_.sent;
 }
 
+void connection_manager::refuse_service(const address& to, const contents& request) {
+  constexpr std::uint8_t unsupported = 1;
+  contents answer;
+  answer.kind = message::sidr_rep;
+  answer.transaction = request.transaction;
+  answer.remote_id = request.local_id;
+  answer.service.service_id = request.service.service_id;
+  answer.service.status = unsupported;
+  out_.send_mad(to, encode(answer));
+  ++count_.sent;
+}
+
 void connection_manager::take_service_request(const address& from, const contents& m) {
   for (const auto& [id, c] : connections_) {
     if (c.at == state::sidr_req_received && c.remote_id == m.local_id && c.peer.gid == from.gid) {
@@ -251,20 +301,11 @@ void connection_manager::take_service_request(const address& from, const content
       return;
     }
   }
-  if (services_.count(m.service.service_id) == 0) {
+  if (!serves(m.service.service_id, service_kind::datagrams)) {
     ++count_.no_service;
-    constexpr std::uint8_t unsupported = 1;
-    contents answer;
-    answer.kind = message::sidr_rep;
-    answer.transaction = m.transaction;
-    answer.remote_id = m.local_id;
-    answer.service.service_id = m.service.service_id;
-    answer.service.status = unsupported;
-    out_.send_mad(from, encode(answer));
-    ++count_.sent;
-    return;
+    return refuse_service(from, m);
   }
-  connection* c = open(from, state::sidr_req_received);
+  connection* c = backlog_is_full(state::sidr_req_received) ? nullptr : open(from, state::sidr_req_received);
   if (c == nullptr) return;
   c->passive = true;
   c->remote_id = m.local_id;

@@ -291,6 +291,7 @@ void announce(sim::parameter_set& to, config& c) {
       .add("firmware_major", c.who.firmware[0], 0, 0xffff, "", "calibration 2.2: 2.42.5000")
       .add("firmware_minor", c.who.firmware[1], 0, 0xffff, "", "calibration 2.2: 2.42.5000")
       .add("firmware_subminor", c.who.firmware[2], 0, 0xffff, "", "calibration 2.2: 2.42.5000");
+  to.add("adapter.port.roce_v2", c.parser.roce_v2, "adapter control plane 2.4: ROCE_V1_V2; false: RoCE v1 alone");
   name_sources(to, c.profile);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/wire/bytes.h"
+
 namespace rnic::parser {
 namespace {
 
@@ -153,6 +155,13 @@ parser::way parser::unclaimed(drop why) {
   return way::ethernet;
 }
 
+/// Which addresses it takes is its own business.
+parser::way parser::plain_ethernet() {
+  if (!ethernet_out.bound()) return discard(drop::ethernet_not_bound);
+  ++ethernet_frames_;
+  return way::ethernet;
+}
+
 parser::way parser::classify(tlm::frame& f) {
   if (!f.fcs_ok) {
     if (!ethernet_out.bound() || f.length < 14) return discard(drop::bad_fcs);
@@ -162,11 +171,9 @@ parser::way parser::classify(tlm::frame& f) {
   if (f.length < 14) return discard(drop::truncated);
   wire::packet& p = f.packet;
   const wire::decode_error e = wire::decode(f.data(), f.length, p, roce_v2_port_);
-  if (e == wire::decode_error::not_roce) {
-    if (!ethernet_out.bound()) return discard(drop::ethernet_not_bound);
-    ++ethernet_frames_;
-    return way::ethernet;  // which addresses it takes is its own business
-  }
+  if (e == wire::decode_error::not_roce) return plain_ethernet();
+  const auto type = static_cast<wire::ether_type>(wire::load_be16(f.data() + p.l3_offset - 2));
+  if (!config_.roce_v2 && type != wire::ether_type::roce_v1) return plain_ethernet();
   std::copy_n(f.data(), p.dmac.size(), p.dmac.begin());
   if (!gids_.accepts(p.dmac)) return unclaimed(drop::not_our_mac);
   if (e != wire::decode_error::none) return discard(reason_of(e));

@@ -50,6 +50,7 @@ class parser : public sim::clocked_block {
   struct config {
     unsigned parser_cycles = 10;    ///< latency; part of the receive pipeline's 60 cycles (calibration 5)
     unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
+    bool roce_v2 = true;            ///< else of the first generation: RoCE v2 is UDP like any other
   };
 
   /// `roce_v2_port`: the register with the UDP destination port of RoCE v2, written by firmware.
@@ -78,6 +79,7 @@ class parser : public sim::clocked_block {
   way classify(tlm::frame& f);
   way discard(drop why);
   way unclaimed(drop why);
+  way plain_ethernet();
 
   config config_;
   const gid::gid_table& gids_;

@@ -26,6 +26,7 @@ firmware::firmware_config identity(const node_config& cfg, unsigned number) {
   f.version = cfg.adapter.who.firmware;
   f.board_id = cfg.adapter.who.board;
   f.core_clock_mhz = static_cast<std::uint16_t>(cfg.adapter.clock_khz / 1000);
+  f.roce_v2 = f.roce_v2 && cfg.adapter.parser.roce_v2;
   const std::uint64_t offset = std::uint64_t{number} << 8;
   for (unsigned i = 0; i < 2; ++i) {
     f.mac[i] += offset;

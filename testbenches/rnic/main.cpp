@@ -152,6 +152,12 @@ void add_serve(CLI::App& command, serve_options& o) {
                   "The application's peer waits at this host (pingpongs and perftest: TCP of this machine's network;\n"
                   "the others: its address on the link; mckey: the group to send to)")
       ->type_name("HOST");
+  command
+      .add_option("--exchange", o.exchange,
+                  "IPv4 or IPv6 address of this machine where a server of pingpongs or perftest listens for the TCP\n"
+                  "exchange of addresses, 0.0.0.0 or :: for all (default: 127.0.0.1 and ::1). Up to 64 clients wait "
+                  "there\nfor their turn; one that says nothing for 20 s is closed")
+      ->type_name("ADDRESS");
   command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
   command
       .add_option(
@@ -199,8 +205,15 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_option("--gid-index", o.gid_index, "GID of the application (default: of the first --ip)")
       ->check(CLI::Range(0, 127));
-  add_roce(command, o.roce, "RoCE version of that GID");
-  command.add_option("--repeat", o.repeat, "Runs of the application, 0 for ever")->capture_default_str();
+  add_roce(command, o.roce,
+           "RoCE version of that GID; of applications over the connection manager: the one that requests are made\n"
+           "and answered in");
+  command
+      .add_option("--repeat", o.repeat,
+                  "Runs of the application, 0 for ever: a run that fails is told, and the next client is served. "
+                  "Up to 16\nclients of a server over the connection manager are answered at a time and have 30 s to "
+                  "confirm, 64 more\nwait, others are rejected (no resources). A client's buffers take up to 512 MiB")
+      ->capture_default_str();
 }
 
 void add_faults(CLI::App& command, fault_options& o, bool rates) {

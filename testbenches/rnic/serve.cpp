@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <systemc>
 
 #include "testbenches/rnic/experiment.h"
@@ -27,6 +28,8 @@ constexpr int stack_bytes = 1 << 20;
 
 /// For what the links' peers have not taken when everything else is over.
 constexpr std::chrono::milliseconds longest_ending{200};
+/// Real time for the answers of peers that are left, and between two looks for them.
+constexpr std::chrono::milliseconds leave_within{2000}, look_every{2};
 
 class serve_run {
  public:
@@ -38,6 +41,8 @@ class serve_run {
   void applications();
   void spawn(const char* name, void (serve_run::*what)());
   void on_signal();
+  void leave();
+  void look_whether_left();
   void send_the_rest();
   void print_end();
   nlohmann::json results() const;
@@ -47,7 +52,8 @@ class serve_run {
   bench::two_nodes_config system_;
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
-  boost::asio::steady_timer end_;
+  boost::asio::steady_timer end_, look_;
+  std::optional<std::chrono::steady_clock::time_point> leave_by_;
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;
@@ -66,6 +72,7 @@ serve_run::serve_run(const serve_options& options)
       system_(system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_)),
       signals_(io_, SIGINT, SIGTERM),
       end_(io_),
+      look_(io_),
       base_(system_.timing),
       clock_(base_, io_),
       notices_(options.common.quiet) {
@@ -88,7 +95,7 @@ void serve_run::program() {
 
 void serve_run::applications() {
   stations_[begun_++]->run_applications();
-  if (++ended_ == stations_.size() && options_.duration_s == 0) clock_.stop();
+  if (++ended_ == stations_.size() && (options_.duration_s == 0 || leave_by_)) clock_.stop();
 }
 
 void serve_run::spawn(const char* name, void (serve_run::*what)()) {
@@ -100,7 +107,7 @@ void serve_run::spawn(const char* name, void (serve_run::*what)()) {
           (this->*what)();
         } catch (...) {
           failure_ = std::current_exception();
-          clock_.stop();
+          leave();
         }
       },
       sc_core::sc_gen_unique_name(name), &stack);
@@ -110,7 +117,26 @@ void serve_run::on_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
     signal_ = number;
-    clock_.stop();
+    if (leave_by_) return clock_.stop();  // the second one: at once
+    leave();
+    on_signal();
+  });
+}
+
+/// The peers are told, and have some time to answer.
+void serve_run::leave() {
+  if (leave_by_) return;
+  leave_by_ = std::chrono::steady_clock::now() + leave_within;
+  for (const auto& s : stations_) s->leave();
+  look_whether_left();
+}
+
+void serve_run::look_whether_left() {
+  const bool left = std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->left(); });
+  if (left || std::chrono::steady_clock::now() >= *leave_by_) return clock_.stop();
+  look_.expires_after(look_every);
+  look_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) look_whether_left();
   });
 }
 
@@ -119,7 +145,7 @@ int serve_run::run() {
   if (options_.duration_s != 0) {
     end_.expires_after(std::chrono::seconds(options_.duration_s));
     end_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) clock_.stop();
+      if (!error) leave();
     });
   }
   spawn("program", &serve_run::program);

@@ -135,6 +135,20 @@ void check_perftest(const serve_options& o) {
     throw usage_error("--size: an atomic has 8 bytes");
 }
 
+/// Of one client, as far as these options say.
+void check_memory(const serve_options& o) {
+  std::uint64_t bytes = 0;
+  if (serve::find_perftest(o.app)) {
+    const serve::perftest_options t = perftest_from(o, 0);
+    bytes = std::uint64_t{2} * t.message_bytes() * t.queue_pairs;
+  } else if (o.app == "ucmatose") {
+    bytes = std::uint64_t{2} * o.size * std::max(o.queue_pairs, 1u);
+  }
+  if (bytes > serve::most_client_bytes)
+    throw usage_error(fmt::format("--size, --all and --qps: {} MiB of memory for a client are asked for, of {} at most",
+                                  bytes >> 20, serve::most_client_bytes >> 20));
+}
+
 }  // namespace
 
 std::uint64_t draw_mac(const serve_options& options) {
@@ -196,6 +210,9 @@ void check(const serve_options& o) {
     throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
                       " meets its server over RoCE");
   }
+  if (!o.exchange.empty() && (!o.server || meets_over_cm(o)))
+    throw usage_error("--exchange: only a --server of pingpongs or perftest listens there");
+  check_memory(o);
   if (serve::find_perftest(o.app))
     check_perftest(o);
   else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0)

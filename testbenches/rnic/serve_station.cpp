@@ -11,6 +11,17 @@
 
 namespace rnic::program {
 
+namespace {
+
+/// Runs in the results: a server may have any number of them.
+constexpr std::size_t most_runs_told = 1000;
+/// What has no reason in the peer may be so the next time too.
+constexpr sim::time_ps after_failure_ps = sim::ps_per_s;
+/// For the answers of peers that are left.
+constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
+
+}  // namespace
+
 serve_station::serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
                              const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
                              serve_notices& notices)
@@ -29,10 +40,7 @@ void serve_station::start() {
   if (options_.server && !meets_over_cm(options_)) listen();
 }
 
-bool serve_station::ok() const {
-  return (options_.app.empty() || !runs_.empty()) &&
-         std::all_of(runs_.begin(), runs_.end(), [](const serve::application_result& r) { return r.ok; });
-}
+bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
 
 serve::host_config serve_station::host_config(unsigned index, const bench::two_nodes_config& system) const {
   serve::host_config c;
@@ -65,6 +73,8 @@ serve::host_config serve_station::host_config(unsigned index, const bench::two_n
 int serve_station::gid_index() {
   int index = options_.gid_index;
   if (index < 0) index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
+  if (index < 0 && options_.gid_index < 0)
+    throw usage_error("--roce " + options_.roce + ": the adapter has no address of this version");
   if (index < 0 || !host_->device().port(1).gids[static_cast<std::size_t>(index)].valid)
     throw usage_error("--gid-index " + std::to_string(index) + ": there is no such GID");
   return index;
@@ -80,43 +90,83 @@ void serve_station::open_script() {
 
 void serve_station::listen() {
   try {
-    exchange_.listen(listening_port(options_));
+    const bool perftest = serve::find_perftest(options_.app).has_value();
+    exchange_.listen(options_.exchange, listening_port(options_),
+                     perftest ? serve::perftest_first_word : serve::first_word_bytes(options_.app));
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }
+}
+
+std::unique_ptr<serve::reception> serve_station::receive_clients() {
+  if (service_ == nullptr || channel_) return nullptr;  // a script listens by its commands
+  if (serve::find_perftest(options_.app))
+    return serve::receive_clients(*host_, *service_, options_.app, perftest_from(options_, gid_index()));
+  return serve::receive_clients(*host_, *service_, cm_application_from(options_, gid_index()));
 }
 
 serve::application_result serve_station::run_application() {
   const int gid = gid_index();
   if (channel_) return serve::script::run_script(*host_, *service_, *channel_, gid);
   if (serve::find_perftest(options_.app))
-    return run_perftest(*host_, exchange_, service_, perftest_from(options_, gid));
-  if (service_ != nullptr) return run_cm_application(*host_, *service_, cm_application_from(options_, gid));
+    return run_perftest(*host_, exchange_, service_, clients_, perftest_from(options_, gid));
+  if (service_ != nullptr) return run_cm_application(*host_, *service_, clients_, cm_application_from(options_, gid));
   const serve::pingpong_options o = pingpong_from(options_, gid);
   if (options_.app == "xsrq_pingpong") return run_xsrq_pingpong(*host_, exchange_, o);
   return options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, o) : run_pingpong(*host_, exchange_, o);
 }
 
+/// What goes wrong in a run is the end of this run: the next client is served. Nothing may wait while an exception is
+/// handled: processes share the thread that handles it.
+serve::application_result serve_station::try_application() {
+  serve::application_result failed;
+  try {
+    return run_application();
+  } catch (const std::exception& e) {
+    failed.error = e.what();
+  }
+  sc_core::wait(sc_core::sc_time::from_value(after_failure_ps));
+  return failed;
+}
+
 void serve_station::run_applications() {
   std::unique_ptr<serve::cm_service> service;
-  if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_);
+  if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_, gid_index());
   service_ = service.get();
+  std::unique_ptr<serve::reception> clients = receive_clients();
+  clients_ = clients.get();
   const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
   for (unsigned n = 0; repeat == 0 || n < repeat; ++n) {
-    const serve::application_result r = run_application();
-    if (r.ok && channel_)
-      fmt::print("{}script: {} commands, {} of them refused; {} messages sent, {} received\n", prefix_, r.commands,
-                 r.refused, r.sent, r.received);
-    else if (r.ok)
-      fmt::print("{}{}: {} messages sent, {} received in {} us, {} us each\n", prefix_, options_.app, r.sent,
-                 r.received, microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
-    else
-      fmt::print("{}{} failed: {}\n", prefix_, options_.app, r.error);
-    std::fflush(stdout);
-    runs_.push_back(r);
+    if (clients_ != nullptr && n + 1 == repeat) clients_->set_last();
+    report(try_application());
   }
-  if (service) managed_ = service->manager().count();
+  if (clients) received_ = clients->count();
+  clients.reset();
+  clients_ = nullptr;
+  if (!service) return;
+  service->leave(leave_ps);
+  managed_ = service->manager().count();
   service_ = nullptr;
+}
+
+void serve_station::leave() {
+  if (service_ != nullptr) service_->leave();
+}
+
+void serve_station::report(const serve::application_result& r) {
+  if (r.ok && channel_)
+    fmt::print("{}script: {} commands, {} of them refused; {} messages sent, {} received\n", prefix_, r.commands,
+               r.refused, r.sent, r.received);
+  else if (r.ok)
+    fmt::print("{}{}: {} messages sent, {} received in {} us, {} us each\n", prefix_, options_.app, r.sent, r.received,
+               microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
+  else
+    fmt::print("{}{} failed: {}\n", prefix_, options_.app, r.error);
+  std::fflush(stdout);
+  ++runs_made_;
+  if (!r.ok) ++runs_failed_;
+  runs_.push_back(r);
+  if (runs_.size() > most_runs_told) runs_.pop_front();
 }
 
 void serve_station::print_start() {
@@ -174,9 +224,20 @@ nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& 
           {"stale", c.stale},
           {"no_service", c.no_service},
           {"no_room", c.no_room},
+          {"backlog_full", c.backlog_full},
+          {"by_data", c.by_data},
+          {"other_version", c.other_version},
           {"paths_refused", c.paths_refused},
           {"retries", c.retries},
           {"timeouts", c.timeouts}};
+}
+
+nlohmann::json received_json(const serve::reception_counters& c) {
+  return {{"answered", c.answered},
+          {"confirmed", c.confirmed},
+          {"unconfirmed", c.unconfirmed},
+          {"gone", c.gone},
+          {"refused", c.refused}};
 }
 
 }  // namespace
@@ -201,10 +262,18 @@ nlohmann::json serve_station::results() const {
                        {"not_for_us", a.not_for_us},
                        {"unknown", a.unknown},
                        {"table_full", a.table_full}};
+  if (exchange_.listens()) {
+    const serve::exchange_counters& c = exchange_.count();
+    result["exchange"] = {
+        {"clients", c.clients}, {"silent", c.silent}, {"gone", c.gone}, {"turned_away", c.turned_away}};
+  }
+  result["runs_made"] = runs_made_;
+  result["runs_failed"] = runs_failed_;
   result["runs"] = nlohmann::json::array();
   for (const serve::application_result& r : runs_) result["runs"].push_back(to_json(options_.app, r));
   if (managed_ || service_ != nullptr)
     result["connection_manager"] = managed_json(managed_ ? *managed_ : service_->manager().count());
+  if (received_ || clients_ != nullptr) result["clients"] = received_json(received_ ? *received_ : clients_->count());
   return result;
 }
 

@@ -2,11 +2,12 @@
 // One adapter of `rnic serve`: its host, the applications on it, and what came of them.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "testbenches/bench/two_nodes.h"
 #include "testbenches/rnic/serve_applications.h"
@@ -34,6 +35,9 @@ class serve_station {
   /// Of frames that the link's peer has not taken.
   std::size_t waiting_bytes() const { return host_->bridge().waiting_bytes; }
   void close_capture() { host_->close_capture(); }
+  /// The peers of the applications are told that they are left, from any process; left(): they have answered.
+  void leave();
+  bool left() const { return service_ == nullptr || service_->left(); }
   /// There was no application, or all of its runs went well.
   bool ok() const;
   void print_start();       ///< the line that says where it is reached
@@ -44,7 +48,10 @@ class serve_station {
  private:
   serve::host_config host_config(unsigned index, const bench::two_nodes_config& system) const;
   int gid_index();
+  std::unique_ptr<serve::reception> receive_clients();
   serve::application_result run_application();
+  serve::application_result try_application();
+  void report(const serve::application_result& run);
   void listen();
   void open_script();
   nlohmann::json link_json() const;
@@ -56,9 +63,12 @@ class serve_station {
   std::unique_ptr<serve::served_host> host_;
   std::unique_ptr<serve::script::line_channel> channel_;  // of --app script
   std::string script_at_;
-  std::vector<serve::application_result> runs_;
-  serve::cm_service* service_ = nullptr;  // lives in the applications' process
+  std::deque<serve::application_result> runs_;  // the last ones
+  std::uint64_t runs_made_ = 0, runs_failed_ = 0;
+  serve::cm_service* service_ = nullptr;  // lives in the applications' process, as does:
+  serve::reception* clients_ = nullptr;
   std::optional<host_driver::cm::connection_manager_counters> managed_;
+  std::optional<serve::reception_counters> received_;
 };
 
 }  // namespace rnic::program

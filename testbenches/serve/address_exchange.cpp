@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <stdexcept>
 
@@ -15,7 +19,6 @@ namespace rnic::serve {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 
 constexpr sim::time_ps retry_after = 100'000 * sim::ps_per_us;
 constexpr sim::time_ps for_ever = ~sim::time_ps{0};
@@ -54,11 +57,12 @@ std::string to_line(const peer_address& a) {
 }
 
 address_exchange::address_exchange(asio::io_context& io, sim::timebase& base, real_time& clock)
-    : base_(base), clock_(clock), resolver_(io), acceptor_(io), socket_(io) {}
+    : base_(base), clock_(clock), io_(io), resolver_(io), socket_(io) {}
 
-/// Starts an operation and sleeps until its handler has run; one that takes too long is cancelled.
+/// Starts an operation and sleeps until its handler has run; one that takes too long is cancelled. `of_client`: of one
+/// that we serve while others may wait.
 template <class Start>
-bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps) {
+bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps, bool of_client) {
   struct state {
     bool done = false;
     error_code error;
@@ -70,8 +74,9 @@ bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps) {
     base_.notify(done_, clock_.present());
   });
   const sim::time_ps now = base_.now_ps();
-  const sim::time_ps deadline = timeout_ps > for_ever - now ? for_ever : now + timeout_ps;
+  sim::time_ps deadline = timeout_ps > for_ever - now ? for_ever : now + timeout_ps;
   while (!s->done) {
+    if (of_client && deadline != for_ever && !talked_.empty()) deadline = std::min(deadline, now + crowded_ps);
     if (deadline == for_ever) {
       sc_core::wait(done_);
       continue;
@@ -85,24 +90,101 @@ bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps) {
   return !s->error;
 }
 
-void address_exchange::listen(std::uint16_t port) {
+// ---------------------------------------------------------------- those who come
+
+void address_exchange::open(const tcp::endpoint& at) {
+  tcp::acceptor acceptor(io_, at.protocol());
+  acceptor.set_option(tcp::acceptor::reuse_address(true));
+  // The unspecified address of IPv6 is that of IPv4 too; beside 127.0.0.1, ::1 is not.
+  if (at.address().is_v6()) acceptor.set_option(asio::ip::v6_only(!at.address().is_unspecified()));
+  acceptor.bind(at);
+  acceptor.listen();
+  acceptors_.push_back(std::move(acceptor));
+}
+
+void address_exchange::listen(const std::string& address, std::uint16_t port, std::size_t first_bytes) {
+  first_bytes_ = first_bytes;
+  error_code error;
+  const auto at = asio::ip::make_address(address.empty() ? "127.0.0.1" : address, error);
+  if (error) throw std::runtime_error(fmt::format("--exchange {}: not an IP address", address));
   try {
-    const tcp::endpoint endpoint(tcp::v4(), port);
-    acceptor_.open(endpoint.protocol());
-    acceptor_.set_option(tcp::acceptor::reuse_address(true));
-    acceptor_.bind(endpoint);
-    acceptor_.listen();
+    open({at, port});
   } catch (const boost::system::system_error& e) {
-    throw std::runtime_error(fmt::format("--port {}: {}", port, e.code().message()));
+    if (address.empty()) throw std::runtime_error(fmt::format("--port {}: {}", port, e.code().message()));
+    throw std::runtime_error(fmt::format("--exchange {}, --port {}: {}", address, port, e.code().message()));
   }
+  if (address.empty()) {
+    try {
+      open({asio::ip::address_v6::loopback(), port});
+    } catch (const boost::system::system_error& e) {
+      if (e.code() == boost::system::errc::address_in_use)
+        throw std::runtime_error(fmt::format("--port {}: {}", port, e.code().message()));  // else: no IPv6 here
+    }
+  }
+  for (tcp::acceptor& a : acceptors_) expect_next(a);
+}
+
+void address_exchange::expect_next(tcp::acceptor& acceptor) {
+  acceptor.async_accept([this, &acceptor](const error_code& error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (!error) greet(std::move(socket));
+    expect_next(acceptor);
+  });
+}
+
+/// One more client: it waits in the background for its first word.
+void address_exchange::greet(tcp::socket&& socket) {
+  if (silent_.size() + talked_.size() >= most_waiting) {
+    if (silent_.empty()) {
+      ++count_.turned_away;
+      return;
+    }
+    error_code ignored;
+    silent_.front()->socket.close(ignored);  // its read ends
+    ++count_.silent;
+    silent_.pop_front();
+  }
+  const auto who = std::make_shared<caller>(std::move(socket));
+  silent_.push_back(who);
+  who->word.resize(first_bytes_);
+  who->patience.expires_after(std::chrono::seconds(silent_s));
+  who->patience.async_wait([this, who](const error_code& error) {
+    if (error || std::find(silent_.begin(), silent_.end(), who) == silent_.end()) return;
+    ++count_.silent;
+    silent_.remove(who);
+    error_code ignored;
+    who->socket.close(ignored);
+    fmt::print("a client of the exchange of addresses said nothing for {} s\n", silent_s);
+    std::fflush(stdout);
+  });
+  asio::async_read(who->socket, asio::buffer(who->word),
+                   [this, who](const error_code& error, std::size_t) { heard(who, !error); });
+}
+
+void address_exchange::heard(const std::shared_ptr<caller>& who, bool all) {
+  who->patience.cancel();
+  const auto at = std::find(silent_.begin(), silent_.end(), who);
+  if (at == silent_.end()) return;
+  silent_.erase(at);
+  if (!all) {
+    ++count_.gone;
+    return;
+  }
+  ++count_.clients;
+  talked_.push_back(who);
+  base_.notify(done_, clock_.present());
 }
 
 bool address_exchange::accept() {
   close();
-  return wait_for(
-      [this](auto handler) { acceptor_.async_accept(socket_, [handler](const error_code& error) { handler(error); }); },
-      for_ever);
+  while (talked_.empty()) sc_core::wait(done_);
+  socket_ = std::move(talked_.front()->socket);
+  word_ = std::move(talked_.front()->word);
+  talked_.pop_front();
+  return true;
 }
+
+// ---------------------------------------------------------------- the conversation
 
 bool address_exchange::connect(const std::string& host, std::uint16_t port, sim::time_ps timeout_ps) {
   const auto found = std::make_shared<tcp::resolver::results_type>();
@@ -116,14 +198,15 @@ bool address_exchange::connect(const std::string& host, std::uint16_t port, sim:
       },
       timeout_ps);
   if (!resolved || found->empty()) return false;
-  const tcp::endpoint endpoint = found->begin()->endpoint();
   const sim::time_ps deadline = base_.now_ps() + timeout_ps;
   while (base_.now_ps() < deadline) {
-    close();
-    const bool connected =
-        wait_for([&](auto handler) { socket_.async_connect(endpoint, [handler](const error_code& e) { handler(e); }); },
-                 deadline - base_.now_ps());
-    if (connected) return true;
+    for (const auto& at : *found) {
+      close();
+      const auto connect_to = [this, endpoint = at.endpoint()](auto handler) {
+        socket_.async_connect(endpoint, [handler](const error_code& e) { handler(e); });
+      };
+      if (base_.now_ps() < deadline && wait_for(connect_to, deadline - base_.now_ps())) return true;
+    }
     sc_core::wait(sc_core::sc_time::from_value(retry_after));
   }
   return false;
@@ -140,20 +223,24 @@ bool address_exchange::send(const std::string& bytes) {
 }
 
 std::optional<std::string> address_exchange::receive(std::size_t bytes, sim::time_ps timeout_ps) {
-  const auto kept = std::make_shared<std::string>(bytes, '\0');
+  std::string text = word_.substr(0, bytes);
+  word_.erase(0, text.size());
+  if (text.size() == bytes) return text;
+  const auto kept = std::make_shared<std::string>(bytes - text.size(), '\0');
   const bool ok = wait_for(
       [&](auto handler) {
-        asio::async_read(socket_, asio::buffer(kept->data(), bytes),
+        asio::async_read(socket_, asio::buffer(*kept),
                          [handler, kept](const error_code& error, std::size_t) { handler(error); });
       },
-      timeout_ps);
+      timeout_ps, listens());
   if (!ok) return std::nullopt;
-  return *kept;
+  return text + *kept;
 }
 
 void address_exchange::close() {
   error_code ignored;
   socket_.close(ignored);
+  word_.clear();
 }
 
 }  // namespace rnic::serve

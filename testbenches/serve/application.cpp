@@ -91,6 +91,9 @@ queue_pair* verbs_objects::xrc_sender(completion_queue* cq, unsigned requests) {
 
 app_buffer verbs_objects::buffer(std::size_t bytes, int access, std::uint8_t content) {
   bytes = std::max<std::size_t>(bytes, 1);
+  if (bytes > most_client_bytes - buffer_bytes_)
+    throw std::runtime_error(fmt::format("a client has up to {} MiB of memory", most_client_bytes >> 20));
+  buffer_bytes_ += bytes;
   app_buffer b;
   b.memory = device_.allocate_buffer(bytes);
   if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");
@@ -122,9 +125,44 @@ void post_receive(device& device, queue_pair* qp, std::uint64_t id, ibv_sge sge)
   bench::require(device.post_recv(qp, &wr, &bad), "post_recv");
 }
 
-void require_success(const ibv_wc& wc) {
-  if (wc.status != IBV_WC_SUCCESS)
-    throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+namespace {
+
+/// IBA volume 1, 11.6.2: what each status says.
+const char* status_words(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+      return "local length error: a message was longer than the memory posted for it (--size differs?)";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "local queue pair operation error: the request does not suit the queue pair";
+    case IBV_WC_LOC_PROT_ERR:
+      return "local protection error: the request names memory that it may not use";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "flushed: the queue pair was in error before the request's turn came";
+    case IBV_WC_REM_INV_REQ_ERR:
+      return "remote invalid request error: the peer refused it, for example as longer than its receive";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "remote access error: the peer's memory is not open to it";
+    case IBV_WC_REM_OP_ERR:
+      return "remote operation error: the peer could not carry it out";
+    case IBV_WC_RETRY_EXC_ERR:
+      return "transport retry counter exceeded: the peer did not answer";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "RNR retry counter exceeded: the peer had no receive posted";
+    default:
+      return "an error";
+  }
+}
+
+}  // namespace
+
+std::string failure_words(const ibv_wc& wc, bool timeout_is_ours) {
+  const bool helps = timeout_is_ours && wc.status == IBV_WC_RETRY_EXC_ERR;
+  return fmt::format("work request {} failed: {} (status {}){}", wc.wr_id, status_words(wc.status),
+                     static_cast<int>(wc.status), helps ? "; a higher --timeout would have waited longer" : "");
+}
+
+void require_success(const ibv_wc& wc, bool timeout_is_ours) {
+  if (wc.status != IBV_WC_SUCCESS) throw peer_failure(failure_words(wc, timeout_is_ours));
 }
 
 ibv_wc next_completion(device& device, completion_queue* cq, std::uint64_t patience_ps) {

@@ -68,8 +68,11 @@ struct app_buffer {
   }
 };
 
+/// Most memory that one client's run registers.
+inline constexpr std::uint64_t most_client_bytes = std::uint64_t{512} << 20;
+
 /// Verbs objects in one protection domain, destroyed with it in the right order. In an SC_THREAD. Every function throws
-/// std::runtime_error when the device does not give what is asked for.
+/// std::runtime_error when the device does not give what is asked for, or buffers would be more than most_client_bytes.
 class verbs_objects {
  public:
   explicit verbs_objects(host_driver::device& device) : device_(device), pd_(made(device.alloc_pd(), "alloc_pd")) {}
@@ -102,20 +105,23 @@ class verbs_objects {
   std::vector<host_driver::address_handle*> ahs_;
   std::vector<host_driver::xrc_domain*> xrc_domains_;
   std::vector<app_buffer> buffers_;
+  std::uint64_t buffer_bytes_ = 0;
 };
 
 /// Posts one request; throws std::runtime_error.
 void post(host_driver::device& device, host_driver::queue_pair* qp, ibv_send_wr wr, ibv_sge sge);
 void post_receive(host_driver::device& device, host_driver::queue_pair* qp, std::uint64_t id, ibv_sge sge);
 
-/// Throws peer_failure when the request did not succeed.
-void require_success(const ibv_wc& wc);
+/// What went wrong with a request, in words. `timeout_is_ours`: --timeout was asked how long to wait.
+std::string failure_words(const ibv_wc& wc, bool timeout_is_ours);
+/// Throws peer_failure with them when the request did not succeed.
+void require_success(const ibv_wc& wc, bool timeout_is_ours = true);
 /// One successful completion within `patience_ps`; peer_failure when there is none or it is an error.
 ibv_wc next_completion(host_driver::device& device, host_driver::completion_queue* cq, std::uint64_t patience_ps);
 
 // As in the examples of rdma-core and in perftest.
 inline constexpr std::uint32_t datagram_qkey = 0x11111111, grh_bytes = 40;
-/// A client tells its server that it can begin; its server that it has understood it.
+/// What is to be said next is waited for that long.
 inline constexpr sim::time_ps exchange_ps = 20 * sim::ps_per_s;
 /// A peer that missed our last acknowledgement asks again: the queue pair stays until it had the time to.
 inline constexpr sim::time_ps linger_ps = 300'000 * sim::ps_per_us;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "testbenches/serve/application.h"
 #include "testbenches/serve/rdma_connection.h"
+#include "testbenches/serve/reception.h"
 
 namespace rnic::serve {
 
@@ -23,7 +25,13 @@ struct cm_application_options {
 
 bool is_cm_application(const std::string& app);
 
-/// One run, in an SC_THREAD. Everything that can go wrong with the peer is in the result.
-application_result run_cm_application(served_host& host, cm_service& service, const cm_application_options& options);
+/// Where this server receives its clients, for all of its runs; nothing when it has none (mckey), or is a client.
+std::unique_ptr<reception> receive_clients(served_host& host, cm_service& service,
+                                           const cm_application_options& options);
+
+/// One run, in an SC_THREAD. `clients`: of receive_clients(). Everything that can go wrong with the peer is in the
+/// result.
+application_result run_cm_application(served_host& host, cm_service& service, reception* clients,
+                                      const cm_application_options& options);
 
 }  // namespace rnic::serve

@@ -3,20 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 
 #include "testbenches/serve/application.h"
 #include "testbenches/serve/cm_applications.h"
 #include "testbenches/serve/cm_service.h"
 #include "testbenches/serve/rdma_connection.h"
+#include "testbenches/serve/reception.h"
 #include "testbenches/serve/served_host.h"
 
 namespace rnic::serve {
 
 // As in the tools of rdma-core.
+inline constexpr std::uint16_t rping_port = 7174, ucmatose_port = 7471, udaddy_port = 7174, rdma_server_port = 7471,
+                               cmtime_port = 7471;
 inline constexpr std::uint32_t message_size = 100;
 inline constexpr unsigned message_count = 10;
 inline constexpr std::uint64_t id_receive = 1, id_send = 2;
+
+/// Between one connection of a client and its next one.
+inline constexpr std::uint64_t next_connection_ps = 30 * sim::ps_per_s;
 
 /// What all of them have.
 class cm_program {
@@ -44,31 +51,33 @@ class cm_program {
   served_host& host_;
   host_driver::device& device_;
   cm_service& service_;
-  const cm_application_options& o_;
+  cm_application_options o_;
   verbs_objects objects_;
 };
 
-/// A service that is listened to as long as this lives.
-class listener {
- public:
-  listener(cm_service& service, std::uint64_t service_id) : service_(service), service_id_(service_id) {
-    if (!service.manager().listen(service_id)) throw std::runtime_error("somebody listens there already");
-  }
-  ~listener() { stop(); }
-  void stop() { service_.manager().stop_listening(service_id_); }
+// Each runs to its end; what goes wrong with the peer is a peer_failure. `clients` is there for servers, with what
+// their
+// *_guest makes.
+void run_rping(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+               application_result& r);
+void run_ucmatose(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                  application_result& r);
+void run_udaddy(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                application_result& r);
+void run_mckey(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+               application_result& r);
+void run_rdma_server(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                     application_result& r);
+void run_rdma_xserver(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                      application_result& r);
+void run_cmtime(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                application_result& r);
 
- private:
-  cm_service& service_;
-  std::uint64_t service_id_;
-};
-
-// Each runs to its end; what goes wrong with the peer is a peer_failure.
-void run_rping(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
-void run_ucmatose(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
-void run_udaddy(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
-void run_mckey(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
-void run_rdma_server(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
-void run_rdma_xserver(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
-void run_cmtime(served_host& host, cm_service& service, const cm_application_options& o, application_result& r);
+// What a server has for a client before it is its turn.
+std::unique_ptr<arrival> rping_guest(served_host& host, cm_service& service, const cm_application_options& o);
+std::unique_ptr<arrival> ucmatose_guest(served_host& host, cm_service& service, const cm_application_options& o);
+std::unique_ptr<arrival> rdma_server_guest(served_host& host, cm_service& service, const cm_application_options& o);
+std::unique_ptr<arrival> rdma_xserver_guest(served_host& host, cm_service& service, const cm_application_options& o);
+std::unique_ptr<arrival> cmtime_guest(served_host& host, cm_service& service, const cm_application_options& o);
 
 }  // namespace rnic::serve

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/serve/cm_service.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "model/wire/ethernet.h"
@@ -14,7 +17,8 @@ using namespace host_driver;
 namespace {
 
 constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // how long a call of an application waits for the process
-constexpr std::size_t most_outgoing = 4096;
+constexpr std::uint64_t never = ~std::uint64_t{0};
+constexpr std::size_t most_outgoing = 4096, most_told = 256;
 constexpr std::uint8_t next_header_ib = 0x1b;
 constexpr std::uint8_t hop_limit = 64;  // the kernel's
 
@@ -26,7 +30,10 @@ gid_bytes mapped(const std::uint8_t* ipv4) {
 
 }  // namespace
 
-cm_service::cm_service(served_host& host) : device_(host.device()), objects_(device_) {
+cm_service::cm_service(served_host& host, int gid_index)
+    : device_(host.device()),
+      version_(device_.port(1).gids[static_cast<std::size_t>(gid_index)].type),
+      objects_(device_) {
   cm::connection_manager_config config;
   config.ca_guid = wire::to_u64(host.mac()) | std::uint64_t{0x0200} << 48;
   cm::mad_output_if& out = *this;
@@ -77,9 +84,18 @@ void cm_service::run() {
     const std::uint64_t now = now_ps();
     const std::uint64_t patience = due <= now ? 1 : std::min(slice_ps, due - now);
     if (device_.wait_cq(receive_cq_, 1, &wc, patience) > 0) take(wc, device_.last_source(*receive_cq_));
+    if (manager_->awaits_confirmation()) take_device_events();
     manager_->tick(now_ps());
     if (manager_->has_event()) something_happened_.notify(sc_core::SC_ZERO_TIME);
   }
+}
+
+/// A client's first packet is as good as its confirmation.
+void cm_service::take_device_events() {
+  constexpr std::uint64_t at_once_ps = 1;
+  ibv_async_event e{};
+  while (device_.get_async_event(&e, at_once_ps))
+    if (e.event_type == IBV_EVENT_COMM_EST) manager_->data_came(e.element.qp->qp_num);
 }
 
 void cm_service::post_one() {
@@ -127,17 +143,50 @@ void cm_service::take(const ibv_wc& wc, const mac_address& source) {
   if (wc.status == IBV_WC_SUCCESS && wc.byte_len == receive_bytes) {
     cm::address from;
     from.mac = source;
-    if (find_own(receive_buffer_.at(offset), from))
-      manager_->receive(from, receive_buffer_.at(offset + grh_bytes), mad_bytes, now_ps());
-    else
+    if (!find_own(receive_buffer_.at(offset), from))
       ++not_for_us_;
+    else if (device_.port(1).gids[static_cast<std::size_t>(from.gid_index)].type != version_)
+      take_other_version(from, receive_buffer_.at(offset + grh_bytes));
+    else
+      manager_->receive(from, receive_buffer_.at(offset + grh_bytes), mad_bytes, now_ps());
   }
   post_receive(device_, qp_, wc.wr_id, receive_buffer_.sge(receive_bytes, offset));
 }
 
+/// The row of our version with the address of a row of the other one.
+std::optional<int> cm_service::own_row_like(int other) const {
+  const auto& gids = device_.port(1).gids;
+  const gid_row& like = gids[static_cast<std::size_t>(other)];
+  const auto row = std::find_if(gids.begin(), gids.end(), [&](const gid_row& g) {
+    return g.valid && g.id == like.id && g.vlan == like.vlan && g.type == version_;
+  });
+  return row == gids.end() ? std::nullopt : std::optional(static_cast<int>(row - gids.begin()));
+}
+
+/// Hosts do not meet over two RoCE versions. A peer's request is refused, in our version; its refusal of ours counts.
+void cm_service::take_other_version(const cm::address& from, const std::uint8_t* datagram) {
+  ++wrong_version_;
+  if (of_other_version_.size() < most_told && of_other_version_.insert(from.gid).second) {
+    fmt::print("{}{}\n", wire::to_string(from.gid), other_version(from.gid));
+    std::fflush(stdout);
+  }
+  cm::address answer = from;
+  const auto row = own_row_like(from.gid_index);
+  if (!row) return;
+  answer.gid_index = *row;
+  manager_->refuse_version(answer, datagram, mad_bytes, now_ps());
+}
+
+std::string cm_service::other_version(const gid_bytes& peer) const {
+  if (of_other_version_.count(peer) == 0) return "";
+  const bool v2 = version_ == IBV_GID_TYPE_ROCE_V2;
+  return fmt::format(": it speaks RoCE {}, this host is set to RoCE {} (--roce)", v2 ? "v1" : "v2", v2 ? "v2" : "v1");
+}
+
 template <class Take>
 std::optional<cm_service::event> cm_service::wait_for(Take take, std::uint64_t timeout_ps) {
-  const std::uint64_t deadline = now_ps() + timeout_ps;
+  const std::uint64_t begin = now_ps();
+  const std::uint64_t deadline = timeout_ps > never - begin ? never : begin + timeout_ps;
   for (;;) {
     event e;
     if (take(e)) return e;
@@ -151,8 +200,18 @@ std::optional<cm_service::event> cm_service::wait_of(connection_id id, std::uint
   return wait_for([&](event& e) { return manager_->take_event_of(id, e); }, timeout_ps);
 }
 
-std::optional<cm_service::event> cm_service::wait_request(std::uint64_t timeout_ps) {
-  return wait_for([&](event& e) { return manager_->take_request(e); }, timeout_ps);
+std::optional<cm_service::event> cm_service::wait_request(std::uint64_t timeout_ps,
+                                                          const std::function<bool(const event&)>& wanted) {
+  return wait_for([&](event& e) { return manager_->take_request(e, wanted); }, timeout_ps);
+}
+
+std::optional<cm_service::event> cm_service::take_request(const std::function<bool(const event&)>& wanted) {
+  event e;
+  return manager_->take_request(e, wanted) ? std::optional(e) : std::nullopt;
+}
+
+void cm_service::wait_news(std::uint64_t timeout_ps) {
+  sc_core::wait(sc_core::sc_time::from_value(timeout_ps), something_happened_);
 }
 
 std::optional<cm_service::event> cm_service::wait_any(std::uint64_t timeout_ps) {
@@ -170,6 +229,14 @@ void cm_service::clear() {
     const event e = manager_->take_event();
     manager_->abandon(e.id, now_ps());
   }
+}
+
+void cm_service::leave() { manager_->abandon_all(now_ps()); }
+
+void cm_service::leave(std::uint64_t at_most_ps) {
+  leave();
+  for (const std::uint64_t deadline = now_ps() + at_most_ps; !left() && now_ps() < deadline;)
+    sc_core::wait(sc_core::sc_time::from_value(slice_ps));
 }
 
 }  // namespace rnic::serve

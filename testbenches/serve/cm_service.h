@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <systemc>
 
 #include "host_driver/cm/connection_manager.h"
@@ -22,22 +25,35 @@ class cm_service : private host_driver::cm::mad_output_if {
   using event = host_driver::cm::event;
 
   /// In an SC_THREAD. Throws std::runtime_error when the device has no QP1 to give.
-  explicit cm_service(served_host& host);
+  /// `gid_index`: of the applications; connections are made and answered in its RoCE version only.
+  cm_service(served_host& host, int gid_index);
   ~cm_service() override;
 
   host_driver::cm::connection_manager& manager() { return *manager_; }
   std::uint64_t now_ps() const { return sc_core::sc_time_stamp().value(); }
   /// The next event of this connection, or nothing after `timeout_ps`.
   std::optional<event> wait_of(connection_id id, std::uint64_t timeout_ps);
-  /// The next REQ or SIDR_REQ.
-  std::optional<event> wait_request(std::uint64_t timeout_ps);
+  /// The next REQ or SIDR_REQ that `wanted` says yes to.
+  std::optional<event> wait_request(std::uint64_t timeout_ps, const std::function<bool(const event&)>& wanted = {});
+  /// The same, when it is there already.
+  std::optional<event> take_request(const std::function<bool(const event&)>& wanted);
+  /// Until there is an event, of any connection, or `timeout_ps` have passed.
+  void wait_news(std::uint64_t timeout_ps);
   /// The next event of any connection.
   std::optional<event> wait_any(std::uint64_t timeout_ps);
   /// Refuses what nobody has taken, and forgets events.
   void clear();
+  /// Ends all connections and refuses all requests, from any process: the peers are told. left(): they have answered.
+  void leave();
+  bool left() const { return !manager_->has_peers() && outbox_.empty() && sending_ == 0; }
+  /// Both, but waits for the answers no longer than `at_most_ps`.
+  void leave(std::uint64_t at_most_ps);
   /// Sender's address, and the row of our GID table that a datagram was sent to, from the 40 bytes in front of it.
   bool find_own(const std::uint8_t* area, host_driver::cm::address& from) const;
   std::uint64_t not_for_us() const { return not_for_us_; }
+  std::uint64_t wrong_version() const { return wrong_version_; }
+  /// Words for a peer that has used another RoCE version than this host's; nothing for others.
+  std::string other_version(const host_driver::gid_bytes& peer) const;
 
  private:
   struct outgoing {
@@ -50,11 +66,15 @@ class cm_service : private host_driver::cm::mad_output_if {
   void send_mad(const host_driver::cm::address& to, const host_driver::cm::mad& datagram) override;
   void run();
   void take(const ibv_wc& wc, const host_driver::mac_address& source);
+  void take_device_events();
+  void take_other_version(const host_driver::cm::address& from, const std::uint8_t* datagram);
+  std::optional<int> own_row_like(int other) const;
   void post_one();
   template <class Take>
   std::optional<event> wait_for(Take take, std::uint64_t timeout_ps);
 
   host_driver::device& device_;
+  ibv_gid_type version_;
   verbs_objects objects_;
   host_driver::completion_queue* receive_cq_ = nullptr;
   host_driver::completion_queue* send_cq_ = nullptr;
@@ -66,7 +86,8 @@ class cm_service : private host_driver::cm::mad_output_if {
   sc_core::sc_event something_happened_{sc_core::sc_gen_unique_name("cm_event")};
   sc_core::sc_event ended_{sc_core::sc_gen_unique_name("cm_ended")};
   bool stop_ = false, running_ = false;
-  std::uint64_t not_for_us_ = 0, outbox_full_ = 0;
+  std::uint64_t not_for_us_ = 0, outbox_full_ = 0, wrong_version_ = 0;
+  std::set<host_driver::gid_bytes> of_other_version_;  // bounded: peers that were told of
 };
 
 }  // namespace rnic::serve

@@ -16,7 +16,6 @@ using namespace host_driver;
 
 namespace {
 
-constexpr std::uint16_t udaddy_port = 7174;
 constexpr std::uint32_t udp_qkey = 0x01234567;  // RDMA_UDP_QKEY
 constexpr std::uint32_t multicast_qpn = 0xffffff;
 constexpr std::uint64_t join_ps = 3 * sim::ps_per_s;  // before the first datagram to a group
@@ -95,11 +94,11 @@ void datagrams::take(node& n, application_result& r) {
 class udaddy : private datagrams {
  public:
   using datagrams::datagrams;
-  void run(application_result& r);
+  void run(reception* clients, application_result& r);
 
  private:
   void ask(node& n);
-  void serve(application_result& r);
+  void serve(reception& clients, application_result& r);
 };
 
 /// Where the service's queue pair is.
@@ -110,7 +109,10 @@ void udaddy::ask(node& n) {
   const auto id =
       service_.manager().ask_service(peer, service, addressed_private(own(), o_.peer, udaddy_port), service_.now_ps());
   const auto e = service_.wait_of(id, o_.route.patience_ps);
-  if (!e || e->what != cm::event::kind::service_reply) throw peer_failure("the peer does not answer");
+  if (!e || e->what != cm::event::kind::service_reply) {
+    service_.manager().abandon(id, service_.now_ps());
+    throw peer_failure("the peer does not answer");
+  }
   if (e->message.service.status != 0)
     throw peer_failure(fmt::format("the peer refused: status {}", e->message.service.status));
   n.remote_qpn = e->message.service.qpn;
@@ -118,24 +120,23 @@ void udaddy::ask(node& n) {
   n.ah = objects_.ah(path_to(peer.gid, peer.gid_index, o_.route.service_level, 64), peer.mac);
 }
 
-void udaddy::serve(application_result& r) {
-  listener here(service_, cm::service_id(cm::port_space::udp, port(udaddy_port)));
+void udaddy::serve(reception& clients, application_result& r) {
   std::vector<node> nodes;
   while (nodes.size() < connections(1)) {
-    const auto request = wait_for_client(service_);
+    const auto request = clients.next_question();
     nodes.push_back(make_node(true));
     cm::service_data reply;
     reply.qpn = nodes.back().qp->qp_num;
     reply.qkey = udp_qkey;
-    service_.manager().answer_service(request.id, reply, {});
+    service_.manager().answer_service(request->id, reply, {});
   }
-  here.stop();
+  clients.enough();
   for (node& n : nodes) take(n, r);
   for (node& n : nodes) send(n, r);
 }
 
-void udaddy::run(application_result& r) {
-  if (!o_.client) return serve(r);
+void udaddy::run(reception* clients, application_result& r) {
+  if (!o_.client) return serve(*clients, r);
   std::vector<node> nodes;
   for (unsigned i = 0; i < connections(1); ++i) {
     nodes.push_back(make_node(true));
@@ -144,6 +145,22 @@ void udaddy::run(application_result& r) {
   for (node& n : nodes) send(n, r);
   for (node& n : nodes) take(n, r);
 }
+
+/// A queue pair in a multicast group, as long as this lives.
+class membership {
+ public:
+  membership(device& d, queue_pair* qp, const ibv_gid& group) : device_(d), qp_(qp), group_(group) {
+    bench::require(device_.attach_mcast(qp_, &group_), "attach_mcast");
+  }
+  ~membership() { device_.detach_mcast(qp_, &group_); }
+  membership(const membership&) = delete;
+  membership& operator=(const membership&) = delete;
+
+ private:
+  device& device_;
+  queue_pair* qp_;
+  ibv_gid group_;
+};
 
 class mckey : private datagrams {
  public:
@@ -161,25 +178,21 @@ void mckey::run(application_result& r) {
   }
   ibv_gid group{};
   std::copy(o_.peer.begin(), o_.peer.end(), group.raw);
-  bench::require(device_.attach_mcast(n.qp, &group), "attach_mcast");
+  const membership member(device_, n.qp, group);
   fmt::print("joined {}\n", wire::to_string(o_.peer));
   std::fflush(stdout);
-  try {
-    take(n, r);
-  } catch (...) {
-    device_.detach_mcast(n.qp, &group);
-    throw;
-  }
-  device_.detach_mcast(n.qp, &group);
+  take(n, r);
 }
 
 }  // namespace
 
-void run_udaddy(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
-  udaddy(host, service, o).run(r);
+void run_udaddy(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                application_result& r) {
+  udaddy(host, service, o).run(clients, r);
 }
 
-void run_mckey(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
+void run_mckey(served_host& host, cm_service& service, reception* /*clients*/, const cm_application_options& o,
+               application_result& r) {
   mckey(host, service, o).run(r);
 }
 

@@ -34,6 +34,9 @@ struct pingpong_options {
 
 using pingpong_result = application_result;
 
+/// Bytes of a client's first word (ibv_rc_pingpong and its like, ibv_srq_pingpong, ibv_xsrq_pingpong).
+std::size_t first_word_bytes(const std::string& app);
+
 /// One run against one peer, in an SC_THREAD. `exchange` listens already when we are the server. Everything that can go
 /// wrong with the peer is in the result.
 pingpong_result run_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options);

@@ -12,6 +12,9 @@
 
 namespace rnic::serve {
 
+/// What ibv_xsrq_pingpong says.
+inline constexpr std::size_t xsrq_message_bytes = 66;
+
 /// Numbers of work requests, as in the examples of rdma-core.
 inline constexpr std::uint64_t id_receive = 1, id_send = 2;
 

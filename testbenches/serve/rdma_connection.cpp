@@ -22,10 +22,39 @@ constexpr std::uint64_t try_every = sim::ps_per_us * 100'000;  // while nobody l
 constexpr std::uint16_t client_port = 0xc0de;
 constexpr std::uint8_t rate_10_gbps = 3;
 
-peer_failure nobody_listens() {
-  return peer_failure(fmt::format("the peer refused: reason {}: nobody listens there",
-                                  static_cast<unsigned>(cm::reason::invalid_service)));
+/// IBA volume 1, table 107.
+std::string words(cm::reason why) {
+  const char* text = "";
+  switch (why) {
+    case cm::reason::no_qp:
+    case cm::reason::no_resources:
+      text = ": it has no room for another connection";
+      break;
+    case cm::reason::timeout:
+      text = ": it did not hear from us in time";
+      break;
+    case cm::reason::invalid_service:
+      text = ": nobody listens there";
+      break;
+    case cm::reason::invalid_transport:
+      text = ": it does not take this transport";
+      break;
+    case cm::reason::stale:
+      text = ": it has a connection with this queue pair already";
+      break;
+    case cm::reason::invalid_gid:
+      text = ": not with this GID";
+      break;
+    case cm::reason::consumer:
+      text = ": its application does not want to";
+      break;
+    default:
+      break;
+  }
+  return fmt::format("the peer refused: reason {}{}", static_cast<unsigned>(why), text);
 }
+
+peer_failure nobody_listens() { return peer_failure(words(cm::reason::invalid_service)); }
 
 }  // namespace
 
@@ -39,11 +68,6 @@ cm::address find_peer(served_host& host, const gid_bytes& to, const rdma_route& 
   const auto mac = host.resolve(to, route.gid_index);
   if (!mac) throw peer_failure("no neighbour has the address " + wire::to_string(to));
   return {to, *mac, route.gid_index, static_cast<std::uint8_t>(route.service_level)};
-}
-
-cm_service::event wait_for_client(cm_service& service) {
-  for (;;)
-    if (const auto e = service.wait_request(10 * sim::ps_per_s)) return *e;
 }
 
 rdma_connection::~rdma_connection() {
@@ -64,8 +88,8 @@ void rdma_connection::prepare(queue_pair* qp) {
 }
 
 /// `theirs`: the peer's queue pair. `both`: what REQ said for the two of them.
-void rdma_connection::to_ready(const cm::address& peer, const cm::connection_data& theirs,
-                               const cm::connection_data& both, unsigned reads) {
+void rdma_connection::to_receive(const cm::address& peer, const cm::connection_data& theirs,
+                                 const cm::connection_data& both, unsigned reads) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = static_cast<ibv_mtu>(std::clamp<int>(both.mtu_code, IBV_MTU_256, IBV_MTU_4096));
@@ -79,24 +103,29 @@ void rdma_connection::to_ready(const cm::address& peer, const cm::connection_dat
                                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
                                           &peer.mac),
                  "modify_qp to RTR");
-  attr = ibv_qp_attr{};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = theirs.psn;
-  attr.timeout = ack_timeout;
-  attr.retry_cnt = std::min(both.retry_count, retries);
-  attr.rnr_retry = std::min(theirs.rnr_retry_count, retries);
-  attr.max_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.responder_resources));
-  bench::require(host_.device().modify_qp(qp_, &attr,
-                                          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-                 "modify_qp to RTS");
+  sender_ = ibv_qp_attr{};
+  sender_.qp_state = IBV_QPS_RTS;
+  sender_.sq_psn = theirs.psn;
+  sender_.timeout = ack_timeout;
+  sender_.retry_cnt = std::min(both.retry_count, retries);
+  sender_.rnr_retry = std::min(theirs.rnr_retry_count, retries);
+  sender_.max_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.responder_resources));
   up_ = true;
+}
+
+bool rdma_connection::try_to_send() {
+  return host_.device().modify_qp(qp_, &sender_,
+                                  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                      IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+}
+
+void rdma_connection::to_send() {
+  if (!try_to_send()) throw std::runtime_error("modify_qp to RTS: the queue pair is in error already");
 }
 
 void rdma_connection::refused(const cm_service::event& e) const {
   using kind = cm::event::kind;
-  if (e.what == kind::rejected)
-    throw peer_failure(fmt::format("the peer refused: reason {}", static_cast<unsigned>(e.message.why)));
+  if (e.what == kind::rejected) throw peer_failure(words(e.message.why) + service_.other_version(e.from.gid));
   if (e.what == kind::unreachable) throw peer_failure("the peer does not answer");
   throw peer_failure("the peer released the connection before it was there");
 }
@@ -127,7 +156,8 @@ bool rdma_connection::finish_connect() {
   if (!e) throw peer_failure("the peer does not answer");
   if (e->what == cm::event::kind::rejected && e->message.why == cm::reason::invalid_service) return false;
   if (e->what != cm::event::kind::reply) refused(*e);
-  to_ready(peer_, e->message.connection, asked_, asked_.initiator_depth);
+  to_receive(peer_, e->message.connection, asked_, asked_.initiator_depth);
+  to_send();
   service_.manager().confirm(id_, {});
   return true;
 }
@@ -146,10 +176,13 @@ void rdma_connection::connect_patiently(const gid_bytes& to, std::uint16_t port,
   }
 }
 
-void rdma_connection::begin_accept(const cm_service::event& request, unsigned reads) {
-  id_ = request.id;
+/// The queue pair receives from now on. It sends when the client has confirmed, in a message or by its first packet: in
+/// this state the adapter tells of that one.
+bool rdma_connection::begin_accept(const cm_service::event& request, unsigned reads) {
   const cm::connection_data& theirs = request.message.connection;
-  to_ready(request.from, theirs, theirs, reads);
+  to_receive(request.from, theirs, theirs, reads);
+  id_ = request.id;
+  peer_ = request.from;
   cm::connection_data data;
   data.qpn = qp_->qp_num;
   data.psn = psn_;
@@ -157,13 +190,34 @@ void rdma_connection::begin_accept(const cm_service::event& request, unsigned re
   data.initiator_depth = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.responder_resources));
   data.rnr_retry_count = retries;
   data.shared_receive_queue = qp_->srq != nullptr;
-  if (!service_.manager().accept(id_, data, {}, service_.now_ps())) throw peer_failure("the peer gave up meanwhile");
+  return service_.manager().accept(id_, data, {}, service_.now_ps());
 }
 
 void rdma_connection::finish_accept() {
   const auto e = service_.wait_of(id_, route_.patience_ps);
   if (!e) throw peer_failure("the peer does not confirm");
   if (e->what != cm::event::kind::established) refused(*e);
+  confirmed_ = true;
+  to_send();
+}
+
+void rdma_connection::accept(const cm_service::event& request, unsigned reads) {
+  if (!begin_accept(request, reads)) throw peer_failure("the peer gave up meanwhile");
+  finish_accept();
+}
+
+rdma_connection::progress rdma_connection::look() {
+  cm_service::event e;
+  if (!confirmed_ && service_.manager().take_event_of(id_, e)) {
+    if (e.what != cm::event::kind::established || !try_to_send()) return progress::gone;
+    confirmed_ = true;
+  }
+  return confirmed_ ? progress::confirmed : progress::waits;
+}
+
+void rdma_connection::give_up() {
+  service_.manager().reject(id_, cm::reason::timeout, {}, service_.now_ps());
+  id_ = 0;
 }
 
 void rdma_connection::stop() {
@@ -218,8 +272,7 @@ std::optional<ibv_wc> rdma_connection::next(completion_queue* cq) {
     bench::require(n, "poll_cq");
     if (n != 0 && wc.status == IBV_WC_SUCCESS) return wc;
     if (released()) return std::nullopt;
-    if (n != 0)
-      throw peer_failure(fmt::format("work request {} ended with status {}", wc.wr_id, static_cast<int>(wc.status)));
+    if (n != 0) require_success(wc, false);
   }
   throw peer_failure("the peer does not send any more");
 }

@@ -36,21 +36,24 @@ class rdma_connection {
   void connect_patiently(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads,
                          std::uint64_t at_most_ps);
   /// As server: answers a REQ. Returns when the client has confirmed.
-  void accept(const cm_service::event& request, unsigned reads = 1) {
-    begin_accept(request, reads);
-    finish_accept();
-  }
+  void accept(const cm_service::event& request, unsigned reads = 1);
   /// Releases the connection from this side.
   void disconnect() {
     begin_disconnect();
     finish_disconnect();
   }
   // The same in two steps each: what is said to the peer, and its answer. finish_connect() is false when nobody
-  // listens.
+  // listens, begin_accept() when the client gave up meanwhile.
   void begin_connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
   bool finish_connect();
-  void begin_accept(const cm_service::event& request, unsigned reads = 1);
+  bool begin_accept(const cm_service::event& request, unsigned reads = 1);
   void finish_accept();
+  /// What has become of begin_accept(), without waiting for the client.
+  enum class progress : std::uint8_t { waits, confirmed, gone };
+  progress look();
+  bool is_confirmed() const { return confirmed_; }
+  /// The client has taken too long to confirm, and is told.
+  void give_up();
   void begin_disconnect();
   void finish_disconnect();
   /// Whether the peer has released it; then it is released on this side too.
@@ -61,26 +64,27 @@ class rdma_connection {
   std::optional<ibv_wc> next(host_driver::completion_queue* cq);
 
   host_driver::queue_pair* qp() const { return qp_; }
+  const host_driver::gid_bytes& peer_gid() const { return peer_.gid; }
 
  private:
-  void to_ready(const host_driver::cm::address& peer, const host_driver::cm::connection_data& theirs,
-                const host_driver::cm::connection_data& both, unsigned reads);
+  void to_receive(const host_driver::cm::address& peer, const host_driver::cm::connection_data& theirs,
+                  const host_driver::cm::connection_data& both, unsigned reads);
+  void to_send();
+  bool try_to_send();
   [[noreturn]] void refused(const cm_service::event& e) const;
   void stop();
 
   served_host& host_;
   cm_service& service_;
-  const rdma_route& route_;
+  rdma_route route_;
   host_driver::queue_pair* qp_ = nullptr;
   cm_service::connection_id id_ = 0;
   host_driver::cm::address peer_;
   host_driver::cm::connection_data asked_;  // by us
   std::uint32_t psn_ = 0;
-  bool up_ = false, releasing_ = false;
+  ibv_qp_attr sender_{};  // for the transition to RTS
+  bool up_ = false, confirmed_ = false, releasing_ = false;
 };
-
-/// Waits for a REQ or SIDR_REQ for ever.
-cm_service::event wait_for_client(cm_service& service);
 
 /// Private data with the addresses in front.
 host_driver::cm::private_area addressed_private(const host_driver::gid_bytes& own, const host_driver::gid_bytes& to,

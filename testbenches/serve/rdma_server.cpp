@@ -2,6 +2,8 @@
 // rdma_server and rdma_client: a message, and its answer. rdma_xserver and rdma_xclient, in their RC mode: a message.
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "testbenches/bench/connection.h"
 #include "testbenches/serve/cm_program.h"
 
@@ -11,17 +13,18 @@ using namespace host_driver;
 
 namespace {
 
-constexpr std::uint16_t rdma_server_port = 7471;
 constexpr std::uint32_t bytes = 16;
 
-class rdma_server : private cm_program {
+class rdma_server : private cm_program, public arrival {
  public:
   rdma_server(served_host& host, cm_service& service, const cm_application_options& o, bool answers)
       : cm_program(host, service, o), answers_(answers) {}
-  void run(application_result& r);
+  void set_up();
+  rdma_connection& connection() override { return connection_; }
+  void run_client(application_result& r);
+  void serve(application_result& r);
 
  private:
-  void set_up();
   void say(application_result& r);
   void hear(application_result& r);
   ibv_wc one(completion_queue* cq);
@@ -64,36 +67,54 @@ void rdma_server::hear(application_result& r) {
   ++r.received;
 }
 
-void rdma_server::run(application_result& r) {
-  if (o_.client) {
-    set_up();
-    connection_.connect(o_.peer, port(rdma_server_port));
-    say(r);
-    if (answers_) hear(r);
-    connection_.disconnect();
-  } else {
-    listener here(service_, cm::service_id(cm::port_space::tcp, port(rdma_server_port)));
-    const auto request = wait_for_client(service_);
-    here.stop();
-    set_up();
-    connection_.accept(request);
-    hear(r);
-    if (answers_) say(r);
-    if (answers_)
-      connection_.wait_released();
-    else
-      connection_.disconnect();
-  }
+void rdma_server::run_client(application_result& r) {
+  set_up();
+  connection_.connect(o_.peer, port(rdma_server_port));
+  say(r);
+  if (answers_) hear(r);
+  connection_.disconnect();
+}
+
+void rdma_server::serve(application_result& r) {
+  hear(r);
+  if (!answers_) return connection_.disconnect();
+  say(r);
+  connection_.wait_released();
+}
+
+std::unique_ptr<arrival> make_guest(served_host& host, cm_service& service, const cm_application_options& o,
+                                    bool answers) {
+  auto guest = std::make_unique<rdma_server>(host, service, o, answers);
+  guest->set_up();
+  return guest;
+}
+
+void run(served_host& host, cm_service& service, reception* clients, const cm_application_options& o, bool answers,
+         application_result& r) {
+  if (o.client) return rdma_server(host, service, o, answers).run_client(r);
+  const auto client = next_as<rdma_server>(*clients);
+  clients->enough();
+  client->serve(r);
 }
 
 }  // namespace
 
-void run_rdma_server(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
-  rdma_server(host, service, o, true).run(r);
+std::unique_ptr<arrival> rdma_server_guest(served_host& host, cm_service& service, const cm_application_options& o) {
+  return make_guest(host, service, o, true);
 }
 
-void run_rdma_xserver(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
-  rdma_server(host, service, o, false).run(r);
+std::unique_ptr<arrival> rdma_xserver_guest(served_host& host, cm_service& service, const cm_application_options& o) {
+  return make_guest(host, service, o, false);
+}
+
+void run_rdma_server(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                     application_result& r) {
+  run(host, service, clients, o, true, r);
+}
+
+void run_rdma_xserver(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                      application_result& r) {
+  run(host, service, clients, o, false, r);
 }
 
 }  // namespace rnic::serve

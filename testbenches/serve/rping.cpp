@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "model/abi/endian.h"
@@ -16,7 +17,6 @@ using namespace host_driver;
 
 namespace {
 
-constexpr std::uint16_t rping_port = 7174;
 constexpr std::uint32_t rping_size = 64;
 constexpr std::uint64_t id_rdma = 3;
 
@@ -48,15 +48,18 @@ std::string ping_text(std::uint64_t ping, std::uint32_t size) {
   return text;
 }
 
-class rping : private cm_program {
+class rping : private cm_program, public arrival {
  public:
   using cm_program::cm_program;
-  void run(application_result& r);
+  /// As server: ready for a REQ.
+  void prepare();
+  rdma_connection& connection() override { return *connection_; }
+  void serve(application_result& r);
+  void run_client(application_result& r);
 
  private:
   static constexpr std::uint32_t longest = 65536;
   void set_up(std::uint32_t bytes);
-  void serve(rdma_connection& c, application_result& r);
   void ask(rdma_connection& c, application_result& r);
   bool take(rdma_connection& c, std::uint64_t id);
   bool take_info(rdma_connection& c);
@@ -70,6 +73,7 @@ class rping : private cm_program {
   memory_info theirs_;
   unsigned told_ = 0;
   std::array<unsigned, 4> done_{};  // completions that came before they were waited for
+  std::unique_ptr<rdma_connection> connection_;
 };
 
 void rping::set_up(std::uint32_t bytes) {
@@ -127,7 +131,8 @@ void rping::count_wrong(const std::uint8_t* data, const std::string& text, appli
 }
 
 /// Reads the client's text, says so, writes it where the client then says, and says so.
-void rping::serve(rdma_connection& c, application_result& r) {
+void rping::serve(application_result& r) {
+  rdma_connection& c = *connection_;
   for (;;) {
     if (!take_info(c)) return;
     const std::uint32_t bytes = theirs_.size;
@@ -163,30 +168,34 @@ void rping::ask(rdma_connection& c, application_result& r) {
   }
 }
 
-void rping::run(application_result& r) {
-  rdma_connection c(host_, service_, o_.route);
+void rping::prepare() {
   set_up(o_.client ? size(rping_size) : longest);
-  if (o_.client) {
-    c.prepare(qp_);
-    post_receive(device_, qp_, id_receive, heard_.sge(memory_info::bytes));
-    c.connect(o_.peer, port(rping_port));
-    ask(c, r);
-    c.disconnect();
-    return;
-  }
-  listener here(service_, cm::service_id(cm::port_space::tcp, port(rping_port)));
-  const auto request = wait_for_client(service_);
-  here.stop();
-  c.prepare(qp_);
+  connection_ = std::make_unique<rdma_connection>(host_, service_, o_.route);
+  connection_->prepare(qp_);
   post_receive(device_, qp_, id_receive, heard_.sge(memory_info::bytes));
-  c.accept(request);
-  serve(c, r);
+}
+
+void rping::run_client(application_result& r) {
+  prepare();
+  connection_->connect(o_.peer, port(rping_port));
+  ask(*connection_, r);
+  connection_->disconnect();
 }
 
 }  // namespace
 
-void run_rping(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
-  rping(host, service, o).run(r);
+std::unique_ptr<arrival> rping_guest(served_host& host, cm_service& service, const cm_application_options& o) {
+  auto guest = std::make_unique<rping>(host, service, o);
+  guest->prepare();
+  return guest;
+}
+
+void run_rping(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+               application_result& r) {
+  if (o.client) return rping(host, service, o).run_client(r);
+  const auto client = next_as<rping>(*clients);
+  clients->enough();
+  client->serve(r);
 }
 
 }  // namespace rnic::serve

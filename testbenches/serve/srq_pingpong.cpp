@@ -177,6 +177,11 @@ void srq_pingpong::run(pingpong_result& r) {
 
 }  // namespace
 
+std::size_t first_word_bytes(const std::string& app) {
+  if (app == "xsrq_pingpong") return xsrq_message_bytes;
+  return address_exchange::message_bytes * (app == "srq_pingpong" ? most_queue_pairs : 1);
+}
+
 pingpong_result run_srq_pingpong(served_host& host, address_exchange& exchange, const pingpong_options& options) {
   return run_program<srq_pingpong>(host, exchange, options);
 }

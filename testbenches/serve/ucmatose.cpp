@@ -14,92 +14,94 @@ using namespace host_driver;
 
 namespace {
 
-constexpr std::uint16_t ucmatose_port = 7471;
-
-class ucmatose : private cm_program {
+/// One connection, with what it needs of its own: it may come before the run that it belongs to.
+class ucmatose_node : private cm_program, public arrival {
  public:
-  using cm_program::cm_program;
-  void run(application_result& r);
+  ucmatose_node(served_host& host, cm_service& service, const cm_application_options& o);
+  rdma_connection& connection() override { return connection_; }
+  void connect() { connection_.connect(o_.peer, port(ucmatose_port)); }
+  void post_sends();
+  void wait_sends(application_result& r);
+  void receive(application_result& r);
 
  private:
-  struct node {
-    std::unique_ptr<rdma_connection> connection;
-    completion_queue *send_cq = nullptr, *receive_cq = nullptr;
-    app_buffer out, in;
-  };
-  node make_node();
-  void send(application_result& r);
-  void receive(application_result& r);
-  ibv_wc one(node& n, completion_queue* cq);
+  unsigned depth() const { return count(message_count); }
+  ibv_wc one(completion_queue* cq);
 
-  std::vector<node> nodes_;
+  completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
+  app_buffer out_, in_;
+  rdma_connection connection_{host_, service_, o_.route};
 };
 
-ucmatose::node ucmatose::make_node() {
-  node n;
-  const unsigned depth = count(message_count);
-  n.send_cq = objects_.cq(depth);
-  n.receive_cq = objects_.cq(depth);
-  n.out = objects_.buffer(size(message_size), IBV_ACCESS_LOCAL_WRITE, 0x5a);
-  n.in = objects_.buffer(size(message_size));
-  n.connection = std::make_unique<rdma_connection>(host_, service_, o_.route);
-  queue_pair* qp = make_qp(IBV_QPT_RC, n.send_cq, n.receive_cq, depth);
-  n.connection->prepare(qp);
-  for (unsigned i = 0; i < depth; ++i) post_receive(device_, qp, id_receive, n.in.sge(size(message_size)));
-  return n;
+ucmatose_node::ucmatose_node(served_host& host, cm_service& service, const cm_application_options& o)
+    : cm_program(host, service, o) {
+  send_cq_ = objects_.cq(depth());
+  receive_cq_ = objects_.cq(depth());
+  out_ = objects_.buffer(size(message_size), IBV_ACCESS_LOCAL_WRITE, 0x5a);
+  in_ = objects_.buffer(size(message_size));
+  queue_pair* qp = make_qp(IBV_QPT_RC, send_cq_, receive_cq_, depth());
+  connection_.prepare(qp);
+  for (unsigned i = 0; i < depth(); ++i) post_receive(device_, qp, id_receive, in_.sge(size(message_size)));
 }
 
-ibv_wc ucmatose::one(node& n, completion_queue* cq) {
-  const auto wc = n.connection->next(cq);
+ibv_wc ucmatose_node::one(completion_queue* cq) {
+  const auto wc = connection_.next(cq);
   if (!wc) throw peer_failure("the peer released the connection before all messages were exchanged");
   return *wc;
 }
 
-void ucmatose::send(application_result& r) {
+void ucmatose_node::post_sends() {
   ibv_send_wr wr{};
   wr.wr_id = id_send;
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
-  for (node& n : nodes_)
-    for (unsigned i = 0; i < count(message_count); ++i)
-      post(device_, n.connection->qp(), wr, n.out.sge(size(message_size)));
-  for (node& n : nodes_)
-    for (unsigned i = 0; i < count(message_count); ++i, ++r.sent) one(n, n.send_cq);
+  for (unsigned i = 0; i < depth(); ++i) post(device_, connection_.qp(), wr, out_.sge(size(message_size)));
 }
 
-void ucmatose::receive(application_result& r) {
-  for (node& n : nodes_)
-    for (unsigned i = 0; i < count(message_count); ++i, ++r.received)
-      if (const ibv_wc wc = one(n, n.receive_cq); wc.byte_len != size(message_size))
-        throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, size(message_size)));
+void ucmatose_node::wait_sends(application_result& r) {
+  for (unsigned i = 0; i < depth(); ++i, ++r.sent) one(send_cq_);
 }
 
-/// The server sends first, then the client; the server releases the connections.
-void ucmatose::run(application_result& r) {
-  if (o_.client) {
-    for (unsigned i = 0; i < connections(1); ++i) nodes_.push_back(make_node());
-    for (node& n : nodes_) n.connection->connect(o_.peer, port(ucmatose_port));
-    receive(r);
-    send(r);
-    for (node& n : nodes_) n.connection->wait_released();
-    return;
-  }
-  listener here(service_, cm::service_id(cm::port_space::tcp, port(ucmatose_port)));
-  while (nodes_.size() < connections(1)) {
-    const auto request = wait_for_client(service_);
-    nodes_.push_back(make_node());
-    nodes_.back().connection->accept(request);
-  }
-  here.stop();
-  send(r);
-  receive(r);
-  for (node& n : nodes_) n.connection->disconnect();
+void ucmatose_node::receive(application_result& r) {
+  for (unsigned i = 0; i < depth(); ++i, ++r.received)
+    if (const ibv_wc wc = one(receive_cq_); wc.byte_len != size(message_size))
+      throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, size(message_size)));
+}
+
+using nodes = std::vector<std::unique_ptr<ucmatose_node>>;
+
+void send(const nodes& all, application_result& r) {
+  for (const auto& n : all) n->post_sends();
+  for (const auto& n : all) n->wait_sends(r);
+}
+
+void receive(const nodes& all, application_result& r) {
+  for (const auto& n : all) n->receive(r);
 }
 
 }  // namespace
 
-void run_ucmatose(served_host& host, cm_service& service, const cm_application_options& o, application_result& r) {
-  ucmatose(host, service, o).run(r);
+std::unique_ptr<arrival> ucmatose_guest(served_host& host, cm_service& service, const cm_application_options& o) {
+  return std::make_unique<ucmatose_node>(host, service, o);
+}
+
+/// The server sends first, then the client; the server releases the connections.
+void run_ucmatose(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                  application_result& r) {
+  const unsigned wanted = o.connections != 0 ? o.connections : 1;
+  if (o.client) {
+    nodes all;
+    for (unsigned i = 0; i < wanted; ++i) all.push_back(std::make_unique<ucmatose_node>(host, service, o));
+    for (const auto& n : all) n->connect();
+    receive(all, r);
+    send(all, r);
+    for (const auto& n : all) n->connection().wait_released();
+    return;
+  }
+  const nodes all = clients_of_one_host<ucmatose_node>(*clients, wanted);
+  send(all, r);
+  receive(all, r);
+  for (const auto& n : all) n->connection().disconnect();
 }
 
 }  // namespace rnic::serve

@@ -18,7 +18,7 @@ namespace {
 
 // As in the example of rdma-core.
 constexpr std::uint8_t hop_limit = 5;
-constexpr std::size_t message_bytes = 66, srqn_at = 26, srqn_digits = 6, gid_digits = 32;
+constexpr std::size_t message_bytes = xsrq_message_bytes, srqn_at = 26, srqn_digits = 6, gid_digits = 32;
 const std::string the_end = std::string("END") + '\0';
 
 /// What one side tells: the numbers of its two queue pairs and of its shared receive queue, and one PSN for all.

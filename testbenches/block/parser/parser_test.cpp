@@ -54,8 +54,8 @@ class rim : public sim::clocked_block {
 };
 
 struct bench {
-  explicit bench(bool ethernet = true)
-      : core("core", base, {1000, 1, 0}), p("parser", core, {}, gids, port, spans, stats), r(core, p, ethernet) {
+  explicit bench(bool ethernet = true, const parser::config& cfg = {})
+      : core("core", base, {1000, 1, 0}), p("parser", core, cfg, gids, port, spans, stats), r(core, p, ethernet) {
     gids.cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
     gids.cr_write(gid::cr::mac_word(0, 1), 1);
     gids.cr_write(gid::cr::gid_word(4, 2), 0xffff);
@@ -121,6 +121,24 @@ TEST(parser, roce_goes_on_with_headers_and_gid_index) {
   EXPECT_EQ(one.packet.payload_length, 64u);
   EXPECT_EQ(b.r.got[1].second->gid_index, 9u);
   EXPECT_EQ(b.stats.value("parser.roce_frames"), 2u);
+}
+
+TEST(parser, of_the_first_generation_takes_v2_for_plain_udp) {
+  parser::config first;
+  first.roce_v2 = false;
+  bench b(true, first);
+  b.send(bench::packet());
+  b.send(bench::packet()).buffer[tlm::frame::payload_start - 20] ^= 1;  // damaged or not: it does not look inside
+  b.send(bench::version1());
+  wire::packet elsewhere = bench::packet();
+  elsewhere.dmac[5] = 9;
+  b.send(elsewhere);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 1u);
+  EXPECT_EQ(b.r.got[0].second->gid_index, 9u);
+  EXPECT_EQ(b.r.got_plain.size(), 3u);
+  EXPECT_EQ(b.stats.value("parser.ethernet_frames"), 3u);
+  EXPECT_EQ(b.stats.value("parser.unclaimed_frames"), 0u);  // for steering it is no RoCE that nobody takes
 }
 
 TEST(parser, latency_and_rate) {

@@ -128,7 +128,7 @@ class bench:
             bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]
             ok = ok and not bad
             text += "".join("%s: %d\n" % (k, result["statistics"][k]) for k in bad)
-        if self.lossy and guest[0] == 0 and "work request 2 ended with status 12" in text:
+        if self.lossy and guest[0] == 0 and "work request 2 failed: transport retry counter exceeded" in text:
             # The guest has all and has ended; its last acknowledgement was lost, and nobody is there to repeat it.
             print("%-60s once more: the last acknowledgement was lost" % name, flush=True)
             self.repeat = True

@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest as linux  # noqa: E402
+import half_open  # noqa: E402
 import perftest_cases  # noqa: E402
 import verbs_cases  # noqa: E402
-from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, PORT, SECONDS, bench  # noqa: E402
+from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
 GROUP, GROUP_IGMP = "239.1.2.3", "030201EF"
@@ -78,6 +80,37 @@ def rping(b):
     status, text = b.guest.run("timeout 20 /usr/bin/rping -c -a %s -C 1" % MODEL4, 60)
     b.end(side)
     b.note("a service that is not there, the model refuses", status != 0 and "REJECTED" in text, text)
+
+
+def crowd(b):
+    """Clients of one server, right one after the other, beside requests of a host that never confirms them."""
+    stranger = half_open.stranger(b.own, MODEL_MAC, MODEL4)
+    for app, times, port, client in (("rping", 20, 7174, "rping -c -V -a %s -C 3" % MODEL4), ("ucmatose", 10, 7471, "ucmatose -s " + MODEL4),
+                                     ("ib_write_bw", 5, 18515, "ib_write_bw -d rxe0 -R -s 3000 -n 20 " + MODEL4)):
+        more = ("--rdma-cm", "--size", "3000", "--iterations", "20") if app == "ib_write_bw" else ()
+        side = b.serve("--app", app, "--server", "--repeat", "0", *more)
+        statuses = []
+        for number in range(times):
+            if number % 4 == 0:
+                stranger.ask(port)
+            statuses.append(b.guest.run("timeout %d /usr/bin/%s" % (SECONDS, client), SECONDS * 2)[0])
+        side.terminate()
+        status, text = b.end(side)
+        with open(b.json) as f:
+            result = json.load(f)
+        asked = stranger.asked
+        b.note("%s, %d clients in sequence, %d requests never confirmed" % (app, times, asked),
+               not any(statuses) and result["runs_made"] == times and result["runs_failed"] == 0, "%s\n%s" % (statuses, text))
+        b.note(app + ", they were answered", asked == 0 or result["clients"]["answered"] > result["clients"]["confirmed"], result["clients"])
+        stranger.asked = 0
+    # Who goes first tells the other: the model is ended while the guest's client has its connection.
+    side = b.serve("--app", "rping", "--server")
+    b.guest.start("timeout %d /usr/bin/rping -c -V -a %s -C 100000" % (SECONDS, MODEL4), "sleep 2; true")
+    side.terminate()
+    b.end(side)
+    begun = time.monotonic()
+    status, text = b.guest.finish_server(SECONDS)
+    b.note("rping, the model ends, the guest is told", time.monotonic() - begun < 10 and "DISCONNECT" in text, text)
 
 
 def cm(b):
@@ -162,7 +195,7 @@ def congestion(b):
             b.failures.append(app + ": no CNP was sent")
 
 
-CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "unreliable": unreliable, "addresses": addresses, "loss": loss,
+CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 

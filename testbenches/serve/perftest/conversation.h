@@ -8,6 +8,7 @@
 
 #include "testbenches/serve/address_exchange.h"
 #include "testbenches/serve/rdma_connection.h"
+#include "testbenches/serve/reception.h"
 
 namespace rnic::serve::perftest {
 
@@ -43,11 +44,11 @@ class tcp_conversation : public conversation {
 };
 
 /// A word is a SEND on a queue pair of its own.
-class cm_conversation : public conversation {
+class cm_conversation : public conversation, public arrival {
  public:
   cm_conversation(served_host& host, cm_service& service, const rdma_route& route);
   /// The queue pair waits for its connection.
-  rdma_connection& connection() { return connection_; }
+  rdma_connection& connection() override { return connection_; }
 
   bool send(const std::string& bytes) override;
   std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) override;

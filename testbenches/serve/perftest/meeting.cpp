@@ -16,25 +16,32 @@ namespace {
 
 constexpr unsigned inline_bytes = 220;
 
+rdma_route route_of(const perftest_options& o) {
+  rdma_route route;
+  route.gid_index = o.gid_index;
+  route.service_level = o.service_level;
+  route.mtu = o.mtu;
+  route.seed = o.seed;
+  route.patience_ps = o.patience_ps;
+  return route;
+}
+
 }  // namespace
 
-session::session(served_host& host, address_exchange& socket, cm_service* service, const perftest_options& o)
+session::session(served_host& host, address_exchange& socket, cm_service* service, reception* clients,
+                 const perftest_options& o)
     : host_(host),
       device_(host.device()),
       socket_(socket),
       service_(service),
+      clients_(clients),
       o_(o),
       size_(o.message_bytes()),
       iterations_(o.messages()),
       depth_(o.latency ? 1 : o.depth),
       objects_(device_),
-      lanes_(o.queue_pairs) {
-  route_.gid_index = o.gid_index;
-  route_.service_level = o.service_level;
-  route_.mtu = o.mtu;
-  route_.seed = o.seed;
-  route_.patience_ps = o.patience_ps;
-}
+      lanes_(o.queue_pairs),
+      route_(route_of(o)) {}
 
 int session::peers_access() const {
   switch (o_.verb) {
@@ -96,11 +103,13 @@ std::unique_ptr<conversation> session::talk_over_tcp() {
 }
 
 std::unique_ptr<conversation> session::talk_over_cm() {
+  if (!client()) {
+    auto talk = next_as<cm_conversation>(*clients_);
+    peer_gid_ = talk->connection().peer_gid();
+    return talk;
+  }
   auto talk = std::make_unique<cm_conversation>(host_, *service_, route_);
-  if (client())
-    talk->connection().connect_patiently(o_.peer, o_.port, 1, o_.connect_ps);
-  else
-    talk->connection().accept(wait_for_client(*service_));
+  talk->connection().connect_patiently(o_.peer, o_.port, 1, o_.connect_ps);
   return talk;
 }
 
@@ -112,12 +121,14 @@ void session::agree() {
   if (o_.type == IBV_QPT_UD && size_ > agreed_.mtu)
     throw peer_failure(fmt::format("a datagram of {} bytes is longer than the MTU, {}", size_, agreed_.mtu));
   buffer_bytes_ = std::max(size_, agreed_.cycle_bytes);
+  const std::uint64_t all = std::uint64_t{2} * buffer_bytes_ * lanes_.size();
+  if (all > most_client_bytes)
+    throw peer_failure(fmt::format("with the peer's pages of {} bytes the test takes {} MiB: a client has up to {}",
+                                   agreed_.cycle_bytes, all >> 20, most_client_bytes >> 20));
   set_size(size_);
 }
 
 void session::meet() {
-  if (o_.meeting != perftest_meeting::tcp && !client())
-    listener_ = std::make_unique<listener>(*service_, cm::service_id(cm::port_space::tcp, o_.port));
   exchange_.emplace(o_.meeting == perftest_meeting::tcp ? talk_over_tcp() : talk_over_cm(), client());
   agree();
   bench::require(device_.query_device(&limits_), "query_device");
@@ -126,7 +137,7 @@ void session::meet() {
   for (lane& l : lanes_) make_lane(l);
   const bool managed = o_.meeting == perftest_meeting::cm;
   if (managed) connect_by_cm();
-  listener_.reset();
+  if (clients_ != nullptr) clients_->enough();
   tell_all();
   if (!managed)
     for (lane& l : lanes_) connect(l);
@@ -134,8 +145,18 @@ void session::meet() {
   tell_all();
 }
 
-/// The server listens again for them when it has been told that the client is there.
+/// A request of our client's for one of its queue pairs. They come to the same service as its conversation did, and as
+/// those of clients whose turn has not come; ours made none before it was told that we are there.
+cm_service::event session::request_of_client(cm_service::connection_id not_before) {
+  const auto e = service_->wait_request(exchange_ps, [this, not_before](const cm_service::event& r) {
+    return r.from.gid == peer_gid_ && r.id >= not_before;
+  });
+  if (!e) throw peer_failure("the client did not connect its queue pairs");
+  return *e;
+}
+
 void session::connect_by_cm() {
+  const cm_service::connection_id first = service_->manager().next_id();
   tell();
   const bool reads = o_.verb == perftest_verb::read || o_.verb == perftest_verb::atomic;
   const unsigned under_way = reads ? static_cast<unsigned>(limits_.max_qp_rd_atom) : 0;
@@ -143,7 +164,7 @@ void session::connect_by_cm() {
     if (client())
       l.connection->connect_patiently(o_.peer, o_.port, under_way, o_.connect_ps);
     else
-      l.connection->accept(wait_for_client(*service_), under_way);
+      l.connection->accept(request_of_client(first), under_way);
   }
   tell();
 }
@@ -178,3 +199,16 @@ void session::connect(lane& l) {
 }
 
 }  // namespace rnic::serve::perftest
+
+namespace rnic::serve {
+
+std::unique_ptr<reception> receive_clients(served_host& host, cm_service& service, const std::string& tool,
+                                           const perftest_options& o) {
+  if (o.client || o.meeting == perftest_meeting::tcp) return nullptr;
+  return std::make_unique<reception>(service, host_driver::cm::service_id(host_driver::cm::port_space::tcp, o.port),
+                                     tool, [&host, &service, route = perftest::route_of(o)] {
+                                       return std::make_unique<perftest::cm_conversation>(host, service, route);
+                                     });
+}
+
+}  // namespace rnic::serve

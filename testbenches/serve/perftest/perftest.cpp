@@ -51,22 +51,21 @@ std::optional<perftest_options> find_perftest(const std::string& tool) {
   return std::nullopt;
 }
 
-application_result run_perftest(served_host& host, address_exchange& socket, cm_service* service,
+application_result run_perftest(served_host& host, address_exchange& socket, cm_service* service, reception* clients,
                                 const perftest_options& options) {
   application_result r;
   try {
     if (options.verb == perftest_verb::send)
-      perftest::messages(host, socket, service, options).run(r);
+      perftest::messages(host, socket, service, clients, options).run(r);
     else if (options.verb == perftest_verb::write && options.latency)
-      perftest::write_latency(host, socket, service, options).run(r);
+      perftest::write_latency(host, socket, service, clients, options).run(r);
     else
-      perftest::one_sided(host, socket, service, options).run(r);
+      perftest::one_sided(host, socket, service, clients, options).run(r);
     r.ok = r.wrong_bytes == 0;
     if (!r.ok) r.error = fmt::format("{} bytes of counters are not what they should be", r.wrong_bytes);
   } catch (const peer_failure& e) {
     r.error = e.what();
   }
-  if (service != nullptr) service->clear();
   return r;
 }
 

@@ -6,12 +6,14 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "testbenches/serve/address_exchange.h"
 #include "testbenches/serve/application.h"
 #include "testbenches/serve/cm_service.h"
+#include "testbenches/serve/reception.h"
 #include "testbenches/serve/served_host.h"
 
 namespace rnic::serve {
@@ -59,9 +61,16 @@ struct perftest_options {
 /// The options of a tool by its name (ib_write_bw, ...), or nothing when there is none.
 std::optional<perftest_options> find_perftest(const std::string& tool);
 
+/// Where a server receives its clients over the connection manager, for all of its runs; nothing in other roles.
+std::unique_ptr<reception> receive_clients(served_host& host, cm_service& service, const std::string& tool,
+                                           const perftest_options& options);
+
+/// Bytes of a client's first word over TCP: its version.
+inline constexpr std::size_t perftest_first_word = 16;
+
 /// One run against one peer, in an SC_THREAD. TCP: `socket` listens already when we are the server; else `service` is
-/// there. Everything that can go wrong with the peer is in the result.
-application_result run_perftest(served_host& host, address_exchange& socket, cm_service* service,
+/// there, and `clients` of receive_clients(). Everything that can go wrong with the peer is in the result.
+application_result run_perftest(served_host& host, address_exchange& socket, cm_service* service, reception* clients,
                                 const perftest_options& options);
 
 }  // namespace rnic::serve

@@ -36,7 +36,8 @@ struct lane {
 
 class session {
  public:
-  session(served_host& host, address_exchange& socket, cm_service* service, const perftest_options& o);
+  session(served_host& host, address_exchange& socket, cm_service* service, reception* clients,
+          const perftest_options& o);
   virtual ~session() { socket_.close(); }
   session(const session&) = delete;
   session& operator=(const session&) = delete;
@@ -86,6 +87,7 @@ class session {
   host_driver::device& device_;
   address_exchange& socket_;
   cm_service* service_;
+  reception* clients_;
   const perftest_options& o_;
   std::optional<exchange> exchange_;  ///< as soon as the peer is there
   exchange::agreement agreed_;
@@ -107,6 +109,7 @@ class session {
   void meet();
   void agree();
   void connect_by_cm();
+  cm_service::event request_of_client(cm_service::connection_id not_before);
   void part();
   void make_lane(lane& l);
   void fill(lane& l) const;
@@ -114,8 +117,8 @@ class session {
   int peers_access() const;
 
   rdma_route route_;
-  std::unique_ptr<listener> listener_;
-  mutable bool headed_ = false;  // the table of results has its first line
+  host_driver::gid_bytes peer_gid_{};  // of a client that came over the connection manager
+  mutable bool headed_ = false;        // the table of results has its first line
 };
 
 }  // namespace rnic::serve::perftest

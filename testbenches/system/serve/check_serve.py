@@ -10,6 +10,7 @@ import sys
 from served import FOLDER, wrong  # the first: it says when there is no scapy
 import application_cases as applications
 import connection_cases
+import crowd_cases as crowd
 import flood_cases as floods
 import identity_cases
 import link_cases as links
@@ -22,7 +23,10 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
          "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
-         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "several": applications.several,
+         "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "sequence": crowd.sequence,
+         "backlog": crowd.backlog, "farewell": crowd.farewell, "greedy": crowd.greedy, "silent": crowd.silent, "where": crowd.where,
+         "versions_apart": crowd.versions_apart, "unanswered": crowd.unanswered,
+         "first_generation": crowd.first_generation, "several": applications.several,
          "flood": floods.flood, "ends_in_a_flood": floods.ends_in_a_flood, "unread": floods.unread,
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,

@@ -9,7 +9,7 @@ from served import MODEL_MAC, PEER_MAC, MODEL4, PEER4, BTH, expect, wire
 from connection_cases import answer, datagram, linux_request, message
 
 PORT = 18600
-REP, REJ = 0x13, 0x12
+MRA, REP = 0x11, 0x13
 SEND_ONLY, ACKNOWLEDGE = 4, 17
 HELLO = (b"6.06".ljust(16, b"\0"), struct.pack(">I", 4096), struct.pack(">I", 64), b"3\0")
 
@@ -23,12 +23,9 @@ class client:
         request[24:28], request[38:40] = struct.pack(">I", self.mine), struct.pack(">H", PORT)
         request[56:59] = struct.pack(">I", self.qpn)[1:]
         self.heard = 0
-        for _ in range(50):
-            kind, self.theirs, remote, mad = answer(w, datagram(bytes(request)))
-            if remote == self.mine and kind in (REP, REJ):
-                if kind == REP:
-                    break
-                time.sleep(0.1)  # refused as long as the run before has not ended
+        kind, self.theirs, remote, mad = answer(w, datagram(bytes(request)))
+        while remote != self.mine or kind == MRA:  # it waits for its turn
+            kind, self.theirs, remote, mad = answer(w)
         expect(kind == REP, "no REP for client %d" % number)
         self.model_qpn, self.psn = (int.from_bytes(mad[i:i + 3], "big") for i in (36, 44))
         w.send(datagram(message(0x14, self.mine, self.theirs)))
