@@ -15,6 +15,9 @@ constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the fa
 constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
 // Without taking a frame. A peer that is a process of this machine may not be run for a while.
 constexpr sim::time_ps dead_after_ps = 2 * sim::ps_per_s;
+// On the way between two adapters as little as keeps it busy: what waits in queues grows old, and is sent again.
+constexpr std::size_t read_ahead = 128;           // frames for the adapter
+constexpr std::size_t most_waiting = 128 * 1024;  // bytes for the link's peer, before the adapter is held
 constexpr unsigned solicitations = 10;
 constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
@@ -44,6 +47,9 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
   bridge_port::config bridge;
   bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
   bridge.longest_hold_ps = dead_after_ps;
+  bridge.queue_frames = read_ahead;
+  bridge.hold_above_bytes = most_waiting;
+  bridge.resume_below_bytes = most_waiting / 4;
   outside_if& outside = *this;
   bridge_ = std::make_unique<bridge_port>(cfg.name == "served" ? "bridge" : cfg.name + ".bridge", bridge_clock_, bridge,
                                           env.frames, outside, env.statistics);

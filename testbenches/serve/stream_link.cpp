@@ -33,6 +33,7 @@ using error_code = boost::system::error_code;
 constexpr std::size_t header_bytes = 4;
 constexpr std::size_t longest_claim = 4096 + 65536;  // the largest frame that QEMU knows (NET_BUFSIZE)
 constexpr std::size_t most_queued = 1 << 20;         // bytes on their way out
+constexpr int socket_buffer = 128 << 10;             // bytes; left alone, TCP's grow to megabytes when the peer is slow
 constexpr std::chrono::milliseconds retry_after{100};
 constexpr std::chrono::milliseconds longest_wait{500};    // of a second peer, for the place of the first
 constexpr std::chrono::milliseconds longest_retry{1600};  // at a peer that hangs up at once
@@ -197,6 +198,9 @@ void stream_link::connect_later() {
 }
 
 void stream_link::open() {
+  error_code ignored;
+  socket_.set_option(asio::socket_base::send_buffer_size(socket_buffer), ignored);
+  socket_.set_option(asio::socket_base::receive_buffer_size(socket_buffer), ignored);
   if (!spec_.unix_path) {
     const auto set = [this](int level, int option, int value) {
       ::setsockopt(socket_.native_handle(), level, option, &value, sizeof value);
