@@ -413,6 +413,63 @@ def both_send_at_once(a, b):
 
 
 @row
+def every_mtu(a, b):
+    for mtu in (256, 512, 1024, 2048, 4096):
+        path = {"path_mtu": mtu}
+        a.open("rc")
+        b.open("rc")
+        a.ready(b, rtr=path)
+        b.ready(a, rtr=path)
+        a.fill(mtu, 0, 3 * mtu + 5)
+        b.receive(b.part(1, 3 * mtu + 5))
+        a.send("send", a.part(0, 3 * mtu + 5))
+        b.received(byte_len=3 * mtu + 5)
+        b.has(mtu, 1, 3 * mtu + 5)
+        a.s.fill(mr=a.mr["mr"], byte=0)
+        a.send("rdma_read", a.part(3, 3 * mtu + 5), **b.at(1))
+        a.has(mtu, 3, 3 * mtu + 5)
+
+
+@row
+def more_reads_than_may_be_under_way(a, b):
+    meet(a, b, rtr={"max_dest_rd_atomic": 1}, rts={"max_rd_atomic": 1})
+    b.fill(30, 0, 8000)
+    for i in range(8):
+        a.post("rdma_read", a.part(1000 * i, 1000), wr_id=i, **b.at(1000 * i))
+    a.post("atomic_fetch_and_add", a.part(8000, 8), wr_id=8, compare_add=1, **b.at(8000))
+    for i in range(9):
+        a.sent(i)
+    a.has(30, 0, 8000)
+    b.expect("the counter", b.word(8000), 1)
+
+
+@row
+def without_completions(a, b):
+    """Of requests that are not signaled only the last one tells that all are done."""
+    meet(a, b)
+    a.fill(31, 0, 5000)
+    for i in range(5):
+        a.post("rdma_write", a.part(1000 * i, 1000), wr_id=i, flags=[], **b.at(1000 * i))
+    a.send("rdma_write", wr_id=9, **b.at())
+    b.has(31, 0, 5000)
+    a.expect("a further completion", a.s.one(a.sq, 50), None)
+
+
+@row
+def fence(a, b):
+    """What a READ brings is there when the fenced SEND behind it goes."""
+    meet(a, b)
+    b.fill(32, 0, 6000)
+    b.receive(b.part(8000, 6000))
+    a.post("rdma_read", a.part(0, 6000), **b.at())
+    a.post("send", a.part(0, 6000), wr_id=2, flags=["signaled", "fence"])
+    a.sent(1)
+    a.sent(2)
+    b.received(byte_len=6000)
+    b.has(32, 8000, 6000)
+
+
+@row
 def shared_receives(a, b):
     meet(a, b, shared=True, rtr={"min_rnr_timer": 20})
     a.fill(9, 0, 2000)
