@@ -112,6 +112,7 @@ class session {
   void fill(lane& l) const;
   void connect(lane& l);
   int peers_access() const;
+  std::uint32_t reads_taken() const;
 
   rdma_route route_;
   std::unique_ptr<listener> listener_;
