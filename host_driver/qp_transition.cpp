@@ -61,8 +61,11 @@ abi::opcode command_of(ibv_qp_state from, ibv_qp_state to) {
   return op::nop;
 }
 
-/// fls(n - 1): log2 rounded up, as the kernel stores limits of outstanding requests.
+/// fls(n - 1): log2 rounded up, as the kernel stores limits of outstanding requests. The peer's: it may have as many.
 std::uint32_t log_of_limit(std::uint8_t n) { return n == 0 ? 0 : log2_up(n); }
+/// Our own are never more than was agreed, for what the peer has no resources it drops: rounded down, not as the
+/// kernel.
+std::uint32_t log_of_depth(std::uint8_t n) { return n == 0 ? 0 : log2_up(std::uint64_t{n} + 1) - 1; }
 
 }  // namespace
 
@@ -183,7 +186,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
     optional |= opt::opt_retry;
   }
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) {
-    abi::set(c, f::requester_rdma, log_of_limit(attr.max_rd_atomic));
+    abi::set(c, f::requester_rdma, log_of_depth(attr.max_rd_atomic));
     optional |= opt::opt_sra_max;
   }
   if ((mask & IBV_QP_SQ_PSN) != 0) abi::set(c, f::next_send_psn, attr.sq_psn);

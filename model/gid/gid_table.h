@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "model/command/cr_space.h"
@@ -34,6 +35,12 @@ struct entry {
   std::uint16_t function = 0;  ///< owner, by window
 };
 
+/// ::ffff:a.b.c.d
+inline bool is_mapped_ipv4(const std::uint8_t* id) {
+  static constexpr std::uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(id, prefix, sizeof prefix) == 0;
+}
+
 /// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks,
 /// written by firmware through the register bus, which has edges of its own between those of the core clock.
 class gid_table : public command::cr_target_if, public command::reset_target_if {
@@ -41,6 +48,14 @@ class gid_table : public command::cr_target_if, public command::reset_target_if 
   const entry& operator[](unsigned index) const { return entries_[index % table_size]; }
   /// Receive: the entry that a packet is for, by destination GID and encapsulation. First match wins.
   std::optional<unsigned> match(const wire::gid& dgid, wire::encapsulation encap) const;
+
+  /// Transmit: whether packets of a function may leave with entry `index` as their source: it is valid, of that
+  /// version, the function's own, and RoCE v2 addresses are both IPv4 or both IPv6.
+  bool may_send(unsigned index, roce_type type, const std::uint8_t* dgid, std::uint16_t function) const {
+    const entry& e = (*this)[index];
+    return e.valid && e.type == type && (num_vfs_ == 0 || e.function == function) &&
+           (type == roce_type::v1 || is_mapped_ipv4(e.id.data()) == is_mapped_ipv4(dgid));
+  }
 
   const wire::mac_address& mac(unsigned index) const { return macs_[index % table_size]; }
   bool mac_valid(unsigned index) const { return mac_valid_[index % table_size]; }

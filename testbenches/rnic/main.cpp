@@ -184,6 +184,11 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->check(CLI::Range(1u, 8000u))
       ->capture_default_str();
   command
+      .add_option("--outs", o.reads,
+                  "READs and atomics under way on a queue pair of perftest, as with -o: ours and the peer's (default:\n"
+                  "what each adapter takes of the other); of ours, the next power of two below that")
+      ->check(CLI::Range(1u, 128u));
+  command
       .add_option("--connection", o.connection, "Transport of perftest: UC has no READ and no atomics, UD only SEND")
       ->check(CLI::IsMember({"RC", "UC", "UD"}))
       ->capture_default_str();

@@ -85,6 +85,7 @@ serve::perftest_options perftest_from(const serve_options& options, int gid_inde
   if (options.queue_pairs != 0) o.queue_pairs = options.queue_pairs;
   o.depth = options.send_depth;
   o.receive_depth = options.receive_depth;
+  o.reads = options.reads;
   o.service_level = options.priority;
   o.ack_timeout = options.ack_timeout;
   o.seed = options.common.seed;
@@ -131,6 +132,8 @@ void check_perftest(const serve_options& o) {
   if (o.test_seconds != 0 && (o.iterations != 0 || t.all_sizes))
     throw usage_error("--seconds: takes neither --iterations nor --all");
   if (o.rdma_cm && t.type != IBV_QPT_RC) throw usage_error("--rdma-cm: only with --connection RC");
+  if (t.reads != 0 && t.verb != serve::perftest_verb::read && t.verb != serve::perftest_verb::atomic)
+    throw usage_error("--outs: " + o.app + " has neither READs nor atomics");
   if (t.verb == serve::perftest_verb::atomic && o.size != 0 && o.size != t.message_bytes())
     throw usage_error("--size: an atomic has 8 bytes");
 }
@@ -215,8 +218,8 @@ void check(const serve_options& o) {
   check_memory(o);
   if (serve::find_perftest(o.app))
     check_perftest(o);
-  else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0)
-    throw usage_error("--all, --rdma-cm, --talk-rdma-cm and --seconds are of perftest's tools");
+  else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0 || o.reads != 0)
+    throw usage_error("--all, --rdma-cm, --talk-rdma-cm, --seconds and --outs are of perftest's tools");
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
     throw usage_error("--size: rping has 27 to 65535 bytes");
   if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)

@@ -110,8 +110,9 @@ bool requester::handle_response(tlm::frame_ptr& f) {
 bool requester::from_peer(const context& c, const tlm::frame& f) const {
   const wire::packet& p = f.packet;
   const bool v2 = (c.dest.flags & icm::path_flag_roce_v2) != 0;
+  const gid::entry& own = (*gids_[c.dest.port % ports])[c.dest.gid_index];
   return f.port == c.dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c.dest.remote_gid)) &&
-         p.dgid == (*gids_[c.dest.port % ports])[c.dest.gid_index].id &&
+         own.valid && v2 == (own.type == gid::roce_type::v2) && p.dgid == own.id &&
          v2 == (p.encap != wire::encapsulation::roce_v1) && (p.bth.pkey & 0x7fff) == 0x7fff;
 }
 
@@ -122,6 +123,7 @@ void requester::handle_early_response(context& c, qp_runtime& r, const wire::pac
                             kind_of(p.aeth.syndrome) == response_kind::ack;
   const bool was_sent =
       r.resends && distance(c.unacked_psn, p.bth.psn.value()) < distance(c.unacked_psn, r.sent_before);
+  if (was_sent && !acknowledges) still_answering(c, r, p.bth.psn.value());
   if (!acknowledges || !was_sent || c.next_psn == c.unacked_psn) {
     ++ghost_responses_;
     return;
@@ -161,6 +163,9 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
       }
       r.rnr_wait = true;
       rewind(c, r, psn);
+      // What is on its way behind that packet may be answered with sequence NAKs, which can come after the wait. It is
+      // sent again from there on: such a NAK is no new loss. One that is gets noticed by the timer.
+      r.retrying = distance(psn, r.sent_before) > 1;
       timers_.start(qps_, r, now(), domain().cycles(rnr_unit_ps) * rnr_10us[p.aeth.syndrome & 0x1f]);
       return;
     }
@@ -177,11 +182,7 @@ void requester::handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::ui
   if (code == sequence_error) {
     ++diagnostics_[diag_out_of_sequence];
     if (!acknowledge_before(c, r, psn)) return;
-    if (r.rnr_wait) {  // packets behind the one that was not ready: the timer decides
-      r.nak_while_rnr = true;
-      return;
-    }
-    retry(c, r, psn);
+    if (!r.rnr_wait) retry(c, r, psn);  // else of packets behind the one that was not ready: the timer decides
     return;
   }
   if (!acknowledge_before(c, r, psn)) return;
@@ -227,6 +228,15 @@ void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
   }
   if (complete(c, messages_[r.head])) drain_.push(qps_, r);
   wake_stalled(r);
+}
+
+// Answers to what was asked for before the requester went back are on their way, and that to the repeated request comes
+// behind them: to ask once more would only make the peer later. Each of them counts once, so that this has an end.
+void requester::still_answering(context& c, qp_runtime& r, std::uint32_t psn) {
+  if (!r.retrying || r.rnr_wait || r.failing || distance(r.heard_psn, psn) - 1 >= half_window) return;
+  r.heard_psn = psn;
+  timers_.stop(qps_, r, now());
+  start_timer(c, r);
 }
 
 // Sends again from `psn` on, once until something new is acknowledged or the timer expires.
@@ -277,7 +287,8 @@ void requester::run_timers() {
 
 void requester::time_out(context& c, qp_runtime& r) {
   if (r.rnr_wait) {
-    r.rnr_wait = r.nak_while_rnr = r.retrying = false;
+    r.rnr_wait = false;
+    if (c.ack_timeout == 0) r.retrying = false;  // only a NAK could tell of a loss
     resume(r);
     return;
   }
@@ -309,7 +320,10 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
     return true;
   }
   // Lost responses, of this READ or of an earlier one: ask again.
-  if (!acknowledge_before(c, r, psn)) return true;
+  if (!acknowledge_before(c, r, psn)) {
+    still_answering(c, r, psn);
+    return true;
+  }
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
   const std::uint32_t mtu = mtu_of(c);
   const bool last = psn == m.last_psn;
@@ -346,7 +360,7 @@ void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr
     ++duplicate_responses_;
     return;
   }
-  if (!acknowledge_before(c, r, psn)) return;
+  if (!acknowledge_before(c, r, psn)) return still_answering(c, r, psn);
   if (kind_of(p.aeth.syndrome) != response_kind::ack) return fail(c, r, i, syndrome::bad_response, 0, psn);
   take_receives(c, r, psn, p.aeth);
   // The answer's last header becomes its payload.

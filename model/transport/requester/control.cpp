@@ -2,6 +2,7 @@
 // The requester's registers, and what firmware's commands do to queue pairs.
 #include <algorithm>
 
+#include "model/sim/check.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/transport_cr.h"
 
@@ -10,12 +11,31 @@ namespace rnic::transport {
 void requester::run_halts() {
   qp_runtime& first = qps_[halts_.front()];
   if (halt_step(first)) {
+    check_at_rest(first);
     halts_.pop(qps_);
     first.halting = first.flushing = first.discard = false;
     first.halted = true;
   }
   if (!halts_.empty()) wake_next();
   if (halts_.empty() && resetting_) finish_reset();
+}
+
+// Of a halted QP nothing is under way: no message, and no packet, response or piece of one names it.
+void requester::check_at_rest(const qp_runtime& r) const {
+  RNIC_ASSERT(r.head == no_index && r.packets == 0 && r.jobs == 0,
+              name() + ": a halted queue pair has something under way");
+  for (unsigned i = 0; i < slot_count_; ++i)
+    RNIC_ASSERT(slots_[(slot_head_ + i) % slots_.size()].qpn != r.qpn, name() + ": packet of a halted queue pair");
+  for (unsigned i = 0; i < pipe_count_; ++i)
+    RNIC_ASSERT(pipe_[(pipe_head_ + i) % pipe_depth].qpn != r.qpn, name() + ": frame of a halted queue pair");
+  for (unsigned i = 0; i < job_count_; ++i) {
+    const unsigned index = (job_head_ + i) % static_cast<unsigned>(jobs_.size());
+    RNIC_ASSERT(jobs_[index].qpn != r.qpn || (finished_jobs_ >> index & 1) != 0,
+                name() + ": response of a halted queue pair");
+  }
+  for (unsigned i = 0; i < piece_count_; ++i)
+    RNIC_ASSERT(jobs_[pieces_[(piece_head_ + i) % piece_depth].job].qpn != r.qpn,
+                name() + ": piece of a response of a halted queue pair");
 }
 
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
@@ -68,9 +88,12 @@ bool requester::halt_step(qp_runtime& r) {
       c->outstanding = 0;
       c->rd_outstanding = 0;
       contexts_.mark_dirty(r.qpn);
+    } else if (r.head != no_index) {  // host memory has lost the context: the messages go all the same
+      context lost{};
+      cut_after(lost, r, no_index);
     }
     timers_.stop(qps_, r, now());
-    r.rnr_wait = r.nak_while_rnr = r.retrying = r.failing = r.resends = r.needs_receive = false;
+    r.rnr_wait = r.retrying = r.failing = r.resends = r.needs_receive = false;
     if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
       if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;

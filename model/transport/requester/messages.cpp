@@ -105,7 +105,7 @@ bool requester::rewind(context& c, qp_runtime& r, std::uint32_t psn) {
   if (!r.resends || distance(c.next_psn, r.sent_before) >= 1u << 23) r.sent_before = c.next_psn;
   r.resends = true;
   m.asked_from = distance(m.first_psn, psn);
-  r.asked_psn = psn;
+  r.asked_psn = r.heard_psn = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = distance(m.first_psn, psn) * mtu_of(c);
   c.next_psn = psn;
@@ -126,7 +126,7 @@ void requester::fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_
   c.message_offset = 0;
   c.next_psn = psn;
   r.failing = true;
-  cancel_packets(r.qpn);
+  cancel_packets(r.qpn, index);
   restart_unit(r);
   drain_.push(qps_, r);
   wake_next();
@@ -144,7 +144,7 @@ void requester::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
   cut_after(c, r, keep);
   c.message_offset = 0;
   c.state = state;
-  r.failing = r.rnr_wait = r.nak_while_rnr = r.retrying = false;
+  r.failing = r.rnr_wait = r.retrying = false;
   timers_.stop(qps_, r, now());
   cancel_packets(r.qpn);
   restart_unit(r);

@@ -3,7 +3,6 @@
 #include "model/transport/requester/packet.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "model/transport/congestion/ecn.h"
 #include "model/transport/transport_if.h"
@@ -62,11 +61,6 @@ wire::transport transport_for(icm::service type, const send_wqe& wqe) {
   }
 }
 
-bool mapped_ipv4(const wire::gid& g) {
-  static constexpr std::uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(g.data(), prefix, sizeof prefix) == 0;
-}
-
 /// Frames to the port's own address come back inside the adapter; those to a group do that too and go out as well
 /// (adapter data plane B.5).
 std::uint8_t loopback_of(bool forced, const wire::mac_address& dmac, const gid::gid_table& gids, bool datagram) {
@@ -123,9 +117,9 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
   p.sgid = source.id;
   p.smac = gids.mac(ctx.dest.smac_index);
   const bool v2 = datagram ? source.type == gid::roce_type::v2 : (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
-  p.encap = !v2                   ? wire::encapsulation::roce_v1
-            : mapped_ipv4(p.dgid) ? wire::encapsulation::roce_v2_ipv4
-                                  : wire::encapsulation::roce_v2_ipv6;
+  p.encap = !v2                                  ? wire::encapsulation::roce_v1
+            : gid::is_mapped_ipv4(p.dgid.data()) ? wire::encapsulation::roce_v2_ipv4
+                                                 : wire::encapsulation::roce_v2_ipv6;
   p.udp_dest = settings.udp_port;
   if (v2 && (settings.ect_priorities >> (f.priority & 7) & 1) != 0) p.traffic_class = ecn_capable(p.traffic_class);
   p.udp_checksum = 0;

@@ -211,6 +211,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   // control.cpp: registers, commands of firmware
   void run_halts();
   bool halt_step(qp_runtime& r);
+  void check_at_rest(const qp_runtime& r) const;
   void finish_reset();
   void save_position(context& c, qp_runtime& r);
   void note_begun(context& c, qp_runtime& r);
@@ -255,6 +256,9 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void forget_credit(unit& u);
   bool start_packet(unit& u);
   bool open_message(unit& u);
+  bool source_is_ours(const context& c) const;
+  bool source_is_ours(const context& c, const datagram_address& a) const;
+  bool refuse_source(unit& u);
   bool window_open(unit& u, std::uint32_t packets);
   void give_back_to_unit(unit& u);
   void wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priority);
@@ -266,6 +270,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void finish_gather();
   void emit();
   void cancel_packets(std::uint32_t qpn);
+  void cancel_packets(std::uint32_t qpn, std::uint32_t from);
 
   // ethernet.cpp: plain frames
   std::uint8_t ethernet_fault(const unit& u) const;
@@ -284,6 +289,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
   bool acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn);
   void progress(context& c, qp_runtime& r, std::uint32_t unacked);
+  void still_answering(context& c, qp_runtime& r, std::uint32_t psn);
   void retry(context& c, qp_runtime& r, std::uint32_t psn);
   void run_timers();
   void time_out(context& c, qp_runtime& r);

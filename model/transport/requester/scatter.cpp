@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/check.h"
 #include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
@@ -39,8 +40,8 @@ void requester::ask_scatter() {
     const bool gone = messages_[j.message_index].generation != j.generation;
     if (gone && j.done == 0) {
       // The message was given up before its data was written: nobody waits for it.
+      ++job_asking_;  // before it is finished: at the head it leaves at once, and the cursor goes back with it
       finish_job(index);
-      ++job_asking_;
       continue;
     }
     const scatter_list& list = scatters_[j.scatter];
@@ -143,7 +144,8 @@ void requester::retire_jobs() {
     finished_jobs_ &= ~(std::uint64_t{1} << job_head_);
     job_head_ = (job_head_ + 1) % static_cast<unsigned>(jobs_.size());
     --job_count_;
-    if (job_asking_ != 0) --job_asking_;
+    RNIC_ASSERT(job_asking_ != 0, name() + ": a READ response is written whose addresses were not asked for");
+    --job_asking_;
   }
 }
 

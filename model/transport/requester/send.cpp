@@ -97,6 +97,7 @@ bool requester::start_packet(unit& u) {
     wake_at(read_engine.free_at());
     return false;
   }
+  if (!source_is_ours(c)) return refuse_source(u);
   if (u.message_index == no_index && !open_message(u)) return false;
 
   const std::uint32_t mtu = packet_bytes(c, u.wqe);
@@ -190,6 +191,31 @@ void requester::wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priorit
   wake_next();
 }
 
+// The entry of the GID table that a connected QP's path names, looked at for each packet: it may change under traffic.
+bool requester::source_is_ours(const context& c) const {
+  if (!icm::is_reliable(c.type) && c.type != icm::service::uc) return true;
+  const auto type = (c.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
+  return gids_[c.dest.port % ports]->may_send(c.dest.gid_index, type, c.dest.remote_gid, c.function);
+}
+
+// That of an address vector, which is of the entry's version.
+bool requester::source_is_ours(const context& c, const datagram_address& a) const {
+  const gid::gid_table& gids = *gids_[c.dest.port % ports];
+  return gids.may_send(a.gid_index, gids[a.gid_index].type, a.gid.data(), c.function);
+}
+
+// The message cannot be sent, or not to its end: a local error, as of an address vector without a source.
+bool requester::refuse_source(unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  if (r.tail != no_index && messages_[r.tail].wqe_index == c.next_wqe)
+    fail(c, r, r.tail, syndrome::local_qp_operation, 0, c.next_psn);
+  else
+    u.wqe.error = syndrome::local_qp_operation;
+  give_back_to_unit(u);
+  return false;
+}
+
 // Counts of PSNs are bounded so that old and new ones can be told apart.
 bool requester::window_open(unit& u, std::uint32_t packets) {
   const context& c = *u.ctx;
@@ -209,9 +235,7 @@ bool requester::open_message(unit& u) {
   if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
     u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
   if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
-  // An address vector without a source that the port has cannot be used.
-  if (c.type == icm::service::ud && !(*gids_[c.dest.port % ports])[u.wqe.address.gid_index].valid)
-    u.wqe.error = syndrome::local_qp_operation;
+  if (c.type == icm::service::ud && !source_is_ours(c, u.wqe.address)) u.wqe.error = syndrome::local_qp_operation;
   if (c.type == icm::service::ethernet && u.wqe.error == 0) u.wqe.error = ethernet_fault(u);
   if (u.wqe.error != 0) {
     give_back_to_unit(u);
@@ -222,7 +246,10 @@ bool requester::open_message(unit& u) {
     u.message_index = r.tail;
     return true;
   }
-  const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= 1u << std::min<unsigned>(c.log_max_rd_atomic, 7);
+  // After a loss one is asked for alone until something new has come: the peer may still be answering the others, and
+  // each repetition of all of them would put as much behind that.
+  const std::uint32_t most_reads = r.retrying ? 1u : 1u << std::min<unsigned>(c.log_max_rd_atomic, 7);
+  const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= most_reads;
   if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) {
     end_turn(u, report_kind::stalled);
     wake_next();
@@ -342,7 +369,7 @@ void requester::finish_gather() {
     if (found == decltype(contexts_)::result::pending) return;
     qp_runtime& r = qps_[s.qpn];
     const bool still_there = messages_[s.message_index].generation == s.generation;
-    cancel_packets(s.qpn);
+    s.cancelled = true;  // of a message that was put back: it is executed again, and its new packets tell
     if (found == decltype(contexts_)::result::hit && still_there) {
       fail(*c, r, s.message_index, s.failed, 0, s.psn);
       contexts_.mark_dirty(s.qpn);
@@ -404,6 +431,15 @@ void requester::cancel_packets(std::uint32_t qpn) {
   for (unsigned i = 0; i < slot_count_; ++i) {
     packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
     if (s.qpn == qpn) s.cancelled = true;
+  }
+}
+
+// Those of message `from`, which fails, and of those that are forgotten. What is before it still leaves.
+void requester::cancel_packets(std::uint32_t qpn, std::uint32_t from) {
+  for (unsigned i = 0; i < slot_count_; ++i) {
+    packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
+    const bool stays = s.message_index != from && messages_[s.message_index].generation == s.generation;
+    if (s.qpn == qpn && !stays) s.cancelled = true;
   }
 }
 

@@ -88,6 +88,7 @@ struct qp_runtime {
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
   std::uint32_t sent_before = 0;                   ///< behind the last packet that was ever sent, if it resends
+  std::uint32_t heard_psn = 0;                     ///< last answer that went beyond what is missing since it went back
   std::uint32_t told_psn = 0;                      ///< behind the packet whose answer told of receives
   std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
@@ -99,9 +100,8 @@ struct qp_runtime {
   bool has_work = false;  ///< look for WQEs even without a legal doorbell
   bool resends = false;   ///< it went back, and not all before `sent_before` is acknowledged yet
   bool rnr_wait = false;
-  bool needs_receive = false;  ///< its next message waits for a receive of the peer's (end-to-end credits)
-  bool nak_while_rnr = false;
-  bool retrying = false;            ///< a retry has started and nothing new was acknowledged since
+  bool needs_receive = false;       ///< its next message waits for a receive of the peer's (end-to-end credits)
+  bool retrying = false;            ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
   std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)
   bool failing = false;             ///< the tail of the messages ends in error
   bool poked = false;               ///< resumed while a unit serves it

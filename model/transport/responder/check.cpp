@@ -57,8 +57,8 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
     const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
     const gid::entry& own = gids[ctx.dest.gid_index];
     const bool v2 = (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
-    if (frame.port != ctx.dest.port || std::memcmp(p.sgid.data(), ctx.dest.remote_gid, 16) != 0 || p.dgid != own.id ||
-        v2 != (p.encap != wire::encapsulation::roce_v1))
+    if (frame.port != ctx.dest.port || std::memcmp(p.sgid.data(), ctx.dest.remote_gid, 16) != 0 || !own.valid ||
+        v2 != (own.type == gid::roce_type::v2) || p.dgid != own.id || v2 != (p.encap != wire::encapsulation::roce_v1))
       return count(count_.drop_address);
   }
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).

@@ -88,6 +88,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.state", &count_.drop_state},
       {"drop.service", &count_.drop_service},
       {"drop.address", &count_.drop_address},
+      {"drop.answer_source", &sender_.sourceless()},
       {"drop.pkey", &count_.drop_pkey},
       {"drop.qkey", &count_.drop_qkey},
       {"drop.mad_length", &count_.drop_mad_length},

@@ -103,6 +103,11 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
 std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
                                      std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
                                      std::uint64_t original) {
+  const auto type = (ctx.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
+  if (!gids_[ctx.dest.port & 1]->may_send(ctx.dest.gid_index, type, ctx.dest.remote_gid, ctx.function)) {
+    ++sourceless_;
+    return 0;
+  }
   tlm::frame& f = *frame;
   f.packet = wire::packet{};
   address(ctx, f);

@@ -29,7 +29,8 @@ class responder_sender {
   bool ready(unsigned port, unsigned priority) const;
   /// A frame whose payload is at frame::payload_start, `payload` bytes (0 for ACKs), to be completed with headers.
   /// `original`: of an atomic acknowledgement.
-  /// Returns the frame's length.
+  /// Returns the frame's length; 0: it goes nowhere, since the path's source is no entry of the GID table that the QP's
+  /// owner may send with.
   std::uint32_t send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
                      std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
   /// Syndrome of an answer that acknowledges: with the receives that are known of (IBA 9.7.7.2). They are counted after
@@ -40,6 +41,8 @@ class responder_sender {
   tlm::frame_ptr new_frame() { return frames_.get(); }
 
   std::uint64_t credit_waits() const { return credit_waits_; }
+  /// Answers that went nowhere.
+  const std::uint64_t& sourceless() const { return sourceless_; }
 
  private:
   struct entry {
@@ -59,6 +62,7 @@ class responder_sender {
   std::size_t head_ = 0, count_ = 0;
   std::array<std::array<std::uint16_t, 8>, 2> credits_{};
   mutable std::uint64_t credit_waits_ = 0;
+  std::uint64_t sourceless_ = 0;
 };
 
 }  // namespace rnic::transport

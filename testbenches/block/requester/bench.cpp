@@ -40,7 +40,7 @@ void world::serve(client& c) {
 void world::tick() {
   serve(dma);
   serve(contexts);
-  while (translate_in.can_pop() && translate_out.can_push()) {
+  while (translates && translate_in.can_pop() && translate_out.can_push()) {
     const icm::translate_request t = translate_in.pop();
     icm::translate_response r;
     r.tag = t.tag;

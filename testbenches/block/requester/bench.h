@@ -47,6 +47,7 @@ struct world : sim::clocked_block {
   std::vector<std::uint8_t> memory;
   unsigned memory_cycles;
   bool return_credits = true;
+  bool translates = true;   ///< answers the requests for addresses; what the test does itself needs a wake_next()
   bool keep_frames = true;  ///< in `sent`
   std::size_t taken = 0;
   std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> sent;

@@ -152,6 +152,63 @@ TEST(responses, receiver_not_ready_waits_its_timer) {
   EXPECT_EQ(b.dut.cr_read(transport::cr::diagnostics + 0x6c), 2u);
 }
 
+bench::setup with_one_retry() {
+  bench::setup s;
+  s.retry_limit = 1;
+  s.ack_timeout = 3;  // 33 us
+  return s;
+}
+
+// Soft-RoCE answers what was on its way behind a packet that was not ready with a sequence NAK.
+TEST(responses, sequence_nak_behind_receiver_not_ready_is_no_loss_however_late) {
+  bench::bench b(with_one_retry());
+  b.post_send(3000);
+  b.ring_doorbell();
+  b.run_ns(4000);
+  for (unsigned round = 1; round <= 10; ++round) {
+    ASSERT_EQ(b.w.sent.size(), 3 * round);
+    b.respond(operation::acknowledge, 0xfffffe, 0x20 | 1);  // 10 us
+    b.run_ns(14'000);
+    b.respond(operation::acknowledge, 0xfffffe, 0x60);  // three packets are there again
+    b.run_ns(2000);
+  }
+  EXPECT_TRUE(b.w.cqes.empty());
+  b.ack(0);
+  b.run_ns(1000);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(b.w.cqes[0].second.opcode, 0x4a);
+}
+
+TEST(responses, loss_behind_receiver_not_ready_is_noticed_by_the_timer) {
+  bench::bench b(with_one_retry());
+  b.post_send(3000);
+  b.ring_doorbell();
+  b.run_ns(4000);
+  b.respond(operation::acknowledge, 0xfffffe, 0x20 | 1);
+  b.run_ns(14'000);
+  ASSERT_EQ(b.w.sent.size(), 6u);
+  b.run_ns(40'000);  // the first packet was lost; a NAK of it would look like one of those before
+  ASSERT_EQ(b.w.sent.size(), 9u);
+  b.run_ns(50'000);
+  ASSERT_EQ(b.w.cqes.size(), 1u);  // that was a loss
+  EXPECT_EQ(b.w.cqes[0].second.syndrome, 0x15);
+}
+
+TEST(responses, loss_behind_a_single_packet_that_was_not_ready_is_noticed_at_once) {
+  bench::bench b(with_one_retry());
+  b.post_send(10);
+  b.ring_doorbell();
+  b.run_ns(3000);
+  b.respond(operation::acknowledge, 0xfffffe, 0x20 | 1);
+  b.post_send(10);
+  b.ring_doorbell();
+  b.run_ns(14'000);
+  ASSERT_EQ(b.w.sent.size(), 3u);
+  b.respond(operation::acknowledge, 0xfffffe, 0x60);  // of the second message: nothing was behind the first before
+  b.run_ns(3000);
+  EXPECT_EQ(b.w.sent.size(), 5u);
+}
+
 TEST(responses, fatal_nak_completes_what_is_before_it) {
   bench::bench b;
   for (int i = 0; i < 3; ++i) b.post_write(10);

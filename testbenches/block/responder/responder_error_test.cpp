@@ -384,5 +384,34 @@ TEST(responder_errors, silent_drops) {
   EXPECT_EQ(b.s.answers.size(), 1u);
 }
 
+void set_row(bench& b, std::uint32_t attributes) { b.gids[0].cr_write(gid::cr::gid_word(2, 4), attributes); }
+
+void expect_dropped(std::uint32_t attributes) {
+  bench b;
+  set_row(b, attributes);
+  b.write(operation::write_only, 100, bench::pattern(8), data_va, 8);
+  b.run();
+  EXPECT_TRUE(b.s.answers.empty());
+  EXPECT_EQ(b.r.count().drop_address, 1u);
+}
+
+TEST(responder_source, request_to_an_entry_that_is_not_ours_any_more_is_dropped) { expect_dropped(0); }
+TEST(responder_source, request_to_an_entry_of_the_other_version_is_dropped) { expect_dropped(gid::cr::gid_valid); }
+
+TEST(responder_source, answers_end_with_the_entry_they_come_from) {
+  bench b;
+  b.read(100, data_va, 100'000);
+  while (b.s.answers.size() < 3) b.run(10);
+  set_row(b, 0);
+  b.run(20'000);
+  EXPECT_LT(b.s.answers.size(), 50u);  // those whose headers were made before
+  const std::size_t sent = b.s.answers.size();
+  EXPECT_EQ(b.stats.value("responder.drop.answer_source"), 98 - sent);
+  set_row(b, gid::cr::gid_valid | 2u << gid::cr::gid_type_shift);
+  b.read(100, data_va, 10);
+  b.run();
+  EXPECT_EQ(b.s.answers.size(), sent + 1);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test

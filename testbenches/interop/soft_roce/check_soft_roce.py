@@ -180,6 +180,32 @@ def loss(b):
         b.failures.append("no frame was lost")
 
 
+def reads(b):
+    """Answers of the guest to READs are lost, with the time-out that perftest takes."""
+    b.ack_timeout = 14
+    for percent in (1, 5):
+        b.guest.must("/sbin/tc qdisc replace dev eth0 root netem loss %d%%" % percent)
+        for tool, o in (c for c in perftest_cases.CASES_READS if percent == 1 or not c[1].get("cm")):
+            perftest_cases.guest_is_server(b, "%s, %d %% is lost" % (perftest_cases.named(tool, o), percent), tool, o)
+
+
+def late(b):
+    """The guest's program stands still amid a test: for four seconds there are no receives."""
+    received = "$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)"
+    b.ack_timeout = 14
+
+    def stand_still():
+        b.guest.must("from=%s; i=0; until [ %s -gt $((from + 100)) ]; do i=$((i+1)); [ $i = 600 ] && exit 1; usleep 50000;"
+                     " done; kill -STOP $(pidof ib_send_bw); sleep 4; kill -CONT $(pidof ib_send_bw)" % (received, received))
+
+    perftest_cases.guest_is_server(b, "ib_send_bw, 3000 bytes, no receives for 4 s", "ib_send_bw",
+                                   {"size": 3000, "n": 4000, "guest": "-r 64"}, meanwhile=stand_still)
+    naks = sum(v for k, v in b.result["statistics"].items() if k.endswith("requester.rnr_naks"))
+    print("%d times the receiver was not ready" % naks, flush=True)
+    if naks == 0:
+        b.failures.append("the receiver was ready all the time")
+
+
 def congestion(b):
     """Packets of the guest are marked: the model answers with CNPs, which Soft-RoCE does not know and ignores."""
     options = []
@@ -196,6 +222,7 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
+         "reads": reads, "late": late,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 

@@ -61,6 +61,11 @@ CASES_LOSS = [
     ("ib_atomic_bw", {"n": 300}),
     ("ib_atomic_lat", {"n": 100, "atomic": "CMP_AND_SWAP"}),
 ]
+CASES_READS = [  # many READs under way, each of many packets
+    ("ib_read_bw", {"size": 65536, "n": 200}),
+    ("ib_read_bw", {"size": 65536, "n": 200, "outs": 3}),
+    ("ib_read_bw", {"size": 20000, "n": 200, "outs": 16, "cm": True}),
+]
 
 
 def words(tool, o, ack_timeout):
@@ -69,7 +74,8 @@ def words(tool, o, ack_timeout):
     mtu = o.get("mtu", 1024)
     model += ["--mtu", str(mtu), "--timeout", str(ack_timeout)]
     guest.append("-m %d -u %d" % (mtu, ack_timeout))
-    for key, option, letter in (("n", "--iterations", "-n"), ("D", "--seconds", "-D"), ("size", "--size", "-s"), ("qps", "--qps", "-q"), ("type", "--connection", "-c"),
+    for key, option, letter in (("n", "--iterations", "-n"), ("D", "--seconds", "-D"), ("size", "--size", "-s"), ("qps", "--qps", "-q"),
+                                ("outs", "--outs", "-o"), ("type", "--connection", "-c"),
                                 ("atomic", "--atomic", "-A"), ("priority", "--priority", "-S")):
         if key in o:
             model += [option, str(o[key])]
@@ -112,28 +118,45 @@ def counts(b, tool, o, client):
     return wrong
 
 
-def one(b, name, tool, o, gid, model_gid, serve):
+def commands(b, tool, o, gid, model_gid):
+    """(words of the model, the guest's command up to the port, whether they meet over rdma_cm)."""
     model, guest = words(tool, o, b.ack_timeout)
     if model_gid is not None:
         model += ["--gid-index", str(model_gid)]
     command = "timeout %d /usr/bin/%s -d rxe0 -x %d %s -p " % (SECONDS, tool, b.guest.gid_index(gid), " ".join(guest))
-    managed = o.get("cm") or o.get("talk")
+    return model, command, o.get("cm") or o.get("talk")
+
+
+def guest_is_client(b, name, tool, o, gid, model_gid, serve):
+    model, command, managed = commands(b, tool, o, gid, model_gid)
     side = b.serve(*model, *serve, "--server", "--port", str(PORT + 2))
     there = "%d %s" % (PORT + 2, MODEL4 if managed else "10.0.2.2")
     b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + there, SECONDS * 2),
                        lambda: counts(b, tool, o, False))
+
+
+def guest_is_server(b, name, tool, o, gid=GID4, model_gid=None, serve=(), meanwhile=lambda: None):
+    """`meanwhile` runs beside the test."""
+    model, command, managed = commands(b, tool, o, gid, model_gid)
     if managed:
         b.guest.start(command + str(PORT), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
     else:
         b.guest.start_server(command + str(PORT), PORT)
     side = b.serve(*model, *serve, "--client", GUEST4 if managed else "127.0.0.1", "--port", str(PORT))
+    meanwhile()
     b.perftest_verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2),
                        lambda: counts(b, tool, o, True))
 
 
+def one(b, name, tool, o, gid, model_gid, serve):
+    guest_is_client(b, name, tool, o, gid, model_gid, serve)
+    guest_is_server(b, name, tool, o, gid, model_gid, serve)
+
+
 def named(tool, o):
     text = [tool]
-    for key, word in (("type", "%s"), ("D", "%d s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs")):
+    for key, word in (("type", "%s"), ("D", "%d s"), ("atomic", "%s"), ("size", "%d bytes"), ("mtu", "MTU %d"), ("qps", "%d queue pairs"),
+                      ("outs", "%d under way")):
         if key in o:
             text.append(word % o[key])
     for key, word in (("both", "both ways"), ("all", "all sizes"), ("cm", "rdma_cm"), ("talk", "talk over rdma_cm")):

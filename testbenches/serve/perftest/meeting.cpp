@@ -57,6 +57,13 @@ int session::peers_access() const {
   return 0;
 }
 
+/// READs and atomics of the peer under way on a queue pair; 0: the test has none.
+std::uint32_t session::reads_taken() const {
+  if (o_.verb != perftest_verb::read && o_.verb != perftest_verb::atomic) return 0;
+  const auto most = static_cast<std::uint32_t>(limits_.max_qp_rd_atom);
+  return o_.reads != 0 ? std::min(o_.reads, most) : most;
+}
+
 void session::make_lane(lane& l) {
   const bool atomic = o_.verb == perftest_verb::atomic, receives = o_.verb == perftest_verb::send;
   l.out = objects_.buffer(atomic ? depth_ * sizeof(std::uint64_t) : buffer_bytes_);
@@ -77,8 +84,7 @@ void session::make_lane(lane& l) {
     to_init(device_, l.qp, o_.type, peers_access());
   }
   fill(l);
-  const bool reads = atomic || o_.verb == perftest_verb::read;
-  l.own.reads = reads ? static_cast<std::uint32_t>(limits_.max_qp_rd_atom) : 1;
+  l.own.reads = std::max(reads_taken(), 1u);
   l.own.qpn = l.qp->qp_num;
   l.own.psn = starting_psn(o_.seed, host_.mac(), l.qp->qp_num);
   l.own.rkey = l.in.region->rkey;
@@ -158,8 +164,7 @@ cm_service::event session::request_of_client(cm_service::connection_id not_befor
 void session::connect_by_cm() {
   const cm_service::connection_id first = service_->manager().next_id();
   tell();
-  const bool reads = o_.verb == perftest_verb::read || o_.verb == perftest_verb::atomic;
-  const unsigned under_way = reads ? static_cast<unsigned>(limits_.max_qp_rd_atom) : 0;
+  const unsigned under_way = reads_taken();
   for (lane& l : lanes_) {
     if (client())
       l.connection->connect_patiently(o_.peer, o_.port, under_way, o_.connect_ps);
@@ -189,7 +194,8 @@ void session::connect(lane& l) {
   if (!mac) throw peer_failure("no neighbour has the address " + wire::to_string(l.peer.gid));
   qp_route route{o_.type, agreed_.mtu, l.own.psn, l.peer.psn, l.peer.qpn};
   route.reads_taken = l.own.reads;
-  route.reads_made = std::clamp(l.peer.reads, 1u, static_cast<std::uint32_t>(limits_.max_qp_init_rd_atom));
+  const auto most = static_cast<std::uint32_t>(limits_.max_qp_init_rd_atom);
+  route.reads_made = std::clamp(l.peer.reads, 1u, o_.reads != 0 ? std::min(o_.reads, most) : most);
   route.path = path_to(l.peer.gid, o_.gid_index, o_.service_level, 255);
   route.mac = *mac;
   route.ack_timeout = o_.ack_timeout;

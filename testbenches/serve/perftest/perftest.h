@@ -46,6 +46,7 @@ struct perftest_options {
   unsigned queue_pairs = 1;       ///< bandwidth
   unsigned depth = 128;           ///< requests under way on a queue pair, bandwidth
   unsigned receive_depth = 512;
+  unsigned reads = 0;  ///< READs and atomics under way on a queue pair, the peer's and ours; 0: what the adapter takes
   unsigned service_level = 0;
   unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
   int gid_index = 0;

@@ -115,6 +115,7 @@ class session {
   void fill(lane& l) const;
   void connect(lane& l);
   int peers_access() const;
+  std::uint32_t reads_taken() const;
 
   rdma_route route_;
   host_driver::gid_bytes peer_gid_{};  // of a client that came over the connection manager

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures keep the standard's rules: those of real traffic, and those that the model writes.
 
-usage: check_captures.py traces TRACES | check_captures.py latency|bandwidth|soak|serve PROGRAM
+usage: check_captures.py traces TRACES | check_captures.py latency|bandwidth|soak|reads|serve PROGRAM
 
 A soak is run twice with the same seed, which is the same run: once the capture shows what was sent, once what arrived
 behind the faults.
@@ -16,6 +16,7 @@ import tempfile
 import check_rules
 
 MANY = 20
+DEPTH = "16"  # initiator depth of the program's connections
 
 
 class Runs:
@@ -95,7 +96,21 @@ def soak(runs):
                 # The FCS shows which frames arrived damaged: a bit may be wrong in it alone.
                 runs.program(common + [arrived, "--pcap-fcs"])
                 # An answer to a repetition may stand behind long READs.
-                runs.check("soak %d %% %s seed %s" % (rate, version, seed), sent, arrived, ["--slack-us", "100"])
+                runs.check("soak %d %% %s seed %s" % (rate, version, seed), sent, arrived,
+                           ["--slack-us", "100", "--depth", DEPTH])
+
+
+def reads(runs):
+    """More READs and atomics than the initiator depth lets out, answers that take long, and loss."""
+    sent, arrived = runs.path("sent.pcap"), runs.path("arrived.pcap")
+    for rate in (0, 1, 5, 9):
+        for largest in ("65536", "3000"):
+            common = ["soak", "--verbs", "read,read,fadd" if rate else "read", "--messages", "800", "--qps", "2", "--depth",
+                      "128", "--largest", largest, "--drop", str(rate), "--seed", str(rate + 1), "--quiet", "--overwrite",
+                      "--pcap"]
+            runs.program(common + [sent, "--pcap-before"])
+            runs.program(common + [arrived])
+            runs.check("reads %d %% up to %s bytes" % (rate, largest), sent, arrived, ["--slack-us", "100", "--depth", DEPTH])
 
 
 def serve(runs):
@@ -122,7 +137,7 @@ def serve(runs):
 
 
 def main():
-    cases = {f.__name__: f for f in (traces, latency, bandwidth, soak, serve)}
+    cases = {f.__name__: f for f in (traces, latency, bandwidth, soak, reads, serve)}
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(folder, os.path.abspath(sys.argv[2]))
         cases[sys.argv[1]](runs)

@@ -58,7 +58,7 @@ class trace:
             names.append(os.path.join(folder, "%d.pcap" % len(names)) if frames else None)
             if frames:
                 wire.write_frames(names[-1], frames)
-        options = check_rules.arguments(["-", "--complete"])
+        options = check_rules.arguments(["-", "--complete", "--depth", "1"])  # the traces' READs come one by one
         _, _, report = check_rules.check(names[0], names[1], options)
         return report.list
 
@@ -335,6 +335,23 @@ def _(t):
 def _(t):
     answer = t.packets[t.find(wire.ATOMIC_ACKNOWLEDGE, nth=3)]
     t.insert(answer.number, answer.number, value=answer.value + 1)
+
+
+def ahead(t, *ops):
+    """The second request leaves before the answer to the first has come."""
+    first, second = t.find(*ops), t.find(*ops, nth=1)
+    del t.sent[second]
+    t.insert(first, second)
+
+
+@breaks("depth", READ)
+def _(t):
+    ahead(t, wire.READ_REQUEST)
+
+
+@breaks("depth", ATOMIC)
+def _(t):
+    ahead(t, *wire.ATOMICS)
 
 
 @breaks("read-psn", READ)

@@ -147,6 +147,7 @@ def arguments(given=None):
     parser.add_argument("--ack-policy", choices=("message", "any"), default="message",
                         help="whether the last packet of each message must ask for an acknowledgement")
     parser.add_argument("--mtu", type=int, help="of connections that do not show it")
+    parser.add_argument("--depth", type=int, help="READs and atomics that a connection may have under way (initiator depth)")
     parser.add_argument("--complete", action="store_true", help="everything must have been acknowledged at the end")
     parser.add_argument("--known", choices=sorted(KNOWN), help="an implementation whose known faults are not told")
     return parser.parse_args(given)

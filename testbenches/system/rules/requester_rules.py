@@ -102,6 +102,7 @@ class progress:
 class requester:
     def __init__(self, report, mtu, options, reliable=True):
         self.report, self.mtu, self.reliable, self.policy = report, mtu, reliable, options.ack_policy
+        self.depth = options.depth
         self.slack, self.reaction = options.slack_us * 1000, options.reaction_us * 1000
         self.sequence, self.credits = message_sequence(report), credits(report)
         self.origin = self.top = self.position = None  # first PSN seen; next new one; next of the present run
@@ -154,6 +155,8 @@ class requester:
         if p.op == READ_REQUEST or p.op in ATOMICS:
             for known in (self.quick, self.slow):
                 known.wait_for(self.offset(p.psn), count, p.op in ATOMICS)
+            if self.depth is not None and len(self.quick.waiting) > self.depth:
+                self.report("depth", p, "%d READs and atomics are under way" % len(self.quick.waiting))
         self.top = plus(p.psn, count)
         if self.span() > 1 << 22:  # old packets are nobody's business any more; sequence numbers come again
             self.forget()
