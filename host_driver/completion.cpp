@@ -208,27 +208,11 @@ int device::destroy_cq(ibv_cq* queue) {
   bus_.release(cq->buffer);
   auto& events = cq_events_[cq->vector];
   events.erase(std::remove(events.begin(), events.end(), cq), events.end());
+  forget_events([queue](const ibv_async_event& e) { return of_cq(e.event_type) && e.element.cq == queue; });
   const std::uint32_t number = cq->cqn;
   cqns_.release(number, false);
   cqs_[number].reset();
   return 0;
-}
-
-queue_pair* device::find_qp(std::uint32_t qpn) const {
-  const std::uint32_t slot = qpn & (num_qps_ - 1);
-  const auto& group = qp_index_[slot / qps_per_group];
-  queue_pair* qp = group ? (*group)[slot % qps_per_group] : nullptr;
-  return qp != nullptr && qp->qp_num == qpn ? qp : nullptr;
-}
-
-void device::remember_qp(std::uint32_t qpn, queue_pair* qp) {
-  const std::uint32_t slot = qpn & (num_qps_ - 1);
-  auto& group = qp_index_[slot / qps_per_group];
-  if (!group) {
-    group = std::make_unique<qp_group>();
-    group->fill(nullptr);
-  }
-  (*group)[slot % qps_per_group] = qp;
 }
 
 bool device::ready(const completion_queue& cq) const {
@@ -241,24 +225,25 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
   const std::uint8_t* entry = cq.entry(cq.consumer);
   ++cq.consumer;
   const std::uint32_t qpn = abi::load32(entry, abi::cqe::qpn_word.offset) & 0xffffff;
-  if (cq.last_qp == nullptr || cq.last_qp->qp_num != qpn) cq.last_qp = find_qp(qpn);
-  queue_pair* qp = cq.last_qp;
   wc.qp_num = qpn;
   const std::uint8_t owner = entry[abi::cqe::owner_opcode.offset];
   const std::uint8_t opcode = owner & abi::cqe::opcode_mask;
   const bool is_error = opcode == abi::cqe::opcode_error;
   const bool is_send = (owner & abi::cqe::send_bit) != 0;
-  const bool xrc = !is_send && (qpn & xrc_qpn_bit) != 0;  // whoever owns the queue pair
+  // The queue pair of an XRC message may be somebody else's and may be gone: its receive queue is what counts.
+  const bool xrc = !is_send && (qpn & xrc_qpn_bit) != 0;
+  queue_pair* const qp = xrc ? nullptr : completed_qp(cq, qpn, is_send);
   if (qp == nullptr && !xrc) return -EINVAL;
   shared_receive_queue* shared = qp != nullptr ? qp->shared : nullptr;
   if (xrc) {
     const std::uint32_t srqn = abi::get(entry, abi::cqe::source) & 0xffffff;
     shared = srqn < srqs_.size() ? srqs_[srqn].get() : nullptr;
-    if (shared == nullptr) return -EINVAL;
+    if (shared == nullptr || shared->receive_queue != &cq) return -EINVAL;
   }
   const std::uint16_t index = abi::get(entry, abi::cqe::wqe_index);
   if (is_send) {
     work_queue& wq = qp->sq;  // unsignalled requests before this one are done with it
+    if (static_cast<std::uint16_t>(index - static_cast<std::uint16_t>(wq.tail)) >= wq.head - wq.tail) return -EINVAL;
     wq.tail += static_cast<std::uint16_t>(index - static_cast<std::uint16_t>(wq.tail));
     wc.wr_id = wq.wr_ids[wq.tail & (wq.count - 1)];
     ++wq.tail;
@@ -267,7 +252,7 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
     release_srq_entry(*shared, index & (shared->count - 1));
   } else {
     work_queue& wq = qp->rq;
-    if (wq.count == 0) return -EINVAL;
+    if (wq.head == wq.tail) return -EINVAL;  // nothing posted, or no such queue
     wc.wr_id = wq.wr_ids[wq.tail & (wq.count - 1)];
     ++wq.tail;
   }
@@ -284,8 +269,10 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
   } else {
     parse_receive(entry, opcode, wc);
     if ((owner & abi::cqe::inline_bit) != 0) wc.wc_flags |= wc_inline_receive;
-    if (qp->qp_type == IBV_QPT_RAW_PACKET) parse_plain(entry, wc, plain);
-    if (xrc) wc.src_qp = 0;  // the word has the queue's number
+    if (xrc)
+      wc.src_qp = 0;  // the word has the queue's number
+    else if (qp->qp_type == IBV_QPT_RAW_PACKET)
+      parse_plain(entry, wc, plain);
   }
   return 0;
 }
@@ -395,6 +382,11 @@ completion_queue* device::get_cq_event(unsigned vector, std::uint64_t timeout_ps
   completion_queue* cq = events.front();
   events.pop_front();
   return cq;
+}
+
+/// Nobody is told of an object that is gone.
+void device::forget_events(const std::function<bool(const ibv_async_event&)>& gone) {
+  async_events_.erase(std::remove_if(async_events_.begin(), async_events_.end(), gone), async_events_.end());
 }
 
 void device::push_event(ibv_event_type type, std::uint32_t number) {

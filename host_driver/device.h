@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -266,6 +267,7 @@ class device : private event_pump_if {
   void free_record(const doorbell_record& record) { free_records_.push_back(record); }
   bool bus_address_of(const void* pointer, std::size_t bytes, std::uint64_t* address) const;
   const void* inline_source(std::uint64_t address, std::size_t bytes) const;
+  const void* buffer_at(std::uint64_t address, std::size_t bytes) const;
   int create_dma_mr();
   // windows.cpp
   int take_mpt(std::uint32_t* index);
@@ -278,7 +280,11 @@ class device : private event_pump_if {
   void push_event(ibv_event_type type, std::uint32_t number);
   bool ready(const completion_queue& cq) const;
   int parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain);
-  void purge_cq(completion_queue& cq, const queue_pair& qp);
+  void purge_cq(completion_queue& cq, const std::function<bool(const std::uint8_t*)>& gone,
+                shared_receive_queue* shared);
+  void purge_completions(queue_pair& qp);
+  void forget_events(const std::function<bool(const ibv_async_event&)>& gone);
+  queue_pair* completed_qp(completion_queue& cq, std::uint32_t qpn, bool is_send) const;
   queue_pair* find_qp(std::uint32_t qpn) const;
   void remember_qp(std::uint32_t qpn, queue_pair* qp);
   // multicast.cpp
@@ -289,6 +295,7 @@ class device : private event_pump_if {
     bool unused = false;  ///< head of the bucket without a group
   };
   int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at, std::uint32_t protocol);
+  std::uint32_t group_room() const;
   int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
   int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
   // ethernet.cpp

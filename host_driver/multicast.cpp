@@ -28,15 +28,19 @@ std::uint32_t place_of(const std::uint8_t* entry, std::uint32_t qpn) {
 
 }  // namespace
 
-/// Walks the chain of the group's bucket. `box` gets the entry: that of the group, an unused head, or the chain's last.
+/// Walks the chain of the group's bucket: -EIO when the entries, which lie in memory lent to the device, are none that
+/// this driver wrote. `box` gets the entry: that of the group, an unused head, or the chain's last.
 int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at, std::uint32_t protocol) {
   std::memcpy(box.data(), gid.raw, sizeof gid.raw);
   std::uint64_t bucket = 0;
   const std::uint8_t hash = protocol == mcg::protocol_ethernet && caps_.has(abi::dev_cap::flag_mc_steer) ? 1 : 0;
   if (const int error = channel_.execute({abi::opcode::mgid_hash, 0, hash, box.address(), 0, &bucket})) return error;
   *at = {static_cast<std::uint32_t>(bucket), group_place::none, false, false};
-  for (;;) {
+  for (std::size_t steps = 0; steps < group_used_.size(); ++steps) {
     if (const int error = channel_.read(box, abi::opcode::read_mcg, at->index)) return error;
+    if (abi::get(box.data(), mcg::member_count) > group_room() ||
+        abi::get(box.data(), mcg::next_index) >= group_used_.size())
+      return -EIO;
     if (abi::get(box.data(), mcg::member_count) == 0) {
       at->unused = true;
       return 0;
@@ -47,7 +51,11 @@ int device::find_group(const ibv_gid& gid, command_channel::mailbox& box, group_
     if (at->found || next == 0) return 0;
     at->previous = std::exchange(at->index, next);
   }
+  return -EIO;  // it goes round in a circle
 }
+
+/// Members that an entry has room for.
+std::uint32_t device::group_room() const { return 4 * (profile_.mcg_entry_bytes / 16 - 2); }
 
 int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) {
   if (pair->qp_type != IBV_QPT_UD) return -EINVAL;
@@ -80,7 +88,7 @@ int device::attach_member(const ibv_gid& gid, std::uint32_t new_member, std::uin
   }
   const std::uint32_t count = abi::get(entry, mcg::member_count);
   if (place_of(entry, new_member & mcg::qpn_mask) != count) return 0;  // it is attached
-  if (count == 4 * (profile_.mcg_entry_bytes / 16 - 2)) return -ENOMEM;
+  if (count == group_room()) return -ENOMEM;
   abi::store32(entry, mcg::members + 4 * count, new_member);
   abi::set(entry, mcg::member_count, count + 1);
   if (const int error = channel_.write(link ? fresh : box, abi::opcode::write_mcg, index)) return error;

@@ -262,8 +262,7 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
   if (const int error = move_qp(qp, to, &box, notify)) return error;
   if ((mask & IBV_QP_DEST_QPN) != 0) qp.remote_qpn = attr->dest_qp_num;
   if (to == IBV_QPS_RESET) {  // a fresh start: nothing posted, nothing owed
-    purge_cq(*qp.receive_queue, qp);
-    if (qp.send_queue != qp.receive_queue) purge_cq(*qp.send_queue, qp);
+    purge_completions(qp);
     init_send_ring(qp);
     qp.sq.head = qp.sq.tail = qp.rq.head = qp.rq.tail = 0;
     if (qp.record.pointer != nullptr) abi::store32(qp.record.pointer, 0, 0);

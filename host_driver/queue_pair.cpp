@@ -212,8 +212,38 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
   return place.get();
 }
 
-/// Drops completions of a queue pair that is gone, and closes the gaps (libmlx4 __mlx4_cq_clean).
-void device::purge_cq(completion_queue& cq, const queue_pair& qp) {
+queue_pair* device::find_qp(std::uint32_t qpn) const {
+  const std::uint32_t slot = qpn & (num_qps_ - 1);
+  const auto& group = qp_index_[slot / qps_per_group];
+  queue_pair* qp = group ? (*group)[slot % qps_per_group] : nullptr;
+  return qp != nullptr && qp->qp_num == qpn ? qp : nullptr;
+}
+
+void device::remember_qp(std::uint32_t qpn, queue_pair* qp) {
+  const std::uint32_t slot = qpn & (num_qps_ - 1);
+  auto& group = qp_index_[slot / qps_per_group];
+  if (!group) {
+    group = std::make_unique<qp_group>();
+    group->fill(nullptr);
+  }
+  (*group)[slot % qps_per_group] = qp;
+}
+
+/// The queue pair that a completion names, if its completions come to this queue: entries lie in memory that others can
+/// write.
+queue_pair* device::completed_qp(completion_queue& cq, std::uint32_t qpn, bool is_send) const {
+  if (cq.last_qp == nullptr || cq.last_qp->qp_num != qpn) {
+    queue_pair* const qp = find_qp(qpn);
+    cq.last_qp = qp != nullptr && (qp->send_queue == &cq || qp->receive_queue == &cq) ? qp : nullptr;
+  }
+  queue_pair* const qp = cq.last_qp;
+  return qp != nullptr && (is_send ? qp->send_queue : qp->receive_queue) == &cq ? qp : nullptr;
+}
+
+/// Drops completions that `gone` says yes to, and closes the gaps (libmlx4 __mlx4_cq_clean). `shared`, if any, gets the
+/// entries of those that are receives back.
+void device::purge_cq(completion_queue& cq, const std::function<bool(const std::uint8_t*)>& gone,
+                      shared_receive_queue* shared) {
   std::uint32_t producer = cq.consumer;
   while (producer != cq.consumer + cq.entries) {
     const bool parity = (producer & cq.entries) != 0;
@@ -223,10 +253,9 @@ void device::purge_cq(completion_queue& cq, const queue_pair& qp) {
   std::uint32_t freed = 0;
   while (producer-- != cq.consumer) {
     std::uint8_t* entry = cq.entry(producer);
-    if (abi::get(entry, abi::cqe::qpn) == qp.qp_num) {
-      if (qp.shared != nullptr && (entry[abi::cqe::owner_opcode.offset] & abi::cqe::send_bit) == 0) {
-        release_srq_entry(*qp.shared, abi::get(entry, abi::cqe::wqe_index) & (qp.shared->count - 1));
-      }
+    if (gone(entry)) {
+      if (shared != nullptr && (entry[abi::cqe::owner_opcode.offset] & abi::cqe::send_bit) == 0)
+        release_srq_entry(*shared, abi::get(entry, abi::cqe::wqe_index) & (shared->count - 1));
       ++freed;
     } else if (freed != 0) {
       std::uint8_t* to = cq.entry(producer + freed);
@@ -238,7 +267,15 @@ void device::purge_cq(completion_queue& cq, const queue_pair& qp) {
   }
   cq.consumer += freed;
   if (freed != 0) abi::store32(cq.record.pointer, 0, cq.consumer & abi::uar::cq_index_mask);
-  if (cq.last_qp == &qp) cq.last_qp = nullptr;
+}
+
+/// What an XRC queue pair has received is its receive queues' and stays in theirs.
+void device::purge_completions(queue_pair& qp) {
+  const auto mine = [&qp](const std::uint8_t* entry) { return abi::get(entry, abi::cqe::qpn) == qp.qp_num; };
+  purge_cq(*qp.receive_queue, mine, qp.shared);
+  if (qp.send_queue != qp.receive_queue) purge_cq(*qp.send_queue, mine, qp.shared);
+  for (completion_queue* cq : {qp.receive_queue, qp.send_queue})
+    if (cq->last_qp == &qp) cq->last_qp = nullptr;
 }
 
 int device::destroy_qp(ibv_qp* pair) {
@@ -247,9 +284,8 @@ int device::destroy_qp(ibv_qp* pair) {
   if (qp->state != IBV_QPS_RESET) {
     if (const int error = move_qp(*qp, IBV_QPS_RESET, nullptr, false)) return error;
   }
-  purge_cq(*qp->receive_queue, *qp);
-  if (qp->send_queue != qp->receive_queue) purge_cq(*qp->send_queue, *qp);
   const std::uint32_t qpn = qp->qp_num;
+  purge_completions(*qp);
   const std::uint32_t number = qp->xrc != nullptr ? qpn & ~xrc_qpn_bit : qpn;
   remember_qp(qpn, nullptr);
   put_qp_contexts(number);
@@ -261,15 +297,10 @@ int device::destroy_qp(ibv_qp* pair) {
   --qp->receive_queue->users;
   if (qp->shared != nullptr) --qp->shared->users;
   if (qp->xrc != nullptr) --qp->xrc->users;
-  async_events_.erase(std::remove_if(async_events_.begin(), async_events_.end(),
-                                     [&](const ibv_async_event& e) {
-                                       const bool of_qp =
-                                           e.event_type != IBV_EVENT_CQ_ERR && e.event_type != IBV_EVENT_SRQ_ERR &&
-                                           e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED &&
-                                           e.event_type != IBV_EVENT_PORT_ACTIVE && e.event_type != IBV_EVENT_PORT_ERR;
-                                       return of_qp && e.element.qp == qp;
-                                     }),
-                      async_events_.end());
+  forget_events([pair](const ibv_async_event& e) {
+    const bool of_port = e.event_type == IBV_EVENT_PORT_ACTIVE || e.event_type == IBV_EVENT_PORT_ERR;
+    return !of_port && !of_cq(e.event_type) && !of_srq(e.event_type) && e.element.qp == pair;
+  });
   if (!is_special_qpn(qpn)) qpns_.release(number, true);
   queue_pair* const companion = qp->roce_v2_sender;
   qps_.erase(qpn);

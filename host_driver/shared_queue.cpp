@@ -33,13 +33,16 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
   srq->max_sge = ((1u << srq->log_stride) - static_cast<std::uint32_t>(abi::wqe::srq_next::bytes)) /
                  static_cast<std::uint32_t>(abi::wqe::data::bytes);
   srq->wr_ids.assign(srq->count, 0);
+  srq->next.resize(srq->count);
+  srq->posted_entries.assign(srq->count, false);
   const std::size_t bytes = ((std::size_t{srq->count} << srq->log_stride) + 4095) / 4096 * 4096;
   srq->buffer = bus_.allocate(bytes);
   srq->record = allocate_record();
   if (srq->buffer.pointer == nullptr || srq->record.pointer == nullptr) return fail(ENOMEM);
   for (std::uint32_t i = 0; i < srq->count; ++i) {
     std::uint8_t* entry = srq->entry(i);
-    abi::set(entry, abi::wqe::srq_next::index, static_cast<std::uint16_t>((i + 1) & (srq->count - 1)));
+    srq->next[i] = static_cast<std::uint16_t>((i + 1) & (srq->count - 1));
+    abi::set(entry, abi::wqe::srq_next::index, srq->next[i]);
     for (std::uint32_t s = 0; s < srq->max_sge; ++s) {
       abi::set(entry + abi::wqe::srq_next::bytes + s * abi::wqe::data::bytes, abi::wqe::data::lkey,
                abi::wqe::data::invalid_lkey);
@@ -112,6 +115,14 @@ int device::destroy_srq(ibv_srq* queue) {
   auto* srq = static_cast<shared_receive_queue*>(queue);
   if (srq->users != 0) return -EBUSY;
   if (const int error = channel_.command(abi::opcode::hw2sw_srq, srq->srqn, 1)) return error;
+  if (srq->receive_queue != nullptr) {  // XRC: nobody will ask for its messages any more (libmlx4 mlx4_destroy_xrc_srq)
+    const auto mine = [srq](const std::uint8_t* entry) {
+      const bool receive = (entry[abi::cqe::owner_opcode.offset] & abi::cqe::send_bit) == 0;
+      return receive && (abi::get(entry, abi::cqe::qpn) & xrc_qpn_bit) != 0 &&
+             (abi::get(entry, abi::cqe::source) & 0xffffff) == srq->srqn;
+    };
+    purge_cq(*srq->receive_queue, mine, nullptr);
+  }
   cmpt_srq_.put(srq->srqn);
   srqc_.put(srq->srqn);
   free_mtt(srq->mtt);
@@ -121,6 +132,7 @@ int device::destroy_srq(ibv_srq* queue) {
   if (srq->domain != nullptr) --srq->domain->users;
   if (srq->receive_queue != nullptr) --srq->receive_queue->users;
   const std::uint32_t number = srq->srqn;
+  forget_events([queue](const ibv_async_event& e) { return of_srq(e.event_type) && e.element.srq == queue; });
   srqns_.release(number, false);
   srqs_[number].reset();
   return 0;
@@ -140,7 +152,8 @@ int device::post_srq_recv(ibv_srq* queue, ibv_recv_wr* wr, ibv_recv_wr** bad_wr)
     }
     std::uint8_t* entry = srq.entry(srq.head);
     srq.wr_ids[srq.head] = wr->wr_id;
-    srq.head = abi::get(entry, abi::wqe::srq_next::index);
+    srq.posted_entries[srq.head] = true;
+    srq.head = srq.next[srq.head];
     std::uint8_t* segment = entry + abi::wqe::srq_next::bytes;
     for (int i = 0; i < wr->num_sge; ++i, segment += abi::wqe::data::bytes) {
       abi::store32(segment, 0, wr->sg_list[i].length);
@@ -161,7 +174,10 @@ int device::post_srq_recv(ibv_srq* queue, ibv_recv_wr* wr, ibv_recv_wr** bad_wr)
 }
 
 void device::release_srq_entry(shared_receive_queue& srq, std::uint32_t index) {
+  if (!srq.posted_entries[index]) return;  // completions lie in memory that others can write, too
+  srq.posted_entries[index] = false;
   abi::set(srq.entry(srq.tail), abi::wqe::srq_next::index, static_cast<std::uint16_t>(index));
+  srq.next[srq.tail] = static_cast<std::uint16_t>(index);
   srq.tail = index;
 }
 

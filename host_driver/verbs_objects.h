@@ -161,7 +161,10 @@ struct shared_receive_queue : ibv_srq {
   std::vector<std::uint64_t> wr_ids;
   std::uint32_t count = 0, max_sge = 0;
   unsigned log_stride = 5;
-  std::uint32_t head = 0, tail = 0;  ///< ends of the list of free entries
+  /// The list of free entries as the device finds it in the buffer, which others can write: the driver reads its own.
+  std::vector<std::uint16_t> next;
+  std::vector<bool> posted_entries;  ///< and which are not in it
+  std::uint32_t head = 0, tail = 0;  ///< ends of the list
   std::uint16_t posted = 0;
   unsigned users = 0;
   bus_if::dma_memory buffer{};
@@ -171,6 +174,10 @@ struct shared_receive_queue : ibv_srq {
   completion_queue* receive_queue = nullptr;  ///< as this: its completions go there
   std::uint8_t* entry(std::uint32_t index) const { return buffer.pointer + (std::size_t{index} << log_stride); }
 };
+
+/// What an asynchronous event is about, if not a queue pair or a port.
+constexpr bool of_cq(ibv_event_type t) { return t == IBV_EVENT_CQ_ERR; }
+constexpr bool of_srq(ibv_event_type t) { return t == IBV_EVENT_SRQ_ERR || t == IBV_EVENT_SRQ_LIMIT_REACHED; }
 
 struct queue_pair : ibv_qp {
   queue_pair() : ibv_qp{} {}

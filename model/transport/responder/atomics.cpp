@@ -46,7 +46,6 @@ responder::verdict responder::execute_atomic(responder_flow& f, tlm::frame_ptr& 
       a.va % atomic_bytes != 0 || f.reads_new >= resources)
     return refuse_request(f, frame);
   ++count_.atomics;
-  ++f.reads_checked;
   ++f.reads_new;
   responder_slot& s = new_slot(f, frame, responder_slot::action::atomic);
   const wire::packet& p = s.frame->packet;
@@ -61,17 +60,16 @@ responder::verdict responder::execute_atomic(responder_flow& f, tlm::frame_ptr& 
 
 /// Never executed again: the answer is in the history, or the request is dropped.
 responder::verdict responder::duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame) {
-  const unsigned resources = std::min(1u << f.ctx->log_max_rd_atomic, icm::atomic_history::depth);
-  if (f.reads_again >= resources) return drop(count_.drop_duplicate_atomic);
-  responder_slot& s = new_slot(f, frame, responder_slot::action::atomic);
-  ++f.reads_checked;
-  ++f.reads_again;
-  s.duplicate = true;
+  new_slot(f, frame, responder_slot::action::atomic).duplicate = true;
   return verdict::done;
 }
 
 /// Hands the request on, in the order of its QP. What has no answer to be repeated any more is dropped.
 bool responder::commit_atomic(responder_slot& s) {
+  if (drop_repeated(s)) {
+    ++count_.drop_duplicate_atomic;
+    return true;
+  }
   if (!reads_.can_take()) return false;
   responder_flow& f = flows_[s.flow];
   icm::atomic_history* h = nullptr;
@@ -84,12 +82,9 @@ bool responder::commit_atomic(responder_slot& s) {
   r.what = s.duplicate ? responder_reads::kind::replay : responder_reads::kind::atomic;
   if (s.duplicate && (!known || h->qpn != f.qpn || !find_answer(*h, s.psn, r.original))) {
     ++count_.drop_duplicate_atomic;
-    --f.reads_checked;
-    --f.reads_again;
     return true;
   }
   if (!known) {  // software gave the QP no memory for its resources
-    --f.reads_checked;
     --f.reads_new;
     s.what = responder_slot::action::failure;
     s.msn = s.msn_before;

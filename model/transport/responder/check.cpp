@@ -148,25 +148,15 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
   const wire::packet& p = frame->packet;
   const operation op = wire::operation_of(p.bth.opcode);
   if (is_send(op) || is_write(op)) {
-    repeated(f, p.bth.psn, 1);
-    // No ACK passes a response that is still to be asked for again: it would say that the response was lost.
-    const std::uint32_t next = f.cut_until == ctx.expected_psn ? f.cut_from : ctx.expected_psn;
-    answer(f, frame, syndrome_ack, (wire::psn_t(next) - 1).value());
+    answer(f, frame, syndrome_ack, (wire::psn_t(ctx.expected_psn) - 1).value());
     return verdict::done;
   }
-  if (is_atomic(op)) {
-    repeated(f, p.bth.psn, 1);
-    return duplicate_atomic(f, frame);
-  }
+  if (is_atomic(op)) return duplicate_atomic(f, frame);
   if (op != operation::read_request) return drop(count_.drop_duplicate_read);
   const std::uint32_t packets = packets_of(p.reth.length, path_mtu(ctx));
   const bool inside = p.reth.length <= longest_message &&
                       static_cast<std::int32_t>(packets) <= wire::psn_t(ctx.expected_psn) - p.bth.psn;
   if (!inside || (ctx.access & icm::responder_access_read) == 0) return drop(count_.drop_duplicate_read);
-  const bool on_its_way = read_goes_back(f, p.bth.psn);
-  repeated(f, p.bth.psn, packets);
-  if (on_its_way) return drop(count_.drop_duplicate_read);
-  if (f.reads_again >= (1u << ctx.log_max_rd_atomic)) return drop(count_.drop_duplicate_read);
   std::uint32_t pd = ctx.pd;
   if (names_queue(ctx)) {
     const supply queue = shared_.in_domain(p.xrceth & 0xffffff, domain_of(ctx), pd);
@@ -174,8 +164,6 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
     if (queue == supply::failed) return drop(count_.drop_duplicate_read);
   }
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
-  ++f.reads_checked;
-  ++f.reads_again;
   s.duplicate = true;
   s.pd = pd;
   s.read_length = s.frame->packet.reth.length;
@@ -184,43 +172,6 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
               s.read_length, icm::access::remote_read);
   issue(s);
   return verdict::done;
-}
-
-/// A READ request that was executed before, to be executed again from `psn` on. True when that response is still to be
-/// sent anyway. Else the requester has gone back to `psn` and will repeat all requests behind it too: what of them is
-/// under way is not sent, or responses would be out of order and its room not free for what comes.
-bool responder::read_goes_back(responder_flow& f, wire::psn_t psn) {
-  const std::uint16_t mine = index_of(f);
-  if (reads_.will_send(mine, psn.value())) return true;
-  const auto last = [&](const responder_slot& s) {
-    return wire::psn_t(s.psn) + packets_of(s.read_length, path_mtu(*f.ctx)) - 1;
-  };
-  const auto is_read = [&](const responder_slot& s) {
-    return s.flow == mine && !s.cancelled && s.what == responder_slot::action::read;
-  };
-  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
-    if (const responder_slot& s = slots_[i]; is_read(s) && !psn.before(wire::psn_t(s.psn)) && !psn.after(last(s)))
-      return true;
-  bool given_up = false;
-  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
-    if (responder_slot& s = slots_[i]; is_read(s) && !last(s).before(psn)) {
-      cancel_slot(f, s);
-      given_up = true;
-    }
-  given_up |= reads_.cut(mine, psn.value());
-  if (given_up) {
-    f.cut_from = psn.value();
-    f.cut_until = f.ctx->expected_psn;
-  }
-  return false;
-}
-
-/// The requester repeats one request after the other from where it has gone back to.
-void responder::repeated(responder_flow& f, wire::psn_t psn, std::uint32_t packets) {
-  const wire::psn_t from(f.cut_from);
-  if (f.cut_until != f.ctx->expected_psn || psn.after(from)) return;
-  const wire::psn_t end = psn + packets;
-  if (end.after(from)) f.cut_from = end.value();
 }
 
 responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& frame) {
@@ -275,7 +226,6 @@ responder::verdict responder::execute_read(responder_flow& f, tlm::frame_ptr& fr
       f.reads_new >= (1u << ctx.log_max_rd_atomic))
     return refuse_request(f, frame);
   ++count_.reads;
-  ++f.reads_checked;
   ++f.reads_new;
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
   const wire::reth& reth = s.frame->packet.reth;

@@ -174,7 +174,19 @@ void responder::push_cqes() {
   }
 }
 
+/// A repeated request is not needed where its answer is still to be sent anyway, nor served beyond the number that was
+/// agreed on.
+bool responder::drop_repeated(const responder_slot& s) {
+  if (!s.duplicate) return false;
+  const responder_flow& f = flows_[s.flow];
+  return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) || reads_.will_send(s.flow, s.psn);
+}
+
 bool responder::commit_read(responder_slot& s) {
+  if (drop_repeated(s)) {
+    ++count_.drop_duplicate_read;
+    return true;
+  }
   if (!reads_.can_take()) return false;
   const responder_flow& f = flows_[s.flow];
   const wire::reth& reth = s.frame->packet.reth;
@@ -213,10 +225,6 @@ void responder::fail_translation(responder_slot& s) {
   const bool quiet = s.duplicate || (s.unreliable && !s.to_receive_queue && !s.has_wqe);
   if (quiet) {  // a repeated READ without rights any more; UC: the message is dropped
     ++(s.duplicate ? count_.drop_duplicate_read : count_.drop_unreliable);
-    if (s.duplicate) {
-      --flows_[s.flow].reads_checked;
-      --flows_[s.flow].reads_again;
-    }
     s.cancelled = true;
     return;
   }
@@ -288,10 +296,7 @@ void responder::cancel_slots(responder_flow& f) {
 
 void responder::cancel_slot(responder_flow& f, responder_slot& s) {
   s.cancelled = true;
-  if (s.fetches()) {
-    --f.reads_checked;
-    --(s.duplicate ? f.reads_again : f.reads_new);
-  }
+  if (s.fetches() && !s.duplicate) --f.reads_new;
   if (s.issued != s.pieces) {
     s.pieces = s.issued;
     --unissued_;

@@ -53,9 +53,12 @@ void responder_reads::take(const request& r) {
   x = job{};
   x.r = r;
   x.used = true;
-  x.sequence = flows_[r.flow].reads_accepted++;
+  responder_flow& f = flows_[r.flow];
+  x.sequence = r.again ? go_back(r) : f.reads_accepted;
+  ++f.reads_accepted;
+  if (r.again) ++f.reads_again;
   active_.push_back(j);
-  const std::uint8_t code = flows_[r.flow].ctx->dest.static_rate;
+  const std::uint8_t code = f.ctx->dest.static_rate;
   if (code != 0 || limiter_.any()) limiter_.limit(r.qpn, static_rate_kbps(code));
 }
 
@@ -74,10 +77,9 @@ void responder_reads::ask() {
   for (unsigned n = 0; n < active_.size(); ++n) {
     const unsigned k = (turn_ + n) % static_cast<unsigned>(active_.size());
     job& x = jobs_[active_[k]];
-    if (x.was_cut && !x.all_asked && x.sequence == flows_[x.r.flow].reads_gathered) {
-      x.all_asked = true;
+    if (x.all_asked && x.sequence == flows_[x.r.flow].reads_gathered) {  // executed before the requester went back
       ++flows_[x.r.flow].reads_gathered;
-      owner_.wake_next();  // to end it, and for the one behind it
+      owner_.wake_next();  // for the one behind it
     }
     if (x.all_asked || x.given_up || x.sequence != flows_[x.r.flow].reads_gathered) continue;
     if (x.r.writes_before > writes_done_) continue;  // the answer to those writes wakes us
@@ -90,7 +92,8 @@ void responder_reads::ask() {
       owner_.wake_at(next_ask_);
       return;
     }
-    if (x.gathered != 0 && !translate_.request.can_push()) return;
+    const bool translated = x.r.length == 0 || (x.gathered == 0 && x.r.first.count != 0);
+    if (!translated && !translate_.request.can_push()) return;
     ask_packet(active_[k]);
     turn_ = k + 1;
     owner_.wake_next();
@@ -112,7 +115,9 @@ void responder_reads::ask_packet(std::uint16_t j) {
   a.next = no_link;
   a.open = 0;
   a.next_segment = 0;
+  a.flow = x.r.flow;
   a.function = f.ctx->function;
+  a.key = x.r.key;
   a.to_read = false;
   a.nak = a.event = 0;
   a.where = icm::translate_response{};
@@ -131,7 +136,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
     a.event = access_violation.event;
     return;
   }
-  if (a.offset == 0) {
+  if (a.offset == 0 && x.r.first.count != 0) {
     a.where = x.r.first;
     a.to_read = true;
     ++to_read_;
@@ -175,10 +180,11 @@ void responder_reads::translated(std::uint32_t tag, const icm::translate_respons
   const auto g = static_cast<std::uint16_t>(tag);
   gather& a = gathers_[g];
   --a.open;
+  if (was_abandoned(g)) return;
   if (r.status != icm::translate_status::ok || r.count == 0) {
     a.nak = access_violation.nak;
     a.event = access_violation.event;
-  } else if (!jobs_[a.job].given_up && !jobs_[a.job].was_cut) {
+  } else if (!jobs_[a.job].given_up) {
     a.where = r;
     a.to_read = true;
     ++to_read_;
@@ -191,6 +197,7 @@ void responder_reads::translated(std::uint32_t tag, const icm::translate_respons
 void responder_reads::read_done(std::uint32_t tag, pcie::dma_status status) {
   gather& a = gathers_[tag];
   --a.open;
+  if (was_abandoned(static_cast<std::uint16_t>(tag))) return;
   if (status != pcie::dma_status::ok) {
     a.nak = memory_unreachable.nak;
     a.event = memory_unreachable.event;
@@ -234,7 +241,7 @@ void responder_reads::executed(const atomic_unit::outcome& o) {
     x.event = memory_unreachable.event;
   }
   x.all_asked = true;
-  ++flows_[x.r.flow].reads_gathered;
+  if (x.sequence == flows_[x.r.flow].reads_gathered) ++flows_[x.r.flow].reads_gathered;
 }
 
 bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
@@ -279,10 +286,6 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
   job& x = jobs_[j];
   if (x.r.what != kind::read) return emit_atomic(j, out);
   responder_flow& f = flows_[x.r.flow];
-  if (x.was_cut) {
-    end_cut(j);
-    return false;
-  }
   while (x.head != no_link) {
     gather& a = gathers_[x.head];
     if (a.open != 0 || a.to_read) return false;
@@ -327,77 +330,44 @@ void responder_reads::free_gather(std::uint16_t g) {
   free_gathers_.push_back(g);
 }
 
-std::uint32_t responder_reads::last_psn(const job& x) const {
-  const std::uint32_t mtu = path_mtu(*flows_[x.r.flow].ctx);
-  return x.r.psn + (x.r.length == 0 ? 0 : (x.r.length - 1) / mtu);
+wire::psn_t responder_reads::end_psn(const request& r) const {
+  const std::uint32_t mtu = path_mtu(*flows_[r.flow].ctx);
+  return wire::psn_t(r.psn) + (r.length == 0 ? 1 : (r.length - 1) / mtu + 1);
 }
 
 bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
   return std::any_of(active_.begin(), active_.end(), [&](std::uint16_t j) {
     const job& x = jobs_[j];
-    if (x.r.flow != flow || x.given_up || x.was_cut) return false;
+    if (x.r.flow != flow || x.given_up) return false;
     const std::uint32_t sent = x.head != no_link ? gathers_[x.head].offset : x.gathered;
     const wire::psn_t next(x.r.psn + sent / path_mtu(*flows_[flow].ctx));
-    return !wire::psn_t(psn).before(next) && !wire::psn_t(psn).after(wire::psn_t(last_psn(x)));
+    return !wire::psn_t(psn).before(next) && wire::psn_t(psn).before(end_psn(x.r));
   });
 }
 
-// The requests of a flow are in the order of their PSNs: a repeated one cuts what is behind it before it is taken.
-bool responder_reads::cut(std::uint16_t flow, std::uint32_t psn) {
-  bool any = false;
-  for (const std::uint16_t j : active_) {
-    job& x = jobs_[j];
-    const bool concerned = x.r.flow == flow && x.r.what == kind::read && !x.given_up && !x.was_cut;
-    if (!concerned || wire::psn_t(last_psn(x)).before(wire::psn_t(psn))) continue;
-    x.was_cut = any = true;
-    forget(x);
-    for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
-      if (gathers_[g].to_read) {
-        gathers_[g].to_read = false;
-        --to_read_;
-      }
-  }
-  owner_.wake_next();
-  return any;
+void responder_reads::finish(std::uint16_t j) {
+  ++flows_[jobs_[j].r.flow].reads_finished;
+  remove(j);
 }
 
-/// Its place among the requests under way is free.
-void responder_reads::forget(job& x) {
+void responder_reads::remove(std::uint16_t j) {
+  job& x = jobs_[j];
   responder_flow& f = flows_[x.r.flow];
   --(x.r.again ? f.reads_again : f.reads_new);
-}
-
-/// What was asked of memory for it comes back first.
-void responder_reads::end_cut(std::uint16_t j) {
-  job& x = jobs_[j];
-  while (x.head != no_link && gathers_[x.head].open == 0) {
-    const std::uint16_t g = x.head;
-    x.head = gathers_[g].next;
-    free_gather(g);
-    owner_.wake_next();  // somebody may wait for the room
-  }
-  if (x.head != no_link || !x.all_asked) return;
-  finish(j);
-  owner_.wake_next();  // for what comes behind it: the next request, an answer
-}
-
-void responder_reads::finish(std::uint16_t j) {
-  if (!jobs_[j].was_cut) forget(jobs_[j]);
-  ++flows_[jobs_[j].r.flow].reads_finished;
-  if (jobs_[j].r.what == kind::atomic) histories_.unpin(jobs_[j].r.qpn);
-  jobs_[j].used = false;
+  if (x.r.what == kind::atomic) histories_.unpin(x.r.qpn);
+  x.used = false;
   active_.erase(std::find(active_.begin(), active_.end(), j));
   free_jobs_.push_back(j);
 }
 
 void responder_reads::discard(std::uint16_t flow) {
+  flows_[flow].reads_gathered = flows_[flow].reads_accepted;
   for (unsigned k = 0; k < active_.size();) {
     const std::uint16_t j = active_[k];
     job& x = jobs_[j];
     if (x.r.flow == flow && !x.given_up) {
       x.given_up = true;
       if (x.executing) atomics_.abandon(j);
-      if (!x.all_asked) ++flows_[flow].reads_gathered;
       x.all_asked = true;
       for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next)
         if (gathers_[g].to_read) {
@@ -424,20 +394,16 @@ void responder_reads::reap(std::uint16_t j) {
 void responder_reads::refuse_key(std::uint32_t key) {
   for (const std::uint16_t j : active_) {
     job& x = jobs_[j];
-    if (x.r.key == key && x.gathered == 0 && !x.executing && !x.all_asked && x.r.what != kind::replay) x.refused = true;
+    if (x.r.key != key || x.r.what == kind::replay) continue;
+    // What of a READ was gathered already is sent, unless it has to begin once more.
+    if (x.r.what == kind::read || (!x.executing && !x.all_asked)) x.refused = true;
   }
 }
 
 bool responder_reads::uses_key(std::uint32_t key) const {
-  const auto reads = [&](const gather& g) {
-    return g.job != no_link && (g.open != 0 || g.to_read) && jobs_[g.job].r.key == key;
-  };
+  const auto reads = [&](const gather& g) { return (g.open != 0 || g.to_read) && g.key == key; };
   const auto executes = [&](std::uint16_t j) { return jobs_[j].executing && jobs_[j].r.key == key; };
   return std::any_of(gathers_.begin(), gathers_.end(), reads) || std::any_of(active_.begin(), active_.end(), executes);
-}
-
-bool responder_reads::busy(std::uint16_t flow) const {
-  return std::any_of(active_.begin(), active_.end(), [&](std::uint16_t j) { return jobs_[j].r.flow == flow; });
 }
 
 }  // namespace rnic::transport

@@ -14,8 +14,10 @@
 namespace rnic::transport {
 
 /// Part of the responder. Gathers accepted READ requests packet by packet (round robin over the requests that may
-/// go, of each QP one at a time), has atomics executed, and sends the responses of a QP in the order of its requests
-/// (C.7.3). A request is begun when all before it of its QP have read or changed memory.
+/// go, of each QP one at a time), has atomics executed, and sends the responses of a QP in the order of its requests'
+/// PSNs (C.7.3). A request is begun when all before it of its QP have read or changed memory. Where a repeated request
+/// says that the requester has gone back, what is behind it is answered once more from the beginning, without being
+/// asked for: no later answer passes what was begun and not ended.
 class responder_reads {
  public:
   enum class kind : std::uint8_t {
@@ -50,20 +52,15 @@ class responder_reads {
                   sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
 
   bool can_take() const { return !free_jobs_.empty(); }
-  /// Takes the next request of its flow (flow.reads_accepted was not counted up yet; it is here). The history of an
-  /// atomic's QP is pinned once for it.
+  /// Takes the next request of its flow, or a repeated one, which goes before those of later PSNs. Its will_send() must
+  /// be false. The history of an atomic's QP is pinned once for it.
   void take(const request& r);
   /// Gathers and sends. `writes_done`: payload writes on their way so far. Returns true with a fault to handle.
   bool work(std::uint64_t writes_done, fault& out);
   /// Whether the response `psn` is among those that will be sent.
   bool will_send(std::uint16_t flow, std::uint32_t psn) const;
-  /// Responses from `psn` on are not sent any more: the requester has gone back and asks for all of them again. False
-  /// when there are none.
-  bool cut(std::uint16_t flow, std::uint32_t psn);
   /// The responses of a flow that were not sent are given up.
   void discard(std::uint16_t flow);
-  /// Whether a gather of the flow is still waiting for memory (after discard).
-  bool busy(std::uint16_t flow) const;
 
   /// `key` has lost its meaning: what has not touched memory yet is refused.
   void refuse_key(std::uint32_t key);
@@ -84,7 +81,6 @@ class responder_reads {
     std::uint32_t gathered = 0;                    // bytes asked for
     std::uint16_t head = no_link, tail = no_link;  // gathers in order
     bool used = false, given_up = false, all_asked = false;
-    bool was_cut = false;             // nothing more is sent; it ends in its turn
     bool executing = false;           // the atomic unit has it
     bool refused = false;             // its key was withdrawn before it began
     std::uint8_t nak = 0, event = 0;  // of an atomic
@@ -93,7 +89,9 @@ class responder_reads {
     tlm::frame_ptr frame;
     icm::translate_response where;
     std::uint32_t offset = 0, length = 0;
-    std::uint16_t job = no_link, next = no_link, function = 0;
+    std::uint16_t job = no_link, next = no_link;  // job: none when free, or abandoned with answers outstanding
+    std::uint16_t flow = no_link, function = 0;
+    std::uint32_t key = 0;
     std::uint8_t open = 0;  // translation and reads under way
     unsigned next_segment = 0;
     bool to_read = false;
@@ -107,12 +105,17 @@ class responder_reads {
   bool emit(fault& out);
   bool in_time(std::uint32_t qpn) const;
   bool emit_head(std::uint16_t j, fault& out);
-  void end_cut(std::uint16_t j);
-  std::uint32_t last_psn(const job& x) const;
-  void forget(job& x);
+  wire::psn_t end_psn(const request& r) const;
   void free_gather(std::uint16_t g);
   void finish(std::uint16_t j);
+  void remove(std::uint16_t j);
   void reap(std::uint16_t j);
+  // repeated.cpp
+  std::uint32_t go_back(const request& r);
+  void yield(const request& r, wire::psn_t end);
+  void begin_again(job& x);
+  void abandon(std::uint16_t g);
+  bool was_abandoned(std::uint16_t g);
 
   sim::clocked_block& owner_;
   const responder_config& config_;

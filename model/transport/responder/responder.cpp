@@ -387,8 +387,8 @@ bool responder::resolve(responder_flow& f) {
 
 void responder::settle(std::uint16_t i) {
   responder_flow& f = flows_[i];
-  if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads() != 0 || f.ack_pending ||
-      f.nak_pending || f.in_answers || f.todo != 0)
+  if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads() != 0 || f.reads_abandoned != 0 ||
+      f.ack_pending || f.nak_pending || f.in_answers || f.todo != 0)
     return;
   if (f.ctx != nullptr) {
     if (f.dirty) contexts_.mark_dirty(f.qpn);

@@ -146,8 +146,6 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict check_uc(responder_flow& f, tlm::frame_ptr& frame);
   bool gate(const responder_flow& f, const tlm::frame& frame);
   verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
-  bool read_goes_back(responder_flow& f, wire::psn_t psn);
-  static void repeated(responder_flow& f, wire::psn_t psn, std::uint32_t packets);
   verdict execute(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
@@ -196,6 +194,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   bool commit_slot(std::uint16_t i);
   bool commit_payload(responder_slot& s);
   bool commit_read(responder_slot& s);
+  bool drop_repeated(const responder_slot& s);
   void commit_answer(responder_slot& s);
   bool commit_failure(responder_slot& s);
   void fail_translation(responder_slot& s);

@@ -100,18 +100,15 @@ struct responder_flow {
   icm::responder_context* ctx = nullptr;
   std::uint16_t wait_head = no_link, wait_tail = no_link;  ///< frames that wait, oldest first
   std::uint16_t slots = 0;                                 ///< packets checked and not committed
-  std::uint32_t reads_checked = 0;                         ///< READ requests: passed the check,
-  std::uint32_t reads_accepted = 0;                        ///< committed,
+  std::uint32_t reads_accepted = 0;                        ///< READ and atomic requests: committed,
   std::uint32_t reads_gathered = 0;                        ///< all packets asked for,
   std::uint32_t reads_finished = 0;                        ///< last response sent (or given up)
   std::uint32_t reads_new = 0, reads_again = 0;            ///< under way: first requests, repeated ones; both limited
+  std::uint32_t reads_abandoned = 0;                       ///< gathers that memory still writes to, for no request
   bool ack_pending = false, nak_pending = false;
   std::uint8_t nak_syndrome = 0;
   std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first
   std::uint32_t nak_psn = 0, nak_msn = 0, nak_after = 0;
-  /// The requester has gone back and responses from `cut_from` on were given up for it to ask for them again; it has
-  /// repeated what is before. Of meaning while `cut_until` is the expected PSN.
-  std::uint32_t cut_from = 0, cut_until = ~0u;
   sim::span_id ack_span = 0;       ///< way of the packet that asked for the pending ACK
   unsigned ack_requests = 0;       ///< answered by the pending ACK
   std::uint8_t todo = 0;           ///< flow_todo_*

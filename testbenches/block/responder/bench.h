@@ -186,13 +186,17 @@ class station : public sim::clocked_block {
     }
   }
 
+  bool inside(const pcie::dma_request& r) const {
+    return r.address <= memory.size() && r.length <= memory.size() - r.address;
+  }
+
   void serve(client& c) {
     while (c.in.can_pop()) {
       pcie::dma_request r = c.in.pop();
       const bool is_write = r.op == pcie::dma_request::kind::write;
       if (is_write) {
         const std::uint8_t* from = r.source != nullptr ? r.source : r.bytes.data();
-        const bool legal = r.address + r.length <= memory.size() && (&c != &write || r.function == owning_function);
+        const bool legal = inside(r) && (&c != &write || r.function == owning_function);
         if (legal) std::memcpy(memory.data() + r.address, from, r.length);
         if (&c == &write) {
           writes.push_back(r);
@@ -212,7 +216,7 @@ class station : public sim::clocked_block {
       const pcie::dma_request& r = c.pending.front().r;
       pcie::dma_status status = pcie::dma_status::ok;
       if (r.op == pcie::dma_request::kind::read) {
-        if (r.address + r.length <= memory.size() && (&c != &read || r.function == owning_function))
+        if (inside(r) && (&c != &read || r.function == owning_function))
           std::memcpy(r.destination, memory.data() + r.address, r.length);
         else
           status = pcie::dma_status::unsupported_request;
@@ -255,7 +259,8 @@ class station : public sim::clocked_block {
       const std::uint64_t length = std::max<std::uint64_t>(q.length, q.check_length);
       if (m.pd != q.pd) r.status = icm::translate_status::wrong_pd;
       if ((m.rights >> static_cast<unsigned>(q.access) & 1) == 0) r.status = icm::translate_status::no_rights;
-      if (q.va < m.va || q.va + length > m.va + m.length) r.status = icm::translate_status::out_of_range;
+      if (q.va < m.va || q.va - m.va > m.length || length > m.length - (q.va - m.va))
+        r.status = icm::translate_status::out_of_range;
       if (r.status != icm::translate_status::ok) return r;
       bus = m.bus + (q.va - m.va);
     }

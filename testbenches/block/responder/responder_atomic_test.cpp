@@ -138,6 +138,39 @@ TEST(responder_atomic, order_in_a_queue_pair_needs_no_lock) {
   for (unsigned n = 0; n < 8; ++n) EXPECT_EQ(b.s.answers[n]->bth.psn.value(), 100 + n);
 }
 
+/// An atomic's answer does not overtake the responses to a READ before it that begins again; it is executed once.
+TEST(responder_atomic, answers_wait_for_reads_that_begin_again) {
+  atomic_bench b;
+  b.read(100, data_va, 4096);
+  b.read(104, data_va + 4096, 4096);
+  b.add(108, 5);
+  while (b.s.answers.size() < 6) b.run(20);
+  b.read(101, data_va + 1024, 3072);
+  b.run(6000);
+  const std::size_t n = b.s.answers.size();
+  ASSERT_GE(n, 14u);
+  for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(b.s.answers[n - 8 + i]->bth.psn.value(), 101 + i);
+  EXPECT_EQ(b.s.answers.back()->bth.opcode, 0x12);
+  EXPECT_EQ(b.s.answers.back()->atomic_original, 0u);
+  EXPECT_EQ(b.word(), 5u);
+}
+
+TEST(responder_atomic, repeated_answers_go_before_reads_behind_them) {
+  atomic_bench b;
+  b.add(100, 5);
+  b.read(101, data_va, 8192);
+  while (b.s.answers.size() < 3) b.run(20);
+  ASSERT_LT(b.s.answers.size(), 9u);
+  b.add(100, 5);
+  b.run(6000);
+  const std::size_t n = b.s.answers.size();
+  ASSERT_GE(n, 12u);
+  for (unsigned i = 0; i < 9; ++i) EXPECT_EQ(b.s.answers[n - 9 + i]->bth.psn.value(), 100 + i);
+  EXPECT_EQ(b.s.answers[n - 9]->bth.opcode, 0x12);
+  EXPECT_EQ(b.s.answers[n - 8]->bth.opcode, 0x0d);
+  EXPECT_EQ(b.word(), 5u);
+}
+
 TEST(responder_atomic, refusals) {
   struct refusal {
     std::uint64_t va;

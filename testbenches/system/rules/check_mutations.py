@@ -37,6 +37,11 @@ class trace:
     def edit(self, index, right=True, **fields):
         self.sent[index] = (self.sent[index][0], edited(self.packets[index], right, **fields))
 
+    def edit_sent(self, index, **fields):
+        """Once more."""
+        time, frame = self.sent[index]
+        self.sent[index] = (time, edited(wire.decode(index, time, frame), True, **fields))
+
     def cut(self, index, count):
         """Bytes from the end of the payload."""
         p = self.packets[index]
@@ -402,6 +407,36 @@ def _(t):
     ack = wire.decode(0, 0, t.sent[last.number][1])
     t.sent[last.number] = (last.time, last.frame)
     t.sent.insert(first + 1, (t.sent[first][0] + 1, edited(ack, True, opcode=wire.ACKNOWLEDGE)))
+
+
+@breaks("order", READ)
+def _(t):
+    """A READ whose answers were given up when the requester went back to the one before it."""
+    second = t.packets[t.find(wire.READ_REQUEST, nth=1)]
+    before, last = t.packets[t.find(wire.READ_REQUEST)], t.packets[t.find(wire.READ_LAST)]
+    end = t.find(wire.READ_LAST, nth=1)
+    del t.sent[second.number + 1:end + 1]
+    t.insert(second.number, last.number, after=3, opcode=wire.READ_ONLY)
+    t.insert(second.number, before.number, after=2, psn=last.psn, va=before.va + 5 * 1024, length=before.length - 5 * 1024)
+
+
+@breaks("order", ATOMIC)
+def _(t):
+    """An atomic's answer overtakes that to a READ which was asked for again."""
+    request = t.packets[t.find(wire.FETCH_ADD, nth=5)]
+    t.cut(request.number, 12)
+    t.edit_sent(request.number, opcode=wire.READ_REQUEST, length=8)
+    del t.sent[t.find(wire.ATOMIC_ACKNOWLEDGE, nth=5)]
+    t.sent.insert(request.number + 1, (request.time + 1 * US, t.sent[request.number][1]))
+
+
+@breaks("read-psn", READ)
+def _(t):
+    """Responses go on behind the beginning of a repetition."""
+    middle, first = t.find(wire.READ_MIDDLE, nth=1), t.find(wire.READ_FIRST)
+    request = t.find(wire.READ_REQUEST)
+    t.insert(middle, first, after=3)
+    t.insert(middle, request, after=2)
 
 
 @breaks("msn", WRITE)

@@ -12,12 +12,23 @@ ACK, RNR, NAK = 0, 1, 3
 
 
 class owed:
-    """Responses to a READ request, or to a repetition of one."""
-    __slots__ = ("psn", "count", "length", "sent", "repeated", "request")
+    """Responses to a READ request, or to a repetition of one. `restarts`: the requester has gone back meanwhile, to
+    what is before it or to itself, so that it may begin once more."""
+    __slots__ = ("psn", "count", "length", "sent", "repeated", "restarts", "request")
 
     def __init__(self, p, count, repeated):
         self.psn, self.count, self.length, self.sent = p.psn, count, p.length, 0
-        self.repeated, self.request = repeated, p
+        self.repeated, self.restarts, self.request = repeated, False, p
+
+    def takes(self, psn):
+        """Whether the response `psn` is its next one."""
+        return self.sent < self.count and plus(self.psn, self.sent) == psn or self.restarts and self.psn == psn
+
+    def opcode(self, psn):
+        i = difference(psn, self.psn)
+        if self.count == 1:
+            return READ_ONLY
+        return READ_FIRST if i == 0 else READ_LAST if i == self.count - 1 else READ_MIDDLE
 
 
 class responder:
@@ -33,9 +44,10 @@ class responder:
         self.unsure = None   # offset from which on it is not known which copies were accepted
         self.log = []        # requests as they came; `place`: offset -> where in it the accepted one is
         self.place = {}
-        self.jobs = []       # READs in the order of their requests
+        self.jobs = []       # READs in the order of their sequence numbers
+        self.running = None  # that of which some responses were sent
         self.atomics = {}    # offset -> original value, None: not answered
-        self.unanswered = []  # offsets behind READs and atomics whose answer must come before later ones
+        self.due = collections.deque()  # [next, end) offsets of what READs and atomics have not been answered yet
         self.base = None     # smallest and largest MSN before the first request
         self.again = collections.deque(maxlen=256)  # (time, offset) of requests that came again
         self.last_msn = self.last_ack = self.ended = None
@@ -55,10 +67,13 @@ class responder:
             self.follow(p, at, count, len(self.log) - 1)
             return
         self.again.append((p.time, at))
+        if p.op == READ_REQUEST or p.op in ATOMICS:
+            # The requester has gone back: what was under way for it or for what is behind it may begin once more.
+            for j in self.jobs:
+                j.restarts = j.restarts or j.sent > 0 and self.offset(j.psn) >= at
         if p.op == READ_REQUEST:
-            self.jobs.append(owed(p, count, True))
-            # The requester has gone back: what was under way for it or for what is behind it may be given up.
-            self.unanswered = [o for o in self.unanswered if o <= at]
+            behind = (i for i, j in enumerate(self.jobs) if self.offset(j.psn) > at)
+            self.jobs.insert(next(behind, len(self.jobs)), owed(p, count, True))
 
     def follow(self, p, at, count, place):
         if at == self.expected:
@@ -88,10 +103,10 @@ class responder:
         self.expected = at + count
         if p.op == READ_REQUEST:
             self.jobs.append(owed(p, count, False))
-            self.unanswered.append(at + count)
+            self.due.append([at, at + count])
         elif p.op in ATOMICS:
             self.atomics.setdefault(at, None)
-            self.unanswered.append(at + count)
+            self.due.append([at, at + count])
 
     def take_back(self, at):
         """Requests from `at` on were received and not accepted."""
@@ -100,7 +115,7 @@ class responder:
         self.expected = min(self.expected, at)
         self.jobs = [j for j in self.jobs if j.repeated or self.offset(j.psn) < at]
         self.atomics = {o: v for o, v in self.atomics.items() if o < at}
-        self.unanswered = [o for o in self.unanswered if o <= at]
+        self.due = collections.deque([begin, end] for begin, end in self.due if begin < at)
 
     def completed_through(self, at):
         """Messages that end at this offset or before; a READ ends when it is accepted."""
@@ -136,11 +151,7 @@ class responder:
                 self.unsure = None if at + 1 >= self.expected else max(self.unsure, at)
         else:
             self.on_refusal(p, at, kind)
-        missing = [o for o in self.unanswered if o <= (at + 1 if kind == ACK else at)]
-        if missing and at >= 0:
-            self.report("order", p, "passes the answer to the READ or atomic that ends before PSN %d"
-                        % plus(self.origin, missing[0]))
-            self.unanswered = [o for o in self.unanswered if o not in missing]
+        self.answered(p, at + 1 if kind == ACK else at)
 
     def on_refusal(self, p, at, kind):
         if kind == NAK and p.syndrome & 0x1f == 0:
@@ -177,32 +188,36 @@ class responder:
         if self.atomics[at] is not None and self.atomics[at] != p.value:
             self.report("atomic-value", p, "original value %#x, answered before with %#x" % (p.value, self.atomics[at]))
         self.atomics[at] = p.value
-        self.answered(p, at, at + 1)
+        self.answered(p, at, 1)
 
     def on_read(self, p, at):
-        job = next((j for j in self.jobs if plus(j.psn, j.sent) == p.psn and j.sent < j.count), None)
-        if job is None:
-            job = next((j for j in self.jobs if j.sent > 0 and difference(p.psn, j.psn) in range(j.sent)), None)
-            if job is None:
-                return self.report("read-psn", p, "no READ is owed this PSN")
-            return self.report("read-psn", p, "sent before and not asked for again")
-        if job is not self.jobs[0]:
-            left = self.jobs[0]
-            if left.sent and not (job.repeated and difference(job.psn, left.psn) < left.count):
+        able = [j for j in self.jobs if j.takes(p.psn)]
+        if not able:
+            before = any(j.sent > 0 and difference(p.psn, j.psn) in range(j.sent) for j in self.jobs)
+            return self.report("read-psn", p, "sent before and not asked for again" if before
+                               else "no READ is owed this PSN")
+        fitting = [j for j in able if j.opcode(p.psn) == p.op] or able
+        job = self.running if self.running in fitting else fitting[0]
+        left = self.running
+        if left is not None and job is not left:
+            if not (job.repeated and difference(job.psn, left.psn) < left.count or job.restarts):
                 self.report("read-order", p, "comes between the responses to frame %d" % left.request.number)
-            # What was to be answered before it: again by another request, or never.
-            self.jobs = self.jobs[self.jobs.index(job):]
+            left.sent = 0  # no requester can take it up in the middle
+        if job.psn == p.psn:
+            job.sent, job.restarts = 0, False
         self.check_read(p, job)
         job.sent += 1
+        self.answered(p, at, 1)
+        self.running = job
         if job.sent == job.count:
-            self.answered(p, self.offset(job.psn), self.offset(job.psn) + job.count)
+            self.running = None
             self.jobs = [j for j in self.jobs if j is not job]
+        # A repetition that was not answered in its turn will not be.
+        self.jobs = [j for j in self.jobs
+                     if self.offset(j.psn) + j.count > at or p.time - j.request.time <= self.slack]
 
     def check_read(self, p, job):
-        if job.count == 1:
-            op = READ_ONLY
-        else:
-            op = READ_FIRST if job.sent == 0 else READ_LAST if job.sent == job.count - 1 else READ_MIDDLE
+        op = job.opcode(p.psn)
         if p.op != op:
             again = job.repeated and job.sent == 0 and p.op in (READ_MIDDLE, READ_LAST)
             self.report("read-restart" if again else "read-opcode", p, "response %d of %d to frame %d"
@@ -212,12 +227,17 @@ class responder:
             self.report("read-length", p, "%d bytes, not %d, in response %d of %d to frame %d"
                         % (len(p.data), size, job.sent + 1, job.count, job.request.number))
 
-    def answered(self, p, begin, end):
-        before = [o for o in self.unanswered if o <= begin]
-        if before:
-            self.report("order", p, "passes the answer to the READ or atomic that ends before PSN %d"
-                        % plus(self.origin, before[0]))
-        self.unanswered = [o for o in self.unanswered if o > end or o in before and o > begin]
+    def answered(self, p, at, count=0):
+        """Responses to READs and atomics leave in the order of their sequence numbers, each once before any that is
+        behind it, whatever the requester has asked for again meanwhile."""
+        if at >= 0 and self.due and self.due[0][0] < at:
+            begin, end = self.due[0]
+            self.report("order", p, "passes PSN %d, which the READ or atomic that ends before PSN %d is still owed"
+                        % (plus(self.origin, begin), plus(self.origin, end)))
+        while self.due and self.due[0][0] < at + count:
+            self.due[0][0] = min(self.due[0][1], at + count)
+            if self.due[0][0] == self.due[0][1]:
+                self.due.popleft()
 
     def check_msn(self, p, at):
         """Completed messages: at least those up to the PSN, at most those received. A refused one is not among them."""

@@ -330,5 +330,75 @@ TEST(SharedReceiveSecurity, BrokenListEndsTheQueue) {
   });
 }
 
+/// Links of entries lie in memory that a program, or a peer with a key, can write.
+TEST(SharedReceive, LinksInMemoryAreNotBelieved) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    shared_hosts h(system, {}, 15);
+    shared_receive_queue& q = h.queue();
+    for (std::uint32_t i = 0; i < q.count; ++i) q.entry(i)[2] = q.entry(i)[3] = 0xff;
+    for (std::uint64_t id = 0; id < 15; ++id) ASSERT_EQ(h.post(id), 0);
+    EXPECT_EQ(h.post(15), -ENOMEM);
+    // The device follows them to nowhere: the queue fails, and nothing else.
+    const link l = h.connect();
+    h.send(l, 0, 64);
+    EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(h.first().b.wait_receive().status, IBV_WC_SUCCESS);
+    h.send(l, 0, 64);
+    EXPECT_NE(l.a.wait_send().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(h.event().event_type, IBV_EVENT_SRQ_ERR);
+  });
+}
+
+/// Completions that the memory of their queue makes up are an error of the poll, not of the program.
+TEST(SharedReceive, CompletionsInMemoryAreNotBelieved) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    shared_hosts h(system, {}, 15);
+    const link one = h.connect(), own = h.first();
+    host_driver::completion_queue& cq = *one.b.receive_cq;
+    host_driver::completion_queue* const elsewhere = one.b.dev().create_cq(16);
+    ASSERT_NE(elsewhere, nullptr);
+    // As many entries as there are, in the hands of software: of a queue pair of another completion queue, of one
+    // without requests, of an entry that nobody posted.
+    const auto forge = [&](host_driver::completion_queue& at, std::uint32_t qpn, bool send, std::uint16_t index) {
+      std::uint8_t* const e = at.entry(at.consumer);
+      std::memset(e, 0, 31);
+      for (unsigned i = 0; i < 3; ++i) e[1 + i] = static_cast<std::uint8_t>(qpn >> (16 - 8 * i));
+      e[24] = static_cast<std::uint8_t>(index >> 8);
+      e[25] = static_cast<std::uint8_t>(index);
+      e[31] = static_cast<std::uint8_t>(((at.consumer & at.entries) != 0 ? 0x80 : 0) | (send ? 0x40 : 0) | 0x0a);
+      ibv_wc wc{};
+      return one.b.dev().poll_cq(&at, 1, &wc);
+    };
+    EXPECT_EQ(forge(*elsewhere, own.b.qp->qp_num, true, 0), -EINVAL);
+    EXPECT_EQ(forge(*elsewhere, own.b.qp->qp_num, false, 0), -EINVAL);
+    EXPECT_EQ(forge(cq, 0xabcdef, false, 0), -EINVAL);
+    EXPECT_EQ(forge(*one.b.send_cq, own.b.qp->qp_num, true, 5), -EINVAL) << "nothing was sent";
+    EXPECT_EQ(forge(cq, own.b.qp->qp_num, false, 0), -EINVAL) << "nothing was posted";
+  });
+}
+
+/// An event about a queue that is gone is told to nobody.
+TEST(SharedReceive, EventsEndWithTheirQueue) {
+  bench::two_nodes system(default_system());
+  run(system, [&] {
+    shared_hosts h(system, {}, 15);
+    shared_receive_queue* const q = h.make_queue(h.first().b.at.pd, 15);
+    ibv_srq_attr limit{};
+    limit.srq_limit = 2;
+    ASSERT_EQ(h.first().b.dev().modify_srq(q, &limit, IBV_SRQ_LIMIT), 0);
+    const link l = h.connect(q);
+    ASSERT_EQ(h.post(0, {{h.far().address(), slot, h.far().region->lkey}}, q), 0);
+    ASSERT_EQ(h.post(1, {{h.far().address(), slot, h.far().region->lkey}}, q), 0);
+    h.send(l, 0, 64);
+    EXPECT_EQ(h.first().b.wait_receive().status, IBV_WC_SUCCESS);
+    l.b.at.bus->spend_ps(100 * us);
+    ASSERT_EQ(l.b.dev().destroy_qp(l.b.qp), 0);  // its commands fetch the event
+    ASSERT_EQ(l.b.dev().destroy_srq(q), 0);
+    EXPECT_EQ(h.event().event_type, IBV_EVENT_DEVICE_FATAL) << "none";
+  });
+}
+
 }  // namespace
 }  // namespace rnic::system_test
