@@ -348,7 +348,7 @@ int sc_main(int argc, char* argv[]) {
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);
     return run_parameters(parameters);
-  } catch (const usage_error& e) {
+  } catch (const rnic::usage_error& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 2;
   } catch (const rnic::sim::config_error& e) {
