@@ -224,7 +224,7 @@ void director::program() {
   bench::require(node_->start(), "open device");
   host_->set_up(result_.left_out);
   leave_out(result_.left_out);
-  compared_ = std::make_unique<comparison>(plan_);
+  compared_ = std::make_unique<comparison>(plan_, settings_.ignored);
   make_steps();
   last_activity_ = result_.started_at = base_.now_ps();
   for (;;) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ using progress = std::function<void(std::uint64_t)>;
 struct replay_settings {
   bench::two_nodes_config system;  ///< of which the first node is used
   bool captured_timing = true;
-  std::vector<std::string> outputs;  ///< capture files
+  std::vector<std::string> outputs;   ///< capture files
+  std::set<difference_kind> ignored;  ///< of compared_fields()
   /// How long the adapter may be at rest before the replay goes on without what the capture shows next, and after the
   /// last frame before the run ends. Longer than any answer takes.
   sim::time_ps rest_ps = 200 * sim::ps_per_us;

@@ -9,6 +9,7 @@
 #include "model/sim/check.h"
 #include "testbenches/bench/connection.h"
 #include "testbenches/bench/verb.h"
+#include "testbenches/replay/compare.h"
 #include "testbenches/rnic/options.h"
 
 namespace {
@@ -235,6 +236,27 @@ void add_soak(CLI::App& command, soak_options& o) {
   add_packets(command, o.traffic);
 }
 
+void add_replay(CLI::App& command, replay_options& o) {
+  command.add_option("capture", o.capture, "Capture (pcap or pcapng, Ethernet)")->required()->type_name("CAPTURE");
+  command
+      .add_option("--hold", o.hold,
+                  "Address of the host whose place the adapter takes (default: the one that mostly answers)")
+      ->type_name("ADDRESS");
+  command
+      .add_option("--timing", o.timing,
+                  "captured: at the times of the capture; fast: as fast as the frames depend on each other")
+      ->check(CLI::IsMember({"captured", "fast"}))
+      ->capture_default_str();
+  std::string compared = "Does not compare this field; repeatable. Compared are";
+  std::vector<std::string> names;
+  for (const rnic::replay::compared_field& field : rnic::replay::compared_fields()) {
+    names.emplace_back(field.name);
+    compared += std::string("\n  ") + field.name + ": " + field.what;
+  }
+  command.add_option("--ignore", o.ignore, compared)->type_name("FIELD")->take_all()->check(CLI::IsMember(names));
+  command.add_option("--output", o.output, "Where to write the resulting capture")->type_name("FILE");
+}
+
 }  // namespace
 
 int sc_main(int argc, char* argv[]) {
@@ -298,19 +320,7 @@ int sc_main(int argc, char* argv[]) {
   replay_options replay;
   CLI::App* replay_cmd =
       app.add_subcommand("replay", "Re-enact a capture with the adapter in the place of one of its hosts");
-  replay_cmd->add_option("capture", replay.capture, "Capture (pcap or pcapng, Ethernet)")
-      ->required()
-      ->type_name("CAPTURE");
-  replay_cmd
-      ->add_option("--hold", replay.hold,
-                   "Address of the host whose place the adapter takes (default: the one that mostly answers)")
-      ->type_name("ADDRESS");
-  replay_cmd
-      ->add_option("--timing", replay.timing,
-                   "captured: at the times of the capture; fast: as fast as the frames depend on each other")
-      ->check(CLI::IsMember({"captured", "fast"}))
-      ->capture_default_str();
-  replay_cmd->add_option("--output", replay.output, "Where to write the resulting capture")->type_name("FILE");
+  add_replay(*replay_cmd, replay);
   add_common(*replay_cmd, replay.common);
 
   serve_options serve;

@@ -83,6 +83,7 @@ struct replay_options {
   std::string hold;                 ///< address (IPv4, IPv6 or MAC) of the host whose place the adapter takes
   std::string timing = "captured";  ///< captured or fast
   std::string output;               ///< resulting capture
+  std::vector<std::string> ignore;  ///< names of replay::compared_fields()
 };
 
 struct serve_options {

@@ -212,6 +212,10 @@ nlohmann::json to_json(const report& r) {
   nlohmann::json j = run_header("replay", r.options.common);
   j["capture"] = r.options.capture;
   j["timing"] = r.options.timing;
+  j["compared"] = nlohmann::json::array();
+  for (const compared_field& field : compared_fields())
+    if (std::count(r.options.ignore.begin(), r.options.ignore.end(), field.name) == 0)
+      j["compared"].push_back(field.name);
   j["held"] = r.p.held;
   j["held_addresses"] = nlohmann::json::array();
   for (const wire::gid& g : r.p.held_gids) j["held_addresses"].push_back(wire::to_string(g));
@@ -283,6 +287,8 @@ int run_replay(const replay_options& options) {
     check_writable(options.common, file);
   settings.system = system_from(options.common, traffic_options{}, demand{}, nullptr);
   settings.captured_timing = options.timing == "captured";
+  for (const compared_field& field : compared_fields())
+    if (std::count(options.ignore.begin(), options.ignore.end(), field.name) != 0) settings.ignored.insert(field.kind);
   std::unique_ptr<comparison> compared;
   replay_result result;
   {

@@ -445,4 +445,5 @@ def main():
          "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
 
 
-main()
+if __name__ == "__main__":
+    main()
