@@ -320,7 +320,11 @@ void comparison::finish() {
     return (a.frame == 0 ? ~std::size_t{0} : a.frame) < (b.frame == 0 ? ~std::size_t{0} : b.frame);
   });
   const explainer reasons(*this, plan_);
-  for (difference& d : differences_) d.explanation = reasons.explain(d);
+  const loss_reasons losses(plan_);
+  for (difference& d : differences_) {
+    d.explanation = losses.explain(d);
+    if (d.explanation.empty()) d.explanation = reasons.explain(d);
+  }
 }
 
 }  // namespace rnic::replay
