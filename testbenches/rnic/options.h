@@ -84,6 +84,9 @@ struct replay_options {
   std::string timing = "captured";  ///< captured or fast
   std::string output;               ///< resulting capture
   std::vector<std::string> ignore;  ///< names of replay::compared_fields()
+  std::string expect = "fatal";     ///< which differences make the exit status 1: all, fatal or none
+  bool ignore_icrc = false;
+  std::string also;  ///< second capture of the same run
 };
 
 struct serve_options {
