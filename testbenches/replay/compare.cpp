@@ -41,7 +41,7 @@ std::string aeth_text(const wire::aeth& a) {
 
 /// For each answer of the held host in the capture the request that it answers, of several transmissions the latest
 /// that is not too late for it: no answer comes faster than the fastest one whose question is certain.
-std::vector<std::size_t> captured_questions(const plan& p) {
+std::vector<std::size_t> transmission_answered(const plan& p) {
   struct transmissions {
     std::map<std::int32_t, std::vector<std::size_t>> from;  // first PSN, after the connection's first -> frames
     bool known = false;
@@ -84,6 +84,21 @@ std::vector<std::size_t> captured_questions(const plan& p) {
   return questions;
 }
 
+bool same_remote(const wire::reth& a, const wire::reth& b) {
+  return a.va == b.va && a.rkey == b.rkey && a.length == b.length;
+}
+
+/// As far as both have it: that one is longer is another matter.
+bool same_payload(const captured_frame& f, const wire::packet& p, const std::uint8_t* bytes) {
+  const wire::packet& x = f.packet;
+  const wire::opcode_traits &t = wire::traits(x.bth.opcode), &u = wire::traits(p.bth.opcode);
+  if (t.atomic_eth && u.atomic_eth && (x.atomic.swap_add != p.atomic.swap_add || x.atomic.compare != p.atomic.compare))
+    return false;
+  if (t.atomic_ack_eth && u.atomic_ack_eth && x.atomic_original != p.atomic_original) return false;
+  const std::uint32_t both = std::min(f.known_payload(), p.payload_length);
+  return std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, both) == 0;
+}
+
 }  // namespace
 
 const char* to_string(difference_kind k) {
@@ -104,6 +119,20 @@ const char* to_string(difference_kind k) {
                                    "other solicited bit",
                                    "other MSN"};
   return names[static_cast<unsigned>(k)];
+}
+
+const std::vector<compared_field>& compared_fields() {
+  static const std::vector<compared_field> fields{
+      {"opcode", difference_kind::opcode, "what kind of packet it is"},
+      {"verdict", difference_kind::verdict, "ACK, RNR NAK or which NAK; without credits and timer"},
+      {"remote", difference_kind::remote_address,
+       "address, key and length of a WRITE or READ, address and key of an atomic"},
+      {"length", difference_kind::payload_length, "bytes of payload"},
+      {"payload", difference_kind::payload, "payload, operands of an atomic and what it found"},
+      {"immediate", difference_kind::immediate, "immediate data"},
+      {"solicited", difference_kind::solicited, "the solicited event bit"},
+      {"msn", difference_kind::msn, "message sequence number, less that of the first answer"}};
+  return fields;
 }
 
 bool is_positive(const wire::packet& p) {
@@ -135,11 +164,15 @@ kept_span::operator sim::span() const {
   return s;
 }
 
-comparison::comparison(const plan& p)
-    : plan_(p), lanes_(p.connections.size()), by_frame_(p.frames.size(), 0), injected_at_(p.frames.size(), never) {
+comparison::comparison(const plan& p, std::set<difference_kind> ignored)
+    : plan_(p),
+      ignored_(std::move(ignored)),
+      lanes_(p.connections.size()),
+      by_frame_(p.frames.size(), 0),
+      injected_at_(p.frames.size(), never) {
   for (std::size_t i = 0; i < p.connections.size(); ++i)
     if (p.connections[i].before < 0) begin(static_cast<int>(i));
-  const std::vector<std::size_t> questions = captured_questions(p);
+  const std::vector<std::size_t> questions = transmission_answered(p);
   for (std::size_t i = 0; i < p.frames.size(); ++i) {
     const captured_frame& f = p.frames[i];
     if (f.connection < 0 || !f.from_held) continue;
@@ -303,40 +336,59 @@ void comparison::match(int connection, const wire::packet& p, const std::uint8_t
 
 bool comparison::same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes) {
   const captured_frame& f = plan_.frames[e.frame];
+  const std::optional<difference_kind> kind = first_difference(l, f, p, bytes);
+  if (!kind) return true;
+  note(*kind, f.connection, e.frame + 1, describe(f.packet), describe(p));
+  differences_.back().answer = e.answer;
+  return false;
+}
+
+/// Of headers those that both packets have: with the opcode ignored they may be of different kinds.
+std::optional<difference_kind> comparison::first_difference(lane& l, const captured_frame& f, const wire::packet& p,
+                                                            const std::uint8_t* bytes) const {
   const wire::packet& x = f.packet;
-  const wire::opcode_traits& t = wire::traits(x.bth.opcode);
-  const auto same_payload = [&] {
-    return std::memcmp(f.bytes.data() + x.payload_offset, bytes + p.payload_offset, f.known_payload()) == 0;
-  };
+  const wire::opcode_traits &t = wire::traits(x.bth.opcode), &u = wire::traits(p.bth.opcode);
+  const bool aeth = t.aeth && u.aeth;
   const auto differs = [&](difference_kind kind) {
-    note(kind, f.connection, e.frame + 1, describe(x), describe(p));
-    differences_.back().answer = e.answer;
-    return false;
+    if (ignored_.count(kind) != 0) return false;
+    switch (kind) {
+      case difference_kind::opcode:
+        return x.bth.opcode != p.bth.opcode;
+      case difference_kind::verdict:
+        return aeth && verdict_of(x.aeth.syndrome) != verdict_of(p.aeth.syndrome);
+      case difference_kind::remote_address:
+        return (t.deth && u.deth &&
+                (x.bth.dest_qp != p.bth.dest_qp || x.dgid != p.dgid || x.deth.qkey != p.deth.qkey)) ||
+               (t.reth && u.reth && !same_remote(x.reth, p.reth)) ||
+               (t.atomic_eth && u.atomic_eth && (x.atomic.va != p.atomic.va || x.atomic.rkey != p.atomic.rkey));
+      case difference_kind::payload_length:
+        return x.payload_length != p.payload_length;
+      case difference_kind::payload:
+        return !same_payload(f, p, bytes);
+      case difference_kind::immediate:
+        return t.immediate && u.immediate && x.immediate != p.immediate;
+      case difference_kind::solicited:
+        return x.bth.solicited != p.bth.solicited;
+      case difference_kind::msn:
+        return aeth && msn_differs(l, x, p);
+      default:
+        return false;
+    }
   };
-  if (x.bth.opcode != p.bth.opcode) {
-    const bool other_data = x.payload_length == p.payload_length && !same_payload();
-    return differs(is_read_response(x) && is_read_response(p) && other_data ? difference_kind::payload
-                                                                            : difference_kind::opcode);
-  }
-  if (t.aeth && verdict_of(x.aeth.syndrome) != verdict_of(p.aeth.syndrome)) return differs(difference_kind::verdict);
-  if (t.deth && (x.bth.dest_qp != p.bth.dest_qp || x.dgid != p.dgid || x.deth.qkey != p.deth.qkey))
-    return differs(difference_kind::remote_address);
-  if (t.reth && (x.reth.va != p.reth.va || x.reth.rkey != p.reth.rkey || x.reth.length != p.reth.length))
-    return differs(difference_kind::remote_address);
-  if (t.atomic_eth && (x.atomic.va != p.atomic.va || x.atomic.rkey != p.atomic.rkey))
-    return differs(difference_kind::remote_address);
-  if (t.atomic_eth && (x.atomic.swap_add != p.atomic.swap_add || x.atomic.compare != p.atomic.compare))
-    return differs(difference_kind::payload);
-  if (t.atomic_ack_eth && x.atomic_original != p.atomic_original) return differs(difference_kind::payload);
-  if (x.payload_length != p.payload_length) return differs(difference_kind::payload_length);
-  if (!same_payload()) return differs(difference_kind::payload);
-  if (t.immediate && x.immediate != p.immediate) return differs(difference_kind::immediate);
-  if (x.bth.solicited != p.bth.solicited) return differs(difference_kind::solicited);
-  if (!t.aeth) return true;
-  const std::uint32_t offset = (x.aeth.msn - p.aeth.msn) & 0xffffff;
+  // A READ that was begun again: what is in the packet matters more than how it is called.
+  const bool other_data = is_read_response(x) && is_read_response(p) && x.bth.opcode != p.bth.opcode &&
+                          x.payload_length == p.payload_length;
+  if (other_data && differs(difference_kind::payload)) return difference_kind::payload;
+  for (const compared_field& field : compared_fields())
+    if (differs(field.kind)) return field.kind;
+  return std::nullopt;
+}
+
+bool comparison::msn_differs(lane& l, const wire::packet& captured, const wire::packet& obtained) {
+  const std::uint32_t offset = (captured.aeth.msn - obtained.aeth.msn) & 0xffffff;
   if (!l.msn_known) l.msn_offset = offset;
   l.msn_known = true;
-  return offset == l.msn_offset ? true : differs(difference_kind::msn);
+  return offset != l.msn_offset;
 }
 
 bool comparison::asked(int connection, wire::psn_t psn) const {
@@ -380,7 +432,11 @@ void comparison::finish() {
     return (a.frame == 0 ? ~std::size_t{0} : a.frame) < (b.frame == 0 ? ~std::size_t{0} : b.frame);
   });
   const explainer reasons(*this, plan_);
-  for (difference& d : differences_) d.explanation = reasons.explain(d);
+  const loss_reasons losses(plan_);
+  for (difference& d : differences_) {
+    d.explanation = losses.explain(d);
+    if (d.explanation.empty()) d.explanation = reasons.explain(d);
+  }
 }
 
 }  // namespace rnic::replay

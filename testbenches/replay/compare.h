@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -34,6 +36,15 @@ enum class difference_kind : std::uint8_t {
   msn
 };
 const char* to_string(difference_kind k);
+
+/// A field of an answer that is compared, by the name that a user gives it.
+struct compared_field {
+  const char* name;
+  difference_kind kind;  ///< of a difference in it
+  const char* what;
+};
+/// All of them, in the order in which they are compared: the first that differs is the difference.
+const std::vector<compared_field>& compared_fields();
 
 /// A place where the run is not as the capture. `frame`: number in the capture, from 1; 0 for what is not in it.
 struct difference {
@@ -93,7 +104,8 @@ struct obtained_frame {
 /// Matches, connection by connection, the adapter's frames with those of the held host in the capture.
 class comparison {
  public:
-  explicit comparison(const plan& p);
+  /// `ignored`: of compared_fields(), what is not compared.
+  explicit comparison(const plan& p, std::set<difference_kind> ignored = {});
 
   /// Frame `index` of the capture begins on the line.
   void injected(std::size_t index, sim::time_ps first_bit);
@@ -143,10 +155,14 @@ class comparison {
   void match(int connection, const wire::packet& p, const std::uint8_t* bytes);
   expectation* find_expectation(const lane& l, const wire::packet& p, std::size_t question);
   bool same(lane& l, const expectation& e, const wire::packet& p, const std::uint8_t* bytes);
+  std::optional<difference_kind> first_difference(lane& l, const captured_frame& f, const wire::packet& p,
+                                                  const std::uint8_t* bytes) const;
+  static bool msn_differs(lane& l, const wire::packet& captured, const wire::packet& obtained);
   void find_question(const lane& l, const wire::packet& p, obtained_frame& o) const;
   void follow(const tlm::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
 
   const plan& plan_;
+  std::set<difference_kind> ignored_;
   std::vector<lane> lanes_;
   std::map<lane_key, int> lane_index_;
   std::vector<expectation> expectations_;

@@ -138,7 +138,7 @@ bool held_reader::add_zeros(std::uint64_t bytes) {
   }
   in_message_ = false;
   c_.budget_spent = true;
-  ++plan_.notes["connections whose messages are not sent to the end: the memory for what the capture lacks is spent"];
+  ++plan_.remarks["connections whose messages are not sent to the end: the memory for what the capture lacks is spent"];
   return false;
 }
 

@@ -35,8 +35,8 @@ std::size_t packet_maker::make(const wire::packet& model, const recipe& r, std::
   const std::size_t index = plan_.frames.size() + plan_.made_up.size();
   plan_.made_up.push_back(std::move(f));
   made_.emplace_back(before, index);
-  ++plan_
-        .notes["packets of the peer that the capture lacks and that were made up, with zeros and an ICRC of their own"];
+  ++plan_.remarks
+        ["packets of the peer that the capture lacks and that were made up, with zeros and an ICRC of their own"];
   return index;
 }
 

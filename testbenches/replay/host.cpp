@@ -118,14 +118,14 @@ replay_host::replay_host(const plan& p, bench::node& node)
     : plan_(p), device_(node.device()), ends_(p.connections.size()), deliveries_(p.connections.size()) {}
 
 void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
-                         std::map<std::string, std::uint64_t>& notes) {
+                         std::map<std::string, std::uint64_t>& remarks) {
   pd_ = device_.alloc_pd();
   send_cq_ = device_.create_cq(16384);
   receive_cq_ = device_.create_cq(16384, 1);
   if (pd_ == nullptr || send_cq_ == nullptr || receive_cq_ == nullptr)
     throw std::runtime_error("setting up the held host failed");
   move_special_queue_pairs();
-  set_up_regions(notes);
+  set_up_regions(remarks);
   set_up_own_memory();
   // Connections that come after others of the same number are tried now, and set up again when their time has come.
   for (const bool first : {false, true})
@@ -157,7 +157,7 @@ void replay_host::open(int connection) {
 }
 
 /// A region that cannot be had is left out: the peer's requests are then answered with an access error, which shows.
-void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& notes) {
+void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& remarks) {
   for (const held_region& r : plan_.regions) {
     const int access = IBV_ACCESS_LOCAL_WRITE | (r.read ? IBV_ACCESS_REMOTE_READ : 0) |
                        (r.write ? IBV_ACCESS_REMOTE_WRITE : 0) | (r.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
@@ -170,7 +170,7 @@ void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& notes) {
     if (m.registered != nullptr)
       memories_.emplace(r.rkey, m);
     else
-      ++notes["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
+      ++remarks["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
   }
 }
 

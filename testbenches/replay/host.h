@@ -30,8 +30,8 @@ class replay_host {
   replay_host(const plan& p, bench::node& node);
 
   /// Addresses, memory, queue pairs in RTS, receives. `rejected` gets what could not be set up, by connection: such a
-  /// connection is_ready() not. `notes`: what else was left out, and how often.
-  void set_up(std::vector<std::pair<int, std::string>>& rejected, std::map<std::string, std::uint64_t>& notes);
+  /// connection is_ready() not. `remarks`: what else was left out, and how often.
+  void set_up(std::vector<std::pair<int, std::string>>& rejected, std::map<std::string, std::uint64_t>& remarks);
   bool is_ready(int connection) const { return ends_[static_cast<std::size_t>(connection)].qp != nullptr; }
 
   /// Posts message `index` of the connection. False: no room in the send queue at present.
@@ -76,7 +76,7 @@ class replay_host {
   int gid_row(const wire::packet& p, const wire::gid& id);
   std::string start_datagrams(const connection& c, end& e);
   host_driver::address_handle* way_of(const wire::packet& p);
-  void set_up_regions(std::map<std::string, std::uint64_t>& notes);
+  void set_up_regions(std::map<std::string, std::uint64_t>& remarks);
   void set_up_own_memory();
   void move_special_queue_pairs();
   bool post_receive(end& e, std::size_t connection);

@@ -138,6 +138,20 @@ void chain_numbers(plan& p) {
   }
 }
 
+/// The other end of the same run. Behind a router the held host has another MAC address there, but the same GIDs.
+void read_second(plan& p, const std::string& capture, const reading_options& reading) {
+  std::set<wire::gid> held;
+  for (const captured_frame& f : p.frames) {
+    if (!f.roce) continue;
+    if (f.packet.smac == p.held_mac) held.insert(f.packet.sgid);
+    if (f.packet.dmac == p.held_mac) held.insert(f.packet.dgid);
+  }
+  plan second;
+  read_frames(reading.also, reading, second);
+  join_ends(p, second, capture, reading.also, {held.begin(), held.end()});
+  p.held_mac = choose_held(p, wire::to_string(*held.begin()));
+}
+
 }  // namespace
 
 std::uint32_t captured_frame::known_payload() const {
@@ -154,14 +168,17 @@ std::vector<std::uint8_t> bytes_on_wire(const captured_frame& f) {
   return bytes;
 }
 
-plan make_plan(const std::string& capture, const std::string& hold, const plan_limits& limits) {
+plan make_plan(const std::string& capture, const std::string& hold, const reading_options& reading,
+               const plan_limits& limits) {
   plan p;
   p.zeros_left = limits.zeros;
-  read_frames(capture, p);
+  read_frames(capture, reading, p);
   p.held_mac = choose_held(p, hold);
+  if (!reading.also.empty()) read_second(p, capture, reading);
   if (p.held_mac != wire::mac_address{}) p.held = wire::to_string(p.held_mac);
   find_connections(p);
   find_datagrams(p);
+  place_losses(p);
   std::set<wire::gid> gids;
   std::vector<std::vector<std::size_t>> frames(p.connections.size());
   for (std::size_t i = 0; i < p.frames.size(); ++i)

@@ -11,6 +11,8 @@
 
 #include "model/sim/types.h"
 #include "model/wire/packet.h"
+#include "testbenches/replay/both_ends.h"
+#include "testbenches/replay/frame_notes.h"
 
 namespace rnic::replay {
 
@@ -122,8 +124,10 @@ struct plan_limits {
 struct plan {
   std::vector<captured_frame> frames;
   std::map<std::string, std::uint64_t> rejected;  ///< by reason
-  std::map<std::string, std::uint64_t> notes;     ///< what was made up or left out, and how often
+  std::map<std::string, std::uint64_t> remarks;   ///< what was made up or left out, and how often
   std::uint64_t roce_frames = 0;
+  frame_notes notes;
+  both_ends ends;
   bool shortened = false;     ///< pauses of more than an hour, or what lies behind eight hours, take less time
   bool stepped_back = false;  ///< the capture's clock: such frames are taken as simultaneous with the one before
   std::string held;           ///< address of the held host; empty without any RoCE
@@ -145,7 +149,9 @@ struct plan {
 };
 
 /// Reads the whole capture. `hold`: IPv4, IPv6 or MAC address, or empty for the host that mostly answers.
-/// Throws usage_error when the file is no capture, holds no frame, or nobody in it has the address `hold`.
-plan make_plan(const std::string& capture, const std::string& hold, const plan_limits& limits = {});
+/// Throws usage_error when the file is no capture, holds no frame, or nobody in it has the address `hold`,
+/// and when a second capture has nothing in common with it.
+plan make_plan(const std::string& capture, const std::string& hold, const reading_options& reading = {},
+               const plan_limits& limits = {});
 
 }  // namespace rnic::replay

@@ -9,13 +9,17 @@
 #include <queue>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <systemc>
 
 #include "model/fabric/cable.h"
 #include "testbenches/bench/cable_player.h"
 #include "testbenches/bench/node.h"
+#include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
+#include "testbenches/replay/latencies.h"
 #include "tlm/capture.h"
+#include "tlm/pcapng_writer.h"
 
 namespace rnic::replay {
 
@@ -25,6 +29,12 @@ constexpr std::uint32_t player_khz = 1'000'000;  // resolution of injection: 1 n
 constexpr sim::time_ps never = ~sim::time_ps{0};
 constexpr std::size_t spans_kept = 4096;
 constexpr unsigned patience = 50;  // rests that a connection may be without news while others are busy
+constexpr std::string_view commented_ending = ".pcapng";
+
+bool has_comments(const std::string& file) {
+  return file.size() >= commented_ending.size() &&
+         file.compare(file.size() - commented_ending.size(), commented_ending.size(), commented_ending) == 0;
+}
 
 /// What happens next on a connection, in the order of the capture.
 struct step {
@@ -64,6 +74,8 @@ class director final : public bench::player_listener_if {
   void received(const tlm::frame& f, sim::time_ps arrival) override;
 
  private:
+  void open_outputs();
+  void close_outputs();
   void program();
   void leave_out(const std::vector<std::pair<int, std::string>>& rejected);
   void make_steps();
@@ -95,6 +107,8 @@ class director final : public bench::player_listener_if {
   std::unique_ptr<bench::cable_player> player_;
   std::unique_ptr<fabric::cable> cable_;
   std::vector<std::unique_ptr<tlm::capture_writer>> captures_;
+  std::unique_ptr<tlm::capture_writer> merged_;
+  std::unique_ptr<tlm::pcapng_writer> commented_;
   std::unique_ptr<replay_host> host_;
   sc_core::sc_event change_{"replay_change"};
   std::vector<lane> lanes_;
@@ -123,12 +137,39 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   fabric::cable::config cable;
   cable.metres = s.system.cable_metres;
   cable_ = std::make_unique<fabric::cable>(node_->nic().port(0), *player_, cable);
-  for (const std::string& file : s.outputs) {
-    captures_.push_back(std::make_unique<tlm::capture_writer>(file, s.system.capture_options));
-    cable_->add_observer(*captures_.back());
-  }
+  open_outputs();
   host_ = std::make_unique<replay_host>(p, *node_);
   result_.injected_at.assign(p.frames.size(), never);
+}
+
+void director::open_outputs() {
+  const tlm::capture_writer::config& how = settings_.system.capture_options;
+  for (const std::string& file : settings_.outputs) {
+    captures_.push_back(std::make_unique<tlm::capture_writer>(file, how));
+    cable_->add_observer(*captures_.back());
+  }
+  if (settings_.merged_output.empty()) return;
+  if (has_comments(settings_.merged_output)) {
+    tlm::pcapng_writer::config ng;
+    ng.capture = how;
+    ng.names[from_adapter] = "from the adapter";
+    ng.names[to_adapter] = "to the adapter";
+    ng.inbound[to_adapter] = true;
+    commented_ = std::make_unique<tlm::pcapng_writer>(settings_.merged_output, ng);
+    cable_->add_observer(*commented_);
+  } else {
+    merged_ = std::make_unique<tlm::capture_writer>(settings_.merged_output, how);
+    cable_->add_observer(*merged_);
+  }
+}
+
+void director::close_outputs() {
+  for (auto& c : captures_) c->close();
+  if (merged_) merged_->close();
+  if (!commented_) return;
+  comments about;
+  if (compared_ && ended_) about = comment_on(plan_, *compared_, result_, captured_questions(plan_));
+  commented_->close(about.of_frames, about.about);
 }
 
 void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit) {
@@ -381,11 +422,14 @@ bool director::captured_failure(int connection) const {
 
 void director::program() {
   bench::require(node_->start(), "open device");
-  host_->set_up(result_.left_out, plan_.notes);
+  host_->set_up(result_.left_out, plan_.remarks);
   leave_out(result_.left_out);
-  compared_ = std::make_unique<comparison>(plan_);
+  compared_ = std::make_unique<comparison>(plan_, settings_.ignored);
   make_steps();
   last_activity_ = result_.started_at = base_.now_ps();
+  const tlm::file_clock as_captured{result_.started_at, plan_.notes.start_ns};
+  if (merged_) merged_->set_clock(as_captured);
+  if (commented_) commented_->set_clock(as_captured);
   for (;;) {
     for (const int connection : host_->poll()) wake(connection);
     if (run_ready() || force_blocked()) continue;
@@ -419,7 +463,7 @@ replay_result director::run() {
       },
       "replay");
   sc_core::sc_start();
-  for (auto& c : captures_) c->close();
+  close_outputs();
   if (failure_) std::rethrow_exception(failure_);
   if (!ended_) throw std::runtime_error("the simulation came to rest before the replay had ended");
   return std::move(result_);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,11 @@ using progress = std::function<void(std::uint64_t)>;
 struct replay_settings {
   bench::two_nodes_config system;  ///< of which the first node is used
   bool captured_timing = true;
-  std::vector<std::string> outputs;  ///< capture files
+  std::vector<std::string> outputs;  ///< capture files, in simulated time
+  /// Capture file in the capture's own time, so that the two can be merged; a name that ends in .pcapng gets one with
+  /// comments on the frames that differ. Empty: none.
+  std::string merged_output;
+  std::set<difference_kind> ignored;  ///< of compared_fields()
   /// How long the adapter may be at rest before the replay goes on without what the capture shows next, and after the
   /// last frame before the run ends. Longer than any answer takes.
   sim::time_ps rest_ps = 200 * sim::ps_per_us;

@@ -83,6 +83,10 @@ struct replay_options {
   std::string hold;                 ///< address (IPv4, IPv6 or MAC) of the host whose place the adapter takes
   std::string timing = "captured";  ///< captured or fast
   std::string output;               ///< resulting capture
+  std::vector<std::string> ignore;  ///< names of replay::compared_fields()
+  std::string expect = "fatal";     ///< which differences make the exit status 1: all, fatal or none
+  bool ignore_icrc = false;
+  std::string also;  ///< second capture of the same run
 };
 
 struct serve_options {

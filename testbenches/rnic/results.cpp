@@ -61,7 +61,7 @@ void check_writable(const common_options& options, const std::string& file) {
   std::ofstream probe(file, std::ios::app);
   if (!probe) throw usage_error(file + ": cannot be written");
   probe.close();
-  if (std::filesystem::file_size(file) == 0) std::filesystem::remove(file);
+  if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) std::filesystem::remove(file);
 }
 
 void write_text(const std::string& file, const std::string& text) {

@@ -38,7 +38,7 @@ def expect(condition, text):
 
 
 def run(program, arguments):
-    return subprocess.run([program, "replay"] + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    return subprocess.run([program, "replay", "--expect", "none"] + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
 
 
 def records(path):
@@ -376,7 +376,7 @@ def check_formats(program, traces, directory):
     done = run(program, [write("short.pcap", short), "--json", out, "--overwrite"])
     expect(done.returncode == 0 and json.load(open(out))["rejected"] == {"cut by the capture": 86}, "cut frames")
     for name, content in (("empty.pcap", b""), ("header.pcap", data[:24]), ("text.pcap", b"no capture at all\n" * 50),
-                          ("cooked.pcap", data[:20] + struct.pack("<I", 113) + data[24:]), ("raw.pcap", data[:20] + struct.pack("<I", 101) + data[24:])):
+                          ("usb.pcap", data[:20] + struct.pack("<I", 189) + data[24:])):
         done = run(program, [write(name, content)])
         expect(done.returncode == 2 and len(done.stderr.decode().strip().splitlines()) == 1, name + ": " + done.stderr.decode())
     expect(run(program, [directory]).returncode == 2, "a directory")
@@ -445,4 +445,5 @@ def main():
          "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
 
 
-main()
+if __name__ == "__main__":
+    main()

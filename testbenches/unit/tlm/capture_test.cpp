@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "testbenches/source_tree.h"
+#include "tlm/pcapng_writer.h"
 
 namespace rnic::tlm::test {
 namespace {
@@ -215,10 +217,80 @@ TEST(capture, not_a_capture) {
 
 TEST(capture, other_link_types_are_named) {
   std::string bytes = content(rnic::in_source_tree("traces/rc_atomic_fetchadd.pcap"));
-  bytes[20] = 101;
-  const std::string path = temporary("raw.pcap");
+  bytes[20] = static_cast<char>(189);
+  const std::string path = temporary("usb.pcap");
   put(path, bytes);
-  EXPECT_EQ(error_of(path), path + ": link type is RAW, not Ethernet");
+  EXPECT_EQ(error_of(path), path + ": link type is USB_LINUX, expected Ethernet, Linux cooked or raw IP");
+}
+
+std::string u16(std::uint32_t v) { return {static_cast<char>(v), static_cast<char>(v >> 8)}; }
+std::string u32(std::uint32_t v) { return u16(v) + u16(v >> 16); }
+std::string pcap_of(std::uint32_t link_type, const std::string& packet) {
+  return u32(0xa1b23c4d) + u16(2) + u16(4) + u32(0) + u32(0) + u32(65535) + u32(link_type) + u32(1) + u32(2) +
+         u32(static_cast<std::uint32_t>(packet.size())) + u32(static_cast<std::uint32_t>(packet.size()) + 10) + packet;
+}
+
+TEST(capture, a_cooked_packet_becomes_a_frame_without_destination) {
+  // tcpdump.org, LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2
+  const std::string address = "\x02\x11\x22\x33\x44\x55", rest("\0\0", 2);
+  const auto sll = [&](char type) {
+    return std::string{0, type, 0, 1, 0, 6} + address + rest + std::string("\x08\x00", 2) + "payload";
+  };
+  const auto sll2 = [&](char type) {
+    return std::string{8, 0, 0, 0, 0, 0, 0, 3, 0, 1, type, 6} + address + rest + "payload";
+  };
+  const std::pair<char, frame_way> types[] = {
+      {0, frame_way::to_host}, {3, frame_way::unknown}, {4, frame_way::from_host}};
+  for (const auto& [type, way] : types)
+    for (const auto& [link, packet] : {std::pair{113u, sll(type)}, std::pair{276u, sll2(type)}}) {
+      const std::string path = temporary("cooked.pcap");
+      put(path, pcap_of(link, packet));
+      capture_reader r(path);
+      captured_frame f;
+      ASSERT_EQ(r.next(f), capture_reader::result::frame);
+      const std::string frame(reinterpret_cast<const char*>(f.data), f.length);
+      EXPECT_EQ(frame, std::string(6, '\0') + address + std::string("\x08\x00", 2) + "payload");
+      EXPECT_EQ(f.wire_length, f.length + 10);
+      EXPECT_EQ(f.link, frame_link::cooked);
+      EXPECT_EQ(f.way, way);
+      EXPECT_TRUE(f.no_destination);
+      EXPECT_FALSE(f.no_source);
+      EXPECT_EQ(r.next(f), capture_reader::result::end);
+    }
+}
+
+TEST(capture, a_cooked_packet_may_be_cut_anywhere) {
+  const std::string whole = std::string{8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 0, 6} + std::string(8, 'a') + "payload";
+  for (std::size_t n = 0; n <= whole.size(); ++n) {
+    const std::string path = temporary("cooked_cut.pcap");
+    put(path, pcap_of(276, whole.substr(0, n)));
+    capture_reader r(path);
+    captured_frame f;
+    ASSERT_EQ(r.next(f), capture_reader::result::frame);
+    EXPECT_EQ(f.length, n < 20 ? 0 : n - 6) << n;
+    EXPECT_GT(f.wire_length, f.length) << n;
+  }
+}
+
+TEST(capture, raw_ip_gets_an_ethernet_header) {
+  for (const auto& [first, type] :
+       {std::pair{'\x45', "\x08\x00"}, std::pair{'\x60', "\x86\xdd"}, std::pair{'x', "\0\0"}}) {
+    const std::string path = temporary("ip.pcap");
+    put(path, pcap_of(101, std::string(1, first) + "packet"));
+    capture_reader r(path);
+    captured_frame f;
+    ASSERT_EQ(r.next(f), capture_reader::result::frame);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(f.data), f.length),
+              std::string(12, '\0') + std::string(type, 2) + std::string(1, first) + "packet");
+    EXPECT_EQ(f.link, frame_link::ip);
+    EXPECT_TRUE(f.no_destination && f.no_source);
+  }
+}
+
+TEST(capture, an_empty_file_is_named) {
+  const std::string path = temporary("empty.pcap");
+  put(path, "");
+  EXPECT_EQ(error_of(path), path + ": is empty");
 }
 
 /// A pcapng file by hand (draft-ietf-opsawg-pcapng): section header, interface with nanoseconds, one packet.
@@ -242,6 +314,50 @@ TEST(capture, pcapng_with_nanoseconds) {
   EXPECT_EQ(f.wire_length, 60u);
   EXPECT_EQ(f.time_ns, ns);
   EXPECT_EQ(r.next(f), capture_reader::result::end);
+}
+
+/// The comment and what surrounds it are for tshark to read (system/replay.report.comments); here that nothing is lost.
+TEST(capture, a_pcapng_file_has_its_frames_in_order_and_in_its_own_time) {
+  const std::string path = temporary("written.pcapng");
+  frame_pool pool;
+  {
+    pcapng_writer::config c;
+    c.names[0] = "out";
+    c.names[1] = "in";
+    pcapng_writer w(path, c);
+    w.set_clock({1'000'000, 1'700'000'000'000'000'000});
+    w.observe(0, *frame_of(pool, 60, 1), 5'000'999, 0);
+    w.observe(1, *frame_of(pool, 61, 2), 4'000'000, 0);
+    w.observe(1, *frame_of(pool, 62, 3), 500'000, 0);  // before the file's time begins
+    w.close({{{0, 5'000'999}, std::string(70'000, 'c')}, {{1, 77}, "of no frame"}}, "about");
+    w.observe(0, *frame_of(pool, 63, 4), 9'000'000, 0);  // too late
+  }
+  capture_reader r(path);
+  captured_frame f;
+  const std::uint64_t start = 1'700'000'000'000'000'000;
+  for (const auto& [length, ns, interface] :
+       {std::tuple{62u, start, 1u}, {61u, start + 3'000, 1u}, {60u, start + 4'000, 0u}}) {
+    ASSERT_EQ(r.next(f), capture_reader::result::frame) << r.reason();
+    EXPECT_EQ(f.length, length);
+    EXPECT_EQ(f.time_ns, ns);
+    EXPECT_EQ(f.interface, interface);
+  }
+  EXPECT_EQ(r.next(f), capture_reader::result::end);
+  EXPECT_NE(content(path).find("about"), std::string::npos);
+  EXPECT_EQ(content(path).find("of no frame"), std::string::npos);
+}
+
+TEST(capture, a_pcapng_file_is_kept_and_a_full_device_is_an_error) {
+  const std::string path = temporary("keep.pcapng");
+  put(path, "precious");
+  EXPECT_THROW(pcapng_writer(path, {}), capture_error);
+  EXPECT_EQ(content(path), "precious");
+  pcapng_writer::config over;
+  over.capture.overwrite = true;
+  pcapng_writer w("/dev/full", over);
+  frame_pool pool;
+  w.observe(0, *frame_of(pool, 1500, 1), 0, 0);
+  EXPECT_THROW(w.close({}, ""), capture_error);
 }
 
 }  // namespace
