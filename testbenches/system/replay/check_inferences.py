@@ -36,7 +36,7 @@ class Bench:
         began = time.monotonic()
         limit = gigabytes << 30
         more = () if hold is None else ("--hold", hold)
-        done = subprocess.Popen([self.program, "replay", path, "--json", out, "--overwrite", *more, *arguments],
+        done = subprocess.Popen([self.program, "replay", path, "--expect", "none", "--json", out, "--overwrite", *more, *arguments],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         text, errors = done.communicate(timeout=250)
         expect(done.returncode == status, "%s: exit status %d: %s" % (path, done.returncode, errors.decode()[-500:]))
