@@ -16,6 +16,8 @@ using wire::operation;
 constexpr std::uint8_t sequence_error = 0x60;
 constexpr const char* no_reason = "no reason found";
 constexpr const char* failed_before = "the queue pair had failed before: see its completion in error";
+constexpr const char* refused_before =
+    "the queue pair had failed before: a request was refused, in the capture as well";
 constexpr const char* lost_behind_capture =
     "the real host missed a packet that the capture holds: it was lost between the point of capture and the host";
 constexpr const char* no_buffer = "the real host had no receive posted at that moment, the adapter has one";
@@ -189,6 +191,9 @@ bool explainer::read_again(const difference& d) const {
 std::string explainer::missing(const lane& l, std::size_t frame) const {
   const captured_frame& f = plan_.frames[frame];
   const wire::packet& p = f.packet;
+  const connection& c = plan_.connections[static_cast<std::size_t>(f.connection)];
+  if ((c.refused != no_frame && frame > c.refused) || (c.peer_refused != no_frame && frame > c.peer_refused))
+    return refused_before;
   if (l.failed) return failed_before;
   if (wire::traits(p.bth.opcode).request && plan_.connections[static_cast<std::size_t>(f.connection)].budget_spent)
     return budget_spent;

@@ -82,13 +82,17 @@ std::size_t flow_finder::flow_of(const captured_frame& f) {
   std::vector<std::size_t>& generations = generations_[base];
   const int exchange = exchange_of(base.to, base.dest_qp);
   if (generations.empty() || flows_[generations.back()].exchange != exchange) return begin(base, generations, p);
-  // Packets of a connection that is over may come late.
-  for (auto g = generations.rbegin(); g != generations.rend() && flows_[*g].exchange == exchange; ++g) {
-    if (!fits(*g, p)) continue;
-    advance(*g, p);
-    return *g;
+  if (fits(generations.back(), p)) {
+    advance(generations.back(), p);
+    return generations.back();
   }
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  // Repetitions of the connection that has just ended may come late.
+  if (generations.size() > 1) {
+    const std::size_t former = generations[generations.size() - 2];
+    const line& l = t.request ? lines_[former].requests : lines_[former].responses;
+    if (flows_[former].exchange == exchange && l.known && fits(former, p) && !p.bth.psn.after(l.high)) return former;
+  }
   if (t.first || t.response) return begin(base, generations, p);
   return generations.back();
 }

@@ -313,10 +313,10 @@ std::string replay_host::start_datagrams(const connection& c, end& e) {
   attr.sq_psn = c.held_start_psn;
   error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
   if (error != 0) return "queue pair to RTS: " + error_text(error);
-  for (const wire::gid& group : c.groups) {
+  for (const wire::gid& group : c.groups) {  // what came from the wire only, as the capture has it
     ibv_gid id;
     std::memcpy(id.raw, group.data(), 16);
-    if (const int full = device_.attach_mcast(e.qp, &id); full != 0)
+    if (const int full = device_.attach_mcast(e.qp, &id, true); full != 0)
       return "group cannot be joined: " + error_text(full);
   }
   for (const std::size_t i : c.order) {  // addresses to which datagrams came

@@ -51,12 +51,14 @@ using debts = std::deque<std::size_t>;
 struct lane {
   std::vector<step> steps;
   std::size_t next = 0;
-  debts owed, owed_answers;        // expected frames before `next`; of these the answers
+  debts owed, owed_answers;        // expected requests and answers before `next`
+  debts owed_again;                // of the requests those for which the peer asked by NAK
   bool begun = true;               // false: another connection has its queue pair number
   bool queued = false;             // in `ready`
   bool blocked = false;            // waits for the adapter
   sim::time_ps active = 0;         // when something happened to it last
   sim::time_ps appointment = 0;    // in `timed`
+  sim::time_ps ends_at = 0;        // its queue pair has failed: when it is taken down
   sim::time_ps patient_until = 0;  // the adapter has been told to wait
 };
 
@@ -82,6 +84,8 @@ class director final : public bench::player_listener_if {
   void make_steps(std::size_t connection);
   bool advance(lane& l, int connection, bool force);
   bool may_take(lane& l, const step& s);
+  void end_soon(int connection);
+  void end_failed(int connection);
   void take(lane& l, int connection, const step& s);
   void inject(lane& l, const step& s);
   void go_on_without(lane& l);
@@ -187,7 +191,10 @@ void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit
 void director::received(const tlm::frame& f, sim::time_ps) {
   const int connection = compared_->received(f, spans_);
   touch();
-  if (connection >= 0) wake(connection);
+  if (connection < 0) return;
+  wake(connection);
+  const std::uint8_t syndrome = compared_->answers().back().syndrome;
+  if (syndrome_kind(syndrome) == aeth_kind::nak && (syndrome & 0x1f) != 0) end_soon(connection);
   change_.notify(sc_core::SC_ZERO_TIME);
 }
 
@@ -245,6 +252,20 @@ void director::make_steps(std::size_t connection) {
   }
 }
 
+/// A queue pair in error goes on looking for work to flush. What it has to say it says soon.
+void director::end_soon(int connection) {
+  lane& l = lanes_[static_cast<std::size_t>(connection)];
+  if (l.ends_at != 0) return;
+  l.ends_at = base_.now_ps() + settings_.rest_ps;
+  timed_.emplace(l.ends_at, connection);
+}
+
+void director::end_failed(int connection) {
+  lane& l = lanes_[static_cast<std::size_t>(connection)];
+  if (l.ends_at == 0 || l.ends_at > base_.now_ps() || !host_->is_ready(connection)) return;
+  host_->close(connection);
+}
+
 void director::wake(int connection) {
   lane& l = lanes_[static_cast<std::size_t>(connection)];
   l.active = std::max(l.active, base_.now_ps());
@@ -263,16 +284,18 @@ bool director::may_take(lane& l, const step& s) {
   if (s.what == step::kind::post) return settle(l.owed_answers);
   if (s.what == step::kind::inject) {
     const captured_frame& f = plan_.frame(s.frame);
-    if (wire::traits(f.packet.bth.opcode).response) return compared_->asked(f.connection, f.packet.bth.psn);
+    if (wire::traits(f.packet.bth.opcode).response)
+      return compared_->asked(f.connection, f.packet.bth.psn) && settle(l.owed_again);
   }
   return settle(l.owed) && settle(l.owed_answers);
 }
 
 void director::go_on_without(lane& l) {
-  for (const debts* d : {&l.owed, &l.owed_answers})
+  for (const debts* d : {&l.owed, &l.owed_answers, &l.owed_again})
     for (const std::size_t i : *d) compared_->give_up(i);
   l.owed.clear();
   l.owed_answers.clear();
+  l.owed_again.clear();
 }
 
 /// When the capture's clock allows the next step.
@@ -321,6 +344,7 @@ bool director::advance(lane& l, int connection, bool force) {
   l.blocked = false;
   if (s.what == step::kind::expect) {
     (wire::traits(plan_.frame(s.frame).packet.bth.opcode).response ? l.owed_answers : l.owed).push_back(s.frame);
+    if (plan_.frame(s.frame).asked_again) l.owed_again.push_back(s.frame);
     ++l.next;
     return true;
   }
@@ -355,6 +379,7 @@ bool director::run_ready() {
   while (!timed_.empty() && timed_.top().first <= base_.now_ps()) {
     const int connection = timed_.top().second;
     timed_.pop();
+    end_failed(connection);
     wake(connection);
   }
   bool done = false;
@@ -400,7 +425,9 @@ bool director::force_blocked() {
 void director::wait_for_change() {
   const sim::time_ps now = base_.now_ps();
   sim::time_ps until = timed_.empty() ? never : timed_.top().first;
+  // Completions do not wake anybody: a last look at them is due when the adapter has come to rest.
   const sim::time_ps rest = last_activity_ + settings_.rest_ps;
+  if (rest > now) until = std::min(until, rest);
   for (const int connection : blocked_) {
     const lane& l = lanes_[static_cast<std::size_t>(connection)];
     const sim::time_ps alone =
@@ -431,7 +458,9 @@ void director::program() {
   if (merged_) merged_->set_clock(as_captured);
   if (commented_) commented_->set_clock(as_captured);
   for (;;) {
+    const std::size_t failures = host_->failures().size();
     for (const int connection : host_->poll()) wake(connection);
+    for (std::size_t i = failures; i < host_->failures().size(); ++i) end_soon(host_->failures()[i].connection);
     if (run_ready() || force_blocked()) continue;
     if (unfinished_ == 0 && handed_over_ == 0 && base_.now_ps() >= last_activity_ + settings_.rest_ps) break;
     shown_(result_.injected);

@@ -374,7 +374,9 @@ def check_formats(program, traces, directory):
         expect((report["frames"], report["matched_answers"], report["differences"]) == (86, 72, []), path)
     short = data[:24] + b"".join(struct.pack("<IIII", *r[:4]) + r[4] for r in pieces(data, snap=60))
     done = run(program, [write("short.pcap", short), "--json", out, "--overwrite"])
-    expect(done.returncode == 0 and json.load(open(out))["rejected"] == {"cut by the capture": 86}, "cut frames")
+    report = json.load(open(out))  # 60 bytes hold all headers of some packets
+    filled = sum(count for note, count in report["notes"].items() if note.startswith("cut by the capture"))
+    expect(done.returncode == 0 and filled > 0 and report["rejected"]["cut by the capture"] + filled == 86, "cut frames")
     for name, content in (("empty.pcap", b""), ("header.pcap", data[:24]), ("text.pcap", b"no capture at all\n" * 50),
                           ("usb.pcap", data[:20] + struct.pack("<I", 189) + data[24:])):
         done = run(program, [write(name, content)])
