@@ -92,7 +92,7 @@ class pcap_source final : public capture_source_if {
     char why[PCAP_ERRBUF_SIZE] = "";
     handle_ = pcap_fopen_offline_with_tstamp_precision(file.get(), PCAP_TSTAMP_PRECISION_NANO, why);
     if (handle_ == nullptr) throw capture_error(name + ": " + why);
-    file.release();  // belongs to libpcap now
+    static_cast<void>(file.release());  // belongs to libpcap now
     fcs_ = (static_cast<std::uint32_t>(pcap_datalink_ext(handle_)) & link_type_fcs_mask) == link_type_with_fcs;
   }
   ~pcap_source() override { pcap_close(handle_); }

@@ -32,10 +32,10 @@ class Replay:
 
 def write_pcap(path, frames):
     """Frames with their nanoseconds, as a classic file."""
-    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
-    for at, frame in frames:
-        out += struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame
-    open(path, "wb").write(out)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        for at, frame in frames:
+            file.write(struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame)
 
 
 def changed(frame, change):
