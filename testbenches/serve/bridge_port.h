@@ -36,10 +36,10 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
   struct config {
     std::uint32_t rate_mbps = 40'000;
     std::size_t queue_frames = 1024;  ///< from outside, waiting for the line; more are dropped
-    // Holding the adapter: half of what the links queue, and room for what comes before the PAUSE is obeyed.
+    // Holding the adapter: less than the links queue, which leaves room for what comes before the PAUSE is obeyed.
     std::size_t hold_above_bytes = 512 * 1024;
     std::size_t resume_below_bytes = 128 * 1024;
-    sim::time_ps longest_hold_ps = 200'000 * sim::ps_per_us;  ///< then the peer is taken for dead, and frames are lost
+    sim::time_ps longest_hold_ps = 200'000 * sim::ps_per_us;  ///< of a peer that takes nothing; then frames are lost
   };
   bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& frames,
               outside_if& outside, sim::statistics& stats);

@@ -43,7 +43,10 @@ class stream_peer:
 
     def asks(self):
         self.socket.sendall(framed(wire.arp()))
-        expect(self.receive()[ARP].psrc == MODEL4, "no answer")
+        answer = self.receive()
+        while ARP not in answer:  # what the adapter still had for the peer before
+            answer = self.receive()
+        expect(answer[ARP].psrc == MODEL4, "no answer")
 
 
 def stream():
