@@ -94,8 +94,13 @@ def download(folder):
 
 
 def compile_peer(root):
-    """Against the libibverbs of this machine, which is the guest's as well: both are Debian's."""
-    run(os.environ.get("CC", "cc"), "-D_GNU_SOURCE", "-O1", "-o", os.path.join(root, "usr/bin/verbs_peer"), PEER, "-libverbs")
+    """Against the libibverbs of this machine, which is the guest's as well: both are Debian's. A compiler that finds
+    mistakes is no reason to do without."""
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise unavailable("there is no %s" % compiler)
+    subprocess.run([compiler, "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-o", os.path.join(root, "usr/bin/verbs_peer"),
+                    PEER, "-libverbs"], check=True)
 
 
 def module_order(folder, wanted):

@@ -13,8 +13,9 @@ from scapy.all import ARP, Ether, IP, Raw, UDP, rdpcap
 from served import MODEL_MAC, PEER_MAC, MODEL4, PEER4, MODEL6, PEER6, BTH, wrong, expect, serve, pairs_of_links, wire
 
 
-def managed(name, app, server=(), client=(), addresses=((PEER4,), (MODEL4,)), to=MODEL4, options=()):
-    """Two models meet through the connection manager, without any other connection between them."""
+def managed(name, app, server=(), client=(), addresses=((PEER4,), (MODEL4,)), to=MODEL4, options=(), crossing=0):
+    """Two models meet through the connection manager, without any other connection between them. `crossing`: messages
+    that may come when their connection has ended, as both sides release it at once."""
     links = pairs_of_links()["unix stream"]
     a = serve(name + "-a", links[0], "--app", app, "--server", *server, *options, addresses=addresses[1])
     b = serve(name + "-b", links[1], "--app", app, "--client", to, *client, *options, mac=PEER_MAC, addresses=addresses[0])
@@ -24,7 +25,8 @@ def managed(name, app, server=(), client=(), addresses=((PEER4,), (MODEL4,)), to
         run = side.result["runs"][0]
         expect(run["ok"] and run["wrong_bytes"] == 0, "%s: %s" % (name, run))
         counted = side.result["connection_manager"]
-        expect(counted["malformed"] == counted["unknown_id"] == counted["wrong_state"] == 0, "%s: %s" % (name, counted))
+        expect(counted["malformed"] == counted["unknown_id"] == 0 and counted["wrong_state"] <= crossing,
+               "%s: %s" % (name, counted))
     print(name, "ok", flush=True)
     return a, b
 
@@ -40,7 +42,7 @@ def connections():
     a, b = managed("udaddy", "udaddy", options=["--qps", 3])
     expect(a.result["runs"][0]["received"] == 30, "numbers of datagrams")
     managed("rdma_server", "rdma_server")
-    a, b = managed("rdma_xserver", "rdma_xserver")
+    a, b = managed("rdma_xserver", "rdma_xserver", crossing=1)
     expect(a.result["runs"][0]["received"] == b.result["runs"][0]["sent"] == 1, "rdma_xserver's message")
     a, b = managed("cmtime", "cmtime")
     expect(a.result["runs"][0]["received"] == b.result["runs"][0]["sent"] == 100 and "disconnect" in b.text, "cmtime: " + b.text)
