@@ -118,7 +118,10 @@ def backlog():
     expect(len(full) >= 10, "not refused: %s" % {k: len(v) for k, v in said.items()})
     # Those that do not confirm make room for those that wait.
     expect(len(said.get(REP, {})) >= 2 and len(said.get(MRA, {})) > 20, "no room: %s" % {k: len(v) for k, v in said.items()})
-    result = w.model.stop()
+    w.model.process.send_signal(signal.SIGTERM)
+    kinds_of(w, 3)  # all that wait are told
+    expect(w.model.wait(20) == 0, w.model.text)
+    result = w.model.result
     expect(result["runs_made"] == 1 and result["clients"]["confirmed"] == 1 and result["clients"]["unconfirmed"] >= 2, result["clients"])
     expect(result["connection_manager"]["backlog_full"] == len(full), result["connection_manager"])
     w.socket.close()
