@@ -30,6 +30,12 @@ connection_manager::connection* connection_manager::find(connection_id id) {
 
 connection_manager::connection* connection_manager::named(const address& from, const contents& c) {
   connection* at = find(c.remote_id);
+  if (c.kind == message::rej && c.remote_id == 0) {  // of a client that gives up before it has heard our number
+    const auto asked = std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+      return entry.second.passive && entry.second.remote_id == c.local_id && entry.second.peer.gid == from.gid;
+    });
+    return asked == connections_.end() ? nullptr : &asked->second;
+  }
   if (at == nullptr || at->peer.gid != from.gid) return nullptr;
   // Before the peer has told its number there is none to compare with.
   const bool knows = at->at != state::req_sent && at->at != state::mra_req_received;
@@ -312,7 +318,7 @@ void connection_manager::tick(std::uint64_t now_ps) {
 /// Its REQ waits for accept().
 void connection_manager::await_owner(connection& c, std::uint64_t now_ps) {
   c.at = state::mra_req_sent;
-  c.deadline = now_ps + timeout_ps(config_.service_timeout) + timeout_ps(config_.response_timeout);
+  c.deadline = now_ps + timeout_ps(config_.service_timeout) + 2 * timeout_ps(config_.response_timeout);
 }
 
 void connection_manager::expire(connection& c, std::uint64_t now_ps) {

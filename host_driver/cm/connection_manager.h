@@ -77,7 +77,7 @@ struct connection_manager_config {
   std::size_t most_connections = 1024;                   ///< beyond: REJ, no resources; SIDR requests are dropped
   std::size_t backlog = 64;  ///< requests that may wait for accept(), as many of SIDR; beyond: the same
   /// A REQ that waits is answered by an MRA: 4.096 us * 2^n more (core/cma.c: CMA_CM_MRA_SETTING). A client that then
-  /// neither asks again nor gives up for that time and one to an answer is taken for gone.
+  /// neither asks again nor gives up for that time and two to an answer is taken for gone.
   std::uint8_t service_timeout = 24;
   std::uint64_t mra_after_ps = 1'000'000'000'000ull / 2;  ///< so long it waits without
   std::uint64_t ca_guid = 0;

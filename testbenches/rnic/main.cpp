@@ -218,7 +218,7 @@ void add_serve(CLI::App& command, serve_options& o) {
       .add_option("--repeat", o.repeat,
                   "Runs of the application, 0 for ever: a run that fails is told, and the next client is served. "
                   "Up to 16\nclients of a server over the connection manager are answered at a time and have 30 s to "
-                  "confirm, 64 more\nwait, others are rejected (no resources). A client's buffers take up to 512 MiB")
+                  "confirm, 256 more\nwait, others are rejected (no resources). A client's buffers take up to 512 MiB")
       ->capture_default_str();
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // how long a call of an application waits for the process
 constexpr std::uint64_t never = ~std::uint64_t{0};
 constexpr std::size_t most_outgoing = 4096, most_told = 256;
+constexpr std::size_t most_waiting = 256;  // requests: as many as --qps connections of one client
 constexpr std::uint8_t next_header_ib = 0x1b;
 constexpr std::uint8_t hop_limit = 64;  // the kernel's
 
@@ -35,6 +36,7 @@ cm_service::cm_service(served_host& host, int gid_index)
       version_(device_.port(1).gids[static_cast<std::size_t>(gid_index)].type),
       objects_(device_) {
   cm::connection_manager_config config;
+  config.backlog = most_waiting;
   config.ca_guid = wire::to_u64(host.mac()) | std::uint64_t{0x0200} << 48;
   cm::mad_output_if& out = *this;
   manager_ = std::make_unique<cm::connection_manager>(out, config);

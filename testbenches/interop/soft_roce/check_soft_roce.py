@@ -88,13 +88,12 @@ def crowd(b):
     for app, times, port, client in (("rping", 20, 7174, "rping -c -V -a %s -C 3" % MODEL4), ("ucmatose", 10, 7471, "ucmatose -s " + MODEL4),
                                      ("ib_write_bw", 5, 18515, "ib_write_bw -d rxe0 -R -s 3000 -n 20 " + MODEL4)):
         more = ("--rdma-cm", "--size", "3000", "--iterations", "20") if app == "ib_write_bw" else ()
-        side = b.serve("--app", app, "--server", "--repeat", "0", *more)
+        side = b.serve("--app", app, "--server", "--repeat", str(times), *more)
         statuses = []
         for number in range(times):
             if number % 4 == 0:
                 stranger.ask(port)
             statuses.append(b.guest.run("timeout %d /usr/bin/%s" % (SECONDS, client), SECONDS * 2)[0])
-        side.terminate()
         status, text = b.end(side)
         with open(b.json) as f:
             result = json.load(f)
