@@ -24,7 +24,8 @@ abi::status firmware::check_map_entry(std::size_t index, bool icm, std::uint64_t
   const std::uint64_t log_pages = word & (page - 1);
   if (log_pages > log_max_chunk_pages) return status::bad_param;
   pages = 1u << log_pages;
-  if (icm && address % page != 0) return status::bad_param;
+  if (icm && (address % page != 0 || pages * page - 1 > ~address)) return status::bad_param;
+  if (pages * page - 1 > ~bus) return status::bad_param;
   return status::ok;
 }
 
@@ -79,10 +80,7 @@ abi::status firmware::map_icm(command_request& r) {
     chip_.map_icm(address, bus, pages);
     mapped_[address] = pages;
     if (stage_ != stage_ready) continue;  // INIT_HCA clears what is mapped before it
-    for (const table t : {table::qpc, table::srqc, table::cqc, table::eqc}) {
-      const std::uint64_t bytes = std::uint64_t{layout(t).entry_bytes} << layout(t).log_entries;
-      if (address - layout(t).base < bytes && !clear_contexts(address, pages * page)) return status::icm_error;
-    }
+    if (!clear_contexts(address, pages * page)) return status::icm_error;
   }
   return status::ok;
 }
@@ -90,10 +88,11 @@ abi::status firmware::map_icm(command_request& r) {
 /// The driver names 64 pages whatever was mapped (5.2). Must not fail.
 abi::status firmware::unmap_icm(command_request& r) {
   const std::uint64_t from = r.in_param & ~(page - 1);
-  const std::uint64_t end = from + r.modifier * page;
+  const std::uint64_t bytes = r.modifier * page;
   chip_.unmap_icm(from, r.modifier);
   chip_.drop_translations();
-  mapped_.erase(mapped_.lower_bound(from), mapped_.lower_bound(end));
+  const bool to_the_end = bytes != 0 && bytes - 1 >= ~from;
+  mapped_.erase(mapped_.lower_bound(from), to_the_end ? mapped_.end() : mapped_.lower_bound(from + bytes));
   return status::ok;
 }
 

@@ -26,6 +26,9 @@ abi::status firmware::sw2hw_mpt(command_request& r) {
   const bool region = (flags & mpt::flag_region) != 0;
   if (!region && abi::get(hca_parameters_.data(), abi::init_hca::windows_enabled) == 0) return status::bad_op;
   const bool translated = region && (flags & mpt::flag_physical) == 0;
+  if (const std::uint64_t length = in(mpt::length);
+      region && length != 0 && length - 1 > ~std::uint64_t{in(mpt::start)})
+    return status::bad_param;  // it would go round the end of the address space
   const std::uint32_t log_page = in(mpt::entity_size);
   const bool fast_reg = (in(mpt::pd_flags)&mpt::pd_fast_reg) != 0;
   std::uint64_t entries = in(mpt::mtt_count);

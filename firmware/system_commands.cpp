@@ -193,6 +193,8 @@ abi::status firmware::init_hca(command_request& r) {
   layout(table::rdmarc) = {base(f::rdmarc_base), std::uint32_t{rdmarc_bytes} << in(f::log_rdmarc), log_qps};
   layout(table::altc) = {base(f::altc_base), altc_bytes, log_qps};
   layout(table::auxc) = {base(f::auxc_base), 1, log_qps};
+  for (const icm::table_layout& l : layouts_)
+    if ((std::uint64_t{l.entry_bytes} << l.log_entries) - 1 > ~l.base) return status::bad_param;
   log_mcg_hash_ = in(f::log_mcg_hash);
   chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_hash_bits, log_mcg_hash_);
   chip_.write(cr_base::steering, ethernet::cr::group_hash_bits, log_mcg_hash_);
@@ -201,13 +203,8 @@ abi::status firmware::init_hca(command_request& r) {
   eqe_bytes_ = (in(f::entry_sizes)&f::eqe_64) != 0 ? 64 : 32;
 
   program_tables();
-  for (const table t : {table::qpc, table::srqc, table::cqc, table::eqc}) {
-    for (const auto& [address, pages] : mapped_) {
-      const std::uint64_t end = layout(t).base + (std::uint64_t{layout(t).entry_bytes} << layout(t).log_entries);
-      if (address < layout(t).base || address >= end) continue;
-      if (!clear_contexts(address, std::min(std::uint64_t{pages} * 4096, end - address))) return status::icm_error;
-    }
-  }
+  for (const auto& [address, pages] : mapped_)
+    if (!clear_contexts(address, std::uint64_t{pages} * 4096)) return status::icm_error;
   mpts_.assign(std::size_t{1} << log_mpts, false);
   eqs_.assign(std::size_t{1} << log_eqs, false);
   cqs_.assign(std::size_t{1} << log_cqs, false);
@@ -238,11 +235,18 @@ void firmware::program_tables() {
 }
 
 /// The driver does not zero ICM (5.2), and hardware takes an entry of zeros as one that was never written.
+/// What of [icm_address, icm_address + bytes) lies in a table of contexts.
 bool firmware::clear_contexts(std::uint64_t icm_address, std::uint64_t bytes) {
   static constexpr std::array<std::uint8_t, 4096> zeros{};
-  for (std::uint64_t done = 0; done < bytes; done += zeros.size())
-    if (!chip_.hw().icm_write(icm_address + done, zeros.data(), std::min<std::uint64_t>(zeros.size(), bytes - done)))
-      return false;
+  for (const table t : {table::qpc, table::srqc, table::cqc, table::eqc}) {
+    const std::uint64_t base = layout(t).base, size = std::uint64_t{layout(t).entry_bytes} << layout(t).log_entries;
+    const std::uint64_t from = std::max(icm_address, base);
+    if (from - icm_address >= bytes || from - base >= size) continue;
+    const std::uint64_t count = std::min(bytes - (from - icm_address), size - (from - base));
+    for (std::uint64_t done = 0; done < count; done += zeros.size())
+      if (!chip_.hw().icm_write(from + done, zeros.data(), std::min<std::uint64_t>(zeros.size(), count - done)))
+        return false;
+  }
   return true;
 }
 

@@ -60,11 +60,8 @@ void device::put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::u
     dmac = wr.tso.hdr_sz >= 6 ? static_cast<const std::uint8_t*>(wr.tso.hdr) : nullptr;
   } else if (wr.num_sge != 0 && wr.sg_list[0].length >= 6) {
     const std::uint64_t address = wr.sg_list[0].addr;
-    const auto after = buffers_by_address_.upper_bound(address);
-    const bool known =
-        after != buffers_by_address_.begin() && address + 6 <= std::prev(after)->first + std::prev(after)->second.bytes;
-    if (known || (wr.send_flags & IBV_SEND_INLINE) != 0)
-      dmac = static_cast<const std::uint8_t*>(inline_source(address, 6));
+    const bool in_program = (wr.send_flags & IBV_SEND_INLINE) != 0;
+    dmac = static_cast<const std::uint8_t*>(in_program ? inline_source(address, 6) : buffer_at(address, 6));
   }
   if (dmac == nullptr) return;
   *flags |= std::uint32_t{abi::load16(dmac, 0)} << 16;

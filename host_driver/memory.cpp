@@ -65,14 +65,19 @@ bool device::bus_address_of(const void* pointer, std::size_t bytes, std::uint64_
 /// Inline data is read by the processor, so any address of the program will do; addresses inside our buffers may also
 /// be given as work requests name them to the device.
 const void* device::inline_source(std::uint64_t address, std::size_t bytes) const {
+  const void* const ours = buffer_at(address, bytes);
+  return ours != nullptr ? ours : reinterpret_cast<const void*>(address);
+}
+
+/// nullptr: the bytes do not lie in one of our buffers.
+const void* device::buffer_at(std::uint64_t address, std::size_t bytes) const {
   const auto inside = [&](const bus_if::dma_memory& m) {
     return address >= m.bus_address && address - m.bus_address <= m.bytes &&
            bytes <= m.bytes - (address - m.bus_address);
   };
   if (last_buffer_.pointer == nullptr || !inside(last_buffer_)) {
     auto entry = buffers_by_address_.upper_bound(address);
-    if (entry == buffers_by_address_.begin() || !inside((--entry)->second))
-      return reinterpret_cast<const void*>(address);
+    if (entry == buffers_by_address_.begin() || !inside((--entry)->second)) return nullptr;
     last_buffer_ = entry->second;
   }
   return last_buffer_.pointer + (address - last_buffer_.bus_address);
@@ -167,7 +172,8 @@ memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int ac
   mr->length = length;
   mr->iova = iova != nullptr ? *iova : bus_address;
   const unsigned shift = std::min(std::max(cfg_.mr_page_shift, 12u), 30u);
-  if (((mr->iova ^ bus_address) & ((std::uint64_t{1} << shift) - 1)) != 0) return fail(EINVAL);
+  if (((mr->iova ^ bus_address) & ((std::uint64_t{1} << shift) - 1)) != 0 || length - 1 > ~mr->iova)
+    return fail(EINVAL);
 
   if (key != nullptr) {
     mr->index = abi::key_to_index(*key);

@@ -99,6 +99,8 @@ void firmware_port::execute() {
   }
   if (request_.length == 0)
     finish(true, 0);
+  else if (request_.length - 1 > ~request_.memory)
+    finish(false, 0);  // round the end of the address space
   else
     next_piece();
 }

@@ -27,7 +27,8 @@ host_memory::host_memory(const config& c) : base_(c.base), bytes_(c.bytes) {
   for (auto& bucket : watches_) bucket.reserve(4);  // steady state allocates nothing
   if (c.bytes < page_bytes || c.bytes > (std::uint64_t{1} << 40) || c.bytes % page_bytes != 0)
     throw sim::config_error("host.memory.bytes: must be 4 KiB to 1 TiB, in whole pages of 4 KiB");
-  if (c.base % page_bytes != 0) throw sim::config_error("host.memory.base: must be a multiple of 4 KiB");
+  if (c.base % page_bytes != 0 || c.bytes - 1 > ~c.base)
+    throw sim::config_error("host.memory.base: must be a multiple of 4 KiB, at most 2^64 - host.memory.bytes");
   memory_ = reserve(bytes_);
   pages_ = reserve(bytes_ / page_bytes);
   if (memory_ == nullptr || pages_ == nullptr) {

@@ -106,8 +106,8 @@ key_status check_fast_register(const mpt_entry& e, const key_operation& o) {
   if (!e.fast_register() || (writes_remotely(o.rights) && (o.rights & right_local_write) == 0))
     return key_status::not_allowed;
   if (e.status() != mpt_entry::status_free) return key_status::wrong_state;
-  if (o.length == 0 || o.log_page < 12 || o.log_page > 31 || o.start + o.length < o.start || pages_of(o) > e.mtt_count)
-    return key_status::out_of_range;
+  if (o.length == 0 || o.length - 1 > ~o.start) return key_status::out_of_range;  // up to the last address is legal
+  if (o.log_page < 12 || o.log_page > 31 || pages_of(o) > e.mtt_count) return key_status::out_of_range;
   return key_status::ok;
 }
 

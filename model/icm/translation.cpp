@@ -360,7 +360,12 @@ translation::step translation::resolve_pages(job& j, unsigned index) {
   return result;
 }
 
+/// Addresses are those of the bus, of which there are none behind the last.
 void translation::answer_contiguous(job& j) {
+  if (j.request.length - 1 > ~j.request.va) {
+    j.answer.status = translate_status::out_of_range;
+    return;
+  }
   j.answer.count = 1;
   j.answer.segments[0] = {j.request.va, j.request.length};
 }

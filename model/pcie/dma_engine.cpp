@@ -279,9 +279,14 @@ void dma_engine::request_closed(unsigned client) {
   full_ &= ~(std::uint64_t{1} << client);
 }
 
+/// The function masters the bus, and the last byte has an address.
+bool dma_engine::may_begin(const dma_request& r) const {
+  return r.length != 0 && r.length - 1 <= ~r.address && may_master(r.function);
+}
+
 void dma_engine::start_request(unsigned client) {
   sim::fifo_in<dma_request>& in = clients_[client].port.request;
-  if (in.front().op == dma_request::kind::read && in.front().length != 0 && may_master(in.front().function)) {
+  if (in.front().op == dma_request::kind::read && may_begin(in.front())) {
     request_opened(client);
     start_read(client, in.front());
     in.drop();
@@ -289,7 +294,7 @@ void dma_engine::start_request(unsigned client) {
   }
   dma_request r = in.pop();
   if (answered(r)) request_opened(client);
-  if (!may_master(r.function) || r.length == 0) {
+  if (!may_begin(r)) {
     const bool refused = r.length != 0;
     if (refused) ++refused_;
     if (answered(r))

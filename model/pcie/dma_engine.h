@@ -126,6 +126,7 @@ class dma_engine {
   void start_msix();
   bool interrupt_allowed(unsigned vector) const;
   bool may_master(std::uint16_t function) const;
+  bool may_begin(const dma_request& r) const;
   void issue_read(unsigned client);
   void issue_write();
   void give_answer(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready);

@@ -57,7 +57,11 @@ void responder_reads::take(const request& r) {
   x.sequence = r.again ? go_back(r) : f.reads_accepted;
   ++f.reads_accepted;
   if (r.again) ++f.reads_again;
-  active_.push_back(j);
+  // Those of a flow stand in their order: what one that ends has held up is looked at behind it.
+  const auto behind = [&](std::uint16_t i) {
+    return jobs_[i].r.flow == r.flow && static_cast<std::int32_t>(jobs_[i].sequence - x.sequence) > 0;
+  };
+  active_.insert(r.again ? std::find_if(active_.begin(), active_.end(), behind) : active_.end(), j);
   const std::uint8_t code = f.ctx->dest.static_rate;
   if (code != 0 || limiter_.any()) limiter_.limit(r.qpn, static_rate_kbps(code));
 }

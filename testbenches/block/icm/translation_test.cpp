@@ -227,6 +227,35 @@ TEST(translation, reserved_key_physical_region_and_buffer) {
   EXPECT_EQ(b.answer(r).segments[0].address, 0x7000804u);
 }
 
+TEST(translation, ranges_end_with_the_address_space) {
+  bench b;
+  const std::uint64_t end = ~std::uint64_t{0};
+  b.region(0x50, 1, 7, end - 0x1fff, 0x2000, 0x800);  // to the last address
+  const auto at_top = [&](std::uint64_t va, std::uint32_t length, std::uint64_t check = 0) {
+    auto r = b.key(va, length, 1);
+    r.key = 0x50 << 8 | 1;
+    r.check_length = check;
+    return b.answer(r);
+  };
+  EXPECT_EQ(at_top(end - 0x1f, 0x20).status, translate_status::ok);
+  EXPECT_EQ(at_top(end - 0x1f, 0x20).segments[0].address, 0x5010fe0u);
+  EXPECT_EQ(at_top(end - 0x1f, 0x21).status, translate_status::out_of_range);
+  EXPECT_EQ(at_top(end - 0x1f, 0x40).status, translate_status::out_of_range);
+  EXPECT_EQ(at_top(end - 0x1f, 0x20, 0x21).status, translate_status::out_of_range);
+  EXPECT_EQ(at_top(end - 0x1f, 0x20, end).status, translate_status::out_of_range);
+  EXPECT_EQ(at_top(end, 1).status, translate_status::ok);
+  EXPECT_EQ(at_top(end, 2).status, translate_status::out_of_range);
+  EXPECT_EQ(at_top(0, 1).status, translate_status::out_of_range);
+  EXPECT_EQ(at_top(end - 0x1fff, 4096, 0x2000).status, translate_status::ok);
+  EXPECT_EQ(at_top(end - 0x2000, 1).status, translate_status::out_of_range);
+  auto r = b.key(end - 0x1f, 0x20, 2);  // the bus has no addresses behind the last either
+  r.what = icm::translate_request::kind::reserved_key;
+  EXPECT_EQ(b.answer(r).status, translate_status::ok);
+  r.length = 0x21;
+  EXPECT_EQ(b.answer(r).status, translate_status::out_of_range);
+  EXPECT_EQ(b.answer(r).count, 0u);
+}
+
 TEST(translation, window_goes_through_to_its_region) {
   bench b;
   b.region(0x30, 2, 7, 0x11000, 0x1000, 0);

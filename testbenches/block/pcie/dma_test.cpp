@@ -352,6 +352,26 @@ TEST(pcie_dma, unbacked_memory_is_unsupported) {
   EXPECT_NE(b.config_read(0x06, 2) & 0x2000, 0u);  // received master abort
 }
 
+/// No request goes round the end of the address space to its beginning.
+TEST(pcie_dma, ranges_end_with_the_address_space) {
+  bench b;
+  std::vector<std::uint8_t> back(8192, 0x11);
+  b.down.record = b.up.record = true;
+  const std::uint64_t end = ~std::uint64_t{0};
+  b.clients[0]->queue(read_request(end - 31, 64, back.data(), 1));
+  b.clients[0]->queue(write_request(end - 31, 33, back.data(), 2, true));
+  b.clients[0]->queue(read_request(end, 2, back.data(), 3));
+  b.run_ns(8000);
+  ASSERT_EQ(b.clients[0]->answers.size(), 3u);
+  for (const auto& a : b.clients[0]->answers)
+    EXPECT_EQ(a.response.status, pcie::dma_status::unsupported_request) << a.response.tag;
+  EXPECT_TRUE(b.up.packets.empty());
+  b.clients[0]->queue(read_request(end - 31, 32, back.data(), 4));  // the last bytes are asked for, and nobody's
+  b.run_ns(8000);
+  EXPECT_EQ(b.up.packets.size(), 1u);
+  EXPECT_EQ(b.clients[0]->answers.back().response.status, pcie::dma_status::unsupported_request);
+}
+
 TEST(pcie_dma, refused_without_bus_mastering) {
   bench b;
   b.config_write(0x04, 0x0002, 2);

@@ -30,6 +30,20 @@ TEST(host_memory, buffers_are_distinct_zeroed_and_come_back) {
   EXPECT_EQ(m.allocate(1).pointer, nullptr);
 }
 
+TEST(host_memory, lies_in_the_address_space) {
+  host::host_memory::config c;
+  c.bytes = 1 << 20;
+  c.base = ~std::uint64_t{0} - (1 << 20) + 1;
+  host::host_memory last(c);
+  const auto all = last.allocate(1 << 20);
+  EXPECT_EQ(all.address, c.base);
+  EXPECT_EQ(last.at(~std::uint64_t{0}, 1), all.pointer + (1 << 20) - 1);
+  EXPECT_EQ(last.at(~std::uint64_t{0}, 2), nullptr);
+  EXPECT_EQ(last.allocate(1, 1 << 21).pointer, nullptr);
+  c.base += 4096;
+  EXPECT_THROW(host::host_memory{c}, sim::config_error);
+}
+
 TEST(host_memory, watches_are_exact) {
   host::host_memory m;
   const auto a = m.allocate(16384);

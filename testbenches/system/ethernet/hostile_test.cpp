@@ -43,7 +43,7 @@ void expect_stopped(station& s) {
 
 TEST(EthernetHostile, SendWithForeignKeys) {
   with_stations([](bench::two_nodes& system, station& a, station& b) {
-    station other(system.a()), third(system.a()), fourth(system.a());
+    station other(system.a()), third(system.a()), fourth(system.a()), fifth(system.a());
     bench::endpoint elsewhere = system.a();
     elsewhere.pd = elsewhere.device->alloc_pd();
     const bench::buffer secret = bench::make_buffer(elsewhere, 4096);
@@ -58,6 +58,9 @@ TEST(EthernetHostile, SendWithForeignKeys) {
     sge = {third.send_buffer().address(16 * 16384 - 50), 100, third.send_buffer().region->lkey};
     ASSERT_EQ(third.post(wr), 0);
     EXPECT_EQ(third.wait_sent().status, IBV_WC_LOC_PROT_ERR);  // beyond the end
+    sge = {~std::uint64_t{2}, 100, fifth.send_buffer().region->lkey};
+    ASSERT_EQ(fifth.post(wr), 0);
+    EXPECT_EQ(fifth.wait_sent().status, IBV_WC_LOC_PROT_ERR);  // round the end of the address space
     EXPECT_TRUE(b.silent());
     fourth.send(frames::tcp4);
     EXPECT_EQ(b.receive().frame, frames::tcp4);

@@ -12,17 +12,17 @@ ACK, RNR, NAK = 0, 1, 3
 
 
 class owed:
-    """Responses to a READ request, or to a repetition of one. `restarts`: the requester has gone back meanwhile, to
+    """Responses to a READ request, or to a repetition of one. `restarts`: when the requester has gone back last, to
     what is before it or to itself, so that it may begin once more."""
     __slots__ = ("psn", "count", "length", "sent", "repeated", "restarts", "request")
 
     def __init__(self, p, count, repeated):
         self.psn, self.count, self.length, self.sent = p.psn, count, p.length, 0
-        self.repeated, self.restarts, self.request = repeated, False, p
+        self.repeated, self.restarts, self.request = repeated, None, p
 
     def takes(self, psn):
         """Whether the response `psn` is its next one."""
-        return self.sent < self.count and plus(self.psn, self.sent) == psn or self.restarts and self.psn == psn
+        return self.sent < self.count and plus(self.psn, self.sent) == psn or self.restarts is not None and self.psn == psn
 
     def opcode(self, psn):
         i = difference(psn, self.psn)
@@ -70,7 +70,8 @@ class responder:
         if p.op == READ_REQUEST or p.op in ATOMICS:
             # The requester has gone back: what was under way for it or for what is behind it may begin once more.
             for j in self.jobs:
-                j.restarts = j.restarts or j.sent > 0 and self.offset(j.psn) >= at
+                if self.offset(j.psn) >= at:
+                    j.restarts = p.time
         if p.op == READ_REQUEST:
             behind = (i for i, j in enumerate(self.jobs) if self.offset(j.psn) > at)
             self.jobs.insert(next(behind, len(self.jobs)), owed(p, count, True))
@@ -200,11 +201,13 @@ class responder:
         job = self.running if self.running in fitting else fitting[0]
         left = self.running
         if left is not None and job is not left:
-            if not (job.repeated and difference(job.psn, left.psn) < left.count or job.restarts):
+            if not (job.repeated and difference(job.psn, left.psn) < left.count or job.restarts is not None):
                 self.report("read-order", p, "comes between the responses to frame %d" % left.request.number)
             left.sent = 0  # no requester can take it up in the middle
         if job.psn == p.psn:
-            job.sent, job.restarts = 0, False
+            job.sent = 0
+            if job.restarts is not None and p.time - job.restarts > self.slack:
+                job.restarts = None  # else this one may have been under way before the request came
         self.check_read(p, job)
         job.sent += 1
         self.answered(p, at, 1)

@@ -128,6 +128,63 @@ TEST(Security, WrongRemoteKey) {
   });
 }
 
+/// A region up to the last address there is: what ends there is served, what would go round is refused, for requests
+/// from the wire as for the lists of work requests.
+TEST(Security, EndOfTheAddressSpace) {
+  in_court([](court& c) {
+    const auto map_to_end = [](const bench::endpoint& at, const bench::buffer& b) {
+      const std::uint64_t first = std::uint64_t{0} - region_bytes;
+      return at.device->reg_mr(at.pd, b.at(), region_bytes,
+                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, &first);
+    };
+    const auto* const far = map_to_end(c.innocent().b.at, c.far());
+    const auto* const near = map_to_end(c.innocent().a.at, c.near());
+    ASSERT_NE(far, nullptr);
+    ASSERT_NE(near, nullptr);
+    const std::uint64_t round = std::uint64_t{0} - 4096;
+    const bench::endpoint& e = c.innocent().b.at;
+    EXPECT_EQ(e.device->reg_mr(e.pd, c.far().at(), region_bytes, IBV_ACCESS_LOCAL_WRITE, &round), nullptr);
+    struct range {
+      std::uint64_t before_end;
+      std::uint32_t bytes;
+      bool legal;
+    };
+    for (const range& x : {range{0x20, 0x20, true}, range{0x20, 0x21, false}, range{0x20, 0x40, false},
+                           range{1, 1, true}, range{1, 2, false}, range{1, 0, true}, range{1024, 2048, false},
+                           range{region_bytes, region_bytes, true}, range{4096, region_bytes, false}})
+      for (const ibv_wr_opcode verb : remote_verbs) {
+        SCOPED_TRACE(testing::Message() << x.before_end << " before the end, " << x.bytes << " bytes, verb " << verb);
+        const link remote = c.new_lane(), local = c.new_lane();
+        request r = c.write(x.bytes);
+        r.opcode = verb;
+        r.remote = std::uint64_t{0} - x.before_end;
+        r.rkey = far->rkey;
+        request own = c.write(x.bytes);
+        own.opcode = verb;
+        own.sges = {{std::uint64_t{0} - x.before_end, x.bytes, near->lkey}};
+        if (x.legal) {
+          post(remote.a, r);
+          EXPECT_EQ(remote.a.wait_send().status, IBV_WC_SUCCESS);
+          remote.b.at.bus->spend_ps(10 * us);
+          EXPECT_EQ(std::memcmp(c.near().at(), c.far().at(region_bytes - x.before_end), x.bytes), 0);
+          c.restore();
+          post(local.a, own);
+          EXPECT_EQ(local.a.wait_send().status, IBV_WC_SUCCESS);
+          local.b.at.bus->spend_ps(10 * us);
+          EXPECT_EQ(std::memcmp(c.near().at(region_bytes - x.before_end), c.far().at(), x.bytes), 0);
+          c.restore();
+        } else {
+          c.fails(remote, r, IBV_WC_REM_ACCESS_ERR);
+          c.responder_stopped(remote, IBV_EVENT_QP_ACCESS_ERR);
+          c.nothing_changed();
+          c.fails(local, own, IBV_WC_LOC_PROT_ERR);
+          if (x.bytes > 1024) c.restore();  // of several packets those before the end were legal
+        }
+        c.nothing_changed();
+      }
+  });
+}
+
 TEST(Security, KeyOfAnotherProtectionDomain) {
   in_court([](court& c) {
     bench::endpoint other = c.innocent().b.at;

@@ -131,6 +131,13 @@ TEST(Windows, ZeroBasedOnesCountFromTheirFirstByte) {
     EXPECT_EQ(s.rdma(s.l, IBV_WR_RDMA_READ, 9000, 3999, key, 1), IBV_WC_SUCCESS);
     EXPECT_EQ(*s.near.at(9000), *s.far.at(3333 + 3999));
     s.refused_on(s.l, IBV_WR_RDMA_READ, s.far.address(3333), key, 8);
+    for (const auto& [va, bytes] : {std::pair{std::uint64_t{0} - 0x20, 0x40u}, std::pair{std::uint64_t{0} - 1, 1u},
+                                    std::pair{std::uint64_t{3999}, 2u}, std::pair{std::uint64_t{4000}, 1u}})
+      for (const ibv_wr_opcode verb : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+        const link other = s.sibling();
+        s.refused_on(other, verb, va,
+                     s.bind(other.b, *s.window(IBV_MW_TYPE_2), 3333, 4000, all_remote | IBV_ACCESS_ZERO_BASED), bytes);
+      }
     // Type 1 has no such form (IBA o10-36.2.2).
     auto* one = s.window(IBV_MW_TYPE_1);
     ibv_send_wr wr = s.binding(*one, ibv_inc_rkey(one->rkey), 0, 100, all_remote | IBV_ACCESS_ZERO_BASED);

@@ -147,6 +147,13 @@ TEST(Mpt, BadOnesAreRefused) {
   d.fill_mpt(0x123, false);
   d.put(abi::mpt::length, ~std::uint64_t{0});
   EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::bad_param) << "more pages than there are translations";
+  d.fill_mpt(0x123, false);
+  d.put(abi::mpt::start, ~std::uint64_t{0} - 4095);
+  d.put(abi::mpt::length, std::uint64_t{4097});
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::bad_param) << "round the end of the address space";
+  d.put(abi::mpt::length, std::uint64_t{4096});
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::ok) << "up to the last address";
+  ASSERT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok);
   d.fill_mpt(0x3ffff, true);
   EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x3ffff), status::icm_error) << "its page is not mapped";
   d.fill_mpt(0x45000123, true);

@@ -184,6 +184,31 @@ TEST(Icm, UnmapTakesWhatIsThere) {
   EXPECT_EQ(d.run(opcode::map_icm, 1), status::bad_param);
 }
 
+TEST(Icm, RangesEndWithTheAddressSpace) {
+  driver_model d;
+  d.bring_up();
+  const std::size_t before = d.hw.icm.size();
+  const std::uint64_t last = ~std::uint64_t{0} - 4095;
+  d.fill_map(1, 1, last);
+  EXPECT_EQ(d.run(opcode::map_icm, 1), status::bad_param);
+  d.fill_map(1, 0, last);
+  ASSERT_EQ(d.run(opcode::map_icm, 1), status::ok);
+  EXPECT_EQ(d.hw.icm.size(), before + 1);
+  ASSERT_EQ(d.run_immediate(opcode::unmap_icm, last, 64), status::ok);
+  EXPECT_EQ(d.hardware_context<icm::requester_context>(d.icm.qpc + 100 * 256).qpn, 0u) << "nothing else is gone";
+}
+
+/// A chunk that begins before a table holds entries of it as well.
+TEST(Icm, ContextsAreClearedWhereverTheirChunkBegins) {
+  driver_model d;
+  d.bring_up();
+  d.fill_map(1, 1, d.icm.qpc - 0x1000);
+  const std::uint64_t pages = abi::load64(d.in(), abi::map_entry::bus_address.offset) & ~std::uint64_t{0xfff};
+  std::fill_n(d.hw.host(pages), 0x2000, std::uint8_t{0xff});
+  ASSERT_EQ(d.run(opcode::map_icm, 1), status::ok);
+  EXPECT_EQ(d.hardware_context<icm::requester_context>(d.icm.qpc + 256).qpn, 0u);
+}
+
 TEST(Ports, GidTableKeepsTypeAndLeavesUnchangedEntriesAlone) {
   driver_model d;
   d.bring_up();

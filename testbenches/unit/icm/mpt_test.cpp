@@ -146,6 +146,14 @@ TEST(mpt, fast_registration) {
   EXPECT_EQ(icm::check_target(entry, o), key_status::out_of_range);
   o.length = ~std::uint64_t{0};
   EXPECT_EQ(icm::check_target(entry, o), key_status::out_of_range);
+  o.start = ~std::uint64_t{0} - 4095;  // up to the last address there is
+  o.length = 4096;
+  EXPECT_EQ(icm::check_target(entry, o), key_status::ok);
+  o.length = 4097;
+  EXPECT_EQ(icm::check_target(entry, o), key_status::out_of_range);
+  o.start += 4095;
+  o.length = 1;
+  EXPECT_EQ(icm::check_target(entry, o), key_status::ok);
   auto with_windows = valid;
   with_windows.windows = 1;
   key_operation end;
