@@ -48,6 +48,9 @@ class rig final : public bench::player_listener_if {
 
   bench::endpoint& at() { return at_; }
   const bench::endpoint& peer() const { return peer_; }
+  bench::node& host() { return *node_; }
+  /// Frames under way, of the peer too.
+  const tlm::frame_pool& frames() const { return frames_; }
   host_driver::device& dev() { return *at_.device; }
   bench::connection_options options() const;
   wire::encapsulation network() const { return network_; }
