@@ -14,7 +14,7 @@ using namespace conformance;
 
 namespace {
 
-constexpr unsigned most_steps = 200, most_rest_us = 2000, kept_requests = 16;
+constexpr unsigned most_steps = 200, most_rest_us = 1000, kept_requests = 16;
 constexpr std::uint64_t most_ticks = 1'500'000;
 /// Longer than a pause, and than anything that a queue pair may still have to do.
 constexpr std::uint64_t command_us = 20'000, command_ticks = 1'500'000;
@@ -70,7 +70,7 @@ void attack::dismiss(actor& a) {
 
 void attack::step() {
   const unsigned what = in_.below(16);
-  if (what < 9) return process_ && what < 6 ? step_of_process(what) : step_of_peer(what);
+  if (what < 9) return process_ && what < 5 ? step_of_process(what) : step_of_peer(what);
   step_of_program(what);
 }
 
@@ -92,9 +92,12 @@ void attack::step_of_program(unsigned what) {
       take_on(a);
       break;
     default: {
-      const unsigned rest_us = std::min<unsigned>(in_.below(64), most_rest_us - static_cast<unsigned>(rested_us_));
-      rested_us_ += rest_us;
-      r_.rest(rest_us * us);
+      // 100 ns to 3 us, or up to 32 us.
+      const unsigned how = in_.below(64);
+      const std::uint64_t rest_ps = how < 32 ? how * us / 10 : (how - 31) * us;
+      if (rested_ps_ + rest_ps > most_rest_us * us) return;
+      rested_ps_ += rest_ps;
+      r_.rest(rest_ps);
       listen();
     }
   }

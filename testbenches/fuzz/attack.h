@@ -69,7 +69,7 @@ class attack {
   bool process_;
   std::vector<actor> actors_;
   std::vector<std::uint8_t> last_;  ///< frame of the peer
-  std::uint64_t rested_us_ = 0;
+  std::uint64_t rested_ps_ = 0;
 };
 
 }  // namespace rnic::fuzz

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a peer on the line can do to an adapter.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "model/wire/icrc.h"
@@ -61,7 +62,7 @@ void attack::step_of_peer(unsigned what) {
     case 7:
       return answer(pick());
     case 5:
-      return plain_frame();
+      return process_ || in_.bit() ? request(pick()) : plain_frame();
     default:
       if (in_.below(4) == 0) return pause();
       for (unsigned i = in_.below(32); i != 0 && !last_.empty(); --i) r_.inject(last_);

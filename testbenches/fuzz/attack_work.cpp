@@ -42,10 +42,8 @@ void attack::step_of_process(unsigned what) {
       return ring(a);
     case 3:
       return blue_flame(a);
-    case 4:
-      return queue_doorbell(a);
     default:
-      write_receive(a);
+      in_.bit() ? write_receive(a) : queue_doorbell(a);
   }
 }
 
@@ -100,8 +98,11 @@ void attack::put_segments(std::vector<std::uint32_t>& words) {
     std::uint32_t bytes = (how & 3) == 0 ? length() : in_.u8() % 64;
     if ((how & 0x1c) == 0x1c) bytes |= 1u << 31;
     words.push_back(bytes);
-    words.push_back((how & 0x60) == 0x60 ? e.lkey(key()) : e.lkey(key::good));
-    put64(words, (how & 0x80) != 0 ? in_.u64() : e.origin.address(in_.u8()));
+    // All keys but the good one are of the memory that peers reach.
+    const conformance::key k = (how & 0x60) == 0x60 ? attack::key() : conformance::key::good;
+    words.push_back(e.lkey(k));
+    const std::uint64_t base = k == conformance::key::good ? e.origin.address() : e.target.address();
+    put64(words, (how & 0x80) != 0 ? in_.u64() : base + in_.u8());
   }
 }
 

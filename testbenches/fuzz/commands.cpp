@@ -97,7 +97,7 @@ class hostile_driver {
   }
 
   void step() {
-    const std::uint8_t what = in_.below(4);
+    const unsigned what = in_.below(4);
     std::uint8_t* const box = boxes_[in_.below(mailboxes)].pointer;
     if (what == 0) {  // some bytes of a mailbox
       const std::size_t at = in_.u16() % abi::mailbox_bytes;

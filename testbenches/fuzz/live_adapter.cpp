@@ -60,7 +60,26 @@ patience::patience(const char* what, sim::time_ps time, std::uint64_t more_ticks
 
 patience::~patience() { watch.what = nullptr; }
 
-void bring_up() {
+namespace {
+
+void make_narrow(bench::node_config& c) {
+  adapter::config& a = c.adapter;
+  a.descriptor_depth = 8;
+  a.translation.waiting = 4;
+  a.translation.fills = 2;
+  a.translation.mpt_entries = a.translation.mpt_ways = 4;
+  a.translation.mtt_entries = a.translation.mtt_ways = 4;
+  a.translation.mtt_line_entries = 1;
+  a.requester.outstanding_entries = 64;
+  a.requester.scatter_lists = 16;
+  a.requester.scatter_jobs = 8;
+  a.requester.processing_units = 2;
+}
+
+}  // namespace
+
+void bring_up(bool narrow) {
+  if (narrow) rig::configure(make_narrow);
   start_watch();
   rig& r = rig::instance();
   r.run([&r] {

@@ -10,8 +10,9 @@
 
 namespace rnic::fuzz {
 
-/// Brings up a whole adapter with a scripted peer, and takes the snapshot of it.
-void bring_up();
+/// Brings up a whole adapter with a scripted peer, and takes the snapshot of it. `narrow`: with the least of everything
+/// that blocks have places for, so that they fill up and miss.
+void bring_up(bool narrow = false);
 
 /// Runs `body` as a program of the host in a copy of the process.
 void in_adapter(const std::function<void(conformance::rig&)>& body);

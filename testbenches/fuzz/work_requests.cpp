@@ -5,7 +5,7 @@
 #include "testbenches/fuzz/live_adapter.h"
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  rnic::fuzz::bring_up();
+  rnic::fuzz::bring_up(true);
   return 0;
 }
 

@@ -40,6 +40,8 @@ using fault_counts = std::map<std::string, std::uint64_t>;
 class rig final : public bench::player_listener_if {
  public:
   static rig& instance();
+  /// Before instance(): the host has other numbers than the profile's.
+  static void configure(const std::function<void(bench::node_config&)>& change);
   /// Closes the capture and ends the simulation.
   static void finish();
 
