@@ -16,8 +16,12 @@
 
 #include <cstddef>
 
+extern "C" void* __libc_stack_end;
 extern "C" __attribute__((no_sanitize_address, visibility("default"))) void RNIC_HANDLE_NO_RETURN() {
   constexpr std::size_t deepest = 48 * 1024;  // a thread's stack has 64 KiB
-  __asan_unpoison_memory_region(__builtin_frame_address(0), deepest);
+  char* const from = static_cast<char*>(__builtin_frame_address(0));
+  char* const end = static_cast<char*>(__libc_stack_end);  // of the process's own stack: behind it there may be nothing
+  const bool near_end = from < end && static_cast<std::size_t>(end - from) < deepest;
+  __asan_unpoison_memory_region(from, near_end ? static_cast<std::size_t>(end - from) : deepest);
 }
 #endif

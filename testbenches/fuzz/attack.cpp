@@ -2,8 +2,11 @@
 #include "testbenches/fuzz/attack.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 #include "testbenches/fuzz/live_adapter.h"
 #include "testbenches/fuzz/property.h"
@@ -22,6 +25,13 @@ constexpr service services[] = {service::rc, service::rc, service::rc, service::
 
 }  // namespace
 
+/// For people who look into a finding: with RNIC_FUZZ_SAY=1.
+void attack::say(const std::string& what) const {
+  static const bool wanted = std::getenv("RNIC_FUZZ_SAY") != nullptr;
+  if (wanted)
+    std::fprintf(stderr, "fuzz: %.3f us: %s\n", static_cast<double>(r_.at().bus->now_ps()) / us, what.c_str());
+}
+
 attack::attack(rig& r, input& in, bool process)
     : r_(r), in_(in), process_(process), actors_(1 + in.below(most_actors)) {}
 
@@ -32,8 +42,8 @@ void attack::run() {
   for (unsigned i = 0; i < most_steps && !in_.empty() && ticks() - start < most_ticks; ++i) {
     try {
       step();
-    } catch (const std::runtime_error&) {
-      // What the driver refuses is refused.
+    } catch (const std::runtime_error& e) {  // what the driver refuses is refused
+      say(std::string("refused: ") + e.what());
     }
   }
   end();
@@ -70,6 +80,7 @@ void attack::dismiss(actor& a) {
 
 void attack::step() {
   const unsigned what = in_.below(16);
+  say("step of kind " + std::to_string(what) + ", behind it " + std::to_string(in_.left()) + " bytes");
   if (what < 9) return process_ && what < 5 ? step_of_process(what) : step_of_peer(what);
   step_of_program(what);
 }
@@ -130,6 +141,7 @@ void attack::listen() {
     if (!wire::traits(h.packet.bth.opcode).request) continue;
     for (actor& a : actors_) {
       if (!a.qp || a.qp->peer_qpn() != h.packet.bth.dest_qp) continue;
+      say(std::string("heard ") + wire::traits(h.packet.bth.opcode).name);
       if (a.asked.size() == kept_requests) a.asked.pop_front();
       a.asked.push_back(h);
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "testbenches/fuzz/input.h"
@@ -42,6 +43,7 @@ class attack {
   void move(actor& a);
   void listen();
   void end();
+  void say(const std::string& what) const;
   // attack_frames.cpp: what the peer does
   void step_of_peer(unsigned what);
   void put(std::vector<std::uint8_t> frame);
