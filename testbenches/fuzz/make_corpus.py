@@ -197,7 +197,7 @@ def verb(actor, which, length_code=4, key=31):
 
 def rest(tenths_us):
     """In tenths of a microsecond up to 3.1, then in microseconds up to 32."""
-    return bytes([14, tenths_us if tenths_us < 32 else 31 + min(32, tenths_us // 10)])
+    return bytes([14, 0, tenths_us if tenths_us < 32 else 31 + min(32, tenths_us // 10)])
 
 
 def request(actor, operation, length_code=4, key=31, more=0):
