@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fault plans as TOML files.
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -12,6 +10,7 @@
 
 #include "model/fabric/fault_plan.h"
 #include "model/sim/check.h"
+#include "model/sim/toml_text.h"
 #include "model/wire/packet.h"
 
 namespace rnic::fabric {
@@ -312,12 +311,7 @@ void read_rates(const std::string& file, const toml::node& node, fault_plan& pla
 }  // namespace
 
 fault_plan parse_fault_plan(const std::string& text, const std::string& name) {
-  toml::table root;
-  try {
-    root = toml::parse(text, name);
-  } catch (const toml::parse_error& e) {
-    throw sim::config_error(name + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
-  }
+  const toml::table root = sim::read_toml(name, [&] { return toml::parse(text, name); });
   const section s(name, "", root);
   s.allow({"seed", "capture", "rates", "event"});
   fault_plan plan;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sim/parameters.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <numeric>
 #include <vector>
 
 #include "model/sim/check.h"
+#include "model/sim/toml_text.h"
 
 namespace rnic::sim {
 
@@ -141,12 +140,7 @@ void parameter_set::set_assignment(const std::string& assignment, const std::str
 }
 
 void parameter_set::load_toml(const std::string& file) {
-  toml::table root;
-  try {
-    root = toml::parse_file(file);
-  } catch (const toml::parse_error& e) {
-    throw config_error(file + ":" + std::to_string(e.source().begin.line) + ": " + std::string(e.description()));
-  }
+  const toml::table root = read_toml(file, [&] { return toml::parse_file(file); });
   std::vector<std::pair<std::string, const toml::table*>> open{{"", &root}};
   while (!open.empty()) {
     const auto [prefix, table] = open.back();

@@ -26,6 +26,11 @@ std::unique_ptr<rig>& the_rig() {
   return one;
 }
 
+bench::node_config& the_config() {
+  static bench::node_config c = bench::make_node_config("connectx3pro_40g");
+  return c;
+}
+
 /// The simulation ends before the program does: the kernel's own statics go first otherwise.
 class ending : public testing::Environment {
   void TearDown() override { rig::finish(); }
@@ -103,9 +108,11 @@ rig& rig::instance() {
 
 void rig::finish() { the_rig().reset(); }
 
+void rig::configure(const std::function<void(bench::node_config&)>& change) { change(the_config()); }
+
 rig::rig() : base_(timing()), program_(std::make_unique<program>()), network_(chosen_network()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
-  node_ = std::make_unique<bench::node>("held", env, bench::make_node_config("connectx3pro_40g"), 0);
+  node_ = std::make_unique<bench::node>("held", env, the_config(), 0);
   clock_ = std::make_unique<sim::clock_domain>("player", base_, sim::clock_period::from_khz(player_khz));
   player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, 40'000);
   player_->set_listener(this);

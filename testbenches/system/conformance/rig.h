@@ -40,6 +40,8 @@ using fault_counts = std::map<std::string, std::uint64_t>;
 class rig final : public bench::player_listener_if {
  public:
   static rig& instance();
+  /// Before instance(): the host has other numbers than the profile's.
+  static void configure(const std::function<void(bench::node_config&)>& change);
   /// Closes the capture and ends the simulation.
   static void finish();
 
@@ -48,6 +50,9 @@ class rig final : public bench::player_listener_if {
 
   bench::endpoint& at() { return at_; }
   const bench::endpoint& peer() const { return peer_; }
+  bench::node& host() { return *node_; }
+  /// Frames under way, of the peer too.
+  const tlm::frame_pool& frames() const { return frames_; }
   host_driver::device& dev() { return *at_.device; }
   bench::connection_options options() const;
   wire::encapsulation network() const { return network_; }
