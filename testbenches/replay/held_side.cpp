@@ -72,6 +72,7 @@ void held_reader::held_request(std::int64_t place, std::size_t index) {
                                                            : operation::send_only);
     open_.reth = p.reth;
     open_.atomic = p.atomic;
+    open_.masked = wire::transport_of(p.bth.opcode) == wire::transport::manufacturer;
   }
   if (f.known_payload() != 0) open_.pieces.push_back({open_.length, index});
   open_.length += p.payload_length;

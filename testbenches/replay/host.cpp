@@ -23,6 +23,7 @@ constexpr std::uint64_t largest_region = 1u << 30;  // of memory that is rebuilt
 constexpr std::uint32_t largest_sink = 1u << 30;
 constexpr std::uint32_t special_qps = 8, reserved_qps = 0x40;
 constexpr unsigned page = 4096;
+constexpr unsigned room_for_masks = 64;       // inline bytes that make an entry of the send queue large enough
 constexpr std::uint32_t no_key = 0xffffff00;  // of no region: its place is behind all that are used
 constexpr std::uint64_t receive_id = 1;       // wr_id: connection << 1 | receive
 
@@ -230,6 +231,8 @@ std::string replay_host::set_up_connection(std::size_t index) {
   init.cap.max_send_wr = e.depth;
   init.cap.max_recv_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.receives, 1, queue_depth));
   init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+  const bool masks = std::any_of(c.messages.begin(), c.messages.end(), [](const held_message& m) { return m.masked; });
+  init.cap.max_inline_data = masks ? room_for_masks : 0;
   e.qp = device_.create_qp(pd_, &init, &c.held_qpn);
   if (e.qp == nullptr) return "queue pair number cannot be had: " + error_text(errno);
   std::string why = datagrams ? start_datagrams(c, e) : connect(c, e);
@@ -404,8 +407,16 @@ bool replay_host::post(int connection, std::size_t index) {
     wr.wr.ud.remote_qpn = p.bth.dest_qp;
     wr.wr.ud.remote_qkey = p.deth.qkey;
   }
+  host_driver::masked_atomic_wr masked(swap ? host_driver::driver_opcode::masked_compare_swap
+                                            : host_driver::driver_opcode::masked_fetch_add);
+  if (m.masked) {
+    static_cast<ibv_send_wr&>(masked) = wr;
+    masked.opcode = IBV_WR_DRIVER1;
+    masked.swap_mask = m.atomic.swap_mask;
+    masked.compare_add_mask = swap ? m.atomic.compare_mask : m.atomic.compare;
+  }
   ibv_send_wr* bad = nullptr;
-  if (device_.post_send(e.qp, &wr, &bad) != 0) return false;
+  if (device_.post_send(e.qp, m.masked ? &masked : &wr, &bad) != 0) return false;
   ++e.under_way;
   return true;
 }

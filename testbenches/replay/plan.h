@@ -59,6 +59,7 @@ struct held_message {
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
+  bool masked = false;    ///< an atomic with masks, of this model's own encoding
   bool stand_in = false;  ///< for packets that the capture lacks
 };
 

@@ -434,8 +434,28 @@ def datagrams(bench):
     expect((report["connections"][0]["deliveries"], report["differences"]) == (2, []), str(report["differences"]))
 
 
+def masked(bench):
+    """Masked atomics, of both hosts (opcodes and masks are this model's)."""
+    swap = lambda value, compare, mask: atomic(0x2000, 0x77, value, compare) + struct.pack(">QQ", mask, mask)
+    original = lambda value, msn: aeth(0x1F, msn) + struct.pack(">Q", value)
+    c = connection()
+    found = 0x1234
+    for i in range(4):
+        opcode = 0xC0 | (SWAP if i % 2 else ADD)
+        headers = swap(i, found, 0xFF) if i % 2 else atomic(0x2000, 0x77, 5, 0x80)
+        c.from_peer(opcode, c.peer_psn, headers, ask=True)
+        c.from_held(ATOMIC_ACK, c.peer_psn, original(found, i + 1))
+        c.peer_psn += 1
+        c.from_held(opcode, c.held_psn, headers, ask=True)
+        c.from_peer(ATOMIC_ACK, c.held_psn, original(found, i + 1))
+        c.held_psn += 1
+        found = (found & ~0xFF | i) if i % 2 else found + 5
+    for timing in ("captured", "fast"):
+        all_matched(bench.run(bench.write(c.capture), "--timing", timing), 8)
+
+
 CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, lacking, transmissions, receives, rights, requester,
-                                 many, idle, large, datagrams)}
+                                 many, idle, large, datagrams, masked)}
 
 
 def main():
