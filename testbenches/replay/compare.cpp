@@ -40,12 +40,13 @@ std::string aeth_text(const wire::aeth& a) {
 }
 
 /// For each answer of the held host in the capture the request that it answers, of several transmissions the latest
-/// that is not too late for it: no answer comes faster than the fastest one whose question is certain.
+/// that is not too late for it: no answer follows a request faster than the fastest one whose question is certain.
 std::vector<std::size_t> transmission_answered(const plan& p) {
   struct transmissions {
     std::map<std::int32_t, std::vector<std::size_t>> from;  // first PSN, after the connection's first -> frames
     bool known = false;
     wire::psn_t first;
+    sim::time_ps latest = 0;  // of any request
   };
   std::vector<transmissions> lanes(p.connections.size());
   std::vector<std::size_t> questions(p.frames.size(), no_frame);
@@ -60,6 +61,7 @@ std::vector<std::size_t> transmission_answered(const plan& p) {
       if (!l.known) l.first = psn;
       l.known = true;
       l.from[psn - l.first].push_back(i);
+      l.latest = f.at;
     } else if (f.from_held && wire::traits(f.packet.bth.opcode).response && l.known) {
       auto at = l.from.upper_bound(psn - l.first);
       if (at == l.from.begin()) continue;
@@ -70,7 +72,7 @@ std::vector<std::size_t> transmission_answered(const plan& p) {
       if (psn - l.first >= at->first + packets) continue;
       questions[i] = at->second.back();
       if (at->second.size() == 1)
-        fastest = std::min(fastest, f.at - p.frames[questions[i]].at);
+        fastest = std::min(fastest, f.at - l.latest);
       else
         doubtful.emplace_back(i, &at->second);
     }

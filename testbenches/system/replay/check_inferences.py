@@ -289,6 +289,19 @@ def receives(bench):
         for timing in ("captured", "fast"):
             report = bench.run(bench.write(c.capture), "--timing", timing)
             no_difference(report, answers)
+    c = connection()  # as Linux's Soft-RoCE does: a sequence NAK for each packet that was under way behind the first
+    psn = c.peer_psn
+    c.peer_send(content(3000))
+    c.held_ack(psn=psn, syndrome=RNR | 14, ended=0)
+    c.held_ack(psn=psn, syndrome=NAK_SEQUENCE, ended=0)
+    c.held_ack(psn=psn, syndrome=NAK_SEQUENCE, ended=0)
+    c.capture.now += 2 * MS
+    c.peer_psn = psn
+    c.peer_send(content(3000))
+    c.held_ack()
+    report = bench.run(bench.write(c.capture))
+    no_difference(report, 2, ("after its RNR NAK",))
+    expect(len(report["differences"]) == 2, str(report["differences"]))
     for syndrome in (NAK_INVALID, NAK_OPERATION):
         for size in (1, 10, 3000):
             c = connection()
