@@ -41,7 +41,8 @@ comments comment_on(const plan& p, const comparison& c, const replay_result& run
       append(out.of_frames[{from_adapter, c.answers()[d.answer - 1].first_bit}], text_of(d));
       continue;
     }
-    std::size_t at = d.frame == 0 ? 0 : questions[d.frame - 1];
+    std::size_t at = 0;
+    if (d.frame != 0 && questions[d.frame - 1] != no_frame) at = questions[d.frame - 1] + 1;
     if (at == 0 || run.injected_at[at - 1] == never) at = d.frame == 0 ? 0 : before[d.frame - 1];
     if (at == 0)
       append(out.about, text_of(d));

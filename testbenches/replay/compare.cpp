@@ -9,6 +9,7 @@
 
 #include "testbenches/replay/explain.h"
 #include "testbenches/replay/packets.h"
+#include "testbenches/replay/questions.h"
 
 namespace rnic::replay {
 
@@ -37,53 +38,6 @@ std::string aeth_text(const wire::aeth& a) {
     default:
       return fmt::format("reserved syndrome {:#04x}", a.syndrome);
   }
-}
-
-/// For each answer of the held host in the capture the request that it answers, of several transmissions the latest
-/// that is not too late for it: no answer follows a request faster than the fastest one whose question is certain.
-std::vector<std::size_t> transmission_answered(const plan& p) {
-  struct transmissions {
-    std::map<std::int32_t, std::vector<std::size_t>> from;  // first PSN, after the connection's first -> frames
-    bool known = false;
-    wire::psn_t first;
-    sim::time_ps latest = 0;  // of any request
-  };
-  std::vector<transmissions> lanes(p.connections.size());
-  std::vector<std::size_t> questions(p.frames.size(), no_frame);
-  std::vector<std::pair<std::size_t, const std::vector<std::size_t>*>> doubtful;
-  sim::time_ps fastest = never;
-  for (std::size_t i = 0; i < p.frames.size(); ++i) {
-    const captured_frame& f = p.frames[i];
-    if (f.connection < 0) continue;
-    transmissions& l = lanes[static_cast<std::size_t>(f.connection)];
-    const wire::psn_t psn = f.packet.bth.psn;
-    if (!f.from_held && wire::traits(f.packet.bth.opcode).request) {
-      if (!l.known) l.first = psn;
-      l.known = true;
-      l.from[psn - l.first].push_back(i);
-      l.latest = f.at;
-    } else if (f.from_held && wire::traits(f.packet.bth.opcode).response && l.known) {
-      auto at = l.from.upper_bound(psn - l.first);
-      if (at == l.from.begin()) continue;
-      --at;
-      const wire::packet& x = p.frames[at->second.front()].packet;
-      const std::uint32_t mtu = p.connections[static_cast<std::size_t>(f.connection)].mtu;
-      const std::int32_t packets = is_read_request(x) ? static_cast<std::int32_t>(packets_of(x.reth.length, mtu)) : 1;
-      if (psn - l.first >= at->first + packets) continue;
-      questions[i] = at->second.back();
-      if (at->second.size() == 1)
-        fastest = std::min(fastest, f.at - l.latest);
-      else
-        doubtful.emplace_back(i, &at->second);
-    }
-  }
-  for (const auto& [answer, sent] : doubtful)
-    for (const std::size_t i : *sent) {
-      if (i > answer) break;
-      if (i == sent->front() || fastest == never || p.frames[answer].at - p.frames[i].at >= fastest)
-        questions[answer] = i;
-    }
-  return questions;
 }
 
 bool same_remote(const wire::reth& a, const wire::reth& b) {
@@ -174,7 +128,7 @@ comparison::comparison(const plan& p, std::set<difference_kind> ignored)
       injected_at_(p.frames.size(), never) {
   for (std::size_t i = 0; i < p.connections.size(); ++i)
     if (p.connections[i].before < 0) begin(static_cast<int>(i));
-  const std::vector<std::size_t> questions = transmission_answered(p);
+  const std::vector<std::size_t> questions = captured_questions(p);
   for (std::size_t i = 0; i < p.frames.size(); ++i) {
     const captured_frame& f = p.frames[i];
     if (f.connection < 0 || !f.from_held) continue;

@@ -11,10 +11,6 @@
 
 namespace rnic::replay {
 
-/// By frame of the capture: for an answer of the held host the index + 1 of the peer's request that it answers, which
-/// is the last one before it whose PSNs include the answer's; 0: none.
-std::vector<std::size_t> captured_questions(const plan& p);
-
 /// One answer that both gave: from the question to it.
 struct answer_times {
   std::size_t frame = 0;  ///< index in the capture
@@ -26,6 +22,7 @@ struct answer_kind {
   std::vector<answer_times> times;
 };
 /// Only answers that were matched with a captured one of the same opcode, and whose questions both are known.
+/// `questions`: captured_questions().
 std::vector<answer_kind> compare_latencies(const plan& p, const comparison& c,
                                            const std::vector<std::size_t>& questions);
 

@@ -17,7 +17,7 @@
 #include "testbenches/bench/node.h"
 #include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
-#include "testbenches/replay/latencies.h"
+#include "testbenches/replay/questions.h"
 #include "tlm/capture.h"
 #include "tlm/pcapng_writer.h"
 

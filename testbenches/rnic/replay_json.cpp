@@ -31,7 +31,7 @@ nlohmann::json packets_json(const replay_report& r) {
                                                 : "missing";
       if (x.answer != 0) j["at_ps"] = r.compared.answers()[x.answer - 1].first_bit;
       const std::size_t q = r.question_of[i];
-      if (q != 0) j["captured_latency_ps"] = f.at - r.p.frames[q - 1].at;
+      if (q != no_frame) j["captured_latency_ps"] = f.at - r.p.frames[q].at;
     } else if (r.run.injected_at[i] != ~sim::time_ps{0}) {
       j["at_ps"] = r.run.injected_at[i];
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "testbenches/replay/questions.h"
+
 namespace rnic::program {
 
 using namespace replay;
