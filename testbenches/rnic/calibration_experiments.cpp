@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "testbenches/bench/measuring_card.h"
 #include "testbenches/bench/slot_load.h"
 #include "testbenches/bench/star.h"
 #include "testbenches/rnic/experiment.h"
@@ -13,13 +14,8 @@ namespace rnic::program {
 namespace {
 
 constexpr std::uint32_t hop_ps = 250'000;  // cut-through switch (calibration 5)
-/// The card that measured hosts (pcie-bench's, calibration 2.4): its interface to the PCIe core has 256 bits at 250
-/// MHz, the usual one of a Gen3 x8 core, and takes two cycles to set a request up. Gives 24 ns for a write of 128 bytes
-/// and 40 ns for one of 256, measured 24.1 and 40.5. Read data goes on over 128 bits at the adapter's clock, which with
-/// the link makes its 0.29 ns a byte.
-constexpr std::uint32_t card_interface_bytes = 32, card_cycle_ps = 4000, card_setup_ps = 8000;
-// What its engine adds to a read beside these 12 ns: its 560 ns for 64 bytes, less the 310 ns of the host (calibration
-// 5).
+// What the measuring card's engine adds to a read beside the 12 ns of its interface: its 560 ns for 64 bytes, less the
+// 310 ns of the host (calibration 5).
 constexpr double card_engine_ns = 560 - 310 - 12;
 
 void put_between(network over, common_options& common, traffic_options& traffic) {
@@ -36,22 +32,20 @@ void put_between(network over, common_options& common, traffic_options& traffic)
 }
 
 /// The slot of `common` with the measuring card in it.
-bench::node_config measuring_card(const common_options& common) {
+bench::node_config with_measuring_card(const common_options& common) {
   bench::node_config c = system_from(common, traffic_options{}, demand{}, nullptr).node;
-  c.adapter.pcie.dma.interface_bytes = card_interface_bytes;
-  c.adapter.pcie.dma.interface_cycle_ps = card_cycle_ps;
-  c.adapter.pcie.dma.request_setup_ps = card_setup_ps;
+  c.adapter.pcie.dma = bench::measuring_card(c.adapter.pcie.dma);
   return c;
 }
 
 }  // namespace
 
 double dma_write(const common_options& common, std::uint32_t bytes) {
-  return bench::dma_write_gbps(measuring_card(common), bytes, 400'000 / bytes);
+  return bench::dma_write_gbps(with_measuring_card(common), bytes, 400'000 / bytes);
 }
 
 double dma_read(const common_options& common, std::uint32_t bytes) {
-  return static_cast<double>(bench::dma_read_ps(measuring_card(common), bytes)) / 1000 + card_engine_ns;
+  return static_cast<double>(bench::dma_read_ps(with_measuring_card(common), bytes)) / 1000 + card_engine_ns;
 }
 
 double typical_latency(const common_options& common, const char* verb, std::uint32_t bytes, network over) {

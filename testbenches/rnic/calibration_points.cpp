@@ -16,7 +16,7 @@ point_list make_points() {
           [bytes = bytes](o c) { return dma_write(c, bytes); });
   const std::pair<std::uint32_t, double> reads[] = {{64, 560}, {512, 706}, {2048, 1146}};
   for (const auto& [bytes, ns] : reads)
-    p.add("C02", p.bytes(bytes), "DMA read latency, 250 ns of it the measuring engine's", "ns", ns, 10,
+    p.add("C02", p.bytes(bytes), "DMA read latency, 250 ns of it the measuring card's", "ns", ns, 10,
           "pcie-bench, SIGCOMM'18", [bytes = bytes](o c) { return dma_read(c, bytes); });
   p.add("C03", "65536 B", "WRITE goodput, 40GbE", "Gb/s", 38.21, 2, "perftest, MT4103",
         [](o c) { return write_goodput(c, 40'000); });

@@ -14,7 +14,7 @@ point_list make_points() {
   using point = std::pair<std::uint32_t, double>;
 
   for (const auto& [bytes, ns] : {point{128, 586}, {256, 626}, {1024, 853}})
-    p.add("V01", p.bytes(bytes), "DMA read latency, 250 ns of it the measuring engine's", "ns", ns, 10,
+    p.add("V01", p.bytes(bytes), "DMA read latency, 250 ns of it the measuring card's", "ns", ns, 10,
           "pcie-bench, SIGCOMM'18", [bytes = bytes](o c) { return dma_read(c, bytes); });
   for (const auto& [bytes, us] :
        {point{32, 1.04}, {512, 2.04}, {1024, 2.42}, {4096, 3.74}, {8192, 4.82}, {16384, 7.08}, {65536, 19.97}})
