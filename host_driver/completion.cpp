@@ -301,17 +301,23 @@ mac_address device::last_source(const completion_queue& cq) const {
   return mac;
 }
 
+/// Bus address of the entry that the next completion goes to.
+static std::uint64_t next_entry(const completion_queue& cq) {
+  return cq.buffer.bus_address + static_cast<std::uint64_t>(cq.entry(cq.consumer) - cq.buffer.pointer);
+}
+
 int device::wait_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps, ethernet_receive* plain) {
   auto& cq = *static_cast<completion_queue*>(queue);
   const std::uint64_t deadline = timeout_ps == 0 ? forever : bus_.now_ps() + timeout_ps;
   while (!ready(cq)) {
     const std::uint64_t now = bus_.now_ps();
     if (now >= deadline) return 0;
-    const auto offset = static_cast<std::uint64_t>(cq.entry(cq.consumer) - cq.buffer.pointer);
-    bus_.wait_for_write(cq.buffer.bus_address + offset, abi::cqe::bytes, timeout_ps == 0 ? 0 : deadline - now);
+    if (!bus_.wait_for_write(next_entry(cq), abi::cqe::bytes, timeout_ps == 0 ? 0 : deadline - now)) break;
   }
-  return poll_cq(queue, num_entries, wc, plain);
+  return ready(cq) ? poll_cq(queue, num_entries, wc, plain) : 0;
 }
+
+void device::end_wait(ibv_cq* queue) { bus_.end_wait(next_entry(*static_cast<completion_queue*>(queue))); }
 
 int device::req_notify_cq(ibv_cq* queue, int solicited_only) {
   auto& cq = *static_cast<completion_queue*>(queue);

@@ -161,6 +161,8 @@ class device : private event_pump_if {
   int modify_cq(ibv_cq* cq, std::uint16_t count, std::uint16_t period_us);  ///< moderation
   /// Polls until there is a completion (returns as poll_cq), or gives 0 after `timeout_ps` (0: no limit).
   int wait_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, std::uint64_t timeout_ps = 0, ethernet_receive* plain = nullptr);
+  /// Ends the waits of wait_cq for this queue that have begun, as if their time were over.
+  void end_wait(ibv_cq* cq);
   /// Sleeps until a completion event of this vector: the queue, or nullptr after `timeout_ps` (0: no limit).
   completion_queue* get_cq_event(unsigned vector, std::uint64_t timeout_ps = 0);
   /// False after `timeout_ps` (0: no limit). CQ, QP and SRQ are objects of this device.

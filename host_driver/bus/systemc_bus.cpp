@@ -162,13 +162,25 @@ bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, s
   }
   watch* w = free_watches_.back();
   free_watches_.pop_back();
-  w->hit = false;
+  w->hit = w->ended = false;
+  w->waits = true;
+  w->first = bus_address;
+  w->bytes = bytes;
   memory_.watch(bus_address, bytes, *w);
-  wait_until(w->written, timeout_ps == 0 ? forever : now() + timeout_ps, [w] { return w->hit; });
+  wait_until(w->written, timeout_ps == 0 ? forever : now() + timeout_ps, [w] { return w->hit || w->ended; });
+  w->waits = false;
   memory_.unwatch(bus_address, bytes, *w);
   w->written.cancel();
   free_watches_.push_back(w);
   return w->hit;
+}
+
+void systemc_bus::end_wait(std::uint64_t bus_address) {
+  for (const auto& w : watches_) {
+    if (!w->waits || bus_address < w->first || bus_address - w->first >= w->bytes) continue;
+    w->ended = true;
+    w->written.notify(sc_core::SC_ZERO_TIME);
+  }
 }
 
 systemc_bus::vector_state& systemc_bus::vector_of(unsigned vector) {

@@ -51,6 +51,7 @@ class systemc_bus : public sc_core::sc_module,
   void spend_ps(std::uint64_t ps) override;
   std::uint64_t now_ps() const override;
   bool wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) override;
+  void end_wait(std::uint64_t bus_address) override;
   bool wait_interrupt(unsigned vector, std::uint64_t timeout_ps) override;
   bool enable_interrupt(unsigned vector) override;
   void set_span(std::uint32_t span) override { span_ = span; }
@@ -70,7 +71,9 @@ class systemc_bus : public sc_core::sc_module,
     explicit watch(sim::timebase& b) : base(b) {}
     sim::timebase& base;
     sc_core::sc_event written;
-    bool hit = false;
+    bool hit = false, waits = false, ended = false;
+    std::uint64_t first = 0;
+    std::size_t bytes = 0;
     void memory_written(std::uint64_t address, std::uint32_t bytes, sim::time_ps at) override;
   };
   struct vector_state {

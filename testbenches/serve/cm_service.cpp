@@ -16,7 +16,8 @@ using namespace host_driver;
 
 namespace {
 
-constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // how long a call of an application waits for the process
+constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // between two looks for what tells nobody that it has come
+constexpr std::uint64_t no_hurry_ps = 3600 * sim::ps_per_s;
 constexpr std::uint64_t never = ~std::uint64_t{0};
 constexpr std::size_t most_outgoing = 4096, most_told = 256;
 constexpr std::size_t most_waiting = 256;  // requests: as many as --qps connections of one client
@@ -65,6 +66,7 @@ cm_service::cm_service(served_host& host, int gid_index)
 
 cm_service::~cm_service() {
   stop_ = true;
+  device_.end_wait(receive_cq_);
   while (running_) sc_core::wait(ended_);
   device_.destroy_qp(qp_);
 }
@@ -75,6 +77,7 @@ void cm_service::send_mad(const cm::address& to, const cm::mad& datagram) {
     return;
   }
   outbox_.push_back({to, datagram});
+  device_.end_wait(receive_cq_);
 }
 
 void cm_service::run() {
@@ -84,7 +87,9 @@ void cm_service::run() {
     while (!outbox_.empty() && sending_ < sends - 1) post_one();
     const std::uint64_t due = manager_->deadline_ps();
     const std::uint64_t now = now_ps();
-    const std::uint64_t patience = due <= now ? 1 : std::min(slice_ps, due - now);
+    // Events of the device and room in the send queue come without a write that is waited for here.
+    const bool looks = manager_->awaits_confirmation() || !outbox_.empty();
+    const std::uint64_t patience = due <= now ? 1 : std::min(looks ? slice_ps : no_hurry_ps, due - now);
     if (device_.wait_cq(receive_cq_, 1, &wc, patience) > 0) take(wc, device_.last_source(*receive_cq_));
     if (manager_->awaits_confirmation()) take_device_events();
     manager_->tick(now_ps());

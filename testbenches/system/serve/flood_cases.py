@@ -403,6 +403,16 @@ def idle():
         expect(spent <= 0.03 and more < 100, "%s: %.2f s, %d KB in 3 s of nothing" % (name, spent, more))
         quickly(model, name)
         end.close()
+    end = KINDS["unix stream"]()  # a server that listens for connections
+    model = begin("idle", end, "--app", "rping", "--server", "--repeat", "0")
+    answered(end)
+    time.sleep(0.5)
+    before = processor_seconds(model.process)
+    time.sleep(3)
+    spent = processor_seconds(model.process) - before
+    expect(spent <= 0.03, "a server of connections: %.2f s in 3 s of nothing" % spent)
+    quickly(model, "unix stream")
+    end.close()
     return 0
 
 
