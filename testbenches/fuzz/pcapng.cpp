@@ -23,6 +23,7 @@ void read_all(const std::string& path) {
       break;
     }
     ++frames;
+    demand(f.length <= f.wire_length, "a file has no more of a frame than there was");
     seen = std::accumulate(f.data, f.data + f.length, std::uint8_t{0});
   }
   demand(reader.frames() == frames, "every frame is counted");
