@@ -44,6 +44,8 @@ void peer_reader::answer(std::size_t index) {
   } else if (kind == kind_nak && (p.aeth.syndrome & 0x1f) != 0 && refused_.frame == no_frame) {
     refused_ = {index, place, p.aeth.syndrome & 0x1fu};
   } else if (kind == kind_ack) {
+    // What goes on behind a NAK was not ended by it, whatever that said.
+    if (refused_.frame != no_frame && place >= refused_.place) refused_ = {};
     acknowledged_ = any_acknowledged_ ? std::max(acknowledged_, place) : place;
     any_acknowledged_ = true;
     acknowledged_by_.try_emplace(place, index);

@@ -220,7 +220,7 @@ void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
   if (r.resends && distance(unacked, r.sent_before) - 1 >= half_window - 1) r.resends = false;
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
-  r.retrying = false;
+  r.retrying = r.timed_out = false;
   r.extra_retries = 0;
   if (!r.rnr_wait) {
     timers_.stop(qps_, r, now());
@@ -298,6 +298,7 @@ void requester::time_out(context& c, qp_runtime& r) {
   ++timeouts_;
   ++diagnostics_[diag_timeout];
   r.retrying = false;
+  r.timed_out = true;
   retry(c, r, c.unacked_psn);
 }
 

@@ -102,6 +102,7 @@ struct qp_runtime {
   bool rnr_wait = false;
   bool needs_receive = false;       ///< its next message waits for a receive of the peer's (end-to-end credits)
   bool retrying = false;            ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
+  bool timed_out = false;           ///< its timer ended, and nothing new was acknowledged since
   std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)
   bool failing = false;             ///< the tail of the messages ends in error
   bool poked = false;               ///< resumed while a unit serves it
