@@ -204,7 +204,9 @@ void connection_manager::take_rep(connection& c, const contents& m, std::uint64_
 
 void connection_manager::take_rtu(connection& c, const contents& m) {
   if (c.at != state::rep_sent && c.at != state::mra_rep_received) {
-    ++(c.at == state::established ? count_.duplicates : count_.wrong_state);
+    // Data came before it, and the connection may be released by now.
+    const bool late = c.at == state::established || c.at == state::dreq_sent || c.at == state::timewait;
+    ++(late ? count_.duplicates : count_.wrong_state);
     return;
   }
   establish(c, m);
@@ -253,8 +255,8 @@ void connection_manager::take_dreq(const address& from, const contents& m, std::
 }
 
 void connection_manager::take_drep(connection& c, const contents& m, std::uint64_t now_ps) {
-  if (c.at != state::dreq_sent) {
-    ++count_.wrong_state;
+  if (c.at != state::dreq_sent) {  // in time wait: both sides have asked at once
+    ++(c.at == state::timewait ? count_.duplicates : count_.wrong_state);
     return;
   }
   tell(c, event::kind::disconnected, m);
