@@ -342,8 +342,18 @@ void responder::set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t 
   answers_[(answer_head_ + answer_count_++) % answers_.size()] = index_of(f);
 }
 
+namespace {
+
+/// Of two answers the one that fewer READs go before: the requester's going back may have put the NAK behind some that
+/// wait for the ACK.
+bool ack_goes_first(const responder_flow& f) {
+  return f.ack_pending && (!f.nak_pending || static_cast<std::int32_t>(f.nak_after - f.ack_after) > 0);
+}
+
+}  // namespace
+
 bool responder::answers_ready(const responder_flow& f) const {
-  const std::uint32_t after = f.nak_pending ? f.nak_after : f.ack_after;
+  const std::uint32_t after = ack_goes_first(f) ? f.ack_after : f.nak_after;
   return static_cast<std::int32_t>(f.reads_finished - after) >= 0 && sender_.ready(*f.ctx);
 }
 
@@ -369,7 +379,7 @@ void responder::send_answer(responder_flow& f) {
   const std::uint8_t opcode = answer_opcode(*f.ctx, wire::operation::acknowledge);
   next_answer_ = now() + std::max(1u, config_.ack_cycles);
   if (f.reads() != 0) wake_next();  // READ responses may have waited for this
-  if (f.nak_pending) {
+  if (!ack_goes_first(f)) {
     sender_.send(*f.ctx, sender_.new_frame(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn, 0);
     f.nak_pending = false;
     ++count_.naks;
