@@ -350,7 +350,10 @@ bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
 }
 
 void responder_reads::finish(std::uint16_t j) {
-  ++flows_[jobs_[j].r.flow].reads_finished;
+  responder_flow& f = flows_[jobs_[j].r.flow];
+  ++f.reads_finished;
+  // An atomic that was executed before the requester went back may leave before ask() has come past it again.
+  if (static_cast<std::int32_t>(f.reads_gathered - f.reads_finished) < 0) f.reads_gathered = f.reads_finished;
   remove(j);
 }
 
