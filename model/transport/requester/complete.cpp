@@ -85,7 +85,8 @@ bool requester::handle_response(tlm::frame_ptr& f) {
   if (notification_point::marked(p)) note_marked(*c, *f);
   const std::uint32_t psn = p.bth.psn.value();
   if (distance(c->unacked_psn, psn) >= half_window) {
-    const bool says_more = op == wire::operation::acknowledge && ((psn + 1) & 0xffffff) == c->unacked_psn;
+    const bool says_more = op == wire::operation::acknowledge && kind_of(p.aeth.syndrome) == response_kind::ack &&
+                           ((psn + 1) & 0xffffff) == c->unacked_psn;
     if (says_more) take_receives(*c, r, psn, p.aeth);
     ++duplicate_responses_;
     return true;
