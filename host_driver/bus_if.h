@@ -44,8 +44,8 @@ class bus_if {
   /// because the line was taken away from it. Returns false on timeout.
   virtual bool wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) = 0;
 
-  /// Ends the waits of wait_for_write whose range has this address in it, as if their time were over: another process of
-  /// the host has something for them to do.
+  /// Ends the waits of wait_for_write whose range has this address in it, as if their time were over: another process
+  /// of the host has something for them to do.
   virtual void end_wait(std::uint64_t bus_address) = 0;
 
   /// Waits for interrupt `vector` (MSI-X), false on timeout. Interrupts that arrived before count.
