@@ -228,7 +228,9 @@ def greedy():
     m.process.send_signal(signal.SIGTERM)
     expect(m.wait(20) == 1, m.text)
     runs = m.result
-    expect(runs["runs_made"] == runs["runs_failed"] == CLIENTS and len(runs["runs"]) == min(CLIENTS, 1000), runs["runs_made"])
+    made = runs["runs_made"]  # the last one may end by the signal
+    expect(CLIENTS - 1 <= made <= CLIENTS and made == runs["runs_failed"], made)
+    expect(len(runs["runs"]) == min(made, 1000), len(runs["runs"]))
     expect("no sense" in runs["runs"][-1]["error"], runs["runs"][-1])
     print("%d KiB after %d clients, %d after %d" % (before, CLIENTS // 4, after, CLIENTS))
 
