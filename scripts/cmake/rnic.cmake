@@ -7,7 +7,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 
 find_program(RNIC_CCACHE ccache)
 if(RNIC_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${RNIC_CCACHE})
+  # The sloppiness is what it wants for precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${RNIC_CCACHE})
 endif()
 
 find_package(PkgConfig REQUIRED)
@@ -42,13 +43,39 @@ if(RNIC_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID ST
   set(rnic_lto ON)
 endif()
 
-# rnic_library(NAME SOURCES ... DEPENDS ...): a static library (or, without sources, an interface) of our own code.
+option(RNIC_PRECOMPILED "precompiled headers of other people's libraries in release builds of testbenches" ON)
+if(RNIC_PRECOMPILED AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(rnic_precompiled ON)
+endif()
+
+# rnic_precompiled_test(NAME): the test is compiled with the headers of testbenches/precompiled.
+function(rnic_precompiled_test name)
+  if(rnic_precompiled)
+    target_precompile_headers(${name} REUSE_FROM rnic_precompiled)
+    target_compile_options(${name} PRIVATE -fpch-preprocess)  # for ccache
+  endif()
+endfunction()
+
+# rnic_together(NAME [ALONE files ...]): several files of the target are compiled as one in release builds, because the
+# headers that they share take longer than they do. Each can stand alone: the other presets, and RNIC_UNITY=OFF, compile
+# it so. ALONE: files that always are, for their names.
+option(RNIC_UNITY "compile several files of a testbench together in release builds" ON)
+function(rnic_together name)
+  cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
+  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(RNIC_UNITY AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+endfunction()
+
+# rnic_library(NAME [COLD] SOURCES ... DEPENDS ...): a static library (or, without sources, an interface) of our own
+# code. COLD: no packet goes through it, and the optimisation of the programs leaves it out.
 function(rnic_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "" "SOURCES;DEPENDS" ${ARGN})
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC rnic_warnings ${arg_DEPENDS})
-    if(rnic_lto)
+    if(rnic_lto AND NOT arg_COLD)
       target_compile_options(${name} PRIVATE -flto=auto -ffat-lto-objects)
     endif()
   else()
@@ -57,10 +84,9 @@ function(rnic_library name)
   endif()
 endfunction()
 
-# rnic_optimised_program(NAME): the executable is optimised as a whole.
+# rnic_optimised_program(NAME): the executable is optimised as a whole, but for its own sources.
 function(rnic_optimised_program name)
   if(rnic_lto)
-    target_compile_options(${name} PRIVATE -flto=auto -ffat-lto-objects)
     target_link_options(${name} PRIVATE -flto=auto)
   endif()
 endfunction()
@@ -74,6 +100,7 @@ function(rnic_test label name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main rnic_quiet_kernel GTest::gtest)
+  rnic_precompiled_test(${name})
   if(rnic_lto)
     target_link_options(${name} PRIVATE -fno-lto)
   endif()

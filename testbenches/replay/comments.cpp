@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "testbenches/replay/packets.h"
+
 namespace rnic::replay {
 
 namespace {
-
-constexpr sim::time_ps never = ~sim::time_ps{0};
 
 std::string text_of(const difference& d) {
   std::string s = to_string(d.kind);

@@ -16,7 +16,6 @@ namespace rnic::replay {
 namespace {
 
 constexpr std::size_t questions_kept = 4096;
-constexpr sim::time_ps never = ~sim::time_ps{0};
 constexpr sim::time_ps fastest_answer = 100 * sim::ps_per_ns;  // no adapter answers before it has had the question
 
 /// The syndrome without what the two ends choose freely: credits of an ACK, time of an RNR NAK.

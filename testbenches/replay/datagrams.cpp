@@ -6,12 +6,13 @@
 #include <set>
 
 #include "model/wire/ethernet.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
 namespace {
 
-constexpr std::uint32_t gsi_qpn = 1, multicast_qpn = 0xffffff;
+constexpr std::uint32_t multicast_qpn = 0xffffff;
 constexpr std::uint32_t grh_bytes = 40;  // in front of each datagram that is received
 
 bool is_datagram(const captured_frame& f) {

@@ -5,12 +5,12 @@
 #include <cstdlib>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
 namespace {
 
-constexpr std::uint32_t gsi_qpn = 1;
 constexpr std::uint8_t class_cm = 0x07;
 constexpr unsigned mad_attribute = 16, mad_data = 24, mad_bytes = 256;  // IBA volume 1, section 13.4
 constexpr unsigned attribute_req = 0x10, attribute_rep = 0x13;

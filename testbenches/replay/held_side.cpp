@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
 namespace {
 
 using wire::operation;
-
-constexpr std::uint64_t longest_message = 1u << 31;
 
 bool is_negative(const wire::packet& p) { return wire::traits(p.bth.opcode).aeth && (p.aeth.syndrome >> 5 & 3) != 0; }
 

@@ -6,9 +6,14 @@
 #include <cstdint>
 #include <map>
 
+#include "model/sim/types.h"
 #include "model/wire/packet.h"
 
 namespace rnic::replay {
+
+inline constexpr std::uint32_t gsi_qpn = 1;
+inline constexpr std::uint64_t longest_message = 1u << 31;  ///< bytes
+inline constexpr sim::time_ps never = ~sim::time_ps{0};
 
 inline bool is_read_request(const wire::packet& p) {
   return wire::operation_of(p.bth.opcode) == wire::operation::read_request;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
@@ -11,7 +12,6 @@ namespace {
 
 using wire::operation;
 
-constexpr std::uint64_t longest_message = 1u << 31;
 constexpr unsigned nak_invalid = 1, nak_access = 2, nak_operation = 3;  // IBA volume 1, table 45
 
 unsigned kind_of(std::uint8_t syndrome) { return syndrome >> 5 & 3; }

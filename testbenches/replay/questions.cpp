@@ -19,7 +19,6 @@ std::vector<std::size_t> captured_questions(const plan& p) {
   std::vector<transmissions> lanes(p.connections.size());
   std::vector<std::size_t> questions(p.frames.size(), no_frame);
   std::vector<std::pair<std::size_t, const std::vector<std::size_t>*>> doubtful;
-  constexpr sim::time_ps never = ~sim::time_ps{0};
   sim::time_ps fastest = never;
   for (std::size_t i = 0; i < p.frames.size(); ++i) {
     const captured_frame& f = p.frames[i];

@@ -17,6 +17,7 @@
 #include "testbenches/bench/node.h"
 #include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
+#include "testbenches/replay/packets.h"
 #include "testbenches/replay/questions.h"
 #include "tlm/capture.h"
 #include "tlm/pcapng_writer.h"
@@ -26,7 +27,6 @@ namespace rnic::replay {
 namespace {
 
 constexpr std::uint32_t player_khz = 1'000'000;  // resolution of injection: 1 ns, that of the captures
-constexpr sim::time_ps never = ~sim::time_ps{0};
 constexpr std::size_t spans_kept = 4096;
 constexpr unsigned patience = 50;  // rests that a connection may be without news while others are busy
 constexpr std::string_view commented_ending = ".pcapng";

@@ -18,7 +18,7 @@ namespace rnic::program {
 
 namespace {
 
-struct row {
+struct bandwidth_row {
   std::uint32_t size = 0;
   std::uint64_t messages = 0, lost = 0;
   double rate_mpps = 0, goodput_gbps = 0;
@@ -40,7 +40,7 @@ class bandwidth_run {
     stream_.largest = *std::max_element(sizes_.begin(), sizes_.end());
   }
 
-  std::vector<row> run(std::string* effective) {
+  std::vector<bandwidth_row> run(std::string* effective) {
     const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
     const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
     bench::two_nodes_config config = system_from(options_.common, options_.traffic, d, effective);
@@ -86,7 +86,7 @@ class bandwidth_run {
   }
 
   void keep(std::uint32_t size, sim::time_ps elapsed, const bench::utilisation& before) {
-    row r;
+    bandwidth_row r;
     r.size = size;
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
@@ -109,14 +109,14 @@ class bandwidth_run {
   progress* progress_ = nullptr;
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;
-  std::vector<row> rows_;
+  std::vector<bandwidth_row> rows_;
   nlohmann::json faults_;
 };
 
 }  // namespace
 
 bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
-  const row r = bandwidth_run(options).run(nullptr).front();
+  const bandwidth_row r = bandwidth_run(options).run(nullptr).front();
   return {r.rate_mpps, r.goodput_gbps};
 }
 
@@ -125,14 +125,14 @@ int run_bandwidth(const bandwidth_options& options) {
   check_writable(options.common, options.common.pcap_file);
   bandwidth_run experiment(options);
   std::string effective;
-  const std::vector<row> rows = experiment.run(&effective);
+  const std::vector<bandwidth_row> rows = experiment.run(&effective);
   const traffic_options& t = options.traffic;
   const bool may_lose = is_unreliable(t) && verb_of(t).receives;
   fmt::print("{}, {} queue pair(s), depth {}, {}\n\n", title("bandwidth", t), options.qps, options.depth,
              options.bidirectional ? "both directions" : "one direction");
   fmt::print("{:>10} {:>10} {:>12} {:>14}  {}{}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s",
              may_lose ? "      lost  " : "", "limited by");
-  for (const row& r : rows)
+  for (const bandwidth_row& r : rows)
     fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
                may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
   if (!options.common.json_file.empty()) {
@@ -143,7 +143,7 @@ int run_bandwidth(const bandwidth_options& options) {
     result["parameters"] = effective;
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
     result["rows"] = nlohmann::json::array();
-    for (const row& r : rows)
+    for (const bandwidth_row& r : rows)
       result["rows"].push_back({{"size", r.size},
                                 {"qps", options.qps},
                                 {"depth", options.depth},

@@ -6,7 +6,7 @@ namespace rnic::program {
 
 namespace {
 
-point_list make_points() {
+point_list make_published_points() {
   point_list p;
   using o = const common_options&;
 
@@ -56,7 +56,7 @@ point_list make_points() {
 }  // namespace
 
 const std::vector<calibration_point>& calibration_points() {
-  static const point_list list = make_points();
+  static const point_list list = make_published_points();
   return list.points();
 }
 

@@ -12,7 +12,7 @@ rate_test at_100g(rate_test t) {
   return t;
 }
 
-point_list make_points() {
+point_list make_connectx5_points() {
   point_list p;
   using o = const common_options&;
   using point = std::pair<std::uint32_t, double>;
@@ -38,7 +38,7 @@ point_list make_points() {
 }  // namespace
 
 const std::vector<calibration_point>& connectx5_points() {
-  static const point_list list = make_points();
+  static const point_list list = make_connectx5_points();
   return list.points();
 }
 

@@ -8,7 +8,7 @@ namespace rnic::program {
 
 namespace {
 
-point_list make_points() {
+point_list make_held_out_points() {
   point_list p;
   using o = const common_options&;
   using point = std::pair<std::uint32_t, double>;
@@ -60,7 +60,7 @@ point_list make_points() {
 }  // namespace
 
 const std::vector<calibration_point>& held_out_points() {
-  static const point_list list = make_points();
+  static const point_list list = make_held_out_points();
   return list.points();
 }
 

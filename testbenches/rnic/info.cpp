@@ -161,7 +161,7 @@ void describe_port(host_driver::device& d, unsigned port, report& r) {
   (*r.at)["gids"] = gids;
 }
 
-void describe(host_driver::device& d, report& r) {
+void describe_device(host_driver::device& d, report& r) {
   ibv_device_attr a{};
   bench::require(d.query_device(&a), "query_device");
   r.text = "hca_id: rnic0\n";
@@ -226,7 +226,7 @@ int run_info(const info_options& options) {
         bench::connection_options addresses;
         addresses.roce = host_driver::roce_types::both;
         bench::set_address(system.a(), addresses, 1);
-        describe(*system.a().device, r);
+        describe_device(*system.a().device, r);
       },
       [] {});
   fmt::print("{}", r.text);

@@ -40,7 +40,7 @@ struct end {
   std::uint8_t* in() const { return in_memory.at(headroom); }
 };
 
-struct row {
+struct latency_row {
   std::uint32_t size = 0;
   sample_summary half;
   sim::span typical;
@@ -57,7 +57,7 @@ class latency_run {
     connection_ = connection_from(o.traffic);
   }
 
-  std::vector<row> run(std::string* effective) {
+  std::vector<latency_row> run(std::string* effective) {
     const std::uint64_t largest = *std::max_element(sizes_.begin(), sizes_.end());
     const auto segments = bench::message_segments::needed(static_cast<std::uint32_t>(largest));
     connection_.send_sges = connection_.receive_sges = segments;
@@ -265,7 +265,7 @@ class latency_run {
   }
 
   void keep(std::uint32_t size, const std::vector<sim::time_ps>& samples, const std::vector<sim::span>& kept) {
-    row r;
+    latency_row r;
     r.size = size;
     r.half = summarise(samples);
     r.typical = kept[r.half.typical_sample < kept.size() ? r.half.typical_sample : 0];
@@ -282,24 +282,24 @@ class latency_run {
   sim::span_id current_span_ = 0;
   end a_, b_;
   std::uint64_t done_ = 0;
-  std::vector<row> rows_;
+  std::vector<latency_row> rows_;
   nlohmann::json faults_;
 };
 
-void print(const latency_options& o, const std::vector<row>& rows) {
+void print(const latency_options& o, const std::vector<latency_row>& rows) {
   fmt::print("{}, {} m of cable; {} iterations; microseconds ({})\n\n", title("latency", o.traffic),
              o.traffic.cable_metres, o.iterations, verb_of(o.traffic).reads ? "round trip" : "half round trip");
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "iterations", "min", "typical", "average",
              "99 %", "max");
-  for (const row& r : rows)
+  for (const latency_row& r : rows)
     fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10.3f} {:>10} {:>10}\n", r.size, r.half.count,
                microseconds(r.half.minimum), microseconds(r.half.typical), r.half.average_ps() / 1e6,
                microseconds(r.half.p99), microseconds(r.half.maximum));
-  for (const row& r : rows)
+  for (const latency_row& r : rows)
     fmt::print("\n    where the time of a typical message of {} bytes went:\n{}", r.size, stages_text(r.typical));
 }
 
-nlohmann::json to_json(const row& r) {
+nlohmann::json to_json(const latency_row& r) {
   return {{"size", r.size},
           {"iterations", r.half.count},
           {"min_us", to_us(r.half.minimum)},
@@ -322,7 +322,7 @@ int run_latency(const latency_options& options) {
   check_writable(options.common, options.common.pcap_file);
   latency_run experiment(options);
   std::string effective;
-  const std::vector<row> rows = experiment.run(&effective);
+  const std::vector<latency_row> rows = experiment.run(&effective);
   print(options, rows);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("latency", options.common);
@@ -331,7 +331,7 @@ int run_latency(const latency_options& options) {
     result["parameters"] = effective;
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
     result["rows"] = nlohmann::json::array();
-    for (const row& r : rows) result["rows"].push_back(to_json(r));
+    for (const latency_row& r : rows) result["rows"].push_back(to_json(r));
     write_text(options.common.json_file, result.dump(2) + "\n");
   }
   return 0;

@@ -21,7 +21,6 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr sim::time_ps retry_after = 100'000 * sim::ps_per_us;
-constexpr sim::time_ps for_ever = ~sim::time_ps{0};
 
 std::optional<std::uint32_t> hexadecimal(const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) return std::nullopt;

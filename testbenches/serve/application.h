@@ -123,6 +123,10 @@ ibv_wc next_completion(host_driver::device& device, host_driver::completion_queu
 inline constexpr std::uint32_t datagram_qkey = 0x11111111, grh_bytes = 40;
 /// What is to be said next is waited for that long.
 inline constexpr sim::time_ps exchange_ps = 20 * sim::ps_per_s;
+/// How often a program that waits for messages looks whether its peer wishes to end.
+inline constexpr sim::time_ps look_for_end_ps = 2000 * sim::ps_per_us;
+/// Numbers of work requests, as in the examples of rdma-core.
+inline constexpr std::uint64_t id_receive = 1, id_send = 2;
 /// A peer that missed our last acknowledgement asks again: the queue pair stays until it had the time to.
 inline constexpr sim::time_ps linger_ps = 300'000 * sim::ps_per_us;
 

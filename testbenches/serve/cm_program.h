@@ -20,7 +20,6 @@ inline constexpr std::uint16_t rping_port = 7174, ucmatose_port = 7471, udaddy_p
                                cmtime_port = 7471;
 inline constexpr std::uint32_t message_size = 100;
 inline constexpr unsigned message_count = 10;
-inline constexpr std::uint64_t id_receive = 1, id_send = 2;
 
 /// Between one connection of a client and its next one.
 inline constexpr std::uint64_t next_connection_ps = 30 * sim::ps_per_s;

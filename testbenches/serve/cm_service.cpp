@@ -22,7 +22,6 @@ constexpr std::uint64_t never = ~std::uint64_t{0};
 constexpr std::size_t most_outgoing = 4096, most_told = 256;
 constexpr std::size_t most_waiting = 256;  // requests: as many as --qps connections of one client
 constexpr std::uint8_t next_header_ib = 0x1b;
-constexpr std::uint8_t hop_limit = 64;  // the kernel's
 
 gid_bytes mapped(const std::uint8_t* ipv4) {
   gid_bytes g{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
@@ -108,7 +107,7 @@ void cm_service::take_device_events() {
 void cm_service::post_one() {
   const outgoing o = outbox_.front();
   outbox_.pop_front();
-  ibv_ah_attr path = path_to(o.to.gid, o.to.gid_index, o.to.service_level, hop_limit);
+  ibv_ah_attr path = path_to(o.to.gid, o.to.gid_index, o.to.service_level, kernel_hop_limit);
   address_handle* ah = device_.create_ah(objects_.pd(), &path, &o.to.mac);
   if (ah == nullptr) return;
   const std::size_t offset = std::size_t{next_send_} * mad_bytes;

@@ -17,6 +17,8 @@
 
 namespace rnic::serve {
 
+inline constexpr std::uint8_t kernel_hop_limit = 64;  ///< of connections and their MADs, as Linux has it
+
 /// Runs a connection manager over QP1 of port 1, in a process of its own. Applications call its functions in their
 /// SC_THREAD.
 class cm_service : private host_driver::cm::mad_output_if {

@@ -121,29 +121,29 @@ void udaddy::ask(node& n) {
 }
 
 void udaddy::serve(reception& clients, application_result& r) {
-  std::vector<node> nodes;
-  while (nodes.size() < connections(1)) {
+  std::vector<node> all;
+  while (all.size() < connections(1)) {
     const auto request = clients.next_question();
-    nodes.push_back(make_node(true));
+    all.push_back(make_node(true));
     cm::service_data reply;
-    reply.qpn = nodes.back().qp->qp_num;
+    reply.qpn = all.back().qp->qp_num;
     reply.qkey = udp_qkey;
     service_.manager().answer_service(request->id, reply, {});
   }
   clients.enough();
-  for (node& n : nodes) take(n, r);
-  for (node& n : nodes) send(n, r);
+  for (node& n : all) take(n, r);
+  for (node& n : all) send(n, r);
 }
 
 void udaddy::run(reception* clients, application_result& r) {
   if (!o_.client) return serve(*clients, r);
-  std::vector<node> nodes;
+  std::vector<node> all;
   for (unsigned i = 0; i < connections(1); ++i) {
-    nodes.push_back(make_node(true));
-    ask(nodes.back());
+    all.push_back(make_node(true));
+    ask(all.back());
   }
-  for (node& n : nodes) send(n, r);
-  for (node& n : nodes) take(n, r);
+  for (node& n : all) send(n, r);
+  for (node& n : all) take(n, r);
 }
 
 /// A queue pair in a multicast group, as long as this lives.

@@ -15,9 +15,6 @@ namespace rnic::serve {
 /// What ibv_xsrq_pingpong says.
 inline constexpr std::size_t xsrq_message_bytes = 66;
 
-/// Numbers of work requests, as in the examples of rdma-core.
-inline constexpr std::uint64_t id_receive = 1, id_send = 2;
-
 /// Hands completions to `take` until as many messages as asked for are sent and received.
 template <class Take>
 void exchange_all(host_driver::device& device, ibv_cq* cq, const pingpong_options& o, const pingpong_result& r,

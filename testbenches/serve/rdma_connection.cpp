@@ -16,8 +16,7 @@ using namespace host_driver;
 namespace {
 
 constexpr std::uint8_t ack_timeout = 16;  // 0.27 s
-constexpr std::uint8_t retries = 7, rnr_timer = 12, hop_limit = 64;
-constexpr std::uint64_t look_every = sim::ps_per_us * 2000;    // for the peer's wish to end
+constexpr std::uint8_t retries = 7, rnr_timer = 12;
 constexpr std::uint64_t try_every = sim::ps_per_us * 100'000;  // while nobody listens
 constexpr std::uint16_t client_port = 0xc0de;
 constexpr std::uint8_t rate_10_gbps = 3;
@@ -97,7 +96,7 @@ void rdma_connection::to_receive(const cm::address& peer, const cm::connection_d
   attr.rq_psn = psn_;  // a starting PSN is the one that the other side begins to send with (IBA volume 1, 12.7)
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.initiator_depth));
   attr.min_rnr_timer = rnr_timer;
-  attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, hop_limit);
+  attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, kernel_hop_limit);
   bench::require(host_.device().modify_qp(qp_, &attr,
                                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
@@ -142,7 +141,7 @@ void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, uns
   data.mtu_code = static_cast<std::uint8_t>(bench::to_ibv_mtu(route_.mtu));
   data.path.local = own;
   data.path.remote = to;
-  data.path.hop_limit = hop_limit;
+  data.path.hop_limit = kernel_hop_limit;
   data.path.rate = rate_10_gbps;
   data.path.service_level = static_cast<std::uint8_t>(route_.service_level);
   data.path.ack_timeout = ack_timeout;
@@ -260,7 +259,7 @@ void rdma_connection::wait_released() {
   const std::uint64_t deadline = service_.now_ps() + route_.patience_ps;
   while (!released()) {
     if (service_.now_ps() >= deadline) throw peer_failure("the peer does not release the connection");
-    sc_core::wait(sc_core::sc_time::from_value(look_every));
+    sc_core::wait(sc_core::sc_time::from_value(look_for_end_ps));
   }
 }
 
@@ -268,7 +267,7 @@ std::optional<ibv_wc> rdma_connection::next(completion_queue* cq) {
   const std::uint64_t deadline = service_.now_ps() + route_.patience_ps;
   while (service_.now_ps() < deadline) {
     ibv_wc wc{};
-    const int n = host_.device().wait_cq(cq, 1, &wc, look_every);
+    const int n = host_.device().wait_cq(cq, 1, &wc, look_for_end_ps);
     bench::require(n, "poll_cq");
     if (n != 0 && wc.status == IBV_WC_SUCCESS) return wc;
     if (released()) return std::nullopt;

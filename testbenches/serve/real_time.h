@@ -13,6 +13,8 @@
 
 namespace rnic::serve {
 
+inline constexpr sim::time_ps for_ever = ~sim::time_ps{0};  ///< as a limit of time: none
+
 /// Runs simulation and sockets in turns, in one thread of the operating system: the simulation up to the present
 /// moment, then sleep until a socket has something or the next event of the simulation is due. Simulated time is never
 /// ahead of real time. Where the machine is too slow it falls behind, goes on as fast as it can, and says by how much;

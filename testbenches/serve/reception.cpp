@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/wire/ethernet.h"
+#include "testbenches/serve/real_time.h"
 
 namespace rnic::serve {
 
@@ -17,7 +18,6 @@ using namespace host_driver;
 namespace {
 
 constexpr std::uint64_t look_every = 10'000 * sim::ps_per_us;  // for those whose time is over
-constexpr std::uint64_t for_ever = ~std::uint64_t{0};
 
 }  // namespace
 

@@ -11,13 +11,6 @@ namespace rnic::serve::perftest {
 
 using namespace host_driver;
 
-namespace {
-
-constexpr sim::time_ps look_every = sim::ps_per_us * 2000;  // for the peer's wish to end
-constexpr sim::time_ps for_ever = ~sim::time_ps{0};
-
-}  // namespace
-
 cm_conversation::cm_conversation(served_host& host, cm_service& service, const rdma_route& route)
     : device_(host.device()),
       service_(service),
@@ -45,7 +38,7 @@ std::optional<ibv_wc> cm_conversation::next(completion_queue* cq, sim::time_ps t
   const sim::time_ps deadline = timeout_ps > for_ever - now ? for_ever : now + timeout_ps;
   while (service_.now_ps() < deadline) {
     ibv_wc wc{};
-    const int n = device_.wait_cq(cq, 1, &wc, look_every);
+    const int n = device_.wait_cq(cq, 1, &wc, look_for_end_ps);
     bench::require(n, "poll_cq");
     if (n != 0) return wc.status == IBV_WC_SUCCESS ? std::optional(wc) : std::nullopt;
     if (connection_.released()) return std::nullopt;

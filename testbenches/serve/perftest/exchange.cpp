@@ -19,7 +19,6 @@ namespace {
 
 constexpr const char* own_version = "6.06";
 constexpr double oldest_version = 5.70;
-constexpr sim::time_ps for_ever = ~sim::time_ps{0};
 constexpr unsigned smallest_mtu = 256, most_mtu_code = IBV_MTU_4096;
 constexpr std::size_t address_at = 24, gid_at = 32, srqn_at = 48, structure_bytes = 56;
 
