@@ -56,14 +56,14 @@ function(rnic_precompiled_test name)
   endif()
 endfunction()
 
-# rnic_together(NAME [ALONE files ...]): several files of the target are compiled as one in release builds, because the
-# headers that they share take longer than they do. Each can stand alone: the other presets, and RNIC_UNITY=OFF, compile
-# it so. ALONE: files that always are, for their names.
-option(RNIC_UNITY "compile several files of a testbench together in release builds" ON)
+# rnic_together(NAME [ALONE files ...]): several files of the target are compiled as one in release and fuzz builds,
+# because the headers that they share take longer than they do. Each can stand alone: the presets debug and asan, and
+# RNIC_UNITY=OFF, compile it so. ALONE: files that always are, for their names.
+option(RNIC_UNITY "compile several files of a testbench together in release and fuzz builds" ON)
 function(rnic_together name)
   cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
   set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(RNIC_UNITY AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(RNIC_UNITY AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR RNIC_FUZZ))
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
 endfunction()

@@ -215,6 +215,20 @@ const std::vector<row> retry_rows = {
      {post(write()), post(write()), hear(written(0)), hear(written(1)), inject(nak(rnr_80us)), inject(nak(sequence)),
       silence(70), hear(written(0)), hear(written(1)), inject(ack(1, 2))},
      wrote(2).counts(rnr_naks).counts(rnr).counts(ghost).counts(again)},
+    // Nor when it comes after the wait, for what was under way then: all of that has been sent again. There are no
+    // retries.
+    {"sequence_error_after_the_wait",
+     service::rc,
+     setup().rnr(1).timer(8, 0),
+     {post(write()), post(write()), hear(written(0)), hear(written(1)), inject(nak(rnr_10us)), hear(written(0)),
+      hear(written(1)), inject(nak(sequence)), silence(20), inject(ack(1, 2))},
+     wrote(2).counts(rnr_naks).counts(rnr).counts(naks).counts(oos).counts(again)},
+    {"loss_behind_a_sequence_error_after_the_wait",
+     service::rc,
+     setup().rnr(1).timer(4, 1),
+     {post(write()), post(write()), hear(written(0)), hear(written(1)), inject(nak(rnr_10us)), hear(written(0)),
+      hear(written(1)), inject(nak(sequence)), hear(written(0)), hear(written(1)), inject(ack(1, 2))},
+     wrote(2).counts(rnr_naks).counts(rnr).counts(naks).counts(oos).counts(timeouts).counts(again, 2)},
     {"receiver_not_ready_acknowledges_what_is_before",
      service::rc,
      setup().rnr(1),
@@ -253,6 +267,7 @@ step middle(int psn = 1, std::uint32_t bytes = 256) {
 step last(int psn = 2, std::uint32_t bytes = 88) {
   return inject(part(op::read_response_last, psn, bytes).lands_at(psn * 256));
 }
+step only(int psn) { return inject(part(op::read_response_only, psn, 8).lands_at(0)); }
 const std::vector<row> read_rows = {
     reading("whole", {first(), middle(), last()}, has_read(600)),
     {"one_packet",
@@ -260,6 +275,13 @@ const std::vector<row> read_rows = {
      {},
      {post(read(100)), hear(asked(0, 100)), inject(part(op::read_response_only, 0, 100).lands_at(0))},
      has_read(100)},
+    // Three may be under way, which the context cannot say: two are.
+    {"depth_is_rounded_down",
+     service::rc,
+     setup().reads(3),
+     {post(read(8)), post(read(8)), post(read(8)), post(read(8)), hear(asked(0, 8)), hear(asked(1, 8)), silence(20),
+      only(0), hear(asked(2, 8)), silence(20), only(1), hear(asked(3, 8)), only(2), only(3)},
+     outcome().sends(got).sends(got).sends(got).sends(got).counts("scheduler.dropped_descriptors")},
     {"nothing",
      service::rc,
      {},
