@@ -252,7 +252,7 @@ void announce(sim::parameter_set& to, config& c) {
            "requester and responder do READs and atomics on one engine; calibration 5")
       .add("ports", c.ports, 1, 2, "ports", "two-port card")
       .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
-      .add("descriptor_depth", c.descriptor_depth, 1, 4096, "items", "design");
+      .add("descriptor_depth", c.descriptor_depth, 3, 4096, "items", "design");
   to.add("rtl.icrc", c.rtl_icrc, "the ICRC engines are verilated RTL");
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);

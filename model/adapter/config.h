@@ -40,7 +40,9 @@ struct config {
   unsigned ports = 2;                 ///< Ethernet ports, 1 or 2
   /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
   unsigned channel_depth = 16;
-  unsigned descriptor_depth = 64;  ///< items of the channels for doorbells, grants, completions and DMA requests
+  /// Items of the channels for doorbells, grants, completions and DMA requests. 3 at least: one store to a BlueFlame
+  /// buffer may end two descriptors and begin a third.
+  unsigned descriptor_depth = 64;
   bool shared_read_engine = true;  ///< requester and responder do READs and atomics on one engine
   bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
 

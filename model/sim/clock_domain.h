@@ -77,6 +77,10 @@ class clock_domain {
   friend class timebase;
   static constexpr unsigned max_blocks = 64;
   static constexpr unsigned wheel_size = 4096;
+  struct far_wake {
+    cycle_t when;
+    unsigned id;  ///< of the block
+  };
 
   void add(clocked_block& block);
   void remove(clocked_block& block);
@@ -89,6 +93,8 @@ class clock_domain {
     wake_slow(id, when);
   }
   void wake_slow(unsigned id, cycle_t when);
+  void keep_far(unsigned id, cycle_t when);
+  std::uint64_t take_far();
   void mark(unsigned id, cycle_t when) {
     const auto slot = static_cast<unsigned>(when % wheel_size);
     wheel_[slot] |= std::uint64_t{1} << id;
@@ -113,7 +119,9 @@ class clock_domain {
   std::array<std::uint64_t, wheel_size> wheel_{};      // blocks to tick, by edge modulo the size
   std::array<std::uint64_t, wheel_size / 64> used_{};  // which wheel slots are not empty, and
   std::uint64_t used_words_ = 0;                       // which words of used_ are not zero
-  std::array<cycle_t, max_blocks> far_;                // earliest wake-up beyond the wheel, per block
+  std::vector<far_wake> far_;                          // wake-ups beyond the wheel, each once, the earliest first,
+  std::size_t far_head_ = 0;                           // which is here: those before it are done
+  std::array<cycle_t, max_blocks> last_far_;           // per block the last one that was asked for, while it is there
   cycle_t far_min_ = never;
   cycle_t served_ = never;  // last edge served or passed in sleep; `never` is the edge before edge 0
   time_ps served_ps_ = 0;

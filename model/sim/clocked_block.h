@@ -31,9 +31,8 @@ class clocked_block {
   /// Time of now() in picoseconds.
   time_ps now_ps() const { return domain_.now_ps(); }
 
-  /// Asks for a tick at edge `when`, which must be in the future (the next edge is now() + 1). Requests up to 4000
-  /// cycles ahead are all kept; of those further ahead only the earliest is, so a block that uses far wake-ups asks
-  /// again in each tick for what it still needs.
+  /// Asks for a tick at edge `when`, which must be in the future (the next edge is now() + 1). Every request is kept;
+  /// one that is not needed any more costs a tick.
   void wake_at(cycle_t when) { domain_.wake_at(id_, when); }
   void wake_next() { wake_at(now() + 1); }
 

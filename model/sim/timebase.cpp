@@ -133,7 +133,7 @@ clock_domain::clock_domain(std::string name, timebase& base, clock_period period
   by_den_ = fast_divider(period_.den);
   small_cycle_ = ~std::uint64_t{0} / period_.num_ps;
   small_time_ = (~std::uint64_t{0} - period_.num_ps) / period_.den;
-  far_.fill(never);
+  last_far_.fill(never);
   base_.add(*this);
 }
 
@@ -162,7 +162,10 @@ void clock_domain::remove(clocked_block& block) {
   const std::uint64_t bit = std::uint64_t{1} << block.id_;
   all_ &= ~bit;
   blocks_[block.id_] = nullptr;
-  far_[block.id_] = never;
+  const auto head = far_.begin() + static_cast<std::ptrdiff_t>(far_head_);
+  far_.erase(std::remove_if(head, far_.end(), [&](const far_wake& w) { return w.id == block.id_; }), far_.end());
+  far_min_ = far_head_ == far_.size() ? never : far_[far_head_].when;
+  last_far_[block.id_] = never;
   for (auto& slot : wheel_) slot &= ~bit;
 }
 
@@ -177,14 +180,40 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
   RNIC_ASSERT(served_ == never || when > served_, name_ + ": wake-up asked for an edge that has passed");
   if (ahead < wheel_size - 1) {
     mark(id, when);
-  } else if (when < far_[id]) {
-    far_[id] = when;
-    far_min_ = std::min(far_min_, when);
+  } else if (last_far_[id] != when) {
+    keep_far(id, when);
   }
   if (when < next_) {
     set_next(when);
     base_.request(next_ps_);
   }
+}
+
+void clock_domain::keep_far(unsigned id, cycle_t when) {
+  const far_wake w{when, id};
+  const auto earlier = [](const far_wake& a, const far_wake& b) {
+    return a.when != b.when ? a.when < b.when : a.id < b.id;
+  };
+  const auto at = std::lower_bound(far_.begin() + static_cast<std::ptrdiff_t>(far_head_), far_.end(), w, earlier);
+  if (at == far_.end() || at->when != when || at->id != id) far_.insert(at, w);
+  last_far_[id] = when;
+  far_min_ = far_[far_head_].when;
+}
+
+// The blocks whose far wake-ups are due.
+std::uint64_t clock_domain::take_far() {
+  std::uint64_t due = 0;
+  for (; far_head_ != far_.size() && far_[far_head_].when <= served_; ++far_head_) {
+    const far_wake& w = far_[far_head_];
+    due |= std::uint64_t{1} << w.id;
+    if (last_far_[w.id] == w.when) last_far_[w.id] = never;
+  }
+  far_min_ = far_head_ == far_.size() ? never : far_[far_head_].when;
+  if (2 * far_head_ >= far_.size()) {  // their places are used again
+    far_.erase(far_.begin(), far_.begin() + static_cast<std::ptrdiff_t>(far_head_));
+    far_head_ = 0;
+  }
+  return due;
 }
 
 void clock_domain::serve(time_ps now) {
@@ -197,16 +226,7 @@ void clock_domain::serve(time_ps now) {
   wheel_[slot] = 0;
   used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
   if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
-  if (far_min_ <= served_) {
-    far_min_ = never;
-    for (unsigned id = 0; id < max_blocks; ++id) {
-      if (far_[id] <= served_) {
-        mask |= std::uint64_t{1} << id;
-        far_[id] = never;
-      }
-      far_min_ = std::min(far_min_, far_[id]);
-    }
-  }
+  if (far_min_ <= served_) mask |= take_far();
   if (base_.opts().always_tick) mask = all_;
   mask &= all_;
   ++active_edges_;

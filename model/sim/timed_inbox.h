@@ -32,16 +32,10 @@ class timed_inbox {
     e.item = std::move(item);
     e.edge = consumer_.domain().edge_at_or_after(arrival);
     e.arrival = arrival;
-    ++count_;
-    consumer_.wake_at(e.edge);
+    if (++count_ == 1) consumer_.wake_at(e.edge);
   }
 
-  bool can_pop() const {
-    if (count_ == 0) return false;
-    if (slots_[head_].edge <= consumer_.now()) return true;
-    consumer_.wake_at(slots_[head_].edge);  // a far wake-up may have been replaced by an earlier one
-    return false;
-  }
+  bool can_pop() const { return count_ != 0 && slots_[head_].edge <= consumer_.now(); }
   T& front() { return slots_[head_].item; }
   time_ps front_arrival() const { return slots_[head_].arrival; }
   T pop() {
