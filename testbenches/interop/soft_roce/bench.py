@@ -2,6 +2,7 @@
 """The guest with Soft-RoCE, `rnic serve` at the other end of its cable, and what a case asks of both."""
 import json
 import os
+import re
 import shutil
 import socket
 import struct
@@ -18,6 +19,20 @@ GID4 = "0000:0000:0000:0000:0000:ffff:0a00:0001"
 GID6 = "fd00:0000:0000:0000:0000:0000:0000:0001"
 SECONDS = 60
 PATIENT = 18  # 1.1 s until a request is repeated: an emulated guest on a busy machine may stand still for a while
+
+
+def lost_its_channel(guest):
+    """Whether the guest's rping did all that it had to, and ended by a race of its own: rping of rdma-core 44 closes
+    the event channel in main() while its cm_thread, having told of DISCONNECTED, goes round to rdma_get_cm_event()
+    again, whose write() to the closed file fails, and that ends the program with exit(-1). Later versions end the
+    thread first. Of the other tools, cmtime and mckey have such a thread too, but it only says so; ucmatose, udaddy,
+    rdma_client, rdma_server and rstream have none."""
+    status, text = guest
+    # What it writes to a file comes after what it says of errors; in state 10, DISCONNECTED, a server ends as it should.
+    expected = "(server )?ping data: |wait for [A-Z_]+ state 10$"
+    said = [line for line in text.splitlines() if line and not re.match(expected, line)]
+    return (status == 255 and said[-1:] == ["rdma_get_cm_event: Bad file descriptor"] and
+            said[-2:-1] in (["client DISCONNECT EVENT..."], ["server DISCONNECT EVENT..."]))
 
 
 class congested_switch(threading.Thread):
@@ -115,14 +130,16 @@ class bench:
             self.failures.append(name)
             print(text, flush=True)
 
-    def verdict(self, name, model, guest):
+    def verdict(self, name, model, guest, pings=None):
+        """`pings`: of rping, as many as were asked for."""
         status, text = self.end(model)
-        ok = status == 0 and guest[0] == 0
+        ok = status == 0 and (guest[0] == 0 or pings is not None and lost_its_channel(guest))
         if ok:
             with open(self.json) as f:
                 self.result = result = json.load(f)
             run = result["runs"][0]
             ok = run["ok"] and run["wrong_bytes"] == 0 and max(run["sent"], run["received"]) > 0
+            ok = ok and pings in (None, run["received"])
             # Each of several queue pairs may be ahead by a message when the others reach the number.
             ok = ok and (run["sent"] == run["received"] or run["app"] in ("srq_pingpong", "mckey", "rdma_xserver"))
             bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]

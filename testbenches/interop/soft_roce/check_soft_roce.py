@@ -53,14 +53,15 @@ def managed(b, name, app, guest_server, guest_client, model=(), client=GUEST4, t
     """A tool of librdmacm in the guest as client of the model, then as its server; no TCP between them."""
     listens = "/usr/bin/rdma resource show cm_id | grep -q LISTEN"
     client_tool, server_tool = tools or (app, app)
+    pings = int(model[model.index("--iterations") + 1]) if app == "rping" else None
     if guest_client is not None:
         side = b.serve("--app", app, "--server", *model)
         b.verdict(name + ", the guest is client", side, b.guest.run(
-            "timeout %d /usr/bin/%s %s" % (SECONDS, client_tool, guest_client), SECONDS * 2))
+            "timeout %d /usr/bin/%s %s" % (SECONDS, client_tool, guest_client), SECONDS * 2), pings)
     if guest_server is not None:
         b.guest.start("timeout %d /usr/bin/%s %s" % (SECONDS, server_tool, guest_server), listens)
         side = b.serve("--app", app, "--client", client, *model)
-        b.verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2))
+        b.verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2), pings)
 
 
 def rping(b):
