@@ -121,7 +121,9 @@ serve::application_result serve_station::run_application() {
 serve::application_result serve_station::try_application() {
   serve::application_result failed;
   try {
-    return run_application();
+    serve::application_result r = run_application();
+    if (!r.ok && leaving_) r.error = "it was ended before its run was complete";  // and all else follows from that
+    return r;
   } catch (const std::exception& e) {
     failed.error = e.what();
   }
@@ -136,7 +138,7 @@ void serve_station::run_applications() {
   std::unique_ptr<serve::reception> clients = receive_clients();
   clients_ = clients.get();
   const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
-  for (unsigned n = 0; repeat == 0 || n < repeat; ++n) {
+  for (unsigned n = 0; !leaving_ && (repeat == 0 || n < repeat); ++n) {
     if (clients_ != nullptr && n + 1 == repeat) clients_->set_last();
     report(try_application());
   }
@@ -150,6 +152,7 @@ void serve_station::run_applications() {
 }
 
 void serve_station::leave() {
+  leaving_ = true;
   if (service_ != nullptr) service_->leave();
 }
 

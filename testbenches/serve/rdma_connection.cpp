@@ -71,6 +71,8 @@ cm::address find_peer(served_host& host, const gid_bytes& to, const rdma_route& 
 }
 
 rdma_connection::~rdma_connection() {
+  service_.retire(*this);
+  stop();
   if (id_ != 0) service_.manager().abandon(id_, service_.now_ps());
 }
 
@@ -225,7 +227,7 @@ void rdma_connection::stop() {
   up_ = false;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  bench::require(host_.device().modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp to ERR");
+  (void)host_.device().modify_qp(qp_, &attr, IBV_QP_STATE);  // a device that does not answer sends nothing either
 }
 
 void rdma_connection::begin_disconnect() {

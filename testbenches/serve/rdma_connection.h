@@ -19,10 +19,12 @@ struct rdma_route {
 };
 
 /// A reliable connection and its queue pair. In an SC_THREAD; what goes wrong with the peer is a peer_failure.
-class rdma_connection {
+class rdma_connection : private connection_end_if {
  public:
   rdma_connection(served_host& host, cm_service& service, const rdma_route& route)
-      : host_(host), service_(service), route_(route) {}
+      : host_(host), service_(service), route_(route) {
+    service_.enter(*this);
+  }
   /// Tells the peer when it is still there.
   ~rdma_connection();
   rdma_connection(const rdma_connection&) = delete;
@@ -72,7 +74,7 @@ class rdma_connection {
   void to_send();
   bool try_to_send();
   [[noreturn]] void refused(const cm_service::event& e) const;
-  void stop();
+  void stop() override;
 
   served_host& host_;
   cm_service& service_;
