@@ -37,7 +37,7 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
 void serve_station::start() {
   host_->start();
   if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
-  if (options_.server && !meets_over_cm(options_)) listen();
+  if (options_.server && (!meets_over_cm(options_) || is_qperf(options_))) listen();
 }
 
 bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
@@ -92,14 +92,16 @@ void serve_station::listen() {
   try {
     const bool perftest = serve::find_perftest(options_.app).has_value();
     exchange_.listen(options_.exchange, listening_port(options_),
-                     perftest ? serve::perftest_first_word : serve::first_word_bytes(options_.app));
+                     perftest             ? serve::perftest_first_word
+                     : is_qperf(options_) ? serve::qperf_first_word
+                                          : serve::first_word_bytes(options_.app));
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }
 }
 
 std::unique_ptr<serve::reception> serve_station::receive_clients() {
-  if (service_ == nullptr || channel_) return nullptr;  // a script listens by its commands
+  if (service_ == nullptr || channel_ || is_qperf(options_)) return nullptr;  // they listen when they are asked to
   if (serve::find_perftest(options_.app))
     return serve::receive_clients(*host_, *service_, options_.app, perftest_from(options_, gid_index()));
   return serve::receive_clients(*host_, *service_, cm_application_from(options_, gid_index()));
@@ -108,6 +110,7 @@ std::unique_ptr<serve::reception> serve_station::receive_clients() {
 serve::application_result serve_station::run_application() {
   const int gid = gid_index();
   if (channel_) return serve::script::run_script(*host_, *service_, *channel_, gid);
+  if (is_qperf(options_)) return run_qperf(*host_, exchange_, *service_, qperf_from(options_, gid));
   if (serve::find_perftest(options_.app))
     return run_perftest(*host_, exchange_, service_, clients_, perftest_from(options_, gid));
   if (service_ != nullptr) return run_cm_application(*host_, *service_, clients_, cm_application_from(options_, gid));

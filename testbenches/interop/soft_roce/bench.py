@@ -70,7 +70,8 @@ class congested_switch(threading.Thread):
 class bench:
     """The guest, and one `rnic serve` after the other at the other end of its cable."""
 
-    def __init__(self, rnic, image, folder, congested=False):
+    def __init__(self, rnic, image, folder, congested=False, meets_over_tcp=False):
+        """`meets_over_tcp`: the guest's TCP connections to the model's address lead to this machine's loopback."""
         self.rnic, self.folder, self.number = rnic, folder, 0
         self.own, self.peer = os.path.join(folder, "model"), os.path.join(folder, "guest")
         towards = os.path.join(folder, "switch") if congested else self.own
@@ -78,8 +79,13 @@ class bench:
             self.switch = congested_switch(towards, self.own)
         self.link = "datagram:unix:%s,%s" % (self.own, self.peer)
         self.guest = linux.guest(image, "dgram,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s" %
-                                 (self.peer, towards), [PORT])
+                                 (self.peer, towards), [PORT],
+                                 "user,net=10.0.0.0/24,host=" + MODEL4 if meets_over_tcp else None)
         self.guest.set_up()
+        if meets_over_tcp:
+            self.guest.must("/sbin/ip link set eth2 up; /sbin/ip addr add 10.0.0.15/32 dev eth2;"
+                            " /sbin/ip route add %s dev eth2 src 10.0.0.15 table 77;"
+                            " /sbin/ip rule add to %s ipproto 6 lookup 77" % (MODEL4, MODEL4))
         self.failures = []
         self.lossy = self.repeat = False
         self.ack_timeout = PATIENT
@@ -161,6 +167,22 @@ class bench:
 
     def wrong_memory(self, messages, mtu):
         return wire_image.differences(self.pcap, MODEL_MAC, self.result["runs"][0], messages, mtu)
+
+    def qperf_verdict(self, name, model, guest, look, messages):
+        """`look` gives what is wrong with a run; `messages`: as many as there have to be, if that is known."""
+        status, text = self.end(model)
+        wrong = []
+        if status == 0 and guest[0] == 0:
+            with open(self.json) as f:
+                self.result = json.load(f)
+            run = self.result["runs"][0]
+            wrong = look(run) if run["ok"] and run["wrong_bytes"] == 0 else ["%s" % run]
+            if messages is not None and max(run["sent"], run["received"]) != messages:
+                wrong.append("%d messages were to come: %s" % (messages, run))
+        ok = status == 0 and guest[0] == 0 and not wrong
+        self.note(name, ok)
+        if not ok:
+            self.show(status, text + "".join(w + "\n" for w in wrong), guest)
 
     def perftest_verdict(self, name, model, guest, look):
         """`look` gives what is wrong beside what the sides say of themselves."""

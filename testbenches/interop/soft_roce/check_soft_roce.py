@@ -156,6 +156,43 @@ def cm(b):
     b.verdict("mckey, the model sends", side, b.guest.finish_server(60))
 
 
+def one_qperf(b, test, size, duration, model_duration, messages=None):
+    side = b.serve("--app", "qperf", "--server", "--port", str(PORT + 2))
+    guest = b.guest.run("timeout %d /usr/bin/qperf -lp %d -cm 1 -to 30 -vvs -uu -e 9 %s %s %s %s" % (
+        SECONDS, PORT + 2, duration, "".join("-m " + s for s in size), MODEL4, test), SECONDS * 2)
+    # The tool's own words: what it has sent and received, and what the model has told it at the end. In a test that ends
+    # by its time each side counts what it sees until then.
+    told = {word: int(number) for word, number in re.findall(r"(\w+_msgs) += +(\d+)", guest[1])}
+    atomics = "swap" in test or "add" in test
+
+    def client_counts(run):
+        rows = [("rem_recv_msgs", "received"), ("rem_send_msgs", "sent")] if "rem_recv_msgs" in told else [("recv_msgs", "received")]
+        passive = atomics or "read" in test
+        return [] if passive and told or not passive and all(told.get(a) == run[b] for a, b in rows) else [
+            "the tool says %s, the model %s" % (told, run)]
+
+    b.qperf_verdict("qperf %s, the guest is client" % test, side, guest, client_counts, messages)
+    side = b.serve("--app", "qperf", "--client", GUEST4, "--exchange", "127.0.0.1", "--port", str(PORT), "--test", test,
+                   *(w for s in size for w in ("--size", s)), *model_duration)
+    b.qperf_verdict("qperf %s, the guest is server" % test, side, (0, ""), lambda run: [] if run["sent"] > 0 else ["%s" % run], messages)
+
+
+def qperf(b):
+    """Its tests of RC. The others address their queue pairs by LID, which no Ethernet port has."""
+    tests = [t % kind for t, kinds in (
+        ("rc_%s", ("bw", "bi_bw", "lat", "compare_swap_mr", "fetch_add_mr")),
+        ("rc_rdma_%s", ("read_bw", "read_lat", "write_bw", "write_lat", "write_poll_lat")),
+        ("ver_rc_%s", ("compare_swap", "fetch_add"))) for kind in kinds]
+    b.guest.start_server("/usr/bin/qperf -lp %d" % PORT, PORT)
+    for test in tests:
+        size = [] if test.endswith("_mr") else ["9000" if "bw" in test else "800"]
+        one_qperf(b, test, size, "-t 1", ("--seconds", "1"))
+    one_qperf(b, "rc_bw", ["3000"], "-n 400", ("--iterations", "400"), 400)
+    status, text = b.guest.run("timeout 20 /usr/bin/qperf -lp %d -t 1 %s uc_lat" % (PORT, GUEST4), 60)
+    b.note("qperf uc_lat: Soft-RoCE has no path by LID", status != 0 and "RTR" in text, text)
+    b.guest.must("kill $(pidof qperf)")
+
+
 def addresses(b):
     # Rows of the model: 0 and 1 link-local, 2 and 3 IPv4, 4 and 5 IPv6; RoCE v2 is the second one.
     b.both_ways("rc over IPv6", "rc_pingpong", 3333, gid=GID6, gid_index=5)
@@ -239,7 +276,7 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "reads": reads, "late": late,
+         "reads": reads, "late": late, "qperf": qperf,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 
@@ -286,7 +323,7 @@ def main():
         if case == "stream":
             failures = stream(rnic, image, folder)
         else:
-            b = bench(rnic, image, folder, case == "congestion")
+            b = bench(rnic, image, folder, case == "congestion", case == "qperf")
             try:
                 CASES[case](b)
             finally:
