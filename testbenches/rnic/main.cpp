@@ -134,7 +134,7 @@ void add_serve(CLI::App& command, serve_options& o) {
           "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
           "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
           "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer),\n"
-          "rdma_xserver (rdma_xclient, both over RC) of rdmacm-utils;\n"
+          "rdma_xserver (rdma_xclient, both over RC), rstream (-S is --size, -C --iterations) of rdmacm-utils;\n"
           "qperf (its tests of RC, with its option -cm 1: it meets its peer over TCP and over the link);\n"
           "script: any verb, as commands of --script say")
       ->type_name("TOOL")
@@ -142,7 +142,7 @@ void add_serve(CLI::App& command, serve_options& o) {
                              "ib_write_bw",  "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
                              "ib_send_lat",  "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
                              "udaddy",       "mckey",        "rdma_server",   "rdma_client",  "rdma_xserver",
-                             "rdma_xclient", "cmtime",       "qperf",         "script"}));
+                             "rdma_xclient", "cmtime",       "rstream",       "qperf",        "script"}));
   command
       .add_option("--script", o.scripts,
                   "Where the commands of --app script come from, a JSON object a line: unix:PATH, tcp:HOST:PORT\n"

@@ -32,6 +32,10 @@ class rdma_connection : private connection_end_if {
 
   /// Takes a queue pair in RESET to INIT: receives can be posted now.
   void prepare(host_driver::queue_pair* qp);
+  /// What the peer is told with the connection, up to 56 bytes; before begin_connect() or begin_accept().
+  void set_private(const std::uint8_t* data, std::size_t bytes);
+  /// What it has told: 56 bytes at least.
+  const std::uint8_t* peer_private() const { return peer_private_.data(); }
   /// As client: to a service at an address. Returns when both sides can send.
   void connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
   /// The same, again and again as long as nobody listens there; a peer_failure when that takes `at_most_ps`.
@@ -83,6 +87,7 @@ class rdma_connection : private connection_end_if {
   cm_service::connection_id id_ = 0;
   host_driver::cm::address peer_;
   host_driver::cm::connection_data asked_;  // by us
+  host_driver::cm::private_area private_{}, peer_private_{};
   std::uint32_t psn_ = 0;
   ibv_qp_attr sender_{};  // for the transition to RTS
   bool up_ = false, confirmed_ = false, releasing_ = false;

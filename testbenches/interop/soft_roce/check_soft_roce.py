@@ -130,7 +130,34 @@ def model_leaves(b):
            "%d DREQs, %d DREPs, %d packets of the connection after that" % (asked, answered, behind))
 
 
+def rstream(b, size, count, verify):
+    """A stream of rsockets to the server and back; where the tool verifies its content, so does the model."""
+    more = " -T v" if verify else ""
+    tool = "timeout %d /usr/bin/rstream -S %d -C %d -I 1%s" % (SECONDS, size, count, more)
+    options = ("--app", "rstream", "--size", str(size), "--iterations", str(count))
+
+    def verdict(name, side, guest):
+        status, text = b.end(side)
+        ok = status == 0 and guest[0] == 0 and ("the content was looked at" in text) == verify and "failed" not in guest[1]
+        if ok:
+            with open(b.json) as f:
+                run = json.load(f)["runs"][0]
+            ok = run["ok"] and run["sent"] == run["received"] == count and run["wrong_bytes"] == 0
+        name = "rstream, %d times %d bytes%s, %s" % (count, size, ", verified" if verify else "", name)
+        b.note(name, ok)
+        if not ok:
+            b.show(status, text, guest)
+
+    side = b.serve(*options, "--server")
+    verdict("the guest is client", side, b.guest.run("%s -s %s" % (tool, MODEL4), SECONDS * 2))
+    b.guest.start("%s -b %s" % (tool, GUEST4), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
+    side = b.serve(*options, "--client", GUEST4)
+    verdict("the guest is server", side, b.guest.finish_server(SECONDS * 2))
+
+
 def cm(b):
+    for size, count, verify in ((64, 500, True), (1000, 1000, False), (70000, 20, True), (1000000, 3, True)):
+        rstream(b, size, count, verify)
     managed(b, "ucmatose", "ucmatose", "-b " + GUEST4, "-s " + MODEL4)
     managed(b, "ucmatose, 8 connections", "ucmatose", "-c 8 -C 20 -S 3000 -b " + GUEST4, "-c 8 -C 20 -S 3000 -s " + MODEL4,
             ("--qps", "8", "--iterations", "20", "--size", "3000"))
