@@ -112,6 +112,8 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("ethernet_offload_cycles", c.ethernet_offload_cycles, 0, many, "cycles", "design: tag, checksums")
       .add("end_to_end_credits", c.end_to_end_credits,
            "IBA 9.7.7.2: messages that take a receive wait for one of the peer's")
+      .add("reads_after_loss", c.reads_after_loss, 1, 128, "READs",
+           "design: one more for each that comes whole; 128: all are asked for again at once")
       .add("extra_retries", c.extra_retries, 0, many, "retries",
            "beyond a retry count of 7; none in IBA, Soft-RoCE: no limit");
   announce_cache(to, "adapter.requester.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses block");

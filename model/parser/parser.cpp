@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/wire/bytes.h"
+#include "model/wire/ethernet.h"
 
 namespace rnic::parser {
 namespace {
@@ -178,6 +179,7 @@ parser::way parser::classify(tlm::frame& f) {
   if (!gids_.accepts(p.dmac)) return unclaimed(drop::not_our_mac);
   if (e != wire::decode_error::none) return discard(reason_of(e));
   if (!multicast(p.dgid)) {
+    if (wire::is_multicast(p.dmac)) return unclaimed(drop::not_our_mac);  // the ICRC does not cover it
     const auto index = gids_.match(p.dgid, p.encap);
     if (!index) return unclaimed(drop::not_our_gid);
     const gid::entry& own = gids_[*index];

@@ -134,14 +134,15 @@ void add_serve(CLI::App& command, serve_options& o) {
           "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
           "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
           "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer),\n"
-          "rdma_xserver (rdma_xclient, both over RC) of rdmacm-utils;\n"
+          "rdma_xserver (rdma_xclient, both over RC), rstream (-S is --size, -C --iterations) of rdmacm-utils;\n"
+          "qperf (its tests of RC, with its option -cm 1: it meets its peer over TCP and over the link);\n"
           "script: any verb, as commands of --script say")
       ->type_name("TOOL")
       ->check(CLI::IsMember({"rc_pingpong",  "uc_pingpong",  "ud_pingpong",   "srq_pingpong", "xsrq_pingpong",
                              "ib_write_bw",  "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
                              "ib_send_lat",  "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
                              "udaddy",       "mckey",        "rdma_server",   "rdma_client",  "rdma_xserver",
-                             "rdma_xclient", "cmtime",       "script"}));
+                             "rdma_xclient", "cmtime",       "rstream",       "qperf",        "script"}));
   command
       .add_option("--script", o.scripts,
                   "Where the commands of --app script come from, a JSON object a line: unix:PATH, tcp:HOST:PORT\n"
@@ -154,11 +155,20 @@ void add_serve(CLI::App& command, serve_options& o) {
                   "the others: its address on the link; mckey: the group to send to)")
       ->type_name("HOST");
   command
-      .add_option("--exchange", o.exchange,
-                  "IPv4 or IPv6 address of this machine where a server of pingpongs or perftest listens for the TCP\n"
-                  "exchange of addresses, 0.0.0.0 or :: for all (default: 127.0.0.1 and ::1). Up to 64 clients wait "
-                  "there\nfor their turn; one that says nothing for 20 s is closed")
+      .add_option(
+          "--exchange", o.exchange,
+          "IPv4 or IPv6 address of this machine where a server of pingpongs, perftest or qperf listens for the\n"
+          "TCP exchange of addresses, 0.0.0.0 or :: for all (default: 127.0.0.1 and ::1). Up to 64 clients wait "
+          "there\nfor their turn; one that says nothing for 20 s is closed. qperf --client: where its server "
+          "listens for TCP\n(default: the host of --client)")
       ->type_name("ADDRESS");
+  command
+      .add_option(
+          "--test", o.qperf_test,
+          "Test of qperf --client: rc_bw, rc_bi_bw, rc_lat, rc_rdma_read_bw, rc_rdma_read_lat, rc_rdma_write_bw,\n"
+          "rc_rdma_write_lat, rc_rdma_write_poll_lat, rc_compare_swap_mr, rc_fetch_add_mr, ver_rc_compare_swap,\n"
+          "ver_rc_fetch_add (default: rc_bw; its server serves all)")
+      ->type_name("TEST");
   command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
   command
       .add_option(

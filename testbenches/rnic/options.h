@@ -108,9 +108,10 @@ struct serve_options {
   std::vector<std::string> scripts;  ///< where the commands of --app script come from, one for each adapter
   std::string script;                ///< of_adapter(): its one
   std::string group;                 ///< multicast address that mckey receives from
-  std::string exchange;  ///< IP address of this machine where the exchange of addresses listens, empty: loopback
-  unsigned port = 0;     ///< 0: what the real tool takes
-  unsigned size = 0;     ///< bytes, 0: what the real tool takes
+  std::string exchange;    ///< IP address of this machine where the exchange of addresses listens, empty: loopback
+  std::string qperf_test;  ///< client, empty: rc_bw
+  unsigned port = 0;       ///< 0: what the real tool takes
+  unsigned size = 0;       ///< bytes, 0: what the real tool takes
   unsigned mtu = 1024;
   unsigned iterations = 0;  ///< 0: what the real tool takes
   unsigned receive_depth = 500;

@@ -22,13 +22,15 @@ ibv_qp_type service_of(const std::string& app) {
 }  // namespace
 
 bool is_script(const serve_options& o) { return o.app == "script"; }
+bool is_qperf(const serve_options& o) { return o.app == "qperf"; }
 
 bool meets_over_cm(const serve_options& o) {
-  return o.rdma_cm || o.talk_over_cm || is_script(o) || serve::is_cm_application(o.app);
+  return o.rdma_cm || o.talk_over_cm || is_script(o) || is_qperf(o) || serve::is_cm_application(o.app);
 }
 
 std::uint16_t listening_port(const serve_options& options) {
-  return options.port != 0 ? static_cast<std::uint16_t>(options.port) : std::uint16_t{18515};
+  const std::uint16_t usual = is_qperf(options) ? serve::qperf_options{}.port : std::uint16_t{18515};
+  return options.port != 0 ? static_cast<std::uint16_t>(options.port) : usual;
 }
 
 serve::pingpong_options pingpong_from(const serve_options& options, int gid_index) {
@@ -58,6 +60,23 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.size = options.size;
   o.count = options.iterations;
   o.connections = options.queue_pairs;
+  o.route.gid_index = gid_index;
+  o.route.service_level = options.priority;
+  o.route.mtu = options.mtu;
+  o.route.seed = options.common.seed;
+  return o;
+}
+
+serve::qperf_options qperf_from(const serve_options& options, int gid_index) {
+  serve::qperf_options o;
+  if (!options.qperf_test.empty()) o.test = options.qperf_test;
+  o.client = !options.client.empty();
+  o.server = options.exchange.empty() ? options.client : options.exchange;
+  if (const auto peer = wire::parse_gid(options.client)) o.peer = *peer;
+  o.port = listening_port(options);
+  o.size = options.size;
+  o.messages = options.iterations;
+  if (options.test_seconds != 0) o.seconds = options.test_seconds;
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
   o.route.mtu = options.mtu;
@@ -118,6 +137,21 @@ nlohmann::json to_json(const std::string& app, const serve::application_result& 
 }
 
 namespace {
+
+void check_qperf(const serve_options& o) {
+  if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.reads != 0)
+    throw usage_error("--all, --rdma-cm, --talk-rdma-cm and --outs are of perftest's tools");
+  if (o.server && (!o.qperf_test.empty() || o.size != 0 || o.iterations != 0 || o.test_seconds != 0))
+    throw usage_error("--app qperf --server: test, size and duration are the client's to say");
+  const std::string test = o.qperf_test.empty() ? "rc_bw" : o.qperf_test;
+  if (!serve::is_qperf_test(test))
+    throw usage_error("--test " + test + ": not a test of qperf on a reliable connection, see --help");
+  if (o.iterations != 0 && test != "rc_bw") throw usage_error("--iterations: of qperf's tests only rc_bw counts");
+  if (o.iterations != 0 && o.test_seconds != 0) throw usage_error("--seconds: takes no --iterations");
+  const bool rate = test.size() > 3 && test.substr(test.size() - 3) == "_mr";
+  if (rate && o.size != 0) throw usage_error("--size: an atomic has 8 bytes");
+  if (test.rfind("ver_", 0) == 0 && o.size != 0 && o.size < 8) throw usage_error("--size: an atomic has 8 bytes");
+}
 
 void check_perftest(const serve_options& o) {
   const serve::perftest_options t = perftest_from(o, 0);
@@ -184,7 +218,7 @@ serve_options of_adapter(const serve_options& options, unsigned index) {
     if (number == index + 1) o.addresses.push_back(text.substr(0, at));
   }
   // Exchanges of addresses have a port of this machine each.
-  if (index != 0 && !meets_over_cm(o)) {
+  if (index != 0 && (!meets_over_cm(o) || is_qperf(o))) {
     o.port = listening_port(options) + index;
     if (o.port > 65535)
       throw usage_error("--port: adapter " + std::to_string(index + 1) + " would need one above 65535");
@@ -213,11 +247,14 @@ void check(const serve_options& o) {
     throw usage_error("--client " + o.client + ": expected an IP address, as --app " + o.app +
                       " meets its server over RoCE");
   }
-  if (!o.exchange.empty() && (!o.server || meets_over_cm(o)))
+  if (!o.exchange.empty() && !is_qperf(o) && (!o.server || meets_over_cm(o)))
     throw usage_error("--exchange: only a --server of pingpongs or perftest listens there");
+  if (!o.qperf_test.empty() && !is_qperf(o)) throw usage_error("--test is qperf's");
   check_memory(o);
   if (serve::find_perftest(o.app))
     check_perftest(o);
+  else if (is_qperf(o))
+    check_qperf(o);
   else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0 || o.reads != 0)
     throw usage_error("--all, --rdma-cm, --talk-rdma-cm, --seconds and --outs are of perftest's tools");
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))

@@ -10,6 +10,7 @@
 #include "testbenches/serve/cm_applications.h"
 #include "testbenches/serve/perftest/perftest.h"
 #include "testbenches/serve/pingpong.h"
+#include "testbenches/serve/qperf/qperf.h"
 
 namespace rnic::program {
 
@@ -22,7 +23,9 @@ std::uint64_t draw_mac(const serve_options& options);
 void check(const serve_options& options);
 /// Its programs are commands of a client.
 bool is_script(const serve_options& options);
-/// It meets its peer over QP1, not over TCP.
+/// It meets its peer over TCP and over QP1.
+bool is_qperf(const serve_options& options);
+/// It meets its peer over QP1.
 bool meets_over_cm(const serve_options& options);
 /// Of the exchange of addresses.
 std::uint16_t listening_port(const serve_options& options);
@@ -30,6 +33,7 @@ std::uint16_t listening_port(const serve_options& options);
 serve::pingpong_options pingpong_from(const serve_options& options, int gid_index);
 serve::cm_application_options cm_application_from(const serve_options& options, int gid_index);
 serve::perftest_options perftest_from(const serve_options& options, int gid_index);
+serve::qperf_options qperf_from(const serve_options& options, int gid_index);
 nlohmann::json to_json(const std::string& app, const serve::application_result& run);
 
 }  // namespace rnic::program

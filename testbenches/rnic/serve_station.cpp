@@ -37,7 +37,7 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
 void serve_station::start() {
   host_->start();
   if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
-  if (options_.server && !meets_over_cm(options_)) listen();
+  if (options_.server && (!meets_over_cm(options_) || is_qperf(options_))) listen();
 }
 
 bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
@@ -92,14 +92,16 @@ void serve_station::listen() {
   try {
     const bool perftest = serve::find_perftest(options_.app).has_value();
     exchange_.listen(options_.exchange, listening_port(options_),
-                     perftest ? serve::perftest_first_word : serve::first_word_bytes(options_.app));
+                     perftest             ? serve::perftest_first_word
+                     : is_qperf(options_) ? serve::qperf_first_word
+                                          : serve::first_word_bytes(options_.app));
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }
 }
 
 std::unique_ptr<serve::reception> serve_station::receive_clients() {
-  if (service_ == nullptr || channel_) return nullptr;  // a script listens by its commands
+  if (service_ == nullptr || channel_ || is_qperf(options_)) return nullptr;  // they listen when they are asked to
   if (serve::find_perftest(options_.app))
     return serve::receive_clients(*host_, *service_, options_.app, perftest_from(options_, gid_index()));
   return serve::receive_clients(*host_, *service_, cm_application_from(options_, gid_index()));
@@ -108,6 +110,7 @@ std::unique_ptr<serve::reception> serve_station::receive_clients() {
 serve::application_result serve_station::run_application() {
   const int gid = gid_index();
   if (channel_) return serve::script::run_script(*host_, *service_, *channel_, gid);
+  if (is_qperf(options_)) return run_qperf(*host_, exchange_, *service_, qperf_from(options_, gid));
   if (serve::find_perftest(options_.app))
     return run_perftest(*host_, exchange_, service_, clients_, perftest_from(options_, gid));
   if (service_ != nullptr) return run_cm_application(*host_, *service_, clients_, cm_application_from(options_, gid));
@@ -121,7 +124,9 @@ serve::application_result serve_station::run_application() {
 serve::application_result serve_station::try_application() {
   serve::application_result failed;
   try {
-    return run_application();
+    serve::application_result r = run_application();
+    if (!r.ok && leaving_) r.error = "it was ended before its run was complete";  // and all else follows from that
+    return r;
   } catch (const std::exception& e) {
     failed.error = e.what();
   }
@@ -136,7 +141,7 @@ void serve_station::run_applications() {
   std::unique_ptr<serve::reception> clients = receive_clients();
   clients_ = clients.get();
   const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
-  for (unsigned n = 0; repeat == 0 || n < repeat; ++n) {
+  for (unsigned n = 0; !leaving_ && (repeat == 0 || n < repeat); ++n) {
     if (clients_ != nullptr && n + 1 == repeat) clients_->set_last();
     report(try_application());
   }
@@ -150,6 +155,7 @@ void serve_station::run_applications() {
 }
 
 void serve_station::leave() {
+  leaving_ = true;
   if (service_ != nullptr) service_->leave();
 }
 

@@ -64,6 +64,7 @@ class serve_station {
   std::unique_ptr<serve::script::line_channel> channel_;  // of --app script
   std::string script_at_;
   std::deque<serve::application_result> runs_;  // the last ones
+  bool leaving_ = false;
   std::uint64_t runs_made_ = 0, runs_failed_ = 0;
   serve::cm_service* service_ = nullptr;  // lives in the applications' process, as does:
   serve::reception* clients_ = nullptr;

@@ -29,6 +29,7 @@ constexpr struct {
                 {"rdma_client", run_rdma_server, rdma_server_port, rdma_server_guest},
                 {"rdma_xserver", run_rdma_xserver, rdma_server_port, rdma_xserver_guest},
                 {"rdma_xclient", run_rdma_xserver, rdma_server_port, rdma_xserver_guest},
+                {"rstream", run_rstream, rstream_port, rstream_guest},
                 {"cmtime", run_cmtime, cmtime_port, cmtime_guest}};
 
 }  // namespace

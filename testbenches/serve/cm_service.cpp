@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
@@ -81,6 +82,7 @@ void cm_service::send_mad(const cm::address& to, const cm::mad& datagram) {
 
 void cm_service::run() {
   while (!stop_) {
+    if (leaving_) end_connections();
     ibv_wc wc{};
     while (device_.poll_cq(send_cq_, 1, &wc) > 0) --sending_;
     while (!outbox_.empty() && sending_ < sends - 1) post_one();
@@ -88,7 +90,7 @@ void cm_service::run() {
     const std::uint64_t now = now_ps();
     // Events of the device and room in the send queue come without a write that is waited for here.
     const bool looks = manager_->awaits_confirmation() || !outbox_.empty();
-    const std::uint64_t patience = due <= now ? 1 : std::min(looks ? slice_ps : no_hurry_ps, due - now);
+    const std::uint64_t patience = due <= now || leaving_ ? 1 : std::min(looks ? slice_ps : no_hurry_ps, due - now);
     if (device_.wait_cq(receive_cq_, 1, &wc, patience) > 0) take(wc, device_.last_source(*receive_cq_));
     if (manager_->awaits_confirmation()) take_device_events();
     manager_->tick(now_ps());
@@ -237,7 +239,29 @@ void cm_service::clear() {
   }
 }
 
-void cm_service::leave() { manager_->abandon_all(now_ps()); }
+void cm_service::leave() {
+  leaving_ = true;
+  device_.end_wait(receive_cq_);
+}
+
+/// No packet comes behind the wish to end. A Linux host does the same (core/cma.c:rdma_disconnect).
+void cm_service::end_connections() {
+  const std::vector<connection_end_if*> ends(ends_.begin(), ends_.end());
+  for (connection_end_if* end : ends) {
+    if (ends_.count(end) == 0) continue;  // it has ended meanwhile
+    stopping_ = end;
+    end->stop();
+    stopping_ = nullptr;
+    stopped_.notify(sc_core::SC_ZERO_TIME);
+  }
+  manager_->abandon_all(now_ps());
+  leaving_ = false;
+}
+
+void cm_service::retire(connection_end_if& end) {
+  ends_.erase(&end);
+  while (stopping_ == &end) sc_core::wait(stopped_);
+}
 
 void cm_service::leave(std::uint64_t at_most_ps) {
   leave();

@@ -18,6 +18,15 @@
 namespace rnic::serve {
 
 inline constexpr std::uint8_t kernel_hop_limit = 64;  ///< of connections and their MADs, as Linux has it
+/// One's end of a connection of the service.
+class connection_end_if {
+ public:
+  /// Its queue pair is in error from now on. In an SC_THREAD.
+  virtual void stop() = 0;
+
+ protected:
+  ~connection_end_if() = default;
+};
 
 /// Runs a connection manager over QP1 of port 1, in a process of its own. Applications call its functions in their
 /// SC_THREAD.
@@ -45,9 +54,13 @@ class cm_service : private host_driver::cm::mad_output_if {
   std::optional<event> wait_any(std::uint64_t timeout_ps);
   /// Refuses what nobody has taken, and forgets events.
   void clear();
-  /// Ends all connections and refuses all requests, from any process: the peers are told. left(): they have answered.
+  /// As long as it exists: ends that leave() stops. retire() waits until it has, in an SC_THREAD.
+  void enter(connection_end_if& end) { ends_.insert(&end); }
+  void retire(connection_end_if& end);
+  /// Ends all connections and refuses all requests, from any process: queue pairs stop, then the peers are told.
+  /// left(): they have answered.
   void leave();
-  bool left() const { return !manager_->has_peers() && outbox_.empty() && sending_ == 0; }
+  bool left() const { return !leaving_ && !manager_->has_peers() && outbox_.empty() && sending_ == 0; }
   /// Both, but waits for the answers no longer than `at_most_ps`.
   void leave(std::uint64_t at_most_ps);
   /// Sender's address, and the row of our GID table that a datagram was sent to, from the 40 bytes in front of it.
@@ -68,6 +81,7 @@ class cm_service : private host_driver::cm::mad_output_if {
   void send_mad(const host_driver::cm::address& to, const host_driver::cm::mad& datagram) override;
   void run();
   void take(const ibv_wc& wc, const host_driver::mac_address& source);
+  void end_connections();
   void take_device_events();
   void take_other_version(const host_driver::cm::address& from, const std::uint8_t* datagram);
   std::optional<int> own_row_like(int other) const;
@@ -87,7 +101,10 @@ class cm_service : private host_driver::cm::mad_output_if {
   std::unique_ptr<host_driver::cm::connection_manager> manager_;
   sc_core::sc_event something_happened_{sc_core::sc_gen_unique_name("cm_event")};
   sc_core::sc_event ended_{sc_core::sc_gen_unique_name("cm_ended")};
-  bool stop_ = false, running_ = false;
+  sc_core::sc_event stopped_{sc_core::sc_gen_unique_name("cm_stopped")};
+  std::set<connection_end_if*> ends_;
+  const connection_end_if* stopping_ = nullptr;
+  bool stop_ = false, running_ = false, leaving_ = false;
   std::uint64_t not_for_us_ = 0, outbox_full_ = 0, wrong_version_ = 0;
   std::set<host_driver::gid_bytes> of_other_version_;  // bounded: peers that were told of
 };

@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint8_t ack_timeout = 16;  // 0.27 s
 constexpr std::uint8_t retries = 7, rnr_timer = 12;
 constexpr std::uint64_t try_every = sim::ps_per_us * 100'000;  // while nobody listens
+constexpr std::size_t most_told = 56;                          // room of a REQ behind the addresses
 constexpr std::uint16_t client_port = 0xc0de;
 constexpr std::uint8_t rate_10_gbps = 3;
 
@@ -70,7 +71,13 @@ cm::address find_peer(served_host& host, const gid_bytes& to, const rdma_route& 
 }
 
 rdma_connection::~rdma_connection() {
+  service_.retire(*this);
+  stop();
   if (id_ != 0) service_.manager().abandon(id_, service_.now_ps());
+}
+
+void rdma_connection::set_private(const std::uint8_t* data, std::size_t bytes) {
+  std::copy_n(data, std::min(bytes, most_told), private_.begin());
 }
 
 void rdma_connection::prepare(queue_pair* qp) {
@@ -145,7 +152,9 @@ void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, uns
   data.path.rate = rate_10_gbps;
   data.path.service_level = static_cast<std::uint8_t>(route_.service_level);
   data.path.ack_timeout = ack_timeout;
-  id_ = service_.manager().connect(peer_, data, addressed_private(own, to, client_port), service_.now_ps());
+  cm::private_area area = addressed_private(own, to, client_port);
+  std::copy_n(private_.begin(), most_told, area.begin() + cm::ip_header::bytes);
+  id_ = service_.manager().connect(peer_, data, area, service_.now_ps());
   if (id_ == 0) throw std::runtime_error("no room for a connection");
   asked_ = data;
 }
@@ -155,6 +164,7 @@ bool rdma_connection::finish_connect() {
   if (!e) throw peer_failure("the peer does not answer");
   if (e->what == cm::event::kind::rejected && e->message.why == cm::reason::invalid_service) return false;
   if (e->what != cm::event::kind::reply) refused(*e);
+  peer_private_ = e->message.private_data;
   to_receive(peer_, e->message.connection, asked_, asked_.initiator_depth);
   to_send();
   service_.manager().confirm(id_, {});
@@ -182,6 +192,8 @@ bool rdma_connection::begin_accept(const cm_service::event& request, unsigned re
   to_receive(request.from, theirs, theirs, reads);
   id_ = request.id;
   peer_ = request.from;
+  const auto& told = request.message.private_data;
+  std::copy_n(told.begin() + cm::ip_header::bytes, most_told, peer_private_.begin());
   cm::connection_data data;
   data.qpn = qp_->qp_num;
   data.psn = psn_;
@@ -189,7 +201,7 @@ bool rdma_connection::begin_accept(const cm_service::event& request, unsigned re
   data.initiator_depth = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.responder_resources));
   data.rnr_retry_count = retries;
   data.shared_receive_queue = qp_->srq != nullptr;
-  return service_.manager().accept(id_, data, {}, service_.now_ps());
+  return service_.manager().accept(id_, data, private_, service_.now_ps());
 }
 
 void rdma_connection::finish_accept() {
@@ -224,7 +236,7 @@ void rdma_connection::stop() {
   up_ = false;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  bench::require(host_.device().modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp to ERR");
+  (void)host_.device().modify_qp(qp_, &attr, IBV_QP_STATE);  // a device that does not answer sends nothing either
 }
 
 void rdma_connection::begin_disconnect() {

@@ -19,10 +19,12 @@ struct rdma_route {
 };
 
 /// A reliable connection and its queue pair. In an SC_THREAD; what goes wrong with the peer is a peer_failure.
-class rdma_connection {
+class rdma_connection : private connection_end_if {
  public:
   rdma_connection(served_host& host, cm_service& service, const rdma_route& route)
-      : host_(host), service_(service), route_(route) {}
+      : host_(host), service_(service), route_(route) {
+    service_.enter(*this);
+  }
   /// Tells the peer when it is still there.
   ~rdma_connection();
   rdma_connection(const rdma_connection&) = delete;
@@ -30,6 +32,10 @@ class rdma_connection {
 
   /// Takes a queue pair in RESET to INIT: receives can be posted now.
   void prepare(host_driver::queue_pair* qp);
+  /// What the peer is told with the connection, up to 56 bytes; before begin_connect() or begin_accept().
+  void set_private(const std::uint8_t* data, std::size_t bytes);
+  /// What it has told: 56 bytes at least.
+  const std::uint8_t* peer_private() const { return peer_private_.data(); }
   /// As client: to a service at an address. Returns when both sides can send.
   void connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
   /// The same, again and again as long as nobody listens there; a peer_failure when that takes `at_most_ps`.
@@ -72,7 +78,7 @@ class rdma_connection {
   void to_send();
   bool try_to_send();
   [[noreturn]] void refused(const cm_service::event& e) const;
-  void stop();
+  void stop() override;
 
   served_host& host_;
   cm_service& service_;
@@ -81,6 +87,7 @@ class rdma_connection {
   cm_service::connection_id id_ = 0;
   host_driver::cm::address peer_;
   host_driver::cm::connection_data asked_;  // by us
+  host_driver::cm::private_area private_{}, peer_private_{};
   std::uint32_t psn_ = 0;
   ibv_qp_attr sender_{};  // for the transition to RTS
   bool up_ = false, confirmed_ = false, releasing_ = false;

@@ -206,7 +206,10 @@ bool requester::acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn)
       const std::uint32_t missing = (m.first_psn + m.got) & 0xffffff;
       if (distance(missing, psn) - 1 >= half_window) break;
       progress(c, r, missing);
-      if (!r.rnr_wait) retry(c, r, missing);
+      if (!r.rnr_wait) {
+        r.reads.lost(config_.reads_after_loss);
+        retry(c, r, missing);
+      }
       return false;
     }
   }
@@ -221,7 +224,7 @@ void requester::progress(context& c, qp_runtime& r, std::uint32_t unacked) {
   if (r.resends && distance(unacked, r.sent_before) - 1 >= half_window - 1) r.resends = false;
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
-  r.retrying = r.timed_out = false;
+  r.retrying = false;
   r.extra_retries = 0;
   if (!r.rnr_wait) {
     timers_.stop(qps_, r, now());
@@ -299,7 +302,7 @@ void requester::time_out(context& c, qp_runtime& r) {
   ++timeouts_;
   ++diagnostics_[diag_timeout];
   r.retrying = false;
-  r.timed_out = true;
+  r.reads.lost(config_.reads_after_loss);
   retry(c, r, c.unacked_psn);
 }
 
@@ -342,6 +345,7 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
   }
   if (t.aeth) take_receives(c, r, psn, p.aeth);
   ++m.got;
+  if (last) r.reads.came(most_reads(c));
   if (p.payload_length != 0) open_job(c, m, i, f, offset);
   progress(c, r, (psn + 1) & 0xffffff);
   return true;
@@ -371,6 +375,7 @@ void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr
   std::uint8_t* value = f->data() + p.payload_offset;
   for (unsigned b = 0; b < atomic_bytes; ++b) value[b] = static_cast<std::uint8_t>(p.atomic_original >> (8 * b));
   ++m.got;
+  r.reads.came(most_reads(c));
   open_job(c, m, i, f, 0);
   progress(c, r, (psn + 1) & 0xffffff);
 }

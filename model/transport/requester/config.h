@@ -40,10 +40,12 @@ struct requester_config {
   unsigned port_mtu = 9216;  ///< longest frame of an Ethernet QP, FCS included, until firmware sets it (mac config)
   unsigned ethernet_offload_cycles = 8;  ///< a frame's tag, checksums or segmentation, beyond pipeline_cycles (design)
   bool end_to_end_credits = true;        ///< messages that take a receive wait for one of the peer's (IBA 9.7.7.2)
-  unsigned extra_retries = 0;    ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
-  timer_config timers;           ///< of acknowledgements and receivers that are not ready
-  unsigned log_qps = 18;         ///< QPNs on chip: below 2^log_qps
-  congestion_config congestion;  ///< the same as the responder's
+  unsigned reads_after_loss = 1;  ///< asked for at once when an answer was lost, 1..128; then one more for each that
+                                  ///< has come whole (design: go-back-N of a window that is learnt again)
+  unsigned extra_retries = 0;     ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
+  timer_config timers;            ///< of acknowledgements and receivers that are not ready
+  unsigned log_qps = 18;          ///< QPNs on chip: below 2^log_qps
+  congestion_config congestion;   ///< the same as the responder's
   icm::context_cache_config contexts{256, 8, 1,
                                      60};  ///< of 128 RC or 256 UC and UD QPs, blocking (calibration: QPC cache)
 };

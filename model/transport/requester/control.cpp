@@ -93,7 +93,8 @@ bool requester::halt_step(qp_runtime& r) {
       cut_after(lost, r, no_index);
     }
     timers_.stop(qps_, r, now());
-    r.rnr_wait = r.retrying = r.timed_out = r.failing = r.resends = r.needs_receive = false;
+    r.rnr_wait = r.retrying = r.failing = r.resends = r.needs_receive = false;
+    r.reads.open();
     if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
       if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;

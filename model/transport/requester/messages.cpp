@@ -144,7 +144,7 @@ void requester::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
   cut_after(c, r, keep);
   c.message_offset = 0;
   c.state = state;
-  r.failing = r.rnr_wait = r.retrying = r.timed_out = false;
+  r.failing = r.rnr_wait = r.retrying = false;
   timers_.stop(qps_, r, now());
   cancel_packets(r.qpn);
   restart_unit(r);

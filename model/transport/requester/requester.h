@@ -289,6 +289,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   void handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
   bool acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn);
   void progress(context& c, qp_runtime& r, std::uint32_t unacked);
+  static unsigned most_reads(const context& c) { return 1u << std::min<unsigned>(c.log_max_rd_atomic, 7); }
   void still_answering(context& c, qp_runtime& r, std::uint32_t psn);
   void retry(context& c, qp_runtime& r, std::uint32_t psn);
   void run_timers();

@@ -246,10 +246,7 @@ bool requester::open_message(unit& u) {
     u.message_index = r.tail;
     return true;
   }
-  // After a time-out one is asked for alone until something new has come: the peer may still be answering the others,
-  // and each repetition of all of them would put as much behind that.
-  const std::uint32_t most_reads = r.timed_out ? 1u : 1u << std::min<unsigned>(c.log_max_rd_atomic, 7);
-  const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= most_reads;
+  const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= r.reads.limit(most_reads(c));
   if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) {
     end_turn(u, report_kind::stalled);
     wake_next();

@@ -82,6 +82,23 @@ class index_pool {
 /// Lists that a QP can be in, once each.
 enum class qp_list : std::uint8_t { drain, resume, room, credit, halt, timer, count };
 
+/// READs and atomics of a QP that may be under way. When an answer is lost the peer goes on with the others, and
+/// answers what is asked for again behind them: to ask for all of them again at each loss would fill its queue with
+/// what is thrown away. So few are asked for then, and one more for each that comes whole.
+class read_window {
+ public:
+  void open() { few_ = 0; }
+  void lost(unsigned few) { few_ = static_cast<std::uint8_t>(few); }
+  /// `most`: what the QP may have under way, 1..128.
+  void came(unsigned most) {
+    if (few_ != 0 && ++few_ >= most) few_ = 0;
+  }
+  unsigned limit(unsigned most) const { return few_ != 0 && few_ < most ? few_ : most; }
+
+ private:
+  std::uint8_t few_ = 0;  // 0: there is no limit but the QP's
+};
+
 /// What the requester knows of a QP beside its context.
 struct qp_runtime {
   std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
@@ -96,13 +113,13 @@ struct qp_runtime {
   std::int8_t unit = -1;                           ///< processing unit that serves it
   std::uint8_t member = 0;                         ///< bit per list
   std::uint8_t priority = 0;
+  read_window reads;
   bool stalled = false;   ///< the scheduler waits for our resume
   bool has_work = false;  ///< look for WQEs even without a legal doorbell
   bool resends = false;   ///< it went back, and not all before `sent_before` is acknowledged yet
   bool rnr_wait = false;
   bool needs_receive = false;       ///< its next message waits for a receive of the peer's (end-to-end credits)
   bool retrying = false;            ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
-  bool timed_out = false;           ///< its timer ended, and nothing new was acknowledged since
   std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)
   bool failing = false;             ///< the tail of the messages ends in error
   bool poked = false;               ///< resumed while a unit serves it

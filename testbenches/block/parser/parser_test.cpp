@@ -170,6 +170,16 @@ TEST(parser, back_pressure_loses_nothing_and_keeps_order) {
   for (unsigned i = 0; i < 30; ++i) EXPECT_EQ(b.r.got[i].second->packet.bth.psn.value(), i);
 }
 
+TEST(parser, group_address_of_ethernet_is_for_group_gids_only) {
+  bench b(false);
+  wire::packet w = bench::packet();
+  w.dmac[0] |= 1;  // its own but for the group bit, which no ICRC covers
+  b.send(w);
+  b.run(200);
+  EXPECT_EQ(b.p.dropped(drop::not_our_mac), 1u);
+  EXPECT_TRUE(b.r.got.empty());
+}
+
 TEST(parser, each_reason_has_its_counter) {
   bench b(false);
   const auto expect = [&](drop why) {

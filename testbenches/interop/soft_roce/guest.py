@@ -35,9 +35,9 @@ def need_guest(folder):
 
 class guest:
     """`netdev`: QEMU's, without id. TCP from the guest to 10.0.2.2 reaches this machine's loopback; `ports` are those of
-    this machine that lead to the same ports of the guest."""
+    this machine that lead to the same ports of the guest; `third`: QEMU's netdev of eth2, without id."""
 
-    def __init__(self, image, netdev, ports=()):
+    def __init__(self, image, netdev, ports=(), third=None):
         self.folder = tempfile.mkdtemp(prefix="rnic-guest-")
         control = os.path.join(self.folder, "control")
         kernel = os.path.join(image, "vmlinux")
@@ -54,6 +54,8 @@ class guest:
                    "-device", "virtio-net-pci,netdev=n0,romfile=,mac=" + MAC,
                    "-netdev", "user,id=n1" + forward,
                    "-device", "virtio-net-pci,netdev=n1,romfile=,mac=52:54:00:00:01:0a"]
+        if third is not None:
+            command += ["-netdev", "%s,id=n2" % third, "-device", "virtio-net-pci,netdev=n2,romfile=,mac=52:54:00:00:02:0a"]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE)
         self.text = b""

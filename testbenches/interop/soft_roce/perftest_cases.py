@@ -62,9 +62,9 @@ CASES_LOSS = [
     ("ib_atomic_lat", {"n": 100, "atomic": "CMP_AND_SWAP"}),
 ]
 CASES_READS = [  # many READs under way, each of many packets
-    ("ib_read_bw", {"size": 65536, "n": 200}),
-    ("ib_read_bw", {"size": 65536, "n": 200, "outs": 3}),
-    ("ib_read_bw", {"size": 20000, "n": 200, "outs": 16, "cm": True}),
+    ("ib_read_bw", {"size": 65536, "n": 100}),
+    ("ib_read_bw", {"size": 65536, "n": 100, "outs": 3}),
+    ("ib_read_bw", {"size": 20000, "n": 100, "outs": 16, "cm": True}),
 ]
 
 

@@ -9,6 +9,7 @@ FIRST = {0, 4, 5, 6, 10, 11, 13, 16}  # SEND, WRITE and READ RESPONSE: FIRST or 
 IMMEDIATE = {3, 5, 9, 11}
 WITH_AETH = {13, 15, 16}
 WITH_RETH = {6, 10, 11, 12}
+DREQ, DREP = 0x15, 0x16  # attributes of the connection manager's datagrams
 
 
 def frames(path):
@@ -56,6 +57,19 @@ def packets(path):
             continue
         if f[at + 2:at + 4] == struct.pack(">H", 4791):
             yield packet(f[:6], f[at + 8:end])
+
+
+def farewell(path, mac):
+    """How a host of this MAC address leaves its connections: (DREQs that it sends, DREPs that it gets, RC packets that it
+    sends after the first DREQ)."""
+    asked = answered = behind = 0
+    for p in packets(path):
+        mad = int.from_bytes(p.payload[16:18], "big") if p.transport == UD and p.qpn == 1 else 0
+        to_it = p.target.hex(":") == mac
+        asked += mad == DREQ and not to_it
+        answered += mad == DREP and to_it
+        behind += p.transport == RC and asked != 0 and not to_it
+    return asked, answered, behind
 
 
 class image:

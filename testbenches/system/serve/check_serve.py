@@ -15,6 +15,8 @@ import flood_cases as floods
 import identity_cases
 import link_cases as links
 import network_cases as network
+import qperf_cases
+import rstream_cases
 import script_cases
 import stranger_cases as strangers
 import talk_cases
@@ -31,7 +33,7 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
          "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
-         "script_wander": script_cases.wander}
+         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "qperf": qperf_cases.qperf, "qperf_strangers": qperf_cases.qperf_strangers}
 
 
 def main():

@@ -129,14 +129,19 @@ def backlog():
     established_by_data()
 
 
+def first_word(rep, psn_offset=0, content=bytes(16)):
+    """The client's first SEND, to the queue pair of this REP."""
+    qpn, psn = (int.from_bytes(rep[i:i + 3], "big") for i in (36, 44))
+    return (Ether(src=PEER_MAC, dst=MODEL_MAC) / IP(src=PEER4, dst=MODEL4) / UDP(sport=0xc011, dport=4791) /
+            BTH(opcode=4, dqpn=qpn, psn=psn + psn_offset & 0xffffff, ackreq=1) / Raw(content))
+
+
 def established_by_data():
     """The RTU is lost: the first packet says the same (IBA: communication established)."""
     w = wire("--app", "rping", "--server", "--repeat", 0)
     kind, theirs, _, rep = answer(w, datagram(request(1)))
     expect(kind == REP, "no REP")
-    qpn, psn = (int.from_bytes(rep[i:i + 3], "big") for i in (36, 44))
-    w.send(Ether(src=PEER_MAC, dst=MODEL_MAC) / IP(src=PEER4, dst=MODEL4) / UDP(sport=0xc011, dport=4791) /
-           BTH(opcode=4, dqpn=qpn, psn=psn, ackreq=1) / Raw(struct.pack(">QII", 0x10000, 0x77, 64)))
+    w.send(first_word(rep, 0, struct.pack(">QII", 0x10000, 0x77, 64)))
     read = None
     for _ in range(20):
         f = w.receive(1)
@@ -154,7 +159,7 @@ def established_by_data():
 
 
 def farewell():
-    """Who is left is told, before the process leaves."""
+    """Who is left is told, before the process leaves, and the queue pair is silent by then."""
     if BTH is None:
         print("skipped: this scapy knows no RoCE")
         return 77
@@ -167,15 +172,17 @@ def farewell():
         if end == "signal":
             w.model.process.send_signal(signal.SIGTERM)
         elif end == "failure":  # a word that makes no sense: no buffer at all
-            qpn, psn = (int.from_bytes(rep[i:i + 3], "big") for i in (36, 44))
-            w.send(Ether(src=PEER_MAC, dst=MODEL_MAC) / IP(src=PEER4, dst=MODEL4) / UDP(sport=0xc011, dport=4791) /
-                   BTH(opcode=4, dqpn=qpn, psn=psn, ackreq=1) / Raw(bytes(16)))
+            w.send(first_word(rep))
         told, begun = False, time.monotonic()
         while not told and time.monotonic() < begun + 6:
             f = w.receive(1)
             told = f is not None and UDP in f and len(f) == 322 and bytes(f)[62 + 16:62 + 18] == struct.pack(">H", DREQ)
         expect(told, end + ": no DREQ")
         began = time.monotonic()
+        w.send(first_word(rep, 1 if end == "failure" else 0, struct.pack(">QII", 0x10000, 0x77, 64)))
+        while time.monotonic() < began + 0.3:
+            f = w.receive(0.1)
+            expect(f is None or BTH not in f or f[BTH].dqpn != 0x401, end + ": a packet behind the wish to end: %r" % f)
         if end != "failure":  # the last one is not answered: it does not wait for ever either
             w.send(datagram(message(DREP, 0x7001, theirs)))
         status = w.model.wait(10)
