@@ -25,6 +25,9 @@ constexpr const char* refused_behind_rnr =
     "after its RNR NAK the real host refused packets that were under way with sequence NAKs, as Linux's Soft-RoCE "
     "does; "
     "the adapter drops them";
+constexpr const char* again_before_rnr =
+    "after an RNR NAK the real host began again before the packet that the NAK names, as Linux's Soft-RoCE does; the "
+    "NAK acknowledges what comes before that packet, and the adapter does not send it again";
 constexpr const char* begun_again =
     "the real host answers a READ begun again in its middle with Middle and Last packets, as Linux's Soft-RoCE does; "
     "the "
@@ -65,8 +68,13 @@ void explainer::read(std::size_t i) {
       peer_requests_[static_cast<std::size_t>(f.connection)].push_back(i);
       return;
     }
+    if (l.told_to_wait && f.repeated && psn.before(l.not_ready)) l.before_rnr.insert(i);
     if (!l.requested || psn.after(l.requested_up_to)) l.requested_up_to = psn;
     l.requested = true;
+  } else if (!f.from_held) {
+    const wire::opcode_traits& t = wire::traits(f.packet.bth.opcode);
+    if (t.response) l.told_to_wait = t.aeth && syndrome_kind(f.packet.aeth.syndrome) == aeth_kind::rnr;
+    if (l.told_to_wait) l.not_ready = psn;
   } else if (f.from_held && !is_positive(f.packet)) {
     if (syndrome_kind(f.packet.aeth.syndrome) == aeth_kind::rnr) l.after_rnr = true;
     if (l.after_rnr && f.packet.aeth.syndrome == sequence_error) l.behind_rnr.insert(i);
@@ -198,6 +206,7 @@ std::string explainer::missing(const lane& l, std::size_t frame) const {
   if (wire::traits(p.bth.opcode).request && plan_.connections[static_cast<std::size_t>(f.connection)].budget_spent)
     return budget_spent;
   if (l.behind_rnr.count(frame) != 0) return refused_behind_rnr;
+  if (l.before_rnr.count(frame) != 0) return again_before_rnr;
   if (wire::traits(p.bth.opcode).request)
     return f.repeated ? "the real host sent it again, after a loss or a timeout; the adapter had no reason to"
                       : "the peer's answers, which the capture lacks, would have made room for it";

@@ -34,6 +34,8 @@ struct captured_frame {
   bool from_held = false;
   bool repeated = false;     ///< a request whose PSN the same host has sent before
   bool asked_again = false;  ///< such a one of the held host, because its peer asked for it by NAK
+  /// A NAK of the peer: the last request that the held host had sent before this reached it; no_frame: none.
+  std::size_t crosses = no_frame;
 
   /// Bytes of the payload that the file has.
   std::uint32_t known_payload() const;

@@ -17,6 +17,7 @@
 #include "testbenches/bench/node.h"
 #include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
+#include "testbenches/replay/packets.h"
 #include "testbenches/replay/questions.h"
 #include "tlm/capture.h"
 #include "tlm/pcapng_writer.h"
@@ -61,11 +62,6 @@ struct lane {
   sim::time_ps ends_at = 0;        // its queue pair has failed: when it is taken down
   sim::time_ps patient_until = 0;  // the adapter has been told to wait
 };
-
-/// Time that an RNR NAK asks for (IBA volume 1, table 46), in units of 10 us.
-constexpr std::uint32_t rnr_units[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
-                                         48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
-                                         2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 class director final : public bench::player_listener_if {
  public:
@@ -284,6 +280,7 @@ bool director::may_take(lane& l, const step& s) {
   if (s.what == step::kind::post) return settle(l.owed_answers);
   if (s.what == step::kind::inject) {
     const captured_frame& f = plan_.frame(s.frame);
+    if (f.crosses != no_frame && !compared_->settled(f.crosses)) return false;
     if (wire::traits(f.packet.bth.opcode).response)
       return compared_->asked(f.connection, f.packet.bth.psn) && settle(l.owed_again);
   }
@@ -311,8 +308,7 @@ void director::inject(lane& l, const step& s) {
   ++handed_over_;
   player_->send(s.frame, bytes_on_wire(f), wire::traits(f.packet.bth.opcode).request && s.frame < plan_.frames.size());
   if (!wire::traits(f.packet.bth.opcode).aeth || syndrome_kind(f.packet.aeth.syndrome) != aeth_kind::rnr) return;
-  const sim::time_ps wait = rnr_units[f.packet.aeth.syndrome & 0x1f] * 10 * sim::ps_per_us;
-  l.patient_until = std::max(l.patient_until, base_.now_ps() + wait);
+  l.patient_until = std::max(l.patient_until, base_.now_ps() + rnr_wait(f.packet.aeth.syndrome));
 }
 
 void director::take(lane& l, int connection, const step& s) {
