@@ -28,6 +28,9 @@ constexpr const char* refused_behind_rnr =
 constexpr const char* again_before_rnr =
     "after an RNR NAK the real host began again before the packet that the NAK names, as Linux's Soft-RoCE does; the "
     "NAK acknowledges what comes before that packet, and the adapter does not send it again";
+constexpr const char* patient =
+    "the capture ends with an RNR NAK: the adapter sends again after the time that it names; the real host did so after "
+    "the capture, or had no retries left";
 constexpr const char* begun_again =
     "the real host answers a READ begun again in its middle with Middle and Last packets, as Linux's Soft-RoCE does; "
     "the "
@@ -165,6 +168,7 @@ std::string explainer::extra_answer(const lane& l, const obtained_frame& o) cons
 }
 
 std::string explainer::extra_request(const lane& l, const obtained_frame& o) const {
+  if (l.told_to_wait && !wire::psn_t(o.psn).before(l.not_ready)) return patient;
   if (l.held_requests.count(o.psn) != 0)
     return "the adapter sent it a second time because an answer asked for it; the capture lacks one of the two";
   if (l.requested && wire::psn_t(o.psn).after(l.requested_up_to))
@@ -236,8 +240,6 @@ std::string explainer::other(const lane& l, const difference& d) const {
       return "the real host refused what the adapter takes";
     case difference_kind::opcode:
       if (read_again(d)) return begun_again;
-      if (wire::traits(x.bth.opcode).ieth)
-        return "the replay has no region under the key to invalidate, and sends without it";
       return "the message is cut into other packets: the capture does not tell the path MTU, or lacks a part";
     case difference_kind::payload_length:
       return "the capture does not tell the path MTU, or lacks a part of the message";

@@ -230,7 +230,8 @@ std::string replay_host::set_up_connection(std::size_t index) {
   e.depth = static_cast<unsigned>(std::clamp<std::size_t>(c.messages.size(), 1, queue_depth));
   init.cap.max_send_wr = e.depth;
   init.cap.max_recv_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.receives, 1, queue_depth));
-  init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+  init.cap.max_send_sge = 1;
+  init.cap.max_recv_sge = 2;
   const bool masks = std::any_of(c.messages.begin(), c.messages.end(), [](const held_message& m) { return m.masked; });
   init.cap.max_inline_data = masks ? room_for_masks : 0;
   e.qp = device_.create_qp(pd_, &init, &c.held_qpn);
@@ -291,7 +292,8 @@ std::string replay_host::connect(const connection& c, end& e) {
   rts.qp_state = IBV_QPS_RTS;
   rts.sq_psn = c.held_start_psn;
   rts.timeout = 31;  // 2.4 hours: what the capture shows is repeated, and nothing else
-  rts.retry_cnt = rts.rnr_retry = 7;
+  rts.retry_cnt = 7;
+  rts.rnr_retry = c.rnr_retries;
   rts.max_rd_atomic = 16;
   e.qp->udp_source = c.seen_from_held ? c.first_from_held.udp_source : std::uint16_t{0};
   const int requester = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
@@ -351,15 +353,16 @@ host_driver::address_handle* replay_host::way_of(const wire::packet& p) {
 bool replay_host::post_receive(end& e, std::size_t connection) {
   const std::vector<receive_rule>& rules = plan_.connections[connection].receive_rules;
   while (e.rule < rules.size() && rules[e.rule].number < e.receives) ++e.rule;
-  ibv_sge sge{own_region_->iova + sink_, e.receive_bytes, own_region_->lkey};
+  ibv_sge sge[2] = {{own_region_->iova + sink_, e.receive_bytes, own_region_->lkey}, {}};
   if (e.rule < rules.size() && rules[e.rule].number == e.receives) {
-    if (rules[e.rule].short_of) sge.length = std::min(rules[e.rule].bytes, e.receive_bytes);
-    if (rules[e.rule].bad_key) sge.lkey = no_key;
+    const receive_rule& r = rules[e.rule];
+    if (r.short_of || r.bad_key) sge[0].length = std::min(r.bytes, e.receive_bytes);
+    if (r.bad_key) sge[r.bytes == 0 ? 0 : 1] = {sge[0].addr + sge[0].length, e.receive_bytes - sge[0].length, no_key};
   }
   ibv_recv_wr wr{};
   wr.wr_id = connection << 1 | receive_id;
-  wr.sg_list = &sge;
-  wr.num_sge = sge.length != 0 ? 1 : 0;
+  wr.sg_list = sge;
+  wr.num_sge = sge[0].length == 0 ? 0 : sge[1].length == 0 ? 1 : 2;
   ibv_recv_wr* bad = nullptr;
   if (device_.post_recv(e.qp, &wr, &bad) != 0) return false;
   ++e.receives;
@@ -391,6 +394,10 @@ bool replay_host::post(int connection, std::size_t index) {
   wr.send_flags = m.solicited ? IBV_SEND_SOLICITED : 0;
   for (unsigned shift = 0; shift < 32; shift += 8)  // verbs has immediate data in network order
     reinterpret_cast<std::uint8_t*>(&wr.imm_data)[shift / 8] = static_cast<std::uint8_t>(m.immediate >> (24 - shift));
+  if (m.invalidates) {
+    wr.opcode = IBV_WR_SEND_WITH_INV;
+    wr.invalidate_rkey = m.invalidated;
+  }
   wr.wr.rdma.remote_addr = m.reth.va;
   wr.wr.rdma.rkey = m.reth.rkey;
   if (atomic) {

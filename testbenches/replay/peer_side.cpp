@@ -166,7 +166,11 @@ void peer_reader::apply_refusal(const wire::packet& p) {
     rule(open_.receive).short_of = true;
     rule(open_.receive).bytes = static_cast<std::uint32_t>(open_.bytes - 1);
   }
-  if (is_send(p) && refused_.code == nak_operation) rule(open_.receive).bad_key = true;
+  if (is_send(p) && refused_.code == nak_operation) {
+    const std::uint64_t behind = std::min<std::uint64_t>(open_.bytes, longest_message);
+    rule(open_.receive).bad_key = true;
+    rule(open_.receive).bytes = static_cast<std::uint32_t>(behind - std::min<std::uint64_t>(p.payload_length, behind));
+  }
   if (refused_.code != nak_invalid) return;
   const auto done = [&](memory_access::kind what) {
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const memory_access& a) {

@@ -61,6 +61,8 @@ struct held_message {
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
+  std::uint32_t invalidated = 0;  ///< with `invalidates`: the peer's key that the SEND ends
+  bool invalidates = false;
   bool masked = false;    ///< an atomic with masks, of this model's own encoding
   bool stand_in = false;  ///< for packets that the capture lacks
 };
@@ -70,8 +72,8 @@ struct receive_rule {
   std::uint64_t number = 0;      ///< in the order of the messages that take one, from 0
   std::size_t after = no_frame;  ///< posted once this frame, the last RNR NAK, has been sent
   bool short_of = false;         ///< it has `bytes` only
+  bool bad_key = false;          ///< its memory cannot be used behind the first `bytes`
   std::uint32_t bytes = 0;
-  bool bad_key = false;  ///< its memory cannot be used
 };
 
 /// One queue pair of the held host and its peer.
@@ -90,6 +92,7 @@ struct connection {
   std::uint32_t largest_receive = 0;
   std::vector<receive_rule> receive_rules;  ///< by number
   std::uint8_t rnr_timer = 12;              ///< code of 9.7.5.2.8 in its RNR NAKs
+  std::uint8_t rnr_retries = 7;             ///< after so many of the peer's it gave up; 7: never
   std::size_t refused = no_frame;           ///< its NAK that ended the connection, and
   std::size_t peer_refused = no_frame;      ///< the peer's
   bool may_read = true, may_write = true, may_atomic = true;

@@ -92,15 +92,42 @@ def rc_window_rebound(a, b):
     a.send("rdma_write", a.part(0, 8), remote_addr=at, rkey=key, status="rem_access_err")
 
 
-SCENES = {
-    "rc_rnr_mtu512": rc_rnr_mtu512,
-    "rc_window_rebound": rc_window_rebound,
-    "rc_access_errors": rows(["write_with_bad_key", "read_with_bad_key", "atomic_with_bad_key", "write_to_what_is_read_only",
-                              "read_of_what_is_write_only", "atomic_without_the_right", "write_behind_the_end",
-                              "read_before_the_beginning", "write_after_deregistration"]),
-    "rc_invalid_requests": rows(["queue_pair_without_rights", "receive_too_short", "receive_into_a_bad_local_key",
-                                 "receiver_never_ready_two_retries"]),
-}
+def refused(a, b, region, opcode, length, offset, status="rem_access_err"):
+    """A READ of 3000 bytes is granted; what comes then is not."""
+    conformance.meet(a, b, region=["local_write", "remote_read", *region])
+    b.fill(9, 0, 3000)
+    a.send("rdma_read", a.part(0, 3000), **b.at())
+    more = {"compare_add": 1} if opcode.startswith("atomic") else {}
+    a.send(opcode, a.part(8192, length), wr_id=2, status=status, **more, **b.at(offset))
+    for e in (a, b):
+        e.close()
+
+
+def rc_access_errors(a, b):
+    """Behind the end of a region, across it, without the right to write or to change, keys that nobody has or that ended."""
+    refused(a, b, ["remote_write"], "rdma_write", 64, conformance.BYTES)
+    refused(a, b, [], "rdma_read", 2000, conformance.BYTES - 1000)
+    refused(a, b, [], "rdma_write", 1500, 512)
+    refused(a, b, ["remote_write"], "atomic_fetch_and_add", 8, 1024)
+    rows(["write_with_bad_key", "read_with_bad_key", "atomic_with_bad_key", "write_after_deregistration"])(a, b)
+
+
+def rc_invalid_requests(a, b):
+    """A queue pair that grants nothing, receives too short or of no memory, packets beyond the path MTU, none ready."""
+    rows(["queue_pair_without_rights", "receive_too_short", "receive_into_a_bad_local_key",
+          "receiver_never_ready_two_retries"])(a, b)
+    for length, mtu in ((3000, 1024), (3000, 512)):  # the receive takes less; the responder's packets are smaller
+        for e in (a, b):
+            e.open("rc")
+        a.ready(b)
+        b.ready(a, rtr={"path_mtu": mtu})
+        b.receive(b.part(0, 2000 if mtu == 1024 else 3000))
+        a.send("send", a.part(0, length), status="rem_op_err" if mtu == 1024 else "rem_inv_req_err")
+        for e in (a, b):
+            e.close()
+
+
+SCENES = {f.__name__: f for f in (rc_rnr_mtu512, rc_window_rebound, rc_access_errors, rc_invalid_requests)}
 
 
 def records(path):
