@@ -56,8 +56,9 @@ void let_cross(plan& p, connection& c) {
       continue;
     }
     const std::size_t behind = *last;
-    const place naks = std::stable_partition(
-        i, std::next(last), [&](std::size_t n) { return n >= p.frames.size() || p.frames[n].from_held || !sends_back(p.frames[n]); });
+    const place naks = std::stable_partition(i, std::next(last), [&](std::size_t n) {
+      return n >= p.frames.size() || p.frames[n].from_held || !sends_back(p.frames[n]);
+    });
     for (place n = naks; n != std::next(last); ++n) p.frames[*n].crosses = behind;
     i = std::next(last);
   }

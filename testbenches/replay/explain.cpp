@@ -29,7 +29,8 @@ constexpr const char* again_before_rnr =
     "after an RNR NAK the real host began again before the packet that the NAK names, as Linux's Soft-RoCE does; the "
     "NAK acknowledges what comes before that packet, and the adapter does not send it again";
 constexpr const char* patient =
-    "the capture ends with an RNR NAK: the adapter sends again after the time that it names; the real host did so after "
+    "the capture ends with an RNR NAK: the adapter sends again after the time that it names; the real host did so "
+    "after "
     "the capture, or had no retries left";
 constexpr const char* begun_again =
     "the real host answers a READ begun again in its middle with Middle and Last packets, as Linux's Soft-RoCE does; "
