@@ -241,6 +241,7 @@ std::string explainer::other(const lane& l, const difference& d) const {
       return "the real host refused what the adapter takes";
     case difference_kind::opcode:
       if (read_again(d)) return begun_again;
+      if (syndrome_kind(o.syndrome) != aeth_kind::ack) return refusal(l, o.syndrome, wire::psn_t(o.psn));
       return "the message is cut into other packets: the capture does not tell the path MTU, or lacks a part";
     case difference_kind::payload_length:
       return "the capture does not tell the path MTU, or lacks a part of the message";

@@ -25,6 +25,7 @@ constexpr std::uint32_t special_qps = 8, reserved_qps = 0x40;
 constexpr unsigned page = 4096;
 constexpr unsigned room_for_masks = 64;       // inline bytes that make an entry of the send queue large enough
 constexpr std::uint32_t no_key = 0xffffff00;  // of no region: its place is behind all that are used
+constexpr std::uint32_t own_keys = 64;        // places for the driver's own entries and ours
 constexpr std::uint64_t receive_id = 1;       // wr_id: connection << 1 | receive
 
 std::string error_text(int error) { return std::strerror(error < 0 ? -error : error); }
@@ -84,6 +85,16 @@ std::uint32_t special_place(const std::vector<std::uint32_t>& numbers, unsigned 
   return 0;
 }
 
+/// The driver's own entries of the table of keys, made before any of ours and beside them, must not take the place of a
+/// captured key: the first of so many places in a row that no key has.
+std::uint32_t free_places(const plan& p) {
+  std::set<std::uint32_t> taken;
+  for (const held_region& r : p.regions) taken.insert(place_of_key(r.rkey) / own_keys);
+  for (std::uint32_t block = (1u << log_key_places) / own_keys - 1; block != 0; --block)
+    if (taken.count(block) == 0) return block * own_keys;
+  return 0;
+}
+
 /// Why no queue pair can be as the capture has it; empty: it can.
 std::string impossible(const connection& c) {
   constexpr wire::gid nobody{};
@@ -103,16 +114,11 @@ void shape_node(const plan& p, bench::node_config& c) {
   c.adapter.requester.end_to_end_credits = false;
   if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
   const std::vector<std::uint32_t> qpns = numbers_of(p);
-  std::vector<std::uint32_t> indices;
-  for (const held_region& r : p.regions) indices.push_back(abi::key_to_index(r.rkey));
   unsigned& log_qp = c.driver.log_num_qp;
   while (log_qp < 18 && ((qpns.size() + 0x400) >> log_qp != 0 || !distinct(qpns, log_qp))) ++log_qp;
-  c.driver.log_num_mpt = 17;
+  c.driver.log_num_mpt = log_key_places;
   c.driver.log_num_mtt = 20;
-  // The driver's own entry, made before any of ours, must not take the place of a captured key.
-  std::set<std::uint32_t> places;
-  for (const std::uint32_t i : indices) places.insert(i & ((1u << c.driver.log_num_mpt) - 1));
-  c.driver.first_mpt = places.empty() ? 0 : std::min(*places.rbegin() + 1, (1u << c.driver.log_num_mpt) - 64);
+  c.driver.first_mpt = free_places(p);
 }
 
 replay_host::replay_host(const plan& p, bench::node& node)
@@ -157,29 +163,73 @@ void replay_host::open(int connection) {
   if (!why.empty()) throw std::runtime_error("setting up a connection again failed: " + why);
 }
 
+/// Regions of one place share a buffer, but for those whose bytes must outlast another's time.
+void replay_host::allocate_regions() {
+  std::unordered_map<std::uint32_t, std::uint64_t> shared;
+  for (std::size_t i = 0; i < plan_.regions.size(); ++i) {
+    const held_region& r = plan_.regions[i];
+    if (r.last - r.begin >= largest_region) continue;
+    const std::uint64_t bytes = r.last - r.begin + 1 + r.begin % page;
+    if (r.returns) {
+      own_buffers_[i] = device_.allocate_buffer(bytes);
+      continue;
+    }
+    std::uint64_t& most = shared[place_of_key(r.rkey)];
+    most = std::max(most, bytes);
+  }
+  for (const auto& [place, bytes] : shared) places_[place].shared = device_.allocate_buffer(bytes);
+}
+
 /// A region that cannot be had is left out: the peer's requests are then answered with an access error, which shows.
 void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& remarks) {
-  for (const held_region& r : plan_.regions) {
-    const int access = IBV_ACCESS_LOCAL_WRITE | (r.read ? IBV_ACCESS_REMOTE_READ : 0) |
-                       (r.write ? IBV_ACCESS_REMOTE_WRITE : 0) | (r.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
-    const std::uint64_t offset = r.begin % page, bytes = r.last - r.begin + 1;
-    memory m;
-    m.region = r;
-    if (r.last - r.begin < largest_region) m.buffer = device_.allocate_buffer(bytes + offset);
-    m.first = m.buffer.pointer == nullptr ? nullptr : m.buffer.pointer + offset;
-    if (m.first != nullptr) m.registered = device_.reg_mr(pd_, m.first, bytes, access, &r.begin, &r.rkey);
-    if (m.registered != nullptr)
-      memories_.emplace(r.rkey, m);
-    else
-      ++remarks["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
+  allocate_regions();
+  for (std::size_t i = 0; i < plan_.regions.size(); ++i) {
+    const held_region& r = plan_.regions[i];
+    const bool had = r.last - r.begin < largest_region && (r.late || register_region(places_[place_of_key(r.rkey)], i));
+    if (!had) ++remarks["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
   }
 }
 
+bool replay_host::register_region(key_place& place, std::size_t region) {
+  const held_region& r = plan_.regions[region];
+  if (place.registered != nullptr || r.last - r.begin >= largest_region) return false;
+  const host_driver::bus_if::dma_memory& buffer = r.returns ? own_buffers_[region] : place.shared;
+  if (buffer.pointer == nullptr) return false;
+  const int access = IBV_ACCESS_LOCAL_WRITE | (r.read ? IBV_ACCESS_REMOTE_READ : 0) |
+                     (r.write ? IBV_ACCESS_REMOTE_WRITE : 0) | (r.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+  place.region = region;
+  place.first = buffer.pointer + r.begin % page;
+  place.registered = device_.reg_mr(pd_, place.first, r.last - r.begin + 1, access, &r.begin, &r.rkey);
+  return place.registered != nullptr && (!r.invalidated || let_invalidate(*place.registered));
+}
+
+/// What a peer may invalidate is a region of fast registration, or a window (IBA volume 1, 10.6.7.2.6): the entry of
+/// the table is changed as a driver does that registers again (mlx4_mr_hw_get_mpt, mlx4_mr_hw_write_mpt).
+bool replay_host::let_invalidate(const host_driver::memory_region& r) {
+  host_driver::command_channel& commands = device_.commands();
+  host_driver::command_channel::mailbox box(commands);
+  const std::uint32_t slot = place_of_key(r.rkey);
+  if (commands.read(box, abi::opcode::hw2sw_mpt, slot) != 0) return false;
+  std::uint8_t* m = box.data();
+  abi::set(m, abi::mpt::owner, abi::mpt::owner_software);
+  abi::set(m, abi::mpt::pd_flags,
+           abi::get(m, abi::mpt::pd_flags) | abi::mpt::pd_en_inv | abi::mpt::pd_fast_reg | abi::mpt::pd_remote_access);
+  abi::set(m, abi::mpt::mtt_count, r.mtt.count);
+  return commands.write(box, abi::opcode::sw2hw_mpt, slot) == 0;
+}
+
 void replay_host::revoke(std::uint32_t rkey) {
-  const auto at = memories_.find(rkey);
-  if (at == memories_.end()) return;
+  const auto at = places_.find(place_of_key(rkey));
+  if (at == places_.end() || at->second.registered == nullptr || at->second.registered->rkey != rkey) return;
   device_.dereg_mr(at->second.registered);
-  memories_.erase(at);
+  at->second.registered = nullptr;
+}
+
+void replay_host::install(std::size_t index) {
+  key_place& place = places_[place_of_key(plan_.regions[index].rkey)];
+  if (place.registered != nullptr) device_.dereg_mr(place.registered);
+  place.registered = nullptr;
+  register_region(place, index);
 }
 
 /// One buffer: the payload of every message that the held host sent, then room for everything that it received.
@@ -432,13 +482,13 @@ void replay_host::fill(std::size_t frame) {
   const auto contents = plan_.contents.find(frame);
   if (contents == plan_.contents.end()) return;
   for (const memory_content& c : contents->second) {
-    const auto at = memories_.find(c.rkey);
-    if (at == memories_.end()) continue;
+    const auto at = places_.find(place_of_key(c.rkey));
+    if (at == places_.end() || at->second.registered == nullptr || at->second.registered->rkey != c.rkey) continue;
     std::uint8_t counter[8];  // memory as the host sees it: little-endian
     for (unsigned i = 0; i < 8; ++i) counter[i] = static_cast<std::uint8_t>(c.counter >> 8 * i);
     const captured_frame* f = c.is_counter ? nullptr : &plan_.frames[c.answer];
     const std::size_t bytes = f == nullptr ? sizeof counter : f->known_payload();
-    const held_region& r = at->second.region;
+    const held_region& r = plan_.regions[at->second.region];
     if (bytes == 0 || c.address < r.begin || c.address > r.last || bytes - 1 > r.last - c.address) continue;
     std::copy_n(f == nullptr ? counter : f->bytes.data() + f->packet.payload_offset, bytes,
                 at->second.first + (c.address - r.begin));

@@ -42,6 +42,8 @@ class replay_host {
   void allow(int connection, std::uint64_t receives);
   /// Ends the region that has this key, if there is one.
   void revoke(std::uint32_t rkey);
+  /// Region `index` of the plan takes its key's place, where another one may be.
+  void install(std::size_t index);
   /// Ends a connection's queue pair; sets up that of the next one with its number.
   void close(int connection);
   void open(int connection);
@@ -65,10 +67,11 @@ class replay_host {
     std::vector<std::uint64_t> source;  ///< offset of each message's payload
     unsigned under_way = 0, depth = 0;
   };
-  struct memory {
-    held_region region;
-    host_driver::bus_if::dma_memory buffer{};
-    std::uint8_t* first = nullptr;  ///< of the region's begin
+  /// Where keys of one place in the table lead, one region at a time.
+  struct key_place {
+    host_driver::bus_if::dma_memory shared{};  ///< of the regions that do not return
+    std::size_t region = 0;                    ///< that is there, index in the plan
+    std::uint8_t* first = nullptr;             ///< of its begin
     host_driver::memory_region* registered = nullptr;
   };
   std::string set_up_connection(std::size_t index);
@@ -77,6 +80,9 @@ class replay_host {
   std::string start_datagrams(const connection& c, end& e);
   host_driver::address_handle* way_of(const wire::packet& p);
   void set_up_regions(std::map<std::string, std::uint64_t>& remarks);
+  void allocate_regions();
+  bool register_region(key_place& place, std::size_t region);
+  bool let_invalidate(const host_driver::memory_region& r);
   void set_up_own_memory();
   void move_special_queue_pairs();
   bool post_receive(end& e, std::size_t connection);
@@ -87,7 +93,8 @@ class replay_host {
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
   std::vector<end> ends_;
-  std::unordered_map<std::uint32_t, memory> memories_;  // by key
+  std::unordered_map<std::uint32_t, key_place> places_;                 // by place_of_key()
+  std::map<std::size_t, host_driver::bus_if::dma_memory> own_buffers_;  // by region: of those that return
   host_driver::bus_if::dma_memory own_{};
   host_driver::memory_region* own_region_ = nullptr;
   std::uint64_t sink_ = 0;  ///< offset of the part that receives and READs write

@@ -123,6 +123,13 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
       if (is_write(p)) need(memory_access::kind::write, place, index);
     }
     if (is_send(p)) take_send(place, p);
+    if (t.ieth && !(refused_.frame != no_frame && refused_.place == place)) {
+      memory_access end;
+      end.what = memory_access::kind::invalidate;
+      end.rkey = p.invalidate_rkey;
+      end.frame = index;
+      accesses_.push_back(end);
+    }
     if (is_write(p) && t.immediate) take_receive(place, place);
     if (t.last && (is_send(p) || t.immediate) && !open_.broken &&
         (refused_.frame == no_frame || refused_.place > place))

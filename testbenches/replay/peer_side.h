@@ -14,11 +14,11 @@ namespace rnic::replay {
 
 /// A request of a peer for memory of the held host.
 struct memory_access {
-  enum class kind : std::uint8_t { read, write, atomic };
+  enum class kind : std::uint8_t { read, write, atomic, invalidate };  ///< invalidate: ends the key, has no range
   kind what = kind::read;
   std::uint32_t rkey = 0;
   std::uint64_t va = 0;
-  std::uint32_t length = 0;  ///< at least 1
+  std::uint32_t length = 0;  ///< at least 1 for what has a range
   std::size_t frame = 0;     ///< of the request
   bool refused = false;      ///< by NAK of a remote access error
 };

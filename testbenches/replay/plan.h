@@ -106,11 +106,25 @@ struct connection {
   bool budget_spent = false;  ///< messages after these would have taken more zeros than there may be
 };
 
-/// Memory of the held host that the peer reads or writes: [begin, last].
+/// Memory of the held host that the peer reads or writes: [begin, last]. Regions whose keys have the same place in a
+/// table of keys, or are the same, are there one after the other.
 struct held_region {
   std::uint32_t rkey = 0;
   std::uint64_t begin = 0, last = 0;
   bool read = true, write = true, atomic = true;  ///< what it may be used for
+  bool late = false;                              ///< not there at the beginning: see plan::installed
+  bool returns = false;                           ///< another one has its place in between
+  bool invalidated = false;                       ///< a SEND of the peer ends its key
+};
+constexpr unsigned log_key_places = 17;
+/// Where the adapter has what it knows of a key: keys that differ in their low byte only have the same place.
+constexpr std::uint32_t place_of_key(std::uint32_t key) { return key >> 8 & ((1u << log_key_places) - 1); }
+
+/// A region comes to be when what had its place is not needed any more.
+struct installation {
+  std::size_t region = 0;          ///< index in plan::regions
+  std::size_t behind = no_frame;   ///< the last request that used what had its place
+  std::size_t settled = no_frame;  ///< the held host's answer to that
 };
 
 /// What the held host's memory held when the peer's READ or atomic came: from the answers that the held host gave.
@@ -142,8 +156,9 @@ struct plan {
   std::vector<connection> connections;
   std::vector<held_region> regions;
   std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
-  std::map<std::size_t, std::uint32_t> revoked;  ///< by the index of a request: a key that ends before it
-  std::vector<captured_frame> made_up;           ///< packets of the peer that the capture lacks
+  std::map<std::size_t, std::uint32_t> revoked;   ///< by the index of a request: a key that ends before it
+  std::map<std::size_t, installation> installed;  ///< by the index of a request: the region that it is the first to use
+  std::vector<captured_frame> made_up;            ///< packets of the peer that the capture lacks
   std::uint64_t zeros_left = 0;
   std::set<std::uint32_t> keys;  ///< that the capture names, and
   std::uint32_t invented_key = 0xe5000000;

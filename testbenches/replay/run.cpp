@@ -39,10 +39,11 @@ bool has_comments(const std::string& file) {
 
 /// What happens next on a connection, in the order of the capture.
 struct step {
-  enum class kind : std::uint8_t { inject, expect, post, allow, revoke, succeed };
+  enum class kind : std::uint8_t { inject, expect, post, allow, revoke, install, succeed };
   kind what;
-  std::size_t frame;     ///< of the plan
-  std::uint64_t number;  ///< post: of the message; allow: of receives; revoke: key; succeed: the next connection
+  std::size_t frame;  ///< of the plan
+  std::uint64_t
+      number;  ///< post: of the message; allow: of receives; revoke: key; install: region; succeed: the next connection
 };
 
 /// Frames of the held host that are waited for, the first one first.
@@ -80,6 +81,7 @@ class director final : public bench::player_listener_if {
   void make_steps(std::size_t connection);
   bool advance(lane& l, int connection, bool force);
   bool may_take(lane& l, const step& s);
+  bool is_free(const installation& i) const;
   void end_soon(int connection);
   void end_failed(int connection);
   void take(lane& l, int connection, const step& s);
@@ -87,6 +89,7 @@ class director final : public bench::player_listener_if {
   void go_on_without(lane& l);
   sim::time_ps due(const lane& l) const;
   void wake(int connection);
+  void wake_with_others(int connection);
   bool run_ready();
   bool captured_failure(int connection) const;
   bool force_blocked();
@@ -115,7 +118,8 @@ class director final : public bench::player_listener_if {
   std::deque<int> ready_;  // connections that may have something to do
   using appointment = std::pair<sim::time_ps, int>;
   std::priority_queue<appointment, std::vector<appointment>, std::greater<>> timed_;
-  std::set<int> blocked_;  // connections that wait for the adapter
+  std::set<int> blocked_;           // connections that wait for the adapter
+  std::set<int> waits_for_others_;  // of these those that wait for another connection's answers
   std::size_t unfinished_ = 0;
   std::size_t handed_over_ = 0;  // frames given to the player that have not begun yet
   sim::time_ps last_activity_ = 0;
@@ -180,7 +184,7 @@ void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit
   }
   --handed_over_;
   touch();
-  wake(plan_.frame(number).connection);
+  wake_with_others(plan_.frame(number).connection);
   change_.notify(sc_core::SC_ZERO_TIME);
 }
 
@@ -188,7 +192,7 @@ void director::received(const tlm::frame& f, sim::time_ps) {
   const int connection = compared_->received(f, spans_);
   touch();
   if (connection < 0) return;
-  wake(connection);
+  wake_with_others(connection);
   const std::uint8_t syndrome = compared_->answers().back().syndrome;
   if (syndrome_kind(syndrome) == aeth_kind::nak && (syndrome & 0x1f) != 0) end_soon(connection);
   change_.notify(sc_core::SC_ZERO_TIME);
@@ -237,6 +241,8 @@ void director::make_steps(std::size_t connection) {
     if (!f.from_held) {
       const auto ends = plan_.revoked.find(i);
       if (ends != plan_.revoked.end()) steps.push_back({step::kind::revoke, i, ends->second});
+      const auto begins = plan_.installed.find(i);
+      if (begins != plan_.installed.end()) steps.push_back({step::kind::install, i, begins->second.region});
       steps.push_back({step::kind::inject, i, 0});
       continue;
     }
@@ -284,7 +290,25 @@ bool director::may_take(lane& l, const step& s) {
     if (wire::traits(f.packet.bth.opcode).response)
       return compared_->asked(f.connection, f.packet.bth.psn) && settle(l.owed_again);
   }
-  return settle(l.owed) && settle(l.owed_answers);
+  if (!settle(l.owed) || !settle(l.owed_answers)) return false;
+  if (s.what != step::kind::install || is_free(plan_.installed.at(s.frame))) return true;
+  waits_for_others_.insert(plan_.frame(s.frame).connection);
+  return false;
+}
+
+/// Something has happened to a connection; others may have waited for it.
+void director::wake_with_others(int connection) {
+  wake(connection);
+  for (const int other : waits_for_others_) wake(other);
+  waits_for_others_.clear();
+}
+
+/// Whether what had the place of a region has served.
+bool director::is_free(const installation& i) const {
+  if (i.behind < plan_.frames.size() && plan_.frames[i.behind].connection >= 0 &&
+      result_.injected_at[i.behind] == never)
+    return false;
+  return i.settled == no_frame || plan_.frames[i.settled].connection < 0 || compared_->settled(i.settled);
 }
 
 void director::go_on_without(lane& l) {
@@ -319,6 +343,8 @@ void director::take(lane& l, int connection, const step& s) {
       return host_->allow(connection, s.number);
     case step::kind::revoke:
       return host_->revoke(static_cast<std::uint32_t>(s.number));
+    case step::kind::install:
+      return host_->install(s.number);
     case step::kind::succeed: {
       const auto next = static_cast<int>(s.number);
       host_->close(connection);

@@ -5,6 +5,7 @@ import zlib
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(6)
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(6, 12)
+SEND_LAST_INV, SEND_ONLY_INV = 22, 23
 READ, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK, SWAP, ADD = range(12, 21)
 RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xA0
 RNR, NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATION = 0x20, 0x60, 0x61, 0x62, 0x63
@@ -47,6 +48,10 @@ def reth(address, key, length):
 
 def aeth(syndrome, msn):
     return struct.pack(">I", syndrome << 24 | msn & 0xFFFFFF)
+
+
+def ieth(key):
+    return struct.pack(">I", key)
 
 
 def atomic(address, key, swap_add, compare=0):

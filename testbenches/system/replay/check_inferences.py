@@ -339,6 +339,65 @@ def rights(bench):
                 expect(report["matched_answers"] == 4 and report["differences"] == [], "%s: %s" % (name, report["differences"]))
 
 
+def rekeyed(bench):
+    """Keys that differ in their low byte only, one after the other: each leads to memory of its own, and has its time."""
+    def both(c, answers, name):
+        for timing in ("captured", "fast"):
+            report = bench.run(bench.write(c.capture), "--timing", timing)
+            expect(report["matched_answers"] == report["expected_answers"] == answers and report["differences"] == [],
+                   "%s, %s: %s %s" % (name, timing, report["differences"][:3], report["notes"]))
+
+    def ended(c, opcode, headers, payload=b""):
+        c.from_peer(opcode, c.peer_psn, headers, payload, ask=True)
+        c.held_ack(psn=c.peer_psn, syndrome=NAK_ACCESS, ended=0)
+
+    c, answers = connection(), 0
+    for i in range(6):  # registered again without a word on the wire, at other places, with other lengths and rights
+        begin, key, data = 0x10000 * (6 - i) + 77 * i, 0x5500 + i, content(500 * (i + 1), i)
+        c.peer_read(begin, key, data)
+        answers += len(c.cut(data))
+        if i % 2:
+            c.peer_write(begin + 10, key, content(200, i + 9))
+            c.held_ack()
+            answers += 1
+    ended(c, READ, reth(0x60000, 0x5500, 100))  # the first one
+    both(c, answers + 1, "the first key at the end")
+
+    c, answers = connection(), 0
+    for i in range(600):  # keys that SENDs end; after 256 they come again, for other memory
+        begin, key, data = 0x1000 + 0x2000 * i, 0x5500 + i % 256, content(100 + i, i)
+        c.peer_write(begin, key, data)
+        c.held_ack()
+        c.from_peer(SEND_ONLY_INV, c.peer_psn, ieth(key), content(16), ask=True)
+        c.peer_psn += 1
+        c.held_ack()
+        answers += 2
+    ended(c, WRITE_ONLY, reth(begin, key, 10), content(10))
+    both(c, answers + 1, "invalidated keys")
+
+    capture = Capture()  # two connections by turns: what the first has counted is there when its key is again
+    one, two = connection(capture, ports=(0xC001, 0xC002)), connection(capture, held_qpn=0x333, peer_qpn=0x444, ports=(0xC003, 0xC004))
+    for i in range(5):
+        one.from_peer(ADD, one.peer_psn, atomic(0x2000, 0x5501, 3), ask=True)
+        one.from_held(ATOMIC_ACK, one.peer_psn, aeth(0x1F, i + 1) + struct.pack(">Q", 40 + 3 * i))
+        one.peer_psn += 1
+        two.peer_read(0x2000, 0x5502, content(64, i))
+    both(one, 10, "by turns")
+
+    capture = Capture()  # a key that was not there yet when another connection asked for it
+    early, late = connection(capture, ports=(0xC001, 0xC002)), connection(capture, held_qpn=0x333, peer_qpn=0x444, ports=(0xC003, 0xC004))
+    ended(early, READ, reth(0x2000, 0x5501, 64))
+    late.peer_read(0x2000, 0x5501, content(64))
+    report = bench.run(bench.write(capture))
+    all_matched(report, 2)
+
+    capture = Capture()  # places of a table of 2^17 keys that far keys have in common
+    c = connection(capture)
+    for key in (0x01000100, 0x05000100, 0x01000100):
+        c.peer_read(0x3000, key, content(2000, key >> 24))
+    both(c, 6, "far keys")
+
+
 def requester(bench):
     """The held host's own requests, refused or put off by its peer."""
     for syndrome, name in ((NAK_ACCESS, "access"), (NAK_INVALID, "invalid"), (NAK_OPERATION, "operation")):
@@ -467,7 +526,7 @@ def masked(bench):
         all_matched(bench.run(bench.write(c.capture), "--timing", timing), 8)
 
 
-CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, lacking, transmissions, receives, rights, requester,
+CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, lacking, transmissions, receives, rights, rekeyed, requester,
                                  many, idle, large, datagrams, masked)}
 
 

@@ -210,6 +210,7 @@ def check_captures(program, traces, directory):
 REFUSED = {  # frames, RoCE frames; verdicts other than ACK that A and B gave
     "rc_rnr_mtu512": (90, 89, {"RNR NAK": 3, "NAK PSN sequence error": 3}, {"RNR NAK": 15, "NAK PSN sequence error": 9}),
     "rc_access_errors": (35, 35, {}, {"NAK remote access error": 8}),
+    "rc_window_rebound": (34, 34, {}, {"NAK remote access error": 1}),
     "rc_invalid_requests": (17, 16, {}, {"NAK invalid request": 1, "NAK remote operational error": 3, "RNR NAK": 3}),
 }
 RNR, SEQUENCE, KIND = 0x20, 0x60, 0x60
