@@ -7,6 +7,7 @@ usage: check_inferences.py CASE PROGRAM TRACES
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -169,6 +170,96 @@ def reused(bench):
         report = bench.run(bench.write(capture), "--timing", timing)
         all_matched(report, answers)
         expect([c["mtu"] for c in report["connections"]] == [1024, 256, 4096, 512], "MTUs")
+
+
+def again(capture, data, at, changes):
+    """A frame of a real capture once more, `at` nanoseconds, with bytes of its MAD changed: {offset: bytes}."""
+    l3, udp, body = bytearray(data[14:34]), bytearray(data[34:42]), bytearray(data[42:-4])
+    for offset, value in changes.items():
+        body[20 + offset:20 + offset + len(value)] = value  # behind BTH and DETH
+    capture.now = at
+    return capture.add(data[:14] + bytes(l3 + udp + body) + icrc(l3, udp, body), 0)
+
+
+REQ, REP, RTU, DREQ, DREP = 0x10, 0x13, 0x14, 0x15, 0x16
+MTU_CODE = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
+
+
+def exchange(capture, mads, ids, psns, mtu, part):
+    """The datagrams of rping's connection management, with other communication IDs, first PSNs and path MTU."""
+    client, server = (struct.pack(">I", i) for i in ids)
+    client_psn, server_psn = (p.to_bytes(3, "big") for p in psns)  # each is what the other side is to begin with
+    changes = {
+        REQ: {24: client, 68: server_psn, 24 + 50: bytes((MTU_CODE[mtu] << 4 | 7,))},
+        REP: {24: server, 28: client, 44: client_psn},
+        RTU: {24: client, 28: server}, DREQ: {24: client, 28: server}, DREP: {24: server, 28: client},
+    }
+    for kind in part:
+        again(capture, mads[kind], capture.now + capture.step, changes[kind])
+
+
+def dissected(path):
+    """What tshark says of the exchanges: rows of (attribute, queue pair, PSN, path MTU); nothing without tshark."""
+    if not shutil.which("tshark"):
+        return None
+    fields = "infiniband.mad.attributeid cm.req.localqpn cm.req.startpsn cm.req.pppmtu cm.rep.localqpn cm.rep.startpsn _ws.malformed"
+    command = ["tshark", "-r", path, "-Y", "infiniband.mad", "-T", "fields"]
+    for f in fields.split():
+        command += ["-e", "infiniband." + f if f.startswith("cm.") else f]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().splitlines()
+    rows = []
+    for line in lines:
+        attribute, req_qpn, req_psn, mtu, rep_qpn, rep_psn, bad = line.split("\t")
+        expect(not bad, "tshark: " + line)
+        rows.append(tuple(int(x, 16) for x in (attribute, req_qpn or rep_qpn or "0", req_psn or rep_psn or "0", mtu or "0")))
+    return rows
+
+
+def managed(bench):
+    """The datagrams of rping's connection (real ones, with other PSNs) set up the same two queue pairs again: only they
+    tell where one connection ends, for PSNs go on, go back or are the same."""
+    real = open(os.path.join(bench.traces, "cm_rping_800B.pcap"), "rb").read()
+    at, frames = 24, []
+    while at < len(real):
+        length = struct.unpack_from("<I", real, at + 8)[0]
+        frames.append(real[at + 16:at + 16 + length])
+        at += 16 + length
+    mads = {struct.unpack_from(">H", f, 42 + 20 + 16)[0]: f for f in frames if f[12:14] == b"\x08\x00" and f[42] == 0x64}
+    expect(sorted(mads) == [REQ, REP, RTU, DREQ, DREP], "exchanges of rping: %s" % sorted(mads))
+    qpn = int.from_bytes(mads[REQ][42 + 20 + 24 + 32:][:3], "big")
+    client, server = (Host(0, mads[k][6:12], mads[k][26:30]) for k in (REQ, REP))
+    rounds = ((1024, 5000, 90000), (256, 5040, 90010), (4096, 4990, 89000), (1024, 5000, 90000), (512, 5000, 90000))
+    for set_up in (True, False):
+        capture, answers, rows = Capture(), {client.mac: 0, server.mac: 0}, []
+        for number, (mtu, client_psn, server_psn) in enumerate(rounds):
+            ids = (0x1000 + number, 0x2000 + number)
+            if set_up:
+                exchange(capture, mads, ids, (client_psn, server_psn), mtu, (REQ, REP, RTU))
+                rows += [(REQ, qpn, server_psn, MTU_CODE[mtu]), (REP, qpn, client_psn, 0), (RTU, 0, 0, 0)]
+            begin = len(capture.frames)
+            c = Connection(capture, server, client, qpn, qpn, peer_psn=client_psn, held_psn=server_psn, mtu=mtu, ports=(0xC018, 0xC018))
+            for seed in range(3):
+                c.peer_send(content(2 * mtu + 30, seed + number))
+                c.held_ack()
+                c.peer_read(0x10000, 0x4400 + 256 * number, content(3 * mtu, seed + number))
+                c.held_write(0x2000, 0x55, content(mtu + 9, seed + number))
+                c.peer_ack(seed + 1)
+            for _, f in capture.frames[begin:]:
+                answers[f[6:12]] += 1
+            if set_up:
+                exchange(capture, mads, ids, (client_psn, server_psn), mtu, (DREQ, DREP))
+                rows += [(DREQ, 0, 0, 0), (DREP, 0, 0, 0)]
+        path = bench.write(capture)
+        expect(dissected(path) in (None, rows), "tshark: %s" % dissected(path))
+        for held in (server, client):
+            for timing in ("captured", "fast"):
+                report = bench.run(path, "--timing", timing, hold=":".join("%02x" % b for b in held.mac))
+                if not set_up:
+                    expect(report["matched_answers"] < answers[held.mac], "the exchanges tell nothing")
+                    continue
+                all_matched(report, answers[held.mac])
+                expect([c["mtu"] for c in report["connections"]] == [r[0] for r in rounds], str(report["connections"]))
+                expect(report["rejected"] == {"management datagrams (queue pair 1)": 5 * len(rounds)}, str(report["rejected"]))
 
 
 def lacking(bench):
@@ -526,7 +617,7 @@ def masked(bench):
         all_matched(bench.run(bench.write(c.capture), "--timing", timing), 8)
 
 
-CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, lacking, transmissions, receives, rights, rekeyed, requester,
+CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, managed, lacking, transmissions, receives, rights, rekeyed, requester,
                                  many, idle, large, datagrams, masked)}
 
 
