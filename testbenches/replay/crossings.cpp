@@ -46,7 +46,7 @@ place last_crossing(const plan& p, place nak, place end) {
 }  // namespace
 
 void let_cross(plan& p, connection& c) {
-  if (c.service != wire::transport::rc) return;
+  if (c.service != wire::transport::rc && c.service != wire::transport::xrc) return;
   for (place i = c.order.begin(); i != c.order.end();) {
     const place last = *i < p.frames.size() && !p.frames[*i].from_held && sends_back(p.frames[*i])
                            ? last_crossing(p, i, c.order.end())

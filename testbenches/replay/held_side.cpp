@@ -93,6 +93,7 @@ void held_reader::held_request(std::int64_t place, std::size_t index) {
   const captured_frame& f = plan_.frames[index];
   const wire::packet& p = f.packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  srqn_ = p.xrceth & 0xffffff;
   if (t.first || !in_message_) {
     if (in_message_) close_message();
     open_message(place, is_read_request(p) || is_atomic(p) ? wire::operation_of(p.bth.opcode)
@@ -155,6 +156,7 @@ void held_reader::open_message(std::int64_t place, operation what) {
   open_ = held_message{};
   open_.operation = what;
   open_.first_psn = psn_at(place);
+  open_.srqn = srqn_;
   const auto sign = first_sign_.lower_bound(place);
   open_.first_frame = sign == first_sign_.end() ? 0 : sign->second;
   in_message_ = true;

@@ -57,6 +57,7 @@ class held_reader {
   };
   not_ready not_ready_;
   std::int64_t start_ = 0, next_ = 0;
+  std::uint32_t srqn_ = 0;  // XRC: of the last request
   bool in_message_ = false;
   held_message open_;
 };

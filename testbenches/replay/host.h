@@ -12,6 +12,7 @@
 #include "host_driver/device.h"
 #include "testbenches/bench/node.h"
 #include "testbenches/replay/plan.h"
+#include "testbenches/replay/receiver.h"
 
 namespace rnic::replay {
 
@@ -38,8 +39,8 @@ class replay_host {
   bool post(int connection, std::size_t index);
   /// Gives the memory the content that the peer's READ (frame of the capture) found.
   void fill(std::size_t frame);
-  /// Lets the first `receives` receives of the connection be posted, from now on.
-  void allow(int connection, std::uint64_t receives);
+  /// The connection has sent this frame: receives that the capture has behind it are posted.
+  void allow(int connection, std::size_t frame);
   /// Ends the region that has this key, if there is one.
   void revoke(std::uint32_t rkey);
   /// Region `index` of the plan takes its key's place, where another one may be.
@@ -61,9 +62,7 @@ class replay_host {
  private:
   struct end {
     host_driver::queue_pair* qp = nullptr;
-    std::uint64_t receives = 0, allowed = 0;  ///< posted; that may be
-    std::size_t rule = 0;                     ///< the next of the connection's receive rules
-    std::uint32_t receive_bytes = 0;
+    receiver receives;                  ///< not of XRC
     std::vector<std::uint64_t> source;  ///< offset of each message's payload
     unsigned under_way = 0, depth = 0;
   };
@@ -75,7 +74,11 @@ class replay_host {
     host_driver::memory_region* registered = nullptr;
   };
   std::string set_up_connection(std::size_t index);
+  std::string create(const connection& c, end& e);
   std::string connect(const connection& c, end& e);
+  int to_rtr(const connection& c, end& e, int row);
+  int to_rts(const connection& c, end& e);
+  void set_up_shared_queues(std::map<std::string, std::uint64_t>& remarks);
   int gid_row(const wire::packet& p, const wire::gid& id);
   std::string start_datagrams(const connection& c, end& e);
   host_driver::address_handle* way_of(const wire::packet& p);
@@ -85,14 +88,18 @@ class replay_host {
   bool let_invalidate(const host_driver::memory_region& r);
   void set_up_own_memory();
   void move_special_queue_pairs();
-  bool post_receive(end& e, std::size_t connection);
+  void take(const ibv_wc& wc);
+  ibv_sge sink(std::uint32_t bytes) const;
 
   const plan& plan_;
   host_driver::device& device_;
   host_driver::protection_domain* pd_ = nullptr;
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
+  host_driver::xrc_domain* domain_ = nullptr;  ///< of all XRC queue pairs
   std::vector<end> ends_;
+  std::map<std::uint32_t, std::size_t> shared_at_;  // by number of the shared receive queue: index of
+  std::vector<receiver> shared_;
   std::unordered_map<std::uint32_t, key_place> places_;                 // by place_of_key()
   std::map<std::size_t, host_driver::bus_if::dma_memory> own_buffers_;  // by region: of those that return
   host_driver::bus_if::dma_memory own_{};

@@ -110,6 +110,9 @@ void peer_reader::finish() {
 void peer_reader::take(std::int64_t place, std::size_t index) {
   const wire::packet& p = plan_.frame(index).packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const bool refused = refused_.frame != no_frame && refused_.place == place;
+  srqn_ = p.xrceth & 0xffffff;
+  if (t.xrceth && !(refused && refused_.code == nak_invalid)) c_.srqns.insert(srqn_);
   if (is_read_request(p) || is_atomic(p)) {
     need(is_atomic(p) ? memory_access::kind::atomic : memory_access::kind::read, place, index);
     open_.open = false;
@@ -123,7 +126,7 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
       if (is_write(p)) need(memory_access::kind::write, place, index);
     }
     if (is_send(p)) take_send(place, p);
-    if (t.ieth && !(refused_.frame != no_frame && refused_.place == place)) {
+    if (t.ieth && !refused) {
       memory_access end;
       end.what = memory_access::kind::invalidate;
       end.rkey = p.invalidate_rkey;
@@ -137,31 +140,34 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
     open_.bytes += p.payload_length;
     open_.open = !t.last;
   }
-  if (refused_.frame != no_frame && refused_.place == place) apply_refusal(p);
+  if (refused) apply_refusal(p);
+}
+
+/// The number of the receive that the message of the last packet takes.
+std::uint64_t peer_reader::new_receive() {
+  return c_.service == wire::transport::xrc ? plan_.srqs[srqn_]++ : c_.receives++;
 }
 
 void peer_reader::take_send(std::int64_t place, const wire::packet& p) {
   const std::uint64_t bytes = std::min(longest_message, open_.bytes + p.payload_length);
   c_.largest_receive = std::max(c_.largest_receive, static_cast<std::uint32_t>(bytes));
-  if (open_.receive == ~std::uint64_t{0}) {
-    open_.receive = c_.receives;
-    ++c_.receives;
-  }
+  if (open_.receive == ~std::uint64_t{0}) open_.receive = new_receive();
   const auto late = not_ready_.find(place);
   if (late != not_ready_.end()) rule(open_.receive).after = late->second;
 }
 
 /// A receive without a place for data, for the packets [first, last].
 void peer_reader::take_receive(std::int64_t first, std::int64_t last) {
-  open_.receive = c_.receives++;
+  open_.receive = new_receive();
   const auto late = not_ready_.lower_bound(first);
   if (late != not_ready_.end() && late->first <= last) rule(open_.receive).after = late->second;
 }
 
 receive_rule& peer_reader::rule(std::uint64_t number) {
-  if (c_.receive_rules.empty() || c_.receive_rules.back().number != number) {
+  if (c_.receive_rules.empty() || c_.receive_rules.back().number != number || c_.receive_rules.back().srqn != srqn_) {
     c_.receive_rules.emplace_back();
     c_.receive_rules.back().number = number;
+    c_.receive_rules.back().srqn = srqn_;
   }
   return c_.receive_rules.back();
 }
@@ -219,7 +225,7 @@ void peer_reader::skip_hole(std::int64_t from, std::int64_t to) {
   const auto missing = static_cast<std::uint64_t>(std::min<std::int64_t>(to - from, widest_gap));
   open_.broken = open_.open;
   open_.bytes += missing * c_.mtu;
-  c_.receives += missing;
+  (c_.service == wire::transport::xrc ? plan_.srqs[srqn_] : c_.receives) += missing;
 }
 
 void peer_reader::fill_hole(std::int64_t from, std::int64_t to) {

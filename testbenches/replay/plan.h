@@ -58,6 +58,7 @@ struct held_message {
   std::vector<message_piece> pieces;
   wire::reth reth;
   wire::atomic_eth atomic;
+  std::uint32_t srqn = 0;  ///< XRC: the peer's shared receive queue
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
@@ -69,7 +70,8 @@ struct held_message {
 
 /// A receive of the held host that is not as the others: the capture shows that it came late or did not suffice.
 struct receive_rule {
-  std::uint64_t number = 0;      ///< in the order of the messages that take one, from 0
+  std::uint32_t srqn = 0;        ///< XRC: the shared receive queue that has it
+  std::uint64_t number = 0;      ///< in the order of the messages that take one there, from 0
   std::size_t after = no_frame;  ///< posted once this frame, the last RNR NAK, has been sent
   bool short_of = false;         ///< it has `bytes` only
   bool bad_key = false;          ///< its memory cannot be used behind the first `bytes`
@@ -96,6 +98,9 @@ struct connection {
   std::size_t refused = no_frame;           ///< its NAK that ended the connection, and
   std::size_t peer_refused = no_frame;      ///< the peer's
   bool may_read = true, may_write = true, may_atomic = true;
+  /// XRC only. Its queue pairs are one half of a connection: the one that asks, or the one that answers.
+  bool held_asks = false;
+  std::set<std::uint32_t> srqns;  ///< shared receive queues of the held host that its peer could name
   std::uint64_t deliveries = 0;  ///< whole messages of the peer that end in a receive
   /// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
   std::map<std::uint32_t, std::uint64_t> qkeys;
@@ -157,6 +162,7 @@ struct plan {
   std::vector<held_region> regions;
   std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
   std::map<std::size_t, std::uint32_t> revoked;   ///< by the index of a request: a key that ends before it
+  std::map<std::uint32_t, std::uint64_t> srqs;  ///< of the held host (XRC): receives that were taken from each
   std::map<std::size_t, installation> installed;  ///< by the index of a request: the region that it is the first to use
   std::vector<captured_frame> made_up;            ///< packets of the peer that the capture lacks
   std::uint64_t zeros_left = 0;

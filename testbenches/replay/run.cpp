@@ -43,7 +43,7 @@ struct step {
   kind what;
   std::size_t frame;  ///< of the plan
   std::uint64_t
-      number;  ///< post: of the message; allow: of receives; revoke: key; install: region; succeed: the next connection
+      number;  ///< post: of the message; revoke: key; install: region; succeed: the next connection
 };
 
 /// Frames of the held host that are waited for, the first one first.
@@ -228,14 +228,9 @@ void director::make_steps(std::size_t connection) {
   const struct connection& c = plan_.connections[connection];
   std::vector<step>& steps = lanes_[connection].steps;
   std::size_t message = 0;
-  std::map<std::size_t, std::uint64_t> allow;  // after this frame so many receives
-  const receive_rule* late = nullptr;
-  for (const receive_rule& r : c.receive_rules) {
-    if (r.after == no_frame) continue;
-    if (late != nullptr) allow[late->after] = r.number;
-    late = &r;
-  }
-  if (late != nullptr) allow[late->after] = c.receives;
+  std::set<std::size_t> awaited;  // frames behind which receives are posted
+  for (const receive_rule& r : c.receive_rules)
+    if (r.after != no_frame) awaited.insert(r.after);
   for (const std::size_t i : c.order) {
     const captured_frame& f = plan_.frame(i);
     if (!f.from_held) {
@@ -249,8 +244,7 @@ void director::make_steps(std::size_t connection) {
     while (message < c.messages.size() && c.messages[message].first_frame <= i)
       steps.push_back({step::kind::post, i, message++});
     steps.push_back({step::kind::expect, i, 0});
-    const auto more = allow.find(i);
-    if (more != allow.end()) steps.push_back({step::kind::allow, i, more->second});
+    if (awaited.count(i) != 0) steps.push_back({step::kind::allow, i, 0});
   }
 }
 
@@ -340,7 +334,7 @@ void director::take(lane& l, int connection, const step& s) {
     case step::kind::inject:
       return inject(l, s);
     case step::kind::allow:
-      return host_->allow(connection, s.number);
+      return host_->allow(connection, s.frame);
     case step::kind::revoke:
       return host_->revoke(static_cast<std::uint32_t>(s.number));
     case step::kind::install:

@@ -178,3 +178,20 @@ class Connection:
         self.from_held(READ, psn, reth(address, key, len(payload)), ask=True)
         self.held_psn += len(self.cut(payload))
         return self.answer(self.from_peer, psn, payload, msn, **more)
+
+
+class XrcConnection(Connection):
+    """One half of XRC: what is asked of the queue pair of the other side names a shared receive queue, `srqn`."""
+
+    def __init__(self, *hosts, srqn, **more):
+        super().__init__(*hosts, service=XRC, **more)
+        self.srqn = srqn
+
+    def named(self, opcode, headers):
+        return headers if READ_FIRST <= opcode <= ATOMIC_ACK else struct.pack(">I", self.srqn) + headers
+
+    def from_peer(self, opcode, psn, headers=b"", payload=b"", wait=None, **more):
+        return super().from_peer(opcode, psn, self.named(opcode, headers), payload, wait, **more)
+
+    def from_held(self, opcode, psn, headers=b"", payload=b"", wait=None, **more):
+        return super().from_held(opcode, psn, self.named(opcode, headers), payload, wait, **more)

@@ -617,8 +617,115 @@ def masked(bench):
         all_matched(bench.run(bench.write(c.capture), "--timing", timing), 8)
 
 
+def frames_of(path):
+    data, at = open(path, "rb").read(), 24
+    while at < len(data):
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        yield data[at + 16:at + 16 + length]
+        at += 16 + length
+
+
+def xrc(bench):
+    """XRC: halves that answer, with the shared receive queues that are named, and halves that ask."""
+    # The adapter's own runs, held on either side: every answer again.
+    for verb, sizes in (("send_imm", "10,3000"), ("send", "0,5000"), ("write_imm", "64,3000"), ("write", "3000"), ("read", "5000"),
+                        ("cas", None), ("fadd", None)):
+        path = bench.file("own.pcap")
+        subprocess.run([bench.program, "bandwidth", "--transport", "xrc", "--verb", verb, "--messages", "12", "--qps", "3",
+                        "--bidirectional", "--quiet", "--pcap", path, "--overwrite"] + (["--sizes", sizes] if sizes else []),
+                       stdout=subprocess.DEVNULL, check=True, timeout=60)
+        macs = {f[6:12] for f in frames_of(path)}
+        for held in macs:
+            for timing in ("captured", "fast"):
+                report = bench.run(path, "--timing", timing, hold=":".join("%02x" % b for b in held))
+                account(report)
+                sent = sum(f[6:12] == held for f in frames_of(path))
+                where = "%s, held %s, %s: " % (verb, held.hex(), timing)
+                expect(report["expected_answers"] == report["matched_answers"] == sent, where + str(report["differences"][:3]))
+                expect({c["transport"] for c in report["connections"]} == {"XRC"}, where + str(report["connections"]))
+                expect(len(report["connections"]) == len({(f[6:12], f[47:50]) for f in frames_of(path)}) // 2, where + "pairs")
+
+    def target(capture, srqn, **more):
+        return XrcConnection(capture, HELD, PEER, srqn=srqn, **{"held_qpn": 0x111, "peer_qpn": 0x222, **more})
+
+    def good(c, answers, name):
+        for timing in ("captured", "fast"):
+            report = bench.run(bench.write(c.capture), "--timing", timing)
+            expect(report["matched_answers"] == report["expected_answers"] == answers and report["differences"] == [],
+                   "%s, %s: %s %s" % (name, timing, report["differences"][:3], report["notes"]))
+
+    for qpn in (0x111, 0x800111):  # adapters differ in whether the number of such a queue pair has a bit of its own
+        c, answers = target(Capture(), 0x4321, held_qpn=qpn), 0
+        for i in range(8):
+            c.srqn = (0x4321, 0x77, 5)[i % 3]
+            c.peer_send(content(10 + 500 * i, i))
+            c.held_ack()
+            c.peer_write(0x10000, 0x4400, content(100), last_headers=struct.pack(">I", i))
+            c.held_ack()
+            c.peer_read(0x10000, 0x4400, content(2000, i))
+            c.from_peer(ADD, c.peer_psn, atomic(0x20000, 0x4500, 7), ask=True)
+            c.from_held(ATOMIC_ACK, c.peer_psn, aeth(0x1F, c.held_msn + 1) + struct.pack(">Q", 9 + 7 * i))
+            c.peer_psn, c.held_msn, answers = c.peer_psn + 1, c.held_msn + 1, answers + 5
+        good(c, answers, "three queues, queue pair %#x" % qpn)
+
+    c = target(Capture(), 0x50)  # a queue that is empty for a while, twice, and one that is not
+    for late in (False, True, False, True):
+        psn = c.peer_psn
+        if late:
+            c.peer_send(content(3000))
+            c.held_ack(psn=psn, syndrome=RNR | 14, ended=0)
+            c.capture.now += 2 * MS
+            c.peer_psn = psn
+        c.peer_send(content(3000))
+        c.held_ack()
+        c.srqn = 0x51
+        c.peer_send(content(20))
+        c.held_ack()
+        c.srqn = 0x50
+    good(c, 10, "late receives")
+
+    for opcode, headers in ((SEND_ONLY, b""), (WRITE_ONLY, reth(0x10000, 0x4400, 10)), (READ, reth(0x10000, 0x4400, 10))):
+        c = target(Capture(), 0x60)  # a queue that does not exist
+        c.peer_send(content(100))
+        c.held_ack()
+        c.peer_read(0x10000, 0x4400, content(100))
+        c.peer_write(0x10000, 0x4400, content(100))
+        c.held_ack()
+        c.srqn = 0x61
+        c.from_peer(opcode, c.peer_psn, headers, b"" if opcode == READ else content(10), ask=True)
+        c.held_ack(psn=c.peer_psn, syndrome=NAK_INVALID, ended=0)
+        good(c, 4, "a queue that does not exist")
+    c = target(Capture(), 0x60)  # a receive that is too short
+    c.peer_send(content(100))
+    c.held_ack()
+    psn = c.peer_psn
+    c.peer_send(content(2000))
+    c.held_ack(psn=psn + 1, syndrome=NAK_INVALID, ended=0)
+    good(c, 2, "a receive that is too short")
+
+    capture = Capture()  # both ask, over queue pairs of their own; the queues that the held host names are its peer's
+    asked, asking = target(capture, 0x70), target(capture, 0x999999, held_qpn=0x333, peer_qpn=0x444, held_psn=100)
+    answers = 0
+    for i in range(5):
+        asked.peer_send(content(1500, i))
+        asking.srqn = 0x999999 + i
+        asking.held_send(content(2500, i))
+        asked.held_ack()
+        asking.peer_ack(2 * i + 1)
+        asking.held_read(0x9000, 0x88, content(1800, i), 2 * i + 2)
+        answers += 5
+    good(asked, answers, "both ask")
+
+    c = target(Capture(), 0x10000)  # more than the adapter has
+    c.peer_send(content(10))
+    c.held_ack()
+    report = bench.run(bench.write(c.capture))
+    account(report)
+    expect(any("shared receive queue" in why for why in report["rejected"]), str(report["rejected"]))
+
+
 CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, managed, lacking, transmissions, receives, rights, rekeyed, requester,
-                                 many, idle, large, datagrams, masked)}
+                                 many, idle, large, datagrams, masked, xrc)}
 
 
 def main():
