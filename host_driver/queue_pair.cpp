@@ -220,7 +220,7 @@ queue_pair* device::find_qp(std::uint32_t qpn) const {
 }
 
 /// Whether a completion of this queue pair's receives names a shared receive queue. The queue pair may be gone, or be
-/// another program's: then its number tells.
+/// another program's: then its number tells, unless it was chosen without that bit.
 bool device::receives_xrc(std::uint32_t qpn) const {
   const queue_pair* const qp = find_qp(qpn);
   return qp != nullptr ? qp->xrc != nullptr : (qpn & xrc_qpn_bit) != 0;

@@ -82,7 +82,8 @@ const std::vector<compared_field>& compared_fields() {
       {"opcode", difference_kind::opcode, "what kind of packet it is"},
       {"verdict", difference_kind::verdict, "ACK, RNR NAK or which NAK; without credits and timer"},
       {"remote", difference_kind::remote_address,
-       "address, key and length of a WRITE or READ, address and key of an atomic, key that a SEND invalidates, XRC receive queue"},
+       "address, key and length of a WRITE or READ, address and key of an atomic, key that a SEND invalidates, XRC "
+       "receive queue"},
       {"length", difference_kind::payload_length, "bytes of payload"},
       {"payload", difference_kind::payload, "payload, operands of an atomic and what it found"},
       {"immediate", difference_kind::immediate, "immediate data"},

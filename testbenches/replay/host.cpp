@@ -26,8 +26,8 @@ constexpr std::uint32_t largest_sink = 1u << 30;
 constexpr std::uint32_t special_qps = 8, reserved_qps = 0x40;
 constexpr unsigned log_most_srqs = 16;  // of the adapter
 constexpr unsigned page = 4096;
-constexpr unsigned room_for_masks = 64;       // inline bytes that make an entry of the send queue large enough
-constexpr std::uint32_t own_keys = 64;        // places for the driver's own entries and ours
+constexpr unsigned room_for_masks = 64;  // inline bytes that make an entry of the send queue large enough
+constexpr std::uint32_t own_keys = 64;   // places for the driver's own entries and ours
 // wr_id: connection << 2, with these for receives: of the queue pair, or of a shared queue instead of the connection.
 constexpr std::uint64_t receive_id = 1, shared_id = 2;
 
@@ -112,9 +112,7 @@ std::string impossible(const connection& c) {
   return "";
 }
 
-bool is_reliable(const connection& c) {
-  return c.service == wire::transport::rc || c.service == wire::transport::xrc;
-}
+bool is_reliable(const connection& c) { return c.service == wire::transport::rc || c.service == wire::transport::xrc; }
 
 }  // namespace
 
@@ -318,7 +316,9 @@ std::string replay_host::create(const connection& c, end& e) {
   init.cap.max_inline_data = masks ? room_for_masks : 0;
   init.pd = pd_;
   init.comp_mask = IBV_QP_INIT_ATTR_PD;
-  init.qp_type = c.service == wire::transport::ud ? IBV_QPT_UD : c.service == wire::transport::uc ? IBV_QPT_UC : IBV_QPT_RC;
+  init.qp_type = c.service == wire::transport::ud   ? IBV_QPT_UD
+                 : c.service == wire::transport::uc ? IBV_QPT_UC
+                                                    : IBV_QPT_RC;
   if (c.service == wire::transport::xrc) {
     init.qp_type = c.held_asks ? IBV_QPT_XRC_SEND : IBV_QPT_XRC_RECV;
     init.xrcd = domain_;

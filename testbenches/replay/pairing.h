@@ -36,7 +36,7 @@ class pairing {
     std::uint16_t port = 0;
     bool one_port = true;
     bool requests = false;
-    bool xrc = false;  // has requests or answers, never both
+    bool xrc = false;            // has requests or answers, never both
     wire::psn_t next;            // behind the highest request
     std::uint32_t messages = 0;  // that have ended
     unsigned answers = 0;        // compared with the requests of the other direction

@@ -101,7 +101,7 @@ struct connection {
   /// XRC only. Its queue pairs are one half of a connection: the one that asks, or the one that answers.
   bool held_asks = false;
   std::set<std::uint32_t> srqns;  ///< shared receive queues of the held host that its peer could name
-  std::uint64_t deliveries = 0;  ///< whole messages of the peer that end in a receive
+  std::uint64_t deliveries = 0;   ///< whole messages of the peer that end in a receive
   /// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
   std::map<std::uint32_t, std::uint64_t> qkeys;
   std::set<wire::gid> groups;
@@ -162,7 +162,7 @@ struct plan {
   std::vector<held_region> regions;
   std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
   std::map<std::size_t, std::uint32_t> revoked;   ///< by the index of a request: a key that ends before it
-  std::map<std::uint32_t, std::uint64_t> srqs;  ///< of the held host (XRC): receives that were taken from each
+  std::map<std::uint32_t, std::uint64_t> srqs;    ///< of the held host (XRC): receives that were taken from each
   std::map<std::size_t, installation> installed;  ///< by the index of a request: the region that it is the first to use
   std::vector<captured_frame> made_up;            ///< packets of the peer that the capture lacks
   std::uint64_t zeros_left = 0;

@@ -10,8 +10,8 @@
 
 namespace rnic::replay {
 
-/// Posts receives in the order of the messages that take them, as the capture shows that they were there: those that came
-/// late, when the frame that said so has been sent, and those that did not suffice as they were.
+/// Posts receives in the order of the messages that take them, as the capture shows that they were there: those that
+/// came late, when the frame that said so has been sent, and those that did not suffice as they were.
 class receiver {
  public:
   struct config {

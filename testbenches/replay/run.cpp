@@ -41,9 +41,8 @@ bool has_comments(const std::string& file) {
 struct step {
   enum class kind : std::uint8_t { inject, expect, post, allow, revoke, install, succeed };
   kind what;
-  std::size_t frame;  ///< of the plan
-  std::uint64_t
-      number;  ///< post: of the message; revoke: key; install: region; succeed: the next connection
+  std::size_t frame;     ///< of the plan
+  std::uint64_t number;  ///< post: of the message; revoke: key; install: region; succeed: the next connection
 };
 
 /// Frames of the held host that are waited for, the first one first.
