@@ -1,33 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/replay/host.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
-#include "model/abi/commands.h"
-#include "model/abi/contexts.h"
 #include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
+#include "testbenches/replay/numbers.h"
 
 namespace rnic::replay {
 
 namespace {
 
-constexpr unsigned queue_depth = 1024;              // work requests of a connection that are posted at a time
-constexpr std::uint64_t largest_region = 1u << 30;  // of memory that is rebuilt
+constexpr unsigned queue_depth = 1024;  // work requests of a connection that are posted at a time
 constexpr std::uint32_t largest_sink = 1u << 30;
-constexpr std::uint32_t special_qps = 8, reserved_qps = 0x40;
-constexpr unsigned log_most_srqs = 16;  // of the adapter
-constexpr unsigned page = 4096;
 constexpr unsigned room_for_masks = 64;  // inline bytes that make an entry of the send queue large enough
-constexpr std::uint32_t own_keys = 64;   // places for the driver's own entries and ours
 // wr_id: connection << 2, with these for receives: of the queue pair, or of a shared queue instead of the connection.
 constexpr std::uint64_t receive_id = 1, shared_id = 2;
 
@@ -63,77 +54,16 @@ std::uint16_t vlan_of(const wire::packet& p) {
   return p.vlan_present && vid != 0 ? vid : host_driver::no_vlan;
 }
 
-/// Whether the numbers fall into places of their own in a table of 2^log entries.
-bool distinct(const std::vector<std::uint32_t>& numbers, unsigned log) {
-  std::set<std::uint32_t> places;
-  for (const std::uint32_t n : numbers) {
-    if (!places.insert(n & ((1u << log) - 1)).second) return false;
-  }
-  return true;
-}
-
-std::vector<std::uint32_t> numbers_of(const plan& p) {
-  std::vector<std::uint32_t> numbers;
-  for (const connection& c : p.connections)
-    if (c.before < 0) numbers.push_back(c.held_qpn);
-  return numbers;
-}
-
-/// A place of the table for the special queue pairs, which is none of the numbers'; 0 when there is none.
-std::uint32_t special_place(const std::vector<std::uint32_t>& numbers, unsigned log) {
-  std::set<std::uint32_t> blocks;
-  for (const std::uint32_t n : numbers) blocks.insert((n & ((1u << log) - 1)) / special_qps);
-  for (std::uint32_t at = (1u << log) - special_qps; at >= reserved_qps; at -= special_qps)
-    if (blocks.count(at / special_qps) == 0) return at;
-  return 0;
-}
-
-/// The driver's own entries of the table of keys, made before any of ours and beside them, must not take the place of a
-/// captured key: the first of so many places in a row that no key has.
-std::uint32_t free_places(const plan& p) {
-  std::set<std::uint32_t> taken;
-  for (const held_region& r : p.regions) taken.insert(place_of_key(r.rkey) / own_keys);
-  for (std::uint32_t block = (1u << log_key_places) / own_keys - 1; block != 0; --block)
-    if (taken.count(block) == 0) return block * own_keys;
-  return 0;
-}
-
-/// Why no queue pair can be as the capture has it; empty: it can.
-std::string impossible(const connection& c) {
-  constexpr wire::gid nobody{};
-  if (c.held_qpn <= 1 || c.held_qpn == 0xffffff)
-    return "no connection has queue pair " + fmt::format("{:#x}", c.held_qpn);
-  if (c.service == wire::transport::ud) return "";
-  if (!c.srqns.empty() && *c.srqns.rbegin() >> log_most_srqs != 0)
-    return "no shared receive queue has number " + fmt::format("{:#x}", *c.srqns.rbegin()) + ": 0xffff at most";
-  if (wire::is_multicast(c.peer_mac) || wire::to_u64(c.peer_mac) == 0) return "its peer has no unicast MAC address";
-  for (const wire::gid& id : {c.held_gid, c.peer_gid})
-    if (id == nobody || wire::is_multicast(id)) return "no host has the address " + wire::to_string(id);
-  return "";
-}
-
 bool is_reliable(const connection& c) { return c.service == wire::transport::rc || c.service == wire::transport::xrc; }
 
 }  // namespace
 
-void shape_node(const plan& p, bench::node_config& c) {
-  // What the captured host was told, and whether it obeyed, is in the capture: all it sent is sent again.
-  c.adapter.requester.end_to_end_credits = false;
-  if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
-  const std::vector<std::uint32_t> qpns = numbers_of(p);
-  unsigned& log_qp = c.driver.log_num_qp;
-  while (log_qp < 18 && ((qpns.size() + 0x400) >> log_qp != 0 || !distinct(qpns, log_qp))) ++log_qp;
-  for (const connection& x : p.connections)
-    if (!x.srqns.empty())
-      while (c.driver.log_num_srq < log_most_srqs && *x.srqns.rbegin() >> c.driver.log_num_srq != 0)
-        ++c.driver.log_num_srq;
-  c.driver.log_num_mpt = log_key_places;
-  c.driver.log_num_mtt = 20;
-  c.driver.first_mpt = free_places(p);
-}
-
 replay_host::replay_host(const plan& p, bench::node& node)
-    : plan_(p), device_(node.device()), ends_(p.connections.size()), deliveries_(p.connections.size()) {}
+    : plan_(p),
+      device_(node.device()),
+      memory_(p, node.device()),
+      ends_(p.connections.size()),
+      deliveries_(p.connections.size()) {}
 
 void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
                          std::map<std::string, std::uint64_t>& remarks) {
@@ -142,8 +72,8 @@ void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
   receive_cq_ = device_.create_cq(16384, 1);
   if (pd_ == nullptr || send_cq_ == nullptr || receive_cq_ == nullptr)
     throw std::runtime_error("setting up the held host failed");
-  move_special_queue_pairs();
-  set_up_regions(remarks);
+  move_special_queue_pairs(plan_, device_);
+  memory_.set_up(pd_, remarks);
   set_up_own_memory();
   set_up_shared_queues(remarks);
   // Connections that come after others of the same number are tried now, and set up again when their time has come.
@@ -156,14 +86,6 @@ void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
     }
 }
 
-/// Special queue pairs, which nobody uses here, lie where the capture has no number.
-void replay_host::move_special_queue_pairs() {
-  const unsigned log = device_.settings().log_num_qp;
-  const std::uint32_t place = special_place(numbers_of(plan_), log);
-  if (place == 0) return;
-  bench::require(device_.commands().command(abi::opcode::conf_special_qp, place), "moving the special queue pairs");
-}
-
 void replay_host::close(int connection) {
   end& e = ends_[static_cast<std::size_t>(connection)];
   if (e.qp != nullptr) device_.destroy_qp(e.qp);
@@ -173,75 +95,6 @@ void replay_host::close(int connection) {
 void replay_host::open(int connection) {
   const std::string why = set_up_connection(static_cast<std::size_t>(connection));
   if (!why.empty()) throw std::runtime_error("setting up a connection again failed: " + why);
-}
-
-/// Regions of one place share a buffer, but for those whose bytes must outlast another's time.
-void replay_host::allocate_regions() {
-  std::unordered_map<std::uint32_t, std::uint64_t> shared;
-  for (std::size_t i = 0; i < plan_.regions.size(); ++i) {
-    const held_region& r = plan_.regions[i];
-    if (r.last - r.begin >= largest_region) continue;
-    const std::uint64_t bytes = r.last - r.begin + 1 + r.begin % page;
-    if (r.returns) {
-      own_buffers_[i] = device_.allocate_buffer(bytes);
-      continue;
-    }
-    std::uint64_t& most = shared[place_of_key(r.rkey)];
-    most = std::max(most, bytes);
-  }
-  for (const auto& [place, bytes] : shared) places_[place].shared = device_.allocate_buffer(bytes);
-}
-
-/// A region that cannot be had is left out: the peer's requests are then answered with an access error, which shows.
-void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& remarks) {
-  allocate_regions();
-  for (std::size_t i = 0; i < plan_.regions.size(); ++i) {
-    const held_region& r = plan_.regions[i];
-    const bool had = r.last - r.begin < largest_region && (r.late || register_region(places_[place_of_key(r.rkey)], i));
-    if (!had) ++remarks["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
-  }
-}
-
-bool replay_host::register_region(key_place& place, std::size_t region) {
-  const held_region& r = plan_.regions[region];
-  if (place.registered != nullptr || r.last - r.begin >= largest_region) return false;
-  const host_driver::bus_if::dma_memory& buffer = r.returns ? own_buffers_[region] : place.shared;
-  if (buffer.pointer == nullptr) return false;
-  const int access = IBV_ACCESS_LOCAL_WRITE | (r.read ? IBV_ACCESS_REMOTE_READ : 0) |
-                     (r.write ? IBV_ACCESS_REMOTE_WRITE : 0) | (r.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
-  place.region = region;
-  place.first = buffer.pointer + r.begin % page;
-  place.registered = device_.reg_mr(pd_, place.first, r.last - r.begin + 1, access, &r.begin, &r.rkey);
-  return place.registered != nullptr && (!r.invalidated || let_invalidate(*place.registered));
-}
-
-/// What a peer may invalidate is a region of fast registration, or a window (IBA volume 1, 10.6.7.2.6): the entry of
-/// the table is changed as a driver does that registers again (mlx4_mr_hw_get_mpt, mlx4_mr_hw_write_mpt).
-bool replay_host::let_invalidate(const host_driver::memory_region& r) {
-  host_driver::command_channel& commands = device_.commands();
-  host_driver::command_channel::mailbox box(commands);
-  const std::uint32_t slot = place_of_key(r.rkey);
-  if (commands.read(box, abi::opcode::hw2sw_mpt, slot) != 0) return false;
-  std::uint8_t* m = box.data();
-  abi::set(m, abi::mpt::owner, abi::mpt::owner_software);
-  abi::set(m, abi::mpt::pd_flags,
-           abi::get(m, abi::mpt::pd_flags) | abi::mpt::pd_en_inv | abi::mpt::pd_fast_reg | abi::mpt::pd_remote_access);
-  abi::set(m, abi::mpt::mtt_count, r.mtt.count);
-  return commands.write(box, abi::opcode::sw2hw_mpt, slot) == 0;
-}
-
-void replay_host::revoke(std::uint32_t rkey) {
-  const auto at = places_.find(place_of_key(rkey));
-  if (at == places_.end() || at->second.registered == nullptr || at->second.registered->rkey != rkey) return;
-  device_.dereg_mr(at->second.registered);
-  at->second.registered = nullptr;
-}
-
-void replay_host::install(std::size_t index) {
-  key_place& place = places_[place_of_key(plan_.regions[index].rkey)];
-  if (place.registered != nullptr) device_.dereg_mr(place.registered);
-  place.registered = nullptr;
-  register_region(place, index);
 }
 
 /// One buffer: the payload of every message that the held host sent, then room for everything that it received.
@@ -539,23 +392,6 @@ bool replay_host::post(int connection, std::size_t index) {
   if (device_.post_send(e.qp, m.masked ? &masked : &wr, &bad) != 0) return false;
   ++e.under_way;
   return true;
-}
-
-void replay_host::fill(std::size_t frame) {
-  const auto contents = plan_.contents.find(frame);
-  if (contents == plan_.contents.end()) return;
-  for (const memory_content& c : contents->second) {
-    const auto at = places_.find(place_of_key(c.rkey));
-    if (at == places_.end() || at->second.registered == nullptr || at->second.registered->rkey != c.rkey) continue;
-    std::uint8_t counter[8];  // memory as the host sees it: little-endian
-    for (unsigned i = 0; i < 8; ++i) counter[i] = static_cast<std::uint8_t>(c.counter >> 8 * i);
-    const captured_frame* f = c.is_counter ? nullptr : &plan_.frames[c.answer];
-    const std::size_t bytes = f == nullptr ? sizeof counter : f->known_payload();
-    const held_region& r = plan_.regions[at->second.region];
-    if (bytes == 0 || c.address < r.begin || c.address > r.last || bytes - 1 > r.last - c.address) continue;
-    std::copy_n(f == nullptr ? counter : f->bytes.data() + f->packet.payload_offset, bytes,
-                at->second.first + (c.address - r.begin));
-  }
 }
 
 void replay_host::take(const ibv_wc& wc) {

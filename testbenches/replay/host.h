@@ -6,18 +6,15 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "host_driver/device.h"
 #include "testbenches/bench/node.h"
+#include "testbenches/replay/held_memory.h"
 #include "testbenches/replay/plan.h"
 #include "testbenches/replay/receiver.h"
 
 namespace rnic::replay {
-
-/// Puts the MAC address and the object numbers that the plan asks for into the configuration of a host.
-void shape_node(const plan& p, bench::node_config& c);
 
 /// Messages that came into receives, and their bytes: of datagrams with the 40 bytes in front of each, of WRITEs with
 /// immediate data none.
@@ -35,16 +32,12 @@ class replay_host {
   void set_up(std::vector<std::pair<int, std::string>>& rejected, std::map<std::string, std::uint64_t>& remarks);
   bool is_ready(int connection) const { return ends_[static_cast<std::size_t>(connection)].qp != nullptr; }
 
+  held_memory& memory() { return memory_; }
+
   /// Posts message `index` of the connection. False: no room in the send queue at present.
   bool post(int connection, std::size_t index);
-  /// Gives the memory the content that the peer's READ (frame of the capture) found.
-  void fill(std::size_t frame);
   /// The connection has sent this frame: receives that the capture has behind it are posted.
   void allow(int connection, std::size_t frame);
-  /// Ends the region that has this key, if there is one.
-  void revoke(std::uint32_t rkey);
-  /// Region `index` of the plan takes its key's place, where another one may be.
-  void install(std::size_t index);
   /// Ends a connection's queue pair; sets up that of the next one with its number.
   void close(int connection);
   void open(int connection);
@@ -66,13 +59,6 @@ class replay_host {
     std::vector<std::uint64_t> source;  ///< offset of each message's payload
     unsigned under_way = 0, depth = 0;
   };
-  /// Where keys of one place in the table lead, one region at a time.
-  struct key_place {
-    host_driver::bus_if::dma_memory shared{};  ///< of the regions that do not return
-    std::size_t region = 0;                    ///< that is there, index in the plan
-    std::uint8_t* first = nullptr;             ///< of its begin
-    host_driver::memory_region* registered = nullptr;
-  };
   std::string set_up_connection(std::size_t index);
   std::string create(const connection& c, end& e);
   std::string connect(const connection& c, end& e);
@@ -82,17 +68,13 @@ class replay_host {
   int gid_row(const wire::packet& p, const wire::gid& id);
   std::string start_datagrams(const connection& c, end& e);
   host_driver::address_handle* way_of(const wire::packet& p);
-  void set_up_regions(std::map<std::string, std::uint64_t>& remarks);
-  void allocate_regions();
-  bool register_region(key_place& place, std::size_t region);
-  bool let_invalidate(const host_driver::memory_region& r);
   void set_up_own_memory();
-  void move_special_queue_pairs();
   void take(const ibv_wc& wc);
   ibv_sge sink(std::uint32_t bytes) const;
 
   const plan& plan_;
   host_driver::device& device_;
+  held_memory memory_;
   host_driver::protection_domain* pd_ = nullptr;
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
@@ -100,8 +82,6 @@ class replay_host {
   std::vector<end> ends_;
   std::map<std::uint32_t, std::size_t> shared_at_;  // by number of the shared receive queue: index of
   std::vector<receiver> shared_;
-  std::unordered_map<std::uint32_t, key_place> places_;                 // by place_of_key()
-  std::map<std::size_t, host_driver::bus_if::dma_memory> own_buffers_;  // by region: of those that return
   host_driver::bus_if::dma_memory own_{};
   host_driver::memory_region* own_region_ = nullptr;
   std::uint64_t sink_ = 0;  ///< offset of the part that receives and READs write

@@ -9,7 +9,6 @@
 #include <queue>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 #include <systemc>
 
 #include "model/fabric/cable.h"
@@ -17,10 +16,11 @@
 #include "testbenches/bench/node.h"
 #include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
+#include "testbenches/replay/numbers.h"
+#include "testbenches/replay/outputs.h"
 #include "testbenches/replay/packets.h"
 #include "testbenches/replay/questions.h"
-#include "tlm/capture.h"
-#include "tlm/pcapng_writer.h"
+#include "testbenches/replay/steps.h"
 
 namespace rnic::replay {
 
@@ -30,20 +30,6 @@ constexpr std::uint32_t player_khz = 1'000'000;  // resolution of injection: 1 n
 constexpr sim::time_ps never = ~sim::time_ps{0};
 constexpr std::size_t spans_kept = 4096;
 constexpr unsigned patience = 50;  // rests that a connection may be without news while others are busy
-constexpr std::string_view commented_ending = ".pcapng";
-
-bool has_comments(const std::string& file) {
-  return file.size() >= commented_ending.size() &&
-         file.compare(file.size() - commented_ending.size(), commented_ending.size(), commented_ending) == 0;
-}
-
-/// What happens next on a connection, in the order of the capture.
-struct step {
-  enum class kind : std::uint8_t { inject, expect, post, allow, revoke, install, succeed };
-  kind what;
-  std::size_t frame;     ///< of the plan
-  std::uint64_t number;  ///< post: of the message; revoke: key; install: region; succeed: the next connection
-};
 
 /// Frames of the held host that are waited for, the first one first.
 using debts = std::deque<std::size_t>;
@@ -72,12 +58,9 @@ class director final : public bench::player_listener_if {
   void received(const tlm::frame& f, sim::time_ps arrival) override;
 
  private:
-  void open_outputs();
-  void close_outputs();
   void program();
   void leave_out(const std::vector<std::pair<int, std::string>>& rejected);
   void make_steps();
-  void make_steps(std::size_t connection);
   bool advance(lane& l, int connection, bool force);
   bool may_take(lane& l, const step& s);
   bool is_free(const installation& i) const;
@@ -108,9 +91,7 @@ class director final : public bench::player_listener_if {
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<bench::cable_player> player_;
   std::unique_ptr<fabric::cable> cable_;
-  std::vector<std::unique_ptr<tlm::capture_writer>> captures_;
-  std::unique_ptr<tlm::capture_writer> merged_;
-  std::unique_ptr<tlm::pcapng_writer> commented_;
+  std::unique_ptr<outputs> outputs_;
   std::unique_ptr<replay_host> host_;
   sc_core::sc_event change_{"replay_change"};
   std::vector<lane> lanes_;
@@ -140,39 +121,9 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   fabric::cable::config cable;
   cable.metres = s.system.cable_metres;
   cable_ = std::make_unique<fabric::cable>(node_->nic().port(0), *player_, cable);
-  open_outputs();
+  outputs_ = std::make_unique<outputs>(s, *cable_);
   host_ = std::make_unique<replay_host>(p, *node_);
   result_.injected_at.assign(p.frames.size(), never);
-}
-
-void director::open_outputs() {
-  const tlm::capture_writer::config& how = settings_.system.capture_options;
-  for (const std::string& file : settings_.outputs) {
-    captures_.push_back(std::make_unique<tlm::capture_writer>(file, how));
-    cable_->add_observer(*captures_.back());
-  }
-  if (settings_.merged_output.empty()) return;
-  if (has_comments(settings_.merged_output)) {
-    tlm::pcapng_writer::config ng;
-    ng.capture = how;
-    ng.names[from_adapter] = "from the adapter";
-    ng.names[to_adapter] = "to the adapter";
-    ng.inbound[to_adapter] = true;
-    commented_ = std::make_unique<tlm::pcapng_writer>(settings_.merged_output, ng);
-    cable_->add_observer(*commented_);
-  } else {
-    merged_ = std::make_unique<tlm::capture_writer>(settings_.merged_output, how);
-    cable_->add_observer(*merged_);
-  }
-}
-
-void director::close_outputs() {
-  for (auto& c : captures_) c->close();
-  if (merged_) merged_->close();
-  if (!commented_) return;
-  comments about;
-  if (compared_ && ended_) about = comment_on(plan_, *compared_, result_, captured_questions(plan_));
-  commented_->close(about.of_frames, about.about);
 }
 
 void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit) {
@@ -211,7 +162,7 @@ void director::leave_out(const std::vector<std::pair<int, std::string>>& rejecte
 
 void director::make_steps() {
   lanes_.resize(plan_.connections.size());
-  for (std::size_t i = 0; i < lanes_.size(); ++i) make_steps(i);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].steps = steps_of(plan_, i);
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const int before = plan_.connections[i].before;
     if (before >= 0) lanes_[static_cast<std::size_t>(before)].steps.push_back({step::kind::succeed, no_frame, i});
@@ -220,30 +171,6 @@ void director::make_steps() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     unfinished_ += lanes_[i].steps.empty() ? 0 : 1;
     if (lanes_[i].begun) wake(static_cast<int>(i));
-  }
-}
-
-void director::make_steps(std::size_t connection) {
-  const struct connection& c = plan_.connections[connection];
-  std::vector<step>& steps = lanes_[connection].steps;
-  std::size_t message = 0;
-  std::set<std::size_t> awaited;  // frames behind which receives are posted
-  for (const receive_rule& r : c.receive_rules)
-    if (r.after != no_frame) awaited.insert(r.after);
-  for (const std::size_t i : c.order) {
-    const captured_frame& f = plan_.frame(i);
-    if (!f.from_held) {
-      const auto ends = plan_.revoked.find(i);
-      if (ends != plan_.revoked.end()) steps.push_back({step::kind::revoke, i, ends->second});
-      const auto begins = plan_.installed.find(i);
-      if (begins != plan_.installed.end()) steps.push_back({step::kind::install, i, begins->second.region});
-      steps.push_back({step::kind::inject, i, 0});
-      continue;
-    }
-    while (message < c.messages.size() && c.messages[message].first_frame <= i)
-      steps.push_back({step::kind::post, i, message++});
-    steps.push_back({step::kind::expect, i, 0});
-    if (awaited.count(i) != 0) steps.push_back({step::kind::allow, i, 0});
   }
 }
 
@@ -321,7 +248,7 @@ sim::time_ps director::due(const lane& l) const {
 
 void director::inject(lane& l, const step& s) {
   const captured_frame& f = plan_.frame(s.frame);
-  host_->fill(s.frame);
+  host_->memory().fill(s.frame);
   ++handed_over_;
   player_->send(s.frame, bytes_on_wire(f), wire::traits(f.packet.bth.opcode).request && s.frame < plan_.frames.size());
   if (!wire::traits(f.packet.bth.opcode).aeth || syndrome_kind(f.packet.aeth.syndrome) != aeth_kind::rnr) return;
@@ -335,9 +262,9 @@ void director::take(lane& l, int connection, const step& s) {
     case step::kind::allow:
       return host_->allow(connection, s.frame);
     case step::kind::revoke:
-      return host_->revoke(static_cast<std::uint32_t>(s.number));
+      return host_->memory().revoke(static_cast<std::uint32_t>(s.number));
     case step::kind::install:
-      return host_->install(s.number);
+      return host_->memory().install(s.number);
     case step::kind::succeed: {
       const auto next = static_cast<int>(s.number);
       host_->close(connection);
@@ -469,9 +396,7 @@ void director::program() {
   compared_ = std::make_unique<comparison>(plan_, settings_.ignored);
   make_steps();
   last_activity_ = result_.started_at = base_.now_ps();
-  const tlm::file_clock as_captured{result_.started_at, plan_.notes.start_ns};
-  if (merged_) merged_->set_clock(as_captured);
-  if (commented_) commented_->set_clock(as_captured);
+  outputs_->set_clock({result_.started_at, plan_.notes.start_ns});
   for (;;) {
     const std::size_t failures = host_->failures().size();
     for (const int connection : host_->poll()) wake(connection);
@@ -507,7 +432,9 @@ replay_result director::run() {
       },
       "replay");
   sc_core::sc_start();
-  close_outputs();
+  outputs_->close([this] {
+    return compared_ && ended_ ? comment_on(plan_, *compared_, result_, captured_questions(plan_)) : comments{};
+  });
   if (failure_) std::rethrow_exception(failure_);
   if (!ended_) throw std::runtime_error("the simulation came to rest before the replay had ended");
   return std::move(result_);
