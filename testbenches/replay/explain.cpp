@@ -129,7 +129,7 @@ std::string explainer::explain(const difference& d) const {
     case difference_kind::not_posted:
       return l.failed ? failed_before : "the peer's answers, which the capture lacks, would have made room for it";
     case difference_kind::delivery:
-      if (plan_.connections[static_cast<std::size_t>(d.connection)].qkeys.size() > 1)
+      if (plan_.connections[static_cast<std::size_t>(d.connection)].datagrams.qkeys.size() > 1)
         return "the capture has datagrams with several Q_Keys for this queue pair, which takes one";
       return l.hole ? "packets of these messages are not in the capture" : no_reason;
     case difference_kind::failed_completion:
@@ -205,7 +205,8 @@ std::string explainer::missing(const lane& l, std::size_t frame) const {
   const captured_frame& f = plan_.frames[frame];
   const wire::packet& p = f.packet;
   const connection& c = plan_.connections[static_cast<std::size_t>(f.connection)];
-  if ((c.refused != no_frame && frame > c.refused) || (c.peer_refused != no_frame && frame > c.peer_refused))
+  if ((c.refusals.by_held != no_frame && frame > c.refusals.by_held) ||
+      (c.refusals.by_peer != no_frame && frame > c.refusals.by_peer))
     return refused_before;
   if (l.failed) return failed_before;
   if (wire::traits(p.bth.opcode).request && plan_.connections[static_cast<std::size_t>(f.connection)].budget_spent)

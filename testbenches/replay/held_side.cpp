@@ -37,7 +37,7 @@ void held_reader::answer(std::size_t index) {
   const std::int64_t place = line_.near(p.bth.psn);
   note_not_ready(place, index);
   if (is_negative(p)) {
-    if ((p.aeth.syndrome & 0x60) == 0x60 && (p.aeth.syndrome & 0x1f) != 0) c_.peer_refused = index;
+    if ((p.aeth.syndrome & 0x60) == 0x60 && (p.aeth.syndrome & 0x1f) != 0) c_.refusals.by_peer = index;
     asked_again_ = true;
     asked_from_ = place;
     asked_up_to_ = place - 1;
@@ -65,8 +65,8 @@ void held_reader::find_end_of_patience() {
   const captured_frame& last = plan_.frames[not_ready_.frame];
   const sim::time_ps wait = std::max(2 * rnr_wait(last.packet.aeth.syndrome), slow_host);
   if (plan_.frames.back().at < last.at + wait) return;
-  c_.rnr_retries = static_cast<std::uint8_t>(not_ready_.count - 1);
-  c_.peer_refused = not_ready_.frame;
+  c_.terms.rnr_retries = static_cast<std::uint8_t>(not_ready_.count - 1);
+  c_.refusals.by_peer = not_ready_.frame;
 }
 
 void held_reader::finish() {

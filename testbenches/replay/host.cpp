@@ -103,7 +103,7 @@ void replay_host::set_up_own_memory() {
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const connection& c = plan_.connections[i];
     ends_[i].source.clear();
-    sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(c.largest_receive, largest_sink));
+    sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(c.receives.largest, largest_sink));
     for (const held_message& m : c.messages) {
       ends_[i].source.push_back(at);
       at += m.length;
@@ -143,10 +143,10 @@ std::string replay_host::set_up_connection(std::size_t index) {
   if (c.service == wire::transport::xrc) return "";
   receiver::config r;
   r.qp = e.qp;
-  r.memory = sink(c.largest_receive);
+  r.memory = sink(c.receives.largest);
   r.wr_id = index << 2 | receive_id;
-  r.receives = c.receives;
-  r.rules = c.receive_rules;
+  r.receives = c.receives.count;
+  r.rules = c.receives.rules;
   e.receives = receiver(device_, std::move(r));
   return "";
 }
@@ -173,14 +173,14 @@ std::string replay_host::create(const connection& c, end& e) {
                  : c.service == wire::transport::uc ? IBV_QPT_UC
                                                     : IBV_QPT_RC;
   if (c.service == wire::transport::xrc) {
-    init.qp_type = c.held_asks ? IBV_QPT_XRC_SEND : IBV_QPT_XRC_RECV;
+    init.qp_type = c.xrc.held_asks ? IBV_QPT_XRC_SEND : IBV_QPT_XRC_RECV;
     init.xrcd = domain_;
-    if (!c.held_asks) {
+    if (!c.xrc.held_asks) {
       init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
       init.cap = {};
     }
   } else {
-    init.cap.max_recv_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.receives, 1, queue_depth));
+    init.cap.max_recv_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.receives.count, 1, queue_depth));
     init.cap.max_recv_sge = 2;
   }
   e.qp = device_.create_qp_ex(&init, nullptr, &c.held_qpn);
@@ -192,7 +192,7 @@ std::string replay_host::create(const connection& c, end& e) {
 void replay_host::set_up_shared_queues(std::map<std::string, std::uint64_t>& remarks) {
   std::map<std::uint32_t, std::vector<const connection*>> users;
   for (const connection& c : plan_.connections)
-    for (const std::uint32_t n : c.srqns) users[n].push_back(&c);
+    for (const std::uint32_t n : c.xrc.srqns) users[n].push_back(&c);
   const bool xrc = std::any_of(plan_.connections.begin(), plan_.connections.end(),
                                [](const connection& c) { return c.service == wire::transport::xrc; });
   if (xrc && (domain_ = device_.open_xrcd()) == nullptr) throw std::runtime_error("no XRC domain");
@@ -214,11 +214,11 @@ void replay_host::set_up_shared_queues(std::map<std::string, std::uint64_t>& rem
       continue;
     }
     std::uint32_t largest = 0;
-    for (const connection* c : of) largest = std::max(largest, c->largest_receive);
+    for (const connection* c : of) largest = std::max(largest, c->receives.largest);
     r.memory = sink(largest);
     r.wr_id = shared_.size() << 2 | receive_id | shared_id;
     if (of.size() == 1)
-      std::copy_if(of.front()->receive_rules.begin(), of.front()->receive_rules.end(), std::back_inserter(r.rules),
+      std::copy_if(of.front()->receives.rules.begin(), of.front()->receives.rules.end(), std::back_inserter(r.rules),
                    [n = number](const receive_rule& rule) { return rule.srqn == n; });
     shared_at_[number] = shared_.size();
     shared_.emplace_back(device_, std::move(r));
@@ -228,7 +228,7 @@ void replay_host::set_up_shared_queues(std::map<std::string, std::uint64_t>& rem
 void replay_host::allow(int connection, std::size_t frame) {
   const auto at = static_cast<std::size_t>(connection);
   ends_[at].receives.sent(frame);
-  for (const std::uint32_t n : plan_.connections[at].srqns)
+  for (const std::uint32_t n : plan_.connections[at].xrc.srqns)
     if (const auto shared = shared_at_.find(n); shared != shared_at_.end()) shared_[shared->second].sent(frame);
 }
 
@@ -236,9 +236,9 @@ std::string replay_host::connect(const connection& c, end& e) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
-  attr.qp_access_flags = (c.may_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
-                         (c.may_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
-                         (c.may_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
+  attr.qp_access_flags = (c.terms.may_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
+                         (c.terms.may_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
+                         (c.terms.may_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
   int error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return "queue pair to INIT: " + error_text(error);
   const int row = gid_row(c.seen_from_peer ? c.first_from_peer : c.first_from_held, c.held_gid);
@@ -256,7 +256,7 @@ int replay_host::to_rtr(const connection& c, end& e, int row) {
   rtr.dest_qp_num = c.peer_qpn;
   rtr.rq_psn = c.peer_start_psn;
   rtr.max_dest_rd_atomic = 16;
-  rtr.min_rnr_timer = c.rnr_timer;
+  rtr.min_rnr_timer = c.terms.rnr_timer;
   rtr.ah_attr.is_global = 1;
   std::memcpy(rtr.ah_attr.grh.dgid.raw, c.peer_gid.data(), 16);
   rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(row);
@@ -277,7 +277,7 @@ int replay_host::to_rts(const connection& c, end& e) {
   rts.sq_psn = c.held_start_psn;
   rts.timeout = 31;  // 2.4 hours: what the capture shows is repeated, and nothing else
   rts.retry_cnt = 7;
-  rts.rnr_retry = c.rnr_retries;
+  rts.rnr_retry = c.terms.rnr_retries;
   rts.max_rd_atomic = 16;
   e.qp->udp_source = c.seen_from_held ? c.first_from_held.udp_source : std::uint16_t{0};
   int more = is_reliable(c) ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
@@ -291,7 +291,7 @@ std::string replay_host::start_datagrams(const connection& c, end& e) {
   attr.port_num = 1;
   attr.qkey = bench::datagram_qkey;
   std::uint64_t most = 0;
-  for (const auto& [qkey, count] : c.qkeys)
+  for (const auto& [qkey, count] : c.datagrams.qkeys)
     if (count > most) most = count, attr.qkey = qkey;
   int error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
   if (error != 0) return "queue pair to INIT: " + error_text(error);
@@ -302,7 +302,7 @@ std::string replay_host::start_datagrams(const connection& c, end& e) {
   attr.sq_psn = c.held_start_psn;
   error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
   if (error != 0) return "queue pair to RTS: " + error_text(error);
-  for (const wire::gid& group : c.groups) {  // what came from the wire only, as the capture has it
+  for (const wire::gid& group : c.datagrams.groups) {  // what came from the wire only, as the capture has it
     ibv_gid id;
     std::memcpy(id.raw, group.data(), 16);
     if (const int full = device_.attach_mcast(e.qp, &id, true); full != 0)

@@ -8,6 +8,7 @@
 
 #include "model/abi/commands.h"
 #include "model/wire/ethernet.h"
+#include "testbenches/bench/connection.h"
 
 namespace rnic::replay {
 
@@ -59,8 +60,8 @@ std::string impossible(const connection& c) {
   if (c.held_qpn <= 1 || c.held_qpn == 0xffffff)
     return "no connection has queue pair " + fmt::format("{:#x}", c.held_qpn);
   if (c.service == wire::transport::ud) return "";
-  if (!c.srqns.empty() && *c.srqns.rbegin() >> log_most_srqs != 0)
-    return "no shared receive queue has number " + fmt::format("{:#x}", *c.srqns.rbegin()) + ": 0xffff at most";
+  if (!c.xrc.srqns.empty() && *c.xrc.srqns.rbegin() >> log_most_srqs != 0)
+    return "no shared receive queue has number " + fmt::format("{:#x}", *c.xrc.srqns.rbegin()) + ": 0xffff at most";
   if (wire::is_multicast(c.peer_mac) || wire::to_u64(c.peer_mac) == 0) return "its peer has no unicast MAC address";
   for (const wire::gid& id : {c.held_gid, c.peer_gid})
     if (id == nobody || wire::is_multicast(id)) return "no host has the address " + wire::to_string(id);
@@ -75,8 +76,8 @@ void shape_node(const plan& p, bench::node_config& c) {
   unsigned& log_qp = c.driver.log_num_qp;
   while (log_qp < 18 && ((qpns.size() + 0x400) >> log_qp != 0 || !distinct(qpns, log_qp))) ++log_qp;
   for (const connection& x : p.connections)
-    if (!x.srqns.empty())
-      while (c.driver.log_num_srq < log_most_srqs && *x.srqns.rbegin() >> c.driver.log_num_srq != 0)
+    if (!x.xrc.srqns.empty())
+      while (c.driver.log_num_srq < log_most_srqs && *x.xrc.srqns.rbegin() >> c.driver.log_num_srq != 0)
         ++c.driver.log_num_srq;
   c.driver.log_num_mpt = log_key_places;
   c.driver.log_num_mtt = 20;

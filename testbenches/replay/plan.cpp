@@ -69,7 +69,7 @@ void learn_addresses(connection& c, const captured_frame& f) {
   c.peer_gid = f.from_held ? p.dgid : p.sgid;
   c.peer_mac = f.from_held ? p.dmac : p.smac;
   const bool asks = wire::traits(p.bth.opcode).request;
-  if (c.service == wire::transport::xrc) c.held_asks = asks == f.from_held;
+  if (c.service == wire::transport::xrc) c.xrc.held_asks = asks == f.from_held;
   if (f.from_held && !c.seen_from_held) c.first_from_held = p, c.seen_from_held = true;
   if (!f.from_held && !c.seen_from_peer) c.first_from_peer = p, c.seen_from_peer = true;
 }

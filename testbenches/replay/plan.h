@@ -78,6 +78,37 @@ struct receive_rule {
   std::uint32_t bytes = 0;
 };
 
+/// Receives of the held host that its peer's messages take.
+struct taken_receives {
+  std::uint64_t count = 0;
+  std::uint32_t largest = 0;        ///< bytes
+  std::vector<receive_rule> rules;  ///< by number
+};
+
+/// What the held host's queue pair offers, and for how long it waits.
+struct queue_pair_terms {
+  std::uint8_t rnr_timer = 12;   ///< code of 9.7.5.2.8 in its RNR NAKs
+  std::uint8_t rnr_retries = 7;  ///< after so many of the peer's it gave up; 7: never
+  bool may_read = true, may_write = true, may_atomic = true;
+};
+
+/// NAKs that ended a connection.
+struct refusals_of {
+  std::size_t by_held = no_frame, by_peer = no_frame;  ///< by_peer: also its last RNR NAK, when retries were used up
+};
+
+/// XRC only. Its queue pairs are one half of a connection: the one that asks, or the one that answers.
+struct xrc_half {
+  bool held_asks = false;
+  std::set<std::uint32_t> srqns;  ///< shared receive queues of the held host that its peer could name
+};
+
+/// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
+struct datagram_facts {
+  std::map<std::uint32_t, std::uint64_t> qkeys;  ///< -> datagrams
+  std::set<wire::gid> groups;
+};
+
 /// One queue pair of the held host and its peer.
 struct connection {
   wire::packet first_from_peer, first_from_held;  ///< headers as examples of addresses, TTL, source port
@@ -90,21 +121,12 @@ struct connection {
   std::uint32_t mtu = 1024;
   std::uint32_t held_start_psn = 0;  ///< of the held host's first request
   std::uint32_t peer_start_psn = 0;  ///< of the peer's first request
-  std::uint64_t receives = 0;        ///< receive WQEs that the peer's messages take
-  std::uint32_t largest_receive = 0;
-  std::vector<receive_rule> receive_rules;  ///< by number
-  std::uint8_t rnr_timer = 12;              ///< code of 9.7.5.2.8 in its RNR NAKs
-  std::uint8_t rnr_retries = 7;             ///< after so many of the peer's it gave up; 7: never
-  std::size_t refused = no_frame;           ///< its NAK that ended the connection, and
-  std::size_t peer_refused = no_frame;      ///< the peer's
-  bool may_read = true, may_write = true, may_atomic = true;
-  /// XRC only. Its queue pairs are one half of a connection: the one that asks, or the one that answers.
-  bool held_asks = false;
-  std::set<std::uint32_t> srqns;  ///< shared receive queues of the held host that its peer could name
-  std::uint64_t deliveries = 0;   ///< whole messages of the peer that end in a receive
-  /// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
-  std::map<std::uint32_t, std::uint64_t> qkeys;
-  std::set<wire::gid> groups;
+  taken_receives receives;
+  queue_pair_terms terms;
+  refusals_of refusals;
+  xrc_half xrc;
+  datagram_facts datagrams;
+  std::uint64_t deliveries = 0;    ///< whole messages of the peer that end in a receive
   int before = -1;                 ///< the connection that had its queue pair number before it, -1: none
   std::vector<std::size_t> order;  ///< its frames, plan::frame() indices, as they are re-enacted
   std::vector<held_message> messages;

@@ -383,9 +383,9 @@ void director::wait_for_change() {
 /// The real host's queue pair failed as well: it or its peer refused a request, and did so here.
 bool director::captured_failure(int connection) const {
   const struct connection& c = plan_.connections[static_cast<std::size_t>(connection)];
-  if (c.peer_refused != no_frame && result_.injected_at[c.peer_refused] != never) return true;
-  if (c.refused == no_frame) return false;
-  const std::size_t e = compared_->expectation_of(c.refused);
+  if (c.refusals.by_peer != no_frame && result_.injected_at[c.refusals.by_peer] != never) return true;
+  if (c.refusals.by_held == no_frame) return false;
+  const std::size_t e = compared_->expectation_of(c.refusals.by_held);
   return e != 0 && compared_->expectations()[e - 1].answer != 0;
 }
 

@@ -10,7 +10,7 @@ std::vector<step> steps_of(const plan& p, std::size_t index) {
   std::vector<step> steps;
   std::size_t message = 0;
   std::set<std::size_t> awaited;  // frames behind which receives are posted
-  for (const receive_rule& r : c.receive_rules)
+  for (const receive_rule& r : c.receives.rules)
     if (r.after != no_frame) awaited.insert(r.after);
   for (const std::size_t i : c.order) {
     const captured_frame& f = p.frame(i);

@@ -223,7 +223,7 @@ TEST(Xrc, NumbersMayBeChosen) {
     attr.pd = p.at.pd;
     attr.xrcd = t.domain;
     attr.cq = p.cq;
-    attr.attr = {16, 1, 0};
+    attr.attr = {16, 2, 0};
     const std::uint32_t chosen = p.srq->srqn + 77, beyond = 1u << 20;
     p.srq = device.create_srq_ex(&attr, &chosen);
     ASSERT_NE(p.srq, nullptr);
