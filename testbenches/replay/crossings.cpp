@@ -12,6 +12,7 @@ namespace rnic::replay {
 
 namespace {
 
+constexpr std::ptrdiff_t packets_under_way = 4096;  // of a connection, in both directions, at most
 constexpr std::uint8_t kind_mask = 0x60, kind_rnr = 0x20, sequence_error = 0x60;
 
 bool is_rnr(const captured_frame& f) {
@@ -28,7 +29,9 @@ using place = std::vector<std::size_t>::iterator;
 /// The last new request behind the NAK at `nak` that the held host sent without having it.
 place last_crossing(const plan& p, place nak, place end) {
   const captured_frame& refusal = p.frame(*nak);
-  place last = end;
+  const place none = end;
+  place last = none;
+  if (end - nak > packets_under_way) end = nak + packets_under_way;
   for (place i = std::next(nak); i != end; ++i) {
     const captured_frame& f = p.frame(*i);
     if (is_rnr(refusal) && f.at >= refusal.at + rnr_wait(refusal.packet.aeth.syndrome)) break;

@@ -30,7 +30,7 @@ bool distinct(const std::vector<std::uint32_t>& numbers, unsigned log) {
 std::vector<std::uint32_t> numbers_of(const plan& p) {
   std::vector<std::uint32_t> numbers;
   for (const connection& c : p.connections)
-    if (c.before < 0) numbers.push_back(c.held_qpn);
+    if (c.before < 0 && !c.order.empty()) numbers.push_back(c.held_qpn);
   return numbers;
 }
 

@@ -716,6 +716,21 @@ def xrc(bench):
         answers += 5
     good(asked, answers, "both ask")
 
+    path = bench.file("own.pcap")  # an answer with another number makes its queue pair look like one that came back
+    subprocess.run([bench.program, "bandwidth", "--transport", "xrc", "--verb", "send_imm", "--messages", "8", "--qps", "2",
+                    "--sizes", "10,3000", "--bidirectional", "--quiet", "--pcap", path, "--overwrite"],
+                   stdout=subprocess.DEVNULL, check=True, timeout=60)
+    frames = list(frames_of(path))
+    for damaged in [i for i, f in enumerate(frames) if f[42] == XRC | ACK][::5]:
+        capture = Capture()
+        for i, f in enumerate(frames):
+            if i == damaged:
+                body = f[42:51] + (67584).to_bytes(3, "big") + f[54:-4]
+                f = f[:42] + body + icrc(f[14:34], f[34:42], body)
+            capture.add(f)
+        for held in {f[6:12] for f in frames}:
+            account(bench.run(bench.write(capture), hold=":".join("%02x" % b for b in held)))
+
     c = target(Capture(), 0x10000)  # more than the adapter has
     c.peer_send(content(10))
     c.held_ack()
