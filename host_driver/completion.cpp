@@ -231,8 +231,8 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
   const bool is_error = opcode == abi::cqe::opcode_error;
   const bool is_send = (owner & abi::cqe::send_bit) != 0;
   // The queue pair of an XRC message may be somebody else's and may be gone: its receive queue is what counts.
-  const bool xrc = !is_send && (qpn & xrc_qpn_bit) != 0;
-  queue_pair* const qp = xrc ? nullptr : completed_qp(cq, qpn, is_send);
+  queue_pair* const qp = completed_qp(cq, qpn, is_send);
+  const bool xrc = qp == nullptr && !is_send && receives_xrc(qpn);
   if (qp == nullptr && !xrc) return -EINVAL;
   shared_receive_queue* shared = qp != nullptr ? qp->shared : nullptr;
   if (xrc) {

@@ -215,10 +215,13 @@ class device : private event_pump_if {
   // by its number (ibv_send_wr::qp_type.xrc.remote_srqn is shared_receive_queue::srqn).
   xrc_domain* open_xrcd();
   int close_xrcd(ibv_xrcd* xrcd);
-  shared_receive_queue* create_srq_ex(ibv_srq_init_attr_ex* attr);
+  /// `wanted`: the number to have; EBUSY when it is in use, EINVAL when it is beyond the table.
+  shared_receive_queue* create_srq_ex(ibv_srq_init_attr_ex* attr, const std::uint32_t* wanted = nullptr);
   /// `direct`, as for mlx4dv_create_qp: bytes of a message that stay in the receive request, up to what the largest
   /// list of buffers takes; becomes the size it got. EINVAL without a receive queue of its own. See wc_inline_receive.
-  queue_pair* create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr* direct = nullptr);
+  /// `wanted`: the number to have, as for create_qp.
+  queue_pair* create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr* direct = nullptr,
+                           const std::uint32_t* wanted = nullptr);
   int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
   void set_span_source(span_source_if* source) { spans_ = source; }
@@ -288,6 +291,7 @@ class device : private event_pump_if {
   void forget_events(const std::function<bool(const ibv_async_event&)>& gone);
   queue_pair* completed_qp(completion_queue& cq, std::uint32_t qpn, bool is_send) const;
   queue_pair* find_qp(std::uint32_t qpn) const;
+  bool receives_xrc(std::uint32_t qpn) const;
   void remember_qp(std::uint32_t qpn, queue_pair* qp);
   // multicast.cpp
   struct group_place {
@@ -317,7 +321,8 @@ class device : private event_pump_if {
   void put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::uint32_t* immediate, std::uint32_t* tag) const;
   void fill_raw_path(const queue_pair& qp, std::uint8_t* path) const;
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
-  shared_receive_queue* make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq);
+  shared_receive_queue* make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq,
+                                 const std::uint32_t* wanted = nullptr);
   queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc = nullptr,
                       std::uint32_t* inline_receive = nullptr);
   bool is_special_qpn(std::uint32_t qpn) const { return qpn - base_special_qpn_ < 8; }

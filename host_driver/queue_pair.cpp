@@ -197,7 +197,7 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
     return fail(-error);
   }
   if (xrc != nullptr) {
-    qpn |= xrc_qpn_bit;
+    if (wanted == nullptr) qpn |= xrc_qpn_bit;
     ++xrc->users;
   }
   qp->qp_num = qpn;
@@ -217,6 +217,13 @@ queue_pair* device::find_qp(std::uint32_t qpn) const {
   const auto& group = qp_index_[slot / qps_per_group];
   queue_pair* qp = group ? (*group)[slot % qps_per_group] : nullptr;
   return qp != nullptr && qp->qp_num == qpn ? qp : nullptr;
+}
+
+/// Whether a completion of this queue pair's receives names a shared receive queue. The queue pair may be gone, or be
+/// another program's: then its number tells, unless it was chosen without that bit.
+bool device::receives_xrc(std::uint32_t qpn) const {
+  const queue_pair* const qp = find_qp(qpn);
+  return qp != nullptr ? qp->xrc != nullptr : (qpn & xrc_qpn_bit) != 0;
 }
 
 void device::remember_qp(std::uint32_t qpn, queue_pair* qp) {

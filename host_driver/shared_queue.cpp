@@ -14,7 +14,8 @@ shared_receive_queue* device::create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   return make_srq(pd, attr, nullptr, nullptr);
 }
 
-shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq) {
+shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_domain* domain, completion_queue* cq,
+                                       const std::uint32_t* wanted) {
   const auto fail = [](int error) -> shared_receive_queue* {
     errno = error;
     return nullptr;
@@ -24,6 +25,7 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
       attr->attr.max_sge > caps_.max_rq_sge - 1) {
     return fail(EINVAL);
   }
+  if (wanted != nullptr && *wanted >= srqs_.size()) return fail(EINVAL);
   auto srq = std::make_unique<shared_receive_queue>();
   srq->pd = pd;
   srq->srq_context = attr->srq_context;
@@ -51,8 +53,12 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
   srq->head = 0;
   srq->tail = srq->count - 1;
   int error = map_buffer(srq->buffer.bus_address, bytes, 12, srq->mtt);
-  srq->srqn = error == 0 ? srqns_.allocate() : bitmap::none;
-  if (error == 0 && srq->srqn == bitmap::none) error = -ENOMEM;
+  srq->srqn = bitmap::none;
+  if (error == 0 && wanted == nullptr)
+    srq->srqn = srqns_.allocate();
+  else if (error == 0 && srqns_.claim(*wanted))
+    srq->srqn = *wanted;
+  if (error == 0 && srq->srqn == bitmap::none) error = wanted != nullptr ? -EBUSY : -ENOMEM;
   if (error == 0 && (error = srqc_.get(srq->srqn)) == 0 && (error = cmpt_srq_.get(srq->srqn)) != 0)
     srqc_.put(srq->srqn);
   if (error == 0) {
@@ -116,9 +122,9 @@ int device::destroy_srq(ibv_srq* queue) {
   if (srq->users != 0) return -EBUSY;
   if (const int error = channel_.command(abi::opcode::hw2sw_srq, srq->srqn, 1)) return error;
   if (srq->receive_queue != nullptr) {  // XRC: nobody will ask for its messages any more (libmlx4 mlx4_destroy_xrc_srq)
-    const auto mine = [srq](const std::uint8_t* entry) {
+    const auto mine = [this, srq](const std::uint8_t* entry) {
       const bool receive = (entry[abi::cqe::owner_opcode.offset] & abi::cqe::send_bit) == 0;
-      return receive && (abi::get(entry, abi::cqe::qpn) & xrc_qpn_bit) != 0 &&
+      return receive && receives_xrc(abi::get(entry, abi::cqe::qpn)) &&
              (abi::get(entry, abi::cqe::source) & 0xffffff) == srq->srqn;
     };
     purge_cq(*srq->receive_queue, mine, nullptr);

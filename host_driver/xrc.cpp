@@ -40,7 +40,7 @@ int device::close_xrcd(ibv_xrcd* xrcd) {
   return 0;
 }
 
-shared_receive_queue* device::create_srq_ex(ibv_srq_init_attr_ex* attr) {
+shared_receive_queue* device::create_srq_ex(ibv_srq_init_attr_ex* attr, const std::uint32_t* wanted) {
   const bool xrc = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && attr->srq_type == IBV_SRQT_XRC;
   constexpr std::uint32_t needed = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || (xrc && (attr->comp_mask & needed) != needed)) {
@@ -49,12 +49,12 @@ shared_receive_queue* device::create_srq_ex(ibv_srq_init_attr_ex* attr) {
   }
   ibv_srq_init_attr basic{attr->srq_context, attr->attr};
   shared_receive_queue* const srq = make_srq(attr->pd, &basic, xrc ? static_cast<xrc_domain*>(attr->xrcd) : nullptr,
-                                             xrc ? static_cast<completion_queue*>(attr->cq) : nullptr);
+                                             xrc ? static_cast<completion_queue*>(attr->cq) : nullptr, wanted);
   attr->attr = basic.attr;
   return srq;
 }
 
-queue_pair* device::create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr* direct) {
+queue_pair* device::create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr* direct, const std::uint32_t* wanted) {
   ibv_qp_init_attr basic{};
   basic.qp_context = attr->qp_context;
   basic.send_cq = attr->send_cq;
@@ -74,7 +74,7 @@ queue_pair* device::create_qp_ex(ibv_qp_init_attr_ex* attr, mlx4dv_qp_init_attr*
   if (attr->qp_type == IBV_QPT_XRC_SEND) basic.recv_cq = basic.send_cq;
   const bool in_wqe = direct != nullptr && (direct->comp_mask & MLX4DV_QP_INIT_ATTR_MASK_INL_RECV) != 0;
   queue_pair* const qp =
-      make_qp(receives ? xrc->pd : attr->pd, &basic, nullptr, xrc, in_wqe ? &direct->inl_recv_sz : nullptr);
+      make_qp(receives ? xrc->pd : attr->pd, &basic, wanted, xrc, in_wqe ? &direct->inl_recv_sz : nullptr);
   attr->cap = basic.cap;
   return qp;
 }

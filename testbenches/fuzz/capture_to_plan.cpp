@@ -30,9 +30,13 @@ void check(const replay::plan& p) {
     }
   }
   for (const auto& [frame, contents] : p.contents) {
-    demand(frame < p.frames.size(), "content is for a request of the capture");
+    demand(frame < p.frames.size() + p.made_up.size(), "content is for a request");
     for (const replay::memory_content& c : contents)
-      demand(c.bytes.size() <= p.frames.size() * 0x10000, "content came from the capture");
+      demand(c.is_counter || c.answer < p.frames.size(), "content came from the capture");
+  }
+  for (const auto& [frame, begins] : p.installed) {
+    demand(begins.region < p.regions.size(), "what is installed is one of the regions");
+    demand(begins.settled == replay::no_frame || begins.settled < p.frames.size(), "an answer of the capture");
   }
 }
 

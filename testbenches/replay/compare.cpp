@@ -81,7 +81,8 @@ const std::vector<compared_field>& compared_fields() {
       {"opcode", difference_kind::opcode, "what kind of packet it is"},
       {"verdict", difference_kind::verdict, "ACK, RNR NAK or which NAK; without credits and timer"},
       {"remote", difference_kind::remote_address,
-       "address, key and length of a WRITE or READ, address and key of an atomic"},
+       "address, key and length of a WRITE or READ, address and key of an atomic, key that a SEND invalidates, XRC "
+       "receive queue"},
       {"length", difference_kind::payload_length, "bytes of payload"},
       {"payload", difference_kind::payload, "payload, operands of an atomic and what it found"},
       {"immediate", difference_kind::immediate, "immediate data"},
@@ -314,7 +315,9 @@ std::optional<difference_kind> comparison::first_difference(lane& l, const captu
       case difference_kind::remote_address:
         return (t.deth && u.deth &&
                 (x.bth.dest_qp != p.bth.dest_qp || x.dgid != p.dgid || x.deth.qkey != p.deth.qkey)) ||
+               (t.xrceth && u.xrceth && (x.xrceth & 0xffffff) != (p.xrceth & 0xffffff)) ||
                (t.reth && u.reth && !same_remote(x.reth, p.reth)) ||
+               (t.ieth && u.ieth && x.invalidate_rkey != p.invalidate_rkey) ||
                (t.atomic_eth && u.atomic_eth && (x.atomic.va != p.atomic.va || x.atomic.rkey != p.atomic.rkey));
       case difference_kind::payload_length:
         return x.payload_length != p.payload_length;
@@ -367,7 +370,8 @@ bool comparison::settled(std::size_t frame) const {
 
 void comparison::delivered(int connection, std::uint64_t messages) {
   const struct connection& c = plan_.connections[static_cast<std::size_t>(connection)];
-  if (c.service == wire::transport::rc || c.order.empty() || messages == c.deliveries) return;
+  const bool reliable = c.service == wire::transport::rc || c.service == wire::transport::xrc;
+  if (reliable || c.order.empty() || messages == c.deliveries) return;
   note(difference_kind::delivery, connection, 0, fmt::format("{} messages", c.deliveries), fmt::format("{}", messages));
 }
 

@@ -68,10 +68,10 @@ connection& datagram_reader::connection_of(std::uint32_t held_qpn, std::size_t f
 
 void datagram_reader::receive(connection& c, std::size_t i) {
   const wire::packet& p = plan_.frames[i].packet;
-  ++c.receives;
+  ++c.receives.count;
   ++c.deliveries;
-  c.largest_receive = std::max(c.largest_receive, p.payload_length + grh_bytes);
-  ++c.qkeys[p.deth.qkey];
+  c.receives.largest = std::max(c.receives.largest, p.payload_length + grh_bytes);
+  ++c.datagrams.qkeys[p.deth.qkey];
 }
 
 void datagram_reader::read(std::size_t i) {
@@ -105,7 +105,7 @@ void datagram_reader::read_group(std::size_t i) {
     if (!same || p.bth.dest_qp != multicast_qpn) continue;
     plan_.frames[i].connection = static_cast<int>(index);
     c.order.push_back(i);
-    c.groups.insert(p.dgid);
+    c.datagrams.groups.insert(p.dgid);
     return receive(c, i);
   }
   reject("datagrams to a group in which the held host is not known to be");

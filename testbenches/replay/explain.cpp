@@ -25,6 +25,13 @@ constexpr const char* refused_behind_rnr =
     "after its RNR NAK the real host refused packets that were under way with sequence NAKs, as Linux's Soft-RoCE "
     "does; "
     "the adapter drops them";
+constexpr const char* again_before_rnr =
+    "after an RNR NAK the real host began again before the packet that the NAK names, as Linux's Soft-RoCE does; the "
+    "NAK acknowledges what comes before that packet, and the adapter does not send it again";
+constexpr const char* patient =
+    "the capture ends with an RNR NAK: the adapter sends again after the time that it names; the real host did so "
+    "after "
+    "the capture, or had no retries left";
 constexpr const char* begun_again =
     "the real host answers a READ begun again in its middle with Middle and Last packets, as Linux's Soft-RoCE does; "
     "the "
@@ -65,8 +72,13 @@ void explainer::read(std::size_t i) {
       peer_requests_[static_cast<std::size_t>(f.connection)].push_back(i);
       return;
     }
+    if (l.told_to_wait && f.repeated && psn.before(l.not_ready)) l.before_rnr.insert(i);
     if (!l.requested || psn.after(l.requested_up_to)) l.requested_up_to = psn;
     l.requested = true;
+  } else if (!f.from_held) {
+    const wire::opcode_traits& t = wire::traits(f.packet.bth.opcode);
+    if (t.response) l.told_to_wait = t.aeth && syndrome_kind(f.packet.aeth.syndrome) == aeth_kind::rnr;
+    if (l.told_to_wait) l.not_ready = psn;
   } else if (f.from_held && !is_positive(f.packet)) {
     if (syndrome_kind(f.packet.aeth.syndrome) == aeth_kind::rnr) l.after_rnr = true;
     if (l.after_rnr && f.packet.aeth.syndrome == sequence_error) l.behind_rnr.insert(i);
@@ -117,7 +129,7 @@ std::string explainer::explain(const difference& d) const {
     case difference_kind::not_posted:
       return l.failed ? failed_before : "the peer's answers, which the capture lacks, would have made room for it";
     case difference_kind::delivery:
-      if (plan_.connections[static_cast<std::size_t>(d.connection)].qkeys.size() > 1)
+      if (plan_.connections[static_cast<std::size_t>(d.connection)].datagrams.qkeys.size() > 1)
         return "the capture has datagrams with several Q_Keys for this queue pair, which takes one";
       return l.hole ? "packets of these messages are not in the capture" : no_reason;
     case difference_kind::failed_completion:
@@ -157,6 +169,7 @@ std::string explainer::extra_answer(const lane& l, const obtained_frame& o) cons
 }
 
 std::string explainer::extra_request(const lane& l, const obtained_frame& o) const {
+  if (l.told_to_wait && !wire::psn_t(o.psn).before(l.not_ready)) return patient;
   if (l.held_requests.count(o.psn) != 0)
     return "the adapter sent it a second time because an answer asked for it; the capture lacks one of the two";
   if (l.requested && wire::psn_t(o.psn).after(l.requested_up_to))
@@ -192,12 +205,14 @@ std::string explainer::missing(const lane& l, std::size_t frame) const {
   const captured_frame& f = plan_.frames[frame];
   const wire::packet& p = f.packet;
   const connection& c = plan_.connections[static_cast<std::size_t>(f.connection)];
-  if ((c.refused != no_frame && frame > c.refused) || (c.peer_refused != no_frame && frame > c.peer_refused))
+  if ((c.refusals.by_held != no_frame && frame > c.refusals.by_held) ||
+      (c.refusals.by_peer != no_frame && frame > c.refusals.by_peer))
     return refused_before;
   if (l.failed) return failed_before;
   if (wire::traits(p.bth.opcode).request && plan_.connections[static_cast<std::size_t>(f.connection)].budget_spent)
     return budget_spent;
   if (l.behind_rnr.count(frame) != 0) return refused_behind_rnr;
+  if (l.before_rnr.count(frame) != 0) return again_before_rnr;
   if (wire::traits(p.bth.opcode).request)
     return f.repeated ? "the real host sent it again, after a loss or a timeout; the adapter had no reason to"
                       : "the peer's answers, which the capture lacks, would have made room for it";
@@ -227,8 +242,7 @@ std::string explainer::other(const lane& l, const difference& d) const {
       return "the real host refused what the adapter takes";
     case difference_kind::opcode:
       if (read_again(d)) return begun_again;
-      if (wire::traits(x.bth.opcode).ieth)
-        return "the replay has no region under the key to invalidate, and sends without it";
+      if (syndrome_kind(o.syndrome) != aeth_kind::ack) return refusal(l, o.syndrome, wire::psn_t(o.psn));
       return "the message is cut into other packets: the capture does not tell the path MTU, or lacks a part";
     case difference_kind::payload_length:
       return "the capture does not tell the path MTU, or lacks a part of the message";

@@ -38,6 +38,9 @@ class explainer {
     bool failed = false;
     bool after_rnr = false;                      // in the capture: RNR NAK, and nothing acknowledged since
     std::unordered_set<std::size_t> behind_rnr;  // sequence NAKs for what was under way then
+    bool told_to_wait = false;                   // in the capture: the peer's last answer is an RNR NAK
+    wire::psn_t not_ready;                       // the packet that it names
+    std::unordered_set<std::size_t> before_rnr;  // requests sent again although that NAK acknowledged them
   };
   void read(std::size_t frame);
   void find_hole(std::size_t connection, const std::vector<std::size_t>& requests);

@@ -33,7 +33,8 @@ std::uint32_t most_packets(const wire::packet& p) {
 
 bool is_connected(const wire::packet& p) {
   const wire::transport t = wire::transport_of(p.bth.opcode);
-  return t == wire::transport::rc || t == wire::transport::uc || t == wire::transport::manufacturer;
+  return t == wire::transport::rc || t == wire::transport::uc || t == wire::transport::xrc ||
+         t == wire::transport::manufacturer;
 }
 
 int flow_finder::exchange_of(const wire::gid& host, std::uint32_t qpn) const {

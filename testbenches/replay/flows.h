@@ -24,7 +24,7 @@ struct flow_key {
   }
 };
 
-/// RC or UC, whose flows belong together in pairs.
+/// RC, UC or XRC, whose flows belong together in pairs.
 bool is_connected(const wire::packet& p);
 
 /// Finds the flow of each packet. Frames are to be given in the order of the capture. A queue pair number is used by a

@@ -13,6 +13,10 @@ namespace {
 
 using wire::operation;
 
+constexpr unsigned most_rnr_retries = 6;                    // 7 is without end
+constexpr sim::time_ps slow_host = 50000 * sim::ps_per_us;  // may pass until a host in software sends again
+
+bool is_rnr(const wire::packet& p) { return wire::traits(p.bth.opcode).aeth && (p.aeth.syndrome >> 5 & 3) == 1; }
 bool is_negative(const wire::packet& p) { return wire::traits(p.bth.opcode).aeth && (p.aeth.syndrome >> 5 & 3) != 0; }
 
 }  // namespace
@@ -21,6 +25,7 @@ void held_reader::request(std::size_t index) {
   captured_frame& f = plan_.frames[index];
   f.repeated = !line_.add(f.packet.bth.psn, index);
   const std::int64_t place = line_.near(f.packet.bth.psn);
+  if (place == not_ready_.place) not_ready_.heeded = true;
   if (!f.repeated || !asked_again_ || place < asked_from_ || place <= asked_up_to_) return;
   f.asked_again = true;
   asked_up_to_ = place;
@@ -29,8 +34,9 @@ void held_reader::request(std::size_t index) {
 void held_reader::answer(std::size_t index) {
   const wire::packet& p = plan_.frames[index].packet;
   const std::int64_t place = line_.near(p.bth.psn);
+  note_not_ready(place, index);
   if (is_negative(p)) {
-    if ((p.aeth.syndrome & 0x60) == 0x60 && (p.aeth.syndrome & 0x1f) != 0) c_.peer_refused = index;
+    if ((p.aeth.syndrome & 0x60) == 0x60 && (p.aeth.syndrome & 0x1f) != 0) c_.refusals.by_peer = index;
     asked_again_ = true;
     asked_from_ = place;
     asked_up_to_ = place - 1;
@@ -41,7 +47,29 @@ void held_reader::answer(std::size_t index) {
   if (is_read_response(p) || wire::traits(p.bth.opcode).atomic_ack_eth) answered_.try_emplace(place, index);
 }
 
+/// RNR NAKs one after the other for the same packet.
+void held_reader::note_not_ready(std::int64_t place, std::size_t index) {
+  const wire::packet& p = plan_.frames[index].packet;
+  if (!is_rnr(p)) {
+    if (!is_negative(p) || (p.aeth.syndrome & 0x1f) != 0) not_ready_ = {};
+    return;
+  }
+  const unsigned before = not_ready_.place == place ? not_ready_.count : 0;
+  not_ready_ = {index, place, before + 1, false};
+}
+
+/// The held host did not send again what its peer was not ready for, although the capture goes on for long.
+void held_reader::find_end_of_patience() {
+  if (not_ready_.count == 0 || not_ready_.heeded || not_ready_.count > most_rnr_retries + 1) return;
+  const captured_frame& last = plan_.frames[not_ready_.frame];
+  const sim::time_ps wait = std::max(2 * rnr_wait(last.packet.aeth.syndrome), slow_host);
+  if (plan_.frames.back().at < last.at + wait) return;
+  c_.terms.rnr_retries = static_cast<std::uint8_t>(not_ready_.count - 1);
+  c_.refusals.by_peer = not_ready_.frame;
+}
+
 void held_reader::finish() {
+  find_end_of_patience();
   if (line_.frames().empty()) return;
   start_ = next_ = line_.frames().begin()->first;
   c_.held_start_psn = plan_.frames[line_.frames().begin()->second].packet.bth.psn.value();
@@ -64,6 +92,7 @@ void held_reader::held_request(std::int64_t place, std::size_t index) {
   const captured_frame& f = plan_.frames[index];
   const wire::packet& p = f.packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  srqn_ = p.xrceth & 0xffffff;
   if (t.first || !in_message_) {
     if (in_message_) close_message();
     open_message(place, is_read_request(p) || is_atomic(p) ? wire::operation_of(p.bth.opcode)
@@ -79,6 +108,8 @@ void held_reader::held_request(std::int64_t place, std::size_t index) {
   if (!t.last) return;
   open_.has_immediate = t.immediate;
   open_.immediate = p.immediate;
+  open_.invalidates = t.ieth;
+  open_.invalidated = p.invalidate_rkey;
   open_.solicited = p.bth.solicited;
   close_message();
 }
@@ -124,6 +155,7 @@ void held_reader::open_message(std::int64_t place, operation what) {
   open_ = held_message{};
   open_.operation = what;
   open_.first_psn = psn_at(place);
+  open_.srqn = srqn_;
   const auto sign = first_sign_.lower_bound(place);
   open_.first_frame = sign == first_sign_.end() ? 0 : sign->second;
   in_message_ = true;

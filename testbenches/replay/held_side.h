@@ -23,6 +23,8 @@ class held_reader {
   void finish();
 
  private:
+  void note_not_ready(std::int64_t place, std::size_t index);
+  void find_end_of_patience();
   void held_request(std::int64_t place, std::size_t index);
   bool fill_gap(std::int64_t from, std::int64_t to, const wire::packet& next);
   bool stand_in(std::int64_t from, std::int64_t packets);
@@ -46,7 +48,16 @@ class held_reader {
   std::map<std::int64_t, std::size_t> first_sign_;     // place -> first frame at it or beyond
   std::int64_t asked_from_ = 0, asked_up_to_ = 0;      // by a NAK: places to be sent again
   bool asked_again_ = false;
+  /// The peer's last RNR NAK, and how many there were for that packet; count 0: something else came since.
+  struct not_ready {
+    std::size_t frame = no_frame;
+    std::int64_t place = -1;
+    unsigned count = 0;
+    bool heeded = false;  ///< the packet was sent again
+  };
+  not_ready not_ready_;
   std::int64_t start_ = 0, next_ = 0;
+  std::uint32_t srqn_ = 0;  // XRC: of the last request
   bool in_message_ = false;
   held_message open_;
 };

@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/replay/host.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
+#include <iterator>
 #include <stdexcept>
+#include <utility>
 
-#include "model/abi/commands.h"
-#include "model/abi/contexts.h"
 #include "model/wire/ethernet.h"
 #include "testbenches/bench/connection.h"
+#include "testbenches/replay/numbers.h"
 
 namespace rnic::replay {
 
 namespace {
 
-constexpr unsigned queue_depth = 1024;              // work requests of a connection that are posted at a time
-constexpr std::uint64_t largest_region = 1u << 30;  // of memory that is rebuilt
+constexpr unsigned queue_depth = 1024;  // work requests of a connection that are posted at a time
 constexpr std::uint32_t largest_sink = 1u << 30;
-constexpr std::uint32_t special_qps = 8, reserved_qps = 0x40;
-constexpr unsigned page = 4096;
-constexpr unsigned room_for_masks = 64;       // inline bytes that make an entry of the send queue large enough
-constexpr std::uint32_t no_key = 0xffffff00;  // of no region: its place is behind all that are used
-constexpr std::uint64_t receive_id = 1;       // wr_id: connection << 1 | receive
+constexpr unsigned room_for_masks = 64;  // inline bytes that make an entry of the send queue large enough
+// wr_id: connection << 2, with these for receives: of the queue pair, or of a shared queue instead of the connection.
+constexpr std::uint64_t receive_id = 1, shared_id = 2;
 
 std::string error_text(int error) { return std::strerror(error < 0 ? -error : error); }
 
@@ -59,64 +54,16 @@ std::uint16_t vlan_of(const wire::packet& p) {
   return p.vlan_present && vid != 0 ? vid : host_driver::no_vlan;
 }
 
-/// Whether the numbers fall into places of their own in a table of 2^log entries.
-bool distinct(const std::vector<std::uint32_t>& numbers, unsigned log) {
-  std::set<std::uint32_t> places;
-  for (const std::uint32_t n : numbers) {
-    if (!places.insert(n & ((1u << log) - 1)).second) return false;
-  }
-  return true;
-}
-
-std::vector<std::uint32_t> numbers_of(const plan& p) {
-  std::vector<std::uint32_t> numbers;
-  for (const connection& c : p.connections)
-    if (c.before < 0) numbers.push_back(c.held_qpn);
-  return numbers;
-}
-
-/// A place of the table for the special queue pairs, which is none of the numbers'; 0 when there is none.
-std::uint32_t special_place(const std::vector<std::uint32_t>& numbers, unsigned log) {
-  std::set<std::uint32_t> blocks;
-  for (const std::uint32_t n : numbers) blocks.insert((n & ((1u << log) - 1)) / special_qps);
-  for (std::uint32_t at = (1u << log) - special_qps; at >= reserved_qps; at -= special_qps)
-    if (blocks.count(at / special_qps) == 0) return at;
-  return 0;
-}
-
-/// Why no queue pair can be as the capture has it; empty: it can.
-std::string impossible(const connection& c) {
-  constexpr wire::gid nobody{};
-  if (c.held_qpn <= 1 || c.held_qpn == 0xffffff)
-    return "no connection has queue pair " + fmt::format("{:#x}", c.held_qpn);
-  if (c.service == wire::transport::ud) return "";
-  if (wire::is_multicast(c.peer_mac) || wire::to_u64(c.peer_mac) == 0) return "its peer has no unicast MAC address";
-  for (const wire::gid& id : {c.held_gid, c.peer_gid})
-    if (id == nobody || wire::is_multicast(id)) return "no host has the address " + wire::to_string(id);
-  return "";
-}
+bool is_reliable(const connection& c) { return c.service == wire::transport::rc || c.service == wire::transport::xrc; }
 
 }  // namespace
 
-void shape_node(const plan& p, bench::node_config& c) {
-  // What the captured host was told, and whether it obeyed, is in the capture: all it sent is sent again.
-  c.adapter.requester.end_to_end_credits = false;
-  if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
-  const std::vector<std::uint32_t> qpns = numbers_of(p);
-  std::vector<std::uint32_t> indices;
-  for (const held_region& r : p.regions) indices.push_back(abi::key_to_index(r.rkey));
-  unsigned& log_qp = c.driver.log_num_qp;
-  while (log_qp < 18 && ((qpns.size() + 0x400) >> log_qp != 0 || !distinct(qpns, log_qp))) ++log_qp;
-  c.driver.log_num_mpt = 17;
-  c.driver.log_num_mtt = 20;
-  // The driver's own entry, made before any of ours, must not take the place of a captured key.
-  std::set<std::uint32_t> places;
-  for (const std::uint32_t i : indices) places.insert(i & ((1u << c.driver.log_num_mpt) - 1));
-  c.driver.first_mpt = places.empty() ? 0 : std::min(*places.rbegin() + 1, (1u << c.driver.log_num_mpt) - 64);
-}
-
 replay_host::replay_host(const plan& p, bench::node& node)
-    : plan_(p), device_(node.device()), ends_(p.connections.size()), deliveries_(p.connections.size()) {}
+    : plan_(p),
+      device_(node.device()),
+      memory_(p, node.device()),
+      ends_(p.connections.size()),
+      deliveries_(p.connections.size()) {}
 
 void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
                          std::map<std::string, std::uint64_t>& remarks) {
@@ -125,25 +72,19 @@ void replay_host::set_up(std::vector<std::pair<int, std::string>>& rejected,
   receive_cq_ = device_.create_cq(16384, 1);
   if (pd_ == nullptr || send_cq_ == nullptr || receive_cq_ == nullptr)
     throw std::runtime_error("setting up the held host failed");
-  move_special_queue_pairs();
-  set_up_regions(remarks);
+  move_special_queue_pairs(plan_, device_);
+  memory_.set_up(pd_, remarks);
   set_up_own_memory();
+  set_up_shared_queues(remarks);
   // Connections that come after others of the same number are tried now, and set up again when their time has come.
   for (const bool first : {false, true})
     for (std::size_t i = 0; i < ends_.size(); ++i) {
-      if ((plan_.connections[i].before < 0) != first) continue;
+      // One of which all frames were rejected is none.
+      if ((plan_.connections[i].before < 0) != first || plan_.connections[i].order.empty()) continue;
       const std::string why = set_up_connection(i);
       if (!why.empty()) rejected.emplace_back(static_cast<int>(i), why);
       if (!why.empty() || !first) close(static_cast<int>(i));
     }
-}
-
-/// Special queue pairs, which nobody uses here, lie where the capture has no number.
-void replay_host::move_special_queue_pairs() {
-  const unsigned log = device_.settings().log_num_qp;
-  const std::uint32_t place = special_place(numbers_of(plan_), log);
-  if (place == 0) return;
-  bench::require(device_.commands().command(abi::opcode::conf_special_qp, place), "moving the special queue pairs");
 }
 
 void replay_host::close(int connection) {
@@ -154,32 +95,9 @@ void replay_host::close(int connection) {
 
 void replay_host::open(int connection) {
   const std::string why = set_up_connection(static_cast<std::size_t>(connection));
-  if (!why.empty()) throw std::runtime_error("setting up a connection again failed: " + why);
-}
-
-/// A region that cannot be had is left out: the peer's requests are then answered with an access error, which shows.
-void replay_host::set_up_regions(std::map<std::string, std::uint64_t>& remarks) {
-  for (const held_region& r : plan_.regions) {
-    const int access = IBV_ACCESS_LOCAL_WRITE | (r.read ? IBV_ACCESS_REMOTE_READ : 0) |
-                       (r.write ? IBV_ACCESS_REMOTE_WRITE : 0) | (r.atomic ? IBV_ACCESS_REMOTE_ATOMIC : 0);
-    const std::uint64_t offset = r.begin % page, bytes = r.last - r.begin + 1;
-    memory m;
-    m.region = r;
-    if (r.last - r.begin < largest_region) m.buffer = device_.allocate_buffer(bytes + offset);
-    m.first = m.buffer.pointer == nullptr ? nullptr : m.buffer.pointer + offset;
-    if (m.first != nullptr) m.registered = device_.reg_mr(pd_, m.first, bytes, access, &r.begin, &r.rkey);
-    if (m.registered != nullptr)
-      memories_.emplace(r.rkey, m);
-    else
-      ++remarks["memory regions that could not be had (1 GiB at most each): requests for them are refused"];
-  }
-}
-
-void replay_host::revoke(std::uint32_t rkey) {
-  const auto at = memories_.find(rkey);
-  if (at == memories_.end()) return;
-  device_.dereg_mr(at->second.registered);
-  memories_.erase(at);
+  if (why.empty()) return;
+  close(connection);  // frames that were still under way to the connection before it may have ended it, too
+  failures_.push_back({connection, "set up again: " + why});
 }
 
 /// One buffer: the payload of every message that the held host sent, then room for everything that it received.
@@ -188,7 +106,7 @@ void replay_host::set_up_own_memory() {
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const connection& c = plan_.connections[i];
     ends_[i].source.clear();
-    sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(c.largest_receive, largest_sink));
+    sink_bytes = std::max<std::uint64_t>(sink_bytes, std::min(c.receives.largest, largest_sink));
     for (const held_message& m : c.messages) {
       ends_[i].source.push_back(at);
       at += m.length;
@@ -220,52 +138,120 @@ int replay_host::gid_row(const wire::packet& p, const wire::gid& id) {
 std::string replay_host::set_up_connection(std::size_t index) {
   const connection& c = plan_.connections[index];
   end& e = ends_[index];
-  ibv_qp_init_attr init{};
-  init.send_cq = send_cq_;
-  init.recv_cq = receive_cq_;
   if (std::string why = impossible(c); !why.empty()) return why;
-  const bool datagrams = c.service == wire::transport::ud;
-  init.qp_type = datagrams ? IBV_QPT_UD : c.service == wire::transport::uc ? IBV_QPT_UC : IBV_QPT_RC;
-  init.sq_sig_all = 1;
-  e.depth = static_cast<unsigned>(std::clamp<std::size_t>(c.messages.size(), 1, queue_depth));
-  init.cap.max_send_wr = e.depth;
-  init.cap.max_recv_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.receives, 1, queue_depth));
-  init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-  const bool masks = std::any_of(c.messages.begin(), c.messages.end(), [](const held_message& m) { return m.masked; });
-  init.cap.max_inline_data = masks ? room_for_masks : 0;
-  e.qp = device_.create_qp(pd_, &init, &c.held_qpn);
-  if (e.qp == nullptr) return "queue pair number cannot be had: " + error_text(errno);
-  std::string why = datagrams ? start_datagrams(c, e) : connect(c, e);
+  if (std::string why = create(c, e); !why.empty()) return why;
+  std::string why = c.service == wire::transport::ud ? start_datagrams(c, e) : connect(c, e);
   if (!why.empty()) return why;
-  e.receives = e.allowed = e.under_way = 0;
-  e.rule = 0;
-  e.receive_bytes = std::clamp(c.largest_receive, 1u, largest_sink);
-  const auto late = std::find_if(c.receive_rules.begin(), c.receive_rules.end(),
-                                 [](const receive_rule& r) { return r.after != no_frame; });
-  allow(static_cast<int>(index), late == c.receive_rules.end() ? c.receives : late->number);
+  e.under_way = 0;
+  if (c.service == wire::transport::xrc) return "";
+  receiver::config r;
+  r.qp = e.qp;
+  r.memory = sink(c.receives.largest);
+  r.wr_id = index << 2 | receive_id;
+  r.receives = c.receives.count;
+  r.rules = c.receives.rules;
+  e.receives = receiver(device_, std::move(r));
   return "";
 }
 
-void replay_host::allow(int connection, std::uint64_t receives) {
-  end& e = ends_[static_cast<std::size_t>(connection)];
-  e.allowed = std::max(e.allowed, receives);
-  while (e.receives < e.allowed && post_receive(e, static_cast<std::size_t>(connection))) {
+/// Where nobody looks at what comes.
+ibv_sge replay_host::sink(std::uint32_t bytes) const {
+  return {own_region_->iova + sink_, std::clamp(bytes, 1u, largest_sink), own_region_->lkey};
+}
+
+/// The queue pair with the number that the capture has.
+std::string replay_host::create(const connection& c, end& e) {
+  ibv_qp_init_attr_ex init{};
+  init.send_cq = send_cq_;
+  init.recv_cq = receive_cq_;
+  init.sq_sig_all = 1;
+  e.depth = static_cast<unsigned>(std::clamp<std::size_t>(c.messages.size(), 1, queue_depth));
+  init.cap.max_send_wr = e.depth;
+  init.cap.max_send_sge = 1;
+  const bool masks = std::any_of(c.messages.begin(), c.messages.end(), [](const held_message& m) { return m.masked; });
+  init.cap.max_inline_data = masks ? room_for_masks : 0;
+  init.pd = pd_;
+  init.comp_mask = IBV_QP_INIT_ATTR_PD;
+  init.qp_type = c.service == wire::transport::ud   ? IBV_QPT_UD
+                 : c.service == wire::transport::uc ? IBV_QPT_UC
+                                                    : IBV_QPT_RC;
+  if (c.service == wire::transport::xrc) {
+    init.qp_type = c.xrc.held_asks ? IBV_QPT_XRC_SEND : IBV_QPT_XRC_RECV;
+    init.xrcd = domain_;
+    if (!c.xrc.held_asks) {
+      init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+      init.cap = {};
+    }
+  } else {
+    init.cap.max_recv_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(c.receives.count, 1, queue_depth));
+    init.cap.max_recv_sge = 2;
+  }
+  e.qp = device_.create_qp_ex(&init, nullptr, &c.held_qpn);
+  return e.qp != nullptr ? "" : "queue pair number cannot be had: " + error_text(errno);
+}
+
+/// Shared receive queues with the numbers that peers name. Of a queue that several connections use the order in which
+/// they took its receives is not followed.
+void replay_host::set_up_shared_queues(std::map<std::string, std::uint64_t>& remarks) {
+  std::map<std::uint32_t, std::vector<const connection*>> users;
+  for (const connection& c : plan_.connections)
+    for (const std::uint32_t n : c.xrc.srqns) users[n].push_back(&c);
+  const bool xrc = std::any_of(plan_.connections.begin(), plan_.connections.end(),
+                               [](const connection& c) { return c.service == wire::transport::xrc; });
+  if (xrc && (domain_ = device_.open_xrcd()) == nullptr) throw std::runtime_error("no XRC domain");
+  for (const auto& [number, of] : users) {
+    const auto taken = plan_.srqs.find(number);
+    receiver::config r;
+    r.receives = taken == plan_.srqs.end() ? 0 : taken->second;
+    ibv_srq_init_attr_ex init{};
+    init.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    init.srq_type = IBV_SRQT_XRC;
+    init.pd = pd_;
+    init.xrcd = domain_;
+    init.cq = receive_cq_;
+    init.attr.max_wr = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(r.receives, 1, queue_depth));
+    init.attr.max_sge = 2;
+    r.srq = device_.create_srq_ex(&init, &number);
+    if (r.srq == nullptr) {
+      ++remarks["shared receive queues whose number cannot be had: messages for them are refused"];
+      continue;
+    }
+    std::uint32_t largest = 0;
+    for (const connection* c : of) largest = std::max(largest, c->receives.largest);
+    r.memory = sink(largest);
+    r.wr_id = shared_.size() << 2 | receive_id | shared_id;
+    if (of.size() == 1)
+      std::copy_if(of.front()->receives.rules.begin(), of.front()->receives.rules.end(), std::back_inserter(r.rules),
+                   [n = number](const receive_rule& rule) { return rule.srqn == n; });
+    shared_at_[number] = shared_.size();
+    shared_.emplace_back(device_, std::move(r));
   }
 }
 
+void replay_host::allow(int connection, std::size_t frame) {
+  const auto at = static_cast<std::size_t>(connection);
+  ends_[at].receives.sent(frame);
+  for (const std::uint32_t n : plan_.connections[at].xrc.srqns)
+    if (const auto shared = shared_at_.find(n); shared != shared_at_.end()) shared_[shared->second].sent(frame);
+}
+
 std::string replay_host::connect(const connection& c, end& e) {
-  const bool rc = c.service == wire::transport::rc;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
-  attr.qp_access_flags = (c.may_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
-                         (c.may_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
-                         (c.may_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
+  attr.qp_access_flags = (c.terms.may_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
+                         (c.terms.may_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
+                         (c.terms.may_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
   int error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return "queue pair to INIT: " + error_text(error);
-
   const int row = gid_row(c.seen_from_peer ? c.first_from_peer : c.first_from_held, c.held_gid);
   if (row < 0) return "address cannot be had: " + error_text(row);
+  if ((error = to_rtr(c, e, row)) != 0) return "queue pair to RTR: " + error_text(error);
+  error = to_rts(c, e);
+  return error == 0 ? "" : "queue pair to RTS: " + error_text(error);
+}
+
+int replay_host::to_rtr(const connection& c, end& e, int row) {
   const wire::packet& like = c.seen_from_held ? c.first_from_held : c.first_from_peer;
   ibv_qp_attr rtr{};
   rtr.qp_state = IBV_QPS_RTR;
@@ -273,7 +259,7 @@ std::string replay_host::connect(const connection& c, end& e) {
   rtr.dest_qp_num = c.peer_qpn;
   rtr.rq_psn = c.peer_start_psn;
   rtr.max_dest_rd_atomic = 16;
-  rtr.min_rnr_timer = c.rnr_timer;
+  rtr.min_rnr_timer = c.terms.rnr_timer;
   rtr.ah_attr.is_global = 1;
   std::memcpy(rtr.ah_attr.grh.dgid.raw, c.peer_gid.data(), 16);
   rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(row);
@@ -283,20 +269,23 @@ std::string replay_host::connect(const connection& c, end& e) {
   rtr.ah_attr.sl = static_cast<std::uint8_t>(like.vlan_present ? like.vlan_tci >> 13 : 0);
   rtr.ah_attr.port_num = 1;
   const int path = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-  error =
-      device_.modify_qp(e.qp, &rtr, path | (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0), &c.peer_mac);
-  if (error != 0) return "queue pair to RTR: " + error_text(error);
+  const bool answers = is_reliable(c) && e.qp->qp_type != IBV_QPT_XRC_SEND;
+  return device_.modify_qp(e.qp, &rtr, path | (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
+                           &c.peer_mac);
+}
 
+int replay_host::to_rts(const connection& c, end& e) {
   ibv_qp_attr rts{};
   rts.qp_state = IBV_QPS_RTS;
   rts.sq_psn = c.held_start_psn;
   rts.timeout = 31;  // 2.4 hours: what the capture shows is repeated, and nothing else
-  rts.retry_cnt = rts.rnr_retry = 7;
+  rts.retry_cnt = 7;
+  rts.rnr_retry = c.terms.rnr_retries;
   rts.max_rd_atomic = 16;
   e.qp->udp_source = c.seen_from_held ? c.first_from_held.udp_source : std::uint16_t{0};
-  const int requester = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-  error = device_.modify_qp(e.qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | (rc ? requester : 0));
-  return error == 0 ? "" : "queue pair to RTS: " + error_text(error);
+  int more = is_reliable(c) ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
+  if (e.qp->qp_type == IBV_QPT_XRC_RECV) more = IBV_QP_TIMEOUT;
+  return device_.modify_qp(e.qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | more);
 }
 
 std::string replay_host::start_datagrams(const connection& c, end& e) {
@@ -305,7 +294,7 @@ std::string replay_host::start_datagrams(const connection& c, end& e) {
   attr.port_num = 1;
   attr.qkey = bench::datagram_qkey;
   std::uint64_t most = 0;
-  for (const auto& [qkey, count] : c.qkeys)
+  for (const auto& [qkey, count] : c.datagrams.qkeys)
     if (count > most) most = count, attr.qkey = qkey;
   int error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
   if (error != 0) return "queue pair to INIT: " + error_text(error);
@@ -316,7 +305,7 @@ std::string replay_host::start_datagrams(const connection& c, end& e) {
   attr.sq_psn = c.held_start_psn;
   error = device_.modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
   if (error != 0) return "queue pair to RTS: " + error_text(error);
-  for (const wire::gid& group : c.groups) {  // what came from the wire only, as the capture has it
+  for (const wire::gid& group : c.datagrams.groups) {  // what came from the wire only, as the capture has it
     ibv_gid id;
     std::memcpy(id.raw, group.data(), 16);
     if (const int full = device_.attach_mcast(e.qp, &id, true); full != 0)
@@ -348,24 +337,6 @@ host_driver::address_handle* replay_host::way_of(const wire::packet& p) {
   return ways_[key] = row < 0 ? nullptr : device_.create_ah(pd_, &ah, &p.dmac);
 }
 
-bool replay_host::post_receive(end& e, std::size_t connection) {
-  const std::vector<receive_rule>& rules = plan_.connections[connection].receive_rules;
-  while (e.rule < rules.size() && rules[e.rule].number < e.receives) ++e.rule;
-  ibv_sge sge{own_region_->iova + sink_, e.receive_bytes, own_region_->lkey};
-  if (e.rule < rules.size() && rules[e.rule].number == e.receives) {
-    if (rules[e.rule].short_of) sge.length = std::min(rules[e.rule].bytes, e.receive_bytes);
-    if (rules[e.rule].bad_key) sge.lkey = no_key;
-  }
-  ibv_recv_wr wr{};
-  wr.wr_id = connection << 1 | receive_id;
-  wr.sg_list = &sge;
-  wr.num_sge = sge.length != 0 ? 1 : 0;
-  ibv_recv_wr* bad = nullptr;
-  if (device_.post_recv(e.qp, &wr, &bad) != 0) return false;
-  ++e.receives;
-  return true;
-}
-
 bool replay_host::post(int connection, std::size_t index) {
   const auto at = static_cast<std::size_t>(connection);
   end& e = ends_[at];
@@ -382,7 +353,7 @@ bool replay_host::post(int connection, std::size_t index) {
                         : static_cast<std::uint32_t>(m.length);
   sge.lkey = own_region_->lkey;
   ibv_send_wr wr{};
-  wr.wr_id = at << 1;
+  wr.wr_id = at << 2;
   wr.sg_list = &sge;
   wr.num_sge = sge.length != 0 ? 1 : 0;
   wr.opcode = read    ? IBV_WR_RDMA_READ
@@ -391,6 +362,10 @@ bool replay_host::post(int connection, std::size_t index) {
   wr.send_flags = m.solicited ? IBV_SEND_SOLICITED : 0;
   for (unsigned shift = 0; shift < 32; shift += 8)  // verbs has immediate data in network order
     reinterpret_cast<std::uint8_t*>(&wr.imm_data)[shift / 8] = static_cast<std::uint8_t>(m.immediate >> (24 - shift));
+  if (m.invalidates) {
+    wr.opcode = IBV_WR_SEND_WITH_INV;
+    wr.invalidate_rkey = m.invalidated;
+  }
   wr.wr.rdma.remote_addr = m.reth.va;
   wr.wr.rdma.rkey = m.reth.rkey;
   if (atomic) {
@@ -400,6 +375,7 @@ bool replay_host::post(int connection, std::size_t index) {
     wr.wr.atomic.compare_add = swap ? m.atomic.compare : m.atomic.swap_add;
     wr.wr.atomic.swap = m.atomic.swap_add;
   }
+  if (plan_.connections[at].service == wire::transport::xrc) wr.qp_type.xrc.remote_srqn = m.srqn;
   if (plan_.connections[at].service == wire::transport::ud) {
     const wire::packet& p = plan_.frames[m.first_frame].packet;
     wr.wr.ud.ah = way_of(p);
@@ -421,21 +397,23 @@ bool replay_host::post(int connection, std::size_t index) {
   return true;
 }
 
-void replay_host::fill(std::size_t frame) {
-  const auto contents = plan_.contents.find(frame);
-  if (contents == plan_.contents.end()) return;
-  for (const memory_content& c : contents->second) {
-    const auto at = memories_.find(c.rkey);
-    if (at == memories_.end()) continue;
-    std::uint8_t counter[8];  // memory as the host sees it: little-endian
-    for (unsigned i = 0; i < 8; ++i) counter[i] = static_cast<std::uint8_t>(c.counter >> 8 * i);
-    const captured_frame* f = c.is_counter ? nullptr : &plan_.frames[c.answer];
-    const std::size_t bytes = f == nullptr ? sizeof counter : f->known_payload();
-    const held_region& r = at->second.region;
-    if (bytes == 0 || c.address < r.begin || c.address > r.last || bytes - 1 > r.last - c.address) continue;
-    std::copy_n(f == nullptr ? counter : f->bytes.data() + f->packet.payload_offset, bytes,
-                at->second.first + (c.address - r.begin));
+void replay_host::take(const ibv_wc& wc) {
+  ++completions_;
+  const std::size_t at = wc.wr_id >> 2;
+  const bool good = wc.status == IBV_WC_SUCCESS;
+  if ((wc.wr_id & shared_id) != 0) {  // XRC: the queue pair's own failures show in what it sends
+    if (good) shared_[at].post();
+    return;
   }
+  end& e = ends_[at];
+  if (!good) failures_.push_back({static_cast<int>(at), status_text(wc.status)});
+  if ((wc.wr_id & receive_id) == 0) --e.under_way;
+  if ((wc.wr_id & receive_id) != 0 && good) {
+    ++deliveries_[at].messages;
+    deliveries_[at].bytes += wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc.byte_len;
+    if (e.qp != nullptr) e.receives.post();
+  }
+  touched_.push_back(static_cast<int>(at));
 }
 
 const std::vector<int>& replay_host::poll() {
@@ -443,21 +421,7 @@ const std::vector<int>& replay_host::poll() {
   ibv_wc wc[16];
   for (host_driver::completion_queue* cq : {send_cq_, receive_cq_}) {
     for (int n = device_.poll_cq(cq, 16, wc); n > 0; n = device_.poll_cq(cq, 16, wc)) {
-      for (int i = 0; i < n; ++i) {
-        const std::size_t at = wc[i].wr_id >> 1;
-        end& e = ends_[at];
-        ++completions_;
-        if (wc[i].status != IBV_WC_SUCCESS) failures_.push_back({static_cast<int>(at), status_text(wc[i].status)});
-        if ((wc[i].wr_id & receive_id) != 0 && wc[i].status == IBV_WC_SUCCESS) {
-          ++deliveries_[at].messages;
-          deliveries_[at].bytes += wc[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc[i].byte_len;
-        }
-        if ((wc[i].wr_id & receive_id) == 0)
-          --e.under_way;
-        else if (e.receives < e.allowed && e.qp != nullptr && wc[i].status == IBV_WC_SUCCESS)
-          post_receive(e, at);
-        touched_.push_back(static_cast<int>(at));
-      }
+      for (int i = 0; i < n; ++i) take(wc[i]);
     }
   }
   return touched_;

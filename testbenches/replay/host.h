@@ -6,17 +6,15 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "host_driver/device.h"
 #include "testbenches/bench/node.h"
+#include "testbenches/replay/held_memory.h"
 #include "testbenches/replay/plan.h"
+#include "testbenches/replay/receiver.h"
 
 namespace rnic::replay {
-
-/// Puts the MAC address and the object numbers that the plan asks for into the configuration of a host.
-void shape_node(const plan& p, bench::node_config& c);
 
 /// Messages that came into receives, and their bytes: of datagrams with the 40 bytes in front of each, of WRITEs with
 /// immediate data none.
@@ -34,14 +32,12 @@ class replay_host {
   void set_up(std::vector<std::pair<int, std::string>>& rejected, std::map<std::string, std::uint64_t>& remarks);
   bool is_ready(int connection) const { return ends_[static_cast<std::size_t>(connection)].qp != nullptr; }
 
+  held_memory& memory() { return memory_; }
+
   /// Posts message `index` of the connection. False: no room in the send queue at present.
   bool post(int connection, std::size_t index);
-  /// Gives the memory the content that the peer's READ (frame of the capture) found.
-  void fill(std::size_t frame);
-  /// Lets the first `receives` receives of the connection be posted, from now on.
-  void allow(int connection, std::uint64_t receives);
-  /// Ends the region that has this key, if there is one.
-  void revoke(std::uint32_t rkey);
+  /// The connection has sent this frame: receives that the capture has behind it are posted.
+  void allow(int connection, std::size_t frame);
   /// Ends a connection's queue pair; sets up that of the next one with its number.
   void close(int connection);
   void open(int connection);
@@ -59,35 +55,33 @@ class replay_host {
  private:
   struct end {
     host_driver::queue_pair* qp = nullptr;
-    std::uint64_t receives = 0, allowed = 0;  ///< posted; that may be
-    std::size_t rule = 0;                     ///< the next of the connection's receive rules
-    std::uint32_t receive_bytes = 0;
+    receiver receives;                  ///< not of XRC
     std::vector<std::uint64_t> source;  ///< offset of each message's payload
     unsigned under_way = 0, depth = 0;
   };
-  struct memory {
-    held_region region;
-    host_driver::bus_if::dma_memory buffer{};
-    std::uint8_t* first = nullptr;  ///< of the region's begin
-    host_driver::memory_region* registered = nullptr;
-  };
   std::string set_up_connection(std::size_t index);
+  std::string create(const connection& c, end& e);
   std::string connect(const connection& c, end& e);
+  int to_rtr(const connection& c, end& e, int row);
+  int to_rts(const connection& c, end& e);
+  void set_up_shared_queues(std::map<std::string, std::uint64_t>& remarks);
   int gid_row(const wire::packet& p, const wire::gid& id);
   std::string start_datagrams(const connection& c, end& e);
   host_driver::address_handle* way_of(const wire::packet& p);
-  void set_up_regions(std::map<std::string, std::uint64_t>& remarks);
   void set_up_own_memory();
-  void move_special_queue_pairs();
-  bool post_receive(end& e, std::size_t connection);
+  void take(const ibv_wc& wc);
+  ibv_sge sink(std::uint32_t bytes) const;
 
   const plan& plan_;
   host_driver::device& device_;
+  held_memory memory_;
   host_driver::protection_domain* pd_ = nullptr;
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
+  host_driver::xrc_domain* domain_ = nullptr;  ///< of all XRC queue pairs
   std::vector<end> ends_;
-  std::unordered_map<std::uint32_t, memory> memories_;  // by key
+  std::map<std::uint32_t, std::size_t> shared_at_;  // by number of the shared receive queue: index of
+  std::vector<receiver> shared_;
   host_driver::bus_if::dma_memory own_{};
   host_driver::memory_region* own_region_ = nullptr;
   std::uint64_t sink_ = 0;  ///< offset of the part that receives and READs write

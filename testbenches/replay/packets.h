@@ -31,6 +31,13 @@ inline bool is_send(const wire::packet& p) {
   const wire::operation o = wire::operation_of(p.bth.opcode);
   return o <= wire::operation::send_only_immediate || o >= wire::operation::send_last_invalidate;
 }
+/// Time that an RNR NAK with this timer asks for (IBA volume 1, table 46).
+inline sim::time_ps rnr_wait(std::uint8_t syndrome) {
+  constexpr std::uint32_t units[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                       48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};  // of 10 us
+  return units[syndrome & 0x1f] * 10 * sim::ps_per_us;
+}
 /// Packets of a message; at least one.
 inline std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu) {
   return bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes - 1) / mtu + 1);

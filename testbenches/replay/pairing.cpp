@@ -61,6 +61,7 @@ std::size_t pairing::note_flow(std::size_t frame, const captured_frame& f, bool 
     flows_.emplace_back();
     flows_[at].out = out;
     flows_[at].port = f.packet.udp_source;
+    flows_[at].xrc = wire::transport_of(f.packet.bth.opcode) == wire::transport::xrc;
     flows_[at].hosts = hosts_of(k.from, k.to, k.encap);
   }
   flow& l = flows_[at];
@@ -154,21 +155,27 @@ void pairing::assign() {
   });
   for (const auto& [pair, e] : ranked) {
     const std::size_t in = pair >> 32, out = pair & 0xffffffff;
-    if (flows_[in].other == none && flows_[out].other == none) join(in, out);
+    if (flows_[in].other == none && flows_[out].other == none && may_join(in, out)) join(in, out);
   }
 }
 
 /// What has no answer in common: the n-th flow of one direction belongs to the n-th of the other when there are as
 /// many.
 void pairing::assign_rest() {
-  std::map<hosts_key, std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> left;
+  // Of XRC what asks belongs to what answers.
+  enum class half : std::uint8_t { both, peer_asks, held_asks };
+  const auto half_of = [](const flow& f) {
+    return !f.xrc ? half::both : f.requests != f.out ? half::peer_asks : half::held_asks;
+  };
+  using side = std::vector<std::size_t>;
+  std::map<std::pair<hosts_key, half>, std::pair<side, side>> left;
   for (std::size_t i = 0; i < flows_.size(); ++i) {
     if (flows_[i].other != none) continue;
     const flow_key& k = key(i);
     if (flows_[i].out)
-      left[{k.to, k.from, k.encap}].second.push_back(i);
+      left[{{k.to, k.from, k.encap}, half_of(flows_[i])}].second.push_back(i);
     else
-      left[{k.from, k.to, k.encap}].first.push_back(i);
+      left[{{k.from, k.to, k.encap}, half_of(flows_[i])}].first.push_back(i);
   }
   for (const auto& [hosts, both] : left) {
     if (both.first.size() != both.second.size()) continue;

@@ -36,6 +36,7 @@ class pairing {
     std::uint16_t port = 0;
     bool one_port = true;
     bool requests = false;
+    bool xrc = false;            // has requests or answers, never both
     wire::psn_t next;            // behind the highest request
     std::uint32_t messages = 0;  // that have ended
     unsigned answers = 0;        // compared with the requests of the other direction
@@ -71,6 +72,9 @@ class pairing {
   void use_ports();
   void assign();
   void assign_rest();
+  bool may_join(std::size_t in, std::size_t out) const {
+    return !flows_[in].xrc || !flows_[out].xrc || flows_[in].requests != flows_[out].requests;
+  }
   void join(std::size_t in, std::size_t out) { flows_[in].other = out, flows_[out].other = in; }
 
   flow_finder finder_;

@@ -40,7 +40,7 @@ void peer_reader::answer(std::size_t index) {
   const unsigned kind = t.aeth ? kind_of(p.aeth.syndrome) : kind_ack;
   if (kind == kind_rnr) {
     not_ready_[place] = index;
-    c_.rnr_timer = p.aeth.syndrome & 0x1f;
+    c_.terms.rnr_timer = p.aeth.syndrome & 0x1f;
   } else if (kind == kind_nak && (p.aeth.syndrome & 0x1f) != 0 && refused_.frame == no_frame) {
     refused_ = {index, place, p.aeth.syndrome & 0x1fu};
   } else if (kind == kind_ack) {
@@ -86,7 +86,7 @@ void peer_reader::atomic_answer(const captured_frame& f, std::size_t index) {
 }
 
 void peer_reader::finish() {
-  c_.refused = refused_.frame;
+  c_.refusals.by_held = refused_.frame;
   if (line_.frames().empty()) return;
   start_ = line_.frames().begin()->first;
   c_.peer_start_psn = plan_.frames[line_.frames().begin()->second].packet.bth.psn.value();
@@ -110,6 +110,9 @@ void peer_reader::finish() {
 void peer_reader::take(std::int64_t place, std::size_t index) {
   const wire::packet& p = plan_.frame(index).packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const bool refused = refused_.frame != no_frame && refused_.place == place;
+  srqn_ = p.xrceth & 0xffffff;
+  if (t.xrceth && !(refused && refused_.code == nak_invalid)) c_.xrc.srqns.insert(srqn_);
   if (is_read_request(p) || is_atomic(p)) {
     need(is_atomic(p) ? memory_access::kind::atomic : memory_access::kind::read, place, index);
     open_.open = false;
@@ -123,6 +126,13 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
       if (is_write(p)) need(memory_access::kind::write, place, index);
     }
     if (is_send(p)) take_send(place, p);
+    if (t.ieth && !refused) {
+      memory_access end;
+      end.what = memory_access::kind::invalidate;
+      end.rkey = p.invalidate_rkey;
+      end.frame = index;
+      accesses_.push_back(end);
+    }
     if (is_write(p) && t.immediate) take_receive(place, place);
     if (t.last && (is_send(p) || t.immediate) && !open_.broken &&
         (refused_.frame == no_frame || refused_.place > place))
@@ -130,33 +140,38 @@ void peer_reader::take(std::int64_t place, std::size_t index) {
     open_.bytes += p.payload_length;
     open_.open = !t.last;
   }
-  if (refused_.frame != no_frame && refused_.place == place) apply_refusal(p);
+  if (refused) apply_refusal(p);
+}
+
+/// The number of the receive that the message of the last packet takes.
+std::uint64_t peer_reader::new_receive() {
+  const std::uint64_t number = c_.receives.count++;
+  return c_.service == wire::transport::xrc ? plan_.srqs[srqn_]++ : number;
 }
 
 void peer_reader::take_send(std::int64_t place, const wire::packet& p) {
   const std::uint64_t bytes = std::min(longest_message, open_.bytes + p.payload_length);
-  c_.largest_receive = std::max(c_.largest_receive, static_cast<std::uint32_t>(bytes));
-  if (open_.receive == ~std::uint64_t{0}) {
-    open_.receive = c_.receives;
-    ++c_.receives;
-  }
+  c_.receives.largest = std::max(c_.receives.largest, static_cast<std::uint32_t>(bytes));
+  if (open_.receive == ~std::uint64_t{0}) open_.receive = new_receive();
   const auto late = not_ready_.find(place);
   if (late != not_ready_.end()) rule(open_.receive).after = late->second;
 }
 
 /// A receive without a place for data, for the packets [first, last].
 void peer_reader::take_receive(std::int64_t first, std::int64_t last) {
-  open_.receive = c_.receives++;
+  open_.receive = new_receive();
   const auto late = not_ready_.lower_bound(first);
   if (late != not_ready_.end() && late->first <= last) rule(open_.receive).after = late->second;
 }
 
 receive_rule& peer_reader::rule(std::uint64_t number) {
-  if (c_.receive_rules.empty() || c_.receive_rules.back().number != number) {
-    c_.receive_rules.emplace_back();
-    c_.receive_rules.back().number = number;
+  if (c_.receives.rules.empty() || c_.receives.rules.back().number != number ||
+      c_.receives.rules.back().srqn != srqn_) {
+    c_.receives.rules.emplace_back();
+    c_.receives.rules.back().number = number;
+    c_.receives.rules.back().srqn = srqn_;
   }
-  return c_.receive_rules.back();
+  return c_.receives.rules.back();
 }
 
 /// A NAK of invalid request is about a receive that is too short or an operation that the queue pair does not offer,
@@ -166,7 +181,11 @@ void peer_reader::apply_refusal(const wire::packet& p) {
     rule(open_.receive).short_of = true;
     rule(open_.receive).bytes = static_cast<std::uint32_t>(open_.bytes - 1);
   }
-  if (is_send(p) && refused_.code == nak_operation) rule(open_.receive).bad_key = true;
+  if (is_send(p) && refused_.code == nak_operation) {
+    const std::uint64_t behind = std::min<std::uint64_t>(open_.bytes, longest_message);
+    rule(open_.receive).bad_key = true;
+    rule(open_.receive).bytes = static_cast<std::uint32_t>(behind - std::min<std::uint64_t>(p.payload_length, behind));
+  }
   if (refused_.code != nak_invalid) return;
   const auto done = [&](memory_access::kind what) {
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const memory_access& a) {
@@ -175,9 +194,9 @@ void peer_reader::apply_refusal(const wire::packet& p) {
              f.packet.bth.psn != p.bth.psn;
     });
   };
-  if (is_read_request(p) && !done(memory_access::kind::read)) c_.may_read = false;
-  if (is_atomic(p) && p.atomic.va % 8 == 0 && !done(memory_access::kind::atomic)) c_.may_atomic = false;
-  if (is_write(p) && wire::traits(p.bth.opcode).first && !done(memory_access::kind::write)) c_.may_write = false;
+  if (is_read_request(p) && !done(memory_access::kind::read)) c_.terms.may_read = false;
+  if (is_atomic(p) && p.atomic.va % 8 == 0 && !done(memory_access::kind::atomic)) c_.terms.may_atomic = false;
+  if (is_write(p) && wire::traits(p.bth.opcode).first && !done(memory_access::kind::write)) c_.terms.may_write = false;
 }
 
 /// No memory lies beyond the last address: what is asked for there is refused.
@@ -208,7 +227,8 @@ void peer_reader::skip_hole(std::int64_t from, std::int64_t to) {
   const auto missing = static_cast<std::uint64_t>(std::min<std::int64_t>(to - from, widest_gap));
   open_.broken = open_.open;
   open_.bytes += missing * c_.mtu;
-  c_.receives += missing;
+  c_.receives.count += missing;
+  if (c_.service == wire::transport::xrc) plan_.srqs[srqn_] += missing;
 }
 
 void peer_reader::fill_hole(std::int64_t from, std::int64_t to) {

@@ -14,11 +14,11 @@ namespace rnic::replay {
 
 /// A request of a peer for memory of the held host.
 struct memory_access {
-  enum class kind : std::uint8_t { read, write, atomic };
+  enum class kind : std::uint8_t { read, write, atomic, invalidate };  ///< invalidate: ends the key, has no range
   kind what = kind::read;
   std::uint32_t rkey = 0;
   std::uint64_t va = 0;
-  std::uint32_t length = 0;  ///< at least 1
+  std::uint32_t length = 0;  ///< at least 1 for what has a range
   std::size_t frame = 0;     ///< of the request
   bool refused = false;      ///< by NAK of a remote access error
 };
@@ -59,6 +59,7 @@ class peer_reader {
   void take_send(std::int64_t place, const wire::packet& p);
   void take_receive(std::int64_t first, std::int64_t last);
   void apply_refusal(const wire::packet& p);
+  std::uint64_t new_receive();
   receive_rule& rule(std::uint64_t number);
   void need(memory_access::kind what, std::int64_t place, std::size_t index);
   void skip_hole(std::int64_t from, std::int64_t to);
@@ -90,6 +91,7 @@ class peer_reader {
   std::map<std::int64_t, std::size_t> not_ready_;        // place -> last RNR NAK
   refusal refused_;
   message open_;
+  std::uint32_t srqn_ = 0;                        // XRC: of the last request; else 0
   std::vector<std::size_t> reads_;                // READ requests
   std::map<std::uint32_t, std::size_t> atomics_;  // atomics without an answer so far, by PSN
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> counters_;  // by key and address: left by the last

@@ -68,6 +68,8 @@ void learn_addresses(connection& c, const captured_frame& f) {
   c.held_gid = f.from_held ? p.sgid : p.dgid;
   c.peer_gid = f.from_held ? p.dgid : p.sgid;
   c.peer_mac = f.from_held ? p.dmac : p.smac;
+  const bool asks = wire::traits(p.bth.opcode).request;
+  if (c.service == wire::transport::xrc) c.xrc.held_asks = asks == f.from_held;
   if (f.from_held && !c.seen_from_held) c.first_from_held = p, c.seen_from_held = true;
   if (!f.from_held && !c.seen_from_peer) c.first_from_peer = p, c.seen_from_peer = true;
 }
@@ -77,8 +79,6 @@ std::string not_replayed(const plan& p, const wire::packet& x) {
   if (p.held_mac == wire::mac_address{}) return "no host with a unicast MAC address";
   if (is_connected(x)) return "between other hosts";
   switch (wire::transport_of(x.bth.opcode)) {
-    case wire::transport::xrc:
-      return "transport not replayed: XRC";
     case wire::transport::cnp:
       return "transport not replayed: CNP";
     default:

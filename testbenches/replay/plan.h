@@ -34,6 +34,8 @@ struct captured_frame {
   bool from_held = false;
   bool repeated = false;     ///< a request whose PSN the same host has sent before
   bool asked_again = false;  ///< such a one of the held host, because its peer asked for it by NAK
+  /// A NAK of the peer: the last request that the held host had sent before this reached it; no_frame: none.
+  std::size_t crosses = no_frame;
 
   /// Bytes of the payload that the file has.
   std::uint32_t known_payload() const;
@@ -56,20 +58,55 @@ struct held_message {
   std::vector<message_piece> pieces;
   wire::reth reth;
   wire::atomic_eth atomic;
+  std::uint32_t srqn = 0;  ///< XRC: the peer's shared receive queue
   std::uint32_t immediate = 0;
   bool has_immediate = false;
   bool solicited = false;
+  std::uint32_t invalidated = 0;  ///< with `invalidates`: the peer's key that the SEND ends
+  bool invalidates = false;
   bool masked = false;    ///< an atomic with masks, of this model's own encoding
   bool stand_in = false;  ///< for packets that the capture lacks
 };
 
 /// A receive of the held host that is not as the others: the capture shows that it came late or did not suffice.
 struct receive_rule {
-  std::uint64_t number = 0;      ///< in the order of the messages that take one, from 0
+  std::uint32_t srqn = 0;        ///< XRC: the shared receive queue that has it
+  std::uint64_t number = 0;      ///< in the order of the messages that take one there, from 0
   std::size_t after = no_frame;  ///< posted once this frame, the last RNR NAK, has been sent
   bool short_of = false;         ///< it has `bytes` only
+  bool bad_key = false;          ///< its memory cannot be used behind the first `bytes`
   std::uint32_t bytes = 0;
-  bool bad_key = false;  ///< its memory cannot be used
+};
+
+/// Receives of the held host that its peer's messages take.
+struct taken_receives {
+  std::uint64_t count = 0;
+  std::uint32_t largest = 0;        ///< bytes
+  std::vector<receive_rule> rules;  ///< by number
+};
+
+/// What the held host's queue pair offers, and for how long it waits.
+struct queue_pair_terms {
+  std::uint8_t rnr_timer = 12;   ///< code of 9.7.5.2.8 in its RNR NAKs
+  std::uint8_t rnr_retries = 7;  ///< after so many of the peer's it gave up; 7: never
+  bool may_read = true, may_write = true, may_atomic = true;
+};
+
+/// NAKs that ended a connection.
+struct refusals_of {
+  std::size_t by_held = no_frame, by_peer = no_frame;  ///< by_peer: also its last RNR NAK, when retries were used up
+};
+
+/// XRC only. Its queue pairs are one half of a connection: the one that asks, or the one that answers.
+struct xrc_half {
+  bool held_asks = false;
+  std::set<std::uint32_t> srqns;  ///< shared receive queues of the held host that its peer could name
+};
+
+/// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
+struct datagram_facts {
+  std::map<std::uint32_t, std::uint64_t> qkeys;  ///< -> datagrams
+  std::set<wire::gid> groups;
 };
 
 /// One queue pair of the held host and its peer.
@@ -84,28 +121,37 @@ struct connection {
   std::uint32_t mtu = 1024;
   std::uint32_t held_start_psn = 0;  ///< of the held host's first request
   std::uint32_t peer_start_psn = 0;  ///< of the peer's first request
-  std::uint64_t receives = 0;        ///< receive WQEs that the peer's messages take
-  std::uint32_t largest_receive = 0;
-  std::vector<receive_rule> receive_rules;  ///< by number
-  std::uint8_t rnr_timer = 12;              ///< code of 9.7.5.2.8 in its RNR NAKs
-  std::size_t refused = no_frame;           ///< its NAK that ended the connection, and
-  std::size_t peer_refused = no_frame;      ///< the peer's
-  bool may_read = true, may_write = true, may_atomic = true;
-  std::uint64_t deliveries = 0;  ///< whole messages of the peer that end in a receive
-  /// Datagrams only: Q_Keys of those that came, and the groups in which it must be.
-  std::map<std::uint32_t, std::uint64_t> qkeys;
-  std::set<wire::gid> groups;
+  taken_receives receives;
+  queue_pair_terms terms;
+  refusals_of refusals;
+  xrc_half xrc;
+  datagram_facts datagrams;
+  std::uint64_t deliveries = 0;    ///< whole messages of the peer that end in a receive
   int before = -1;                 ///< the connection that had its queue pair number before it, -1: none
   std::vector<std::size_t> order;  ///< its frames, plan::frame() indices, as they are re-enacted
   std::vector<held_message> messages;
   bool budget_spent = false;  ///< messages after these would have taken more zeros than there may be
 };
 
-/// Memory of the held host that the peer reads or writes: [begin, last].
+/// Memory of the held host that the peer reads or writes: [begin, last]. Regions whose keys have the same place in a
+/// table of keys, or are the same, are there one after the other.
 struct held_region {
   std::uint32_t rkey = 0;
   std::uint64_t begin = 0, last = 0;
   bool read = true, write = true, atomic = true;  ///< what it may be used for
+  bool late = false;                              ///< not there at the beginning: see plan::installed
+  bool returns = false;                           ///< another one has its place in between
+  bool invalidated = false;                       ///< a SEND of the peer ends its key
+};
+constexpr unsigned log_key_places = 17;
+/// Where the adapter has what it knows of a key: keys that differ in their low byte only have the same place.
+constexpr std::uint32_t place_of_key(std::uint32_t key) { return key >> 8 & ((1u << log_key_places) - 1); }
+
+/// A region comes to be when what had its place is not needed any more.
+struct installation {
+  std::size_t region = 0;          ///< index in plan::regions
+  std::size_t behind = no_frame;   ///< the last request that used what had its place
+  std::size_t settled = no_frame;  ///< the held host's answer to that
 };
 
 /// What the held host's memory held when the peer's READ or atomic came: from the answers that the held host gave.
@@ -137,8 +183,10 @@ struct plan {
   std::vector<connection> connections;
   std::vector<held_region> regions;
   std::map<std::size_t, std::vector<memory_content>> contents;  ///< by the index of the request
-  std::map<std::size_t, std::uint32_t> revoked;  ///< by the index of a request: a key that ends before it
-  std::vector<captured_frame> made_up;           ///< packets of the peer that the capture lacks
+  std::map<std::size_t, std::uint32_t> revoked;   ///< by the index of a request: a key that ends before it
+  std::map<std::uint32_t, std::uint64_t> srqs;    ///< of the held host (XRC): receives that were taken from each
+  std::map<std::size_t, installation> installed;  ///< by the index of a request: the region that it is the first to use
+  std::vector<captured_frame> made_up;            ///< packets of the peer that the capture lacks
   std::uint64_t zeros_left = 0;
   std::set<std::uint32_t> keys;  ///< that the capture names, and
   std::uint32_t invented_key = 0xe5000000;

@@ -9,6 +9,57 @@
 
 namespace rnic::replay {
 
+namespace {
+
+constexpr std::uint8_t sequence_error = 0x60;
+
+/// An answer whose question was sent more than once.
+struct doubtful_answer {
+  std::size_t frame;
+  const std::vector<std::size_t>* sent;  ///< all transmissions of its question
+};
+
+/// Of an answer and a transmission: which packets of which connection they are.
+using packet_key = std::pair<int, std::uint32_t>;
+packet_key key_of(const captured_frame& f) { return {f.connection, f.packet.bth.psn.value()}; }
+
+/// A sequence NAK names the packet that is missing, which is not the one that it answers.
+bool answers_its_psn(const wire::packet& p) {
+  return !wire::traits(p.bth.opcode).aeth || p.aeth.syndrome != sequence_error;
+}
+
+/// Chooses for answers, in the order of the capture, the latest transmission that is not too late for them and comes
+/// after the one that the answer before them belongs to: each transmission is answered in its turn.
+class chooser {
+ public:
+  chooser(const plan& p, sim::time_ps fastest) : plan_(p), fastest_(fastest) {}
+  void note(std::size_t answer, std::size_t question) {
+    const captured_frame& f = plan_.frames[answer];
+    if (answers_its_psn(f.packet)) answered_[key_of(f)] = question;
+  }
+  std::size_t choose(const doubtful_answer& a) {
+    const captured_frame& f = plan_.frames[a.frame];
+    const auto before = answered_.find(key_of(f));
+    std::size_t first = no_frame, latest = no_frame, any = a.sent->front();
+    for (const std::size_t i : *a.sent) {
+      if (i > a.frame) break;
+      const bool in_time = fastest_ == never || f.at - plan_.frames[i].at >= fastest_;
+      if (in_time) any = i;
+      if (before != answered_.end() && i <= before->second) continue;
+      if (first == no_frame) first = i;
+      if (in_time) latest = i;
+    }
+    return latest != no_frame ? latest : first != no_frame ? first : any;
+  }
+
+ private:
+  const plan& plan_;
+  sim::time_ps fastest_;
+  std::map<packet_key, std::size_t> answered_;  // by the last answer so far
+};
+
+}  // namespace
+
 std::vector<std::size_t> captured_questions(const plan& p) {
   struct transmissions {
     std::map<std::int32_t, std::vector<std::size_t>> from;  // first PSN, after the connection's first -> frames
@@ -18,7 +69,7 @@ std::vector<std::size_t> captured_questions(const plan& p) {
   };
   std::vector<transmissions> lanes(p.connections.size());
   std::vector<std::size_t> questions(p.frames.size(), no_frame);
-  std::vector<std::pair<std::size_t, const std::vector<std::size_t>*>> doubtful;
+  std::vector<doubtful_answer> doubtful;
   sim::time_ps fastest = never;
   for (std::size_t i = 0; i < p.frames.size(); ++i) {
     const captured_frame& f = p.frames[i];
@@ -42,15 +93,16 @@ std::vector<std::size_t> captured_questions(const plan& p) {
       if (at->second.size() == 1)
         fastest = std::min(fastest, f.at - l.latest);
       else
-        doubtful.emplace_back(i, &at->second);
+        doubtful.push_back({i, &at->second});
     }
   }
-  for (const auto& [answer, sent] : doubtful)
-    for (const std::size_t i : *sent) {
-      if (i > answer) break;
-      if (i == sent->front() || fastest == never || p.frames[answer].at - p.frames[i].at >= fastest)
-        questions[answer] = i;
-    }
+  chooser c(p, fastest);
+  auto next = doubtful.begin();
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (questions[i] == no_frame) continue;
+    if (next != doubtful.end() && next->frame == i) questions[i] = c.choose(*next++);
+    c.note(i, questions[i]);
+  }
   return questions;
 }
 

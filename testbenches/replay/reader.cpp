@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/crossings.h"
 #include "testbenches/replay/held_side.h"
 #include "testbenches/replay/holes.h"
 
@@ -75,6 +76,7 @@ void read_connection(plan& p, std::size_t index, const std::vector<std::size_t>&
   held.finish();
   peer.finish();
   c.order = maker.merge(kept);
+  let_cross(p, c);
 }
 
 }  // namespace rnic::replay

@@ -9,7 +9,6 @@
 #include <queue>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 #include <systemc>
 
 #include "model/fabric/cable.h"
@@ -17,10 +16,11 @@
 #include "testbenches/bench/node.h"
 #include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
+#include "testbenches/replay/numbers.h"
+#include "testbenches/replay/outputs.h"
 #include "testbenches/replay/packets.h"
 #include "testbenches/replay/questions.h"
-#include "tlm/capture.h"
-#include "tlm/pcapng_writer.h"
+#include "testbenches/replay/steps.h"
 
 namespace rnic::replay {
 
@@ -29,20 +29,6 @@ namespace {
 constexpr std::uint32_t player_khz = 1'000'000;  // resolution of injection: 1 ns, that of the captures
 constexpr std::size_t spans_kept = 4096;
 constexpr unsigned patience = 50;  // rests that a connection may be without news while others are busy
-constexpr std::string_view commented_ending = ".pcapng";
-
-bool has_comments(const std::string& file) {
-  return file.size() >= commented_ending.size() &&
-         file.compare(file.size() - commented_ending.size(), commented_ending.size(), commented_ending) == 0;
-}
-
-/// What happens next on a connection, in the order of the capture.
-struct step {
-  enum class kind : std::uint8_t { inject, expect, post, allow, revoke, succeed };
-  kind what;
-  std::size_t frame;     ///< of the plan
-  std::uint64_t number;  ///< post: of the message; allow: of receives; revoke: key; succeed: the next connection
-};
 
 /// Frames of the held host that are waited for, the first one first.
 using debts = std::deque<std::size_t>;
@@ -62,11 +48,6 @@ struct lane {
   sim::time_ps patient_until = 0;  // the adapter has been told to wait
 };
 
-/// Time that an RNR NAK asks for (IBA volume 1, table 46), in units of 10 us.
-constexpr std::uint32_t rnr_units[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
-                                         48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
-                                         2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
 class director final : public bench::player_listener_if {
  public:
   director(plan& p, const replay_settings& s, std::unique_ptr<comparison>& compared, const progress& shown);
@@ -76,14 +57,12 @@ class director final : public bench::player_listener_if {
   void received(const tlm::frame& f, sim::time_ps arrival) override;
 
  private:
-  void open_outputs();
-  void close_outputs();
   void program();
   void leave_out(const std::vector<std::pair<int, std::string>>& rejected);
   void make_steps();
-  void make_steps(std::size_t connection);
   bool advance(lane& l, int connection, bool force);
   bool may_take(lane& l, const step& s);
+  bool is_free(const installation& i) const;
   void end_soon(int connection);
   void end_failed(int connection);
   void take(lane& l, int connection, const step& s);
@@ -91,6 +70,7 @@ class director final : public bench::player_listener_if {
   void go_on_without(lane& l);
   sim::time_ps due(const lane& l) const;
   void wake(int connection);
+  void wake_with_others(int connection);
   bool run_ready();
   bool captured_failure(int connection) const;
   bool force_blocked();
@@ -110,16 +90,15 @@ class director final : public bench::player_listener_if {
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<bench::cable_player> player_;
   std::unique_ptr<fabric::cable> cable_;
-  std::vector<std::unique_ptr<tlm::capture_writer>> captures_;
-  std::unique_ptr<tlm::capture_writer> merged_;
-  std::unique_ptr<tlm::pcapng_writer> commented_;
+  std::unique_ptr<outputs> outputs_;
   std::unique_ptr<replay_host> host_;
   sc_core::sc_event change_{"replay_change"};
   std::vector<lane> lanes_;
   std::deque<int> ready_;  // connections that may have something to do
   using appointment = std::pair<sim::time_ps, int>;
   std::priority_queue<appointment, std::vector<appointment>, std::greater<>> timed_;
-  std::set<int> blocked_;  // connections that wait for the adapter
+  std::set<int> blocked_;           // connections that wait for the adapter
+  std::set<int> waits_for_others_;  // of these those that wait for another connection's answers
   std::size_t unfinished_ = 0;
   std::size_t handed_over_ = 0;  // frames given to the player that have not begun yet
   sim::time_ps last_activity_ = 0;
@@ -141,39 +120,9 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   fabric::cable::config cable;
   cable.metres = s.system.cable_metres;
   cable_ = std::make_unique<fabric::cable>(node_->nic().port(0), *player_, cable);
-  open_outputs();
+  outputs_ = std::make_unique<outputs>(s, *cable_);
   host_ = std::make_unique<replay_host>(p, *node_);
   result_.injected_at.assign(p.frames.size(), never);
-}
-
-void director::open_outputs() {
-  const tlm::capture_writer::config& how = settings_.system.capture_options;
-  for (const std::string& file : settings_.outputs) {
-    captures_.push_back(std::make_unique<tlm::capture_writer>(file, how));
-    cable_->add_observer(*captures_.back());
-  }
-  if (settings_.merged_output.empty()) return;
-  if (has_comments(settings_.merged_output)) {
-    tlm::pcapng_writer::config ng;
-    ng.capture = how;
-    ng.names[from_adapter] = "from the adapter";
-    ng.names[to_adapter] = "to the adapter";
-    ng.inbound[to_adapter] = true;
-    commented_ = std::make_unique<tlm::pcapng_writer>(settings_.merged_output, ng);
-    cable_->add_observer(*commented_);
-  } else {
-    merged_ = std::make_unique<tlm::capture_writer>(settings_.merged_output, how);
-    cable_->add_observer(*merged_);
-  }
-}
-
-void director::close_outputs() {
-  for (auto& c : captures_) c->close();
-  if (merged_) merged_->close();
-  if (!commented_) return;
-  comments about;
-  if (compared_ && ended_) about = comment_on(plan_, *compared_, result_, captured_questions(plan_));
-  commented_->close(about.of_frames, about.about);
 }
 
 void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit) {
@@ -184,7 +133,7 @@ void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit
   }
   --handed_over_;
   touch();
-  wake(plan_.frame(number).connection);
+  wake_with_others(plan_.frame(number).connection);
   change_.notify(sc_core::SC_ZERO_TIME);
 }
 
@@ -192,7 +141,7 @@ void director::received(const tlm::frame& f, sim::time_ps) {
   const int connection = compared_->received(f, spans_);
   touch();
   if (connection < 0) return;
-  wake(connection);
+  wake_with_others(connection);
   const std::uint8_t syndrome = compared_->answers().back().syndrome;
   if (syndrome_kind(syndrome) == aeth_kind::nak && (syndrome & 0x1f) != 0) end_soon(connection);
   change_.notify(sc_core::SC_ZERO_TIME);
@@ -212,7 +161,7 @@ void director::leave_out(const std::vector<std::pair<int, std::string>>& rejecte
 
 void director::make_steps() {
   lanes_.resize(plan_.connections.size());
-  for (std::size_t i = 0; i < lanes_.size(); ++i) make_steps(i);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].steps = steps_of(plan_, i);
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const int before = plan_.connections[i].before;
     if (before >= 0) lanes_[static_cast<std::size_t>(before)].steps.push_back({step::kind::succeed, no_frame, i});
@@ -221,34 +170,6 @@ void director::make_steps() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     unfinished_ += lanes_[i].steps.empty() ? 0 : 1;
     if (lanes_[i].begun) wake(static_cast<int>(i));
-  }
-}
-
-void director::make_steps(std::size_t connection) {
-  const struct connection& c = plan_.connections[connection];
-  std::vector<step>& steps = lanes_[connection].steps;
-  std::size_t message = 0;
-  std::map<std::size_t, std::uint64_t> allow;  // after this frame so many receives
-  const receive_rule* late = nullptr;
-  for (const receive_rule& r : c.receive_rules) {
-    if (r.after == no_frame) continue;
-    if (late != nullptr) allow[late->after] = r.number;
-    late = &r;
-  }
-  if (late != nullptr) allow[late->after] = c.receives;
-  for (const std::size_t i : c.order) {
-    const captured_frame& f = plan_.frame(i);
-    if (!f.from_held) {
-      const auto ends = plan_.revoked.find(i);
-      if (ends != plan_.revoked.end()) steps.push_back({step::kind::revoke, i, ends->second});
-      steps.push_back({step::kind::inject, i, 0});
-      continue;
-    }
-    while (message < c.messages.size() && c.messages[message].first_frame <= i)
-      steps.push_back({step::kind::post, i, message++});
-    steps.push_back({step::kind::expect, i, 0});
-    const auto more = allow.find(i);
-    if (more != allow.end()) steps.push_back({step::kind::allow, i, more->second});
   }
 }
 
@@ -284,10 +205,29 @@ bool director::may_take(lane& l, const step& s) {
   if (s.what == step::kind::post) return settle(l.owed_answers);
   if (s.what == step::kind::inject) {
     const captured_frame& f = plan_.frame(s.frame);
+    if (f.crosses != no_frame && !compared_->settled(f.crosses)) return false;
     if (wire::traits(f.packet.bth.opcode).response)
       return compared_->asked(f.connection, f.packet.bth.psn) && settle(l.owed_again);
   }
-  return settle(l.owed) && settle(l.owed_answers);
+  if (!settle(l.owed) || !settle(l.owed_answers)) return false;
+  if (s.what != step::kind::install || is_free(plan_.installed.at(s.frame))) return true;
+  waits_for_others_.insert(plan_.frame(s.frame).connection);
+  return false;
+}
+
+/// Something has happened to a connection; others may have waited for it.
+void director::wake_with_others(int connection) {
+  wake(connection);
+  for (const int other : waits_for_others_) wake(other);
+  waits_for_others_.clear();
+}
+
+/// Whether what had the place of a region has served.
+bool director::is_free(const installation& i) const {
+  if (i.behind < plan_.frames.size() && plan_.frames[i.behind].connection >= 0 &&
+      result_.injected_at[i.behind] == never)
+    return false;
+  return i.settled == no_frame || plan_.frames[i.settled].connection < 0 || compared_->settled(i.settled);
 }
 
 void director::go_on_without(lane& l) {
@@ -307,12 +247,11 @@ sim::time_ps director::due(const lane& l) const {
 
 void director::inject(lane& l, const step& s) {
   const captured_frame& f = plan_.frame(s.frame);
-  host_->fill(s.frame);
+  host_->memory().fill(s.frame);
   ++handed_over_;
   player_->send(s.frame, bytes_on_wire(f), wire::traits(f.packet.bth.opcode).request && s.frame < plan_.frames.size());
   if (!wire::traits(f.packet.bth.opcode).aeth || syndrome_kind(f.packet.aeth.syndrome) != aeth_kind::rnr) return;
-  const sim::time_ps wait = rnr_units[f.packet.aeth.syndrome & 0x1f] * 10 * sim::ps_per_us;
-  l.patient_until = std::max(l.patient_until, base_.now_ps() + wait);
+  l.patient_until = std::max(l.patient_until, base_.now_ps() + rnr_wait(f.packet.aeth.syndrome));
 }
 
 void director::take(lane& l, int connection, const step& s) {
@@ -320,9 +259,11 @@ void director::take(lane& l, int connection, const step& s) {
     case step::kind::inject:
       return inject(l, s);
     case step::kind::allow:
-      return host_->allow(connection, s.number);
+      return host_->allow(connection, s.frame);
     case step::kind::revoke:
-      return host_->revoke(static_cast<std::uint32_t>(s.number));
+      return host_->memory().revoke(static_cast<std::uint32_t>(s.number));
+    case step::kind::install:
+      return host_->memory().install(s.number);
     case step::kind::succeed: {
       const auto next = static_cast<int>(s.number);
       host_->close(connection);
@@ -441,9 +382,9 @@ void director::wait_for_change() {
 /// The real host's queue pair failed as well: it or its peer refused a request, and did so here.
 bool director::captured_failure(int connection) const {
   const struct connection& c = plan_.connections[static_cast<std::size_t>(connection)];
-  if (c.peer_refused != no_frame && result_.injected_at[c.peer_refused] != never) return true;
-  if (c.refused == no_frame) return false;
-  const std::size_t e = compared_->expectation_of(c.refused);
+  if (c.refusals.by_peer != no_frame && result_.injected_at[c.refusals.by_peer] != never) return true;
+  if (c.refusals.by_held == no_frame) return false;
+  const std::size_t e = compared_->expectation_of(c.refusals.by_held);
   return e != 0 && compared_->expectations()[e - 1].answer != 0;
 }
 
@@ -454,9 +395,7 @@ void director::program() {
   compared_ = std::make_unique<comparison>(plan_, settings_.ignored);
   make_steps();
   last_activity_ = result_.started_at = base_.now_ps();
-  const tlm::file_clock as_captured{result_.started_at, plan_.notes.start_ns};
-  if (merged_) merged_->set_clock(as_captured);
-  if (commented_) commented_->set_clock(as_captured);
+  outputs_->set_clock({result_.started_at, plan_.notes.start_ns});
   for (;;) {
     const std::size_t failures = host_->failures().size();
     for (const int connection : host_->poll()) wake(connection);
@@ -492,7 +431,9 @@ replay_result director::run() {
       },
       "replay");
   sc_core::sc_start();
-  close_outputs();
+  outputs_->close([this] {
+    return compared_ && ended_ ? comment_on(plan_, *compared_, result_, captured_questions(plan_)) : comments{};
+  });
   if (failure_) std::rethrow_exception(failure_);
   if (!ended_) throw std::runtime_error("the simulation came to rest before the replay had ended");
   return std::move(result_);

@@ -154,7 +154,7 @@ nlohmann::json to_json(const replay_report& r) {
                                 {"peer_gid", wire::to_string(c.peer_gid)},
                                 {"mtu", c.mtu},
                                 {"held_messages", c.messages.size()},
-                                {"receives", c.receives},
+                                {"receives", c.receives.count},
                                 {"deliveries", r.run.deliveries[i].messages},
                                 {"delivered_bytes", r.run.deliveries[i].bytes}});
   }

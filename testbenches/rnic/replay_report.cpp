@@ -75,6 +75,7 @@ answer_summaries summarise(const answer_kind& k) {
 }
 
 const char* service_name(wire::transport t) {
+  if (t == wire::transport::xrc) return "XRC";
   return t == wire::transport::uc ? "UC" : t == wire::transport::ud ? "UD" : "RC";
 }
 

@@ -18,6 +18,7 @@
 namespace rnic::serve {
 
 inline constexpr std::uint8_t kernel_hop_limit = 64;  ///< of connections and their MADs, as Linux has it
+
 /// One's end of a connection of the service.
 class connection_end_if {
  public:

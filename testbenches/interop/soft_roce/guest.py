@@ -35,9 +35,10 @@ def need_guest(folder):
 
 class guest:
     """`netdev`: QEMU's, without id. TCP from the guest to 10.0.2.2 reaches this machine's loopback; `ports` are those of
-    this machine that lead to the same ports of the guest; `third`: QEMU's netdev of eth2, without id."""
+    this machine that lead to the same ports of the guest; `third`: QEMU's netdev of eth2, without id; `capture`: file
+    for what eth0 sends and receives."""
 
-    def __init__(self, image, netdev, ports=(), third=None):
+    def __init__(self, image, netdev, ports=(), third=None, mac=MAC, capture=None):
         self.folder = tempfile.mkdtemp(prefix="rnic-guest-")
         control = os.path.join(self.folder, "control")
         kernel = os.path.join(image, "vmlinux")
@@ -51,11 +52,13 @@ class guest:
                    "-serial", "file:" + os.path.join(self.folder, "console"),
                    "-chardev", "socket,id=control,path=%s,server=on,wait=off" % control, "-serial", "chardev:control",
                    "-netdev", "%s,id=n0,%s" % (kind, rest),
-                   "-device", "virtio-net-pci,netdev=n0,romfile=,mac=" + MAC,
+                   "-device", "virtio-net-pci,netdev=n0,romfile=,mac=" + mac,
                    "-netdev", "user,id=n1" + forward,
                    "-device", "virtio-net-pci,netdev=n1,romfile=,mac=52:54:00:00:01:0a"]
         if third is not None:
             command += ["-netdev", "%s,id=n2" % third, "-device", "virtio-net-pci,netdev=n2,romfile=,mac=52:54:00:00:02:0a"]
+        if capture is not None:
+            command += ["-object", "filter-dump,id=capture,netdev=n0,file=" + capture]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE)
         self.text = b""

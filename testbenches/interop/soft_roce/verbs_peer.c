@@ -455,6 +455,8 @@ static void post_send(void) {
   if (failed) return;
   const int error = ibv_post_send(qp, &wr, &bad);
   if (error != 0) fail(error, "post_send");
+  // The next bind is told the key of this one: with a request of a queue pair that is the application's to write down.
+  else if (wr.opcode == IBV_WR_BIND_MW) wr.bind_mw.mw->rkey = wr.bind_mw.rkey;
 }
 
 static void post_receive(bool shared) {

@@ -5,6 +5,7 @@ import zlib
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(6)
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(6, 12)
+SEND_LAST_INV, SEND_ONLY_INV = 22, 23
 READ, READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACK, ATOMIC_ACK, SWAP, ADD = range(12, 21)
 RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xA0
 RNR, NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATION = 0x20, 0x60, 0x61, 0x62, 0x63
@@ -47,6 +48,10 @@ def reth(address, key, length):
 
 def aeth(syndrome, msn):
     return struct.pack(">I", syndrome << 24 | msn & 0xFFFFFF)
+
+
+def ieth(key):
+    return struct.pack(">I", key)
 
 
 def atomic(address, key, swap_add, compare=0):
@@ -173,3 +178,20 @@ class Connection:
         self.from_held(READ, psn, reth(address, key, len(payload)), ask=True)
         self.held_psn += len(self.cut(payload))
         return self.answer(self.from_peer, psn, payload, msn, **more)
+
+
+class XrcConnection(Connection):
+    """One half of XRC: what is asked of the queue pair of the other side names a shared receive queue, `srqn`."""
+
+    def __init__(self, *hosts, srqn, **more):
+        super().__init__(*hosts, service=XRC, **more)
+        self.srqn = srqn
+
+    def named(self, opcode, headers):
+        return headers if READ_FIRST <= opcode <= ATOMIC_ACK else struct.pack(">I", self.srqn) + headers
+
+    def from_peer(self, opcode, psn, headers=b"", payload=b"", wait=None, **more):
+        return super().from_peer(opcode, psn, self.named(opcode, headers), payload, wait, **more)
+
+    def from_held(self, opcode, psn, headers=b"", payload=b"", wait=None, **more):
+        return super().from_held(opcode, psn, self.named(opcode, headers), payload, wait, **more)

@@ -7,6 +7,7 @@ usage: check_inferences.py CASE PROGRAM TRACES
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -169,6 +170,96 @@ def reused(bench):
         report = bench.run(bench.write(capture), "--timing", timing)
         all_matched(report, answers)
         expect([c["mtu"] for c in report["connections"]] == [1024, 256, 4096, 512], "MTUs")
+
+
+def again(capture, data, at, changes):
+    """A frame of a real capture once more, `at` nanoseconds, with bytes of its MAD changed: {offset: bytes}."""
+    l3, udp, body = bytearray(data[14:34]), bytearray(data[34:42]), bytearray(data[42:-4])
+    for offset, value in changes.items():
+        body[20 + offset:20 + offset + len(value)] = value  # behind BTH and DETH
+    capture.now = at
+    return capture.add(data[:14] + bytes(l3 + udp + body) + icrc(l3, udp, body), 0)
+
+
+REQ, REP, RTU, DREQ, DREP = 0x10, 0x13, 0x14, 0x15, 0x16
+MTU_CODE = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
+
+
+def exchange(capture, mads, ids, psns, mtu, part):
+    """The datagrams of rping's connection management, with other communication IDs, first PSNs and path MTU."""
+    client, server = (struct.pack(">I", i) for i in ids)
+    client_psn, server_psn = (p.to_bytes(3, "big") for p in psns)  # each is what the other side is to begin with
+    changes = {
+        REQ: {24: client, 68: server_psn, 24 + 50: bytes((MTU_CODE[mtu] << 4 | 7,))},
+        REP: {24: server, 28: client, 44: client_psn},
+        RTU: {24: client, 28: server}, DREQ: {24: client, 28: server}, DREP: {24: server, 28: client},
+    }
+    for kind in part:
+        again(capture, mads[kind], capture.now + capture.step, changes[kind])
+
+
+def dissected(path):
+    """What tshark says of the exchanges: rows of (attribute, queue pair, PSN, path MTU); nothing without tshark."""
+    if not shutil.which("tshark"):
+        return None
+    fields = "infiniband.mad.attributeid cm.req.localqpn cm.req.startpsn cm.req.pppmtu cm.rep.localqpn cm.rep.startpsn _ws.malformed"
+    command = ["tshark", "-r", path, "-Y", "infiniband.mad", "-T", "fields"]
+    for f in fields.split():
+        command += ["-e", "infiniband." + f if f.startswith("cm.") else f]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().splitlines()
+    rows = []
+    for line in lines:
+        attribute, req_qpn, req_psn, mtu, rep_qpn, rep_psn, bad = line.split("\t")
+        expect(not bad, "tshark: " + line)
+        rows.append(tuple(int(x, 16) for x in (attribute, req_qpn or rep_qpn or "0", req_psn or rep_psn or "0", mtu or "0")))
+    return rows
+
+
+def managed(bench):
+    """The datagrams of rping's connection (real ones, with other PSNs) set up the same two queue pairs again: only they
+    tell where one connection ends, for PSNs go on, go back or are the same."""
+    real = open(os.path.join(bench.traces, "cm_rping_800B.pcap"), "rb").read()
+    at, frames = 24, []
+    while at < len(real):
+        length = struct.unpack_from("<I", real, at + 8)[0]
+        frames.append(real[at + 16:at + 16 + length])
+        at += 16 + length
+    mads = {struct.unpack_from(">H", f, 42 + 20 + 16)[0]: f for f in frames if f[12:14] == b"\x08\x00" and f[42] == 0x64}
+    expect(sorted(mads) == [REQ, REP, RTU, DREQ, DREP], "exchanges of rping: %s" % sorted(mads))
+    qpn = int.from_bytes(mads[REQ][42 + 20 + 24 + 32:][:3], "big")
+    client, server = (Host(0, mads[k][6:12], mads[k][26:30]) for k in (REQ, REP))
+    rounds = ((1024, 5000, 90000), (256, 5040, 90010), (4096, 4990, 89000), (1024, 5000, 90000), (512, 5000, 90000))
+    for set_up in (True, False):
+        capture, answers, rows = Capture(), {client.mac: 0, server.mac: 0}, []
+        for number, (mtu, client_psn, server_psn) in enumerate(rounds):
+            ids = (0x1000 + number, 0x2000 + number)
+            if set_up:
+                exchange(capture, mads, ids, (client_psn, server_psn), mtu, (REQ, REP, RTU))
+                rows += [(REQ, qpn, server_psn, MTU_CODE[mtu]), (REP, qpn, client_psn, 0), (RTU, 0, 0, 0)]
+            begin = len(capture.frames)
+            c = Connection(capture, server, client, qpn, qpn, peer_psn=client_psn, held_psn=server_psn, mtu=mtu, ports=(0xC018, 0xC018))
+            for seed in range(3):
+                c.peer_send(content(2 * mtu + 30, seed + number))
+                c.held_ack()
+                c.peer_read(0x10000, 0x4400 + 256 * number, content(3 * mtu, seed + number))
+                c.held_write(0x2000, 0x55, content(mtu + 9, seed + number))
+                c.peer_ack(seed + 1)
+            for _, f in capture.frames[begin:]:
+                answers[f[6:12]] += 1
+            if set_up:
+                exchange(capture, mads, ids, (client_psn, server_psn), mtu, (DREQ, DREP))
+                rows += [(DREQ, 0, 0, 0), (DREP, 0, 0, 0)]
+        path = bench.write(capture)
+        expect(dissected(path) in (None, rows), "tshark: %s" % dissected(path))
+        for held in (server, client):
+            for timing in ("captured", "fast"):
+                report = bench.run(path, "--timing", timing, hold=":".join("%02x" % b for b in held.mac))
+                if not set_up:
+                    expect(report["matched_answers"] < answers[held.mac], "the exchanges tell nothing")
+                    continue
+                all_matched(report, answers[held.mac])
+                expect([c["mtu"] for c in report["connections"]] == [r[0] for r in rounds], str(report["connections"]))
+                expect(report["rejected"] == {"management datagrams (queue pair 1)": 5 * len(rounds)}, str(report["rejected"]))
 
 
 def lacking(bench):
@@ -339,6 +430,65 @@ def rights(bench):
                 expect(report["matched_answers"] == 4 and report["differences"] == [], "%s: %s" % (name, report["differences"]))
 
 
+def rekeyed(bench):
+    """Keys that differ in their low byte only, one after the other: each leads to memory of its own, and has its time."""
+    def both(c, answers, name):
+        for timing in ("captured", "fast"):
+            report = bench.run(bench.write(c.capture), "--timing", timing)
+            expect(report["matched_answers"] == report["expected_answers"] == answers and report["differences"] == [],
+                   "%s, %s: %s %s" % (name, timing, report["differences"][:3], report["notes"]))
+
+    def ended(c, opcode, headers, payload=b""):
+        c.from_peer(opcode, c.peer_psn, headers, payload, ask=True)
+        c.held_ack(psn=c.peer_psn, syndrome=NAK_ACCESS, ended=0)
+
+    c, answers = connection(), 0
+    for i in range(6):  # registered again without a word on the wire, at other places, with other lengths and rights
+        begin, key, data = 0x10000 * (6 - i) + 77 * i, 0x5500 + i, content(500 * (i + 1), i)
+        c.peer_read(begin, key, data)
+        answers += len(c.cut(data))
+        if i % 2:
+            c.peer_write(begin + 10, key, content(200, i + 9))
+            c.held_ack()
+            answers += 1
+    ended(c, READ, reth(0x60000, 0x5500, 100))  # the first one
+    both(c, answers + 1, "the first key at the end")
+
+    c, answers = connection(), 0
+    for i in range(600):  # keys that SENDs end; after 256 they come again, for other memory
+        begin, key, data = 0x1000 + 0x2000 * i, 0x5500 + i % 256, content(100 + i, i)
+        c.peer_write(begin, key, data)
+        c.held_ack()
+        c.from_peer(SEND_ONLY_INV, c.peer_psn, ieth(key), content(16), ask=True)
+        c.peer_psn += 1
+        c.held_ack()
+        answers += 2
+    ended(c, WRITE_ONLY, reth(begin, key, 10), content(10))
+    both(c, answers + 1, "invalidated keys")
+
+    capture = Capture()  # two connections by turns: what the first has counted is there when its key is again
+    one, two = connection(capture, ports=(0xC001, 0xC002)), connection(capture, held_qpn=0x333, peer_qpn=0x444, ports=(0xC003, 0xC004))
+    for i in range(5):
+        one.from_peer(ADD, one.peer_psn, atomic(0x2000, 0x5501, 3), ask=True)
+        one.from_held(ATOMIC_ACK, one.peer_psn, aeth(0x1F, i + 1) + struct.pack(">Q", 40 + 3 * i))
+        one.peer_psn += 1
+        two.peer_read(0x2000, 0x5502, content(64, i))
+    both(one, 10, "by turns")
+
+    capture = Capture()  # a key that was not there yet when another connection asked for it
+    early, late = connection(capture, ports=(0xC001, 0xC002)), connection(capture, held_qpn=0x333, peer_qpn=0x444, ports=(0xC003, 0xC004))
+    ended(early, READ, reth(0x2000, 0x5501, 64))
+    late.peer_read(0x2000, 0x5501, content(64))
+    report = bench.run(bench.write(capture))
+    all_matched(report, 2)
+
+    capture = Capture()  # places of a table of 2^17 keys that far keys have in common
+    c = connection(capture)
+    for key in (0x01000100, 0x05000100, 0x01000100):
+        c.peer_read(0x3000, key, content(2000, key >> 24))
+    both(c, 6, "far keys")
+
+
 def requester(bench):
     """The held host's own requests, refused or put off by its peer."""
     for syndrome, name in ((NAK_ACCESS, "access"), (NAK_INVALID, "invalid"), (NAK_OPERATION, "operation")):
@@ -467,8 +617,130 @@ def masked(bench):
         all_matched(bench.run(bench.write(c.capture), "--timing", timing), 8)
 
 
-CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, lacking, transmissions, receives, rights, requester,
-                                 many, idle, large, datagrams, masked)}
+def frames_of(path):
+    data, at = open(path, "rb").read(), 24
+    while at < len(data):
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        yield data[at + 16:at + 16 + length]
+        at += 16 + length
+
+
+def xrc(bench):
+    """XRC: halves that answer, with the shared receive queues that are named, and halves that ask."""
+    # The adapter's own runs, held on either side: every answer again.
+    for verb, sizes in (("send_imm", "10,3000"), ("send", "0,5000"), ("write_imm", "64,3000"), ("write", "3000"), ("read", "5000"),
+                        ("cas", None), ("fadd", None)):
+        path = bench.file("own.pcap")
+        subprocess.run([bench.program, "bandwidth", "--transport", "xrc", "--verb", verb, "--messages", "12", "--qps", "3",
+                        "--bidirectional", "--quiet", "--pcap", path, "--overwrite"] + (["--sizes", sizes] if sizes else []),
+                       stdout=subprocess.DEVNULL, check=True, timeout=60)
+        macs = {f[6:12] for f in frames_of(path)}
+        for held in macs:
+            for timing in ("captured", "fast"):
+                report = bench.run(path, "--timing", timing, hold=":".join("%02x" % b for b in held))
+                account(report)
+                sent = sum(f[6:12] == held for f in frames_of(path))
+                where = "%s, held %s, %s: " % (verb, held.hex(), timing)
+                expect(report["expected_answers"] == report["matched_answers"] == sent, where + str(report["differences"][:3]))
+                expect({c["transport"] for c in report["connections"]} == {"XRC"}, where + str(report["connections"]))
+                expect(len(report["connections"]) == len({(f[6:12], f[47:50]) for f in frames_of(path)}) // 2, where + "pairs")
+
+    def target(capture, srqn, **more):
+        return XrcConnection(capture, HELD, PEER, srqn=srqn, **{"held_qpn": 0x111, "peer_qpn": 0x222, **more})
+
+    def good(c, answers, name):
+        for timing in ("captured", "fast"):
+            report = bench.run(bench.write(c.capture), "--timing", timing)
+            expect(report["matched_answers"] == report["expected_answers"] == answers and report["differences"] == [],
+                   "%s, %s: %s %s" % (name, timing, report["differences"][:3], report["notes"]))
+
+    for qpn in (0x111, 0x800111):  # adapters differ in whether the number of such a queue pair has a bit of its own
+        c, answers = target(Capture(), 0x4321, held_qpn=qpn), 0
+        for i in range(8):
+            c.srqn = (0x4321, 0x77, 5)[i % 3]
+            c.peer_send(content(10 + 500 * i, i))
+            c.held_ack()
+            c.peer_write(0x10000, 0x4400, content(100), last_headers=struct.pack(">I", i))
+            c.held_ack()
+            c.peer_read(0x10000, 0x4400, content(2000, i))
+            c.from_peer(ADD, c.peer_psn, atomic(0x20000, 0x4500, 7), ask=True)
+            c.from_held(ATOMIC_ACK, c.peer_psn, aeth(0x1F, c.held_msn + 1) + struct.pack(">Q", 9 + 7 * i))
+            c.peer_psn, c.held_msn, answers = c.peer_psn + 1, c.held_msn + 1, answers + 5
+        good(c, answers, "three queues, queue pair %#x" % qpn)
+
+    c = target(Capture(), 0x50)  # a queue that is empty for a while, twice, and one that is not
+    for late in (False, True, False, True):
+        psn = c.peer_psn
+        if late:
+            c.peer_send(content(3000))
+            c.held_ack(psn=psn, syndrome=RNR | 14, ended=0)
+            c.capture.now += 2 * MS
+            c.peer_psn = psn
+        c.peer_send(content(3000))
+        c.held_ack()
+        c.srqn = 0x51
+        c.peer_send(content(20))
+        c.held_ack()
+        c.srqn = 0x50
+    good(c, 10, "late receives")
+
+    for opcode, headers in ((SEND_ONLY, b""), (WRITE_ONLY, reth(0x10000, 0x4400, 10)), (READ, reth(0x10000, 0x4400, 10))):
+        c = target(Capture(), 0x60)  # a queue that does not exist
+        c.peer_send(content(100))
+        c.held_ack()
+        c.peer_read(0x10000, 0x4400, content(100))
+        c.peer_write(0x10000, 0x4400, content(100))
+        c.held_ack()
+        c.srqn = 0x61
+        c.from_peer(opcode, c.peer_psn, headers, b"" if opcode == READ else content(10), ask=True)
+        c.held_ack(psn=c.peer_psn, syndrome=NAK_INVALID, ended=0)
+        good(c, 4, "a queue that does not exist")
+    c = target(Capture(), 0x60)  # a receive that is too short
+    c.peer_send(content(100))
+    c.held_ack()
+    psn = c.peer_psn
+    c.peer_send(content(2000))
+    c.held_ack(psn=psn + 1, syndrome=NAK_INVALID, ended=0)
+    good(c, 2, "a receive that is too short")
+
+    capture = Capture()  # both ask, over queue pairs of their own; the queues that the held host names are its peer's
+    asked, asking = target(capture, 0x70), target(capture, 0x999999, held_qpn=0x333, peer_qpn=0x444, held_psn=100)
+    answers = 0
+    for i in range(5):
+        asked.peer_send(content(1500, i))
+        asking.srqn = 0x999999 + i
+        asking.held_send(content(2500, i))
+        asked.held_ack()
+        asking.peer_ack(2 * i + 1)
+        asking.held_read(0x9000, 0x88, content(1800, i), 2 * i + 2)
+        answers += 5
+    good(asked, answers, "both ask")
+
+    path = bench.file("own.pcap")  # an answer with another number makes its queue pair look like one that came back
+    subprocess.run([bench.program, "bandwidth", "--transport", "xrc", "--verb", "send_imm", "--messages", "8", "--qps", "2",
+                    "--sizes", "10,3000", "--bidirectional", "--quiet", "--pcap", path, "--overwrite"],
+                   stdout=subprocess.DEVNULL, check=True, timeout=60)
+    frames = list(frames_of(path))
+    for damaged in [i for i, f in enumerate(frames) if f[42] == XRC | ACK][::5]:
+        capture = Capture()
+        for i, f in enumerate(frames):
+            if i == damaged:
+                body = f[42:51] + (67584).to_bytes(3, "big") + f[54:-4]
+                f = f[:42] + body + icrc(f[14:34], f[34:42], body)
+            capture.add(f)
+        for held in {f[6:12] for f in frames}:
+            account(bench.run(bench.write(capture), hold=":".join("%02x" % b for b in held)))
+
+    c = target(Capture(), 0x10000)  # more than the adapter has
+    c.peer_send(content(10))
+    c.held_ack()
+    report = bench.run(bench.write(c.capture))
+    account(report)
+    expect(any("shared receive queue" in why for why in report["rejected"]), str(report["rejected"]))
+
+
+CASES = {f.__name__: f for f in (ranges, budget, numbers, addresses, reused, managed, lacking, transmissions, receives, rights, rekeyed, requester,
+                                 many, idle, large, datagrams, masked, xrc)}
 
 
 def main():

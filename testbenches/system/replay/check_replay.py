@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays captures with the program and checks what it reports and writes.
 
-usage: check_replay.py captures|connections|damaged|formats|mistakes|partial PROGRAM TRACES
+usage: check_replay.py captures|connections|damaged|formats|mistakes|partial|refusals PROGRAM TRACES
 """
 import gzip
 import json
@@ -205,6 +205,69 @@ def check_captures(program, traces, directory):
         expect(done.returncode == 0, name + ": " + done.stderr.decode())
         report = json.load(open(out))
         expect(sum(report["rejected"].values()) + report["injected"] + report["expected_answers"] == 30, name + ": frames lost")
+
+
+REFUSED = {  # frames, RoCE frames; verdicts other than ACK that A and B gave
+    "rc_rnr_mtu512": (90, 89, {"RNR NAK": 3, "NAK PSN sequence error": 3}, {"RNR NAK": 15, "NAK PSN sequence error": 9}),
+    "rc_access_errors": (35, 35, {}, {"NAK remote access error": 8}),
+    "rc_window_rebound": (34, 34, {}, {"NAK remote access error": 1}),
+    "rc_invalid_requests": (17, 16, {}, {"NAK invalid request": 1, "NAK remote operational error": 3, "RNR NAK": 3}),
+}
+RNR, SEQUENCE, KIND = 0x20, 0x60, 0x60
+
+
+def habits(capture, mac):
+    """Numbers of the frames in which Soft-RoCE does otherwise than the standard, and why: sequence NAKs behind its own RNR
+    NAK, and requests that it sends again although an RNR NAK of a later packet has acknowledged them."""
+    found, not_ready, waiting = {}, False, {}
+    for number, (_, frame) in enumerate(records(capture), 1):
+        parts = roce(frame)
+        if parts is None:
+            continue
+        opcode, psn, qpn = parts[2][0], int.from_bytes(parts[2][9:12], "big"), parts[2][5:8]
+        mine = frame[6:12] == mac
+        syndrome = parts[2][12] if opcode == 0x11 else None
+        if syndrome is None:
+            if mine and opcode < 0x0D and psn < waiting.get(qpn, 0):
+                found[number] = "began again before the packet that the NAK names"
+        elif mine:
+            if syndrome == SEQUENCE and not_ready:
+                found[number] = "after its RNR NAK"
+            not_ready = syndrome & KIND == RNR or (not_ready and syndrome == SEQUENCE)
+        else:  # one connection at a time, with the same number at both ends
+            waiting[qpn] = psn if syndrome & KIND == RNR else 0
+    return found
+
+
+def check_refusals(program, traces, directory):
+    """Two Soft-RoCE guests whose receives come late or whose requests are refused: all that the standard asks for comes."""
+    for name, (frames, packets, *verdicts) in REFUSED.items():
+        name = "errors/" + name
+        for held, wanted in zip(HOSTS, verdicts):
+            mac = bytes.fromhex(held.replace(":", ""))
+            capture = os.path.join(traces, name + ".pcap")
+            answers = sum(f[6:12] == mac for _, f in records(capture) if roce(f) is not None)
+            known = habits(capture, mac)
+            for timing in ("captured", "fast"):
+                report, _, _, written = replay(program, traces, name, held, timing, directory)
+                where = "%s, %s, %s: " % (name, held, timing)
+                expect((report["frames"], report["roce_frames"]) == (frames, packets), where + "frames")
+                expect(report["expected_answers"] == answers, where + "%d answers expected" % report["expected_answers"])
+                expect(report["matched_answers"] == answers - len(known), where + "%d of %d answers matched: %s" %
+                       (report["matched_answers"], answers, report["differences"][:3]))
+                told = {d["frame"]: d["explanation"] for d in report["differences"]}
+                expect(told.keys() == known.keys() and len(report["differences"]) == len(known), where + str(told))
+                for frame, why in known.items():
+                    expect(why in told[frame], where + "frame %d: %s" % (frame, told[frame]))
+                given = {}
+                for p in report["packets"]:
+                    for verdict in ("RNR NAK", "NAK PSN", "NAK invalid", "NAK remote access", "NAK remote operational"):
+                        if p["from_held"] and " " + verdict in p["packet"] and p["result"] == "matched":
+                            given[verdict] = given.get(verdict, 0) + 1
+                named = {k: v for k, v in wanted.items() if k != "NAK PSN sequence error"}
+                expect(given == {next(v for v in ("RNR NAK", "NAK invalid", "NAK remote access", "NAK remote operational")
+                                      if k.startswith(v)): n for k, n in named.items()}, where + str(given))
+                expect(not malformed(written), where + "tshark")
 
 
 def check_damaged(program, traces, directory):
@@ -444,7 +507,7 @@ def main():
     case, program, traces = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
         {"captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes,
-         "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
+         "refusals": check_refusals, "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ class town {
     std::memset(p.memory.at(), 0, place * places);
     return p;
   }
-  queue_pair* make(bench::endpoint& e, ibv_qp_type type, completion_queue* cq, xrc_domain* in) {
+  queue_pair* make(bench::endpoint& e, ibv_qp_type type, completion_queue* cq, xrc_domain* in,
+                   const std::uint32_t* wanted = nullptr) {
     ibv_qp_init_attr_ex attr{};
     attr.comp_mask = type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
     attr.qp_type = type;
@@ -91,7 +92,7 @@ class town {
     attr.xrcd = in;
     attr.send_cq = cq;
     attr.cap = {64, 0, 2, 0, 64};
-    queue_pair* const qp = e.device->create_qp_ex(&attr);
+    queue_pair* const qp = e.device->create_qp_ex(&attr, nullptr, wanted);
     EXPECT_NE(qp, nullptr);
     ibv_qp_attr init{};
     init.qp_state = IBV_QPS_INIT;
@@ -107,10 +108,10 @@ class town {
     bench::connect(const_cast<bench::endpoint&>(l.b.at), options_, *l.b.qp, l.a.at, l.a.qp->qp_num, psn_ + 7, psn_);
   }
   /// A queue pair that sends and one that receives into `in` (nullptr: one that sends as well).
-  link lane(xrc_domain* in) {
+  link lane(xrc_domain* in, const std::uint32_t* wanted = nullptr) {
     link l = first_;
     l.a.qp = make(l.a.at, IBV_QPT_XRC_SEND, l.a.send_cq, nullptr);
-    l.b.qp = in != nullptr ? make(l.b.at, IBV_QPT_XRC_RECV, nullptr, in)
+    l.b.qp = in != nullptr ? make(l.b.at, IBV_QPT_XRC_RECV, nullptr, in, wanted)
                            : make(l.b.at, IBV_QPT_XRC_SEND, l.b.send_cq, nullptr);
     join(l);
     return l;
@@ -209,6 +210,47 @@ TEST(Xrc, OneConnectionReachesAllQueuesOfItsDomain) {
         EXPECT_GE(w.answers, 18U);                            // some packets ask in the middle of a message
       },
       &w);
+}
+
+/// Numbers that the caller chooses: of a queue pair also without the bit that others of its kind have.
+TEST(Xrc, NumbersMayBeChosen) {
+  in_town([](town& t) {
+    process p = t.new_process(t.domain);
+    host_driver::device& device = *p.at.device;
+    ibv_srq_init_attr_ex attr{};
+    attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    attr.srq_type = IBV_SRQT_XRC;
+    attr.pd = p.at.pd;
+    attr.xrcd = t.domain;
+    attr.cq = p.cq;
+    attr.attr = {16, 2, 0};
+    const std::uint32_t chosen = p.srq->srqn + 77, beyond = 1u << 20;
+    p.srq = device.create_srq_ex(&attr, &chosen);
+    ASSERT_NE(p.srq, nullptr);
+    EXPECT_EQ(p.srq->srqn, chosen);
+    EXPECT_EQ(device.create_srq_ex(&attr, &chosen), nullptr);
+    EXPECT_EQ(errno, EBUSY);
+    EXPECT_EQ(device.create_srq_ex(&attr, &beyond), nullptr);
+    EXPECT_EQ(errno, EINVAL);
+    std::uint64_t id = 0;
+    for (const std::uint32_t qpn : {0x345u, 0x800347u}) {
+      const link l = t.lane(t.domain, &qpn);
+      EXPECT_EQ(l.b.qp->qp_num, qpn);
+      ASSERT_EQ(p.post(id), 0);
+      t.post(l, IBV_WR_SEND, chosen, 100, 1500);
+      const ibv_wc wc = p.wait();
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(wc.wr_id, id);
+      EXPECT_EQ(wc.qp_num, qpn);
+      EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(std::memcmp(p.memory.at(id * place), t.near.at(100), 1500), 0);
+      EXPECT_EQ(device.destroy_qp(l.b.qp), 0);
+      ++id;
+    }
+    ASSERT_EQ(device.destroy_srq(p.srq), 0);
+    p.srq = device.create_srq_ex(&attr, &chosen);  // the number is free again
+    EXPECT_NE(p.srq, nullptr);
+  });
 }
 
 /// What a queue pair has received belongs to the processes whose queues were named, not to who made the queue pair.
