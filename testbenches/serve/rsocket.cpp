@@ -27,7 +27,6 @@ constexpr std::uint8_t version = 1, flag_network_order = 1;
 /// What each side tells in its private data (rs_conn_data): numbers in network order.
 constexpr std::size_t told_bytes = 40, told_credits = 2, told_targets = 8, told_room = 24;
 constexpr unsigned target_slots = 2;
-constexpr int most_completions = 64;
 
 template <class T>
 T load_native(const std::uint8_t* from) {
@@ -39,7 +38,7 @@ T load_native(const std::uint8_t* from) {
 }  // namespace
 
 rsocket_stream::rsocket_stream(served_host& host, cm_service& service, const rdma_route& route)
-    : device_(host.device()), service_(service), objects_(device_), connection_(host, service, route) {
+    : device_(host.device()), objects_(device_), connection_(host, service, route) {
   cq_ = objects_.cq(4 * queue);
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq_;

@@ -42,7 +42,6 @@ class rsocket_stream {
   void consumed(std::uint32_t bytes);
 
   host_driver::device& device_;
-  cm_service& service_;
   verbs_objects objects_;
   host_driver::completion_queue* cq_ = nullptr;
   host_driver::queue_pair* qp_ = nullptr;
