@@ -232,7 +232,7 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("mac_rx_ns", c.mac_rx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
       .choose("fec", c.fec, {"none", "rs_528_514"}, "calibration 5: 40GBASE-R4 has none")
       .add("fec_decode_ns", c.fec_decode_ns, 0, many, "ns", "calibration 5: 100 ns, 51.2 of them to gather a code word")
-      .add("ingress_bytes", c.ingress_bytes, 4096, 1u << 30, "bytes", "design")
+      .add("ingress_bytes", c.ingress_bytes, 4096, 1u << 26, "bytes", "design")
       .add("xoff_bytes", c.xoff_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("xon_bytes", c.xon_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("pause_quanta", c.pause_quanta, 1, 65535, "quanta", "IEEE 802.3 annex 31B")
@@ -276,7 +276,7 @@ void announce(sim::parameter_set& to, config& c) {
       .add("cr_read_cycles", c.firmware_port.cr_read_cycles, 1, many, "cycles", "design: on-chip bus")
       .add("cr_write_cycles", c.firmware_port.cr_write_cycles, 1, many, "cycles", "design: on-chip bus")
       .add("dma_start_cycles", c.firmware_port.dma_start_cycles, 1, many, "cycles", "design: on-chip bus")
-      .add("max_commands", c.command.max_commands, 1, 1024, "commands", "adapter control plane");
+      .add("max_commands", c.command.max_commands, 1, 255, "commands", "adapter control plane");
   group(to, "adapter.doorbell.")
       .add("decode_cycles", c.doorbell.decode_cycles, 1, many, "cycles", "design")
       .add("bf_line_cycles", c.doorbell.bf_line_cycles, 1, many, "cycles", "calibration 5: BF ingest");

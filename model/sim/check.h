@@ -7,10 +7,17 @@
 
 namespace rnic::sim {
 
+/// The text with '?' for characters that would end its line or move the cursor: it may repeat what a user's file holds.
+inline std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text;
+}
+
 /// A parameter or a binding that cannot work. what() is one line that names the parameter and its legal range.
 class config_error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit config_error(const std::string& what) : std::runtime_error(one_line(what)) {}
 };
 
 /// Our own code broke a promise: always on, because a wrong model is worth less than none.

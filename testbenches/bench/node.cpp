@@ -54,15 +54,15 @@ node_config make_node_config(const std::string& profile) {
 
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
-  constexpr std::uint64_t second = sim::ps_per_s;
+  constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
   to.add("tlm.sockets", c.tlm_sockets, "PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
-  to.add("host.llc_read_ps", c.root_complex.llc_read_ps, 1, second, "ps", "calibration 5: 310 ns for 64 bytes in all");
-  to.add("host.dram_extra_ps", c.root_complex.dram_extra_ps, 0, second, "ps", "calibration 5");
-  to.add("host.remote_extra_ps", c.root_complex.remote_extra_ps, 0, second, "ps", "calibration 5");
-  to.add("host.posted_visible_ps", c.root_complex.posted_visible_ps, 1, second, "ps", "calibration 5: 160 ns in all");
-  to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, second, "ps", "calibration 5: 120 ns in all");
-  to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, second, "ps", "calibration 5");
+  to.add("host.llc_read_ps", c.root_complex.llc_read_ps, 1, slow, "ps", "calibration 5: 310 ns for 64 bytes in all");
+  to.add("host.dram_extra_ps", c.root_complex.dram_extra_ps, 0, slow, "ps", "calibration 5");
+  to.add("host.remote_extra_ps", c.root_complex.remote_extra_ps, 0, slow, "ps", "calibration 5");
+  to.add("host.posted_visible_ps", c.root_complex.posted_visible_ps, 1, slow, "ps", "calibration 5: 160 ns in all");
+  to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, slow, "ps", "calibration 5: 120 ns in all");
+  to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, slow, "ps", "calibration 5");
   to.add("host.max_payload_bytes", c.bus_setup.max_payload, 128, 4096, "bytes", "calibration 5: MPS 256");
   to.add("host.max_read_request_bytes", c.bus_setup.max_read_request, 128, 4096, "bytes", "calibration 5: MRRS 512");
   to.add("host.completion_bytes", c.root_complex.completion_bytes, 64, 256, "bytes",
@@ -89,7 +89,7 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add_choice("driver.blue_flame", c.driver.blue_flame, {"by_device", "with_inline_data", "all", "none"},
                 "which single requests go into the BlueFlame buffer; by the device, as libmlx4 and libmlx5 do");
   to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs; grows with --qps");
-  to.add("driver.log_num_cq", c.driver.log_num_cq, 7, 16, "log2", "completion queues");
+  to.add("driver.log_num_cq", c.driver.log_num_cq, 8, 16, "log2", "completion queues");
   to.add("driver.log_num_mpt", c.driver.log_num_mpt, 8, 19, "log2", "memory regions");
   to.add("driver.log_num_mtt", c.driver.log_num_mtt, 12, 24, "log2", "pages of memory; grows with what is asked for");
 }
@@ -156,7 +156,11 @@ int node::start() {
   setup_done done(uncore_.base());
   bus_setup_.start(&done);
   sc_core::wait(done.event);
-  return done.present ? device_.open() : -ENODEV;
+  const int result = done.present ? device_.open() : -ENODEV;
+  if (result == -ENODEV)
+    throw sim::config_error(
+        "adapter.identity.device_id: the driver knows no such device (0x1003, 0x1005 to 0x1010, 0x1017)");
+  return result;
 }
 
 }  // namespace rnic::bench

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
+
+#include "model/sim/check.h"
 
 namespace rnic {
 
 /// The user's mistake: one line that names file, option or field and what is legal; exit status 2.
 class usage_error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit usage_error(const std::string& what) : std::runtime_error(sim::one_line(what)) {}
 };
 
 }  // namespace rnic

@@ -13,7 +13,7 @@ using namespace host_driver;
 
 namespace {
 
-constexpr std::uint32_t bytes = 16;
+constexpr std::uint32_t greeting_bytes = 16;
 
 class rdma_server : private cm_program, public arrival {
  public:
@@ -38,10 +38,10 @@ class rdma_server : private cm_program, public arrival {
 void rdma_server::set_up() {
   send_cq_ = objects_.cq(1);
   receive_cq_ = objects_.cq(1);
-  out_ = objects_.buffer(bytes);
-  in_ = objects_.buffer(bytes);
+  out_ = objects_.buffer(greeting_bytes);
+  in_ = objects_.buffer(greeting_bytes);
   connection_.prepare(make_qp(IBV_QPT_RC, send_cq_, receive_cq_, 1));
-  post_receive(device_, connection_.qp(), id_receive, in_.sge(bytes));
+  post_receive(device_, connection_.qp(), id_receive, in_.sge(greeting_bytes));
 }
 
 ibv_wc rdma_server::one(completion_queue* cq) {
@@ -55,15 +55,15 @@ void rdma_server::say(application_result& r) {
   wr.wr_id = id_send;
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
-  post(device_, connection_.qp(), wr, out_.sge(bytes));
+  post(device_, connection_.qp(), wr, out_.sge(greeting_bytes));
   one(send_cq_);
   ++r.sent;
 }
 
 void rdma_server::hear(application_result& r) {
   const ibv_wc wc = one(receive_cq_);
-  if (wc.byte_len != bytes)
-    throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, bytes));
+  if (wc.byte_len != greeting_bytes)
+    throw peer_failure(fmt::format("a message of {} bytes came instead of {}", wc.byte_len, greeting_bytes));
   ++r.received;
 }
 

@@ -22,7 +22,7 @@ constexpr std::uint32_t word(word_kind kind, std::uint32_t number) {
   return static_cast<std::uint32_t>(kind) << kind_shift | (number & number_mask);
 }
 
-constexpr std::uint64_t id_receive = std::uint64_t{1} << 63, id_control = std::uint64_t{1} << 62;
+constexpr std::uint64_t of_receive = std::uint64_t{1} << 63, of_control = std::uint64_t{1} << 62;
 constexpr std::uint8_t version = 1, flag_network_order = 1;
 /// What each side tells in its private data (rs_conn_data): numbers in network order.
 constexpr std::size_t told_bytes = 40, told_credits = 2, told_targets = 8, told_room = 24;
@@ -53,7 +53,7 @@ rsocket_stream::rsocket_stream(served_host& host, cm_service& service, const rdm
   targets_ = objects_.buffer(target_slots * place_bytes, written);
   control_ = objects_.buffer(controls * place_bytes);
   connection_.prepare(qp_);
-  for (unsigned i = 0; i < queue + controls; ++i) post_receive(device_, qp_, id_receive, in_.sge(0));
+  for (unsigned i = 0; i < queue + controls; ++i) post_receive(device_, qp_, of_receive, in_.sge(0));
   std::array<std::uint8_t, told_bytes> told{};
   told[0] = version;
   abi::store16(told.data(), told_credits, queue);
@@ -109,7 +109,7 @@ bool rsocket_stream::can_send() const {
 
 void rsocket_stream::heard(const ibv_wc& wc) {
   const std::uint32_t said = __builtin_bswap32(wc.imm_data), number = said & number_mask;
-  post_receive(device_, qp_, id_receive, in_.sge(0));
+  post_receive(device_, qp_, of_receive, in_.sge(0));
   switch (static_cast<word_kind>(said >> kind_shift)) {
     case word_kind::data:
       if (number == 0 || number > half || in_there_ + number > ring)
@@ -137,8 +137,8 @@ void rsocket_stream::look() {
     ended_ = true;
     return;
   }
-  if (wc->wr_id == id_receive) return heard(*wc);
-  if (wc->wr_id == id_control) {
+  if (wc->wr_id == of_receive) return heard(*wc);
+  if (wc->wr_id == of_control) {
     ++controls_;
     return;
   }
@@ -153,13 +153,13 @@ void rsocket_stream::give_credits() {
   --controls_;
   credits_at_ = static_cast<std::uint16_t>(taken_ + queue / 2);
   const std::uint32_t said = word(word_kind::places, static_cast<std::uint16_t>(taken_ + queue));
-  if (freed_ < half) return post_message(id_control, said, 0, 0, {});
+  if (freed_ < half) return post_message(of_control, said, 0, 0, {});
   const std::uint64_t offset = std::uint64_t{next_control_++ % controls} * place_bytes;
   const std::uint64_t address = in_.region->iova + free_at_;
   std::memcpy(control_.at(offset), &address, sizeof address);
   std::memcpy(control_.at(offset + 8), &in_.region->rkey, 4);
   std::memcpy(control_.at(offset + 12), &half, 4);
-  post_message(id_control, said, peer_targets_.address + std::uint64_t{peer_slot_} * place_bytes, peer_targets_.key,
+  post_message(of_control, said, peer_targets_.address + std::uint64_t{peer_slot_} * place_bytes, peer_targets_.key,
                control_.sge(place_bytes, offset));
   freed_ -= half;
   free_at_ = (free_at_ + half) % ring;
@@ -225,7 +225,7 @@ void rsocket_stream::shut_down() {
   while (controls_ == 0 && !ended_) look();
   if (!ended_) {
     --controls_;
-    post_message(id_control, word(word_kind::control, control_end), 0, 0, {});
+    post_message(of_control, word(word_kind::control, control_end), 0, 0, {});
   }
   while (!ended_ && (room_ != queue - controls || controls_ != controls)) look();
   connection_.disconnect();

@@ -155,6 +155,7 @@ const mistake mistakes[] = {
     {"[[event]]\ntype = \"drop\"\nexpect = { completion = \"fine\" }\n", ":3:", {"expect", "completion", "success"}},
     {"[[event]]\ntype = \"drop\"\nprobability = 200\n", ":3:", {"probability", "200", "0 to 100"}},
     {"[[event]]\ntype = drop\n", ":2:", {}},
+    {"[[event]]\nflow = t\n", ":2:", {}},  // the library's words have the end of the line in them
     {"[[[event]]]\ntype = \"drop\"\n", ": cannot be read as TOML", {}},
 };
 
