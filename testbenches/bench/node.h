@@ -41,7 +41,8 @@ class node {
   ~node();
 
   /// What happens before programs run on a host: its firmware sizes and places the BARs and sets payload and read
-  /// request size, then the driver opens the device. To be called in an SC_THREAD. 0 or a negative errno.
+  /// request size, then the driver opens the device. To be called in an SC_THREAD. 0 or a negative errno; throws
+  /// sim::config_error for a device ID that the driver does not know.
   int start();
 
   adapter::adapter& nic() { return adapter_; }

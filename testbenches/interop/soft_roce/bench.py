@@ -104,11 +104,13 @@ class bench:
         return model
 
     def end(self, model):
-        try:
-            text, _ = model.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            model.terminate()
-            text, _ = model.communicate(timeout=10)
+        # communicate() with a time-out would leave out what came together with the first line.
+        ends = [threading.Timer(SECONDS, model.terminate), threading.Timer(SECONDS + 10, model.kill)]
+        for end in ends:
+            end.start()
+        text, _ = model.communicate()
+        for end in ends:
+            end.cancel()
         return model.returncode, text
 
     def tool(self, app, size, iterations, mtu, gid, priority, more):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 try:
     from scapy.all import ARP, Ether, rdpcap
@@ -60,11 +61,13 @@ class serve:
             raise wrong("%s did not start: %s%s" % (name, line, rest))
 
     def wait(self, seconds=60):
-        try:
-            self.text, _ = self.process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.text, _ = self.process.communicate()
+        # communicate() with a time-out would leave out what came together with the first line.
+        killed = []
+        end = threading.Timer(seconds, lambda: (killed.append(True), self.process.kill()))
+        end.start()
+        self.text, _ = self.process.communicate()
+        end.cancel()
+        if killed:
             raise wrong("did not end within %d s: %s" % (seconds, self.text))
         with open(self.json) as f:
             self.result = json.load(f)
