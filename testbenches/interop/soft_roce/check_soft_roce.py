@@ -216,7 +216,8 @@ def qperf(b):
         one_qperf(b, test, size, "-t 1", ("--seconds", "1"))
     one_qperf(b, "rc_bw", ["3000"], "-n 400", ("--iterations", "400"), 400)
     status, text = b.guest.run("timeout 20 /usr/bin/qperf -lp %d -t 1 %s uc_lat" % (PORT, GUEST4), 60)
-    b.note("qperf uc_lat: Soft-RoCE has no path by LID", status != 0 and "RTR" in text, text)
+    # Which of its two sides says that it cannot go to RTR, and whether it has the time to, is not always the same.
+    b.note("qperf uc_lat: Soft-RoCE has no path by LID", status != 0 and "latency" not in text, text)
     b.guest.must("kill $(pidof qperf)")
 
 
