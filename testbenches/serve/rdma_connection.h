@@ -19,7 +19,7 @@ struct rdma_route {
 };
 
 /// A reliable connection and its queue pair. In an SC_THREAD; what goes wrong with the peer is a peer_failure.
-class rdma_connection : private connection_end_if {
+class rdma_connection final : private connection_end_if {
  public:
   rdma_connection(served_host& host, cm_service& service, const rdma_route& route)
       : host_(host), service_(service), route_(route) {
