@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/replay/agreement.h"
 
+#include "testbenches/replay/packets.h"
+
 namespace rnic::replay {
 
 agreement::agreement(const comparison& c, const plan& p) : compared_(c), plan_(p) {

@@ -56,9 +56,6 @@ struct difference {
   std::string explanation;
 };
 
-/// What an AETH says (IBA volume 1, table 43).
-enum class aeth_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
-constexpr aeth_kind syndrome_kind(std::uint8_t syndrome) { return static_cast<aeth_kind>(syndrome >> 5 & 3); }
 /// An answer that acknowledges.
 bool is_positive(const wire::packet& p);
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "testbenches/replay/packets.h"
 #include "testbenches/replay/same_packet.h"
 
 namespace rnic::replay {
@@ -100,7 +101,7 @@ bool copy_finder::was_caused(std::size_t from, std::size_t to) const {
     const wire::opcode_traits& t = wire::traits(p.bth.opcode);
     const std::int32_t behind = mine.bth.psn - p.bth.psn;
     if (behind < 0 || behind >= psn_window) continue;
-    if (response ? t.request : t.aeth && (p.aeth.syndrome >> 5 & 3) != 0) return true;
+    if (response ? t.request : t.aeth && syndrome_kind(p.aeth.syndrome) != aeth_kind::ack) return true;
   }
   return false;
 }

@@ -13,16 +13,8 @@ namespace rnic::replay {
 namespace {
 
 constexpr std::ptrdiff_t packets_under_way = 4096;  // of a connection, in both directions, at most
-constexpr std::uint8_t kind_mask = 0x60, kind_rnr = 0x20, sequence_error = 0x60;
-
-bool is_rnr(const captured_frame& f) {
-  return wire::traits(f.packet.bth.opcode).aeth && (f.packet.aeth.syndrome & kind_mask) == kind_rnr;
-}
-
 /// After it the held host sends again from the packet that it names, and nothing new before that.
-bool sends_back(const captured_frame& f) {
-  return is_rnr(f) || (wire::traits(f.packet.bth.opcode).aeth && f.packet.aeth.syndrome == sequence_error);
-}
+bool sends_back(const captured_frame& f) { return is_rnr(f.packet) || is_sequence_nak(f.packet); }
 
 using place = std::vector<std::size_t>::iterator;
 
@@ -34,7 +26,7 @@ place last_crossing(const plan& p, place nak, place end) {
   if (end - nak > packets_under_way) end = nak + packets_under_way;
   for (place i = std::next(nak); i != end; ++i) {
     const captured_frame& f = p.frame(*i);
-    if (is_rnr(refusal) && f.at >= refusal.at + rnr_wait(refusal.packet.aeth.syndrome)) break;
+    if (is_rnr(refusal.packet) && f.at >= refusal.at + rnr_wait(refusal.packet.aeth.syndrome)) break;
     if (!f.from_held) {
       if (wire::traits(f.packet.bth.opcode).response && !sends_back(f)) break;
       continue;

@@ -13,7 +13,6 @@ namespace {
 
 using wire::operation;
 
-constexpr std::uint8_t sequence_error = 0x60;
 constexpr const char* no_reason = "no reason found";
 constexpr const char* failed_before = "the queue pair had failed before: see its completion in error";
 constexpr const char* refused_before =

@@ -16,8 +16,9 @@ using wire::operation;
 constexpr unsigned most_rnr_retries = 6;                    // 7 is without end
 constexpr sim::time_ps slow_host = 50000 * sim::ps_per_us;  // may pass until a host in software sends again
 
-bool is_rnr(const wire::packet& p) { return wire::traits(p.bth.opcode).aeth && (p.aeth.syndrome >> 5 & 3) == 1; }
-bool is_negative(const wire::packet& p) { return wire::traits(p.bth.opcode).aeth && (p.aeth.syndrome >> 5 & 3) != 0; }
+bool is_negative(const wire::packet& p) {
+  return wire::traits(p.bth.opcode).aeth && syndrome_kind(p.aeth.syndrome) != aeth_kind::ack;
+}
 
 }  // namespace
 

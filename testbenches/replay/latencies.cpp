@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "testbenches/replay/packets.h"
+
 namespace rnic::replay {
 
 namespace {

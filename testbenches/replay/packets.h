@@ -7,6 +7,7 @@
 #include <map>
 
 #include "model/sim/types.h"
+#include "model/transport/rnr_timer.h"
 #include "model/wire/packet.h"
 
 namespace rnic::replay {
@@ -31,12 +32,19 @@ inline bool is_send(const wire::packet& p) {
   const wire::operation o = wire::operation_of(p.bth.opcode);
   return o <= wire::operation::send_only_immediate || o >= wire::operation::send_last_invalidate;
 }
-/// Time that an RNR NAK with this timer asks for (IBA volume 1, table 46).
+/// What an AETH says (IBA volume 1, table 43).
+enum class aeth_kind : std::uint8_t { ack = 0, rnr = 1, reserved = 2, nak = 3 };
+constexpr aeth_kind syndrome_kind(std::uint8_t syndrome) { return static_cast<aeth_kind>(syndrome >> 5 & 3); }
+inline constexpr std::uint8_t sequence_error = 0x60;  ///< syndrome of the NAK of a PSN sequence error
+inline bool is_rnr(const wire::packet& p) {
+  return wire::traits(p.bth.opcode).aeth && syndrome_kind(p.aeth.syndrome) == aeth_kind::rnr;
+}
+inline bool is_sequence_nak(const wire::packet& p) {
+  return wire::traits(p.bth.opcode).aeth && p.aeth.syndrome == sequence_error;
+}
+/// Time that an RNR NAK with this syndrome asks for.
 inline sim::time_ps rnr_wait(std::uint8_t syndrome) {
-  constexpr std::uint32_t units[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
-                                       48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
-                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};  // of 10 us
-  return units[syndrome & 0x1f] * 10 * sim::ps_per_us;
+  return transport::rnr_timer_10us[syndrome & 0x1f] * 10 * sim::ps_per_us;
 }
 /// Packets of a message; at least one.
 inline std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu) {

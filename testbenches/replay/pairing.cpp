@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "model/wire/packet.h"
+#include "testbenches/replay/packets.h"
 
 namespace rnic::replay {
 
@@ -21,7 +22,9 @@ bool has_psn_of_question(const wire::packet& p) {
   return o != wire::operation::read_response_middle && o != wire::operation::read_response_last;
 }
 
-bool tells_msn(const wire::packet& p) { return wire::traits(p.bth.opcode).aeth && (p.aeth.syndrome >> 5 & 3) == 0; }
+bool tells_msn(const wire::packet& p) {
+  return wire::traits(p.bth.opcode).aeth && syndrome_kind(p.aeth.syndrome) == aeth_kind::ack;
+}
 
 }  // namespace
 

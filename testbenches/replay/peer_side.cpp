@@ -14,9 +14,6 @@ using wire::operation;
 
 constexpr unsigned nak_invalid = 1, nak_access = 2, nak_operation = 3;  // IBA volume 1, table 45
 
-unsigned kind_of(std::uint8_t syndrome) { return syndrome >> 5 & 3; }
-constexpr unsigned kind_ack = 0, kind_rnr = 1, kind_nak = 3;
-
 std::uint64_t after_atomic(const wire::packet& p, std::uint64_t found) {
   if (wire::operation_of(p.bth.opcode) == operation::fetch_add) return found + p.atomic.swap_add;
   return found == p.atomic.compare ? p.atomic.swap_add : found;
@@ -37,13 +34,13 @@ void peer_reader::answer(std::size_t index) {
   const wire::packet& p = f.packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
   const std::int64_t place = line_.near(p.bth.psn);
-  const unsigned kind = t.aeth ? kind_of(p.aeth.syndrome) : kind_ack;
-  if (kind == kind_rnr) {
+  const aeth_kind kind = t.aeth ? syndrome_kind(p.aeth.syndrome) : aeth_kind::ack;
+  if (kind == aeth_kind::rnr) {
     not_ready_[place] = index;
     c_.terms.rnr_timer = p.aeth.syndrome & 0x1f;
-  } else if (kind == kind_nak && (p.aeth.syndrome & 0x1f) != 0 && refused_.frame == no_frame) {
+  } else if (kind == aeth_kind::nak && (p.aeth.syndrome & 0x1f) != 0 && refused_.frame == no_frame) {
     refused_ = {index, place, p.aeth.syndrome & 0x1fu};
-  } else if (kind == kind_ack) {
+  } else if (kind == aeth_kind::ack) {
     // What goes on behind a NAK was not ended by it, whatever that said.
     if (refused_.frame != no_frame && place >= refused_.place) refused_ = {};
     acknowledged_ = any_acknowledged_ ? std::max(acknowledged_, place) : place;

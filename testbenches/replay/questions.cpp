@@ -11,8 +11,6 @@ namespace rnic::replay {
 
 namespace {
 
-constexpr std::uint8_t sequence_error = 0x60;
-
 /// An answer whose question was sent more than once.
 struct doubtful_answer {
   std::size_t frame;
@@ -24,9 +22,7 @@ using packet_key = std::pair<int, std::uint32_t>;
 packet_key key_of(const captured_frame& f) { return {f.connection, f.packet.bth.psn.value()}; }
 
 /// A sequence NAK names the packet that is missing, which is not the one that it answers.
-bool answers_its_psn(const wire::packet& p) {
-  return !wire::traits(p.bth.opcode).aeth || p.aeth.syndrome != sequence_error;
-}
+bool answers_its_psn(const wire::packet& p) { return !is_sequence_nak(p); }
 
 /// Chooses for answers, in the order of the capture, the latest transmission that is not too late for them and comes
 /// after the one that the answer before them belongs to: each transmission is answered in its turn.

@@ -250,7 +250,7 @@ void director::inject(lane& l, const step& s) {
   host_->memory().fill(s.frame);
   ++handed_over_;
   player_->send(s.frame, bytes_on_wire(f), wire::traits(f.packet.bth.opcode).request && s.frame < plan_.frames.size());
-  if (!wire::traits(f.packet.bth.opcode).aeth || syndrome_kind(f.packet.aeth.syndrome) != aeth_kind::rnr) return;
+  if (!is_rnr(f.packet)) return;
   l.patient_until = std::max(l.patient_until, base_.now_ps() + rnr_wait(f.packet.aeth.syndrome));
 }
 

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The completer: acknowledgements, negative ones, READ responses, timers.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "model/transport/requester/requester.h"
+#include "model/transport/rnr_timer.h"
 
 namespace rnic::transport {
 
 namespace {
 
-// RNR timer codes in units of 10 us (adapter data plane C.5).
-constexpr std::array<std::uint32_t, 32> rnr_10us = {
-    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 constexpr sim::time_ps rnr_unit_ps = 10 * sim::ps_per_us;
 constexpr unsigned diag_rnr = 0x6c / 4, diag_out_of_sequence = 0x104 / 4, diag_timeout = 0x134 / 4;
 constexpr std::uint8_t vendor_retry = 0x81, vendor_rnr = 0x87, vendor_access = 0x88;  // adapter data plane C.8.2
@@ -167,7 +163,7 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
       // What is on its way behind that packet may be answered with sequence NAKs, which can come after the wait. It is
       // sent again from there on: such a NAK is no new loss. One that is gets noticed by the timer.
       r.retrying = distance(psn, r.sent_before) > 1;
-      timers_.start(qps_, r, now(), domain().cycles(rnr_unit_ps) * rnr_10us[p.aeth.syndrome & 0x1f]);
+      timers_.start(qps_, r, now(), domain().cycles(rnr_unit_ps) * rnr_timer_10us[p.aeth.syndrome & 0x1f]);
       return;
     }
     case response_kind::nak:

@@ -19,12 +19,7 @@ std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t mtu) {
 void requester::start_packets() {
   if (sendable_ == 0) return;
   if (now() < engine_free_) return wake_at(engine_free_);
-  if (uncredited_ != 0) {
-    if (now() >= uncredited_until_)
-      look_for_credit();
-    else if (uncredited_until_ != sim::never)
-      wake_at(uncredited_until_);  // a far wake-up may have been replaced by an earlier one
-  }
+  if (uncredited_ != 0 && now() >= uncredited_until_) look_for_credit();
   const std::uint32_t up_to_last = static_cast<std::uint32_t>((std::uint64_t{2} << last_sent_) - 1);
   for (const std::uint32_t turn : {~up_to_last, up_to_last}) {
     for (std::uint32_t rest = sendable_ & ~uncredited_ & turn; rest != 0; rest &= rest - 1) {

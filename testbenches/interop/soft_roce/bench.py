@@ -170,31 +170,15 @@ class bench:
     def wrong_memory(self, messages, mtu):
         return wire_image.differences(self.pcap, MODEL_MAC, self.result["runs"][0], messages, mtu)
 
-    def qperf_verdict(self, name, model, guest, look, messages):
-        """`look` gives what is wrong with a run; `messages`: as many as there have to be, if that is known."""
+    def tool_verdict(self, name, model, guest, look):
+        """`look(run)` gives what is wrong with a run beside what the sides say of themselves."""
         status, text = self.end(model)
         wrong = []
         if status == 0 and guest[0] == 0:
             with open(self.json) as f:
                 self.result = json.load(f)
             run = self.result["runs"][0]
-            wrong = look(run) if run["ok"] and run["wrong_bytes"] == 0 else ["%s" % run]
-            if messages is not None and max(run["sent"], run["received"]) != messages:
-                wrong.append("%d messages were to come: %s" % (messages, run))
-        ok = status == 0 and guest[0] == 0 and not wrong
-        self.note(name, ok)
-        if not ok:
-            self.show(status, text + "".join(w + "\n" for w in wrong), guest)
-
-    def perftest_verdict(self, name, model, guest, look):
-        """`look` gives what is wrong beside what the sides say of themselves."""
-        status, text = self.end(model)
-        wrong = []
-        if status == 0 and guest[0] == 0:
-            with open(self.json) as f:
-                self.result = json.load(f)
-            run = self.result["runs"][0]
-            wrong = ["wrong: %s" % run] if run["wrong_bytes"] != 0 or not run["ok"] else look()
+            wrong = ["wrong: %s" % run] if run["wrong_bytes"] != 0 or not run["ok"] else look(run)
         ok = status == 0 and guest[0] == 0 and not wrong
         self.note(name, ok)
         if not ok:

@@ -131,8 +131,8 @@ def guest_is_client(b, name, tool, o, gid, model_gid, serve):
     model, command, managed = commands(b, tool, o, gid, model_gid)
     side = b.serve(*model, *serve, "--server", "--port", str(PORT + 2))
     there = "%d %s" % (PORT + 2, MODEL4 if managed else "10.0.2.2")
-    b.perftest_verdict(name + ", the guest is client", side, b.guest.run(command + there, SECONDS * 2),
-                       lambda: counts(b, tool, o, False))
+    b.tool_verdict(name + ", the guest is client", side, b.guest.run(command + there, SECONDS * 2),
+                   lambda _: counts(b, tool, o, False))
 
 
 def guest_is_server(b, name, tool, o, gid=GID4, model_gid=None, serve=(), meanwhile=lambda: None):
@@ -144,8 +144,8 @@ def guest_is_server(b, name, tool, o, gid=GID4, model_gid=None, serve=(), meanwh
         b.guest.start_server(command + str(PORT), PORT)
     side = b.serve(*model, *serve, "--client", GUEST4 if managed else "127.0.0.1", "--port", str(PORT))
     meanwhile()
-    b.perftest_verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2),
-                       lambda: counts(b, tool, o, True))
+    b.tool_verdict(name + ", the guest is server", side, b.guest.finish_server(SECONDS * 2),
+                   lambda _: counts(b, tool, o, True))
 
 
 def one(b, name, tool, o, gid, model_gid, serve):
