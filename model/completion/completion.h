@@ -173,7 +173,6 @@ class completion : public sim::clocked_block, public command::cr_target_if, publ
   unsigned last_cqe_source_ = 0, last_event_source_ = 0;
   std::vector<std::uint8_t> cqe_seen_;    // by source: the head's context was found before
   std::vector<std::uint8_t> event_seen_;  // by source, internal and firmware's first
-  bool doorbell_seen_ = false;
   std::array<consumer_fetch, ci_reads> consumer_fetches_{};
   ring<event_request> events_;           // raised inside the block
   ring<event_request> firmware_events_;  // raised through the registers

@@ -24,7 +24,10 @@ find_package(benchmark REQUIRED)
 find_package(ZLIB REQUIRED)
 
 add_library(rnic_warnings INTERFACE)
-target_compile_options(rnic_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+target_compile_options(rnic_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Werror)
+if(NOT RNIC_FUZZ)  # there several files are compiled as one, and a local name may be that of another file
+  target_compile_options(rnic_warnings INTERFACE -Wshadow)
+endif()
 target_include_directories(rnic_warnings INTERFACE ${CMAKE_SOURCE_DIR})
 
 add_library(rnic_systemc INTERFACE)
@@ -48,8 +51,14 @@ if(RNIC_PRECOMPILED AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPIL
   set(rnic_precompiled ON)
 endif()
 
+# rnic_compiled_quickly(NAME): for code whose speed nobody waits for, but whose compiler everybody does.
+function(rnic_compiled_quickly name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # rnic_precompiled_test(NAME): the test is compiled with the headers of testbenches/precompiled.
 function(rnic_precompiled_test name)
+  rnic_compiled_quickly(${name})
   if(rnic_precompiled)
     target_precompile_headers(${name} REUSE_FROM rnic_precompiled)
     target_compile_options(${name} PRIVATE -fpch-preprocess)  # for ccache
@@ -59,10 +68,14 @@ endfunction()
 # rnic_together(NAME [ALONE files ...]): several files of the target are compiled as one in release and fuzz builds,
 # because the headers that they share take longer than they do. Each can stand alone: the presets debug and asan, and
 # RNIC_UNITY=OFF, compile it so. ALONE: files that always are, for their names.
+# The preset fuzz compiles all libraries so; rnic_alone(files ...): those that cannot be part of it.
 option(RNIC_UNITY "compile several files of a testbench together in release and fuzz builds" ON)
+function(rnic_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 function(rnic_together name)
   cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
-  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  rnic_alone(${arg_ALONE})
   if(RNIC_UNITY AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR RNIC_FUZZ))
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()

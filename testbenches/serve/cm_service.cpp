@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t slice_ps = sim::ps_per_us * 1000;  // between two looks for what tells nobody that it has come
 constexpr std::uint64_t no_hurry_ps = 3600 * sim::ps_per_s;
 constexpr std::uint64_t never = ~std::uint64_t{0};
-constexpr std::size_t most_outgoing = 4096, most_told = 256;
+constexpr std::size_t most_outgoing = 4096, most_versions_told = 256;
 constexpr std::size_t most_waiting = 256;  // requests: as many as --qps connections of one client
 constexpr std::uint8_t next_header_ib = 0x1b;
 
@@ -174,7 +174,7 @@ std::optional<int> cm_service::own_row_like(int other) const {
 /// Hosts do not meet over two RoCE versions. A peer's request is refused, in our version; its refusal of ours counts.
 void cm_service::take_other_version(const cm::address& from, const std::uint8_t* datagram) {
   ++wrong_version_;
-  if (of_other_version_.size() < most_told && of_other_version_.insert(from.gid).second) {
+  if (of_other_version_.size() < most_versions_told && of_other_version_.insert(from.gid).second) {
     fmt::print("{}{}\n", wire::to_string(from.gid), other_version(from.gid));
     std::fflush(stdout);
   }
