@@ -60,6 +60,7 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.size = options.size;
   o.count = options.iterations;
   o.connections = options.queue_pairs;
+  o.xrc = options.connection == "XRC";
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
   o.route.mtu = options.mtu;
@@ -172,6 +173,15 @@ void check_perftest(const serve_options& o) {
     throw usage_error("--size: an atomic has 8 bytes");
 }
 
+void check_connection(const serve_options& o) {
+  const bool xserver = o.app == "rdma_xserver" || o.app == "rdma_xclient";
+  if (o.connection == "XRC" && !xserver)
+    throw usage_error(
+        "--connection XRC: only rdma_xserver and rdma_xclient have it, and xsrq_pingpong without this option");
+  if (o.connection != "RC" && xserver && o.connection != "XRC")
+    throw usage_error("--connection " + o.connection + ": " + o.app + " has RC and XRC");
+}
+
 /// Of one client, as far as these options say.
 void check_memory(const serve_options& o) {
   std::uint64_t bytes = 0;
@@ -251,6 +261,7 @@ void check(const serve_options& o) {
     throw usage_error("--exchange: only a --server of pingpongs or perftest listens there");
   if (!o.qperf_test.empty() && !is_qperf(o)) throw usage_error("--test is qperf's");
   check_memory(o);
+  check_connection(o);
   if (serve::find_perftest(o.app))
     check_perftest(o);
   else if (is_qperf(o))

@@ -41,11 +41,15 @@ bool is_cm_application(const std::string& app) {
 std::unique_ptr<reception> receive_clients(served_host& host, cm_service& service, const cm_application_options& o) {
   for (const auto& p : programs) {
     if (o.app != p.name || p.port == 0 || o.client) continue;
-    const auto space = p.make != nullptr ? host_driver::cm::port_space::tcp : host_driver::cm::port_space::udp;
+    using host_driver::cm::port_space, host_driver::cm::service_kind;
+    const auto space = p.make == nullptr ? port_space::udp : o.xrc ? port_space::ib : port_space::tcp;
+    const auto kind = p.make == nullptr ? service_kind::datagrams
+                      : o.xrc           ? service_kind::xrc_connections
+                                        : service_kind::connections;
     reception::maker make;
     if (p.make != nullptr) make = [&host, &service, o, make_one = p.make] { return make_one(host, service, o); };
     return std::make_unique<reception>(service, host_driver::cm::service_id(space, o.port != 0 ? o.port : p.port),
-                                       o.app, std::move(make));
+                                       o.app, std::move(make), kind);
   }
   return nullptr;
 }

@@ -210,6 +210,8 @@ def refusals():
             (link + ["--app", "ib_read_bw", "--server", "--all", "--size", "100"], "--size"),
             (link + ["--app", "ib_read_bw", "--server", "--seconds", "3", "--iterations", "9"], "--seconds"),
             (link + ["--app", "ib_send_bw", "--server", "--rdma-cm", "--connection", "UD"], "--connection RC"),
+            (link + ["--app", "ib_send_bw", "--server", "--connection", "XRC"], "only rdma_xserver and rdma_xclient"),
+            (link + ["--app", "rdma_xserver", "--server", "--connection", "UC"], "rdma_xserver has RC and XRC"),
             (link + ["--app", "ib_send_bw", "--client", "nowhere", "--rdma-cm"], "IP address"),
             (link + ["--app", "rc_pingpong", "--server", "--port", port], "--port")):
         done = subprocess.run([RNIC, "serve"] + arguments, capture_output=True, text=True, timeout=20)
