@@ -9,6 +9,7 @@
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/serve/rsocket_datagrams.h"
 
 namespace rnic::program {
 
@@ -60,6 +61,7 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.size = options.size;
   o.count = options.iterations;
   o.connections = options.queue_pairs;
+  o.echo = options.bidirectional;
   o.xrc = options.connection == "XRC";
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
@@ -182,6 +184,15 @@ void check_connection(const serve_options& o) {
     throw usage_error("--connection " + o.connection + ": " + o.app + " has RC and XRC");
 }
 
+/// What a message has room for beside the address in front of it.
+void check_udpong(const serve_options& o) {
+  const auto to = wire::parse_gid(o.client);
+  const bool v4 = o.client.empty() || (to && wire::ipv4_of(*to));
+  const std::uint32_t most = v4 ? serve::rsocket_datagrams::most_over_ipv4 : serve::rsocket_datagrams::most_over_ipv6;
+  if (o.size != 0 && (o.size < 16 || o.size > most))
+    throw usage_error(fmt::format("--size: udpong has 16 to {} bytes over IPv{}", most, v4 ? 4 : 6));
+}
+
 /// Of one client, as far as these options say.
 void check_memory(const serve_options& o) {
   std::uint64_t bytes = 0;
@@ -268,6 +279,7 @@ void check(const serve_options& o) {
     check_qperf(o);
   else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0 || o.reads != 0)
     throw usage_error("--all, --rdma-cm, --talk-rdma-cm, --seconds and --outs are of perftest's tools");
+  if (o.app == "udpong") check_udpong(o);
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
     throw usage_error("--size: rping has 27 to 65535 bytes");
   if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)

@@ -19,7 +19,7 @@ using guest_maker = std::unique_ptr<arrival> (*)(served_host&, cm_service&, cons
 constexpr struct {
   const char* name;
   void (*run)(served_host&, cm_service&, reception*, const cm_application_options&, application_result&);
-  std::uint16_t port;  // 0: listens to nobody
+  std::uint16_t port;  // 0: the connection manager has no clients for it
   guest_maker make;    // without: a service of datagrams
 } programs[] = {{"rping", run_rping, rping_port, rping_guest},
                 {"ucmatose", run_ucmatose, ucmatose_port, ucmatose_guest},
@@ -30,6 +30,7 @@ constexpr struct {
                 {"rdma_xserver", run_rdma_xserver, rdma_server_port, rdma_xserver_guest},
                 {"rdma_xclient", run_rdma_xserver, rdma_server_port, rdma_xserver_guest},
                 {"rstream", run_rstream, rstream_port, rstream_guest},
+                {"udpong", run_udpong, 0, nullptr},
                 {"cmtime", run_cmtime, cmtime_port, cmtime_guest}};
 
 }  // namespace

@@ -20,6 +20,7 @@ struct cm_application_options {
   std::uint32_t size = 0;         ///< bytes, 0: what the tool takes
   unsigned count = 0;             ///< messages, 0: what the tool takes; rping as server: until the client ends
   unsigned connections = 0;       ///< ucmatose, udaddy, cmtime; 0: what the tool takes
+  bool echo = false;              ///< udpong: the server sends each message back
   bool xrc = false;               ///< rdma_xserver: over XRC, not RC
   rdma_route route;
 };

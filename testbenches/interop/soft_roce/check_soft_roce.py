@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest as linux  # noqa: E402
 import half_open  # noqa: E402
 import perftest_cases  # noqa: E402
+import udpong_cases  # noqa: E402
 import verbs_cases  # noqa: E402
 import wire_image  # noqa: E402
 from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel  # noqa: E402
@@ -322,7 +323,7 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "reads": reads, "late": late, "qperf": qperf,
+         "reads": reads, "late": late, "qperf": qperf, "udpong": udpong_cases.udpong,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 
