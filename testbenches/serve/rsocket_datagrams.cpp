@@ -61,8 +61,19 @@ std::optional<rsocket_datagrams::message> read_message(const std::uint8_t* data,
   return m;
 }
 
+/// Whether there can be such a host: no group, nobody, and no broadcast address.
+bool is_host(const gid_bytes& address, const mac_address& mac) {
+  const auto none = [](std::uint8_t b) { return b == 0; };
+  const auto all = [](std::uint8_t b) { return b == 0xff; };
+  const auto host = address.begin() + mapped_bytes;
+  const bool unspecified = std::all_of(is_ipv4(address) ? host : address.begin(), address.end(), none);
+  const bool broadcast = is_ipv4(address) && std::all_of(host, address.end(), all);
+  return (mac[0] & 1) == 0 && !is_multicast(address) && !unspecified && !broadcast;
+}
+
 /// Bytes of the header of a UDP datagram, 0 when it makes no sense.
 std::size_t header_of(const udp_datagram& d) {
+  if (!is_host(d.from.address, d.mac)) return 0;
   const bool v4 = is_ipv4(d.from.address);
   const std::size_t header = v4 ? told_ipv4 : told_ipv6;
   const std::vector<std::uint8_t>& data = d.data;
@@ -217,14 +228,17 @@ void rsocket_datagrams::look(std::uint64_t timeout_ps) {
 
 void rsocket_datagrams::connect(const udp_end& to) { find(to, find_peer(host_, to.address, route_).mac); }
 
-void rsocket_datagrams::send(const udp_end& to, const std::vector<std::uint8_t>& data) {
+bool rsocket_datagrams::send(const udp_end& to, const std::vector<std::uint8_t>& data) {
   while (free_.empty()) look(route_.patience_ps);
   const auto at = peers_.find(to);
   if (at == peers_.end()) {
     ++count_.unknown;
-    return;
+    return false;
   }
-  if (at->second.ah == nullptr) return tell(to, at->second, op_data, data);
+  if (at->second.ah == nullptr) {
+    tell(to, at->second, op_data, data);
+    return true;
+  }
   std::vector<std::uint8_t> whole = said_by(own());
   whole.insert(whole.end(), data.begin(), data.end());
   if (whole.size() > slot_bytes) throw std::invalid_argument("a message is longer than a slot");
@@ -240,6 +254,7 @@ void rsocket_datagrams::send(const udp_end& to, const std::vector<std::uint8_t>&
   wr.wr.ud.remote_qpn = at->second.qpn;
   wr.wr.ud.remote_qkey = udp_qkey;
   post(device_, qp_, wr, out_.sge(static_cast<std::uint32_t>(whole.size()), offset));
+  return true;
 }
 
 std::optional<rsocket_datagrams::message> rsocket_datagrams::receive(std::uint64_t timeout_ps) {

@@ -42,8 +42,9 @@ class rsocket_datagrams {
 
   /// Finds the neighbour, so that send() knows it; peer_failure when there is nobody.
   void connect(const udp_end& to);
-  /// Up to slot_bytes with the header, to a peer of connect(), or one that was heard of. Waits for room.
-  void send(const udp_end& to, const std::vector<std::uint8_t>& data);
+  /// Up to slot_bytes with the header, to a peer of connect(), or one that was heard of; false for others. Waits
+  /// for room.
+  bool send(const udp_end& to, const std::vector<std::uint8_t>& data);
   /// The next message, or nothing after `timeout_ps`.
   std::optional<message> receive(std::uint64_t timeout_ps);
   const udp_end& own() const { return udp_.own(); }

@@ -121,8 +121,8 @@ void udpong::take(const rsocket_datagrams::message& m, application_result& r) {
     case op::echo:
       ++count_[answer[id_at]];
       ++r.received;
-      ++r.sent;
-      break;
+      if (socket_.send(m.from, answer)) ++r.sent;
+      return;
     case op::end: {
       const auto test = count_.find(answer[id_at]);
       abi::store32(answer.data(), count_at, test == count_.end() ? 0 : test->second);
