@@ -226,7 +226,11 @@ void rsocket_datagrams::look(std::uint64_t timeout_ps) {
   if (n != 0) take(wc);
 }
 
-void rsocket_datagrams::connect(const udp_end& to) { find(to, find_peer(host_, to.address, route_).mac); }
+void rsocket_datagrams::connect(const udp_end& to) {
+  if (is_ipv4(to.address) != is_ipv4(own().address))
+    throw peer_failure("IPv4 and IPv6 do not meet: --client and the GID of --gid-index are of different kinds");
+  find(to, find_peer(host_, to.address, route_).mac);
+}
 
 bool rsocket_datagrams::send(const udp_end& to, const std::vector<std::uint8_t>& data) {
   while (free_.empty()) look(route_.patience_ps);

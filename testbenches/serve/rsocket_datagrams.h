@@ -40,7 +40,7 @@ class rsocket_datagrams {
   rsocket_datagrams(const rsocket_datagrams&) = delete;
   rsocket_datagrams& operator=(const rsocket_datagrams&) = delete;
 
-  /// Finds the neighbour, so that send() knows it; peer_failure when there is nobody.
+  /// Finds the neighbour, so that send() knows it; peer_failure when there is nobody, or its address is of another kind.
   void connect(const udp_end& to);
   /// Up to slot_bytes with the header, to a peer of connect(), or one that was heard of; false for others. Waits
   /// for room.

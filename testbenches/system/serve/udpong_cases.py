@@ -33,11 +33,16 @@ def between_models():
         expect(status == [0, 0], "%s: status %s\n%s%s" % (name, status, a.text, b.text))
         number = client[client.index("--iterations") + 1]
         ours, theirs = b.result["runs"][0], a.result["runs"][0]
-        expect(ours["sent"] == ours["received"] == theirs["received"] == number and ours["wrong_bytes"] == 0, "%s: %s" % (name, ours))
-        expect(theirs["sent"] == (number if "--bidirectional" in client else 0), "%s: %s" % (name, theirs))
+        echo = "--bidirectional" in client
+        expect(ours["sent"] == ours["received"] == number and ours["wrong_bytes"] == 0, "%s: %s" % (name, ours))
+        # Where this machine is busy an answer comes late, and a question twice: what is only sent is not.
+        expect(theirs["received"] >= number if echo else theirs["received"] == number, "%s: %s" % (name, theirs))
+        expect(theirs["sent"] == (theirs["received"] if echo else 0), "%s: %s" % (name, theirs))
         expect("dropped" not in a.text.replace("0 dropped at the link", ""), a.text)
-        on_the_wire(name, b.pcap, own[0], number if "--bidirectional" not in client else 2 * number, name == "vlan")
+        on_the_wire(name, b.pcap, own[0], 2 * number if echo else number, name == "vlan")
         print(name, "ok", flush=True)
+    b = serve("udpong-b", links[1], "--app", "udpong", "--client", MODEL6, mac=PEER_MAC, addresses=(PEER4, PEER6))
+    expect(b.wait() == 1 and "IPv4 and IPv6 do not meet" in b.text and "--gid-index" in b.text, b.text)
 
 
 def address(text):
@@ -72,9 +77,11 @@ def on_the_wire(name, capture, client, messages, tagged):
         checked(f)
         expect((Dot1Q in f) == tagged, name + ": VLAN of " + f.summary())
     (asks, one, own), login = told(body(over_udp[0]))
-    (answers, other, _), nothing = told(body(over_udp[1]))
-    expect(len(over_udp) == 2 and (asks, answers) == (DATA, CONTROL) and own == address(client), name + ": " + str(over_udp))
-    expect(over_udp[0][UDP].dport == over_udp[1][UDP].sport == PORT and len(login) == 16 and nothing == b"", name + ": login")
+    reply = next(f for f in over_udp if f[UDP].sport == PORT)
+    (answers, other, _), nothing = told(body(reply))
+    expect((asks, answers) == (DATA, CONTROL) and own == address(client), name + ": " + str(over_udp))
+    expect(over_udp[0][UDP].dport == PORT and reply[UDP].dport == over_udp[0][UDP].sport, name + ": ports")
+    expect(len(login) == 16 and nothing == b"", name + ": login")
     if shutil.which("tshark") is None:
         print("without tshark")
         return
@@ -86,7 +93,7 @@ def on_the_wire(name, capture, client, messages, tagged):
     packets = rows("infiniband.bth", "infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.deth.q_key")
     expect({tuple(int(n, 0) for n in p) for p in packets} == {(0x64, one, KEY), (0x64, other, KEY)}, "%s: %s" % (name, packets[:9]))
     # Beside the messages: the answer to the login, and start and end with their answers.
-    expect(len(packets) == messages + 5, "%s: %d packets" % (name, len(packets)))
+    expect(len(packets) >= messages + 5, "%s: %d packets" % (name, len(packets)))
     expect(rows("_ws.malformed || (udp.checksum.status == 0 && !infiniband)", "frame.number") == [], name + ": malformed")
 
 
@@ -204,6 +211,8 @@ def hostile_server():
     w.silence(datagram(said(words(ECHO, 3), sender="10.0.0.77"), KEY, peer.qpn))  # nobody has told where that is
     for i in range(1500):  # more peers than are kept: they tell where they are, and the one that speaks is known still
         w.send(over_udp(tell(op=CONTROL, qpn=i), source="10.0.%d.%d" % (1 + i // 250, 1 + i % 250)))
+        if i % 30 == 29:  # no more than the host's ring takes on a busy machine
+            expect(ARP in w.ask(w.arp()), "a control was answered")
         if i % 300 == 299:
             echo = words(ECHO, 4 + i // 300, client, b"all of it" * 30)
             expect(peer.ask(echo) == echo, "no echo after %d peers" % i)
@@ -271,16 +280,18 @@ def client_of_scapy():
         w.send(over_udp(bad, port=PORT, to=port))
     w.send(over_udp(tell(op=CONTROL), port=PORT, to=port))
     answer(words(LOGIN, 0, 5))
-    seen = []
-    for _ in range(5):
+    seen = {}  # by their numbers: what is answered late is asked again, in the same words
+    while not any(m[0] == END for m in seen.values()):
         message = peer.heard(peer.next(), port)
-        seen.append((message[0], message[1], len(message)))
+        if message[0] == LOGIN:
+            continue
+        expect(seen.setdefault(message[2], message) == message, "asked again in other words: " + message.hex())
         answer(words(LOGIN, 0, 5))                                            # once more
         answer(bytes((message[0], 5, message[2] + 1)) + message[3:])          # to another question
         answer(message[:-1])                                                  # cut
         answer(message, sender_port=PORT + 1)                                 # somebody else's
         answer(message)
-    expect(seen == [(START, 5, 16)] + 3 * [(ECHO, 5, 100)] + [(END, 5, 16)], "%s" % seen)
+    expect([(m[0], m[1], len(m)) for m in seen.values()] == [(START, 5, 16)] + 3 * [(ECHO, 5, 100)] + [(END, 5, 16)], "%s" % seen)
     expect(w.model.wait(20) == 0, w.model.text)
     run = w.model.result["runs"][0]
     expect(run["sent"] == run["received"] == 3 and run["wrong_bytes"] == 0, run)
