@@ -88,7 +88,7 @@ std::size_t header_of(const udp_datagram& d) {
 
 rsocket_datagrams::rsocket_datagrams(served_host& host, const rdma_route& route, std::uint16_t port)
     : host_(host), device_(host.device()), route_(route), objects_(device_), udp_(host, route.gid_index, port, [this] {
-        device_.end_wait(cq_);
+        wake();
       }) {
   make_queue_pair();
 }
@@ -96,6 +96,11 @@ rsocket_datagrams::rsocket_datagrams(served_host& host, const rdma_route& route,
 rsocket_datagrams::~rsocket_datagrams() {
   for (auto& [who, p] : peers_)
     if (p.ah != nullptr) device_.destroy_ah(p.ah);
+}
+
+/// The port is open before there is a queue to wait for.
+void rsocket_datagrams::wake() {
+  if (cq_ != nullptr) device_.end_wait(cq_);
 }
 
 void rsocket_datagrams::make_queue_pair() {

@@ -40,7 +40,8 @@ class rsocket_datagrams {
   rsocket_datagrams(const rsocket_datagrams&) = delete;
   rsocket_datagrams& operator=(const rsocket_datagrams&) = delete;
 
-  /// Finds the neighbour, so that send() knows it; peer_failure when there is nobody, or its address is of another kind.
+  /// Finds the neighbour, so that send() knows it; peer_failure when there is nobody, or its address is of another
+  /// kind.
   void connect(const udp_end& to);
   /// Up to slot_bytes with the header, to a peer of connect(), or one that was heard of; false for others. Waits
   /// for room.
@@ -62,6 +63,7 @@ class rsocket_datagrams {
   };
 
   void make_queue_pair();
+  void wake();
   void post_one(unsigned slot);
   peer& find(const udp_end& who, const host_driver::mac_address& mac);
   void forget_one();

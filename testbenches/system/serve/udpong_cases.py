@@ -4,6 +4,7 @@ import os
 import random
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -41,8 +42,23 @@ def between_models():
         expect("dropped" not in a.text.replace("0 dropped at the link", ""), a.text)
         on_the_wire(name, b.pcap, own[0], 2 * number if echo else number, name == "vlan")
         print(name, "ok", flush=True)
+    in_sequence(links)
     b = serve("udpong-b", links[1], "--app", "udpong", "--client", MODEL6, mac=PEER_MAC, addresses=(PEER4, PEER6))
     expect(b.wait() == 1 and "IPv4 and IPv6 do not meet" in b.text and "--gid-index" in b.text, b.text)
+
+
+def in_sequence(links):
+    """A server's clients one after the other, within a run or in the next; then it is ended while it waits."""
+    a = serve("udpong-a", links[0], "--app", "udpong", "--server", "--repeat", 0, addresses=(MODEL4,))
+    for _ in range(3):
+        b = serve("udpong-b", links[1], "--app", "udpong", "--client", MODEL4, "--iterations", 40, mac=PEER_MAC, addresses=(PEER4,))
+        expect(b.wait() == 0, b.text)
+    time.sleep(3)  # the run has ended
+    began = time.monotonic()
+    a.process.send_signal(signal.SIGTERM)
+    expect(a.wait(20) == 0 and time.monotonic() - began < 10, a.text)
+    expect(1 <= a.result["runs_made"] <= 3 and a.result["runs_failed"] == 0 and a.text.count("a client at ") == 3, a.text)
+    expect(sum(run["received"] for run in a.result["runs"]) == 120, a.text)
 
 
 def address(text):
@@ -287,7 +303,7 @@ def client_of_scapy():
             continue
         expect(seen.setdefault(message[2], message) == message, "asked again in other words: " + message.hex())
         answer(words(LOGIN, 0, 5))                                            # once more
-        answer(bytes((message[0], 5, message[2] + 1)) + message[3:])          # to another question
+        answer(bytes((message[0], 5, message[2] + 100)) + message[3:])        # to another question
         answer(message[:-1])                                                  # cut
         answer(message, sender_port=PORT + 1)                                 # somebody else's
         answer(message)
