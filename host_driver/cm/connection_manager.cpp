@@ -106,8 +106,13 @@ connection_id connection_manager::connect(const address& to, const connection_da
   c->transaction = std::uint64_t{c->id} << 32 | static_cast<std::uint16_t>(message::req);
   c->service_id = data.service_id;
   c->local_qpn = data.qpn;
+  c->xrc = data.is_xrc();
   contents m = make(*c, message::req, private_data);
   m.connection = data;
+  if (c->xrc) {  // what a queue pair that only sends has nothing of, or decides for itself
+    m.connection.responder_resources = m.connection.retry_count = m.connection.rnr_retry_count = 0;
+    m.connection.shared_receive_queue = false;
+  }
   m.connection.ca_guid = config_.ca_guid;
   m.connection.local_cm_timeout = m.connection.remote_cm_timeout = config_.response_timeout;
   m.connection.max_cm_retries = std::min<std::uint8_t>(config_.retries, 15);
@@ -124,6 +129,11 @@ bool connection_manager::accept(connection_id id, const connection_data& data, c
   m.connection = data;
   m.connection.ca_guid = config_.ca_guid;
   if (c->alternate_asked) m.connection.alternate_taken = failover::unsupported;
+  if (c->xrc) {
+    m.connection.ee_context = data.qpn;
+    m.connection.qpn = m.connection.initiator_depth = 0;
+    m.connection.shared_receive_queue = true;
+  }
   c->local_qpn = data.qpn;
   send(*c, m);
   arm(*c, state::rep_sent, now_ps);

@@ -66,8 +66,8 @@ struct event {
   contents message;
 };
 
-/// What a service is asked with: REQ, or SIDR_REQ.
-enum class service_kind : std::uint8_t { connections, datagrams };
+/// What a service is asked with: REQ of a reliable connection or of one over XRC, or SIDR_REQ.
+enum class service_kind : std::uint8_t { connections, xrc_connections, datagrams };
 
 struct connection_manager_config {
   /// Time to an answer, 4.096 us * 2^n, and how often a message is sent again (core/cma.c).
@@ -98,13 +98,15 @@ class connection_manager {
  public:
   connection_manager(mad_output_if& out, const connection_manager_config& cfg);
 
-  /// REQs, or SIDR_REQs, for this service become events from now on. False: there is a listener.
+  /// REQs of this kind, or SIDR_REQs, for this service become events from now on. False: there is a listener.
   bool listen(std::uint64_t service_id, service_kind kind = service_kind::connections) {
     return services_.emplace(service_id, kind).second;
   }
   void stop_listening(std::uint64_t service_id) { services_.erase(service_id); }
 
-  // What the owner does. False: not in the state for it.
+  // What the owner does. False: not in the state for it. Over XRC (`data` of connect() says so) a queue pair is
+  // connection_data::qpn here too, and what such messages leave out is not sent (core/cm.c:cm_format_req,
+  // cm_format_rep).
   connection_id connect(const address& to, const connection_data& data, const private_area& private_data,
                         std::uint64_t now_ps);
   bool accept(connection_id id, const connection_data& data, const private_area& private_data, std::uint64_t now_ps);
@@ -158,7 +160,7 @@ class connection_manager {
     std::uint32_t remote_id = 0;
     std::uint64_t transaction = 0;
     address peer;
-    bool passive = false, abandoned = false;
+    bool passive = false, abandoned = false, xrc = false;
     bool alternate_asked = false;  // its REQ had an alternate path
     std::uint32_t local_qpn = 0, remote_qpn = 0;
     std::uint64_t remote_guid = 0;
@@ -181,7 +183,7 @@ class connection_manager {
   contents make(const connection& c, message kind, const private_area& private_data = {}) const;
   void refuse(const address& to, const contents& req, reason why);
   void expire(connection& c, std::uint64_t now_ps);
-  bool serves(std::uint64_t service_id, service_kind kind) const;
+  bool serves(std::uint64_t service_id, bool datagrams) const;
   bool backlog_is_full(state waiting);
   bool forget_request(connection_id id);
   void await_owner(connection& c, std::uint64_t now_ps);

@@ -113,6 +113,7 @@ void request(Archive& a, Connection& c) {
   a(bits8(74, 2, 0), c.rnr_retry_count);
   a(bits8(75, 7, 4), c.max_cm_retries);
   a(bits8(75, 3, 3), c.shared_receive_queue);
+  a(bits8(75, 2, 0), c.extended_transport);
   request_path(a, 76, c.path);
   request_path(a, 120, c.alternate);
 }
@@ -121,6 +122,7 @@ template <class Archive, class Connection>
 void reply(Archive& a, Connection& c) {
   a(u32(32), c.qkey);
   a(bits32(36, 31, 8), c.qpn);
+  a(bits32(40, 31, 8), c.ee_context);
   a(bits32(44, 31, 8), c.psn);
   a(u8(48), c.responder_resources);
   a(u8(49), c.initiator_depth);

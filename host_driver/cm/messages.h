@@ -76,7 +76,9 @@ struct connection_data {
   std::uint32_t qpn = 0, qkey = 0;
   std::uint32_t psn = 0;  ///< with which the other side begins to send
   std::uint8_t responder_resources = 0, initiator_depth = 0;
-  std::uint8_t transport = 0;  ///< 0 RC, 1 UC
+  std::uint8_t transport = 0;           ///< REQ: 0 RC, 1 UC, 3 extended
+  std::uint8_t extended_transport = 0;  ///< REQ, extended: 1 XRC (Annex A14)
+  std::uint32_t ee_context = 0;         ///< REP of an XRC connection: its queue pair's number, in place of `qpn`
   std::uint8_t remote_cm_timeout = 0, local_cm_timeout = 0, max_cm_retries = 0;
   std::uint8_t retry_count = 0, rnr_retry_count = 0;
   std::uint8_t mtu_code = 0;          ///< path MTU, 1 to 5
@@ -85,6 +87,11 @@ struct connection_data {
   std::uint16_t pkey = 0xffff;
   failover alternate_taken = failover::accepted;  ///< REP
   path_record path, alternate;                    ///< REQ
+  bool is_xrc() const { return transport == 3 && extended_transport == 1; }
+  void set_xrc() {
+    transport = 3;
+    extended_transport = 1;
+  }
 };
 
 /// SIDR: a service's queue pair for datagrams.
@@ -130,7 +137,7 @@ void put_ip_header(const ip_header& h, std::uint8_t* to);
 std::optional<ip_header> get_ip_header(const std::uint8_t* from);
 
 /// Service IDs of ports: the kernel's rdma_cm port spaces.
-enum class port_space : std::uint16_t { tcp = 0x0106, udp = 0x0111 };
+enum class port_space : std::uint16_t { tcp = 0x0106, udp = 0x0111, ib = 0x013f };
 constexpr std::uint64_t service_id(port_space space, std::uint16_t port) {
   return std::uint64_t{static_cast<std::uint16_t>(space)} << 16 | port;
 }

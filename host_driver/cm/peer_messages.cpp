@@ -106,9 +106,9 @@ bool connection_manager::is_stale(const address& from, const contents& m) const 
   });
 }
 
-bool connection_manager::serves(std::uint64_t service_id, service_kind kind) const {
+bool connection_manager::serves(std::uint64_t service_id, bool datagrams) const {
   const auto at = services_.find(service_id);
-  return at != services_.end() && at->second == kind;
+  return at != services_.end() && (at->second == service_kind::datagrams) == datagrams;
 }
 
 /// As many requests as may wait are in this state, or in the one behind it.
@@ -124,11 +124,12 @@ bool connection_manager::backlog_is_full(state waiting) {
 
 void connection_manager::take_req(const address& from, const contents& m, std::uint64_t now_ps) {
   if (repeats(from, m, now_ps)) return;
-  if (!serves(m.connection.service_id, service_kind::connections)) {
+  if (!serves(m.connection.service_id, false)) {
     ++count_.no_service;
     return refuse(from, m, reason::invalid_service);
   }
-  if (m.connection.transport != 0) return refuse(from, m, reason::invalid_transport);
+  const bool xrc = services_.at(m.connection.service_id) == service_kind::xrc_connections;
+  if (xrc ? !m.connection.is_xrc() : m.connection.transport != 0) return refuse(from, m, reason::invalid_transport);
   if (is_stale(from, m)) {
     ++count_.stale;
     return refuse(from, m, reason::stale);
@@ -142,6 +143,7 @@ void connection_manager::take_req(const address& from, const contents& m, std::u
   c->remote_qpn = m.connection.qpn;
   c->remote_guid = m.connection.ca_guid;
   c->service_id = m.connection.service_id;
+  c->xrc = xrc;
   c->alternate_asked = m.connection.alternate.exists();
   tell(*c, event::kind::request, m);
 }
@@ -196,10 +198,12 @@ void connection_manager::take_rep(connection& c, const contents& m, std::uint64_
     return;
   }
   c.remote_id = m.local_id;
-  c.remote_qpn = m.connection.qpn;
+  contents told = m;
+  if (c.xrc) told.connection.qpn = m.connection.ee_context;
+  c.remote_qpn = told.connection.qpn;
   c.remote_guid = m.connection.ca_guid;
   rest(c, state::rep_received);
-  tell(c, event::kind::reply, m);
+  tell(c, event::kind::reply, told);
 }
 
 void connection_manager::take_rtu(connection& c, const contents& m) {
@@ -303,7 +307,7 @@ void connection_manager::take_service_request(const address& from, const content
       return;
     }
   }
-  if (!serves(m.service.service_id, service_kind::datagrams)) {
+  if (!serves(m.service.service_id, true)) {
     ++count_.no_service;
     return refuse_service(from, m);
   }

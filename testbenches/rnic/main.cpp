@@ -134,7 +134,8 @@ void add_serve(CLI::App& command, serve_options& o) {
           "ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat, ib_atomic_bw, ib_atomic_lat of perftest (with the\n"
           "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
           "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer),\n"
-          "rdma_xserver (rdma_xclient, both over RC), rstream (-S is --size, -C --iterations) of rdmacm-utils;\n"
+          "rdma_xserver (rdma_xclient is its peer), rstream and udpong (-S is --size, -C\n"
+          "--iterations) of rdmacm-utils;\n"
           "qperf (its tests of RC, with its option -cm 1: it meets its peer over TCP and over the link);\n"
           "script: any verb, as commands of --script say")
       ->type_name("TOOL")
@@ -142,7 +143,8 @@ void add_serve(CLI::App& command, serve_options& o) {
                              "ib_write_bw",  "ib_write_lat", "ib_read_bw",    "ib_read_lat",  "ib_send_bw",
                              "ib_send_lat",  "ib_atomic_bw", "ib_atomic_lat", "rping",        "ucmatose",
                              "udaddy",       "mckey",        "rdma_server",   "rdma_client",  "rdma_xserver",
-                             "rdma_xclient", "cmtime",       "rstream",       "qperf",        "script"}));
+                             "rdma_xclient", "cmtime",       "rstream",       "udpong",       "qperf",
+                             "script"}));
   command
       .add_option("--script", o.scripts,
                   "Where the commands of --app script come from, a JSON object a line: unix:PATH, tcp:HOST:PORT\n"
@@ -200,13 +202,16 @@ void add_serve(CLI::App& command, serve_options& o) {
                   "what each adapter takes of the other); of ours, the next power of two below that")
       ->check(CLI::Range(1u, 128u));
   command
-      .add_option("--connection", o.connection, "Transport of perftest: UC has no READ and no atomics, UD only SEND")
-      ->check(CLI::IsMember({"RC", "UC", "UD"}))
+      .add_option("--connection", o.connection,
+                  "Transport of perftest: UC has no READ and no atomics, UD only SEND; XRC: of rdma_xserver and\n"
+                  "rdma_xclient, as with their -c x")
+      ->check(CLI::IsMember({"RC", "UC", "UD", "XRC"}))
       ->capture_default_str();
   command.add_option("--atomic", o.atomic, "Operation of ib_atomic_bw and ib_atomic_lat")
       ->check(CLI::IsMember({"FETCH_AND_ADD", "CMP_AND_SWAP"}))
       ->capture_default_str();
-  command.add_flag("--bidirectional", o.bidirectional, "perftest: the server sends too, as with -b");
+  command.add_flag("--bidirectional", o.bidirectional,
+                   "perftest: the server sends too, as with -b; udpong: it sends back, as with -T e");
   command.add_flag("--all", o.all_sizes, "perftest: sizes 2, 4, ... 2^23 (UD: to the MTU), as with -a");
   command.add_option("--seconds", o.test_seconds, "perftest: for so long instead of --iterations, as with -D")
       ->check(CLI::Range(1u, 3600u));

@@ -118,9 +118,9 @@ struct serve_options {
   unsigned send_depth = 128;
   unsigned reads = 0;                    ///< of perftest: READs and atomics under way, 0: what both adapters take
   unsigned queue_pairs = 0;              ///< or connections, 0: what the real tool takes
-  std::string connection = "RC";         ///< of perftest: RC, UC or UD
+  std::string connection = "RC";         ///< of perftest: RC, UC or UD; rdma_xserver: RC or XRC
   std::string atomic = "FETCH_AND_ADD";  ///< of perftest: or CMP_AND_SWAP
-  bool bidirectional = false;            ///< of perftest
+  bool bidirectional = false;            ///< of perftest; udpong: the server sends back
   bool all_sizes = false;                ///< of perftest
   unsigned test_seconds = 0;             ///< of perftest: instead of iterations
   bool rdma_cm = false;                  ///< of perftest: the connection manager connects its queue pairs

@@ -9,6 +9,7 @@
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/serve/rsocket_datagrams.h"
 
 namespace rnic::program {
 
@@ -60,6 +61,8 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.size = options.size;
   o.count = options.iterations;
   o.connections = options.queue_pairs;
+  o.echo = options.bidirectional;
+  o.xrc = options.connection == "XRC";
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
   o.route.mtu = options.mtu;
@@ -172,6 +175,24 @@ void check_perftest(const serve_options& o) {
     throw usage_error("--size: an atomic has 8 bytes");
 }
 
+void check_connection(const serve_options& o) {
+  const bool xserver = o.app == "rdma_xserver" || o.app == "rdma_xclient";
+  if (o.connection == "XRC" && !xserver)
+    throw usage_error(
+        "--connection XRC: only rdma_xserver and rdma_xclient have it, and xsrq_pingpong without this option");
+  if (o.connection != "RC" && xserver && o.connection != "XRC")
+    throw usage_error("--connection " + o.connection + ": " + o.app + " has RC and XRC");
+}
+
+/// What a message has room for beside the address in front of it.
+void check_udpong(const serve_options& o) {
+  const auto to = wire::parse_gid(o.client);
+  const bool v4 = o.client.empty() || (to && wire::ipv4_of(*to));
+  const std::uint32_t most = v4 ? serve::rsocket_datagrams::most_over_ipv4 : serve::rsocket_datagrams::most_over_ipv6;
+  if (o.size != 0 && (o.size < 16 || o.size > most))
+    throw usage_error(fmt::format("--size: udpong has 16 to {} bytes over IPv{}", most, v4 ? 4 : 6));
+}
+
 /// Of one client, as far as these options say.
 void check_memory(const serve_options& o) {
   std::uint64_t bytes = 0;
@@ -251,12 +272,14 @@ void check(const serve_options& o) {
     throw usage_error("--exchange: only a --server of pingpongs or perftest listens there");
   if (!o.qperf_test.empty() && !is_qperf(o)) throw usage_error("--test is qperf's");
   check_memory(o);
+  check_connection(o);
   if (serve::find_perftest(o.app))
     check_perftest(o);
   else if (is_qperf(o))
     check_qperf(o);
   else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0 || o.reads != 0)
     throw usage_error("--all, --rdma-cm, --talk-rdma-cm, --seconds and --outs are of perftest's tools");
+  if (o.app == "udpong") check_udpong(o);
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
     throw usage_error("--size: rping has 27 to 65535 bytes");
   if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)

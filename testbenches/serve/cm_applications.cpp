@@ -19,7 +19,7 @@ using guest_maker = std::unique_ptr<arrival> (*)(served_host&, cm_service&, cons
 constexpr struct {
   const char* name;
   void (*run)(served_host&, cm_service&, reception*, const cm_application_options&, application_result&);
-  std::uint16_t port;  // 0: listens to nobody
+  std::uint16_t port;  // 0: the connection manager has no clients for it
   guest_maker make;    // without: a service of datagrams
 } programs[] = {{"rping", run_rping, rping_port, rping_guest},
                 {"ucmatose", run_ucmatose, ucmatose_port, ucmatose_guest},
@@ -30,6 +30,7 @@ constexpr struct {
                 {"rdma_xserver", run_rdma_xserver, rdma_server_port, rdma_xserver_guest},
                 {"rdma_xclient", run_rdma_xserver, rdma_server_port, rdma_xserver_guest},
                 {"rstream", run_rstream, rstream_port, rstream_guest},
+                {"udpong", run_udpong, 0, nullptr},
                 {"cmtime", run_cmtime, cmtime_port, cmtime_guest}};
 
 }  // namespace
@@ -41,11 +42,15 @@ bool is_cm_application(const std::string& app) {
 std::unique_ptr<reception> receive_clients(served_host& host, cm_service& service, const cm_application_options& o) {
   for (const auto& p : programs) {
     if (o.app != p.name || p.port == 0 || o.client) continue;
-    const auto space = p.make != nullptr ? host_driver::cm::port_space::tcp : host_driver::cm::port_space::udp;
+    using host_driver::cm::port_space, host_driver::cm::service_kind;
+    const auto space = p.make == nullptr ? port_space::udp : o.xrc ? port_space::ib : port_space::tcp;
+    const auto kind = p.make == nullptr ? service_kind::datagrams
+                      : o.xrc           ? service_kind::xrc_connections
+                                        : service_kind::connections;
     reception::maker make;
     if (p.make != nullptr) make = [&host, &service, o, make_one = p.make] { return make_one(host, service, o); };
     return std::make_unique<reception>(service, host_driver::cm::service_id(space, o.port != 0 ? o.port : p.port),
-                                       o.app, std::move(make));
+                                       o.app, std::move(make), kind);
   }
   return nullptr;
 }

@@ -13,13 +13,15 @@
 namespace rnic::serve {
 
 struct cm_application_options {
-  std::string app;                ///< "rping", "ucmatose", "udaddy", "mckey", "rdma_server", "rdma_client" or "cmtime"
+  std::string app;                ///< one of those that is_cm_application() knows
   bool client = false;            ///< mckey: sends
   host_driver::gid_bytes peer{};  ///< client: address of the server; mckey: the group
   std::uint16_t port = 0;         ///< 0: the tool's own
   std::uint32_t size = 0;         ///< bytes, 0: what the tool takes
-  unsigned count = 0;             ///< messages, 0: what the tool takes; rping as server: until the client ends
+  unsigned count = 0;             ///< messages, 0: what the tool takes; rping and udpong as server: the client's
   unsigned connections = 0;       ///< ucmatose, udaddy, cmtime; 0: what the tool takes
+  bool echo = false;              ///< udpong: the server sends each message back
+  bool xrc = false;               ///< rdma_xserver: over XRC, not RC
   rdma_route route;
 };
 

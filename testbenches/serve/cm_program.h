@@ -17,7 +17,7 @@ namespace rnic::serve {
 
 // As in the tools of rdma-core.
 inline constexpr std::uint16_t rping_port = 7174, ucmatose_port = 7471, udaddy_port = 7174, rdma_server_port = 7471,
-                               cmtime_port = 7471, rstream_port = 7471;
+                               cmtime_port = 7471, rstream_port = 7471, udpong_port = 7174;
 inline constexpr std::uint32_t message_size = 100;
 inline constexpr unsigned message_count = 10;
 
@@ -73,6 +73,8 @@ void run_cmtime(served_host& host, cm_service& service, reception* clients, cons
                 application_result& r);
 void run_rstream(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
                  application_result& r);
+void run_udpong(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
+                application_result& r);
 
 // What a server has for a client before it is its turn.
 std::unique_ptr<arrival> rping_guest(served_host& host, cm_service& service, const cm_application_options& o);

@@ -54,7 +54,20 @@ std::string words(cm::reason why) {
   return fmt::format("the peer refused: reason {}{}", static_cast<unsigned>(why), text);
 }
 
-peer_failure nobody_listens() { return peer_failure(words(cm::reason::invalid_service)); }
+/// The same of a REQ over XRC. A Linux host without XRC refuses with one of these: it listens, has no such queue pair
+/// to make, and its application gives up.
+const char* words_of_xrc(cm::reason why) {
+  switch (why) {
+    case cm::reason::invalid_service:
+      return " over XRC (the tools' -c x, --connection XRC of this program)";
+    case cm::reason::unsupported:
+    case cm::reason::invalid_transport:
+    case cm::reason::consumer:
+      return ", as a peer that has no XRC says it (Soft-RoCE has none)";
+    default:
+      return "";
+  }
+}
 
 }  // namespace
 
@@ -104,11 +117,9 @@ void rdma_connection::to_receive(const cm::address& peer, const cm::connection_d
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.initiator_depth));
   attr.min_rnr_timer = rnr_timer;
   attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, kernel_hop_limit);
-  bench::require(host_.device().modify_qp(qp_, &attr,
-                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                                          &peer.mac),
-                 "modify_qp to RTR");
+  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (!over_xrc()) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;  // what receives
+  bench::require(host_.device().modify_qp(qp_, &attr, mask, &peer.mac), "modify_qp to RTR");
   sender_ = ibv_qp_attr{};
   sender_.qp_state = IBV_QPS_RTS;
   sender_.sq_psn = theirs.psn;
@@ -120,18 +131,22 @@ void rdma_connection::to_receive(const cm::address& peer, const cm::connection_d
 }
 
 bool rdma_connection::try_to_send() {
-  return host_.device().modify_qp(qp_, &sender_,
-                                  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                      IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+  int mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
+  if (qp_->qp_type != IBV_QPT_XRC_RECV) mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  return host_.device().modify_qp(qp_, &sender_, mask) == 0;
 }
 
 void rdma_connection::to_send() {
   if (!try_to_send()) throw std::runtime_error("modify_qp to RTS: the queue pair is in error already");
 }
 
+peer_failure rdma_connection::refusal(cm::reason why) const {
+  return peer_failure(words(why) + (over_xrc() ? words_of_xrc(why) : ""));
+}
+
 void rdma_connection::refused(const cm_service::event& e) const {
   using kind = cm::event::kind;
-  if (e.what == kind::rejected) throw peer_failure(words(e.message.why) + service_.other_version(e.from.gid));
+  if (e.what == kind::rejected) throw peer_failure(refusal(e.message.why).what() + service_.other_version(e.from.gid));
   if (e.what == kind::unreachable) throw peer_failure("the peer does not answer");
   throw peer_failure("the peer released the connection before it was there");
 }
@@ -140,7 +155,8 @@ void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, uns
   peer_ = find_peer(host_, to, route_);
   const gid_bytes own = host_.device().port(1).gids[static_cast<std::size_t>(route_.gid_index)].id;
   cm::connection_data data;
-  data.service_id = cm::service_id(cm::port_space::tcp, port);
+  data.service_id = cm::service_id(over_xrc() ? cm::port_space::ib : cm::port_space::tcp, port);
+  if (over_xrc()) data.set_xrc();
   data.qpn = qp_->qp_num;
   data.psn = psn_;
   data.responder_resources = data.initiator_depth = static_cast<std::uint8_t>(reads);
@@ -173,14 +189,14 @@ bool rdma_connection::finish_connect() {
 
 void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
   begin_connect(to, port, reads);
-  if (!finish_connect()) throw nobody_listens();
+  if (!finish_connect()) throw refusal(cm::reason::invalid_service);
 }
 
 void rdma_connection::connect_patiently(const gid_bytes& to, std::uint16_t port, unsigned reads,
                                         std::uint64_t at_most_ps) {
   const std::uint64_t deadline = service_.now_ps() + at_most_ps;
   for (begin_connect(to, port, reads); !finish_connect(); begin_connect(to, port, reads)) {
-    if (service_.now_ps() >= deadline) throw nobody_listens();
+    if (service_.now_ps() >= deadline) throw refusal(cm::reason::invalid_service);
     sc_core::wait(sc_core::sc_time::from_value(try_every));
   }
 }

@@ -18,7 +18,8 @@ struct rdma_route {
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< for any one step of the peer
 };
 
-/// A reliable connection and its queue pair. In an SC_THREAD; what goes wrong with the peer is a peer_failure.
+/// A reliable connection and its queue pair, of RC or one half of XRC. In an SC_THREAD; what goes wrong with the peer
+/// is a peer_failure.
 class rdma_connection final : private connection_end_if {
  public:
   rdma_connection(served_host& host, cm_service& service, const rdma_route& route)
@@ -77,6 +78,8 @@ class rdma_connection final : private connection_end_if {
                   const host_driver::cm::connection_data& both, unsigned reads);
   void to_send();
   bool try_to_send();
+  bool over_xrc() const { return qp_->qp_type == IBV_QPT_XRC_SEND; }
+  peer_failure refusal(host_driver::cm::reason why) const;
   [[noreturn]] void refused(const cm_service::event& e) const;
   void stop() override;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// rdma_server and rdma_client: a message, and its answer. rdma_xserver and rdma_xclient, in their RC mode: a message.
+// rdma_server and rdma_client: a message, and its answer. rdma_xserver and rdma_xclient: a message, over RC or XRC.
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 
+#include "model/abi/endian.h"
 #include "testbenches/bench/connection.h"
 #include "testbenches/serve/cm_program.h"
 
@@ -25,12 +27,14 @@ class rdma_server : private cm_program, public arrival {
   void serve(application_result& r);
 
  private:
+  void set_up_xrc();
   void say(application_result& r);
   void hear(application_result& r);
   ibv_wc one(completion_queue* cq);
 
   bool answers_;
   completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
+  std::uint32_t peer_srqn_ = 0;  // XRC
   app_buffer out_, in_;
   rdma_connection connection_{host_, service_, o_.route};
 };
@@ -40,8 +44,26 @@ void rdma_server::set_up() {
   receive_cq_ = objects_.cq(1);
   out_ = objects_.buffer(greeting_bytes);
   in_ = objects_.buffer(greeting_bytes);
+  if (o_.xrc) return set_up_xrc();
   connection_.prepare(make_qp(IBV_QPT_RC, send_cq_, receive_cq_, 1));
   post_receive(device_, connection_.qp(), id_receive, in_.sge(greeting_bytes));
+}
+
+/// The client sends with one half, to a shared receive queue whose number the server tells in its private data.
+void rdma_server::set_up_xrc() {
+  if (o_.client) return connection_.prepare(objects_.xrc_sender(send_cq_, 1));
+  xrc_domain* const domain = objects_.xrc_domain();
+  shared_receive_queue* const srq = objects_.xrc_srq(domain, receive_cq_, 1);
+  connection_.prepare(objects_.xrc_receiver(domain));
+  ibv_sge sge = in_.sge(greeting_bytes);
+  ibv_recv_wr wr{}, *bad = nullptr;
+  wr.wr_id = id_receive;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  bench::require(device_.post_srq_recv(srq, &wr, &bad), "post_srq_recv");
+  std::array<std::uint8_t, 4> told{};
+  abi::store32(told.data(), 0, srq->srqn);
+  connection_.set_private(told.data(), told.size());
 }
 
 ibv_wc rdma_server::one(completion_queue* cq) {
@@ -55,6 +77,7 @@ void rdma_server::say(application_result& r) {
   wr.wr_id = id_send;
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
+  if (o_.xrc) wr.qp_type.xrc.remote_srqn = peer_srqn_;
   post(device_, connection_.qp(), wr, out_.sge(greeting_bytes));
   one(send_cq_);
   ++r.sent;
@@ -70,6 +93,7 @@ void rdma_server::hear(application_result& r) {
 void rdma_server::run_client(application_result& r) {
   set_up();
   connection_.connect(o_.peer, port(rdma_server_port));
+  if (o_.xrc) peer_srqn_ = abi::load32(connection_.peer_private(), 0);
   say(r);
   if (answers_) hear(r);
   connection_.disconnect();

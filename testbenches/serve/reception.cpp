@@ -21,9 +21,8 @@ constexpr std::uint64_t look_every = 10'000 * sim::ps_per_us;  // for those whos
 
 }  // namespace
 
-reception::reception(cm_service& service, std::uint64_t service_id, std::string name, maker make)
+reception::reception(cm_service& service, std::uint64_t service_id, std::string name, maker make, cm::service_kind kind)
     : service_(service), service_id_(service_id), name_(std::move(name)), make_(std::move(make)) {
-  const auto kind = make_ ? cm::service_kind::connections : cm::service_kind::datagrams;
   if (!service_.manager().listen(service_id_, kind)) throw std::runtime_error("somebody listens there already");
 }
 

@@ -47,9 +47,10 @@ class reception {
   /// For an RTU when all places are taken and others wait: the oldest makes room then.
   static constexpr std::uint64_t crowded_ps = sim::ps_per_s;
 
-  /// `name`: of the server, in what is printed. Without `make` the service is one of datagrams (SIDR). Throws
+  /// `name`: of the server, in what is printed. A service of datagrams (SIDR) needs no `make`. Throws
   /// std::runtime_error when there is a listener.
-  reception(cm_service& service, std::uint64_t service_id, std::string name, maker make);
+  reception(cm_service& service, std::uint64_t service_id, std::string name, maker make,
+            host_driver::cm::service_kind kind = host_driver::cm::service_kind::connections);
   ~reception();
   reception(const reception&) = delete;
   reception& operator=(const reception&) = delete;

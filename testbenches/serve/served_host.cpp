@@ -115,8 +115,17 @@ bridge_counters served_host::bridge() const { return {bridge_->dropped(), bridge
 void served_host::answer(const std::uint8_t* frame, std::size_t length) {
   if (!neighbours_) return;  // the addresses come right after the ring
   node_.bus().spend_ps(answer_ps);
+  if (!udp_.empty() && take_udp(frame, length)) return;
   neighbours_->receive(frame, length);
   something_learnt_.notify(sc_core::SC_ZERO_TIME);
+}
+
+bool served_host::take_udp(const std::uint8_t* frame, std::size_t length) {
+  auto d = parse_udp(frame, length);
+  const auto at = d ? udp_.find(d->to.port) : udp_.end();
+  if (at == udp_.end()) return false;
+  at->second->receive(std::move(*d));
+  return true;
 }
 
 std::optional<host_driver::mac_address> served_host::resolve(const host_driver::gid_bytes& gid, int gid_index) {

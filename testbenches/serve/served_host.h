@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "testbenches/serve/ethernet_ring.h"
 #include "testbenches/serve/frame_link.h"
 #include "testbenches/serve/real_time.h"
+#include "testbenches/serve/udp.h"
 #include "tlm/capture.h"
 
 namespace rnic::serve {
@@ -52,6 +54,11 @@ class served_host : private frame_receiver_if, private outside_if {
   std::optional<host_driver::mac_address> resolve(const host_driver::gid_bytes& gid, int gid_index);
   /// Row of the first address for this RoCE version, or of the default GID when there is no address.
   int gid_index(ibv_gid_type type);
+  /// Datagrams to this UDP port are given to `who` until close_udp(). False: the port is taken.
+  bool open_udp(std::uint16_t port, udp_socket& who) { return udp_.emplace(port, &who).second; }
+  void close_udp(std::uint16_t port) { udp_.erase(port); }
+  /// Sends a frame of the host's software (from the DMAC, without FCS) when its turn comes.
+  void transmit(const std::vector<std::uint8_t>& frame) { ring_->transmit(frame.data(), frame.size()); }
 
   host_driver::device& device() { return node_.device(); }
   host_driver::bus_if& bus() { return node_.bus(); }
@@ -75,6 +82,7 @@ class served_host : private frame_receiver_if, private outside_if {
   std::size_t queued() const override { return link_ ? link_->queued() : 0; }
   void half_empty() override;
   void answer(const std::uint8_t* frame, std::size_t length);
+  bool take_udp(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;
   sim::timebase& base_;
@@ -88,6 +96,7 @@ class served_host : private frame_receiver_if, private outside_if {
   std::unique_ptr<frame_link> link_;
   std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
+  std::map<std::uint16_t, udp_socket*> udp_;  // by port
   sc_core::sc_event something_learnt_{sc_core::sc_gen_unique_name("something_learnt")};
 };
 

@@ -19,7 +19,10 @@ TOOLS = ["usr/bin/" + name for name in (
     "ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong ibv_devinfo rping ucmatose udaddy"
     " mckey rdma_server rdma_client cmtime ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat rdma").split()]
 TOOLS += ["bin/ip", "sbin/tc"]
-PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verbs_peer.c")  # verbs by command; made here
+HERE = os.path.dirname(os.path.abspath(__file__))
+PEER = os.path.join(HERE, "verbs_peer.c")  # verbs by command; made here
+OWN_PATH = os.path.join(HERE, "own_path.c")  # without which udpong has no path to itself; made here
+PRELOADED = "usr/lib/own_path.so"
 TOOLS += ["usr/bin/verbs_peer", "usr/bin/rstream", "usr/bin/udpong", "usr/bin/rdma_xserver", "usr/bin/rdma_xclient",
           "usr/bin/qperf"]
 PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers libibverbs1 rdmacm-utils librdmacm1
@@ -93,7 +96,7 @@ def download(folder):
     return os.path.join(folder, "root")
 
 
-def compile_peer(root):
+def compile_own(root):
     """Against the libibverbs of this machine, which is the guest's as well: both are Debian's. A compiler that finds
     mistakes is no reason to do without."""
     compiler = os.environ.get("CC", "cc")
@@ -101,6 +104,8 @@ def compile_peer(root):
         raise unavailable("there is no %s" % compiler)
     subprocess.run([compiler, "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-o", os.path.join(root, "usr/bin/verbs_peer"),
                     PEER, "-libverbs"], check=True)
+    subprocess.run([compiler, "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", os.path.join(root, PRELOADED), OWN_PATH,
+                    "-libverbs"], check=True)
 
 
 def module_order(folder, wanted):
@@ -173,12 +178,12 @@ def initrd(root):
     a.add_file("bin/busybox", os.path.join(root, "bin/busybox"))
     plugins = [p for p in glob.glob(os.path.join(root, "usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so"))]
     copied = {}
-    for program in [os.path.join(root, t) for t in TOOLS] + plugins:
+    for program in [os.path.join(root, t) for t in [*TOOLS, PRELOADED]] + plugins:
         for library in libraries(root, program):
             copied[os.path.relpath(library, root)] = library
         if program in plugins:
             copied[os.path.relpath(program, root)] = program
-    for tool in TOOLS:
+    for tool in [*TOOLS, PRELOADED]:
         copied["sbin/ip" if tool == "bin/ip" else tool] = os.path.join(root, tool)
     copied["lib/x86_64-linux-gnu/libgcc_s.so.1"] = os.path.join(root, "lib/x86_64-linux-gnu/libgcc_s.so.1")  # pthread_exit
     copied["lib64/ld-linux-x86-64.so.2"] = os.path.join(root, "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
@@ -212,7 +217,7 @@ def build(folder):
     scratch = tempfile.mkdtemp(prefix="rnic-guest-")
     try:
         root = download(scratch)
-        compile_peer(root)
+        compile_own(root)
         image = initrd(root)
         name, code = kernel(root)
     finally:

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest as linux  # noqa: E402
 import half_open  # noqa: E402
 import perftest_cases  # noqa: E402
+import udpong_cases  # noqa: E402
 import verbs_cases  # noqa: E402
 import wire_image  # noqa: E402
 from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel  # noqa: E402
@@ -155,6 +156,20 @@ def rstream(b, size, count, verify):
     verdict("the guest is server", side, b.guest.finish_server(SECONDS * 2))
 
 
+def no_xrc(b):
+    """Soft-RoCE has none: its tools say so, and the model says so of them."""
+    status, text = b.guest.run("timeout 10 /usr/bin/rdma_xclient -c x -s " + MODEL4, 30)
+    b.note("rdma_xclient: Soft-RoCE has no XRC", status == 255 and "rdma_create_ep: Operation not supported" in text, text)
+    listens = "/usr/bin/rdma resource show cm_id | grep -q LISTEN"
+    for option, words, end in (("-c x", "reason 28: its application does not want to, as a peer that has no XRC says it", "rdma_get_request: Operation not supported"),
+                               ("", "reason 8: nobody listens there over XRC", "")):
+        b.guest.start("timeout 5 /usr/bin/rdma_xserver " + option, listens)
+        status, text = b.end(b.serve("--app", "rdma_xclient", "--client", GUEST4, "--connection", "XRC"))
+        guest = b.guest.finish_server(60)
+        b.note("rdma_xserver %s: the model's client over XRC is refused" % option, status == 1 and words in text and end in guest[1],
+               text + guest[1])
+
+
 def cm(b):
     for size, count, verify in ((64, 500, True), (1000, 1000, False), (70000, 20, True), (1000000, 3, True)):
         rstream(b, size, count, verify)
@@ -167,8 +182,7 @@ def cm(b):
             ("--qps", "4", "--iterations", "5", "--size", "900"))
     managed(b, "rdma_server and rdma_client", "rdma_server", "-s " + GUEST4, "-s " + MODEL4, tools=("rdma_client", "rdma_server"))
     managed(b, "rdma_xserver and rdma_xclient", "rdma_xserver", "", "-s " + MODEL4, tools=("rdma_xclient", "rdma_xserver"))
-    status, text = b.guest.run("timeout 10 /usr/bin/rdma_xclient -c x -s " + MODEL4, 30)
-    b.note("rdma_xclient: Soft-RoCE has no XRC", status == 255 and "rdma_create_ep: Operation not supported" in text, text)
+    no_xrc(b)
     # The guest's server of cmtime never ends.
     managed(b, "cmtime, 50 connections", "cmtime", None, "-c 50 -s " + MODEL4, ("--qps", "50"))
     b.guest.start("timeout 15 /usr/bin/cmtime -b " + GUEST4, "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
@@ -309,7 +323,7 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "reads": reads, "late": late, "qperf": qperf,
+         "reads": reads, "late": late, "qperf": qperf, "udpong": udpong_cases.udpong,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 

@@ -26,7 +26,7 @@ def need_guest(folder):
     if shutil.which("qemu-system-x86_64") is None:
         skip("there is no qemu-system-x86_64 (Debian: qemu-system-x86)")
     maker, image = os.path.join(HERE, "build_guest.py"), os.path.join(folder, "initrd")
-    sources = (maker, os.path.join(HERE, "verbs_peer.c"), os.path.join(HERE, "verbs_words.h"))
+    sources = [maker] + [os.path.join(HERE, name) for name in ("verbs_peer.c", "verbs_words.h", "own_path.c")]
     if not os.path.exists(image) or os.path.getmtime(image) < max(map(os.path.getmtime, sources)):
         done = subprocess.run([sys.executable, maker, folder])
         if done.returncode != 0:

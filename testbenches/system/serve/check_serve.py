@@ -20,6 +20,8 @@ import rstream_cases
 import script_cases
 import stranger_cases as strangers
 import talk_cases
+import udpong_cases
+import xrc_cases
 
 CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "network": network.network,
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
@@ -33,7 +35,8 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
          "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
-         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "qperf": qperf_cases.qperf, "qperf_strangers": qperf_cases.qperf_strangers}
+         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "qperf": qperf_cases.qperf, "qperf_strangers": qperf_cases.qperf_strangers,
+         "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong}
 
 
 def main():

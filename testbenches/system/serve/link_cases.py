@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from scapy.all import ARP, Ether, ICMP, IP, Raw, rdpcap
-from served import RNIC, MODEL_MAC, PEER_MAC, MODEL4, PEER4, wrong, expect, path, free_port, serve, pairs_of_links, wire
+from served import RNIC, MODEL_MAC, PEER_MAC, MODEL4, MODEL6, PEER4, wrong, expect, path, free_port, serve, pairs_of_links, wire
 
 
 def framed(frame):
@@ -210,6 +210,12 @@ def refusals():
             (link + ["--app", "ib_read_bw", "--server", "--all", "--size", "100"], "--size"),
             (link + ["--app", "ib_read_bw", "--server", "--seconds", "3", "--iterations", "9"], "--seconds"),
             (link + ["--app", "ib_send_bw", "--server", "--rdma-cm", "--connection", "UD"], "--connection RC"),
+            (link + ["--app", "ib_send_bw", "--server", "--connection", "XRC"], "only rdma_xserver and rdma_xclient"),
+            (link + ["--app", "udpong", "--client", MODEL4, "--size", "2041"], "--size: udpong has 16 to 2040 bytes over IPv4"),
+            (link + ["--app", "udpong", "--client", MODEL6, "--size", "2025"], "--size: udpong has 16 to 2024 bytes over IPv6"),
+            (link + ["--app", "udpong", "--client", MODEL4, "--size", "15"], "--size: udpong has 16 to 2040 bytes over IPv4"),
+            (link + ["--app", "udpong", "--client", "nowhere"], "expected an IP address"),
+            (link + ["--app", "rdma_xserver", "--server", "--connection", "UC"], "rdma_xserver has RC and XRC"),
             (link + ["--app", "ib_send_bw", "--client", "nowhere", "--rdma-cm"], "IP address"),
             (link + ["--app", "rc_pingpong", "--server", "--port", port], "--port")):
         done = subprocess.run([RNIC, "serve"] + arguments, capture_output=True, text=True, timeout=20)

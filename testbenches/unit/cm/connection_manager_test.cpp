@@ -552,6 +552,71 @@ TEST(connection_manager, a_service_of_connections_is_none_of_datagrams) {
   EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::invalid_service);
 }
 
+// As core/cm.c writes them for IB_QPT_XRC_INI and IB_QPT_XRC_TGT.
+TEST(connection_manager, over_xrc_a_queue_pair_is_an_ee_context) {
+  network n;
+  contents req, rep;
+  n.drop = [&](const contents& c) {
+    if (c.kind == message::req) req = c;
+    if (c.kind == message::rep) rep = c;
+    return false;
+  };
+  n.b.manager.listen(service, service_kind::xrc_connections);
+  connection_data d;
+  d.service_id = service;
+  d.qpn = 0x55;
+  d.responder_resources = d.initiator_depth = 4;
+  d.retry_count = d.rnr_retry_count = 7;
+  d.set_xrc();
+  const auto id = n.a.manager.connect(network::from(n.b), d, {}, n.now);
+  n.deliver();
+  EXPECT_EQ(req.connection.qpn, 0x55u);
+  EXPECT_EQ(req.connection.transport, 3);
+  EXPECT_EQ(req.connection.extended_transport, 1);
+  EXPECT_EQ(req.connection.initiator_depth, 4);
+  EXPECT_EQ(req.connection.responder_resources, 0);
+  EXPECT_EQ(req.connection.retry_count, 0);
+  EXPECT_EQ(req.connection.rnr_retry_count, 0);
+  connection_data answer;
+  answer.qpn = 0x800066;
+  answer.responder_resources = answer.initiator_depth = 2;
+  EXPECT_TRUE(n.b.manager.accept(n.b.take(kind::request).id, answer, {}, n.now));
+  n.deliver();
+  EXPECT_EQ(rep.connection.qpn, 0u);
+  EXPECT_EQ(rep.connection.ee_context, 0x800066u);
+  EXPECT_EQ(rep.connection.initiator_depth, 0);
+  EXPECT_EQ(rep.connection.responder_resources, 2);
+  EXPECT_TRUE(rep.connection.shared_receive_queue);
+  EXPECT_EQ(n.a.take(kind::reply).message.connection.qpn, 0x800066u);
+  EXPECT_TRUE(n.a.manager.confirm(id, {}));
+  n.deliver();
+  EXPECT_EQ(n.b.take(kind::established).id, 2000u);
+}
+
+TEST(connection_manager, a_service_has_one_transport) {
+  constexpr struct {
+    service_kind listens;
+    std::uint8_t transport, extended;
+    bool taken;
+  } cases[] = {{service_kind::connections, 0, 0, true},      {service_kind::connections, 3, 1, false},
+               {service_kind::xrc_connections, 3, 1, true},  {service_kind::xrc_connections, 0, 0, false},
+               {service_kind::xrc_connections, 3, 2, false}, {service_kind::xrc_connections, 2, 1, false}};
+  for (const auto& c : cases) {
+    network n;
+    n.b.manager.listen(service, c.listens);
+    connection_data d;
+    d.service_id = service;
+    d.transport = c.transport;
+    d.extended_transport = c.extended;
+    n.a.manager.connect(network::from(n.b), d, {}, n.now);
+    n.deliver();
+    EXPECT_EQ(n.b.manager.has_event(), c.taken);
+    if (!c.taken) {
+      EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::invalid_transport);
+    }
+  }
+}
+
 TEST(connection_manager, whatever_comes_it_goes_on) {
   network n;
   std::mt19937 random(99);
