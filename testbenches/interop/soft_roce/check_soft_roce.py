@@ -19,7 +19,7 @@ import half_open  # noqa: E402
 import perftest_cases  # noqa: E402
 import verbs_cases  # noqa: E402
 import wire_image  # noqa: E402
-from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel  # noqa: E402
+from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel, rest_of  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
 GROUP, GROUP_IGMP = "239.1.2.3", "030201EF"
@@ -330,9 +330,9 @@ def stream(rnic, image, folder):
         g.must("ping -6 -c 2 -W 5 " + MODEL6)
         index = g.gid_index(GID4)
         g.must("timeout %d /usr/bin/ibv_rc_pingpong -d rxe0 -g %d -n 10 -p %d 10.0.2.2" % (SECONDS, index, PORT), 120)
-        model.communicate(timeout=30)
-        if model.returncode != 0:
-            raise linux.failed("the model's side ended with status %d" % model.returncode)
+        text, killed = rest_of(model, 30)
+        if killed or model.returncode != 0:
+            raise linux.failed("the model's side ended with status %d: %s" % (model.returncode, text))
         with open(os.path.join(folder, "r.json")) as f:
             network = json.load(f)["network"]
         if network["echo_requests"] < 4 or network["echo6_requests"] < 2 or network["malformed"] != 0:

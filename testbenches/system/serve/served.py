@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 
 try:
     from scapy.all import ARP, Ether, rdpcap
@@ -18,6 +17,9 @@ try:
     from scapy.contrib.roce import BTH
 except ImportError:
     BTH = None
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "program"))
+from process_output import rest_of  # noqa: E402
 
 RNIC = sys.argv[2]
 FOLDER = tempfile.mkdtemp(prefix="rnic-serve-")
@@ -61,12 +63,7 @@ class serve:
             raise wrong("%s did not start: %s%s" % (name, line, rest))
 
     def wait(self, seconds=60):
-        # communicate() with a time-out would leave out what came together with the first line.
-        killed = []
-        end = threading.Timer(seconds, lambda: (killed.append(True), self.process.kill()))
-        end.start()
-        self.text, _ = self.process.communicate()
-        end.cancel()
+        self.text, killed = rest_of(self.process, seconds)
         if killed:
             raise wrong("did not end within %d s: %s" % (seconds, self.text))
         with open(self.json) as f:
