@@ -140,7 +140,13 @@ void session::meet() {
   bench::require(device_.query_device(&limits_), "query_device");
   const unsigned receives = o_.verb == perftest_verb::send ? o_.receive_depth : 0;
   cq_ = objects_.cq((depth_ + receives) * static_cast<unsigned>(lanes_.size()));
-  for (lane& l : lanes_) make_lane(l);
+  watch_.emplace(
+      device_, [this] { return exchange_->peer_closed(); }, o_.patience_ps);
+  for (lane& l : lanes_) {
+    make_lane(l);
+    watch_->add(l.qp);
+  }
+  exchange_->set_meanwhile([this] { watch_->look(); });
   const bool managed = o_.meeting == perftest_meeting::cm;
   if (managed) connect_by_cm();
   if (clients_ != nullptr) clients_->enough();
