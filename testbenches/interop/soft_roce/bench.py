@@ -107,8 +107,8 @@ class bench:
             raise linux.failed("rnic serve: " + first)
         return model
 
-    def end(self, model):
-        text, _ = rest_of(model, SECONDS, grace=10)
+    def end(self, model, seconds=SECONDS):
+        text, _ = rest_of(model, seconds, grace=10)
         return model.returncode, text
 
     def tool(self, app, size, iterations, mtu, gid, priority, more):

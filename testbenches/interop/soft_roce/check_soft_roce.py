@@ -22,6 +22,7 @@ import wire_image  # noqa: E402
 from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel, rest_of  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
+RSTREAM_LIST = ((64, 100000), (4096, 10000), (65536, 1000), (1 << 20, 100))  # bytes, messages
 GROUP, GROUP_IGMP = "239.1.2.3", "030201EF"
 
 
@@ -153,6 +154,30 @@ def rstream(b, size, count, verify):
     b.guest.start("%s -b %s" % (tool, GUEST4), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
     side = b.serve(*options, "--client", GUEST4)
     verdict("the guest is server", side, b.guest.finish_server(SECONDS * 2))
+
+
+def rstream_list(b):
+    """What rstream does without -S and -C, each side as server. Takes 12 minutes: not in ctest."""
+    most = 540
+    tests = [["latency", str(s), "1", str(n)] for s, n in RSTREAM_LIST] + [["bandwidth", str(s), str(n), "1"] for s, n in RSTREAM_LIST]
+
+    def verdict(name, side, guest):
+        status, text = b.end(side, most)
+        said = [line.split()[:4] for line in text.splitlines() if line.startswith((" latency", " bandwidth"))]
+        with open(b.json) as f:
+            run = json.load(f)["runs"][0]
+        messages = 2 * sum(n for _, n in RSTREAM_LIST)
+        ok = status == 0 and guest[0] == 0 and said == tests and run["wrong_bytes"] == 0
+        ok = ok and run["sent"] == run["received"] == messages and len(guest[1].splitlines()) == 1 + len(tests)
+        b.note("rstream's own list, " + name, ok)
+        if not ok:
+            b.show(status, text, guest)
+
+    side = b.serve("--app", "rstream", "--server")
+    verdict("the guest is client", side, b.guest.run("timeout %d /usr/bin/rstream -s %s" % (most, MODEL4), most + 20))
+    b.guest.start("timeout %d /usr/bin/rstream -b %s" % (most, GUEST4), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
+    side = b.serve("--app", "rstream", "--client", GUEST4)
+    verdict("the guest is server", side, b.guest.finish_server(most))
 
 
 def cm(b):
@@ -309,7 +334,7 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "reads": reads, "late": late, "qperf": qperf,
+         "reads": reads, "late": late, "qperf": qperf, "rstream_list": rstream_list,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 

@@ -34,7 +34,7 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
          "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
-         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "qperf": qperf_cases.qperf,
+         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "rstream_list": rstream_cases.rstream_list, "qperf": qperf_cases.qperf,
          "qperf_strangers": qperf_cases.qperf_strangers, "qperf_unlinked": qperf_cases.qperf_unlinked, "killed": leaving.killed, "reborn": leaving.reborn, "stopped": leaving.stopped,
          "left_there": leaving.left_there}
 
