@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -105,7 +104,7 @@ destination destination_of(const std::string& bytes) {
 
 std::string exchange::swap(const std::string& own, const char* what, bool at_work) {
   const auto failed = [this, what] {
-    return peer_failure(fmt::format("the peer did not tell its {}: is it gone?{}", what, versions_));
+    return peer_failure(fmt::format("the peer did not tell its {}: is it gone?{}", what, in_brackets()));
   };
   if (client_ && !peer_->send(own)) throw failed();
   const auto theirs =
@@ -141,13 +140,12 @@ void exchange::agree_on_version() {
   const bool is_one = !theirs.empty() && theirs.find_first_not_of("0123456789.") == std::string::npos;
   if (!is_one) throw peer_failure(fmt::format("the peer tells no version of perftest; this one is {}", own_version));
   if (theirs == own_version) return;
-  versions_ = fmt::format(" (it speaks perftest {}, this host {})", theirs, own_version);
+  versions_ = fmt::format("speaks perftest {}, this host {}", theirs, own_version);
   if (!(std::strtod(theirs.c_str(), nullptr) >= oldest_version))
-    throw peer_failure(fmt::format("the peer speaks perftest {}, this host {}: versions older than {:.2f} are refused",
-                                   theirs, own_version, oldest_version));
-  fmt::print("  the peer speaks perftest {}, this host {}\n", theirs, own_version);
-  std::fflush(stdout);
+    throw peer_failure(fmt::format("the peer {}: versions older than {:.2f} are refused", versions_, oldest_version));
 }
+
+std::string exchange::in_brackets() const { return versions_.empty() ? "" : " (it " + versions_ + ")"; }
 
 exchange::agreement exchange::agree(const agreement& own) {
   agree_on_version();
@@ -156,7 +154,7 @@ exchange::agreement exchange::agree(const agreement& own) {
   both.line_bytes = static_cast<std::uint32_t>(swap(own.line_bytes, 4, "cache line"));
   constexpr std::uint32_t longest_page = 1u << 24, longest_line = 4096;
   if (both.cycle_bytes > longest_page || both.line_bytes > longest_line)
-    throw peer_failure("the peer's pages and cache lines make no sense" + versions_);
+    throw peer_failure("the peer's pages and cache lines make no sense" + in_brackets());
   both.cycle_bytes = std::max(both.cycle_bytes, own.cycle_bytes);
   both.line_bytes = std::max(both.line_bytes, own.line_bytes);
   const auto own_code = static_cast<unsigned>(bench::to_ibv_mtu(own.mtu));
@@ -173,7 +171,7 @@ destination exchange::tell(const destination& own, bool at_work) {
   text.resize(text_bytes, '\0');
   const auto theirs = parse_destination(swap(text, "queue pair", at_work));
   if (!theirs)
-    throw peer_failure("what the peer tells of its queue pair makes no sense: is it the same test?" + versions_);
+    throw peer_failure("what the peer tells of its queue pair makes no sense: is it the same test?" + in_brackets());
   return *theirs;
 }
 

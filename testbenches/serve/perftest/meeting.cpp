@@ -2,6 +2,7 @@
 // How the two sides of a session come together.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <random>
 
 #include "model/wire/ethernet.h"
@@ -123,6 +124,10 @@ void session::agree() {
   exchange::agreement own;
   own.mtu = o_.mtu;
   agreed_ = exchange_->agree(own);
+  if (!exchange_->versions().empty()) {
+    fmt::print("  the peer {}\n", exchange_->versions());
+    std::fflush(stdout);
+  }
   if (o_.type == IBV_QPT_UD && o_.all_sizes) size_ = agreed_.mtu;
   if (o_.type == IBV_QPT_UD && size_ > agreed_.mtu)
     throw peer_failure(fmt::format("a datagram of {} bytes is longer than the MTU, {}", size_, agreed_.mtu));
