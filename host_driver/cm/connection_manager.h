@@ -190,7 +190,8 @@ class connection_manager {
 
   void take_req(const address& from, const contents& m, std::uint64_t now_ps);
   bool repeats(const address& from, const contents& m, std::uint64_t now_ps);
-  bool is_stale(const address& from, const contents& m) const;
+  connection* stale(const address& from, const contents& m);
+  bool end_stale(connection& c, std::uint64_t now_ps);
   void take_mra(connection& c, const contents& m, std::uint64_t now_ps);
   void take_rej(connection& c, const contents& m, std::uint64_t now_ps);
   void take_rep(connection& c, const contents& m, std::uint64_t now_ps);

@@ -96,14 +96,33 @@ bool connection_manager::repeats(const address& from, const contents& m, std::ui
   return false;
 }
 
-/// The peer's queue pair is in a connection that it has forgotten.
-bool connection_manager::is_stale(const address& from, const contents& m) const {
-  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& entry) {
+/// The connection that the peer's queue pair is in, and that the peer has forgotten: its host or its process began anew
+/// (IBA volume 1, 12.9.8.3.1). One whose end it has only not confirmed is over, and stands in nobody's way.
+connection_manager::connection* connection_manager::stale(const address& from, const contents& m) {
+  const auto at = std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
     const connection& c = entry.second;
-    return c.at != state::timewait && c.at != state::req_sent && c.at != state::sidr_req_received &&
-           c.at != state::sidr_req_sent && c.peer.gid == from.gid && c.remote_qpn == m.connection.qpn &&
-           c.remote_guid == m.connection.ca_guid;
+    return c.at != state::timewait && c.at != state::dreq_sent && c.at != state::req_sent &&
+           c.at != state::sidr_req_received && c.at != state::sidr_req_sent && c.peer.gid == from.gid &&
+           c.remote_qpn == m.connection.qpn && c.remote_guid == m.connection.ca_guid;
   });
+  return at == connections_.end() ? nullptr : &at->second;
+}
+
+/// False: it was a request that nobody has taken yet, and is forgotten. Else the new request is refused; the peer may
+/// ask again when the connection has ended, which begins here, as on a Linux host (core/cm.c:cm_match_req).
+bool connection_manager::end_stale(connection& c, std::uint64_t now_ps) {
+  ++count_.stale;
+  if ((c.at == state::req_received || c.at == state::mra_req_sent) && forget_request(c.id)) {
+    connections_.erase(c.id);
+    return false;
+  }
+  if (c.at == state::established) {
+    disconnect(c.id, {}, now_ps);
+  } else if (c.passive && (c.at == state::rep_sent || c.at == state::mra_rep_received)) {
+    tell(c, event::kind::unreachable, {});
+    end(c, now_ps);
+  }
+  return true;
 }
 
 bool connection_manager::serves(std::uint64_t service_id, bool datagrams) const {
@@ -130,10 +149,8 @@ void connection_manager::take_req(const address& from, const contents& m, std::u
   }
   const bool xrc = services_.at(m.connection.service_id) == service_kind::xrc_connections;
   if (xrc ? !m.connection.is_xrc() : m.connection.transport != 0) return refuse(from, m, reason::invalid_transport);
-  if (is_stale(from, m)) {
-    ++count_.stale;
-    return refuse(from, m, reason::stale);
-  }
+  connection* const forgotten = stale(from, m);
+  if (forgotten != nullptr && end_stale(*forgotten, now_ps)) return refuse(from, m, reason::stale);
   connection* c = backlog_is_full(state::req_received) ? nullptr : open(from, state::req_received);
   if (c == nullptr) return refuse(from, m, reason::no_resources);
   c->passive = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer of the perftest tools that says anything: both sides' steps end with an agreement that makes sense, or with
 // one line on the peer.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +21,11 @@ class scripted final : public conversation {
  public:
   scripted(input& in, bool text) : in_(in), text_(text) {}
   bool send(const std::string&) override { return true; }
-  std::optional<std::string> receive(std::size_t bytes, sim::time_ps) override {
+  std::optional<std::string> receive(std::size_t bytes, sim::time_ps, const std::function<void()>&) override {
     if (in_.left() < bytes) return std::nullopt;
     return in_.text(bytes);
   }
+  bool peer_closed() override { return in_.left() == 0; }
   bool is_text() const override { return text_; }
 
  private:

@@ -135,7 +135,7 @@ void add_serve(CLI::App& command, serve_options& o) {
           "same size, iterations, queue pairs, -a, -b, -c, -R on both sides);\n"
           "rping, ucmatose, udaddy, mckey, cmtime, rdma_server (rdma_client is its peer),\n"
           "rdma_xserver (rdma_xclient is its peer), rstream and udpong (-S is --size, -C\n"
-          "--iterations) of rdmacm-utils;\n"
+          "--iterations; rstream without them: its list of sizes, --all is -S all) of rdmacm-utils;\n"
           "qperf (its tests of RC, with its option -cm 1: it meets its peer over TCP and over the link);\n"
           "script: any verb, as commands of --script say")
       ->type_name("TOOL")
@@ -212,7 +212,9 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_flag("--bidirectional", o.bidirectional,
                    "perftest: the server sends too, as with -b; udpong: it sends back, as with -T e");
-  command.add_flag("--all", o.all_sizes, "perftest: sizes 2, 4, ... 2^23 (UD: to the MTU), as with -a");
+  command.add_flag(
+      "--all", o.all_sizes,
+      "perftest: sizes 2, 4, ... 2^23 (UD: to the MTU), as with -a; rstream: its long list, as with -S all");
   command.add_option("--seconds", o.test_seconds, "perftest: for so long instead of --iterations, as with -D")
       ->check(CLI::Range(1u, 3600u));
   command.add_flag("--rdma-cm", o.rdma_cm, "perftest: meet over the connection manager, as with -R");
@@ -230,10 +232,12 @@ void add_serve(CLI::App& command, serve_options& o) {
            "RoCE version of that GID; of applications over the connection manager: the one that requests are made\n"
            "and answered in");
   command
-      .add_option("--repeat", o.repeat,
-                  "Runs of the application, 0 for ever: a run that fails is told, and the next client is served. "
-                  "Up to 16\nclients of a server over the connection manager are answered at a time and have 30 s to "
-                  "confirm, 256 more\nwait, others are rejected (no resources). A client's buffers take up to 512 MiB")
+      .add_option(
+          "--repeat", o.repeat,
+          "Runs of the application, 0 for ever: a run that fails is told, and the next client is served; one of which\n"
+          "nothing comes for 30 s is given up. "
+          "Up to 16\nclients of a server over the connection manager are answered at a time and have 30 s to "
+          "confirm, 256 more\nwait, others are rejected (no resources). A client's buffers take up to 512 MiB")
       ->capture_default_str();
 }
 

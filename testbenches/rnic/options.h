@@ -121,7 +121,7 @@ struct serve_options {
   std::string connection = "RC";         ///< of perftest: RC, UC or UD; rdma_xserver: RC or XRC
   std::string atomic = "FETCH_AND_ADD";  ///< of perftest: or CMP_AND_SWAP
   bool bidirectional = false;            ///< of perftest; udpong: the server sends back
-  bool all_sizes = false;                ///< of perftest
+  bool all_sizes = false;                ///< of perftest and rstream
   unsigned test_seconds = 0;             ///< of perftest: instead of iterations
   bool rdma_cm = false;                  ///< of perftest: the connection manager connects its queue pairs
   bool talk_over_cm = false;             ///< of perftest: instead of TCP, and that alone

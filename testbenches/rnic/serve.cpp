@@ -62,7 +62,10 @@ class serve_run {
   serve::real_time clock_;
   serve_notices notices_;
   std::vector<std::unique_ptr<serve_station>> stations_;
-  std::size_t begun_ = 0, ended_ = 0;  // stations whose applications have
+  std::size_t begun_ = 0, ready_ = 0, ended_ = 0;  // stations whose applications have, or are
+  bool serving_ = false;                           // said so
+  sc_core::sc_event made_ready_{sc_core::sc_gen_unique_name("made_ready")},
+      served_{sc_core::sc_gen_unique_name("serving")};
   int signal_ = 0;
   std::exception_ptr failure_;
 };
@@ -85,16 +88,23 @@ serve_run::serve_run(const serve_options& options)
 
 void serve_run::program() {
   for (const auto& s : stations_) s->start();
+  const std::size_t programs = options_.app.empty() ? 0 : stations_.size();
+  for (std::size_t i = 0; i < programs; ++i) spawn("applications", &serve_run::applications);
+  while (ready_ < programs) sc_core::wait(made_ready_);
   clock_.start_clock();
   for (const auto& s : stations_) s->print_start();
   std::fflush(stdout);
   notices_.begin();
-  if (options_.app.empty()) return;
-  for (std::size_t i = 0; i < stations_.size(); ++i) spawn("applications", &serve_run::applications);
+  serving_ = true;
+  served_.notify(sc_core::SC_ZERO_TIME);
 }
 
 void serve_run::applications() {
-  stations_[begun_++]->run_applications();
+  stations_[begun_++]->run_applications([this] {
+    ++ready_;
+    made_ready_.notify(sc_core::SC_ZERO_TIME);
+    while (!serving_) sc_core::wait(served_);
+  });
   if (++ended_ == stations_.size() && (options_.duration_s == 0 || leave_by_)) clock_.stop();
 }
 
@@ -118,6 +128,7 @@ void serve_run::on_signal() {
     if (error) return;
     signal_ = number;
     if (leave_by_) return clock_.stop();  // the second one: at once
+    clock_.catch_up();
     leave();
     on_signal();
   });
@@ -145,7 +156,9 @@ int serve_run::run() {
   if (options_.duration_s != 0) {
     end_.expires_after(std::chrono::seconds(options_.duration_s));
     end_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) leave();
+      if (error) return;
+      clock_.catch_up();
+      leave();
     });
   }
   spawn("program", &serve_run::program);

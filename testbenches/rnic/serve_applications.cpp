@@ -60,6 +60,7 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.port = static_cast<std::uint16_t>(options.port);
   o.size = options.size;
   o.count = options.iterations;
+  o.all_sizes = options.all_sizes;
   o.connections = options.queue_pairs;
   o.echo = options.bidirectional;
   o.xrc = options.connection == "XRC";
@@ -277,9 +278,11 @@ void check(const serve_options& o) {
     check_perftest(o);
   else if (is_qperf(o))
     check_qperf(o);
-  else if (o.all_sizes || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0 || o.reads != 0)
-    throw usage_error("--all, --rdma-cm, --talk-rdma-cm, --seconds and --outs are of perftest's tools");
+  else if ((o.all_sizes && o.app != "rstream") || o.rdma_cm || o.talk_over_cm || o.test_seconds != 0 || o.reads != 0)
+    throw usage_error("--rdma-cm, --talk-rdma-cm, --seconds and --outs are of perftest's tools, --all of rstream too");
   if (o.app == "udpong") check_udpong(o);
+  if (o.app == "rstream" && o.all_sizes && (o.size != 0 || o.iterations != 0))
+    throw usage_error("--all: rstream has its own sizes and numbers then, without --size and --iterations");
   if (o.app == "rping" && (o.size > 65535 || (o.size != 0 && o.size < 27)))
     throw usage_error("--size: rping has 27 to 65535 bytes");
   if ((o.app == "udaddy" || o.app == "mckey") && o.size > 4096)

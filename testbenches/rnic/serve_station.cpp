@@ -134,12 +134,13 @@ serve::application_result serve_station::try_application() {
   return failed;
 }
 
-void serve_station::run_applications() {
+void serve_station::run_applications(const std::function<void()>& ready) {
   std::unique_ptr<serve::cm_service> service;
   if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_, gid_index());
   service_ = service.get();
   std::unique_ptr<serve::reception> clients = receive_clients();
   clients_ = clients.get();
+  ready();
   const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
   for (unsigned n = 0; !leaving_ && (repeat == 0 || n < repeat); ++n) {
     if (clients_ != nullptr && n + 1 == repeat) clients_->set_last();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,8 +29,8 @@ class serve_station {
 
   /// Brings the adapter up and checks the options that need it. In an SC_THREAD.
   void start();
-  /// To their end. In an SC_THREAD.
-  void run_applications();
+  /// To their end. In an SC_THREAD. `ready`: called once clients can come; what it waits for, waits.
+  void run_applications(const std::function<void()>& ready);
   /// No more frames come in; those that go out still leave.
   void stop_reading() { host_->stop_reading(); }
   /// Of frames that the link's peer has not taken.

@@ -2,6 +2,7 @@
 #include "testbenches/serve/address_exchange.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <boost/asio/ip/v6_only.hpp>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 
 #include "model/wire/ethernet.h"
+#include "testbenches/serve/peer_watch.h"
 
 namespace rnic::serve {
 
@@ -61,7 +63,8 @@ address_exchange::address_exchange(asio::io_context& io, sim::timebase& base, re
 /// Starts an operation and sleeps until its handler has run; one that takes too long is cancelled. `of_client`: of one
 /// that we serve while others may wait.
 template <class Start>
-bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps, bool of_client) {
+bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps, bool of_client,
+                                const std::function<void()>& meanwhile) {
   struct state {
     bool done = false;
     error_code error;
@@ -72,11 +75,11 @@ bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps, bool of_cl
     s->error = error;
     base_.notify(done_, clock_.present());
   });
-  const sim::time_ps now = base_.now_ps();
-  sim::time_ps deadline = timeout_ps > for_ever - now ? for_ever : now + timeout_ps;
+  const sim::time_ps began = base_.now_ps();
+  sim::time_ps deadline = timeout_ps > for_ever - began ? for_ever : began + timeout_ps;
   while (!s->done) {
-    if (of_client && deadline != for_ever && !talked_.empty()) deadline = std::min(deadline, now + crowded_ps);
-    if (deadline == for_ever) {
+    if (of_client && deadline != for_ever && others_wait()) deadline = std::min(deadline, began + crowded_ps);
+    if (deadline == for_ever && !meanwhile) {
       sc_core::wait(done_);
       continue;
     }
@@ -84,7 +87,9 @@ bool address_exchange::wait_for(Start start, sim::time_ps timeout_ps, bool of_cl
       close();
       return false;
     }
-    sc_core::wait(sc_core::sc_time::from_value(deadline - base_.now_ps()), done_);
+    if (meanwhile) meanwhile();
+    const sim::time_ps left = deadline - base_.now_ps();
+    sc_core::wait(sc_core::sc_time::from_value(meanwhile ? std::min(left, peer_watch::look_every_ps) : left), done_);
   }
   return !s->error;
 }
@@ -221,7 +226,8 @@ bool address_exchange::send(const std::string& bytes) {
       10 * sim::ps_per_s);
 }
 
-std::optional<std::string> address_exchange::receive(std::size_t bytes, sim::time_ps timeout_ps) {
+std::optional<std::string> address_exchange::receive(std::size_t bytes, sim::time_ps timeout_ps,
+                                                     const std::function<void()>& meanwhile) {
   std::string text = word_.substr(0, bytes);
   word_.erase(0, text.size());
   if (text.size() == bytes) return text;
@@ -231,9 +237,15 @@ std::optional<std::string> address_exchange::receive(std::size_t bytes, sim::tim
         asio::async_read(socket_, asio::buffer(*kept),
                          [handler, kept](const error_code& error, std::size_t) { handler(error); });
       },
-      timeout_ps, listens());
+      timeout_ps, listens(), meanwhile);
   if (!ok) return std::nullopt;
   return text + *kept;
+}
+
+bool address_exchange::peer_closed() {
+  if (!socket_.is_open()) return true;
+  pollfd state{socket_.native_handle(), POLLRDHUP, 0};
+  return ::poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 void address_exchange::close() {

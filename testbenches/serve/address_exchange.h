@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -59,8 +60,13 @@ class address_exchange {
   /// At any of the host's addresses. Tries again until `timeout_ps` have passed: the server may not be there yet.
   bool connect(const std::string& host, std::uint16_t port, sim::time_ps timeout_ps);
   bool send(const std::string& bytes);
-  /// Exactly `bytes` bytes.
-  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps);
+  /// Exactly `bytes` bytes. `meanwhile` is called every few milliseconds of waiting; what it throws ends that.
+  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps,
+                                     const std::function<void()>& meanwhile = {});
+  /// Whether the peer has closed its side, or is gone. What it said before may still be received.
+  bool peer_closed();
+  /// Whether clients that have said their first word wait for their turn.
+  bool others_wait() const { return !talked_.empty(); }
   void close();
   bool listens() const { return !acceptors_.empty(); }
   const exchange_counters& count() const { return count_; }
@@ -76,7 +82,8 @@ class address_exchange {
   };
   using callers = std::list<std::shared_ptr<caller>>;
   template <class Start>
-  bool wait_for(Start start, sim::time_ps timeout_ps, bool of_client = false);
+  bool wait_for(Start start, sim::time_ps timeout_ps, bool of_client = false,
+                const std::function<void()>& meanwhile = {});
   void open(const tcp::endpoint& at);
   void expect_next(tcp::acceptor& acceptor);
   void greet(tcp::socket&& socket);

@@ -19,6 +19,7 @@ struct cm_application_options {
   std::uint16_t port = 0;         ///< 0: the tool's own
   std::uint32_t size = 0;         ///< bytes, 0: what the tool takes
   unsigned count = 0;             ///< messages, 0: what the tool takes; rping and udpong as server: the client's
+  bool all_sizes = false;         ///< rstream without size and count: its long list
   unsigned connections = 0;       ///< ucmatose, udaddy, cmtime; 0: what the tool takes
   bool echo = false;              ///< udpong: the server sends each message back
   bool xrc = false;               ///< rdma_xserver: over XRC, not RC

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include "model/wire/ethernet.h"
@@ -38,6 +39,8 @@ cm_service::cm_service(served_host& host, int gid_index)
       objects_(device_) {
   cm::connection_manager_config config;
   config.backlog = most_waiting;
+  // As a Linux host: the numbers of a process before this one are other ones.
+  config.first_id = std::random_device{}() & 0x7fffffff;
   config.ca_guid = wire::to_u64(host.mac()) | std::uint64_t{0x0200} << 48;
   cm::mad_output_if& out = *this;
   manager_ = std::make_unique<cm::connection_manager>(out, config);

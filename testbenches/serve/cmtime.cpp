@@ -86,7 +86,7 @@ void cmtime_client::run(application_result& r) {
   step(
       "connect", [this, port](rdma_connection& c) { c.begin_connect(o_.peer, port); },
       [](rdma_connection& c) {
-        if (!c.finish_connect()) throw peer_failure("the peer refused: nobody listens there");
+        if (!c.finish_connect()) throw c.refusal();
       });
   r.sent = r.received = nodes_.size();
   step(

@@ -123,7 +123,8 @@ void udaddy::ask(node& n) {
 void udaddy::serve(reception& clients, application_result& r) {
   std::vector<node> all;
   while (all.size() < connections(1)) {
-    const auto request = clients.next_question();
+    const auto request = clients.next_question(all.empty() ? for_ever : next_connection_ps);
+    if (!request) throw peer_failure(fmt::format("{} clients asked: more are asked for by --qps", all.size()));
     all.push_back(make_node(true));
     cm::service_data reply;
     reply.qpn = all.back().qp->qp_num;

@@ -18,7 +18,9 @@ namespace {
 constexpr std::uint8_t ack_timeout = 16;  // 0.27 s
 constexpr std::uint8_t retries = 7, rnr_timer = 12;
 constexpr std::uint64_t try_every = sim::ps_per_us * 100'000;  // while nobody listens
-constexpr std::size_t most_told = 56;                          // room of a REQ behind the addresses
+/// A server that believed in a connection with this queue pair, of a process before this one, ends that.
+constexpr std::uint64_t forget_ps = 2 * sim::ps_per_s;
+constexpr std::size_t most_told = 56;  // room of a REQ behind the addresses
 constexpr std::uint16_t client_port = 0xc0de;
 constexpr std::uint8_t rate_10_gbps = 3;
 
@@ -178,7 +180,8 @@ void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, uns
 bool rdma_connection::finish_connect() {
   const auto e = service_.wait_of(id_, route_.patience_ps);
   if (!e) throw peer_failure("the peer does not answer");
-  if (e->what == cm::event::kind::rejected && e->message.why == cm::reason::invalid_service) return false;
+  if (e->what == cm::event::kind::rejected) why_not_ = e->message.why;
+  if (may_try_again() && e->what == cm::event::kind::rejected) return false;
   if (e->what != cm::event::kind::reply) refused(*e);
   peer_private_ = e->message.private_data;
   to_receive(peer_, e->message.connection, asked_, asked_.initiator_depth);
@@ -188,15 +191,22 @@ bool rdma_connection::finish_connect() {
 }
 
 void rdma_connection::connect(const gid_bytes& to, std::uint16_t port, unsigned reads) {
-  begin_connect(to, port, reads);
-  if (!finish_connect()) throw refusal(cm::reason::invalid_service);
+  const std::uint64_t deadline = service_.now_ps() + forget_ps;
+  for (begin_connect(to, port, reads); !finish_connect(); begin_connect(to, port, reads)) {
+    if (why_not_ != cm::reason::stale || service_.now_ps() >= deadline) throw refusal();
+    sc_core::wait(sc_core::sc_time::from_value(try_every));
+  }
+}
+
+bool rdma_connection::may_try_again() const {
+  return why_not_ == cm::reason::invalid_service || why_not_ == cm::reason::stale;
 }
 
 void rdma_connection::connect_patiently(const gid_bytes& to, std::uint16_t port, unsigned reads,
                                         std::uint64_t at_most_ps) {
   const std::uint64_t deadline = service_.now_ps() + at_most_ps;
   for (begin_connect(to, port, reads); !finish_connect(); begin_connect(to, port, reads)) {
-    if (service_.now_ps() >= deadline) throw refusal(cm::reason::invalid_service);
+    if (service_.now_ps() >= deadline) throw refusal();
     sc_core::wait(sc_core::sc_time::from_value(try_every));
   }
 }

@@ -50,9 +50,11 @@ class rdma_connection final : private connection_end_if {
     finish_disconnect();
   }
   // The same in two steps each: what is said to the peer, and its answer. finish_connect() is false when nobody
-  // listens, begin_accept() when the client gave up meanwhile.
+  // listens, or the server has to forget an earlier connection first; begin_accept() when the client gave up meanwhile.
   void begin_connect(const host_driver::gid_bytes& to, std::uint16_t port, unsigned reads = 1);
   bool finish_connect();
+  /// What made finish_connect() false.
+  peer_failure refusal() const { return refusal(why_not_); }
   bool begin_accept(const cm_service::event& request, unsigned reads = 1);
   void finish_accept();
   /// What has become of begin_accept(), without waiting for the client.
@@ -81,6 +83,7 @@ class rdma_connection final : private connection_end_if {
   bool over_xrc() const { return qp_->qp_type == IBV_QPT_XRC_SEND; }
   peer_failure refusal(host_driver::cm::reason why) const;
   [[noreturn]] void refused(const cm_service::event& e) const;
+  bool may_try_again() const;
   void stop() override;
 
   served_host& host_;
@@ -93,6 +96,7 @@ class rdma_connection final : private connection_end_if {
   host_driver::cm::private_area private_{}, peer_private_{};
   std::uint32_t psn_ = 0;
   ibv_qp_attr sender_{};  // for the transition to RTS
+  host_driver::cm::reason why_not_{};
   bool up_ = false, confirmed_ = false, releasing_ = false;
 };
 

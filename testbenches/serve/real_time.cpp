@@ -62,6 +62,11 @@ void real_time::lose_time() {
   if (tell_lost_) tell_lost_(late / sim::ps_per_us);
 }
 
+void real_time::catch_up() {
+  const sim::time_ps target = present();
+  if (paced_ && next_event() > target) advance(target);
+}
+
 /// Handlers run in the order in which they became ready, those of timers and signals among them.
 void real_time::serve_sockets() {
   io_.restart();

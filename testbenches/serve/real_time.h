@@ -40,6 +40,9 @@ class real_time {
   void start_clock();
   /// Simulated time of this moment; the present of the simulation before start_clock().
   sim::time_ps present() const;
+  /// To be called from a handler that is about to have an effect at once: where nothing is due in the simulation, it
+  /// becomes this moment's. Else the effect would have the time at which the simulation came to rest.
+  void catch_up();
   /// To be called from a handler or a process: run() returns after this turn.
   void stop() { stopped_ = true; }
   /// Until stop(). What a process throws into the kernel comes out here.

@@ -129,9 +129,10 @@ std::unique_ptr<arrival> reception::next(const gid_bytes* of, std::uint64_t time
   for (;;) {
     answer_requests(of);
     if (auto who = confirmed(of)) return who;
-    if (service_.now_ps() >= deadline) return nullptr;
+    const std::uint64_t present = service_.now_ps();
+    if (present >= deadline) return nullptr;
     drop_overdue();
-    service_.wait_news(guests_.empty() ? sim::ps_per_s : look_every);
+    service_.wait_news(std::min(guests_.empty() ? sim::ps_per_s : look_every, deadline - present));
   }
 }
 

@@ -132,7 +132,7 @@ void rsocket_stream::heard(const ibv_wc& wc) {
 void rsocket_stream::look() {
   give_credits();
   const auto wc = connection_.next(cq_);
-  if (!wc && !leaving_) throw peer_failure("the peer released the connection before the end");
+  if (!wc && !leaving_) throw peer_failure("the peer released the connection before the end: is it the same test?");
   if (!wc) {
     ended_ = true;
     return;
@@ -168,7 +168,7 @@ void rsocket_stream::give_credits() {
 
 void rsocket_stream::send(const std::uint8_t* data, std::size_t bytes) {
   while (bytes != 0) {
-    if (ended_) throw peer_failure("the peer has ended the stream");
+    if (ended_) throw peer_failure("the peer has ended the stream: is it the same test?");
     if (!can_send()) {
       look();
       continue;
@@ -208,7 +208,7 @@ void rsocket_stream::consumed(std::uint32_t bytes) {
 void rsocket_stream::receive(std::uint8_t* data, std::size_t bytes) {
   while (bytes != 0) {
     if (in_there_ == 0) {
-      if (ended_) throw peer_failure("the peer has ended the stream");
+      if (ended_) throw peer_failure("the peer has ended the stream: is it the same test?");
       look();
       continue;
     }

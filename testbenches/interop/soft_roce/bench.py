@@ -7,10 +7,14 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import threading
 
 import guest as linux
 import wire_image
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../system/program"))
+from process_output import rest_of  # noqa: E402
 
 PORT = 18800 + os.getpid() % 100 * 10
 GUEST4, MODEL4, GUEST6, MODEL6 = "10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"
@@ -103,14 +107,8 @@ class bench:
             raise linux.failed("rnic serve: " + first)
         return model
 
-    def end(self, model):
-        # communicate() with a time-out would leave out what came together with the first line.
-        ends = [threading.Timer(SECONDS, model.terminate), threading.Timer(SECONDS + 10, model.kill)]
-        for end in ends:
-            end.start()
-        text, _ = model.communicate()
-        for end in ends:
-            end.cancel()
+    def end(self, model, seconds=SECONDS):
+        text, _ = rest_of(model, seconds, grace=10)
         return model.returncode, text
 
     def tool(self, app, size, iterations, mtu, gid, priority, more):

@@ -20,9 +20,10 @@ import perftest_cases  # noqa: E402
 import udpong_cases  # noqa: E402
 import verbs_cases  # noqa: E402
 import wire_image  # noqa: E402
-from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel  # noqa: E402
+from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel, rest_of  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
+RSTREAM_LIST = ((64, 100000), (4096, 10000), (65536, 1000), (1 << 20, 100))  # bytes, messages
 GROUP, GROUP_IGMP = "239.1.2.3", "030201EF"
 
 
@@ -168,6 +169,30 @@ def no_xrc(b):
         guest = b.guest.finish_server(60)
         b.note("rdma_xserver %s: the model's client over XRC is refused" % option, status == 1 and words in text and end in guest[1],
                text + guest[1])
+
+
+def rstream_list(b):
+    """What rstream does without -S and -C, each side as server. Takes 12 minutes and more: not in ctest."""
+    most = 900
+    tests = [["latency", str(s), "1", str(n)] for s, n in RSTREAM_LIST] + [["bandwidth", str(s), str(n), "1"] for s, n in RSTREAM_LIST]
+
+    def verdict(name, side, guest):
+        status, text = b.end(side, most)
+        said = [line.split()[:4] for line in text.splitlines() if line.startswith((" latency", " bandwidth"))]
+        with open(b.json) as f:
+            run = json.load(f)["runs"][0]
+        messages = 2 * sum(n for _, n in RSTREAM_LIST)
+        ok = status == 0 and guest[0] == 0 and said == tests and run["wrong_bytes"] == 0
+        ok = ok and run["sent"] == run["received"] == messages and len(guest[1].splitlines()) == 1 + len(tests)
+        b.note("rstream's own list, " + name, ok)
+        if not ok:
+            b.show(status, text, guest)
+
+    side = b.serve("--app", "rstream", "--server")
+    verdict("the guest is client", side, b.guest.run("timeout %d /usr/bin/rstream -s %s" % (most, MODEL4), most + 20))
+    b.guest.start("timeout %d /usr/bin/rstream -b %s" % (most, GUEST4), "/usr/bin/rdma resource show cm_id | grep -q LISTEN")
+    side = b.serve("--app", "rstream", "--client", GUEST4)
+    verdict("the guest is server", side, b.guest.finish_server(most))
 
 
 def cm(b):
@@ -323,7 +348,7 @@ def congestion(b):
 
 
 CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
-         "reads": reads, "late": late, "qperf": qperf, "udpong": udpong_cases.udpong,
+         "reads": reads, "late": late, "qperf": qperf, "udpong": udpong_cases.udpong, "rstream_list": rstream_list,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}
 
@@ -344,9 +369,9 @@ def stream(rnic, image, folder):
         g.must("ping -6 -c 2 -W 5 " + MODEL6)
         index = g.gid_index(GID4)
         g.must("timeout %d /usr/bin/ibv_rc_pingpong -d rxe0 -g %d -n 10 -p %d 10.0.2.2" % (SECONDS, index, PORT), 120)
-        model.communicate(timeout=30)
-        if model.returncode != 0:
-            raise linux.failed("the model's side ended with status %d" % model.returncode)
+        text, killed = rest_of(model, 30)
+        if killed or model.returncode != 0:
+            raise linux.failed("the model's side ended with status %d: %s" % (model.returncode, text))
         with open(os.path.join(folder, "r.json")) as f:
             network = json.load(f)["network"]
         if network["echo_requests"] < 4 or network["echo6_requests"] < 2 or network["malformed"] != 0:

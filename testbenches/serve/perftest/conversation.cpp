@@ -33,7 +33,8 @@ cm_conversation::cm_conversation(served_host& host, cm_service& service, const r
 
 void cm_conversation::post_next() { post_receive(device_, connection_.qp(), 0, in_.sge(longest)); }
 
-std::optional<ibv_wc> cm_conversation::next(completion_queue* cq, sim::time_ps timeout_ps) {
+std::optional<ibv_wc> cm_conversation::next(completion_queue* cq, sim::time_ps timeout_ps,
+                                            const std::function<void()>& meanwhile) {
   const sim::time_ps now = service_.now_ps();
   const sim::time_ps deadline = timeout_ps > for_ever - now ? for_ever : now + timeout_ps;
   while (service_.now_ps() < deadline) {
@@ -42,6 +43,7 @@ std::optional<ibv_wc> cm_conversation::next(completion_queue* cq, sim::time_ps t
     bench::require(n, "poll_cq");
     if (n != 0) return wc.status == IBV_WC_SUCCESS ? std::optional(wc) : std::nullopt;
     if (connection_.released()) return std::nullopt;
+    if (meanwhile) meanwhile();
   }
   return std::nullopt;
 }
@@ -55,8 +57,9 @@ bool cm_conversation::send(const std::string& bytes) {
   return next(send_cq_, exchange_ps).has_value();
 }
 
-std::optional<std::string> cm_conversation::receive(std::size_t bytes, sim::time_ps timeout_ps) {
-  const auto wc = next(receive_cq_, timeout_ps);
+std::optional<std::string> cm_conversation::receive(std::size_t bytes, sim::time_ps timeout_ps,
+                                                    const std::function<void()>& meanwhile) {
+  const auto wc = next(receive_cq_, timeout_ps, meanwhile);
   if (!wc) return std::nullopt;
   if (wc->byte_len != bytes)
     throw peer_failure(fmt::format("the peer said {} bytes instead of {}: is it the same test?", wc->byte_len, bytes));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,7 +23,11 @@ class conversation {
 
   virtual bool send(const std::string& bytes) = 0;
   /// Exactly `bytes` bytes.
-  virtual std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) = 0;
+  /// `meanwhile` is called every few milliseconds of waiting; what it throws ends that.
+  virtual std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps,
+                                             const std::function<void()>& meanwhile) = 0;
+  /// Whether the peer has ended it.
+  virtual bool peer_closed() = 0;
   /// Whether queue pairs are told as text, with a last word behind all others.
   virtual bool is_text() const = 0;
   /// All has been said; the client goes first.
@@ -34,9 +39,11 @@ class tcp_conversation : public conversation {
   /// Connected.
   explicit tcp_conversation(address_exchange& socket) : socket_(socket) {}
   bool send(const std::string& bytes) override { return socket_.send(bytes); }
-  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) override {
-    return socket_.receive(bytes, timeout_ps);
+  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps,
+                                     const std::function<void()>& meanwhile) override {
+    return socket_.receive(bytes, timeout_ps, meanwhile);
   }
+  bool peer_closed() override { return socket_.peer_closed(); }
   bool is_text() const override { return true; }
 
  private:
@@ -51,13 +58,16 @@ class cm_conversation : public conversation, public arrival {
   rdma_connection& connection() override { return connection_; }
 
   bool send(const std::string& bytes) override;
-  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps) override;
+  std::optional<std::string> receive(std::size_t bytes, sim::time_ps timeout_ps,
+                                     const std::function<void()>& meanwhile) override;
+  bool peer_closed() override { return connection_.released(); }
   bool is_text() const override { return false; }
   void end(bool client) override;
 
  private:
   static constexpr std::uint32_t longest = 56;  ///< what the tools give room for
-  std::optional<ibv_wc> next(host_driver::completion_queue* cq, sim::time_ps timeout_ps);
+  std::optional<ibv_wc> next(host_driver::completion_queue* cq, sim::time_ps timeout_ps,
+                             const std::function<void()>& meanwhile = {});
   void post_next();
 
   host_driver::device& device_;

@@ -103,9 +103,12 @@ destination destination_of(const std::string& bytes) {
 }
 
 std::string exchange::swap(const std::string& own, const char* what, bool at_work) {
-  const auto failed = [what] { return peer_failure(fmt::format("the peer did not tell its {}: is it gone?", what)); };
+  const auto failed = [this, what] {
+    return peer_failure(fmt::format("the peer did not tell its {}: is it gone?{}", what, in_brackets()));
+  };
   if (client_ && !peer_->send(own)) throw failed();
-  const auto theirs = peer_->receive(own.size(), at_work ? for_ever : exchange_ps);
+  const auto theirs =
+      at_work ? peer_->receive(own.size(), for_ever, meanwhile_) : peer_->receive(own.size(), exchange_ps, {});
   if (!theirs) throw failed();
   if (!client_ && !peer_->send(own)) throw failed();
   return *theirs;
@@ -128,18 +131,30 @@ double exchange::swap(double own, const char* what) {
   return own;
 }
 
-exchange::agreement exchange::agree(const agreement& own) {
+/// As the tools do (perftest_communication.c:exchange_versions, check_version_compatibility): both tell, then each
+/// looks.
+void exchange::agree_on_version() {
   std::string version = own_version;
   version.resize(version_bytes, '\0');
-  const double theirs = std::strtod(swap(version, "version").c_str(), nullptr);
-  if (!(theirs >= oldest_version))
-    throw peer_failure(fmt::format("the peer is of version {:.2f}, older than {:.2f}", theirs, oldest_version));
+  const std::string said = swap(version, "version"), theirs = said.c_str();
+  const bool is_one = !theirs.empty() && theirs.find_first_not_of("0123456789.") == std::string::npos;
+  if (!is_one) throw peer_failure(fmt::format("the peer tells no version of perftest; this one is {}", own_version));
+  if (theirs == own_version) return;
+  versions_ = fmt::format("speaks perftest {}, this host {}", theirs, own_version);
+  if (!(std::strtod(theirs.c_str(), nullptr) >= oldest_version))
+    throw peer_failure(fmt::format("the peer {}: versions older than {:.2f} are refused", versions_, oldest_version));
+}
+
+std::string exchange::in_brackets() const { return versions_.empty() ? "" : " (it " + versions_ + ")"; }
+
+exchange::agreement exchange::agree(const agreement& own) {
+  agree_on_version();
   agreement both;
   both.cycle_bytes = static_cast<std::uint32_t>(swap(own.cycle_bytes, 4, "page size"));
   both.line_bytes = static_cast<std::uint32_t>(swap(own.line_bytes, 4, "cache line"));
   constexpr std::uint32_t longest_page = 1u << 24, longest_line = 4096;
   if (both.cycle_bytes > longest_page || both.line_bytes > longest_line)
-    throw peer_failure("the peer's pages and cache lines make no sense");
+    throw peer_failure("the peer's pages and cache lines make no sense" + in_brackets());
   both.cycle_bytes = std::max(both.cycle_bytes, own.cycle_bytes);
   both.line_bytes = std::max(both.line_bytes, own.line_bytes);
   const auto own_code = static_cast<unsigned>(bench::to_ibv_mtu(own.mtu));
@@ -155,7 +170,8 @@ destination exchange::tell(const destination& own, bool at_work) {
   std::string text = to_text(own);
   text.resize(text_bytes, '\0');
   const auto theirs = parse_destination(swap(text, "queue pair", at_work));
-  if (!theirs) throw peer_failure("what the peer tells of its queue pair makes no sense: is it the same test?");
+  if (!theirs)
+    throw peer_failure("what the peer tells of its queue pair makes no sense: is it the same test?" + in_brackets());
   return *theirs;
 }
 

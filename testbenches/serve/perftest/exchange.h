@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,6 +41,11 @@ struct report {
 class exchange {
  public:
   exchange(std::unique_ptr<conversation> peer, bool client) : peer_(std::move(peer)), client_(client) {}
+  /// Called every few milliseconds while a peer at work is waited for; what it throws ends that.
+  void set_meanwhile(std::function<void()> look) { meanwhile_ = std::move(look); }
+  bool peer_closed() { return peer_->peer_closed(); }
+  /// "speaks perftest 6.28, this host 6.06" after agree(), when they are not the same; else nothing.
+  const std::string& versions() const { return versions_; }
 
   /// What both can do.
   struct agreement {
@@ -47,6 +53,7 @@ class exchange {
     std::uint32_t line_bytes = 64;     ///< of a cache line: where messages begin
     unsigned mtu = 1024;
   };
+  /// The tools understand each other from version 5.70 on; the failure of an older one names both.
   agreement agree(const agreement& own);
   /// `at_work`: the peer runs the test before it tells; waits as long as it is there.
   destination tell(const destination& own, bool at_work = false);
@@ -60,9 +67,13 @@ class exchange {
   std::string swap(const std::string& own, const char* what, bool at_work = false);
   std::uint64_t swap(std::uint64_t own, std::size_t bytes, const char* what, bool at_work = false);
   double swap(double own, const char* what);
+  void agree_on_version();
+  std::string in_brackets() const;
 
   std::unique_ptr<conversation> peer_;
   bool client_;
+  std::function<void()> meanwhile_;
+  std::string versions_;
 };
 
 }  // namespace rnic::serve::perftest

@@ -2,6 +2,7 @@
 // How the two sides of a session come together.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <random>
 
 #include "model/wire/ethernet.h"
@@ -123,6 +124,10 @@ void session::agree() {
   exchange::agreement own;
   own.mtu = o_.mtu;
   agreed_ = exchange_->agree(own);
+  if (!exchange_->versions().empty()) {
+    fmt::print("  the peer {}\n", exchange_->versions());
+    std::fflush(stdout);
+  }
   if (o_.type == IBV_QPT_UD && o_.all_sizes) size_ = agreed_.mtu;
   if (o_.type == IBV_QPT_UD && size_ > agreed_.mtu)
     throw peer_failure(fmt::format("a datagram of {} bytes is longer than the MTU, {}", size_, agreed_.mtu));
@@ -140,7 +145,13 @@ void session::meet() {
   bench::require(device_.query_device(&limits_), "query_device");
   const unsigned receives = o_.verb == perftest_verb::send ? o_.receive_depth : 0;
   cq_ = objects_.cq((depth_ + receives) * static_cast<unsigned>(lanes_.size()));
-  for (lane& l : lanes_) make_lane(l);
+  watch_.emplace(
+      device_, [this] { return exchange_->peer_closed(); }, o_.patience_ps);
+  for (lane& l : lanes_) {
+    make_lane(l);
+    watch_->add(l.qp);
+  }
+  exchange_->set_meanwhile([this] { watch_->look(); });
   const bool managed = o_.meeting == perftest_meeting::cm;
   if (managed) connect_by_cm();
   if (clients_ != nullptr) clients_->enough();

@@ -125,9 +125,9 @@ bool write_latency::wait_for(lane& l, std::uint64_t message) {
   const auto expected = static_cast<std::uint8_t>(message);
   while (*l.in.at(last) != expected) {
     if (over()) return false;
-    if (!host_.bus().wait_for_write(l.in.memory.bus_address + last, 1, patience()) && !timed())
-      throw peer_failure("the peer does not write any more");
+    if (!host_.bus().wait_for_write(l.in.memory.bus_address + last, 1, look_ps())) watch_->look();
   }
+  watch_->progress();
   return true;
 }
 

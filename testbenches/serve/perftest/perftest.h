@@ -51,7 +51,7 @@ struct perftest_options {
   unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
   int gid_index = 0;
   std::uint64_t seed = 1;                          ///< of the starting PSNs and the content of messages
-  std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without any completion
+  std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without anything of the peer's
   std::uint64_t connect_ps = 20 * sim::ps_per_s;   ///< a client tries to reach its server for this long
 
   /// With what the tool takes instead of zeroes. With all_sizes the largest.

@@ -89,10 +89,11 @@ std::vector<ibv_wc> session::completions() {
   int n = 0;
   do {
     if (over()) return {};
-    n = device_.wait_cq(cq_, most, done.data(), patience());
+    n = device_.wait_cq(cq_, most, done.data(), look_ps());
     bench::require(n, "poll_cq");
-  } while (n == 0 && timed());
-  if (n == 0) throw peer_failure("the peer does not answer any more");
+    if (n == 0) watch_->look();
+  } while (n == 0);
+  watch_->progress();
   done.resize(static_cast<std::size_t>(n));
   for (const ibv_wc& wc : done) require_success(wc, o_.meeting != perftest_meeting::cm);
   return done;

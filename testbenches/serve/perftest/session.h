@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "testbenches/serve/cm_program.h"
+#include "testbenches/serve/peer_watch.h"
 #include "testbenches/serve/perftest/exchange.h"
 #include "testbenches/serve/perftest/perftest.h"
 
@@ -72,8 +73,8 @@ class session {
   bool timed() const { return o_.seconds != 0; }
   /// A timed test has come to its end; both sides find that on their own, by real time.
   bool over() const { return timed() && std::chrono::steady_clock::now() >= end_; }
-  /// How long to wait for the peer at a time.
-  sim::time_ps patience() const { return timed() ? sim::ps_per_us * 1000 : o_.patience_ps; }
+  /// How long to wait for the peer at a time; then its watch looks.
+  sim::time_ps look_ps() const { return timed() ? sim::ps_per_us * 1000 : peer_watch::look_every_ps; }
   /// Gives up what is still under way at the end of a timed test.
   void give_up();
   /// Checksums of what has come into our memory; none of a timed test.
@@ -90,6 +91,7 @@ class session {
   reception* clients_;
   const perftest_options& o_;
   std::optional<exchange> exchange_;  ///< as soon as the peer is there
+  std::optional<peer_watch> watch_;   ///< as soon as its queue pairs are
   exchange::agreement agreed_;
   std::uint32_t size_;
   std::uint64_t iterations_;

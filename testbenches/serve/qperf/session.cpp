@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint32_t stream_bytes = 65536, turn_bytes = 1;  // what the tool takes
 constexpr unsigned most_seconds = 3600, word_timeout_s = 30;
-constexpr sim::time_ps connect_ps = 10 * sim::ps_per_s;  // over RoCE, who has asked over TCP
+// Over RoCE, who has asked over TCP; while others wait, who give up after 5 s (their -t), less.
+constexpr sim::time_ps connect_ps = 10 * sim::ps_per_s, crowded_connect_ps = 2 * sim::ps_per_s;
 /// Content that the tool's messages, which are zeros, replace.
 constexpr std::uint8_t untouched = 0xee;
 
@@ -122,8 +123,21 @@ void session::answer() {
   reception clients(service_, cm::service_id(cm::port_space::tcp, o_.port), std::string("qperf ") + kind_->name,
                     [this] { return std::make_unique<lane>(host_, service_, o_.route, size(), first_content()); });
   say(number_text(o_.port), "its connection");
-  lane_ = next_as<lane>(clients, nullptr, connect_ps);
-  if (lane_ == nullptr) throw peer_failure("the client does not connect over RoCE");
+  wait_for_link(clients);
+}
+
+/// The tool serves one client at a time as well, but waits for this one for ever, and for the others their own time.
+void session::wait_for_link(reception& clients) {
+  const sim::time_ps began = service_.now_ps();
+  for (;;) {
+    lane_ = next_as<lane>(clients, nullptr, peer_watch::look_every_ps);
+    if (lane_ != nullptr) return;
+    if (socket_.peer_closed()) throw peer_failure("the client has left: it does not connect over RoCE");
+    const bool others = socket_.others_wait();
+    if (service_.now_ps() - began >= (others ? crowded_connect_ps : connect_ps))
+      throw peer_failure(fmt::format("the client does not connect over RoCE, for {} s{}",
+                                     (service_.now_ps() - began) / sim::ps_per_s, others ? " while others wait" : ""));
+  }
 }
 
 void session::ask() {

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "testbenches/serve/peer_watch.h"
 #include "testbenches/serve/qperf/qperf.h"
 #include "testbenches/serve/qperf/words.h"
 #include "testbenches/serve/reception.h"
@@ -77,6 +79,7 @@ class session {
   bool over() const;
   std::vector<ibv_wc> completions();
   void look_at_peer();
+  void wait_for_link(reception& clients);
   void exchange_messages(bool sends, bool receives, unsigned depth);
   void take(const ibv_wc& wc, bool sends, bool receives);
   void in_turns();
@@ -102,8 +105,8 @@ class session {
   node theirs_;
   std::unique_ptr<lane> lane_;
   clock::time_point began_, end_;
-  sim::time_ps began_ps_ = 0, took_ps_ = 0, progress_ps_ = 0;
-  bool idle_ = false;  // the peer's messages are not seen
+  sim::time_ps began_ps_ = 0, took_ps_ = 0;
+  std::optional<peer_watch> watch_;  // during the test
   std::uint64_t posted_ = 0, completed_ = 0, received_ = 0, wrong_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t id_receive = 1, id_request = 2;
 constexpr int most_completions = 64;
 constexpr sim::time_ps look_every = 1000 * sim::ps_per_us;  // for the end of the test, and of the connection
-constexpr sim::time_ps patience_ps = 30 * sim::ps_per_s;    // without any message
+constexpr sim::time_ps patience_ps = 30 * sim::ps_per_s;    // without anything of the peer's
 constexpr std::uint8_t client_byte = 0x55, server_byte = 0xaa;
 
 /// ver_rc_compare_swap: what the peer's memory holds before request `n`, which leaves the next one's.
@@ -74,7 +74,10 @@ void session::post_receives(unsigned n) {
 void session::begin() {
   began_ = clock::now();
   end_ = began_ + std::chrono::seconds(request_.seconds);
-  began_ps_ = progress_ps_ = service_.now_ps();
+  began_ps_ = service_.now_ps();
+  watch_.emplace(
+      device_, [this] { return socket_.peer_closed(); }, patience_ps);
+  watch_->add(lane_->qp());
 }
 
 bool session::over() const { return request_.seconds != 0 && clock::now() >= end_; }
@@ -87,7 +90,7 @@ std::vector<ibv_wc> session::completions() {
   done.resize(static_cast<std::size_t>(n));
   for (const ibv_wc& wc : done) require_success(wc, false);
   if (n != 0)
-    progress_ps_ = service_.now_ps();
+    watch_->progress();
   else
     look_at_peer();
   return done;
@@ -95,7 +98,7 @@ std::vector<ibv_wc> session::completions() {
 
 void session::look_at_peer() {
   if (lane_->connection().released()) throw peer_failure("the peer released the connection before the end of the test");
-  if (!idle_ && service_.now_ps() - progress_ps_ > patience_ps) throw peer_failure("the peer does not answer any more");
+  watch_->look();
 }
 
 /// Of a stream of atomics the answer is zero, of a checked one the number that belongs to it.
@@ -154,7 +157,7 @@ bool session::wait_for_bytes(std::uint8_t value) {
   while (*b.at() != value || *b.at(last) != value) {
     if (over()) return false;
     if (host_.bus().wait_for_write(b.memory.bus_address + last, 1, look_every))
-      progress_ps_ = service_.now_ps();
+      watch_->progress();
     else
       look_at_peer();
   }
@@ -183,7 +186,6 @@ void session::poke() {
 
 /// The adapter answers READs and atomics by itself.
 void session::idle() {
-  idle_ = true;
   while (!over()) (void)completions();
 }
 

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-import check_rules
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "program"))
+import check_rules  # noqa: E402
+from process_output import rest_of  # noqa: E402
 
 MANY = 20
 DEPTH = "16"  # initiator depth of the program's connections
@@ -147,8 +149,8 @@ def serve(runs):
             if i == 0:
                 sides[0].stdout.readline()  # it listens
         for side in reversed(sides):
-            text, _ = side.communicate(timeout=120)
-            if side.returncode != 0:
+            text, killed = rest_of(side, 120)
+            if killed or side.returncode != 0:
                 runs.faults.append("serve %s: exit status %d: %s" % (app, side.returncode, text[-300:]))
         for i in range(2):
             runs.check("serve %s" % app, runs.path("side%d.pcap" % i), None, ["--slack-us", "100000"])

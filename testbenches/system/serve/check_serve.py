@@ -13,6 +13,7 @@ import connection_cases
 import crowd_cases as crowd
 import flood_cases as floods
 import identity_cases
+import leaving_cases as leaving
 import link_cases as links
 import network_cases as network
 import qperf_cases
@@ -25,7 +26,7 @@ import xrc_cases
 
 CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "network": network.network,
          "malformed": network.malformed, "tap": network.tap, "stream": links.stream, "reconnect": links.reconnect,
-         "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers,
+         "time": links.time_, "ends": links.ends, "refusals": links.refusals, "strangers": strangers.strangers, "perftest_versions": strangers.perftest_versions,
          "fuzz": strangers.fuzz, "connections": connection_cases.connections, "intruders": connection_cases.intruders,
          "perftest": applications.perftest, "talkers": talk_cases.talkers, "every_size": applications.every_size, "rdma_cm": applications.rdma_cm, "sequence": crowd.sequence,
          "backlog": crowd.backlog, "farewell": crowd.farewell, "greedy": crowd.greedy, "silent": crowd.silent, "where": crowd.where,
@@ -35,7 +36,9 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
          "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
-         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "qperf": qperf_cases.qperf, "qperf_strangers": qperf_cases.qperf_strangers,
+         "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "rstream_list": rstream_cases.rstream_list, "qperf": qperf_cases.qperf,
+         "qperf_strangers": qperf_cases.qperf_strangers, "qperf_unlinked": qperf_cases.qperf_unlinked, "killed": leaving.killed, "reborn": leaving.reborn, "stopped": leaving.stopped,
+         "left_there": leaving.left_there,
          "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong}
 
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from served import RNIC, PEER_MAC, expect, path, free_port
+from served import RNIC, PEER_MAC, expect, path, free_port, rest_of
 
 
 class anonymous:
@@ -17,7 +17,8 @@ class anonymous:
         expect(self.first.startswith("serving "), self.first)
 
     def end(self):
-        self.text, _ = self.process.communicate(timeout=60)
+        self.text, killed = rest_of(self.process, 60)
+        expect(not killed, "did not end within 60 s: " + self.text)
         with open(self.json) as f:
             self.result = json.load(f)
         return self.process.returncode

@@ -2,6 +2,7 @@
 """qperf: its tests between two models, and clients over TCP that are none."""
 import socket
 import struct
+import time
 
 from served import MODEL4, PEER4, PEER_MAC, expect, free_port, path, serve
 
@@ -40,6 +41,36 @@ def qperf():
 def request(test=RC_BW, version=(0, 4, 11), size=1000, messages=0, seconds=1, manager=1):
     """REQ of qperf.h."""
     return struct.pack("<4H16I128x", *version, test, 0, 0, 0, 0, size, 0, messages, 1, 0, 0, 0, 0, 0, seconds, 5, manager)
+
+
+def qperf_unlinked():
+    """A client that has asked over TCP and does not come over the link: while others wait it has 2 s, and none once it
+    has left. The tool's clients wait 5 s for the first answer (-t)."""
+    port = free_port()
+    links = ("datagram:unix:%s,%s" % (path("x"), path("y")), "datagram:unix:%s,%s" % (path("y"), path("x")))
+    server = serve("unlinked-a", links[0], "--app", "qperf", "--server", "--port", port, "--repeat", 0, addresses=(MODEL4,))
+    for leaves in (False, True):
+        silent = socket.create_connection(("127.0.0.1", port))
+        silent.settimeout(20)
+        silent.sendall(request())
+        told = silent.recv(4, socket.MSG_WAITALL)
+        expect(told == struct.pack("<I", port), "%r" % told)
+        if leaves:
+            silent.close()
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            other.settimeout(20)
+            other.sendall(request())
+            told, took = other.recv(4, socket.MSG_WAITALL), time.monotonic() - began
+        expect(told == struct.pack("<I", port) and took < (0.5 if leaves else 3), "%r after %.1f s" % (told, took))
+        silent.close()
+        server.until("the client has left: it does not connect over RoCE" if leaves else "over RoCE, for 2 s while others wait", 5)
+        if not leaves:
+            server.until("the client has left", 5)  # the other one
+    client = serve("unlinked-b", links[1], "--app", "qperf", "--client", MODEL4, "--exchange", "127.0.0.1", "--port", port,
+                   "--seconds", 1, mac=PEER_MAC, addresses=(PEER4,))
+    expect(client.wait(20) == 0, client.text)
+    server.stop_with(1)
 
 
 def qperf_strangers():

@@ -19,6 +19,9 @@ try:
 except ImportError:
     BTH = None
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "program"))
+from process_output import rest_of  # noqa: E402
+
 RNIC = sys.argv[2]
 FOLDER = tempfile.mkdtemp(prefix="rnic-serve-")
 MODEL_MAC, PEER_MAC = "02:00:00:00:00:02", "02:00:00:00:00:01"
@@ -54,19 +57,30 @@ class serve:
             command += ["--ip", a]
         self.process = subprocess.Popen(command + [str(a) for a in arguments], stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
+        self.heard = ""
         line = self.process.stdout.readline()
         if not line.startswith("serving"):
             self.process.kill()
             rest, _ = self.process.communicate()
             raise wrong("%s did not start: %s%s" % (name, line, rest))
 
+    def until(self, word, seconds):
+        """The next line with `word` in it."""
+        overdue = threading.Timer(seconds, self.process.kill)
+        overdue.start()
+        try:
+            while True:
+                line = self.process.stdout.readline()
+                self.heard += line
+                if word in line:
+                    return line
+                expect(line, "%r was not said within %s s: %s" % (word, seconds, self.heard))
+        finally:
+            overdue.cancel()
+
     def wait(self, seconds=60):
-        # communicate() with a time-out would leave out what came together with the first line.
-        killed = []
-        end = threading.Timer(seconds, lambda: (killed.append(True), self.process.kill()))
-        end.start()
-        self.text, _ = self.process.communicate()
-        end.cancel()
+        rest, killed = rest_of(self.process, seconds)
+        self.text = self.heard + rest
         if killed:
             raise wrong("did not end within %d s: %s" % (seconds, self.text))
         with open(self.json) as f:
@@ -74,9 +88,12 @@ class serve:
         return self.process.returncode
 
     def stop(self):
+        return self.stop_with(0)
+
+    def stop_with(self, expected):
         self.process.send_signal(signal.SIGTERM)
         status = self.wait(20)
-        expect(status == 0, "status %s after SIGTERM: %s" % (status, self.text))
+        expect(status == expected, "status %s after SIGTERM: %s" % (status, self.text))
         return self.result
 
 

@@ -2,13 +2,15 @@
 """Peers that are none: on the exchange of addresses, and as frames to a queue pair that lives."""
 import os
 import random
+import select
 import signal
 import socket
 import struct
 import subprocess
+import threading
 
 from scapy.all import ARP, Ether, IP, Raw, UDP
-from served import RNIC, MODEL_MAC, PEER_MAC, MODEL4, PEER4, BTH, expect, path, free_port, serve, wire
+from served import RNIC, MODEL_MAC, PEER_MAC, MODEL4, PEER4, BTH, expect, pairs_of_links, path, free_port, serve, wire
 
 
 def strangers():
@@ -44,7 +46,12 @@ def perftest_strangers():
     port = free_port()
     hello = b"6.06".ljust(16, b"\0") + struct.pack(">II", 4096, 64) + b"3\0"
     nobody = b"0000:0010:000011:000000:00001234:0000000000001000:" + b"00:" * 10 + b"ff:ff:0a:00:00:63:" + b"00000000:\0"
-    cases = ((b"4.50".ljust(16, b"\0"), "older"), (b"\xff" * 16, "older"),
+    both = "speaks perftest %s, this host 6.06"
+    cases = ((b"4.50".ljust(16, b"\0"), both % "4.50" + ": versions older than 5.70"),
+             (b"5.69".ljust(16, b"\0"), both % "5.69" + ": versions older than 5.70"),
+             (b"\xff" * 16, "no version of perftest; this one is 6.06"), (b"GET / HTTP/1.0\r\n", "no version of perftest"),
+             (bytes(16), "no version of perftest"), (b"6.28".ljust(16, b"\0"), "page size: is it gone? (it %s)" % both % "6.28"),
+             (b"5.70".ljust(16, b"\0") + hello[16:] + b"x" * 108, "is it the same test? (it %s)" % both % "5.70"),
              (b"6.06".ljust(16, b"\0") + b"\xff" * 8, "make no sense"), (hello, "queue pair"), (hello + b"x" * 108, "no sense"),
              (hello + b":" * 108, "no sense"), (hello + nobody, "no neighbour"))
     m = serve("model", "listen:unix:" + path("s"), "--app", "ib_read_bw", "--server", "--port", port, "--repeat", len(cases))
@@ -61,6 +68,51 @@ def perftest_strangers():
     expect(m.wait(60) == 1, m.text)
     for run, (text, word) in zip(m.result["runs"], cases):
         expect(not run["ok"] and word in run["error"], "%s: %s" % (text, run["error"]))
+
+
+class other_version(threading.Thread):
+    """Between a client of perftest's exchange and its server: tells the server of another version."""
+
+    def __init__(self, version, port):
+        super().__init__(daemon=True)
+        self.version, self.port = version.ljust(16, b"\0"), port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.start()
+
+    def run(self):
+        client, _ = self.listener.accept()
+        with client, socket.create_connection(("127.0.0.1", self.port)) as server:
+            client.recv(16, socket.MSG_WAITALL)
+            server.sendall(self.version)
+            try:
+                while True:
+                    for s in select.select([client, server], [], [])[0]:
+                        text = s.recv(4096)
+                        if not text:
+                            return
+                        (server if s is client else client).sendall(text)
+            except OSError:  # one of them has left
+                pass
+
+
+def perftest_versions():
+    """A version that is too old ends that client, with both versions in its line; of another one there is a line, and
+    the test, as between the tools themselves. The server goes on."""
+    port = free_port()
+    links = pairs_of_links()["unix stream"]
+    words = ["--app", "ib_write_bw", "--iterations", 50, "--size", 3000]
+    m = serve("versions-a", links[0], *words, "--server", "--port", port, "--repeat", 0, addresses=(MODEL4,))
+    for version, served in ((b"5.60", False), (b"6.28", True), (b"5.69", False), (b"5.70", True), (b"6.06", True)):
+        relay = other_version(version, port)
+        c = serve("versions-b", links[1], *words, "--client", "127.0.0.1", "--port", relay.listener.getsockname()[1], mac=PEER_MAC,
+                  addresses=(PEER4,))
+        expect(c.wait(40) == (0 if served else 1), c.text)
+    m.stop_with(1)
+    said = [line.strip() for line in m.text.splitlines() if "speaks perftest" in line]
+    refused = "ib_write_bw failed: the peer speaks perftest %s, this host 6.06: versions older than 5.70 are refused"
+    expect(said == [refused % "5.60", "the peer speaks perftest 6.28, this host 6.06", refused % "5.69",
+                    "the peer speaks perftest 5.70, this host 6.06"], said)
+    expect([r["ok"] for r in m.result["runs"]] == [False, True, False, True, True], m.result["runs"])
 
 
 def connected(w, port, qpn=0x11, psn=100):

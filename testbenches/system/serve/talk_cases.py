@@ -61,7 +61,7 @@ def talkers():
         return 77
     cases = ((), (b"",), (b"x" * 16,), (b"6.06",), (b"x" * 56,), (HELLO[0], b"\xff" * 4, b"\xff" * 4),
              (*HELLO, b"\xff" * 55), (*HELLO, b"\xff" * 56))
-    words = ("version", "0 bytes instead of 16", "older", "4 bytes instead of 16", "56 bytes instead of 16", "make no sense",
+    words = ("version", "0 bytes instead of 16", "no version of perftest", "4 bytes instead of 16", "56 bytes instead of 16", "make no sense",
              "55 bytes instead of 56", "no neighbour")
     noise = 12
     w = wire("--app", "ib_write_bw", "--server", "--port", PORT, "--talk-rdma-cm", "--repeat", len(cases) + noise)

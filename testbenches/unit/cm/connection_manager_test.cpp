@@ -19,11 +19,17 @@ constexpr std::uint64_t answer_time = 4'096'000ull << 20;
 gid_bytes host(std::uint8_t n) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, n}; }
 
 struct node : mad_output_if {
-  explicit node(std::uint8_t n, connection_manager_config c = {}) : number(n), manager(*this, with_guid(c, n)) {}
-  static connection_manager_config with_guid(connection_manager_config c, std::uint8_t n) {
+  explicit node(std::uint8_t n, connection_manager_config c = {})
+      : number(n), host_software(std::in_place, *this, with_guid(c, n)) {}
+  static connection_manager_config with_guid(connection_manager_config c, std::uint8_t n, std::uint32_t first = 0) {
     c.ca_guid = n;
-    c.first_id = n * 1000u;
+    c.first_id = first != 0 ? first : n * 1000u;
     return c;
+  }
+  /// As another process of the same host, which knows of nothing.
+  void begin_anew(std::uint32_t first_id) {
+    host_software.emplace(*this, with_guid({}, number, first_id));
+    out.clear();
   }
   void send_mad(const address& to, const mad& datagram) override { out.push_back({to, datagram}); }
   /// The next event, and it is of this kind.
@@ -37,7 +43,8 @@ struct node : mad_output_if {
 
   std::uint8_t number;
   std::deque<std::pair<address, mad>> out;
-  connection_manager manager;
+  std::optional<connection_manager> host_software;
+  connection_manager& manager = *host_software;
 };
 
 struct network {
@@ -227,9 +234,65 @@ TEST(connection_manager, both_release_at_once) {
 
 TEST(connection_manager, a_queue_pair_that_is_connected_is_not_connected_again) {
   network n;
-  n.established(0x500);
+  const auto [a, b] = n.established(0x500);
+  n.ask(0x500);
+  n.a.take(kind::disconnect_request);
+  EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::stale);
+  EXPECT_EQ(n.b.manager.state_of(b), state::dreq_sent);
+  EXPECT_TRUE(n.a.manager.disconnect(a, {}, n.now));
+  n.deliver();
+  n.b.take(kind::disconnected);
+}
+
+/// The host of a connection began anew, and asks with the same queue pair.
+TEST(connection_manager, a_connection_that_its_peer_has_forgotten_ends) {
+  network n;
+  const auto [a, b] = n.established(0x500);
+  static_cast<void>(a);
+  n.a.begin_anew(7000);
   n.ask(0x500);
   EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::stale);
+  n.b.take(kind::disconnected);  // the peer knows nothing of what it is asked to end
+  EXPECT_EQ(n.b.manager.state_of(b), state::timewait);
+  EXPECT_EQ(n.b.manager.count().stale, 1u);
+  const auto id = n.ask(0x500);
+  EXPECT_TRUE(n.b.manager.accept(n.b.take(kind::request).id, {}, {}, n.now));
+  n.deliver();
+  EXPECT_EQ(n.a.take(kind::reply).id, id);
+}
+
+TEST(connection_manager, an_end_that_is_not_confirmed_stands_in_nobodys_way) {
+  network n;
+  const auto [a, b] = n.established(0x500);
+  static_cast<void>(a);
+  n.drop = [](const contents& c) { return c.kind == message::dreq; };
+  EXPECT_TRUE(n.b.manager.disconnect(b, {}, n.now));
+  n.deliver();
+  n.a.begin_anew(7000);
+  n.ask(0x500);
+  n.b.take(kind::request);
+  EXPECT_EQ(n.b.manager.count().stale, 0u);
+}
+
+TEST(connection_manager, requests_and_half_open_connections_are_forgotten_with_their_peer) {
+  network n;
+  n.b.manager.listen(service);
+  n.ask(0x500);
+  n.a.begin_anew(7000);
+  n.ask(0x500);  // the first one waits: the second one takes its place
+  const event request = n.b.take(kind::request);
+  EXPECT_EQ(request.message.local_id, 7000u);
+  EXPECT_FALSE(n.b.manager.has_event());
+  EXPECT_EQ(n.b.manager.connections(), 1u);
+  n.drop = [](const contents& c) { return c.kind == message::rep; };
+  EXPECT_TRUE(n.b.manager.accept(request.id, {}, {}, n.now));
+  n.deliver();
+  n.a.begin_anew(9000);
+  n.ask(0x500);
+  EXPECT_EQ(n.a.take(kind::rejected).message.why, reason::stale);
+  n.b.take(kind::unreachable);
+  n.ask(0x500);
+  n.b.take(kind::request);
 }
 
 TEST(connection_manager, services_for_datagrams) {
