@@ -281,7 +281,7 @@ def noise():
 
 
 def early():
-    """Logins from before the server is there: they come while its queues are made, too."""
+    """Logins from before the server is there: on a busy machine they come while its queues are made, too."""
     login = bytes(over_udp(tell() + words(LOGIN, 0)))
     own, ended = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), threading.Event()
     own.bind(path("peer"))
