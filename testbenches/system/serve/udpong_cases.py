@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 from scapy.all import ARP, Dot1Q, Ether, IP, IPv6, Raw, UDP, rdpcap
@@ -279,6 +280,36 @@ def noise():
     os.unlink(path("peer"))
 
 
+def early():
+    """Logins from before the server is there: on a busy machine they come while its queues are made, too."""
+    login = bytes(over_udp(tell() + words(LOGIN, 0)))
+    own, ended = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), threading.Event()
+    own.bind(path("peer"))
+    own.setblocking(False)
+
+    def ask():
+        while not ended.is_set():
+            try:
+                own.sendto(login, path("model"))
+            except OSError:  # nobody is there, or it has enough for now
+                pass
+            while select.select([own], [], [], 0)[0]:
+                own.recv(65536)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        model = serve("model", "datagram:unix:%s,%s" % (path("model"), path("peer")), "--app", "udpong", "--server")
+        time.sleep(1)  # of logins
+    finally:
+        ended.set()
+        asking.join()
+    model.process.send_signal(signal.SIGTERM)
+    expect(model.wait(20) == 1 and "a client at" in model.text, "it lived not: %s" % model.text)
+    own.close()
+    os.unlink(path("peer"))
+
+
 def client_of_scapy():
     """A client whose server is none of ours, beside answers that are not for it."""
     w = wire("--app", "udpong", "--client", PEER4, "--iterations", 3, "--bidirectional", "--size", 100)
@@ -320,5 +351,6 @@ def udpong():
         return 0
     hostile_server()
     noise()
+    early()
     client_of_scapy()
     return 0
