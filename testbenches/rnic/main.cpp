@@ -235,9 +235,9 @@ void add_serve(CLI::App& command, serve_options& o) {
       .add_option(
           "--repeat", o.repeat,
           "Runs of the application, 0 for ever: a run that fails is told, and the next client is served; one of which\n"
-          "nothing comes for 30 s is given up. "
-          "Up to 16\nclients of a server over the connection manager are answered at a time and have 30 s to "
-          "confirm, 256 more\nwait, others are rejected (no resources). A client's buffers take up to 512 MiB")
+          "nothing comes for 30 s is given up. Up to 16 clients of a server over the connection manager are answered\n"
+          "at a time and have 30 s to confirm, 256 more wait, others are rejected (no resources). A client's buffers\n"
+          "take up to 512 MiB")
       ->capture_default_str();
 }
 
