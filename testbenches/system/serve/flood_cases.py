@@ -92,6 +92,9 @@ class datagram_end:
             return None
 
 
+ETH_P_ALL = 3
+
+
 class tap_end:
     """The interface's other side: what a packet socket sends on it comes to the model."""
     lossless = False
@@ -103,8 +106,9 @@ class tap_end:
     def open(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             fcntl.ioctl(s, 0x8914, struct.pack("=16sH22x", self.name.encode(), 0x41))  # SIOCSIFFLAGS: up, running
-        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        self.socket.bind((self.name, 0))
+        # With a protocol from the beginning it would take the frames of all interfaces until it has its own.
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.socket.bind((self.name, ETH_P_ALL))
 
     def close(self):
         self.socket.close()
