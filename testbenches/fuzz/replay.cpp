@@ -8,6 +8,7 @@
 #include "testbenches/fuzz/property.h"
 #include "testbenches/fuzz/snapshot.h"
 #include "testbenches/replay/compare.h"
+#include "testbenches/replay/packets.h"
 #include "testbenches/replay/plan.h"
 #include "testbenches/replay/run.h"
 
@@ -15,12 +16,20 @@ namespace rnic::fuzz {
 namespace {
 
 constexpr std::size_t most_frames = 400;
+constexpr std::uint64_t most_read_bytes = 64 << 20;  // one READ may ask for 2 GiB, which is a quarter of an hour here
+
+std::uint64_t read_bytes(const replay::plan& p) {
+  std::uint64_t bytes = 0;
+  for (const replay::captured_frame& f : p.frames)
+    bytes += replay::is_read_request(f.packet) ? f.packet.reth.length : 0;
+  return bytes;
+}
 
 void run(const std::string& path) {
   try {
     replay::plan p = replay::make_plan(path, "");
     // What a run of rnic replay leaves out as well, or what would only take long.
-    if (p.connections.empty() || p.frames.size() > most_frames) return;
+    if (p.connections.empty() || p.frames.size() > most_frames || read_bytes(p) > most_read_bytes) return;
     replay::replay_settings s;
     s.system.node = bench::make_node_config("connectx3pro_40g");
     s.captured_timing = false;
