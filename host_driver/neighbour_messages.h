@@ -2,6 +2,7 @@
 // The bytes of the messages that neighbours.h speaks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,13 @@ inline constexpr std::uint8_t icmp_echo_reply = 0, icmp_echo_request = 8;
 inline constexpr std::uint8_t icmp6_echo_request = 128, icmp6_echo_reply = 129, icmp6_solicitation = 135,
                               icmp6_advertisement = 136;
 inline constexpr std::size_t arp_bytes = 28, ipv4_bytes = 20, ipv6_bytes = 40, neighbour_bytes = 24;
+
+/// The IPv6 address that stands there.
+inline gid_bytes gid_at(const std::uint8_t* p) {
+  gid_bytes g;
+  std::copy_n(p, g.size(), g.begin());
+  return g;
+}
 
 /// RFC 1071. `sum` carries over from what came before, which had an even length.
 std::uint32_t ones_sum(const std::uint8_t* data, std::size_t length, std::uint32_t sum = 0);

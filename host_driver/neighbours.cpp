@@ -18,12 +18,6 @@ constexpr std::uint8_t hops_on_link = 255, hops_of_echo = 64;
 constexpr std::uint32_t flag_solicited = 1u << 30, flag_override = 1u << 29;
 constexpr mac_address broadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-gid_bytes gid_at(const std::uint8_t* p) {
-  gid_bytes g;
-  std::copy_n(p, g.size(), g.begin());
-  return g;
-}
-
 bool unspecified(const gid_bytes& g) {
   return std::all_of(g.begin(), g.end(), [](std::uint8_t b) { return b == 0; });
 }

@@ -31,12 +31,6 @@ std::uint32_t pseudo_header(const gid_bytes& from, const gid_bytes& to, std::siz
   return sum + protocol_udp + static_cast<std::uint32_t>(length);
 }
 
-gid_bytes gid_at(const std::uint8_t* p) {
-  gid_bytes g;
-  std::copy_n(p, g.size(), g.begin());
-  return g;
-}
-
 /// A packet's payload, and what its header said.
 struct payload {
   const std::uint8_t* data = nullptr;
