@@ -106,8 +106,8 @@ TEST(pcie_arbitration, packets_follow_each_other_on_the_wire_without_a_gap) {
   ASSERT_EQ(b.up.packets.size(), 12u);
   // Pushed at one edge and sent at the next, 60 ns of the link later it is there.
   EXPECT_EQ(b.up.packets[0].arrival - b.clients[0]->sent.at(0), 2'342u + 3'225u + 60'000u);
-  EXPECT_EQ(b.gaps(),
-            (std::vector<sim::time_ps>{37'616, 3'225, 37'616, 3'225, 37'616, 3'225, 37'616, 3'225, 3'225, 3'225, 3'225}));
+  EXPECT_EQ(b.gaps(), (std::vector<sim::time_ps>{37'616, 3'225, 37'616, 3'225, 37'616, 3'225, 37'616, 3'225, 3'225,
+                                                 3'225, 3'225}));
 }
 
 /// Four tags: four read packets are under way, not a fifth, and the fifth goes as soon as one has come back.
