@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of the responder error table (adapter data plane, C.7.2), each on packets, completions, events and state.
+#include "testbenches/bench/child.h"
 #include "testbenches/block/responder/bench.h"
 
 namespace rnic::transport::test {
@@ -94,6 +95,22 @@ TEST(responder_errors, no_receive_wqe_gives_rnr_and_recovers) {
   EXPECT_EQ(b.s.answers.back()->bth.psn.value(), 101u);
   EXPECT_EQ(b.data(64, 64), bench::pattern(64, 2));
   EXPECT_EQ(b.r.cr_read(cr::diagnostics + 0x68), 1u);
+}
+
+/// Each of the 32 codes of the queue pair's timer, as it is.
+TEST(responder_errors, the_rnr_nak_names_the_queue_pairs_timer) {
+  for (const std::uint8_t code : std::vector<std::uint8_t>{0, 1, 15, 16, 30, 31}) {
+    EXPECT_EQ(rnic::bench::in_child([code] {
+                bench b;
+                auto c = bench::context();
+                c.rnr_timer = code;
+                b.put(c);
+                b.send(operation::send_only, 100, bench::pattern(64));
+                b.run();
+                return b.s.answers.size() == 1 ? unsigned{b.s.answers[0]->aeth.syndrome} : 0u;
+              }),
+              0x20u + code);
+  }
 }
 
 TEST(responder_errors, write_immediate_without_wqe_gives_rnr_for_that_packet) {

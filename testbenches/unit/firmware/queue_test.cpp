@@ -106,6 +106,31 @@ TEST(Cq, ResizeLeavesAMarkerAndGoesOnBehindIt) {
   EXPECT_EQ(d.run(opcode::modify_cq, 0x80, 0), status::bad_size);
 }
 
+/// One entry of the old buffer has to be free for the marker, and one of the new one for its index.
+TEST(Cq, ResizeOfAQueueExactlyFull) {
+  for (const unsigned unread : {15u, 16u}) {
+    driver_model d;
+    d.bring_up();
+    d.fill_cq(8, 4);
+    const std::uint64_t record = abi::get(d.in(), abi::cqc::db_record);
+    ASSERT_EQ(d.run(opcode::sw2hw_cq, 0x80), status::ok);
+    auto c = d.hardware_context<icm::cq_context>(d.icm.cqc + 0x80 * 128);
+    c.producer = 20;
+    ASSERT_TRUE(d.hw.icm_write(d.icm.cqc + 0x80 * 128, &c, sizeof c));
+    abi::store32(d.hw.host(record), 0, 20 - unread);
+    d.fill_cq(8, 5);
+    EXPECT_EQ(d.run(opcode::modify_cq, 0x80, 0), unread == 15 ? status::ok : status::bad_size);
+    c = d.hardware_context<icm::cq_context>(d.icm.cqc + 0x80 * 128);
+    EXPECT_EQ(c.producer, unread == 15 ? 21u : 20u);
+    EXPECT_EQ(c.log_size, unread == 15 ? 5 : 4);
+    if (unread != 15) continue;
+    d.fill_cq(8, 4);  // fifteen, the marker's index: sixteen
+    EXPECT_EQ(d.run(opcode::modify_cq, 0x80, 0), status::bad_size);
+    abi::store32(d.hw.host(record), 0, 6);
+    EXPECT_EQ(d.run(opcode::modify_cq, 0x80, 0), status::ok);
+  }
+}
+
 TEST(Mpt, LifeOfARegion) {
   driver_model d;
   d.bring_up();
@@ -197,6 +222,11 @@ TEST(Mtt, WriteMttPutsEntriesIntoIcm) {
   std::uint8_t entries[16];
   ASSERT_TRUE(d.hw.icm_read(d.icm.mtt + 0x800, entries, 16));
   EXPECT_EQ(abi::load64(entries, 8), 0x90000001u);
+  // The adapter may have them on chip: it is told to forget exactly these.
+  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_drop_mtt_range);
+  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_mtt_lo), 0x800u);
+  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_mtt_hi), 0u);
+  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_count), 2u);
   EXPECT_EQ(d.run(opcode::write_mtt, 0), status::bad_param);
   abi::store64(d.in(), 0, std::uint64_t{1} << 40);
   EXPECT_EQ(d.run(opcode::write_mtt, 2), status::bad_index);

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on keys to the cycle, and in turn.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+#include "testbenches/block/icm/translation_rig.h"
+
+namespace {
+using namespace translation_test;
+using cycle = sim::cycle_t;
+
+/// One of the two that ask, with the revocations' channels when it is one that must answer them.
+class asker : public sim::clocked_block {
+ public:
+  asker(sim::clock_domain& d, icm::key_engine& engine, unsigned n, bool revocations)
+      : clocked_block("asker", d),
+        request_(*this),
+        response_(*this),
+        revoke_(*this),
+        revoked_(*this),
+        requests_("request", d, 4),
+        responses_("response", d, 4),
+        revokes_("revoke", d, 2),
+        answers_("revoked", d, 2) {
+    request_.bind(requests_);
+    engine.request[n].bind(requests_);
+    engine.response[n].bind(responses_);
+    response_.bind(responses_);
+    if (!revocations) return;
+    engine.revoke[n].bind(revokes_);
+    revoke_.bind(revokes_);
+    revoked_.bind(answers_);
+    engine.revoked[n].bind(answers_);
+  }
+  void ask(const icm::key_operation& o) {
+    todo_.push_back(o);
+    wake_next();
+  }
+  std::map<std::uint64_t, cycle> asked, answered;
+  std::map<std::uint64_t, icm::key_status> status;
+  std::vector<std::uint32_t> revoked;
+  unsigned slowly = 0;  ///< cycles until a revocation is answered
+
+ private:
+  void tick() override {
+    for (; response_.can_pop(); response_.drop()) {
+      answered[response_.front().tag] = now();
+      status[response_.front().tag] = response_.front().status;
+    }
+    if (revoke_.can_pop()) {
+      revoked.push_back(revoke_.pop().key);
+      answer_at_ = now() + slowly;
+      if (slowly != 0) wake_at(answer_at_);
+    }
+    if (answer_at_ == now()) revoked_.push({revoked.back()});
+    while (!todo_.empty() && request_.can_push()) {
+      asked[todo_.front().tag] = now();
+      request_.push(todo_.front());
+      todo_.pop_front();
+    }
+  }
+  sim::fifo_out<icm::key_operation> request_;
+  sim::fifo_in<icm::key_answer> response_;
+  sim::fifo_in<icm::key_revocation> revoke_;
+  sim::fifo_out<icm::key_revocation> revoked_;
+  sim::fifo<icm::key_operation> requests_;
+  sim::fifo<icm::key_answer> responses_;
+  sim::fifo<icm::key_revocation> revokes_, answers_;
+  std::deque<icm::key_operation> todo_;
+  cycle answer_at_ = sim::never;
+};
+
+struct keys : rig {
+  explicit keys(const icm::translation_config& c = at_once(), bool revocations = false)
+      : rig(c), first(clock, tpt.keys(), 0, revocations), second(clock, tpt.keys(), 1, revocations) {
+    memory.attach(tpt.keys().dma);
+    region(0x124, 0x45, 7, 0x10000, 0x8000, 0x200);
+    for (const unsigned slot : {0x23u, 0x24u})  // for fast registration, and may be invalidated
+      memory.be32(mpt_host + slot * 64 + 0xc, 1u << 27 | 3u << 24 | 7);
+  }
+  static icm::key_operation invalidate(std::uint32_t index, std::uint64_t tag) {
+    icm::key_operation o;
+    o.key = index << 8 | 0x45;
+    o.pd = 7;
+    o.tag = tag;
+    return o;
+  }
+  asker first, second;
+};
+
+cycle took(const asker& a, std::uint64_t tag) { return a.answered.at(tag) - a.asked.at(tag); }
+
+/// Taken after 1, 40 cycles of the operation; a read of 100 with a cycle each way, a write that is told after 3 with a
+/// cycle each way; the answer is seen a cycle later: 1 + 40 + 102 + 5 + 1.
+TEST(key_engine, an_entry_that_is_not_on_chip) {
+  keys b;
+  b.first.ask(keys::invalidate(0x123, 1));
+  b.run(300);
+  EXPECT_EQ(b.first.status.at(1), icm::key_status::ok);
+  EXPECT_EQ(took(b.first, 1), 149u);
+  ASSERT_EQ(b.memory.log.size(), 2u);
+  EXPECT_EQ(b.memory.log[0].address, mpt_host + 0x23 * 64);
+  EXPECT_EQ(b.memory.log[1].at - b.memory.log[0].at, 102u);
+  EXPECT_EQ(b.tpt.keys().counters().invalidations, 1u);
+}
+
+TEST(key_engine, an_entry_on_chip) {
+  keys b;
+  b.answer(b.key(0x10010, 64, 1));
+  b.first.ask(keys::invalidate(0x123, 1));
+  b.run(300);
+  EXPECT_EQ(took(b.first, 1), 1u + 40 + 5 + 1);
+  EXPECT_EQ(b.answer(b.key(0x10010, 64, 2)).status, translate_status::bad_key) << "there is no such key any more";
+}
+
+TEST(key_engine, the_time_of_an_operation_is_its_parameter) {
+  icm::translation_config c = at_once();
+  c.keys.operation_cycles = 7;
+  keys b(c);
+  b.answer(b.key(0x10010, 64, 1));
+  b.first.ask(keys::invalidate(0x123, 1));
+  b.run(300);
+  EXPECT_EQ(took(b.first, 1), 1u + 7 + 5 + 1);
+}
+
+/// One that is refused writes nothing.
+TEST(key_engine, a_refusal_is_known_when_the_entry_is) {
+  keys b;
+  auto wrong = keys::invalidate(0x123, 1);
+  wrong.pd = 8;
+  b.first.ask(wrong);
+  b.run(300);
+  EXPECT_EQ(b.first.status.at(1), icm::key_status::wrong_owner);
+  EXPECT_EQ(took(b.first, 1), 1u + 40 + 102 + 1);
+  EXPECT_EQ(b.memory.writes(), 0u);
+  EXPECT_EQ(b.tpt.keys().counters().refused, 1u);
+  EXPECT_EQ(b.tpt.keys().counters().invalidations, 0u);
+}
+
+/// One at a time: the second begins when the first is answered, and the clients take turns.
+TEST(key_engine, two_that_ask_in_one_cycle) {
+  keys b;
+  for (const std::uint32_t index : {0x123u, 0x124u}) {  // bring both on chip
+    auto r = b.key(0x10010, 64, index);
+    r.key = index << 8 | 0x45;
+    b.answer(r);
+  }
+  b.first.ask(keys::invalidate(0x123, 1));
+  b.first.ask(keys::invalidate(0x123, 2));
+  b.second.ask(keys::invalidate(0x124, 3));
+  b.run(400);
+  ASSERT_EQ(b.first.asked.at(1), b.second.asked.at(3));
+  EXPECT_EQ(took(b.first, 1), 47u);
+  EXPECT_EQ(took(b.second, 3), 47u + 46) << "behind the first client's first and before its second";
+  EXPECT_EQ(took(b.first, 2), 47u + 46 + 46);
+}
+
+/// Both clients have to say that nothing of the key is under way: the answer waits for the slower one.
+TEST(key_engine, an_answer_waits_for_both_revocations) {
+  keys b(at_once(), true);
+  b.second.slowly = 30;
+  b.answer(b.key(0x10010, 64, 1));
+  b.first.ask(keys::invalidate(0x123, 1));
+  b.run(300);
+  EXPECT_EQ(b.first.revoked, std::vector<std::uint32_t>{0x12345});
+  EXPECT_EQ(b.second.revoked, std::vector<std::uint32_t>{0x12345});
+  EXPECT_EQ(took(b.first, 1), 47u + 2 + 30) << "a cycle each way, and what the second took";
+  EXPECT_EQ(b.tpt.keys().counters().revocations, 1u);
+}
+
+}  // namespace
