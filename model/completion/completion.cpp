@@ -76,7 +76,7 @@ void completion::tick() {
 // ---------------------------------------------------------------- DMA
 
 void completion::take_dma() {
-  while (dma.response.can_pop()) {
+  if (dma.response.can_pop()) {
     const pcie::dma_response answer = dma.response.pop();
     const auto what = static_cast<tag_kind>(answer.tag >> 32);
     const auto index = static_cast<std::uint32_t>(answer.tag);
@@ -107,7 +107,7 @@ void completion::hand_over_writes() {
   if (writes_.count == 0) return;
   pending_write& w = writes_.front();
   if (w.ready > now()) return wake_at(w.ready);
-  if (!dma.request.can_push()) return;
+  if (!dma.request.claim()) return;
   if (w.request.span != 0 && spans_ != nullptr) spans_->leave(w.request.span, "completion", now_ps());
   dma.request.push(std::move(w.request));
   writes_.pop();
@@ -121,14 +121,14 @@ void completion::serve_cqes() {
   for (unsigned i = 1; i <= n; ++i) {
     const unsigned source = (last_cqe_source_ + i) % n;
     if (!cqe[source].can_pop()) continue;
-    if (now() < cqe_free_) return wake_at(cqe_free_);
+    if (!cqe_engine_.is_free()) return cqe_engine_.await();
     if (writes_.count + 1 >= writes_.items.size() || events_.full()) return;  // woken when they drain
     if (!try_cqe(source)) continue;
     cqe[source].pop();
     cqe_seen_[source] = 0;
     last_cqe_source_ = source;
-    cqe_free_ = now() + config_.cqe_cycles;
-    wake_at(std::max(now() + 1, cqe_free_));  // another source may have something
+    cqe_engine_.start(config_.cqe_cycles);
+    wake_at(std::max(now() + 1, cqe_engine_.free_at()));  // another source may have something
     return;
   }
 }
@@ -243,7 +243,7 @@ void completion::fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t 
 /// Room to tell of a lost completion; asking books a wake-up.
 bool completion::can_lose() {
   bool room = true;
-  for (const auto& out : qp_errors) room = (!out.bound() || out.can_push()) && room;
+  for (const auto& out : qp_errors) room = (!out.bound() || out.claim()) && room;
   return room;
 }
 

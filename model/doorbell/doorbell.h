@@ -14,6 +14,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 
@@ -70,7 +71,8 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
   void push_arm(const pcie::mmio_write& w, std::uint32_t first, std::uint32_t second);
   bool update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset);
   bool blueflame(const pcie::mmio_write& w, std::uint64_t offset);
-  gather& open_gather(std::uint16_t function, std::uint64_t buffer);
+  bool again();
+  gather* open_gather(std::uint16_t function, std::uint64_t buffer);
   void close_gather(gather& g, bool with_descriptor);
   void finish_if_complete(gather& g);
 
@@ -80,7 +82,7 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
   std::vector<gather> gathers_;
   std::array<arm_half, arm_halves> halves_{};
   std::uint64_t order_ = 0;
-  sim::cycle_t free_at_ = 0;
+  sim::server decoder_{*this, "decoder"};
   std::uint32_t page_shift_ = 12;
   std::uint32_t log_uars_ = 0;
   bool blueflame_on_ = false;

@@ -124,6 +124,7 @@ class context_cache {
   bool write_back(unsigned s);
   bool send_back(unsigned s);
   bool channel_has_room();
+  void take_answer(const pcie::dma_response& answer);
   void finish(fill_buffer& f);
   void forget(unsigned s);
   void note_stall(std::uint32_t key);

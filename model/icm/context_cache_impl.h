@@ -104,35 +104,37 @@ std::optional<std::uint64_t> context_cache<Context>::bus_address(std::uint32_t k
 
 template <class Context>
 bool context_cache<Context>::channel_has_room() {
-  const bool room = dma.request.can_push();
+  const bool room = dma.request.claim();
   channel_was_full_ |= !room;
   return room;
 }
 
 template <class Context>
 void context_cache<Context>::service() {
-  if (channel_was_full_ && dma.request.can_push()) {
+  if (channel_was_full_ && dma.request.claim()) {
     channel_was_full_ = false;
     ++progress_;
   }
-  while (dma.response.can_pop()) {
-    const pcie::dma_response answer = dma.response.pop();
-    if ((answer.tag & write_tag) != 0) {
-      write_backs_[answer.tag & 0xffff].active = false;
-      --write_backs_active_;
-      ++progress_;
-      continue;
-    }
-    fill_buffer& f = fills_[answer.tag & 0xffff];
-    f.arrived = true;
-    f.failed = answer.status != pcie::dma_status::ok;
-    f.usable = owner_.now() + config_.miss_cycles;
-    ++fills_delayed_;
-    if (config_.miss_cycles != 0) owner_.wake_at(f.usable);
-  }
+  if (dma.response.can_pop()) take_answer(dma.response.pop());
   if (fills_delayed_ == 0) return;
   for (fill_buffer& f : fills_)
     if (f.active && f.arrived && f.usable <= owner_.now()) finish(f);
+}
+
+template <class Context>
+void context_cache<Context>::take_answer(const pcie::dma_response& answer) {
+  if ((answer.tag & write_tag) != 0) {
+    write_backs_[answer.tag & 0xffff].active = false;
+    --write_backs_active_;
+    ++progress_;
+    return;
+  }
+  fill_buffer& f = fills_[answer.tag & 0xffff];
+  f.arrived = true;
+  f.failed = answer.status != pcie::dma_status::ok;
+  f.usable = owner_.now() + config_.miss_cycles;
+  ++fills_delayed_;
+  if (config_.miss_cycles != 0) owner_.wake_at(f.usable);
 }
 
 template <class Context>

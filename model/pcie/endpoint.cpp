@@ -185,7 +185,7 @@ bool endpoint::push_run(target at, const std::uint8_t* data, std::uint32_t bytes
     return true;
   }
   const sim::fifo_out<mmio_write>& out = at.where == bar::registers ? command_out : doorbell_out;
-  if (!out.can_push()) return false;
+  if (!out.claim()) return false;
   mmio_write w;
   w.offset = at.offset;
   w.length = bytes;

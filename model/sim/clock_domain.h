@@ -13,7 +13,9 @@
 
 namespace rnic::sim {
 
+class channel;
 class clocked_block;
+class server;
 class timebase;
 
 /// Exact division by a number that is known once and used often: a multiplication and a correction instead of a
@@ -71,9 +73,15 @@ class clock_domain {
   /// Edges at which at least one block was ticked, and ticks in all.
   std::uint64_t active_edges() const { return active_edges_; }
   std::uint64_t ticks() const { return ticks_; }
+  /// The channels of this domain, in order of construction.
+  const std::vector<channel*>& channels() const { return channels_; }
+  /// The engines of its blocks, in order of construction.
+  const std::vector<server*>& servers() const { return servers_; }
 
  private:
+  friend class channel;
   friend class clocked_block;
+  friend class server;
   friend class timebase;
   static constexpr unsigned max_blocks = 64;
   static constexpr unsigned wheel_size = 4096;
@@ -84,6 +92,10 @@ class clock_domain {
 
   void add(clocked_block& block);
   void remove(clocked_block& block);
+  void add(channel& c) { channels_.push_back(&c); }
+  void remove(channel& c);
+  void add(server& s) { servers_.push_back(&s); }
+  void remove(server& s);
   cycle_t passed_edge() const;  // last edge that is not in the future
   void wake_at(unsigned id, cycle_t when) {
     if (serving_ && when - served_ - 1 < wheel_size - 1) {  // an edge in the future, within the wheel
@@ -130,6 +142,8 @@ class clock_domain {
   time_ps next_ps_ = ~time_ps{0};
   std::uint64_t active_edges_ = 0;
   std::uint64_t ticks_ = 0;
+  std::vector<channel*> channels_;
+  std::vector<server*> servers_;
 };
 
 }  // namespace rnic::sim

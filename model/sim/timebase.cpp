@@ -245,6 +245,10 @@ std::uint64_t clock_domain::scale(std::uint64_t x, std::uint64_t by, std::uint64
   return static_cast<std::uint64_t>((static_cast<wide>(x) * by + and_more) / through);
 }
 
+void clock_domain::remove(server& s) { servers_.erase(std::find(servers_.begin(), servers_.end(), &s)); }
+
+void clock_domain::remove(channel& c) { channels_.erase(std::find(channels_.begin(), channels_.end(), &c)); }
+
 void clock_domain::set_next(cycle_t edge) {
   next_ = edge;
   next_ps_ = edge == never ? ~time_ps{0} : edge_time(edge);

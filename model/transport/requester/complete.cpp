@@ -269,7 +269,7 @@ void requester::start_timer(context& c, qp_runtime& r) {
 // One that has ended at a time.
 void requester::run_timers() {
   if (timers_.earliest() > now()) return;
-  if (now() < timers_free_) return wake_at(timers_free_);
+  if (!timers_engine_.is_free()) return timers_engine_.await();
   const std::uint32_t qpn = timers_.expired(qps_, now());
   if (qpn == no_index) return;
   qp_runtime& r = qps_[qpn];
@@ -282,7 +282,7 @@ void requester::run_timers() {
     time_out(*c, r);
     contexts_.mark_dirty(qpn);
   }
-  timers_free_ = now() + config_.timers.expiry_cycles;
+  timers_engine_.start(config_.timers.expiry_cycles);
 }
 
 void requester::time_out(context& c, qp_runtime& r) {

@@ -199,9 +199,9 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
   const message& m = messages_[r.head];
   const bool failed = m.syndrome != 0;
   const bool tells = failed || m.signalled;
-  if (tells && !cqe_out.can_push()) return false;
+  if (tells && !cqe_out.claim()) return false;
   const bool send_side_only = icm::breaks_send_queue_only(c.type);
-  if (failed && !send_side_only && !error_out.can_push()) return false;
+  if (failed && !send_side_only && !error_out.claim()) return false;
   if (tells) report_completion(c, m);
   reported = tells;
   if (failed) {

@@ -342,7 +342,7 @@ void responder::issue(responder_slot& s) {
   const responder_flow& f = flows_[s.flow];
   const auto index = static_cast<std::uint64_t>(&s - slots_.data());
   while (s.issued != s.pieces) {
-    if (!translate.request.can_push()) return;
+    if (!translate.request.claim()) return;
     const responder_slot::piece& piece = s.piece_list[s.issued];
     icm::translate_request r;
     const bool physical =

@@ -166,7 +166,7 @@ void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context&
 }
 
 void receive_wqe_cache::send(line& l) {
-  if (l.record == phase::to_read && dma_.request.can_push()) {
+  if (l.record == phase::to_read && dma_.request.claim()) {
     pcie::dma_request r;
     r.function = l.function;
     r.length = 4;
@@ -179,12 +179,12 @@ void receive_wqe_cache::send(line& l) {
   }
   for (unsigned b = 0; b < 2; ++b) {
     batch& x = l.batches[b];
-    if (x.state == phase::to_translate && translate_.request.can_push()) {
+    if (x.state == phase::to_translate && translate_.request.claim()) {
       translate_.request.push(x.request);
       x.state = phase::translating;
       --to_send_;
     }
-    while (x.state == phase::to_read && dma_.request.can_push()) {
+    while (x.state == phase::to_read && dma_.request.claim()) {
       const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
       pcie::dma_request r;
       r.function = l.function;

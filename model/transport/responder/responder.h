@@ -15,6 +15,7 @@
 #include "model/icm/context_cache.h"
 #include "model/icm/key_operation_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
@@ -304,7 +305,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   bool sums_packets_ = false;  // register rx_checksum_mode
   bool plain_turn_ = false;    // plain frames and requests wait: whose turn it is
   bool plain_spread_ = false;  // the plain frame in front has its final QP
-  sim::cycle_t next_check_ = 0;
+  sim::server check_{*this, "check"};
   unsigned cost_ = 1;  // cycles of the packet just checked
 
   std::vector<completion_entry> cqes_;  // ring

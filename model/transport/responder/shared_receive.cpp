@@ -245,7 +245,7 @@ void shared_receive::start(fetch& f, const icm::srq_context& c, std::uint16_t in
 }
 
 void shared_receive::send_record(line& l) {
-  if (l.record != phase::to_read || !dma_.request.can_push()) return;
+  if (l.record != phase::to_read || !dma_.request.claim()) return;
   pcie::dma_request r;
   r.function = l.ahead.function;
   r.length = 4;
@@ -258,12 +258,12 @@ void shared_receive::send_record(line& l) {
 }
 
 void shared_receive::send(fetch& f, std::uint32_t tag) {
-  if (f.state == phase::to_translate && translate_.request.can_push()) {
+  if (f.state == phase::to_translate && translate_.request.claim()) {
     translate_.request.push(f.request);
     f.state = phase::translating;
     --to_send_;
   }
-  while (f.state == phase::to_read && dma_.request.can_push()) {
+  while (f.state == phase::to_read && dma_.request.claim()) {
     const icm::translate_response::segment& s = f.answer.segments[f.next_segment];
     pcie::dma_request r;
     r.function = f.function;
