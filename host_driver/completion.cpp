@@ -206,6 +206,9 @@ int device::destroy_cq(ibv_cq* queue) {
   free_mtt(cq->mtt);
   free_record(cq->record);
   bus_.release(cq->buffer);
+  // Its events that nobody has read out of the queue yet are not to be those of the next CQ of its number: the kernel
+  // waits for the interrupt's handler (net/cq.c:mlx4_cq_free).
+  drain_completions(cq->vector);
   auto& events = cq_events_[cq->vector];
   events.erase(std::remove(events.begin(), events.end(), cq), events.end());
   forget_events([queue](const ibv_async_event& e) { return of_cq(e.event_type) && e.element.cq == queue; });

@@ -152,6 +152,9 @@ class device : private event_pump_if {
   // Completion queues.
   completion_queue* create_cq(int cqe, unsigned vector = 0);
   int destroy_cq(ibv_cq* cq);
+  /// A buffer for `cqe` completions in place of the present one; those that nobody has polled yet are in it. EINVAL:
+  /// they are more.
+  int resize_cq(ibv_cq* cq, int cqe);
   /// `plain`: as many places as `wc` has, for what completions of raw packet queue pairs say more.
   int poll_cq(ibv_cq* cq, int num_entries, ibv_wc* wc, ethernet_receive* plain = nullptr);
   /// Link-layer address of the sender of the datagram whose completion was the last one polled, which the kernel's work

@@ -150,7 +150,10 @@ int device::post_srq_recv(ibv_srq* queue, ibv_recv_wr* wr, ibv_recv_wr** bad_wr)
   int error = 0;
   std::uint16_t posted = 0;
   for (; wr != nullptr; wr = wr->next, ++posted) {
-    if (static_cast<std::uint32_t>(wr->num_sge) > srq.max_sge) error = -EINVAL;
+    if (static_cast<std::uint32_t>(wr->num_sge) > srq.max_sge ||
+        std::any_of(wr->sg_list, wr->sg_list + std::max(wr->num_sge, 0),
+                    [](const ibv_sge& s) { return s.length >> 31 != 0; }))
+      error = -EINVAL;  // the top bit of a segment's length means something else, as in post_recv
     if (error == 0 && srq.head == srq.tail) error = -ENOMEM;
     if (error != 0) {
       *bad_wr = wr;

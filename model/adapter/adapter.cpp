@@ -63,6 +63,7 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
     parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, config_.parser, gids_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
+  completion_.announce(env.statistics);
   bind_descriptors();
   bind_transmit();
   bind_receive();

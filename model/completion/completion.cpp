@@ -59,6 +59,22 @@ completion::completion(std::string name, sim::clock_domain& domain, const comple
   event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
 }
 
+void completion::announce(sim::statistics& to) const {
+  const auto add = [&](const char* what, const std::uint64_t& counter) { to.add(name() + "." + what, counter); };
+  add("cqe", stats_.cqe);
+  add("cqe_invalid", stats_.cqe_invalid);
+  add("cq_overflow", stats_.cq_overflow);
+  add("eqe", stats_.eqe);
+  add("eqe_invalid", stats_.eqe_invalid);
+  add("eq_overflow", stats_.eq_overflow);
+  add("event_unmapped", stats_.event_unmapped);
+  add("event_lost", stats_.event_lost);
+  add("interrupts", stats_.interrupts);
+  add("stale_arm", stats_.stale_arm);
+  add("bad_doorbell", stats_.bad_doorbell);
+  add("discarded", stats_.discarded);
+}
+
 void completion::tick() {
   cqs.service();
   eqs.service();

@@ -19,13 +19,22 @@ std::uint32_t be32(const std::uint8_t* p) {
 }
 
 constexpr std::uint64_t send_offset = 0x14, arm_offset = 0x20, eq_offset = 0x800;
+/// Words of 8 bytes of a descriptor of so many bytes: whole lines of 64.
+std::uint32_t words_of(std::uint32_t bytes) {
+  return static_cast<std::uint32_t>((std::uint64_t{1} << ((bytes + 63) / 64 * 8)) - 1);
+}
+
 constexpr std::uint64_t eq_pages = 128, eqs_per_page = 4;
 
 }  // namespace
 
 doorbell::doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
                    sim::statistics& stats)
-    : clocked_block(std::move(name), domain), config_(cfg), spans_(spans), gathers_(cfg.bf_gathers) {
+    : clocked_block(std::move(name), domain),
+      config_(cfg),
+      spans_(spans),
+      gathers_(cfg.bf_gathers),
+      remainders_(cfg.bf_gathers) {
   if (cfg.bf_gathers == 0) throw sim::config_error("doorbell: bf_gathers must be at least 1");
   if (cfg.log_bf_reg_size != 9) throw sim::config_error("doorbell: log_bf_reg_size must be 9");
   const std::string prefix = this->name() + ".";
@@ -57,6 +66,8 @@ void doorbell::device_reset() {
     g.wqe.reset();
   }
   halves_.fill({});
+  for (remainder& r : remainders_) r.words = 0;
+  remainders_wanted_ = false;
   page_shift_ = 12;
   log_uars_ = 0;
   blueflame_on_ = false;
@@ -163,9 +174,11 @@ bool doorbell::blueflame(const pcie::mmio_write& w, std::uint64_t offset) {
     return true;
   }
   if (!send_out.claim()) return false;
-  gather* const g = open_gather(w.function, offset / bf_buffer_bytes);
-  if (g == nullptr) return again();
+  const std::uint64_t buffer = offset / bf_buffer_bytes;
   const std::uint32_t words = static_cast<std::uint32_t>(((std::uint64_t{1} << (w.length / 8)) - 1) << (at / 8));
+  if (remainders_wanted_ && drop_remainder(w.function, buffer, words)) return true;
+  gather* const g = open_gather(w.function, buffer);
+  if (g == nullptr) return again();
   if ((g->arrived & words) != 0) {  // the next descriptor, and the last one is not complete
     close_gather(*g, false);
     return again();
@@ -193,7 +206,7 @@ doorbell::gather* doorbell::open_gather(std::uint16_t function, std::uint64_t bu
     if (g.busy && (oldest == nullptr || g.order < oldest->order)) oldest = &g;
   }
   if (unused == nullptr) {
-    close_gather(*oldest, false);
+    evict(*oldest);
     return nullptr;
   }
   *unused = gather{};
@@ -203,6 +216,32 @@ doorbell::gather* doorbell::open_gather(std::uint16_t function, std::uint64_t bu
   unused->order = ++order_;
   unused->wqe = pool_.get();
   return unused;
+}
+
+/// The buffer's place is needed. When its length is known, so is what of it is still to come.
+void doorbell::evict(gather& g) {
+  if ((g.arrived & 1) != 0) {
+    const std::uint32_t bytes = (be32(g.wqe->bytes.data() + 4) & 0x3f) * 16;
+    remainders_[next_remainder_] = {g.function, g.buffer, words_of(bytes) & ~g.arrived};
+    next_remainder_ = (next_remainder_ + 1) % remainders_.size();
+    remainders_wanted_ = true;
+  }
+  close_gather(g, false);
+}
+
+/// Whether the words are the rest of a descriptor that has lost its place. The first bytes of the next one end that.
+bool doorbell::drop_remainder(std::uint16_t function, std::uint64_t buffer, std::uint32_t words) {
+  bool late = false;
+  bool any = false;
+  for (remainder& r : remainders_) {
+    if (r.function == function && r.buffer == buffer) {
+      late = late || (words & ~r.words) == 0;
+      r.words &= (words & 1) != 0 ? 0 : ~words;
+    }
+    any = any || r.words != 0;
+  }
+  remainders_wanted_ = any;
+  return late;
 }
 
 // The first 8 bytes name the QP and the length: without them the doorbell is lost, as on hardware.
@@ -235,10 +274,9 @@ void doorbell::finish_if_complete(gather& g) {
     close_gather(g, false);
     return;
   }
-  const std::uint32_t lines = (bytes + 63) / 64;
-  const auto wanted = static_cast<std::uint32_t>((std::uint64_t{1} << (lines * 8)) - 1);
+  const std::uint32_t wanted = words_of(bytes);
   if ((g.arrived & wanted) != wanted) return;
-  g.wqe->length = lines * 64;
+  g.wqe->length = (bytes + 63) / 64 * 64;
   close_gather(g, true);
 }
 

@@ -30,6 +30,7 @@ struct config {
 /// Writes that are no doorbell change nothing but a counter. A BlueFlame buffer becomes a send doorbell with its
 /// descriptor when all 64-byte lines of the descriptor are in; when a buffer is written again before that, or its
 /// place is needed, it becomes a plain doorbell (the same descriptor is in host memory, adapter data plane A.1.2).
+/// What comes of a descriptor after it has lost its place is dropped: the next one in that buffer begins without it.
 class doorbell : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
  public:
   doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
@@ -56,6 +57,11 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
     scheduler::blueflame_ptr wqe;
     sim::span_id span = 0;
   };
+  struct remainder {  // of a descriptor that has lost its place
+    std::uint16_t function = 0;
+    std::uint64_t buffer = 0;
+    std::uint32_t words = 0;  // not arrived; 0: unused
+  };
   struct arm_half {
     bool valid = false;
     std::uint16_t function = 0;
@@ -73,6 +79,8 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
   bool blueflame(const pcie::mmio_write& w, std::uint64_t offset);
   bool again();
   gather* open_gather(std::uint16_t function, std::uint64_t buffer);
+  void evict(gather& g);
+  bool drop_remainder(std::uint16_t function, std::uint64_t buffer, std::uint32_t words);
   void close_gather(gather& g, bool with_descriptor);
   void finish_if_complete(gather& g);
 
@@ -80,6 +88,9 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
   sim::span_recorder& spans_;
   tlm::pool<scheduler::blueflame_wqe> pool_;
   std::vector<gather> gathers_;
+  std::vector<remainder> remainders_;  // as many as gathers; the next one takes the place of the oldest
+  std::size_t next_remainder_ = 0;
+  bool remainders_wanted_ = false;
   std::array<arm_half, arm_halves> halves_{};
   std::uint64_t order_ = 0;
   sim::server decoder_{*this, "decoder"};

@@ -122,6 +122,16 @@ function(rnic_test label name)
                        DISCOVERY_TIMEOUT 60)
 endfunction()
 
+# rnic_slow(TESTS ...): tests of this folder, by their names in ctest, that alone take some 15 s or more: label `slow`
+# beside their own.
+function(rnic_slow)
+  foreach(test ${ARGN})
+    if(TEST ${test})
+      set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+    endif()
+  endforeach()
+endfunction()
+
 find_package(verilator REQUIRED HINTS $ENV{VERILATOR_ROOT} /usr/share/verilator)
 
 # rnic_verilate(NAME TOP module SOURCES ...): a static library with the class V<module> of a SystemVerilog module. Its

@@ -163,7 +163,7 @@ void requester::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
       // What is on its way behind that packet may be answered with sequence NAKs, which can come after the wait. It is
       // sent again from there on: such a NAK is no new loss. One that is gets noticed by the timer.
       r.retrying = distance(psn, r.sent_before) > 1;
-      timers_.start(qps_, r, now(), domain().cycles(rnr_unit_ps) * rnr_timer_10us[p.aeth.syndrome & 0x1f]);
+      timers_.start(qps_, r, now(), domain().cycles(rnr_unit_ps * rnr_timer_10us[p.aeth.syndrome & 0x1f]));
       return;
     }
     case response_kind::nak:

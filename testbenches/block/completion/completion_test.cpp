@@ -1,188 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion and event queues against a memory that holds contexts, MTTs and the queues themselves.
-#include "model/completion/completion.h"
-
+// Completion and event queues: entries, laps, arming, moderation, events, halts.
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <systemc>
+#include <stdexcept>
 
-#include "model/icm/translation.h"
-#include "model/sim/timebase.h"
 #include "testbenches/bench/child.h"
-#include "testbenches/block/icm/fake_memory.h"
+#include "testbenches/block/completion/rig.h"
 
 namespace {
-using namespace rnic;
-namespace cr = completion::cr;
-
-template <class T>
-class source : public sim::clocked_block {
- public:
-  source(sim::clock_domain& d, sim::fifo_in<T>& to) : clocked_block("source", d), out_(*this), channel_("c", d, 4) {
-    out_.bind(channel_);
-    to.bind(channel_);
-  }
-  void send(const T& t) {
-    todo.push_back(t);
-    wake_next();
-  }
-  std::deque<T> todo;
-
- private:
-  void tick() override {
-    while (!todo.empty() && out_.can_push()) {
-      out_.push(todo.front());
-      todo.pop_front();
-    }
-  }
-  sim::fifo_out<T> out_;
-  sim::fifo<T> channel_;
-};
-
-class interrupt_pins : public sim::clocked_block {
- public:
-  interrupt_pins(sim::clock_domain& d, sim::fifo_out<pcie::msix_request>& from)
-      : clocked_block("pins", d), in_(*this), channel_("msix", d, 2) {
-    from.bind(channel_);
-    in_.bind(channel_);
-  }
-  std::vector<std::pair<std::uint16_t, sim::cycle_t>> seen;
-
- private:
-  void tick() override {
-    while (in_.can_pop()) seen.emplace_back(in_.pop().vector, now());
-  }
-  sim::fifo_in<pcie::msix_request> in_;
-  sim::fifo<pcie::msix_request> channel_;
-};
-
-constexpr std::uint64_t cqc = 0x1000, eqc = 0x2000, mtt = 0x3000, record = 0x4000, cq_buffer = 0x10000,
-                        eq_buffer = 0x20000;
-constexpr std::uint32_t cqn = 5, eqn = 3;
-
-struct bench {
-  explicit bench(std::uint32_t bytes = 32, bool always = false, unsigned log_cq = 3)
-      : base({always, 0}),
-        clock("core", base, {1000, 1, 0}),
-        memory(clock, 0x40000, 100),
-        tpt("tpt", clock, {}, map, 1),
-        block("completion", clock, {}, map, 2, 1),
-        translate_requests("tq", clock, 4),
-        translate_responses("ts", clock, 4),
-        cqes(clock, block.cqe[0]),
-        other_cqes(clock, block.cqe[1]),
-        events(clock, block.event[0]),
-        doorbells(clock, block.doorbell),
-        pins(clock, block.msix) {
-    memory.attach(block.dma);
-    memory.attach(block.cqs.dma);
-    memory.attach(block.eqs.dma);
-    memory.attach(tpt.dma);
-    block.pages.port.request.bind(translate_requests);
-    tpt.request[0].bind(translate_requests);
-    tpt.response[0].bind(translate_responses);
-    block.pages.port.response.bind(translate_responses);
-    map.layout(icm::table::cqc) = {0x1000000, 64, 6};
-    map.layout(icm::table::eqc) = {0x2000000, 64, 6};
-    map.layout(icm::table::mtt) = {0x3000000, 8, 10};
-    map.map(0x1000000, cqc, 0x1000);
-    map.map(0x2000000, eqc, 0x1000);
-    map.map(0x3000000, mtt, 0x1000);
-    for (unsigned p = 0; p < 4; ++p) {  // pages of the buffers lie in reverse order
-      memory.be64(mtt + 8 * p, (cq_buffer + 0x1000 * (3 - p)) | 1);
-      memory.be64(mtt + 0x40 + 8 * p, (eq_buffer + 0x1000 * (3 - p)) | 1);
-    }
-    std::memset(memory.at(cq_buffer), 0xff, 0x8000);
-    std::memset(memory.at(eq_buffer), 0xff, 0x8000);
-    cq.cqn = cqn;
-    cq.valid = 1;
-    cq.log_size = static_cast<std::uint8_t>(log_cq);
-    cq.log_page = 12;
-    cq.eqn = eqn;
-    cq.db_record = record;
-    store_cq();
-    eq.eqn = eqn;
-    eq.valid = 1;
-    eq.log_size = 3;
-    eq.log_page = 12;
-    eq.state = 9;
-    eq.address = 0x40;
-    eq.vector = 11;
-    store_eq();
-    block.cr_write(cr::cqe_bytes, bytes);
-    block.cr_write(cr::eqe_bytes, bytes);
-    run(1);
-  }
-  void store_cq() { std::memcpy(memory.at(cqc + 64 * cqn), &cq, sizeof cq); }
-  void store_eq() { std::memcpy(memory.at(eqc + 64 * eqn), &eq, sizeof eq); }
-  icm::cq_context stored_cq() {
-    icm::cq_context c;
-    std::memcpy(&c, memory.at(cqc + 64 * cqn), sizeof c);
-    return c;
-  }
-  void complete(std::uint32_t n, bool solicited = false) {
-    completion::cqe_request r;
-    r.cqn = cqn;
-    r.qpn = 0x48;
-    r.byte_count = 0x1000 + n;
-    r.wqe_index = static_cast<std::uint16_t>(n);
-    r.opcode = 0x50;
-    r.solicited = solicited;
-    cqes.send(r);
-  }
-  void arm(std::uint8_t command, std::uint8_t sequence, std::uint32_t ci) {
-    completion::queue_doorbell d;
-    d.number = cqn;
-    d.index = ci;
-    d.command = command;
-    d.sequence = sequence;
-    doorbells.send(d);
-    run(400);
-  }
-  void eq_doorbell(std::uint32_t ci, bool armed) {
-    completion::queue_doorbell d;
-    d.what = completion::queue_doorbell::kind::eq_update;
-    d.number = eqn;
-    d.index = ci;
-    d.arm = armed;
-    doorbells.send(d);
-    run(400);
-  }
-  std::uint64_t cqe_at(unsigned slot, unsigned bytes = 32) const { return entry(cq_buffer, slot * bytes); }
-  std::uint64_t eqe_at(unsigned slot, unsigned bytes = 32) const { return entry(eq_buffer, slot * bytes); }
-  static std::uint64_t entry(std::uint64_t buffer, std::uint64_t offset) {
-    return buffer + 0x1000 * (3 - offset / 0x1000) + offset % 0x1000;
-  }
-  std::uint32_t count(std::uint32_t offset) { return block.cr_read(offset); }
-  void command(std::uint32_t value) {
-    block.cr_write(cr::cq_select, cqn);
-    block.cr_write(cr::cq_command, value);
-  }
-  void run(unsigned cycles) {
-    if (!started) sc_core::sc_start(500, sc_core::SC_PS);
-    started = true;
-    sc_core::sc_start(static_cast<double>(cycles), sc_core::SC_NS);
-  }
-  bool started = false;
-  sim::timebase base;
-  sim::clock_domain clock;
-  icm::icm_map map;
-  rnic::bench::fake_memory memory;
-  icm::translation tpt;
-  completion::completion block;
-  sim::fifo<icm::translate_request> translate_requests;
-  sim::fifo<icm::translate_response> translate_responses;
-  source<completion::cqe_request> cqes, other_cqes;
-  source<completion::event_request> events;
-  source<completion::queue_doorbell> doorbells;
-  interrupt_pins pins;
-  icm::cq_context cq{};
-  icm::eq_context eq{};
-};
+using namespace completion_test;
 
 TEST(completion, entry_as_published) {  // adapter data plane A.12: completion of a READ at index 5
-  bench b;
+  rig b;
   completion::cqe_request r;
   r.cqn = cqn;
   r.qpn = 0x48;
@@ -196,7 +25,7 @@ TEST(completion, entry_as_published) {  // adapter data plane A.12: completion o
 }
 
 TEST(completion, error_entry) {
-  bench b;
+  rig b;
   completion::cqe_request r;
   r.cqn = cqn;
   r.qpn = 0xff000048;
@@ -213,7 +42,7 @@ TEST(completion, error_entry) {
 
 /// Software's rule: entry of index n is valid when its owner bit is the lap's parity.
 void laps(std::uint32_t bytes, unsigned log_cq) {
-  bench b(bytes, false, log_cq);
+  rig b(bytes, false, log_cq);
   const unsigned size = 1u << log_cq;
   for (std::uint32_t n = 0; n < 5 * size + 3; ++n) {
     b.complete(n);
@@ -233,7 +62,7 @@ TEST(completion, owner_bits_over_laps_of_64_bytes) { laps(64, 3); }
 TEST(completion, owner_bits_over_several_pages) { laps(64, 7); }
 
 TEST(completion, steady_state_is_one_write_each) {
-  bench b;
+  rig b;
   b.complete(0);
   b.run(800);
   b.memory.log.clear();
@@ -244,7 +73,7 @@ TEST(completion, steady_state_is_one_write_each) {
 }
 
 TEST(completion, overflow_is_an_error_event) {
-  bench b;
+  rig b;
   b.block.cr_write(cr::event_map + 4 * 4, eqn);
   for (std::uint32_t n = 0; n < 10; ++n) b.complete(n);
   b.run(3000);
@@ -258,7 +87,7 @@ TEST(completion, overflow_is_an_error_event) {
 }
 
 TEST(completion, event_and_interrupt_come_after_the_entry) {
-  bench b;
+  rig b;
   b.complete(0);
   b.run(800);
   b.arm(2, 1, 1);
@@ -287,7 +116,7 @@ TEST(completion, event_and_interrupt_come_after_the_entry) {
 }
 
 TEST(completion, arming_races) {
-  bench b;
+  rig b;
   b.complete(0);
   b.run(800);
   b.arm(2, 1, 0);  // a completion is beyond the index: at once
@@ -316,7 +145,7 @@ TEST(completion, arming_races) {
 }
 
 TEST(completion, moderation_by_count_and_by_time) {
-  bench b;
+  rig b;
   b.cq.period_us = 5;
   b.cq.max_count = 3;
   b.store_cq();
@@ -337,7 +166,7 @@ TEST(completion, moderation_by_count_and_by_time) {
 }
 
 TEST(completion, event_queue_arms_fires_wraps_and_overflows) {
-  bench b(64);
+  rig b(64);
   b.block.cr_write(cr::event_map + 4 * 2, eqn);
   completion::event_request e;
   e.type = 2;
@@ -367,7 +196,7 @@ TEST(completion, event_queue_arms_fires_wraps_and_overflows) {
 }
 
 TEST(completion, moderation_of_interrupts_by_count_and_by_time) {
-  bench b;
+  rig b;
   b.eq.period_us = 5;
   b.eq.max_count = 3;
   b.store_eq();
@@ -395,7 +224,7 @@ TEST(completion, moderation_of_interrupts_by_count_and_by_time) {
 }
 
 TEST(completion, firmware_raises_events) {
-  bench b;
+  rig b;
   b.block.cr_write(cr::event_kind, 0x0a00);
   b.block.cr_write(cr::event_data, 0x00001234);
   b.block.cr_write(cr::event_data + 12, 0x55667788);
@@ -412,7 +241,7 @@ TEST(completion, firmware_raises_events) {
 }
 
 TEST(completion, halt_edits_and_release) {
-  bench b;
+  rig b;
   for (std::uint32_t n = 0; n < 3; ++n) b.complete(n);
   b.run(800);
   b.complete(3);
@@ -437,7 +266,7 @@ TEST(completion, halt_edits_and_release) {
 }
 
 TEST(completion, invalid_queues_and_buffers_are_counted) {
-  bench b;
+  rig b;
   completion::cqe_request r;
   r.cqn = 9;  // all zero context
   b.cqes.send(r);
@@ -463,7 +292,7 @@ completion::cqe_request other(std::uint32_t n) {
 }
 
 std::uint64_t digest(bool always) {
-  bench b(64, always, 5);
+  rig b(64, always, 5);
   b.cq.period_us = 2;
   b.cq.max_count = 2;
   b.store_cq();

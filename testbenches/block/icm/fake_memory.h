@@ -58,6 +58,11 @@ class fake_memory : public sim::clocked_block {
 
   std::vector<seen> log;
   unsigned extra_read_cycles = 0;
+  /// Takes no requests before this cycle.
+  void hold_until(sim::cycle_t cycle) {
+    held_until_ = cycle;
+    wake_at(cycle);
+  }
 
  private:
   struct pending {
@@ -75,7 +80,7 @@ class fake_memory : public sim::clocked_block {
 
   void tick() override {
     for (auto& c : clients_) {
-      while (c->in.can_pop()) {
+      while (now() >= held_until_ && c->in.can_pop()) {
         pcie::dma_request r = c->in.pop();
         log.push_back({r.op, r.address, r.length, now()});
         const unsigned wait = r.op == pcie::dma_request::kind::read ? read_cycles_ + extra_read_cycles : 3;
@@ -102,6 +107,7 @@ class fake_memory : public sim::clocked_block {
 
   std::vector<std::uint8_t> bytes_;
   unsigned read_cycles_;
+  sim::cycle_t held_until_ = 0;
   std::vector<std::unique_ptr<client>> clients_;
 };
 

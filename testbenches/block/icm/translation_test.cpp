@@ -1,146 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translation in front of a memory that holds dMPT and MTT in the published big-endian layouts.
-#include "model/icm/translation.h"
-
+// Answers of the translation, its caches, what firmware takes back.
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <map>
-#include <systemc>
-
-#include "model/icm/icm_cr.h"
-#include "model/icm/icm_registers.h"
-#include "model/sim/timebase.h"
 #include "testbenches/bench/child.h"
-#include "testbenches/block/icm/fake_memory.h"
+#include "testbenches/block/icm/translation_rig.h"
 
 namespace {
-using namespace rnic;
-using icm::translate_status;
-
-class client : public sim::clocked_block {
- public:
-  client(sim::clock_domain& d, icm::translation& t, unsigned n)
-      : clocked_block("client", d), port(*this), requests_("req", d, 4), responses_("rsp", d, 4) {
-    port.request.bind(requests_);
-    t.request[n].bind(requests_);
-    t.response[n].bind(responses_);
-    port.response.bind(responses_);
-  }
-  void ask(const icm::translate_request& r) {
-    todo.push_back(r);
-    wake_next();
-  }
-  icm::translate_port port;
-  std::deque<icm::translate_request> todo;
-  std::map<std::uint64_t, icm::translate_response> answers;
-  std::map<std::uint64_t, sim::cycle_t> asked, answered;
-
- private:
-  void tick() override {
-    while (port.response.can_pop()) {
-      const auto a = port.response.pop();
-      answers[a.tag] = a;
-      answered[a.tag] = now();
-    }
-    if (todo.empty() || !port.request.can_push()) return;
-    asked[todo.front().tag] = now();
-    port.request.push(todo.front());
-    todo.pop_front();
-    if (!todo.empty()) wake_next();
-  }
-  sim::fifo<icm::translate_request> requests_;
-  sim::fifo<icm::translate_response> responses_;
-};
-
-constexpr std::uint64_t mpt_icm = 0x10c000000, mtt_icm = 0x10f000000;
-constexpr std::uint64_t mpt_host = 0x10000, mtt_host = 0x20000;
-
-/// What has been fetched can be used when it is there.
-icm::translation_config at_once() {
-  icm::translation_config c;
-  c.miss_cycles = 0;
-  return c;
-}
-
-struct bench {
-  explicit bench(const icm::translation_config& c = at_once(), bool always = false, unsigned clients = 2)
-      : base({always, 0}),
-        clock("core", base, {1000, 1, 0}),
-        memory(clock, 0x40000, 100),
-        tpt("tpt", clock, c, map, clients),
-        registers(map, tpt) {
-    memory.attach(tpt.dma);
-    for (unsigned i = 0; i < clients; ++i) users.push_back(std::make_unique<client>(clock, tpt, i));
-    set_table(icm::table::dmpt, mpt_icm, 64, 8);
-    set_table(icm::table::mtt, mtt_icm, 8, 20);
-    map_range(mpt_icm, mpt_host, 4);
-    map_range(mtt_icm, mtt_host, 16);
-    region(0x123, 0x45, 7, 0x10000, 0x8000, 0x100);
-  }
-  void cr(std::uint32_t offset, std::uint32_t value) { registers.cr_write(offset, value); }
-  void set_table(icm::table t, std::uint64_t where, std::uint32_t bytes, std::uint32_t log) {
-    cr(icm::cr::table_select, static_cast<std::uint32_t>(t));
-    cr(icm::cr::table_base_hi, static_cast<std::uint32_t>(where >> 32));
-    cr(icm::cr::table_base_lo, static_cast<std::uint32_t>(where));
-    cr(icm::cr::table_entry_bytes, bytes);
-    cr(icm::cr::table_log_entries, log);
-  }
-  void map_range(std::uint64_t where, std::uint64_t bus, std::uint32_t pages) {
-    cr(icm::cr::map_icm_hi, static_cast<std::uint32_t>(where >> 32));
-    cr(icm::cr::map_icm_lo, static_cast<std::uint32_t>(where));
-    cr(icm::cr::map_bus_hi, static_cast<std::uint32_t>(bus >> 32));
-    cr(icm::cr::map_bus_lo, static_cast<std::uint32_t>(bus));
-    cr(icm::cr::map_pages, pages);
-    cr(icm::cr::map_command, icm::cr::map_command_map);
-  }
-  /// Memory region: all rights, pages of 4 KiB at 0x5000000 + 0x10000 * n, described by MTTs at mtt_address.
-  void region(std::uint32_t index, std::uint32_t tag, std::uint32_t pd, std::uint64_t start, std::uint64_t length,
-              std::uint64_t mtt_address) {
-    const std::uint64_t e = mpt_host + (index & 0xff) * 64;
-    memory.be32(e, 1u << 17 | 0x7c00u | 1u << 8);
-    memory.be32(e + 8, tag << 24 | index);
-    memory.be32(e + 0xc, 3u << 24 | pd);
-    memory.be64(e + 0x10, start);
-    memory.be64(e + 0x18, length);
-    memory.be64(e + 0x2c, mtt_address);
-    memory.be32(e + 0x38, 12);
-    const std::uint64_t pages = ((start & 0xfff) + length + 0xfff) >> 12;
-    for (std::uint64_t p = 0; p < pages; ++p)
-      memory.be64(mtt_host + mtt_address + 8 * p, (0x5000000 + 0x10000 * p) | 1);
-  }
-  icm::translate_request key(std::uint64_t va, std::uint32_t length, std::uint64_t tag) const {
-    icm::translate_request r;
-    r.key = 0x123 << 8 | 0x45;
-    r.pd = 7;
-    r.va = va;
-    r.length = length;
-    r.tag = tag;
-    return r;
-  }
-  icm::translate_response answer(const icm::translate_request& r) {
-    users[0]->answers.erase(r.tag);
-    users[0]->ask(r);
-    run(400);
-    return users[0]->answers.at(r.tag);
-  }
-  void run(unsigned cycles) {
-    if (!started) sc_core::sc_start(500, sc_core::SC_PS);
-    started = true;
-    sc_core::sc_start(static_cast<double>(cycles), sc_core::SC_NS);
-  }
-  bool started = false;
-  sim::timebase base;
-  sim::clock_domain clock;
-  icm::icm_map map;
-  rnic::bench::fake_memory memory;
-  icm::translation tpt;
-  icm::icm_registers registers;
-  std::vector<std::unique_ptr<client>> users;
-};
+using namespace translation_test;
 
 TEST(translation, reads_the_published_tables_and_then_hits) {
-  bench b;
+  rig b;
   auto a = b.answer(b.key(0x10010, 64, 1));
   EXPECT_EQ(a.status, translate_status::ok);
   EXPECT_TRUE(a.missed);
@@ -160,7 +29,7 @@ TEST(translation, reads_the_published_tables_and_then_hits) {
 }
 
 TEST(translation, two_pages_give_two_segments) {
-  bench b;
+  rig b;
   const auto a = b.answer(b.key(0x10fff, 4096, 1));
   ASSERT_EQ(a.count, 2u);
   EXPECT_EQ(a.segments[0].address, 0x5000fffu);
@@ -170,7 +39,7 @@ TEST(translation, two_pages_give_two_segments) {
 }
 
 TEST(translation, unaligned_start_of_a_region) {
-  bench b;
+  rig b;
   b.region(0x10, 1, 7, 0x7f0000000ff0, 0x2000, 0x800);
   auto r = b.key(0x7f0000001000, 8, 1);
   r.key = 0x10 << 8 | 1;
@@ -180,7 +49,7 @@ TEST(translation, unaligned_start_of_a_region) {
 }
 
 TEST(translation, refusals) {
-  bench b;
+  rig b;
   auto r = b.key(0x10000, 16, 1);
   r.pd = 8;
   EXPECT_EQ(b.answer(r).status, translate_status::wrong_pd);
@@ -207,7 +76,7 @@ TEST(translation, refusals) {
 }
 
 TEST(translation, reserved_key_physical_region_and_buffer) {
-  bench b;
+  rig b;
   auto r = b.key(0x123456789, 100, 1);
   r.what = icm::translate_request::kind::reserved_key;
   EXPECT_EQ(b.answer(r).segments[0].address, 0x123456789u);
@@ -228,7 +97,7 @@ TEST(translation, reserved_key_physical_region_and_buffer) {
 }
 
 TEST(translation, ranges_end_with_the_address_space) {
-  bench b;
+  rig b;
   const std::uint64_t end = ~std::uint64_t{0};
   b.region(0x50, 1, 7, end - 0x1fff, 0x2000, 0x800);  // to the last address
   const auto at_top = [&](std::uint64_t va, std::uint32_t length, std::uint64_t check = 0) {
@@ -257,7 +126,7 @@ TEST(translation, ranges_end_with_the_address_space) {
 }
 
 TEST(translation, window_goes_through_to_its_region) {
-  bench b;
+  rig b;
   b.region(0x30, 2, 7, 0x11000, 0x1000, 0);
   const std::uint64_t w = mpt_host + 0x30 * 64;
   b.memory.be32(w, 1u << 12);  // window, remote read
@@ -276,7 +145,7 @@ TEST(translation, window_goes_through_to_its_region) {
 }
 
 TEST(translation, misses_are_merged_and_hits_pass) {
-  bench b;
+  rig b;
   b.answer(b.key(0x10000, 16, 1));
   b.region(0x40, 0, 7, 0, 0x1000, 0x400);
   b.memory.log.clear();
@@ -324,7 +193,7 @@ class key_user : public sim::clocked_block {
 
 /// HW2SW_MPT of a key that is in use: both halves of the transport say when nothing of it is under way.
 TEST(translation, a_key_that_firmware_takes_back_is_waited_for) {
-  bench b;
+  rig b;
   key_user first(b.clock, b.tpt.keys(), 0), second(b.clock, b.tpt.keys(), 1);
   EXPECT_EQ(b.answer(b.key(0x10010, 64, 1)).status, translate_status::ok);
   b.cr(icm::cr::tpt_index, 0x123);
@@ -344,7 +213,7 @@ TEST(translation, a_key_that_firmware_takes_back_is_waited_for) {
 }
 
 TEST(translation, drop_leaves_nothing_stale) {
-  bench b;
+  rig b;
   b.users[0]->ask(b.key(0x10000, 16, 1));
   b.run(150);  // the MPT has been read, the MTT is under way
   ASSERT_EQ(b.memory.reads(), 2u);
@@ -373,7 +242,7 @@ TEST(translation, one_way_caches_and_one_fill_still_answer_everything) {
   c.mtt_line_entries = 1;
   c.fills = 1;
   c.waiting = 4;
-  bench b(c);
+  rig b(c);
   for (std::uint64_t t = 0; t < 40; ++t) {
     b.users[t & 1]->ask(b.key(0x10000 + t % 7 * 4096 + 4090, 12, t));
   }
@@ -395,7 +264,7 @@ std::uint64_t digest(bool always) {
   c.fills = 2;
   c.waiting = 5;
   c.miss_cycles = 3;
-  bench b(c, always);
+  rig b(c, always);
   b.region(0x50, 0x45, 7, 0, 0x8000, 0x400);
   for (std::uint64_t t = 0; t < 60; ++t) {
     auto r = b.key((t % 3 == 0 ? 0 : 0x10000) + t * 5 % 7 * 4096 + 4090, 12, t);

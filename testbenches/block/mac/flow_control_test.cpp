@@ -147,6 +147,38 @@ TEST(mac_flow_control, xoff_at_the_frame_that_crosses) {
   EXPECT_EQ(first->first_bit, 1'482'000u + 60'000u);
 }
 
+/// Frames of 1086 bytes, two of them in the channel behind the port. XOFF is four of them: with exactly so many in the
+/// buffer the peer may go on, the fifth stops it; XON is two: the peer may go on when exactly so many are left.
+std::vector<line_log::note> pauses_of(unsigned frames, sim::cycle_t takes_from) {
+  port::config slow;
+  slow.ingress_bytes = 20'000;
+  slow.xoff_bytes = 4 * 1'086;
+  slow.xon_bytes = 2 * 1'086;
+  bench t({}, slow);
+  t.b.rx.from = takes_from;
+  t.b.rx.interval = 1'000;
+  t.b.mac.cr_write(cr::pfctx, 0x08);
+  for (unsigned i = 0; i < frames; ++i) t.a.tx.send(t.frame(1082, 3, true));
+  bench::run_ns(30'000);
+  std::vector<line_log::note> pauses;
+  for (const auto& n : t.log.notes)
+    if (n.control) pauses.push_back(n);
+  EXPECT_EQ(t.b.mac.count().tx_pause, pauses.size());
+  return pauses;
+}
+
+TEST(mac_flow_control, a_buffer_exactly_at_xoff_stops_nobody) { EXPECT_TRUE(pauses_of(2 + 4, 1'000'000).empty()); }
+
+TEST(mac_flow_control, one_frame_above_xoff_and_exactly_at_xon) {
+  const auto pauses = pauses_of(2 + 5, 10'000);
+  ASSERT_EQ(pauses.size(), 2u);
+  EXPECT_EQ(as_pause(pauses[0]).quanta[3], 0xffff);
+  EXPECT_EQ(as_pause(pauses[1]).quanta[3], 0);
+  // A frame is taken out of the channel at 10, 11 and 12 us, and the next of the buffer goes into it at once: with the
+  // third there are two left.
+  EXPECT_EQ(pauses[1].first_bit, 12'001'000u + 60'000u);
+}
+
 TEST(mac_flow_control, pause_is_refreshed_before_it_runs_out) {
   port::config slow;
   slow.ingress_bytes = 20'000;

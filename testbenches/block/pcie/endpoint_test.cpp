@@ -316,6 +316,60 @@ TEST(pcie_msix, masked_vectors_pend_once_and_go_out_when_unmasked) {
   EXPECT_EQ(b.mmio_read(b.bar0_at + 0x7d000, 8).data, std::vector<std::uint8_t>(8, 0));
 }
 
+/// The function may send; one vector of it is masked, the others go out.
+TEST(pcie_msix, a_masked_vector_of_a_function_that_is_not_masked_pends_and_goes_out_once) {
+  bench b;
+  b.program_vector(3, true);
+  b.program_vector(4);
+  b.config_write(0x9e, 0x8000, 2);  // enabled, function not masked
+  for (const std::uint16_t v : std::vector<std::uint16_t>{3, 4, 3, 3}) b.interrupts.raise(v);
+  b.run_ns(1000);
+  ASSERT_EQ(b.log.got.size(), 1u);
+  EXPECT_EQ(b.log.got[0].data, 0x44u);
+  EXPECT_EQ(b.mmio_read(b.bar0_at + 0x7d000, 8).data, (std::vector<std::uint8_t>{1u << 3, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(b.stat("pcie.dma.interrupts"), 1u);
+  EXPECT_EQ(b.stat("pcie.dma.interrupts_pended"), 1u) << "once, however often it was raised";
+  EXPECT_EQ(b.stat("pcie.dma.interrupts_dropped"), 0u);
+
+  b.store32(b.bar0_at + 0x7c000 + 16 * 4 + 12, 1);  // another vector's mask changes nothing
+  b.run_ns(1000);
+  EXPECT_EQ(b.log.got.size(), 1u);
+  b.store32(b.bar0_at + 0x7c000 + 16 * 3 + 12, 0);
+  b.run_ns(1000);
+  ASSERT_EQ(b.log.got.size(), 2u);
+  EXPECT_EQ(b.log.got[1].data, 0x43u);
+  EXPECT_EQ(b.mmio_read(b.bar0_at + 0x7d000, 8).data, std::vector<std::uint8_t>(8, 0));
+
+  b.store32(b.bar0_at + 0x7c000 + 16 * 3 + 12, 1);  // masked and unmasked again: nothing is left to be said
+  b.store32(b.bar0_at + 0x7c000 + 16 * 3 + 12, 0);
+  b.run_ns(1000);
+  EXPECT_EQ(b.log.got.size(), 2u);
+  b.interrupts.raise(3);
+  b.run_ns(1000);
+  EXPECT_EQ(b.log.got.size(), 3u);
+  EXPECT_EQ(b.stat("pcie.dma.interrupts"), 3u);
+  EXPECT_EQ(b.stat("pcie.dma.interrupts_pended"), 1u);
+}
+
+/// A pending vector goes out with the address and data that the table has when its mask is taken off.
+TEST(pcie_msix, a_pending_vector_goes_out_as_programmed_meanwhile) {
+  bench b;
+  b.program_vector(3, true);
+  b.config_write(0x9e, 0x8000, 2);
+  b.interrupts.raise(3);
+  b.run_ns(1000);
+  const std::uint64_t entry = b.bar0_at + 0x7c000 + 16 * 3;
+  b.store32(entry, 0xfee0'1000);
+  b.store32(entry + 8, 0x99);
+  b.run_ns(1000);
+  EXPECT_TRUE(b.log.got.empty());
+  b.store32(entry + 12, 0);
+  b.run_ns(1000);
+  ASSERT_EQ(b.log.got.size(), 1u);
+  EXPECT_EQ(b.log.got[0].address, 0xfee0'1000u);
+  EXPECT_EQ(b.log.got[0].data, 0x99u);
+}
+
 TEST(pcie_msix, disabled_and_bad_vectors_are_dropped_and_counted) {
   bench b;
   b.program_vector(0);

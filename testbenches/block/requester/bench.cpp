@@ -68,7 +68,7 @@ void world::tick() {
 
 bench::bench(const setup& s)
     : base(s.time),
-      core("core", base, sim::clock_period::from_khz(500'000)),
+      core("core", base, sim::clock_period::from_khz(s.core_khz)),
       sched("scheduler", core, {}, spans, stats),
       dut("requester", core, s.requester, map, {&gids[0], &gids[1]}, frames, spans, stats),
       w(core, s.memory_cycles) {

@@ -67,6 +67,7 @@ struct setup {
   transport::requester_config requester;
   sim::timebase::options time;
   unsigned memory_cycles = 100;
+  std::uint32_t core_khz = 500'000;
   icm::service type = icm::service::rc;
   bool vlan = false, v2 = true;
   std::uint8_t mtu_code = 3, retry_limit = 7, rnr_limit = 7, ack_timeout = 0;

@@ -249,6 +249,45 @@ TEST(requester, ud_send_takes_its_address_from_the_descriptor) {
   EXPECT_EQ(b.w.cqes[0].second.opcode, 0x4b);
 }
 
+/// Bit 31 of the request's Q_Key decides, whatever the others are (IBA volume 1, 10.2.5).
+void expect_q_keys(std::uint32_t own) {
+  bench::setup s;
+  s.type = icm::service::ud;
+  bench::bench b(s);
+  b.context.qkey = own;
+  b.make_qp(bench::qpn);
+  const std::vector<std::uint32_t> asked = {0x80000000, 0xffffffff, 0x80010001, 0x7fffffff, 0x40000000, 0};
+  for (const std::uint32_t key : asked) {
+    std::vector<std::uint32_t> wqe = {0x0a, 5, 0xc, 0};
+    const std::uint32_t av[12] = {0x01000007, 0x00800000, 0x00030040, 0x60500000, 0,          0,
+                                  0x0000ffff, 0x0a000009, 0x000456,   key,        0x000002aa, 0xbbccddee};
+    wqe.insert(wqe.end(), av, av + 12);
+    wqe.insert(wqe.end(), {100, bench::good_key, 0, bench::data});
+    b.post(wqe);
+  }
+  b.ring_doorbell();
+  b.run_ns(8000);
+  ASSERT_EQ(b.w.sent.size(), asked.size());
+  for (std::size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(b.sent(i).deth.qkey, i < 3 ? own : asked[i]) << i;
+}
+TEST(requester, a_q_key_with_its_highest_bit_stands_for_the_queue_pairs_own) { expect_q_keys(0x11111111); }
+TEST(requester, a_q_key_with_its_highest_bit_stands_for_an_own_one_with_it) { expect_q_keys(0x80010000); }
+
+/// The event is asked for by the last packet alone (IBA volume 1, 9.2.3): one for the message, when all of it is there.
+TEST(requester, only_the_last_packet_of_a_solicited_send_says_so) {
+  bench::bench b;
+  b.post({0x0a, 2, 0xe, 0, 3000, bench::good_key, 0, bench::data});                             // SEND of three packets
+  b.post({0x09, 3, 0xe, 7, 0x7f00, 0x5000, 0xabcd, 0, 2000, bench::good_key, 0, bench::data});  // WRITE with immediate
+  b.post({0x08, 3, 0xe, 0, 0x7f00, 0x5000, 0xabcd, 0, 2000, bench::good_key, 0, bench::data});  // WRITE
+  b.post({0x0a, 2, 0xc, 0, 3000, bench::good_key, 0, bench::data});                             // not solicited
+  b.ring_doorbell();
+  b.run_ns(12'000);
+  ASSERT_EQ(b.w.sent.size(), 10u);
+  std::vector<bool> solicited;
+  for (std::size_t i = 0; i < 10; ++i) solicited.push_back(b.sent(i).bth.solicited);
+  EXPECT_EQ(solicited, (std::vector<bool>{false, false, true, false, true, false, false, false, false, false}));
+}
+
 TEST(requester, no_frame_without_egress_room) {
   bench::setup s;
   s.requester.egress_frames = 2;

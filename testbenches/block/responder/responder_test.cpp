@@ -98,6 +98,44 @@ TEST(responder, send_is_scattered_and_completed_after_its_payload) {
   EXPECT_EQ(b.s.answers[0]->bth.psn.value(), 101u);
 }
 
+/// A message asks for an event with its last packet: what the others say is nothing (IBA volume 1, 9.2.3).
+TEST(responder, the_last_packet_alone_says_that_a_send_is_solicited) {
+  bench b;
+  for (unsigned i = 0; i < 3; ++i) b.post(i, {{data_va, lkey, 3000}});
+  const auto data = bench::pattern(2100);
+  const auto asks = [](bool yes) { return [yes](wire::packet& p) { p.bth.solicited = yes; }; };
+  std::uint32_t psn = 100;
+  for (const unsigned packet : {0u, 1u, 2u}) {
+    b.send(operation::send_first, psn++, {data.begin(), data.begin() + 1024}, asks(packet == 0));
+    b.send(operation::send_middle, psn++, {data.begin() + 1024, data.begin() + 2048}, asks(packet == 1));
+    b.send(operation::send_last, psn++, {data.begin() + 2048, data.end()}, asks(packet == 2));
+  }
+  b.run();
+  ASSERT_EQ(b.s.cqes.size(), 3u);
+  for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(b.s.cqes[i].second.solicited, i == 2) << i;
+}
+
+/// All of its bits count, the highest too.
+TEST(responder, ud_send_with_a_q_key_that_differs_in_its_highest_bit) {
+  bench b;
+  auto c = bench::context();
+  c.type = icm::service::ud;
+  c.qkey = 0x80001ee7;
+  b.put(c);
+  b.post(0, {{data_va, lkey, 60}, {data_va + 100, lkey, 100}});
+  std::uint32_t psn = 1;
+  for (const std::uint32_t key : {0x1ee7u, 0x80001ee6u, 0x80000000u, 0x80001ee7u})
+    b.send(
+        operation::send_only, psn++, bench::pattern(50),
+        [key](wire::packet& p) {
+          p.deth = {key, 0, 0x777};
+        },
+        wire::transport::ud);
+  b.run();
+  EXPECT_EQ(b.r.count().drop_qkey, 3u);
+  EXPECT_EQ(b.s.cqes.size(), 1u);
+}
+
 TEST(responder, write_with_immediate_takes_a_wqe_and_reports_all_bytes) {
   bench b;
   b.post(0, {});

@@ -1,77 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doorbell decoding with the byte examples of adapter data plane A.12.
-#include "model/doorbell/doorbell.h"
-
 #include <gtest/gtest.h>
 
-#include <initializer_list>
-#include <systemc>
-#include <utility>
-#include <vector>
-
-#include "model/doorbell/doorbell_cr.h"
-#include "model/sim/clock_domain.h"
-#include "model/sim/timebase.h"
+#include "testbenches/unit/doorbell/bench.h"
 
 namespace {
 
 using namespace rnic;
-
-struct software : sim::clocked_block {
-  using clocked_block::clocked_block;
-  sim::fifo_out<pcie::mmio_write> out{*this};
-  sim::fifo_in<scheduler::send_doorbell> send{*this};
-  sim::fifo_in<completion::queue_doorbell> queue{*this};
-  std::vector<pcie::mmio_write> todo;
-  std::vector<std::pair<sim::cycle_t, scheduler::send_doorbell>> sends;
-  std::vector<completion::queue_doorbell> queues;
-  void write(std::uint64_t offset, std::initializer_list<int> bytes) {
-    pcie::mmio_write w;
-    w.offset = offset;
-    for (const int b : bytes) w.data[w.length++] = static_cast<std::uint8_t>(b);
-    todo.push_back(w);
-    wake_next();
-  }
-  void line(std::uint64_t offset, const std::vector<std::uint8_t>& bytes) {
-    pcie::mmio_write w;
-    w.offset = offset;
-    for (const std::uint8_t b : bytes) w.data[w.length++] = b;
-    todo.push_back(w);
-    wake_next();
-  }
-  void tick() override {
-    while (send.can_pop()) sends.emplace_back(now(), send.pop());
-    while (queue.can_pop()) queues.push_back(queue.pop());
-    std::size_t n = 0;
-    while (n < todo.size() && out.can_push()) out.push(todo[n++]);
-    todo.erase(todo.begin(), todo.begin() + static_cast<std::ptrdiff_t>(n));
-  }
-};
-
-struct bench {
-  sim::timebase base;
-  sim::clock_domain core{"core", base, {1000, 1, 0}};
-  sim::span_recorder spans;
-  sim::statistics stats;
-  doorbell::doorbell dut{"doorbell", core, {}, spans, stats};
-  software sw{"software", core};
-  sim::fifo<pcie::mmio_write> in{"in", core, 16};
-  sim::fifo<scheduler::send_doorbell> send{"send", core, 8};
-  sim::fifo<completion::queue_doorbell> queue{"queue", core, 8};
-  bench() {
-    sw.out.bind(in);
-    dut.in.bind(in);
-    dut.send_out.bind(send);
-    sw.send.bind(send);
-    dut.queue_out.bind(queue);
-    sw.queue.bind(queue);
-    dut.cr_write(doorbell::cr::log_num_uars, 10);
-    dut.cr_write(doorbell::cr::blueflame_enable, 1);
-  }
-  void run(int ns) { sc_core::sc_start(ns, sc_core::SC_NS); }
-};
-
-constexpr std::uint64_t page = 4096, bf_base = 1024 * page;
+using namespace rnic::doorbell::test;
 
 TEST(doorbell, send_doorbell_carries_qpn_and_page) {
   bench b;
@@ -112,13 +48,6 @@ TEST(doorbell, eq_6_is_in_page_1_at_810) {
   EXPECT_EQ(b.sw.queues[0].index, 0x20u);
   EXPECT_TRUE(b.sw.queues[0].arm);
   EXPECT_EQ(b.stats.value("doorbell.bad_offset"), 1u);
-}
-
-std::vector<std::uint8_t> blueflame_read(unsigned ds) {
-  std::vector<std::uint8_t> bytes(64, 0xab);
-  const std::uint8_t head[8] = {0, 0, 0x05, 0x10, 0, 0, 0x48, static_cast<std::uint8_t>(ds)};  // 00000510 000048ds
-  std::copy_n(head, 8, bytes.begin());
-  return bytes;
 }
 
 TEST(doorbell, blueflame_descriptor_of_one_line) {

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The translation to the cycle, at the ends of its lines, and after its tables have changed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "testbenches/block/icm/translation_rig.h"
+
+namespace {
+using namespace translation_test;
+
+/// Cycles from the question to the answer.
+sim::cycle_t took(const rig& b, std::uint64_t tag, unsigned user = 0) {
+  return b.users[user]->answered.at(tag) - b.users[user]->asked.at(tag);
+}
+
+/// Sixteen pages at entries 36 to 51 of the table: lines of eight from 32, 40 and 48 on.
+constexpr std::uint64_t region_start = 0x80000;
+icm::translate_request in_region(std::uint64_t offset, std::uint32_t length, std::uint64_t tag) {
+  icm::translate_request r;
+  r.key = 0x60 << 8 | 9;
+  r.pd = 7;
+  r.va = region_start + offset;
+  r.length = length;
+  r.tag = tag;
+  return r;
+}
+struct region_of_three_lines : rig {
+  explicit region_of_three_lines(const icm::translation_config& c = at_once()) : rig(c) {
+    region(0x60, 9, 7, region_start, 0x10000, 8 * 36);
+  }
+  /// What WRITE_MTT does: entries in ICM, then the command to forget them.
+  void write_mtt(std::uint64_t first, std::vector<std::uint64_t> pages) {
+    for (std::size_t i = 0; i < pages.size(); ++i) memory.be64(mtt_host + 8 * (first + i), pages[i] | 1);
+    cr(icm::cr::tpt_mtt_hi, 0);
+    cr(icm::cr::tpt_mtt_lo, static_cast<std::uint32_t>(8 * first));
+    cr(icm::cr::tpt_count, static_cast<std::uint32_t>(pages.size()));
+    cr(icm::cr::tpt_command, icm::cr::tpt_command_drop_mtt_range);
+  }
+};
+
+/// Asked at 0, taken at 1, two reads of 100 cycles one after the other with a cycle each way, answered four cycles
+/// later: 1 + 102 + 102 + 4 + 1.
+TEST(translation_timing, a_miss_of_both_tables) {
+  rig b;
+  b.answer(b.key(0x10010, 64, 1));
+  EXPECT_EQ(took(b, 1), 210u);
+}
+
+/// And what is fetched can be used 60 cycles after it has come.
+TEST(translation_timing, a_miss_with_the_time_of_the_fill) {
+  rig b{icm::translation_config{}};
+  b.answer(b.key(0x10010, 64, 1));
+  EXPECT_EQ(took(b, 1), 210u + 2 * 60);
+}
+
+TEST(translation_timing, a_miss_of_the_page_only) {
+  region_of_three_lines b;
+  b.answer(in_region(0, 64, 1));
+  b.answer(in_region(0x4000, 64, 2));  // entry 40: the next line
+  EXPECT_EQ(took(b, 2), 108u);
+  b.answer(in_region(0xb000, 64, 3));  // entry 47: the last of it
+  EXPECT_EQ(took(b, 3), 6u);
+}
+
+TEST(translation_timing, hits_one_a_cycle) {
+  rig b;
+  b.answer(b.key(0x10000, 64, 0));
+  for (std::uint64_t t = 1; t <= 6; ++t) b.users[0]->ask(b.key(0x10000 + 64 * t, 64, t));
+  b.run(50);
+  for (std::uint64_t t = 1; t <= 6; ++t) {
+    EXPECT_EQ(took(b, t), 6u) << t;
+    EXPECT_EQ(b.users[0]->asked.at(t), b.users[0]->asked.at(1) + t - 1) << t;
+  }
+}
+
+/// Both ask in every cycle: one look-up a cycle, in turn.
+TEST(translation_timing, two_clients_take_turns) {
+  rig b;
+  b.answer(b.key(0x10000, 64, 0));  // client 0 was the last
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    b.users[0]->ask(b.key(0x10000, 64, t));
+    b.users[1]->ask(b.key(0x10000, 64, t));
+  }
+  b.run(50);
+  const sim::cycle_t start = b.users[0]->asked.at(1);
+  ASSERT_EQ(b.users[1]->asked.at(1), start);
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    EXPECT_EQ(b.users[1]->answered.at(t) - start, 6 + 2 * (t - 1)) << t;
+    EXPECT_EQ(b.users[0]->answered.at(t) - start, 7 + 2 * (t - 1)) << t;
+  }
+}
+
+/// Four places in the client's channel; what waits in the block for one goes on one a cycle, and another client is not
+/// held up.
+TEST(translation_timing, a_client_that_takes_no_answers_holds_up_itself_only) {
+  rig b;
+  b.answer(b.key(0x10000, 64, 0));
+  const sim::cycle_t until = b.clock.now() + 100;
+  b.users[0]->take_from(until);
+  for (std::uint64_t t = 1; t <= 7; ++t) b.users[0]->ask(b.key(0x10000, 64, t));
+  b.run(20);
+  b.users[1]->ask(b.key(0x10000, 64, 1));
+  b.run(200);
+  EXPECT_EQ(took(b, 1, 1), 6u);
+  for (std::uint64_t t = 1; t <= 4; ++t) EXPECT_EQ(b.users[0]->answered.at(t), until) << t;
+  for (std::uint64_t t = 5; t <= 7; ++t) EXPECT_EQ(b.users[0]->answered.at(t), until + 2 + (t - 5)) << t;
+}
+
+/// One request more than the block has places for waits in its channel, and is looked up when the first has left.
+TEST(translation_timing, as_many_requests_inside_as_there_are_places) {
+  icm::translation_config c = at_once();
+  c.waiting = 2;
+  region_of_three_lines b(c);
+  b.answer(in_region(0, 64, 0));
+  b.memory.log.clear();
+  b.users[0]->ask(in_region(0x4000, 64, 1));  // two lines that are not on chip
+  b.users[0]->ask(in_region(0xc000, 64, 2));
+  b.users[0]->ask(in_region(0, 64, 3));  // a hit behind them
+  b.run(300);
+  EXPECT_EQ(took(b, 1), 108u);
+  EXPECT_EQ(took(b, 2), 108u);
+  EXPECT_EQ(b.users[0]->answered.at(3) - b.users[0]->answered.at(1), 2u) << "behind the look-up of the second";
+}
+
+/// The two pages of a request lie in two lines of the table: each is fetched, both at once, and each page is its own.
+TEST(translation_lines, a_request_over_the_end_of_a_line_fetches_both) {
+  region_of_three_lines b;
+  b.answer(in_region(0xf000, 16, 0));  // the key, and the line from 48 on
+  b.memory.log.clear();
+  const auto a = b.answer(in_region(0x3ff0, 0x20, 1));
+  ASSERT_EQ(a.status, translate_status::ok);
+  ASSERT_EQ(a.count, 2u);
+  EXPECT_EQ(a.segments[0].address, 0x5030ff0u);
+  EXPECT_EQ(a.segments[0].length, 0x10u);
+  EXPECT_EQ(a.segments[1].address, 0x5040000u);
+  EXPECT_EQ(a.segments[1].length, 0x10u);
+  ASSERT_EQ(b.memory.log.size(), 2u);
+  EXPECT_EQ(b.memory.log[0].address, mtt_host + 8 * 32);
+  EXPECT_EQ(b.memory.log[1].address, mtt_host + 8 * 40);
+  EXPECT_EQ(b.memory.log[1].at - b.memory.log[0].at, 0u) << "asked for together";
+  EXPECT_EQ(took(b, 1), 109u) << "a cycle more than a single miss: the answers come one a cycle";
+  EXPECT_EQ(b.tpt.counters().mtt_misses, 3u);
+  b.answer(in_region(0x3ff0, 0x20, 2));
+  EXPECT_EQ(took(b, 2), 6u);
+  EXPECT_EQ(b.memory.log.size(), 2u);
+}
+
+/// One of the two is on chip: only the other is fetched.
+void expect_one_fetch(bool first_known) {
+  region_of_three_lines b;
+  b.answer(in_region(first_known ? 0x3000 : 0x4000, 16, 0));
+  b.memory.log.clear();
+  const auto a = b.answer(in_region(0x3fff, 2, 1));
+  EXPECT_EQ(a.segments[0].address, 0x5030fffu);
+  EXPECT_EQ(a.segments[1].address, 0x5040000u);
+  ASSERT_EQ(b.memory.log.size(), 1u);
+  EXPECT_EQ(b.memory.log[0].address, mtt_host + 8 * (first_known ? 40 : 32));
+  EXPECT_EQ(took(b, 1), 108u);
+}
+TEST(translation_lines, a_request_out_of_a_known_line_fetches_the_next) { expect_one_fetch(true); }
+TEST(translation_lines, a_request_into_a_known_line_fetches_the_one_before) { expect_one_fetch(false); }
+
+TEST(translation_lines, the_last_byte_of_a_line_needs_no_other) {
+  region_of_three_lines b;
+  b.answer(in_region(0, 16, 0));
+  b.memory.log.clear();
+  const auto a = b.answer(in_region(0x3ff0, 0x10, 1));
+  EXPECT_EQ(a.count, 1u);
+  EXPECT_TRUE(b.memory.log.empty());
+}
+
+/// The last page has no entry behind it that would have to be there.
+TEST(translation_lines, the_second_page_not_present_refuses_all) {
+  region_of_three_lines b;
+  b.memory.be64(mtt_host + 8 * 40, 0x9000);  // not present
+  const auto a = b.answer(in_region(0x3ff0, 0x20, 1));
+  EXPECT_EQ(a.status, translate_status::not_mapped);
+  EXPECT_EQ(a.count, 0u);
+  EXPECT_EQ(b.answer(in_region(0x3ff0, 0x10, 2)).status, translate_status::ok);
+}
+
+/// WRITE_MTT of entries that are on chip: they are read again, and all of a range over several lines.
+TEST(translation_lines, entries_written_after_their_use_are_read_again) {
+  region_of_three_lines b;
+  for (const std::uint64_t page : {3, 4, 12}) b.answer(in_region(page << 12, 16, page));
+  b.memory.log.clear();
+  b.write_mtt(39, {0x7000000, 0x7010000});  // the last entry of a line and the first of the next
+  const auto a = b.answer(in_region(0x3ff0, 0x20, 20));
+  ASSERT_EQ(a.count, 2u);
+  EXPECT_EQ(a.segments[0].address, 0x7000ff0u);
+  EXPECT_EQ(a.segments[1].address, 0x7010000u);
+  EXPECT_EQ(b.memory.log.size(), 2u);
+  b.answer(in_region(0xc000, 16, 21));
+  EXPECT_EQ(b.memory.log.size(), 2u) << "the third line is as it was";
+}
+
+/// Exactly the lines of the range: not the one in front, not the one behind.
+TEST(translation_lines, a_range_that_fills_a_line_drops_that_one) {
+  region_of_three_lines b;
+  for (const std::uint64_t page : {3, 4, 12}) b.answer(in_region(page << 12, 16, page));
+  b.memory.log.clear();
+  b.write_mtt(40, std::vector<std::uint64_t>(8, 0x7000000));
+  for (const std::uint64_t page : {3, 12}) b.answer(in_region(page << 12, 16, 100 + page));
+  EXPECT_TRUE(b.memory.log.empty());
+  EXPECT_EQ(b.answer(in_region(0xb000, 16, 20)).segments[0].address, 0x7000000u);
+  EXPECT_EQ(b.memory.log.size(), 1u);
+}
+
+/// Written while its line is on the way: the old one is not used, nor kept.
+TEST(translation_lines, entries_written_while_they_are_fetched_are_fetched_again) {
+  region_of_three_lines b;
+  b.answer(in_region(0, 16, 0));
+  b.users[0]->ask(in_region(0x4000, 16, 1));
+  b.run(103);  // memory has read the line, the answer is on its way
+  b.write_mtt(40, {0x7000000});
+  b.run(300);
+  EXPECT_EQ(b.users[0]->answers.at(1).segments[0].address, 0x7000000u);
+  EXPECT_EQ(b.tpt.counters().stale, 1u);
+  EXPECT_EQ(b.answer(in_region(0x4000, 16, 2)).segments[0].address, 0x7000000u);
+}
+
+}  // namespace
