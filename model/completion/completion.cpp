@@ -295,4 +295,23 @@ void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* 
   put16(to + 0x1a, r.checksum);
 }
 
+void completion::announce(sim::statistics& to) const {
+  const statistics& s = stats_;
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"cqe", &s.cqe},
+                                                                {"cqe_invalid", &s.cqe_invalid},
+                                                                {"cq_overflow", &s.cq_overflow},
+                                                                {"eqe", &s.eqe},
+                                                                {"eqe_invalid", &s.eqe_invalid},
+                                                                {"eq_overflow", &s.eq_overflow},
+                                                                {"event_unmapped", &s.event_unmapped},
+                                                                {"event_lost", &s.event_lost},
+                                                                {"interrupts", &s.interrupts},
+                                                                {"stale_arm", &s.stale_arm},
+                                                                {"bad_doorbell", &s.bad_doorbell},
+                                                                {"discarded", &s.discarded}};
+  for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
+  cqs.announce(to);
+  eqs.announce(to);
+}
+
 }  // namespace rnic::completion

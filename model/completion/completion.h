@@ -17,6 +17,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
+#include "model/sim/statistics.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::completion {
@@ -70,6 +71,7 @@ class completion : public sim::clocked_block, public command::cr_target_if, publ
     std::uint64_t event_unmapped = 0, event_lost = 0, interrupts = 0, stale_arm = 0, bad_doorbell = 0, discarded = 0;
   };
   const statistics& counters() const { return stats_; }
+  void announce(sim::statistics& to) const;
 
  private:
   static constexpr std::uint32_t index_mask = 0xffffff;  // running indices have 24 bits
