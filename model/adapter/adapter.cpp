@@ -59,11 +59,10 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
     const std::string number = std::to_string(i + 1);
     ports_.push_back(std::make_unique<mac::port>(name + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
-    env.statistics.add(name + ".icrc_check.drop.bad_icrc.port" + number, icrc_check_.counters().bad_icrc[i]);
     parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, config_.parser, gids_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
-  completion_.announce(env.statistics);
+  announce(env.statistics);
   bind_descriptors();
   bind_transmit();
   bind_receive();
@@ -222,6 +221,16 @@ void adapter::bind_reset() {
     targets.push_back(ports_[i].get());
   }
   for (command::reset_target_if* t : targets) firmware_port_.add_reset_target(*t);
+}
+
+/// Counters of the blocks that do not announce their own when they are made.
+void adapter::announce(sim::statistics& to) const {
+  command_.announce(to);
+  to.add(name_ + ".registers.unclaimed", cr_bus_.unclaimed());
+  translation_.announce(to);
+  completion_.announce(to);
+  icrc_insert_.announce(to);
+  icrc_check_.announce(to);
 }
 
 }  // namespace rnic::adapter

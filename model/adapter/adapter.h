@@ -86,6 +86,7 @@ class adapter {
   void connect_dma(dma_client client, pcie::dma_port& port);
   void connect_translation(unsigned client, icm::translate_port& port);
   void connect_keys(unsigned client, icm::key_port& port);
+  void announce(sim::statistics& to) const;
   void bind_descriptors();
   void bind_transmit();
   void bind_receive();

@@ -59,22 +59,6 @@ completion::completion(std::string name, sim::clock_domain& domain, const comple
   event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
 }
 
-void completion::announce(sim::statistics& to) const {
-  const auto add = [&](const char* what, const std::uint64_t& counter) { to.add(name() + "." + what, counter); };
-  add("cqe", stats_.cqe);
-  add("cqe_invalid", stats_.cqe_invalid);
-  add("cq_overflow", stats_.cq_overflow);
-  add("eqe", stats_.eqe);
-  add("eqe_invalid", stats_.eqe_invalid);
-  add("eq_overflow", stats_.eq_overflow);
-  add("event_unmapped", stats_.event_unmapped);
-  add("event_lost", stats_.event_lost);
-  add("interrupts", stats_.interrupts);
-  add("stale_arm", stats_.stale_arm);
-  add("bad_doorbell", stats_.bad_doorbell);
-  add("discarded", stats_.discarded);
-}
-
 void completion::tick() {
   cqs.service();
   eqs.service();
@@ -309,6 +293,25 @@ void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* 
   std::memcpy(to + 0x0e, r.smac.data(), r.smac.size());
   put32(to + 0x14, r.byte_count);
   put16(to + 0x1a, r.checksum);
+}
+
+void completion::announce(sim::statistics& to) const {
+  const statistics& s = stats_;
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"cqe", &s.cqe},
+                                                                {"cqe_invalid", &s.cqe_invalid},
+                                                                {"cq_overflow", &s.cq_overflow},
+                                                                {"eqe", &s.eqe},
+                                                                {"eqe_invalid", &s.eqe_invalid},
+                                                                {"eq_overflow", &s.eq_overflow},
+                                                                {"event_unmapped", &s.event_unmapped},
+                                                                {"event_lost", &s.event_lost},
+                                                                {"interrupts", &s.interrupts},
+                                                                {"stale_arm", &s.stale_arm},
+                                                                {"bad_doorbell", &s.bad_doorbell},
+                                                                {"discarded", &s.discarded}};
+  for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
+  cqs.announce(to);
+  eqs.announce(to);
 }
 
 }  // namespace rnic::completion

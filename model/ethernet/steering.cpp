@@ -51,6 +51,7 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
                                                                 {"drop.no_match", &count_.drop_no_match},
                                                                 {"drop.reset", &count_.drop_reset}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
+  groups_.announce(stats);
 }
 
 void steering::tick() {

@@ -447,4 +447,22 @@ bool translation::busy() const {
   return false;
 }
 
+void translation::announce(sim::statistics& to) const {
+  const key_engine::statistics& k = keys_.counters();
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"requests", &stats_.requests},
+                                                                {"mpt_hits", &stats_.mpt_hits},
+                                                                {"mpt_misses", &stats_.mpt_misses},
+                                                                {"mtt_hits", &stats_.mtt_hits},
+                                                                {"mtt_misses", &stats_.mtt_misses},
+                                                                {"merged", &stats_.merged},
+                                                                {"refused", &stats_.refused},
+                                                                {"stale", &stats_.stale},
+                                                                {"keys.invalidations", &k.invalidations},
+                                                                {"keys.registrations", &k.registrations},
+                                                                {"keys.bindings", &k.bindings},
+                                                                {"keys.refused", &k.refused},
+                                                                {"keys.revocations", &k.revocations}};
+  for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
+}
+
 }  // namespace rnic::icm

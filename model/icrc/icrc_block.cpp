@@ -192,4 +192,17 @@ void icrc_check::enter() {
   if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
 }
 
+void icrc_insert::announce(sim::statistics& to) const {
+  to.add(name() + ".frames_inserted", stats_.frames_inserted);
+  to.add(name() + ".frames_passed", stats_.frames_passed);
+  to.add(name() + ".beats", stats_.beats);
+}
+
+void icrc_check::announce(sim::statistics& to) const {
+  to.add(name() + ".frames_passed", stats_.frames_passed);
+  to.add(name() + ".beats", stats_.beats);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    to.add(name() + ".drop.bad_icrc.port" + std::to_string(i + 1), stats_.bad_icrc[i]);
+}
+
 }  // namespace rnic::icrc

@@ -14,6 +14,7 @@
 #include "model/sim/fifo.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
+#include "model/sim/statistics.h"
 #include "tlm/frame.h"
 
 namespace rnic::icrc {
@@ -71,6 +72,7 @@ class icrc_insert final : public sim::clocked_block {
   icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
               std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
+  void announce(sim::statistics& to) const;
   bool idle() const { return pipeline_.empty(); }
 
  private:
@@ -110,6 +112,7 @@ class icrc_check final : public sim::clocked_block {
   icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
              std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
+  void announce(sim::statistics& to) const;
   bool idle() const { return pipeline_.empty(); }
 
  private:

@@ -58,6 +58,7 @@ class two_nodes {
   sim::timebase& base() { return base_; }
   sim::span_recorder& spans() { return spans_; }
   sim::statistics& statistics() { return statistics_; }
+  const sim::statistics& statistics() const { return statistics_; }
   sim::time_ps now_ps() const { return base_.now_ps(); }
 
  private:

@@ -55,9 +55,12 @@ class bandwidth_run {
       to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
     system.run([this] { host(true); }, [this] { host(false); });
     faults_ = faults_json(system);
+    statistics_ = statistics_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
+  /// After the run.
+  const nlohmann::json& statistics() const { return statistics_; }
 
  private:
   void host(bool first) {
@@ -113,7 +116,7 @@ class bandwidth_run {
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;
   std::vector<bandwidth_row> rows_;
-  nlohmann::json faults_;
+  nlohmann::json faults_, statistics_;
 };
 
 /// Share of the time in which each resource was in use, for those that one of the rows used for a tenth of it.
@@ -186,6 +189,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},
                                 {"utilisation", utilisation_json(r)}});
+    result["statistics"] = experiment.statistics();
     write_text(options.common.json_file, result.dump(2) + "\n");
   }
   return 0;

@@ -38,8 +38,10 @@ response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>
 void requester::take_responses() {
   // One response per edge.
   if (!rx_in.can_pop()) return;
-  if (const sim::span_id span = rx_in.front()->span; span != 0) spans_.leave(span, "completer", now_ps());
-  if (handle_response(rx_in.front())) rx_in.pop();
+  const sim::span_id span = rx_in.front()->span;
+  if (!handle_response(rx_in.front())) return;
+  if (span != 0) spans_.leave(span, "completer", now_ps());
+  rx_in.pop();
 }
 
 // False: has to wait for the context or for room.

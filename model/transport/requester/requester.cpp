@@ -92,10 +92,9 @@ void requester::announce(sim::statistics& stats) {
                                                               {"rp_cnp_handled", &cnp_handled_},
                                                               {"rp_cnp_ignored", &cnp_ignored_},
                                                               {"np_ecn_marked_roce_packets", &ecn_marked_},
-                                                              {"np_cnp_lost", &cnp_lost_},
-                                                              {"context_hits", &contexts_.counters().hits},
-                                                              {"context_misses", &contexts_.counters().misses}};
+                                                              {"np_cnp_lost", &cnp_lost_}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
+  contexts_.announce(stats);
 }
 
 void requester::tick() {

@@ -377,11 +377,12 @@ void responder::stop_polling(std::uint32_t qpn) {
 bool responder::tell_last_wqe(std::uint32_t qpn) {
   if (has_shared_flushes(qpn)) return false;
   icm::responder_context* ctx = nullptr;
-  const auto found = contexts_.lookup(qpn, ctx);
+  const auto found = contexts_.ask(qpn, ctx);
   if (found == decltype(contexts_)::result::pending) return false;
   if (found != decltype(contexts_)::result::hit || (ctx->flags & icm::responder_flag_last_wqe) != 0) return true;
   if (!raise(event_last_wqe, qpn)) return false;
   ctx->flags |= icm::responder_flag_last_wqe;
+  contexts_.use(qpn);
   contexts_.mark_dirty(qpn);
   return true;
 }

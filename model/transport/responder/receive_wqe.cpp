@@ -62,8 +62,8 @@ receive_wqe_cache::line* receive_wqe_cache::find_or_take(std::uint32_t qpn) {
     *l = line{};
     l->qpn = qpn;
     keys_[index_of(*l)] = qpn;
+    l->used_at = ++uses_;
   }
-  l->used_at = ++uses_;
   return l;
 }
 
@@ -77,6 +77,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
   }
   if (l->record == phase::valid) {
     l->record = phase::idle;
+    l->used_at = ++uses_;
     ctx.rq_posted = static_cast<std::uint16_t>(be32(l->record_bytes.data()));
     if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
@@ -98,6 +99,7 @@ receive_wqe_cache::result receive_wqe_cache::get(const icm::responder_context& c
       return result::failed;
     }
     if (x.state != phase::valid) return result::pending;
+    l->used_at = ++uses_;
     wqe = bytes(*l, b) + (static_cast<std::uint16_t>(index - x.first) << ctx.log_rq_stride);
     return result::ready;
   }

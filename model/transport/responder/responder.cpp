@@ -114,6 +114,10 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"np_cnp_sent", &count_.cnps},
       {"np_cnp_lost", &count_.cnps_lost}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
+  contexts_.announce(stats);
+  histories_.announce(stats);
+  shared_.contexts().announce(stats);
+  groups_.announce(stats);
 }
 
 void responder::tick() {

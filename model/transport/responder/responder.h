@@ -147,7 +147,9 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict check_uc(responder_flow& f, tlm::frame_ptr& frame);
   bool gate(const responder_flow& f, const tlm::frame& frame);
   verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
+  verdict repeat(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_operation(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
   // responder_atomics.cpp
