@@ -11,6 +11,7 @@
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/hierarchy.h"
 
 namespace rnic::sim {
 
@@ -21,11 +22,11 @@ namespace rnic::sim {
 /// as more is visible; a producer that found the channel full is ticked when a slot is free again. A consumer that
 /// leaves something in the channel for another reason (busy until a cycle it knows) asks for its own wake-up.
 template <class T>
-class fifo {
+class fifo : public hierarchy_object {
  public:
-  fifo(std::string name, clock_domain& domain, std::size_t depth, unsigned latency = 1)
-      : name_(std::move(name)), domain_(domain), slots_(depth), latency_(latency) {
-    if (depth == 0 || latency == 0) throw config_error(name_ + ": depth and latency must be at least 1");
+  fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1)
+      : hierarchy_object(name, "fifo"), domain_(domain), slots_(depth), latency_(latency) {
+    if (depth == 0 || latency == 0) throw config_error(this->name() + ": depth and latency must be at least 1");
   }
   fifo(const fifo&) = delete;
   fifo& operator=(const fifo&) = delete;
@@ -77,7 +78,7 @@ class fifo {
   bool can_pop() const { return count_ != 0 && slots_[head_].visible <= domain_.now(); }
   T& front() { return slots_[head_].item; }
   T pop() {
-    RNIC_ASSERT(can_pop(), name_ + ": pop from an empty channel");
+    RNIC_ASSERT(can_pop(), name() + ": pop from an empty channel");
     T item = std::move(slots_[head_].item);
     drop();
     return item;
@@ -100,7 +101,6 @@ class fifo {
     }
   }
 
-  const std::string& name() const { return name_; }
   std::size_t depth() const { return slots_.size(); }
   bool empty() const { return count_ == 0; }
   std::uint64_t pushes() const { return pushed_; }
@@ -112,7 +112,7 @@ class fifo {
     cycle_t visible = 0;
   };
   entry& next_slot() {
-    RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
+    RNIC_ASSERT(free_slots() != 0, name() + ": push into a full channel");
     return slots_[wrapped(head_ + count_)];
   }
   void pushed(cycle_t cycles = 0) {
@@ -129,7 +129,6 @@ class fifo {
   std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
 
-  std::string name_;
   clock_domain& domain_;
   std::vector<entry> slots_;
   unsigned latency_;
