@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
+#include "model/sim/hierarchy.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -22,7 +22,7 @@ struct channel_width {
 };
 
 /// Base of sim::fifo; its domain lists it (clock_domain::channels).
-class channel {
+class channel : public hierarchy_object {
  public:
   struct usage {
     std::uint64_t pushes = 0;
@@ -32,29 +32,26 @@ class channel {
     std::uint64_t over_pops = 0;    ///< and that left in one
   };
 
-  channel(const channel&) = delete;
-  channel& operator=(const channel&) = delete;
-
-  const std::string& name() const { return name_; }
   std::size_t depth() const { return depth_; }
   channel_width width() const { return width_; }
   const usage& used() const { return usage_; }
 
  protected:
-  channel(std::string name, clock_domain& domain, std::size_t depth, channel_width width)
-      : name_(std::move(name)), domain_(domain), depth_(depth), width_(width) {
-    if (depth == 0 || width.items == 0) throw config_error(name_ + ": depth and width must be at least 1");
+  /// `name`: full name (see hierarchy_place).
+  channel(const std::string& name, clock_domain& domain, std::size_t depth, channel_width width)
+      : hierarchy_object(name, "fifo"), domain_(domain), depth_(depth), width_(width) {
+    if (depth == 0 || width.items == 0) throw config_error(this->name() + ": depth and width must be at least 1");
     domain_.add(*this);
   }
-  ~channel() { domain_.remove(*this); }
+  ~channel() override { domain_.remove(*this); }
 
   /// One item more than the width in this cycle.
   void over(std::uint64_t& count, const char* what) {
-    RNIC_ASSERT(!width_.refuses, name_ + ": more than " + std::to_string(width_.items) + " " + what + " in a cycle");
+    RNIC_ASSERT(!width_.refuses,
+                this->name() + ": more than " + std::to_string(width_.items) + " " + what + " in a cycle");
     ++count;
   }
 
-  std::string name_;
   clock_domain& domain_;
   std::size_t depth_;
   channel_width width_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/sim/hierarchy.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -47,14 +48,13 @@ struct clock_period {
 };
 
 /// Ticks blocks only at edges for which they asked; costs nothing while all of them sleep. At most 64 blocks.
-class clock_domain {
+class clock_domain : public hierarchy_object {
  public:
-  clock_domain(std::string name, timebase& base, clock_period period);
-  ~clock_domain();
+  clock_domain(const std::string& name, timebase& base, clock_period period);
+  ~clock_domain() override;
   clock_domain(const clock_domain&) = delete;
   clock_domain& operator=(const clock_domain&) = delete;
 
-  const std::string& name() const { return name_; }
   timebase& base() const { return base_; }
 
   cycle_t now() const { return serving_ ? served_ : passed_edge(); }
@@ -119,7 +119,6 @@ class clock_domain {
   static std::uint64_t scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more = 0);
   void set_next(cycle_t edge);
 
-  std::string name_;
   timebase& base_;
   std::size_t index_ = 0;  // in the timebase
   clock_period period_;

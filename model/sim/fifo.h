@@ -12,6 +12,7 @@
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/hierarchy.h"
 
 namespace rnic::sim {
 
@@ -26,8 +27,8 @@ namespace rnic::sim {
 template <class T>
 class fifo : public channel {
  public:
-  fifo(std::string name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
-      : channel(std::move(name), domain, depth, width), slots_(depth), latency_(latency) {
+  fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
+      : channel(name, domain, depth, width), slots_(depth), latency_(latency) {
     if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
   }
 
@@ -82,7 +83,7 @@ class fifo : public channel {
   bool can_pop() const { return count_ != 0 && slots_[head_].visible <= domain_.now(); }
   T& front() { return slots_[head_].item; }
   T pop() {
-    RNIC_ASSERT(can_pop(), name_ + ": pop from an empty channel");
+    RNIC_ASSERT(can_pop(), name() + ": pop from an empty channel");
     T item = std::move(slots_[head_].item);
     drop();
     return item;
@@ -130,7 +131,7 @@ class fifo : public channel {
     cycle_t visible = 0;
   };
   entry& next_slot() {
-    RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
+    RNIC_ASSERT(free_slots() != 0, name() + ": push into a full channel");
     return slots_[wrapped(head_ + count_)];
   }
   bool port_used() const {

@@ -4,33 +4,31 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/hierarchy.h"
 
 namespace rnic::sim {
 
 /// One engine: an operation occupies it for an interval of its own, and the next one starts when that is over (law
 /// 16). Its domain lists it (clock_domain::servers), so that what limits a run can be read from the busy cycles.
-class server {
+class server : public hierarchy_object {
  public:
   /// `leaf`: what the engine does ("check"); its name is that of the block, a dot, and this.
-  server(clocked_block& owner, const std::string& leaf) : owner_(owner), name_(owner.name() + "." + leaf) {
+  server(clocked_block& owner, const std::string& leaf)
+      : hierarchy_object(owner.name() + "." + leaf, "server"), owner_(owner) {
     owner.domain().add(*this);
   }
-  ~server() { owner_.domain().remove(*this); }
-  server(const server&) = delete;
-  server& operator=(const server&) = delete;
+  ~server() override { owner_.domain().remove(*this); }
 
-  const std::string& name() const { return name_; }
   bool is_free() const { return owner_.now() >= free_at_; }
   /// First edge at which the next operation can start; not known (never) while one has begun and not ended.
   cycle_t free_at() const { return free_at_; }
   /// An operation of `interval` cycles. The engine must be free.
   void start(cycle_t interval) {
-    RNIC_ASSERT(is_free(), name_ + ": operation started while the engine is busy");
+    RNIC_ASSERT(is_free(), name() + ": operation started while the engine is busy");
     append(interval);
   }
   /// The same behind what occupies the engine: its operations wait in a queue of their own.
@@ -41,13 +39,13 @@ class server {
   }
   /// An operation whose end is not known when it begins: it waits for memory. Between the two the engine is not free.
   void begin() {
-    RNIC_ASSERT(is_free(), name_ + ": operation begun while the engine is busy");
+    RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");
     begun_at_ = owner_.now();
     free_at_ = never;
     ++operations_;
   }
   void end() {
-    RNIC_ASSERT(free_at_ == never, name_ + ": no operation has begun");
+    RNIC_ASSERT(free_at_ == never, name() + ": no operation has begun");
     free_at_ = owner_.now();
     busy_ += free_at_ - begun_at_;
   }
@@ -64,7 +62,6 @@ class server {
 
  private:
   clocked_block& owner_;
-  std::string name_;
   cycle_t free_at_ = 0;
   cycle_t begun_at_ = 0;
   std::uint64_t busy_ = 0, operations_ = 0;

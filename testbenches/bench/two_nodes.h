@@ -70,6 +70,7 @@ class two_nodes {
   tlm::frame_pool frames_;
   tlm::tlp_pool packets_;
   std::unique_ptr<node> node_a_, node_b_;
+  std::unique_ptr<sim::hierarchy_module> cable_place_;  // its parts are below it
   std::unique_ptr<fabric::cable> cable_;
   std::unique_ptr<sim::clock_domain> cable_clock_;
   std::unique_ptr<fabric::fault_injector> faults_;
