@@ -6,7 +6,7 @@ namespace rnic::firmware {
 
 firmware_runner::firmware_runner(const std::string& name, command::firmware_port& port, const firmware_config& config)
     : bus_(port), firmware_(bus_, config) {
-  sc_core::sc_spawn([this] { run(); }, sc_core::sc_gen_unique_name(name.c_str()));
+  sc_core::sc_spawn([this] { run(); }, sc_core::sc_gen_unique_name(name.c_str(), true));
 }
 
 void firmware_runner::run() {

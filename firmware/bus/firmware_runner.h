@@ -15,6 +15,7 @@ namespace rnic::firmware {
 class firmware_runner {
  public:
   /// `port` is the processor's bus interface; the runner becomes its processor.
+  /// `name`: of its process.
   firmware_runner(const std::string& name, command::firmware_port& port, const firmware_config& config);
   firmware_runner(const firmware_runner&) = delete;
   firmware_runner& operator=(const firmware_runner&) = delete;

@@ -29,41 +29,42 @@ config consistent(config c) {
 
 }  // namespace
 
-adapter::adapter(const std::string& name, const environment& env, const config& cfg,
+adapter::adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
                  const icrc_engine_factory& icrc_engine)
-    : name_(name),
+    : sc_core::sc_module(module_name),
+      name_(sc_core::sc_module::name()),
       config_(consistent(cfg)),
-      core_(name + ".clock", env.base, core_period(config_.clock_khz)),
-      firmware_clock_(name + ".firmware_clock", env.base, firmware_period(config_.clock_khz)),
-      command_(name + ".command", core_, config_.command),
-      firmware_dma_(name + ".firmware_dma", core_),
-      firmware_port_(name + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
-      endpoint_(name + ".pcie", core_, config_.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
+      core_(name_ + ".clock", env.base, core_period(config_.clock_khz)),
+      firmware_clock_(name_ + ".firmware_clock", env.base, firmware_period(config_.clock_khz)),
+      command_(name_ + ".command", core_, config_.command),
+      firmware_dma_(name_ + ".firmware_dma", core_),
+      firmware_port_(name_ + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
+      endpoint_(name_ + ".pcie", core_, config_.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
                 env.packets, env.spans, env.statistics),
-      translation_(name + ".translation", core_, config_.translation, icm_map_, translation_clients),
+      translation_(name_ + ".translation", core_, config_.translation, icm_map_, translation_clients),
       icm_registers_(icm_map_, translation_),
-      doorbell_(name + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
-      scheduler_(name + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
-      requester_(name + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
-                 env.statistics),
-      responder_(name + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames, env.spans,
-                 env.statistics),
-      steering_(name + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
+      doorbell_(name_ + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
+      scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
+      requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
+                 env.spans, env.statistics),
+      responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
+                 env.spans, env.statistics),
+      steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
-      completion_(name + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
-      icrc_insert_(name + ".icrc_insert", core_, config_.icrc_insert, 2, icrc_engine(), env.spans),
-      icrc_check_(name + ".icrc_check", core_, config_.icrc_check, config_.ports, icrc_engine(), env.spans) {
+      completion_(name_ + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
+      icrc_insert_(name_ + ".icrc_insert", core_, config_.icrc_insert, 2, icrc_engine(), env.spans),
+      icrc_check_(name_ + ".icrc_check", core_, config_.icrc_check, config_.ports, icrc_engine(), env.spans) {
   for (unsigned i = 0; i < config_.ports; ++i) {
     mac::port::config port = config_.port;
     port.index = static_cast<std::uint8_t>(i);
     const std::string number = std::to_string(i + 1);
-    ports_.push_back(std::make_unique<mac::port>(name + ".port" + number, core_, port, env.frames, env.spans));
+    ports_.push_back(std::make_unique<mac::port>(name_ + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
-    env.statistics.add(name + ".icrc_check.drop.bad_icrc.port" + number, icrc_check_.counters().bad_icrc[i]);
-    parsers_.push_back(std::make_unique<parser::parser>(name + ".parser" + number, core_, config_.parser, gids_[i],
+    parsers_.push_back(std::make_unique<parser::parser>(name_ + ".parser" + number, core_, config_.parser, gids_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
-  completion_.announce(env.statistics);
+  announce(env.statistics);
+  name_parameters();
   bind_descriptors();
   bind_transmit();
   bind_receive();
@@ -71,6 +72,29 @@ adapter::adapter(const std::string& name, const environment& env, const config& 
   bind_memory();
   bind_registers();
   bind_reset();
+}
+
+/// Under which path the parameters of a block are.
+void adapter::name_parameters() {
+  const auto name = [this](sc_core::sc_object& block, const std::string& path) {
+    parameter_paths_.emplace_back("parameters", path);
+    block.add_attribute(parameter_paths_.back());
+  };
+  name(*this, "adapter");
+  name(command_, "adapter.firmware");
+  name(firmware_port_, "adapter.firmware");
+  name(endpoint_, "adapter.pcie");
+  name(translation_, "adapter.translation");
+  name(doorbell_, "adapter.doorbell");
+  name(scheduler_, "adapter.scheduler");
+  name(requester_, "adapter.requester");
+  name(responder_, "adapter.responder");
+  name(steering_, "adapter.steering");
+  name(completion_, "adapter.completion");
+  name(icrc_insert_, "adapter.icrc");
+  name(icrc_check_, "adapter.icrc");
+  for (const auto& p : parsers_) name(*p, "adapter.parser");
+  for (const auto& p : ports_) name(*p, "adapter.port");
 }
 
 template <class T>
@@ -88,104 +112,110 @@ void adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo
   to.bind(c);
 }
 
-void adapter::connect_dma(dma_client client, pcie::dma_port& port) {
+void adapter::connect_dma(dma_client client, const std::string& block, pcie::dma_port& port) {
   auto& engine = endpoint_.dma().client(static_cast<unsigned>(client));
-  connect("dma_request", port.request, engine.request, config_.descriptor_depth);
-  connect("dma_response", engine.response, port.response, config_.descriptor_depth);
+  connect(block + "_to_pcie_dma_requests", port.request, engine.request, config_.descriptor_depth);
+  connect("pcie_to_" + block + "_dma_responses", engine.response, port.response, config_.descriptor_depth);
 }
 
-void adapter::connect_translation(unsigned client, icm::translate_port& port) {
-  connect("translate_request", port.request, translation_.request[client], config_.descriptor_depth);
-  connect("translate_response", translation_.response[client], port.response, config_.descriptor_depth);
+void adapter::connect_translation(unsigned client, const std::string& block, icm::translate_port& port) {
+  connect(block + "_to_translation_requests", port.request, translation_.request[client], config_.descriptor_depth);
+  connect("translation_to_" + block + "_responses", translation_.response[client], port.response,
+          config_.descriptor_depth);
 }
 
-void adapter::connect_keys(unsigned client, icm::key_port& port) {
+void adapter::connect_keys(unsigned client, const std::string& block, icm::key_port& port) {
   icm::key_engine& engine = translation_.keys();
   const unsigned depth = config_.descriptor_depth;
-  connect("key_request", port.request, engine.request[client], depth);
-  connect("key_response", engine.response[client], port.response, depth);
-  connect("key_revoke", engine.revoke[client], port.revoke, depth);
-  connect("key_revoked", port.revoked, engine.revoked[client], depth);
+  connect(block + "_to_keys_requests", port.request, engine.request[client], depth);
+  connect("keys_to_" + block + "_responses", engine.response[client], port.response, depth);
+  connect("keys_to_" + block + "_revocations", engine.revoke[client], port.revoke, depth);
+  connect(block + "_to_keys_revoked", port.revoked, engine.revoked[client], depth);
 }
 
 /// Software's doorbells to completions.
 void adapter::bind_descriptors() {
   const unsigned depth = config_.descriptor_depth;
-  connect("registers", endpoint_.command_out, command_.mmio, config_.channel_depth);
-  connect("doorbells", endpoint_.doorbell_out, doorbell_.in, config_.channel_depth);
-  connect("send_doorbells", doorbell_.send_out, scheduler_.doorbell_in, depth);
-  connect("queue_doorbells", doorbell_.queue_out, completion_.doorbell, depth);
-  connect("grants", scheduler_.grant_out, requester_.grant_in, depth);
-  connect("reports", requester_.report_out, scheduler_.report_in, depth);
-  connect("requester_completions", requester_.cqe_out, completion_.cqe[0], depth);
-  connect("responder_completions", responder_.cqe_out, completion_.cqe[1], depth);
-  connect("requester_events", requester_.event_out, completion_.event[0], depth);
-  connect("responder_events", responder_.event_out, completion_.event[1], depth);
-  connect("requester_errors", requester_.error_out, responder_.error_in, depth);
-  connect("responder_errors", responder_.error_out, requester_.error_in, depth);
+  connect("pcie_to_command_registers", endpoint_.command_out, command_.mmio, config_.channel_depth);
+  connect("pcie_to_doorbell_writes", endpoint_.doorbell_out, doorbell_.in, config_.channel_depth);
+  connect("doorbell_to_scheduler_sends", doorbell_.send_out, scheduler_.doorbell_in, depth);
+  connect("doorbell_to_completion_arms", doorbell_.queue_out, completion_.doorbell, depth);
+  connect("scheduler_to_requester_grants", scheduler_.grant_out, requester_.grant_in, depth);
+  connect("requester_to_scheduler_reports", requester_.report_out, scheduler_.report_in, depth);
+  connect("requester_to_completion_cqes", requester_.cqe_out, completion_.cqe[0], depth);
+  connect("responder_to_completion_cqes", responder_.cqe_out, completion_.cqe[1], depth);
+  connect("requester_to_completion_events", requester_.event_out, completion_.event[0], depth);
+  connect("responder_to_completion_events", responder_.event_out, completion_.event[1], depth);
+  connect("requester_to_responder_errors", requester_.error_out, responder_.error_in, depth);
+  connect("responder_to_requester_errors", responder_.error_out, requester_.error_in, depth);
   if (config_.shared_read_engine) {
-    connect("requester_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
-    connect("responder_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
+    connect("requester_to_responder_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
+    connect("responder_to_requester_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
   }
-  connect("congestion", requester_.notice_out, responder_.notice_in, depth);
-  connect("lost_completions", completion_.qp_errors[0], requester_.lost_in, depth);
-  connect("lost_completions", completion_.qp_errors[1], responder_.lost_in, depth);
-  connect("interrupts", completion_.msix, endpoint_.dma().msix(), depth);
+  connect("requester_to_responder_congestion", requester_.notice_out, responder_.notice_in, depth);
+  connect("completion_to_requester_losses", completion_.qp_errors[0], requester_.lost_in, depth);
+  connect("completion_to_responder_losses", completion_.qp_errors[1], responder_.lost_in, depth);
+  connect("completion_to_pcie_interrupts", completion_.msix, endpoint_.dma().msix(), depth);
 }
 
 void adapter::bind_transmit() {
-  connect("requester_frames", requester_.tx_out, icrc_insert_.inputs[0], config_.channel_depth);
-  connect("responder_frames", responder_.tx_out(), icrc_insert_.inputs[1], config_.channel_depth);
+  connect("requester_to_icrc_insert_frames", requester_.tx_out, icrc_insert_.inputs[0], config_.channel_depth);
+  connect("responder_to_icrc_insert_frames", responder_.tx_out(), icrc_insert_.inputs[1], config_.channel_depth);
   using source = transport::egress_source;
   const unsigned credits = config_.descriptor_depth;
   for (unsigned i = 0; i < ports_.size(); ++i) {
-    connect("egress", icrc_insert_.outputs[i], ports_[i]->tx_in, config_.channel_depth);
+    const std::string port = ports_[i]->basename();
+    connect("icrc_insert_to_" + port + "_frames", icrc_insert_.outputs[i], ports_[i]->tx_in, config_.channel_depth);
     auto& returned = ports_[i]->credits_out;
-    connect("port_credits", returned[static_cast<unsigned>(source::requester)], requester_.credit_in[i], credits);
-    connect("port_credits", returned[static_cast<unsigned>(source::responder)], responder_.credit_in()[i], credits);
+    connect(port + "_to_requester_credits", returned[static_cast<unsigned>(source::requester)], requester_.credit_in[i],
+            credits);
+    connect(port + "_to_responder_credits", returned[static_cast<unsigned>(source::responder)],
+            responder_.credit_in()[i], credits);
   }
 }
 
 void adapter::bind_receive() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
-    connect("ingress", ports_[i]->rx_out, parsers_[i]->mac_in, config_.channel_depth);
-    connect("parsed", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth);
+    const std::string port = ports_[i]->basename(), parser = parsers_[i]->basename();
+    connect(port + "_to_" + parser + "_frames", ports_[i]->rx_out, parsers_[i]->mac_in, config_.channel_depth);
+    connect(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth);
   }
-  connect("requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
+  connect("icrc_check_to_responder_requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
   // The channel is the receive pipeline of responses as well: a register for each of its cycles.
   const unsigned response_cycles = config_.requester.response_cycles;
-  connect("responses", icrc_check_.responses, requester_.rx_in, config_.channel_depth + response_cycles,
-          response_cycles);
+  connect("icrc_check_to_requester_responses", icrc_check_.responses, requester_.rx_in,
+          config_.channel_depth + response_cycles, response_cycles);
 }
 
 /// Frames that are not RoCE: to the receive queues of Ethernet queue pairs.
 void adapter::bind_ethernet() {
-  connect("steered", steering_.out, responder_.ethernet_in, config_.channel_depth);
+  connect("steering_to_responder_frames", steering_.out, responder_.ethernet_in, config_.channel_depth);
   for (unsigned i = 0; i < ports_.size(); ++i)
-    connect("parsed_ethernet", parsers_[i]->ethernet_out, steering_.rx_in[i], config_.channel_depth);
+    connect(std::string(parsers_[i]->basename()) + "_to_steering_frames", parsers_[i]->ethernet_out, steering_.rx_in[i],
+            config_.channel_depth);
 }
 
 void adapter::bind_memory() {
-  connect_translation(0, requester_.translate);
-  connect_translation(1, responder_.translate);
-  connect_translation(2, completion_.pages.port);
-  connect_dma(dma_client::requester, requester_.dma);
-  connect_dma(dma_client::requester_context, requester_.contexts().dma);
-  connect_dma(dma_client::responder_write, responder_.dma_write);
-  connect_dma(dma_client::responder_read, responder_.dma_read);
-  connect_dma(dma_client::responder_context, responder_.contexts().dma);
-  connect_dma(dma_client::responder_history, responder_.histories().dma);
-  connect_dma(dma_client::responder_srq, responder_.srqs().dma);
-  connect_dma(dma_client::responder_group, responder_.groups().dma);
-  connect_dma(dma_client::steering_group, steering_.groups().dma);
-  connect_keys(0, requester_.keys);
-  connect_keys(1, responder_.keys);
-  connect_dma(dma_client::translation, translation_.dma);
-  connect_dma(dma_client::keys, translation_.keys().dma);
-  connect_dma(dma_client::completion, completion_.dma);
-  connect_dma(dma_client::completion_cq, completion_.cqs.dma);
-  connect_dma(dma_client::completion_eq, completion_.eqs.dma);
-  connect_dma(dma_client::firmware, firmware_dma_.dma);
+  connect_translation(0, "requester", requester_.translate);
+  connect_translation(1, "responder", responder_.translate);
+  connect_translation(2, "completion", completion_.pages.port);
+  connect_dma(dma_client::requester, "requester", requester_.dma);
+  connect_dma(dma_client::requester_context, "requester_contexts", requester_.contexts().dma);
+  connect_dma(dma_client::responder_write, "responder_write", responder_.dma_write);
+  connect_dma(dma_client::responder_read, "responder_read", responder_.dma_read);
+  connect_dma(dma_client::responder_context, "responder_contexts", responder_.contexts().dma);
+  connect_dma(dma_client::responder_history, "responder_histories", responder_.histories().dma);
+  connect_dma(dma_client::responder_srq, "responder_srqs", responder_.srqs().dma);
+  connect_dma(dma_client::responder_group, "responder_groups", responder_.groups().dma);
+  connect_dma(dma_client::steering_group, "steering_groups", steering_.groups().dma);
+  connect_keys(0, "requester", requester_.keys);
+  connect_keys(1, "responder", responder_.keys);
+  connect_dma(dma_client::translation, "translation", translation_.dma);
+  connect_dma(dma_client::keys, "keys", translation_.keys().dma);
+  connect_dma(dma_client::completion, "completion", completion_.dma);
+  connect_dma(dma_client::completion_cq, "completion_cq_cache", completion_.cqs.dma);
+  connect_dma(dma_client::completion_eq, "completion_eq_cache", completion_.eqs.dma);
+  connect_dma(dma_client::firmware, "firmware_dma", firmware_dma_.dma);
 }
 
 /// Firmware's way to the blocks.
@@ -222,6 +252,16 @@ void adapter::bind_reset() {
     targets.push_back(ports_[i].get());
   }
   for (command::reset_target_if* t : targets) firmware_port_.add_reset_target(*t);
+}
+
+/// Counters of the blocks that do not announce their own when they are made.
+void adapter::announce(sim::statistics& to) const {
+  command_.announce(to);
+  to.add(name_ + ".registers.unclaimed", cr_bus_.unclaimed());
+  translation_.announce(to);
+  completion_.announce(to);
+  icrc_insert_.announce(to);
+  icrc_check_.announce(to);
 }
 
 }  // namespace rnic::adapter

@@ -36,10 +36,16 @@ struct environment {
 using icrc_engine_factory = std::function<std::unique_ptr<icrc::icrc_engine_if>()>;
 
 /// One adapter. Only construction and binding: all behaviour is in the blocks.
-class adapter {
+///
+/// Its blocks, clock domains and channels are its children in SystemC's hierarchy: "requester", "clock",
+/// "doorbell_to_scheduler_sends" (from where, to where, what). Statistics have the names of their blocks
+/// (statistics::of), and the attribute "parameters" of a block (sc_attribute<std::string>) is the path below which its
+/// parameters are (parameter_set::of): those of one configuration, which several adapters may share.
+class adapter : public sc_core::sc_module {
  public:
   /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL.
-  adapter(const std::string& name, const environment& env, const config& cfg, const icrc_engine_factory& icrc_engine);
+  adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
+          const icrc_engine_factory& icrc_engine);
 
   pcie::endpoint& pcie() { return endpoint_; }
   command::firmware_port& firmware_port() { return firmware_port_; }
@@ -83,9 +89,11 @@ class adapter {
   template <class T>
   void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
                unsigned latency = 1);
-  void connect_dma(dma_client client, pcie::dma_port& port);
-  void connect_translation(unsigned client, icm::translate_port& port);
-  void connect_keys(unsigned client, icm::key_port& port);
+  void connect_dma(dma_client client, const std::string& block, pcie::dma_port& port);
+  void connect_translation(unsigned client, const std::string& block, icm::translate_port& port);
+  void connect_keys(unsigned client, const std::string& block, icm::key_port& port);
+  void announce(sim::statistics& to) const;
+  void name_parameters();
   void bind_descriptors();
   void bind_transmit();
   void bind_receive();
@@ -94,7 +102,7 @@ class adapter {
   void bind_registers();
   void bind_reset();
 
-  std::string name_;
+  const std::string name_;  // full name
   config config_;
   sim::clock_domain core_;
   sim::clock_domain firmware_clock_;
@@ -120,6 +128,7 @@ class adapter {
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
   std::vector<std::shared_ptr<void>> channels_;
+  std::deque<sc_core::sc_attribute<std::string>> parameter_paths_;  // where they are, they stay: blocks point to them
 };
 
 }  // namespace rnic::adapter

@@ -16,7 +16,7 @@ void firmware_dma::tick() {
     busy_ = false;
     answers_->push({r.status == pcie::dma_status::ok}, now_ps() + crossing_ps);
   }
-  if (busy_ || !jobs.can_pop() || !dma.request.can_push()) return;
+  if (busy_ || !jobs.can_pop() || !dma.request.claim()) return;
   const dma_job job = jobs.pop();
   pcie::dma_request r;
   r.op = job.op;

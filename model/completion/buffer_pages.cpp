@@ -4,14 +4,13 @@
 namespace rnic::completion {
 
 void buffer_pages::service() {
-  while (port.response.can_pop()) {
-    const icm::translate_response answer = port.response.pop();
-    request& r = requests_[answer.tag & 63];
-    r.active = false;
-    if (r.stale) continue;
-    const bool ok = answer.status == icm::translate_status::ok;
-    entry(r.key) = {true, !ok, r.key, r.number, ok ? answer.segments[0].address : 0};
-  }
+  if (!port.response.can_pop()) return;
+  const icm::translate_response answer = port.response.pop();
+  request& r = requests_[answer.tag & 63];
+  r.active = false;
+  if (r.stale) return;
+  const bool ok = answer.status == icm::translate_status::ok;
+  entry(r.key) = {true, !ok, r.key, r.number, ok ? answer.segments[0].address : 0};
 }
 
 buffer_pages::result buffer_pages::address(queue q, std::uint32_t number, std::uint64_t mtt_address,
@@ -30,7 +29,7 @@ buffer_pages::result buffer_pages::address(queue q, std::uint32_t number, std::u
     if (r.active && !r.stale && r.key == key && r.number == wanted) return result::pending;
     if (!r.active && unused == nullptr) unused = &r;
   }
-  if (unused == nullptr || !port.request.can_push()) return result::pending;
+  if (unused == nullptr || !port.request.claim()) return result::pending;
   *unused = {true, false, key, wanted};
   icm::translate_request t;
   t.what = icm::translate_request::kind::buffer;

@@ -59,22 +59,6 @@ completion::completion(std::string name, sim::clock_domain& domain, const comple
   event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
 }
 
-void completion::announce(sim::statistics& to) const {
-  const auto add = [&](const char* what, const std::uint64_t& counter) { to.add(name() + "." + what, counter); };
-  add("cqe", stats_.cqe);
-  add("cqe_invalid", stats_.cqe_invalid);
-  add("cq_overflow", stats_.cq_overflow);
-  add("eqe", stats_.eqe);
-  add("eqe_invalid", stats_.eqe_invalid);
-  add("eq_overflow", stats_.eq_overflow);
-  add("event_unmapped", stats_.event_unmapped);
-  add("event_lost", stats_.event_lost);
-  add("interrupts", stats_.interrupts);
-  add("stale_arm", stats_.stale_arm);
-  add("bad_doorbell", stats_.bad_doorbell);
-  add("discarded", stats_.discarded);
-}
-
 void completion::tick() {
   cqs.service();
   eqs.service();
@@ -92,7 +76,7 @@ void completion::tick() {
 // ---------------------------------------------------------------- DMA
 
 void completion::take_dma() {
-  while (dma.response.can_pop()) {
+  if (dma.response.can_pop()) {
     const pcie::dma_response answer = dma.response.pop();
     const auto what = static_cast<tag_kind>(answer.tag >> 32);
     const auto index = static_cast<std::uint32_t>(answer.tag);
@@ -123,7 +107,7 @@ void completion::hand_over_writes() {
   if (writes_.count == 0) return;
   pending_write& w = writes_.front();
   if (w.ready > now()) return wake_at(w.ready);
-  if (!dma.request.can_push()) return;
+  if (!dma.request.claim()) return;
   if (w.request.span != 0 && spans_ != nullptr) spans_->leave(w.request.span, "completion", now_ps());
   dma.request.push(std::move(w.request));
   writes_.pop();
@@ -137,14 +121,14 @@ void completion::serve_cqes() {
   for (unsigned i = 1; i <= n; ++i) {
     const unsigned source = (last_cqe_source_ + i) % n;
     if (!cqe[source].can_pop()) continue;
-    if (now() < cqe_free_) return wake_at(cqe_free_);
+    if (!cqe_engine_.is_free()) return cqe_engine_.await();
     if (writes_.count + 1 >= writes_.items.size() || events_.full()) return;  // woken when they drain
     if (!try_cqe(source)) continue;
     cqe[source].pop();
     cqe_seen_[source] = 0;
     last_cqe_source_ = source;
-    cqe_free_ = now() + config_.cqe_cycles;
-    wake_at(std::max(now() + 1, cqe_free_));  // another source may have something
+    cqe_engine_.start(config_.cqe_cycles);
+    wake_at(std::max(now() + 1, cqe_engine_.free_at()));  // another source may have something
     return;
   }
 }
@@ -259,7 +243,7 @@ void completion::fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t 
 /// Room to tell of a lost completion; asking books a wake-up.
 bool completion::can_lose() {
   bool room = true;
-  for (const auto& out : qp_errors) room = (!out.bound() || out.can_push()) && room;
+  for (const auto& out : qp_errors) room = (!out.bound() || out.claim()) && room;
   return room;
 }
 
@@ -309,6 +293,25 @@ void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* 
   std::memcpy(to + 0x0e, r.smac.data(), r.smac.size());
   put32(to + 0x14, r.byte_count);
   put16(to + 0x1a, r.checksum);
+}
+
+void completion::announce(sim::statistics& to) const {
+  const statistics& s = stats_;
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"cqe", &s.cqe},
+                                                                {"cqe_invalid", &s.cqe_invalid},
+                                                                {"cq_overflow", &s.cq_overflow},
+                                                                {"eqe", &s.eqe},
+                                                                {"eqe_invalid", &s.eqe_invalid},
+                                                                {"eq_overflow", &s.eq_overflow},
+                                                                {"event_unmapped", &s.event_unmapped},
+                                                                {"event_lost", &s.event_lost},
+                                                                {"interrupts", &s.interrupts},
+                                                                {"stale_arm", &s.stale_arm},
+                                                                {"bad_doorbell", &s.bad_doorbell},
+                                                                {"discarded", &s.discarded}};
+  for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
+  cqs.announce(to);
+  eqs.announce(to);
 }
 
 }  // namespace rnic::completion

@@ -16,6 +16,7 @@
 #include "model/icm/contexts.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/transport_if.h"
@@ -172,7 +173,8 @@ class completion : public sim::clocked_block, public command::cr_target_if, publ
 
   completion_config config_;
   sim::span_recorder* spans_;
-  sim::cycle_t cqe_free_ = 0, event_free_ = 0, doorbell_free_ = 0;  // first cycle for the next of its kind
+  sim::server cqe_engine_{*this, "cqe_engine"}, event_engine_{*this, "event_engine"},
+      doorbell_engine_{*this, "doorbell_engine"};
   unsigned last_cqe_source_ = 0, last_event_source_ = 0;
   std::vector<std::uint8_t> cqe_seen_;    // by source: the head's context was found before
   std::vector<std::uint8_t> event_seen_;  // by source, internal and firmware's first

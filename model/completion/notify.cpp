@@ -24,12 +24,12 @@ std::uint32_t size_of(const icm::eq_context& eq) { return std::uint32_t{1} << (e
 
 void completion::serve_doorbell() {
   if (!doorbell.can_pop()) return;
-  if (now() < doorbell_free_) return wake_at(doorbell_free_);
+  if (!doorbell_engine_.is_free()) return doorbell_engine_.await();
   if (events_.full() || interrupts_.full()) return;  // woken when they drain
   const queue_doorbell& d = doorbell.front();
   if (d.what == queue_doorbell::kind::cq_arm ? !arm_cq(d) : !update_eq(d)) return;
   doorbell.pop();
-  doorbell_free_ = now() + config_.doorbell_cycles;
+  doorbell_engine_.start(config_.doorbell_cycles);
 }
 
 /// False when the context has to be waited for.
@@ -163,7 +163,7 @@ void completion::serve_events() {
     const unsigned source = (last_event_source_ + i) % n;
     ring<event_request>* inner = source == 0 ? &events_ : source == 1 ? &firmware_events_ : nullptr;
     if (inner != nullptr ? inner->count == 0 : !event[source - 2].can_pop()) continue;
-    if (now() < event_free_) return wake_at(event_free_);
+    if (!event_engine_.is_free()) return event_engine_.await();
     if (writes_.count + 1 >= writes_.items.size() || interrupts_.full()) return;  // woken when they drain
     bool seen = event_seen_[source] != 0;
     const bool done = try_event(inner != nullptr ? inner->front() : event[source - 2].front(), seen);
@@ -174,8 +174,8 @@ void completion::serve_events() {
     else
       event[source - 2].pop();
     last_event_source_ = source;
-    event_free_ = now() + config_.event_cycles;
-    wake_at(std::max(now() + 1, event_free_));  // another source may have something
+    event_engine_.start(config_.event_cycles);
+    wake_at(std::max(now() + 1, event_engine_.free_at()));  // another source may have something
     return;
   }
 }
@@ -272,7 +272,7 @@ void completion::interrupt_for(icm::eq_context& eq) {
 
 void completion::send_interrupts() {
   if (interrupts_.count == 0 || interrupts_.front().after > eqes_written_) return;
-  if (!msix.can_push()) return;
+  if (!msix.claim()) return;
   msix.push(interrupts_.front().request);
   interrupts_.pop();
   ++stats_.interrupts;

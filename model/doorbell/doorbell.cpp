@@ -35,7 +35,6 @@ doorbell::doorbell(std::string name, sim::clock_domain& domain, const config& cf
       spans_(spans),
       gathers_(cfg.bf_gathers),
       remainders_(cfg.bf_gathers) {
-  // In the worst step the send doorbell of an evicted buffer and that of the finished one leave together.
   if (cfg.bf_gathers == 0) throw sim::config_error("doorbell: bf_gathers must be at least 1");
   if (cfg.log_bf_reg_size != 9) throw sim::config_error("doorbell: log_bf_reg_size must be 9");
   const std::string prefix = this->name() + ".";
@@ -52,15 +51,12 @@ doorbell::doorbell(std::string name, sim::clock_domain& domain, const config& cf
 
 void doorbell::tick() {
   if (!in.can_pop()) return;
-  if (now() < free_at_) {
-    wake_at(free_at_);
-    return;
-  }
+  if (!decoder_.is_free()) return decoder_.await();
   const pcie::mmio_write& w = in.front();
   const std::uint64_t bf_base = std::uint64_t{1} << (log_uars_ + page_shift_);
   const bool bf = w.offset >= bf_base;
   if (!decode(w)) return;
-  free_at_ = now() + (bf ? std::max(1u, (w.length + 63) / 64) * config_.bf_line_cycles : config_.decode_cycles);
+  decoder_.start(bf ? std::max(1u, (w.length + 63) / 64) * config_.bf_line_cycles : config_.decode_cycles);
   in.drop();  // what follows in the channel ticks us
 }
 
@@ -106,7 +102,7 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
     ++bad_length_;
     return true;
   }
-  if (!send_out.can_push()) return false;
+  if (!send_out.claim()) return false;
   scheduler::send_doorbell d;
   d.qpn = be32(w.data.data()) >> 8;
   d.uar = static_cast<std::uint32_t>(page);
@@ -121,13 +117,13 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
 bool doorbell::arm_cq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset) {
   arm_half& half = halves_[page % arm_halves];
   if (offset == arm_offset && w.length == 8) {
-    if (!queue_out.can_push()) return false;
+    if (!queue_out.claim()) return false;
     push_arm(w, be32(w.data.data()), be32(w.data.data() + 4));
   } else if (offset == arm_offset && w.length == 4) {
     half = {true, w.function, page, be32(w.data.data())};
   } else if (offset == arm_offset + 4 && w.length == 4 && half.valid && half.page == page &&
              half.function == w.function) {
-    if (!queue_out.can_push()) return false;
+    if (!queue_out.claim()) return false;
     half.valid = false;
     push_arm(w, half.word, be32(w.data.data()));
   } else {
@@ -153,7 +149,7 @@ bool doorbell::update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uin
     ++bad_length_;
     return true;
   }
-  if (!queue_out.can_push()) return false;
+  if (!queue_out.claim()) return false;
   const std::uint32_t word = be32(w.data.data());
   completion::queue_doorbell d;
   d.what = completion::queue_doorbell::kind::eq_update;
@@ -177,18 +173,15 @@ bool doorbell::blueflame(const pcie::mmio_write& w, std::uint64_t offset) {
     ++bad_length_;
     return true;
   }
-  if (send_out.free_slots() < 3 && !send_out.can_push()) return false;
-  if (send_out.free_slots() < 3) {
-    wake_next();
-    return false;
-  }
+  if (!send_out.claim()) return false;
   const std::uint64_t buffer = offset / bf_buffer_bytes;
   const std::uint32_t words = static_cast<std::uint32_t>(((std::uint64_t{1} << (w.length / 8)) - 1) << (at / 8));
   if (remainders_wanted_ && drop_remainder(w.function, buffer, words)) return true;
-  gather* g = &open_gather(w.function, buffer);
+  gather* const g = open_gather(w.function, buffer);
+  if (g == nullptr) return again();
   if ((g->arrived & words) != 0) {  // the next descriptor, and the last one is not complete
     close_gather(*g, false);
-    g = &open_gather(w.function, buffer);
+    return again();
   }
   std::memcpy(g->wqe->bytes.data() + at, w.data.data(), w.length);
   g->arrived |= words;
@@ -197,17 +190,24 @@ bool doorbell::blueflame(const pcie::mmio_write& w, std::uint64_t offset) {
   return true;
 }
 
-doorbell::gather& doorbell::open_gather(std::uint16_t function, std::uint64_t buffer) {
+// The doorbell of a buffer that had to go took this cycle's place in the output: the write goes on in the next one.
+bool doorbell::again() {
+  wake_next();
+  return false;
+}
+
+// nullptr: the oldest one had to go first.
+doorbell::gather* doorbell::open_gather(std::uint16_t function, std::uint64_t buffer) {
   gather* oldest = nullptr;
   gather* unused = nullptr;
   for (gather& g : gathers_) {
-    if (g.busy && g.buffer == buffer && g.function == function) return g;
+    if (g.busy && g.buffer == buffer && g.function == function) return &g;
     if (!g.busy) unused = &g;
     if (g.busy && (oldest == nullptr || g.order < oldest->order)) oldest = &g;
   }
   if (unused == nullptr) {
     evict(*oldest);
-    unused = oldest;
+    return nullptr;
   }
   *unused = gather{};
   unused->busy = true;
@@ -215,7 +215,7 @@ doorbell::gather& doorbell::open_gather(std::uint16_t function, std::uint64_t bu
   unused->buffer = buffer;
   unused->order = ++order_;
   unused->wqe = pool_.get();
-  return *unused;
+  return unused;
 }
 
 /// The buffer's place is needed. When its length is known, so is what of it is still to come.

@@ -14,6 +14,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 
@@ -76,7 +77,8 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
   void push_arm(const pcie::mmio_write& w, std::uint32_t first, std::uint32_t second);
   bool update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset);
   bool blueflame(const pcie::mmio_write& w, std::uint64_t offset);
-  gather& open_gather(std::uint16_t function, std::uint64_t buffer);
+  bool again();
+  gather* open_gather(std::uint16_t function, std::uint64_t buffer);
   void evict(gather& g);
   bool drop_remainder(std::uint16_t function, std::uint64_t buffer, std::uint32_t words);
   void close_gather(gather& g, bool with_descriptor);
@@ -91,7 +93,7 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
   bool remainders_wanted_ = false;
   std::array<arm_half, arm_halves> halves_{};
   std::uint64_t order_ = 0;
-  sim::cycle_t free_at_ = 0;
+  sim::server decoder_{*this, "decoder"};
   std::uint32_t page_shift_ = 12;
   std::uint32_t log_uars_ = 0;
   bool blueflame_on_ = false;

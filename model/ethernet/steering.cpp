@@ -51,6 +51,7 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
                                                                 {"drop.no_match", &count_.drop_no_match},
                                                                 {"drop.reset", &count_.drop_reset}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
+  groups_.announce(stats);
 }
 
 void steering::tick() {
@@ -66,7 +67,7 @@ void steering::deliver() {
   if (s.ready > now()) return wake_at(s.ready);
   if (search_ != search::done && !find_members(*s.frame)) return;
   if (next_member_ != members_.size()) {
-    if (!out.can_push()) return;
+    if (!out.claim()) return;
     const std::uint32_t qpn = members_[next_member_++];
     ++count_.copies;
     if (next_member_ != members_.size()) {
@@ -114,20 +115,20 @@ tlm::frame_ptr steering::copy_of(const tlm::frame& from) {
 /// Ports in turn.
 void steering::take() {
   if (!rx_in[0].can_pop() && !rx_in[1].can_pop()) return;
-  if (input_free_ > now()) return wake_at(input_free_);
+  if (!input_.is_free()) return input_.await();
   if (count_inside_ == pipeline_.size()) return;  // its head wakes us
   const unsigned port = rx_in[1 - last_port_].can_pop() ? 1 - last_port_ : last_port_;
   last_port_ = port;
   tlm::frame_ptr f = rx_in[port].pop();
   ++count_.frames;
   const unsigned beats = (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
-  input_free_ = now() + std::max({1u, config_.frame_cycles, beats});
+  input_.start(std::max({1u, config_.frame_cycles, beats}));
   if (passes_filters(*f)) {
     stage& s = pipeline_[(head_ + count_inside_++) % pipeline_.size()];
     s = {std::move(f), now() + std::max(1u, config_.pipeline_cycles)};
     wake_at(s.ready);
   }
-  if (rx_in[0].can_pop() || rx_in[1].can_pop()) wake_at(input_free_);
+  if (rx_in[0].can_pop() || rx_in[1].can_pop()) input_.await();
 }
 
 bool steering::passes_filters(const tlm::frame& f) {

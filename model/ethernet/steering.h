@@ -17,6 +17,7 @@
 #include "model/icm/icm_map.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "tlm/frame.h"
 
@@ -112,7 +113,7 @@ class steering : public sim::clocked_block, public command::reset_target_if {
 
   std::vector<stage> pipeline_;  // ring
   std::size_t head_ = 0, count_inside_ = 0;
-  sim::cycle_t input_free_ = 0;
+  sim::server input_{*this, "input"};
   unsigned last_port_ = 1;
   // Search for the frame in front, then its members
   enum class search : std::uint8_t { none, walking, done };

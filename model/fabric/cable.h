@@ -59,8 +59,8 @@ class cable {
   void set_live(bool live, sim::time_ps at);
 
   sim::time_ps propagation_ps() const { return propagation_; }
-  std::uint64_t frames(unsigned from) const { return ends_[from].frames; }
-  std::uint64_t lost(unsigned from) const { return ends_[from].lost; }
+  const std::uint64_t& frames(unsigned from) const { return ends_[from].frames; }
+  const std::uint64_t& lost(unsigned from) const { return ends_[from].lost; }
 
  private:
   class end : public tlm::frame_sink_if {

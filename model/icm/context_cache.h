@@ -12,6 +12,7 @@
 #include "model/icm/replacement.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/statistics.h"
 
 namespace rnic::icm {
 
@@ -50,6 +51,10 @@ class context_cache {
   /// pending: a fill is under way or was started (or waits for a free fill slot); the owner is ticked when it is done
   /// and asks again. refused: the entry's page is not mapped or the read failed; the entry is as if never written.
   result lookup(std::uint32_t number, Context*& out);
+  /// lookup() for somebody who may find that he cannot go on and has to ask again: a hit is neither counted nor a use
+  /// for the replacement until he goes on, and says use(). A context that is replaced in between is filled again.
+  result ask(std::uint32_t number, Context*& out);
+  void use(std::uint32_t number);
   /// A number that changes when a lookup() that was pending may end otherwise: until then asking again is idle.
   std::uint64_t progress() const { return progress_; }
   /// The context if it is on chip, without counting as a use: for asking again about something that was a hit before.
@@ -83,6 +88,8 @@ class context_cache {
     std::uint64_t lost_writes = 0;   ///< dirty contexts whose page is not mapped any more
   };
   const statistics& counters() const { return stats_; }
+  /// Each counter as "<name of the cache>.<counter>".
+  void announce(sim::statistics& to) const;
   /// Calls f(number, Context&) for every valid entry (timers, debugging; not a hardware path).
   template <class F>
   void for_each(F f);
@@ -93,6 +100,7 @@ class context_cache {
     slot_state state = slot_state::empty;
     bool dirty = false;
     bool fresh = false;      // filled, but not looked up since: what asked for it comes back soon
+    bool asked = false;      // found by ask() and not used since: who asked waits for something else
     std::uint8_t share = 0;  // entries of the set that it takes
     std::uint16_t pins = 0;
     std::uint16_t fill = 0;
@@ -124,8 +132,10 @@ class context_cache {
   bool write_back(unsigned s);
   bool send_back(unsigned s);
   bool channel_has_room();
+  void take_answer(const pcie::dma_response& answer);
   void finish(fill_buffer& f);
   void forget(unsigned s);
+  void count_use(slot& s);
   void note_stall(std::uint32_t key);
   void wake_waiting();
 

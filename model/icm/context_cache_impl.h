@@ -87,7 +87,9 @@ unsigned context_cache<Context>::make_room(std::uint32_t key) {
     const unsigned s = victim(key);
     if (s == no_slot) return no_slot;
     const unsigned share = slots_[s].share;
+    const bool asked = slots_[s].asked;
     if (!write_back(s)) return no_slot;
+    if (asked) owner_.wake_next();  // who asked for it finds it gone at the next edge
     taken -= share;
     empty = s;
   }
@@ -104,35 +106,37 @@ std::optional<std::uint64_t> context_cache<Context>::bus_address(std::uint32_t k
 
 template <class Context>
 bool context_cache<Context>::channel_has_room() {
-  const bool room = dma.request.can_push();
+  const bool room = dma.request.claim();
   channel_was_full_ |= !room;
   return room;
 }
 
 template <class Context>
 void context_cache<Context>::service() {
-  if (channel_was_full_ && dma.request.can_push()) {
+  if (channel_was_full_ && dma.request.claim()) {
     channel_was_full_ = false;
     ++progress_;
   }
-  while (dma.response.can_pop()) {
-    const pcie::dma_response answer = dma.response.pop();
-    if ((answer.tag & write_tag) != 0) {
-      write_backs_[answer.tag & 0xffff].active = false;
-      --write_backs_active_;
-      ++progress_;
-      continue;
-    }
-    fill_buffer& f = fills_[answer.tag & 0xffff];
-    f.arrived = true;
-    f.failed = answer.status != pcie::dma_status::ok;
-    f.usable = owner_.now() + config_.miss_cycles;
-    ++fills_delayed_;
-    if (config_.miss_cycles != 0) owner_.wake_at(f.usable);
-  }
+  if (dma.response.can_pop()) take_answer(dma.response.pop());
   if (fills_delayed_ == 0) return;
   for (fill_buffer& f : fills_)
     if (f.active && f.arrived && f.usable <= owner_.now()) finish(f);
+}
+
+template <class Context>
+void context_cache<Context>::take_answer(const pcie::dma_response& answer) {
+  if ((answer.tag & write_tag) != 0) {
+    write_backs_[answer.tag & 0xffff].active = false;
+    --write_backs_active_;
+    ++progress_;
+    return;
+  }
+  fill_buffer& f = fills_[answer.tag & 0xffff];
+  f.arrived = true;
+  f.failed = answer.status != pcie::dma_status::ok;
+  f.usable = owner_.now() + config_.miss_cycles;
+  ++fills_delayed_;
+  if (config_.miss_cycles != 0) owner_.wake_at(f.usable);
 }
 
 template <class Context>
@@ -159,15 +163,35 @@ typename context_cache<Context>::result context_cache<Context>::lookup(std::uint
   if (i == no_slot) return start_fill(key);
   slot& s = slots_[i];
   if (s.state == slot_state::valid) {
-    stats_.hits += s.fresh ? 0 : 1;  // the first use after a miss is the miss
-    s.fresh = false;
-    if (config_.policy == replacement::lru) s.used = ++uses_;
+    count_use(s);
     out = &contexts_[i];
     return result::hit;
   }
   if (s.state == slot_state::filling) return result::pending;
   forget(i);
   return result::refused;
+}
+
+template <class Context>
+typename context_cache<Context>::result context_cache<Context>::ask(std::uint32_t number, Context*& out) {
+  const unsigned i = find(key_of(number));
+  if (i == no_slot || slots_[i].state != slot_state::valid) return lookup(number, out);
+  slots_[i].asked = true;
+  out = &contexts_[i];
+  return result::hit;
+}
+
+template <class Context>
+void context_cache<Context>::use(std::uint32_t number) {
+  const unsigned i = find(key_of(number));
+  if (i != no_slot && slots_[i].state == slot_state::valid) count_use(slots_[i]);
+}
+
+template <class Context>
+void context_cache<Context>::count_use(slot& s) {
+  stats_.hits += s.fresh ? 0 : 1;  // the first use after a miss is the miss
+  s.fresh = s.asked = false;
+  if (config_.policy == replacement::lru) s.used = ++uses_;
 }
 
 template <class Context>
@@ -350,6 +374,17 @@ void context_cache<Context>::note_stall(std::uint32_t key) {
 template <class Context>
 void context_cache<Context>::wake_waiting() {
   if (!stalled_.empty()) owner_.wake_next();
+}
+
+template <class Context>
+void context_cache<Context>::announce(sim::statistics& to) const {
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"hits", &stats_.hits},
+                                                                {"misses", &stats_.misses},
+                                                                {"stalls", &stats_.stalls},
+                                                                {"replaced_dirty", &stats_.replaced_dirty},
+                                                                {"failed_fills", &stats_.failed_fills},
+                                                                {"lost_writes", &stats_.lost_writes}};
+  for (const auto& [n, c] : named) to.add(name_ + "." + n, *c);
 }
 
 template <class Context>

@@ -170,7 +170,7 @@ bool key_engine::read_pages() {
     at_ = phase::store;
     return true;
   }
-  if (!dma.request.can_push()) return false;
+  if (!dma.request.claim()) return false;
   const std::uint64_t into = target_.mtt_address + pages_done_ * page_entry_bytes;
   const std::uint64_t to_boundary = (table_page - into % table_page) / page_entry_bytes;
   pages_here_ = std::min({pages_total_ - pages_done_, std::uint64_t{config_.page_list_entries}, to_boundary});
@@ -194,7 +194,7 @@ bool key_engine::write_pages() {
   std::uint64_t bus = 0;
   if (!tables_.mtt_address(target_.mtt_address + pages_done_ * page_entry_bytes, bus))
     return fail(key_status::memory_error);
-  if (!dma.request.can_push()) return false;
+  if (!dma.request.claim()) return false;
   pcie::dma_request r;
   r.op = pcie::dma_request::kind::write;
   r.notify = true;
@@ -230,7 +230,7 @@ bool key_engine::store_target() {
 bool key_engine::send_revocations() {
   for (unsigned i = 0; i < clients; ++i) {
     if ((sent_ >> i & 1) != 0 || !revoke[i].bound()) continue;
-    if (!revoke[i].can_push()) return false;
+    if (!revoke[i].claim()) return false;
     revoke[i].push({revoked_key_});
     sent_ |= 1u << i;
   }
@@ -253,7 +253,7 @@ bool key_engine::await_clients() {
 
 bool key_engine::give_answer() {
   if (client_ != from_register) {
-    if (!response[client_].can_push()) return false;
+    if (!response[client_].claim()) return false;
     response[client_].push(answer_);
   }
   active_ = false;
@@ -281,7 +281,7 @@ bool key_engine::load(std::uint32_t slot, mpt_entry& out) {
     failed_ = true;
     return true;
   }
-  if (!dma.request.can_push()) return false;
+  if (!dma.request.claim()) return false;
   pcie::dma_request r;
   r.address = bus;
   r.length = mpt_bytes;
@@ -295,7 +295,7 @@ bool key_engine::load(std::uint32_t slot, mpt_entry& out) {
 bool key_engine::store(std::uint32_t slot, const mpt_entry& entry) {
   std::uint64_t bus = 0;
   if (!tables_.mpt_address(slot, bus)) return fail(key_status::memory_error);
-  if (!dma.request.can_push()) return false;
+  if (!dma.request.claim()) return false;
   tables_.replace(slot, entry, true);
   pcie::dma_request r;
   r.op = pcie::dma_request::kind::write;

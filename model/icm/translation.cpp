@@ -67,7 +67,7 @@ void translation::deliver() {
       wake_at(j.ready);
       continue;
     }
-    if (!response[client].can_push()) continue;
+    if (!response[client].claim()) continue;
     response[client].push(j.answer);
     if (j.answer.status != translate_status::ok) ++stats_.refused;
     free_ |= std::uint64_t{1} << q.jobs[q.head];
@@ -99,7 +99,7 @@ void translation::complete(unsigned index) {
 // ---------------------------------------------------------------- fetches
 
 void translation::take_fills() {
-  while (dma.response.can_pop()) {
+  if (dma.response.can_pop()) {
     const pcie::dma_response answer = dma.response.pop();
     fill& f = fills_[answer.tag];
     f.arrived = true;
@@ -179,7 +179,7 @@ translation::step translation::fetch(bool mpt, std::uint64_t line, unsigned inde
     wake_next();
     return step::blocked;
   }
-  if (fills_active_ == config_.fills || !dma.request.can_push()) return step::blocked;
+  if (fills_active_ == config_.fills || !dma.request.claim()) return step::blocked;
   unsigned n = 0;
   while (fills_[n].active) ++n;
   fill& f = fills_[n];
@@ -208,7 +208,7 @@ translation::step translation::fetch(bool mpt, std::uint64_t line, unsigned inde
 /// One look-up a cycle: first what waited longest for a fetch, then new requests.
 void translation::look_up() {
   std::uint64_t ready = retry_;
-  if (blocked_ != 0 && fills_active_ != config_.fills && dma.request.can_push()) ready |= blocked_;
+  if (blocked_ != 0 && fills_active_ != config_.fills && dma.request.claim()) ready |= blocked_;
   if (ready != 0) {
     const unsigned index = static_cast<unsigned>(oldest(ready));
     retry_ &= ~(std::uint64_t{1} << index);
@@ -445,6 +445,24 @@ bool translation::busy() const {
   for (unsigned i = 0; i < jobs_.size(); ++i)
     if ((free_ >> i & 1) == 0 && jobs_[i].sequence <= dropped_at_) return true;
   return false;
+}
+
+void translation::announce(sim::statistics& to) const {
+  const key_engine::statistics& k = keys_.counters();
+  const std::pair<const char*, const std::uint64_t*> named[] = {{"requests", &stats_.requests},
+                                                                {"mpt_hits", &stats_.mpt_hits},
+                                                                {"mpt_misses", &stats_.mpt_misses},
+                                                                {"mtt_hits", &stats_.mtt_hits},
+                                                                {"mtt_misses", &stats_.mtt_misses},
+                                                                {"merged", &stats_.merged},
+                                                                {"refused", &stats_.refused},
+                                                                {"stale", &stats_.stale},
+                                                                {"keys.invalidations", &k.invalidations},
+                                                                {"keys.registrations", &k.registrations},
+                                                                {"keys.bindings", &k.bindings},
+                                                                {"keys.refused", &k.refused},
+                                                                {"keys.revocations", &k.revocations}};
+  for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
 }
 
 }  // namespace rnic::icm

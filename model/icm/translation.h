@@ -15,6 +15,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/statistics.h"
 
 namespace rnic::icm {
 
@@ -65,6 +66,8 @@ class translation : public sim::clocked_block, private key_tables_if {
     std::uint64_t stale = 0;    ///< fetches not used because of a drop
   };
   const statistics& counters() const { return stats_; }
+  /// Its own counters and those of the key engine.
+  void announce(sim::statistics& to) const;
 
  private:
   struct mtt_line {

@@ -48,11 +48,11 @@ std::uint64_t waiting(const frame_inputs& inputs) {
 
 void frame_pipeline::start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats,
                            const icrc_engine_if::result& result) {
-  RNIC_ASSERT(can_start(now), "icrc: frame started while the engine is busy");
+  RNIC_ASSERT(can_start(), "icrc: frame started while the engine is busy");
   entry& e = ring_[(head_ + count_) % ring_.size()];
   e = {std::move(frame), now + result.cycles, result.crc, false};
   ++count_;
-  input_free_at_ = now + beats;
+  engine_.start(beats);
 }
 
 void frame_pipeline::pop() {
@@ -69,7 +69,7 @@ icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, const conf
       outputs{sim::fifo_out<tlm::frame_ptr>(*this), sim::fifo_out<tlm::frame_ptr>(*this)},
       engine_(std::move(engine)),
       spans_(spans),
-      pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {
+      pipeline_(*this, checked_frames(this->name(), cfg.frames_in_flight)) {
   add_inputs(inputs, inputs_count, *this);
 }
 
@@ -83,7 +83,7 @@ void icrc_insert::leave() {
   frame_pipeline::entry& e = pipeline_.front();
   if (e.ready_at > now()) return wake_at(e.ready_at);
   const auto& out = outputs[e.frame->port % ports];
-  if (!out.can_push()) {  // the channel wakes us
+  if (!out.claim()) {  // the channel wakes us
     e.blocked = true;
     return;
   }
@@ -107,7 +107,7 @@ void icrc_insert::finish(tlm::frame& f, std::uint32_t crc) {
 void icrc_insert::enter() {
   const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
-  if (!pipeline_.can_start(now())) {
+  if (!pipeline_.can_start()) {
     if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
@@ -119,7 +119,7 @@ void icrc_insert::enter() {
   stats_.beats += beats_of(length);
   const auto& out = outputs[f->port % ports];
   if (pipeline_.empty() && out.can_push()) {
-    pipeline_.start_elsewhere(now(), beats_of(length));
+    pipeline_.start_elsewhere(beats_of(length));
     spans_.leave(f->span, "icrc insert", domain().edge_time(now() + result.cycles));
     finish(*f, result.crc);
     out.push_after(std::move(f), result.cycles);
@@ -138,7 +138,7 @@ icrc_check::icrc_check(std::string name, sim::clock_domain& domain, const config
     : clocked_block(std::move(name), domain),
       engine_(std::move(engine)),
       spans_(spans),
-      pipeline_(checked_frames(this->name(), cfg.frames_in_flight)) {
+      pipeline_(*this, checked_frames(this->name(), cfg.frames_in_flight)) {
   add_inputs(inputs, inputs_count, *this);
 }
 
@@ -156,7 +156,7 @@ void icrc_check::leave() {
     ++stats_.bad_icrc[e.frame->port % ports];
   } else {
     const auto& out = wire::traits(e.frame->packet.bth.opcode).response ? responses : requests;
-    if (!out.can_push()) {  // the channel wakes us
+    if (!out.claim()) {  // the channel wakes us
       e.blocked = true;
       return;
     }
@@ -171,7 +171,7 @@ void icrc_check::leave() {
 void icrc_check::enter() {
   const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
-  if (!pipeline_.can_start(now())) {
+  if (!pipeline_.can_start()) {
     if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
@@ -181,7 +181,7 @@ void icrc_check::enter() {
   stats_.beats += beats_of(length);
   const auto& out = wire::traits(f->packet.bth.opcode).response ? responses : requests;
   if (pipeline_.empty() && result.crc == f->packet.icrc && out.can_push()) {
-    pipeline_.start_elsewhere(now(), beats_of(length));
+    pipeline_.start_elsewhere(beats_of(length));
     spans_.leave(f->span, "icrc check", domain().edge_time(now() + result.cycles));
     ++stats_.frames_passed;
     out.push_after(std::move(f), result.cycles);
@@ -190,6 +190,19 @@ void icrc_check::enter() {
     if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
   }
   if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
+}
+
+void icrc_insert::announce(sim::statistics& to) const {
+  to.add(name() + ".frames_inserted", stats_.frames_inserted);
+  to.add(name() + ".frames_passed", stats_.frames_passed);
+  to.add(name() + ".beats", stats_.beats);
+}
+
+void icrc_check::announce(sim::statistics& to) const {
+  to.add(name() + ".frames_passed", stats_.frames_passed);
+  to.add(name() + ".beats", stats_.beats);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    to.add(name() + ".drop.bad_icrc.port" + std::to_string(i + 1), stats_.bad_icrc[i]);
 }
 
 }  // namespace rnic::icrc

@@ -12,7 +12,9 @@
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
+#include "model/sim/statistics.h"
 #include "tlm/frame.h"
 
 namespace rnic::icrc {
@@ -27,13 +29,13 @@ class frame_pipeline {
     std::uint32_t crc = 0;
     bool blocked = false;  ///< was ready, but the output was full
   };
-  explicit frame_pipeline(unsigned frames) : ring_(frames) {}
+  frame_pipeline(sim::clocked_block& owner, unsigned frames) : ring_(frames), engine_(owner, "engine") {}
 
-  bool can_start(sim::cycle_t now) const { return count_ != ring_.size() && input_free_at_ <= now; }
-  sim::cycle_t input_free_at() const { return input_free_at_; }
+  bool can_start() const { return count_ != ring_.size() && engine_.is_free(); }
+  sim::cycle_t input_free_at() const { return engine_.free_at(); }
   void start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats, const icrc_engine_if::result& result);
   /// start() of a frame whose place is a slot of the channel that it goes to.
-  void start_elsewhere(sim::cycle_t now, std::uint64_t beats) { input_free_at_ = now + beats; }
+  void start_elsewhere(std::uint64_t beats) { engine_.start(beats); }
   bool empty() const { return count_ == 0; }
   bool full() const { return count_ == ring_.size(); }
   entry& front() { return ring_[head_]; }
@@ -43,7 +45,7 @@ class frame_pipeline {
   std::vector<entry> ring_;
   std::size_t head_ = 0;
   std::size_t count_ = 0;
-  sim::cycle_t input_free_at_ = 0;
+  sim::server engine_;
 };
 
 /// Transmit. Takes frames from its inputs in turn and gives them to the egress of their port. Frames with insert_icrc
@@ -70,6 +72,7 @@ class icrc_insert final : public sim::clocked_block {
   icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
               std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
+  void announce(sim::statistics& to) const;
   bool idle() const { return pipeline_.empty(); }
 
  private:
@@ -109,6 +112,7 @@ class icrc_check final : public sim::clocked_block {
   icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
              std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
+  void announce(sim::statistics& to) const;
   bool idle() const { return pipeline_.empty(); }
 
  private:

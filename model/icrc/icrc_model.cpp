@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/icrc/icrc_model.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
 
 #include "model/sim/check.h"
+#include "model/wire/crc32.h"
 #include "model/wire/icrc.h"
 
 namespace rnic::icrc {
@@ -68,7 +67,7 @@ icrc_outputs icrc_model::step(const icrc_beat& in, bool result_ready) {
     s_.done = false;
   }
   if (s_.masked_valid && !blocked) {
-    s_.crc = crc32_gzip_refl(s_.masked.first ? seed : s_.crc, s_.masked.data.data(), s_.masked.keep);
+    s_.crc = wire::crc32(s_.masked.first ? seed : s_.crc, s_.masked.data.data(), s_.masked.keep);
     s_.done = s_.masked.last;
     s_.masked_valid = false;
   }

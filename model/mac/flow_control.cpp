@@ -78,4 +78,17 @@ void flow_control::reset(sim::time_ps now) {
   refresh_at_ = ~sim::time_ps{0};
 }
 
+void flow_control::announce(const std::string& prefix, sim::statistics& to) const {
+  for (unsigned i = 0; i < 8; ++i) {
+    const counters& c = counters_[i];
+    const std::string start = prefix + ".prio" + std::to_string(i) + ".";
+    to.add(start + "rx_frames", c.rx_frames);
+    to.add(start + "rx_duration_ps", c.rx_duration_ps);
+    to.add(start + "rx_transitions", c.rx_transitions);
+    to.add(start + "tx_frames", c.tx_frames);
+    to.add(start + "tx_duration_ps", c.tx_duration_ps);
+    to.add(start + "tx_transitions", c.tx_transitions);
+  }
+}
+
 }  // namespace rnic::mac

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
+#include "model/sim/statistics.h"
 #include "model/sim/types.h"
 #include "model/wire/pause.h"
 
@@ -45,6 +47,8 @@ class flow_control {
   void reset(sim::time_ps now);
   const counters& of(unsigned priority) const { return counters_[priority]; }
   void clear_counters() { counters_.fill({}); }
+  /// Counters of each priority as "<prefix>.prio<n>.<counter>".
+  void announce(const std::string& prefix, sim::statistics& to) const;
 
  private:
   sim::time_ps quanta_time(std::uint64_t quanta) const {

@@ -85,15 +85,18 @@ void port::tick() {
   if (!carrier_changes_.empty()) take_carrier();
   receive();
   hand_out();
-  accept();
-  if (transmit()) accept();
+  const bool took = accept();
+  if (transmit() && !took) accept();
   ask_for_wake();
 }
 
 // ---------------------------------------------------------------- transmit
 
-void port::accept() {
-  while (tx_in.can_pop() && !egress_.full(tx_in.front()->priority & 7u)) egress_.push(tx_in.pop(), now_ps());
+/// One frame a cycle.
+bool port::accept() {
+  if (!tx_in.can_pop() || egress_.full(tx_in.front()->priority & 7u)) return false;
+  egress_.push(tx_in.pop(), now_ps());
+  return true;
 }
 
 /// At most one frame; true when a queue got shorter.
@@ -121,7 +124,7 @@ std::uint8_t port::with_credit_room(std::uint8_t priorities) {
   for (unsigned left = priorities; left != 0; left &= left - 1) {
     const auto p = static_cast<unsigned>(__builtin_ctz(left));
     const std::uint8_t source = egress_.head(p).frame->source;
-    const bool room = source >= credits_out.size() || !credits_out[source].bound() || credits_out[source].can_push();
+    const bool room = source >= credits_out.size() || !credits_out[source].bound() || credits_out[source].claim();
     if (room) ready |= 1u << p;
   }
   return static_cast<std::uint8_t>(ready);
@@ -332,7 +335,7 @@ void port::take_carrier() {
 }
 
 void port::hand_out() {
-  if (ingress_.empty() || !rx_out.can_push()) return;
+  if (ingress_.empty() || !rx_out.claim()) return;
   tlm::frame_ptr f = ingress_.take();
   const sim::time_ps checked = domain().edge_time(domain().edge_at_or_after(f->stamp + receive_ps_));
   if (now_ps() > checked) spans_.leave(f->span, "ingress buffer", now_ps(), sim::wait::arbitration);

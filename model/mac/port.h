@@ -110,7 +110,7 @@ class port : public sim::clocked_block,
 
  private:
   void tick() override;
-  void accept();
+  bool accept();
   bool transmit();
   void transmit_pause();
   void transmit_frame(unsigned priority);

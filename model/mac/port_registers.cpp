@@ -169,6 +169,7 @@ void port::announce(sim::statistics& to) const {
                                                               {"drop_tx_link_down", &c.drop_tx_link_down},
                                                               {"link_losses", &c.link_losses}};
   for (const auto& [counter, value] : all) to.add(name() + "." + counter, *value);
+  flow_.announce(name() + ".pause", to);
 }
 
 }  // namespace rnic::mac

@@ -106,33 +106,26 @@ void parser::tick() {
 }
 
 void parser::deliver() {
-  while (count_ != 0) {
-    stage& s = pipeline_[head_];
-    if (s.ready > now()) {
-      wake_at(s.ready);
-      return;
-    }
-    sim::fifo_out<tlm::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
-    if (!out.can_push()) return;
-    spans_.leave(s.frame->span, "parser", now_ps());
-    out.push(std::move(s.frame));
-    head_ = (head_ + 1) % pipeline_.size();
-    --count_;
-  }
+  if (count_ == 0) return;
+  stage& s = pipeline_[head_];
+  if (s.ready > now()) return wake_at(s.ready);
+  sim::fifo_out<tlm::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
+  if (!out.claim()) return;
+  spans_.leave(s.frame->span, "parser", now_ps());
+  out.push(std::move(s.frame));
+  head_ = (head_ + 1) % pipeline_.size();
+  if (--count_ != 0) wake_at(std::max(pipeline_[head_].ready, now() + 1));
 }
 
 void parser::take() {
   if (!mac_in.can_pop()) return;
-  if (input_free_ > now()) {
-    wake_at(input_free_);
-    return;
-  }
+  if (!input_.is_free()) return input_.await();
   if (count_ == pipeline_.size()) return;  // its head waits for the channel, which wakes us
   tlm::frame_ptr f = mac_in.pop();
-  input_free_ = now() + (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  input_.start((f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle);
   const way to = classify(*f);
   const sim::cycle_t latency = std::max(1u, config_.parser_cycles);
-  if (to == way::roce && count_ == 0 && roce_out.can_push()) {
+  if (to == way::roce && count_ == 0 && roce_out.claim()) {
     spans_.leave(f->span, "parser", domain().edge_time(now() + latency));
     roce_out.push_after(std::move(f), latency);
   } else if (to != way::nowhere) {
@@ -140,7 +133,7 @@ void parser::take() {
     s = {std::move(f), now() + latency, to};
     wake_at(s.ready);
   }
-  if (mac_in.can_pop()) wake_at(std::max(input_free_, now() + 1));
+  if (mac_in.can_pop()) wake_at(std::max(input_.free_at(), now() + 1));
 }
 
 parser::way parser::discard(drop why) {

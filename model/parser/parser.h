@@ -10,6 +10,7 @@
 #include "model/gid/gid_table.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "tlm/frame.h"
@@ -88,7 +89,7 @@ class parser : public sim::clocked_block {
   std::vector<stage> pipeline_;  // ring
   std::size_t head_ = 0;
   std::size_t count_ = 0;
-  sim::cycle_t input_free_ = 0;
+  sim::server input_{*this, "input"};
   std::array<std::uint64_t, static_cast<unsigned>(drop::count)> drops_{};
   std::uint64_t roce_frames_ = 0;
   std::uint64_t ethernet_frames_ = 0;

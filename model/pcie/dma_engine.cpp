@@ -171,7 +171,7 @@ void dma_engine::answer_clients() {
     const unsigned i = static_cast<unsigned>(__builtin_ctzll(mask));
     client_state& c = clients_[i];
     const sim::cycle_t now = owner_.now();
-    if (c.answers.front().ready > now || !c.port.response.can_push()) continue;
+    if (c.answers.front().ready > now || !c.port.response.claim()) continue;
     c.port.response.push(c.answers.front().response);
     c.answers.pop();
     request_closed(i);

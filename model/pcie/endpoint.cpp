@@ -160,19 +160,22 @@ bool endpoint::serve_write(const tlm::tlp& t) {
     space_.report(error::unsupported_request);
     return true;
   }
-  if (write_done_ == 0) {
+  std::uint32_t from = write_done_;
+  while (from < t.length && !enabled(t, from)) ++from;
+  if (from < t.length) {
+    const target run{at.where, at.offset + from};
+    const std::uint32_t limit =
+        std::min(t.length - from, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
+    std::uint32_t bytes = 1;
+    while (bytes < limit && enabled(t, from + bytes)) ++bytes;
+    if (!push_run(run, t.data.data() + from, bytes, t.span)) return false;
+    from += bytes;
+  }
+  if (write_done_ == 0) {  // its first part has gone on
     ++bar_writes_;
     if (t.length != 0) spans_.leave(t.span, "mmio write", now_ps());
   }
-  while (write_done_ < t.length && !enabled(t, write_done_)) ++write_done_;
-  if (write_done_ == t.length) return true;
-  const target run{at.where, at.offset + write_done_};
-  const std::uint32_t limit =
-      std::min(t.length - write_done_, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
-  std::uint32_t bytes = 1;
-  while (bytes < limit && enabled(t, write_done_ + bytes)) ++bytes;
-  if (!push_run(run, t.data.data() + write_done_, bytes, t.span)) return false;
-  write_done_ += bytes;
+  write_done_ = from;
   if (write_done_ == t.length) return true;
   wake_next();
   return false;
@@ -185,7 +188,7 @@ bool endpoint::push_run(target at, const std::uint8_t* data, std::uint32_t bytes
     return true;
   }
   const sim::fifo_out<mmio_write>& out = at.where == bar::registers ? command_out : doorbell_out;
-  if (!out.can_push()) return false;
+  if (!out.claim()) return false;
   mmio_write w;
   w.offset = at.offset;
   w.length = bytes;

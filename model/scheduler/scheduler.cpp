@@ -27,10 +27,10 @@ scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& 
 }
 
 void scheduler::tick() {
-  if (nonempty_ != 0 && !grant_one() && in_service_ < config_.grants && now() < free_at_) wake_at(free_at_);
-  while (report_in.can_pop()) take_report();
-  while (doorbell_in.can_pop() && has_room()) take_doorbell();
-  if (nonempty_ != 0 && in_service_ < config_.grants) wake_at(free_at_ > now() ? free_at_ : now() + 1);
+  if (nonempty_ != 0 && !grant_one() && in_service_ < config_.grants && !arbiter_.is_free()) arbiter_.await();
+  if (report_in.can_pop()) take_report();
+  if (doorbell_in.can_pop() && has_room()) take_doorbell();
+  if (nonempty_ != 0 && in_service_ < config_.grants) wake_at(std::max(arbiter_.free_at(), now() + 1));
 }
 
 void scheduler::device_reset() {
@@ -164,7 +164,7 @@ unsigned scheduler::choose_priority() {
 }
 
 bool scheduler::grant_one() {
-  if (in_service_ >= config_.grants || now() < free_at_ || !grant_out.can_push()) return false;
+  if (in_service_ >= config_.grants || !arbiter_.is_free() || !grant_out.claim()) return false;
   list& l = active_[choose_priority()];
   queue_pair& qp = find(l.head);
   l.head = qp.next;
@@ -187,7 +187,7 @@ bool scheduler::grant_one() {
   grant_out.push(std::move(g));
   ++grants_;
   ++in_service_;
-  free_at_ = now() + config_.grant_cycles;
+  arbiter_.start(config_.grant_cycles);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 
@@ -88,7 +89,7 @@ class scheduler : public sim::clocked_block, public command::reset_target_if {
   unsigned served_ = 0;         // grants that it had in this turn
   unsigned in_service_ = 0;
   unsigned held_ = 0;  // descriptors that wait
-  sim::cycle_t free_at_ = 0;
+  sim::server arbiter_{*this, "arbiter"};
   std::uint64_t doorbells_ = 0, bad_qpn_ = 0, merged_ = 0, grants_ = 0, resumes_ = 0, stalls_ = 0,
                 dropped_descriptors_ = 0;
 };

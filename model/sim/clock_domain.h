@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "model/sim/hierarchy.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
 
+class channel;
 class clocked_block;
+class server;
 class timebase;
 
 /// Exact division by a number that is known once and used often: a multiplication and a correction instead of a
@@ -45,14 +48,13 @@ struct clock_period {
 };
 
 /// Ticks blocks only at edges for which they asked; costs nothing while all of them sleep. At most 64 blocks.
-class clock_domain {
+class clock_domain : public hierarchy_object {
  public:
-  clock_domain(std::string name, timebase& base, clock_period period);
-  ~clock_domain();
+  clock_domain(const std::string& name, timebase& base, clock_period period);
+  ~clock_domain() override;
   clock_domain(const clock_domain&) = delete;
   clock_domain& operator=(const clock_domain&) = delete;
 
-  const std::string& name() const { return name_; }
   timebase& base() const { return base_; }
 
   cycle_t now() const { return serving_ ? served_ : passed_edge(); }
@@ -71,9 +73,15 @@ class clock_domain {
   /// Edges at which at least one block was ticked, and ticks in all.
   std::uint64_t active_edges() const { return active_edges_; }
   std::uint64_t ticks() const { return ticks_; }
+  /// The channels of this domain, in order of construction.
+  const std::vector<channel*>& channels() const { return channels_; }
+  /// The engines of its blocks, in order of construction.
+  const std::vector<server*>& servers() const { return servers_; }
 
  private:
+  friend class channel;
   friend class clocked_block;
+  friend class server;
   friend class timebase;
   static constexpr unsigned max_blocks = 64;
   static constexpr unsigned wheel_size = 4096;
@@ -84,6 +92,10 @@ class clock_domain {
 
   void add(clocked_block& block);
   void remove(clocked_block& block);
+  void add(channel& c) { channels_.push_back(&c); }
+  void remove(channel& c);
+  void add(server& s) { servers_.push_back(&s); }
+  void remove(server& s);
   cycle_t passed_edge() const;  // last edge that is not in the future
   void wake_at(unsigned id, cycle_t when) {
     if (serving_ && when - served_ - 1 < wheel_size - 1) {  // an edge in the future, within the wheel
@@ -107,7 +119,6 @@ class clock_domain {
   static std::uint64_t scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more = 0);
   void set_next(cycle_t edge);
 
-  std::string name_;
   timebase& base_;
   std::size_t index_ = 0;  // in the timebase
   clock_period period_;
@@ -130,6 +141,8 @@ class clock_domain {
   time_ps next_ps_ = ~time_ps{0};
   std::uint64_t active_edges_ = 0;
   std::uint64_t ticks_ = 0;
+  std::vector<channel*> channels_;
+  std::vector<server*> servers_;
 };
 
 }  // namespace rnic::sim

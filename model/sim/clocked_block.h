@@ -5,6 +5,7 @@
 #include <string>
 
 #include "model/sim/clock_domain.h"
+#include "model/sim/hierarchy.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -16,14 +17,16 @@ namespace rnic::sim {
 /// A tick without work must change nothing that can be observed: a domain may be told to tick every block at every
 /// edge, and the run must be the same byte for byte (law 3). So "is it time yet?" is answered from now(), never from
 /// "I was woken".
-class clocked_block {
+///
+/// In SystemC's hierarchy it is a module below the one that it is part of: sc_find_object("a.adapter.requester") finds
+/// it, its channels from outside of the clock domain and its parts are its children. By the same name go its statistics
+/// (statistics::of) and its parameters (parameter_set::of).
+class clocked_block : public hierarchy_module {
  public:
-  clocked_block(std::string name, clock_domain& domain);
-  virtual ~clocked_block();
-  clocked_block(const clocked_block&) = delete;
-  clocked_block& operator=(const clocked_block&) = delete;
+  /// `name`: full name (see hierarchy_place).
+  clocked_block(const std::string& name, clock_domain& domain);
+  ~clocked_block() override;
 
-  const std::string& name() const { return name_; }
   clock_domain& domain() const { return domain_; }
 
   /// The edge being served, or outside of a tick the last edge that is not in the future.
@@ -41,7 +44,6 @@ class clocked_block {
   /// One clock edge. Reads like the pipeline of the block, last stage first.
   virtual void tick() = 0;
 
-  std::string name_;
   clock_domain& domain_;
   unsigned id_ = 0;
 };

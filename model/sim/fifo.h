@@ -8,27 +8,29 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/channel.h"
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/hierarchy.h"
 
 namespace rnic::sim {
 
 /// Bounded first-in first-out channel with registers at both ends: what is pushed at cycle n can be popped at
-/// n + latency (at least 1) and a slot freed at n can be filled at n + 1. One producer and one consumer block.
+/// n + latency (at least 1) and a slot freed at n can be filled at n + 1. One producer and one consumer block. It takes
+/// and gives as many items a cycle as it is wide, one unless it says more.
 ///
 /// Waking is the channel's business: the consumer is ticked when something becomes visible and, after a pop, as long
-/// as more is visible; a producer that found the channel full is ticked when a slot is free again. A consumer that
-/// leaves something in the channel for another reason (busy until a cycle it knows) asks for its own wake-up.
+/// as more is visible; the producer of a full channel is ticked when a slot is free again. A consumer that leaves
+/// something in the channel for another reason (busy until a cycle it knows) asks for its own wake-up, and so does a
+/// producer that waits for more than one slot. Asking (can_push, can_pop, free_slots) changes nothing.
 template <class T>
-class fifo {
+class fifo : public channel {
  public:
-  fifo(std::string name, clock_domain& domain, std::size_t depth, unsigned latency = 1)
-      : name_(std::move(name)), domain_(domain), slots_(depth), latency_(latency) {
-    if (depth == 0 || latency == 0) throw config_error(name_ + ": depth and latency must be at least 1");
+  fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
+      : channel(name, domain, depth, width), slots_(depth), latency_(latency) {
+    if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
   }
-  fifo(const fifo&) = delete;
-  fifo& operator=(const fifo&) = delete;
 
   void bind_producer(clocked_block& block) { producer_ = &block; }
   void bind_consumer(clocked_block& block) { consumer_ = &block; }
@@ -39,8 +41,8 @@ class fifo {
     mask_bit_ = std::uint64_t{1} << bit;
   }
 
-  /// While quiet, what is pushed does not tick the consumer, which takes it when it is ticked for another reason; half
-  /// full it ticks it all the same. For returned credits that nobody waits for.
+  /// While quiet, what is pushed does not tick the consumer, which takes it (take_due) when it is ticked for another
+  /// reason; half full it ticks it all the same. For returned credits that nobody waits for.
   void set_quiet(bool quiet) {
     if (quiet_ && !quiet && count_ != 0 && consumer_ != nullptr) {
       const cycle_t visible = slots_[head_].visible;
@@ -49,11 +51,14 @@ class fifo {
     quiet_ = quiet;
   }
 
-  /// Producer's side. Asking and being refused books a wake-up for the cycle at which a slot is free.
-  bool can_push() {
-    if (free_slots() != 0) return true;
-    producer_waits_ = true;
-    if (freed_at_ == domain_.now() && producer_ != nullptr) producer_->wake_at(freed_at_ + 1);
+  /// Producer's side: a slot is free, and fewer than the width were pushed in this cycle.
+  bool can_push() const { return free_slots() != 0 && !port_used(); }
+  /// can_push(), for a producer with several things to push: refused because the width is used up in this cycle, it is
+  /// ticked at the next edge.
+  bool claim() {
+    if (free_slots() == 0) return false;
+    if (!port_used()) return true;
+    if (producer_ != nullptr) producer_->wake_at(domain_.now() + 1);
     return false;
   }
   std::size_t free_slots() const { return slots_.size() - occupied(); }
@@ -66,45 +71,59 @@ class fifo {
     pushed();
   }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
-  /// well, and the producer needs no tick for the end of it. Nothing overtakes what was pushed before.
+  /// well, and the producer needs no tick for the end of it. What would leave beside others beyond the width leaves a
+  /// cycle later, and nothing overtakes what was pushed before.
   template <class U>
   void push_after(U&& item, cycle_t cycles) {
     next_slot().item = std::forward<U>(item);
-    pushed(cycles);
+    pushed_after(cycles);
   }
 
   /// Consumer's side.
   bool can_pop() const { return count_ != 0 && slots_[head_].visible <= domain_.now(); }
   T& front() { return slots_[head_].item; }
   T pop() {
-    RNIC_ASSERT(can_pop(), name_ + ": pop from an empty channel");
+    RNIC_ASSERT(can_pop(), name() + ": pop from an empty channel");
     T item = std::move(slots_[head_].item);
     drop();
     return item;
   }
   /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
   void drop() {
-    head_ = wrapped(head_ + 1);
-    --count_;
-    if (count_ == 0 && mask_ != nullptr) *mask_ &= ~mask_bit_;
     const cycle_t now = domain_.now();
     freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
     freed_at_ = now;
-    if (producer_waits_ && producer_ != nullptr) {
-      producer_waits_ = false;
-      producer_->wake_at(now + 1);
-    }
-    if (count_ != 0 && consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) {
+    if (freed_now_ > width_.items && consumer_ != nullptr) over(usage_.over_pops, "pops");
+    release(now);
+  }
+  /// Takes, one after the other, all that a consumer would have taken by now that is ticked at each edge and takes as
+  /// many a cycle as the channel is wide: for a quiet channel, whose items wait until the consumer has another reason
+  /// to be ticked. f(T&&) may not push into or pop from this channel.
+  template <class F>
+  void take_due(F f) {
+    const cycle_t now = domain_.now();
+    while (count_ != 0) {
       const cycle_t visible = slots_[head_].visible;
-      consumer_->wake_at(visible > now ? visible : now + 1);
+      if (taken_at_ == never || visible > taken_at_) {
+        if (visible > now) return;
+        taken_at_ = visible;
+        taken_ = 0;
+      } else if (taken_ == width_.items) {
+        if (taken_at_ == now) return;
+        ++taken_at_;
+        taken_ = 0;
+      }
+      ++taken_;
+      f(std::move(slots_[head_].item));
+      freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
+      freed_at_ = now;
+      release(now);
     }
   }
 
-  const std::string& name() const { return name_; }
-  std::size_t depth() const { return slots_.size(); }
   bool empty() const { return count_ == 0; }
-  std::uint64_t pushes() const { return pushed_; }
-  std::size_t max_occupancy() const { return max_count_; }
+  std::uint64_t pushes() const { return usage_.pushes; }
+  std::size_t max_occupancy() const { return usage_.max_occupancy; }
 
  private:
   struct entry {
@@ -112,25 +131,67 @@ class fifo {
     cycle_t visible = 0;
   };
   entry& next_slot() {
-    RNIC_ASSERT(free_slots() != 0, name_ + ": push into a full channel");
+    RNIC_ASSERT(free_slots() != 0, name() + ": push into a full channel");
     return slots_[wrapped(head_ + count_)];
   }
-  void pushed(cycle_t cycles = 0) {
-    cycle_t visible = domain_.now() + latency_ + cycles;
-    if (visible < last_visible_) visible = last_visible_;
-    last_visible_ = visible;
-    slots_[wrapped(head_ + count_)].visible = visible;
+  bool port_used() const {
+    return width_.refuses && !piped_ && shown_ >= width_.items && last_visible_ == domain_.now() + latency_;
+  }
+  void pushed() {
+    const cycle_t visible = domain_.now() + latency_;
+    if (visible > last_visible_) {
+      last_visible_ = visible;
+      shown_ = 1;
+    } else if (++shown_ > width_.items) {
+      if (visible == last_visible_ && producer_ != nullptr && !piped_) over(usage_.over_pushes, "pushes");
+      if (piped_) next_cycle();
+    }
+    appended();
+  }
+  void pushed_after(cycle_t cycles) {
+    const cycle_t visible = domain_.now() + latency_ + cycles;
+    piped_ = true;
+    if (visible > last_visible_) {
+      last_visible_ = visible;
+      shown_ = 1;
+    } else if (++shown_ > width_.items) {
+      next_cycle();
+    }
+    appended();
+  }
+  void next_cycle() {
+    ++last_visible_;
+    shown_ = 1;
+  }
+  void appended() {
+    slots_[wrapped(head_ + count_)].visible = last_visible_;
     ++count_;
-    ++pushed_;
+    ++usage_.pushes;
     if (mask_ != nullptr) *mask_ |= mask_bit_;
-    if (count_ > max_count_) max_count_ = count_;
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) consumer_->wake_at(visible);
+    // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
+    const std::size_t held = occupied();
+    if (held > usage_.max_occupancy) usage_.max_occupancy = held;
+    if (count_ == slots_.size()) full_since_ = domain_.now();
+    if (held == slots_.size() && held != count_ && producer_ != nullptr) producer_->wake_at(domain_.now() + 1);
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) consumer_->wake_at(last_visible_);
+  }
+  void release(cycle_t now) {
+    if (count_ == slots_.size()) usage_.full_cycles += now - full_since_;
+    head_ = wrapped(head_ + 1);
+    --count_;
+    if (occupied() == slots_.size() && producer_ != nullptr) producer_->wake_at(now + 1);
+    if (count_ == 0) {
+      if (mask_ != nullptr) *mask_ &= ~mask_bit_;
+      return;
+    }
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) {
+      const cycle_t visible = slots_[head_].visible;
+      consumer_->wake_at(visible > now ? visible : now + 1);
+    }
   }
   std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
 
-  std::string name_;
-  clock_domain& domain_;
   std::vector<entry> slots_;
   unsigned latency_;
   clocked_block* producer_ = nullptr;
@@ -140,12 +201,14 @@ class fifo {
   std::size_t freed_now_ = 0;  // slots freed in cycle freed_at_, which stay occupied for the rest of it
   cycle_t freed_at_ = never;
   cycle_t last_visible_ = 0;
-  bool producer_waits_ = false;
+  unsigned shown_ = 0;  // items that become visible at last_visible_
+  bool piped_ = false;  // the producer uses push_after
+  unsigned taken_ = 0;  // take_due: items taken in cycle taken_at_
+  cycle_t taken_at_ = never;
+  cycle_t full_since_ = 0;
   bool quiet_ = false;
   std::uint64_t* mask_ = nullptr;  // of the consumer
   std::uint64_t mask_bit_ = 0;
-  std::uint64_t pushed_ = 0;
-  std::size_t max_count_ = 0;
 };
 
 /// Both ends of a channel as a block sees them: a block has ports, the adapter binds them.
@@ -158,6 +221,7 @@ class fifo_out {
     channel.bind_producer(*owner_);
   }
   bool can_push() const { return channel_->can_push(); }
+  bool claim() const { return channel_->claim(); }
   std::size_t free_slots() const { return channel_->free_slots(); }
   void push(T&& item) const { channel_->push(std::move(item)); }
   void push(const T& item) const { channel_->push(item); }
@@ -191,6 +255,10 @@ class fifo_in {
   T& front() const { return channel_->front(); }
   T pop() const { return channel_->pop(); }
   void drop() const { channel_->drop(); }
+  template <class F>
+  void take_due(F f) const {
+    if (channel_ != nullptr) channel_->take_due(f);
+  }
   void set_quiet(bool quiet) const {
     if (channel_ != nullptr) channel_->set_quiet(quiet);
   }

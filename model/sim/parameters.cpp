@@ -161,6 +161,15 @@ void parameter_set::load_toml(const std::string& file) {
   }
 }
 
+std::vector<const parameter_set::info*> parameter_set::of(const std::string& path) const {
+  std::vector<const info*> found;
+  const std::string prefix = path + ".";
+  for (auto i = by_path_.lower_bound(prefix); i != by_path_.end() && i->first.compare(0, prefix.size(), prefix) == 0;
+       ++i)
+    found.push_back(&i->second);
+  return found;
+}
+
 std::string parameter_set::value(const std::string& path) const {
   const info& i = find(path, "parameters");
   const std::uint64_t v = load(i);

@@ -57,6 +57,8 @@ class parameter_set {
   void set_source(const std::string& path, std::string source);
 
   const std::map<std::string, info>& all() const { return by_path_; }
+  /// Those below a path, such as a block's ("adapter.requester", see adapter::adapter), in the order of their names.
+  std::vector<const info*> of(const std::string& path) const;
   std::string value(const std::string& path) const;
   /// All values as TOML, one line each with unit and source as comment: can be loaded again.
   std::string to_toml() const;

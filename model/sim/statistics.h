@@ -21,6 +21,13 @@ class statistics {
       if (n == name) return *c;
     return 0;
   }
+  /// Those of a block and its parts, by its full name: "a.adapter.requester" has "a.adapter.requester.packets".
+  std::vector<std::pair<std::string, const std::uint64_t*>> of(const std::string& block) const {
+    std::vector<std::pair<std::string, const std::uint64_t*>> found;
+    for (const auto& counter : counters_)
+      if (counter.first.compare(0, block.size() + 1, block + ".") == 0) found.push_back(counter);
+    return found;
+  }
 
  private:
   std::vector<std::pair<std::string, const std::uint64_t*>> counters_;

@@ -121,10 +121,10 @@ unsigned timebase::pick_id(std::uint64_t taken) {
 
 // ---------------------------------------------------------------- clock_domain
 
-clock_domain::clock_domain(std::string name, timebase& base, clock_period period)
-    : name_(std::move(name)), base_(base), period_(period) {
+clock_domain::clock_domain(const std::string& name, timebase& base, clock_period period)
+    : hierarchy_object(name, "clock_domain"), base_(base), period_(period) {
   if (period_.num_ps == 0 || period_.den == 0 || period_.num_ps / period_.den == 0)
-    throw config_error(name_ + ": clock period must be at least 1 ps");
+    throw config_error(this->name() + ": clock period must be at least 1 ps");
   // In lowest terms, so that edge * num_ps and time * den stay within 64 bits for long.
   const std::uint64_t common = std::gcd(period_.num_ps, period_.den);
   period_.num_ps /= common;
@@ -147,7 +147,7 @@ cycle_t clock_domain::passed_edge() const {
 }
 
 void clock_domain::add(clocked_block& block) {
-  if (~all_ == 0) throw config_error(name_ + ": more than 64 blocks in one clock domain");
+  if (~all_ == 0) throw config_error(name() + ": more than 64 blocks in one clock domain");
   const unsigned id = base_.pick_id(all_);
   block.id_ = id;
   blocks_[id] = &block;
@@ -177,7 +177,7 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
     if (passed + 1 > served_ + 1) served_ = passed;
   }
   const cycle_t ahead = when - (served_ + 1);
-  RNIC_ASSERT(served_ == never || when > served_, name_ + ": wake-up asked for an edge that has passed");
+  RNIC_ASSERT(served_ == never || when > served_, name() + ": wake-up asked for an edge that has passed");
   if (ahead < wheel_size - 1) {
     mark(id, when);
   } else if (last_far_[id] != when) {
@@ -217,7 +217,7 @@ std::uint64_t clock_domain::take_far() {
 }
 
 void clock_domain::serve(time_ps now) {
-  RNIC_ASSERT(next_ps_ == now, name_ + ": served at a time that is not its edge");
+  RNIC_ASSERT(next_ps_ == now, name() + ": served at a time that is not its edge");
   served_ = next_;
   served_ps_ = now;
   serving_ = true;
@@ -244,6 +244,10 @@ std::uint64_t clock_domain::scale(std::uint64_t x, std::uint64_t by, std::uint64
   __extension__ using wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<wide>(x) * by + and_more) / through);
 }
+
+void clock_domain::remove(server& s) { servers_.erase(std::find(servers_.begin(), servers_.end(), &s)); }
+
+void clock_domain::remove(channel& c) { channels_.erase(std::find(channels_.begin(), channels_.end(), &c)); }
 
 void clock_domain::set_next(cycle_t edge) {
   next_ = edge;
@@ -273,7 +277,8 @@ void clock_domain::find_next() {
 
 // ---------------------------------------------------------------- clocked_block
 
-clocked_block::clocked_block(std::string name, clock_domain& domain) : name_(std::move(name)), domain_(domain) {
+clocked_block::clocked_block(const std::string& name, clock_domain& domain)
+    : hierarchy_module(name, "clocked_block"), domain_(domain) {
   domain_.add(*this);
 }
 

@@ -10,6 +10,7 @@
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/hierarchy.h"
 
 namespace rnic::sim {
 
@@ -17,15 +18,15 @@ namespace rnic::sim {
 /// edge that is not before the arrival. Arrival times must be in the future and must not decrease. The sender bounds
 /// what is under way (credits, line rate); the queue grows to that bound and then allocates nothing.
 template <class T>
-class timed_inbox {
+class timed_inbox : public hierarchy_object {
  public:
-  timed_inbox(std::string name, clocked_block& consumer, std::size_t expected_depth = 64)
-      : name_(std::move(name)), consumer_(consumer), slots_(expected_depth) {}
+  timed_inbox(const std::string& name, clocked_block& consumer, std::size_t expected_depth = 64)
+      : hierarchy_object(name, "timed_inbox"), consumer_(consumer), slots_(expected_depth) {}
   timed_inbox(const timed_inbox&) = delete;
   timed_inbox& operator=(const timed_inbox&) = delete;
 
   void push(T item, time_ps arrival) {
-    RNIC_ASSERT(arrival >= last_arrival_, name_ + ": arrivals must not go back in time");
+    RNIC_ASSERT(arrival >= last_arrival_, name() + ": arrivals must not go back in time");
     last_arrival_ = arrival;
     if (count_ == slots_.size()) grow();
     entry& e = slots_[wrapped(head_ + count_)];
@@ -39,7 +40,7 @@ class timed_inbox {
   T& front() { return slots_[head_].item; }
   time_ps front_arrival() const { return slots_[head_].arrival; }
   T pop() {
-    RNIC_ASSERT(can_pop(), name_ + ": nothing has arrived");
+    RNIC_ASSERT(can_pop(), name() + ": nothing has arrived");
     T item = std::move(slots_[head_].item);
     head_ = wrapped(head_ + 1);
     --count_;
@@ -67,7 +68,6 @@ class timed_inbox {
     head_ = 0;
   }
 
-  std::string name_;
   clocked_block& consumer_;
   std::vector<entry> slots_;
   std::size_t head_ = 0;

@@ -3,11 +3,11 @@
 // of adapters that do both at once); WRITEs and SENDs do not.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 
 namespace rnic::transport {
 
@@ -20,18 +20,18 @@ struct engine_use {
 /// engine is late by the sum. Unbound, the half has an engine of its own.
 class shared_engine {
  public:
-  explicit shared_engine(sim::clocked_block& owner) : told(owner), heard(owner), owner_(owner) {}
+  explicit shared_engine(sim::clocked_block& owner) : told(owner), heard(owner), engine_(owner, "read_engine") {}
   sim::fifo_out<engine_use> told;
   sim::fifo_in<engine_use> heard;
 
   /// At the beginning of the owner's tick.
   void work() {
     if (!heard.bound()) return;
-    while (heard.can_pop()) occupy(heard.pop().cycles);
+    if (heard.can_pop()) occupy(heard.pop().cycles);
     tell();
   }
-  bool is_free() const { return owner_.now() >= free_at_; }
-  sim::cycle_t free_at() const { return free_at_; }
+  bool is_free() const { return engine_.is_free(); }
+  sim::cycle_t free_at() const { return engine_.free_at(); }
   void use(std::uint32_t cycles) {
     occupy(cycles);
     if (!told.bound()) return;
@@ -40,14 +40,13 @@ class shared_engine {
   }
 
  private:
-  void occupy(std::uint32_t cycles) { free_at_ = std::max(free_at_, owner_.now()) + cycles; }
+  void occupy(std::uint32_t cycles) { engine_.append(cycles); }
   void tell() {
-    if (untold_ == 0 || !told.can_push()) return;
+    if (untold_ == 0 || !told.claim()) return;
     told.push({untold_});
     untold_ = 0;
   }
-  sim::clocked_block& owner_;
-  sim::cycle_t free_at_ = 0;
+  sim::server engine_;
   std::uint32_t untold_ = 0;
 };
 

@@ -2,10 +2,10 @@
 // CRC-32 over what may not change on the way.
 #include "model/wire/icrc.h"
 
-#include <isa-l/crc.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include "model/wire/crc32.h"
 
 namespace rnic::wire {
 
@@ -18,10 +18,6 @@ constexpr std::size_t ipv4_length = 20;
 constexpr std::size_t udp_length = 8;
 constexpr std::size_t bth_length = 12;
 constexpr std::size_t longest_prefix = grh_length + udp_length + bth_length;
-
-std::uint32_t crc32(std::uint32_t seed, const std::uint8_t* bytes, std::size_t length) {
-  return crc32_gzip_refl(seed, bytes, length);
-}
 
 }  // namespace
 

@@ -96,10 +96,8 @@ void announce(sim::parameter_set& to, node_config& c) {
 
 /// The rims of an adapter whose two sides are TLM sockets.
 struct node::sockets {
-  sockets(const std::string& name, host::root_complex& root, adapter::adapter& nic)
-      : slot((name + "_slot").c_str(), root),
-        card((name + "_card").c_str(), nic.pcie()),
-        wire(name + "_wire", nic.port(0), root.domain().base()) {
+  sockets(host::root_complex& root, adapter::adapter& nic)
+      : slot("slot", root), card("card", nic.pcie()), wire("wire", nic.port(0), root.domain().base()) {
     slot.socket.bind(card.socket);
   }
   host::root_complex_socket slot;
@@ -107,23 +105,26 @@ struct node::sockets {
   tlm::ethernet_connector wire;
 };
 
-node::node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number)
-    : uncore_(name + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
+node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
+           unsigned number)
+    : sc_core::sc_module(module_name),
+      uncore_(std::string(name()) + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
       memory_(cfg.memory),
-      root_(name + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans, env.statistics),
+      root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
+            env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_(name + ".adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
-      firmware_(name + "_firmware", adapter_.firmware_port(), identity(cfg, number)),
-      bus_((name + "_bus").c_str(), env.base, memory_, cfg.bus),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
+      firmware_("firmware", adapter_.firmware_port(), identity(cfg, number)),
+      bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {
   if (cfg.tlm_sockets) {
-    sockets_ = std::make_unique<sockets>(name, root_, adapter_);
+    sockets_ = std::make_unique<sockets>(root_, adapter_);
   } else {
     root_.connect(adapter_.pcie());
     adapter_.pcie().connect(root_);
   }
   bus_.bind(root_);
-  env.statistics.add(name + "_bus.busy_ps", bus_.busy_ps());
+  env.statistics.add(std::string(name()) + "_bus.busy_ps", bus_.busy_ps());
   root_.set_interrupt_controller(bus_);
 }
 

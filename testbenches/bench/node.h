@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <systemc>
 
 #include "firmware/bus/firmware_runner.h"
 #include "firmware/firmware_config.h"
@@ -35,10 +36,11 @@ node_config make_node_config(const std::string& profile);
 void announce(sim::parameter_set& to, node_config& c);
 
 /// `number` (1, 2, ...) makes MAC addresses and GUIDs of the hosts differ.
-class node {
+class node : public sc_core::sc_module {
  public:
-  node(const std::string& name, const adapter::environment& env, const node_config& cfg, unsigned number);
-  ~node();
+  node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
+       unsigned number);
+  ~node() override;
 
   /// What happens before programs run on a host: its firmware sizes and places the BARs and sets payload and read
   /// request size, then the driver opens the device. To be called in an SC_THREAD. 0 or a negative errno; throws

@@ -30,7 +30,7 @@ class star::gathering {
 star::star(const star_config& config) : base_(config.timing), gathering_(std::make_unique<gathering>()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   constexpr sim::clock_period resolution{1000, 1, 0};
-  clock_ = std::make_unique<sim::clock_domain>("switch", base_, resolution);
+  clock_ = std::make_unique<sim::clock_domain>("switch_clock", base_, resolution);
   fabric::network_switch::config middle;
   middle.ports = config.leaves + 1;
   middle.rate_mbps = config.node.adapter.port.rate_mbps;
@@ -40,7 +40,8 @@ star::star(const star_config& config) : base_(config.timing), gathering_(std::ma
   cable.metres = config.cable_metres;
   ends_.resize(middle.ports);
   for (unsigned i = 0; i < middle.ports; ++i) {
-    nodes_.push_back(std::make_unique<node>(i == 0 ? "hub" : "leaf" + std::to_string(i), env, config.node, i + 1));
+    nodes_.push_back(
+        std::make_unique<node>((i == 0 ? "hub" : "leaf" + std::to_string(i)).c_str(), env, config.node, i + 1));
     cables_.push_back(std::make_unique<fabric::cable>(nodes_[i]->connector(), switch_->port(i), cable));
     ends_[i].device = &nodes_[i]->device();
     ends_[i].bus = &nodes_[i]->bus();

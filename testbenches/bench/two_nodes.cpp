@@ -34,10 +34,16 @@ two_nodes::two_nodes(const two_nodes_config& config)
   fabric::cable::config cable;
   cable.metres = config.cable_metres;
   cable.hop_ps = config.hop_ps;
+  cable_place_ = std::make_unique<sim::hierarchy_module>("cable", "cable");
   cable_ = std::make_unique<fabric::cable>(node_a_->connector(), node_b_->connector(), cable);
+  for (unsigned from = 0; from < 2; ++from) {
+    const std::string way = from == 0 ? "cable.a_to_b" : "cable.b_to_a";
+    statistics_.add(way + ".frames", cable_->frames(from));
+    statistics_.add(way + ".lost", cable_->lost(from));
+  }
   if (!config.faults.empty()) {
     constexpr sim::clock_period resolution{1000, 1, 0};  // frames that are held back go on at whole nanoseconds
-    cable_clock_ = std::make_unique<sim::clock_domain>("cable", base_, resolution);
+    cable_clock_ = std::make_unique<sim::clock_domain>("cable.clock", base_, resolution);
     faults_ = std::make_unique<fabric::fault_injector>("cable.faults", *cable_clock_, config.faults, config.fault_seed,
                                                        frames_, statistics_);
     cable_->insert(*faults_);

@@ -58,6 +58,7 @@ class two_nodes {
   sim::timebase& base() { return base_; }
   sim::span_recorder& spans() { return spans_; }
   sim::statistics& statistics() { return statistics_; }
+  const sim::statistics& statistics() const { return statistics_; }
   sim::time_ps now_ps() const { return base_.now_ps(); }
 
  private:
@@ -69,6 +70,7 @@ class two_nodes {
   tlm::frame_pool frames_;
   tlm::tlp_pool packets_;
   std::unique_ptr<node> node_a_, node_b_;
+  std::unique_ptr<sim::hierarchy_module> cable_place_;  // its parts are below it
   std::unique_ptr<fabric::cable> cable_;
   std::unique_ptr<sim::clock_domain> cable_clock_;
   std::unique_ptr<fabric::fault_injector> faults_;

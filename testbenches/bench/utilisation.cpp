@@ -3,32 +3,27 @@
 
 #include <algorithm>
 
+#include "model/sim/server.h"
 #include "testbenches/bench/two_nodes.h"
 
 namespace rnic::bench {
 
 namespace {
 
-enum class unit : std::uint8_t { ps, cycles };
-
-struct resource {
+struct counter {
   const char* name;
-  const char* counter;  // time in use
-  unit in;
+  const char* statistic;  // picoseconds in use
 };
 
-constexpr unsigned wire_resources = 2;
-constexpr std::array<resource, utilisation::resources - wire_resources> counted{{
-    {"PCIe, adapter a to host", "a.adapter.pcie.link.busy_ps", unit::ps},
-    {"PCIe, host a to adapter", "a.root_complex.link.busy_ps", unit::ps},
-    {"PCIe, adapter b to host", "b.adapter.pcie.link.busy_ps", unit::ps},
-    {"PCIe, host b to adapter", "b.root_complex.link.busy_ps", unit::ps},
-    {"processor a", "a_bus.busy_ps", unit::ps},
-    {"processor b", "b_bus.busy_ps", unit::ps},
-    {"DMA interface of adapter a", "a.adapter.pcie.dma.interface_busy_ps", unit::ps},
-    {"DMA interface of adapter b", "b.adapter.pcie.dma.interface_busy_ps", unit::ps},
-    {"responder of adapter a", "a.adapter.responder.check_busy_cycles", unit::cycles},
-    {"responder of adapter b", "b.adapter.responder.check_busy_cycles", unit::cycles},
+constexpr std::array<counter, 8> counted{{
+    {"PCIe, adapter a to host", "a.adapter.pcie.link.busy_ps"},
+    {"PCIe, host a to adapter", "a.root_complex.link.busy_ps"},
+    {"PCIe, adapter b to host", "b.adapter.pcie.link.busy_ps"},
+    {"PCIe, host b to adapter", "b.root_complex.link.busy_ps"},
+    {"processor a", "a_bus.busy_ps"},
+    {"processor b", "b_bus.busy_ps"},
+    {"DMA interface of adapter a", "a.adapter.pcie.dma.interface_busy_ps"},
+    {"DMA interface of adapter b", "b.adapter.pcie.dma.interface_busy_ps"},
 }};
 constexpr std::uint64_t wire_overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
 
@@ -37,10 +32,26 @@ std::uint64_t wire_ps(node& n, std::uint32_t rate_mbps) {
   return (c.tx_bytes + wire_overhead_bytes * c.tx_frames) * 8'000'000 / rate_mbps;
 }
 
-const char* name_of(unsigned index) {
-  if (index == 0) return "wire, a to b";
-  if (index == 1) return "wire, b to a";
-  return counted[index - wire_resources].name;
+/// "send_engine" in words, "parser1" as "parser 1".
+std::string spaced(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool number = c >= '0' && c <= '9' && !text.empty() && text.back() > '9';
+    if (number) text += ' ';
+    text += c == '_' || c == '.' ? ' ' : c;
+  }
+  return text;
+}
+
+/// "a.adapter.responder.check" is "responder check of adapter a".
+std::string words(const std::string& path) {
+  const std::size_t first = path.find('.'), block = path.find('.', first + 1) + 1;
+  return spaced(path.substr(block)) + " of adapter " + path.substr(0, first);
+}
+
+void add_engines(utilisation& u, const sim::clock_domain& clock) {
+  for (const sim::server* s : clock.servers())
+    u.resources.push_back({words(s->name()), clock.edge_time(s->busy_cycles()) - clock.edge_time(0)});
 }
 
 }  // namespace
@@ -49,26 +60,35 @@ utilisation measure_utilisation(two_nodes& system) {
   utilisation u;
   u.at = system.now_ps();
   const adapter::config& nic = system.config().node.adapter;
-  const auto from_cycles = [&](std::uint64_t cycles) { return cycles * 1'000'000 / nic.clock_khz * 1000; };
-  u.busy_ps[0] = wire_ps(system.node_a(), nic.port.rate_mbps);
-  u.busy_ps[1] = wire_ps(system.node_b(), nic.port.rate_mbps);
-  for (unsigned i = 0; i < counted.size(); ++i) {
-    const std::uint64_t value = system.statistics().value(counted[i].counter);
-    u.busy_ps[wire_resources + i] = counted[i].in == unit::ps ? value : from_cycles(value);
-  }
-  u.units_ps[0] = from_cycles(system.statistics().value("a.adapter.requester.unit_busy_cycles"));
-  u.units_ps[1] = from_cycles(system.statistics().value("b.adapter.requester.unit_busy_cycles"));
+  u.resources.push_back({"wire, a to b", wire_ps(system.node_a(), nic.port.rate_mbps)});
+  u.resources.push_back({"wire, b to a", wire_ps(system.node_b(), nic.port.rate_mbps)});
+  for (const counter& c : counted) u.resources.push_back({c.name, system.statistics().value(c.statistic)});
+  add_engines(u, system.node_a().nic().clock());
+  add_engines(u, system.node_b().nic().clock());
+  const auto units = [&](node& n, const char* counter) {
+    return n.nic().clock().edge_time(system.statistics().value(counter)) - n.nic().clock().edge_time(0);
+  };
+  u.units_ps[0] = units(system.node_a(), "a.adapter.requester.unit_busy_cycles");
+  u.units_ps[1] = units(system.node_b(), "b.adapter.requester.unit_busy_cycles");
   return u;
+}
+
+std::vector<share> shares_between(const utilisation& before, const utilisation& after) {
+  std::vector<share> shares;
+  const auto elapsed = static_cast<double>(after.at - before.at);
+  for (std::size_t i = 0; i < after.resources.size(); ++i) {
+    const auto in_use = static_cast<double>(after.resources[i].busy_ps - before.resources[i].busy_ps);
+    shares.push_back({after.resources[i].name, elapsed == 0 ? 0 : in_use / elapsed});
+  }
+  std::stable_sort(shares.begin(), shares.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
+  return shares;
 }
 
 std::string limited_by(two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
   constexpr double saturated = 0.92;
+  const share busiest = shares_between(before, after).front();
+  if (busiest.busy >= saturated) return busiest.name;
   const auto elapsed = static_cast<double>(after.at - before.at);
-  const auto in_use = [&](unsigned i) { return after.busy_ps[i] - before.busy_ps[i]; };
-  unsigned busiest = 0;
-  for (unsigned i = 1; i < utilisation::resources; ++i)
-    if (in_use(i) > in_use(busiest)) busiest = i;
-  if (static_cast<double>(in_use(busiest)) >= saturated * elapsed) return name_of(busiest);
   const unsigned units = std::min(qps, system.config().node.adapter.requester.processing_units);
   for (unsigned i = 0; i < 2; ++i)
     if (static_cast<double>(after.units_ps[i] - before.units_ps[i]) >= saturated * elapsed * units)

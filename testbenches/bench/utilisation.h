@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which resource is busy all the time?
+// How busy was each resource, and which of them limited a run?
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/sim/types.h"
 
@@ -12,15 +13,26 @@ namespace rnic::bench {
 
 class two_nodes;
 
-/// Time that each shared resource has been in use since the start of the run, in picoseconds.
+/// Time for which each resource has been in use since the start of the simulation.
 struct utilisation {
-  static constexpr unsigned resources = 12;
-  std::array<std::uint64_t, resources> busy_ps{};
+  struct resource {
+    std::string name;  ///< "wire, a to b", "requester send engine of adapter a"
+    std::uint64_t busy_ps = 0;
+  };
+  std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
   std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
   sim::time_ps at = 0;
 };
 
+/// Wire, PCIe, processors, and every engine of both adapters (sim::server).
 utilisation measure_utilisation(two_nodes& system);
+
+/// How much of the time between two measurements a resource was in use, 0 to 1, the most busy first.
+struct share {
+  std::string name;
+  double busy = 0;
+};
+std::vector<share> shares_between(const utilisation& before, const utilisation& after);
 
 /// Name of the resource that limited a run in which each sender used `qps` queue pairs: the busiest one when it was in
 /// use for at least 92 % of the time; otherwise, when the processing units that so many queue pairs can occupy were,

@@ -114,7 +114,7 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   bench::node_config c = s.system.node;
   shape_node(p, c);
   node_ = std::make_unique<bench::node>("held", env, c, 0);
-  clock_ = std::make_unique<sim::clock_domain>("player", base_, sim::clock_period::from_khz(player_khz));
+  clock_ = std::make_unique<sim::clock_domain>("player_clock", base_, sim::clock_period::from_khz(player_khz));
   player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, c.adapter.port.rate_mbps);
   player_->set_listener(this);
   fabric::cable::config cable;

@@ -23,6 +23,7 @@ struct bandwidth_row {
   std::uint64_t messages = 0, lost = 0;
   double rate_mpps = 0, goodput_gbps = 0;
   std::string limited_by;
+  std::vector<bench::share> shares;  ///< the most busy resource first
 };
 
 class bandwidth_run {
@@ -54,9 +55,12 @@ class bandwidth_run {
       to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
     system.run([this] { host(true); }, [this] { host(false); });
     faults_ = faults_json(system);
+    statistics_ = statistics_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
+  /// After the run.
+  const nlohmann::json& statistics() const { return statistics_; }
 
  private:
   void host(bool first) {
@@ -91,7 +95,9 @@ class bandwidth_run {
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
-    r.limited_by = bench::limited_by(*system_, before, bench::measure_utilisation(*system_), options_.qps);
+    const bench::utilisation after = bench::measure_utilisation(*system_);
+    r.limited_by = bench::limited_by(*system_, before, after, options_.qps);
+    r.shares = bench::shares_between(before, after);
     rows_.push_back(r);
     progress_->at(rows_.size());
   }
@@ -110,8 +116,36 @@ class bandwidth_run {
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;
   std::vector<bandwidth_row> rows_;
-  nlohmann::json faults_;
+  nlohmann::json faults_, statistics_;
 };
+
+/// Share of the time in which each resource was in use, for those that one of the rows used for a tenth of it.
+void print_utilisation(const std::vector<bandwidth_row>& rows) {
+  constexpr double worth_a_line = 0.1;
+  const auto of = [](const bandwidth_row& r, const std::string& name) {
+    const auto found = std::find_if(r.shares.begin(), r.shares.end(), [&](const auto& s) { return s.name == name; });
+    return found == r.shares.end() ? 0 : found->busy;
+  };
+  std::vector<std::string> names;
+  for (const bandwidth_row& r : rows)
+    for (const bench::share& s : r.shares)
+      if (s.busy >= worth_a_line && std::find(names.begin(), names.end(), s.name) == names.end())
+        names.push_back(s.name);
+  fmt::print("\n    {:<44}", "in use, % of the time");
+  for (const bandwidth_row& r : rows) fmt::print("{:>9} B", r.size);
+  fmt::print("\n");
+  for (const std::string& name : names) {
+    fmt::print("    {:<44}", name);
+    for (const bandwidth_row& r : rows) fmt::print("{:>11.1f}", 100 * of(r, name));
+    fmt::print("\n");
+  }
+}
+
+nlohmann::json utilisation_json(const bandwidth_row& r) {
+  nlohmann::json all = nlohmann::json::object();
+  for (const bench::share& s : r.shares) all[s.name] = s.busy;
+  return all;
+}
 
 }  // namespace
 
@@ -135,6 +169,7 @@ int run_bandwidth(const bandwidth_options& options) {
   for (const bandwidth_row& r : rows)
     fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
                may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
+  print_utilisation(rows);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
     result["verb"] = t.verb;
@@ -152,7 +187,9 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"lost", r.lost},
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
-                                {"limited_by", r.limited_by}});
+                                {"limited_by", r.limited_by},
+                                {"utilisation", utilisation_json(r)}});
+    result["statistics"] = experiment.statistics();
     write_text(options.common.json_file, result.dump(2) + "\n");
   }
   return 0;

@@ -82,6 +82,22 @@ nlohmann::json faults_json(const bench::two_nodes& system) {
   return out;
 }
 
+nlohmann::json statistics_json(const bench::two_nodes& system) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, counter] : system.statistics().all())
+    if (!out.emplace(name, *counter).second) throw std::logic_error(name + ": two counters have this name");
+  return out;
+}
+
+nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, value] : after.items()) {
+    const std::uint64_t more = value.get<std::uint64_t>() - before.at(name).get<std::uint64_t>();
+    if (more != 0) out[name] = more;
+  }
+  return out;
+}
+
 namespace {
 
 ibv_qp_type transport_of(const traffic_options& traffic) {

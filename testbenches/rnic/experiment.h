@@ -29,6 +29,11 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
 void add_faults(bench::two_nodes_config& c, const common_options& common, const fault_options& faults);
 /// What was done to frames by direction, and how often each rule has acted; empty without a plan.
 nlohmann::json faults_json(const bench::two_nodes& system);
+/// Every counter of the system by its name: "a.adapter.requester.packets". To be asked for when both programs have
+/// ended.
+nlohmann::json statistics_json(const bench::two_nodes& system);
+/// Those of statistics_json() that have changed, and by how much.
+nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after);
 /// Throws usage_error for a verb that the transport has not.
 bench::connection_options connection_from(const traffic_options& traffic);
 const bench::verb& verb_of(const traffic_options& traffic);

@@ -20,9 +20,8 @@ namespace {
 
 using host_driver::completion_queue;
 
-constexpr unsigned warm_up = 4;               // messages before the measured ones: caches on chip are filled
-constexpr std::uint64_t receives_ahead = 64;  // posted before the first message, as perftest does
-constexpr std::size_t spans_kept = 4096;      // of the first measured messages
+constexpr std::uint64_t receives_ahead = 64;                   // posted before the first message, as perftest does
+constexpr std::size_t spans_kept = 4096;                       // of the first measured messages
 constexpr sim::time_ps patience = 10 * sim::ps_per_us * 1000;  // for a message that may have been lost for good
 constexpr std::uint64_t salt_ping = 0x5a, salt_pong = 0xa5;
 
@@ -44,6 +43,7 @@ struct latency_row {
   std::uint32_t size = 0;
   sample_summary half;
   sim::span typical;
+  nlohmann::json statistics;  // what the messages of this size added, those to warm up too
 };
 
 class latency_run {
@@ -66,13 +66,16 @@ class latency_run {
     bench::two_nodes system(config);
     system_ = &system;
     system.spans().enable(true);
-    progress shown(options_.common, "latency", sizes_.size() * (options_.iterations + warm_up));
+    progress shown(options_.common, "latency", sizes_.size() * (std::uint64_t{options_.iterations} + options_.warm_up));
     progress_ = &shown;
     system.run([this] { host_a(); }, [this] { host_b(); });
     faults_ = faults_json(system);
+    statistics_ = statistics_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
+  /// After the run.
+  const nlohmann::json& statistics() const { return statistics_; }
 
  private:
   void set_up(end& e, bench::endpoint& at, unsigned host, std::uint64_t salt_out, std::uint64_t salt_in) {
@@ -99,17 +102,27 @@ class latency_run {
     set_up(a_, system_->a(), 1, salt_ping, salt_pong);
     a_.at->device->set_span_source(&spans_);
     for (const std::uint32_t size : sizes_) {
+      const nlohmann::json before = statistics_at_rest();
       if (verb_.reads)
         round_trips(size);
       else
         pings(size);
-      system_->meet();
+      rows_.back().statistics = increase(before, statistics_at_rest());
     }
+  }
+
+  /// While both hosts wait for each other, so that what one does next is not among them; empty for the second host.
+  nlohmann::json statistics_at_rest(bool first = true) {
+    system_->meet();
+    nlohmann::json j = first ? statistics_json(*system_) : nlohmann::json();
+    system_->meet();
+    return j;
   }
 
   void host_b() {
     set_up(b_, system_->b(), 2, salt_pong, salt_ping);
     for (const std::uint32_t size : sizes_) {
+      statistics_at_rest(false);
       if (verb_.reads) {
         if (verb_.atomic)
           std::memset(b_.out(), 0, size);
@@ -119,11 +132,11 @@ class latency_run {
       } else {
         pongs(size);
       }
-      system_->meet();
+      statistics_at_rest(false);
     }
   }
 
-  std::uint64_t messages() const { return options_.iterations + warm_up; }
+  std::uint64_t messages() const { return std::uint64_t{options_.iterations} + options_.warm_up; }
   void post_receives(end& e, std::uint32_t size) {
     if (!verb_.receives) return;
     for (std::uint64_t n = 0; n < std::min(receives_ahead, messages()); ++n) post_receive(e, size);
@@ -210,7 +223,7 @@ class latency_run {
       await(a_, size, n);
       const sim::time_ps end = system_->now_ps();
       if (verb_.receives && n + receives_ahead <= messages()) post_receive(a_, size);
-      if (n > warm_up) {
+      if (n > options_.warm_up) {
         samples.push_back((end - start) / 2);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
       }
@@ -244,7 +257,7 @@ class latency_run {
       post(a_, b_, size, n);
       sent(a_);
       system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
-      if (n > warm_up) {
+      if (n > options_.warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
       }
@@ -283,7 +296,7 @@ class latency_run {
   end a_, b_;
   std::uint64_t done_ = 0;
   std::vector<latency_row> rows_;
-  nlohmann::json faults_;
+  nlohmann::json faults_, statistics_;
 };
 
 void print(const latency_options& o, const std::vector<latency_row>& rows) {
@@ -308,7 +321,8 @@ nlohmann::json to_json(const latency_row& r) {
           {"p99_us", to_us(r.half.p99)},
           {"max_us", to_us(r.half.maximum)},
           {"end_to_end_ps", r.typical.end() - r.typical.start()},
-          {"stages", stages_json(r.typical)}};
+          {"stages", stages_json(r.typical)},
+          {"statistics", r.statistics}};
 }
 
 }  // namespace
@@ -332,6 +346,7 @@ int run_latency(const latency_options& options) {
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
     result["rows"] = nlohmann::json::array();
     for (const latency_row& r : rows) result["rows"].push_back(to_json(r));
+    result["statistics"] = experiment.statistics();
     write_text(options.common.json_file, result.dump(2) + "\n");
   }
   return 0;

@@ -346,6 +346,11 @@ int sc_main(int argc, char* argv[]) {
   latency_cmd->add_option("--iterations", latency.iterations, "Measured messages per size")
       ->check(CLI::Range(1u, 10000000u))
       ->capture_default_str();
+  latency_cmd
+      ->add_option("--warm-up", latency.warm_up,
+                   "Messages per size before the measured ones; 0: the first one finds the caches on chip empty")
+      ->check(CLI::Range(0u, 10000000u))
+      ->capture_default_str();
   add_faults(*latency_cmd, latency.faults, false);
   add_common(*latency_cmd, latency.common);
 

@@ -50,6 +50,7 @@ struct latency_options {
   traffic_options traffic;
   fault_options faults;
   unsigned iterations = 100;
+  unsigned warm_up = 4;  ///< messages of each size before the measured ones: caches on chip are filled
 };
 
 struct bandwidth_options {

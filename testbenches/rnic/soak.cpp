@@ -62,13 +62,6 @@ nlohmann::json to_json(const bench::soak_result& r) {
   return j;
 }
 
-nlohmann::json counters_json(const bench::two_nodes& system) {
-  nlohmann::json j = nlohmann::json::object();
-  for (const auto& [name, counter] : const_cast<bench::two_nodes&>(system).statistics().all())
-    if (*counter != 0) j[name] = *counter;
-  return j;
-}
-
 std::uint64_t sum_of(const nlohmann::json& counters, const char* part) {
   std::uint64_t sum = 0;
   for (const auto& [name, value] : counters.items())
@@ -124,7 +117,7 @@ int run_soak(const soak_options& given) {
   }
   const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   const bench::soak_result& r = soak.result();
-  const nlohmann::json faults = faults_json(system), counters = counters_json(system);
+  const nlohmann::json faults = faults_json(system), counters = statistics_json(system);
   print(options, r, faults, counters);
   if (!options.common.quiet)
     fmt::print(stderr, "{:.1f} s of processor time, {:.0f} messages a second\n", seconds,

@@ -42,8 +42,8 @@ served_host::served_host(const host_config& cfg, const adapter::environment& env
       base_(env.base),
       io_(io),
       clock_(clock),
-      node_(cfg.name, env, shape(cfg), 0),
-      bridge_clock_("bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
+      node_(cfg.name.c_str(), env, shape(cfg), 0),
+      bridge_clock_(cfg.name + ".bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
   bridge_port::config bridge;
   bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
   bridge.longest_hold_ps = dead_after_ps;

@@ -38,8 +38,10 @@ response_kind kind_of(std::uint8_t syndrome) { return static_cast<response_kind>
 void requester::take_responses() {
   // One response per edge.
   if (!rx_in.can_pop()) return;
-  if (const sim::span_id span = rx_in.front()->span; span != 0) spans_.leave(span, "completer", now_ps());
-  if (handle_response(rx_in.front())) rx_in.pop();
+  const sim::span_id span = rx_in.front()->span;
+  if (!handle_response(rx_in.front())) return;
+  if (span != 0) spans_.leave(span, "completer", now_ps());
+  rx_in.pop();
 }
 
 // False: has to wait for the context or for room.
@@ -269,7 +271,7 @@ void requester::start_timer(context& c, qp_runtime& r) {
 // One that has ended at a time.
 void requester::run_timers() {
   if (timers_.earliest() > now()) return;
-  if (now() < timers_free_) return wake_at(timers_free_);
+  if (!timers_engine_.is_free()) return timers_engine_.await();
   const std::uint32_t qpn = timers_.expired(qps_, now());
   if (qpn == no_index) return;
   qp_runtime& r = qps_[qpn];
@@ -282,7 +284,7 @@ void requester::run_timers() {
     time_out(*c, r);
     contexts_.mark_dirty(qpn);
   }
-  timers_free_ = now() + config_.timers.expiry_cycles;
+  timers_engine_.start(config_.timers.expiry_cycles);
 }
 
 void requester::time_out(context& c, qp_runtime& r) {

@@ -73,7 +73,7 @@ bool requester::halt_step(qp_runtime& r) {
   if (!r.flushing) {
     if (r.unit >= 0 || r.packets != 0 || r.jobs != 0) return false;
     context* c = nullptr;
-    const auto found = contexts_.lookup(r.qpn, c);
+    const auto found = contexts_.ask(r.qpn, c);
     if (found == decltype(contexts_)::result::pending) return false;
     if (found == decltype(contexts_)::result::hit) {
       if (!r.discard && r.head != no_index && complete(*c, messages_[r.head])) {
@@ -87,6 +87,7 @@ bool requester::halt_step(qp_runtime& r) {
       }
       c->outstanding = 0;
       c->rd_outstanding = 0;
+      contexts_.use(r.qpn);
       contexts_.mark_dirty(r.qpn);
     } else if (r.head != no_index) {  // host memory has lost the context: the messages go all the same
       context lost{};

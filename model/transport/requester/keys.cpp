@@ -56,7 +56,7 @@ bool requester::run_keys(unit& u) {
     u.wqe.error = syndrome::local_qp_operation;
     return true;
   }
-  if (!keys_may_begin(u) || !keys.request.can_push()) return false;
+  if (!keys_may_begin(u) || !keys.request.claim()) return false;
   icm::key_operation o = k;
   o.pd = c.pd;
   o.qpn = c.qpn & 0xffffff;
@@ -71,17 +71,16 @@ bool requester::run_keys(unit& u) {
 
 // What was executed stays so, whatever has happened to the queue pair meanwhile.
 void requester::take_key_answers() {
-  while (keys.response.can_pop()) {
-    const icm::key_answer a = keys.response.pop();
-    unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
-    qp_runtime& r = qps_[u.grant.qpn];
-    operating_ &= ~mask_of(u);
-    u.keys = a.status == icm::key_status::ok ? unit::keys_state::none : unit::keys_state::refused;
-    u.keys_answer = a.status;
-    if (a.status != icm::key_status::ok) continue;
-    r.keys_valid = true;
-    r.keys_end = static_cast<std::uint32_t>(a.tag);
-  }
+  if (!keys.response.can_pop()) return;
+  const icm::key_answer a = keys.response.pop();
+  unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
+  qp_runtime& r = qps_[u.grant.qpn];
+  operating_ &= ~mask_of(u);
+  u.keys = a.status == icm::key_status::ok ? unit::keys_state::none : unit::keys_state::refused;
+  u.keys_answer = a.status;
+  if (a.status != icm::key_status::ok) return;
+  r.keys_valid = true;
+  r.keys_end = static_cast<std::uint32_t>(a.tag);
 }
 
 // ---------------------------------------------------------------- keys that lose their meaning
@@ -112,7 +111,7 @@ void requester::take_revocation() {
   }
   if (revocation_ == revocation::draining) {
     if (uses_key(revoked_key_)) return;  // answers of memory tick us
-    if (!dma.request.can_push()) return;
+    if (!dma.request.claim()) return;
     pcie::dma_request flush;  // behind all writes before it
     flush.op = pcie::dma_request::kind::write;
     flush.notify = true;
@@ -120,7 +119,7 @@ void requester::take_revocation() {
     dma.request.push(std::move(flush));
     revocation_ = revocation::flushing;
   }
-  if (revocation_ != revocation::done || !keys.revoked.can_push()) return;
+  if (revocation_ != revocation::done || !keys.revoked.claim()) return;
   keys.revoked.push({revoked_key_});
   revocation_ = revocation::none;
   if (keys.revoke.can_pop()) wake_next();

@@ -170,7 +170,7 @@ void requester::drain_completions() {
       continue;
     }
     context* c = nullptr;
-    const auto found = contexts_.lookup(r.qpn, c);
+    const auto found = contexts_.ask(r.qpn, c);
     if (found == decltype(contexts_)::result::pending) return;
     if (found != decltype(contexts_)::result::hit) {
       drain_.pop(qps_);
@@ -180,6 +180,7 @@ void requester::drain_completions() {
     const std::uint32_t before = r.head;
     while (r.head != no_index && !reported && !waits && complete(*c, messages_[r.head]))
       waits = !drain_one(*c, r, reported);
+    if (r.head != before || !waits) contexts_.use(r.qpn);
     if (r.head != before) {
       contexts_.mark_dirty(r.qpn);
       check_drained(*c, r);
@@ -199,9 +200,9 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
   const message& m = messages_[r.head];
   const bool failed = m.syndrome != 0;
   const bool tells = failed || m.signalled;
-  if (tells && !cqe_out.can_push()) return false;
+  if (tells && !cqe_out.claim()) return false;
   const bool send_side_only = icm::breaks_send_queue_only(c.type);
-  if (failed && !send_side_only && !error_out.can_push()) return false;
+  if (failed && !send_side_only && !error_out.claim()) return false;
   if (tells) report_completion(c, m);
   reported = tells;
   if (failed) {

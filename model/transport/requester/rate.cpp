@@ -91,14 +91,14 @@ bool requester::handle_cnp(const tlm::frame& f) {
   if (connected && !from_peer) return ignore();
   limiter_.notified(qpn);
   ++cnp_handled_;
-  if (connected && notice_out.bound() && notice_out.can_push()) notice_out.push(congestion_notice{qpn, {}});
+  if (connected && notice_out.bound() && notice_out.claim()) notice_out.push(congestion_notice{qpn, {}});
   return true;
 }
 
 void requester::note_marked(const context& c, const tlm::frame& f) {
   if (!notification_.answers(f)) return;
   ++ecn_marked_;
-  if (!notice_out.bound() || !notice_out.can_push()) {
+  if (!notice_out.bound() || !notice_out.claim()) {
     ++cnp_lost_;
     return;
   }

@@ -92,10 +92,9 @@ void requester::announce(sim::statistics& stats) {
                                                               {"rp_cnp_handled", &cnp_handled_},
                                                               {"rp_cnp_ignored", &cnp_ignored_},
                                                               {"np_ecn_marked_roce_packets", &ecn_marked_},
-                                                              {"np_cnp_lost", &cnp_lost_},
-                                                              {"context_hits", &contexts_.counters().hits},
-                                                              {"context_misses", &contexts_.counters().misses}};
+                                                              {"np_cnp_lost", &cnp_lost_}};
   for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
+  contexts_.announce(stats);
 }
 
 void requester::tick() {
@@ -122,17 +121,14 @@ void requester::tick() {
   if (revocation_ != revocation::none || keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
-  const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_free_), limiter_.earliest());
+  const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_engine_.free_at()), limiter_.earliest());
   if (next != sim::never) wake_at(std::max(next, now() + 1));
 }
 
 void requester::take_credits() {
   for (unsigned port = 0; port < ports; ++port) {
     if (!credit_in[port].can_pop()) continue;
-    while (credit_in[port].can_pop()) {
-      const unsigned priority = credit_in[port].pop().priority % priorities;
-      return_credit(port, priority);
-    }
+    credit_in[port].take_due([&](const egress_credit& c) { return_credit(port, c.priority % priorities); });
     if (!awaits_credit_[port]) continue;
     const auto& all = egress_[port];
     awaits_credit_[port] = std::any_of(all.begin(), all.end(), [](const egress_pool& p) { return p.is_awaited(); });
@@ -142,15 +138,15 @@ void requester::take_credits() {
 
 // The responder found an error, or a completion was lost: everything not yet complete is flushed.
 void requester::take_errors() {
-  while (error_in.can_pop() && stop_for(error_in.front().qpn, false)) error_in.pop();
+  if (error_in.can_pop() && stop_for(error_in.front().qpn, false)) error_in.pop();
   if (!lost_in.bound()) return;
-  while (lost_in.can_pop() && stop_for(lost_in.front().qpn, true)) lost_in.pop();
+  if (lost_in.can_pop() && stop_for(lost_in.front().qpn, true)) lost_in.pop();
 }
 
 // False: not now. `fatal`: nobody has told software yet.
 bool requester::stop_for(std::uint32_t qpn, bool fatal) {
   if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
-  if (fatal && !event_out.can_push()) return false;
+  if (fatal && !event_out.claim()) return false;
   context* c = nullptr;
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) return false;
@@ -166,7 +162,7 @@ bool requester::stop_for(std::uint32_t qpn, bool fatal) {
 }
 
 void requester::take_dma() {
-  while (dma.response.can_pop()) {
+  if (dma.response.can_pop()) {
     const pcie::dma_response d = dma.response.pop();
     const auto kind = static_cast<tag_kind>(d.tag >> 56);
     const unsigned slot = static_cast<unsigned>(d.tag >> 40) & 0xffff;
@@ -196,10 +192,7 @@ void requester::take_dma() {
 }
 
 void requester::take_translations() {
-  while (translate.response.can_pop()) {
-    if (!use_translation(translate.response.front())) return;
-    translate.response.pop();
-  }
+  if (translate.response.can_pop() && use_translation(translate.response.front())) translate.response.drop();
 }
 
 // A unit stands still while an address that it needs is fetched.
@@ -214,31 +207,29 @@ void requester::translated(unit& u, sim::cycle_t missed_for) {
 bool requester::use_translation(const icm::translate_response& r) {
   const auto kind = static_cast<tag_kind>(r.tag >> 56);
   const unsigned slot = static_cast<unsigned>(r.tag >> 40) & 0xffff;
-  std::uint32_t place = static_cast<std::uint32_t>(r.tag);
+  const auto place = static_cast<std::uint32_t>(r.tag);
   if (kind == tag_kind::scatter) {
     pieces_[slot].answer = r;
     pieces_[slot].answered = true;
     return true;
   }
   const bool ok = r.status == icm::translate_status::ok;
-  if (ok && dma.request.free_slots() < r.count) {
-    if (dma.request.can_push()) wake_next();
-    return false;
-  }
   std::uint8_t* base = kind == tag_kind::fetch ? units_[slot].buffer.data()
                                                : slots_[slot].frame->buffer.data() + tlm::frame::payload_start;
   const unsigned reads = ok ? r.count : 0;
-  for (unsigned i = 0; i < reads; ++i) {
+  for (; translation_part_ != reads; ++translation_part_) {
+    if (!dma.request.claim()) return false;
+    const auto& part = r.segments[translation_part_];
     pcie::dma_request d;
-    d.length = r.segments[i].length;
-    d.address = r.segments[i].address;
+    d.length = part.length;
+    d.address = part.address;
     d.tag = r.tag;
-    d.destination = base + place;
-    place += d.length;
+    d.destination = base + place + (translation_part_ == 0 ? 0 : r.segments[0].length);
     d.function = kind == tag_kind::fetch ? units_[slot].ctx->function : slots_[slot].function;
     if (kind == tag_kind::gather) d.span = slots_[slot].frame->span;
     dma.request.push(std::move(d));
   }
+  translation_part_ = 0;
   if (kind == tag_kind::fetch) {
     units_[slot].fetch_pending += reads - 1;
     if (!ok) units_[slot].fetch_failed = true;
@@ -262,7 +253,7 @@ void requester::resume(qp_runtime& r) {
 }
 
 void requester::push_resumes() {
-  while (!resumes_.empty() && report_out.can_push()) {
+  while (!resumes_.empty() && report_out.claim()) {
     qp_runtime& r = resumes_.pop(qps_);
     if (r.unit >= 0) {  // a grant was under way: its report says `more`
       r.poked = true;

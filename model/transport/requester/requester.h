@@ -20,6 +20,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
@@ -359,7 +360,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   index_pool<message> messages_;
   index_pool<scatter_list> scatters_;
   qp_timers timers_;
-  sim::cycle_t timers_free_ = 0;
+  sim::server timers_engine_{*this, "timer_engine"};
   rate_limiter limiter_;
   notification_point notification_;
   sim::cycle_t timeout_unit_;  // cycles of 4.096 us
@@ -380,7 +381,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t missing_ = 0;                   // mask: waits for the context cache,
   std::uint64_t missing_since_ = 0;             // whose progress was this when the first of them asked
   unsigned last_sent_ = 0;                      // unit of the last packet: the next one has its turn
-  sim::cycle_t engine_free_ = 0;
+  sim::server engine_{*this, "send_engine"};
 
   std::vector<packet_slot> slots_;                             // ring
   unsigned slot_head_ = 0, slot_count_ = 0, slot_asking_ = 0;  // asking: slots from the head with all pieces asked for
@@ -392,6 +393,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::array<scatter_piece, piece_depth> pieces_;
   unsigned piece_head_ = 0, piece_count_ = 0;
   std::uint64_t finished_jobs_ = 0;  // mask: written, not yet retired
+  unsigned translation_part_ = 0;    // parts of the answer in front that memory has been asked for
 
   enum class revocation : std::uint8_t { none, draining, flushing, done };
   revocation revocation_ = revocation::none;

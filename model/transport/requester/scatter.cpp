@@ -47,7 +47,7 @@ void requester::ask_scatter() {
     const scatter_list& list = scatters_[j.scatter];
     while (j.done < j.length && j.segment < list.count) {
       if (piece_count_ == piece_depth) return;
-      if (!translate.request.can_push()) return;
+      if (!translate.request.claim()) return;
       const wqe_segment& s = list.segments[j.segment];
       const std::uint32_t n = std::min(j.length - j.done, s.length - j.segment_offset);
       const unsigned slot = (piece_head_ + piece_count_++) % piece_depth;
@@ -94,7 +94,7 @@ bool requester::write_piece(scatter_piece& p) {
   if (p.answer.status != icm::translate_status::ok) j.failed = true;
   const unsigned writes = j.failed ? 0 : p.answer.count;
   while (p.sent < writes) {
-    if (!dma.request.can_push()) return false;
+    if (!dma.request.claim()) return false;
     const auto& s = p.answer.segments[p.sent];
     pcie::dma_request d;
     d.op = pcie::dma_request::kind::write;

@@ -18,7 +18,7 @@ std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t mtu) {
 
 void requester::start_packets() {
   if (sendable_ == 0) return;
-  if (now() < engine_free_) return wake_at(engine_free_);
+  if (!engine_.is_free()) return engine_.await();
   if (uncredited_ != 0 && now() >= uncredited_until_) look_for_credit();
   const std::uint32_t up_to_last = static_cast<std::uint32_t>((std::uint64_t{2} << last_sent_) - 1);
   for (const std::uint32_t turn : {~up_to_last, up_to_last}) {
@@ -154,12 +154,12 @@ bool requester::start_packet(unit& u) {
     read_engine.use(config_.read_request_cycles + (u.miss_uncharged ? config_.read_miss_cycles : 0));
     u.miss_uncharged = false;
   }
-  engine_free_ = now() + std::max(1u, interval);
+  engine_.start(std::max(1u, interval));
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);
   if (place.ack_request) r.asked_psn = c.next_psn;
   start_timer(c, r);
-  if (sendable_ != 0) wake_at(engine_free_);
+  if (sendable_ != 0) engine_.await();
   return true;
 }
 
@@ -321,7 +321,7 @@ void requester::ask_pieces() {
     unsigned budget = config_.gather_pieces;
     for (; s.asked < s.pieces && !s.cancelled; ++s.asked) {
       if (budget-- == 0) return wake_next();
-      if (!translate.request.can_push()) return;
+      if (!translate.request.claim()) return;
       const wqe_segment& piece = s.piece[s.asked];
       icm::translate_request t;
       if (s.reserved_key && piece.lkey == reserved_lkey_) t.what = icm::translate_request::kind::reserved_key;
@@ -403,7 +403,7 @@ void requester::emit() {
   if (pipe_count_ == 0) return;
   pipe_entry& p = pipe_[pipe_head_];
   if (p.ready > now()) return wake_at(p.ready);
-  if (!tx_out.can_push()) return;
+  if (!tx_out.claim()) return;
   qp_runtime& r = qps_[p.qpn];
   --r.packets;
   if (p.last_local && messages_[p.message_index].generation == p.generation) {

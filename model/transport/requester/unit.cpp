@@ -21,7 +21,7 @@ bool executes(icm::service type) {
 
 void requester::take_grants() {
   const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << units_.size()) - 1);
-  while (grant_in.can_pop() && busy_units_ != all) {
+  if (grant_in.can_pop() && busy_units_ != all) {
     scheduler::grant g = grant_in.pop();
     unsigned best = static_cast<unsigned>(__builtin_ctz(~busy_units_));
     for (unsigned i = 0; i < units_.size(); ++i)
@@ -278,7 +278,7 @@ void requester::end_read_ahead(unit& u) {
 void requester::continue_fetch(unit& u) {
   const context& c = *u.ctx;
   const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
-  while (u.fetch_asked < u.fetch_bytes && translate.request.can_push()) {
+  while (u.fetch_asked < u.fetch_bytes && translate.request.claim()) {
     const std::uint64_t at = ((std::uint64_t{u.buffer_index} << c.log_sq_stride) + u.fetch_asked) & (ring - 1);
     icm::translate_request t;
     t.what = icm::translate_request::kind::buffer;
@@ -374,7 +374,7 @@ void requester::flush_one(unit& u) {
     u.current = false;
     if (!load(u)) return;
   }
-  if (!cqe_out.can_push()) return;
+  if (!cqe_out.claim()) return;
   report_flush(c, c.next_wqe);
   c.next_wqe += u.strides;
   c.message_offset = 0;
@@ -391,7 +391,7 @@ void requester::end_turn(unit& u, report_kind kind) {
 
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
 void requester::push_report(unit& u) {
-  if (in_service(u) || !report_out.can_push()) return;
+  if (in_service(u) || !report_out.claim()) return;
   if (u.extending && u.fetch_pending != 0) {  // what is on its way comes into this unit's buffer
     fetching_ |= mask_of(u);
     return;

@@ -36,11 +36,13 @@ atomic_unit::atomic_unit(sim::clocked_block& owner, const atomic_unit_config& co
   const unsigned locks = config.lock_buckets;
   if (config.in_flight == 0 || locks == 0 || (locks & (locks - 1)) != 0)
     throw sim::config_error(owner.name() + ".atomics: in_flight must be 1 or more, lock_buckets a power of two");
+  for (unsigned i = 0; i < config.in_flight; ++i)
+    engines_.push_back(std::make_unique<sim::server>(owner, "atomic_unit" + std::to_string(i)));
 }
 
 bool atomic_unit::start(std::uint16_t job, std::uint16_t function, std::uint64_t address,
                         const atomic_operation& what) {
-  if (used_ == entries_.size() || !read_.request.can_push()) return false;
+  if (used_ == entries_.size() || !read_.request.claim()) return false;
   entry* place = nullptr;
   for (entry& e : entries_) {
     if (e.at == phase::idle)
@@ -49,6 +51,7 @@ bool atomic_unit::start(std::uint16_t job, std::uint16_t function, std::uint64_t
       return false;
   }
   ++used_;
+  engines_[static_cast<std::size_t>(place - entries_.data())]->begin();
   *place = entry{};
   place->at = phase::reading;
   place->job = job;
@@ -80,7 +83,7 @@ void atomic_unit::abandon(std::uint16_t job) {
 }
 
 bool atomic_unit::write_back(entry& e, std::uint64_t& writes_asked) {
-  if (!write_.request.can_push()) return false;
+  if (!write_.request.claim()) return false;
   const std::uint64_t value = e.what.apply(e.original);
   pcie::dma_request r;
   r.op = pcie::dma_request::kind::write;
@@ -109,6 +112,7 @@ bool atomic_unit::work(std::uint64_t& writes_asked, std::uint64_t writes_done, o
     if (!over) continue;
     out = {e.job, e.ok && !e.abandoned, e.original};
     e.at = phase::idle;
+    engines_[static_cast<std::size_t>(&e - entries_.data())]->end();
     --used_;
     owner_.wake_next();  // somebody may have waited for the lock
     return true;

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/server.h"
 
 namespace rnic::transport {
 
@@ -75,6 +77,7 @@ class atomic_unit {
   pcie::dma_port& write_;
   std::uint64_t tag_;
   std::vector<entry> entries_;
+  std::vector<std::unique_ptr<sim::server>> engines_;  // one an entry
   unsigned used_ = 0;
 };
 

@@ -108,12 +108,17 @@ responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame)
 }
 
 responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) {
+  if (!names_queue(*f.ctx) || !wire::traits(frame->packet.bth.opcode).first) return execute_operation(f, frame);
+  const supply queue = choose_queue(*f.ctx, *frame);
+  if (queue == supply::pending) return verdict::wait;
+  if (queue == supply::failed) return refuse_request(f, frame);
+  const verdict v = execute_operation(f, frame);
+  if (v != verdict::wait) shared_.used(srqn_of(*f.ctx));
+  return v;
+}
+
+responder::verdict responder::execute_operation(responder_flow& f, tlm::frame_ptr& frame) {
   const operation op = wire::operation_of(frame->packet.bth.opcode);
-  if (names_queue(*f.ctx) && wire::traits(frame->packet.bth.opcode).first) {
-    const supply queue = choose_queue(*f.ctx, *frame);
-    if (queue == supply::pending) return verdict::wait;
-    if (queue == supply::failed) return refuse_request(f, frame);
-  }
   if (is_send(op)) return execute_send(f, frame);
   if (is_write(op)) return execute_write(f, frame);
   if (op == operation::read_request && icm::is_reliable(f.ctx->type)) return execute_read(f, frame);
@@ -143,8 +148,13 @@ responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame)
 }
 
 responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame) {
+  const verdict v = repeat(f, frame);
+  if (v != verdict::wait) ++count_.duplicates;
+  return v;
+}
+
+responder::verdict responder::repeat(responder_flow& f, tlm::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
-  ++count_.duplicates;
   const wire::packet& p = frame->packet;
   const operation op = wire::operation_of(p.bth.opcode);
   if (is_send(op) || is_write(op)) {
@@ -162,6 +172,7 @@ responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame
     const supply queue = shared_.in_domain(p.xrceth & 0xffffff, domain_of(ctx), pd);
     if (queue == supply::pending) return verdict::wait;
     if (queue == supply::failed) return drop(count_.drop_duplicate_read);
+    shared_.used(p.xrceth & 0xffffff);
   }
   responder_slot& s = new_slot(f, frame, responder_slot::action::read);
   s.duplicate = true;
@@ -342,7 +353,7 @@ void responder::issue(responder_slot& s) {
   const responder_flow& f = flows_[s.flow];
   const auto index = static_cast<std::uint64_t>(&s - slots_.data());
   while (s.issued != s.pieces) {
-    if (!translate.request.can_push()) return;
+    if (!translate.request.claim()) return;
     const responder_slot::piece& piece = s.piece_list[s.issued];
     icm::translate_request r;
     const bool physical =

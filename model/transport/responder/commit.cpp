@@ -77,7 +77,7 @@ bool responder::commit_payload(responder_slot& s) {
   for (; s.next_segment < end; ++s.next_segment) {
     const icm::translate_response::segment& part = s.segments[s.next_segment];
     if (part.length == 0) continue;
-    if (!dma_write.request.can_push()) return false;
+    if (!dma_write.request.claim()) return false;
     const bool final = s.last && s.next_segment + 1 == end;
     pcie::dma_request r;
     r.op = pcie::dma_request::kind::write;
@@ -165,7 +165,7 @@ void responder::queue_cqe(const completion::cqe_request& cqe) {
 
 void responder::push_cqes() {
   while (cqe_count_ != 0 && cqes_[cqe_head_].after <= writes_done_) {
-    if (!cqe_out.can_push()) return;
+    if (!cqe_out.claim()) return;
     if (!cqe_room()) wake_next();  // somebody may wait for the room
     cqe_out.push(cqes_[cqe_head_].cqe);
     cqe_head_ = (cqe_head_ + 1) % cqes_.size();
@@ -262,7 +262,7 @@ void responder::commit_read_fault(const responder_reads::fault& fault) {
 
 bool responder::raise(std::uint8_t event, std::uint32_t number) {
   if (!event_out.bound()) return true;
-  if (!event_out.can_push()) return false;
+  if (!event_out.claim()) return false;
   completion::event_request e;
   e.type = event;
   for (unsigned i = 0; i < 4; ++i) e.data[i] = static_cast<std::uint8_t>(number >> (24 - 8 * i));

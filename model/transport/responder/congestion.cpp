@@ -26,9 +26,9 @@ void responder::note_marked(const responder_flow& f) {
 
 // From the requester, for which the responder keeps intervals and sends.
 void responder::take_notices() {
-  while (notice_in.can_pop()) {
+  if (notice_in.can_pop()) {
     congestion_notice n = notice_in.pop();
-    if (resetting_) continue;
+    if (resetting_) return;
     if (n.cnp)
       queue_cnp(n.qpn, std::move(n.cnp));
     else

@@ -268,18 +268,18 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
 void responder::work_shared() {
   std::uint8_t event = 0;
   std::uint32_t srqn = 0;
-  while ((!event_out.bound() || event_out.can_push()) && shared_.work(event, srqn)) raise(event, srqn);
+  while ((!event_out.bound() || event_out.claim()) && shared_.work(event, srqn)) raise(event, srqn);
 }
 
 void responder::take_errors() {
   for (const sim::fifo_in<qp_error>* in : {&error_in, &lost_in})
-    while (in->bound() && in->can_pop()) attention_.push_back({in->pop().qpn, flow_todo_error, 0});
+    if (in->bound() && in->can_pop()) attention_.push_back({in->pop().qpn, flow_todo_error, 0});
 }
 
 void responder::send_errors() {
   while (!errors_.empty()) {
     if (error_out.bound()) {
-      if (!error_out.can_push()) return;
+      if (!error_out.claim()) return;
       error_out.push({errors_.front()});
     }
     errors_.erase(errors_.begin());
@@ -377,11 +377,12 @@ void responder::stop_polling(std::uint32_t qpn) {
 bool responder::tell_last_wqe(std::uint32_t qpn) {
   if (has_shared_flushes(qpn)) return false;
   icm::responder_context* ctx = nullptr;
-  const auto found = contexts_.lookup(qpn, ctx);
+  const auto found = contexts_.ask(qpn, ctx);
   if (found == decltype(contexts_)::result::pending) return false;
   if (found != decltype(contexts_)::result::hit || (ctx->flags & icm::responder_flag_last_wqe) != 0) return true;
   if (!raise(event_last_wqe, qpn)) return false;
   ctx->flags |= icm::responder_flag_last_wqe;
+  contexts_.use(qpn);
   contexts_.mark_dirty(qpn);
   return true;
 }
@@ -413,7 +414,7 @@ void responder::poll_records() {
     }
     return;
   }
-  if (!dma_read.request.can_push()) return;
+  if (!dma_read.request.claim()) return;
   pcie::dma_request r;
   r.function = e.function;
   r.length = 4;

@@ -12,7 +12,7 @@ namespace rnic::transport {
 bool responder::invalidate(responder_slot& s) {
   using state = responder_slot::keys_state;
   if (s.keys == state::done) return true;
-  if (!keys.request.can_push()) return false;
+  if (!keys.request.claim()) return false;
   const responder_flow& f = flows_[s.flow];
   icm::key_operation o;
   o.what = icm::key_operation::kind::remote_invalidate;
@@ -28,7 +28,7 @@ bool responder::invalidate(responder_slot& s) {
 
 void responder::take_key_answers() {
   using state = responder_slot::keys_state;
-  while (keys.response.can_pop()) {
+  if (keys.response.can_pop()) {
     const icm::key_answer a = keys.response.pop();
     const bool ok = a.status == icm::key_status::ok;
     slots_[a.tag].keys = ok ? state::done : state::refused;
@@ -83,7 +83,7 @@ void responder::take_revocation() {
   }
   if (!flushing_) {
     if (uses_key(revoked_key_)) return wake_next();
-    if (!dma_write.request.can_push()) return;
+    if (!dma_write.request.claim()) return;
     pcie::dma_request flush;  // behind all payload before it
     flush.op = pcie::dma_request::kind::write;
     flush.notify = true;
@@ -91,7 +91,7 @@ void responder::take_revocation() {
     flush_end_ = ++writes_asked_;
     flushing_ = true;
   }
-  if (writes_done_ < flush_end_ || !keys.revoked.can_push()) return;
+  if (writes_done_ < flush_end_ || !keys.revoked.claim()) return;
   keys.revoked.push({revoked_key_});
   revoking_ = flushing_ = false;
   if (keys.revoke.can_pop()) wake_next();

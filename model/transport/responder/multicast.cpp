@@ -65,7 +65,7 @@ void responder::work_multicast() {
   if (fanout_.next == fanout_.members.size()) {
     if (fanout_.members.empty()) ++count_.drop_no_group;
     fanout_.frame.reset();
-    next_check_ = now() + 1;
+    check_.start(1);
     return;
   }
   if (!fanout_.copy) {

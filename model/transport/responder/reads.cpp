@@ -38,7 +38,8 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
       translate_tag_(translate_tag),
       dma_tag_(dma_tag),
       jobs_(cfg.read_queue),
-      gathers_(cfg.read_gathers) {
+      gathers_(cfg.read_gathers),
+      generator_(owner, "read_generator") {
   if (cfg.read_queue == 0 || cfg.read_gathers == 0)
     throw sim::config_error(owner.name() + ".read_queue, .read_gathers: must be 1 or more");
   for (unsigned i = cfg.read_queue; i-- != 0;) free_jobs_.push_back(static_cast<std::uint16_t>(i));
@@ -92,12 +93,9 @@ void responder_reads::ask() {
       continue;
     }
     if (free_gathers_.empty()) continue;  // one comes free by an answer of memory or a frame that leaves
-    if (next_ask_ > owner_.now()) {
-      owner_.wake_at(next_ask_);
-      return;
-    }
+    if (!generator_.is_free()) return generator_.await();
     const bool translated = x.r.length == 0 || (x.gathered == 0 && x.r.first.count != 0);
-    if (!translated && !translate_.request.can_push()) return;
+    if (!translated && !translate_.request.claim()) return;
     ask_packet(active_[k]);
     turn_ = k + 1;
     owner_.wake_next();
@@ -133,7 +131,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
     ++f.reads_gathered;
   }
   const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
-  next_ask_ = owner_.now() + std::max({1u, config_.read_packet_cycles, beats});
+  generator_.start(std::max({1u, config_.read_packet_cycles, beats}));
   if (a.length == 0) return;
   if (x.refused) {
     a.nak = access_violation.nak;
@@ -162,7 +160,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
 void responder_reads::read_memory(std::uint16_t g) {
   gather& a = gathers_[g];
   while (a.next_segment < a.where.count) {
-    if (!dma_.request.can_push()) return;
+    if (!dma_.request.claim()) return;
     const icm::translate_response::segment& s = a.where.segments[a.next_segment];
     pcie::dma_request r;
     r.function = a.function;

@@ -7,6 +7,7 @@
 
 #include "model/icm/context_cache.h"
 #include "model/pcie/dma_if.h"
+#include "model/sim/server.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/sender.h"
@@ -134,7 +135,7 @@ class responder_reads {
   unsigned turn_ = 0;
   unsigned to_read_ = 0;
   std::uint64_t writes_done_ = 0;
-  sim::cycle_t next_ask_ = 0;
+  sim::server generator_;
   std::uint64_t packets_ = 0;
 };
 

@@ -62,8 +62,8 @@ receive_wqe_cache::line* receive_wqe_cache::find_or_take(std::uint32_t qpn) {
     *l = line{};
     l->qpn = qpn;
     keys_[index_of(*l)] = qpn;
+    l->used_at = ++uses_;
   }
-  l->used_at = ++uses_;
   return l;
 }
 
@@ -77,6 +77,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
   }
   if (l->record == phase::valid) {
     l->record = phase::idle;
+    l->used_at = ++uses_;
     ctx.rq_posted = static_cast<std::uint16_t>(be32(l->record_bytes.data()));
     if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
@@ -98,6 +99,7 @@ receive_wqe_cache::result receive_wqe_cache::get(const icm::responder_context& c
       return result::failed;
     }
     if (x.state != phase::valid) return result::pending;
+    l->used_at = ++uses_;
     wqe = bytes(*l, b) + (static_cast<std::uint16_t>(index - x.first) << ctx.log_rq_stride);
     return result::ready;
   }
@@ -166,7 +168,7 @@ void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context&
 }
 
 void receive_wqe_cache::send(line& l) {
-  if (l.record == phase::to_read && dma_.request.can_push()) {
+  if (l.record == phase::to_read && dma_.request.claim()) {
     pcie::dma_request r;
     r.function = l.function;
     r.length = 4;
@@ -179,12 +181,12 @@ void receive_wqe_cache::send(line& l) {
   }
   for (unsigned b = 0; b < 2; ++b) {
     batch& x = l.batches[b];
-    if (x.state == phase::to_translate && translate_.request.can_push()) {
+    if (x.state == phase::to_translate && translate_.request.claim()) {
       translate_.request.push(x.request);
       x.state = phase::translating;
       --to_send_;
     }
-    while (x.state == phase::to_read && dma_.request.can_push()) {
+    while (x.state == phase::to_read && dma_.request.claim()) {
       const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
       pcie::dma_request r;
       r.function = l.function;

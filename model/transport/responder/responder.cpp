@@ -114,6 +114,10 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"np_cnp_sent", &count_.cnps},
       {"np_cnp_lost", &count_.cnps_lost}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
+  contexts_.announce(stats);
+  histories_.announce(stats);
+  shared_.contexts().announce(stats);
+  groups_.announce(stats);
 }
 
 void responder::tick() {
@@ -149,7 +153,7 @@ void responder::tick() {
 }
 
 void responder::take_answers() {
-  while (translate.response.can_pop()) {
+  if (translate.response.can_pop()) {
     const icm::translate_response r = translate.response.pop();
     const auto index = static_cast<std::uint32_t>(r.tag);
     switch (r.tag & tag_kind) {
@@ -173,7 +177,7 @@ void responder::take_answers() {
       }
     }
   }
-  while (dma_read.response.can_pop()) {
+  if (dma_read.response.can_pop()) {
     const pcie::dma_response r = dma_read.response.pop();
     const auto index = static_cast<std::uint32_t>(r.tag);
     switch (r.tag & tag_kind) {
@@ -195,7 +199,7 @@ void responder::take_answers() {
         poll_ok_ = r.status == pcie::dma_status::ok;
     }
   }
-  while (dma_write.response.can_pop()) {
+  if (dma_write.response.can_pop()) {
     dma_write.response.pop();
     ++writes_done_;
   }
@@ -208,10 +212,7 @@ void responder::accept() {
   const bool plain = ethernet_in.can_pop();
   const bool new_frame = rx_in.can_pop() || plain;
   if (!new_frame && waiting_flows_.empty() && !fanout_.frame) return;
-  if (next_check_ > now()) {
-    wake_at(next_check_);
-    return;
-  }
+  if (!check_.is_free()) return check_.await();
   if (!accept_waiting()) {
     if (fanout_.frame)
       work_multicast();
@@ -221,7 +222,7 @@ void responder::accept() {
       accept_new();
   }
   const bool more = rx_in.can_pop() || !waiting_flows_.empty() || fanout_.frame || ethernet_in.can_pop();
-  if (next_check_ > now() && more) wake_at(next_check_);
+  if (more && !check_.is_free()) check_.await();
 }
 
 bool responder::accept_waiting() {
@@ -249,7 +250,7 @@ bool responder::accept_waiting() {
       f.in_waiting = false;
       waiting_flows_.erase(waiting_flows_.begin() + static_cast<std::ptrdiff_t>(k));
     }
-    next_check_ = now() + cost_;
+    check_.start(cost_);
     count_.check_cycles += cost_;
     settle(i);
     return true;
@@ -261,7 +262,7 @@ bool responder::accept_new() {
   tlm::frame_ptr& front = rx_in.front();
   if (is_multicast(*front) && !resetting_) {
     begin_multicast(rx_in.pop());
-    next_check_ = now() + 1;
+    check_.start(1);
     return true;
   }
   if (!admit(front, destination(*front))) return false;
@@ -274,7 +275,7 @@ bool responder::admit(tlm::frame_ptr& frame, std::uint32_t qpn) {
   std::uint16_t i = find_flow(qpn);
   if (qpn == 0 || resetting_ || (i == no_link && halted_.count(qpn) != 0) || (i != no_link && flows_[i].stop)) {
     ++(qpn == 0 ? count_.drop_no_qp : count_.drop_halted);
-    next_check_ = now() + 1;
+    check_.start(1);
     return true;
   }
   if (i == no_link) i = open_flow(qpn);
@@ -282,20 +283,20 @@ bool responder::admit(tlm::frame_ptr& frame, std::uint32_t qpn) {
   responder_flow& f = flows_[i];
   const bool known = resolve(f);
   if (known && f.wait_head == no_link && run(i, frame) == verdict::done) {
-    next_check_ = now() + cost_;
+    check_.start(cost_);
     count_.check_cycles += cost_;
     settle(i);
     return true;
   }
   if (!known && f.ctx == nullptr && !f.waited_context) {  // refused: no such QP
     ++count_.drop_no_qp;
-    next_check_ = now() + 1;
+    check_.start(1);
     settle(i);
     return true;
   }
   if (free_waiting_ == no_link) return false;  // one of the frames that wait goes on in our tick
   enqueue(i, std::move(frame));
-  next_check_ = now() + 1;
+  check_.start(1);
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include "model/icm/context_cache.h"
 #include "model/icm/key_operation_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
@@ -146,7 +147,9 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   verdict check_uc(responder_flow& f, tlm::frame_ptr& frame);
   bool gate(const responder_flow& f, const tlm::frame& frame);
   verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
+  verdict repeat(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_operation(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
   verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
   // responder_atomics.cpp
@@ -304,7 +307,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   bool sums_packets_ = false;  // register rx_checksum_mode
   bool plain_turn_ = false;    // plain frames and requests wait: whose turn it is
   bool plain_spread_ = false;  // the plain frame in front has its final QP
-  sim::cycle_t next_check_ = 0;
+  sim::server check_{*this, "check"};
   unsigned cost_ = 1;  // cycles of the packet just checked
 
   std::vector<completion_entry> cqes_;  // ring

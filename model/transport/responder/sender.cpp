@@ -44,21 +44,20 @@ responder_sender::responder_sender(sim::clocked_block& owner, const responder_co
 
 void responder_sender::work() {
   for (unsigned port = 0; port < credit_in.size(); ++port) {
-    while (credit_in[port].can_pop()) ++credits_[port][credit_in[port].pop().priority & 7];
+    credit_in[port].take_due([&](const egress_credit& c) { ++credits_[port][c.priority & 7]; });
     credit_in[port].set_quiet(true);  // ready() says when somebody waits
   }
-  while (count_ != 0) {
-    entry& e = queue_[head_];
-    if (e.ready > owner_.now()) {
-      owner_.wake_at(e.ready);
-      return;
-    }
-    if (!tx_out.can_push()) return;
-    spans_.leave(e.frame->span, "responder transmit", owner_.now_ps());
-    tx_out.push(std::move(e.frame));
-    head_ = (head_ + 1) % queue_.size();
-    --count_;
+  if (count_ == 0) return;
+  entry& e = queue_[head_];
+  if (e.ready > owner_.now()) {
+    owner_.wake_at(e.ready);
+    return;
   }
+  if (!tx_out.claim()) return;
+  spans_.leave(e.frame->span, "responder transmit", owner_.now_ps());
+  tx_out.push(std::move(e.frame));
+  head_ = (head_ + 1) % queue_.size();
+  if (--count_ != 0) owner_.wake_at(std::max(queue_[head_].ready, owner_.now() + 1));
 }
 
 bool responder_sender::ready(unsigned port, unsigned priority) const {

@@ -40,7 +40,6 @@ class responder_sender {
   void launch(tlm::frame_ptr frame);
   tlm::frame_ptr new_frame() { return frames_.get(); }
 
-  std::uint64_t credit_waits() const { return credit_waits_; }
   /// Answers that went nowhere.
   const std::uint64_t& sourceless() const { return sourceless_; }
 
@@ -61,7 +60,6 @@ class responder_sender {
   std::vector<entry> queue_;
   std::size_t head_ = 0, count_ = 0;
   std::array<std::array<std::uint16_t, 8>, 2> credits_{};
-  mutable std::uint64_t credit_waits_ = 0;
   std::uint64_t sourceless_ = 0;
 };
 

@@ -58,8 +58,8 @@ shared_receive::line* shared_receive::find_or_take(std::uint32_t srqn) {
     l->ahead.state = l->record = phase::idle;
     l->usable = 0;
     l->on_demand = false;
+    l->used_at = ++uses_;
   }
-  l->used_at = ++uses_;
   return l;
 }
 
@@ -80,7 +80,7 @@ shared_receive::result shared_receive::open(std::uint32_t srqn, icm::srq_context
   const auto same = [&](const stopped& s) { return s.srqn == srqn; };
   if (std::any_of(stopped_.begin(), stopped_.end(), same)) return result::pending;
   using found_kind = icm::context_cache<icm::srq_context>::result;
-  const auto found = contexts_.lookup(srqn, ctx);
+  const auto found = contexts_.ask(srqn, ctx);
   if (found == found_kind::pending) return result::pending;
   // Contexts come from host memory: one with sizes that no queue has is as if there was none.
   const bool good = found == found_kind::hit && ctx->srqn == srqn && ctx->valid != 0 && ctx->error == 0 &&
@@ -179,6 +179,8 @@ void shared_receive::take(std::uint32_t srqn, const entry_view& entry, bool keep
     }
   }
   c.next_wqe = wire::load_be16(whole + 2);
+  l.used_at = ++uses_;
+  contexts_.use(srqn);
   ++c.consumed;
   --l.usable;
   contexts_.mark_dirty(srqn);
@@ -202,13 +204,14 @@ shared_receive::result shared_receive::taken(std::uint32_t srqn, std::uint16_t i
           static_cast<std::uint32_t>(lines_.size() + static_cast<std::size_t>(k - kept_.data())));
     return result::pending;
   }
-  k->used_at = ++uses_;
   if (k->data.state == phase::failed) {
     k->srqn = no_queue;
     fail(*c);
     return result::failed;
   }
   if (k->data.state != phase::valid) return result::pending;
+  k->used_at = ++uses_;
+  contexts_.use(srqn);
   out = {k->data.bytes.data() + link_bytes, (1u << c->log_stride) - link_bytes, c->pd, index};
   return result::ready;
 }
@@ -245,7 +248,7 @@ void shared_receive::start(fetch& f, const icm::srq_context& c, std::uint16_t in
 }
 
 void shared_receive::send_record(line& l) {
-  if (l.record != phase::to_read || !dma_.request.can_push()) return;
+  if (l.record != phase::to_read || !dma_.request.claim()) return;
   pcie::dma_request r;
   r.function = l.ahead.function;
   r.length = 4;
@@ -258,12 +261,12 @@ void shared_receive::send_record(line& l) {
 }
 
 void shared_receive::send(fetch& f, std::uint32_t tag) {
-  if (f.state == phase::to_translate && translate_.request.can_push()) {
+  if (f.state == phase::to_translate && translate_.request.claim()) {
     translate_.request.push(f.request);
     f.state = phase::translating;
     --to_send_;
   }
-  while (f.state == phase::to_read && dma_.request.can_push()) {
+  while (f.state == phase::to_read && dma_.request.claim()) {
     const icm::translate_response::segment& s = f.answer.segments[f.next_segment];
     pcie::dma_request r;
     r.function = f.function;

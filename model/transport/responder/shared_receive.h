@@ -39,6 +39,8 @@ class shared_receive {
 
   /// XRC: whether there is such a queue in this domain (`failed`: not), and the queue's protection domain.
   result in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd);
+  /// The packet for which in_domain() was ready has gone on.
+  void used(std::uint32_t srqn) { contexts_.use(srqn); }
   /// Of a queue for which in_domain() was ready in this tick.
   std::uint32_t completion_queue(std::uint32_t srqn) { return contexts_.peek(srqn)->cqn; }
   /// The entry at the head. `empty` only by a reading of the doorbell record that began after the first call that had

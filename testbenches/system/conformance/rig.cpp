@@ -113,7 +113,7 @@ void rig::configure(const std::function<void(bench::node_config&)>& change) { ch
 rig::rig() : base_(timing()), program_(std::make_unique<program>()), network_(chosen_network()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   node_ = std::make_unique<bench::node>("held", env, the_config(), 0);
-  clock_ = std::make_unique<sim::clock_domain>("player", base_, sim::clock_period::from_khz(player_khz));
+  clock_ = std::make_unique<sim::clock_domain>("player_clock", base_, sim::clock_period::from_khz(player_khz));
   player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, 40'000);
   player_->set_listener(this);
   cable_ = std::make_unique<fabric::cable>(node_->connector(), *player_);

@@ -18,7 +18,7 @@ CASES = [
     (["--sizes", "65536", "--qps", "4", "--verb", "read"], ["wire, b to a"]),
     (["--sizes", "64", "--qps", "16", "--set", "driver.post_send_ns=200"], ["processor a"]),
     (["--sizes", "1024,65536", "--qps", "4", "--set", "adapter.pcie.width=1"], ["PCIe, ", "PCIe, "]),
-    (["--sizes", "1024", "--qps", "4", "--set", "adapter.responder.write_cycles=900"], ["responder of adapter b"]),
+    (["--sizes", "1024", "--qps", "4", "--set", "adapter.responder.write_cycles=900"], ["responder check of adapter b"]),
     (["--sizes", "64", "--qps", "1"], ["processing units of adapter a"]),
     (["--sizes", "64", "--qps", "4", "--set", "adapter.requester.wqe_cycles=900"], ["processing units of adapter a"]),
     (["--sizes", "64", "--qps", "1", "--depth", "1"], ["window"]),

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every channel between two blocks has, whatever it carries: a name, a width, and counts of its use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/hierarchy.h"
+#include "model/sim/types.h"
+
+namespace rnic::sim {
+
+/// How wide a channel is (law 16): so many items enter and leave it in a cycle.
+struct channel_width {
+  unsigned items = 1;
+  /// More than that is counted (channel::usage::over) instead of being a broken invariant: for blocks whose circuit is
+  /// not counted yet. The list of them in adapter/adapter.cpp only gets shorter.
+  bool refuses = true;
+};
+
+/// Base of sim::fifo; its domain lists it (clock_domain::channels).
+class channel : public hierarchy_object {
+ public:
+  struct usage {
+    std::uint64_t pushes = 0;
+    std::uint64_t full_cycles = 0;  ///< in which the producer could not have pushed
+    std::size_t max_occupancy = 0;  ///< items, visible or not
+    std::uint64_t over_pushes = 0;  ///< items beyond the width that entered in one cycle (width.refuses: none),
+    std::uint64_t over_pops = 0;    ///< and that left in one
+  };
+
+  std::size_t depth() const { return depth_; }
+  channel_width width() const { return width_; }
+  const usage& used() const { return usage_; }
+
+ protected:
+  /// `name`: full name (see hierarchy_place).
+  channel(const std::string& name, clock_domain& domain, std::size_t depth, channel_width width)
+      : hierarchy_object(name, "fifo"), domain_(domain), depth_(depth), width_(width) {
+    if (depth == 0 || width.items == 0) throw config_error(this->name() + ": depth and width must be at least 1");
+    domain_.add(*this);
+  }
+  ~channel() override { domain_.remove(*this); }
+
+  /// One item more than the width in this cycle.
+  void over(std::uint64_t& count, const char* what) {
+    RNIC_ASSERT(!width_.refuses,
+                this->name() + ": more than " + std::to_string(width_.items) + " " + what + " in a cycle");
+    ++count;
+  }
+
+  clock_domain& domain_;
+  std::size_t depth_;
+  channel_width width_;
+  usage usage_;
+};
+
+}  // namespace rnic::sim

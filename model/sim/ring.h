@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bounded queue inside a block.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "model/sim/check.h"
+
+namespace rnic::sim {
+
+/// First-in first-out queue of at most capacity() things: registers or a memory of its block, so it may be read at any
+/// place. Allocates at construction only. Its bounds are asserted: who pushes asks full() first.
+template <class T>
+class ring {
+ public:
+  explicit ring(std::size_t capacity) : slots_(capacity) {}
+
+  bool empty() const { return count_ == 0; }
+  bool full() const { return count_ == slots_.size(); }
+  std::size_t size() const { return count_; }
+  std::size_t capacity() const { return slots_.size(); }
+
+  void push(T item) {
+    RNIC_ASSERT(!full(), "push into a full ring");
+    slots_[wrapped(head_ + count_)] = std::move(item);
+    ++count_;
+  }
+  /// What was pushed first.
+  T& front() { return at(0); }
+  const T& front() const { return at(0); }
+  T& back() { return at(count_ - 1); }
+  /// The n-th of those that are there, 0: the front.
+  T& operator[](std::size_t n) { return at(n); }
+  const T& operator[](std::size_t n) const { return at(n); }
+  T pop() {
+    T item = std::move(front());
+    drop();
+    return item;
+  }
+  /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
+  void drop() {
+    RNIC_ASSERT(!empty(), "pop from an empty ring");
+    head_ = wrapped(head_ + 1);
+    --count_;
+  }
+  void clear() {
+    while (!empty()) pop();
+  }
+
+ private:
+  T& at(std::size_t n) {
+    RNIC_ASSERT(n < count_, "beyond the end of a ring");
+    return slots_[wrapped(head_ + n)];
+  }
+  const T& at(std::size_t n) const {
+    RNIC_ASSERT(n < count_, "beyond the end of a ring");
+    return slots_[wrapped(head_ + n)];
+  }
+  std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
+
+  std::vector<T> slots_;
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace rnic::sim

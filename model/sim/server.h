@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine of a block that does one thing at a time, and counts for how long it was busy.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/hierarchy.h"
+
+namespace rnic::sim {
+
+/// One engine: an operation occupies it for an interval of its own, and the next one starts when that is over (law
+/// 16). Its domain lists it (clock_domain::servers), so that what limits a run can be read from the busy cycles.
+class server : public hierarchy_object {
+ public:
+  /// `leaf`: what the engine does ("check"); its name is that of the block, a dot, and this.
+  server(clocked_block& owner, const std::string& leaf)
+      : hierarchy_object(owner.name() + "." + leaf, "server"), owner_(owner) {
+    owner.domain().add(*this);
+  }
+  ~server() override { owner_.domain().remove(*this); }
+
+  bool is_free() const { return owner_.now() >= free_at_; }
+  /// First edge at which the next operation can start; not known (never) while one has begun and not ended.
+  cycle_t free_at() const { return free_at_; }
+  /// An operation of `interval` cycles. The engine must be free.
+  void start(cycle_t interval) {
+    RNIC_ASSERT(is_free(), name() + ": operation started while the engine is busy");
+    append(interval);
+  }
+  /// The same behind what occupies the engine: its operations wait in a queue of their own.
+  void append(cycle_t interval) {
+    free_at_ = (is_free() ? owner_.now() : free_at_) + interval;
+    busy_ += interval;
+    ++operations_;
+  }
+  /// An operation whose end is not known when it begins: it waits for memory. Between the two the engine is not free.
+  void begin() {
+    RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");
+    begun_at_ = owner_.now();
+    free_at_ = never;
+    ++operations_;
+  }
+  void end() {
+    RNIC_ASSERT(free_at_ == never, name() + ": no operation has begun");
+    free_at_ = owner_.now();
+    busy_ += free_at_ - begun_at_;
+  }
+  /// Ticks the owner when the engine is free; must not be called while it is or while the end is not known.
+  void await() const { owner_.wake_at(free_at_); }
+
+  std::uint64_t operations() const { return operations_; }
+  /// Cycles up to now() in which the engine was busy.
+  std::uint64_t busy_cycles() const {
+    const cycle_t now = owner_.now();
+    if (free_at_ == never) return busy_ + (now - begun_at_);
+    return free_at_ > now ? busy_ - (free_at_ - now) : busy_;
+  }
+
+ private:
+  clocked_block& owner_;
+  cycle_t free_at_ = 0;
+  cycle_t begun_at_ = 0;
+  std::uint64_t busy_ = 0, operations_ = 0;
+};
+
+}  // namespace rnic::sim
