@@ -301,7 +301,10 @@ void requester::after_packet(unit& u, std::uint32_t length, std::uint32_t packet
   const bool ends = c.message_offset + length == u.wqe.length;
   if (!ends) {
     c.message_offset += length;
-    if (u.turn_bytes >= config_.turn_bytes) end_turn(u, report_kind::more);
+    if (u.turn_bytes >= config_.turn_bytes) {
+      end_turn(u, report_kind::more);
+      wake_next();
+    }
     return;
   }
   c.message_offset = 0;

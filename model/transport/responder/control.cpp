@@ -304,6 +304,7 @@ void responder::work_attention() {
   for (std::size_t k = 0; k < active_flows_.size(); ++k) {
     responder_flow& f = flows_[active_flows_[k]];
     if (f.todo == 0 || !resolve(f) || !attend(f)) continue;
+    count_use(f);
     f.todo = 0;
     --todo_flows_;
   }

@@ -361,6 +361,7 @@ void responder_reads::remove(std::uint16_t j) {
   --(x.r.again ? f.reads_again : f.reads_new);
   if (x.r.what == kind::atomic) histories_.unpin(x.r.qpn);
   x.used = false;
+  if (free_jobs_.empty()) owner_.wake_next();  // a checked request may wait for the place: commit comes before us
   active_.erase(std::find(active_.begin(), active_.end(), j));
   free_jobs_.push_back(j);
 }

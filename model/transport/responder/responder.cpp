@@ -327,6 +327,7 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   if (marked) note_marked(f);
   if (fetches) read_engine.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
   ++count_.packets;
+  count_use(f);
   cost_ = std::max({1u, base, config_.beat_overhead_cycles + beats});
   spans_.leave(span, "responder context", now_ps(), f.waited_context ? sim::wait::context_miss : sim::wait::none);
   f.waited_context = false;
@@ -363,9 +364,8 @@ std::uint16_t responder::open_flow(std::uint32_t qpn) {
 bool responder::resolve(responder_flow& f) {
   if (f.ctx != nullptr) return true;
   icm::responder_context* ctx = nullptr;
-  const auto r = contexts_.lookup(f.qpn, ctx);
+  const auto r = contexts_.ask(f.qpn, ctx);
   if (r == icm::context_cache<icm::responder_context>::result::pending) {
-    if (!f.waited_context) ++count_.context_waits;
     f.waited_context = true;
     return false;
   }
@@ -384,6 +384,14 @@ bool responder::resolve(responder_flow& f) {
   f.ctx = ctx;
   contexts_.pin(f.qpn);
   return true;
+}
+
+/// A flow that is opened for a frame which then finds no place is closed again, and has used nothing.
+void responder::count_use(responder_flow& f) {
+  if (f.counted) return;
+  f.counted = true;
+  if (f.waited_context) ++count_.context_waits;
+  contexts_.use(f.qpn);
 }
 
 void responder::settle(std::uint16_t i) {

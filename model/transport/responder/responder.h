@@ -121,6 +121,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   std::uint16_t find_flow(std::uint32_t qpn) const;
   std::uint16_t open_flow(std::uint32_t qpn);
   bool resolve(responder_flow& f);
+  void count_use(responder_flow& f);
   void settle(std::uint16_t f);
   void enqueue(std::uint16_t f, tlm::frame_ptr frame);
   void drop_waiting(responder_flow& f);

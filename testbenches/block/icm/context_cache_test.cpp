@@ -114,6 +114,32 @@ TEST(context_cache, miss_is_a_read_and_then_it_hits) {
   EXPECT_EQ(b.user.contexts.counters().misses, 1u);
 }
 
+TEST(context_cache, asking_is_no_use) {
+  bench b({4, 4, 4, 0, 2});
+  b.run(1);
+  for (std::uint32_t n : {1u, 2u, 3u, 4u, 2u, 3u, 4u}) {
+    b.user.ask(n);
+    b.run(300);
+  }
+  const std::uint64_t hits = b.user.contexts.counters().hits;
+  icm::cq_context* c = nullptr;
+  for (unsigned tries = 0; tries < 5; ++tries) {
+    ASSERT_EQ(b.user.contexts.ask(1, c), cache::result::hit);
+    EXPECT_EQ(c->producer, 1001u);
+  }
+  EXPECT_EQ(b.user.contexts.counters().hits, hits);
+  b.user.ask(5);  // takes the place of 1, which nobody has used
+  b.run(300);
+  EXPECT_EQ(b.user.contexts.peek(1), nullptr);
+  ASSERT_EQ(b.user.contexts.ask(2, c), cache::result::hit);
+  b.user.contexts.use(2);
+  EXPECT_EQ(b.user.contexts.counters().hits, hits + 1);
+  b.user.ask(6);  // 2 was used since: 3 has to go
+  b.run(300);
+  EXPECT_NE(b.user.contexts.peek(2), nullptr);
+  EXPECT_EQ(b.user.contexts.peek(3), nullptr);
+}
+
 TEST(context_cache, least_recently_used_is_replaced) {
   bench b({4, 4, 4, 0, 2});
   b.run(1);

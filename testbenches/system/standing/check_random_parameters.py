@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Law 3 with parameters that nobody chose: sleeping blocks, blocks ticked at every edge and another order of
+construction give the same results and the same counters, whatever the widths, depths and sizes of the adapter.
+
+usage: check_random_parameters.py PROGRAM [--sets N] [--first K] [--jobs J]
+
+Set n is the same in every run: it has its own seed. Default: sets 0 to 3; `--sets 100` is the whole list.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+# Short runs that between them use every block: loss, repetitions, NAKs and RNR; many queue pairs over few units; READs
+# and atomics; datagrams; shared receive queues; pauses of a receiver that is too slow.
+RUNS = [
+    ["soak", "--messages", "60", "--qps", "6", "--drop", "2", "--duplicate", "1", "--reorder", "2", "--corrupt", "1",
+     "--largest", "5000", "--ack-timeout", "3"],
+    ["soak", "--messages", "160", "--qps", "64", "--depth", "4", "--largest", "1500", "--ack-timeout", "4"],
+    ["soak", "--messages", "60", "--qps", "5", "--verbs", "read,cas,fadd", "--drop", "3", "--largest", "9000",
+     "--ack-timeout", "3", "--mtu", "1024"],
+    ["bandwidth", "--verb", "send", "--qps", "8", "--messages", "64", "--sizes", "64,3000", "--rx-depth", "2"],
+    ["bandwidth", "--transport", "xrc", "--verb", "send_imm", "--qps", "6", "--messages", "48", "--sizes", "64,3000",
+     "--rx-depth", "2"],
+    ["bandwidth", "--transport", "ud", "--verb", "send", "--qps", "4", "--messages", "80", "--sizes", "64,2000",
+     "--bidirectional"],
+    ["bandwidth", "--transport", "uc", "--verb", "write_imm", "--qps", "4", "--messages", "64", "--sizes", "64,9000"],
+    ["bandwidth", "--verb", "write", "--qps", "4", "--messages", "64", "--sizes", "64,9000", "--bidirectional",
+     "--set", "adapter.port.ingress_bytes=20000", "--set", "adapter.port.xoff_bytes=9000", "--set",
+     "adapter.port.xon_bytes=5000", "--set", "adapter.responder.beat_overhead_cycles=200"],
+]
+VARIANTS = {
+    "every block at every edge": ["sim.always_tick=true"],
+    "another order of construction": ["sim.shuffle_seed=%d"],
+    "both, one activation an instant": ["sim.always_tick=true", "sim.shuffle_seed=%d", "sim.run_ahead=false"],
+}
+# Not the adapter's, or they make it another device; times that would make a run long, not different.
+LEFT_ALONE = re.compile(r"^(sim\.|rtl\.|tlm\.|adapter\.identity\.|adapter\.ports$|cable\.|driver\.log_|"
+                        r"driver\.large_cqe|driver\.mr_page_shift|adapter\.pcie\.(msix_vectors|completion_timeout_ps)|"
+                        r"adapter\.port\.(mtu|default_priority|roce_v2|xoff_bytes|xon_bytes|ingress_bytes)|"
+                        r"adapter\.requester\.timers\.entries)")
+# At most twice as slow: a run with every block at every edge costs what it takes in simulated time.
+SLOW = re.compile(r"_(ps|ns|khz|us|mbps|permille|percent)$|cycles$|timers\.granularity|bytes_per_cycle$|"
+                  r"datapath_bytes$|interface_bytes$|pcie\.(generation|width)$|gather_pieces$")
+PARAMETER = re.compile(r'^([a-z0-9_.]+) = ("?)([^" ]+)"?  # (.*)$')
+
+
+def parameters(program):
+    """[(path, value, the choices named in the comment)]"""
+    done = subprocess.run([program, "parameters"], capture_output=True, text=True, check=True)
+    out = []
+    for line in done.stdout.splitlines():
+        m = PARAMETER.match(line)
+        if m and not LEFT_ALONE.match(m.group(1)):
+            choices = re.findall(r"[a-z_0-9]+", m.group(4).rsplit(": ", 1)[-1]) if m.group(2) else []
+            out.append((m.group(1), m.group(3), [c for c in choices if c != "or"]))
+    return out
+
+
+def draw(rng, path, value, choices):
+    """Another value around the profile's."""
+    if choices:
+        return rng.choice(choices)
+    if value in ("true", "false"):
+        return rng.choice(["true", "false"])
+    v = int(value)
+    if v == 0:
+        return str(rng.choice([0, 1, 7, 60]))
+    if SLOW.search(path):
+        return str(rng.choice([max(1, (v + 1) // 2), max(1, v - 1), v + 1, v + 7, v * 2]))
+    return str(rng.choice([1, 2, 3, max(1, v // 8), max(1, v // 4), max(1, v // 2), max(1, v - 1), v + 1, 2 * v]))
+
+
+def run(program, arguments, settings, folder):
+    """(results without the echo of the parameters, what was printed), or (None, why it was refused)."""
+    file = os.path.join(folder, "r.json")
+    command = [program] + arguments + ["--json", file, "--overwrite", "--quiet"]
+    for s in settings:
+        command += ["--set", s]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        return None, "timeout"
+    if done.returncode == 2:
+        return None, done.stderr.strip()
+    if not os.path.exists(file):
+        return None, "exit status %d: %s" % (done.returncode, done.stderr.strip())
+    with open(file) as f:
+        result = json.load(f)
+    os.remove(file)
+    del result["parameters"], result["set"]
+    return result, done.stdout
+
+
+def legal(program, known, number, folder):
+    """The settings of set `number`: those that are refused together with others are left out by name."""
+    rng = random.Random("law 3, set %d" % number)
+    chosen = rng.sample(known, rng.choice([4, 8, 16, 32, 64]))
+    settings = {path: draw(rng, path, value, choices) for path, value, choices in chosen}
+    while True:
+        done = subprocess.run([program, "latency", "--sizes", "2", "--iterations", "1", "--quiet"] +
+                              [w for p, v in settings.items() for w in ("--set", "%s=%s" % (p, v))],
+                              capture_output=True, text=True, timeout=60)
+        if done.returncode != 2:
+            return settings
+        named = [p for p in settings if p in done.stderr]
+        if not named:  # the block names itself and the end of the path: the driver's or the adapter's words
+            named = [p for p in settings if p.rsplit(".", 1)[-1] in done.stderr] or list(settings)
+        for p in named[:1]:
+            del settings[p]
+
+
+def flat(j, path=""):
+    """{path: value} of nested results."""
+    if isinstance(j, dict):
+        return {k: v for key, below in j.items() for k, v in flat(below, path + "/" + key).items()}
+    if isinstance(j, list):
+        return {k: v for i, below in enumerate(j) for k, v in flat(below, "%s/%d" % (path, i)).items()}
+    return {path: j}
+
+
+def difference(a, b):
+    a, b = flat(a), flat(b)
+    return ["%s %s, not %s" % (k, b.get(k), a.get(k)) for k in sorted(set(a) | set(b)) if a.get(k) != b.get(k)]
+
+
+def check_set(program, known, number):
+    """Lines that say what differs, the last of them how to run it; none when all is well."""
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        settings = ["%s=%s" % s for s in legal(program, known, number, folder).items()]
+        arguments = RUNS[number % len(RUNS)]
+        name = "set %d" % number
+        command = "%s: %s %s" % (name, " ".join(arguments), " ".join("--set " + s for s in settings))
+        normal = run(program, arguments, settings, folder)
+        if normal[0] is None:
+            return ["%s: %s" % (name, normal[1]), command]
+        for variant, more in VARIANTS.items():
+            other = run(program, arguments, settings + [m % (number + 1) if "%" in m else m for m in more], folder)
+            if other[0] is None:
+                faults.append("%s: %s: %s" % (name, variant, other[1]))
+                continue
+            lines = difference(normal[0], other[0])
+            if not lines and normal[1] != other[1]:
+                lines = ["the text"]
+            if lines:
+                faults.append("%s: %s: %d differences: %s" % (name, variant, len(lines), "; ".join(lines[:8])))
+    return faults + [command] if faults else []
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("program")
+    options.add_argument("--sets", type=int, default=4)
+    options.add_argument("--first", type=int, default=0)
+    options.add_argument("--jobs", type=int, default=1)
+    o = options.parse_args()
+    known = parameters(o.program)
+    if len(known) < 150:
+        raise SystemExit("only %d parameters were found" % len(known))
+    faults = 0
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        for lines in pool.map(lambda n: check_set(o.program, known, n), range(o.first, o.first + o.sets)):
+            for line in lines:
+                print(line, flush=True)
+            faults += len(lines) != 0
+    print("%d parameter sets, %d with a fault" % (o.sets, faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
