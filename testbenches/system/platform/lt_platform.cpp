@@ -192,6 +192,11 @@ void lt_processor::end_wait(std::uint64_t address) {
   memory_.written.notify(sc_core::SC_ZERO_TIME);
 }
 
+void lt_interrupts::wire(unsigned vector) {
+  ++pending[first_vector + vector];
+  raised.notify(sc_core::SC_ZERO_TIME);
+}
+
 bool lt_processor::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
   const std::uint64_t deadline = timeout_ps == 0 ? ~std::uint64_t{0} : now_ps() + timeout_ps;
   unsigned& pending = interrupts_.pending[first_vector + vector];
@@ -210,7 +215,7 @@ bool lt_processor::enable_interrupt(unsigned vector) {
   const std::uint16_t msix = capability(0x11);
   const std::uint32_t control = config_read32(msix), table = config_read32(static_cast<std::uint16_t>(msix + 4));
   if (msix == 0 || vector > (control >> 16 & 0x7ff)) return false;
-  std::uint32_t entry[] = {static_cast<std::uint32_t>(map::interrupts), 0, first_vector + vector, 0};
+  std::uint32_t entry[] = {static_cast<std::uint32_t>(map::interrupts) + 4 * vector, 0, first_vector + vector, 0};
   access(::tlm::TLM_WRITE_COMMAND, bar(table & 7) + (table & ~7u) + 16 * vector, entry, sizeof entry);
   config_write32(msix, (control & ~(1u << 30)) | 1u << 31);
   return true;

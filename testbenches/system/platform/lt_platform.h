@@ -43,6 +43,7 @@ struct lt_interrupts : sc_core::sc_module {
   std::map<std::uint32_t, unsigned> pending;  // by the message's data
   sc_core::sc_event raised;
   std::uint64_t messages = 0;
+  void wire(unsigned vector);
   void transport(::tlm::tlm_generic_payload& p, sc_core::sc_time& delay);
 };
 

@@ -161,6 +161,46 @@ TEST_P(Platform, SendsMessagesToAnother) {
     EXPECT_EQ(shared.statistics.value(count), 0U) << count;
 }
 
+/// Interrupts as wires: nothing of them comes over the bus, and the driver does not notice.
+TEST_P(Platform, InterruptsMayBeWires) {
+  constexpr unsigned vectors = 3;
+  host::platform_bridge::config bridging;
+  bridging.non_blocking = GetParam();
+  bridging.wires = vectors;
+  bridging.wire_address = map::interrupts;
+  a = std::make_unique<computer>("a", shared, bridging, 1);
+  b = std::make_unique<computer>("b", shared, bridging, 2);
+  a->card.port_socket(0).bind(b->card.port_socket(0));
+  sc_core::sc_vector<sc_core::sc_signal<bool>> wires("wires", 2 * vectors);
+  std::vector<sim::time_ps> lengths;
+  unsigned pulses = 0;
+  for (unsigned i = 0; i < 2 * vectors; ++i) {
+    computer& c = i < vectors ? *a : *b;
+    c.bridge.wires[i % vectors].bind(wires[i]);
+    sc_core::sc_spawn([&, i] {
+      for (;;) {
+        sc_core::wait(wires[i].posedge_event());
+        const std::uint64_t rose = sc_core::sc_time_stamp().value();
+        ++pulses;
+        (i < vectors ? *a : *b).platform.interrupts.wire(i % vectors);
+        sc_core::wait(wires[i].negedge_event());
+        lengths.push_back(sc_core::sc_time_stamp().value() - rose);
+      }
+    });
+  }
+  run([&] {
+    open();
+    ends e(*a, *b, 4096);
+    e.post(IBV_WR_RDMA_WRITE, 4096);
+    EXPECT_EQ(e.completion(0), IBV_WC_SUCCESS);
+  });
+  EXPECT_EQ(a->platform.interrupts.messages + b->platform.interrupts.messages, 0U);
+  EXPECT_GT(pulses, 2U);
+  EXPECT_EQ(shared.statistics.value("a.bridge.pulses") + shared.statistics.value("b.bridge.pulses"), pulses);
+  ASSERT_FALSE(lengths.empty());
+  EXPECT_EQ(lengths.front(), bridging.wire_pulse_ps);
+}
+
 TEST_P(Platform, MemoryThatIsNotThereEndsAsOnABus) {
   build();
   run([&] {
