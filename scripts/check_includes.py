@@ -90,7 +90,7 @@ def allowed(source, target):
 
 def may_see_systemc(path):
     me = room(path)
-    return (me == "testbenches" or me.endswith("/bus") or path == "model/sim/timebase.cpp"
+    return (me == "testbenches" or me.endswith("/bus") or path in ("model/sim/timebase.cpp", "model/sim/simulation.cpp")
             or "socket" in path or "_rim." in path or path.startswith(("tlm/bridge", "model/host/")))
 
 

@@ -24,7 +24,8 @@ struct pcie_payload {
 /// Own protocol traits, base class rules of the TLM-2.0 standard (IEEE 1666-2011, 14.2.2). There is one phase,
 /// BEGIN_REQ: each nb_transport call is a whole transfer, its `delay` the time from now until the packet's last byte
 /// has arrived (or the credit counts), and it returns TLM_COMPLETED. Forward goes to the device, backward to the host.
-/// Back-pressure is by credits, so no call is ever refused. b_transport, debug and DMI are not used.
+/// Back-pressure is by credits, so no call is ever refused. b_transport and DMI are not used. transport_dbg of the
+/// device takes a mem_read or cfg_read, fills its data and returns how many bytes it could read without a side effect.
 struct pcie_protocol_types {
   using tlm_payload_type = pcie_payload;
   using tlm_phase_type = ::tlm::tlm_phase;

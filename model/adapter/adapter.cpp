@@ -64,6 +64,10 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
   announce(env.statistics);
+  pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
+  for (const auto& p : ports_)
+    port_sockets_.push_back(
+        std::make_unique<tlm::ethernet_port_socket>(std::string(p->basename()) + "_socket", *p, env.base));
   name_parameters();
   bind_descriptors();
   bind_transmit();
@@ -72,6 +76,14 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_memory();
   bind_registers();
   bind_reset();
+}
+
+void adapter::end_of_elaboration() {
+  if (pcie_socket_->bound()) pcie_socket_->connect();
+  if (!endpoint_.connected()) throw sim::config_error(std::string(pcie_socket_->name()) + ": not bound");
+  for (const auto& s : port_sockets_) s->connect();
+  if (!ports_[0]->attached())
+    throw sim::config_error(std::string(port_sockets_[0]->transmit.name()) + ": not bound, port 1 has no cable");
 }
 
 /// Under which path the parameters of a block are.

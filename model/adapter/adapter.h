@@ -16,10 +16,12 @@
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
+#include "model/pcie/endpoint_socket.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
+#include "tlm/ethernet_socket.h"
 #include "tlm/frame_port.h"
 
 namespace rnic::adapter {
@@ -46,6 +48,12 @@ class adapter : public sc_core::sc_module {
   /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL.
   adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
           const icrc_engine_factory& icrc_engine);
+
+  /// The outside: the slot and the ports. Elaboration ends with an error that names it when the slot or the first port
+  /// is bound to nothing (sim::config_error, out of sc_start); a second port that is not cabled has no link.
+  /// bench::node may connect endpoint and ports by plain calls instead, which do the same and cost less.
+  pcie::endpoint_socket& pcie_socket() { return *pcie_socket_; }
+  tlm::ethernet_port_socket& port_socket(unsigned index) { return *port_sockets_[index]; }
 
   pcie::endpoint& pcie() { return endpoint_; }
   command::firmware_port& firmware_port() { return firmware_port_; }
@@ -94,6 +102,7 @@ class adapter : public sc_core::sc_module {
   void connect_keys(unsigned client, const std::string& block, icm::key_port& port);
   void announce(sim::statistics& to) const;
   void name_parameters();
+  void end_of_elaboration() override;
   void bind_descriptors();
   void bind_transmit();
   void bind_receive();
@@ -127,6 +136,8 @@ class adapter : public sc_core::sc_module {
   icrc::icrc_check icrc_check_;
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
+  std::unique_ptr<pcie::endpoint_socket> pcie_socket_;
+  std::vector<std::unique_ptr<tlm::ethernet_port_socket>> port_sockets_;
   std::vector<std::shared_ptr<void>> channels_;
   std::deque<sc_core::sc_attribute<std::string>> parameter_paths_;  // where they are, they stay: blocks point to them
 };

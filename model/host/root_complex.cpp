@@ -97,6 +97,10 @@ void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
     completions_.push(std::move(packet), arrival + config_.link_to_processor_ps);
     return;
   }
+  if (outside_ != nullptr && packet->type != tlm::tlp_type::completion) {
+    outside_->request(std::move(packet), arrival);
+    return;
+  }
   if (packet->type == tlm::tlp_type::mem_write) {
     memory_.touch_soon(packet->address, packet->length, true);
     posted_.push(std::move(packet), arrival + config_.posted_visible_ps);
@@ -107,8 +111,18 @@ void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
     return;
   }
   memory_.touch_soon(packet->address, packet->length, false);
-  device_read r{std::move(packet), 0};
+  device_read r{std::move(packet), 0, false};
   r.ready = arrival + read_latency(r.request->address);
+  insert(std::move(r));
+}
+
+void root_complex::answer(tlm::tlp_ptr request, tlm::tlp_status status) {
+  RNIC_ASSERT(read_count_ != reads_.size(), "more answers than reads were allowed");
+  request->status = status;
+  insert({std::move(request), domain().base().now_ps() + 1, true});
+}
+
+void root_complex::insert(device_read r) {
   // Sorted insertion: only the answered part of the first one must stay where it is.
   std::size_t at = read_count_++;
   const std::size_t fixed = read_done_ != 0 ? 1 : 0;
@@ -180,15 +194,24 @@ void root_complex::write_memory(const tlm::tlp& t) {
   write_bytes_ += t.length;
 }
 
-void root_complex::answer_unsupported(const tlm::tlp& request) {
+void root_complex::refuse(const tlm::tlp& request, tlm::tlp_status status) {
   ++unsupported_reads_;
   tlm::tlp_ptr t = pool_.get();
   t->type = tlm::tlp_type::completion;
-  t->status = tlm::tlp_status::unsupported_request;
+  t->status = status;
   t->requester = request.requester;
   t->tag = request.tag;
   t->byte_count = request.length;
   link_.send(std::move(t), link_.now_ps());
+}
+
+/// Where the bytes of a read are; nullptr: nowhere.
+const std::uint8_t* root_complex::data_of(const device_read& read) const {
+  const tlm::tlp& request = *read.request;
+  if (read.answered) return request.status == tlm::tlp_status::success ? request.data.data() : nullptr;
+  if (request.type != tlm::tlp_type::mem_read || request.length == 0 || request.address % page + request.length > page)
+    return nullptr;
+  return memory_.at(request.address, request.length);
 }
 
 /// One completion of the first read that is due; data as it is now.
@@ -201,11 +224,9 @@ bool root_complex::send_completion() {
   }
   const tlm::tlp& request = *r.request;
   if (!link_.can_send(pcie::credit_class::completion, config_.completion_bytes)) return false;
-  const bool memory_read =
-      request.type == tlm::tlp_type::mem_read && request.length != 0 && request.address % page + request.length <= page;
-  const std::uint8_t* from = memory_read ? memory_.at(request.address, request.length) : nullptr;
+  const std::uint8_t* const from = data_of(r);
   if (from == nullptr) {
-    answer_unsupported(request);
+    refuse(request, r.answered ? request.status : tlm::tlp_status::unsupported_request);
     read_done_ = request.length;
   } else {
     const std::uint64_t address = request.address + read_done_;

@@ -39,6 +39,15 @@ struct root_complex_config {
   std::uint16_t device_id = 0x0100;                     ///< bus 1, device 0: where the adapter is
 };
 
+/// Takes the device's requests in the place of host_memory (platform_bridge.h).
+class device_traffic_if {
+ public:
+  virtual ~device_traffic_if() = default;
+  /// A memory read or write of the device, which is here at `arrival`. Each goes back once: a read to
+  /// root_complex::answer, a write to root_complex::done_with.
+  virtual void request(tlm::tlp_ptr packet, sim::time_ps arrival) = 0;
+};
+
 /// Clocked in the host's domain (1 GHz uncore by default). Writes of the device become visible in order; reads find
 /// what is in memory when their first completion is sent; accesses to what host_memory does not have are unsupported
 /// requests. Approximation: reads of different latency classes do not queue for memory; the device's header credits
@@ -53,6 +62,13 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   void connect(pcie::tlp_link_if& peer);
   void set_interrupt_controller(interrupt_controller_if& target) { interrupts_ = &target; }
   host_memory& memory() { return memory_; }
+
+  /// Before time starts: memory is not host_memory, but where `to` takes the requests.
+  void forward(device_traffic_if& to) { outside_ = &to; }
+  /// The data of a forwarded read, in `request` itself, or a status other than success. Completions leave from now on.
+  void answer(tlm::tlp_ptr request, tlm::tlp_status status);
+  /// A forwarded write has been done, or thrown away: its room is the device's again.
+  void done_with(const tlm::tlp& write) { return_credit(write); }
 
   void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) override;
   void credit(const pcie::credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
@@ -74,6 +90,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   struct device_read {
     tlm::tlp_ptr request;
     sim::time_ps ready = 0;
+    bool answered = false;  // the data is in the request
   };
   struct pending_read {
     reader* to = nullptr;
@@ -91,7 +108,9 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   void complete_read(std::uint16_t tag, tlm::tlp_status status);
   void check_timeouts();
   bool send_completion();
-  void answer_unsupported(const tlm::tlp& request);
+  void refuse(const tlm::tlp& request, tlm::tlp_status status);
+  void insert(device_read read);
+  const std::uint8_t* data_of(const device_read& read) const;
   bool send_operation();
   void wake_waiters();
   bool start(tlm::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data, std::uint32_t bytes,
@@ -106,6 +125,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   pcie::link_transmitter link_;
   pcie::tlp_link_if* peer_ = nullptr;
   interrupt_controller_if* interrupts_ = nullptr;
+  device_traffic_if* outside_ = nullptr;
 
   sim::timed_inbox<tlm::tlp_ptr> posted_;       // at the time at which they are visible
   sim::timed_inbox<tlm::tlp_ptr> completions_;  // at the time at which the processor has them

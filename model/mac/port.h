@@ -77,6 +77,7 @@ class port : public sim::clocked_block,
   void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override;
   tlm::frame_sink_if& receiver() override { return *this; }
   void attach(tlm::frame_sink_if& line) override { line_ = &line; }
+  bool attached() const { return line_ != nullptr; }
   /// Frames that were on the line when the carrier went are lost.
   void carrier(bool up, sim::time_ps at) override { carrier_changes_.push(up, at); }
   /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a change of the carrier. Unbound:

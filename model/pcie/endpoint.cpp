@@ -257,6 +257,23 @@ void endpoint::msix_write(std::uint64_t offset, const std::uint8_t* data, std::u
 
 // ---------------------------------------------------------------- configuration
 
+std::uint32_t endpoint::look(tlm::tlp& request) const {
+  if (request.length == 0 || request.length > tlm::tlp::max_data) return 0;
+  const bool config = request.type == tlm::tlp_type::cfg_read;
+  if (config && ((request.completer & 0xff) != 0 || request.address + request.length > 4096)) return 0;
+  const target at = config ? target{} : decode(request.address, request.length);
+  if (!config &&
+      (request.type != tlm::tlp_type::mem_read || !in_msix(at) || !in_msix({at.where, at.offset + request.length - 1})))
+    return 0;
+  const std::uint64_t first = config ? request.address : at.offset;
+  for (std::uint32_t i = 0; i < request.length; ++i) {
+    const std::uint64_t dword = (first + i) & ~std::uint64_t{3};
+    const std::uint32_t value = config ? space_.read32(static_cast<std::uint16_t>(dword)) : msix_read(dword);
+    request.data[i] = static_cast<std::uint8_t>(value >> 8 * ((first + i) & 3));
+  }
+  return request.length;
+}
+
 void endpoint::serve_config(const tlm::tlp& t) {
   const bool read = t.type == tlm::tlp_type::cfg_read;
   const std::uint64_t end = (t.address & 3) + t.length;

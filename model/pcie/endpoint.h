@@ -66,6 +66,10 @@ class endpoint : public sim::clocked_block,
 
   /// Link-up: packets go to `peer` from now on, which is told the buffers of this end. Once, before time starts.
   void connect(tlp_link_if& peer);
+  bool connected() const { return peer_ != nullptr; }
+  /// For debuggers: fills in the data of a read packet without simulated time, counters or effects. Configuration
+  /// space and the MSI-X table can be read so; returns the number of bytes, 0 for anything else.
+  std::uint32_t look(tlm::tlp& request) const;
   void on_function_reset(function_reset_if& listener) { reset_target_ = &listener; }
   const config_space& configuration() const { return space_; }
   link_transmitter& transmitter() { return link_; }

@@ -11,35 +11,51 @@
 
 namespace rnic::pcie {
 
-/// Thin shell: bind `socket` to a root complex (model/host/root_complex_socket.h) or a bridge. The link comes up at the
-/// end of elaboration; do not call endpoint::connect beside it.
-class pcie_endpoint_socket : public sc_core::sc_module, private tlm::pcie_fw_if {
+/// A target socket that is an endpoint: bind a root complex (model/host/root_complex_socket.h), a platform
+/// (model/host/platform_bridge.h) or a bridge to it. May stay unbound, when endpoint::connect is called instead.
+class endpoint_socket
+    : public ::tlm::tlm_target_socket<64, tlm::pcie_protocol_types, 1, sc_core::SC_ZERO_OR_MORE_BOUND>,
+      private tlm::pcie_fw_if {
  public:
-  tlm::pcie_target_socket socket{"socket"};
-
-  pcie_endpoint_socket(const sc_core::sc_module_name& name, endpoint& end)
-      : sc_core::sc_module(name), endpoint_(end), up_(sender{*this}) {
-    socket.bind(*this);
+  endpoint_socket(const char* name, endpoint& end) : tlm_target_socket(name), endpoint_(end), up_(sender{*this}) {
+    bind(static_cast<tlm::pcie_fw_if&>(*this));
   }
+
+  /// From the end of elaboration on: something is bound to it.
+  bool bound() { return get_base_port().size() != 0; }
+  /// Link-up, once, at the end of elaboration.
+  void connect() { endpoint_.connect(up_); }
 
  private:
   struct sender {
-    pcie_endpoint_socket& shell;
+    endpoint_socket& socket;
     void operator()(tlm::pcie_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) const {
-      shell.socket->nb_transport_bw(p, phase, delay);
-      shell.endpoint_.domain().base().left_model();
+      socket->nb_transport_bw(p, phase, delay);
+      socket.endpoint_.domain().base().left_model();
     }
   };
-  void end_of_elaboration() override { endpoint_.connect(up_); }
   ::tlm::tlm_sync_enum nb_transport_fw(tlm::pcie_payload& p, ::tlm::tlm_phase&, sc_core::sc_time& delay) override {
     return socket_to_link(p, delay, endpoint_);
   }
   void b_transport(tlm::pcie_payload& p, sc_core::sc_time& delay) override { socket_to_link(p, delay, endpoint_); }
   bool get_direct_mem_ptr(tlm::pcie_payload&, ::tlm::tlm_dmi&) override { return false; }
-  unsigned int transport_dbg(tlm::pcie_payload&) override { return 0; }
+  unsigned int transport_dbg(tlm::pcie_payload& p) override { return p.packet ? endpoint_.look(*p.packet) : 0; }
 
   endpoint& endpoint_;
   link_to_socket<sender> up_;
+};
+
+/// An endpoint without the rest of an adapter behind its socket. The link comes up at the end of elaboration; do not
+/// call endpoint::connect beside it.
+class pcie_endpoint_socket : public sc_core::sc_module {
+ public:
+  endpoint_socket socket;
+
+  pcie_endpoint_socket(const sc_core::sc_module_name& name, endpoint& end)
+      : sc_core::sc_module(name), socket("socket", end) {}
+
+ private:
+  void end_of_elaboration() override { socket.connect(); }
 };
 
 }  // namespace rnic::pcie

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <systemc>
 
+#include "firmware/bus/network_card.h"
 #include "model/host/root_complex_socket.h"
 #include "model/icrc/icrc_model.h"
-#include "model/pcie/endpoint_socket.h"
 #include "rtl/icrc/icrc_rtl.h"
 #include "tlm/ethernet_socket.h"
 
@@ -17,24 +17,6 @@ namespace {
 adapter::icrc_engine_factory engine_factory(bool rtl) {
   if (rtl) return [] { return std::unique_ptr<icrc::icrc_engine_if>(rtl::make_icrc_rtl()); };
   return [] { return std::unique_ptr<icrc::icrc_engine_if>(std::make_unique<icrc::icrc_model>()); };
-}
-
-firmware::firmware_config identity(const node_config& cfg, unsigned number) {
-  firmware::firmware_config f = cfg.firmware;
-  f.num_ports = cfg.adapter.ports;
-  f.device_id = cfg.adapter.who.device_id;
-  f.version = cfg.adapter.who.firmware;
-  f.board_id = cfg.adapter.who.board;
-  f.core_clock_mhz = static_cast<std::uint16_t>(cfg.adapter.clock_khz / 1000);
-  f.roce_v2 = f.roce_v2 && cfg.adapter.parser.roce_v2;
-  const std::uint64_t offset = std::uint64_t{number} << 8;
-  for (unsigned i = 0; i < 2; ++i) {
-    f.mac[i] += offset;
-    f.port_guid[i] += offset;
-  }
-  f.node_guid += offset;
-  f.system_guid += offset;
-  return f;
 }
 
 }  // namespace
@@ -97,11 +79,10 @@ void announce(sim::parameter_set& to, node_config& c) {
 /// The rims of an adapter whose two sides are TLM sockets.
 struct node::sockets {
   sockets(host::root_complex& root, adapter::adapter& nic)
-      : slot("slot", root), card("card", nic.pcie()), wire("wire", nic.port(0), root.domain().base()) {
-    slot.socket.bind(card.socket);
+      : slot("slot", root), wire("wire", nic.port_socket(0), root.domain().base()) {
+    slot.socket.bind(nic.pcie_socket());
   }
   host::root_complex_socket slot;
-  pcie::pcie_endpoint_socket card;
   tlm::ethernet_connector wire;
 };
 
@@ -114,7 +95,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
       adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
-      firmware_("firmware", adapter_.firmware_port(), identity(cfg, number)),
+      firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {
   if (cfg.tlm_sockets) {

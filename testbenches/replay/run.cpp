@@ -119,7 +119,7 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   player_->set_listener(this);
   fabric::cable::config cable;
   cable.metres = s.system.cable_metres;
-  cable_ = std::make_unique<fabric::cable>(node_->nic().port(0), *player_, cable);
+  cable_ = std::make_unique<fabric::cable>(node_->connector(), *player_, cable);
   outputs_ = std::make_unique<outputs>(s, *cable_);
   host_ = std::make_unique<replay_host>(p, *node_);
   result_.injected_at.assign(p.frames.size(), never);
