@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `rnic bandwidth` says limits a run is proven by perturbation: with more of it the rate rises, with more of
+anything else it does not.
+
+usage: check_perturbation.py PROGRAM [--only TEXT] [--verbose]
+
+A scenario is a run. Each resource has settings that give more of it; the one that is named must raise the rate by more
+than RISE, every other one must not raise it by more than STILL.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+RISE = 0.03
+STILL = 0.03
+
+# Beginning of a resource's name -> settings that give more of it, as factors of what is in force. A count of engines
+# has an absolute value.
+RELAXED = {
+    "processor": {"driver.post_send_ns": 0.5, "driver.poll_ns": 0.5, "driver.post_recv_ns": 0.5},
+    "wire": {"adapter.port.rate_mbps": 2},
+    "PCIe": {"adapter.pcie.width": 2},
+    "DMA interface": {"adapter.pcie.interface_bytes": 2},
+    "requester send engine": {"adapter.requester.gather_cycles": 0.7, "adapter.requester.continue_cycles": 0.7,
+                              "adapter.requester.inline_cycles": 0.7, "adapter.requester.datapath_bytes": 2},
+    "responder check": {"adapter.responder.write_cycles": 0.7, "adapter.responder.receive_cycles": 0.7,
+                        "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.bytes_per_cycle": 2,
+                        "adapter.responder.beat_overhead_cycles": 0.7},
+    "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7},
+    "responder atomic unit": {"adapter.responder.atomics.in_flight": "16",
+                              "adapter.responder.atomics.lock_buckets": "4096"},
+    "responder read generator": {"adapter.responder.read_packet_cycles": 0.7,
+                                 "adapter.responder.bytes_per_cycle": 2},
+    "parser": {"adapter.parser.bytes_per_cycle": 2},
+    "scheduler arbiter": {"adapter.scheduler.grant_cycles": 0.5},
+    "doorbell decoder": {"adapter.doorbell.bf_line_cycles": 0.5, "adapter.doorbell.decode_cycles": 0.5},
+    "completion": {"adapter.completion.cqe_cycles": 0.5},
+    "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7},
+    "window": {"--depth": 2},
+}
+# Resources that are one circuit, or of which one cannot get more alone.
+TOGETHER = [{"read engine", "responder read generator"}]
+
+
+def scenarios():
+    """(arguments, name expected at the beginning of `limited_by`)"""
+    s = []
+
+    def add(text, expected):
+        s.append((text.split(), expected))
+
+    add("--sizes 65536 --qps 16", "wire, a to b")
+    add("--sizes 65536 --qps 1", "wire, a to b")
+    add("--sizes 4096 --qps 4", "wire, a to b")
+    add("--sizes 4096 --qps 4 --verb send", "wire, a to b")
+    add("--sizes 4096 --qps 4 --transport uc", "wire, a to b")
+    add("--sizes 2048 --qps 8 --transport ud --verb send", "wire, a to b")
+    add("--sizes 65536 --qps 4 --verb read", "wire, b to a")
+    add("--sizes 4096 --qps 4 --bidirectional", "wire, ")
+    add("--sizes 65536 --qps 4 --set adapter.port.rate_mbps=10000", "wire, a to b")
+    add("--sizes 64 --qps 16 --set adapter.port.rate_mbps=10000", "wire, a to b")
+    add("--sizes 64 --qps 1", "processing units of adapter a")
+    add("--sizes 8 --qps 1 --verb send", "processing units of adapter a")
+    add("--sizes 64 --qps 2", "processing units of adapter a")
+    add("--sizes 64 --qps 1 --transport uc", "processing units of adapter a")
+    add("--sizes 8 --qps 1 --verb read", "processing units of adapter a")
+    add("--sizes 64 --qps 4 --set adapter.requester.wqe_cycles=900", "processing units of adapter a")
+    add("--sizes 64 --qps 16", "processor a")
+    add("--sizes 64 --qps 16 --inline 64", "processor a")
+    add("--sizes 64 --qps 16 --set driver.post_send_ns=200", "processor a")
+    add("--sizes 8 --qps 16 --verb write_imm", "processor a")
+    add("--sizes 64 --qps 16 --transport uc --set driver.post_send_ns=120", "processor a")
+    add("--sizes 64 --qps 16 --set driver.post_send_ns=20", "requester send engine of adapter a")
+    add("--sizes 256 --qps 16 --set driver.post_send_ns=20", "requester send engine of adapter a")
+    add("--sizes 32 --qps 16 --transport uc --set driver.post_send_ns=20", "requester send engine of adapter a")
+    add("--sizes 64 --qps 16 --set adapter.requester.gather_cycles=90", "requester send engine of adapter a")
+    add("--sizes 1024 --qps 16 --set adapter.port.rate_mbps=100000", "requester send engine of adapter a")
+    add("--sizes 8 --qps 8 --verb cas", "responder atomic unit")
+    add("--sizes 8 --qps 8 --verb fadd", "responder atomic unit")
+    add("--sizes 8 --qps 2 --verb fadd", "responder atomic unit")
+    add("--sizes 8 --qps 8 --verb masked_cas", "responder atomic unit")
+    add("--sizes 8 --qps 8 --verb cas --roce v1", "responder atomic unit")
+    add("--sizes 1024 --qps 4 --set adapter.responder.write_cycles=900", "responder check of adapter b")
+    add("--sizes 64 --qps 16 --set adapter.responder.write_cycles=60", "responder check of adapter b")
+    add("--sizes 64 --qps 16 --verb send --set adapter.responder.receive_cycles=80", "responder check of adapter b")
+    add("--sizes 1024 --qps 4 --set adapter.responder.beat_overhead_cycles=200", "responder check of adapter b")
+    add("--sizes 1024 --qps 4 --set adapter.pcie.width=1", "PCIe, ")
+    add("--sizes 65536 --qps 4 --set adapter.pcie.width=1", "PCIe, ")
+    add("--sizes 65536 --qps 4 --verb read --set adapter.pcie.width=1", "PCIe, ")
+    add("--sizes 8 --qps 16 --verb read --set driver.post_send_ns=20", "read engine")
+    add("--sizes 64 --qps 16 --verb read --set adapter.requester.read_request_cycles=60", "read engine")
+    add("--sizes 64 --qps 16 --set adapter.parser.bytes_per_cycle=1", "parser")
+    add("--sizes 4096 --qps 4 --set adapter.parser.bytes_per_cycle=4", "parser")
+    add("--sizes 64 --qps 16 --set adapter.scheduler.grant_cycles=60", "scheduler arbiter of adapter a")
+    add("--sizes 64 --qps 16 --inline 64 --set adapter.doorbell.bf_line_cycles=60", "doorbell decoder of adapter a")
+    add("--sizes 8 --qps 16 --verb send --set adapter.completion.cqe_cycles=60", "completion cqe engine")
+    add("--sizes 64 --qps 1 --depth 1", "window")
+    add("--sizes 65536 --qps 4 --cable 100000 --depth 2", "window")
+    add("--sizes 8 --qps 1 --depth 1 --verb read", "window")
+    return s
+
+
+def run(program, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "r.json")
+        command = [program, "bandwidth", "--messages", "1500", "--quiet", "--json", file] + arguments
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit("%s: %s" % (" ".join(command), done.stderr))
+        with open(file) as f:
+            result = json.load(f)
+    row = result["rows"][0]
+    values = dict(line.split("#")[0].strip().split(" = ") for line in result["parameters"].splitlines() if " = " in line)
+    return row["rate_mpps"], row["limited_by"], values
+
+
+def relaxed(arguments, values, settings):
+    """The arguments with more of a resource, or None where there is none more to have."""
+    out = list(arguments)
+    changed = False
+    for name, more in settings.items():
+        if name.startswith("--"):
+            now = int(out[out.index(name) + 1]) if name in out else 128
+            if name in out:
+                out[out.index(name) + 1] = str(now * more)
+            else:
+                out += [name, str(now * more)]
+            changed = True
+            continue
+        if isinstance(more, str):
+            new = more
+        else:
+            now = int(values[name])
+            new = max(0 if now == 0 else 1, int(now * more))
+            if name == "adapter.pcie.width":
+                new = min(new, 32)
+            if new == now:
+                continue
+        out += ["--set", "%s=%s" % (name, new)]
+        changed = True
+    return out if changed else None
+
+
+def same(x, y):
+    return x == y or any(x in t and y in t for t in TOGETHER)
+
+
+def check(program, scenario):
+    arguments, expected = scenario
+    text = " ".join(arguments)
+    faults = []
+    rate, named, values = run(program, arguments)
+    if not named.startswith(expected) and expected not in named:
+        faults.append("%s: %s is named, expected %s" % (text, named, expected))
+    key = [r for r in RELAXED if named.startswith(r) or (r == "read engine" and r in named)]
+    if not key:
+        return faults + ["%s: nothing is known that gives more of %s" % (text, named)], []
+    table = []
+    for resource, settings in RELAXED.items():
+        more = relaxed(arguments, values, settings)
+        if more is None:
+            continue
+        gain = run(program, more)[0] / rate - 1
+        table.append((resource, gain))
+        if resource == key[0]:
+            if gain <= RISE:
+                faults.append("%s: %s is named, and more of it gives %+.1f %%" % (text, named, 100 * gain))
+        elif gain > STILL and not same(resource, key[0]):
+            faults.append("%s: %s is named, and more of %s gives %+.1f %%" % (text, named, resource, 100 * gain))
+    return faults, [(text, named, rate, table)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("--only", default="", help="scenarios whose arguments hold this text")
+    parser.add_argument("--verbose", action="store_true", help="print every gain")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    todo = [s for s in scenarios() if options.only in " ".join(s[0])]
+    faults = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for found, tables in pool.map(lambda s: check(options.program, s), todo):
+            faults += found
+            for text, named, rate, table in tables:
+                if options.verbose:
+                    print("%s: %.3f M/s, %s" % (text, rate, named))
+                    print("    " + ", ".join("%s %+.1f %%" % (r, 100 * g) for r, g in table), flush=True)
+    for fault in faults:
+        print(fault)
+    print("%d scenarios, %d faults" % (len(todo), len(faults)))
+    return 1 if faults or not todo else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
