@@ -352,8 +352,8 @@ translation::step translation::resolve_pages(job& j, unsigned index) {
     if (s == step::done) {
       p.entry = 0;
       p.resolved = true;
-    } else if (s == step::waits || result == step::done) {
-      result = s;  // a job that waits for one fetch tries the other one again when that is there
+    } else if (s == step::blocked || result == step::done) {
+      result = s;  // with one fetch under way and the other refused, the job tries again as soon as it can go out
     }
   }
   if (result == step::done) answer_pages(j);

@@ -33,7 +33,7 @@ class source : public sim::clocked_block {
 
  private:
   void tick() override {
-    while (!todo.empty() && out_.can_push()) {
+    while (!todo.empty() && out_.claim()) {
       out_.push(todo.front());
       sent.push_back(now());
       todo.pop_front();

@@ -80,7 +80,7 @@ class fake_memory : public sim::clocked_block {
 
   void tick() override {
     for (auto& c : clients_) {
-      while (now() >= held_until_ && c->in.can_pop()) {
+      if (now() >= held_until_ && c->in.can_pop()) {
         pcie::dma_request r = c->in.pop();
         log.push_back({r.op, r.address, r.length, now()});
         const unsigned wait = r.op == pcie::dma_request::kind::read ? read_cycles_ + extra_read_cycles : 3;

@@ -31,7 +31,7 @@ class client : public sim::clocked_block {
     todo.push_back(r);
     wake_next();
   }
-  /// Takes no answers before this cycle, and then all that there are.
+  /// Takes no answers before this cycle, and then one a cycle.
   void take_from(sim::cycle_t cycle) {
     takes_from_ = cycle;
     wake_at(cycle);
@@ -43,7 +43,7 @@ class client : public sim::clocked_block {
 
  private:
   void tick() override {
-    while (now() >= takes_from_ && port.response.can_pop()) {
+    if (now() >= takes_from_ && port.response.can_pop()) {
       const auto a = port.response.pop();
       answers[a.tag] = a;
       answered[a.tag] = now();

@@ -103,8 +103,7 @@ TEST(translation_timing, a_client_that_takes_no_answers_holds_up_itself_only) {
   b.users[1]->ask(b.key(0x10000, 64, 1));
   b.run(200);
   EXPECT_EQ(took(b, 1, 1), 6u);
-  for (std::uint64_t t = 1; t <= 4; ++t) EXPECT_EQ(b.users[0]->answered.at(t), until) << t;
-  for (std::uint64_t t = 5; t <= 7; ++t) EXPECT_EQ(b.users[0]->answered.at(t), until + 2 + (t - 5)) << t;
+  for (std::uint64_t t = 1; t <= 7; ++t) EXPECT_EQ(b.users[0]->answered.at(t), until + t - 1) << t;
 }
 
 /// One request more than the block has places for waits in its channel, and is looked up when the first has left.
@@ -138,7 +137,7 @@ TEST(translation_lines, a_request_over_the_end_of_a_line_fetches_both) {
   ASSERT_EQ(b.memory.log.size(), 2u);
   EXPECT_EQ(b.memory.log[0].address, mtt_host + 8 * 32);
   EXPECT_EQ(b.memory.log[1].address, mtt_host + 8 * 40);
-  EXPECT_EQ(b.memory.log[1].at - b.memory.log[0].at, 0u) << "asked for together";
+  EXPECT_EQ(b.memory.log[1].at - b.memory.log[0].at, 1u) << "asked for one after the other";
   EXPECT_EQ(took(b, 1), 109u) << "a cycle more than a single miss: the answers come one a cycle";
   EXPECT_EQ(b.tpt.counters().mtt_misses, 3u);
   b.answer(in_region(0x3ff0, 0x20, 2));

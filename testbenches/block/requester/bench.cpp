@@ -61,9 +61,9 @@ void world::tick() {
     if (return_credits) credit.push({f->port, f->priority});
     if (keep_frames) sent.emplace_back(now(), std::move(f));
   }
-  for (; !to_rx.empty() && rx.can_push(); to_rx.pop_front()) rx.push(to_rx.front());
-  for (; !to_ring.empty() && doorbell.can_push(); to_ring.pop_front()) doorbell.push(to_ring.front());
-  for (; !to_error.empty() && error_out.can_push(); to_error.pop_front()) error_out.push({to_error.front()});
+  for (; !to_rx.empty() && rx.claim(); to_rx.pop_front()) rx.push(to_rx.front());
+  for (; !to_ring.empty() && doorbell.claim(); to_ring.pop_front()) doorbell.push(to_ring.front());
+  for (; !to_error.empty() && error_out.claim(); to_error.pop_front()) error_out.push({to_error.front()});
 }
 
 bench::bench(const setup& s)

@@ -56,7 +56,7 @@ class neighbours : public sim::clocked_block {
     }
     for (auto& [cycle, list] : to_ring_) {
       if (cycle > now()) break;
-      while (!list.empty() && doorbells.can_push()) {
+      while (!list.empty() && doorbells.claim()) {
         doorbells.push(std::move(list.front()));
         list.erase(list.begin());
       }
@@ -67,8 +67,11 @@ class neighbours : public sim::clocked_block {
     }
     while (!to_ring_.empty() && to_ring_.begin()->second.empty()) to_ring_.erase(to_ring_.begin());
     if (const auto due = to_report_.find(now()); due != to_report_.end()) {
-      for (const report& r : due->second) reports.push(r);
+      std::vector<report> rest = std::move(due->second);
       to_report_.erase(due);
+      reports.push(rest.front());
+      rest.erase(rest.begin());
+      for (const report& r : rest) report_at(now() + 1, r);  // one a cycle
     }
   }
   std::map<sim::cycle_t, std::vector<send_doorbell>> to_ring_;

@@ -98,31 +98,41 @@ TEST(scheduler_turns, the_priority_is_what_was_reported_last) {
   EXPECT_EQ(b.order(), (numbers{1, 2, 1, 3, 2})) << "2 of priority 0 had its turn, then 6's, then 0 again in order";
 }
 
-TEST(scheduler_turns, doorbells_of_one_cycle_are_merged) {
-  bench b;
+/// While they wait for a unit: the one that there is serves another queue pair.
+TEST(scheduler_turns, doorbells_of_a_queue_pair_that_waits_are_merged) {
+  config c;
+  c.grants = 1;
+  bench b(c);
+  b.ring(5, 9);
   for (unsigned i = 0; i < 3; ++i) b.ring(10, 1, 8);
   b.ring(10, 2, 8);
+  b.report_of(30, 9, report::kind::idle);
+  b.report_of(40, 1, report::kind::idle);
   b.run(100);
-  EXPECT_EQ(b.order(), (numbers{1, 2}));
-  EXPECT_EQ(b.times(), (cycles{13, 15}));
-  EXPECT_EQ(b.count("doorbells"), 4u);
+  EXPECT_EQ(b.order(), (numbers{9, 1, 2}));
+  EXPECT_EQ(b.times(), (cycles{8, 33, 43}));
+  EXPECT_EQ(b.count("doorbells"), 5u);
   EXPECT_EQ(b.count("merged"), 2u);
-  EXPECT_EQ(b.granted(0).uar, 8u);
+  EXPECT_EQ(b.granted(1).uar, 8u);
 }
 
 TEST(scheduler_turns, doorbells_of_two_pages_leave_the_decision_to_the_descriptors) {
-  bench b;
+  config c;
+  c.grants = 1;
+  bench b(c);
+  b.ring(5, 9);
   b.ring(10, 1, 8);
   b.ring(10, 1, 9);
   b.ring(10, 1, 8);
+  b.report_of(30, 9, report::kind::idle);
   b.run(50);
-  ASSERT_EQ(b.order(), numbers{1});
-  EXPECT_EQ(b.granted(0).uar, any_uar);
+  ASSERT_EQ(b.order(), (numbers{9, 1}));
+  EXPECT_EQ(b.granted(1).uar, any_uar);
   b.report_of(60, 1, report::kind::idle);
   b.ring(70, 1, 9);  // what went before is done with
   b.run(50);
-  ASSERT_EQ(b.order(), (numbers{1, 1}));
-  EXPECT_EQ(b.granted(1).uar, 9u);
+  ASSERT_EQ(b.order(), (numbers{9, 1, 1}));
+  EXPECT_EQ(b.granted(2).uar, 9u);
   EXPECT_EQ(b.count("merged"), 2u);
 }
 

@@ -59,7 +59,7 @@ struct software : sim::clocked_block {
       queues_at.push_back(now());
     }
     std::size_t n = 0;
-    while (n < todo.size() && out.can_push()) {
+    while (n < todo.size() && out.claim()) {
       out.push(todo[n++]);
       written.push_back(now());
     }
