@@ -43,8 +43,8 @@ MESSAGES = [
      WARM + ["--verb", "write", "--sizes", "64", "--roce", "v1", "--ip", "6", "--vlan", "7"]),
     ("connectx5_100g WRITE 64 B", WARM + ["--profile", "connectx5_100g", "--verb", "write", "--sizes", "64"]),
 ]
-# Name and arguments of `rnic bandwidth`: messages that follow each other closely meet the intervals of blocks, which one
-# alone does not see.
+# Name and arguments of `rnic bandwidth`: messages that follow each other closely meet intervals of the scheduler and of
+# answers that one alone does not see.
 BURSTS = [
     ("64 WRITEs of 8 B, 8 queue pairs", ["--verb", "write", "--sizes", "8", "--inline", "220", "--set",
                                          "driver.blue_flame=all", "--set", "driver.post_send_ns=5"]),
