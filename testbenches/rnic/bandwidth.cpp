@@ -24,6 +24,7 @@ struct bandwidth_row {
   double rate_mpps = 0, goodput_gbps = 0;
   std::string limited_by;
   std::vector<bench::share> shares;  ///< the most busy resource first
+  sim::time_ps elapsed = 0;  // from the first post to the last completion
 };
 
 class bandwidth_run {
@@ -93,6 +94,7 @@ class bandwidth_run {
     bandwidth_row r;
     r.size = size;
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
+    r.elapsed = elapsed;
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
     const bench::utilisation after = bench::measure_utilisation(*system_);
@@ -185,6 +187,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"rx_depth", options.receive_depth},
                                 {"messages", r.messages},
                                 {"lost", r.lost},
+                                {"elapsed_ps", r.elapsed},
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},

@@ -331,6 +331,7 @@ const std::vector<row> shared_rows = {
          .receives(good(IBV_WC_RECV, 100))
          .event(IBV_EVENT_CQ_ERR)
          .event(IBV_EVENT_QP_FATAL)
+         .counts("completion.cq_overflow", 2)  // the third, and the fourth, which is flushed
          .counts("responder.drop.error")
          .counts("diag.rq_num_wrfe")},
 };

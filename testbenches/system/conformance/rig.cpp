@@ -66,26 +66,31 @@ constexpr diagnostic diagnostics[] = {
     {0x104, "diag.sq_num_oos"}, {0x130, "diag.rq_num_dup"}, {0x134, "diag.sq_num_to"},   {0x118, "diag.rq_num_udsdprd"},
 };
 
-/// Counters of what was refused, dropped or repeated, beside the diagnostics, which count the errors.
+/// Counters of what was refused, dropped, repeated or lost, beside the diagnostics, which count the errors. Traffic,
+/// waiting and the caches' hits are none of them.
 bool tells_of_faults(const std::string& name) {
-  static const char* const parts[] = {"parser1.drop.",
-                                      "responder.drop.",
-                                      "responder.naks",
-                                      "requester.retransmissions",
-                                      "requester.naks",
-                                      "requester.rnr_naks",
-                                      "requester.wrong_uar",
-                                      "requester.no_context",
-                                      "requester.bad_grant",
-                                      "requester.stray_responses",
-                                      "requester.duplicate_responses",
-                                      "requester.ghost_responses",
-                                      "requester.not_a_response",
-                                      "requester.foreign_responses",
-                                      "requester.dropped_halted",
-                                      "dropped_descriptors",
-                                      "drop_fcs",
-                                      "bad_icrc.port1"};
+  static const char* const parts[] = {
+      // wire
+      "drop_fcs", "drop_runt", "drop_too_long", "drop_overflow", "drop_control", "drop_link_down", "drop_tx_link_down",
+      "link_losses", "parser1.drop.", "parser2.drop.", "drop.bad_icrc", "steering.drop.",
+      // responder
+      "responder.drop.", "responder.naks", "responder.rnr", "responder.duplicates", "responder.out_of_sequence",
+      "responder.error.", "responder.np_cnp_lost",
+      // requester
+      "requester.retransmissions", "requester.timeouts", "requester.naks", "requester.rnr_naks", "requester.wrong_uar",
+      "requester.no_context", "requester.bad_grant", "requester.stray_responses", "requester.duplicate_responses",
+      "requester.ghost_responses", "requester.not_a_response", "requester.foreign_responses",
+      "requester.dropped_halted", "requester.ethernet_blocked", "requester.np_cnp_lost",
+      // software's side
+      "scheduler.dropped_descriptors", "scheduler.bad_qpn", "doorbell.bad_", "blueflame_partial", "blueflame_disabled",
+      "blueflame_bad", "command.overrun", "command.bad_access", "registers.unclaimed",
+      // memory and completions
+      "failed_fills", "lost_writes", "cqe_invalid", "cq_overflow", "eqe_invalid", "eq_overflow", "event_unmapped",
+      "event_lost", "bad_doorbell", "completion.discarded",
+      // PCI Express
+      "dma.refused_requests", "dma.unexpected_completions", "dma.completion_timeouts", "dma.failed_reads",
+      "unsupported_", "poisoned", "receiver_overflows", "malformed", "root_complex.unexpected_completions",
+      "root_complex.completion_timeouts", "refused_operations"};
   for (const char* part : parts)
     if (name.find(part) != std::string::npos) return true;
   return false;
