@@ -20,7 +20,7 @@ constexpr unsigned control_word = word(hcr::control);
 }  // namespace
 
 command_block::command_block(std::string name, sim::clock_domain& core, const config& cfg)
-    : clocked_block(std::move(name), core), mmio(*this), config_(cfg) {
+    : clocked_block(name, core), mmio(*this), config_(cfg) {
   if (cfg.max_commands == 0 || cfg.max_commands > 255)
     throw sim::config_error(this->name() + ".max_commands: must be 1 to 255");
 }

@@ -7,7 +7,7 @@
 namespace rnic::command {
 
 firmware_dma::firmware_dma(std::string name, sim::clock_domain& core)
-    : clocked_block(std::move(name), core), dma(*this), jobs(this->name() + ".jobs", *this, 2) {}
+    : clocked_block(name, core), dma(*this), jobs(this->name() + ".jobs", *this, 2) {}
 
 void firmware_dma::tick() {
   if (busy_ && dma.response.can_pop()) {

@@ -12,7 +12,7 @@ using kind = firmware_request::kind;
 
 firmware_port::firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg, cr_bus& bus,
                              firmware_dma& dma)
-    : clocked_block(std::move(name), firmware_clock),
+    : clocked_block(name, firmware_clock),
       notices(this->name() + ".notices", *this, 32),
       dma_answers(this->name() + ".dma_answers", *this, 2),
       config_(cfg),

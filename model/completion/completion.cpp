@@ -38,7 +38,7 @@ const completion_config& checked(const std::string& name, const completion_confi
 
 completion::completion(std::string name, sim::clock_domain& domain, const completion_config& config,
                        const icm::icm_map& map, unsigned cqe_sources, unsigned event_sources, sim::span_recorder* spans)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       doorbell(*this),
       dma(*this),
       msix(*this),

@@ -30,7 +30,7 @@ wire::mac_address destination_of(const tlm::frame& f) {
 steering::steering(std::string name, sim::clock_domain& domain, const config& cfg, const icm::icm_map& map,
                    const std::array<const gid::gid_table*, ports>& gids, tlm::frame_pool& frames,
                    sim::statistics& stats)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       rx_in{sim::fifo_in<tlm::frame_ptr>(*this), sim::fifo_in<tlm::frame_ptr>(*this)},
       out(*this),
       config_(cfg),

@@ -40,7 +40,7 @@ struct due_later {
 
 fault_injector::fault_injector(std::string name, sim::clock_domain& domain, const fault_plan& plan, std::uint64_t seed,
                                tlm::frame_pool& pool, sim::statistics& stats)
-    : clocked_block(std::move(name), domain), plan_(plan), pool_(pool) {
+    : clocked_block(name, domain), plan_(plan), pool_(pool) {
   const std::uint64_t start = plan.seed != 0 ? plan.seed : seed;
   for (unsigned i = 0; i < 2; ++i) {
     lane& l = lanes_[i];

@@ -21,7 +21,7 @@ constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0x80, 0x01};
 
 network_switch::network_switch(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
                                sim::statistics& stats)
-    : clocked_block(std::move(name), domain), config_(cfg), pool_(pool) {
+    : clocked_block(name, domain), config_(cfg), pool_(pool) {
   places_.reserve(addresses);
   for (unsigned i = 0; i < cfg.ports; ++i) {
     ports_.push_back(std::make_unique<port_state>(this->name() + ".port" + std::to_string(i), *this, cfg.rate_mbps));

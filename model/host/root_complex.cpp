@@ -28,7 +28,7 @@ void set_byte_enables(tlm::tlp& t) {
 
 root_complex::root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c,
                            host_memory& memory, tlm::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       config_(c),
       memory_(memory),
       pool_(pool),

@@ -28,7 +28,7 @@ const translation_config& checked(const std::string& name, const translation_con
 
 translation::translation(std::string name, sim::clock_domain& domain, const translation_config& config,
                          const icm_map& map, unsigned clients)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       dma(*this),
       config_(checked(this->name(), config, clients)),
       map_(map),

@@ -65,7 +65,7 @@ void frame_pipeline::pop() {
 
 icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
                          std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       outputs{sim::fifo_out<tlm::frame_ptr>(*this), sim::fifo_out<tlm::frame_ptr>(*this)},
       engine_(std::move(engine)),
       spans_(spans),
@@ -135,7 +135,7 @@ void icrc_insert::enter() {
 
 icrc_check::icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
                        std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       engine_(std::move(engine)),
       spans_(spans),
       pipeline_(*this, checked_frames(this->name(), cfg.frames_in_flight)) {

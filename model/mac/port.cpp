@@ -47,7 +47,7 @@ void pad(tlm::frame& f) {
 
 port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
            sim::span_recorder& spans)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       tx_in(*this),
       rx_out(*this),
       credits_out{sim::fifo_out<transport::egress_credit>(*this), sim::fifo_out<transport::egress_credit>(*this)},

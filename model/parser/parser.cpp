@@ -83,7 +83,7 @@ const char* to_string(drop d) {
 
 parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
                const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       mac_in(*this),
       roce_out(*this),
       ethernet_out(*this),

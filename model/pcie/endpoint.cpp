@@ -30,7 +30,7 @@ bool enabled(const tlm::tlp& t, std::uint32_t i) {
 endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
                    register_file_if& bar0, register_file_if& bar2, tlm::tlp_pool& pool, sim::span_recorder& spans,
                    sim::statistics& stats)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       config_(c),
       space_(c.space),
       vectors_(c.space.msix_vectors),

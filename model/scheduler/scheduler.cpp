@@ -8,7 +8,7 @@ namespace rnic::scheduler {
 
 scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
                      sim::statistics& stats)
-    : clocked_block(std::move(name), domain), config_(cfg), spans_(spans) {
+    : clocked_block(name, domain), config_(cfg), spans_(spans) {
   if (cfg.log_qps < 8 || cfg.log_qps > 24) throw sim::config_error("scheduler: log_qps must be 8..24");
   if (cfg.descriptors == 0) throw sim::config_error("scheduler: descriptors must be at least 1");
   if (cfg.grants == 0 || cfg.grant_cycles == 0)

@@ -17,7 +17,7 @@ constexpr unsigned log_flows = 18;  // QPNs on chip, as requester_config::log_qp
 responder::responder(std::string name, sim::clock_domain& domain, const responder_config& config,
                      const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
                      sim::span_recorder& spans, sim::statistics& stats)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       rx_in(*this),
       ethernet_in(*this),
       dma_write(*this),

@@ -24,7 +24,7 @@ class sender : public sim::clocked_block {
     tlm::frame_ptr frame;
     sim::cycle_t not_before = 0;
   };
-  sender(std::string name, sim::clock_domain& domain) : clocked_block(std::move(name), domain), out(*this) {}
+  sender(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), out(*this) {}
   sim::fifo_out<tlm::frame_ptr> out;
   void send(tlm::frame_ptr f, sim::cycle_t not_before = 1) {
     items.push_back({std::move(f), not_before});
@@ -50,7 +50,7 @@ class taker : public sim::clocked_block {
     sim::time_ps at = 0;
     tlm::frame_ptr frame;
   };
-  taker(std::string name, sim::clock_domain& domain) : clocked_block(std::move(name), domain), in(*this) {}
+  taker(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this) {}
   sim::fifo_in<tlm::frame_ptr> in;
   sim::cycle_t from = 0;
   sim::cycle_t interval = 1;
@@ -69,7 +69,7 @@ class taker : public sim::clocked_block {
 /// Takes credits and counts them.
 class credit_counter : public sim::clocked_block {
  public:
-  credit_counter(std::string name, sim::clock_domain& domain) : clocked_block(std::move(name), domain), in(*this) {}
+  credit_counter(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this) {}
   sim::fifo_in<transport::egress_credit> in;
   unsigned by_priority[8] = {};
 

@@ -29,7 +29,7 @@ class producer final : public clocked_block {
  public:
   fifo_out<std::uint64_t> out{*this};
   producer(std::string name, clock_domain& domain, std::uint64_t seed, unsigned count)
-      : clocked_block(std::move(name), domain), state_(seed), left_(count) {
+      : clocked_block(name, domain), state_(seed), left_(count) {
     wake_at(due_);
   }
 
@@ -55,7 +55,7 @@ class merger final : public clocked_block {
  public:
   std::array<fifo_in<std::uint64_t>, 2> in{fifo_in<std::uint64_t>(*this), fifo_in<std::uint64_t>(*this)};
   merger(std::string name, clock_domain& domain, unsigned interval, time_ps flight)
-      : clocked_block(std::move(name), domain), interval_(interval), flight_(flight) {}
+      : clocked_block(name, domain), interval_(interval), flight_(flight) {}
   void bind(timed_inbox<std::uint64_t>& inbox) { inbox_ = &inbox; }
 
  private:
@@ -82,7 +82,7 @@ class receiver final : public clocked_block {
   timed_inbox<std::uint64_t> inbox;
   fifo_out<std::uint64_t> out{*this};
   receiver(std::string name, clock_domain& domain, std::vector<record>& log)
-      : clocked_block(std::move(name), domain), inbox(this->name() + ".inbox", *this, 4096), log_(log) {}
+      : clocked_block(name, domain), inbox(this->name() + ".inbox", *this, 4096), log_(log) {}
 
  private:
   void tick() override {
@@ -97,8 +97,7 @@ class receiver final : public clocked_block {
 class consumer final : public clocked_block {
  public:
   fifo_in<std::uint64_t> in{*this};
-  consumer(std::string name, clock_domain& domain, std::vector<record>& log)
-      : clocked_block(std::move(name), domain), log_(log) {}
+  consumer(std::string name, clock_domain& domain, std::vector<record>& log) : clocked_block(name, domain), log_(log) {}
 
  private:
   void tick() override {
