@@ -24,7 +24,7 @@ struct bandwidth_row {
   double rate_mpps = 0, goodput_gbps = 0;
   std::string limited_by;
   std::vector<bench::share> shares;  ///< the most busy resource first
-  sim::time_ps elapsed = 0;  // from the first post to the last completion
+  sim::time_ps elapsed = 0;          // from the first post to the last completion
 };
 
 class bandwidth_run {
