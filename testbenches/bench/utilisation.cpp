@@ -2,6 +2,7 @@
 #include "testbenches/bench/utilisation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/sim/server.h"
 #include "testbenches/bench/two_nodes.h"
@@ -78,7 +79,8 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
   const auto elapsed = static_cast<double>(after.at - before.at);
   for (std::size_t i = 0; i < after.resources.size(); ++i) {
     const auto in_use = static_cast<double>(after.resources[i].busy_ps - before.resources[i].busy_ps);
-    shares.push_back({after.resources[i].name, elapsed == 0 ? 0 : in_use / elapsed});
+    // The programs of both hosts measure at one instant, and which of them goes on first is the kernel's choice.
+    shares.push_back({after.resources[i].name, elapsed == 0 ? 0 : std::round(in_use / elapsed * 1e4) / 1e4});
   }
   std::stable_sort(shares.begin(), shares.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
   return shares;

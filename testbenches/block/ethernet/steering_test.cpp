@@ -44,9 +44,9 @@ class rim : public sim::clocked_block {
 
  private:
   void tick() override {
-    while (!blocked && from.can_pop()) got.emplace_back(now(), from.pop());
+    if (!blocked && from.can_pop()) got.emplace_back(now(), from.pop());
     for (unsigned p = 0; p < 2; ++p)
-      while (!to_send[p].empty() && to[p].can_push()) {
+      while (!to_send[p].empty() && to[p].claim()) {
         to[p].push(std::move(to_send[p].front()));
         to_send[p].pop_front();
       }

@@ -44,9 +44,9 @@ class rim : public sim::clocked_block {
 
  private:
   void tick() override {
-    while (!blocked && roce_in.can_pop()) got.emplace_back(now(), roce_in.pop());
-    while (plain_in.bound() && plain_in.can_pop()) got_plain.push_back(plain_in.pop());
-    while (!to_send.empty() && mac_out.can_push()) {
+    if (!blocked && roce_in.can_pop()) got.emplace_back(now(), roce_in.pop());
+    if (plain_in.bound() && plain_in.can_pop()) got_plain.push_back(plain_in.pop());
+    while (!to_send.empty() && mac_out.claim()) {
       mac_out.push(std::move(to_send.front()));
       to_send.pop_front();
     }

@@ -169,18 +169,18 @@ class station : public sim::clocked_block {
     while (error_in.can_pop()) errors.push_back(error_in.pop().qpn);
     while (tx_in.can_pop()) {
       answers.push_back({now(), tx_in.pop()});
-      if (give_credits && credit_out.can_push())
+      if (give_credits && credit_out.claim())
         credit_out.push({answers.back().frame->port, answers.back().frame->priority});
     }
-    while (!to_send.empty() && rx_out.can_push()) {
+    while (!to_send.empty() && rx_out.claim()) {
       rx_out.push(std::move(to_send.front()));
       to_send.pop_front();
     }
-    while (!to_steer.empty() && plain_out.can_push()) {
+    while (!to_steer.empty() && plain_out.claim()) {
       plain_out.push(std::move(to_steer.front()));
       to_steer.pop_front();
     }
-    while (!to_tell.empty() && error_out.can_push()) {
+    while (!to_tell.empty() && error_out.claim()) {
       error_out.push(to_tell.front());
       to_tell.pop_front();
     }
@@ -212,7 +212,7 @@ class station : public sim::clocked_block {
       c.pending.push_back({std::move(r), due});
       wake_at(due);
     }
-    while (!c.pending.empty() && c.pending.front().due <= now() && c.out.can_push()) {
+    while (!c.pending.empty() && c.pending.front().due <= now() && c.out.claim()) {
       const pcie::dma_request& r = c.pending.front().r;
       pcie::dma_status status = pcie::dma_status::ok;
       if (r.op == pcie::dma_request::kind::read) {
@@ -235,7 +235,7 @@ class station : public sim::clocked_block {
       wake_at(t.due);
     }
     for (std::size_t i = 0; i < open_translations_.size();) {
-      if (open_translations_[i].due <= now() && translate_out.can_push()) {
+      if (open_translations_[i].due <= now() && translate_out.claim()) {
         translate_out.push(open_translations_[i].r);
         open_translations_.erase(open_translations_.begin() + static_cast<std::ptrdiff_t>(i));
       } else {
