@@ -52,16 +52,20 @@ class fifo : public channel {
   }
 
   /// Producer's side: a slot is free, and fewer than the width were pushed in this cycle.
-  bool can_push() const { return free_slots() != 0 && !port_used(); }
+  bool can_push() const {
+    const cycle_t now = domain_.now();
+    return occupied(now) != slots_.size() && !port_used(now);
+  }
   /// can_push(), for a producer with several things to push: refused because the width is used up in this cycle, it is
   /// ticked at the next edge.
   bool claim() {
-    if (free_slots() == 0) return false;
-    if (!port_used()) return true;
-    if (producer_ != nullptr) producer_->wake_at(domain_.now() + 1);
+    const cycle_t now = domain_.now();
+    if (occupied(now) == slots_.size()) return false;
+    if (!port_used(now)) return true;
+    if (producer_ != nullptr) producer_->wake_at(now + 1);
     return false;
   }
-  std::size_t free_slots() const { return slots_.size() - occupied(); }
+  std::size_t free_slots() const { return slots_.size() - occupied(domain_.now()); }
   void push(T&& item) {
     next_slot().item = std::move(item);
     pushed();
@@ -134,11 +138,12 @@ class fifo : public channel {
     RNIC_ASSERT(free_slots() != 0, name() + ": push into a full channel");
     return slots_[wrapped(head_ + count_)];
   }
-  bool port_used() const {
-    return width_.refuses && !piped_ && shown_ >= width_.items && last_visible_ == domain_.now() + latency_;
+  bool port_used(cycle_t now) const {
+    return last_visible_ == now + latency_ && shown_ >= width_.items && width_.refuses && !piped_;
   }
   void pushed() {
-    const cycle_t visible = domain_.now() + latency_;
+    const cycle_t now = domain_.now();
+    const cycle_t visible = now + latency_;
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
@@ -146,10 +151,11 @@ class fifo : public channel {
       if (visible == last_visible_ && producer_ != nullptr && !piped_) over(usage_.over_pushes, "pushes");
       if (piped_) next_cycle();
     }
-    appended();
+    appended(now);
   }
   void pushed_after(cycle_t cycles) {
-    const cycle_t visible = domain_.now() + latency_ + cycles;
+    const cycle_t now = domain_.now();
+    const cycle_t visible = now + latency_ + cycles;
     piped_ = true;
     if (visible > last_visible_) {
       last_visible_ = visible;
@@ -157,29 +163,35 @@ class fifo : public channel {
     } else if (++shown_ > width_.items) {
       next_cycle();
     }
-    appended();
+    appended(now);
   }
   void next_cycle() {
     ++last_visible_;
     shown_ = 1;
   }
-  void appended() {
+  void appended(cycle_t now) {
     slots_[wrapped(head_ + count_)].visible = last_visible_;
     ++count_;
     ++usage_.pushes;
     if (mask_ != nullptr) *mask_ |= mask_bit_;
     // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
-    const std::size_t held = occupied();
+    const std::size_t held = occupied(now);
     if (held > usage_.max_occupancy) usage_.max_occupancy = held;
-    if (count_ == slots_.size()) full_since_ = domain_.now();
-    if (held == slots_.size() && held != count_ && producer_ != nullptr) producer_->wake_at(domain_.now() + 1);
+    if (held == slots_.size()) filled(now);
     if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) consumer_->wake_at(last_visible_);
+  }
+  /// A push has taken the last slot; when others were freed in this cycle, there is room in the next one.
+  void filled(cycle_t now) {
+    if (count_ == slots_.size())
+      full_since_ = now;
+    else if (producer_ != nullptr)
+      producer_->wake_at(now + 1);
   }
   void release(cycle_t now) {
     if (count_ == slots_.size()) usage_.full_cycles += now - full_since_;
     head_ = wrapped(head_ + 1);
     --count_;
-    if (occupied() == slots_.size() && producer_ != nullptr) producer_->wake_at(now + 1);
+    if (count_ + freed_now_ == slots_.size() && producer_ != nullptr) producer_->wake_at(now + 1);
     if (count_ == 0) {
       if (mask_ != nullptr) *mask_ &= ~mask_bit_;
       return;
@@ -190,7 +202,7 @@ class fifo : public channel {
     }
   }
   std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
-  std::size_t occupied() const { return count_ + (freed_at_ == domain_.now() ? freed_now_ : 0); }
+  std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
   std::vector<entry> slots_;
   unsigned latency_;
