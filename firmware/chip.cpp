@@ -10,7 +10,7 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
+using register_bus::cr_base;
 namespace icm_cr = icm::cr;
 namespace cq_cr = completion::cr;
 namespace qp_cr = transport::cr;

@@ -8,9 +8,9 @@
 #include "firmware/firmware_config.h"
 #include "firmware/hardware_if.h"
 #include "model/abi/queues.h"
-#include "model/command/cr_space.h"
 #include "model/icm/context_change.h"
 #include "model/icm/icm_map.h"
+#include "model/register_bus/cr_space.h"
 
 namespace rnic::firmware {
 
@@ -21,15 +21,15 @@ class chip {
   chip(hardware_if& hardware, const firmware_config& config) : hw_(hardware), config_(config) {}
 
   hardware_if& hw() { return hw_; }
-  std::uint32_t read(command::cr_base base, std::uint32_t offset) { return hw_.cr_read(address(base, 0, offset)); }
-  void write(command::cr_base base, std::uint32_t offset, std::uint32_t value) {
+  std::uint32_t read(register_bus::cr_base base, std::uint32_t offset) { return hw_.cr_read(address(base, 0, offset)); }
+  void write(register_bus::cr_base base, std::uint32_t offset, std::uint32_t value) {
     hw_.cr_write(address(base, 0, offset), value);
   }
   /// Registers of a port; `port` is 0-based.
-  std::uint32_t read_port(command::cr_base base, unsigned port, std::uint32_t offset) {
+  std::uint32_t read_port(register_bus::cr_base base, unsigned port, std::uint32_t offset) {
     return hw_.cr_read(address(base, port, offset));
   }
-  void write_port(command::cr_base base, unsigned port, std::uint32_t offset, std::uint32_t value) {
+  void write_port(register_bus::cr_base base, unsigned port, std::uint32_t offset, std::uint32_t value) {
     hw_.cr_write(address(base, port, offset), value);
   }
 
@@ -70,8 +70,8 @@ class chip {
   bool raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data);
 
  private:
-  static std::uint32_t address(command::cr_base base, unsigned port, std::uint32_t offset) {
-    return static_cast<std::uint32_t>(base) + port * command::cr_port_stride + offset;
+  static std::uint32_t address(register_bus::cr_base base, unsigned port, std::uint32_t offset) {
+    return static_cast<std::uint32_t>(base) + port * register_bus::cr_port_stride + offset;
   }
   bool stop_qp(std::uint32_t qpn, bool discard);
   template <class Context>

@@ -13,7 +13,7 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
+using register_bus::cr_base;
 namespace cr = command::cr;
 
 namespace {

@@ -94,9 +94,9 @@ lanes lanes_of(std::uint32_t mbps) {
 }  // namespace
 
 void firmware::answer_port_info(unsigned port) {
-  const bool up = (chip_.read_port(command::cr_base::mac, port, mac::cr::port_status) & 1) != 0;
+  const bool up = (chip_.read_port(register_bus::cr_base::mac, port, mac::cr::port_status) & 1) != 0;
   constexpr unsigned state_down = 1, state_active = 4, physical_polling = 2, physical_up = 5;
-  const std::uint32_t mbps = chip_.read_port(command::cr_base::mac, port, mac::cr::link_rate);
+  const std::uint32_t mbps = chip_.read_port(register_bus::cr_base::mac, port, mac::cr::link_rate);
   const lanes l = lanes_of(mbps);
   put(mad::port_gid_prefix, 0xfe80000000000000);
   put(mad::port_capability_mask, l.extended_speed != 0 ? mad::extended_speeds : 0u);

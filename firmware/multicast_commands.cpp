@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multicast group table (adapter control plane 4.18).
 #include "firmware/firmware.h"
-#include "model/command/mgid_hash.h"
 #include "model/ethernet/steering_cr.h"
+#include "model/icm/mgid_hash.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
@@ -11,7 +11,7 @@ using icm::table;
 
 abi::status firmware::mgid_hash(command_request& r) {
   if (const status s = read_mailbox(r, 16); s != status::ok) return s;
-  r.out_param = command::mgid_hash(in_.data(), log_mcg_hash_);
+  r.out_param = icm::mgid_hash(in_.data(), log_mcg_hash_);
   return status::ok;
 }
 
@@ -36,8 +36,9 @@ abi::status firmware::write_mcg(command_request& r) {
   if (default_entry) return write_default_entry(r);
   if (!chip_.hw().icm_write(entry(table::mcg, r.modifier), in_.data(), bytes)) return status::icm_error;
   groups_written_[r.modifier] = true;
-  chip_.write(command::cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_written, r.modifier);
-  chip_.write(command::cr_base::steering, ethernet::cr::group_written, r.modifier);
+  chip_.write(register_bus::cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_written,
+              r.modifier);
+  chip_.write(register_bus::cr_base::steering, ethernet::cr::group_written, r.modifier);
   return status::ok;
 }
 
@@ -48,11 +49,11 @@ abi::status firmware::write_default_entry(const command_request& r) {
   const std::uint32_t at = ethernet::cr::default_entry + kind * ethernet::cr::default_stride;
   const std::uint32_t count = in(abi::mcg::member_count);
   if (count > icm::multicast_group::max_members) return status::exceed_lim;
-  chip_.write_port(command::cr_base::steering, port, at, 0);
+  chip_.write_port(register_bus::cr_base::steering, port, at, 0);
   for (std::uint32_t i = 0; i < count; ++i)
-    chip_.write_port(command::cr_base::steering, port, at + 4 + 4 * i,
+    chip_.write_port(register_bus::cr_base::steering, port, at + 4 + 4 * i,
                      abi::load32(in_.data(), abi::mcg::members + 4 * i));
-  chip_.write_port(command::cr_base::steering, port, at, count);
+  chip_.write_port(register_bus::cr_base::steering, port, at, count);
   return status::ok;
 }
 

@@ -11,7 +11,7 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
+using register_bus::cr_base;
 namespace gid_cr = gid::cr;
 namespace mac_cr = mac::cr;
 namespace layout_of = abi::set_port;

@@ -8,9 +8,9 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
 using icm::qp_state;
 using icm::table;
+using register_bus::cr_base;
 namespace q = abi::qpc;
 namespace mailbox = abi::qp_mailbox;
 

@@ -8,8 +8,8 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
 using icm::table;
+using register_bus::cr_base;
 
 abi::status firmware::check_buffer(const buffer& b) const {
   if (b.log_page > 31 || b.offset >= 1u << b.log_page) return status::bad_param;

@@ -6,7 +6,7 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
+using register_bus::cr_base;
 namespace stats = abi::eth_stats;
 
 /// Good frames and bytes of a port since its counters were cleared, over all priorities and untagged frames.

@@ -16,8 +16,8 @@
 
 namespace rnic::firmware {
 
-using command::cr_base;
 using icm::table;
+using register_bus::cr_base;
 
 namespace {
 

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the includes of all sources and checks them against the house's table of who may know whom.
 
-abi, wire: nothing of ours. sim: itself. tlm: sim, wire, abi. A block of model: sim, tlm, wire, abi and other blocks'
-interface headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface
-header. firmware: abi, wire and the hardware's interface as a data book would print it (registers, contexts, ICM
-map). host_driver: abi and wire. Their bus folders: everything of model and tlm. testbenches: anything; nobody knows
-testbenches. <systemc> only in the ground floor, at sockets, in bus folders and in testbenches.
+abi, wire, sim: nothing of ours. payload, register_bus: those three. A block of model: these five and other blocks' interface
+headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface header. tlm: what
+the model shows to others (payloads and the two ends of the slot). firmware: abi, wire and the hardware's interface as a
+data book would print it (registers, contexts, ICM map). host_driver: abi and wire. Their bus folders: everything of
+model and tlm. testbenches: anything; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
+ground floor, at sockets, in bus folders and in testbenches.
 """
 import pathlib
 import re
@@ -19,15 +20,19 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 # Headers that are part of the architecture although their names do not end in _if.h: plain values, or tables that
 # firmware alone writes.
 INTERFACES = {
-    "model/command/cr_space.h": "the register bus, through which firmware reaches every block",
-    "model/command/notice.h": "firmware's interrupt lines, moved by several blocks",
-    "model/command/mgid_hash.h": "firmware places multicast groups, hardware looks them up: one hash for both",
+    "model/register_bus/cr_space.h": "the register bus, through which firmware reaches every block",
+    "model/register_bus/notice.h": "firmware's interrupt lines, moved by several blocks",
+    "model/icm/mgid_hash.h": "firmware places multicast groups, hardware looks them up: one hash for both",
     "model/icm/contexts.h": "layout of the contexts in host memory",
     "model/icm/context_cache.h": "how a block holds contexts",
     "model/icm/context_change.h": "what of a context is software's and what is hardware's",
     "model/icm/icm_map.h": "where the tables lie: written by firmware, read by the blocks",
     "model/gid/gid_table.h": "written by firmware, read by the blocks",
 }
+
+# What every block stands on, lowest first.
+GROUND = ("model/abi", "model/wire", "model/sim")
+FIRST_FLOOR = ("model/payload", "model/register_bus")
 
 # The two ends of the slot are one link: the host has the same transmitter and the same socket as the adapter.
 LINK = {
@@ -39,7 +44,7 @@ LINK = {
 CABLE = {"model/mac/flow_control.h": "what the peer forbids and what it was told, the same at both ends"}
 
 # What firmware may see of the hardware beside the register files (*_cr.h).
-FIRMWARE_SEES = {"model/command/cr_space.h", "model/command/mgid_hash.h", "model/icm/contexts.h",
+FIRMWARE_SEES = {"model/register_bus/cr_space.h", "model/icm/mgid_hash.h", "model/icm/contexts.h",
                  "model/icm/context_change.h", "model/icm/icm_map.h"}
 
 
@@ -63,14 +68,16 @@ def allowed(source, target):
         return True
     if other == "testbenches":
         return False
-    if me in ("model/abi", "model/wire", "model/sim"):
+    if me in GROUND:
         return False
+    if me in FIRST_FLOOR:
+        return other in GROUND
     if me == "tlm":
-        return other in ("model/sim", "model/wire", "model/abi")
+        return other in GROUND + ("model/payload", "model/host")
     if me == "model/adapter":
         return True
     if me.startswith("model/"):
-        if other in ("model/sim", "tlm", "model/wire", "model/abi"):
+        if other in GROUND + FIRST_FLOOR:
             return True
         if me == "model/host" and target in LINK:
             return True
@@ -91,7 +98,7 @@ def allowed(source, target):
 def may_see_systemc(path):
     me = room(path)
     return (me == "testbenches" or me.endswith("/bus") or path in ("model/sim/timebase.cpp", "model/sim/simulation.cpp")
-            or "socket" in path or "_rim." in path or path.startswith(("tlm/bridge", "model/host/")))
+            or "socket" in path or "_rim." in path or path.startswith(("tlm/platform_bridge", "tlm/payload_sender", "model/host/")))
 
 
 def check(path, text):
@@ -117,14 +124,16 @@ def check(path, text):
 def self_test():
     """The table itself: what must be refused is refused."""
     refused = [("model/wire/a.h", "model/sim/types.h"), ("model/mac/a.cpp", "model/icrc/icrc_block.h"),
-               ("firmware/a.cpp", "tlm/frame.h"), ("firmware/a.cpp", "model/sim/types.h"),
+               ("firmware/a.cpp", "model/payload/frame.h"), ("firmware/a.cpp", "model/sim/types.h"),
                ("host_driver/a.cpp", "model/icm/contexts.h"), ("rtl/icrc/a.cpp", "model/icrc/icrc_model.h"),
                ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("tlm/a.h", "model/mac/mac.h"),
+               ("model/mac/a.cpp", "tlm/capture.h"), ("model/payload/a.h", "model/register_bus/cr_space.h"),
+               ("model/sim/a.h", "model/payload/frame.h"),
                ("model/mac/a.cpp", "model/pcie/link.h"), ("firmware/a.cpp", "model/icm/context_cache.h"),
                ("model/host/a.cpp", "model/pcie/pcie_block.h")]
     granted = [("firmware/a.cpp", "model/icm/contexts.h"), ("firmware/a.cpp", "model/transport/transport_cr.h"),
                ("model/host/a.h", "model/pcie/link.h"),
-               ("firmware/bus/a.cpp", "tlm/tlp.h"), ("model/mac/a.cpp", "model/transport/transport_if.h"),
+               ("firmware/bus/a.cpp", "model/payload/tlp.h"), ("model/mac/a.cpp", "model/transport/transport_if.h"),
                ("model/adapter/a.cpp", "model/icrc/icrc_block.h"), ("rtl/icrc/a.h", "model/icrc/icrc_if.h"),
                ("testbenches/unit/a.cpp", "model/icrc/icrc_model.h")]
     return [f"self test: {s} -> {t}" for s, t in refused if allowed(s, t)] + \

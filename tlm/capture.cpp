@@ -75,7 +75,7 @@ capture_writer::~capture_writer() {
   }
 }
 
-void capture_writer::observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps) {
+void capture_writer::observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps) {
   if (dumper_ == nullptr) return;
   if (!config_.fcs && wire::ethernet_fcs(f.data(), f.length) != f.fcs) {
     ++wrong_fcs_;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "model/payload/frame_port.h"
 #include "tlm/capture_source.h"
-#include "tlm/frame_port.h"
 #include "tlm/frame_sorter.h"
 
 struct pcap;
@@ -31,7 +31,7 @@ class capture_error : public std::runtime_error {
 ///
 /// Without FCS a capture shows what a host's network interface would: frames that arrive with a wrong FCS are not in
 /// it.
-class capture_writer : public frame_observer_if {
+class capture_writer : public payload::frame_observer_if {
  public:
   struct config {
     bool overwrite = false;  ///< otherwise an existing file is an error
@@ -44,7 +44,7 @@ class capture_writer : public frame_observer_if {
   capture_writer(const capture_writer&) = delete;
   capture_writer& operator=(const capture_writer&) = delete;
 
-  void observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps last_bit) override;
+  void observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps last_bit) override;
   void set_clock(const file_clock& clock) { clock_ = clock; }
   /// Writes what is pending and closes the file. Throws capture_error when anything could not be written. Later frames
   /// are ignored.

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "tlm/frame.h"
+#include "model/payload/frame.h"
 
 namespace rnic::tlm {
 
@@ -29,7 +29,7 @@ class frame_sorter {
 
   /// With its FCS at the end if `fcs`. Hands frames that are old enough to `write(const record&)`.
   template <typename Write>
-  void add(const frame& f, unsigned from, sim::time_ps at, bool fcs, Write&& write) {
+  void add(const payload::frame& f, unsigned from, sim::time_ps at, bool fcs, Write&& write) {
     std::unique_ptr<record> r;
     if (free_.empty()) {
       r = std::make_unique<record>();

@@ -89,7 +89,7 @@ void pcapng_writer::fail(const char* what) const {
   throw capture_error(path_ + ": " + what + ": " + std::strerror(errno));
 }
 
-void pcapng_writer::observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps) {
+void pcapng_writer::observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps) {
   if (stage_ == nullptr) return;
   if (!config_.capture.fcs && wire::ethernet_fcs(f.data(), f.length) != f.fcs) return;
   sorter_.add(f, from, first_bit, config_.capture.fcs, [this](const frame_sorter::record& r) { store(r); });

@@ -21,7 +21,7 @@ using frame_comments = std::map<std::pair<unsigned, sim::time_ps>, std::string>;
 /// A pcapng file (draft-ietf-opsawg-pcapng) with one interface for each direction of the cable and nanoseconds, which
 /// libpcap cannot write. Frames wait in an unnamed file until close() knows their comments, so that memory stays small
 /// and the result may be a stream.
-class pcapng_writer : public frame_observer_if {
+class pcapng_writer : public payload::frame_observer_if {
  public:
   struct config {
     capture_writer::config capture;
@@ -34,7 +34,7 @@ class pcapng_writer : public frame_observer_if {
   pcapng_writer(const pcapng_writer&) = delete;
   pcapng_writer& operator=(const pcapng_writer&) = delete;
 
-  void observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps last_bit) override;
+  void observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps last_bit) override;
   void set_clock(const file_clock& clock) { clock_ = clock; }
   /// Writes everything and closes the file. `about`: comment of the file, may be empty. A comment longer than an
   /// option can be is cut. Throws capture_error when anything could not be written. Later frames are ignored.

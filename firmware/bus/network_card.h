@@ -22,7 +22,7 @@ class network_card : public sc_core::sc_module {
                unsigned number);
 
   pcie::endpoint_socket& pcie_socket() { return adapter_.pcie_socket(); }
-  tlm::ethernet_port_socket& port_socket(unsigned index) { return adapter_.port_socket(index); }
+  payload::ethernet_port_socket& port_socket(unsigned index) { return adapter_.port_socket(index); }
   adapter::adapter& nic() { return adapter_; }
 
  private:

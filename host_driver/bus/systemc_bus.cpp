@@ -62,7 +62,8 @@ std::uint32_t systemc_bus::split_access(Start start) {
   return value;
 }
 
-void systemc_bus::read_completed(std::uint64_t token, tlm::tlp_status, const std::uint8_t* data, std::uint32_t bytes) {
+void systemc_bus::read_completed(std::uint64_t token, payload::tlp_status, const std::uint8_t* data,
+                                 std::uint32_t bytes) {
   auto* read = reinterpret_cast<pending_read*>(token);
   std::memcpy(read->data.data(), data, bytes < read->data.size() ? bytes : read->data.size());
   read->completed = true;

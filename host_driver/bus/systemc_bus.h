@@ -81,7 +81,7 @@ class systemc_bus : public sc_core::sc_module,
     bool pending = false;
   };
 
-  void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+  void read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
                       std::uint32_t bytes) override;
   void store_space() override;
   template <class Start>

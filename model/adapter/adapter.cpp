@@ -67,7 +67,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
   for (const auto& p : ports_)
     port_sockets_.push_back(
-        std::make_unique<tlm::ethernet_port_socket>(std::string(p->basename()) + "_socket", *p, env.base));
+        std::make_unique<payload::ethernet_port_socket>(std::string(p->basename()) + "_socket", *p, env.base));
   name_parameters();
   bind_descriptors();
   bind_transmit();
@@ -232,7 +232,7 @@ void adapter::bind_memory() {
 
 /// Firmware's way to the blocks.
 void adapter::bind_registers() {
-  using command::cr_base;
+  using register_bus::cr_base;
   cr_bus_.map(cr_base::icm, icm_registers_);
   cr_bus_.map(cr_base::doorbell, doorbell_);
   const auto transport_base = static_cast<std::uint32_t>(cr_base::transport);
@@ -257,13 +257,13 @@ void adapter::bind_registers() {
 /// have come to rest.
 void adapter::bind_reset() {
   endpoint_.on_function_reset(command_);
-  std::vector<command::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,   &scheduler_,
-                                                 &requester_, &responder_, &completion_, &steering_};
+  std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,   &scheduler_,
+                                                      &requester_, &responder_, &completion_, &steering_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());
   }
-  for (command::reset_target_if* t : targets) firmware_port_.add_reset_target(*t);
+  for (register_bus::reset_target_if* t : targets) firmware_port_.add_reset_target(*t);
 }
 
 /// Counters of the blocks that do not announce their own when they are made.

@@ -10,19 +10,19 @@
 #include <vector>
 
 #include "model/adapter/config.h"
-#include "model/command/cr_bus.h"
 #include "model/command/firmware_dma.h"
 #include "model/ethernet/steering.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
+#include "model/payload/ethernet_socket.h"
+#include "model/payload/frame_port.h"
 #include "model/pcie/endpoint_socket.h"
+#include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
-#include "tlm/ethernet_socket.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::adapter {
 
@@ -31,8 +31,8 @@ struct environment {
   sim::timebase& base;
   sim::span_recorder& spans;
   sim::statistics& statistics;
-  tlm::frame_pool& frames;
-  tlm::tlp_pool& packets;
+  payload::frame_pool& frames;
+  payload::tlp_pool& packets;
 };
 
 using icrc_engine_factory = std::function<std::unique_ptr<icrc::icrc_engine_if>()>;
@@ -53,7 +53,7 @@ class adapter : public sc_core::sc_module {
   /// is bound to nothing (sim::config_error, out of sc_start); a second port that is not cabled has no link.
   /// bench::node may connect endpoint and ports by plain calls instead, which do the same and cost less.
   pcie::endpoint_socket& pcie_socket() { return *pcie_socket_; }
-  tlm::ethernet_port_socket& port_socket(unsigned index) { return *port_sockets_[index]; }
+  payload::ethernet_port_socket& port_socket(unsigned index) { return *port_sockets_[index]; }
 
   pcie::endpoint& pcie() { return endpoint_; }
   command::firmware_port& firmware_port() { return firmware_port_; }
@@ -118,7 +118,7 @@ class adapter : public sc_core::sc_module {
   no_registers no_registers_;
   std::array<gid::gid_table, 2> gids_;
   icm::icm_map icm_map_;
-  command::cr_bus cr_bus_;
+  register_bus::cr_bus cr_bus_;
 
   command::command_block command_;
   command::firmware_dma firmware_dma_;
@@ -137,7 +137,7 @@ class adapter : public sc_core::sc_module {
   std::vector<std::unique_ptr<parser::parser>> parsers_;
   std::vector<std::unique_ptr<mac::port>> ports_;
   std::unique_ptr<pcie::endpoint_socket> pcie_socket_;
-  std::vector<std::unique_ptr<tlm::ethernet_port_socket>> port_sockets_;
+  std::vector<std::unique_ptr<payload::ethernet_port_socket>> port_sockets_;
   std::vector<std::shared_ptr<void>> channels_;
   std::deque<sc_core::sc_attribute<std::string>> parameter_paths_;  // where they are, they stay: blocks point to them
 };

@@ -117,7 +117,7 @@ void command_block::post() {
     change().hcr[control_word] = control & ~hcr::go;
   else
     taken_ = true;
-  tell_firmware(notice::command);
+  tell_firmware(register_bus::notice::command);
 }
 
 void command_block::complete(std::uint32_t status) {
@@ -135,10 +135,10 @@ void command_block::reset() {
   out_high_ = out_low_ = 0;
   flash_.release(now());
   ++stats_.resets;
-  tell_firmware(notice::reset);
+  tell_firmware(register_bus::notice::reset);
 }
 
-void command_block::tell_firmware(notice what) {
+void command_block::tell_firmware(register_bus::notice what) {
   RNIC_ASSERT(firmware_ != nullptr, name() + ": firmware is not bound");
   firmware_->push(what, now_ps() + config_.notice_ps);
 }

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "model/abi/registers.h"
-#include "model/command/cr_space.h"
-#include "model/command/notice.h"
-#include "model/command/reset_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/pcie/function_reset_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/notice.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/statistics.h"
@@ -53,8 +53,8 @@ class semaphore {
 class command_block : public sim::clocked_block,
                       public pcie::register_file_if,
                       public pcie::function_reset_if,
-                      public cr_target_if,
-                      public reset_target_if {
+                      public register_bus::cr_target_if,
+                      public register_bus::reset_target_if {
  public:
   struct config {
     unsigned max_commands =
@@ -67,7 +67,7 @@ class command_block : public sim::clocked_block,
   /// Writes to BAR0, from the endpoint: 4 or 8 bytes, naturally aligned.
   sim::fifo_in<pcie::mmio_write> mmio;
   /// Firmware's interrupt inputs (firmware_port::notices). To be bound by the adapter.
-  void bind_firmware(sim::timed_inbox<notice>& inbox) { firmware_ = &inbox; }
+  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox) { firmware_ = &inbox; }
 
   std::uint32_t read32(std::uint16_t function, std::uint64_t offset) override;
 
@@ -103,10 +103,10 @@ class command_block : public sim::clocked_block,
   void post();
   void complete(std::uint32_t status);
   void reset();
-  void tell_firmware(notice what);
+  void tell_firmware(register_bus::notice what);
 
   config config_;
-  sim::timed_inbox<notice>* firmware_ = nullptr;
+  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
   registers registers_;  // now
   registers before_;     // before edge changed_at_
   sim::cycle_t changed_at_ = sim::never;

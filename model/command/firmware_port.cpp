@@ -10,8 +10,8 @@ namespace rnic::command {
 
 using kind = firmware_request::kind;
 
-firmware_port::firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg, cr_bus& bus,
-                             firmware_dma& dma)
+firmware_port::firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg,
+                             register_bus::cr_bus& bus, firmware_dma& dma)
     : clocked_block(name, firmware_clock),
       notices(this->name() + ".notices", *this, 32),
       dma_answers(this->name() + ".dma_answers", *this, 2),
@@ -66,7 +66,7 @@ void firmware_port::tick() {
 void firmware_port::take_notices() {
   bool interrupted = false, was_reset = false;
   while (notices.can_pop()) {
-    was_reset = notices.pop() == notice::reset || was_reset;
+    was_reset = notices.pop() == register_bus::notice::reset || was_reset;
     interrupted = true;
   }
   if (was_reset) reset();
@@ -77,7 +77,7 @@ void firmware_port::reset() {
   busy_ = false;
   due_ = sim::never;
   dma_stale_ = dma_busy_;
-  for (reset_target_if* target : reset_targets_) target->device_reset();
+  for (register_bus::reset_target_if* target : reset_targets_) target->device_reset();
   processor_->reset();
 }
 

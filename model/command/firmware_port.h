@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "model/command/cr_bus.h"
 #include "model/command/firmware_dma.h"
-#include "model/command/notice.h"
-#include "model/command/reset_if.h"
+#include "model/register_bus/cr_bus.h"
+#include "model/register_bus/notice.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/timed_inbox.h"
 
@@ -53,17 +53,18 @@ class firmware_port : public sim::clocked_block {
     unsigned dma_start_cycles = 16;  ///< firmware cycles to set up one DMA descriptor: chosen, same
   };
 
-  firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg, cr_bus& bus, firmware_dma& dma);
+  firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg, register_bus::cr_bus& bus,
+                firmware_dma& dma);
 
-  sim::timed_inbox<notice> notices;        ///< from command_block and the ports
-  sim::timed_inbox<dma_done> dma_answers;  ///< from firmware_dma
+  sim::timed_inbox<register_bus::notice> notices;  ///< from command_block and the ports
+  sim::timed_inbox<dma_done> dma_answers;          ///< from firmware_dma
 
   void bind_processor(firmware_processor_if& processor) { processor_ = &processor; }
   /// The hardware's ICM mapping: bus address of an ICM address; contiguous to the end of the 4 KiB page.
   void bind_icm(std::function<std::optional<std::uint64_t>(std::uint64_t)> translate) {
     translate_ = std::move(translate);
   }
-  void add_reset_target(reset_target_if& target) { reset_targets_.push_back(&target); }
+  void add_reset_target(register_bus::reset_target_if& target) { reset_targets_.push_back(&target); }
 
   /// Starts a request; the one before must be done. Lengths of DMA and ICM accesses are not limited.
   void submit(const firmware_request& request);
@@ -80,11 +81,11 @@ class firmware_port : public sim::clocked_block {
 
   static constexpr sim::time_ps crossing_ps = 1;
   config config_;
-  cr_bus& bus_;
+  register_bus::cr_bus& bus_;
   firmware_dma& dma_;
   firmware_processor_if* processor_ = nullptr;
   std::function<std::optional<std::uint64_t>(std::uint64_t)> translate_;
-  std::vector<reset_target_if*> reset_targets_;
+  std::vector<register_bus::reset_target_if*> reset_targets_;
 
   firmware_request request_;
   bool busy_ = false;

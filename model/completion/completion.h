@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "model/command/cr_space.h"
-#include "model/command/reset_if.h"
 #include "model/completion/buffer_pages.h"
 #include "model/completion/completion_cr.h"
 #include "model/completion/completion_if.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/pcie/dma_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
@@ -42,7 +42,7 @@ struct completion_config {
 /// are written in the order of their requests within a source; an event's EQE is written after the CQE that caused
 /// it, and the interrupt is sent after the EQE has entered the posted queue. A request that waits (context, page,
 /// consumer index) holds up its own source only.
-class completion : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
+class completion : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   completion(std::string name, sim::clock_domain& domain, const completion_config& config, const icm::icm_map& map,
              unsigned cqe_sources, unsigned event_sources, sim::span_recorder* spans = nullptr);

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "model/command/cr_space.h"
-#include "model/command/reset_if.h"
 #include "model/completion/completion_if.h"
 #include "model/pcie/dma_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -31,7 +31,7 @@ struct config {
 /// descriptor when all 64-byte lines of the descriptor are in; when a buffer is written again before that, or its
 /// place is needed, it becomes a plain doorbell (the same descriptor is in host memory, adapter data plane A.1.2).
 /// What comes of a descriptor after it has lost its place is dropped: the next one in that buffer begins without it.
-class doorbell : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
+class doorbell : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
            sim::statistics& stats);
@@ -86,7 +86,7 @@ class doorbell : public sim::clocked_block, public command::cr_target_if, public
 
   config config_;
   sim::span_recorder& spans_;
-  tlm::pool<scheduler::blueflame_wqe> pool_;
+  payload::pool<scheduler::blueflame_wqe> pool_;
   std::vector<gather> gathers_;
   std::vector<remainder> remainders_;  // as many as gathers; the next one takes the place of the oldest
   std::size_t next_remainder_ = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/command/mgid_hash.h"
+#include "model/icm/mgid_hash.h"
 #include "model/wire/bytes.h"
 #include "model/wire/ethernet.h"
 #include "model/wire/internet.h"
@@ -19,7 +19,7 @@ constexpr std::uint32_t member_qpn = 0xffffff, member_no_loopback = 1u << 30;
 constexpr unsigned longest_chain = 64;
 constexpr std::size_t longest_list = 1024;  // group addresses in a port's filter
 
-wire::mac_address destination_of(const tlm::frame& f) {
+wire::mac_address destination_of(const payload::frame& f) {
   wire::mac_address mac;
   std::copy_n(f.data(), mac.size(), mac.begin());
   return mac;
@@ -28,10 +28,10 @@ wire::mac_address destination_of(const tlm::frame& f) {
 }  // namespace
 
 steering::steering(std::string name, sim::clock_domain& domain, const config& cfg, const icm::icm_map& map,
-                   const std::array<const gid::gid_table*, ports>& gids, tlm::frame_pool& frames,
+                   const std::array<const gid::gid_table*, ports>& gids, payload::frame_pool& frames,
                    sim::statistics& stats)
     : clocked_block(name, domain),
-      rx_in{sim::fifo_in<tlm::frame_ptr>(*this), sim::fifo_in<tlm::frame_ptr>(*this)},
+      rx_in{sim::fifo_in<payload::frame_ptr>(*this), sim::fifo_in<payload::frame_ptr>(*this)},
       out(*this),
       config_(cfg),
       map_(map),
@@ -85,7 +85,7 @@ void steering::deliver() {
   if (count_inside_ != 0) wake_at(std::max(pipeline_[head_].ready, now() + 1));
 }
 
-void steering::hand_on(tlm::frame_ptr frame, std::uint32_t qpn) {
+void steering::hand_on(payload::frame_ptr frame, std::uint32_t qpn) {
   wire::packet& p = frame->packet;
   frame->plain = true;
   // As the responder counts the bytes of a packet for one receive.
@@ -98,8 +98,8 @@ void steering::hand_on(tlm::frame_ptr frame, std::uint32_t qpn) {
   out.push(std::move(frame));
 }
 
-tlm::frame_ptr steering::copy_of(const tlm::frame& from) {
-  tlm::frame_ptr to = frames_.get();
+payload::frame_ptr steering::copy_of(const payload::frame& from) {
+  payload::frame_ptr to = frames_.get();
   to->begin = from.begin;
   to->length = from.length;
   to->fcs = from.fcs;
@@ -119,7 +119,7 @@ void steering::take() {
   if (count_inside_ == pipeline_.size()) return;  // its head wakes us
   const unsigned port = rx_in[1 - last_port_].can_pop() ? 1 - last_port_ : last_port_;
   last_port_ = port;
-  tlm::frame_ptr f = rx_in[port].pop();
+  payload::frame_ptr f = rx_in[port].pop();
   ++count_.frames;
   const unsigned beats = (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   input_.start(std::max({1u, config_.frame_cycles, beats}));
@@ -131,7 +131,7 @@ void steering::take() {
   if (rx_in[0].can_pop() || rx_in[1].can_pop()) input_.await();
 }
 
-bool steering::passes_filters(const tlm::frame& f) {
+bool steering::passes_filters(const payload::frame& f) {
   const port_tables& t = tables_[f.port % ports];
   if (t.vlan_filter) {
     const wire::frame_view v = wire::inspect(f.data(), f.length);
@@ -150,7 +150,7 @@ bool steering::passes_filters(const tlm::frame& f) {
 }
 
 /// False: not now.
-bool steering::find_members(const tlm::frame& f) {
+bool steering::find_members(const payload::frame& f) {
   const port_tables& t = tables_[f.port % ports];
   const wire::mac_address mac = destination_of(f);
   const bool group = wire::is_multicast(mac);
@@ -175,13 +175,13 @@ bool steering::find_members(const tlm::frame& f) {
   return true;
 }
 
-void steering::begin_search(const tlm::frame& f) {
+void steering::begin_search(const payload::frame& f) {
   constexpr std::size_t port_byte = 5, steer_byte = 7, mac_byte = 10;  // of an Ethernet "GID" (4.18)
   key_.fill(0);
   std::copy_n(f.data(), 6, key_.begin() + mac_byte);
   key_[port_byte] = static_cast<std::uint8_t>(f.port + 1);
   if ((f.data()[0] & 1) == 0) key_[steer_byte] = to_unicast << 1;
-  index_ = command::mgid_hash(key_.data(), std::clamp(hash_bits_, 1u, 16u));
+  index_ = icm::mgid_hash(key_.data(), std::clamp(hash_bits_, 1u, 16u));
   steps_ = 0;
   members_.clear();
   next_member_ = 0;
@@ -189,7 +189,7 @@ void steering::begin_search(const tlm::frame& f) {
 }
 
 /// Goes along the chain of the address's bucket. False: not now.
-bool steering::search_group(const tlm::frame& f, bool& found) {
+bool steering::search_group(const payload::frame& f, bool& found) {
   using result = icm::context_cache<icm::multicast_group>::result;
   for (; steps_ < longest_chain; ++steps_) {
     if (index_ >= written_.size() || !written_[index_]) return true;
@@ -212,14 +212,14 @@ bool steering::search_group(const tlm::frame& f, bool& found) {
   return true;
 }
 
-void steering::use_default(const tlm::frame& f, unsigned kind) {
+void steering::use_default(const payload::frame& f, unsigned kind) {
   const port_tables& t = tables_[f.port % ports];
   for (std::uint32_t i = 0; i < t.default_count[kind]; ++i) add_member(f, t.defaults[kind][i]);
 }
 
 /// What this port sent does not come back to those that asked not to get it.
-void steering::add_member(const tlm::frame& f, std::uint32_t member) {
-  if (f.loopback == tlm::frame::loopback_none || (member & member_no_loopback) == 0)
+void steering::add_member(const payload::frame& f, std::uint32_t member) {
+  if (f.loopback == payload::frame::loopback_none || (member & member_no_loopback) == 0)
     members_.push_back(member & member_qpn);
 }
 

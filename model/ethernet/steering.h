@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "model/command/cr_space.h"
-#include "model/command/reset_if.h"
 #include "model/ethernet/steering_cr.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/icm/icm_map.h"
+#include "model/payload/frame.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
-#include "tlm/frame.h"
 
 namespace rnic::ethernet {
 
@@ -31,7 +31,7 @@ namespace rnic::ethernet {
 /// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table.
 ///
 /// A frame is handed on pipeline_cycles after it was taken; the next one is taken when its bytes have gone through.
-class steering : public sim::clocked_block, public command::reset_target_if {
+class steering : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2;
   struct config {
@@ -48,15 +48,15 @@ class steering : public sim::clocked_block, public command::reset_target_if {
   };
 
   steering(std::string name, sim::clock_domain& domain, const config& cfg, const icm::icm_map& map,
-           const std::array<const gid::gid_table*, ports>& gids, tlm::frame_pool& frames, sim::statistics& stats);
+           const std::array<const gid::gid_table*, ports>& gids, payload::frame_pool& frames, sim::statistics& stats);
 
-  std::array<sim::fifo_in<tlm::frame_ptr>, ports> rx_in;  ///< from the parsers
-  sim::fifo_out<tlm::frame_ptr> out;                      ///< to the responder
+  std::array<sim::fifo_in<payload::frame_ptr>, ports> rx_in;  ///< from the parsers
+  sim::fifo_out<payload::frame_ptr> out;                      ///< to the responder
   icm::context_cache<icm::multicast_group>& groups() { return groups_; }
   const counters& count() const { return count_; }
 
   /// Registers of a port: steering_cr.h.
-  command::cr_target_if& registers(unsigned port) { return registers_[port]; }
+  register_bus::cr_target_if& registers(unsigned port) { return registers_[port]; }
   void device_reset() override;
 
  private:
@@ -70,7 +70,7 @@ class steering : public sim::clocked_block, public command::reset_target_if {
     std::array<std::uint32_t, 2> default_count{};
     std::array<std::array<std::uint32_t, icm::multicast_group::max_members>, 2> defaults{};
   };
-  class register_file final : public command::cr_target_if {
+  class register_file final : public register_bus::cr_target_if {
    public:
     register_file(steering& owner, unsigned port) : owner_(owner), port_(port) {}
     std::uint32_t cr_read(std::uint32_t offset) override { return owner_.read(port_, offset); }
@@ -81,21 +81,21 @@ class steering : public sim::clocked_block, public command::reset_target_if {
     unsigned port_;
   };
   struct stage {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::cycle_t ready = 0;
   };
 
   void tick() override;
   void deliver();
   void take();
-  bool passes_filters(const tlm::frame& f);
-  bool find_members(const tlm::frame& f);
-  bool search_group(const tlm::frame& f, bool& found);
-  void begin_search(const tlm::frame& f);
-  void use_default(const tlm::frame& f, unsigned kind);
-  void add_member(const tlm::frame& f, std::uint32_t member);
-  tlm::frame_ptr copy_of(const tlm::frame& from);
-  void hand_on(tlm::frame_ptr frame, std::uint32_t qpn);
+  bool passes_filters(const payload::frame& f);
+  bool find_members(const payload::frame& f);
+  bool search_group(const payload::frame& f, bool& found);
+  void begin_search(const payload::frame& f);
+  void use_default(const payload::frame& f, unsigned kind);
+  void add_member(const payload::frame& f, std::uint32_t member);
+  payload::frame_ptr copy_of(const payload::frame& from);
+  void hand_on(payload::frame_ptr frame, std::uint32_t qpn);
   std::uint32_t read(unsigned port, std::uint32_t offset) const;
   void write(unsigned port, std::uint32_t offset, std::uint32_t value);
   void write_device(std::uint32_t offset, std::uint32_t value);
@@ -103,7 +103,7 @@ class steering : public sim::clocked_block, public command::reset_target_if {
   config config_;
   const icm::icm_map& map_;
   std::array<const gid::gid_table*, ports> gids_;
-  tlm::frame_pool& frames_;
+  payload::frame_pool& frames_;
   icm::context_cache<icm::multicast_group> groups_;
   std::array<register_file, ports> registers_;
   std::array<port_tables, ports> tables_;

@@ -8,7 +8,7 @@
 
 namespace rnic::fabric {
 
-cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config& cfg)
+cable::cable(payload::frame_port_if& first, payload::frame_port_if& second, const config& cfg)
     : propagation_(sim::time_ps{cfg.metres} * cfg.ps_per_metre + cfg.hop_ps), ports_{&first, &second} {
   for (unsigned i = 0; i < 2; ++i) {
     ends_[i].owner = this;
@@ -22,7 +22,7 @@ cable::cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config
 }
 
 void cable::set_live(bool live, sim::time_ps at) {
-  for (tlm::frame_port_if* port : ports_) port->carrier(live, at);
+  for (payload::frame_port_if* port : ports_) port->carrier(live, at);
 }
 
 void cable::insert(cable_element_if& element) {
@@ -31,9 +31,9 @@ void cable::insert(cable_element_if& element) {
   for (unsigned i = 0; i < 2; ++i) element.connect(i, halves_[i]);
 }
 
-void cable::end::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {
+void cable::end::deliver(payload::frame_ptr frame, sim::time_ps last_bit) {
   ++frames;
-  for (tlm::frame_observer_if* o : owner->observers_) o->observe(from, *frame, frame->stamp, last_bit);
+  for (payload::frame_observer_if* o : owner->observers_) o->observe(from, *frame, frame->stamp, last_bit);
   if (owner->fault_ != nullptr && owner->fault_->on_frame(from, *frame) == cable_fault_if::fate::lose) {
     ++lost;
     return;
@@ -44,8 +44,8 @@ void cable::end::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {
     owner->halves_[from].deliver(std::move(frame), last_bit);
 }
 
-void cable::half::deliver(tlm::frame_ptr frame, sim::time_ps last_bit) {
-  for (tlm::frame_observer_if* o : owner->behind_) o->observe(from, *frame, frame->stamp, last_bit);
+void cable::half::deliver(payload::frame_ptr frame, sim::time_ps last_bit) {
+  for (payload::frame_observer_if* o : owner->behind_) o->observe(from, *frame, frame->stamp, last_bit);
   peer->deliver(std::move(frame), last_bit + owner->propagation_);
 }
 

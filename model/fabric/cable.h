@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/payload/frame_port.h"
 #include "model/sim/types.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::fabric {
 
@@ -16,7 +16,7 @@ class cable_fault_if {
   enum class fate : std::uint8_t { pass, lose };
   virtual ~cable_fault_if() = default;
   /// `from` as in frame_observer_if. May change the bytes or the FCS of `f` (its length must stay in the buffer).
-  virtual fate on_frame(unsigned from, tlm::frame& f) = 0;
+  virtual fate on_frame(unsigned from, payload::frame& f) = 0;
 };
 
 /// A device in the middle of a cable: frames enter it and go on from it now, later, changed, more than once or never.
@@ -24,9 +24,9 @@ class cable_element_if {
  public:
   virtual ~cable_element_if() = default;
   /// Where the frames of end `from` go on to, at times that do not decrease. Called once for each end.
-  virtual void connect(unsigned from, tlm::frame_sink_if& onward) = 0;
+  virtual void connect(unsigned from, payload::frame_sink_if& onward) = 0;
   /// A frame of end `from`, `last_bit` in the future; both ends without order between them.
-  virtual void enter(unsigned from, tlm::frame_ptr frame, sim::time_ps last_bit) = 0;
+  virtual void enter(unsigned from, payload::frame_ptr frame, sim::time_ps last_bit) = 0;
 };
 
 /// Full-duplex point-to-point link without state: delivers each frame when its last bit is at the other end. The
@@ -39,8 +39,8 @@ class cable {
     std::uint32_t hop_ps = 0;            ///< of a cut-through switch on the way that has nothing else to do
   };
 
-  cable(tlm::frame_port_if& first, tlm::frame_port_if& second) : cable(first, second, config{}) {}
-  cable(tlm::frame_port_if& first, tlm::frame_port_if& second, const config& cfg);
+  cable(payload::frame_port_if& first, payload::frame_port_if& second) : cable(first, second, config{}) {}
+  cable(payload::frame_port_if& first, payload::frame_port_if& second, const config& cfg);
   cable(const cable&) = delete;
   cable& operator=(const cable&) = delete;
 
@@ -48,7 +48,7 @@ class cable {
   enum class tap : std::uint8_t { before, behind };
   /// Observers must outlive the traffic. Behind an element, times are those at which a frame would have been sent to
   /// arrive as it does.
-  void add_observer(tlm::frame_observer_if& observer, tap where = tap::before) {
+  void add_observer(payload::frame_observer_if& observer, tap where = tap::before) {
     (where == tap::before ? observers_ : behind_).push_back(&observer);
   }
   /// Puts a device into the cable, before the traffic; it must outlive it. At most one.
@@ -63,30 +63,30 @@ class cable {
   const std::uint64_t& lost(unsigned from) const { return ends_[from].lost; }
 
  private:
-  class end : public tlm::frame_sink_if {
+  class end : public payload::frame_sink_if {
    public:
-    void deliver(tlm::frame_ptr frame, sim::time_ps last_bit) override;
+    void deliver(payload::frame_ptr frame, sim::time_ps last_bit) override;
     cable* owner = nullptr;
     unsigned from = 0;
     std::uint64_t frames = 0;
     std::uint64_t lost = 0;
   };
   /// The second half of the way, behind the element.
-  class half : public tlm::frame_sink_if {
+  class half : public payload::frame_sink_if {
    public:
-    void deliver(tlm::frame_ptr frame, sim::time_ps last_bit) override;
+    void deliver(payload::frame_ptr frame, sim::time_ps last_bit) override;
     cable* owner = nullptr;
     unsigned from = 0;
-    tlm::frame_sink_if* peer = nullptr;
+    payload::frame_sink_if* peer = nullptr;
   };
 
   sim::time_ps propagation_;
   end ends_[2];
   half halves_[2];
-  std::vector<tlm::frame_observer_if*> observers_, behind_;
+  std::vector<payload::frame_observer_if*> observers_, behind_;
   cable_fault_if* fault_ = nullptr;
   cable_element_if* element_ = nullptr;
-  tlm::frame_port_if* ports_[2];
+  payload::frame_port_if* ports_[2];
 };
 
 }  // namespace rnic::fabric

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model/fabric/frame_damage.h"
-#include "tlm/frame_copy.h"
+#include "model/payload/frame_copy.h"
 
 namespace rnic::fabric {
 
@@ -39,7 +39,7 @@ struct due_later {
 }  // namespace
 
 fault_injector::fault_injector(std::string name, sim::clock_domain& domain, const fault_plan& plan, std::uint64_t seed,
-                               tlm::frame_pool& pool, sim::statistics& stats)
+                               payload::frame_pool& pool, sim::statistics& stats)
     : clocked_block(name, domain), plan_(plan), pool_(pool) {
   const std::uint64_t start = plan.seed != 0 ? plan.seed : seed;
   for (unsigned i = 0; i < 2; ++i) {
@@ -80,7 +80,7 @@ std::uint64_t fault_injector::next_random(lane& l) {
   return z ^ (z >> 31);
 }
 
-void fault_injector::look_at(lane& l, const tlm::frame& f, subject& s, bool with_flow) {
+void fault_injector::look_at(lane& l, const payload::frame& f, subject& s, bool with_flow) {
   if (!s.decoded) {
     s.decoded = true;
     s.roce = wire::decode(f.data(), f.length, s.packet) == wire::decode_error::none;
@@ -118,7 +118,7 @@ bool fault_injector::means(const fault_rule& r, unsigned from, const lane& l, co
 }
 
 /// The first rule that hits the frame; all that mean it count it.
-const fault_rule* fault_injector::choose(unsigned from, lane& l, const tlm::frame& f, subject& s) {
+const fault_rule* fault_injector::choose(unsigned from, lane& l, const payload::frame& f, subject& s) {
   if (needs_packet_) look_at(l, f, s, needs_flow_);
   const fault_rule* chosen = nullptr;
   for (std::size_t i = 0; i < plan_.rules.size(); ++i) {
@@ -138,7 +138,7 @@ const fault_rule* fault_injector::choose(unsigned from, lane& l, const tlm::fram
   return chosen;
 }
 
-void fault_injector::enter(unsigned from, tlm::frame_ptr frame, sim::time_ps last_bit) {
+void fault_injector::enter(unsigned from, payload::frame_ptr frame, sim::time_ps last_bit) {
   lane& l = lanes_[from];
   ++l.count.frames;
   release_due(l, last_bit);
@@ -150,13 +150,13 @@ void fault_injector::enter(unsigned from, tlm::frame_ptr frame, sim::time_ps las
     act(*r, l, std::move(frame), last_bit, s);
 }
 
-void fault_injector::act(const fault_rule& r, lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, subject& s) {
+void fault_injector::act(const fault_rule& r, lane& l, payload::frame_ptr frame, sim::time_ps last_bit, subject& s) {
   bool done = true;
   switch (r.action) {
     case fault_action::drop:
       break;
     case fault_action::duplicate: {
-      for (std::uint32_t i = 0; i < r.copies; ++i) pass(l, tlm::copy_on_cable(pool_, *frame), last_bit, s);
+      for (std::uint32_t i = 0; i < r.copies; ++i) pass(l, payload::copy_on_cable(pool_, *frame), last_bit, s);
       pass(l, std::move(frame), last_bit, s);
       break;
     }
@@ -184,7 +184,7 @@ void fault_injector::act(const fault_rule& r, lane& l, tlm::frame_ptr frame, sim
 }
 
 /// False when the frame has nothing of what is to be changed.
-bool fault_injector::damage(const fault_rule& r, lane& l, tlm::frame& f, subject& s) {
+bool fault_injector::damage(const fault_rule& r, lane& l, payload::frame& f, subject& s) {
   if (r.part == frame_part::fcs) {
     f.fcs ^= 1u << (r.bit < 8 ? r.bit : below(l, 32));
     return true;
@@ -209,7 +209,7 @@ bool fault_injector::damage(const fault_rule& r, lane& l, tlm::frame& f, subject
   return true;
 }
 
-void fault_injector::hold(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps due, std::uint32_t qpn,
+void fault_injector::hold(lane& l, payload::frame_ptr frame, sim::time_ps last_bit, sim::time_ps due, std::uint32_t qpn,
                           std::uint32_t to_pass) {
   frame->stamp = last_bit - frame->stamp;  // how long it is, until it goes on
   held_frame h;
@@ -240,7 +240,7 @@ void fault_injector::release_due(lane& l, sim::time_ps until) {
 }
 
 /// A frame goes on in its turn, and behind it those that waited for it.
-void fault_injector::pass(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, subject& s) {
+void fault_injector::pass(lane& l, payload::frame_ptr frame, sim::time_ps last_bit, subject& s) {
   if (l.passing != 0) look_at(l, *frame, s, false);
   const std::uint32_t qpn = s.qpn;
   const sim::time_ps duration = last_bit - frame->stamp;
@@ -252,7 +252,7 @@ void fault_injector::pass(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, 
       ++i;
       continue;
     }
-    tlm::frame_ptr late = std::move(h.frame);
+    payload::frame_ptr late = std::move(h.frame);
     --l.passing;
     l.held.erase(l.held.begin() + static_cast<std::ptrdiff_t>(i));
     const sim::time_ps length = late->stamp;
@@ -261,7 +261,7 @@ void fault_injector::pass(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, 
   std::make_heap(l.held.begin(), l.held.end(), due_later{});
 }
 
-void fault_injector::send_on(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps duration) {
+void fault_injector::send_on(lane& l, payload::frame_ptr frame, sim::time_ps last_bit, sim::time_ps duration) {
   frame->stamp = std::max(last_bit - duration, l.line_free);
   last_bit = frame->stamp + duration;
   const sim::time_ps per_byte = duration / (frame->length + preamble_and_fcs_bytes);

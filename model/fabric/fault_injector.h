@@ -10,9 +10,9 @@
 
 #include "model/fabric/cable.h"
 #include "model/fabric/fault_plan.h"
+#include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
-#include "tlm/frame.h"
 
 namespace rnic::fabric {
 
@@ -34,10 +34,10 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
   /// Counters are `name`.a_to_b.* and `name`.b_to_a.*. `seed` is for plans without one. The pool is where copies come
   /// from.
   fault_injector(std::string name, sim::clock_domain& domain, const fault_plan& plan, std::uint64_t seed,
-                 tlm::frame_pool& pool, sim::statistics& stats);
+                 payload::frame_pool& pool, sim::statistics& stats);
 
-  void connect(unsigned from, tlm::frame_sink_if& onward) override { lanes_[from].onward = &onward; }
-  void enter(unsigned from, tlm::frame_ptr frame, sim::time_ps last_bit) override;
+  void connect(unsigned from, payload::frame_sink_if& onward) override { lanes_[from].onward = &onward; }
+  void enter(unsigned from, payload::frame_ptr frame, sim::time_ps last_bit) override;
 
   const fault_plan& plan() const { return plan_; }
   const counts& counted(unsigned from) const { return lanes_[from].count; }
@@ -58,7 +58,7 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
     std::uint64_t number = 0;
     std::uint32_t qpn = 0;
     std::uint32_t to_pass = 0;  // goes on before, behind so many frames; 0: only by time
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
   };
   /// What rules may ask of a frame.
   struct subject {
@@ -70,7 +70,7 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
   static constexpr std::uint32_t no_qp = ~0u;
 
   struct lane {
-    tlm::frame_sink_if* onward = nullptr;
+    payload::frame_sink_if* onward = nullptr;
     std::uint64_t random = 0;
     counts count;
     std::vector<rule_state> rules;
@@ -87,20 +87,20 @@ class fault_injector : public sim::clocked_block, public cable_element_if {
   void announce(sim::statistics& stats);
   static std::uint64_t next_random(lane& l);
   static std::uint64_t below(lane& l, std::uint64_t limit) { return limit == 0 ? 0 : next_random(l) % limit; }
-  static void look_at(lane& l, const tlm::frame& f, subject& s, bool with_flow);
+  static void look_at(lane& l, const payload::frame& f, subject& s, bool with_flow);
   static bool means(const fault_rule& r, unsigned from, const lane& l, const subject& s);
-  const fault_rule* choose(unsigned from, lane& l, const tlm::frame& f, subject& s);
-  void act(const fault_rule& r, lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, subject& s);
-  void hold(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps due, std::uint32_t qpn,
+  const fault_rule* choose(unsigned from, lane& l, const payload::frame& f, subject& s);
+  void act(const fault_rule& r, lane& l, payload::frame_ptr frame, sim::time_ps last_bit, subject& s);
+  void hold(lane& l, payload::frame_ptr frame, sim::time_ps last_bit, sim::time_ps due, std::uint32_t qpn,
             std::uint32_t to_pass);
   void release_due(lane& l, sim::time_ps until);
-  void pass(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, subject& s);
-  void send_on(lane& l, tlm::frame_ptr frame, sim::time_ps last_bit, sim::time_ps duration);
-  bool damage(const fault_rule& r, lane& l, tlm::frame& f, subject& s);
+  void pass(lane& l, payload::frame_ptr frame, sim::time_ps last_bit, subject& s);
+  void send_on(lane& l, payload::frame_ptr frame, sim::time_ps last_bit, sim::time_ps duration);
+  bool damage(const fault_rule& r, lane& l, payload::frame& f, subject& s);
   void ask_for_wake();
 
   fault_plan plan_;
-  tlm::frame_pool& pool_;
+  payload::frame_pool& pool_;
   bool needs_flow_ = false, needs_packet_ = false;
   std::array<lane, 2> lanes_;
 };

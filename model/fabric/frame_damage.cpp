@@ -69,7 +69,7 @@ bit_range find_extended_field(const wire::packet& p, header_field field) {
 
 }  // namespace
 
-bool mark_congestion(tlm::frame& f, const wire::packet& p) {
+bool mark_congestion(payload::frame& f, const wire::packet& p) {
   std::uint8_t* ip = f.data() + p.l3_offset;
   switch (p.encap) {
     case wire::encapsulation::roce_v1:
@@ -86,7 +86,7 @@ bool mark_congestion(tlm::frame& f, const wire::packet& p) {
   return true;
 }
 
-bit_range find_part(const tlm::frame& f, const wire::packet* p, frame_part part) {
+bit_range find_part(const payload::frame& f, const wire::packet* p, frame_part part) {
   if (part == frame_part::any) return bytes_at(0, f.length);
   if (p == nullptr) return {};
   switch (part) {
@@ -134,11 +134,11 @@ bit_range find_field(const wire::packet& p, header_field field) {
   }
 }
 
-void flip_bit(tlm::frame& f, std::uint32_t bit) {
+void flip_bit(payload::frame& f, std::uint32_t bit) {
   f.data()[bit / 8] = static_cast<std::uint8_t>(f.data()[bit / 8] ^ (0x80u >> (bit % 8)));
 }
 
-bool set_bits(tlm::frame& f, bit_range range, std::uint64_t value) {
+bool set_bits(payload::frame& f, bit_range range, std::uint64_t value) {
   bool changed = false;
   for (std::uint32_t i = 0; i < range.count; ++i) {
     const std::uint32_t bit = range.first + i;
@@ -150,10 +150,10 @@ bool set_bits(tlm::frame& f, bit_range range, std::uint64_t value) {
   return changed;
 }
 
-void make_icrc_right(tlm::frame& f, const wire::packet& p) {
+void make_icrc_right(payload::frame& f, const wire::packet& p) {
   wire::store_le32(f.data() + p.icrc_offset, wire::icrc(f.data(), p));
 }
 
-void make_fcs_right(tlm::frame& f) { f.fcs = wire::ethernet_fcs(f.data(), f.length); }
+void make_fcs_right(payload::frame& f) { f.fcs = wire::ethernet_fcs(f.data(), f.length); }
 
 }  // namespace rnic::fabric

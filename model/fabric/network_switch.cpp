@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "model/payload/frame_copy.h"
 #include "model/sim/check.h"
 #include "model/wire/icrc.h"
-#include "tlm/frame_copy.h"
 
 namespace rnic::fabric {
 
@@ -19,8 +19,8 @@ constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0x80, 0x01};
 
 }  // namespace
 
-network_switch::network_switch(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
-                               sim::statistics& stats)
+network_switch::network_switch(std::string name, sim::clock_domain& domain, const config& cfg,
+                               payload::frame_pool& pool, sim::statistics& stats)
     : clocked_block(name, domain), config_(cfg), pool_(pool) {
   places_.reserve(addresses);
   for (unsigned i = 0; i < cfg.ports; ++i) {
@@ -68,11 +68,11 @@ void network_switch::learn(const std::uint8_t* address, unsigned from) {
   std::copy_n(address, address_bytes, places_.back().address.begin());
 }
 
-sim::time_ps network_switch::duration_of(const tlm::frame& f) const {
+sim::time_ps network_switch::duration_of(const payload::frame& f) const {
   return line_time(f.length + preamble_and_fcs_bytes);
 }
 
-void network_switch::take(unsigned from, tlm::frame_ptr frame, sim::time_ps arrival) {
+void network_switch::take(unsigned from, payload::frame_ptr frame, sim::time_ps arrival) {
   wire::pause_frame pause;
   const wire::pause_kind kind = wire::decode_pause(frame->data(), frame->length, pause);
   if (kind != wire::pause_kind::none) {
@@ -87,10 +87,10 @@ void network_switch::take(unsigned from, tlm::frame_ptr frame, sim::time_ps arri
   if (to >= 0) return queue(static_cast<unsigned>(to), std::move(frame), arrival);
   ++count_.flooded;
   for (unsigned i = 0; i < ports_.size(); ++i)
-    if (i != from) queue(i, tlm::copy_on_cable(pool_, *frame), arrival);
+    if (i != from) queue(i, payload::copy_on_cable(pool_, *frame), arrival);
 }
 
-void network_switch::queue(unsigned to, tlm::frame_ptr frame, sim::time_ps arrival) {
+void network_switch::queue(unsigned to, payload::frame_ptr frame, sim::time_ps arrival) {
   port_state& p = *ports_[to];
   if (p.line == nullptr) return;
   p.queue.push({std::move(frame), arrival});
@@ -104,7 +104,7 @@ std::uint8_t network_switch::above(unsigned from) const {
 }
 
 /// Cut-through: the last bit leaves `hop_ps` behind the one that came, if the line is free so early.
-void network_switch::send(port_state& p, tlm::frame_ptr frame, sim::time_ps earliest_end) {
+void network_switch::send(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end) {
   const sim::time_ps duration = duration_of(*frame);
   const sim::time_ps end = std::max(earliest_end, p.line_free + duration);
   frame->stamp = end - duration;
@@ -114,8 +114,8 @@ void network_switch::send(port_state& p, tlm::frame_ptr frame, sim::time_ps earl
 
 void network_switch::tell(port_state& p, std::uint8_t above) {
   const wire::pause_frame pause = p.flow.tell(above, now_ps(), config_.pause_quanta, config_.pause_refresh_percent);
-  tlm::frame_ptr f = pool_.get();
-  f->begin = tlm::frame::payload_start;
+  payload::frame_ptr f = pool_.get();
+  f->begin = payload::frame::payload_start;
   f->length = wire::pause_frame_length;
   f->control = true;
   wire::encode_pause(pause, own_address, f->data());

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "model/mac/flow_control.h"
+#include "model/payload/frame_port.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::fabric {
 
@@ -33,15 +33,15 @@ class network_switch final : public sim::clocked_block {
     std::uint64_t frames = 0, flooded = 0, pauses_received = 0, pauses_sent = 0;
   };
 
-  network_switch(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
+  network_switch(std::string name, sim::clock_domain& domain, const config& cfg, payload::frame_pool& pool,
                  sim::statistics& stats);
 
-  tlm::frame_port_if& port(unsigned i) { return *ports_[i]; }
+  payload::frame_port_if& port(unsigned i) { return *ports_[i]; }
   const counters& count() const { return count_; }
 
  private:
   struct queued {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::time_ps arrival = 0;
   };
   /// A ring that grows to the most it ever holds.
@@ -57,35 +57,35 @@ class network_switch final : public sim::clocked_block {
     std::size_t head_ = 0, count_ = 0;
     std::uint64_t bytes_ = 0;
   };
-  struct port_state final : tlm::frame_port_if, tlm::frame_sink_if {
+  struct port_state final : payload::frame_port_if, payload::frame_sink_if {
     port_state(const std::string& name, network_switch& owner, std::uint32_t rate_mbps)
         : inbox(name, owner), flow(rate_mbps) {}
-    tlm::frame_sink_if& receiver() override { return *this; }
-    void attach(tlm::frame_sink_if& to) override { line = &to; }
-    void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { inbox.push(std::move(frame), arrival); }
+    payload::frame_sink_if& receiver() override { return *this; }
+    void attach(payload::frame_sink_if& to) override { line = &to; }
+    void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { inbox.push(std::move(frame), arrival); }
 
-    sim::timed_inbox<tlm::frame_ptr> inbox;
+    sim::timed_inbox<payload::frame_ptr> inbox;
     mac::flow_control flow;
-    tlm::frame_sink_if* line = nullptr;
+    payload::frame_sink_if* line = nullptr;
     frame_queue queue;
     bool full = false;  // above XOFF, and not yet below XON again
     sim::time_ps line_free = 0;
   };
 
   void tick() override;
-  void take(unsigned from, tlm::frame_ptr frame, sim::time_ps arrival);
-  void queue(unsigned to, tlm::frame_ptr frame, sim::time_ps arrival);
+  void take(unsigned from, payload::frame_ptr frame, sim::time_ps arrival);
+  void queue(unsigned to, payload::frame_ptr frame, sim::time_ps arrival);
   void serve(port_state& p, std::uint8_t above);
-  void send(port_state& p, tlm::frame_ptr frame, sim::time_ps earliest_end);
+  void send(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end);
   void tell(port_state& p, std::uint8_t above);
   std::uint8_t above(unsigned from) const;
   int port_of(const std::uint8_t* address) const;
   void learn(const std::uint8_t* address, unsigned from);
-  sim::time_ps duration_of(const tlm::frame& f) const;
+  sim::time_ps duration_of(const payload::frame& f) const;
   sim::time_ps line_time(std::uint64_t bytes) const { return bytes * 8 * sim::ps_per_us / config_.rate_mbps; }
 
   config config_;
-  tlm::frame_pool& pool_;
+  payload::frame_pool& pool_;
   std::vector<std::unique_ptr<port_state>> ports_;
   struct place {
     wire::mac_address address{};

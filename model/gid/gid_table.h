@@ -7,8 +7,8 @@
 #include <cstring>
 #include <optional>
 
-#include "model/command/cr_space.h"
-#include "model/command/reset_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/wire/packet.h"
 
 namespace rnic::gid {
@@ -43,7 +43,7 @@ inline bool is_mapped_ipv4(const std::uint8_t* id) {
 
 /// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks,
 /// written by firmware through the register bus, which has edges of its own between those of the core clock.
-class gid_table : public command::cr_target_if, public command::reset_target_if {
+class gid_table : public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   const entry& operator[](unsigned index) const { return entries_[index % table_size]; }
   /// Receive: the entry that a packet is for, by destination GID and encapsulation. First match wins.

@@ -40,7 +40,7 @@ void bus_setup::next_bar(unsigned bar) {
     write(step::size_low, bar_offset(), 0xffff'ffff);
 }
 
-void bus_setup::read_completed(std::uint64_t, tlm::tlp_status, const std::uint8_t* data, std::uint32_t bytes) {
+void bus_setup::read_completed(std::uint64_t, payload::tlp_status, const std::uint8_t* data, std::uint32_t bytes) {
   std::uint32_t value = 0;
   std::memcpy(&value, data, std::min<std::uint32_t>(bytes, 4));
   const auto high = static_cast<std::uint16_t>(bar_offset() + 4);

@@ -58,7 +58,7 @@ class bus_setup : public processor_port::reader {
     enable,
     done
   };
-  void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+  void read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
                       std::uint32_t bytes) override;
   void read(step next, std::uint16_t offset);
   void write(step next, std::uint16_t offset, std::uint32_t value, std::uint32_t bytes = 4);

@@ -19,9 +19,9 @@
 
 #include <cstdint>
 
+#include "model/payload/tlp.h"
 #include "model/sim/span.h"
 #include "model/sim/types.h"
-#include "tlm/tlp.h"
 
 namespace rnic::host {
 
@@ -32,7 +32,7 @@ class processor_port {
     virtual ~reader() = default;
     /// `data` has `bytes` bytes in address order, valid during the call; all ones when status is not success (as a PC
     /// reads from nobody), 0 bytes for configuration writes.
-    virtual void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+    virtual void read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
                                 std::uint32_t bytes) = 0;
   };
   class space_waiter {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t page = 4096;
 
-void set_byte_enables(tlm::tlp& t) {
+void set_byte_enables(payload::tlp& t) {
   const unsigned first = static_cast<unsigned>(t.address & 3);
   const std::uint64_t end = first + std::uint64_t{t.length};
   const unsigned from = 0xfu << first & 0xf;
@@ -27,7 +27,8 @@ void set_byte_enables(tlm::tlp& t) {
 }  // namespace
 
 root_complex::root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c,
-                           host_memory& memory, tlm::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats)
+                           host_memory& memory, payload::tlp_pool& pool, sim::span_recorder& spans,
+                           sim::statistics& stats)
     : clocked_block(name, domain),
       config_(c),
       memory_(memory),
@@ -92,16 +93,16 @@ sim::time_ps root_complex::read_latency(std::uint64_t address) const {
 }
 
 /// Sorts a packet by what comes next for it, at the time at which that happens: one tick a packet.
-void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
-  if (packet->type == tlm::tlp_type::completion) {
+void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
+  if (packet->type == payload::tlp_type::completion) {
     completions_.push(std::move(packet), arrival + config_.link_to_processor_ps);
     return;
   }
-  if (outside_ != nullptr && packet->type != tlm::tlp_type::completion) {
+  if (outside_ != nullptr && packet->type != payload::tlp_type::completion) {
     outside_->request(std::move(packet), arrival);
     return;
   }
-  if (packet->type == tlm::tlp_type::mem_write) {
+  if (packet->type == payload::tlp_type::mem_write) {
     memory_.touch_soon(packet->address, packet->length, true);
     posted_.push(std::move(packet), arrival + config_.posted_visible_ps);
     return;
@@ -116,7 +117,7 @@ void root_complex::deliver(tlm::tlp_ptr packet, sim::time_ps arrival) {
   insert(std::move(r));
 }
 
-void root_complex::answer(tlm::tlp_ptr request, tlm::tlp_status status) {
+void root_complex::answer(payload::tlp_ptr request, payload::tlp_status status) {
   RNIC_ASSERT(read_count_ != reads_.size(), "more answers than reads were allowed");
   request->status = status;
   insert({std::move(request), domain().base().now_ps() + 1, true});
@@ -156,19 +157,19 @@ void root_complex::tick() {
 
 // ---------------------------------------------------------------- from the device
 
-void root_complex::return_credit(const tlm::tlp& t) {
+void root_complex::return_credit(const payload::tlp& t) {
   peer_->credit(pcie::credits_of(t), link_.now_ps() + config_.link.credit_latency_ps);
 }
 
 void root_complex::make_visible() {
   while (posted_.can_pop()) {
-    const tlm::tlp_ptr t = posted_.pop();
+    const payload::tlp_ptr t = posted_.pop();
     write_memory(*t);
     return_credit(*t);
   }
 }
 
-void root_complex::write_memory(const tlm::tlp& t) {
+void root_complex::write_memory(const payload::tlp& t) {
   if (t.poisoned) {
     ++poisoned_;
     return;
@@ -194,10 +195,10 @@ void root_complex::write_memory(const tlm::tlp& t) {
   write_bytes_ += t.length;
 }
 
-void root_complex::refuse(const tlm::tlp& request, tlm::tlp_status status) {
+void root_complex::refuse(const payload::tlp& request, payload::tlp_status status) {
   ++unsupported_reads_;
-  tlm::tlp_ptr t = pool_.get();
-  t->type = tlm::tlp_type::completion;
+  payload::tlp_ptr t = pool_.get();
+  t->type = payload::tlp_type::completion;
   t->status = status;
   t->requester = request.requester;
   t->tag = request.tag;
@@ -207,9 +208,10 @@ void root_complex::refuse(const tlm::tlp& request, tlm::tlp_status status) {
 
 /// Where the bytes of a read are; nullptr: nowhere.
 const std::uint8_t* root_complex::data_of(const device_read& read) const {
-  const tlm::tlp& request = *read.request;
-  if (read.answered) return request.status == tlm::tlp_status::success ? request.data.data() : nullptr;
-  if (request.type != tlm::tlp_type::mem_read || request.length == 0 || request.address % page + request.length > page)
+  const payload::tlp& request = *read.request;
+  if (read.answered) return request.status == payload::tlp_status::success ? request.data.data() : nullptr;
+  if (request.type != payload::tlp_type::mem_read || request.length == 0 ||
+      request.address % page + request.length > page)
     return nullptr;
   return memory_.at(request.address, request.length);
 }
@@ -222,18 +224,18 @@ bool root_complex::send_completion() {
     wake_at(domain().edge_at_or_after(r.ready));
     return false;
   }
-  const tlm::tlp& request = *r.request;
+  const payload::tlp& request = *r.request;
   if (!link_.can_send(pcie::credit_class::completion, config_.completion_bytes)) return false;
   const std::uint8_t* const from = data_of(r);
   if (from == nullptr) {
-    refuse(request, r.answered ? request.status : tlm::tlp_status::unsupported_request);
+    refuse(request, r.answered ? request.status : payload::tlp_status::unsupported_request);
     read_done_ = request.length;
   } else {
     const std::uint64_t address = request.address + read_done_;
     const auto room = config_.completion_bytes - static_cast<std::uint32_t>(address % config_.completion_bytes);
     const std::uint32_t n = std::min(request.length - read_done_, room);
-    tlm::tlp_ptr t = pool_.get();
-    t->type = tlm::tlp_type::completion;
+    payload::tlp_ptr t = pool_.get();
+    t->type = payload::tlp_type::completion;
     t->requester = request.requester;
     t->tag = request.tag;
     t->address = address & 0x7f;
@@ -257,7 +259,7 @@ bool root_complex::send_completion() {
 
 // ---------------------------------------------------------------- from the processor
 
-bool root_complex::start(tlm::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
+bool root_complex::start(payload::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
                          std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span) {
   RNIC_ASSERT(bytes != 0 && address % 64 + bytes <= 64, "a processor access is 1 to 64 bytes in one line");
   if (operations_held_ == config_.store_buffer) {
@@ -265,7 +267,7 @@ bool root_complex::start(tlm::tlp_type type, std::uint16_t function, std::uint64
     return false;
   }
   ++operations_held_;
-  tlm::tlp_ptr t = pool_.get();
+  payload::tlp_ptr t = pool_.get();
   t->type = type;
   t->completer = static_cast<std::uint16_t>(config_.device_id + function);
   t->address = address;
@@ -279,24 +281,24 @@ bool root_complex::start(tlm::tlp_type type, std::uint16_t function, std::uint64
 
 bool root_complex::start_config_read(std::uint16_t function, std::uint16_t offset, std::uint32_t bytes, reader& to,
                                      std::uint64_t token) {
-  return start(tlm::tlp_type::cfg_read, function, offset, nullptr, bytes, &to, token, 0);
+  return start(payload::tlp_type::cfg_read, function, offset, nullptr, bytes, &to, token, 0);
 }
 bool root_complex::start_config_write(std::uint16_t function, std::uint16_t offset, const void* data,
                                       std::uint32_t bytes, reader& to, std::uint64_t token) {
-  return start(tlm::tlp_type::cfg_write, function, offset, data, bytes, &to, token, 0);
+  return start(payload::tlp_type::cfg_write, function, offset, data, bytes, &to, token, 0);
 }
 bool root_complex::start_mmio_read(std::uint64_t address, std::uint32_t bytes, reader& to, std::uint64_t token) {
-  return start(tlm::tlp_type::mem_read, 0, address, nullptr, bytes, &to, token, 0);
+  return start(payload::tlp_type::mem_read, 0, address, nullptr, bytes, &to, token, 0);
 }
 bool root_complex::mmio_store(std::uint64_t address, const void* data, std::uint32_t bytes, sim::span_id span) {
-  return start(tlm::tlp_type::mem_write, 0, address, data, bytes, nullptr, 0, span);
+  return start(payload::tlp_type::mem_write, 0, address, data, bytes, nullptr, 0, span);
 }
 
 /// The first operation in order; a load waits for a tag and for credit, a store for credit.
 bool root_complex::send_operation() {
   if (!operations_.can_pop()) return false;
-  const tlm::tlp& t = *operations_.front().packet;
-  const bool posted = t.type == tlm::tlp_type::mem_write;
+  const payload::tlp& t = *operations_.front().packet;
+  const bool posted = t.type == payload::tlp_type::mem_write;
   if (!posted && free_tags_.empty()) return false;  // a completion or the time-out ticks this block
   if (!link_.can_send(pcie::class_of(t), pcie::carried_bytes(t))) return false;
   operation o = operations_.pop();
@@ -310,7 +312,7 @@ bool root_complex::send_operation() {
     pending_read& p = pending_[tag];
     p.to = o.to;
     p.token = o.token;
-    p.bytes = o.packet->type == tlm::tlp_type::cfg_write ? 0 : o.packet->length;
+    p.bytes = o.packet->type == payload::tlp_type::cfg_write ? 0 : o.packet->length;
     p.received = 0;
     p.deadline = link_.now_ps() + config_.completion_timeout_ps;
     o.packet->tag = tag;
@@ -325,28 +327,28 @@ bool root_complex::send_operation() {
 
 void root_complex::finish_processor_reads() {
   while (completions_.can_pop()) {
-    const tlm::tlp_ptr t = completions_.pop();
+    const payload::tlp_ptr t = completions_.pop();
     if (t->tag >= pending_.size() || pending_[t->tag].to == nullptr) {
       ++unexpected_;
       continue;
     }
     pending_read& p = pending_[t->tag];
-    const bool good = t->status == tlm::tlp_status::success && !t->poisoned;
+    const bool good = t->status == payload::tlp_status::success && !t->poisoned;
     if (good) {
       const std::uint32_t n = std::min(t->length, p.bytes - p.received);
       std::memcpy(p.data.data() + p.received, t->data.data(), n);
       p.received += n;
       if (p.received < p.bytes && t->length != 0) continue;
     }
-    complete_read(t->tag, good && p.received < p.bytes ? tlm::tlp_status::completer_abort
-                          : t->poisoned                ? tlm::tlp_status::completer_abort
+    complete_read(t->tag, good && p.received < p.bytes ? payload::tlp_status::completer_abort
+                          : t->poisoned                ? payload::tlp_status::completer_abort
                                                        : t->status);
   }
 }
 
-void root_complex::complete_read(std::uint16_t tag, tlm::tlp_status status) {
+void root_complex::complete_read(std::uint16_t tag, payload::tlp_status status) {
   pending_read& p = pending_[tag];
-  if (status != tlm::tlp_status::success) p.data.fill(0xff);
+  if (status != payload::tlp_status::success) p.data.fill(0xff);
   reader* to = std::exchange(p.to, nullptr);
   free_tags_.push_back(tag);
   const std::array<std::uint8_t, 64> data = p.data;  // the reader may start the next one at once
@@ -363,7 +365,7 @@ void root_complex::check_timeouts() {
       continue;
     }
     ++timeouts_;
-    complete_read(static_cast<std::uint16_t>(i), tlm::tlp_status::unsupported_request);
+    complete_read(static_cast<std::uint16_t>(i), payload::tlp_status::unsupported_request);
   }
   if (check_at_ != ~sim::time_ps{0}) wake_at(domain().edge_at_or_after(check_at_));
 }

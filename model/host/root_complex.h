@@ -9,13 +9,13 @@
 
 #include "model/host/host_memory.h"
 #include "model/host/processor_port.h"
+#include "model/payload/tlp.h"
 #include "model/pcie/link.h"
 #include "model/pcie/tlp_link_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
-#include "tlm/tlp.h"
 
 namespace rnic::host {
 
@@ -45,7 +45,7 @@ class device_traffic_if {
   virtual ~device_traffic_if() = default;
   /// A memory read or write of the device, which is here at `arrival`. Each goes back once: a read to
   /// root_complex::answer, a write to root_complex::done_with.
-  virtual void request(tlm::tlp_ptr packet, sim::time_ps arrival) = 0;
+  virtual void request(payload::tlp_ptr packet, sim::time_ps arrival) = 0;
 };
 
 /// Clocked in the host's domain (1 GHz uncore by default). Writes of the device become visible in order; reads find
@@ -56,7 +56,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
  public:
   /// The pool must outlive everything that is bound to the link.
   root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c, host_memory& memory,
-               tlm::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats);
+               payload::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats);
 
   /// Link-up, once, before time starts.
   void connect(pcie::tlp_link_if& peer);
@@ -66,11 +66,11 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   /// Before time starts: memory is not host_memory, but where `to` takes the requests.
   void forward(device_traffic_if& to) { outside_ = &to; }
   /// The data of a forwarded read, in `request` itself, or a status other than success. Completions leave from now on.
-  void answer(tlm::tlp_ptr request, tlm::tlp_status status);
+  void answer(payload::tlp_ptr request, payload::tlp_status status);
   /// A forwarded write has been done, or thrown away: its room is the device's again.
-  void done_with(const tlm::tlp& write) { return_credit(write); }
+  void done_with(const payload::tlp& write) { return_credit(write); }
 
-  void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) override;
+  void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override;
   void credit(const pcie::credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
 
   bool start_config_read(std::uint16_t function, std::uint16_t offset, std::uint32_t bytes, reader& to,
@@ -83,12 +83,12 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
 
  private:
   struct operation {
-    tlm::tlp_ptr packet;
+    payload::tlp_ptr packet;
     reader* to = nullptr;
     std::uint64_t token = 0;
   };
   struct device_read {
-    tlm::tlp_ptr request;
+    payload::tlp_ptr request;
     sim::time_ps ready = 0;
     bool answered = false;  // the data is in the request
   };
@@ -103,34 +103,34 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
 
   void tick() override;
   void make_visible();
-  void write_memory(const tlm::tlp& t);
+  void write_memory(const payload::tlp& t);
   void finish_processor_reads();
-  void complete_read(std::uint16_t tag, tlm::tlp_status status);
+  void complete_read(std::uint16_t tag, payload::tlp_status status);
   void check_timeouts();
   bool send_completion();
-  void refuse(const tlm::tlp& request, tlm::tlp_status status);
+  void refuse(const payload::tlp& request, payload::tlp_status status);
   void insert(device_read read);
   const std::uint8_t* data_of(const device_read& read) const;
   bool send_operation();
   void wake_waiters();
-  bool start(tlm::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data, std::uint32_t bytes,
-             reader* to, std::uint64_t token, sim::span_id span);
+  bool start(payload::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
+             std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span);
   sim::time_ps read_latency(std::uint64_t address) const;
-  void return_credit(const tlm::tlp& t);
+  void return_credit(const payload::tlp& t);
 
   root_complex_config config_;
   host_memory& memory_;
-  tlm::tlp_pool& pool_;
+  payload::tlp_pool& pool_;
   sim::span_recorder& spans_;
   pcie::link_transmitter link_;
   pcie::tlp_link_if* peer_ = nullptr;
   interrupt_controller_if* interrupts_ = nullptr;
   device_traffic_if* outside_ = nullptr;
 
-  sim::timed_inbox<tlm::tlp_ptr> posted_;       // at the time at which they are visible
-  sim::timed_inbox<tlm::tlp_ptr> completions_;  // at the time at which the processor has them
-  sim::timed_inbox<operation> operations_;      // at the time at which they reach the link
-  std::vector<device_read> reads_;              // ring in the order of `ready`
+  sim::timed_inbox<payload::tlp_ptr> posted_;       // at the time at which they are visible
+  sim::timed_inbox<payload::tlp_ptr> completions_;  // at the time at which the processor has them
+  sim::timed_inbox<operation> operations_;          // at the time at which they reach the link
+  std::vector<device_read> reads_;                  // ring in the order of `ready`
   std::size_t read_head_ = 0;
   std::size_t read_count_ = 0;
   std::uint32_t read_done_ = 0;  // bytes of the first read that are answered

@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-#include "model/command/cr_space.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/translation.h"
+#include "model/register_bus/cr_space.h"
 
 namespace rnic::icm {
 
 /// Writes the mapping and the table layouts, and drops entries of the translation caches.
-class icm_registers : public command::cr_target_if {
+class icm_registers : public register_bus::cr_target_if {
  public:
   icm_registers(icm_map& map, translation& tpt) : map_(map), tpt_(tpt) {}
   std::uint32_t cr_read(std::uint32_t offset) override;

@@ -21,13 +21,13 @@ void store_little_endian(std::uint8_t* to, std::uint32_t word) {
 }
 
 /// Bytes that go through the engine: from the L3 header to before the ICRC.
-std::size_t covered_bytes(const tlm::frame& f) { return f.packet.icrc_offset - f.packet.l3_offset; }
+std::size_t covered_bytes(const payload::frame& f) { return f.packet.icrc_offset - f.packet.l3_offset; }
 
 void mark(sim::span_recorder& spans, const char* stage, const frame_pipeline::entry& e, sim::time_ps at) {
   spans.leave(e.frame->span, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
 }
 
-using frame_inputs = std::vector<sim::fifo_in<tlm::frame_ptr>>;
+using frame_inputs = std::vector<sim::fifo_in<payload::frame_ptr>>;
 
 void add_inputs(frame_inputs& inputs, unsigned count, sim::clocked_block& owner) {
   if (count == 0 || count > 64) throw sim::config_error(owner.name() + ": must have 1..64 inputs");
@@ -46,7 +46,7 @@ std::uint64_t waiting(const frame_inputs& inputs) {
 
 // ---------------------------------------------------------------- frame_pipeline
 
-void frame_pipeline::start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats,
+void frame_pipeline::start(sim::cycle_t now, payload::frame_ptr frame, std::uint64_t beats,
                            const icrc_engine_if::result& result) {
   RNIC_ASSERT(can_start(), "icrc: frame started while the engine is busy");
   entry& e = ring_[(head_ + count_) % ring_.size()];
@@ -66,7 +66,7 @@ void frame_pipeline::pop() {
 icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
                          std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
     : clocked_block(name, domain),
-      outputs{sim::fifo_out<tlm::frame_ptr>(*this), sim::fifo_out<tlm::frame_ptr>(*this)},
+      outputs{sim::fifo_out<payload::frame_ptr>(*this), sim::fifo_out<payload::frame_ptr>(*this)},
       engine_(std::move(engine)),
       spans_(spans),
       pipeline_(*this, checked_frames(this->name(), cfg.frames_in_flight)) {
@@ -94,7 +94,7 @@ void icrc_insert::leave() {
   if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready_at, now() + 1));
 }
 
-void icrc_insert::finish(tlm::frame& f, std::uint32_t crc) {
+void icrc_insert::finish(payload::frame& f, std::uint32_t crc) {
   if (!f.insert_icrc) {
     ++stats_.frames_passed;
     return;
@@ -111,7 +111,7 @@ void icrc_insert::enter() {
     if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
-  tlm::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
+  payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   const std::size_t length =
       f->insert_icrc ? covered_bytes(*f) : std::max(f->length, ethernet_header_bytes + 1) - ethernet_header_bytes;
   const auto result = f->insert_icrc ? engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length)
@@ -175,7 +175,7 @@ void icrc_check::enter() {
     if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
-  tlm::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
+  payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   const std::size_t length = covered_bytes(*f);
   const auto result = engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length);
   stats_.beats += beats_of(length);

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "model/icrc/icrc_if.h"
+#include "model/payload/frame.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "tlm/frame.h"
 
 namespace rnic::icrc {
 
@@ -24,7 +24,7 @@ namespace rnic::icrc {
 class frame_pipeline {
  public:
   struct entry {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::cycle_t ready_at = 0;
     std::uint32_t crc = 0;
     bool blocked = false;  ///< was ready, but the output was full
@@ -33,7 +33,7 @@ class frame_pipeline {
 
   bool can_start() const { return count_ != ring_.size() && engine_.is_free(); }
   sim::cycle_t input_free_at() const { return engine_.free_at(); }
-  void start(sim::cycle_t now, tlm::frame_ptr frame, std::uint64_t beats, const icrc_engine_if::result& result);
+  void start(sim::cycle_t now, payload::frame_ptr frame, std::uint64_t beats, const icrc_engine_if::result& result);
   /// start() of a frame whose place is a slot of the channel that it goes to.
   void start_elsewhere(std::uint64_t beats) { engine_.start(beats); }
   bool empty() const { return count_ == 0; }
@@ -65,8 +65,8 @@ class icrc_insert final : public sim::clocked_block {
     std::uint64_t beats = 0;  ///< cycles in which the engine took data
   };
 
-  std::vector<sim::fifo_in<tlm::frame_ptr>> inputs;          ///< requester, responder, ...
-  std::array<sim::fifo_out<tlm::frame_ptr>, ports> outputs;  ///< to the MAC, by frame.port; unbound: port not there
+  std::vector<sim::fifo_in<payload::frame_ptr>> inputs;          ///< requester, responder, ...
+  std::array<sim::fifo_out<payload::frame_ptr>, ports> outputs;  ///< to the MAC, by frame.port; unbound: port not there
 
   /// `inputs_count` is 1..64. `engine` is the model or the RTL; both give the same frames in the same cycles.
   icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
@@ -79,7 +79,7 @@ class icrc_insert final : public sim::clocked_block {
   void tick() override;
   void leave();
   void enter();
-  void finish(tlm::frame& f, std::uint32_t crc);
+  void finish(payload::frame& f, std::uint32_t crc);
 
   std::unique_ptr<icrc_engine_if> engine_;
   sim::span_recorder& spans_;
@@ -104,9 +104,9 @@ class icrc_check final : public sim::clocked_block {
     std::uint64_t beats = 0;
   };
 
-  std::vector<sim::fifo_in<tlm::frame_ptr>> inputs;  ///< from the parsers of the ports
-  sim::fifo_out<tlm::frame_ptr> requests{*this};     ///< to the responder
-  sim::fifo_out<tlm::frame_ptr> responses{*this};    ///< to the completer
+  std::vector<sim::fifo_in<payload::frame_ptr>> inputs;  ///< from the parsers of the ports
+  sim::fifo_out<payload::frame_ptr> requests{*this};     ///< to the responder
+  sim::fifo_out<payload::frame_ptr> responses{*this};    ///< to the completer
 
   /// `inputs_count` is 1..64, served in turn.
   icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,

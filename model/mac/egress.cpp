@@ -13,7 +13,7 @@ egress::egress(std::size_t frames_per_priority) : capacity_(frames_per_priority)
   for (queue& q : queues_) q.slots.resize(capacity_);
 }
 
-void egress::push(tlm::frame_ptr frame, sim::time_ps now) {
+void egress::push(payload::frame_ptr frame, sim::time_ps now) {
   const unsigned priority = frame->priority & 7u;
   queue& q = queues_[priority];
   RNIC_ASSERT(q.count < capacity_, "egress queue overrun");

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/payload/frame.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/types.h"
-#include "tlm/frame.h"
 
 namespace rnic::mac {
 
@@ -24,13 +24,13 @@ enum class arbitration : std::uint8_t {
 class egress {
  public:
   struct entry {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::time_ps since = 0;  ///< when it was queued
   };
   explicit egress(std::size_t frames_per_priority);
 
   bool full(unsigned priority) const { return queues_[priority].count == capacity_; }
-  void push(tlm::frame_ptr frame, sim::time_ps now);
+  void push(payload::frame_ptr frame, sim::time_ps now);
   /// Priorities that have a frame, bit n = priority n.
   std::uint8_t waiting() const { return waiting_; }
   const entry& head(unsigned priority) const { return queues_[priority].slots[queues_[priority].head]; }

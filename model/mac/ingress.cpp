@@ -15,7 +15,7 @@ ingress::ingress(std::uint32_t bytes, std::uint32_t xoff, std::uint32_t xon) : b
   for (buffer& b : buffers_) b.slots.resize(bytes / smallest_frame + 1);
 }
 
-bool ingress::admit(tlm::frame_ptr frame, std::uint32_t size) {
+bool ingress::admit(payload::frame_ptr frame, std::uint32_t size) {
   const unsigned priority = frame->priority & 7u;
   buffer& b = buffers_[priority];
   if (b.bytes + size > bytes_ || b.count == b.slots.size()) return false;
@@ -29,11 +29,11 @@ bool ingress::admit(tlm::frame_ptr frame, std::uint32_t size) {
   return true;
 }
 
-tlm::frame_ptr ingress::take() {
+payload::frame_ptr ingress::take() {
   const auto priority = static_cast<unsigned>(turn_.pick(waiting_));
   buffer& b = buffers_[priority];
   slot& s = b.slots[b.head];
-  tlm::frame_ptr frame = std::move(s.frame);
+  payload::frame_ptr frame = std::move(s.frame);
   b.bytes -= s.size;
   b.head = (b.head + 1) % b.slots.size();
   const auto others = static_cast<std::uint8_t>(~(1u << priority));

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/payload/frame.h"
 #include "model/sim/arbiter.h"
-#include "tlm/frame.h"
 
 namespace rnic::mac {
 
@@ -26,10 +26,10 @@ class ingress {
   ingress(std::uint32_t bytes, std::uint32_t xoff, std::uint32_t xon);
 
   /// Takes a frame of `size` bytes (FCS included) of frame->priority; false when the buffer has no room for it.
-  bool admit(tlm::frame_ptr frame, std::uint32_t size);
+  bool admit(payload::frame_ptr frame, std::uint32_t size);
   bool empty() const { return waiting_ == 0; }
   /// Next frame, round robin over the priorities. Not to be called when empty.
-  tlm::frame_ptr take();
+  payload::frame_ptr take();
   /// Priorities above XOFF that have not fallen to XON since.
   std::uint8_t above() const { return above_; }
   std::uint32_t occupancy(unsigned priority) const { return buffers_[priority].bytes; }
@@ -37,7 +37,7 @@ class ingress {
 
  private:
   struct slot {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     std::uint32_t size = 0;
   };
   struct buffer {

@@ -25,27 +25,27 @@ void require(bool ok, const std::string& what) {
   if (!ok) throw sim::config_error(what);
 }
 
-bool is_tagged(const tlm::frame& f) {
+bool is_tagged(const payload::frame& f) {
   return f.length >= 16 && wire::load_be16(f.data() + 12) == static_cast<std::uint16_t>(wire::ether_type::vlan);
 }
 
 /// Column of the statistics: PCP, or untagged.
-unsigned column_of(const tlm::frame& f) {
+unsigned column_of(const payload::frame& f) {
   return is_tagged(f) ? static_cast<unsigned>(f.data()[14] >> 5) : eth_stats::untagged;
 }
 
 /// Padding with zeros to the shortest frame (IEEE 802.3, 4.2.3.3).
-void pad(tlm::frame& f) {
+void pad(payload::frame& f) {
   constexpr std::uint32_t shortest = shortest_frame - fcs_bytes;
   if (f.length >= shortest) return;
-  RNIC_ASSERT(f.begin + shortest <= tlm::frame::capacity, "no room behind a short frame");
+  RNIC_ASSERT(f.begin + shortest <= payload::frame::capacity, "no room behind a short frame");
   std::memset(f.data() + f.length, 0, shortest - f.length);
   f.length = shortest;
 }
 
 }  // namespace
 
-port::port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
+port::port(std::string name, sim::clock_domain& domain, const config& cfg, payload::frame_pool& pool,
            sim::span_recorder& spans)
     : clocked_block(name, domain),
       tx_in(*this),
@@ -130,7 +130,7 @@ std::uint8_t port::with_credit_room(std::uint8_t priorities) {
   return static_cast<std::uint8_t>(ready);
 }
 
-void port::return_credit(const tlm::frame& f) {
+void port::return_credit(const payload::frame& f) {
   if (f.source < credits_out.size() && credits_out[f.source].bound())
     credits_out[f.source].push({config_.index, static_cast<std::uint8_t>(f.priority & 7u)});
 }
@@ -146,8 +146,8 @@ void port::drop_for_link_down() {
 void port::transmit_pause() {
   const wire::pause_frame p =
       flow_.tell(ingress_.above(), now_ps(), config_.pause_quanta, config_.pause_refresh_percent);
-  tlm::frame_ptr f = pool_.get();
-  f->begin = tlm::frame::payload_start;
+  payload::frame_ptr f = pool_.get();
+  f->begin = payload::frame::payload_start;
   f->length = wire::pause_frame_length;
   f->control = true;
   wire::encode_pause(p, mac_, f->data());
@@ -169,14 +169,14 @@ void port::transmit_frame(unsigned priority) {
   const std::uint32_t size = e.frame->length + fcs_bytes;
   ++counters_.tx_frames;
   counters_.tx_bytes += size;
-  const bool looped = e.frame->loopback == tlm::frame::loopback_only;
+  const bool looped = e.frame->loopback == payload::frame::loopback_only;
   stats_.transmit(looped ? eth_stats::looped : column_of(*e.frame), size, mtu_, e.frame->data(), is_tagged(*e.frame));
   egress_.started(priority, preamble_bytes + size + gap_bytes, start, config_.class_catch_up_ns * sim::ps_per_ns);
   put_on_line(std::move(e.frame));
 }
 
 /// Occupies the line for preamble, frame and gap, and sends the frame away.
-void port::put_on_line(tlm::frame_ptr frame) {
+void port::put_on_line(payload::frame_ptr frame) {
   if (now_ps() >= line_free_) {
     line_free_ = now_ps();
     line_fraction_ = 0;
@@ -191,14 +191,14 @@ void port::put_on_line(tlm::frame_ptr frame) {
   frame->fcs = wire::ethernet_fcs(frame->data(), frame->length);
   frame->stamp = first_bit;
   const sim::time_ps last_bit = first_bit + to_last_bit / config_.rate_mbps;
-  if (frame->loopback == tlm::frame::loopback_none) {
+  if (frame->loopback == payload::frame::loopback_none) {
     line_->deliver(std::move(frame), last_bit);
     return;
   }
-  if (frame->loopback == tlm::frame::loopback_too) {
-    tlm::frame_ptr out = pool_.get();
+  if (frame->loopback == payload::frame::loopback_too) {
+    payload::frame_ptr out = pool_.get();
     *out = *frame;
-    out->loopback = tlm::frame::loopback_none;
+    out->loopback = payload::frame::loopback_none;
     line_->deliver(std::move(out), last_bit);
   }
   // Approximation: a frame for the own port takes the time of the line, as if it went through a plug; a real adapter
@@ -229,14 +229,14 @@ void port::ask_for_wake() {
 
 // ---------------------------------------------------------------- receive
 
-void port::deliver(tlm::frame_ptr frame, sim::time_ps arrival) {
+void port::deliver(payload::frame_ptr frame, sim::time_ps arrival) {
   from_line_.push(std::move(frame), arrival + receive_ps_);
 }
 
 void port::receive() {
   while (from_line_.can_pop()) {
     const sim::time_ps arrival = from_line_.front_arrival() - receive_ps_;
-    tlm::frame_ptr f = from_line_.pop();
+    payload::frame_ptr f = from_line_.pop();
     f->loopback = 0;
     take_frame(std::move(f), arrival);
   }
@@ -246,8 +246,8 @@ void port::receive() {
   }
 }
 
-void port::take_frame(tlm::frame_ptr frame, sim::time_ps arrival) {
-  tlm::frame& f = *frame;
+void port::take_frame(payload::frame_ptr frame, sim::time_ps arrival) {
+  payload::frame& f = *frame;
   spans_.leave(f.span, "wire", arrival, sim::wait::wire);
   if (config_.fec != config::line_code::none) spans_.leave(f.span, "rs-fec", arrival + fec_ps());
   spans_.leave(f.span, "mac rx", now_ps());
@@ -276,7 +276,7 @@ void port::take_frame(tlm::frame_ptr frame, sim::time_ps arrival) {
 }
 
 /// FCS and size; counts what fails.
-bool port::passes_checks(tlm::frame& f, std::uint32_t size, unsigned column) {
+bool port::passes_checks(payload::frame& f, std::uint32_t size, unsigned column) {
   f.fcs_ok = wire::ethernet_fcs(f.data(), f.length) == f.fcs;
   const bool runt = size < shortest_frame || f.length < 14;
   if (!f.fcs_ok) {
@@ -299,7 +299,7 @@ bool port::passes_checks(tlm::frame& f, std::uint32_t size, unsigned column) {
 }
 
 /// MAC control frames end here.
-bool port::consume_control(const tlm::frame& f) {
+bool port::consume_control(const payload::frame& f) {
   wire::pause_frame p;
   switch (wire::decode_pause(f.data(), f.length, p)) {
     case wire::pause_kind::none:
@@ -330,13 +330,13 @@ void port::take_carrier() {
       ++counters_.link_losses;
       flow_.reset(now_ps());
     }
-    if (firmware_ != nullptr) firmware_->push(command::notice::link, now_ps() + notice_ps_);
+    if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, now_ps() + notice_ps_);
   }
 }
 
 void port::hand_out() {
   if (ingress_.empty() || !rx_out.claim()) return;
-  tlm::frame_ptr f = ingress_.take();
+  payload::frame_ptr f = ingress_.take();
   const sim::time_ps checked = domain().edge_time(domain().edge_at_or_after(f->stamp + receive_ps_));
   if (now_ps() > checked) spans_.leave(f->span, "ingress buffer", now_ps(), sim::wait::arbitration);
   rx_out.push(std::move(f));

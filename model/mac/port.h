@@ -6,20 +6,20 @@
 #include <cstdint>
 #include <string>
 
-#include "model/command/cr_space.h"
-#include "model/command/notice.h"
-#include "model/command/reset_if.h"
 #include "model/mac/egress.h"
 #include "model/mac/eth_stats.h"
 #include "model/mac/flow_control.h"
 #include "model/mac/ingress.h"
+#include "model/payload/frame_port.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/notice.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
 #include "model/transport/transport_if.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::mac {
 
@@ -36,10 +36,10 @@ namespace rnic::mac {
 /// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "wire" (wait::wire), "rs-fec"
 /// where the line has it, "mac rx", and "ingress buffer" when the block behind did not take the frame at once.
 class port : public sim::clocked_block,
-             public command::cr_target_if,
-             public command::reset_target_if,
-             public tlm::frame_sink_if,
-             public tlm::frame_port_if {
+             public register_bus::cr_target_if,
+             public register_bus::reset_target_if,
+             public payload::frame_sink_if,
+             public payload::frame_port_if {
  public:
   struct config {
     std::uint8_t index = 0;            ///< 0-based number of the port
@@ -65,24 +65,24 @@ class port : public sim::clocked_block,
   };
 
   /// `pool` gives the pause frames. Throws sim::config_error for values that cannot work.
-  port(std::string name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& pool,
+  port(std::string name, sim::clock_domain& domain, const config& cfg, payload::frame_pool& pool,
        sim::span_recorder& spans);
 
-  sim::fifo_in<tlm::frame_ptr> tx_in;
-  sim::fifo_out<tlm::frame_ptr> rx_out;
+  sim::fifo_in<payload::frame_ptr> tx_in;
+  sim::fifo_out<payload::frame_ptr> rx_out;
   /// Credits by transport::egress_source; those of sources that do not exist stay unbound.
   std::array<sim::fifo_out<transport::egress_credit>, 2> credits_out;
 
   // The connector.
-  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override;
-  tlm::frame_sink_if& receiver() override { return *this; }
-  void attach(tlm::frame_sink_if& line) override { line_ = &line; }
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override;
+  payload::frame_sink_if& receiver() override { return *this; }
+  void attach(payload::frame_sink_if& line) override { line_ = &line; }
   bool attached() const { return line_ != nullptr; }
   /// Frames that were on the line when the carrier went are lost.
   void carrier(bool up, sim::time_ps at) override { carrier_changes_.push(up, at); }
   /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a change of the carrier. Unbound:
   /// nobody is told.
-  void bind_firmware(sim::timed_inbox<command::notice>& inbox, sim::time_ps delay_ps) {
+  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
     firmware_ = &inbox;
     notice_ps_ = delay_ps;
   }
@@ -116,14 +116,14 @@ class port : public sim::clocked_block,
   void transmit_pause();
   void transmit_frame(unsigned priority);
   void drop_for_link_down();
-  void put_on_line(tlm::frame_ptr frame);
+  void put_on_line(payload::frame_ptr frame);
   std::uint8_t with_credit_room(std::uint8_t priorities);
-  void return_credit(const tlm::frame& f);
+  void return_credit(const payload::frame& f);
   void ask_for_wake();
   void receive();
-  void take_frame(tlm::frame_ptr frame, sim::time_ps arrival);
-  bool passes_checks(tlm::frame& f, std::uint32_t size, unsigned column);
-  bool consume_control(const tlm::frame& f);
+  void take_frame(payload::frame_ptr frame, sim::time_ps arrival);
+  bool passes_checks(payload::frame& f, std::uint32_t size, unsigned column);
+  bool consume_control(const payload::frame& f);
   void hand_out();
   void take_carrier();
   // Approximation: the link is up as soon as this side is enabled and a cable in working order is there; training and
@@ -142,16 +142,16 @@ class port : public sim::clocked_block,
 
   config config_;
   sim::time_ps receive_ps_;
-  tlm::frame_pool& pool_;
+  payload::frame_pool& pool_;
   sim::span_recorder& spans_;
-  tlm::frame_sink_if* line_ = nullptr;
-  sim::timed_inbox<command::notice>* firmware_ = nullptr;
+  payload::frame_sink_if* line_ = nullptr;
+  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   sim::timed_inbox<bool> carrier_changes_;
   bool carrier_ = true;
   sim::time_ps carrier_lost_at_ = 0, carrier_back_at_ = 0;  // last time without carrier; back at ~0: it lasts
-  sim::timed_inbox<tlm::frame_ptr> from_line_;
-  sim::timed_inbox<tlm::frame_ptr> looped_;
+  sim::timed_inbox<payload::frame_ptr> from_line_;
+  sim::timed_inbox<payload::frame_ptr> looped_;
   egress egress_;
   ingress ingress_;
   flow_control flow_;

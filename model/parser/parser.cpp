@@ -109,7 +109,7 @@ void parser::deliver() {
   if (count_ == 0) return;
   stage& s = pipeline_[head_];
   if (s.ready > now()) return wake_at(s.ready);
-  sim::fifo_out<tlm::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
+  sim::fifo_out<payload::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
   if (!out.claim()) return;
   spans_.leave(s.frame->span, "parser", now_ps());
   out.push(std::move(s.frame));
@@ -121,7 +121,7 @@ void parser::take() {
   if (!mac_in.can_pop()) return;
   if (!input_.is_free()) return input_.await();
   if (count_ == pipeline_.size()) return;  // its head waits for the channel, which wakes us
-  tlm::frame_ptr f = mac_in.pop();
+  payload::frame_ptr f = mac_in.pop();
   input_.start((f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle);
   const way to = classify(*f);
   const sim::cycle_t latency = std::max(1u, config_.parser_cycles);
@@ -156,7 +156,7 @@ parser::way parser::plain_ethernet() {
   return way::ethernet;
 }
 
-parser::way parser::classify(tlm::frame& f) {
+parser::way parser::classify(payload::frame& f) {
   if (!f.fcs_ok) {
     if (!ethernet_out.bound() || f.length < 14) return discard(drop::bad_fcs);
     ++ethernet_frames_;

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "model/gid/gid_table.h"
+#include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "tlm/frame.h"
 
 namespace rnic::parser {
 
@@ -58,9 +58,9 @@ class parser : public sim::clocked_block {
   parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
          const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats);
 
-  sim::fifo_in<tlm::frame_ptr> mac_in;
-  sim::fifo_out<tlm::frame_ptr> roce_out;
-  sim::fifo_out<tlm::frame_ptr> ethernet_out;  ///< may stay unbound
+  sim::fifo_in<payload::frame_ptr> mac_in;
+  sim::fifo_out<payload::frame_ptr> roce_out;
+  sim::fifo_out<payload::frame_ptr> ethernet_out;  ///< may stay unbound
 
   std::uint64_t dropped(drop why) const { return drops_[static_cast<unsigned>(why)]; }
   std::uint64_t roce_frames() const { return roce_frames_; }
@@ -70,14 +70,14 @@ class parser : public sim::clocked_block {
  private:
   enum class way : std::uint8_t { roce, ethernet, nowhere };
   struct stage {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::cycle_t ready = 0;
     way to = way::nowhere;
   };
   void tick() override;
   void deliver();
   void take();
-  way classify(tlm::frame& f);
+  way classify(payload::frame& f);
   way discard(drop why);
   way unclaimed(drop why);
   way plain_ethernet();

@@ -22,7 +22,7 @@ std::uint32_t to_boundary(std::uint64_t address, std::uint32_t left, std::uint32
 bool answered(const dma_request& r) { return r.op == dma_request::kind::read || r.notify; }
 
 /// Byte enables of a contiguous access (Base Specification 3.0, 2.2.5).
-void set_byte_enables(tlm::tlp& t) {
+void set_byte_enables(payload::tlp& t) {
   const unsigned first = static_cast<unsigned>(t.address & 3);
   const std::uint64_t end = first + std::uint64_t{t.length};
   if (end <= 4) {
@@ -37,7 +37,7 @@ void set_byte_enables(tlm::tlp& t) {
 }  // namespace
 
 dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, link_transmitter& link,
-                       tlm::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans)
+                       payload::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans)
     : owner_(owner),
       config_(c),
       link_(link),
@@ -87,7 +87,7 @@ void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
 
 // ---------------------------------------------------------------- completions and answers
 
-void dma_engine::complete(const tlm::tlp& t) {
+void dma_engine::complete(const payload::tlp& t) {
   if (t.tag >= tags_.size() || !tags_[t.tag].active) {
     ++unexpected_;
     space_.report(error::unexpected_completion);
@@ -96,7 +96,7 @@ void dma_engine::complete(const tlm::tlp& t) {
   tag_state& tag = tags_[t.tag];
   const std::uint32_t index = tag.read;
   read_state& read = reads_[index];
-  const bool good = t.status == tlm::tlp_status::success && !t.poisoned;
+  const bool good = t.status == payload::tlp_status::success && !t.poisoned;
   if (good && (t.byte_count != tag.remaining || t.length == 0 || t.length > tag.remaining)) {
     ++unexpected_;
     space_.report(error::unexpected_completion);
@@ -112,13 +112,13 @@ void dma_engine::complete(const tlm::tlp& t) {
   free_tags_.push_back(t.tag);
   --read.packets;
   if (!good) {
-    if (t.status != tlm::tlp_status::success)
-      space_.received_abort(t.status == tlm::tlp_status::completer_abort);
+    if (t.status != payload::tlp_status::success)
+      space_.received_abort(t.status == payload::tlp_status::completer_abort);
     else
       space_.report(error::poisoned);
-    fail_read(index, t.status == tlm::tlp_status::unsupported_request ? dma_status::unsupported_request
-                     : t.status == tlm::tlp_status::success           ? dma_status::poisoned
-                                                                      : dma_status::completer_abort);
+    fail_read(index, t.status == payload::tlp_status::unsupported_request ? dma_status::unsupported_request
+                     : t.status == payload::tlp_status::success           ? dma_status::poisoned
+                                                                          : dma_status::completer_abort);
   }
   finish_read_if_done(index);
 }
@@ -460,8 +460,8 @@ void dma_engine::issue_read(unsigned client) {
     check_at_ = deadline;
     owner_.wake_at(check_at_);
   }
-  tlm::tlp_ptr t = pool_.get();
-  t->type = tlm::tlp_type::mem_read;
+  payload::tlp_ptr t = pool_.get();
+  t->type = payload::tlp_type::mem_read;
   t->requester = requester_of(r.function);
   t->tag = tag;
   t->address = r.address;
@@ -481,8 +481,8 @@ void dma_engine::issue_read(unsigned client) {
 
 void dma_engine::issue_write() {
   const std::uint32_t n = to_boundary(write_.address, write_.length - written_, space_.now().max_payload);
-  tlm::tlp_ptr t = pool_.get();
-  t->type = tlm::tlp_type::mem_write;
+  payload::tlp_ptr t = pool_.get();
+  t->type = payload::tlp_type::mem_write;
   t->requester = requester_of(write_.function);
   t->address = write_.address;
   t->length = n;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/payload/tlp.h"
 #include "model/pcie/config_space.h"
 #include "model/pcie/dma_if.h"
 #include "model/pcie/link.h"
@@ -15,7 +16,6 @@
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "tlm/tlp.h"
 
 namespace rnic::pcie {
 
@@ -47,14 +47,14 @@ class dma_engine {
   };
 
   dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, link_transmitter& link,
-             tlm::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans);
+             payload::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans);
 
   client_port& client(unsigned i) { return clients_[i].port; }
   sim::fifo_in<msix_request>& msix() { return msix_; }
   void set_requester(std::uint16_t id) { requester_ = id; }
 
   /// A completion has arrived.
-  void complete(const tlm::tlp& t);
+  void complete(const payload::tlp& t);
   /// Answers to clients, time-outs and the start of one request. The owner's tick calls this, then issue() unless it
   /// used the transmitter itself.
   void step();
@@ -146,7 +146,7 @@ class dma_engine {
   sim::clocked_block& owner_;
   dma_config config_;
   link_transmitter& link_;
-  tlm::tlp_pool& pool_;
+  payload::tlp_pool& pool_;
   config_space& space_;
   msix_table& vectors_;
   sim::span_recorder& spans_;

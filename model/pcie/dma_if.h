@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
+#include "model/payload/frame.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
-#include "tlm/frame.h"
 
 namespace rnic::pcie {
 
@@ -28,7 +28,7 @@ struct dma_request {
   std::uint8_t* destination = nullptr;   ///< read: on-chip buffer, filled as completions arrive
   const std::uint8_t* source = nullptr;  ///< write: bytes, which stay as they are until the engine has sent them;
                                          ///< nullptr: `bytes`
-  tlm::frame_ptr keep;                   ///< write: frame that `source` points into, kept alive by the request
+  payload::frame_ptr keep;               ///< write: frame that `source` points into, kept alive by the request
   std::array<std::uint8_t, 64> bytes{};  ///< write of up to 64 bytes by value
   sim::span_id span = 0;
 };

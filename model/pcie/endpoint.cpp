@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t line_bytes = 64;
 
-bool enabled(const tlm::tlp& t, std::uint32_t i) {
+bool enabled(const payload::tlp& t, std::uint32_t i) {
   const std::uint64_t first = t.address / 4;
   const std::uint64_t at = t.address + i;
   const unsigned lane = static_cast<unsigned>(at & 3);
@@ -28,7 +28,7 @@ bool enabled(const tlm::tlp& t, std::uint32_t i) {
 }  // namespace
 
 endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
-                   register_file_if& bar0, register_file_if& bar2, tlm::tlp_pool& pool, sim::span_recorder& spans,
+                   register_file_if& bar0, register_file_if& bar2, payload::tlp_pool& pool, sim::span_recorder& spans,
                    sim::statistics& stats)
     : clocked_block(name, domain),
       config_(c),
@@ -89,8 +89,8 @@ void endpoint::tick() {
 
 void endpoint::receive() {
   if (!inbox_.can_pop()) return;
-  tlm::tlp_ptr t = inbox_.pop();
-  if (t->type == tlm::tlp_type::completion) {
+  payload::tlp_ptr t = inbox_.pop();
+  if (t->type == payload::tlp_type::completion) {
     dma_.complete(*t);
     return;
   }
@@ -103,13 +103,13 @@ void endpoint::receive() {
 
 void endpoint::serve_request() {
   if (request_count_ == 0) return;
-  const tlm::tlp& t = *requests_[request_head_];
+  const payload::tlp& t = *requests_[request_head_];
   switch (t.type) {
-    case tlm::tlp_type::mem_write:
+    case payload::tlp_type::mem_write:
       if (!serve_write(t)) return;
       return_credit(t);
       break;
-    case tlm::tlp_type::mem_read:
+    case payload::tlp_type::mem_read:
       if (reply_count_ == replies_.size()) return;  // the reply's departure ticks this block
       serve_read(t);
       break;
@@ -124,7 +124,7 @@ void endpoint::serve_request() {
   if (--request_count_ != 0) wake_next();
 }
 
-void endpoint::return_credit(const tlm::tlp& t) {
+void endpoint::return_credit(const payload::tlp& t) {
   peer_->credit(credits_of(t), now_ps() + config_.link.credit_latency_ps);
 }
 
@@ -148,7 +148,7 @@ bool endpoint::in_msix(target at) const {
 }
 
 /// True when the whole write has been handed on; one line (or run of enabled bytes) a cycle.
-bool endpoint::serve_write(const tlm::tlp& t) {
+bool endpoint::serve_write(const payload::tlp& t) {
   if (t.poisoned) {
     ++poisoned_;
     space_.report(error::poisoned);
@@ -198,23 +198,23 @@ bool endpoint::push_run(target at, const std::uint8_t* data, std::uint32_t bytes
   return true;
 }
 
-void endpoint::serve_read(const tlm::tlp& t) {
+void endpoint::serve_read(const payload::tlp& t) {
   const target at = decode(t.address, t.length);
   if (at.where == bar::none || t.length == 0 || t.length > config_.max_read_bytes) {
     ++unsupported_reads_;
     space_.report(error::unsupported_request);
-    answer(t, tlm::tlp_status::unsupported_request, config_.mmio_read_cycles);
+    answer(t, payload::tlp_status::unsupported_request, config_.mmio_read_cycles);
     return;
   }
   ++bar_reads_;
-  tlm::tlp_ptr reply = answer(t, tlm::tlp_status::success, config_.mmio_read_cycles);
+  payload::tlp_ptr reply = answer(t, payload::tlp_status::success, config_.mmio_read_cycles);
   reply->length = t.length;
   reply->byte_count = t.length;
   read_registers(t, at, reply->data.data());
 }
 
 /// Each dword that has an enabled byte is read once, in ascending order; other bytes are 0.
-void endpoint::read_registers(const tlm::tlp& t, target at, std::uint8_t* to) {
+void endpoint::read_registers(const payload::tlp& t, target at, std::uint8_t* to) {
   std::memset(to, 0, t.length);
   std::uint64_t loaded = ~std::uint64_t{0};
   std::array<std::uint8_t, 4> word{};
@@ -257,13 +257,13 @@ void endpoint::msix_write(std::uint64_t offset, const std::uint8_t* data, std::u
 
 // ---------------------------------------------------------------- configuration
 
-std::uint32_t endpoint::look(tlm::tlp& request) const {
-  if (request.length == 0 || request.length > tlm::tlp::max_data) return 0;
-  const bool config = request.type == tlm::tlp_type::cfg_read;
+std::uint32_t endpoint::look(payload::tlp& request) const {
+  if (request.length == 0 || request.length > payload::tlp::max_data) return 0;
+  const bool config = request.type == payload::tlp_type::cfg_read;
   if (config && ((request.completer & 0xff) != 0 || request.address + request.length > 4096)) return 0;
   const target at = config ? target{} : decode(request.address, request.length);
-  if (!config &&
-      (request.type != tlm::tlp_type::mem_read || !in_msix(at) || !in_msix({at.where, at.offset + request.length - 1})))
+  if (!config && (request.type != payload::tlp_type::mem_read || !in_msix(at) ||
+                  !in_msix({at.where, at.offset + request.length - 1})))
     return 0;
   const std::uint64_t first = config ? request.address : at.offset;
   for (std::uint32_t i = 0; i < request.length; ++i) {
@@ -274,17 +274,17 @@ std::uint32_t endpoint::look(tlm::tlp& request) const {
   return request.length;
 }
 
-void endpoint::serve_config(const tlm::tlp& t) {
-  const bool read = t.type == tlm::tlp_type::cfg_read;
+void endpoint::serve_config(const payload::tlp& t) {
+  const bool read = t.type == payload::tlp_type::cfg_read;
   const std::uint64_t end = (t.address & 3) + t.length;
   if ((t.completer & 0xff) != 0 || t.address >= 4096 || t.length == 0 || end > 4) {
     ++unsupported_reads_;
-    answer(t, tlm::tlp_status::unsupported_request, config_.config_cycles);
+    answer(t, payload::tlp_status::unsupported_request, config_.config_cycles);
     return;
   }
   const auto offset = static_cast<std::uint16_t>(t.address);
   const unsigned shift = 8 * (offset & 3u);
-  tlm::tlp_ptr reply = answer(t, tlm::tlp_status::success, config_.config_cycles);
+  payload::tlp_ptr reply = answer(t, payload::tlp_status::success, config_.config_cycles);
   if (read) {
     ++config_reads_;
     const std::uint32_t value = space_.read32(offset) >> shift;
@@ -316,9 +316,9 @@ void endpoint::reset_function() {
 // ---------------------------------------------------------------- outbound
 
 /// Puts a completion without data into the reply queue; the caller may add data to it.
-tlm::tlp_ptr endpoint::answer(const tlm::tlp& request, tlm::tlp_status status, unsigned cycles) {
-  tlm::tlp_ptr t = pool_.get();
-  t->type = tlm::tlp_type::completion;
+payload::tlp_ptr endpoint::answer(const payload::tlp& request, payload::tlp_status status, unsigned cycles) {
+  payload::tlp_ptr t = pool_.get();
+  t->type = payload::tlp_type::completion;
   t->status = status;
   t->requester = request.requester;
   t->completer = own_id_;

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/command/cr_space.h"
-#include "model/command/reset_if.h"
+#include "model/payload/tlp.h"
 #include "model/pcie/config_space.h"
 #include "model/pcie/dma_engine.h"
 #include "model/pcie/dma_if.h"
@@ -16,12 +15,13 @@
 #include "model/pcie/link.h"
 #include "model/pcie/msix_table.h"
 #include "model/pcie/tlp_link_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
-#include "tlm/tlp.h"
 
 namespace rnic::pcie {
 
@@ -52,12 +52,12 @@ struct endpoint_config {
 /// bits.
 class endpoint : public sim::clocked_block,
                  public tlp_link_if,
-                 public command::cr_target_if,
-                 public command::reset_target_if {
+                 public register_bus::cr_target_if,
+                 public register_bus::reset_target_if {
  public:
   /// The pool must outlive everything that is bound to the link.
   endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
-           register_file_if& bar0, register_file_if& bar2, tlm::tlp_pool& pool, sim::span_recorder& spans,
+           register_file_if& bar0, register_file_if& bar2, payload::tlp_pool& pool, sim::span_recorder& spans,
            sim::statistics& stats);
 
   sim::fifo_out<mmio_write> command_out{*this};
@@ -69,12 +69,12 @@ class endpoint : public sim::clocked_block,
   bool connected() const { return peer_ != nullptr; }
   /// For debuggers: fills in the data of a read packet without simulated time, counters or effects. Configuration
   /// space and the MSI-X table can be read so; returns the number of bytes, 0 for anything else.
-  std::uint32_t look(tlm::tlp& request) const;
+  std::uint32_t look(payload::tlp& request) const;
   void on_function_reset(function_reset_if& listener) { reset_target_ = &listener; }
   const config_space& configuration() const { return space_; }
   link_transmitter& transmitter() { return link_; }
 
-  void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) override { inbox_.push(std::move(packet), arrival); }
+  void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override { inbox_.push(std::move(packet), arrival); }
   void credit(const credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
 
   std::uint32_t cr_read(std::uint32_t offset) override;
@@ -89,42 +89,42 @@ class endpoint : public sim::clocked_block,
     std::uint64_t offset = 0;
   };
   struct pending_reply {
-    tlm::tlp_ptr packet;
+    payload::tlp_ptr packet;
     sim::cycle_t ready = 0;
   };
 
   void tick() override;
   void receive();
   void serve_request();
-  bool serve_write(const tlm::tlp& t);
+  bool serve_write(const payload::tlp& t);
   bool push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span);
-  void serve_read(const tlm::tlp& t);
-  void read_registers(const tlm::tlp& t, target at, std::uint8_t* to);
+  void serve_read(const payload::tlp& t);
+  void read_registers(const payload::tlp& t, target at, std::uint8_t* to);
   std::uint32_t register32(target at, std::uint16_t function);
-  void serve_config(const tlm::tlp& t);
+  void serve_config(const payload::tlp& t);
   void reset_function();
-  tlm::tlp_ptr answer(const tlm::tlp& request, tlm::tlp_status status, unsigned cycles);
+  payload::tlp_ptr answer(const payload::tlp& request, payload::tlp_status status, unsigned cycles);
   bool send_reply();
   target decode(std::uint64_t address, std::uint64_t bytes) const;
   bool in_msix(target at) const;
   std::uint32_t msix_read(std::uint64_t offset) const;
   void msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes);
-  void return_credit(const tlm::tlp& t);
+  void return_credit(const payload::tlp& t);
   void announce(sim::statistics& stats);
 
   endpoint_config config_;
   config_space space_;
   msix_table vectors_;
   link_transmitter link_;
-  tlm::tlp_pool& pool_;
+  payload::tlp_pool& pool_;
   sim::span_recorder& spans_;
   register_file_if& bar0_;
   register_file_if& bar2_;
   function_reset_if* reset_target_ = nullptr;
   tlp_link_if* peer_ = nullptr;
   dma_engine dma_;
-  sim::timed_inbox<tlm::tlp_ptr> inbox_;
-  std::vector<tlm::tlp_ptr> requests_;  // ring, as long as the advertised headers
+  sim::timed_inbox<payload::tlp_ptr> inbox_;
+  std::vector<payload::tlp_ptr> requests_;  // ring, as long as the advertised headers
   std::size_t request_head_ = 0;
   std::size_t request_count_ = 0;
   std::uint32_t write_done_ = 0;        // bytes of the first request that are handed on

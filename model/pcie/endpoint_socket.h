@@ -4,21 +4,21 @@
 
 #include <systemc>
 
+#include "model/payload/pcie_socket.h"
 #include "model/pcie/endpoint.h"
 #include "model/pcie/pcie_rim.h"
 #include "model/sim/timebase.h"
-#include "tlm/pcie_socket.h"
 
 namespace rnic::pcie {
 
 /// A target socket that is an endpoint: bind a root complex (model/host/root_complex_socket.h), a platform
-/// (model/host/platform_bridge.h) or a bridge to it. May stay unbound, when endpoint::connect is called instead.
+/// (tlm/platform_bridge.h) or a bridge to it. May stay unbound, when endpoint::connect is called instead.
 class endpoint_socket
-    : public ::tlm::tlm_target_socket<64, tlm::pcie_protocol_types, 1, sc_core::SC_ZERO_OR_MORE_BOUND>,
-      private tlm::pcie_fw_if {
+    : public ::tlm::tlm_target_socket<64, payload::pcie_protocol_types, 1, sc_core::SC_ZERO_OR_MORE_BOUND>,
+      private payload::pcie_fw_if {
  public:
   endpoint_socket(const char* name, endpoint& end) : tlm_target_socket(name), endpoint_(end), up_(sender{*this}) {
-    bind(static_cast<tlm::pcie_fw_if&>(*this));
+    bind(static_cast<payload::pcie_fw_if&>(*this));
   }
 
   /// From the end of elaboration on: something is bound to it.
@@ -29,17 +29,17 @@ class endpoint_socket
  private:
   struct sender {
     endpoint_socket& socket;
-    void operator()(tlm::pcie_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) const {
+    void operator()(payload::pcie_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) const {
       socket->nb_transport_bw(p, phase, delay);
       socket.endpoint_.domain().base().left_model();
     }
   };
-  ::tlm::tlm_sync_enum nb_transport_fw(tlm::pcie_payload& p, ::tlm::tlm_phase&, sc_core::sc_time& delay) override {
+  ::tlm::tlm_sync_enum nb_transport_fw(payload::pcie_payload& p, ::tlm::tlm_phase&, sc_core::sc_time& delay) override {
     return socket_to_link(p, delay, endpoint_);
   }
-  void b_transport(tlm::pcie_payload& p, sc_core::sc_time& delay) override { socket_to_link(p, delay, endpoint_); }
-  bool get_direct_mem_ptr(tlm::pcie_payload&, ::tlm::tlm_dmi&) override { return false; }
-  unsigned int transport_dbg(tlm::pcie_payload& p) override { return p.packet ? endpoint_.look(*p.packet) : 0; }
+  void b_transport(payload::pcie_payload& p, sc_core::sc_time& delay) override { socket_to_link(p, delay, endpoint_); }
+  bool get_direct_mem_ptr(payload::pcie_payload&, ::tlm::tlm_dmi&) override { return false; }
+  unsigned int transport_dbg(payload::pcie_payload& p) override { return p.packet ? endpoint_.look(*p.packet) : 0; }
 
   endpoint& endpoint_;
   link_to_socket<sender> up_;

@@ -40,13 +40,13 @@ struct link_config {
 /// Bytes in 16-byte credit units.
 inline std::uint32_t data_credits(std::uint32_t bytes) { return (bytes + 15) / 16; }
 
-inline credit_class class_of(const tlm::tlp& t) {
-  if (t.type == tlm::tlp_type::completion) return credit_class::completion;
+inline credit_class class_of(const payload::tlp& t) {
+  if (t.type == payload::tlp_type::completion) return credit_class::completion;
   return t.posted() ? credit_class::posted : credit_class::non_posted;
 }
-inline std::uint32_t carried_bytes(const tlm::tlp& t) { return t.has_data() ? t.length : 0; }
+inline std::uint32_t carried_bytes(const payload::tlp& t) { return t.has_data() ? t.length : 0; }
 /// What a packet occupies in the receiver.
-inline credit_amount credits_of(const tlm::tlp& t) { return {class_of(t), 1, data_credits(carried_bytes(t))}; }
+inline credit_amount credits_of(const payload::tlp& t) { return {class_of(t), 1, data_credits(carried_bytes(t))}; }
 
 /// Ask can_send() in a tick; when it says no it has booked the wake-up that asks again.
 class link_transmitter {
@@ -73,8 +73,8 @@ class link_transmitter {
   void connect(tlp_link_if& peer) { peer_ = &peer; }
 
   /// Time on the wire of a packet, rounded up to picoseconds.
-  sim::time_ps serialisation(const tlm::tlp& t) const {
-    const bool completion = t.type == tlm::tlp_type::completion;
+  sim::time_ps serialisation(const payload::tlp& t) const {
+    const bool completion = t.type == payload::tlp_type::completion;
     const std::uint32_t overhead = completion             ? config_.completion_overhead_bytes
                                    : t.address >> 32 != 0 ? config_.request64_overhead_bytes
                                                           : config_.request32_overhead_bytes;
@@ -104,7 +104,7 @@ class link_transmitter {
 
   /// Sends a packet that can_send() allowed; it starts at `earliest` at the earliest. Returns the time at which its
   /// last byte leaves.
-  sim::time_ps send(tlm::tlp_ptr packet, sim::time_ps earliest) {
+  sim::time_ps send(payload::tlp_ptr packet, sim::time_ps earliest) {
     account& a = accounts_[static_cast<std::size_t>(class_of(*packet))];
     if (a.headers != infinite_credits) a.headers -= 1;
     if (a.data != infinite_credits) a.data -= data_credits(carried_bytes(*packet));

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "model/payload/tlp.h"
 #include "model/sim/types.h"
-#include "tlm/tlp.h"
 
 namespace rnic::pcie {
 
@@ -27,7 +27,7 @@ class tlp_link_if {
  public:
   virtual ~tlp_link_if() = default;
   /// The last byte of the packet is here at `arrival`.
-  virtual void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) = 0;
+  virtual void deliver(payload::tlp_ptr packet, sim::time_ps arrival) = 0;
   /// The peer has room for that much more from `arrival` on.
   virtual void credit(const credit_amount& amount, sim::time_ps arrival) = 0;
 };

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/command/reset_if.h"
+#include "model/register_bus/reset_if.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -34,7 +34,7 @@ struct config {
 /// are merged; none is lost. WQEs that came with doorbells wait as long as there is room for them; behind one that
 /// found none, the queue pair's WQEs are read from memory. The priority of a QP is what the requester last reported for
 /// it.
-class scheduler : public sim::clocked_block, public command::reset_target_if {
+class scheduler : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
             sim::statistics& stats);

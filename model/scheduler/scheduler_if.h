@@ -5,15 +5,15 @@
 #include <array>
 #include <cstdint>
 
+#include "model/payload/pool.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
-#include "tlm/pool.h"
 
 namespace rnic::scheduler {
 
 /// A work queue entry that came through a BlueFlame buffer.
 struct blueflame_wqe;
-using blueflame_ptr = tlm::handle<blueflame_wqe>;
+using blueflame_ptr = payload::handle<blueflame_wqe>;
 struct blueflame_wqe {
   std::array<std::uint8_t, 256> bytes;
   std::uint32_t length = 0;  ///< multiple of 64

@@ -16,7 +16,7 @@ constexpr std::uint32_t tag_offset = 12, tci_offset = 14;
 constexpr std::uint32_t fcs_bytes = 4, preamble_bytes = 8, gap_bytes = 12;
 
 /// Untagged frames are of priority 0.
-unsigned priority_of(const tlm::frame& f) {
+unsigned priority_of(const payload::frame& f) {
   const std::uint8_t* at = f.data();
   const bool tagged = at[tag_offset] == 0x81 && at[tag_offset + 1] == 0x00;
   return tagged ? at[tci_offset] >> 5 : 0;
@@ -24,7 +24,7 @@ unsigned priority_of(const tlm::frame& f) {
 
 }  // namespace
 
-cable_player::cable_player(std::string name, sim::clock_domain& domain, tlm::frame_pool& frames,
+cable_player::cable_player(std::string name, sim::clock_domain& domain, payload::frame_pool& frames,
                            sim::span_recorder& spans, std::uint32_t rate_mbps)
     : clocked_block(name, domain),
       frames_(frames),
@@ -38,7 +38,7 @@ sim::time_ps cable_player::duration(std::uint32_t bytes) const {
 }
 
 void cable_player::send(std::size_t number, const std::vector<std::uint8_t>& bytes, bool followed) {
-  tlm::frame_ptr f = frames_.get();
+  payload::frame_ptr f = frames_.get();
   f->begin = 0;
   f->length = std::max(static_cast<std::uint32_t>(bytes.size()), shortest_frame);
   std::memcpy(f->data(), bytes.data(), bytes.size());
@@ -48,12 +48,14 @@ void cable_player::send(std::size_t number, const std::vector<std::uint8_t>& byt
   wake_next();
 }
 
-void cable_player::deliver(tlm::frame_ptr frame, sim::time_ps arrival) { from_line_.push(std::move(frame), arrival); }
+void cable_player::deliver(payload::frame_ptr frame, sim::time_ps arrival) {
+  from_line_.push(std::move(frame), arrival);
+}
 
 void cable_player::tick() {
   while (from_line_.can_pop()) {
     const sim::time_ps arrival = from_line_.front_arrival();
-    const tlm::frame_ptr f = from_line_.pop();
+    const payload::frame_ptr f = from_line_.pop();
     wire::pause_frame pause;
     const wire::pause_kind kind = wire::decode_pause(f->data(), f->length, pause);
     if (kind == wire::pause_kind::pause) {

@@ -7,8 +7,8 @@
 #include "firmware/bus/network_card.h"
 #include "model/host/root_complex_socket.h"
 #include "model/icrc/icrc_model.h"
+#include "model/payload/ethernet_socket.h"
 #include "rtl/icrc/icrc_rtl.h"
-#include "tlm/ethernet_socket.h"
 
 namespace rnic::bench {
 
@@ -83,7 +83,7 @@ struct node::sockets {
     slot.socket.bind(nic.pcie_socket());
   }
   host::root_complex_socket slot;
-  tlm::ethernet_connector wire;
+  payload::ethernet_connector wire;
 };
 
 node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
@@ -111,7 +111,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
 
 node::~node() = default;
 
-tlm::frame_port_if& node::connector() {
+payload::frame_port_if& node::connector() {
   if (sockets_) return sockets_->wire;
   return adapter_.port(0);
 }

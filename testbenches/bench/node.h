@@ -49,7 +49,7 @@ class node : public sc_core::sc_module {
 
   adapter::adapter& nic() { return adapter_; }
   /// Where the cable goes: port 1.
-  tlm::frame_port_if& connector();
+  payload::frame_port_if& connector();
   host_driver::device& device() { return device_; }
   host_driver::bus_if& bus() { return bus_; }
   host::host_memory& memory() { return memory_; }

@@ -119,7 +119,7 @@ struct slot {
 
   sim::timebase base;
   sim::clock_domain core, uncore;
-  tlm::tlp_pool packets;
+  payload::tlp_pool packets;
   sim::span_recorder spans;
   sim::statistics statistics;
   host::host_memory memory;

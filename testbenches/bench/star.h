@@ -43,8 +43,8 @@ class star final : public hosts_if {
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;
-  tlm::frame_pool frames_;
-  tlm::tlp_pool packets_;
+  payload::frame_pool frames_;
+  payload::tlp_pool packets_;
   std::vector<std::unique_ptr<node>> nodes_;
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<fabric::network_switch> switch_;

@@ -67,8 +67,8 @@ class two_nodes {
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;
-  tlm::frame_pool frames_;
-  tlm::tlp_pool packets_;
+  payload::frame_pool frames_;
+  payload::tlp_pool packets_;
   std::unique_ptr<node> node_a_, node_b_;
   std::unique_ptr<sim::hierarchy_module> cable_place_;  // its parts are below it
   std::unique_ptr<fabric::cable> cable_;

@@ -19,19 +19,19 @@
 namespace rnic::fuzz {
 namespace {
 
-struct sink final : tlm::frame_sink_if {
-  void deliver(tlm::frame_ptr f, sim::time_ps) override { bytes += f->length; }
+struct sink final : payload::frame_sink_if {
+  void deliver(payload::frame_ptr f, sim::time_ps) override { bytes += f->length; }
   std::uint64_t bytes = 0;
 };
 
 /// Some frames of a message and its answers, and one that is not RoCE.
-std::vector<tlm::frame_ptr> make_frames(tlm::frame_pool& pool) {
-  std::vector<tlm::frame_ptr> all;
+std::vector<payload::frame_ptr> make_frames(payload::frame_pool& pool) {
+  std::vector<payload::frame_ptr> all;
   const std::pair<std::uint8_t, std::uint32_t> kinds[] = {{0x06, 256}, {0x08, 5}, {0x04, 0}, {0x0c, 0},
                                                           {0x10, 256}, {0x11, 0}, {0x13, 0}, {0x81, 16}};
   std::uint32_t psn = 0xfffffe;
   for (const auto& [opcode, payload] : kinds) {
-    tlm::frame_ptr f = pool.get();
+    payload::frame_ptr f = pool.get();
     wire::packet& p = f->packet;
     p = {};
     p.encap = psn % 2 != 0 ? wire::encapsulation::roce_v1 : wire::encapsulation::roce_v2_ipv4;
@@ -41,13 +41,13 @@ std::vector<tlm::frame_ptr> make_frames(tlm::frame_pool& pool) {
     p.bth.dest_qp = 0x48;
     p.bth.psn = wire::psn_t(psn++ & 0xffffff);
     p.payload_length = payload;
-    const std::uint8_t* const first = wire::build(p, f->buffer.data() + tlm::frame::payload_start);
+    const std::uint8_t* const first = wire::build(p, f->buffer.data() + payload::frame::payload_start);
     f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
     f->length = p.icrc_offset + 4;
     f->fcs = wire::ethernet_fcs(f->data(), f->length);
     all.push_back(std::move(f));
   }
-  tlm::frame_ptr plain = pool.get();
+  payload::frame_ptr plain = pool.get();
   plain->length = 60;
   std::fill_n(plain->data(), plain->length, std::uint8_t{0x42});
   all.push_back(std::move(plain));
@@ -59,14 +59,14 @@ void follow(const fabric::fault_plan& plan) {
   static sim::timebase base;  // a part of the kernel, of which a process has one
   static sim::clock_domain clock("clock", base, {});
   sim::statistics statistics;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   sink ends[2];
   {
     fabric::fault_injector injector("faults", clock, plan, 1, pool, statistics);
     for (unsigned from : {0u, 1u}) {
       injector.connect(from, ends[from]);
       sim::time_ps at = 0;
-      for (tlm::frame_ptr& f : make_frames(pool)) injector.enter(from, std::move(f), at += 1000 * sim::ps_per_us);
+      for (payload::frame_ptr& f : make_frames(pool)) injector.enter(from, std::move(f), at += 1000 * sim::ps_per_us);
       demand(injector.counted(from).frames == 9, "every frame is counted");
     }
   }

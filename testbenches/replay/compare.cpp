@@ -204,7 +204,7 @@ void comparison::find_question(const lane& l, const wire::packet& p, obtained_fr
 }
 
 /// The span goes on in the host after an answer has left, so only what lies before the answer's first bit is its way.
-void comparison::follow(const tlm::frame& f, const sim::span_recorder& spans, obtained_frame& o) const {
+void comparison::follow(const payload::frame& f, const sim::span_recorder& spans, obtained_frame& o) const {
   if (f.span == 0 || o.question == 0) return;
   const sim::span& all = spans[f.span];
   if (all.start() + o.latency != o.first_bit) return;
@@ -220,7 +220,7 @@ void comparison::follow(const tlm::frame& f, const sim::span_recorder& spans, ob
   if (o.followed) o.way = kept_span(way);
 }
 
-int comparison::received(const tlm::frame& f, const sim::span_recorder& spans) {
+int comparison::received(const payload::frame& f, const sim::span_recorder& spans) {
   wire::packet p;
   const int connection = wire::decode(f.data(), f.length, p) == wire::decode_error::none ? lane_of(p) : -1;
   if (connection < 0) {

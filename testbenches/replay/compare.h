@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "model/payload/frame.h"
 #include "model/sim/span.h"
 #include "testbenches/replay/plan.h"
-#include "tlm/frame.h"
 
 namespace rnic::replay {
 
@@ -107,7 +107,7 @@ class comparison {
   /// Frame `index` of the capture begins on the line.
   void injected(std::size_t index, sim::time_ps first_bit);
   /// The adapter sent a frame: of which connection, negative for none.
-  int received(const tlm::frame& f, const sim::span_recorder& spans);
+  int received(const payload::frame& f, const sim::span_recorder& spans);
   /// A connection that comes after others of the same queue pair numbers begins.
   void begin(int connection);
   /// Names what is still open at the end, and explains every difference.
@@ -156,7 +156,7 @@ class comparison {
                                                   const std::uint8_t* bytes) const;
   static bool msn_differs(lane& l, const wire::packet& captured, const wire::packet& obtained);
   void find_question(const lane& l, const wire::packet& p, obtained_frame& o) const;
-  void follow(const tlm::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
+  void follow(const payload::frame& f, const sim::span_recorder& spans, obtained_frame& o) const;
 
   const plan& plan_;
   std::set<difference_kind> ignored_;

@@ -179,7 +179,7 @@ void file_reading::classify(captured_frame& f) {
     ++out_.rejected["wrong FCS"];
     return;
   }
-  if (std::max<std::size_t>(f.bytes.size(), f.wire_length) > tlm::frame::capacity) {
+  if (std::max<std::size_t>(f.bytes.size(), f.wire_length) > payload::frame::capacity) {
     ++out_.rejected["longer than a port takes"];
     return;
   }

@@ -54,7 +54,7 @@ class director final : public bench::player_listener_if {
   replay_result run();
 
   void injected(std::size_t number, sim::span_id span, sim::time_ps first_bit) override;
-  void received(const tlm::frame& f, sim::time_ps arrival) override;
+  void received(const payload::frame& f, sim::time_ps arrival) override;
 
  private:
   void program();
@@ -84,8 +84,8 @@ class director final : public bench::player_listener_if {
   sim::timebase base_;
   sim::span_recorder spans_{spans_kept};
   sim::statistics statistics_;
-  tlm::frame_pool frames_;
-  tlm::tlp_pool packets_;
+  payload::frame_pool frames_;
+  payload::tlp_pool packets_;
   std::unique_ptr<bench::node> node_;
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<bench::cable_player> player_;
@@ -137,7 +137,7 @@ void director::injected(std::size_t number, sim::span_id, sim::time_ps first_bit
   change_.notify(sc_core::SC_ZERO_TIME);
 }
 
-void director::received(const tlm::frame& f, sim::time_ps) {
+void director::received(const payload::frame& f, sim::time_ps) {
   const int connection = compared_->received(f, spans_);
   touch();
   if (connection < 0) return;

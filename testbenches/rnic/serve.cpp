@@ -57,8 +57,8 @@ class serve_run {
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;
-  tlm::frame_pool frames_;
-  tlm::tlp_pool packets_;
+  payload::frame_pool frames_;
+  payload::tlp_pool packets_;
   serve::real_time clock_;
   serve_notices notices_;
   std::vector<std::unique_ptr<serve_station>> stations_;

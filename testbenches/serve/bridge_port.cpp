@@ -18,7 +18,7 @@ constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0, 0xfe};
 constexpr std::uint32_t fcs_bytes = 4, preamble_bytes = 8, gap_bytes = 12;
 
 /// Untagged frames are of priority 0.
-unsigned priority_of(const tlm::frame& f) {
+unsigned priority_of(const payload::frame& f) {
   const std::uint8_t* at = f.data();
   const bool tagged = at[tag_offset] == 0x81 && at[tag_offset + 1] == 0x00;
   return tagged ? at[tci_offset] >> 5 : 0;
@@ -26,8 +26,8 @@ unsigned priority_of(const tlm::frame& f) {
 
 }  // namespace
 
-bridge_port::bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& frames,
-                         outside_if& outside, sim::statistics& stats)
+bridge_port::bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg,
+                         payload::frame_pool& frames, outside_if& outside, sim::statistics& stats)
     : clocked_block(name, domain),
       config_(cfg),
       frames_(frames),
@@ -51,7 +51,7 @@ void bridge_port::inject(const std::uint8_t* frame, std::size_t length, sim::tim
     ++drop_queue_full_;
     return;
   }
-  tlm::frame_ptr f = frames_.get();
+  payload::frame_ptr f = frames_.get();
   f->begin = 0;
   f->length = std::max(static_cast<std::uint32_t>(length), shortest_frame);
   std::memcpy(f->data(), frame, length);
@@ -63,7 +63,7 @@ void bridge_port::inject(const std::uint8_t* frame, std::size_t length, sim::tim
 
 void bridge_port::tick() {
   while (from_line_.can_pop()) {
-    const tlm::frame_ptr f = from_line_.pop();
+    const payload::frame_ptr f = from_line_.pop();
     wire::pause_frame pause;
     switch (wire::decode_pause(f->data(), f->length, pause)) {
       case wire::pause_kind::none:
@@ -124,7 +124,7 @@ sim::time_ps bridge_port::head_may_start() const {
   return std::max({w.at, line_free_, paused_until_[priority_of(*w.frame)]});
 }
 
-void bridge_port::send(tlm::frame_ptr frame) {
+void bridge_port::send(payload::frame_ptr frame) {
   const sim::time_ps now = now_ps();
   frame->stamp = now;
   const sim::time_ps last_bit = now + duration(frame->length + fcs_bytes + preamble_bytes);
@@ -132,8 +132,8 @@ void bridge_port::send(tlm::frame_ptr frame) {
   line_->deliver(std::move(frame), last_bit);
 }
 
-tlm::frame_ptr bridge_port::pause_frame(std::uint16_t quanta) {
-  tlm::frame_ptr f = frames_.get();
+payload::frame_ptr bridge_port::pause_frame(std::uint16_t quanta) {
+  payload::frame_ptr f = frames_.get();
   wire::pause_frame p;
   p.quanta[0] = quanta;
   f->begin = 0;
@@ -151,7 +151,7 @@ void bridge_port::transmit() {
     pause_to_say_.reset();
     ++pauses_said_;
   } else if (count_ != 0 && head_may_start() <= now) {
-    tlm::frame_ptr f = std::move(queue_[head_].frame);
+    payload::frame_ptr f = std::move(queue_[head_].frame);
     head_ = (head_ + 1) % queue_.size();
     --count_;
     ++to_adapter_;

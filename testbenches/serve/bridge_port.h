@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "model/payload/frame_port.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
 #include "model/wire/pause.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::serve {
 
@@ -31,7 +31,7 @@ class outside_if {
 /// An Ethernet connector. Frames from outside go to the adapter at the line rate, with preamble, gap, padding and a
 /// good FCS, as from a cable. As any link partner it obeys PAUSE and PFC of the adapter and keeps them to itself, and
 /// as a lossless switch it holds the adapter with PAUSE when the world outside does not keep up.
-class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public tlm::frame_sink_if {
+class bridge_port : public sim::clocked_block, public payload::frame_port_if, public payload::frame_sink_if {
  public:
   struct config {
     std::uint32_t rate_mbps = 40'000;
@@ -41,7 +41,7 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
     std::size_t resume_below_bytes = 128 * 1024;
     sim::time_ps longest_hold_ps = 200'000 * sim::ps_per_us;  ///< of a peer that takes nothing; then frames are lost
   };
-  bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, tlm::frame_pool& frames,
+  bridge_port(const std::string& name, sim::clock_domain& domain, const config& cfg, payload::frame_pool& frames,
               outside_if& outside, sim::statistics& stats);
 
   /// A frame from outside (14 bytes to a frame's capacity) that came at simulated time `at` or later. Lost and counted
@@ -54,33 +54,33 @@ class bridge_port : public sim::clocked_block, public tlm::frame_port_if, public
   /// outside_if::queued() has become less. Not to be called inside a tick.
   void relieved();
 
-  tlm::frame_sink_if& receiver() override { return *this; }
-  void attach(tlm::frame_sink_if& line) override { line_ = &line; }
-  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { from_line_.push(std::move(frame), arrival); }
+  payload::frame_sink_if& receiver() override { return *this; }
+  void attach(payload::frame_sink_if& line) override { line_ = &line; }
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { from_line_.push(std::move(frame), arrival); }
 
  private:
   struct waiting {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::time_ps at = 0;
   };
   void tick() override;
   void transmit();
   void obey(const wire::pause_frame& p);
   void hold_or_resume();
-  void send(tlm::frame_ptr frame);
-  tlm::frame_ptr pause_frame(std::uint16_t quanta);
+  void send(payload::frame_ptr frame);
+  payload::frame_ptr pause_frame(std::uint16_t quanta);
   sim::time_ps head_may_start() const;
   sim::time_ps duration(std::uint32_t bytes) const;
 
   config config_;
-  tlm::frame_pool& frames_;
+  payload::frame_pool& frames_;
   outside_if& outside_;
-  tlm::frame_sink_if* line_ = nullptr;
+  payload::frame_sink_if* line_ = nullptr;
   std::vector<waiting> queue_;  // ring
   std::size_t head_ = 0, count_ = 0;
   sim::time_ps line_free_ = 0;
   std::array<sim::time_ps, 8> paused_until_{};  // by priority
-  sim::timed_inbox<tlm::frame_ptr> from_line_;
+  sim::timed_inbox<payload::frame_ptr> from_line_;
   enum class hold : std::uint8_t { none, held, given_up };
   hold hold_ = hold::none;
   sim::time_ps held_since_ = 0, say_again_at_ = 0;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "tlm/frame.h"
+#include "model/payload/frame.h"
 
 namespace rnic::serve {
 
@@ -64,7 +64,7 @@ struct link_counters {
 class frame_link {
  public:
   /// The longest frame that the adapter's buffers take.
-  static constexpr std::size_t max_frame = tlm::frame::capacity;
+  static constexpr std::size_t max_frame = payload::frame::capacity;
   static constexpr std::size_t min_frame = 14;
 
   explicit frame_link(frame_receiver_if& receiver) : receiver_(receiver) {}

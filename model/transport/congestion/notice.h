@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tlm/frame.h"
+#include "model/payload/frame.h"
 
 namespace rnic::transport {
 
@@ -13,7 +13,7 @@ namespace rnic::transport {
 /// responses of a queue pair have a reaction point and a pace each; a real adapter has one for both.
 struct congestion_notice {
   std::uint32_t qpn = 0;
-  tlm::frame_ptr cnp;
+  payload::frame_ptr cnp;
 };
 
 }  // namespace rnic::transport

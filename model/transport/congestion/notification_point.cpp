@@ -61,7 +61,7 @@ bool notification_point::due(std::uint32_t qpn, const wire::gid& peer, unsigned 
   return true;
 }
 
-void notification_point::build(tlm::frame& out, const wire::packet& received, std::uint8_t port,
+void notification_point::build(payload::frame& out, const wire::packet& received, std::uint8_t port,
                                std::uint16_t gid_index, std::uint32_t remote_qpn, const gid::gid_table& gids) const {
   wire::packet& p = out.packet;
   p = wire::packet{};
@@ -80,7 +80,7 @@ void notification_point::build(tlm::frame& out, const wire::packet& received, st
   p.bth.becn = true;
   p.bth.dest_qp = remote_qpn & 0xffffff;
   p.payload_length = reserved_bytes;
-  std::uint8_t* payload = out.buffer.data() + tlm::frame::payload_start;
+  std::uint8_t* payload = out.buffer.data() + payload::frame::payload_start;
   std::memset(payload, 0, reserved_bytes);
   const std::uint8_t* begin = wire::build(p, payload);
   out.begin = static_cast<std::uint32_t>(begin - out.buffer.data());
@@ -90,7 +90,7 @@ void notification_point::build(tlm::frame& out, const wire::packet& received, st
   out.priority = config_.cnp_priority;
   out.port = port;
   out.gid_index = gid_index;
-  out.loopback = gids.owns(p.dmac) ? tlm::frame::loopback_only : tlm::frame::loopback_none;
+  out.loopback = gids.owns(p.dmac) ? payload::frame::loopback_only : payload::frame::loopback_none;
 }
 
 void notification_point::clear() {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "model/gid/gid_table.h"
+#include "model/payload/frame.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/congestion/ecn.h"
-#include "tlm/frame.h"
 
 namespace rnic::transport {
 
@@ -21,12 +21,12 @@ class notification_point {
 
   static bool marked(const wire::packet& p) { return ecn_marked(p.traffic_class); }
   /// Whether a marked frame is to be told of: RoCE v2, not to a group, not a CNP, and its priority is enabled.
-  bool answers(const tlm::frame& f) const { return answers(f.packet, f.priority); }
+  bool answers(const payload::frame& f) const { return answers(f.packet, f.priority); }
   bool answers(const wire::packet& p, std::uint8_t priority) const;
   /// Whether a CNP may go now to the sender of the packet, for the queue pair that received it; counts it as sent.
   bool due(std::uint32_t qpn, const wire::gid& peer, unsigned port, sim::time_ps now);
   /// Makes `out` the CNP to the packet's sender, for its queue pair `remote_qpn` (adapter data plane C.9).
-  void build(tlm::frame& out, const wire::packet& received, std::uint8_t port, std::uint16_t gid_index,
+  void build(payload::frame& out, const wire::packet& received, std::uint8_t port, std::uint16_t gid_index,
              std::uint32_t remote_qpn, const gid::gid_table& gids) const;
   /// All queue pairs are gone.
   void clear();

@@ -45,7 +45,7 @@ void requester::take_responses() {
 }
 
 // False: has to wait for the context or for room.
-bool requester::handle_response(tlm::frame_ptr& f) {
+bool requester::handle_response(payload::frame_ptr& f) {
   const wire::packet& p = f->packet;
   const std::uint32_t qpn = p.bth.dest_qp;
   const auto op = wire::operation_of(p.bth.opcode);
@@ -106,7 +106,7 @@ bool requester::handle_response(tlm::frame_ptr& f) {
 
 // The checks that every packet of a connection has to pass, requests and answers alike (IBA 9.6.1; adapter data plane
 // A.9.1, steps 8 and 9): else anybody could acknowledge or refuse what he has not received.
-bool requester::from_peer(const context& c, const tlm::frame& f) const {
+bool requester::from_peer(const context& c, const payload::frame& f) const {
   const wire::packet& p = f.packet;
   const bool v2 = (c.dest.flags & icm::path_flag_roce_v2) != 0;
   const gid::entry& own = (*gids_[c.dest.port % ports])[c.dest.gid_index];
@@ -304,7 +304,7 @@ void requester::time_out(context& c, qp_runtime& r) {
   retry(c, r, c.unacked_psn);
 }
 
-bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& f) {
+bool requester::handle_read_response(context& c, qp_runtime& r, payload::frame_ptr& f) {
   const wire::packet& p = f->packet;
   const std::uint32_t psn = p.bth.psn.value();
   const std::uint32_t i = find_message(r, psn);
@@ -350,7 +350,7 @@ bool requester::handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& 
 }
 
 // The original value goes to the scatter list in the byte order of the host (adapter data plane C.6): little-endian.
-void requester::handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr& f) {
+void requester::handle_atomic_response(context& c, qp_runtime& r, payload::frame_ptr& f) {
   wire::packet& p = f->packet;
   const std::uint32_t psn = p.bth.psn.value();
   const std::uint32_t i = find_message(r, psn);

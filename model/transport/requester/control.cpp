@@ -134,7 +134,7 @@ void requester::check_drained(context& c, qp_runtime& r) {
 
 void requester::tell_drained(std::uint32_t qpn) {
   drained_.push_back(qpn);
-  if (firmware_ != nullptr) firmware_->push(command::notice::drained, now_ps() + notice_ps_);
+  if (firmware_ != nullptr) firmware_->push(register_bus::notice::drained, now_ps() + notice_ps_);
 }
 
 // Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware. XRC

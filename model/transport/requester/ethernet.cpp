@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint8_t insert_ctag = 0x40, insert_stag = 0x80;  // A.4.1: dw1, bits 15:8
 constexpr std::uint8_t flag_l4_checksum = 0x20, flag_ip_checksum = 0x10, flag_no_icrc = 0x02, flag_loopback = 0x01;
 constexpr std::uint32_t fcs_bytes = 4;
-constexpr std::uint32_t room = tlm::frame::capacity - tlm::frame::payload_start;
+constexpr std::uint32_t room = payload::frame::capacity - payload::frame::payload_start;
 constexpr unsigned segmentation_bytes = 4;  // MSS and length in front of the header
 constexpr unsigned block_shift = 4;         // ethernet_rules::vlan_control: what may not be sent
 enum : unsigned { kind_untagged = 1, kind_priority_tagged = 2, kind_tagged = 4 };
@@ -73,7 +73,7 @@ void requester::begin_ethernet(unit& u, packet_slot& slot, const packet_place& p
   const context& c = *u.ctx;
   const ethernet_send& e = u.wqe.ethernet;
   const gid::gid_table& gids = *gids_[c.dest.port % ports];
-  tlm::frame& f = *slot.frame;
+  payload::frame& f = *slot.frame;
   ethernet_work& w = slot.ethernet;
   w.offload = e;
   w.rules = icm::rules_of(c.dest);
@@ -88,21 +88,21 @@ void requester::begin_ethernet(unit& u, packet_slot& slot, const packet_place& p
     }
   w.software_tag = e.tag_type != 0;
   w.software_tci = e.tci;
-  f.begin = tlm::frame::payload_start;
+  f.begin = payload::frame::payload_start;
   f.length = e.header_bytes + place.length;
   std::memcpy(f.data(), u.bytes.data() + e.header_at, e.header_bytes);
   f.source = static_cast<std::uint8_t>(egress_source::requester);
   wire::mac_address dmac;
   std::copy_n(e.dmac.begin(), dmac.size(), dmac.begin());
   const bool named = std::any_of(dmac.begin(), dmac.end(), [](std::uint8_t b) { return b != 0; });
-  f.loopback = e.loopback || (named && gids.owns(dmac)) ? tlm::frame::loopback_only
-               : (dmac[0] & 1) != 0                     ? tlm::frame::loopback_too
-                                                        : tlm::frame::loopback_none;
+  f.loopback = e.loopback || (named && gids.owns(dmac)) ? payload::frame::loopback_only
+               : (dmac[0] & 1) != 0                     ? payload::frame::loopback_too
+                                                        : payload::frame::loopback_none;
 }
 
 /// All bytes of the frame are there. False: it may not leave.
 bool requester::finish_ethernet(packet_slot& slot) {
-  tlm::frame& f = *slot.frame;
+  payload::frame& f = *slot.frame;
   const ethernet_work& w = slot.ethernet;
   const ethernet_send& e = w.offload;
   if ((w.rules.flags & icm::ethernet_rule_own_source) != 0) {

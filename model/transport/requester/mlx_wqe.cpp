@@ -52,9 +52,9 @@ void parse_mlx_wqe(const std::uint8_t* wqe, send_wqe& out) {
   if (out.error == 0 && out.length > longest_special_frame) out.error = syndrome::local_length;
 }
 
-bool open_special_frame(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe,
+bool open_special_frame(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe,
                         const gid::gid_table& gids, std::uint16_t udp_port) {
-  f.begin = tlm::frame::payload_start;
+  f.begin = payload::frame::payload_start;
   f.length = wqe.length;
   f.packet = wire::packet{};
   if (wire::decode(f.data(), f.length, f.packet, udp_port) != wire::decode_error::none) return false;
@@ -63,7 +63,8 @@ bool open_special_frame(tlm::frame& f, const icm::requester_context& ctx, const 
       f.packet.payload_offset > inline_prefix(wqe))
     return false;
   f.gid_index = ctx.dest.gid_index;
-  f.loopback = wqe.address.loopback || gids.owns(f.packet.dmac) ? tlm::frame::loopback_only : tlm::frame::loopback_none;
+  f.loopback =
+      wqe.address.loopback || gids.owns(f.packet.dmac) ? payload::frame::loopback_only : payload::frame::loopback_none;
   f.insert_icrc = !wqe.keep_icrc;
   f.source = static_cast<std::uint8_t>(transport::egress_source::requester);
   return true;

@@ -6,8 +6,8 @@
 
 #include "model/gid/gid_table.h"
 #include "model/icm/contexts.h"
+#include "model/payload/frame.h"
 #include "model/transport/requester/send_wqe.h"
-#include "tlm/frame.h"
 
 namespace rnic::transport {
 
@@ -29,7 +29,7 @@ void parse_mlx_wqe(const std::uint8_t* wqe, send_wqe& out);
 /// Reads the headers of a frame of which the WQE's inline bytes are at frame::payload_start already: sets the frame's
 /// place, loopback, and what the icrc block needs to write the ICRC. False: the inline bytes are not the headers of a
 /// RoCE packet of this length and of the queue pair's version, and the frame cannot be sent.
-bool open_special_frame(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe,
+bool open_special_frame(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe,
                         const gid::gid_table& gids, std::uint16_t udp_port);
 
 }  // namespace rnic::transport

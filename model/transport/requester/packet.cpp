@@ -64,11 +64,11 @@ wire::transport transport_for(icm::service type, const send_wqe& wqe) {
 /// Frames to the port's own address come back inside the adapter; those to a group do that too and go out as well
 /// (adapter data plane B.5).
 std::uint8_t loopback_of(bool forced, const wire::mac_address& dmac, const gid::gid_table& gids, bool datagram) {
-  if (forced || gids.owns(dmac)) return tlm::frame::loopback_only;
-  return datagram && (dmac[0] & 1) != 0 ? tlm::frame::loopback_too : tlm::frame::loopback_none;
+  if (forced || gids.owns(dmac)) return payload::frame::loopback_only;
+  return datagram && (dmac[0] & 1) != 0 ? payload::frame::loopback_too : payload::frame::loopback_none;
 }
 
-void address_connected(tlm::frame& f, const icm::path& path, const gid::gid_table& gids) {
+void address_connected(payload::frame& f, const icm::path& path, const gid::gid_table& gids) {
   wire::packet& p = f.packet;
   std::copy_n(path.dmac, 6, p.dmac.begin());
   std::copy_n(path.remote_gid, 16, p.dgid.begin());
@@ -87,7 +87,7 @@ void address_connected(tlm::frame& f, const icm::path& path, const gid::gid_tabl
   f.loopback = loopback_of((path.flags & icm::path_flag_loopback) != 0, p.dmac, gids, false);
 }
 
-void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const datagram_address& a,
+void address_datagram(payload::frame& f, const icm::requester_context& ctx, const datagram_address& a,
                       const gid::gid_table& gids) {
   wire::packet& p = f.packet;
   p.dmac = a.dmac;
@@ -105,7 +105,7 @@ void address_datagram(tlm::frame& f, const icm::requester_context& ctx, const da
 
 }  // namespace
 
-void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
+void build_request(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
                    const gid::gid_table& gids, const packet_settings& settings) {
   wire::packet& p = f.packet;
   const bool datagram = ctx.type == icm::service::ud;
@@ -145,7 +145,7 @@ void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_
     p.deth = {(wqe.address.qkey & controlled_qkey) != 0 ? ctx.qkey : wqe.address.qkey, 0, ctx.qpn & 0xffffff};
   p.payload_length = wqe.fetches() ? 0 : place.length;
 
-  const std::uint8_t* begin = wire::build(p, f.buffer.data() + tlm::frame::payload_start);
+  const std::uint8_t* begin = wire::build(p, f.buffer.data() + payload::frame::payload_start);
   f.begin = static_cast<std::uint32_t>(begin - f.buffer.data());
   f.length = p.icrc_offset + 4;
   f.port = ctx.dest.port;

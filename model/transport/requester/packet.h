@@ -6,8 +6,8 @@
 
 #include "model/gid/gid_table.h"
 #include "model/icm/contexts.h"
+#include "model/payload/frame.h"
 #include "model/transport/requester/send_wqe.h"
-#include "tlm/frame.h"
 
 namespace rnic::transport {
 
@@ -29,7 +29,7 @@ struct packet_settings {
 /// Writes all headers in front of the payload at frame::payload_start (whose bytes may come later), pad and room for
 /// the ICRC behind it, and sets the frame's begin, length, priority, port, loopback, gid_index and packet.
 /// Adapter data plane A.10; operation codes by C.3.
-void build_request(tlm::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
+void build_request(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
                    const gid::gid_table& gids, const packet_settings& settings);
 
 }  // namespace rnic::transport

@@ -68,7 +68,7 @@ void requester::wake_paced() {
 
 /// A CNP counts for a QP that exists, has the sender for its peer, and is of a priority that reacts. False: the context
 /// is not there yet.
-bool requester::handle_cnp(const tlm::frame& f) {
+bool requester::handle_cnp(const payload::frame& f) {
   const wire::packet& p = f.packet;
   const std::uint32_t qpn = p.bth.dest_qp;
   const auto ignore = [this] {
@@ -95,14 +95,14 @@ bool requester::handle_cnp(const tlm::frame& f) {
   return true;
 }
 
-void requester::note_marked(const context& c, const tlm::frame& f) {
+void requester::note_marked(const context& c, const payload::frame& f) {
   if (!notification_.answers(f)) return;
   ++ecn_marked_;
   if (!notice_out.bound() || !notice_out.claim()) {
     ++cnp_lost_;
     return;
   }
-  tlm::frame_ptr cnp = frames_.get();
+  payload::frame_ptr cnp = frames_.get();
   notification_.build(*cnp, f.packet, f.port, f.gid_index, c.remote_qpn, *gids_[f.port % ports]);
   notice_out.push(congestion_notice{c.qpn, std::move(cnp)});
 }

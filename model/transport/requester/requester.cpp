@@ -35,7 +35,8 @@ constexpr sim::time_ps timeout_unit_ps = 4'096'000;   // IBA 9.7.6.1.3: 4.096 us
 }  // namespace
 
 requester::requester(std::string name, sim::clock_domain& domain, const requester_config& cfg, const icm::icm_map& map,
-                     const gid_tables& gids, tlm::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
+                     const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans,
+                     sim::statistics& stats)
     : clocked_block(name, domain),
       config_(cfg),
       gids_(gids),
@@ -215,7 +216,7 @@ bool requester::use_translation(const icm::translate_response& r) {
   }
   const bool ok = r.status == icm::translate_status::ok;
   std::uint8_t* base = kind == tag_kind::fetch ? units_[slot].buffer.data()
-                                               : slots_[slot].frame->buffer.data() + tlm::frame::payload_start;
+                                               : slots_[slot].frame->buffer.data() + payload::frame::payload_start;
   const unsigned reads = ok ? r.count : 0;
   for (; translation_part_ != reads; ++translation_part_) {
     if (!dma.request.claim()) return false;

@@ -7,16 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "model/command/cr_space.h"
-#include "model/command/notice.h"
-#include "model/command/reset_if.h"
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
+#include "model/payload/frame.h"
 #include "model/pcie/dma_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/notice.h"
+#include "model/register_bus/reset_if.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -36,7 +37,6 @@
 #include "model/transport/requester/timers.h"
 #include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
-#include "tlm/frame.h"
 
 namespace rnic::transport {
 
@@ -46,18 +46,18 @@ namespace rnic::transport {
 ///
 /// What is on chip of a QP: its context (cache), the messages under way, a timer. A retransmission moves the context
 /// back to the message and PSN and forgets the messages behind it: they are executed again from host memory.
-class requester : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
+class requester : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2, priorities = 8;
   using gid_tables = std::array<const gid::gid_table*, ports>;
 
   requester(std::string name, sim::clock_domain& domain, const requester_config& cfg, const icm::icm_map& map,
-            const gid_tables& gids, tlm::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats);
+            const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats);
 
   sim::fifo_in<scheduler::grant> grant_in{*this};
   sim::fifo_out<scheduler::report> report_out{*this};
-  sim::fifo_out<tlm::frame_ptr> tx_out{*this};
-  sim::fifo_in<tlm::frame_ptr> rx_in{*this};
+  sim::fifo_out<payload::frame_ptr> tx_out{*this};
+  sim::fifo_in<payload::frame_ptr> rx_in{*this};
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
   shared_engine read_engine{*this};  ///< with the responder
@@ -76,7 +76,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
   /// Firmware's interrupt inputs (firmware_port::notices), moved `delay_ps` after a send queue has drained.
-  void bind_firmware(sim::timed_inbox<command::notice>& inbox, sim::time_ps delay_ps) {
+  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
     firmware_ = &inbox;
     notice_ps_ = delay_ps;
   }
@@ -149,7 +149,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   };
 
   struct packet_slot {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, psn = 0;
     std::uint16_t function = 0;
     std::uint16_t pieces = 0, asked = 0, pending = 0;
@@ -159,14 +159,14 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
     std::uint8_t failed = 0;  // syndrome
     bool cancelled = false, last = false, local = false, reserved_key = false;
     bool plain = false;  // frame of an Ethernet QP
-    static constexpr unsigned max_pieces = send_wqe::max_segments + tlm::frame::capacity / translation_bytes;
+    static constexpr unsigned max_pieces = send_wqe::max_segments + payload::frame::capacity / translation_bytes;
     std::array<wqe_segment, max_pieces> piece;
     std::array<std::uint16_t, max_pieces> place;  // of the piece in the payload
     ethernet_work ethernet;
   };
 
   struct pipe_entry {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::cycle_t ready = 0;
     std::uint32_t qpn = 0, message_index = no_index, generation = 0;
     bool last_local = false;
@@ -174,7 +174,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   // READ response packet on its way to host memory, and its pieces, both in order
   struct scatter_job {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, scatter = no_index;
     std::uint32_t offset = 0, length = 0;  // next byte: in the message, bytes left to ask for
     std::uint32_t done = 0;                // bytes asked for
@@ -282,12 +282,12 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   // complete.cpp: responses, retransmission, completions, errors
   void take_responses();
-  bool handle_response(tlm::frame_ptr& f);
-  bool from_peer(const context& c, const tlm::frame& f) const;
+  bool handle_response(payload::frame_ptr& f);
+  bool from_peer(const context& c, const payload::frame& f) const;
   void handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p);
   void handle_nak(context& c, qp_runtime& r, std::uint32_t psn, std::uint8_t code);
-  bool handle_read_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
-  void handle_atomic_response(context& c, qp_runtime& r, tlm::frame_ptr& f);
+  bool handle_read_response(context& c, qp_runtime& r, payload::frame_ptr& f);
+  void handle_atomic_response(context& c, qp_runtime& r, payload::frame_ptr& f);
   bool acknowledge_before(context& c, qp_runtime& r, std::uint32_t psn);
   void progress(context& c, qp_runtime& r, std::uint32_t unacked);
   static unsigned most_reads(const context& c) { return 1u << std::min<unsigned>(c.log_max_rd_atomic, 7); }
@@ -305,8 +305,8 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
   bool nothing_asked(const context& c, const qp_runtime& r) const;
   void pace(unit& u, std::uint32_t bytes);
   void wake_paced();
-  bool handle_cnp(const tlm::frame& f);
-  void note_marked(const context& c, const tlm::frame& f);
+  bool handle_cnp(const payload::frame& f);
+  void note_marked(const context& c, const payload::frame& f);
 
   // messages.cpp: the list of messages of a QP
   std::uint32_t find_message(qp_runtime& r, std::uint32_t psn);
@@ -331,7 +331,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   // scatter.cpp: READ data to host memory
   bool scatter_room() const { return job_count_ < jobs_.size(); }
-  void open_job(context& c, message& m, std::uint32_t index, tlm::frame_ptr f, std::uint32_t offset);
+  void open_job(context& c, message& m, std::uint32_t index, payload::frame_ptr f, std::uint32_t offset);
   void ask_scatter();
   void write_scatter();
   bool write_piece(scatter_piece& p);
@@ -353,7 +353,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   requester_config config_;
   gid_tables gids_;
-  tlm::frame_pool& frames_;
+  payload::frame_pool& frames_;
   sim::span_recorder& spans_;
   icm::context_cache<context> contexts_;
   qp_table qps_;
@@ -401,7 +401,7 @@ class requester : public sim::clocked_block, public command::cr_target_if, publi
 
   bool resetting_ = false;
   live_command<context> command_;
-  sim::timed_inbox<command::notice>* firmware_ = nullptr;
+  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
   sim::time_ps notice_ps_ = 1;
   std::vector<std::uint32_t> drained_;  // QPNs that firmware has to be told
   std::uint32_t selected_ = 0;

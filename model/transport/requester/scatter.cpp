@@ -9,7 +9,7 @@
 namespace rnic::transport {
 
 // A response packet with payload that begins at byte `offset` of its message.
-void requester::open_job(context& c, message& m, std::uint32_t index, tlm::frame_ptr f, std::uint32_t offset) {
+void requester::open_job(context& c, message& m, std::uint32_t index, payload::frame_ptr f, std::uint32_t offset) {
   scatter_job& j = jobs_[(job_head_ + job_count_++) % jobs_.size()];
   j.qpn = c.qpn;
   j.pd = c.pd;

@@ -275,7 +275,7 @@ void requester::seek(unit& u, std::uint32_t offset) {
 // The packet's part of the scatter/gather list, to bytes `at` to `end` of its payload; inline bytes are copied at once.
 void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t at, std::uint32_t end) {
   slot.function = u.ctx->function;
-  std::uint8_t* payload = slot.frame->buffer.data() + tlm::frame::payload_start;
+  std::uint8_t* payload = slot.frame->buffer.data() + payload::frame::payload_start;
   while (at < end && u.segment < u.wqe.count) {
     const wqe_segment& s = u.wqe.segments[u.segment];
     const std::uint32_t n = std::min({end - at, s.length - u.segment_offset, translation_bytes});

@@ -38,7 +38,7 @@ bool find_answer(const icm::atomic_history& h, std::uint32_t psn, std::uint64_t&
 
 }  // namespace
 
-responder::verdict responder::execute_atomic(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::execute_atomic(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::atomic_eth& a = frame->packet.atomic;
   const unsigned resources = std::min(1u << ctx.log_max_rd_atomic, icm::atomic_history::depth);
@@ -59,7 +59,7 @@ responder::verdict responder::execute_atomic(responder_flow& f, tlm::frame_ptr& 
 }
 
 /// Never executed again: the answer is in the history, or the request is dropped.
-responder::verdict responder::duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::duplicate_atomic(responder_flow& f, payload::frame_ptr& frame) {
   new_slot(f, frame, responder_slot::action::atomic).duplicate = true;
   return verdict::done;
 }

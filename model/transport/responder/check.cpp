@@ -44,7 +44,7 @@ std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
 
 }  // namespace
 
-bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
+bool responder::gate(const responder_flow& f, const payload::frame& frame) {
   const icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame.packet;
   const auto count = [](std::uint64_t& c) {
@@ -72,7 +72,7 @@ bool responder::gate(const responder_flow& f, const tlm::frame& frame) {
   return true;
 }
 
-responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::check(responder_flow& f, payload::frame_ptr& frame) {
   if (frame->plain) return check_ethernet(f, frame);
   gate_passed_ = gate(f, *frame);
   if (!gate_passed_) return verdict::done;
@@ -89,7 +89,7 @@ responder::verdict responder::check(responder_flow& f, tlm::frame_ptr& frame) {
   }
 }
 
-responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::check_rc(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::psn_t psn = frame->packet.bth.psn;
   const std::int32_t ahead = psn - wire::psn_t(ctx.expected_psn);
@@ -107,7 +107,7 @@ responder::verdict responder::check_rc(responder_flow& f, tlm::frame_ptr& frame)
   return execute(f, frame);
 }
 
-responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::execute(responder_flow& f, payload::frame_ptr& frame) {
   if (!names_queue(*f.ctx) || !wire::traits(frame->packet.bth.opcode).first) return execute_operation(f, frame);
   const supply queue = choose_queue(*f.ctx, *frame);
   if (queue == supply::pending) return verdict::wait;
@@ -117,7 +117,7 @@ responder::verdict responder::execute(responder_flow& f, tlm::frame_ptr& frame) 
   return v;
 }
 
-responder::verdict responder::execute_operation(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::execute_operation(responder_flow& f, payload::frame_ptr& frame) {
   const operation op = wire::operation_of(frame->packet.bth.opcode);
   if (is_send(op)) return execute_send(f, frame);
   if (is_write(op)) return execute_write(f, frame);
@@ -126,7 +126,7 @@ responder::verdict responder::execute_operation(responder_flow& f, tlm::frame_pt
   return refuse_request(f, frame);
 }
 
-responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::check_uc(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::psn_t psn = frame->packet.bth.psn;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
@@ -147,13 +147,13 @@ responder::verdict responder::check_uc(responder_flow& f, tlm::frame_ptr& frame)
   return execute(f, frame);
 }
 
-responder::verdict responder::duplicate(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::duplicate(responder_flow& f, payload::frame_ptr& frame) {
   const verdict v = repeat(f, frame);
   if (v != verdict::wait) ++count_.duplicates;
   return v;
 }
 
-responder::verdict responder::repeat(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::repeat(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
   const operation op = wire::operation_of(p.bth.opcode);
@@ -185,7 +185,7 @@ responder::verdict responder::repeat(responder_flow& f, tlm::frame_ptr& frame) {
   return verdict::done;
 }
 
-responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::execute_write(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
@@ -228,7 +228,7 @@ responder::verdict responder::execute_write(responder_flow& f, tlm::frame_ptr& f
   return verdict::done;
 }
 
-responder::verdict responder::execute_read(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::execute_read(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
   const std::uint32_t mtu = path_mtu(ctx);
@@ -265,11 +265,11 @@ void responder::finish_packet(responder_flow& f, responder_slot& s, const wire::
   issue(s);
 }
 
-responder::verdict responder::refuse_request(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::refuse_request(responder_flow& f, payload::frame_ptr& frame) {
   return refuse(f, frame, invalid_request);
 }
 
-responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, const responder_error& error) {
+responder::verdict responder::refuse(responder_flow& f, payload::frame_ptr& frame, const responder_error& error) {
   icm::responder_context& ctx = *f.ctx;
   const bool has_wqe = ctx.in_message == in_send && error.completion != 0;
   if (ctx.type == icm::service::uc &&
@@ -291,7 +291,7 @@ responder::verdict responder::refuse(responder_flow& f, tlm::frame_ptr& frame, c
   return verdict::done;
 }
 
-responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what) {
+responder_slot& responder::new_slot(responder_flow& f, payload::frame_ptr& frame, responder_slot::action what) {
   icm::responder_context& ctx = *f.ctx;
   const std::uint16_t i = free_slots_.back();
   free_slots_.pop_back();
@@ -333,7 +333,7 @@ responder_slot& responder::new_slot(responder_flow& f, tlm::frame_ptr& frame, re
   return s;
 }
 
-void responder::answer(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn) {
+void responder::answer(responder_flow& f, payload::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn) {
   responder_slot& s = new_slot(f, frame, responder_slot::action::answer);
   s.answered = true;
   s.nak = syndrome;

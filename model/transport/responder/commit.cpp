@@ -386,7 +386,7 @@ void responder::send_answer(responder_flow& f) {
     return;
   }
   const bool held_up = f.ack_requests >= config_.ack_coalesce;
-  tlm::frame_ptr frame = sender_.new_frame();
+  payload::frame_ptr frame = sender_.new_frame();
   frame->span = f.ack_span;
   sender_.send(*f.ctx, std::move(frame), opcode, f.ack_psn, responder_sender::acknowledgement(*f.ctx), f.ack_msn, 0);
   f.ack_pending = false;

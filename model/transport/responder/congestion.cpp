@@ -7,7 +7,7 @@
 namespace rnic::transport {
 
 // What a CNP needs of a packet that its execution may take away.
-void responder::keep_marked(const tlm::frame& f) {
+void responder::keep_marked(const payload::frame& f) {
   marked_.packet = f.packet;
   marked_.port = f.port;
   marked_.gid_index = f.gid_index;
@@ -18,7 +18,7 @@ void responder::note_marked(const responder_flow& f) {
   ++count_.ecn_marked;
   const wire::packet& p = marked_.packet;
   const bool datagram = wire::transport_of(p.bth.opcode) == wire::transport::ud;
-  tlm::frame_ptr cnp = sender_.new_frame();
+  payload::frame_ptr cnp = sender_.new_frame();
   notification_.build(*cnp, p, marked_.port, marked_.gid_index, datagram ? p.deth.src_qp : f.ctx->remote_qpn,
                       *gids_[marked_.port & 1]);
   queue_cnp(f.qpn, std::move(cnp));
@@ -36,7 +36,7 @@ void responder::take_notices() {
   }
 }
 
-void responder::queue_cnp(std::uint32_t qpn, tlm::frame_ptr frame) {
+void responder::queue_cnp(std::uint32_t qpn, payload::frame_ptr frame) {
   if (cnp_count_ == cnps_.size()) {
     ++count_.cnps_lost;
     return;
@@ -48,7 +48,7 @@ void responder::queue_cnp(std::uint32_t qpn, tlm::frame_ptr frame) {
 
 void responder::send_cnps() {
   while (cnp_count_ != 0) {
-    tlm::frame_ptr& f = cnps_[cnp_head_];
+    payload::frame_ptr& f = cnps_[cnp_head_];
     if (!sender_.ready(f->port & 1, f->priority)) return;  // a credit or the end of the pipeline wakes us
     sender_.launch(std::move(f));
     cnp_head_ = (cnp_head_ + 1) % cnps_.size();

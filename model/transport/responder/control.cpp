@@ -215,7 +215,7 @@ void responder::finish_reset() {
   groups_.drop_all();
   limiter_.clear();
   notification_.clear();
-  for (tlm::frame_ptr& f : cnps_) f.reset();
+  for (payload::frame_ptr& f : cnps_) f.reset();
   cnp_head_ = cnp_count_ = 0;
   halted_.clear();
   resetting_ = false;

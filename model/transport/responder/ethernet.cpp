@@ -28,7 +28,7 @@ constexpr std::uint32_t was_spread =
     1u << 16;  // with the function below, in the place of a header that frames have not
 
 /// What the frame's completion says of its checksums. `sums`: also of packets that are neither TCP nor UDP.
-responder_slot::ethernet_result result_of(const tlm::frame& f, const wire::frame_view& v, bool sums) {
+responder_slot::ethernet_result result_of(const payload::frame& f, const wire::frame_view& v, bool sums) {
   responder_slot::ethernet_result r;
   unsigned status = 0, encoding = f.fcs_ok ? 0 : encoding_bad_fcs;
   const bool ip_ok = v.ipv6 || (v.ipv4 && wire::ipv4_header_sum(f.data(), v) == right_sum);
@@ -72,7 +72,7 @@ struct choice {
 
 /// Where a spreading QP sends a frame (A.8.3): by addresses and ports where the kind of frame is enabled, by addresses
 /// where only these are, else to the default.
-choice choose(const icm::rss_rules& r, const tlm::frame& f) {
+choice choose(const icm::rss_rules& r, const payload::frame& f) {
   const wire::frame_view v = wire::inspect(f.data(), f.length);
   const auto enabled = [&](std::uint8_t ipv4, std::uint8_t ipv6) {
     return (r.flags & (v.ipv4 ? ipv4 : v.ipv6 ? ipv6 : 0)) != 0;
@@ -104,7 +104,7 @@ void responder::accept_in_turn() {
 }
 
 bool responder::accept_ethernet() {
-  tlm::frame_ptr& front = ethernet_in.front();
+  payload::frame_ptr& front = ethernet_in.front();
   if (!plain_spread_ && !spread(*front)) return false;
   plain_spread_ = true;
   if (!admit(front, front->packet.bth.dest_qp)) return false;
@@ -114,7 +114,7 @@ bool responder::accept_ethernet() {
 }
 
 /// A frame for a spreading QP goes to one of its targets. False: not now.
-bool responder::spread(tlm::frame& frame) {
+bool responder::spread(payload::frame& frame) {
   const std::uint32_t qpn = frame.packet.bth.dest_qp;
   if (resetting_ || qpn == 0 || halted_.count(qpn) != 0) return true;
   const std::uint16_t open = find_flow(qpn);
@@ -134,7 +134,7 @@ bool responder::spread(tlm::frame& frame) {
   return true;
 }
 
-responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::check_ethernet(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
   if (ctx.type != icm::service::ethernet) return drop(count_.drop_service);
@@ -159,7 +159,7 @@ responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& 
 
   ++count_.ethernet;
   responder_slot& s = new_slot(f, frame, responder_slot::action::write);
-  tlm::frame& in = *s.frame;
+  payload::frame& in = *s.frame;
   s.comm_est = false;
   s.ethernet = result_of(in, v, sums_packets_);
   if ((rules.flags & icm::ethernet_rule_hide_vlan) != 0) s.ethernet.qpn_flags = s.ethernet.tci = 0;
@@ -168,7 +168,8 @@ responder::verdict responder::check_ethernet(responder_flow& f, tlm::frame_ptr& 
     in.begin += wire::vlan_tag_bytes;
     in.length -= wire::vlan_tag_bytes;
   }
-  if ((rules.flags & icm::ethernet_rule_keep_fcs) != 0 && in.begin + in.length + fcs_bytes <= tlm::frame::capacity) {
+  if ((rules.flags & icm::ethernet_rule_keep_fcs) != 0 &&
+      in.begin + in.length + fcs_bytes <= payload::frame::capacity) {
     wire::store_le32(in.data() + in.length, in.fcs);
     in.length += fcs_bytes;
   }

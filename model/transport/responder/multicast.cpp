@@ -3,7 +3,7 @@
 // B.6).
 #include <algorithm>
 
-#include "model/command/mgid_hash.h"
+#include "model/icm/mgid_hash.h"
 #include "model/transport/responder/responder.h"
 #include "model/wire/bytes.h"
 
@@ -17,12 +17,12 @@ constexpr unsigned longest_chain = 64;
 
 }  // namespace
 
-bool responder::is_multicast(const tlm::frame& f) {
+bool responder::is_multicast(const payload::frame& f) {
   return f.packet.bth.dest_qp == multicast_qpn && wire::transport_of(f.packet.bth.opcode) == wire::transport::ud;
 }
 
-void responder::begin_multicast(tlm::frame_ptr frame) {
-  fanout_.index = command::mgid_hash(frame->packet.dgid.data(), std::clamp(mcg_hash_bits_, 1u, 16u));
+void responder::begin_multicast(payload::frame_ptr frame) {
+  fanout_.index = icm::mgid_hash(frame->packet.dgid.data(), std::clamp(mcg_hash_bits_, 1u, 16u));
   fanout_.frame = std::move(frame);
   fanout_.steps = 0;
   fanout_.members.clear();
@@ -69,9 +69,9 @@ void responder::work_multicast() {
     return;
   }
   if (!fanout_.copy) {
-    const tlm::frame& from = *fanout_.frame;
+    const payload::frame& from = *fanout_.frame;
     fanout_.copy = sender_.new_frame();
-    tlm::frame& to = *fanout_.copy;
+    payload::frame& to = *fanout_.copy;
     to.begin = from.begin;
     to.length = from.length;
     to.priority = from.priority;

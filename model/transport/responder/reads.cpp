@@ -167,7 +167,7 @@ void responder_reads::read_memory(std::uint16_t g) {
     r.address = s.address;
     r.length = s.length;
     r.destination =
-        a.frame->buffer.data() + tlm::frame::payload_start + (a.next_segment == 0 ? 0 : a.where.segments[0].length);
+        a.frame->buffer.data() + payload::frame::payload_start + (a.next_segment == 0 ? 0 : a.where.segments[0].length);
     r.tag = dma_tag_ | g;
     r.span = a.offset + a.length == jobs_[a.job].r.length ? jobs_[a.job].r.span : 0;
     dma_.request.push(std::move(r));
@@ -256,7 +256,7 @@ bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
   const responder_flow& f = flows_[x.r.flow];
   if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
   if (answer_goes_first(f, x.sequence)) return false;
-  tlm::frame_ptr frame = sender_.new_frame();
+  payload::frame_ptr frame = sender_.new_frame();
   frame->span = x.r.span;
   spans_.leave(x.r.span, "responder atomic", owner_.now_ps(), sim::wait::payload_fetch);
   sender_.send(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge), x.r.psn,

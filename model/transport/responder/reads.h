@@ -87,7 +87,7 @@ class responder_reads {
     std::uint8_t nak = 0, event = 0;  // of an atomic
   };
   struct gather {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     icm::translate_response where;
     std::uint32_t offset = 0, length = 0;
     std::uint16_t job = no_link, next = no_link;  // job: none when free, or abandoned with answers outstanding

@@ -78,7 +78,7 @@ bool responder::has_shared_flushes(std::uint32_t qpn) const {
                      [&](const shared_flush& x) { return x.qpn == qpn; });
 }
 
-responder::verdict responder::check_ud(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::check_ud(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
   if (!has_receive_queue(ctx)) return drop(count_.drop_no_wqe);
@@ -127,7 +127,7 @@ responder::verdict responder::receive_whole(responder_flow& f, responder_slot& s
   return verdict::done;
 }
 
-responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::no_receive(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   if (!icm::is_reliable(ctx.type)) {
     ctx.expected_psn = (frame->packet.bth.psn + 1).value();
@@ -141,7 +141,7 @@ responder::verdict responder::no_receive(responder_flow& f, tlm::frame_ptr& fram
   return verdict::done;
 }
 
-responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& frame) {
+responder::verdict responder::execute_send(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame->packet;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
@@ -187,7 +187,7 @@ responder::verdict responder::execute_send(responder_flow& f, tlm::frame_ptr& fr
 
 /// XRC: the queue that a message names must be of the queue pair's domain. Its protection domain is what the message's
 /// keys are looked at with, its completion queue where it ends (IBA annex A14).
-responder::supply responder::choose_queue(icm::responder_context& ctx, const tlm::frame& frame) {
+responder::supply responder::choose_queue(icm::responder_context& ctx, const payload::frame& frame) {
   const std::uint32_t srqn = frame.packet.xrceth & 0xffffff;
   const supply found = shared_.in_domain(srqn, domain_of(ctx), ctx.pd);
   if (found != supply::ready) return found;

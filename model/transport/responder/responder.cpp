@@ -15,7 +15,7 @@ constexpr unsigned log_flows = 18;  // QPNs on chip, as requester_config::log_qp
 }  // namespace
 
 responder::responder(std::string name, sim::clock_domain& domain, const responder_config& config,
-                     const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
+                     const icm::icm_map& map, const std::array<gid::gid_table*, 2>& gids, payload::frame_pool& frames,
                      sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
       rx_in(*this),
@@ -259,7 +259,7 @@ bool responder::accept_waiting() {
 }
 
 bool responder::accept_new() {
-  tlm::frame_ptr& front = rx_in.front();
+  payload::frame_ptr& front = rx_in.front();
   if (is_multicast(*front) && !resetting_) {
     begin_multicast(rx_in.pop());
     check_.start(1);
@@ -271,7 +271,7 @@ bool responder::accept_new() {
 }
 
 /// Checks a frame for a QP, lets it wait, or drops it. False: no place for it now.
-bool responder::admit(tlm::frame_ptr& frame, std::uint32_t qpn) {
+bool responder::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
   std::uint16_t i = find_flow(qpn);
   if (qpn == 0 || resetting_ || (i == no_link && halted_.count(qpn) != 0) || (i != no_link && flows_[i].stop)) {
     ++(qpn == 0 ? count_.drop_no_qp : count_.drop_halted);
@@ -300,7 +300,7 @@ bool responder::admit(tlm::frame_ptr& frame, std::uint32_t qpn) {
   return true;
 }
 
-responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
+responder::verdict responder::run(std::uint16_t i, payload::frame_ptr& frame) {
   responder_flow& f = flows_[i];
   if (free_slots_.empty()) return verdict::wait;
   const unsigned payload = frame->packet.payload_length;
@@ -334,7 +334,7 @@ responder::verdict responder::run(std::uint16_t i, tlm::frame_ptr& frame) {
   return v;
 }
 
-std::uint32_t responder::destination(const tlm::frame& f) const {
+std::uint32_t responder::destination(const payload::frame& f) const {
   const std::uint32_t qpn = f.packet.bth.dest_qp;
   // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3).
   if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + cr::special_qp1 + f.port;
@@ -414,7 +414,7 @@ void responder::settle(std::uint16_t i) {
   free_flows_.push_back(i);
 }
 
-void responder::enqueue(std::uint16_t i, tlm::frame_ptr frame) {
+void responder::enqueue(std::uint16_t i, payload::frame_ptr frame) {
   responder_flow& f = flows_[i];
   const std::uint16_t w = free_waiting_;
   free_waiting_ = waiting_[w].next;

@@ -8,12 +8,12 @@
 #include <unordered_set>
 #include <vector>
 
-#include "model/command/cr_space.h"
-#include "model/command/reset_if.h"
 #include "model/completion/completion_if.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/key_operation_if.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
@@ -40,16 +40,16 @@ namespace rnic::transport {
 /// hold up others. A completion is handed on when the payload writes before it are on their way (notify).
 ///
 /// Registers: transport_cr.h, offsets from cr_base::transport + responder_offset.
-class responder : public sim::clocked_block, public command::cr_target_if, public command::reset_target_if {
+class responder : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   responder(std::string name, sim::clock_domain& domain, const responder_config& config, const icm::icm_map& map,
-            const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames, sim::span_recorder& spans,
+            const std::array<gid::gid_table*, 2>& gids, payload::frame_pool& frames, sim::span_recorder& spans,
             sim::statistics& stats);
 
-  sim::fifo_in<tlm::frame_ptr> rx_in;        ///< requests, ICRC checked
-  sim::fifo_in<tlm::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
-  pcie::dma_port dma_write;                  ///< payload
-  pcie::dma_port dma_read;                   ///< receive WQEs, doorbell records, READ payload
+  sim::fifo_in<payload::frame_ptr> rx_in;        ///< requests, ICRC checked
+  sim::fifo_in<payload::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
+  pcie::dma_port dma_write;                      ///< payload
+  pcie::dma_port dma_read;                       ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
   shared_engine read_engine{*this};  ///< with the requester
   icm::key_port keys;                ///< SEND with invalidate. May stay unbound where nobody sends it
@@ -59,7 +59,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   sim::fifo_in<qp_error> error_in;            ///< from the requester
   sim::fifo_in<qp_error> lost_in;             ///< from completion: a completion of this QP was lost. May stay unbound
   sim::fifo_in<congestion_notice> notice_in;  ///< from the requester. May stay unbound
-  sim::fifo_out<tlm::frame_ptr>& tx_out() { return sender_.tx_out; }
+  sim::fifo_out<payload::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::atomic_history>& histories() { return histories_; }
@@ -94,7 +94,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     std::uint64_t after = 0;  // payload writes that must be on their way
   };
   struct waiting_frame {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     std::uint16_t next = no_link;
   };
   struct poll_entry {
@@ -116,52 +116,52 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void accept();
   bool accept_waiting();
   bool accept_new();
-  verdict run(std::uint16_t f, tlm::frame_ptr& frame);
-  std::uint32_t destination(const tlm::frame& f) const;
+  verdict run(std::uint16_t f, payload::frame_ptr& frame);
+  std::uint32_t destination(const payload::frame& f) const;
   std::uint16_t find_flow(std::uint32_t qpn) const;
   std::uint16_t open_flow(std::uint32_t qpn);
   bool resolve(responder_flow& f);
   void count_use(responder_flow& f);
   void settle(std::uint16_t f);
-  void enqueue(std::uint16_t f, tlm::frame_ptr frame);
+  void enqueue(std::uint16_t f, payload::frame_ptr frame);
   void drop_waiting(responder_flow& f);
   std::uint16_t index_of(const responder_flow& f) const { return static_cast<std::uint16_t>(&f - flows_.data()); }
 
-  bool admit(tlm::frame_ptr& frame, std::uint32_t qpn);
+  bool admit(payload::frame_ptr& frame, std::uint32_t qpn);
 
   // ethernet.cpp: plain frames
   void accept_in_turn();
   bool accept_ethernet();
-  bool spread(tlm::frame& frame);
-  verdict check_ethernet(responder_flow& f, tlm::frame_ptr& frame);
+  bool spread(payload::frame& frame);
+  verdict check_ethernet(responder_flow& f, payload::frame_ptr& frame);
   void complete_ethernet(const responder_flow& f, const responder_slot& s);
 
   // responder_multicast.cpp
-  static bool is_multicast(const tlm::frame& f);
-  void begin_multicast(tlm::frame_ptr frame);
+  static bool is_multicast(const payload::frame& f);
+  void begin_multicast(payload::frame_ptr frame);
   bool search_group();
   void work_multicast();
 
   // responder_check.cpp: state flow of a packet (C.7.1)
-  verdict check(responder_flow& f, tlm::frame_ptr& frame);
-  verdict check_rc(responder_flow& f, tlm::frame_ptr& frame);
-  verdict check_uc(responder_flow& f, tlm::frame_ptr& frame);
-  bool gate(const responder_flow& f, const tlm::frame& frame);
-  verdict duplicate(responder_flow& f, tlm::frame_ptr& frame);
-  verdict repeat(responder_flow& f, tlm::frame_ptr& frame);
-  verdict execute(responder_flow& f, tlm::frame_ptr& frame);
-  verdict execute_operation(responder_flow& f, tlm::frame_ptr& frame);
-  verdict execute_write(responder_flow& f, tlm::frame_ptr& frame);
-  verdict execute_read(responder_flow& f, tlm::frame_ptr& frame);
+  verdict check(responder_flow& f, payload::frame_ptr& frame);
+  verdict check_rc(responder_flow& f, payload::frame_ptr& frame);
+  verdict check_uc(responder_flow& f, payload::frame_ptr& frame);
+  bool gate(const responder_flow& f, const payload::frame& frame);
+  verdict duplicate(responder_flow& f, payload::frame_ptr& frame);
+  verdict repeat(responder_flow& f, payload::frame_ptr& frame);
+  verdict execute(responder_flow& f, payload::frame_ptr& frame);
+  verdict execute_operation(responder_flow& f, payload::frame_ptr& frame);
+  verdict execute_write(responder_flow& f, payload::frame_ptr& frame);
+  verdict execute_read(responder_flow& f, payload::frame_ptr& frame);
   // responder_atomics.cpp
-  verdict execute_atomic(responder_flow& f, tlm::frame_ptr& frame);
-  verdict duplicate_atomic(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_atomic(responder_flow& f, payload::frame_ptr& frame);
+  verdict duplicate_atomic(responder_flow& f, payload::frame_ptr& frame);
   bool commit_atomic(responder_slot& s);
 
-  verdict refuse(responder_flow& f, tlm::frame_ptr& frame, const responder_error& error);
-  verdict refuse_request(responder_flow& f, tlm::frame_ptr& frame);
-  responder_slot& new_slot(responder_flow& f, tlm::frame_ptr& frame, responder_slot::action what);
-  void answer(responder_flow& f, tlm::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn);
+  verdict refuse(responder_flow& f, payload::frame_ptr& frame, const responder_error& error);
+  verdict refuse_request(responder_flow& f, payload::frame_ptr& frame);
+  responder_slot& new_slot(responder_flow& f, payload::frame_ptr& frame, responder_slot::action what);
+  void answer(responder_flow& f, payload::frame_ptr& frame, std::uint8_t syndrome, std::uint32_t psn);
   void add_piece(responder_slot& s, std::uint64_t va, std::uint32_t key, std::uint32_t length,
                  std::uint64_t check_length, icm::access access);
   void finish_packet(responder_flow& f, responder_slot& s, const wire::opcode_traits& t);
@@ -178,17 +178,17 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
                 static_cast<int>(supply::empty) == static_cast<int>(receive_wqe_cache::result::empty));
   void take_receive(icm::responder_context& ctx, const shared_receive::entry_view& entry, bool keep);
   bool give_back_receive(responder_flow& f);
-  supply choose_queue(icm::responder_context& ctx, const tlm::frame& frame);
+  supply choose_queue(icm::responder_context& ctx, const payload::frame& frame);
   void flush_shared(const responder_flow& f, std::uint32_t done);
   void push_shared_flushes();
   bool has_shared_flushes(std::uint32_t qpn) const;
-  verdict check_ud(responder_flow& f, tlm::frame_ptr& frame);
+  verdict check_ud(responder_flow& f, payload::frame_ptr& frame);
   /// The end of a packet that is a message: its bytes into the receive `entry` (its buffers or, `in_wqe`, itself), a
   /// completion.
   verdict receive_whole(responder_flow& f, responder_slot& s, const shared_receive::entry_view& entry,
                         std::uint8_t cqe_opcode, std::uint32_t bytes, bool in_wqe);
-  verdict execute_send(responder_flow& f, tlm::frame_ptr& frame);
-  verdict no_receive(responder_flow& f, tlm::frame_ptr& frame);
+  verdict execute_send(responder_flow& f, payload::frame_ptr& frame);
+  verdict no_receive(responder_flow& f, payload::frame_ptr& frame);
   void put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length);
   bool scatter(responder_slot& s, const shared_receive::entry_view& entry, std::uint32_t offset, std::uint32_t length,
                responder_error& error);
@@ -231,10 +231,10 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   void refuse_key(std::uint32_t key);
   bool uses_key(std::uint32_t key) const;
   // congestion.cpp: marked packets and CNPs
-  void keep_marked(const tlm::frame& f);
+  void keep_marked(const payload::frame& f);
   void note_marked(const responder_flow& f);
   void take_notices();
-  void queue_cnp(std::uint32_t qpn, tlm::frame_ptr frame);
+  void queue_cnp(std::uint32_t qpn, payload::frame_ptr frame);
   void send_cnps();
 
   // responder_control.cpp: registers, commands of firmware, the error state
@@ -267,7 +267,7 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
   shared_receive shared_;
   static constexpr std::uint32_t multicast_qpn = 0xffffff;
   struct fanout {
-    tlm::frame_ptr frame, copy;  // as received, and for the next member
+    payload::frame_ptr frame, copy;  // as received, and for the next member
     bool searching = false;
     std::uint32_t index = 0;  // of the group table
     unsigned steps = 0;
@@ -290,9 +290,9 @@ class responder : public sim::clocked_block, public command::cr_target_if, publi
     wire::packet packet;
     std::uint8_t port = 0;
     std::uint16_t gid_index = 0;
-  } marked_;                          // packet under check that was marked,
-  bool gate_passed_ = false;          // and whether it was one for its QP
-  std::vector<tlm::frame_ptr> cnps_;  // ring
+  } marked_;                              // packet under check that was marked,
+  bool gate_passed_ = false;              // and whether it was one for its QP
+  std::vector<payload::frame_ptr> cnps_;  // ring
   std::size_t cnp_head_ = 0, cnp_count_ = 0;
   responder_reads reads_;
 

@@ -26,7 +26,7 @@ std::uint8_t responder_sender::acknowledgement(const icm::responder_context& ctx
 }
 
 responder_sender::responder_sender(sim::clocked_block& owner, const responder_config& cfg,
-                                   const std::array<gid::gid_table*, 2>& gids, tlm::frame_pool& frames,
+                                   const std::array<gid::gid_table*, 2>& gids, payload::frame_pool& frames,
                                    sim::span_recorder& spans, const std::uint16_t& roce_v2_port)
     : tx_out(owner),
       credit_in{sim::fifo_in<egress_credit>(owner), sim::fifo_in<egress_credit>(owner)},
@@ -68,7 +68,7 @@ bool responder_sender::ready(unsigned port, unsigned priority) const {
   return count_ != queue_.size();
 }
 
-void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f) const {
+void responder_sender::address(const icm::responder_context& ctx, payload::frame& f) const {
   const icm::path& path = ctx.dest;
   const gid::gid_table& g = *gids_[path.port & 1];
   wire::packet& p = f.packet;
@@ -95,11 +95,11 @@ void responder_sender::address(const icm::responder_context& ctx, tlm::frame& f)
   f.priority = path.priority & 7;
   f.port = path.port & 1;
   const bool looped = (path.flags & icm::path_flag_loopback) != 0 || g.owns(p.dmac);
-  f.loopback = looped ? tlm::frame::loopback_only : tlm::frame::loopback_none;
+  f.loopback = looped ? payload::frame::loopback_only : payload::frame::loopback_none;
   f.gid_index = path.gid_index;
 }
 
-std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode,
+std::uint32_t responder_sender::send(const icm::responder_context& ctx, payload::frame_ptr frame, std::uint8_t opcode,
                                      std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
                                      std::uint64_t original) {
   const auto type = (ctx.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
@@ -107,7 +107,7 @@ std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::fra
     ++sourceless_;
     return 0;
   }
-  tlm::frame& f = *frame;
+  payload::frame& f = *frame;
   f.packet = wire::packet{};
   address(ctx, f);
   wire::packet& p = f.packet;
@@ -118,7 +118,7 @@ std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::fra
   p.aeth.msn = msn & 0xffffff;
   p.atomic_original = original;
   p.payload_length = payload;
-  const std::uint8_t* first = wire::build(p, f.buffer.data() + tlm::frame::payload_start);
+  const std::uint8_t* first = wire::build(p, f.buffer.data() + payload::frame::payload_start);
   f.begin = static_cast<std::uint32_t>(first - f.buffer.data());
   f.length = p.icrc_offset + 4;
   f.insert_icrc = true;
@@ -128,8 +128,8 @@ std::uint32_t responder_sender::send(const icm::responder_context& ctx, tlm::fra
   return length;
 }
 
-void responder_sender::launch(tlm::frame_ptr frame) {
-  tlm::frame& f = *frame;
+void responder_sender::launch(payload::frame_ptr frame) {
+  payload::frame& f = *frame;
   --credits_[f.port][f.priority];
   if (count_ == 0 && tx_out.can_push()) {
     spans_.leave(f.span, "responder transmit", owner_.domain().edge_time(owner_.now() + pipeline_cycles_));

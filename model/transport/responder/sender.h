@@ -17,9 +17,9 @@ namespace rnic::transport {
 class responder_sender {
  public:
   responder_sender(sim::clocked_block& owner, const responder_config& cfg, const std::array<gid::gid_table*, 2>& gids,
-                   tlm::frame_pool& frames, sim::span_recorder& spans, const std::uint16_t& roce_v2_port);
+                   payload::frame_pool& frames, sim::span_recorder& spans, const std::uint16_t& roce_v2_port);
 
-  sim::fifo_out<tlm::frame_ptr> tx_out;
+  sim::fifo_out<payload::frame_ptr> tx_out;
   std::array<sim::fifo_in<egress_credit>, 2> credit_in;  ///< by port
 
   /// Takes returned credits and moves frames whose pipeline time is over to tx_out.
@@ -31,30 +31,31 @@ class responder_sender {
   /// `original`: of an atomic acknowledgement.
   /// Returns the frame's length; 0: it goes nowhere, since the path's source is no entry of the GID table that the QP's
   /// owner may send with.
-  std::uint32_t send(const icm::responder_context& ctx, tlm::frame_ptr frame, std::uint8_t opcode, std::uint32_t psn,
-                     std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original = 0);
+  std::uint32_t send(const icm::responder_context& ctx, payload::frame_ptr frame, std::uint8_t opcode,
+                     std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
+                     std::uint64_t original = 0);
   /// Syndrome of an answer that acknowledges: with the receives that are known of (IBA 9.7.7.2). They are counted after
   /// all messages that were accepted, of which the answer's MSN may be an earlier one: never more than there are.
   static std::uint8_t acknowledgement(const icm::responder_context& ctx);
   /// A frame that is complete but for its ICRC.
-  void launch(tlm::frame_ptr frame);
-  tlm::frame_ptr new_frame() { return frames_.get(); }
+  void launch(payload::frame_ptr frame);
+  payload::frame_ptr new_frame() { return frames_.get(); }
 
   /// Answers that went nowhere.
   const std::uint64_t& sourceless() const { return sourceless_; }
 
  private:
   struct entry {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::cycle_t ready = 0;
   };
-  void address(const icm::responder_context& ctx, tlm::frame& f) const;
+  void address(const icm::responder_context& ctx, payload::frame& f) const;
 
   sim::clocked_block& owner_;
   unsigned pipeline_cycles_;
   std::uint8_t ect_priorities_;
   const std::array<gid::gid_table*, 2>& gids_;
-  tlm::frame_pool& frames_;
+  payload::frame_pool& frames_;
   sim::span_recorder& spans_;
   const std::uint16_t& roce_v2_port_;
   std::vector<entry> queue_;

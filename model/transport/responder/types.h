@@ -8,10 +8,10 @@
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
+#include "model/payload/frame.h"
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/responder/atomic_unit.h"
-#include "tlm/frame.h"
 
 namespace rnic::transport {
 
@@ -126,7 +126,7 @@ struct responder_slot {
   enum class action : std::uint8_t { write, read, atomic, answer, failure };
   static constexpr unsigned max_pieces = 66;
 
-  tlm::frame_ptr frame;
+  payload::frame_ptr frame;
   std::uint16_t flow = no_link;
   std::uint16_t next = no_link, previous = no_link;  ///< order of acceptance
   action what = action::write;

@@ -74,7 +74,7 @@ class dma_engine : public sim::clocked_block {
 };
 
 /// Registers that keep what is written, for blocks that are not here; logs writes of one offset.
-class plain_registers : public command::cr_target_if {
+class plain_registers : public register_bus::cr_target_if {
  public:
   std::uint32_t cr_read(std::uint32_t offset) override { return values[offset]; }
   void cr_write(std::uint32_t offset, std::uint32_t value) override {
@@ -91,7 +91,7 @@ class plain_registers : public command::cr_target_if {
   std::vector<std::array<std::uint32_t, 8>> events;
 };
 
-class counting_target : public command::reset_target_if {
+class counting_target : public register_bus::reset_target_if {
  public:
   void device_reset() override { ++resets; }
   unsigned resets = 0;
@@ -142,8 +142,8 @@ struct bench {
     engine.request.bind(*requests);
     engine.response.bind(*responses);
     channel.dma.response.bind(*responses);
-    bus.map(command::cr_base::command, front);
-    bus.map(command::cr_base::completion, completion_registers);
+    bus.map(register_bus::cr_base::command, front);
+    bus.map(register_bus::cr_base::completion, completion_registers);
     front.bind_firmware(port.notices);
     channel.bind_answers(port.dma_answers);
     port.add_reset_target(target);
@@ -177,7 +177,7 @@ struct bench {
   host_port host{core};
   dma_engine engine{core};
   command::command_block front{"command", core, {}};
-  command::cr_bus bus;
+  register_bus::cr_bus bus;
   command::firmware_dma channel{"firmware_dma", core};
   command::firmware_port port{"firmware_port", firmware_clock, {}, bus, channel};
   plain_registers completion_registers;

@@ -26,7 +26,7 @@ class rim : public sim::clocked_block {
         in0("in0", d, 4),
         in1("in1", d, 4),
         out("out", d, 2),
-        to{sim::fifo_out<tlm::frame_ptr>(*this), sim::fifo_out<tlm::frame_ptr>(*this)},
+        to{sim::fifo_out<payload::frame_ptr>(*this), sim::fifo_out<payload::frame_ptr>(*this)},
         from(*this) {
     to[0].bind(in0);
     to[1].bind(in1);
@@ -35,11 +35,11 @@ class rim : public sim::clocked_block {
     s.out.bind(out);
     from.bind(out);
   }
-  sim::fifo<tlm::frame_ptr> in0, in1, out;
-  std::array<sim::fifo_out<tlm::frame_ptr>, 2> to;
-  sim::fifo_in<tlm::frame_ptr> from;
-  std::array<std::deque<tlm::frame_ptr>, 2> to_send;
-  std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> got;
+  sim::fifo<payload::frame_ptr> in0, in1, out;
+  std::array<sim::fifo_out<payload::frame_ptr>, 2> to;
+  sim::fifo_in<payload::frame_ptr> from;
+  std::array<std::deque<payload::frame_ptr>, 2> to_send;
+  std::vector<std::pair<sim::cycle_t, payload::frame_ptr>> got;
   bool blocked = false;
 
  private:
@@ -69,7 +69,7 @@ struct bench {
     s.registers(port).cr_write(offset, value);
   }
   void arrive(std::uint8_t first, std::uint8_t last, std::uint32_t length = 64, unsigned port = 0) {
-    tlm::frame_ptr f = frames.get();
+    payload::frame_ptr f = frames.get();
     f->length = length;
     f->port = static_cast<std::uint8_t>(port);
     std::fill_n(f->data(), length, std::uint8_t{0});
@@ -91,7 +91,7 @@ struct bench {
   sim::timebase base;
   sim::clock_domain core;
   sim::statistics stats;
-  tlm::frame_pool frames;
+  payload::frame_pool frames;
   std::array<gid::gid_table, 2> gids;
   icm::icm_map map;
   steering s;
@@ -156,7 +156,7 @@ TEST(steering, own_frames_do_not_come_back_to_those_that_say_so) {
   b.write(cr::default_entry + 8, 1u << 30 | 6);
   b.write(cr::default_entry, 2);
   b.arrive(3, 1);
-  b.r.to_send[0].back()->loopback = tlm::frame::loopback_too;
+  b.r.to_send[0].back()->loopback = payload::frame::loopback_too;
   EXPECT_EQ(b.only(), 5u);
 }
 

@@ -10,31 +10,31 @@ namespace rnic::fabric::test {
 namespace {
 
 /// A connector that notes what arrives.
-struct plug : tlm::frame_port_if, tlm::frame_sink_if {
-  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { got.emplace_back(std::move(frame), arrival); }
-  tlm::frame_sink_if& receiver() override { return *this; }
-  void attach(tlm::frame_sink_if& to) override { line = &to; }
-  tlm::frame_sink_if* line = nullptr;
-  std::vector<std::pair<tlm::frame_ptr, sim::time_ps>> got;
+struct plug : payload::frame_port_if, payload::frame_sink_if {
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { got.emplace_back(std::move(frame), arrival); }
+  payload::frame_sink_if& receiver() override { return *this; }
+  void attach(payload::frame_sink_if& to) override { line = &to; }
+  payload::frame_sink_if* line = nullptr;
+  std::vector<std::pair<payload::frame_ptr, sim::time_ps>> got;
 };
 
 struct lose_second : cable_fault_if {
-  fate on_frame(unsigned from, tlm::frame&) override {
+  fate on_frame(unsigned from, payload::frame&) override {
     seen[from]++;
     return from == 1 && seen[1] == 2 ? fate::lose : fate::pass;
   }
   unsigned seen[2] = {};
 };
 
-tlm::frame_ptr small_frame(tlm::frame_pool& pool, sim::time_ps first_bit) {
-  tlm::frame_ptr f = pool.get();
+payload::frame_ptr small_frame(payload::frame_pool& pool, sim::time_ps first_bit) {
+  payload::frame_ptr f = pool.get();
   f->length = 60;
   f->stamp = first_bit;
   return f;
 }
 
 TEST(fabric_cable, propagation_both_ways) {
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   plug a, b;
   cable c(a, b, {100, 5'050});
   a.line->deliver(small_frame(pool, 1'000), 17'800);
@@ -48,7 +48,7 @@ TEST(fabric_cable, propagation_both_ways) {
 }
 
 TEST(fabric_cable, faults_lose_what_observers_have_seen) {
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   plug a, b;
   cable c(a, b);
   mac::test::line_log log;

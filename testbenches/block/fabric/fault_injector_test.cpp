@@ -19,21 +19,21 @@ using wire::operation;
 
 constexpr sim::time_ps on_the_way = 15'150;  // 3 m
 
-struct plug : tlm::frame_port_if, tlm::frame_sink_if {
+struct plug : payload::frame_port_if, payload::frame_sink_if {
   struct note {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::time_ps arrival;
     wire::packet packet;
   };
-  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override {
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override {
     note n{std::move(frame), arrival, {}};
     EXPECT_TRUE(got.empty() || got.back().arrival <= arrival) << "back in time";
     wire::decode(n.frame->data(), n.frame->length, n.packet);
     got.push_back(std::move(n));
   }
-  tlm::frame_sink_if& receiver() override { return *this; }
-  void attach(tlm::frame_sink_if& to) override { line = &to; }
-  tlm::frame_sink_if* line = nullptr;
+  payload::frame_sink_if& receiver() override { return *this; }
+  void attach(payload::frame_sink_if& to) override { line = &to; }
+  payload::frame_sink_if* line = nullptr;
   std::vector<note> got;
 };
 
@@ -51,7 +51,7 @@ struct rig {
   /// A packet whose last bit is 100 ns after the one before it.
   void send(plug& from, operation op, std::uint32_t psn, std::uint32_t qpn = 0x48, std::uint32_t payload = 100,
             wire::encapsulation encap = wire::encapsulation::roce_v2_ipv4) {
-    tlm::frame_ptr f = pool.get();
+    payload::frame_ptr f = pool.get();
     wire::packet p;
     p.encap = encap;
     p.sgid = p.dgid = wire::gid_from_ipv4(0x0a000001);
@@ -62,7 +62,7 @@ struct rig {
     p.bth.psn = wire::psn_t(psn);
     p.payload_length = wire::traits(p.bth.opcode).payload ? payload : 0;
     if (op == operation::acknowledge) p.aeth.syndrome = syndrome;
-    std::uint8_t* start = f->buffer.data() + tlm::frame::payload_start;
+    std::uint8_t* start = f->buffer.data() + payload::frame::payload_start;
     for (std::uint32_t i = 0; i < payload; ++i) start[i] = static_cast<std::uint8_t>(i + psn);
     const std::uint8_t* first = wire::build(p, start);
     f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
@@ -88,7 +88,7 @@ struct rig {
 
   sim::timebase base;
   sim::clock_domain clock;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   sim::statistics stats;
   plug a, b;
   fault_injector injector;
@@ -100,8 +100,8 @@ struct rig {
 
 using list = std::vector<std::uint32_t>;
 
-bool fcs_right(const tlm::frame& f) { return f.fcs == crc32(0, f.data(), f.length); }
-bool icrc_right(const tlm::frame& f, const wire::packet& p) { return p.icrc == wire::icrc(f.data(), p); }
+bool fcs_right(const payload::frame& f) { return f.fcs == crc32(0, f.data(), f.length); }
+bool icrc_right(const payload::frame& f, const wire::packet& p) { return p.icrc == wire::icrc(f.data(), p); }
 
 TEST(fault_injector, without_rules_nothing_changes) {
   rig r("");
@@ -175,7 +175,7 @@ TEST(fault_injector, duplicates) {
   r.writes(3);
   EXPECT_EQ(r.psns(r.b), (list{0, 1, 1, 1, 2}));
   const auto bytes = [&](unsigned i) {
-    const tlm::frame& f = *r.b.got[i].frame;
+    const payload::frame& f = *r.b.got[i].frame;
     return std::vector<std::uint8_t>(f.data(), f.data() + f.length);
   };
   EXPECT_EQ(bytes(1), bytes(2));

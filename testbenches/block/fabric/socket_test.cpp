@@ -2,21 +2,21 @@
 // Frames over TLM-2.0 sockets arrive as over a direct call.
 #include <gtest/gtest.h>
 
+#include "model/payload/ethernet_socket.h"
 #include "testbenches/block/mac/bench.h"
-#include "tlm/ethernet_socket.h"
 
 namespace rnic::fabric::test {
 namespace {
 
 TEST(fabric_socket, same_times_as_without_sockets) {
   mac::test::bench direct;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   sim::span_recorder spans;
   sim::timebase base;
   sim::clock_domain domain("core", base, {1000, 1, 0});
   mac::test::station a("sa", domain, {}, pool, spans), b("sb", domain, {}, pool, spans);
-  tlm::ethernet_transmit_rim out("out", base);
-  tlm::ethernet_receive_rim in("in", b.mac);
+  payload::ethernet_transmit_rim out("out", base);
+  payload::ethernet_receive_rim in("in", b.mac);
   out.out.bind(in.in);
   a.mac.attach(out);
   b.mac.attach(out);  // never sends; a port without a line is down

@@ -18,9 +18,9 @@ constexpr sim::time_ps byte_ps = 200, hop = 250'000;
 constexpr std::uint32_t overhead = 12, gap = 12;  // preamble and FCS
 
 /// A connector that notes what arrives, with nothing but time between it and the switch.
-struct plug final : tlm::frame_sink_if {
-  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { got.emplace_back(std::move(frame), arrival); }
-  std::vector<std::pair<tlm::frame_ptr, sim::time_ps>> got;
+struct plug final : payload::frame_sink_if {
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { got.emplace_back(std::move(frame), arrival); }
+  std::vector<std::pair<payload::frame_ptr, sim::time_ps>> got;
 };
 
 struct rig {
@@ -37,7 +37,7 @@ struct rig {
   }
   /// Its last bit comes at `last_bit` to the port of host `from`.
   void send(unsigned from, unsigned to, std::uint32_t length, sim::time_ps last_bit) {
-    tlm::frame_ptr f = pool.get();
+    payload::frame_ptr f = pool.get();
     f->length = length;
     std::memset(f->data(), static_cast<int>(length), length);
     put_address(f->data(), to);
@@ -49,7 +49,7 @@ struct rig {
   void pause(unsigned from, std::uint16_t quanta, sim::time_ps at, std::uint32_t damage = 0) {
     wire::pause_frame p;
     p.quanta[0] = quanta;
-    tlm::frame_ptr f = pool.get();
+    payload::frame_ptr f = pool.get();
     f->length = wire::pause_frame_length;
     wire::encode_pause(p, {2, 0, 0, 0, 0, static_cast<std::uint8_t>(from)}, f->data());
     f->fcs = wire::ethernet_fcs(f->data(), f->length) ^ damage;
@@ -66,7 +66,7 @@ struct rig {
   sim::timebase base;
   sim::clock_domain domain{"domain", base, sim::clock_period{1000, 1, 0}};
   sim::statistics statistics;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   std::unique_ptr<network_switch> middle;
   std::vector<plug> plugs;
 };

@@ -14,13 +14,13 @@
 namespace rnic::icrc {
 namespace {
 
-using frames = sim::fifo<tlm::frame_ptr>;
+using frames = sim::fifo<payload::frame_ptr>;
 
 /// Offers its frames as fast as they are taken.
 class feeder final : public sim::clocked_block {
  public:
-  sim::fifo_out<tlm::frame_ptr> out{*this};
-  std::vector<tlm::frame_ptr> waiting;
+  sim::fifo_out<payload::frame_ptr> out{*this};
+  std::vector<payload::frame_ptr> waiting;
   explicit feeder(sim::clock_domain& d) : clocked_block("feeder", d) { wake_at(1); }
 
  private:
@@ -34,8 +34,8 @@ class feeder final : public sim::clocked_block {
 
 class collector final : public sim::clocked_block {
  public:
-  sim::fifo_in<tlm::frame_ptr> in{*this};
-  std::vector<tlm::frame_ptr> taken;
+  sim::fifo_in<payload::frame_ptr> in{*this};
+  std::vector<payload::frame_ptr> taken;
   std::vector<sim::cycle_t> at;
   collector(sim::clock_domain& d, sim::cycle_t open_at) : clocked_block("collector", d), open_at_(open_at) {}
 
@@ -50,9 +50,10 @@ class collector final : public sim::clocked_block {
 };
 
 /// RoCE v2 over IPv4 with `payload` bytes (a multiple of 4) of a pattern.
-tlm::frame_ptr make_frame(tlm::frame_pool& pool, std::uint8_t opcode, std::uint32_t payload, std::uint8_t port) {
-  tlm::frame_ptr f = pool.get();
-  std::uint8_t* at = f->buffer.data() + tlm::frame::payload_start;
+payload::frame_ptr make_frame(payload::frame_pool& pool, std::uint8_t opcode, std::uint32_t payload,
+                              std::uint8_t port) {
+  payload::frame_ptr f = pool.get();
+  std::uint8_t* at = f->buffer.data() + payload::frame::payload_start;
   for (std::uint32_t i = 0; i < payload; ++i) at[i] = static_cast<std::uint8_t>(i * 7 + payload);
   f->packet = wire::packet{};
   f->packet.bth.opcode = opcode;
@@ -66,14 +67,14 @@ tlm::frame_ptr make_frame(tlm::frame_pool& pool, std::uint8_t opcode, std::uint3
 }
 
 /// By zlib, over a copy with ones in the fields that change on the way.
-std::uint32_t zlib_icrc(const tlm::frame& f) {
+std::uint32_t zlib_icrc(const payload::frame& f) {
   std::vector<std::uint8_t> bytes(8, 0xff);
   bytes.insert(bytes.end(), f.data() + 14, f.data() + f.length - 4);
   for (const unsigned i : {1u, 8u, 10u, 11u, 26u, 27u, 32u}) bytes[8 + i] = 0xff;
   return static_cast<std::uint32_t>(crc32(0, bytes.data(), static_cast<uInt>(bytes.size())));
 }
 
-std::uint32_t stored_icrc(const tlm::frame& f) {
+std::uint32_t stored_icrc(const payload::frame& f) {
   std::uint32_t word = 0;
   for (unsigned i = 4; i-- > 0;) word = word << 8 | f.data()[f.length - 4 + i];
   return word;
@@ -133,7 +134,7 @@ constexpr std::uint8_t send_only = 0x04, acknowledge = 0x11;
 
 TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
   sim::timebase base;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   bench t(base, false);
   for (const std::uint32_t n : {1024U, 8U, 256U}) t.a.waiting.push_back(make_frame(pool, send_only, n, 0));
   run();
@@ -146,7 +147,7 @@ TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
 
 TEST(IcrcInsert, PassesOtherFramesUntouched) {
   sim::timebase base;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   bench t(base, false);
   t.a.waiting.push_back(make_frame(pool, send_only, 64, 1));
   t.a.waiting[0]->insert_icrc = false;
@@ -158,7 +159,7 @@ TEST(IcrcInsert, PassesOtherFramesUntouched) {
 
 TEST(IcrcInsert, TakesInputsInTurn) {
   sim::timebase base;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   bench t(base, false);
   for (int i = 0; i < 4; ++i) {
     t.a.waiting.push_back(make_frame(pool, send_only, 64, 0));
@@ -171,7 +172,7 @@ TEST(IcrcInsert, TakesInputsInTurn) {
 
 TEST(IcrcCheck, DropsAFrameWhenABitFlipsAndDividesByOpcode) {
   sim::timebase base;
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   bench t(base, false);
   for (const std::uint8_t opcode : {send_only, acknowledge, send_only}) {
     t.received.waiting.push_back(make_frame(pool, opcode, opcode == acknowledge ? 0 : 64, 1));
@@ -185,7 +186,7 @@ TEST(IcrcCheck, DropsAFrameWhenABitFlipsAndDividesByOpcode) {
   EXPECT_EQ(t.check.counters().bad_icrc[0], 0U);
 }
 
-void load(bench& t, tlm::frame_pool& pool) {
+void load(bench& t, payload::frame_pool& pool) {
   for (std::uint32_t i = 0; i < 30; ++i) {
     t.a.waiting.push_back(make_frame(pool, send_only, 4 * (i * 37 % 256), i % 3 == 0));
     t.b.waiting.push_back(make_frame(pool, acknowledge, 0, i % 2 == 0));
@@ -205,7 +206,7 @@ void expect_same(const bench& x, const bench& y) {
 
 TEST(IcrcBlocks, RtlSleepingAndOrderChangeNothing) {
   sim::timebase base, always({true, 0}), shuffled({false, 77});
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   bench model(base, false, 700), rtl(base, true, 700), ticking(always, false, 700), other(shuffled, false, 700);
   for (bench* t : {&model, &rtl, &ticking, &other}) load(*t, pool);
   run();

@@ -21,12 +21,12 @@ namespace rnic::mac::test {
 class sender : public sim::clocked_block {
  public:
   struct item {
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     sim::cycle_t not_before = 0;
   };
   sender(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), out(*this) {}
-  sim::fifo_out<tlm::frame_ptr> out;
-  void send(tlm::frame_ptr f, sim::cycle_t not_before = 1) {
+  sim::fifo_out<payload::frame_ptr> out;
+  void send(payload::frame_ptr f, sim::cycle_t not_before = 1) {
     items.push_back({std::move(f), not_before});
     wake_at(items.front().not_before > now() ? items.front().not_before : now() + 1);
   }
@@ -48,10 +48,10 @@ class taker : public sim::clocked_block {
  public:
   struct note {
     sim::time_ps at = 0;
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
   };
   taker(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this) {}
-  sim::fifo_in<tlm::frame_ptr> in;
+  sim::fifo_in<payload::frame_ptr> in;
   sim::cycle_t from = 0;
   sim::cycle_t interval = 1;
   std::vector<note> notes;
@@ -81,7 +81,7 @@ class credit_counter : public sim::clocked_block {
 
 /// A port with its surroundings.
 struct station {
-  station(const std::string& name, sim::clock_domain& domain, const port::config& cfg, tlm::frame_pool& pool,
+  station(const std::string& name, sim::clock_domain& domain, const port::config& cfg, payload::frame_pool& pool,
           sim::span_recorder& spans)
       : mac(name, domain, cfg, pool, spans),
         tx(name + ".tx", domain),
@@ -104,13 +104,13 @@ struct station {
   sender tx;
   taker rx;
   credit_counter credits;
-  sim::fifo<tlm::frame_ptr> to_mac;
-  sim::fifo<tlm::frame_ptr> from_mac;
+  sim::fifo<payload::frame_ptr> to_mac;
+  sim::fifo<payload::frame_ptr> from_mac;
   sim::fifo<transport::egress_credit> credit;
 };
 
 /// What went over the cable.
-struct line_log : tlm::frame_observer_if {
+struct line_log : payload::frame_observer_if {
   struct note {
     unsigned from;
     sim::time_ps first_bit, last_bit;
@@ -118,7 +118,7 @@ struct line_log : tlm::frame_observer_if {
     bool control;
     std::vector<std::uint8_t> bytes;
   };
-  void observe(unsigned from, const tlm::frame& f, sim::time_ps first_bit, sim::time_ps last_bit) override {
+  void observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps last_bit) override {
     notes.push_back({from, first_bit, last_bit, f.priority, f.control, {f.data(), f.data() + f.length}});
   }
   std::vector<note> notes;
@@ -136,9 +136,10 @@ struct bench {
     line.add_observer(log);
   }
   /// A tagged frame of `length` bytes before the FCS (untagged with `tagged` false); first payload byte is `mark`.
-  tlm::frame_ptr frame(std::uint32_t length, std::uint8_t priority = 0, bool tagged = false, std::uint8_t mark = 0) {
-    tlm::frame_ptr f = pool.get();
-    f->begin = tlm::frame::payload_start;
+  payload::frame_ptr frame(std::uint32_t length, std::uint8_t priority = 0, bool tagged = false,
+                           std::uint8_t mark = 0) {
+    payload::frame_ptr f = pool.get();
+    f->begin = payload::frame::payload_start;
     f->length = length;
     f->priority = priority;
     std::uint8_t* d = f->data();
@@ -151,7 +152,7 @@ struct bench {
   }
   static void run_ns(std::uint64_t ns) { sc_core::sc_start(sc_core::sc_time::from_value(ns * 1000)); }
 
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   sim::span_recorder spans;
   sim::timebase base;
   sim::clock_domain domain;

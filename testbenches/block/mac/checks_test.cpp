@@ -11,14 +11,14 @@ namespace {
 /// Damages the n-th frame of side 0.
 struct damage : fabric::cable_fault_if {
   explicit damage(unsigned which) : n(which) {}
-  fate on_frame(unsigned from, tlm::frame& f) override {
+  fate on_frame(unsigned from, payload::frame& f) override {
     if (from == 0 && n-- == 0) f.data()[30] ^= 0x10;
     return fate::pass;
   }
   unsigned n;
 };
 
-tlm::frame_ptr with_fcs(tlm::frame_ptr f) {
+payload::frame_ptr with_fcs(payload::frame_ptr f) {
   f->fcs = wire::ethernet_fcs(f->data(), f->length);
   return f;
 }
@@ -67,7 +67,7 @@ TEST(mac_checks, runts_and_giants) {
 
 TEST(mac_checks, unknown_control_is_consumed) {
   bench t;
-  tlm::frame_ptr f = t.frame(60);
+  payload::frame_ptr f = t.frame(60);
   wire::store_be16(f->data() + 12, 0x8808);
   wire::store_be16(f->data() + 14, 0x0002);
   t.b.mac.deliver(with_fcs(std::move(f)), 200'000);
@@ -89,7 +89,7 @@ TEST(mac_checks, priority_is_pcp_or_default) {
 
 TEST(mac_checks, senders_notes_do_not_travel) {
   bench t;
-  tlm::frame_ptr f = t.frame(100);
+  payload::frame_ptr f = t.frame(100);
   f->port = 1;
   f->insert_icrc = true;
   f->gid_index = 77;
@@ -98,7 +98,7 @@ TEST(mac_checks, senders_notes_do_not_travel) {
   t.a.tx.send(std::move(f));
   bench::run_ns(1'000);
   ASSERT_EQ(t.b.rx.notes.size(), 1u);
-  const tlm::frame& r = *t.b.rx.notes[0].frame;
+  const payload::frame& r = *t.b.rx.notes[0].frame;
   EXPECT_EQ(r.port, 0);
   EXPECT_FALSE(r.insert_icrc);
   EXPECT_EQ(r.gid_index, 0);
@@ -126,7 +126,7 @@ TEST(mac_checks, link_down_drops_both_ways_and_returns_credits) {
 
 TEST(mac_checks, loopback_frames_stay) {
   bench t;
-  tlm::frame_ptr f = t.frame(100, 3, true);
+  payload::frame_ptr f = t.frame(100, 3, true);
   f->loopback = 1;
   t.a.tx.send(std::move(f));
   bench::run_ns(1'000);
@@ -141,7 +141,7 @@ TEST(mac_checks, dump_eth_stats_image) {
   bench t;
   for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(1082, 3, true));
   t.a.tx.send(t.frame(60));
-  tlm::frame_ptr broadcast = t.frame(123);
+  payload::frame_ptr broadcast = t.frame(123);
   std::fill_n(broadcast->data(), 6, std::uint8_t{0xff});
   t.a.tx.send(std::move(broadcast));
   bench::run_ns(3'000);
@@ -175,7 +175,7 @@ TEST(mac_checks, registers) {
 }
 
 TEST(mac_checks, bad_configuration_names_the_parameter) {
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   sim::span_recorder spans;
   sim::timebase base;
   sim::clock_domain domain("core", base, {1000, 1, 0});

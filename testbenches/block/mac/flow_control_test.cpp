@@ -10,9 +10,9 @@
 namespace rnic::mac::test {
 namespace {
 
-tlm::frame_ptr pause_frame_of(bench& t, const wire::pause_frame& p) {
-  tlm::frame_ptr f = t.pool.get();
-  f->begin = tlm::frame::payload_start;
+payload::frame_ptr pause_frame_of(bench& t, const wire::pause_frame& p) {
+  payload::frame_ptr f = t.pool.get();
+  f->begin = payload::frame::payload_start;
   f->length = wire::pause_frame_length;
   wire::encode_pause(p, {2, 0, 0, 0, 0, 9}, f->data());
   f->fcs = wire::ethernet_fcs(f->data(), f->length);

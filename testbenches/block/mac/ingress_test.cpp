@@ -9,12 +9,12 @@ namespace {
 
 struct buffers {
   bool admit(std::uint32_t size, std::uint8_t priority = 3) {
-    tlm::frame_ptr f = pool.get();
+    payload::frame_ptr f = pool.get();
     f->priority = priority;
     f->length = size;
     return room.admit(std::move(f), size);
   }
-  tlm::frame_pool pool;
+  payload::frame_pool pool;
   ingress room{1000, 600, 300};
 };
 

@@ -49,7 +49,7 @@ TEST(mac_timing, back_to_back_56g_keeps_fractions) {
 TEST(mac_timing, end_to_end_and_stages) {
   bench t;
   t.spans.enable(true);
-  tlm::frame_ptr f = t.frame(1082);
+  payload::frame_ptr f = t.frame(1082);
   const sim::span_id id = t.spans.open(1'000);
   f->span = id;
   t.a.tx.send(std::move(f));
@@ -111,8 +111,8 @@ TEST(mac_timing, wire_bytes_of_roce_packets) {
     p.encap = r.encap;
     p.vlan_present = r.vlan;
     p.payload_length = r.payload;
-    tlm::frame_ptr f = t.pool.get();
-    std::uint8_t* first = wire::build(p, f->buffer.data() + tlm::frame::payload_start);
+    payload::frame_ptr f = t.pool.get();
+    std::uint8_t* first = wire::build(p, f->buffer.data() + payload::frame::payload_start);
     f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
     f->length = p.icrc_offset + 4;
     t.a.tx.send(std::move(f));

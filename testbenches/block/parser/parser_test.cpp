@@ -34,12 +34,12 @@ class rim : public sim::clocked_block {
       plain_in.bind(plain);
     }
   }
-  sim::fifo<tlm::frame_ptr> mac, roce, plain;
-  sim::fifo_out<tlm::frame_ptr> mac_out;
-  sim::fifo_in<tlm::frame_ptr> roce_in, plain_in;
-  std::deque<tlm::frame_ptr> to_send;
-  std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> got;
-  std::vector<tlm::frame_ptr> got_plain;
+  sim::fifo<payload::frame_ptr> mac, roce, plain;
+  sim::fifo_out<payload::frame_ptr> mac_out;
+  sim::fifo_in<payload::frame_ptr> roce_in, plain_in;
+  std::deque<payload::frame_ptr> to_send;
+  std::vector<std::pair<sim::cycle_t, payload::frame_ptr>> got;
+  std::vector<payload::frame_ptr> got_plain;
   bool blocked = false;
 
  private:
@@ -85,10 +85,10 @@ struct bench {
     w.vlan_tci = 5 << 13 | 77;
     return w;
   }
-  tlm::frame& send(wire::packet w, std::uint32_t payload = 64) {
-    tlm::frame_ptr f = frames.get();
+  payload::frame& send(wire::packet w, std::uint32_t payload = 64) {
+    payload::frame_ptr f = frames.get();
     w.payload_length = payload;
-    const std::uint8_t* first = wire::build(w, f->buffer.data() + tlm::frame::payload_start);
+    const std::uint8_t* first = wire::build(w, f->buffer.data() + payload::frame::payload_start);
     f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
     f->length = w.icrc_offset + 4;
     r.to_send.push_back(f);
@@ -103,7 +103,7 @@ struct bench {
   std::uint16_t port = 4791;
   sim::span_recorder spans;
   sim::statistics stats;
-  tlm::frame_pool frames;
+  payload::frame_pool frames;
   parser p;
   rim r;
 };
@@ -114,7 +114,7 @@ TEST(parser, roce_goes_on_with_headers_and_gid_index) {
   b.send(bench::version1());
   b.run();
   ASSERT_EQ(b.r.got.size(), 2u);
-  const tlm::frame& one = *b.r.got[0].second;
+  const payload::frame& one = *b.r.got[0].second;
   EXPECT_EQ(one.gid_index, 4u);
   EXPECT_EQ(one.priority, 5);
   EXPECT_EQ(one.packet.bth.dest_qp, 0x48u);
@@ -128,7 +128,7 @@ TEST(parser, of_the_first_generation_takes_v2_for_plain_udp) {
   first.roce_v2 = false;
   bench b(true, first);
   b.send(bench::packet());
-  b.send(bench::packet()).buffer[tlm::frame::payload_start - 20] ^= 1;  // damaged or not: it does not look inside
+  b.send(bench::packet()).buffer[payload::frame::payload_start - 20] ^= 1;  // damaged or not: it does not look inside
   b.send(bench::version1());
   wire::packet elsewhere = bench::packet();
   elsewhere.dmac[5] = 9;
@@ -206,12 +206,12 @@ TEST(parser, each_reason_has_its_counter) {
   b.send(bench::packet()).length -= 10;
   expect(drop::truncated);
   {
-    tlm::frame& f = b.send(bench::packet());
+    payload::frame& f = b.send(bench::packet());
     f.data()[14 + 10] ^= 0x55;
     expect(drop::bad_ip_checksum);
   }
   {
-    tlm::frame& f = b.send(bench::packet());
+    payload::frame& f = b.send(bench::packet());
     f.data()[14 + 20 + 8] = 0xc8;  // no transport has this code
     expect(drop::unknown_opcode);
   }
@@ -285,7 +285,7 @@ TEST(parser, noise_never_stops_it) {
   bench b;
   std::uint32_t x = 1;
   for (unsigned i = 0; i < 2000; ++i) {
-    tlm::frame& f = b.send(i % 2 != 0 ? bench::packet() : bench::version1(), i % 100);
+    payload::frame& f = b.send(i % 2 != 0 ? bench::packet() : bench::version1(), i % 100);
     for (unsigned n = 0; n < 1 + i % 7; ++n) {
       x = x * 1664525 + 1013904223;
       f.data()[(x >> 8) % f.length] = static_cast<std::uint8_t>(x >> 24);

@@ -14,7 +14,7 @@ std::string order_of(const bench& b, std::uint64_t base) {
   std::string text;
   for (const auto& s : b.up.packets) {
     if (!text.empty()) text += ' ';
-    text += s.packet->type == tlm::tlp_type::mem_read ? 'R' : 'W';
+    text += s.packet->type == payload::tlp_type::mem_read ? 'R' : 'W';
     text += std::to_string((s.packet->address - base) >> 16);
   }
   return text;
@@ -125,8 +125,8 @@ TEST(pcie_arbitration, as_many_reads_are_under_way_as_there_are_tags) {
   b.run_ns(2000);
   EXPECT_EQ(b.order(), "R0 R0 R0 R0 W1");
   b.up.swallow_reads = false;
-  tlm::tlp_ptr t = b.pool.get();
-  t->type = tlm::tlp_type::completion;
+  payload::tlp_ptr t = b.pool.get();
+  t->type = payload::tlp_type::completion;
   t->tag = b.up.packets[2].packet->tag;
   t->length = t->byte_count = 512;
   b.endpoint.deliver(t, b.time() + 1000);

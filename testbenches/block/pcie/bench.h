@@ -143,12 +143,12 @@ struct interrupt_log : host::interrupt_controller_if {
 
 struct read_log : host::processor_port::reader {
   struct entry {
-    tlm::tlp_status status;
+    payload::tlp_status status;
     std::vector<std::uint8_t> data;
     sim::time_ps at;
   };
   std::map<std::uint64_t, entry> done;
-  void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+  void read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
                       std::uint32_t bytes) override {
     done[token] = {status, {data, data + bytes}, sc_core::sc_time_stamp().value()};
   }
@@ -158,16 +158,16 @@ struct read_log : host::processor_port::reader {
 class tap : public pcie::tlp_link_if {
  public:
   struct seen {
-    tlm::tlp_ptr packet;
+    payload::tlp_ptr packet;
     sim::time_ps arrival;
   };
   explicit tap(pcie::tlp_link_if& to) : to_(to) {}
   std::vector<seen> packets;
   bool record = false;
   bool swallow_reads = false;
-  void deliver(tlm::tlp_ptr packet, sim::time_ps arrival) override {
+  void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override {
     if (record) packets.push_back({packet, arrival});
-    if (swallow_reads && packet->type == tlm::tlp_type::mem_read) return;
+    if (swallow_reads && packet->type == payload::tlp_type::mem_read) return;
     to_.deliver(std::move(packet), arrival);
   }
   void credit(const pcie::credit_amount& amount, sim::time_ps arrival) override { to_.credit(amount, arrival); }
@@ -265,7 +265,7 @@ struct bench {
   sim::timebase base;
   sim::clock_domain core;
   sim::clock_domain uncore;
-  tlm::tlp_pool pool;
+  payload::tlp_pool pool;
   sim::span_recorder spans;
   sim::statistics stats;
   host::host_memory memory;

@@ -72,7 +72,7 @@ TEST(pcie_dma, splits_as_the_specification_says) {
     b.run_ns(6000);
     std::vector<std::pair<std::uint64_t, std::uint32_t>> writes, reads;
     for (const auto& s : b.up.packets) {
-      auto& list = s.packet->type == tlm::tlp_type::mem_write ? writes : reads;
+      auto& list = s.packet->type == payload::tlp_type::mem_write ? writes : reads;
       list.emplace_back(s.packet->address, s.packet->length);
       // Byte enables as an independent count: 4 * dwords - disabled lanes = length.
       const auto lanes = [](unsigned be) { return static_cast<unsigned>(__builtin_popcount(be)); };
@@ -405,8 +405,8 @@ TEST(pcie_dma, lost_completions_time_out_and_late_ones_are_counted) {
   ASSERT_EQ(b.clients[0]->answers.size(), 1u);
   EXPECT_EQ(b.clients[0]->answers[0].response.status, pcie::dma_status::timeout);
   EXPECT_EQ(b.stat("pcie.dma.completion_timeouts"), 4u);
-  tlm::tlp_ptr late = b.pool.get();
-  late->type = tlm::tlp_type::completion;
+  payload::tlp_ptr late = b.pool.get();
+  late->type = payload::tlp_type::completion;
   late->tag = b.up.packets[0].packet->tag;
   late->length = late->byte_count = 512;
   b.endpoint.deliver(late, b.time() + 1000);
@@ -428,10 +428,10 @@ TEST(pcie_dma, aborted_and_poisoned_completions_are_told) {
   b.run_ns(500);
   ASSERT_EQ(b.up.packets.size(), 2u);
   for (unsigned i = 0; i < 2; ++i) {
-    tlm::tlp_ptr t = b.pool.get();
-    t->type = tlm::tlp_type::completion;
+    payload::tlp_ptr t = b.pool.get();
+    t->type = payload::tlp_type::completion;
     t->tag = b.up.packets[i].packet->tag;
-    if (i == 0) t->status = tlm::tlp_status::completer_abort;
+    if (i == 0) t->status = payload::tlp_status::completer_abort;
     if (i == 1) t->poisoned = true;
     t->length = i == 0 ? 0 : 64;
     t->byte_count = 64;

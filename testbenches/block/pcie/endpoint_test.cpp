@@ -94,7 +94,7 @@ TEST(pcie_config, absent_function_is_all_ones) {
   ASSERT_TRUE(b.root.start_config_read(3, 0, 4, b.reads, 1));
   b.run_ns(2000);
   ASSERT_EQ(b.reads.done.count(1), 1u);
-  EXPECT_EQ(b.reads.done[1].status, tlm::tlp_status::unsupported_request);
+  EXPECT_EQ(b.reads.done[1].status, payload::tlp_status::unsupported_request);
   EXPECT_EQ(b.reads.done[1].data, (std::vector<std::uint8_t>{0xff, 0xff, 0xff, 0xff}));
 }
 
@@ -148,16 +148,16 @@ TEST(pcie_bar, writes_reach_their_channel_in_order_with_exact_bytes) {
 
 TEST(pcie_bar, holes_in_byte_enables_split_a_write_and_long_ones_are_cut_at_lines) {
   bench b;
-  tlm::tlp_ptr t = b.pool.get();
-  t->type = tlm::tlp_type::mem_write;
+  payload::tlp_ptr t = b.pool.get();
+  t->type = payload::tlp_type::mem_write;
   t->address = b.bar2_at + 0x1000;
   t->length = 8;
   t->first_be = 0x9;
   t->last_be = 0x4;
   for (unsigned i = 0; i < 8; ++i) t->data[i] = static_cast<std::uint8_t>(0x10 + i);
   b.endpoint.deliver(t, b.time() + 1000);
-  tlm::tlp_ptr u = b.pool.get();
-  u->type = tlm::tlp_type::mem_write;
+  payload::tlp_ptr u = b.pool.get();
+  u->type = payload::tlp_type::mem_write;
   u->address = b.bar2_at + 0x2020;
   u->length = 160;
   u->completer = 0x100;
@@ -199,7 +199,7 @@ TEST(pcie_bar, span_of_a_store_is_marked_on_arrival_and_handed_on) {
 TEST(pcie_bar, reads_ask_the_register_file_for_each_dword) {
   bench b;
   const auto word = b.mmio_read(b.bar0_at + 0x80698, 4);
-  EXPECT_EQ(word.status, tlm::tlp_status::success);
+  EXPECT_EQ(word.status, payload::tlp_status::success);
   EXPECT_EQ(word.data, (std::vector<std::uint8_t>{0xa0, 0xb8, 0xc6, 0x98}));
   const auto two = b.mmio_read(b.bar0_at + 0x85b0, 8);
   EXPECT_EQ(two.data, (std::vector<std::uint8_t>{0xa0, 0xb1, 0x45, 0xb0, 0xa0, 0xb1, 0x45, 0xb4}));
@@ -213,14 +213,14 @@ TEST(pcie_bar, reads_ask_the_register_file_for_each_dword) {
 TEST(pcie_bar, outside_and_disabled_are_unsupported) {
   bench b;
   const std::uint32_t v = 1;
-  EXPECT_EQ(b.mmio_read(b.bar2_at + (8u << 20), 4).status, tlm::tlp_status::unsupported_request);
+  EXPECT_EQ(b.mmio_read(b.bar2_at + (8u << 20), 4).status, payload::tlp_status::unsupported_request);
   EXPECT_EQ(b.mmio_read(b.bar2_at + (8u << 20), 4).data, (std::vector<std::uint8_t>{0xff, 0xff, 0xff, 0xff}));
-  EXPECT_EQ(b.mmio_read(b.bar2_at + (8u << 20) - 4, 4).status, tlm::tlp_status::success);
+  EXPECT_EQ(b.mmio_read(b.bar2_at + (8u << 20) - 4, 4).status, payload::tlp_status::success);
   ASSERT_TRUE(b.root.mmio_store(b.bar2_at + (8u << 20), &v, 4, 0));
   b.run_ns(500);
   EXPECT_EQ(b.stat("pcie.unsupported_writes"), 1u);
   b.config_write(0x04, 0x0004, 2);
-  EXPECT_EQ(b.mmio_read(b.bar0_at, 4).status, tlm::tlp_status::unsupported_request);
+  EXPECT_EQ(b.mmio_read(b.bar0_at, 4).status, payload::tlp_status::unsupported_request);
   ASSERT_TRUE(b.root.mmio_store(b.bar2_at, &v, 4, 0));
   b.run_ns(500);
   EXPECT_EQ(b.stat("pcie.unsupported_writes"), 2u);
@@ -229,15 +229,15 @@ TEST(pcie_bar, outside_and_disabled_are_unsupported) {
 
 TEST(pcie_bar, too_long_a_read_is_unsupported) {
   bench b;
-  tlm::tlp_ptr t = b.pool.get();
-  t->type = tlm::tlp_type::mem_read;
+  payload::tlp_ptr t = b.pool.get();
+  t->type = payload::tlp_type::mem_read;
   t->address = b.bar0_at;
   t->length = 128;
   b.up.record = true;
   b.endpoint.deliver(t, b.time() + 1000);
   b.run_ns(1000);
   ASSERT_EQ(b.up.packets.size(), 1u);
-  EXPECT_EQ(b.up.packets[0].packet->status, tlm::tlp_status::unsupported_request);
+  EXPECT_EQ(b.up.packets[0].packet->status, payload::tlp_status::unsupported_request);
 }
 
 void expect_waiting_writes_once(bool always_tick) {

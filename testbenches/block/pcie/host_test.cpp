@@ -81,8 +81,8 @@ TEST(pcie_link, serialisation_follows_generation_and_width) {
   sim::timebase base;
   sim::clock_domain domain("d", base, sim::clock_period::from_khz(427'000));
   owner_block owner("o", domain);
-  tlm::tlp t;
-  t.type = tlm::tlp_type::mem_write;
+  payload::tlp t;
+  t.type = payload::tlp_type::mem_write;
   t.address = 0x1'0000'0000;
   t.length = 256;
   const struct {

@@ -56,7 +56,7 @@ void world::tick() {
   while (event.can_pop()) event.pop();
   while (error_in.can_pop()) errors.push_back(error_in.pop().qpn);
   while (tx.can_pop() && (!return_credits || credit.can_push())) {
-    tlm::frame_ptr f = tx.pop();
+    payload::frame_ptr f = tx.pop();
     ++taken;
     if (return_credits) credit.push({f->port, f->priority});
     if (keep_frames) sent.emplace_back(now(), std::move(f));
@@ -201,7 +201,7 @@ void bench::ring_doorbell(std::uint32_t uar) {
 
 void bench::respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome,
                     const std::vector<std::uint8_t>& bytes) {
-  tlm::frame_ptr f = frames.get();
+  payload::frame_ptr f = frames.get();
   wire::packet& p = f->packet;
   p = wire::packet{};
   p.bth.opcode = static_cast<std::uint8_t>(op);
@@ -213,8 +213,8 @@ void bench::respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome
   if ((context.dest.flags & icm::path_flag_roce_v2) == 0) p.encap = wire::encapsulation::roce_v1;
   f->port = context.dest.port;
   p.payload_length = static_cast<std::uint32_t>(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), f->buffer.data() + tlm::frame::payload_start);
-  const std::uint8_t* begin = wire::build(p, f->buffer.data() + tlm::frame::payload_start);
+  std::copy(bytes.begin(), bytes.end(), f->buffer.data() + payload::frame::payload_start);
+  const std::uint8_t* begin = wire::build(p, f->buffer.data() + payload::frame::payload_start);
   f->begin = static_cast<std::uint32_t>(begin - f->buffer.data());
   f->length = p.icrc_offset + 4;
   w.to_rx.push_back(f);
@@ -225,7 +225,7 @@ void bench::run_ns(std::uint64_t ns) { sc_core::sc_start(static_cast<double>(ns)
 
 wire::packet bench::sent(std::size_t i) const {
   wire::packet p;
-  const tlm::frame& f = *w.sent.at(i).second;
+  const payload::frame& f = *w.sent.at(i).second;
   EXPECT_EQ(wire::decode(f.data(), f.length, p), wire::decode_error::none);
   return p;
 }

@@ -35,8 +35,8 @@ struct world : sim::clocked_block {
   client dma{*this}, contexts{*this};
   sim::fifo_in<icm::translate_request> translate_in{*this};
   sim::fifo_out<icm::translate_response> translate_out{*this};
-  sim::fifo_in<tlm::frame_ptr> tx{*this};
-  sim::fifo_out<tlm::frame_ptr> rx{*this};
+  sim::fifo_in<payload::frame_ptr> tx{*this};
+  sim::fifo_out<payload::frame_ptr> rx{*this};
   sim::fifo_in<completion::cqe_request> cqe{*this};
   sim::fifo_in<completion::event_request> event{*this};
   sim::fifo_in<transport::qp_error> error_in{*this};
@@ -50,10 +50,10 @@ struct world : sim::clocked_block {
   bool translates = true;   ///< answers the requests for addresses; what the test does itself needs a wake_next()
   bool keep_frames = true;  ///< in `sent`
   std::size_t taken = 0;
-  std::vector<std::pair<sim::cycle_t, tlm::frame_ptr>> sent;
+  std::vector<std::pair<sim::cycle_t, payload::frame_ptr>> sent;
   std::vector<std::pair<sim::cycle_t, completion::cqe_request>> cqes;
   std::vector<std::uint32_t> errors;
-  std::deque<tlm::frame_ptr> to_rx;
+  std::deque<payload::frame_ptr> to_rx;
   std::deque<scheduler::send_doorbell> to_ring;
   std::deque<std::uint32_t> to_error;
   unsigned reads = 0;
@@ -80,7 +80,7 @@ struct bench {
   sim::clock_domain core;
   sim::span_recorder spans;
   sim::statistics stats;
-  tlm::frame_pool frames;
+  payload::frame_pool frames;
   icm::icm_map map;
   std::array<gid::gid_table, 2> gids;
   scheduler::scheduler sched;
@@ -89,7 +89,7 @@ struct bench {
   sim::fifo<scheduler::send_doorbell> ring_q{"ring", core, 16};
   sim::fifo<scheduler::grant> grants{"grants", core, 8};
   sim::fifo<scheduler::report> reports{"reports", core, 8};
-  sim::fifo<tlm::frame_ptr> tx{"tx", core, 4}, rx{"rx", core, 4};
+  sim::fifo<payload::frame_ptr> tx{"tx", core, 4}, rx{"rx", core, 4};
   sim::fifo<pcie::dma_request> dma_q{"dma_q", core, 8}, ctx_q{"ctx_q", core, 8};
   sim::fifo<pcie::dma_response> dma_r{"dma_r", core, 8}, ctx_r{"ctx_r", core, 8};
   sim::fifo<icm::translate_request> tr_q{"tr_q", core, 4};

@@ -165,7 +165,7 @@ TEST(requester, many_laps_of_the_ring_in_order) {
 
 TEST(requester, blueflame_needs_no_descriptor_fetch_and_its_marks_are_ignored) {
   bench::bench b;
-  tlm::pool<scheduler::blueflame_wqe> pool;
+  payload::pool<scheduler::blueflame_wqe> pool;
   scheduler::send_doorbell d;
   d.qpn = bench::qpn;
   d.uar = 0x80;

@@ -68,7 +68,7 @@ TEST(requester_special, the_frame_is_what_software_wrote_with_the_icrc_to_come) 
   special b(of(true));
   b.go(b.request());
   ASSERT_EQ(b.w.sent.size(), 1u);
-  rnic::tlm::frame& f = *b.w.sent[0].second;
+  rnic::payload::frame& f = *b.w.sent[0].second;
   ASSERT_EQ(f.length, b.frame.size());
   EXPECT_EQ(std::memcmp(f.data(), b.frame.data(), f.length - 4), 0);
   EXPECT_TRUE(f.insert_icrc);
@@ -83,7 +83,7 @@ TEST(requester_special, an_icrc_of_softwares_own_is_left_alone) {
   special b(of(true));
   b.go(b.request(0x1c));
   ASSERT_EQ(b.w.sent.size(), 1u);
-  const rnic::tlm::frame& f = *b.w.sent[0].second;
+  const rnic::payload::frame& f = *b.w.sent[0].second;
   EXPECT_FALSE(f.insert_icrc);
   EXPECT_EQ(rnic::wire::load_be32(f.data() + f.length - 4), 0x11223344u);
 }
@@ -92,7 +92,7 @@ TEST(requester_special, loopback_when_asked_for) {
   special b(of(true));
   b.go(b.request(0x0d));
   ASSERT_EQ(b.w.sent.size(), 1u);
-  EXPECT_EQ(b.w.sent[0].second->loopback, rnic::tlm::frame::loopback_only);
+  EXPECT_EQ(b.w.sent[0].second->loopback, rnic::payload::frame::loopback_only);
 }
 
 /// A request that ends in this syndrome and sends nothing.

@@ -54,7 +54,7 @@ class station : public sim::clocked_block {
   };
   struct sent {
     sim::cycle_t at;
-    tlm::frame_ptr frame;
+    payload::frame_ptr frame;
     const wire::packet* operator->() const { return &frame->packet; }
     std::vector<std::uint8_t> payload() const {
       const std::uint8_t* p = frame->data() + frame->packet.payload_offset;
@@ -121,22 +121,22 @@ class station : public sim::clocked_block {
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
   sim::fifo<qp_error> error;
-  sim::fifo<tlm::frame_ptr> tx, rx, plain;
+  sim::fifo<payload::frame_ptr> tx, rx, plain;
   sim::fifo<egress_credit> credit;
   sim::fifo<qp_error> error_back;
   sim::fifo_in<completion::cqe_request> cqe_in;
   sim::fifo_in<completion::event_request> event_in;
   sim::fifo_in<qp_error> error_in;
-  sim::fifo_in<tlm::frame_ptr> tx_in;
-  sim::fifo_out<tlm::frame_ptr> rx_out, plain_out;
+  sim::fifo_in<payload::frame_ptr> tx_in;
+  sim::fifo_out<payload::frame_ptr> rx_out, plain_out;
   sim::fifo_out<egress_credit> credit_out;
   sim::fifo_out<qp_error> error_out;
 
   std::vector<std::uint8_t> memory;
   std::map<std::uint32_t, region> regions;
   std::map<std::uint32_t, unsigned> slow_key;  // extra cycles of translation
-  std::deque<tlm::frame_ptr> to_send;          // frames of the peer, as fast as they go
-  std::deque<tlm::frame_ptr> to_steer;         // plain ones, which steering has given a QP
+  std::deque<payload::frame_ptr> to_send;      // frames of the peer, as fast as they go
+  std::deque<payload::frame_ptr> to_steer;     // plain ones, which steering has given a QP
   std::deque<qp_error> to_tell;
   bool give_credits = true;
   unsigned read_cycles = 130, write_cycles = 20, translate_cycles = 6;
@@ -363,7 +363,7 @@ struct bench {
   template <class F>
   void send(wire::operation op, std::uint32_t psn, const std::vector<std::uint8_t>& payload, F change,
             wire::transport t = wire::transport::rc) {
-    tlm::frame_ptr f = frames.get();
+    payload::frame_ptr f = frames.get();
     wire::packet p;
     p.dmac = {2, 0, 0, 0, 0, 1};
     p.smac = {2, 0, 0, 0, 0, 2};
@@ -377,8 +377,8 @@ struct bench {
     p.bth.ack_request = wire::traits(p.bth.opcode).last;
     change(p);
     p.payload_length = static_cast<std::uint32_t>(payload.size());
-    std::copy(payload.begin(), payload.end(), f->buffer.begin() + tlm::frame::payload_start);
-    const std::uint8_t* first = wire::build(p, f->buffer.data() + tlm::frame::payload_start);
+    std::copy(payload.begin(), payload.end(), f->buffer.begin() + payload::frame::payload_start);
+    const std::uint8_t* first = wire::build(p, f->buffer.data() + payload::frame::payload_start);
     f->begin = static_cast<std::uint32_t>(first - f->buffer.data());
     f->length = p.icrc_offset + 4;
     ASSERT_EQ(wire::decode(f->data(), f->length, f->packet), wire::decode_error::none);
@@ -399,7 +399,7 @@ struct bench {
   }
   /// A plain frame that steering gives to QP `to`.
   void steer(std::uint32_t to, const std::vector<std::uint8_t>& bytes) {
-    tlm::frame_ptr f = frames.get();
+    payload::frame_ptr f = frames.get();
     f->plain = true;
     f->fcs_ok = true;
     f->length = static_cast<std::uint32_t>(bytes.size());
@@ -430,7 +430,7 @@ struct bench {
   sim::clock_domain core;
   icm::icm_map map;
   std::array<gid::gid_table, 2> gids;
-  tlm::frame_pool frames;
+  payload::frame_pool frames;
   sim::span_recorder spans;
   sim::statistics stats;
   responder r;

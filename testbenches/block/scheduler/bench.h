@@ -136,7 +136,7 @@ struct bench {
   }
   const grant& granted(std::size_t i) const { return sides.seen.at(i).what; }
 
-  tlm::pool<blueflame_wqe> wqes;
+  payload::pool<blueflame_wqe> wqes;
   sim::timebase base;
   sim::clock_domain clock;
   sim::span_recorder spans;

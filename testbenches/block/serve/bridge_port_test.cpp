@@ -15,7 +15,7 @@
 namespace rnic::serve {
 namespace {
 
-struct bench final : outside_if, tlm::frame_sink_if {
+struct bench final : outside_if, payload::frame_sink_if {
   explicit bench(std::uint32_t rate_mbps = 10'000, std::size_t queue = 16)
       : core("core", base, {1000, 1, 0}), port("bridge", core, {rate_mbps, queue}, frames, *this, stats) {
     port.attach(*this);
@@ -29,13 +29,15 @@ struct bench final : outside_if, tlm::frame_sink_if {
     waiting = bytes_left;
     port.relieved();
   }
-  void deliver(tlm::frame_ptr frame, sim::time_ps arrival) override { line.emplace_back(arrival, std::move(frame)); }
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override {
+    line.emplace_back(arrival, std::move(frame));
+  }
   void inject(std::size_t length, sim::time_ps at) {
     const std::vector<std::uint8_t> bytes(length, 0x11);
     port.inject(bytes.data(), length, at);
   }
   void from_adapter(const std::vector<std::uint8_t>& bytes, sim::time_ps at) {
-    tlm::frame_ptr f = frames.get();
+    payload::frame_ptr f = frames.get();
     f->length = static_cast<std::uint32_t>(bytes.size());
     std::copy(bytes.begin(), bytes.end(), f->data());
     port.deliver(std::move(f), at);
@@ -54,10 +56,10 @@ struct bench final : outside_if, tlm::frame_sink_if {
   sim::timebase base;
   sim::clock_domain core;
   sim::statistics stats;
-  tlm::frame_pool frames;
+  payload::frame_pool frames;
   bridge_port port;
   std::vector<std::pair<sim::time_ps, std::vector<std::uint8_t>>> left;
-  std::vector<std::pair<sim::time_ps, tlm::frame_ptr>> line;
+  std::vector<std::pair<sim::time_ps, payload::frame_ptr>> line;
   std::size_t waiting = 0;  // outside
   unsigned half_emptied = 0;
 
@@ -80,7 +82,7 @@ TEST(bridge_port, frames_from_outside_have_the_form_of_a_cables) {
   EXPECT_TRUE(b.line.empty());
   b.run_until_ns(20'000);
   ASSERT_EQ(b.line.size(), 2u);
-  const tlm::frame& first = *b.line[0].second;
+  const payload::frame& first = *b.line[0].second;
   EXPECT_EQ(first.length, 60u);
   EXPECT_EQ(first.fcs, wire::ethernet_fcs(first.data(), 60));
   EXPECT_TRUE(std::all_of(first.data() + 42, first.data() + 60, [](std::uint8_t x) { return x == 0; }));

@@ -16,8 +16,8 @@ namespace {
 
 using namespace rnic;
 
-tlm::frame_ptr frame_of(tlm::frame_pool& pool, wire::packet& p) {
-  tlm::frame_ptr f = pool.get();
+payload::frame_ptr frame_of(payload::frame_pool& pool, wire::packet& p) {
+  payload::frame_ptr f = pool.get();
   std::uint8_t* payload = f->buffer.data() + 256;
   for (std::uint32_t i = 0; i < p.payload_length; ++i)
     payload[i] = p.bth.opcode == wire::opcode_cnp ? std::uint8_t{0} : static_cast<std::uint8_t>(0xa0 + i);
@@ -63,7 +63,7 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   try {
-    tlm::frame_pool pool;
+    payload::frame_pool pool;
     tlm::capture_writer capture(argv[1]);
     std::ofstream table(argv[2]);
     sim::time_ps at = 0;
@@ -71,7 +71,7 @@ int sc_main(int argc, char* argv[]) {
       // Nobody else knows the manufacturer's range.
       if (wire::transport_of(headers.bth.opcode) == wire::transport::manufacturer) return;
       wire::packet p = headers;
-      const tlm::frame_ptr f = frame_of(pool, p);
+      const payload::frame_ptr f = frame_of(pool, p);
       f->fcs = wire::ethernet_fcs(f->data(), f->length);
       capture.observe(0, *f, at, at);
       at += sim::ps_per_us;

@@ -188,7 +188,7 @@ void rig::run(const std::function<void()>& body) {
 
 void rig::inject(const std::vector<std::uint8_t>& frame) { player_->send(0, frame, false); }
 
-void rig::received(const tlm::frame& f, sim::time_ps) {
+void rig::received(const payload::frame& f, sim::time_ps) {
   heard_frame h;
   if (wire::decode(f.data(), f.length, h.packet) != wire::decode_error::none) return;
   const std::uint8_t* const from = f.data() + h.packet.payload_offset;

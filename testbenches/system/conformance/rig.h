@@ -52,7 +52,7 @@ class rig final : public bench::player_listener_if {
   const bench::endpoint& peer() const { return peer_; }
   bench::node& host() { return *node_; }
   /// Frames under way, of the peer too.
-  const tlm::frame_pool& frames() const { return frames_; }
+  const payload::frame_pool& frames() const { return frames_; }
   host_driver::device& dev() { return *at_.device; }
   bench::connection_options options() const;
   wire::encapsulation network() const { return network_; }
@@ -72,7 +72,7 @@ class rig final : public bench::player_listener_if {
   void note(const std::string& json);
 
   void injected(std::size_t, sim::span_id, sim::time_ps) override {}
-  void received(const tlm::frame& f, sim::time_ps arrival) override;
+  void received(const payload::frame& f, sim::time_ps arrival) override;
 
   ~rig() override;
 
@@ -84,8 +84,8 @@ class rig final : public bench::player_listener_if {
   sim::timebase base_;
   sim::span_recorder spans_{2};
   sim::statistics statistics_;
-  tlm::frame_pool frames_;
-  tlm::tlp_pool packets_;
+  payload::frame_pool frames_;
+  payload::tlp_pool packets_;
   std::unique_ptr<bench::node> node_;
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<bench::cable_player> player_;

@@ -210,9 +210,9 @@ class forger {
     return p;
   }
   void send(wire::packet p, bool good_icrc = true) {
-    tlm::frame_ptr f = pool_.get();
+    payload::frame_ptr f = pool_.get();
     p.payload_length = 16;
-    std::uint8_t* payload = f->buffer.data() + tlm::frame::payload_start;
+    std::uint8_t* payload = f->buffer.data() + payload::frame::payload_start;
     std::fill_n(payload, 16, std::uint8_t{0});
     f->begin = static_cast<std::uint32_t>(wire::build(p, payload) - f->buffer.data());
     f->length = p.icrc_offset + 4;
@@ -226,7 +226,7 @@ class forger {
 
  private:
   bench::two_nodes& system_;
-  tlm::frame_pool pool_;
+  payload::frame_pool pool_;
 };
 
 /// Only the peer of a queue pair can slow it down, and nobody can do worse.

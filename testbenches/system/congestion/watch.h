@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "model/fabric/cable.h"
+#include "model/payload/frame_port.h"
 #include "model/wire/icrc.h"
 #include "testbenches/system/verbs/pair.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::system_test {
 
@@ -25,13 +25,13 @@ struct seen_packet {
 inline constexpr std::uint32_t line_overhead = 24;
 
 /// Notes what passes and marks or loses what it is told to.
-class watch : public tlm::frame_observer_if, public fabric::cable_fault_if {
+class watch : public payload::frame_observer_if, public fabric::cable_fault_if {
  public:
   explicit watch(bench::two_nodes& system) {
     system.cable().set_fault(this);
     system.cable().add_observer(*this);
   }
-  void observe(unsigned from, const tlm::frame& f, sim::time_ps first_bit, sim::time_ps) override {
+  void observe(unsigned from, const payload::frame& f, sim::time_ps first_bit, sim::time_ps) override {
     seen_packet s;
     if (wire::decode(f.data(), f.length, s.packet) != wire::decode_error::none) return;
     s.at = first_bit;
@@ -40,7 +40,7 @@ class watch : public tlm::frame_observer_if, public fabric::cable_fault_if {
     s.priority = s.packet.vlan_present ? static_cast<std::uint8_t>(s.packet.vlan_tci >> 13) : std::uint8_t{0};
     all.push_back(s);
   }
-  fate on_frame(unsigned from, tlm::frame& f) override {
+  fate on_frame(unsigned from, payload::frame& f) override {
     wire::packet p;
     if (wire::decode(f.data(), f.length, p) != wire::decode_error::none) return fate::pass;
     if (p.bth.opcode == wire::opcode_cnp) return lose_cnps ? fate::lose : fate::pass;
@@ -52,7 +52,7 @@ class watch : public tlm::frame_observer_if, public fabric::cable_fault_if {
   }
   /// Congestion experienced, as a switch writes it: the IP header's checksum and the FCS are made right, the ICRC does
   /// not cover the field.
-  static void mark(tlm::frame& f, const wire::packet& p) {
+  static void mark(payload::frame& f, const wire::packet& p) {
     std::uint8_t* ip = f.data() + p.l3_offset;
     if (p.encap == wire::encapsulation::roce_v2_ipv4) {
       ip[1] |= 3;

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "model/abi/contexts.h"
+#include "model/payload/frame_port.h"
 #include "testbenches/system/verbs/pair.h"
-#include "tlm/frame_port.h"
 
 namespace rnic::system_test {
 namespace {
@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint32_t message_bytes = 20'000, mtu = 2048, packets_each = 10;
 
 /// RoCE packets by direction and kind.
-class wire_counter : public tlm::frame_observer_if {
+class wire_counter : public payload::frame_observer_if {
  public:
-  void observe(unsigned from, const tlm::frame& f, sim::time_ps, sim::time_ps) override {
+  void observe(unsigned from, const payload::frame& f, sim::time_ps, sim::time_ps) override {
     if (f.plain) return;
     ++packets_[{from, wire::operation_of(f.packet.bth.opcode)}];
   }

@@ -20,8 +20,8 @@ struct common {
   sim::timebase base;
   sim::span_recorder spans;
   sim::statistics statistics;
-  tlm::frame_pool frames;
-  tlm::tlp_pool packets;
+  payload::frame_pool frames;
+  payload::tlp_pool packets;
   adapter::environment env{base, spans, statistics, frames, packets};
 };
 

@@ -144,8 +144,8 @@ TEST(Hierarchy, AnAdapterMayBeAnywhereBelow) {
   sim::timebase base;
   sim::span_recorder spans;
   sim::statistics statistics;
-  tlm::frame_pool frames;
-  tlm::tlp_pool packets;
+  payload::frame_pool frames;
+  payload::tlp_pool packets;
   const unsigned before = warnings();
   chassis rack("rack", {base, spans, statistics, frames, packets}, bench::make_node_config("connectx5_100g"));
   EXPECT_EQ(warnings(), before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loosely timed platform as users have one: processor, bus, memory, interrupt controller; plain TLM-2.0, nothing of
-// the model. The adapter is plugged into it through model/host/platform_bridge.h.
+// the model. The adapter is plugged into it through tlm/platform_bridge.h.
 #pragma once
 
 #include <tlm_utils/simple_initiator_socket.h>

@@ -13,9 +13,9 @@
 
 #include "firmware/bus/network_card.h"
 #include "host_driver/device.h"
-#include "model/host/platform_bridge.h"
 #include "testbenches/bench/connection.h"
 #include "testbenches/system/platform/lt_platform.h"
+#include "tlm/platform_bridge.h"
 
 namespace rnic::platform_test {
 namespace {
@@ -25,14 +25,14 @@ struct common {
   sim::timebase base;
   sim::span_recorder spans;
   sim::statistics statistics;
-  tlm::frame_pool frames;
-  tlm::tlp_pool packets;
+  payload::frame_pool frames;
+  payload::tlp_pool packets;
   adapter::environment env{base, spans, statistics, frames, packets};
 };
 
 // What the README shows: a computer of the user's own, and an adapter in its slot.
 struct computer : sc_core::sc_module {
-  computer(const sc_core::sc_module_name& name, common& c, const host::platform_bridge::config& bridging,
+  computer(const sc_core::sc_module_name& name, common& c, const tlm::platform_bridge::config& bridging,
            unsigned number)
       : sc_core::sc_module(name),
         platform("platform"),
@@ -45,7 +45,7 @@ struct computer : sc_core::sc_module {
     bridge.slot().bind(card.pcie_socket());
   }
   lt_platform platform;
-  host::platform_bridge bridge;
+  tlm::platform_bridge bridge;
   firmware::network_card card;
   host_driver::device device;
 };
@@ -53,7 +53,7 @@ struct computer : sc_core::sc_module {
 class Platform : public ::testing::TestWithParam<bool> {
  protected:
   void build() {
-    host::platform_bridge::config bridging;
+    tlm::platform_bridge::config bridging;
     bridging.non_blocking = GetParam();
     a = std::make_unique<computer>("a", shared, bridging, 1);
     b = std::make_unique<computer>("b", shared, bridging, 2);
@@ -164,7 +164,7 @@ TEST_P(Platform, SendsMessagesToAnother) {
 /// Interrupts as wires: nothing of them comes over the bus, and the driver does not notice.
 TEST_P(Platform, InterruptsMayBeWires) {
   constexpr unsigned vectors = 3;
-  host::platform_bridge::config bridging;
+  tlm::platform_bridge::config bridging;
   bridging.non_blocking = GetParam();
   bridging.wires = vectors;
   bridging.wire_address = map::interrupts;
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(NonBlocking, Platform, ::testing::Values(true), [](cons
 
 /// One adapter, and sockets of the SystemC distribution at those of its bridge.
 struct lonely : sc_core::sc_module {
-  explicit lonely(const sc_core::sc_module_name& name, host::platform_bridge::config bridging = {})
+  explicit lonely(const sc_core::sc_module_name& name, tlm::platform_bridge::config bridging = {})
       : sc_core::sc_module(name),
         config("config"),
         memory("memory"),
@@ -310,9 +310,9 @@ struct lonely : sc_core::sc_module {
   tlm_utils::simple_initiator_socket<lonely, 32> config, unused_config{"unused_config"};
   tlm_utils::simple_initiator_socket<lonely, 64> memory, unused_memory{"unused_memory"};
   tlm_utils::simple_target_socket<lonely, 64> bus, unused_bus{"unused_bus"};
-  host::platform_bridge bridge;
+  tlm::platform_bridge bridge;
   firmware::network_card card, peer;
-  host::platform_bridge peer_bridge;
+  tlm::platform_bridge peer_bridge;
   std::vector<std::pair<std::uint64_t, std::vector<std::uint8_t>>> written;
   std::vector<::tlm::tlm_phase> phases;
   sc_core::sc_event response;

@@ -26,7 +26,7 @@ class packet_fault : public fabric::cable_fault_if {
   }
   void cut() { cut_ = true; }
 
-  fate on_frame(unsigned, tlm::frame& f) override {
+  fate on_frame(unsigned, payload::frame& f) override {
     if (cut_) return fate::lose;
     wire::packet p;
     if (wire::decode(f.data(), f.length, p) != wire::decode_error::none) return fate::pass;

@@ -130,7 +130,7 @@ class losses : public fabric::cable_fault_if {
  public:
   void arm(operation which, unsigned nth) { which_ = which, left_ = nth, hits = 0; }
   void rate(unsigned percent) { percent_ = percent; }
-  fate on_frame(unsigned, tlm::frame& f) override {
+  fate on_frame(unsigned, payload::frame& f) override {
     if (percent_ != 0 && random_() % 100 < percent_) return ++hits, fate::lose;
     wire::packet p;
     if (left_ == 0 || wire::decode(f.data(), f.length, p) != wire::decode_error::none) return fate::pass;

@@ -255,7 +255,7 @@ TEST(Multicast, GroupsInChains) {
 TEST(Loopback, QueuePairsOfOnePort) {
   class listener : public fabric::cable_fault_if {
    public:
-    fate on_frame(unsigned, tlm::frame&) override { return ++frames, fate::pass; }
+    fate on_frame(unsigned, payload::frame&) override { return ++frames, fate::pass; }
     unsigned frames = 0;
   };
   bench::two_nodes system(default_system());

@@ -198,7 +198,7 @@ class loss : public fabric::cable_fault_if {
     armed_ = true;
     which_ = which;
   }
-  fabric::cable_fault_if::fate on_frame(unsigned, tlm::frame& f) override {
+  fabric::cable_fault_if::fate on_frame(unsigned, payload::frame& f) override {
     wire::packet p;
     if (!armed_ || wire::decode(f.data(), f.length, p) != wire::decode_error::none)
       return fabric::cable_fault_if::fate::pass;

@@ -159,9 +159,9 @@ TEST(EveryVerb, SmallCompletionEntries) {
 }
 
 /// Counts tags of the frames on the cable.
-class tag_observer : public tlm::frame_observer_if {
+class tag_observer : public payload::frame_observer_if {
  public:
-  void observe(unsigned, const tlm::frame& f, sim::time_ps, sim::time_ps) override {
+  void observe(unsigned, const payload::frame& f, sim::time_ps, sim::time_ps) override {
     const std::uint8_t* d = f.data();
     if (d[12] != 0x81 || d[13] != 0x00) {
       ++untagged;

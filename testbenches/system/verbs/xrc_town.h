@@ -165,7 +165,7 @@ void in_town(Body body, fabric::cable_fault_if* fault = nullptr) {
 /// Looks at the bytes of requests on the cable: behind the base transport header is the queue's number.
 class watcher : public fabric::cable_fault_if {
  public:
-  fate on_frame(unsigned, tlm::frame& f) override {
+  fate on_frame(unsigned, payload::frame& f) override {
     wire::packet p;
     if (wire::decode(f.data(), f.length, p) != wire::decode_error::none || (p.bth.opcode >> 5) != 5) return fate::pass;
     const std::uint8_t* const h = f.data() + p.bth_offset + 12;

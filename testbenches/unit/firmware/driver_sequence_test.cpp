@@ -9,7 +9,7 @@
 
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
-#include "model/command/mgid_hash.h"
+#include "model/icm/mgid_hash.h"
 #include "testbenches/source_tree.h"
 #include "testbenches/unit/firmware/driver_model.h"
 

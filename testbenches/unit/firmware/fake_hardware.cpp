@@ -31,7 +31,7 @@ std::uint32_t fake_hardware::cr_read(std::uint32_t address) { return registers[a
 
 void fake_hardware::cr_write(std::uint32_t address, std::uint32_t value) {
   writes.emplace_back(address, value);
-  using command::cr_base;
+  using register_bus::cr_base;
   namespace c = completion::cr;
   namespace i = icm::cr;
   if (address == static_cast<std::uint32_t>(cr_base::completion) + c::event_push) {
@@ -67,7 +67,7 @@ void fake_hardware::cr_write(std::uint32_t address, std::uint32_t value) {
 
 // What is on chip of a context is what lies in ICM.
 void fake_hardware::change_qp(std::uint32_t half) {
-  using command::cr_base;
+  using register_bus::cr_base;
   namespace t = transport::cr;
   const auto word = [&](std::uint32_t offset) { return reg(cr_base::transport, half + offset); };
   const std::uint64_t at = qpc_ + std::uint64_t{word(t::qp_select) & 0x3ffff} * qpc_entry_;

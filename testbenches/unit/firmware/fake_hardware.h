@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "firmware/hardware_if.h"
-#include "model/command/cr_space.h"
+#include "model/register_bus/cr_space.h"
 
 namespace rnic {
 
@@ -26,8 +26,8 @@ class fake_hardware : public firmware::hardware_if {
   /// New host memory, filled with garbage as the kernel's pages may be.
   std::uint64_t allocate(std::uint64_t bytes);
   std::uint8_t* host(std::uint64_t address);
-  std::uint32_t& reg(command::cr_base base, std::uint32_t offset, unsigned port = 0) {
-    return registers[static_cast<std::uint32_t>(base) + port * command::cr_port_stride + offset];
+  std::uint32_t& reg(register_bus::cr_base base, std::uint32_t offset, unsigned port = 0) {
+    return registers[static_cast<std::uint32_t>(base) + port * register_bus::cr_port_stride + offset];
   }
 
   struct event {

@@ -28,7 +28,7 @@ struct fixture : driver_model {
     return hardware_context<icm::responder_context>(icm.qpc + qpn * 256 + 128);
   }
   void set_drained(std::uint32_t qpn) {
-    hw.registers[static_cast<std::uint32_t>(command::cr_base::transport) + transport::cr::drained] =
+    hw.registers[static_cast<std::uint32_t>(register_bus::cr_base::transport) + transport::cr::drained] =
         transport::cr::drained_valid | qpn;
   }
   status change(opcode op, std::uint32_t qpn, std::uint32_t optional = 0) {
@@ -286,8 +286,9 @@ TEST(Qp, SpecialQps) {
   fixture d;
   EXPECT_EQ(d.run(opcode::conf_special_qp, 0x201), status::bad_param);
   ASSERT_EQ(d.run(opcode::conf_special_qp, 0x200), status::ok);
-  EXPECT_EQ(d.hw.reg(command::cr_base::transport, transport::cr::responder_offset + transport::cr::special_qp_base),
-            0x200u);
+  EXPECT_EQ(
+      d.hw.reg(register_bus::cr_base::transport, transport::cr::responder_offset + transport::cr::special_qp_base),
+      0x200u);
 }
 
 }  // namespace rnic

@@ -11,7 +11,7 @@ namespace rnic {
 
 using abi::opcode;
 using abi::status;
-using command::cr_base;
+using register_bus::cr_base;
 
 TEST(Eq, EntriesBelongToHardwareAfterSw2hw) {
   driver_model d;
@@ -141,8 +141,8 @@ TEST(Mpt, LifeOfARegion) {
   EXPECT_EQ(d.got(abi::mpt::owner), abi::mpt::owner_hardware);
   EXPECT_EQ(d.got(abi::mpt::start), 0x7f0000001000u);
   ASSERT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::ok);
-  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_revoke_key);
-  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_index), 0x12300u) << "who uses it is waited for";
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_revoke_key);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_index), 0x12300u) << "who uses it is waited for";
   ASSERT_EQ(d.run(opcode::query_mpt, 0x123), status::ok);
   EXPECT_EQ(d.out()[0], 0xf0) << "back in software's hands";
   EXPECT_EQ(d.run(opcode::sync_tpt), status::ok);
@@ -223,10 +223,10 @@ TEST(Mtt, WriteMttPutsEntriesIntoIcm) {
   ASSERT_TRUE(d.hw.icm_read(d.icm.mtt + 0x800, entries, 16));
   EXPECT_EQ(abi::load64(entries, 8), 0x90000001u);
   // The adapter may have them on chip: it is told to forget exactly these.
-  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_drop_mtt_range);
-  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_mtt_lo), 0x800u);
-  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_mtt_hi), 0u);
-  EXPECT_EQ(d.hw.reg(command::cr_base::icm, icm::cr::tpt_count), 2u);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_command), icm::cr::tpt_command_drop_mtt_range);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_mtt_lo), 0x800u);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_mtt_hi), 0u);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_count), 2u);
   EXPECT_EQ(d.run(opcode::write_mtt, 0), status::bad_param);
   abi::store64(d.in(), 0, std::uint64_t{1} << 40);
   EXPECT_EQ(d.run(opcode::write_mtt, 2), status::bad_index);

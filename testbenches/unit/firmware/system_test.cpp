@@ -4,10 +4,10 @@
 
 #include "model/abi/device.h"
 #include "model/command/command_cr.h"
-#include "model/command/mgid_hash.h"
 #include "model/completion/completion_cr.h"
 #include "model/gid/gid_cr.h"
 #include "model/icm/icm_cr.h"
+#include "model/icm/mgid_hash.h"
 #include "model/mac/mac_cr.h"
 #include "model/transport/transport_cr.h"
 #include "testbenches/unit/firmware/driver_model.h"
@@ -16,7 +16,7 @@ namespace rnic {
 
 using abi::opcode;
 using abi::status;
-using command::cr_base;
+using register_bus::cr_base;
 
 namespace {
 
@@ -284,7 +284,7 @@ TEST(Multicast, EntriesNeverWrittenAreEmpty) {
   ASSERT_EQ(d.run(opcode::mgid_hash), status::ok);
   const auto index = static_cast<std::uint32_t>(d.result);
   ASSERT_LT(index, 4096u);
-  EXPECT_EQ(index, command::mgid_hash(d.in(), 12));
+  EXPECT_EQ(index, icm::mgid_hash(d.in(), 12));
   ASSERT_EQ(d.run(opcode::read_mcg, index), status::ok);
   EXPECT_EQ(abi::load32(d.out(), 4), 0u);
   d.put(abi::mcg::member_count, 2);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-namespace rnic::command {
+namespace rnic::register_bus {
 
 /// A block's registers on the internal bus. Word (32-bit) access only; offsets are relative to the block's base.
 /// Writing takes effect at once within the calling cycle of the command block; reading has no side effect unless the
@@ -31,4 +31,4 @@ enum class cr_base : std::uint32_t {
 };
 inline constexpr std::uint32_t cr_port_stride = 0x1'0000;
 
-}  // namespace rnic::command
+}  // namespace rnic::register_bus

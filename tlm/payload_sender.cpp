@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/host/payload_sender.h"
+#include "tlm/payload_sender.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "model/sim/check.h"
 
-namespace rnic::host {
+namespace rnic::tlm {
 
 payload_sender::payload_sender(std::function<forward&()> socket, bool non_blocking)
     : socket_(std::move(socket)), non_blocking_(non_blocking) {}
 payload_sender::~payload_sender() = default;
 
 /// The last one who held it has let it go.
-void payload_sender::free(payload* p) {
+void payload_sender::free(generic_payload* p) {
   p->reset();
   for (const auto& f : flights_)
     if (&f->transaction == p) idle_.push_back(f.get());
@@ -34,7 +34,7 @@ payload_sender::flight& payload_sender::take() {
 ::tlm::tlm_response_status payload_sender::send(::tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
                                                 std::uint32_t bytes) {
   flight& f = take();
-  payload& p = f.transaction;
+  generic_payload& p = f.transaction;
   p.acquire();
   p.set_command(command);
   p.set_address(address);
@@ -82,7 +82,7 @@ void payload_sender::four_phases(flight& f) {
   socket_().nb_transport_fw(f.transaction, phase, delay);
 }
 
-::tlm::tlm_sync_enum payload_sender::backward(payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) {
+::tlm::tlm_sync_enum payload_sender::backward(generic_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) {
   for (const auto& f : flights_)
     if (&f->transaction == &p) note(*f, phase, delay);
   return ::tlm::TLM_ACCEPTED;
@@ -104,4 +104,4 @@ void payload_sender::end_request(flight& f, const sc_core::sc_time& delay) {
   request_ended_.notify(sc_core::SC_ZERO_TIME);
 }
 
-}  // namespace rnic::host
+}  // namespace rnic::tlm

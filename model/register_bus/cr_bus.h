@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/command/cr_space.h"
+#include "model/register_bus/cr_space.h"
 
-namespace rnic::command {
+namespace rnic::register_bus {
 
 /// Passes accesses to the block whose range holds the address. An address without a block reads 0, ignores writes and
 /// is counted.
@@ -39,4 +39,4 @@ class cr_bus {
   std::uint64_t unclaimed_ = 0;
 };
 
-}  // namespace rnic::command
+}  // namespace rnic::register_bus

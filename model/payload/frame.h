@@ -5,12 +5,12 @@
 #include <array>
 #include <cstdint>
 
+#include "model/payload/pool.h"
 #include "model/sim/span.h"
 #include "model/sim/types.h"
 #include "model/wire/packet.h"
-#include "tlm/pool.h"
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 /// A frame from DMAC to the last byte before the FCS (the FCS itself is `fcs`, so that a fault can be put into it).
 /// The sender gathers payload at `payload_start` and builds the headers backwards in front of it, so nothing is moved.
@@ -54,4 +54,4 @@ struct frame {
 using frame_ptr = handle<frame>;
 using frame_pool = pool<frame>;
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstdint>
 
+#include "model/payload/pool.h"
 #include "model/sim/span.h"
-#include "tlm/pool.h"
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 enum class tlp_type : std::uint8_t { mem_read, mem_write, cfg_read, cfg_write, completion };
 enum class tlp_status : std::uint8_t { success = 0, unsupported_request = 1, completer_abort = 4 };
@@ -50,4 +50,4 @@ struct tlp {
 using tlp_ptr = handle<tlp>;
 using tlp_pool = pool<tlp>;
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

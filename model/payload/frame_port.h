@@ -2,10 +2,10 @@
 // How frames enter and leave whatever has an Ethernet connector: adapter port, cable, switch, bridge, replay.
 #pragma once
 
+#include "model/payload/frame.h"
 #include "model/sim/types.h"
-#include "tlm/frame.h"
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 /// Takes frames off the line.
 class frame_sink_if {
@@ -40,4 +40,4 @@ class frame_observer_if {
   virtual void observe(unsigned from, const frame& f, sim::time_ps first_bit, sim::time_ps last_bit) = 0;
 };
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

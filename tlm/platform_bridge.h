@@ -13,17 +13,17 @@
 #include <vector>
 
 #include "model/host/host_memory.h"
-#include "model/host/payload_sender.h"
 #include "model/host/processor_port.h"
 #include "model/host/root_complex.h"
 #include "model/host/root_complex_socket.h"
+#include "model/payload/tlp.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
-#include "tlm/tlp.h"
+#include "tlm/payload_sender.h"
 
-namespace rnic::host {
+namespace rnic::tlm {
 
 /// Root port with the sockets that a platform has. Bind slot() to adapter::pcie_socket().
 ///
@@ -47,12 +47,12 @@ namespace rnic::host {
 /// side. The adapter's credits come back when the platform has answered. Answers other than TLM_OK_RESPONSE become an
 /// unsupported request (address error) or a completer abort; of a write they are counted.
 class platform_bridge : public sc_core::sc_module,
-                        private device_traffic_if,
-                        private processor_port::reader,
-                        private processor_port::space_waiter {
+                        private host::device_traffic_if,
+                        private host::processor_port::reader,
+                        private host::processor_port::space_waiter {
  public:
   struct config {
-    root_complex_config root;  ///< link, credits, latencies between processor and link
+    host::root_complex_config root;  ///< link, credits, latencies between processor and link
     std::uint32_t uncore_khz = 1'000'000;
     std::uint64_t memory_base = 0;
     bool non_blocking = false;
@@ -62,7 +62,7 @@ class platform_bridge : public sc_core::sc_module,
     sim::time_ps wire_pulse_ps = 10'000;       ///< at least 1
   };
 
-  platform_bridge(const sc_core::sc_module_name& name, sim::timebase& base, tlm::tlp_pool& packets,
+  platform_bridge(const sc_core::sc_module_name& name, sim::timebase& base, payload::tlp_pool& packets,
                   sim::span_recorder& spans, sim::statistics& statistics, const config& cfg);
   ~platform_bridge() override;
 
@@ -70,48 +70,48 @@ class platform_bridge : public sc_core::sc_module,
   tlm_utils::simple_target_socket<platform_bridge, 64> memory;
   tlm_utils::simple_initiator_socket<platform_bridge, 64> dma;
   sc_core::sc_vector<sc_core::sc_out<bool>> wires;
-  tlm::pcie_initiator_socket& slot() { return slot_.socket; }
+  payload::pcie_initiator_socket& slot() { return slot_.socket; }
 
  private:
-  using payload = ::tlm::tlm_generic_payload;
+  using generic_payload = ::tlm::tlm_generic_payload;
   enum class space : std::uint8_t { config, memory };
   struct arrived {
-    tlm::tlp_ptr packet;
+    payload::tlp_ptr packet;
     sim::time_ps at = 0;
   };
   /// A packet that the processor's side waits for.
   struct split_read;
 
-  void config_transport(payload& p, sc_core::sc_time& delay) { access(space::config, p, delay); }
-  void memory_transport(payload& p, sc_core::sc_time& delay) { access(space::memory, p, delay); }
-  unsigned config_debug(payload& p) { return debug(space::config, p); }
-  unsigned memory_debug(payload& p) { return debug(space::memory, p); }
-  bool no_dmi(payload&, ::tlm::tlm_dmi&) { return false; }
-  ::tlm::tlm_sync_enum dma_backward(payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay);
+  void config_transport(generic_payload& p, sc_core::sc_time& delay) { access(space::config, p, delay); }
+  void memory_transport(generic_payload& p, sc_core::sc_time& delay) { access(space::memory, p, delay); }
+  unsigned config_debug(generic_payload& p) { return debug(space::config, p); }
+  unsigned memory_debug(generic_payload& p) { return debug(space::memory, p); }
+  bool no_dmi(generic_payload&, ::tlm::tlm_dmi&) { return false; }
+  ::tlm::tlm_sync_enum dma_backward(generic_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay);
 
-  void access(space where, payload& p, sc_core::sc_time& delay);
-  ::tlm::tlm_response_status piece(space where, payload& p, unsigned at, unsigned bytes);
-  unsigned debug(space where, payload& p);
+  void access(space where, generic_payload& p, sc_core::sc_time& delay);
+  ::tlm::tlm_response_status piece(space where, generic_payload& p, unsigned at, unsigned bytes);
+  unsigned debug(space where, generic_payload& p);
   template <class Start>
   void in_turn(Start start);
-  void read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+  void read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
                       std::uint32_t bytes) override;
   void store_space() override { base_.notify(space_); }
 
-  void request(tlm::tlp_ptr packet, sim::time_ps arrival) override;
+  void request(payload::tlp_ptr packet, sim::time_ps arrival) override;
   void dispatch();
   void read();
-  void write(const tlm::tlp& packet);
-  bool raise(const tlm::tlp& packet);
+  void write(const payload::tlp& packet);
+  bool raise(const payload::tlp& packet);
   void drive_wires();
 
   config config_;
   sim::timebase& base_;
-  tlm::tlp_pool& packets_;
+  payload::tlp_pool& packets_;
   sim::clock_domain uncore_;
-  host_memory no_memory_;
-  root_complex root_;
-  root_complex_socket slot_;
+  host::host_memory no_memory_;
+  host::root_complex root_;
+  host::root_complex_socket slot_;
   payload_sender sender_;
 
   sc_core::sc_event space_;
@@ -119,7 +119,7 @@ class platform_bridge : public sc_core::sc_module,
 
   std::deque<arrived> arrived_;
   sc_core::sc_event arrival_;
-  std::deque<tlm::tlp_ptr> reads_;  // for whichever reader is free
+  std::deque<payload::tlp_ptr> reads_;  // for whichever reader is free
   unsigned readers_free_ = 0;
   sc_core::sc_event read_waits_, reader_free_;
   std::vector<bool> rises_;          // by wire: a message has come
@@ -129,4 +129,4 @@ class platform_bridge : public sc_core::sc_module,
   std::uint64_t failed_writes_ = 0, failed_reads_ = 0, poisoned_ = 0, pulses_ = 0;
 };
 
-}  // namespace rnic::host
+}  // namespace rnic::tlm

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address decoder of the internal register bus.
-#include "model/command/cr_bus.h"
+#include "model/register_bus/cr_bus.h"
 
 #include "model/sim/check.h"
 
-namespace rnic::command {
+namespace rnic::register_bus {
 
 void cr_bus::map(std::uint32_t base, std::uint32_t bytes, cr_target_if& target) {
   for (const range& r : ranges_) {
@@ -30,4 +30,4 @@ void cr_bus::write(std::uint32_t address, std::uint32_t value) {
   if (const range* r = find(address)) r->target->cr_write(address - r->base, value);
 }
 
-}  // namespace rnic::command
+}  // namespace rnic::register_bus

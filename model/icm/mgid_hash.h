@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rnic::command {
+namespace rnic::icm {
 
 /// Bucket of a 16-byte group identifier in a table of 2^log_buckets (1..16) buckets. The function is the device's own
 /// choice (adapter control plane 4.18): FNV-1a, folded.
@@ -15,4 +15,4 @@ inline std::uint32_t mgid_hash(const std::uint8_t* gid, unsigned log_buckets) {
   return (h >> 16 ^ h) & ((1u << log_buckets) - 1);
 }
 
-}  // namespace rnic::command
+}  // namespace rnic::icm

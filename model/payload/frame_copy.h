@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "tlm/frame.h"
+#include "model/payload/frame.h"
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 /// What of a frame is on a cable: its bytes, its FCS, and what tells ports how to treat it.
 inline frame_ptr copy_on_cable(frame_pool& pool, const frame& f) {
@@ -21,4 +21,4 @@ inline frame_ptr copy_on_cable(frame_pool& pool, const frame& f) {
   return copy;
 }
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

@@ -2,7 +2,7 @@
 // What the reset register reaches.
 #pragma once
 
-namespace rnic::command {
+namespace rnic::register_bus {
 
 /// A block that forgets everything when software resets the device: contexts, queues, what is under way (answers to
 /// requests of before are to be ignored). Called between two edges of the core clock, like a register write.
@@ -12,4 +12,4 @@ class reset_target_if {
   virtual void device_reset() = 0;
 };
 
-}  // namespace rnic::command
+}  // namespace rnic::register_bus

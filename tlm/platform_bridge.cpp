@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/host/platform_bridge.h"
+#include "tlm/platform_bridge.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "model/sim/check.h"
 
-namespace rnic::host {
+namespace rnic::tlm {
 
 namespace {
 
@@ -30,16 +30,16 @@ bool enabled(const ::tlm::tlm_generic_payload& p, unsigned at) {
   return ::tlm::TLM_OK_RESPONSE;
 }
 
-::tlm::tlm_response_status response_of(tlm::tlp_status status) {
-  if (status == tlm::tlp_status::success) return ::tlm::TLM_OK_RESPONSE;
-  return status == tlm::tlp_status::unsupported_request ? ::tlm::TLM_ADDRESS_ERROR_RESPONSE
-                                                        : ::tlm::TLM_GENERIC_ERROR_RESPONSE;
+::tlm::tlm_response_status response_of(payload::tlp_status status) {
+  if (status == payload::tlp_status::success) return ::tlm::TLM_OK_RESPONSE;
+  return status == payload::tlp_status::unsupported_request ? ::tlm::TLM_ADDRESS_ERROR_RESPONSE
+                                                            : ::tlm::TLM_GENERIC_ERROR_RESPONSE;
 }
 
-tlm::tlp_status status_of(::tlm::tlm_response_status response) {
-  if (response == ::tlm::TLM_OK_RESPONSE) return tlm::tlp_status::success;
-  return response == ::tlm::TLM_ADDRESS_ERROR_RESPONSE ? tlm::tlp_status::unsupported_request
-                                                       : tlm::tlp_status::completer_abort;
+payload::tlp_status status_of(::tlm::tlm_response_status response) {
+  if (response == ::tlm::TLM_OK_RESPONSE) return payload::tlp_status::success;
+  return response == ::tlm::TLM_ADDRESS_ERROR_RESPONSE ? payload::tlp_status::unsupported_request
+                                                       : payload::tlp_status::completer_abort;
 }
 
 const platform_bridge::config& checked(const std::string& name, const platform_bridge::config& c) {
@@ -55,12 +55,12 @@ const platform_bridge::config& checked(const std::string& name, const platform_b
 struct platform_bridge::split_read {
   sc_core::sc_event done;
   bool completed = false;
-  tlm::tlp_status status = tlm::tlp_status::success;
+  payload::tlp_status status = payload::tlp_status::success;
   std::array<std::uint8_t, line> data{};
 };
 
 platform_bridge::platform_bridge(const sc_core::sc_module_name& module_name, sim::timebase& base,
-                                 tlm::tlp_pool& packets, sim::span_recorder& spans, sim::statistics& statistics,
+                                 payload::tlp_pool& packets, sim::span_recorder& spans, sim::statistics& statistics,
                                  const config& cfg)
     : sc_core::sc_module(module_name),
       config_space("config_space"),
@@ -71,7 +71,7 @@ platform_bridge::platform_bridge(const sc_core::sc_module_name& module_name, sim
       base_(base),
       packets_(packets),
       uncore_(std::string(name()) + ".uncore", base, {1'000'000'000, cfg.uncore_khz, 0}),
-      no_memory_({0, host_memory::page_bytes}),
+      no_memory_({0, host::host_memory::page_bytes}),
       root_(std::string(name()) + ".root_port", uncore_, cfg.root, no_memory_, packets, spans, statistics),
       slot_("slot", root_),
       sender_([this]() -> payload_sender::forward& { return *dma.operator->(); }, cfg.non_blocking),
@@ -111,7 +111,7 @@ void platform_bridge::in_turn(Start start) {
   if (++accesses_begun_ != accesses_asked_) space_.notify();  // the next one may find room too
 }
 
-void platform_bridge::access(space where, payload& p, sc_core::sc_time& delay) {
+void platform_bridge::access(space where, generic_payload& p, sc_core::sc_time& delay) {
   if (delay != sc_core::SC_ZERO_TIME) sc_core::wait(delay);
   delay = sc_core::SC_ZERO_TIME;
   p.set_dmi_allowed(false);
@@ -142,7 +142,7 @@ void platform_bridge::access(space where, payload& p, sc_core::sc_time& delay) {
 }
 
 /// One packet: `bytes` enabled bytes from `at` on.
-::tlm::tlm_response_status platform_bridge::piece(space where, payload& p, unsigned at, unsigned bytes) {
+::tlm::tlm_response_status platform_bridge::piece(space where, generic_payload& p, unsigned at, unsigned bytes) {
   const std::uint64_t address = p.get_address() + at;
   std::uint8_t* const data = p.get_data_ptr() + at;
   const bool is_read = p.get_command() == ::tlm::TLM_READ_COMMAND;
@@ -164,7 +164,7 @@ void platform_bridge::access(space where, payload& p, sc_core::sc_time& delay) {
   return response_of(r.status);
 }
 
-void platform_bridge::read_completed(std::uint64_t token, tlm::tlp_status status, const std::uint8_t* data,
+void platform_bridge::read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
                                      std::uint32_t bytes) {
   auto& r = *reinterpret_cast<split_read*>(token);
   std::memcpy(r.data.data(), data, std::min<std::size_t>(bytes, r.data.size()));
@@ -174,13 +174,13 @@ void platform_bridge::read_completed(std::uint64_t token, tlm::tlp_status status
 }
 
 /// What the adapter can tell without noticing.
-unsigned platform_bridge::debug(space where, payload& p) {
+unsigned platform_bridge::debug(space where, generic_payload& p) {
   const unsigned length = p.get_data_length();
-  if (p.get_command() != ::tlm::TLM_READ_COMMAND || length == 0 || length > tlm::tlp::max_data) return 0;
-  tlm::pcie_payload question;
+  if (p.get_command() != ::tlm::TLM_READ_COMMAND || length == 0 || length > payload::tlp::max_data) return 0;
+  payload::pcie_payload question;
   question.packet = packets_.get();
-  tlm::tlp& t = *question.packet;
-  t.type = where == space::config ? tlm::tlp_type::cfg_read : tlm::tlp_type::mem_read;
+  payload::tlp& t = *question.packet;
+  t.type = where == space::config ? payload::tlp_type::cfg_read : payload::tlp_type::mem_read;
   t.length = length;
   if (where == space::config) {
     t.completer = static_cast<std::uint16_t>(config_.root.device_id + (p.get_address() >> 12));
@@ -196,7 +196,7 @@ unsigned platform_bridge::debug(space where, payload& p) {
 
 // ---------------------------------------------------------------- from the adapter
 
-void platform_bridge::request(tlm::tlp_ptr packet, sim::time_ps arrival) {
+void platform_bridge::request(payload::tlp_ptr packet, sim::time_ps arrival) {
   arrived_.push_back({std::move(packet), arrival});
   if (arrived_.size() == 1) base_.notify(arrival_, arrival);
 }
@@ -207,9 +207,9 @@ void platform_bridge::dispatch() {
     while (arrived_.empty()) sc_core::wait(arrival_);
     const sim::time_ps now = sc_core::sc_time_stamp().value();
     if (arrived_.front().at > now) sc_core::wait(sc_core::sc_time::from_value(arrived_.front().at - now));
-    tlm::tlp_ptr packet = std::move(arrived_.front().packet);
+    payload::tlp_ptr packet = std::move(arrived_.front().packet);
     arrived_.pop_front();
-    if (packet->type == tlm::tlp_type::mem_write) {
+    if (packet->type == payload::tlp_type::mem_write) {
       write(*packet);
       root_.done_with(*packet);
       continue;
@@ -221,13 +221,14 @@ void platform_bridge::dispatch() {
   }
 }
 
-void platform_bridge::write(const tlm::tlp& packet) {
+void platform_bridge::write(const payload::tlp& packet) {
   if (packet.poisoned) {
     ++poisoned_;
     return;
   }
   if (raise(packet)) return;
-  std::array<std::uint8_t, tlm::tlp::max_data> data;  // a target may take the pointer, but not change what it points to
+  std::array<std::uint8_t, payload::tlp::max_data>
+      data;  // a target may take the pointer, but not change what it points to
   std::memcpy(data.data(), packet.data.data(), packet.length);
   if (sender_.send(::tlm::TLM_WRITE_COMMAND, packet.address, data.data(), packet.length) != ::tlm::TLM_OK_RESPONSE)
     ++failed_writes_;
@@ -238,23 +239,24 @@ void platform_bridge::read() {
     ++readers_free_;
     reader_free_.notify();
     while (reads_.empty()) sc_core::wait(read_waits_);
-    tlm::tlp_ptr packet = std::move(reads_.front());
+    payload::tlp_ptr packet = std::move(reads_.front());
     reads_.pop_front();
-    tlm::tlp_status status = tlm::tlp_status::unsupported_request;
-    if (packet->type == tlm::tlp_type::mem_read && packet->length != 0 && packet->length <= tlm::tlp::max_data)
+    payload::tlp_status status = payload::tlp_status::unsupported_request;
+    if (packet->type == payload::tlp_type::mem_read && packet->length != 0 && packet->length <= payload::tlp::max_data)
       status = status_of(sender_.send(::tlm::TLM_READ_COMMAND, packet->address, packet->data.data(), packet->length));
-    if (status != tlm::tlp_status::success) ++failed_reads_;
+    if (status != payload::tlp_status::success) ++failed_reads_;
     root_.answer(std::move(packet), status);
   }
 }
 
-::tlm::tlm_sync_enum platform_bridge::dma_backward(payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay) {
+::tlm::tlm_sync_enum platform_bridge::dma_backward(generic_payload& p, ::tlm::tlm_phase& phase,
+                                                   sc_core::sc_time& delay) {
   return sender_.backward(p, phase, delay);
 }
 
 // ---------------------------------------------------------------- interrupts as wires
 
-bool platform_bridge::raise(const tlm::tlp& packet) {
+bool platform_bridge::raise(const payload::tlp& packet) {
   const std::uint64_t offset = packet.address - config_.wire_address;
   if (packet.length != dword || offset % dword != 0 || offset / dword >= falls_.size()) return false;
   const std::size_t wire = offset / dword;
@@ -290,4 +292,4 @@ void platform_bridge::drive_wires() {
   }
 }
 
-}  // namespace rnic::host
+}  // namespace rnic::tlm

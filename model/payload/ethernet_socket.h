@@ -8,11 +8,11 @@
 #include <tlm>
 #include <utility>
 
+#include "model/payload/frame_port.h"
 #include "model/sim/check.h"
 #include "model/sim/timebase.h"
-#include "tlm/frame_port.h"
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 /// What goes over the socket: a frame, the annotated delay of nb_transport_fw being the time until its last bit
 /// arrives, or word that from then on the line has a carrier or none. A line has one when it is bound.
@@ -164,4 +164,4 @@ class ethernet_connector : public frame_port_if, private frame_sink_if {
   ethernet_transmit_rim coming_;
 };
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 template <class T>
 class pool;
@@ -83,4 +83,4 @@ class pool {
   std::vector<node*> free_;
 };
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

@@ -9,13 +9,13 @@
 #include <tlm>
 #include <vector>
 
-namespace rnic::host {
+namespace rnic::tlm {
 
 /// Sends transactions for processes that wait for the answer; several may be under way. Keeps the rules of the base
 /// protocol (IEEE 1666-2011, 15.2): a request begins when the one before it has ended, each response is ended.
 class payload_sender : private ::tlm::tlm_mm_interface {
  public:
-  using payload = ::tlm::tlm_generic_payload;
+  using generic_payload = ::tlm::tlm_generic_payload;
   using forward = ::tlm::tlm_fw_transport_if<>;
 
   /// `socket` gives the interface that a socket is bound to; asked when something is sent.
@@ -28,18 +28,18 @@ class payload_sender : private ::tlm::tlm_mm_interface {
   ::tlm::tlm_response_status send(::tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
                                   std::uint32_t bytes);
   /// nb_transport_bw of the socket.
-  ::tlm::tlm_sync_enum backward(payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay);
+  ::tlm::tlm_sync_enum backward(generic_payload& p, ::tlm::tlm_phase& phase, sc_core::sc_time& delay);
 
  private:
   struct flight {
-    payload transaction;
+    generic_payload transaction;
     sc_core::sc_event changed;
     bool begun = false;      // the request has, and has not ended
     bool responded = false;  // the response has begun
     bool ended = false;      // by TLM_COMPLETED: no END_RESP
     sc_core::sc_time response_at;
   };
-  void free(payload* p) override;
+  void free(generic_payload* p) override;
   flight& take();
   void four_phases(flight& f);
   void note(flight& f, const ::tlm::tlm_phase& phase, const sc_core::sc_time& delay);
@@ -54,4 +54,4 @@ class payload_sender : private ::tlm::tlm_mm_interface {
   sc_core::sc_event request_ended_;
 };
 
-}  // namespace rnic::host
+}  // namespace rnic::tlm

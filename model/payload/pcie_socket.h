@@ -6,9 +6,9 @@
 #include <systemc>
 #include <tlm>
 
-#include "tlm/tlp.h"
+#include "model/payload/tlp.h"
 
-namespace rnic::tlm {
+namespace rnic::payload {
 
 /// What goes over the socket: a packet (its handle is moved out by the receiver), or flow-control credits. The object
 /// lives on the sender's stack for the time of the call.
@@ -39,4 +39,4 @@ using pcie_initiator_socket = ::tlm::tlm_initiator_socket<64, pcie_protocol_type
 /// At the adapter (endpoint).
 using pcie_target_socket = ::tlm::tlm_target_socket<64, pcie_protocol_types>;
 
-}  // namespace rnic::tlm
+}  // namespace rnic::payload

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-namespace rnic::command {
+namespace rnic::register_bus {
 
 /// Why firmware is woken. Lines carry no data: firmware reads the registers of the block. `reset` comes from the reset
 /// register and stops what firmware does; `link`: a port's carrier came or went; `drained`: a send queue has come to
 /// rest in state SQ_DRAINING.
 enum class notice : std::uint8_t { command, reset, link, drained };
 
-}  // namespace rnic::command
+}  // namespace rnic::register_bus
