@@ -33,9 +33,9 @@ void put(const std::string& path, const std::string& bytes) {
 }
 
 /// A frame with a right FCS.
-frame_ptr frame_of(frame_pool& pool, std::uint32_t length, std::uint8_t fill) {
-  frame_ptr f = pool.get();
-  f->begin = frame::payload_start;
+payload::frame_ptr frame_of(payload::frame_pool& pool, std::uint32_t length, std::uint8_t fill) {
+  payload::frame_ptr f = pool.get();
+  f->begin = payload::frame::payload_start;
   f->length = length;
   std::fill_n(f->data(), length, fill);
   f->fcs = static_cast<std::uint32_t>(::crc32(0, f->data(), length));
@@ -53,7 +53,7 @@ std::string error_of(const std::string& path) {
 
 TEST(capture, frames_are_written_in_order_of_time) {
   const std::string path = temporary("order.pcap");
-  frame_pool pool;
+  payload::frame_pool pool;
   {
     capture_writer w(path);
     w.observe(0, *frame_of(pool, 60, 1), 5'000'999, 0);
@@ -82,8 +82,8 @@ TEST(capture, frames_are_written_in_order_of_time) {
 }
 
 TEST(capture, a_wrong_fcs_is_seen_in_captures_with_fcs_alone) {
-  frame_pool pool;
-  const frame_ptr good = frame_of(pool, 60, 1), bad = frame_of(pool, 64, 2);
+  payload::frame_pool pool;
+  const payload::frame_ptr good = frame_of(pool, 60, 1), bad = frame_of(pool, 64, 2);
   bad->fcs ^= 0x100;
   for (const bool with : {false, true}) {
     const std::string path = temporary(with ? "fcs.pcap" : "nofcs.pcap");
@@ -147,7 +147,7 @@ TEST(capture, a_full_device_is_an_error) {
   capture_writer::config over;
   over.overwrite = true;
   capture_writer w("/dev/full", over);
-  frame_pool pool;
+  payload::frame_pool pool;
   w.observe(0, *frame_of(pool, 1500, 1), 0, 0);
   EXPECT_THROW(w.close(), capture_error);
 }
@@ -319,7 +319,7 @@ TEST(capture, pcapng_with_nanoseconds) {
 /// The comment and what surrounds it are for tshark to read (system/replay.report.comments); here that nothing is lost.
 TEST(capture, a_pcapng_file_has_its_frames_in_order_and_in_its_own_time) {
   const std::string path = temporary("written.pcapng");
-  frame_pool pool;
+  payload::frame_pool pool;
   {
     pcapng_writer::config c;
     c.names[0] = "out";
@@ -355,7 +355,7 @@ TEST(capture, a_pcapng_file_is_kept_and_a_full_device_is_an_error) {
   pcapng_writer::config over;
   over.capture.overwrite = true;
   pcapng_writer w("/dev/full", over);
-  frame_pool pool;
+  payload::frame_pool pool;
   w.observe(0, *frame_of(pool, 1500, 1), 0, 0);
   EXPECT_THROW(w.close({}, ""), capture_error);
 }
