@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/wire/bytes.h"
 #include "tlm/capture.h"
 
 namespace rnic::tlm {
@@ -17,8 +18,6 @@ constexpr std::uint32_t ethernet_bytes = 14, sll_bytes = 16, sll2_bytes = 20;
 constexpr unsigned mac_bytes = 6;
 constexpr std::uint16_t ipv4 = 0x0800, ipv6 = 0x86dd;
 enum packet_type : std::uint8_t { to_us = 0, broadcast = 1, multicast = 2, to_others = 3, outgoing = 4 };  // PACKET_
-
-std::uint16_t be16(const std::uint8_t* at) { return static_cast<std::uint16_t>(at[0] << 8 | at[1]); }
 
 /// What a link header other than Ethernet's says.
 struct known {
@@ -46,13 +45,13 @@ known read_header(const stored_packet& p) {
   if (p.link_type == DLT_LINUX_SLL) {
     k.bytes = sll_bytes;
     if (p.length < k.bytes) return k;
-    k.protocol = be16(p.data + 14);
-    k.way = way_of(be16(p.data));
-    if (be16(p.data + 4) == mac_bytes) k.source = p.data + 6;
+    k.protocol = wire::load_be16(p.data + 14);
+    k.way = way_of(wire::load_be16(p.data));
+    if (wire::load_be16(p.data + 4) == mac_bytes) k.source = p.data + 6;
   } else if (p.link_type == DLT_LINUX_SLL2) {
     k.bytes = sll2_bytes;
     if (p.length < k.bytes) return k;
-    k.protocol = be16(p.data);
+    k.protocol = wire::load_be16(p.data);
     k.way = way_of(p.data[10]);
     if (p.data[11] == mac_bytes) k.source = p.data + 12;
   } else if (p.length > 0) {

@@ -10,7 +10,7 @@ namespace rnic::abi {
 
 namespace eqe {
 inline constexpr std::size_t bytes = 32;  ///< in 64-byte entries this is the second half
-inline constexpr auto type = u8(0x01), subtype = u8(0x03), owner = u8(0x1f);
+inline constexpr auto type = u8(0x01), subtype = u8(0x03), function = u8(0x1c), owner = u8(0x1f);
 inline constexpr std::uint8_t owner_bit = 0x80;
 inline constexpr auto number = u32(0x04);  ///< CQN, QPN, SRQN
 inline constexpr auto syndrome = u8(0x0f);

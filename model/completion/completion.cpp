@@ -5,26 +5,15 @@
 #include <cstring>
 #include <utility>
 
+#include "model/abi/queues.h"
 #include "model/sim/check.h"
 
 namespace rnic::completion {
 
 namespace {
-constexpr std::uint8_t opcode_error = 0x1e;
 constexpr std::uint8_t status_overflow = 9, status_write_fail = 10;  // CQ context, as published
-constexpr std::uint8_t syndrome_overrun = 1, syndrome_access = 2;    // CQ_ERROR event
-constexpr std::uint8_t event_cq_error = 0x04;
-constexpr std::uint8_t syndrome_flushed = 0x05;  // of a CQE (A.5.3)
 
-void put16(std::uint8_t* p, std::uint32_t v) {
-  p[0] = static_cast<std::uint8_t>(v >> 8);
-  p[1] = static_cast<std::uint8_t>(v);
-}
-void put32(std::uint8_t* p, std::uint32_t v) {
-  put16(p, v >> 16);
-  put16(p + 2, v);
-}
-bool is_error(const cqe_request& r) { return (r.opcode & 0x1f) == opcode_error; }
+bool is_error(const cqe_request& r) { return (r.opcode & abi::cqe::opcode_mask) == abi::cqe::opcode_error; }
 
 const completion_config& checked(const std::string& name, const completion_config& c) {
   if (c.event_depth == 0 || c.moderated_depth == 0)
@@ -177,7 +166,7 @@ bool completion::try_cqe(unsigned source) {
   if (where == buffer_pages::result::pending) return false;
   if (where == buffer_pages::result::failed) {
     if (!can_lose()) return false;
-    fail_cq(*cq, status_write_fail, syndrome_access);
+    fail_cq(*cq, status_write_fail, abi::eqe::cq_access_violation);
     ++stats_.cqe_invalid;
     lose(r);
     return true;
@@ -201,14 +190,15 @@ bool completion::has_room(icm::cq_context& cq, bool& wait) {
   }
   f->active = false;
   if (!f->failed) {
-    const std::uint32_t ci = std::uint32_t{f->data[1]} << 16 | std::uint32_t{f->data[2]} << 8 | f->data[3];
+    const std::uint32_t ci = abi::load32(f->data.data()) & index_mask;
     const std::uint32_t step = (ci - cq.consumer) & index_mask;
     if (step <= ((cq.producer - cq.consumer) & index_mask))
       cq.consumer = ci;  // software's index is not believed blindly
     cqs.mark_dirty(cq.cqn);
   }
   if (!full()) return true;
-  fail_cq(cq, f->failed ? status_write_fail : status_overflow, f->failed ? syndrome_access : syndrome_overrun);
+  fail_cq(cq, f->failed ? status_write_fail : status_overflow,
+          f->failed ? abi::eqe::cq_access_violation : abi::eqe::cq_overrun);
   return false;
 }
 
@@ -235,9 +225,9 @@ void completion::fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t 
   cqs.mark_dirty(cq.cqn);
   event_request& e = events_.push();
   e = event_request{};
-  e.type = event_cq_error;
-  put32(e.data.data(), cq.cqn);
-  e.data[0x0f - 0x04] = syndrome;
+  e.type = static_cast<std::uint8_t>(abi::eqe::event::cq_error);
+  e.set(abi::eqe::number, cq.cqn);
+  e.set(abi::eqe::syndrome, syndrome);
 }
 
 /// Room to tell of a lost completion; asking books a wake-up.
@@ -249,7 +239,7 @@ bool completion::can_lose() {
 
 /// A QP whose completions go nowhere stops (adapter data plane A.5 "Overflow"). Flushed ones come from that.
 void completion::lose(const cqe_request& r) {
-  if (is_error(r) && r.syndrome == syndrome_flushed) return;
+  if (is_error(r) && r.syndrome == static_cast<std::uint8_t>(abi::cqe::error::flushed)) return;
   for (const auto& out : qp_errors)
     if (out.bound()) out.push({r.qpn & 0xffffff});
 }
@@ -262,7 +252,7 @@ void completion::write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint6
   write.address = address;
   write.span = r.span;
   const std::uint32_t size = std::uint32_t{1} << (cq.log_size & 31);
-  encode(r, (cq.producer & size) != 0 ? 0x80 : 0, write.bytes.data() + (cqe_bytes_ - 32));
+  encode(r, (cq.producer & size) != 0 ? abi::cqe::owner_bit : 0, write.bytes.data() + (cqe_bytes_ - abi::cqe::bytes));
   last_address_ = address;
   last_function_ = cq.function;
   ++stats_.cqe;
@@ -276,23 +266,25 @@ void completion::write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint6
 }
 
 void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* to) const {
-  std::memset(to, 0, 32);
-  put16(to + 0x18, r.wqe_index);
-  to[0x1f] = static_cast<std::uint8_t>(owner | (r.opcode & 0x7f));
+  namespace entry = abi::cqe;
+  std::memset(to, 0, entry::bytes);
+  abi::set(to, entry::wqe_index, r.wqe_index);
+  abi::set(to, entry::owner_opcode, static_cast<std::uint8_t>(owner | (r.opcode & ~entry::owner_bit)));
   if (is_error(r)) {
-    put32(to, r.qpn & 0xffffff);
-    put32(to + 0x08, r.remote_qpn);  // XRC: libmlx4 finds the shared receive queue by it, whatever the status
-    to[0x1a] = r.vendor_error;
-    to[0x1b] = r.syndrome;
+    abi::set(to, entry::qpn, r.qpn);
+    abi::set(to, entry::source,
+             r.remote_qpn);  // XRC: libmlx4 finds the shared receive queue by it, whatever the status
+    abi::set(to, entry::vendor_error, r.vendor_error);
+    abi::set(to, entry::syndrome, r.syndrome);
     return;
   }
-  put32(to, r.qpn);
-  put32(to + 0x04, r.immediate);
-  put32(to + 0x08, r.remote_qpn);
-  put16(to + 0x0c, r.sl_vid);
-  std::memcpy(to + 0x0e, r.smac.data(), r.smac.size());
-  put32(to + 0x14, r.byte_count);
-  put16(to + 0x1a, r.checksum);
+  abi::set(to, entry::qpn_word, r.qpn);
+  abi::set(to, entry::immediate, r.immediate);
+  abi::set(to, entry::source, r.remote_qpn);
+  abi::set(to, entry::sl_vid, r.sl_vid);
+  std::memcpy(to + entry::source_mac, r.smac.data(), r.smac.size());
+  abi::set(to, entry::byte_count, r.byte_count);
+  abi::set(to, entry::checksum, r.checksum);
 }
 
 void completion::announce(sim::statistics& to) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "model/abi/queues.h"
 #include "model/sim/fifo.h"
 #include "model/sim/span.h"
 
@@ -21,7 +22,7 @@ struct cqe_request {
   std::uint32_t byte_count = 0;
   std::uint16_t wqe_index = 0;
   std::uint16_t checksum = 0;  ///< Ethernet receive
-  std::uint8_t opcode = 0;     ///< owner_sr_opcode without owner: bit 6 send, 4:0 opcode; 0x1e error
+  std::uint8_t opcode = 0;     ///< owner_sr_opcode without owner: bit 6 send, 4:0 opcode (abi::cqe)
   std::uint8_t syndrome = 0;   ///< error entries
   std::uint8_t vendor_error = 0;
   bool solicited = false;  ///< error entries count as solicited by themselves
@@ -31,11 +32,19 @@ struct cqe_request {
 
 /// An event for the EQ to which its type is mapped (MAP_EQ), or for `eqn` when not 0xffff.
 struct event_request {
-  std::uint8_t type = 0;  ///< EQE type, e.g. 0x02 COMM_EST
+  std::uint8_t type = 0;  ///< abi::eqe::event
   std::uint8_t subtype = 0;
   std::uint16_t eqn = 0xffff;
+  static constexpr std::uint16_t data_offset = 0x04;
   std::array<std::uint8_t, 24> data{};  ///< bytes 0x04..0x1b of the EQE
   std::uint16_t function = 0;
+
+  /// Sets a field of the entry that lies in its data.
+  template <class T>
+  void set(abi::field<T> f, T value) {
+    f.offset = static_cast<std::uint16_t>(f.offset - data_offset);
+    abi::set(data.data(), f, value);
+  }
 };
 
 /// doorbell -> completion.

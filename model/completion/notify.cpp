@@ -8,7 +8,6 @@
 namespace rnic::completion {
 
 namespace {
-constexpr std::uint8_t event_completion = 0x00;
 constexpr std::uint8_t state_armed = 9, state_fired = 10;  // EQ context, as published
 constexpr std::uint32_t half_range = 1u << 23;             // running indices: further ahead means behind
 
@@ -121,9 +120,9 @@ void completion::fire(icm::cq_context& cq) {
   cqs.mark_dirty(cq.cqn);
   event_request& e = events_.push();
   e = event_request{};
-  e.type = event_completion;
+  e.type = static_cast<std::uint8_t>(abi::eqe::event::completion);
   e.eqn = cq.eqn;
-  for (unsigned i = 0; i < 4; ++i) e.data[i] = static_cast<std::uint8_t>(cq.cqn >> (24 - 8 * i));
+  e.set(abi::eqe::number, cq.cqn);
   wake_next();
 }
 
@@ -239,12 +238,13 @@ void completion::write_eqe(icm::eq_context& eq, const event_request& e, std::uin
   write.length = eqe_bytes_;
   write.address = address;
   write.tag = static_cast<std::uint64_t>(tag_kind::eqe_written) << 32;
-  std::uint8_t* to = write.bytes.data() + (eqe_bytes_ - 32);
-  to[0x01] = e.type;
-  to[0x03] = e.subtype;
-  std::memcpy(to + 0x04, e.data.data(), e.data.size());
-  to[0x1c] = static_cast<std::uint8_t>(e.function);
-  to[0x1f] = static_cast<std::uint8_t>((eq.producer & size_of(eq)) != 0 ? 0x80 : 0);
+  namespace entry = abi::eqe;
+  std::uint8_t* to = write.bytes.data() + (eqe_bytes_ - entry::bytes);
+  abi::set(to, entry::type, e.type);
+  abi::set(to, entry::subtype, e.subtype);
+  std::memcpy(to + event_request::data_offset, e.data.data(), e.data.size());
+  abi::set(to, entry::function, static_cast<std::uint8_t>(e.function));
+  abi::set(to, entry::owner, (eq.producer & size_of(eq)) != 0 ? entry::owner_bit : std::uint8_t{0});
   last_address_ = address;
   last_function_ = eq.function;
   ++stats_.eqe;

@@ -9,10 +9,8 @@ namespace rnic::completion {
 std::uint32_t completion::cr_read(std::uint32_t offset) {
   if (offset >= cr::event_map && offset < cr::event_map + 4 * cr::event_types)
     return event_map_[(offset - cr::event_map) / 4];
-  if (offset >= cr::event_data && offset < cr::event_data + 24) {
-    const std::uint8_t* p = event_data_.data() + ((offset - cr::event_data) & ~3u);
-    return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
-  }
+  if (offset >= cr::event_data && offset < cr::event_data + 24)
+    return abi::load32(event_data_.data(), (offset - cr::event_data) & ~3u);
   const std::uint64_t* const counters[] = {
       &stats_.cqe,         &stats_.cqe_invalid, &stats_.cq_overflow,    &stats_.eqe,
       &stats_.eqe_invalid, &stats_.eq_overflow, &stats_.event_unmapped, &stats_.event_lost,
@@ -49,8 +47,7 @@ void completion::cr_write(std::uint32_t offset, std::uint32_t value) {
     return;
   }
   if (offset >= cr::event_data && offset < cr::event_data + 24) {
-    std::uint8_t* p = event_data_.data() + ((offset - cr::event_data) & ~3u);
-    for (unsigned i = 0; i < 4; ++i) p[i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));
+    abi::store32(event_data_.data(), (offset - cr::event_data) & ~3u, value);
     return;
   }
   const bool size_ok = value == 32 || value == 64;

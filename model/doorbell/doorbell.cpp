@@ -6,19 +6,17 @@
 #include <cstring>
 #include <utility>
 
+#include "model/abi/queues.h"
 #include "model/doorbell/doorbell_cr.h"
 
 namespace rnic::doorbell {
 
 namespace {
 
-std::uint32_t be32(const std::uint8_t* p) {
-  std::uint32_t v;
-  std::memcpy(&v, p, 4);
-  return __builtin_bswap32(v);
-}
-
 constexpr std::uint64_t send_offset = 0x14, arm_offset = 0x20, eq_offset = 0x800;
+std::uint32_t descriptor_bytes(const scheduler::blueflame_wqe& d) {
+  return abi::get(d.bytes.data(), abi::wqe::control::size) * static_cast<std::uint32_t>(abi::wqe::unit);
+}
 /// Words of 8 bytes of a descriptor of so many bytes: whole lines of 64.
 std::uint32_t words_of(std::uint32_t bytes) {
   return static_cast<std::uint32_t>((std::uint64_t{1} << ((bytes + 63) / 64 * 8)) - 1);
@@ -100,7 +98,7 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
   }
   if (!send_out.claim()) return false;
   scheduler::send_doorbell d;
-  d.qpn = be32(w.data.data()) >> 8;
+  d.qpn = abi::load32(w.data.data()) >> 8;
   d.uar = static_cast<std::uint32_t>(page);
   d.function = w.function;
   d.span = w.span;
@@ -114,14 +112,14 @@ bool doorbell::arm_cq(const pcie::mmio_write& w, std::uint64_t page, std::uint64
   arm_half& half = halves_[page % arm_halves];
   if (offset == arm_offset && w.length == 8) {
     if (!queue_out.claim()) return false;
-    push_arm(w, be32(w.data.data()), be32(w.data.data() + 4));
+    push_arm(w, abi::load32(w.data.data()), abi::load32(w.data.data(), 4));
   } else if (offset == arm_offset && w.length == 4) {
-    half = {true, w.function, page, be32(w.data.data())};
+    half = {true, w.function, page, abi::load32(w.data.data())};
   } else if (offset == arm_offset + 4 && w.length == 4 && half.valid && half.page == page &&
              half.function == w.function) {
     if (!queue_out.claim()) return false;
     half.valid = false;
-    push_arm(w, half.word, be32(w.data.data()));
+    push_arm(w, half.word, abi::load32(w.data.data()));
   } else {
     ++bad_length_;
   }
@@ -146,7 +144,7 @@ bool doorbell::update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uin
     return true;
   }
   if (!queue_out.claim()) return false;
-  const std::uint32_t word = be32(w.data.data());
+  const std::uint32_t word = abi::load32(w.data.data());
   completion::queue_doorbell d;
   d.what = completion::queue_doorbell::kind::eq_update;
   d.number = static_cast<std::uint32_t>(page * eqs_per_page + (offset - eq_offset) / 8);
@@ -217,7 +215,7 @@ doorbell::gather* doorbell::open_gather(std::uint16_t function, std::uint64_t bu
 /// The buffer's place is needed. When its length is known, so is what of it is still to come.
 void doorbell::evict(gather& g) {
   if ((g.arrived & 1) != 0) {
-    const std::uint32_t bytes = (be32(g.wqe->bytes.data() + 4) & 0x3f) * 16;
+    const std::uint32_t bytes = descriptor_bytes(*g.wqe);
     remainders_[next_remainder_] = {g.function, g.buffer, words_of(bytes) & ~g.arrived};
     next_remainder_ = (next_remainder_ + 1) % remainders_.size();
     remainders_wanted_ = true;
@@ -246,12 +244,12 @@ void doorbell::close_gather(gather& g, bool with_descriptor) {
   if ((g.arrived & 1) != 0) {
     const std::uint8_t* bytes = g.wqe->bytes.data();
     scheduler::send_doorbell d;
-    d.qpn = be32(bytes + 4) >> 8;
+    d.qpn = abi::get(bytes, abi::wqe::control::qpn);
     d.uar = static_cast<std::uint32_t>((g.buffer * bf_buffer_bytes) >> page_shift_);
     d.function = g.function;
     d.span = g.span;
     if (with_descriptor) {
-      g.wqe->index = static_cast<std::uint16_t>(be32(bytes) >> 8);
+      g.wqe->index = static_cast<std::uint16_t>(abi::get(bytes, abi::wqe::control::index));
       d.descriptor = std::move(g.wqe);
       ++blueflames_;
     }
@@ -264,7 +262,7 @@ void doorbell::close_gather(gather& g, bool with_descriptor) {
 
 void doorbell::finish_if_complete(gather& g) {
   if ((g.arrived & 1) == 0) return;
-  const std::uint32_t bytes = (be32(g.wqe->bytes.data() + 4) & 0x3f) * 16;
+  const std::uint32_t bytes = descriptor_bytes(*g.wqe);
   if (bytes == 0 || bytes > bf_buffer_bytes) {
     ++bf_bad_;
     close_gather(g, false);

@@ -5,16 +5,11 @@
 #include <algorithm>
 
 #include "model/gid/gid_cr.h"
+#include "model/wire/bytes.h"
 
 namespace rnic::gid {
 namespace {
 
-std::uint32_t load_be32(const std::uint8_t* p) {
-  return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
-}
-void store_be32(std::uint8_t* p, std::uint32_t v) {
-  for (unsigned i = 0; i < 4; ++i) p[i] = static_cast<std::uint8_t>(v >> (24 - 8 * i));
-}
 unsigned lowest(std::uint64_t bits) { return static_cast<unsigned>(__builtin_ctzll(bits)); }
 void set_bit(std::array<std::uint64_t, table_size / 64>& mask, unsigned i, bool on) {
   const std::uint64_t bit = std::uint64_t{1} << (i % 64);
@@ -81,14 +76,14 @@ std::uint32_t gid_table::cr_read(std::uint32_t offset) {
   if (offset < cr::gid_table + table_size * cr::gid_stride) {
     const entry& e = entries_[offset / cr::gid_stride];
     const std::uint32_t at = offset % cr::gid_stride;
-    if (at < cr::gid_attributes) return load_be32(e.id.data() + (at & ~3u));
+    if (at < cr::gid_attributes) return wire::load_be32(e.id.data() + (at & ~3u));
     if (at != cr::gid_attributes) return 0;
     return (e.valid ? cr::gid_valid : 0) | (e.vlan_valid ? cr::gid_vlan_valid : 0) |
            static_cast<std::uint32_t>(e.type) << cr::gid_type_shift | e.vlan;
   }
   if (offset >= cr::mac_table && offset < cr::mac_table + table_size * cr::mac_stride) {
     const unsigned i = (offset - cr::mac_table) / cr::mac_stride;
-    if (offset % cr::mac_stride == 4) return load_be32(macs_[i].data() + 2);
+    if (offset % cr::mac_stride == 4) return wire::load_be32(macs_[i].data() + 2);
     return (mac_valid_[i] ? cr::mac_valid : 0) | std::uint32_t{macs_[i][0]} << 8 | macs_[i][1];
   }
   if (offset >= cr::vlan_table && offset < cr::vlan_table + table_size * 4)
@@ -102,7 +97,7 @@ void gid_table::cr_write(std::uint32_t offset, std::uint32_t value) {
     entry& e = entries_[offset / cr::gid_stride];
     const std::uint32_t at = offset % cr::gid_stride;
     if (at < cr::gid_attributes) {
-      store_be32(e.id.data() + (at & ~3u), value);
+      wire::store_be32(e.id.data() + (at & ~3u), value);
     } else if (at == cr::gid_attributes) {
       e.valid = (value & cr::gid_valid) != 0;
       set_bit(gid_mask_, offset / cr::gid_stride, e.valid);
@@ -113,7 +108,7 @@ void gid_table::cr_write(std::uint32_t offset, std::uint32_t value) {
   } else if (offset >= cr::mac_table && offset < cr::mac_table + table_size * cr::mac_stride) {
     const unsigned i = (offset - cr::mac_table) / cr::mac_stride;
     if (offset % cr::mac_stride == 4) {
-      store_be32(macs_[i].data() + 2, value);
+      wire::store_be32(macs_[i].data() + 2, value);
     } else {
       mac_valid_[i] = (value & cr::mac_valid) != 0;
       set_bit(mac_mask_, i, mac_valid_[i]);

@@ -3,27 +3,16 @@
 
 #include <algorithm>
 
+#include "model/abi/contexts.h"
+
 namespace rnic::icm {
 
 namespace {
 constexpr std::uint32_t qp_flag_bound = 1u << 7;
-constexpr std::uint32_t flag_mio = 1u << 17, flag_zero_based = 1u << 16, flag_region = 1u << 8;
+constexpr std::uint32_t flag_zero_based = 1u << 16;
 constexpr std::uint32_t window_rights = right_remote_read | right_remote_write | right_remote_atomic;
 constexpr std::uint32_t all_rights = window_rights | right_local_read | right_local_write;
 constexpr std::uint32_t status_bits(std::uint32_t status) { return status << 28; }
-
-std::uint32_t be32(const std::uint8_t* p) {
-  return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
-}
-std::uint64_t be64(const std::uint8_t* p) { return std::uint64_t{be32(p)} << 32 | be32(p + 4); }
-
-void put32(std::uint8_t* p, std::uint32_t v) {
-  for (unsigned i = 0; i < 4; ++i) p[i] = static_cast<std::uint8_t>(v >> (24 - 8 * i));
-}
-void put64(std::uint8_t* p, std::uint64_t v) {
-  put32(p, static_cast<std::uint32_t>(v >> 32));
-  put32(p + 4, static_cast<std::uint32_t>(v));
-}
 
 /// Rights to change memory from outside need the right to do it from inside (IBA 10.6.3.1, C10-74).
 bool writes_remotely(std::uint32_t rights) { return (rights & (right_remote_write | right_remote_atomic)) != 0; }
@@ -32,38 +21,40 @@ constexpr unsigned right_bit(access a) { return 10 + static_cast<unsigned>(a); }
 }  // namespace
 
 mpt_entry decode_mpt(const std::uint8_t* b) {
+  namespace layout = abi::mpt;
   mpt_entry e;
-  e.flags = be32(b);
-  e.qpn = be32(b + 0x04);
-  e.key = be32(b + 0x08);
-  e.pd_flags = be32(b + 0x0c);
-  e.start = be64(b + 0x10);
-  e.length = be64(b + 0x18);
-  e.lkey = be32(b + 0x20);
-  e.windows = be32(b + 0x24);
-  e.mtt_rep = b[0x2b];
-  e.mtt_address = be64(b + 0x2c);
-  e.mtt_count = be32(b + 0x34);
-  e.log_page = be32(b + 0x38);
-  e.first_byte_offset = be32(b + 0x3c);
+  e.flags = abi::get(b, layout::flags);
+  e.qpn = abi::get(b, layout::qpn);
+  e.key = abi::get(b, layout::key);
+  e.pd_flags = abi::get(b, layout::pd_flags);
+  e.start = abi::get(b, layout::start);
+  e.length = abi::get(b, layout::length);
+  e.lkey = abi::get(b, layout::lkey);
+  e.windows = abi::get(b, layout::window_count);
+  e.mtt_rep = abi::get(b, layout::mtt_rep);
+  e.mtt_address = abi::get(b, layout::mtt_address);
+  e.mtt_count = abi::get(b, layout::mtt_count);
+  e.log_page = abi::get(b, layout::entity_size);
+  e.first_byte_offset = abi::get(b, layout::first_byte_offset);
   return e;
 }
 
 void encode_mpt(const mpt_entry& e, std::uint8_t* b) {
-  std::fill_n(b, mpt_bytes, std::uint8_t{0});
-  put32(b, e.flags);
-  put32(b + 0x04, e.qpn);
-  put32(b + 0x08, e.key);
-  put32(b + 0x0c, e.pd_flags);
-  put64(b + 0x10, e.start);
-  put64(b + 0x18, e.length);
-  put32(b + 0x20, e.lkey);
-  put32(b + 0x24, e.windows);
-  b[0x2b] = e.mtt_rep;
-  put64(b + 0x2c, e.mtt_address);
-  put32(b + 0x34, e.mtt_count);
-  put32(b + 0x38, e.log_page);
-  put32(b + 0x3c, e.first_byte_offset);
+  namespace layout = abi::mpt;
+  std::fill_n(b, layout::bytes, std::uint8_t{0});
+  abi::set(b, layout::flags, e.flags);
+  abi::set(b, layout::qpn, e.qpn);
+  abi::set(b, layout::key, e.key);
+  abi::set(b, layout::pd_flags, e.pd_flags);
+  abi::set(b, layout::start, e.start);
+  abi::set(b, layout::length, e.length);
+  abi::set(b, layout::lkey, e.lkey);
+  abi::set(b, layout::window_count, e.windows);
+  abi::set(b, layout::mtt_rep, e.mtt_rep);
+  abi::set(b, layout::mtt_address, e.mtt_address);
+  abi::set(b, layout::mtt_count, e.mtt_count);
+  abi::set(b, layout::entity_size, e.log_page);
+  abi::set(b, layout::first_byte_offset, e.first_byte_offset);
 }
 
 translate_status check_mpt(const mpt_entry& e, const translate_request& r, std::uint32_t key, bool through_window) {
@@ -166,7 +157,7 @@ mpt_entry after(const mpt_entry& entry, const key_operation& o) {
   if (e.type_2()) e.qpn = qp_flag_bound;
   switch (o.what) {
     case key_operation::kind::fast_register:
-      e.flags |= flag_mio | flag_region | (o.rights & all_rights);
+      e.flags |= abi::mpt::flag_mio | abi::mpt::flag_region | (o.rights & all_rights);
       e.log_page = o.log_page;
       return e;
     case key_operation::kind::bind:

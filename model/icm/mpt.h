@@ -4,13 +4,14 @@
 
 #include <cstdint>
 
+#include "model/abi/contexts.h"
 #include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
 
 namespace rnic::icm {
 
 /// Table index (before it is taken modulo the table's size) and the tag of a memory key (adapter data plane A.11.1).
-constexpr std::uint32_t key_to_index(std::uint32_t key) { return key >> 8 | key << 24; }
+using abi::key_to_index;
 
 /// Fields of the published 64-byte big-endian entry (adapter data plane A.11.2, control plane 6.5).
 struct mpt_entry {
@@ -28,22 +29,23 @@ struct mpt_entry {
   std::uint32_t first_byte_offset = 0;
 
   /// flags 31:28
-  static constexpr std::uint32_t status_hardware = 0, status_free = 3, status_software = 0xf;
+  static constexpr std::uint32_t status_hardware = abi::mpt::owner_hardware, status_free = abi::mpt::owner_free,
+                                 status_software = abi::mpt::owner_software;
   std::uint32_t status() const { return flags >> 28; }
-  bool region() const { return (flags & 1u << 8) != 0; }
-  bool physical() const { return (flags & 1u << 9) != 0; }
-  bool allows_windows() const { return (flags & 1u << 15) != 0; }
+  bool region() const { return (flags & abi::mpt::flag_region) != 0; }
+  bool physical() const { return (flags & abi::mpt::flag_physical) != 0; }
+  bool allows_windows() const { return (flags & abi::mpt::flag_bind) != 0; }
   // Approximation: where the published layout keeps that a window is zero based is not known; it is bit 16.
   bool zero_based() const { return !region() && (flags & 1u << 16) != 0; }
-  bool allows_invalidate() const { return (pd_flags >> 24 & 3) == 3; }
-  bool fast_register() const { return region() && (pd_flags & 1u << 27) != 0; }
+  bool allows_invalidate() const { return (pd_flags & abi::mpt::pd_en_inv) == abi::mpt::pd_en_inv; }
+  bool fast_register() const { return region() && (pd_flags & abi::mpt::pd_fast_reg) != 0; }
   /// A window of type 2 belongs to one queue pair while it is bound.
   bool type_2() const { return !region() && (qpn & 1u << 7) != 0; }
   bool same_index(std::uint32_t of_key) const { return ((key ^ key_to_index(of_key)) & 0xffffff) == 0; }
   bool same_domain(std::uint32_t pd) const { return ((pd_flags ^ pd) & 0xffffff) == 0; }
 };
 
-inline constexpr std::uint32_t mpt_bytes = 64;
+inline constexpr std::uint32_t mpt_bytes = abi::mpt::bytes;
 mpt_entry decode_mpt(const std::uint8_t* bytes);
 /// All mpt_bytes of the entry; reserved ones are zero.
 void encode_mpt(const mpt_entry& entry, std::uint8_t* bytes);

@@ -4,17 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/abi/endian.h"
 #include "model/sim/check.h"
 
 namespace rnic::icm {
 
 namespace {
-std::uint64_t be64(const std::uint8_t* p) {
-  std::uint64_t v = 0;
-  for (unsigned i = 0; i < 8; ++i) v = v << 8 | p[i];
-  return v;
-}
-
 const translation_config& checked(const std::string& name, const translation_config& c, unsigned clients) {
   const unsigned l = c.mtt_line_entries;
   if (l != 1 && l != 2 && l != 4 && l != 8) throw sim::config_error(name + ".mtt_line_entries: 1, 2, 4 or 8");
@@ -124,7 +119,7 @@ void translation::finish(fill& f) {
       mpts_.insert(f.line) = decode_mpt(f.data.data());
     } else {
       mtt_line& line = mtts_.insert(f.line);
-      for (unsigned i = 0; i < config_.mtt_line_entries; ++i) line.entry[i] = be64(f.data.data() + 8 * i);
+      for (unsigned i = 0; i < config_.mtt_line_entries; ++i) line.entry[i] = abi::load64(f.data.data(), 8 * i);
     }
   }
   for (std::uint64_t waiters = f.waiters; waiters != 0; waiters &= waiters - 1) {
@@ -146,7 +141,7 @@ void translation::give(job& j, const fill& f) {
   for (page_part& p : j.pages) {
     if (p.resolved || p.index >> log_line_ != f.line) continue;
     const std::uint64_t position = p.index & (config_.mtt_line_entries - 1);
-    p.entry = f.failed ? 0 : be64(f.data.data() + 8 * position);
+    p.entry = f.failed ? 0 : abi::load64(f.data.data(), 8 * position);
     p.resolved = true;
   }
 }
