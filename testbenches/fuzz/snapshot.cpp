@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <iterator>
 
 #include "testbenches/fuzz/property.h"
 
@@ -76,6 +78,10 @@ void start_clock() {
 }  // namespace
 
 void take_snapshot() {
+  // A copy has no other threads, but the locks that they held, that of the allocator for one, stay taken in it.
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  if (std::distance(begin(threads), end(threads)) != 1)
+    broken("copies are made of a process with one thread: -rss_limit_mb=0");
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   whole_begin = page_at_or_after(counters_begin, page);
   whole_end = page_at_or_after(counters_end + 1, page) - page;
