@@ -65,14 +65,14 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
       .add("fill_bytes_per_cycle", c.dma.fill_bytes_per_cycle, 1, 512, "bytes", "calibration 5: 128 bit, C02")
       .add("fill_limit_bytes", c.dma.fill_limit_bytes, 64, 1u << 20, "bytes", "design")
       .add("completion_timeout_ps", c.dma.completion_timeout_ps, many, 64'000'000'000'000ull, "ps",
-           "Base Specification 3.0, 2.8: 50 us to 64 s")
+           "PCI Express Base 2.8: 50 us to 64 s")
       .add("transmit_buffer_ps", c.link.transmit_buffer_ps, 0, many, "ps", "design")
       .add("credit_latency_ps", c.link.credit_latency_ps, 1, many * 1000, "ps", "design")
       .add("posted_headers", c.posted_headers, 1, 127, "packets", "design: credits given to the host")
       .add("posted_data", c.posted_data, 16, 2047, "units of 16 bytes", "design: credits given to the host")
       .add("non_posted_headers", c.non_posted_headers, 1, 127, "packets", "design: credits given to the host")
       .add("config_cycles", c.config_cycles, 1, many, "cycles", "design")
-      .add("msix_vectors", c.space.msix_vectors, 1, 256, "vectors", "adapter control plane")
+      .add("msix_vectors", c.space.msix_vectors, 1, 256, "vectors", "adapter control plane 1.2")
       .add("mmio_read_cycles", c.mmio_read_cycles, 1, many, "cycles", "design")
       .add("max_payload_bytes", c.space.max_payload_bytes, 128, 4096, "bytes", "calibration 5: host sets 256");
 }
@@ -115,7 +115,7 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("reads_after_loss", c.reads_after_loss, 1, 128, "READs",
            "design: one more for each that comes whole; 128: all are asked for again at once")
       .add("extra_retries", c.extra_retries, 0, many, "retries",
-           "beyond a retry count of 7; none in IBA, Soft-RoCE: no limit");
+           "IBA 9.7.6.1.3: none beyond a retry count of 7; Soft-RoCE: no limit");
   announce_cache(to, "adapter.requester.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses block");
 }
 
@@ -167,13 +167,17 @@ void announce_reaction(sim::parameter_set& to, transport::reaction_config& c) {
       .add("additive_mbps", c.additive_mbps, 0, 400'000, "Mb/s", "DCQCN: 40; vendor: 5 (rp_ai_rate)")
       .add("hyper_mbps", c.hyper_mbps, 0, 400'000, "Mb/s", "calibration 2.6: 200; vendor: 50 (rp_hai_rate)")
       .add("min_rate_mbps", c.min_rate_mbps, 1, 400'000, "Mb/s", "calibration 2.6: 100; vendor: 1 (rp_min_rate)")
-      .add("max_rate_mbps", c.max_rate_mbps, 0, 400'000, "Mb/s", "0: rate of the port (rp_max_rate)")
-      .add("reduce_period_us", c.reduce_period_us, 0, many, "us", "E.8: 4 (rp_rate_reduce_monitor_period)")
-      .add("min_decrease_percent", c.min_decrease_percent, 0, 100, "%", "E.8: 50 (rp_min_dec_fac)")
-      .add("decrease_shift", c.decrease_shift, 10, 20, "bits", "E.8: 11 is alpha / 2 (rp_gd)")
-      .add("first_cnp_percent", c.first_cnp_percent, 0, 100, "%", "E.8: 0 (rp_rate_to_set_on_first_cnp)")
+      .add("max_rate_mbps", c.max_rate_mbps, 0, 400'000, "Mb/s",
+           "adapter data plane E.8: 0, the port's rate (rp_max_rate)")
+      .add("reduce_period_us", c.reduce_period_us, 0, many, "us",
+           "adapter data plane E.8: 4 (rp_rate_reduce_monitor_period)")
+      .add("min_decrease_percent", c.min_decrease_percent, 0, 100, "%", "adapter data plane E.8: 50 (rp_min_dec_fac)")
+      .add("decrease_shift", c.decrease_shift, 10, 20, "bits", "adapter data plane E.8: 11 is alpha / 2 (rp_gd)")
+      .add("first_cnp_percent", c.first_cnp_percent, 0, 100, "%",
+           "adapter data plane E.8: 0 (rp_rate_to_set_on_first_cnp)")
       .add("clamp_target", c.clamp_target, "DCQCN: true; vendor: false (rp_clamp_tgt_rate)")
-      .add("clamp_target_after_timer", c.clamp_target_after_timer, "E.8: true (rp_clamp_tgt_rate_ati)");
+      .add("clamp_target_after_timer", c.clamp_target_after_timer,
+           "adapter data plane E.8: true (rp_clamp_tgt_rate_ati)");
 }
 
 void announce_congestion(sim::parameter_set& to, transport::congestion_config& c) {
@@ -182,8 +186,8 @@ void announce_congestion(sim::parameter_set& to, transport::congestion_config& c
       .add("priorities", c.notification.priorities, 0, 255, "mask", "design: off; bit n: marked packets cause CNPs")
       .add("interval_us", c.notification.interval_us, 0, many, "us", "DCQCN: 50 (np_min_time_between_cnps)")
       .choose("scope", c.notification.scope, {"qp", "address", "port"}, "adapter data plane E.8: of one QP")
-      .add("cnp_priority", c.notification.cnp_priority, 0, 7, "", "E.8: 6 (np_cnp_prio)")
-      .add("cnp_dscp", c.notification.cnp_dscp, 0, 63, "", "E.8: 48 (np_cnp_dscp)")
+      .add("cnp_priority", c.notification.cnp_priority, 0, 7, "", "adapter data plane E.8: 6 (np_cnp_prio)")
+      .add("cnp_dscp", c.notification.cnp_dscp, 0, 63, "", "adapter data plane E.8: 48 (np_cnp_dscp)")
       .add("cnp_ecn", c.notification.cnp_ecn, 0, 3, "", "adapter data plane C.9: TOS 0xc2 of a captured one")
       .add("queue", c.notification.queue, 1, 1024, "frames", "design");
   group(to, "adapter.congestion.")
@@ -199,7 +203,7 @@ void announce_memory(sim::parameter_set& to, icm::translation_config& c) {
       .add("mpt_ways", c.mpt_ways, 1, 64, "ways", "design")
       .add("mtt_entries", c.mtt_entries, 1, many, "entries", "calibration 7.4: 2000 to 2800")
       .add("mtt_ways", c.mtt_ways, 1, 64, "ways", "calibration 7.4")
-      .add("mtt_line_entries", c.mtt_line_entries, 1, 8, "entries", "64-byte line of the host")
+      .add("mtt_line_entries", c.mtt_line_entries, 1, 8, "entries", "design: 64-byte line of the host")
       .add("fills", c.fills, 1, 64, "misses", "calibration 7.4")
       .add("waiting", c.waiting, 1, 64, "requests", "design")
       .choose("replacement", c.policy, policies, "design")
@@ -242,7 +246,7 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("class_catch_up_ns", c.class_catch_up_ns, 0, many, "ns", "design: what other classes' frames take")
       .add("default_priority", c.default_priority, 0, 7, "", "adapter data plane E.3")
       .add("pause_refresh_percent", c.pause_refresh_percent, 1, 99, "% of the pause", "design")
-      .add("mtu", c.mtu, 64, 10'000, "bytes", "until firmware sets another");
+      .add("mtu", c.mtu, 64, 10'000, "bytes", "design: until firmware sets another");
 }
 
 }  // namespace
@@ -252,7 +256,7 @@ void announce(sim::parameter_set& to, config& c) {
       .add("clock_khz", c.clock_khz, 1000, 10'000'000, "kHz", "calibration 5: hca_core_clock")
       .add("shared_read_engine", c.shared_read_engine,
            "requester and responder do READs and atomics on one engine; calibration 5")
-      .add("ports", c.ports, 1, 2, "ports", "two-port card")
+      .add("ports", c.ports, 1, 2, "ports", "design: two-port card")
       .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
       .add("descriptor_depth", c.descriptor_depth, 3, 4096, "items", "design");
   to.add("rtl.icrc", c.rtl_icrc, "the ICRC engines are verilated RTL");
@@ -276,7 +280,7 @@ void announce(sim::parameter_set& to, config& c) {
       .add("cr_read_cycles", c.firmware_port.cr_read_cycles, 1, many, "cycles", "design: on-chip bus")
       .add("cr_write_cycles", c.firmware_port.cr_write_cycles, 1, many, "cycles", "design: on-chip bus")
       .add("dma_start_cycles", c.firmware_port.dma_start_cycles, 1, many, "cycles", "design: on-chip bus")
-      .add("max_commands", c.command.max_commands, 1, 255, "commands", "adapter control plane");
+      .add("max_commands", c.command.max_commands, 1, 255, "commands", "adapter control plane 2");
   group(to, "adapter.doorbell.")
       .add("decode_cycles", c.doorbell.decode_cycles, 1, many, "cycles", "design")
       .add("bf_line_cycles", c.doorbell.bf_line_cycles, 1, many, "cycles", "calibration 5: BF ingest");

@@ -37,7 +37,7 @@ node_config make_node_config(const std::string& profile) {
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
   constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
-  to.add("tlm.sockets", c.tlm_sockets, "PCIe and Ethernet through TLM-2.0 sockets: same results");
+  to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
   to.add("host.llc_read_ps", c.root_complex.llc_read_ps, 1, slow, "ps", "calibration 5: 310 ns for 64 bytes in all");
   to.add("host.dram_extra_ps", c.root_complex.dram_extra_ps, 0, slow, "ps", "calibration 5");
@@ -57,23 +57,25 @@ void announce(sim::parameter_set& to, node_config& c) {
          "design: credits given to the device");
   to.add("host.store_buffer", c.root_complex.store_buffer, 1, 1024, "stores", "design");
   to.add_choice("host.buffers", c.bus.buffers, {"llc", "dram", "remote"},
-                "where the memory of driver and programs lies");
+                "design: where the memory of driver and programs lies");
   to.add("driver.lossless_global_pause", c.driver.lossless_global_pause,
-         "802.3x pause both ways, as mlx4_en's default");
+         "design: 802.3x pause both ways, as mlx4_en's default");
   to.add("driver.pfc_mask", c.driver.pfc_mask, 0, 255, "priorities, one bit each",
-         "with PFC, in place of global pause");
+         "design: with PFC, in place of global pause");
   to.add("driver.post_send_ns", c.driver.post_send_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.post_recv_ns", c.driver.post_recv_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.poll_ns", c.driver.poll_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
   to.add("driver.poll_empty_ns", c.driver.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
-  to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "page size of memory regions");
-  to.add("driver.large_cqe", c.driver.large_cqe, "64-byte CQEs and EQEs");
+  to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "design: page size of memory regions");
+  to.add("driver.large_cqe", c.driver.large_cqe, "design: 64-byte CQEs and EQEs");
   to.add_choice("driver.blue_flame", c.driver.blue_flame, {"by_device", "with_inline_data", "all", "none"},
-                "which single requests go into the BlueFlame buffer; by the device, as libmlx4 and libmlx5 do");
-  to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "queue pairs; grows with --qps");
-  to.add("driver.log_num_cq", c.driver.log_num_cq, 8, 16, "log2", "completion queues");
-  to.add("driver.log_num_mpt", c.driver.log_num_mpt, 8, 19, "log2", "memory regions");
-  to.add("driver.log_num_mtt", c.driver.log_num_mtt, 12, 24, "log2", "pages of memory; grows with what is asked for");
+                "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
+                "libmlx4 and libmlx5 do");
+  to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "design: queue pairs; grows with --qps");
+  to.add("driver.log_num_cq", c.driver.log_num_cq, 8, 16, "log2", "design: completion queues");
+  to.add("driver.log_num_mpt", c.driver.log_num_mpt, 8, 19, "log2", "design: memory regions");
+  to.add("driver.log_num_mtt", c.driver.log_num_mtt, 12, 24, "log2",
+         "design: pages of memory; grows with what is asked for");
 }
 
 /// The rims of an adapter whose two sides are TLM sockets.
