@@ -18,6 +18,12 @@ namespace rnic::program {
 
 namespace {
 
+/// What a part of a run cost the simulator, in units that do not depend on the machine.
+struct simulation_cost {
+  std::uint64_t ticks = 0;        ///< of blocks of both adapters
+  std::uint64_t activations = 0;  ///< of the kernel's method
+};
+
 struct bandwidth_row {
   std::uint32_t size = 0;
   std::uint64_t messages = 0, lost = 0;
@@ -25,6 +31,7 @@ struct bandwidth_row {
   std::string limited_by;
   std::vector<bench::share> shares;  ///< the most busy resource first
   sim::time_ps elapsed = 0;          // from the first post to the last completion
+  simulation_cost cost;
 };
 
 class bandwidth_run {
@@ -79,10 +86,11 @@ class bandwidth_run {
       system_->meet();
       const bench::utilisation before = bench::measure_utilisation(*system_);
       const sim::time_ps start = system_->now_ps();
+      const simulation_cost spent = cost_so_far();
       bench::stream::run_host(e, work);
       if (sends != nullptr) finished_ = system_->now_ps();
       system_->meet();
-      if (first) keep(size, finished_ - start, before);
+      if (first) keep(size, finished_ - start, before, spent);
       if (receives != nullptr) receives->check_content(size);
       system_->meet();
       if (first) keep_lost();
@@ -90,7 +98,12 @@ class bandwidth_run {
     }
   }
 
-  void keep(std::uint32_t size, sim::time_ps elapsed, const bench::utilisation& before) {
+  simulation_cost cost_so_far() const {
+    return {system_->node_a().nic().clock().ticks() + system_->node_b().nic().clock().ticks(),
+            system_->base().kernel_activations()};
+  }
+
+  void keep(std::uint32_t size, sim::time_ps elapsed, const bench::utilisation& before, const simulation_cost& spent) {
     bandwidth_row r;
     r.size = size;
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
@@ -100,6 +113,8 @@ class bandwidth_run {
     const bench::utilisation after = bench::measure_utilisation(*system_);
     r.limited_by = bench::limited_by(*system_, before, after, options_.qps);
     r.shares = bench::shares_between(before, after);
+    const simulation_cost now = cost_so_far();
+    r.cost = {now.ticks - spent.ticks, now.activations - spent.activations};
     rows_.push_back(r);
     progress_->at(rows_.size());
   }
@@ -191,6 +206,8 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},
+                                {"block_ticks", r.cost.ticks},
+                                {"kernel_activations", r.cost.activations},
                                 {"utilisation", utilisation_json(r)}});
     result["statistics"] = experiment.statistics();
     write_text(options.common.json_file, result.dump(2) + "\n");
