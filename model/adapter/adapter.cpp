@@ -7,7 +7,8 @@ namespace rnic::adapter {
 
 namespace {
 
-constexpr unsigned translation_clients = 3;  // requester, responder, completion
+constexpr unsigned hand_over = 2;            // one item a cycle from a pipeline to the next
+constexpr unsigned translation_clients = 4;  // requester, responder, completion, scatter
 
 sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0}; }
 
@@ -47,6 +48,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
       requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
+      scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_.lists(), env.spans,
+               env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
@@ -100,6 +103,7 @@ void adapter::name_parameters() {
   name(doorbell_, "adapter.doorbell");
   name(scheduler_, "adapter.scheduler");
   name(requester_, "adapter.requester");
+  name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
   name(steering_, "adapter.steering");
   name(completion_, "adapter.completion");
@@ -141,8 +145,14 @@ void adapter::connect_keys(unsigned client, const std::string& block, icm::key_p
   const unsigned depth = config_.descriptor_depth;
   connect(block + "_to_keys_requests", port.request, engine.request[client], depth);
   connect("keys_to_" + block + "_responses", engine.response[client], port.response, depth);
-  connect("keys_to_" + block + "_revocations", engine.revoke[client], port.revoke, depth);
-  connect(block + "_to_keys_revoked", port.revoked, engine.revoked[client], depth);
+  connect_revocations(client, block, port);
+}
+
+template <class Port>
+void adapter::connect_revocations(unsigned holder, const std::string& block, Port& port) {
+  icm::key_engine& engine = translation_.keys();
+  connect("keys_to_" + block + "_revocations", engine.revoke[holder], port.revoke, config_.descriptor_depth);
+  connect(block + "_to_keys_revoked", port.revoked, engine.revoked[holder], config_.descriptor_depth);
 }
 
 /// Software's doorbells to completions.
@@ -197,6 +207,8 @@ void adapter::bind_receive() {
   const unsigned response_cycles = config_.requester.response_cycles;
   connect("icrc_check_to_requester_responses", icrc_check_.responses, requester_.rx_in,
           config_.channel_depth + response_cycles, response_cycles);
+  connect("requester_to_scatter_jobs", requester_.scatter_out, scatter_.job_in, hand_over);
+  connect("scatter_to_requester_reports", scatter_.done_out, requester_.scatter_in, hand_over);
 }
 
 /// Frames that are not RoCE: to the receive queues of Ethernet queue pairs.
@@ -212,6 +224,9 @@ void adapter::bind_memory() {
   connect_translation(1, "responder", responder_.translate);
   connect_translation(2, "completion", completion_.pages.port);
   connect_dma(dma_client::requester, "requester", requester_.dma);
+  connect_translation(3, "scatter", scatter_.translate);
+  connect_revocations(2, "scatter", scatter_.keys);
+  connect_dma(dma_client::scatter, "scatter", scatter_.dma);
   connect_dma(dma_client::requester_context, "requester_contexts", requester_.contexts().dma);
   connect_dma(dma_client::responder_write, "responder_write", responder_.dma_write);
   connect_dma(dma_client::responder_read, "responder_read", responder_.dma_read);

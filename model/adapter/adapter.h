@@ -21,6 +21,7 @@
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/requester/requester.h"
+#include "model/transport/requester/scatter.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
@@ -71,6 +72,7 @@ class adapter : public sc_core::sc_module {
   enum class dma_client : unsigned {
     requester,
     requester_context,
+    scatter,
     responder_write,
     responder_read,
     responder_context,
@@ -100,6 +102,8 @@ class adapter : public sc_core::sc_module {
   void connect_dma(dma_client client, const std::string& block, pcie::dma_port& port);
   void connect_translation(unsigned client, const std::string& block, icm::translate_port& port);
   void connect_keys(unsigned client, const std::string& block, icm::key_port& port);
+  template <class Port>
+  void connect_revocations(unsigned holder, const std::string& block, Port& port);
   void announce(sim::statistics& to) const;
   void name_parameters();
   void end_of_elaboration() override;
@@ -129,6 +133,7 @@ class adapter : public sc_core::sc_module {
   doorbell::doorbell doorbell_;
   scheduler::scheduler scheduler_;
   transport::requester requester_;
+  transport::scatter scatter_;
   transport::responder responder_;
   ethernet::steering steering_;
   completion::completion completion_;

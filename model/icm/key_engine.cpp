@@ -22,8 +22,10 @@ bool binds_or_invalidates(key_operation::kind k) { return k != key_operation::ki
 key_engine::key_engine(sim::clocked_block& owner, const key_engine_config& config, key_tables_if& tables)
     : request{{sim::fifo_in<key_operation>(owner), sim::fifo_in<key_operation>(owner)}},
       response{{sim::fifo_out<key_answer>(owner), sim::fifo_out<key_answer>(owner)}},
-      revoke{{sim::fifo_out<key_revocation>(owner), sim::fifo_out<key_revocation>(owner)}},
-      revoked{{sim::fifo_in<key_revocation>(owner), sim::fifo_in<key_revocation>(owner)}},
+      revoke{{sim::fifo_out<key_revocation>(owner), sim::fifo_out<key_revocation>(owner),
+              sim::fifo_out<key_revocation>(owner), sim::fifo_out<key_revocation>(owner)}},
+      revoked{{sim::fifo_in<key_revocation>(owner), sim::fifo_in<key_revocation>(owner),
+               sim::fifo_in<key_revocation>(owner), sim::fifo_in<key_revocation>(owner)}},
       dma(owner),
       owner_(owner),
       config_(checked(owner.name(), config)),
@@ -88,7 +90,7 @@ bool key_engine::step() {
     case phase::revoke:
       return send_revocations();
     case phase::wait:
-      return await_clients();
+      return await_holders();
     default:
       return give_answer();
   }
@@ -228,7 +230,7 @@ bool key_engine::store_target() {
 }
 
 bool key_engine::send_revocations() {
-  for (unsigned i = 0; i < clients; ++i) {
+  for (unsigned i = 0; i < holders; ++i) {
     if ((sent_ >> i & 1) != 0 || !revoke[i].bound()) continue;
     if (!revoke[i].claim()) return false;
     revoke[i].push({revoked_key_});
@@ -240,8 +242,8 @@ bool key_engine::send_revocations() {
   return true;
 }
 
-bool key_engine::await_clients() {
-  for (unsigned i = 0; i < clients; ++i)
+bool key_engine::await_holders() {
+  for (unsigned i = 0; i < holders; ++i)
     if (revoked[i].can_pop()) {
       revoked[i].drop();
       revoking_ &= ~(1u << i);

@@ -39,15 +39,16 @@ class key_tables_if {
 /// written through to ICM; while that write is on its way, the entry is not read from there (locked).
 class key_engine {
  public:
-  static constexpr unsigned clients = 2;
+  static constexpr unsigned clients = 2;  ///< who asks, and holds translations
+  static constexpr unsigned holders = 4;  ///< of translations: the clients first
 
   key_engine(sim::clocked_block& owner, const key_engine_config& config, key_tables_if& tables);
 
   /// Ports, to be bound by the adapter; they may all stay unbound.
   std::array<sim::fifo_in<key_operation>, clients> request;
   std::array<sim::fifo_out<key_answer>, clients> response;
-  std::array<sim::fifo_out<key_revocation>, clients> revoke;
-  std::array<sim::fifo_in<key_revocation>, clients> revoked;
+  std::array<sim::fifo_out<key_revocation>, holders> revoke;
+  std::array<sim::fifo_in<key_revocation>, holders> revoked;
   pcie::dma_port dma;
 
   /// To be called in each tick of the owner.
@@ -85,7 +86,7 @@ class key_engine {
   bool leave_region();
   bool store_target();
   bool send_revocations();
-  bool await_clients();
+  bool await_holders();
   bool give_answer();
   bool load(std::uint32_t slot, mpt_entry& out);
   bool store(std::uint32_t slot, const mpt_entry& entry);
@@ -105,7 +106,7 @@ class key_engine {
   mpt_entry target_;
   std::uint32_t revoked_key_ = 0;  // 0: none
   bool revokes_ = false;
-  unsigned revoking_ = 0, sent_ = 0;  // masks of clients
+  unsigned revoking_ = 0, sent_ = 0;  // masks of holders
   std::uint64_t pages_done_ = 0, pages_total_ = 0, pages_here_ = 0;
   bool reading_ = false, storing_ = false, stored_ = false, have_ = false, failed_ = false, in_flight_ = false;
   bool stale_ = false;                                            // what is being read has changed meanwhile

@@ -58,7 +58,15 @@ struct key_revocation {
   std::uint32_t key = 0;
 };
 
-/// A client's end. An answer comes when the entry in ICM is changed and all clients have answered the revocation.
+/// The end of a block that holds translations and asks for no operations.
+struct revocation_port {
+  explicit revocation_port(sim::clocked_block& owner) : revoke(owner), revoked(owner) {}
+  sim::fifo_in<key_revocation> revoke;
+  sim::fifo_out<key_revocation> revoked;
+};
+
+/// A client's end. An answer comes when the entry in ICM is changed and all that hold translations have answered the
+/// revocation.
 struct key_port {
   explicit key_port(sim::clocked_block& owner) : request(owner), revoked(owner), response(owner), revoke(owner) {}
   sim::fifo_out<key_operation> request;

@@ -67,7 +67,7 @@ bool requester::handle_response(payload::frame_ptr& f) {
     ++drop_halted_;
     return true;
   }
-  if ((read || atomic) && !scatter_room()) return false;
+  if ((read || atomic) && !scatter_out.claim()) return false;
   context* c = nullptr;
   const auto found = contexts_.lookup(qpn, c);
   if (found == decltype(contexts_)::result::pending) return false;
@@ -344,7 +344,7 @@ bool requester::handle_read_response(context& c, qp_runtime& r, payload::frame_p
   if (t.aeth) take_receives(c, r, psn, p.aeth);
   ++m.got;
   if (last) r.reads.came(most_reads(c));
-  if (p.payload_length != 0) open_job(c, m, i, f, offset);
+  if (p.payload_length != 0) scatter_payload(c, m, i, f, offset);
   progress(c, r, (psn + 1) & 0xffffff);
   return true;
 }
@@ -374,8 +374,45 @@ void requester::handle_atomic_response(context& c, qp_runtime& r, payload::frame
   for (unsigned b = 0; b < atomic_bytes; ++b) value[b] = static_cast<std::uint8_t>(p.atomic_original >> (8 * b));
   ++m.got;
   r.reads.came(most_reads(c));
-  open_job(c, m, i, f, 0);
+  scatter_payload(c, m, i, f, 0);
   progress(c, r, (psn + 1) & 0xffffff);
+}
+
+// A response packet with payload that begins at byte `offset` of its message.
+void requester::scatter_payload(const context& c, message& m, std::uint32_t index, payload::frame_ptr f,
+                                std::uint32_t offset) {
+  scatter_job j;
+  j.frame = std::move(f);
+  j.qpn = c.qpn;
+  j.pd = c.pd;
+  j.message = index;
+  j.generation = m.generation;
+  j.list = m.scatter;
+  j.offset = offset;
+  j.reserved_lkey = reserved_lkey_;
+  j.function = c.function;
+  j.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
+  scatters_.add_user(m.scatter);
+  ++m.writes;
+  ++qps_[c.qpn].jobs;
+  scatter_out.push(std::move(j));
+}
+
+// One report per edge.
+void requester::take_scattered() {
+  if (!scatter_in.can_pop()) return;
+  const scatter_done d = scatter_in.pop();
+  qp_runtime& r = qps_[d.qpn];
+  --r.jobs;
+  if (scatters_.remove_user(d.list) && !room_.empty()) resume(room_.pop(qps_));
+  message& m = messages_[d.message];
+  if (m.generation != d.generation) return;  // given up meanwhile
+  --m.writes;
+  if (d.failed && m.syndrome == 0) {
+    m.syndrome = syndrome::local_protection;
+    r.failing = true;
+  }
+  drain_.push(qps_, r);
 }
 
 }  // namespace rnic::transport

@@ -28,14 +28,6 @@ void requester::check_at_rest(const qp_runtime& r) const {
     RNIC_ASSERT(slots_[(slot_head_ + i) % slots_.size()].qpn != r.qpn, name() + ": packet of a halted queue pair");
   for (unsigned i = 0; i < pipe_count_; ++i)
     RNIC_ASSERT(pipe_[(pipe_head_ + i) % pipe_depth].qpn != r.qpn, name() + ": frame of a halted queue pair");
-  for (unsigned i = 0; i < job_count_; ++i) {
-    const unsigned index = (job_head_ + i) % static_cast<unsigned>(jobs_.size());
-    RNIC_ASSERT(jobs_[index].qpn != r.qpn || (finished_jobs_ >> index & 1) != 0,
-                name() + ": response of a halted queue pair");
-  }
-  for (unsigned i = 0; i < piece_count_; ++i)
-    RNIC_ASSERT(jobs_[pieces_[(piece_head_ + i) % piece_depth].job].qpn != r.qpn,
-                name() + ": piece of a response of a halted queue pair");
 }
 
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.

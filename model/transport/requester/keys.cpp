@@ -85,7 +85,7 @@ void requester::take_key_answers() {
 
 // ---------------------------------------------------------------- keys that lose their meaning
 
-// Something translated under the key may still read or write memory. What has not been asked for yet will be refused.
+// Something translated under the key may still be read from memory. What has not been asked for yet will be refused.
 bool requester::uses_key(std::uint32_t key) {
   for (unsigned i = 0; i < slot_count_; ++i) {
     const packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
@@ -93,36 +93,12 @@ bool requester::uses_key(std::uint32_t key) {
     if (s.pending != 0 && std::any_of(s.piece.begin(), end, [&](const wqe_segment& p) { return p.lkey == key; }))
       return true;
   }
-  for (unsigned i = 0; i < job_count_; ++i) {
-    const unsigned index = (job_head_ + i) % static_cast<unsigned>(jobs_.size());
-    const scatter_job& j = jobs_[index];
-    if ((finished_jobs_ >> index & 1) != 0 || j.done == 0) continue;
-    const scatter_list& list = scatters_[j.scatter];
-    const auto end = list.segments.begin() + list.count;
-    if (std::any_of(list.segments.begin(), end, [&](const wqe_segment& p) { return p.lkey == key; })) return true;
-  }
   return false;
 }
 
 void requester::take_revocation() {
-  if (revocation_ == revocation::none) {
-    revoked_key_ = keys.revoke.pop().key;
-    revocation_ = revocation::draining;
-  }
-  if (revocation_ == revocation::draining) {
-    if (uses_key(revoked_key_)) return;  // answers of memory tick us
-    if (!dma.request.claim()) return;
-    pcie::dma_request flush;  // behind all writes before it
-    flush.op = pcie::dma_request::kind::write;
-    flush.notify = true;
-    flush.tag = make_tag(tag_kind::flush, 0, 0);
-    dma.request.push(std::move(flush));
-    revocation_ = revocation::flushing;
-  }
-  if (revocation_ != revocation::done || !keys.revoked.claim()) return;
-  keys.revoked.push({revoked_key_});
-  revocation_ = revocation::none;
-  if (keys.revoke.can_pop()) wake_next();
+  if (uses_key(keys.revoke.front().key) || !keys.revoked.claim()) return;  // answers of memory tick us
+  keys.revoked.push(keys.revoke.pop());
 }
 
 }  // namespace rnic::transport

@@ -35,12 +35,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
     m.read = true;
     m.atomic = u.wqe.is_atomic();
     m.got = m.asked_from = sent;
-    m.scatter = scatters_.take();
-    scatter_list& s = scatters_[m.scatter];
-    s.count = u.wqe.count;
-    s.users = 0;
-    s.orphan = false;
-    std::copy_n(u.wqe.segments.begin(), u.wqe.count, s.segments.begin());
+    m.scatter = scatters_.write(u.wqe);
     ++c.rd_outstanding;
   }
   ++c.outstanding;
@@ -58,9 +53,7 @@ void requester::free_message(context& c, qp_runtime& r, std::uint32_t index) {
   message& m = messages_[index];
   if (m.read) {
     if (c.rd_outstanding != 0) --c.rd_outstanding;
-    scatter_list& s = scatters_[m.scatter];
-    s.orphan = s.users != 0;
-    if (!s.orphan) scatters_.give(m.scatter);
+    scatters_.release(m.scatter, now());
   }
   if (c.outstanding != 0) --c.outstanding;
   if (m.takes_receive && c.receives_used != 0) --c.receives_used;

@@ -20,7 +20,7 @@ void check(const requester_config& c) {
   check(c.prefetch_bytes >= 64 && c.prefetch_bytes <= 1024, "prefetch_bytes must be 64..1024");
   check(c.gather_depth >= 1 && c.gather_depth <= 64, "gather_depth must be 1..64");
   check(c.gather_pieces >= 1, "gather_pieces must be at least 1");
-  check(c.scatter_jobs >= 1 && c.scatter_jobs <= 64, "scatter_jobs must be 1..64");
+  check(c.scatter_jobs >= 1, "scatter_jobs must be at least 1");
   check(c.outstanding_entries >= 1 && c.scatter_lists >= 1, "outstanding_entries and scatter_lists must be at least 1");
   check(c.max_unacked_packets >= 1 && c.max_unacked_packets <= 1u << 23, "max_unacked_packets must be 1..2^23");
   check(c.timers.entries >= 1 && c.timers.expiry_cycles >= 1, "timers.entries and .expiry_cycles must be at least 1");
@@ -51,8 +51,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       notification_(config_.congestion.notification, cfg.log_qps),
       timeout_unit_(domain.cycles(timeout_unit_ps)),
       units_(cfg.processing_units),
-      slots_(cfg.gather_depth),
-      jobs_(cfg.scatter_jobs) {
+      slots_(cfg.gather_depth) {
   check(cfg);
   for (auto& port : egress_)
     for (egress_pool& pool : port) pool.credits = cfg.egress_frames;
@@ -108,18 +107,17 @@ void requester::tick() {
   emit();
   finish_gather();
   take_translations();
-  write_scatter();
+  take_scattered();
   take_responses();
   run_timers();
   if (limiter_.earliest() <= now()) wake_paced();
   drain_completions();
   if (!halts_.empty()) run_halts();
   if (!command_.idle()) work_command();
-  ask_scatter();
   run_units();
   start_packets();
   ask_pieces();
-  if (revocation_ != revocation::none || keys.revoke.can_pop()) take_revocation();
+  if (keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
   const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_engine_.free_at()), limiter_.earliest());
@@ -181,13 +179,6 @@ void requester::take_dma() {
         if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
         break;
       }
-      case tag_kind::scatter:
-        if (!ok) jobs_[slot].failed = true;
-        finish_job(slot);
-        break;
-      case tag_kind::flush:
-        revocation_ = revocation::done;
-        break;
     }
   }
 }
@@ -209,11 +200,6 @@ bool requester::use_translation(const icm::translate_response& r) {
   const auto kind = static_cast<tag_kind>(r.tag >> 56);
   const unsigned slot = static_cast<unsigned>(r.tag >> 40) & 0xffff;
   const auto place = static_cast<std::uint32_t>(r.tag);
-  if (kind == tag_kind::scatter) {
-    pieces_[slot].answer = r;
-    pieces_[slot].answered = true;
-    return true;
-  }
   const bool ok = r.status == icm::translate_status::ok;
   std::uint8_t* base = kind == tag_kind::fetch ? units_[slot].buffer.data()
                                                : slots_[slot].frame->buffer.data() + payload::frame::payload_start;

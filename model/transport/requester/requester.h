@@ -32,6 +32,7 @@
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
+#include "model/transport/requester/scatter.h"
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/requester/tables.h"
 #include "model/transport/requester/timers.h"
@@ -60,8 +61,11 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<payload::frame_ptr> rx_in{*this};
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
-  shared_engine read_engine{*this};  ///< with the responder
-  icm::key_port keys{*this};         ///< may stay unbound where no such operation is posted
+  sim::fifo_out<scatter_job> scatter_out{*this};
+  sim::fifo_in<scatter_done> scatter_in{*this};
+  scatter_lists& lists() { return scatters_; }  ///< of which scatter has the other port
+  shared_engine read_engine{*this};             ///< with the responder
+  icm::key_port keys{*this};                    ///< may stay unbound where no such operation is posted
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
@@ -172,26 +176,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     bool last_local = false;
   };
 
-  // READ response packet on its way to host memory, and its pieces, both in order
-  struct scatter_job {
-    payload::frame_ptr frame;
-    std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, scatter = no_index;
-    std::uint32_t offset = 0, length = 0;  // next byte: in the message, bytes left to ask for
-    std::uint32_t done = 0;                // bytes asked for
-    std::uint32_t segment = 0, segment_offset = 0;
-    std::uint16_t function = 0;
-    bool reserved_key = false, failed = false, waits_write = false;
-  };
-  struct scatter_piece {
-    std::uint8_t job = 0;
-    bool answered = false, last = false;
-    std::uint32_t place = 0, length = 0;  // in the payload
-    unsigned sent = 0;                    // segments of the answer already written
-    icm::translate_response answer;
-  };
-  static constexpr unsigned piece_depth = 64;
-
-  enum class tag_kind : std::uint8_t { fetch, gather, scatter, flush };
+  enum class tag_kind : std::uint8_t { fetch, gather };
   static std::uint64_t make_tag(tag_kind k, unsigned slot, std::uint32_t value) {
     return std::uint64_t{static_cast<std::uint8_t>(k)} << 56 | std::uint64_t{slot} << 40 | value;
   }
@@ -329,14 +314,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void restart_unit(qp_runtime& r);
   void wake_stalled(qp_runtime& r);
 
-  // scatter.cpp: READ data to host memory
-  bool scatter_room() const { return job_count_ < jobs_.size(); }
-  void open_job(context& c, message& m, std::uint32_t index, payload::frame_ptr f, std::uint32_t offset);
-  void ask_scatter();
-  void write_scatter();
-  bool write_piece(scatter_piece& p);
-  void finish_job(unsigned job);
-  void retire_jobs();
+  void scatter_payload(const context& c, message& m, std::uint32_t index, payload::frame_ptr f, std::uint32_t offset);
+  void take_scattered();
 
   /// Path MTU in bytes; a code that does not exist is taken as the nearest one.
   static std::uint32_t mtu_of(const context& c) {
@@ -358,7 +337,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::context_cache<context> contexts_;
   qp_table qps_;
   index_pool<message> messages_;
-  index_pool<scatter_list> scatters_;
+  scatter_lists scatters_;
   qp_timers timers_;
   sim::server timers_engine_{*this, "timer_engine"};
   rate_limiter limiter_;
@@ -388,16 +367,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   std::array<pipe_entry, pipe_depth> pipe_;
   unsigned pipe_head_ = 0, pipe_count_ = 0;
 
-  std::vector<scatter_job> jobs_;  // ring
-  unsigned job_head_ = 0, job_count_ = 0, job_asking_ = 0;
-  std::array<scatter_piece, piece_depth> pieces_;
-  unsigned piece_head_ = 0, piece_count_ = 0;
-  std::uint64_t finished_jobs_ = 0;  // mask: written, not yet retired
-  unsigned translation_part_ = 0;    // parts of the answer in front that memory has been asked for
-
-  enum class revocation : std::uint8_t { none, draining, flushing, done };
-  revocation revocation_ = revocation::none;
-  std::uint32_t revoked_key_ = 0;
+  unsigned translation_part_ = 0;  // parts of the answer in front that memory has been asked for
 
   bool resetting_ = false;
   live_command<context> command_;

@@ -1,152 +1,198 @@
 // SPDX-License-Identifier: Apache-2.0
-// READ data on its way from response packets to host memory, in order.
+#include "model/transport/requester/scatter.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "model/sim/check.h"
-#include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
 
-// A response packet with payload that begins at byte `offset` of its message.
-void requester::open_job(context& c, message& m, std::uint32_t index, payload::frame_ptr f, std::uint32_t offset) {
-  scatter_job& j = jobs_[(job_head_ + job_count_++) % jobs_.size()];
-  j.qpn = c.qpn;
-  j.pd = c.pd;
-  j.function = c.function;
-  j.message_index = index;
-  j.generation = m.generation;
-  j.scatter = m.scatter;
-  j.length = f->packet.payload_length;
-  j.done = 0;
-  j.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
-  j.failed = j.waits_write = false;
-  scatter_list& list = scatters_[m.scatter];
-  ++list.users;
-  j.segment = 0;
-  while (j.segment < list.count && offset >= list.segments[j.segment].length)
-    offset -= list.segments[j.segment++].length;
-  j.segment_offset = offset;
-  j.frame = std::move(f);
-  ++m.writes;
-  ++qps_[c.qpn].jobs;
+scatter::scatter(std::string name, sim::clock_domain& domain, unsigned jobs, scatter_lists& lists,
+                 sim::span_recorder& spans, sim::statistics& stats)
+    : clocked_block(name, domain), lists_(lists), spans_(spans), jobs_(jobs) {
+  lists_.bind_reader(*this);
+  const std::pair<const char*, const std::uint64_t*> all[] = {
+      {"packets", &packets_}, {"bytes", &bytes_},       {"writes", &writes_},
+      {"failed", &failed_},   {"given_up", &given_up_}, {"translation_misses", &translation_misses_}};
+  for (const auto& [n, counter] : all) stats.add(this->name() + "." + n, *counter);
 }
 
-// Asks for the addresses of the next pieces, job by job.
-void requester::ask_scatter() {
-  while (job_asking_ < job_count_) {
-    const unsigned index = (job_head_ + job_asking_) % static_cast<unsigned>(jobs_.size());
-    scatter_job& j = jobs_[index];
-    const bool gone = messages_[j.message_index].generation != j.generation;
-    if (gone && j.done == 0) {
-      // The message was given up before its data was written: nobody waits for it.
-      ++job_asking_;  // before it is finished: at the head it leaves at once, and the cursor goes back with it
-      finish_job(index);
-      continue;
-    }
-    const scatter_list& list = scatters_[j.scatter];
-    while (j.done < j.length && j.segment < list.count) {
-      if (piece_count_ == piece_depth) return;
-      if (!translate.request.claim()) return;
-      const wqe_segment& s = list.segments[j.segment];
-      const std::uint32_t n = std::min(j.length - j.done, s.length - j.segment_offset);
-      const unsigned slot = (piece_head_ + piece_count_++) % piece_depth;
-      scatter_piece& p = pieces_[slot];
-      p.job = static_cast<std::uint8_t>(index);
-      p.answered = false;
-      p.place = j.done;
-      p.length = n;
-      p.sent = 0;
-      icm::translate_request t;
-      if (j.reserved_key && s.lkey == reserved_lkey_) t.what = icm::translate_request::kind::reserved_key;
-      t.access = icm::access::local_write;
-      t.key = s.lkey;
-      t.pd = j.pd;
-      t.qpn = j.qpn;
-      t.va = s.address + j.segment_offset;
-      t.length = n;
-      t.tag = make_tag(tag_kind::scatter, slot, 0);
-      translate.request.push(t);
-      j.done += n;
-      j.segment_offset += n;
-      if (j.segment_offset == s.length) {
-        ++j.segment;
-        j.segment_offset = 0;
-      }
-      p.last = j.done == j.length || j.segment == list.count;
-    }
-    ++job_asking_;
+void scatter::tick() {
+  take_memory();
+  report();
+  take_translation();
+  write();
+  accept();
+  ask();
+  if (revocation_ != revocation::none || keys.revoke.can_pop()) revoke();
+}
+
+void scatter::take_memory() {
+  if (!dma.response.can_pop()) return;
+  const pcie::dma_response d = dma.response.pop();
+  if (d.tag == flush_tag) {
+    revocation_ = revocation::done;
+    return;
   }
+  work& w = job(static_cast<std::uint32_t>(d.tag));
+  if (d.status != pcie::dma_status::ok) w.failed = true;
+  finish(w);
 }
 
-// Writes in the order of the packets: what is reported as complete is in memory.
-void requester::write_scatter() {
-  while (piece_count_ != 0 && pieces_[piece_head_].answered) {
-    if (!write_piece(pieces_[piece_head_])) return;
-    piece_head_ = (piece_head_ + 1) % piece_depth;
-    --piece_count_;
-  }
+void scatter::finish(work& w) {
+  w.finished = true;
+  w.job.frame.reset();
 }
 
-// False: the DMA engine has no room.
-bool requester::write_piece(scatter_piece& p) {
-  scatter_job& j = jobs_[p.job];
-  if (p.answer.status != icm::translate_status::ok) j.failed = true;
-  const unsigned writes = j.failed ? 0 : p.answer.count;
-  while (p.sent < writes) {
-    if (!dma.request.claim()) return false;
+void scatter::report() {
+  if (jobs_.empty() || !jobs_.front().finished || !done_out.claim()) return;
+  const work& w = jobs_.front();
+  if (w.failed) ++failed_;
+  done_out.push({w.job.qpn, w.job.message, w.job.generation, w.job.list, w.failed});
+  jobs_.drop();
+  ++first_job_;
+  if (!jobs_.empty() && jobs_.front().finished) wake_next();
+}
+
+// Answers come in any order.
+void scatter::take_translation() {
+  if (!translate.response.can_pop()) return;
+  const icm::translate_response& r = translate.response.front();
+  piece& p = pieces_[static_cast<std::uint32_t>(r.tag) - first_piece_];
+  p.answer = r;
+  p.answered = true;
+  if (r.missed) ++translation_misses_;
+  translate.response.drop();
+}
+
+// In the order of the packets: what is reported as complete is in memory.
+void scatter::write() {
+  if (pieces_.empty() || !pieces_.front().answered) return;
+  piece& p = pieces_.front();
+  work& w = job(p.job);
+  if (p.answer.status != icm::translate_status::ok) w.failed = true;
+  const unsigned writes = w.failed ? 0 : p.answer.count;
+  if (p.sent < writes) {
+    if (!dma.request.claim()) return;
     const auto& s = p.answer.segments[p.sent];
     pcie::dma_request d;
     d.op = pcie::dma_request::kind::write;
     d.notify = p.last && p.sent + 1 == writes;
-    d.function = j.function;
+    d.function = w.job.function;
     d.address = s.address;
     d.length = s.length;
-    d.tag = make_tag(tag_kind::scatter, p.job, 0);
-    d.source = j.frame->data() + j.frame->packet.payload_offset + p.place;
-    d.keep = j.frame;
-    if (p.last) d.span = j.frame->span;
-    if (d.notify) j.waits_write = true;
+    d.tag = p.job;
+    d.source = w.job.frame->data() + w.job.frame->packet.payload_offset + p.place;
+    d.keep = w.job.frame;
+    if (p.last) d.span = w.job.frame->span;
+    if (d.notify) {
+      w.notified = true;
+      const auto why = p.answer.missed ? sim::wait::translation_miss : sim::wait::none;
+      spans_.leave(w.job.frame->span, "scatter", now_ps(), why);
+    }
+    dma.request.push(std::move(d));
     p.place += s.length;
     ++p.sent;
-    dma.request.push(std::move(d));
+    ++writes_;
+    bytes_ += s.length;
+    if (p.sent != writes) return wake_next();
   }
-  if (p.last && !j.waits_write) finish_job(p.job);
-  return true;
+  const bool ends = p.last && !w.notified;
+  if (ends) finish(w);
+  pieces_.drop();
+  ++first_piece_;
+  if (ends || (!pieces_.empty() && pieces_.front().answered)) wake_next();
 }
 
-void requester::finish_job(unsigned job) {
-  scatter_job& j = jobs_[job];
-  finished_jobs_ |= std::uint64_t{1} << job;
-  qp_runtime& r = qps_[j.qpn];
-  --r.jobs;
-  scatter_list& list = scatters_[j.scatter];
-  if (--list.users == 0 && list.orphan) {
-    scatters_.give(j.scatter);
-    if (!room_.empty()) resume(room_.pop(qps_));
-  }
-  message& m = messages_[j.message_index];
-  if (m.generation == j.generation) {
-    --m.writes;
-    if (j.failed && m.syndrome == 0) {
-      m.syndrome = syndrome::local_protection;
-      r.failing = true;
+void scatter::accept() {
+  if (jobs_.full() || !job_in.can_pop()) return;
+  work w;
+  w.job = job_in.pop();
+  jobs_.push(std::move(w));
+  ++packets_;
+}
+
+// A step of the oldest job that is not asked for to its end: the address of a piece, or a segment passed over.
+void scatter::ask() {
+  if (asking_ - first_job_ == jobs_.size()) return;
+  work& w = job(asking_);
+  scatter_list& list = lists_.read(w.job.list);
+  if (w.asked == 0 && list.orphan_since < now()) {  // nobody waits for its data
+    ++given_up_;
+    ++asking_;
+    finish(w);
+    wake_next();
+  } else if (list.at != w.job.offset + w.asked) {
+    // What was answered before the READ was asked for again from here on, by a queue pair that had stopped meanwhile.
+    const std::uint32_t rest = list.segments[list.segment].length - list.segment_offset;
+    const std::uint32_t skipped = std::min(rest, w.job.offset + w.asked - list.at);
+    list.at += skipped;
+    list.segment_offset += skipped;
+    if (skipped == rest) {
+      ++list.segment;
+      list.segment_offset = 0;
     }
-    drain_.push(qps_, r);
+  } else {
+    if (pieces_.full() || !translate.request.claim()) return;
+    ask_piece(list);
   }
-  j.frame.reset();
-  wake_next();
-  retire_jobs();
+  if (asking_ - first_job_ != jobs_.size()) wake_next();
 }
 
-void requester::retire_jobs() {
-  while (job_count_ != 0 && (finished_jobs_ >> job_head_ & 1) != 0) {
-    finished_jobs_ &= ~(std::uint64_t{1} << job_head_);
-    job_head_ = (job_head_ + 1) % static_cast<unsigned>(jobs_.size());
-    --job_count_;
-    RNIC_ASSERT(job_asking_ != 0, name() + ": a READ response is written whose addresses were not asked for");
-    --job_asking_;
+void scatter::ask_piece(scatter_list& list) {
+  work& w = job(asking_);
+  RNIC_ASSERT(list.segment < list.count, name() + ": a response is longer than its scatter list");
+  const wqe_segment& s = list.segments[list.segment];
+  const std::uint32_t length = w.job.frame->packet.payload_length;
+  const std::uint32_t n = std::min(length - w.asked, s.length - list.segment_offset);
+  icm::translate_request t;
+  if (w.job.reserved_key && s.lkey == w.job.reserved_lkey) t.what = icm::translate_request::kind::reserved_key;
+  t.access = icm::access::local_write;
+  t.key = s.lkey;
+  t.pd = w.job.pd;
+  t.qpn = w.job.qpn;
+  t.va = s.address + list.segment_offset;
+  t.length = n;
+  t.tag = first_piece_ + static_cast<std::uint32_t>(pieces_.size());
+  translate.request.push(t);
+  piece p;
+  p.job = asking_;
+  p.place = w.asked;
+  w.asked += n;
+  p.last = w.asked == length;
+  pieces_.push(p);
+  list.at += n;
+  list.segment_offset += n;
+  if (list.segment_offset == s.length) {
+    ++list.segment;
+    list.segment_offset = 0;
   }
+  if (w.asked == length) ++asking_;
+}
+
+// What was begun under the key is written; what was not will be refused by translation.
+void scatter::revoke() {
+  if (revocation_ == revocation::none) {
+    revoked_key_ = keys.revoke.pop().key;
+    const bool begun = asking_ - first_job_ != jobs_.size() && job(asking_).asked != 0;
+    drain_to_ = asking_ + (begun ? 1 : 0);
+    revocation_ = revocation::draining;
+  }
+  if (revocation_ == revocation::draining) {
+    if (static_cast<std::int32_t>(drain_to_ - first_job_) > 0) return;  // the report of the last one is a tick
+    if (!dma.request.claim()) return;
+    pcie::dma_request flush;  // behind all writes before it
+    flush.op = pcie::dma_request::kind::write;
+    flush.notify = true;
+    flush.tag = flush_tag;
+    dma.request.push(std::move(flush));
+    revocation_ = revocation::flushing;
+  }
+  if (revocation_ != revocation::done || !keys.revoked.claim()) return;
+  keys.revoked.push({revoked_key_});
+  revocation_ = revocation::none;
+  if (keys.revoke.can_pop()) wake_next();
 }
 
 }  // namespace rnic::transport

@@ -41,14 +41,6 @@ struct message {
   std::uint32_t packets() const { return ((last_psn - first_psn) & 0xffffff) + 1; }
 };
 
-/// Scatter list of a READ. Approximation: the chip keeps it from the descriptor on instead of reading it again.
-struct scatter_list {
-  std::array<wqe_segment, send_wqe::max_segments> segments;
-  std::uint16_t count = 0;
-  std::uint16_t users = 0;  ///< response packets that still need it
-  bool orphan = false;      ///< its message is gone: given back with the last user
-};
-
 /// Fixed number of objects by index, grown on first use and never given back to the allocator.
 template <class T>
 class index_pool {

@@ -23,7 +23,7 @@ void world::serve(client& c) {
   while (!c.busy.empty() && c.busy.front().first <= now() && c.response.can_push()) {
     pcie::dma_request& d = c.busy.front().second;
     // Memory of the QP's owner is not open to another function.
-    const bool legal = d.address + d.length <= memory.size() && (&c != &dma || d.function == owning_function);
+    const bool legal = d.address + d.length <= memory.size() && (&c == &contexts || d.function == owning_function);
     if (d.op == pcie::dma_request::kind::read) {
       ++reads;
       if (legal) std::memcpy(d.destination, memory.data() + d.address, d.length);
@@ -37,11 +37,9 @@ void world::serve(client& c) {
   if (!c.busy.empty()) wake_at(std::max(c.busy.front().first, now() + 1));
 }
 
-void world::tick() {
-  serve(dma);
-  serve(contexts);
-  while (translates && translate_in.can_pop() && translate_out.can_push()) {
-    const icm::translate_request t = translate_in.pop();
+void world::translate(translation& to) {
+  while (translates && to.request.can_pop() && to.response.can_push()) {
+    const icm::translate_request t = to.request.pop();
     icm::translate_response r;
     r.tag = t.tag;
     const std::uint64_t at = t.what == icm::translate_request::kind::buffer ? t.buffer_mtt + t.va : t.va;
@@ -50,8 +48,16 @@ void world::tick() {
     const std::uint32_t first = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.length, 4096 - at % 4096));
     r.segments[r.count++] = {at, first};
     if (first < t.length) r.segments[r.count++] = {at + first, t.length - first};
-    translate_out.push(r);
+    to.response.push(r);
   }
+}
+
+void world::tick() {
+  serve(dma);
+  serve(contexts);
+  serve(scatter);
+  translate(addresses);
+  translate(scatter_addresses);
   while (cqe.can_pop()) cqes.emplace_back(now(), cqe.pop());
   while (event.can_pop()) event.pop();
   while (error_in.can_pop()) errors.push_back(error_in.pop().qpn);
@@ -71,6 +77,7 @@ bench::bench(const setup& s)
       core("core", base, sim::clock_period::from_khz(s.core_khz)),
       sched("scheduler", core, {}, spans, stats),
       dut("requester", core, s.requester, map, {&gids[0], &gids[1]}, frames, spans, stats),
+      scatter("scatter", core, s.requester.scatter_jobs, dut.lists(), spans, stats),
       w(core, s.memory_cycles) {
   w.doorbell.bind(ring_q);
   sched.doorbell_in.bind(ring_q);
@@ -91,9 +98,21 @@ bench::bench(const setup& s)
   w.contexts.response.bind(ctx_r);
   dut.contexts().dma.response.bind(ctx_r);
   dut.translate.request.bind(tr_q);
-  w.translate_in.bind(tr_q);
-  w.translate_out.bind(tr_r);
+  w.addresses.request.bind(tr_q);
+  w.addresses.response.bind(tr_r);
   dut.translate.response.bind(tr_r);
+  dut.scatter_out.bind(scatter_jobs);
+  scatter.job_in.bind(scatter_jobs);
+  scatter.done_out.bind(scatter_reports);
+  dut.scatter_in.bind(scatter_reports);
+  scatter.dma.request.bind(scatter_q);
+  w.scatter.request.bind(scatter_q);
+  w.scatter.response.bind(scatter_r);
+  scatter.dma.response.bind(scatter_r);
+  scatter.translate.request.bind(scatter_tr_q);
+  w.scatter_addresses.request.bind(scatter_tr_q);
+  w.scatter_addresses.response.bind(scatter_tr_r);
+  scatter.translate.response.bind(scatter_tr_r);
   dut.cqe_out.bind(cqe);
   w.cqe.bind(cqe);
   dut.event_out.bind(event);

@@ -14,6 +14,7 @@
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
 #include "model/transport/requester/requester.h"
+#include "model/transport/requester/scatter.h"
 
 namespace bench {
 
@@ -32,9 +33,13 @@ struct world : sim::clocked_block {
     sim::fifo_out<pcie::dma_response> response;
     std::deque<std::pair<sim::cycle_t, pcie::dma_request>> busy;
   };
-  client dma{*this}, contexts{*this};
-  sim::fifo_in<icm::translate_request> translate_in{*this};
-  sim::fifo_out<icm::translate_response> translate_out{*this};
+  client dma{*this}, contexts{*this}, scatter{*this};
+  struct translation {
+    explicit translation(world& w) : request(w), response(w) {}
+    sim::fifo_in<icm::translate_request> request;
+    sim::fifo_out<icm::translate_response> response;
+  };
+  translation addresses{*this}, scatter_addresses{*this};
   sim::fifo_in<payload::frame_ptr> tx{*this};
   sim::fifo_out<payload::frame_ptr> rx{*this};
   sim::fifo_in<completion::cqe_request> cqe{*this};
@@ -61,6 +66,7 @@ struct world : sim::clocked_block {
  private:
   void tick() override;
   void serve(client& c);
+  void translate(translation& t);
 };
 
 struct setup {
@@ -85,15 +91,18 @@ struct bench {
   std::array<gid::gid_table, 2> gids;
   scheduler::scheduler sched;
   transport::requester dut;
+  transport::scatter scatter;
   world w;
   sim::fifo<scheduler::send_doorbell> ring_q{"ring", core, 16};
   sim::fifo<scheduler::grant> grants{"grants", core, 8};
   sim::fifo<scheduler::report> reports{"reports", core, 8};
   sim::fifo<payload::frame_ptr> tx{"tx", core, 4}, rx{"rx", core, 4};
-  sim::fifo<pcie::dma_request> dma_q{"dma_q", core, 8}, ctx_q{"ctx_q", core, 8};
-  sim::fifo<pcie::dma_response> dma_r{"dma_r", core, 8}, ctx_r{"ctx_r", core, 8};
-  sim::fifo<icm::translate_request> tr_q{"tr_q", core, 4};
-  sim::fifo<icm::translate_response> tr_r{"tr_r", core, 4};
+  sim::fifo<pcie::dma_request> dma_q{"dma_q", core, 8}, ctx_q{"ctx_q", core, 8}, scatter_q{"scatter_q", core, 8};
+  sim::fifo<pcie::dma_response> dma_r{"dma_r", core, 8}, ctx_r{"ctx_r", core, 8}, scatter_r{"scatter_r", core, 8};
+  sim::fifo<icm::translate_request> tr_q{"tr_q", core, 4}, scatter_tr_q{"scatter_tr_q", core, 4};
+  sim::fifo<icm::translate_response> tr_r{"tr_r", core, 4}, scatter_tr_r{"scatter_tr_r", core, 4};
+  sim::fifo<transport::scatter_job> scatter_jobs{"scatter_jobs", core, 2};
+  sim::fifo<transport::scatter_done> scatter_reports{"scatter_reports", core, 2};
   sim::fifo<completion::cqe_request> cqe{"cqe", core, 4};
   sim::fifo<completion::event_request> event{"event", core, 4};
   sim::fifo<transport::qp_error> error_out{"error_out", core, 4}, error_in{"error_in", core, 4};

@@ -29,16 +29,13 @@ void break_off(bench::bench& b) {
   b.w.wake_next();
 }
 
-/// Addresses take their time from now on, and those of a WRITE's payload fill the queue of requests for them: none can
-/// be asked for a response that comes.
-void fill_translation(bench::bench& b) {
-  const std::size_t before = b.w.sent.size();
-  b.post_write(0x8000);
-  b.ring_doorbell();
-  while (b.w.sent.size() == before) b.run_ns(10);
-  b.w.translates = false;
-  b.run_ns(1000);
-  ASSERT_FALSE(b.dut.translate.request.can_push());
+/// A READ of 80 bytes into eight places: so many addresses of its answer fill the queue of requests for them, as long
+/// as none is answered.
+std::uint32_t post_scattered_read(bench::bench& b) {
+  std::vector<std::uint32_t> words{0x10, 10, 0xc, 0, 0x7f00, 0x5000, 0xabcd, 0};
+  for (std::uint32_t i = 0; i < 8; ++i)
+    words.insert(words.end(), {10, bench::good_key, 0, static_cast<std::uint32_t>(bench::data + 10 * i)});
+  return b.post(words);
 }
 
 void go_on_translating(bench::bench& b) {
@@ -48,24 +45,27 @@ void go_on_translating(bench::bench& b) {
 
 TEST(teardown, responses_that_nobody_waits_for_any_more_do_not_keep_a_queue_pair) {
   bench::bench b;
-  b.post_read(100);
+  post_scattered_read(b);
   b.post_read(100);
   b.ring_doorbell();
   b.run_ns(3000);
   ASSERT_EQ(b.w.sent.size(), 2u);
-  fill_translation(b);
-  b.respond(operation::read_response_only, 0xfffffe, 0x1f, std::vector<std::uint8_t>(100));
+  b.w.translates = false;
+  b.respond(operation::read_response_only, 0xfffffe, 0x1f, std::vector<std::uint8_t>(80));
   b.respond(operation::read_response_only, 0xffffff, 0x1f, std::vector<std::uint8_t>(100));
   b.run_ns(1000);
+  ASSERT_FALSE(b.scatter.translate.request.can_push());
   break_off(b);
   b.run_ns(1000);
   go_on_translating(b);
   EXPECT_TRUE(ends(b, cr::qp_command_halt));
+  EXPECT_EQ(b.stats.value("scatter.given_up"), 1u);
 }
 
 TEST(teardown, response_behind_one_that_was_given_up_is_written_and_completes) {
   constexpr std::uint32_t other = bench::qpn + 1;
   bench::bench b;
+  post_scattered_read(b);
   b.post_read(100);
   b.make_qp(other);  // of the same queue
   b.ring_doorbell();
@@ -74,13 +74,15 @@ TEST(teardown, response_behind_one_that_was_given_up_is_written_and_completes) {
   d.uar = 0x80;
   b.w.to_ring.push_back(d);
   b.run_ns(3000);
-  ASSERT_EQ(b.w.sent.size(), 2u);
-  fill_translation(b);
-  const std::vector<std::uint8_t> bytes(100, 0x5a);
+  ASSERT_EQ(b.w.sent.size(), 4u);
+  b.w.translates = false;
+  const std::vector<std::uint8_t> bytes(80, 0x5a);
   b.respond(operation::read_response_only, 0xfffffe, 0x1f, bytes);
+  b.respond(operation::read_response_only, 0xffffff, 0x1f, std::vector<std::uint8_t>(100));
   b.respond(operation::read_response_only, 0xfffffe, 0x1f, bytes);
   b.w.to_rx.back()->packet.bth.dest_qp = other;
   b.run_ns(1000);
+  ASSERT_FALSE(b.scatter.translate.request.can_push());
   break_off(b);
   b.run_ns(1000);
   go_on_translating(b);
@@ -89,6 +91,7 @@ TEST(teardown, response_behind_one_that_was_given_up_is_written_and_completes) {
   EXPECT_EQ(std::count_if(b.w.cqes.begin(), b.w.cqes.end(), of_other), 1);
   EXPECT_EQ(std::memcmp(b.w.memory.data() + bench::data, bytes.data(), bytes.size()), 0);
   EXPECT_TRUE(ends(b, cr::qp_command_halt));
+  EXPECT_EQ(b.stats.value("scatter.given_up"), 1u);
 }
 
 /// A message whose payload takes long to read, and behind it a descriptor that cannot be executed.
