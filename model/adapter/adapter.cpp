@@ -55,8 +55,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
       completion_(name_ + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
-      icrc_insert_(name_ + ".icrc_insert", core_, config_.icrc_insert, 2, icrc_engine(), env.spans),
-      icrc_check_(name_ + ".icrc_check", core_, config_.icrc_check, config_.ports, icrc_engine(), env.spans) {
+      icrc_insert_(name_ + ".icrc_insert", core_, 2, icrc_engine(name_ + ".icrc_insert", core_), env.spans),
+      icrc_check_(name_ + ".icrc_check", core_, config_.ports, icrc_engine(name_ + ".icrc_check", core_), env.spans) {
   for (unsigned i = 0; i < config_.ports; ++i) {
     mac::port::config port = config_.port;
     port.index = static_cast<std::uint8_t>(i);
@@ -107,8 +107,8 @@ void adapter::name_parameters() {
   name(responder_, "adapter.responder");
   name(steering_, "adapter.steering");
   name(completion_, "adapter.completion");
-  name(icrc_insert_, "adapter.icrc");
-  name(icrc_check_, "adapter.icrc");
+  name(icrc_insert_, "rtl");
+  name(icrc_check_, "rtl");
   for (const auto& p : parsers_) name(*p, "adapter.parser");
   for (const auto& p : ports_) name(*p, "adapter.port");
 }

@@ -36,7 +36,9 @@ struct environment {
   payload::tlp_pool& packets;
 };
 
-using icrc_engine_factory = std::function<std::unique_ptr<icrc::icrc_engine_if>()>;
+/// Makes the engine of the icrc block with this full name.
+using icrc_engine_factory =
+    std::function<std::unique_ptr<icrc::icrc_engine_if>(const std::string& block, const sim::clock_domain& clock)>;
 
 /// One adapter. Only construction and binding: all behaviour is in the blocks.
 ///

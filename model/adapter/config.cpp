@@ -259,7 +259,9 @@ void announce(sim::parameter_set& to, config& c) {
       .add("ports", c.ports, 1, 2, "ports", "design: two-port card")
       .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
       .add("descriptor_depth", c.descriptor_depth, 3, 4096, "items", "design");
-  to.add("rtl.icrc", c.rtl_icrc, "the ICRC engines are verilated RTL");
+  to.add_choice("rtl.icrc", c.icrc, {"model", "rtl", "shadow"},
+                "the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle");
+  to.add_synonyms("rtl.icrc", {"false", "true"});
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
@@ -273,9 +275,6 @@ void announce(sim::parameter_set& to, config& c) {
       .add("bytes_per_cycle", c.steering.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("frames", c.steering.frames, 1, 1024, "frames", "design");
   announce_cache(to, "adapter.steering.groups.", c.steering.groups, "design: group table of Ethernet addresses");
-  group(to, "adapter.icrc.")
-      .add("insert_frames", c.icrc_insert.frames_in_flight, 1, 64, "frames", "design")
-      .add("check_frames", c.icrc_check.frames_in_flight, 1, 64, "frames", "design");
   group(to, "adapter.firmware.")
       .add("cr_read_cycles", c.firmware_port.cr_read_cycles, 1, many, "cycles", "design: on-chip bus")
       .add("cr_write_cycles", c.firmware_port.cr_write_cycles, 1, many, "cycles", "design: on-chip bus")

@@ -33,6 +33,9 @@ struct identity {
   std::string board = "MT_1090111019";  ///< up to 16 characters
 };
 
+/// What a block with a twin in RTL is: shadow is the model with the RTL beside it, whose first difference ends the run.
+enum class implementation : std::uint8_t { model, rtl, shadow };
+
 struct config {
   std::string profile = "connectx3pro_40g";  ///< of which the values are, where nobody changes them
   identity who;
@@ -43,8 +46,8 @@ struct config {
   /// Items of the channels for doorbells, grants, completions and DMA requests. 3 at least: one store to a BlueFlame
   /// buffer may end two descriptors and begin a third.
   unsigned descriptor_depth = 64;
-  bool shared_read_engine = true;  ///< requester and responder do READs and atomics on one engine
-  bool rtl_icrc = false;           ///< the ICRC engines are verilated RTL
+  bool shared_read_engine = true;               ///< requester and responder do READs and atomics on one engine
+  implementation icrc = implementation::model;  ///< its two engines
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -57,8 +60,6 @@ struct config {
   transport::responder_config responder;
   completion::completion_config completion;
   parser::parser::config parser;
-  icrc::icrc_insert::config icrc_insert;
-  icrc::icrc_check::config icrc_check;
   ethernet::steering::config steering;
   mac::port::config port;  ///< of every port; index is set by the adapter
 };

@@ -11,19 +11,21 @@ namespace {
 
 constexpr std::uint32_t ethernet_header_bytes = 14;
 
-std::uint32_t checked_frames(const std::string& name, std::uint32_t frames) {
-  if (frames == 0 || frames > 64) throw sim::config_error(name + ".frames_in_flight: must be 1..64");
-  return frames;
-}
-
 void store_little_endian(std::uint8_t* to, std::uint32_t word) {
   for (unsigned i = 0; i < 4; ++i) to[i] = static_cast<std::uint8_t>(word >> (8 * i));
 }
 
 /// Bytes that go through the engine: from the L3 header to before the ICRC.
-std::size_t covered_bytes(const payload::frame& f) { return f.packet.icrc_offset - f.packet.l3_offset; }
+stream covered(const payload::frame& f) {
+  return {f.packet.encap, f.data() + f.packet.l3_offset, f.packet.icrc_offset - f.packet.l3_offset, true};
+}
+/// Of a frame without an ICRC: all behind its Ethernet header.
+stream not_covered(const payload::frame& f) {
+  const std::size_t length = std::max(f.length, ethernet_header_bytes + 1) - ethernet_header_bytes;
+  return {wire::encapsulation::roce_v1, f.data() + ethernet_header_bytes, length, false};
+}
 
-void mark(sim::span_recorder& spans, const char* stage, const frame_pipeline::entry& e, sim::time_ps at) {
+void mark(sim::span_recorder& spans, const char* stage, const engine_stage::entry& e, sim::time_ps at) {
   spans.leave(e.frame->span, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
 }
 
@@ -44,152 +46,118 @@ std::uint64_t waiting(const frame_inputs& inputs) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- frame_pipeline
-
-void frame_pipeline::start(sim::cycle_t now, payload::frame_ptr frame, std::uint64_t beats,
-                           const icrc_engine_if::result& result) {
-  RNIC_ASSERT(can_start(), "icrc: frame started while the engine is busy");
-  entry& e = ring_[(head_ + count_) % ring_.size()];
-  e = {std::move(frame), now + result.cycles, result.crc, false};
-  ++count_;
-  engine_.start(beats);
-}
-
-void frame_pipeline::pop() {
-  ring_[head_].frame.reset();
-  head_ = (head_ + 1) % ring_.size();
-  --count_;
-}
-
 // ---------------------------------------------------------------- icrc_insert
 
-icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
+icrc_insert::icrc_insert(std::string name, sim::clock_domain& domain, unsigned inputs_count,
                          std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
     : clocked_block(name, domain),
       outputs{sim::fifo_out<payload::frame_ptr>(*this), sim::fifo_out<payload::frame_ptr>(*this)},
-      engine_(std::move(engine)),
-      spans_(spans),
-      pipeline_(*this, checked_frames(this->name(), cfg.frames_in_flight)) {
+      engine_(*this, std::move(engine)),
+      spans_(spans) {
   add_inputs(inputs, inputs_count, *this);
 }
 
 void icrc_insert::tick() {
   leave();
   enter();
+  engine_.clock();
 }
 
 void icrc_insert::leave() {
-  if (pipeline_.empty()) return;
-  frame_pipeline::entry& e = pipeline_.front();
-  if (e.ready_at > now()) return wake_at(e.ready_at);
-  const auto& out = outputs[e.frame->port % ports];
+  engine_stage::entry* const e = engine_.result();
+  if (e == nullptr) return;
+  const auto& out = outputs[e->frame->port % ports];
   if (!out.claim()) {  // the channel wakes us
-    e.blocked = true;
+    e->blocked = true;
     return;
   }
-  mark(spans_, "icrc insert", e, now_ps());
-  finish(*e.frame, e.crc);
-  out.push(std::move(e.frame));
-  pipeline_.pop();
-  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready_at, now() + 1));
+  mark(spans_, "icrc insert", *e, now_ps());
+  finish(*e->frame, e->crc);
+  out.push(std::move(e->frame));
+  engine_.take();
 }
 
 void icrc_insert::finish(payload::frame& f, std::uint32_t crc) {
-  if (!f.insert_icrc) {
-    ++stats_.frames_passed;
-    return;
-  }
+  if (!f.insert_icrc) return;
   store_little_endian(f.data() + f.packet.icrc_offset, crc);
   f.packet.icrc = crc;
-  ++stats_.frames_inserted;
 }
 
 void icrc_insert::enter() {
   const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
-  if (!pipeline_.can_start()) {
-    if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
+  if (!engine_.can_start()) {
+    if (engine_.input_free_at() != sim::never && engine_.input_free_at() > now()) wake_at(engine_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
-  const std::size_t length =
-      f->insert_icrc ? covered_bytes(*f) : std::max(f->length, ethernet_header_bytes + 1) - ethernet_header_bytes;
-  const auto result = f->insert_icrc ? engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length)
-                                     : icrc_engine_if::result{cycles_of(length), 0};
-  stats_.beats += beats_of(length);
+  const stream s = f->insert_icrc ? covered(*f) : not_covered(*f);
+  ++(f->insert_icrc ? stats_.frames_inserted : stats_.frames_passed);
   const auto& out = outputs[f->port % ports];
-  if (pipeline_.empty() && out.can_push()) {
-    pipeline_.start_elsewhere(beats_of(length));
-    spans_.leave(f->span, "icrc insert", domain().edge_time(now() + result.cycles));
-    finish(*f, result.crc);
-    out.push_after(std::move(f), result.cycles);
-  } else {
-    pipeline_.start(now(), std::move(f), beats_of(length), result);
-    if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+  stats_.beats += engine_.start(std::move(f), s);
+  engine_stage::entry* const e = engine_.started();
+  if (e != nullptr && out.can_push()) {
+    spans_.leave(e->frame->span, "icrc insert", domain().edge_time(e->ready_at));
+    finish(*e->frame, e->crc);
+    out.push_after(std::move(e->frame), e->ready_at - now());
+    engine_.take_ahead();
   }
   // A channel wakes us for what follows in it; what waits in another one must be looked at again.
-  if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
+  if ((asking & (asking - 1)) != 0 && engine_.input_free_at() != sim::never) wake_at(engine_.input_free_at());
 }
 
 // ---------------------------------------------------------------- icrc_check
 
-icrc_check::icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
+icrc_check::icrc_check(std::string name, sim::clock_domain& domain, unsigned inputs_count,
                        std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans)
-    : clocked_block(name, domain),
-      engine_(std::move(engine)),
-      spans_(spans),
-      pipeline_(*this, checked_frames(this->name(), cfg.frames_in_flight)) {
+    : clocked_block(name, domain), engine_(*this, std::move(engine)), spans_(spans) {
   add_inputs(inputs, inputs_count, *this);
 }
 
 void icrc_check::tick() {
   leave();
   enter();
+  engine_.clock();
 }
 
 void icrc_check::leave() {
-  if (pipeline_.empty()) return;
-  frame_pipeline::entry& e = pipeline_.front();
-  if (e.ready_at > now()) return wake_at(e.ready_at);
-  if (e.crc != e.frame->packet.icrc) {
-    e.frame->icrc_ok = false;
-    ++stats_.bad_icrc[e.frame->port % ports];
+  engine_stage::entry* const e = engine_.result();
+  if (e == nullptr) return;
+  if (e->crc != e->frame->packet.icrc) {
+    e->frame->icrc_ok = false;
+    ++stats_.bad_icrc[e->frame->port % ports];
   } else {
-    const auto& out = wire::traits(e.frame->packet.bth.opcode).response ? responses : requests;
+    const auto& out = wire::traits(e->frame->packet.bth.opcode).response ? responses : requests;
     if (!out.claim()) {  // the channel wakes us
-      e.blocked = true;
+      e->blocked = true;
       return;
     }
-    mark(spans_, "icrc check", e, now_ps());
+    mark(spans_, "icrc check", *e, now_ps());
     ++stats_.frames_passed;
-    out.push(std::move(e.frame));
+    out.push(std::move(e->frame));
   }
-  pipeline_.pop();
-  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready_at, now() + 1));
+  engine_.take();
 }
 
 void icrc_check::enter() {
   const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
-  if (!pipeline_.can_start()) {
-    if (pipeline_.input_free_at() > now()) wake_at(pipeline_.input_free_at());
+  if (!engine_.can_start()) {
+    if (engine_.input_free_at() != sim::never && engine_.input_free_at() > now()) wake_at(engine_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
-  const std::size_t length = covered_bytes(*f);
-  const auto result = engine_->process(f->packet.encap, f->data() + f->packet.l3_offset, length);
-  stats_.beats += beats_of(length);
   const auto& out = wire::traits(f->packet.bth.opcode).response ? responses : requests;
-  if (pipeline_.empty() && result.crc == f->packet.icrc && out.can_push()) {
-    pipeline_.start_elsewhere(beats_of(length));
-    spans_.leave(f->span, "icrc check", domain().edge_time(now() + result.cycles));
+  const stream s = covered(*f);
+  stats_.beats += engine_.start(std::move(f), s);
+  engine_stage::entry* const e = engine_.started();
+  if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {
+    spans_.leave(e->frame->span, "icrc check", domain().edge_time(e->ready_at));
     ++stats_.frames_passed;
-    out.push_after(std::move(f), result.cycles);
-  } else {
-    pipeline_.start(now(), std::move(f), beats_of(length), result);
-    if (pipeline_.front().ready_at > now()) wake_at(pipeline_.front().ready_at);
+    out.push_after(std::move(e->frame), e->ready_at - now());
+    engine_.take_ahead();
   }
-  if ((asking & (asking - 1)) != 0) wake_at(pipeline_.input_free_at());
+  if ((asking & (asking - 1)) != 0 && engine_.input_free_at() != sim::never) wake_at(engine_.input_free_at());
 }
 
 void icrc_insert::announce(sim::statistics& to) const {

@@ -8,57 +8,24 @@
 #include <string>
 #include <vector>
 
+#include "model/icrc/engine_stage.h"
 #include "model/icrc/icrc_if.h"
 #include "model/payload/frame.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
-#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::icrc {
 
-/// Frames on their way through the engine, in order. One starts when the beats of the one before have entered and a
-/// place is free; it comes out `cycles` later, or when those before it have gone.
-class frame_pipeline {
- public:
-  struct entry {
-    payload::frame_ptr frame;
-    sim::cycle_t ready_at = 0;
-    std::uint32_t crc = 0;
-    bool blocked = false;  ///< was ready, but the output was full
-  };
-  frame_pipeline(sim::clocked_block& owner, unsigned frames) : ring_(frames), engine_(owner, "engine") {}
-
-  bool can_start() const { return count_ != ring_.size() && engine_.is_free(); }
-  sim::cycle_t input_free_at() const { return engine_.free_at(); }
-  void start(sim::cycle_t now, payload::frame_ptr frame, std::uint64_t beats, const icrc_engine_if::result& result);
-  /// start() of a frame whose place is a slot of the channel that it goes to.
-  void start_elsewhere(std::uint64_t beats) { engine_.start(beats); }
-  bool empty() const { return count_ == 0; }
-  bool full() const { return count_ == ring_.size(); }
-  entry& front() { return ring_[head_]; }
-  void pop();
-
- private:
-  std::vector<entry> ring_;
-  std::size_t head_ = 0;
-  std::size_t count_ = 0;
-  sim::server engine_;
-};
-
 /// Transmit. Takes frames from its inputs in turn and gives them to the egress of their port. Frames with insert_icrc
 /// get the ICRC written at packet.icrc_offset; others take the same way and time and are not touched. Order is kept
-/// from each input to each output; a full egress holds back everything behind it.
+/// from each input to each output; a full egress holds back everything behind it: the result waits in the engine, which
+/// stalls one beat after the last of the next frame.
 class icrc_insert final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
-  struct config {
-    /// Frames inside: streaming in, in the pipeline, or waiting for the egress. Approximation: own choice; enough to
-    /// stream frames of one beat back to back (1 + 3 pipeline cycles).
-    std::uint32_t frames_in_flight = 4;
-  };
   struct statistics {
     std::uint64_t frames_inserted = 0;
     std::uint64_t frames_passed = 0;
@@ -69,22 +36,21 @@ class icrc_insert final : public sim::clocked_block {
   std::array<sim::fifo_out<payload::frame_ptr>, ports> outputs;  ///< to the MAC, by frame.port; unbound: port not there
 
   /// `inputs_count` is 1..64. `engine` is the model or the RTL; both give the same frames in the same cycles.
-  icrc_insert(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
+  icrc_insert(std::string name, sim::clock_domain& domain, unsigned inputs_count,
               std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
   void announce(sim::statistics& to) const;
-  bool idle() const { return pipeline_.empty(); }
+  bool idle() const { return engine_.empty(); }
 
  private:
   void tick() override;
   void leave();
   void enter();
-  void finish(payload::frame& f, std::uint32_t crc);
+  static void finish(payload::frame& f, std::uint32_t crc);
 
-  std::unique_ptr<icrc_engine_if> engine_;
+  engine_stage engine_;
   sim::span_recorder& spans_;
   sim::round_robin turn_;
-  frame_pipeline pipeline_;
   statistics stats_;
 };
 
@@ -94,10 +60,6 @@ class icrc_insert final : public sim::clocked_block {
 class icrc_check final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
-  struct config {
-    /// As in icrc_insert.
-    std::uint32_t frames_in_flight = 4;
-  };
   struct statistics {
     std::uint64_t frames_passed = 0;
     std::array<std::uint64_t, ports> bad_icrc{};  ///< dropped, by port
@@ -109,21 +71,20 @@ class icrc_check final : public sim::clocked_block {
   sim::fifo_out<payload::frame_ptr> responses{*this};    ///< to the completer
 
   /// `inputs_count` is 1..64, served in turn.
-  icrc_check(std::string name, sim::clock_domain& domain, const config& cfg, unsigned inputs_count,
-             std::unique_ptr<icrc_engine_if> engine, sim::span_recorder& spans);
+  icrc_check(std::string name, sim::clock_domain& domain, unsigned inputs_count, std::unique_ptr<icrc_engine_if> engine,
+             sim::span_recorder& spans);
   const statistics& counters() const { return stats_; }
   void announce(sim::statistics& to) const;
-  bool idle() const { return pipeline_.empty(); }
+  bool idle() const { return engine_.empty(); }
 
  private:
   void tick() override;
   void leave();
   void enter();
 
-  std::unique_ptr<icrc_engine_if> engine_;
+  engine_stage engine_;
   sim::span_recorder& spans_;
   sim::round_robin turn_;
-  frame_pipeline pipeline_;
   statistics stats_;
 };
 

@@ -2,6 +2,7 @@
 // The ICRC engine cycle by cycle: one interface, implemented by the model (icrc_model.h) and by RTL (rtl/icrc).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,19 @@ struct icrc_beat {
   wire::encapsulation encap = wire::encapsulation::roce_v2_ipv4;  ///< on every beat of the packet
 };
 
+/// The beat of a packet of `length` bytes that begins at byte `offset`.
+inline icrc_beat beat_at(wire::encapsulation encap, const std::uint8_t* l3, std::size_t length, std::size_t offset) {
+  const std::size_t left = length - offset;
+  icrc_beat b;
+  b.valid = true;
+  b.first = offset == 0;
+  b.last = left <= beat_bytes;
+  b.keep = static_cast<std::uint8_t>(b.last ? left : beat_bytes);
+  b.encap = encap;
+  std::copy_n(l3 + offset, b.keep, b.data.begin());
+  return b;
+}
+
 /// The engine's outputs in one cycle; all of them come from registers, so they do not depend on that cycle's inputs.
 struct icrc_outputs {
   bool in_ready = false;
@@ -50,6 +64,11 @@ class icrc_engine_if {
 
   virtual ~icrc_engine_if() = default;
 
+  /// Whether process() may be asked in the place of step(), by a caller who keeps to the cycles above: true for the
+  /// model, which then costs nothing by the beat; RTL is clocked.
+  virtual bool at_once() const { return false; }
+  /// The outputs in the next cycle.
+  virtual icrc_outputs outputs() const = 0;
   /// One clock cycle: the outputs during it. A beat is taken when valid and in_ready, a result when result_valid and
   /// result_ready.
   virtual icrc_outputs step(const icrc_beat& in, bool result_ready) = 0;

@@ -55,8 +55,8 @@ void icrc_model::take(const icrc_beat& in) {
 }
 
 icrc_outputs icrc_model::step(const icrc_beat& in, bool result_ready) {
-  const bool blocked = s_.done && s_.result_valid;
-  const icrc_outputs out{!s_.masked_valid || !blocked, s_.result_valid, s_.result};
+  const bool stalled = blocked();
+  const icrc_outputs out = outputs();
 
   // Last stage first, so that every stage reads what the one before it held in this cycle.
   if (s_.result_valid) {
@@ -66,7 +66,7 @@ icrc_outputs icrc_model::step(const icrc_beat& in, bool result_ready) {
     s_.result_valid = true;
     s_.done = false;
   }
-  if (s_.masked_valid && !blocked) {
+  if (s_.masked_valid && !stalled) {
     s_.crc = wire::crc32(s_.masked.first ? seed : s_.crc, s_.masked.data.data(), s_.masked.keep);
     s_.done = s_.masked.last;
     s_.masked_valid = false;

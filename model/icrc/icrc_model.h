@@ -8,6 +8,8 @@ namespace rnic::icrc {
 
 class icrc_model final : public icrc_engine_if {
  public:
+  bool at_once() const override { return true; }
+  icrc_outputs outputs() const override { return {!s_.masked_valid || !blocked(), s_.result_valid, s_.result}; }
   icrc_outputs step(const icrc_beat& in, bool result_ready) override;
   void reset() override { s_ = state{}; }
   result process(wire::encapsulation encap, const std::uint8_t* l3, std::size_t length) override;
@@ -25,6 +27,7 @@ class icrc_model final : public icrc_engine_if {
     bool result_valid = false;  // stage 3
     std::uint32_t result = 0;
   };
+  bool blocked() const { return s_.done && s_.result_valid; }
   void take(const icrc_beat& in);
 
   state s_;

@@ -76,9 +76,12 @@ bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t&
     return false;
   }
   if (i.type == parameter_set::info::kind::choice) {
-    const auto name = std::find(i.names.begin(), i.names.end(), text);
-    out = static_cast<std::uint64_t>(name - i.names.begin());
-    return name != i.names.end();
+    for (const std::vector<std::string>* names : {&i.names, &i.synonyms}) {
+      const auto name = std::find(names->begin(), names->end(), text);
+      out = static_cast<std::uint64_t>(name - names->begin());
+      if (name != names->end()) return true;
+    }
+    return false;
   }
   const bool hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   const char* first = text.data() + (hex ? 2 : 0);
@@ -126,6 +129,11 @@ void parameter_set::set(const std::string& path, const std::string& text, const 
     throw config_error(where + ": " + path + ": '" + text + "' is not legal, expected " + range_of(i));
   }
   store(i, v);
+}
+
+void parameter_set::add_synonyms(const std::string& path, std::vector<std::string> names) {
+  find(path, "parameters");
+  by_path_.find(path)->second.synonyms = std::move(names);
 }
 
 void parameter_set::set_source(const std::string& path, std::string source) {

@@ -24,6 +24,7 @@ class parameter_set {
     enum class kind { u8, u16, u32, u64, boolean, choice } type = kind::u32;
     void* target = nullptr;
     std::vector<std::string> names;  ///< choice: of the values 0, 1, ...
+    std::vector<std::string> synonyms{};  ///< choice: understood as well
   };
 
   void add(std::string path, bool& target, std::string source);
@@ -34,6 +35,8 @@ class parameter_set {
     const std::uint64_t last = names.size() - 1;
     insert({std::move(path), "", std::move(source), 0, last, info::kind::choice, &target, std::move(names)});
   }
+  /// Other names of a choice's values 0, 1, ..., which older settings use.
+  void add_synonyms(const std::string& path, std::vector<std::string> names);
   template <class Integer>
   void add(std::string path, Integer& target, std::uint64_t minimum, std::uint64_t maximum, std::string unit,
            std::string source) {

@@ -5,20 +5,29 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "model/icrc/icrc_if.h"
+#include "rtl/icrc/icrc_pins.h"
 
 namespace rnic::rtl {
 
-/// A verilated ICRC engine. Assertions of the stream contract are on: one that fails ends the program with its place.
-class icrc_rtl_if : public icrc::icrc_engine_if {
- public:
-  /// Writes the waveform of the following cycles to `path` (FST) until stop_trace() or destruction.
-  virtual void start_trace(const std::string& path) = 0;
-  virtual void stop_trace() = 0;
-};
-
 /// The engine of rtl/icrc/icrc_engine.sv, after reset. `seed` sets the values that registers have before it.
-std::unique_ptr<icrc_rtl_if> make_icrc_rtl(std::uint32_t seed = 1);
+twin_ptr<icrc_pins> make_icrc_rtl(std::uint32_t seed = 1);
+
+/// A drop-in for icrc_model: the RTL, or lockstep of both (rtl/harness/lockstep.h).
+class icrc_rtl final : public icrc::icrc_engine_if {
+ public:
+  explicit icrc_rtl(twin_ptr<icrc_pins> engine) : engine_(std::move(engine)) {}
+  icrc::icrc_outputs outputs() const override { return engine_->sample(); }
+  icrc::icrc_outputs step(const icrc::icrc_beat& in, bool result_ready) override {
+    return engine_->clock({in, result_ready, false});
+  }
+  void reset() override { engine_->clock({{}, false, true}); }
+  result process(wire::encapsulation encap, const std::uint8_t* l3, std::size_t length) override;
+
+ private:
+  twin_ptr<icrc_pins> engine_;
+};
 
 }  // namespace rnic::rtl

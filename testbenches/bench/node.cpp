@@ -8,15 +8,49 @@
 #include "model/host/root_complex_socket.h"
 #include "model/icrc/icrc_model.h"
 #include "model/payload/ethernet_socket.h"
+#include "rtl/harness/lockstep.h"
 #include "rtl/icrc/icrc_rtl.h"
 
 namespace rnic::bench {
 
 namespace {
 
-adapter::icrc_engine_factory engine_factory(bool rtl) {
-  if (rtl) return [] { return std::unique_ptr<icrc::icrc_engine_if>(rtl::make_icrc_rtl()); };
-  return [] { return std::unique_ptr<icrc::icrc_engine_if>(std::make_unique<icrc::icrc_model>()); };
+/// Model and RTL side by side. The first difference is an error of the kernel's report handler, which ends the run.
+class icrc_shadow final : public rtl::twin<rtl::icrc_pins> {
+ public:
+  icrc_shadow(const std::string& block, const sim::clock_domain& clock)
+      : both_(
+            block, std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>()),
+            [] { return rtl::make_icrc_rtl(); }, [&clock] { return clock.now(); }) {}
+  icrc::icrc_outputs clock(const rtl::icrc_pins::inputs& in) override {
+    try {
+      return both_.clock(in);
+    } catch (const rtl::difference& d) {
+      SC_REPORT_ERROR(rtl_difference, d.what());
+    }
+    return {};
+  }
+  icrc::icrc_outputs sample() const override { return both_.sample(); }
+
+ private:
+  rtl::lockstep<rtl::icrc_pins> both_;
+};
+
+std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, const std::string& block,
+                                                  const sim::clock_domain& clock) {
+  switch (what) {
+    case adapter::implementation::model:
+      break;
+    case adapter::implementation::rtl:
+      return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
+    case adapter::implementation::shadow:
+      return std::make_unique<rtl::icrc_rtl>(std::make_unique<icrc_shadow>(block, clock));
+  }
+  return std::make_unique<icrc::icrc_model>();
+}
+
+adapter::icrc_engine_factory engine_factory(adapter::implementation what) {
+  return [what](const std::string& block, const sim::clock_domain& clock) { return make_engine(what, block, clock); };
 }
 
 }  // namespace
@@ -34,8 +68,17 @@ node_config make_node_config(const std::string& profile) {
   return c;
 }
 
+node_config of_side(node_config c, unsigned side) {
+  if (const std::uint8_t own = c.icrc_of_side[side % 2]; own != 0)
+    c.adapter.icrc = static_cast<adapter::implementation>(own - 1);
+  return c;
+}
+
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
+  for (unsigned side = 0; side < 2; ++side)
+    to.add_choice(std::string(side == 0 ? "a" : "b") + ".rtl.icrc", c.icrc_of_side[side],
+                  {"as_both", "model", "rtl", "shadow"}, "rtl.icrc of one side; a system of one adapter is a");
   constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
   to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
@@ -96,7 +139,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter.rtl_icrc)),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter.icrc)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {

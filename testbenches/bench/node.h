@@ -2,6 +2,7 @@
 // One host: memory, root complex, adapter with its firmware, driver.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <systemc>
@@ -18,6 +19,9 @@
 
 namespace rnic::bench {
 
+/// Type of the report, an error, with which a shadow ends a run (SC_REPORT_ERROR): its message is rtl::difference's.
+inline constexpr const char* rtl_difference = "/rnic/rtl/difference";
+
 struct node_config {
   adapter::config adapter;
   firmware::firmware_config firmware;
@@ -25,6 +29,8 @@ struct node_config {
   host::root_complex_config root_complex;
   host::bus_setup::config bus_setup;
   host_driver::systemc_bus::config bus;
+  /// rtl.icrc of each side of a system, 0: as both; else adapter::implementation + 1.
+  std::array<std::uint8_t, 2> icrc_of_side{};
   bool tlm_sockets = false;              ///< slot and port are TLM-2.0 sockets; else plain calls do the same
   std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
   host_driver::config driver = host_driver::config::small();
@@ -32,6 +38,8 @@ struct node_config {
 
 /// Default for hosts with one adapter port in use: everything of a profile, a driver with small tables.
 node_config make_node_config(const std::string& profile);
+/// The node on one side of a system: 0 is "a" (also the only one), 1 is "b".
+node_config of_side(node_config c, unsigned side);
 /// Announces every parameter of a node.
 void announce(sim::parameter_set& to, node_config& c);
 

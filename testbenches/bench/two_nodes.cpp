@@ -29,8 +29,8 @@ class two_nodes::meeting {
 two_nodes::two_nodes(const two_nodes_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
-  node_a_ = std::make_unique<node>("a", env, config.node, 1);
-  node_b_ = std::make_unique<node>("b", env, config.node_b ? *config.node_b : config.node, 2);
+  node_a_ = std::make_unique<node>("a", env, of_side(config.node, 0), 1);
+  node_b_ = std::make_unique<node>("b", env, of_side(config.node_b ? *config.node_b : config.node, 1), 2);
   fabric::cable::config cable;
   cable.metres = config.cable_metres;
   cable.hop_ps = config.hop_ps;

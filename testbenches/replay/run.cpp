@@ -111,7 +111,7 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
     : plan_(p), settings_(s), compared_(compared), shown_(shown), base_(s.system.timing) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   spans_.enable(true);
-  bench::node_config c = s.system.node;
+  bench::node_config c = bench::of_side(s.system.node, 0);
   shape_node(p, c);
   node_ = std::make_unique<bench::node>("held", env, c, 0);
   clock_ = std::make_unique<sim::clock_domain>("player_clock", base_, sim::clock_period::from_khz(player_khz));

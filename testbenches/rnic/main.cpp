@@ -2,12 +2,14 @@
 // The program `rnic`: command line to experiment.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <systemc>
 
 #include "model/sim/check.h"
 #include "testbenches/bench/connection.h"
+#include "testbenches/bench/node.h"
 #include "testbenches/bench/verb.h"
 #include "testbenches/replay/compare.h"
 #include "testbenches/rnic/options.h"
@@ -444,6 +446,13 @@ int sc_main(int argc, char* argv[]) {
   } catch (const rnic::sim::config_error& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 2;
+  } catch (const sc_core::sc_report& e) {
+    if (std::strcmp(e.get_msg_type(), rnic::bench::rtl_difference) != 0) {
+      std::fprintf(stderr, "rnic: internal error: %s\n", e.what());
+      return 3;
+    }
+    std::fprintf(stderr, "rnic: %s\n", e.get_msg());
+    return 1;
   } catch (const rnic::bench::message_failed& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 1;

@@ -44,7 +44,7 @@ bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0
 
 serve::host_config serve_station::host_config(unsigned index, const bench::two_nodes_config& system) const {
   serve::host_config c;
-  c.node = system.node;
+  c.node = bench::of_side(system.node, index);
   c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
   c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   try {

@@ -37,12 +37,14 @@ class collector final : public sim::clocked_block {
   sim::fifo_in<payload::frame_ptr> in{*this};
   std::vector<payload::frame_ptr> taken;
   std::vector<sim::cycle_t> at;
+  bool sometimes = false;
   collector(sim::clock_domain& d, sim::cycle_t open_at) : clocked_block("collector", d), open_at_(open_at) {}
 
  private:
   void tick() override {
     if (!in.can_pop()) return;
     if (now() < open_at_) return wake_at(open_at_);
+    if (sometimes && (now() * 0x9e3779b97f4a7c15U) >> 61 != 0) return wake_next();  // in one cycle of eight
     taken.push_back(in.pop());
     at.push_back(now());
   }
@@ -90,10 +92,12 @@ struct bench {
   feeder a, b, received;
   collector out0, out1, request_out, response_out;
 
-  bench(sim::timebase& base, bool rtl, sim::cycle_t open_at = 0)
+  enum class made_of { model, stepped_model, rtl };
+
+  bench(sim::timebase& base, made_of what, sim::cycle_t open_at = 0)
       : core("core", base, {2342, 1, 0}),
-        insert("insert", core, {}, 2, engine(rtl), spans),
-        check("check", core, {}, 1, engine(rtl), spans),
+        insert("insert", core, 2, engine(what), spans),
+        check("check", core, 1, engine(what), spans),
         to_insert_a("a", core, 4),
         to_insert_b("b", core, 4),
         port0("p0", core, 2),
@@ -123,19 +127,21 @@ struct bench {
     request_out.in.bind(requests);
     response_out.in.bind(responses);
   }
-  static std::unique_ptr<icrc_engine_if> engine(bool rtl) {
-    if (rtl) return rtl::make_icrc_rtl();
+  static std::unique_ptr<icrc_engine_if> engine(made_of what) {
+    if (what == made_of::rtl) return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
+    if (what == made_of::stepped_model)
+      return std::make_unique<rtl::icrc_rtl>(std::make_unique<rtl::icrc_reference>(std::make_unique<icrc_model>()));
     return std::make_unique<icrc_model>();
   }
 };
 
-void run() { sc_core::sc_start(sc_core::sc_time(20, sc_core::SC_US)); }
+void run(double us = 20) { sc_core::sc_start(sc_core::sc_time(us, sc_core::SC_US)); }
 constexpr std::uint8_t send_only = 0x04, acknowledge = 0x11;
 
 TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
   sim::timebase base;
   payload::frame_pool pool;
-  bench t(base, false);
+  bench t(base, bench::made_of::model);
   for (const std::uint32_t n : {1024U, 8U, 256U}) t.a.waiting.push_back(make_frame(pool, send_only, n, 0));
   run();
   ASSERT_EQ(t.out0.taken.size(), 3U);
@@ -148,7 +154,7 @@ TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
 TEST(IcrcInsert, PassesOtherFramesUntouched) {
   sim::timebase base;
   payload::frame_pool pool;
-  bench t(base, false);
+  bench t(base, bench::made_of::model);
   t.a.waiting.push_back(make_frame(pool, send_only, 64, 1));
   t.a.waiting[0]->insert_icrc = false;
   run();
@@ -160,7 +166,7 @@ TEST(IcrcInsert, PassesOtherFramesUntouched) {
 TEST(IcrcInsert, TakesInputsInTurn) {
   sim::timebase base;
   payload::frame_pool pool;
-  bench t(base, false);
+  bench t(base, bench::made_of::model);
   for (int i = 0; i < 4; ++i) {
     t.a.waiting.push_back(make_frame(pool, send_only, 64, 0));
     t.b.waiting.push_back(make_frame(pool, send_only, 128, 0));
@@ -173,7 +179,7 @@ TEST(IcrcInsert, TakesInputsInTurn) {
 TEST(IcrcCheck, DropsAFrameWhenABitFlipsAndDividesByOpcode) {
   sim::timebase base;
   payload::frame_pool pool;
-  bench t(base, false);
+  bench t(base, bench::made_of::model);
   for (const std::uint8_t opcode : {send_only, acknowledge, send_only}) {
     t.received.waiting.push_back(make_frame(pool, opcode, opcode == acknowledge ? 0 : 64, 1));
     t.received.waiting.back()->packet.icrc = zlib_icrc(*t.received.waiting.back());
@@ -207,16 +213,57 @@ void expect_same(const bench& x, const bench& y) {
 TEST(IcrcBlocks, RtlSleepingAndOrderChangeNothing) {
   sim::timebase base, always({true, 0}), shuffled({false, 77});
   payload::frame_pool pool;
-  bench model(base, false, 700), rtl(base, true, 700), ticking(always, false, 700), other(shuffled, false, 700);
-  for (bench* t : {&model, &rtl, &ticking, &other}) load(*t, pool);
+  using what = bench::made_of;
+  bench model(base, what::model, 700), rtl(base, what::rtl, 700), stepped(base, what::stepped_model, 700);
+  bench ticking(always, what::model, 700), other(shuffled, what::rtl, 700);
+  for (bench* t : {&model, &rtl, &stepped, &ticking, &other}) load(*t, pool);
   run();
   expect_same(model, rtl);
+  expect_same(model, stepped);
   expect_same(model, ticking);
   expect_same(model, other);
   for (std::size_t i = 0; i < model.out0.taken.size(); ++i) {
     EXPECT_EQ(stored_icrc(*model.out0.taken[i]), stored_icrc(*rtl.out0.taken[i]));
     EXPECT_EQ(stored_icrc(*model.out0.taken[i]), zlib_icrc(*model.out0.taken[i]));
   }
+}
+
+// The cycles that the model computes are those that it and the RTL have when they are clocked, whatever stalls them.
+TEST(IcrcBlocks, BackPressureStallsModelAndRtlAlike) {
+  sim::timebase base;
+  payload::frame_pool pool;
+  using what = bench::made_of;
+  bench model(base, what::model), rtl(base, what::rtl), stepped(base, what::stepped_model);
+  for (bench* t : {&model, &rtl, &stepped}) {
+    load(*t, pool);
+    for (collector* c : {&t->out0, &t->out1, &t->request_out, &t->response_out}) c->sometimes = true;
+    for (std::size_t i = 0; i < 30; i += 3) {  // 28 bytes behind the Ethernet header are one beat
+      t->b.waiting[i]->insert_icrc = false;
+      t->b.waiting[i]->length = 42;
+    }
+  }
+  run();
+  expect_same(model, rtl);
+  expect_same(model, stepped);
+}
+
+TEST(IcrcInsert, AFullOutputLeavesThreeFramesInTheEngine) {
+  using what = bench::made_of;
+  sim::timebase base;
+  payload::frame_pool pool;
+  bench model(base, what::model, 5000), rtl(base, what::rtl, 5000);
+  for (bench* t : {&model, &rtl}) {
+    for (int i = 0; i < 8; ++i) t->a.waiting.push_back(make_frame(pool, send_only, 64, 0));
+  }
+  run(4);
+  // Two in the channel; one's result, one in the CRC register, one whose first beat is masked.
+  EXPECT_EQ(model.insert.counters().frames_inserted, 5U);
+  EXPECT_EQ(rtl.insert.counters().frames_inserted, 5U);
+  run(16);
+  EXPECT_EQ(model.out0.taken.size(), 8U);
+  // 104 bytes are 4 beats. Room in the channel from 5001 on: first the result, then two cycles for each next one.
+  EXPECT_EQ(model.out0.at, (std::vector<sim::cycle_t>{5000, 5001, 5002, 5004, 5008, 5012, 5016, 5020}));
+  EXPECT_EQ(rtl.out0.at, model.out0.at);
 }
 
 }  // namespace

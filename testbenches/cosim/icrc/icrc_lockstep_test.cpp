@@ -6,7 +6,8 @@
 #include <tuple>
 
 #include "model/icrc/icrc_model.h"
-#include "testbenches/cosim/icrc/lockstep.h"
+#include "rtl/icrc/icrc_rtl.h"
+#include "testbenches/cosim/icrc/stimulus.h"
 
 namespace rnic::cosim {
 namespace {
@@ -29,12 +30,12 @@ traffic make_traffic(std::uint64_t seed, pattern offer, pattern take) {
   t.take = take;
   t.seed = seed;
   std::mt19937_64 rng(seed);
-  for (const std::size_t n : lengths()) t.packets.push_back(random_packet(rng, all_encapsulations[rng() % 3], n));
-  std::shuffle(t.packets.begin(), t.packets.end(), rng);
+  for (const std::size_t n : lengths()) add(t, random_packet(rng, all_encapsulations[rng() % 3], n), rng);
+  std::shuffle(t.items.begin(), t.items.end(), rng);
   return t;
 }
 
-rtl_factory engine(std::uint64_t seed) {
+rtl::lockstep<rtl::icrc_pins>::factory engine(std::uint64_t seed) {
   return [seed] { return rtl::make_icrc_rtl(static_cast<std::uint32_t>(seed)); };
 }
 
@@ -44,8 +45,8 @@ class IcrcLockstep : public ::testing::TestWithParam<patterns> {};
 TEST_P(IcrcLockstep, AgreesInEveryCycle) {
   const auto [offer, take] = GetParam();
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const outcome o = run_lockstep(make_traffic(seed, offer, take), engine(seed), "agrees");
-    ASSERT_FALSE(o.first_difference) << "seed " << seed << "\n" << o.first_difference->report;
+    const outcome o = run(make_traffic(seed, offer, take), engine(seed), "agrees");
+    ASSERT_FALSE(o.first_difference) << "seed " << seed << "\n" << o.first_difference->what();
     ASSERT_TRUE(o.finished) << "seed " << seed;
   }
 }
@@ -55,8 +56,8 @@ TEST_P(IcrcLockstep, AgreesAcrossResets) {
   for (std::uint64_t seed = 11; seed <= 13; ++seed) {
     traffic t = make_traffic(seed, offer, take);
     t.reset_one_in = 90;
-    const outcome o = run_lockstep(t, engine(seed), "resets");
-    ASSERT_FALSE(o.first_difference) << "seed " << seed << "\n" << o.first_difference->report;
+    const outcome o = run(t, engine(seed), "resets");
+    ASSERT_FALSE(o.first_difference) << "seed " << seed << "\n" << o.first_difference->what();
     ASSERT_TRUE(o.finished) << "seed " << seed;
   }
 }
@@ -71,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Patterns, IcrcLockstep,
 
 TEST(IcrcEngine, WholePacketsHaveTheSameCyclesAndZlibsCrc) {
   icrc::icrc_model model;
-  const auto rtl = rtl::make_icrc_rtl();
+  const auto rtl = std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
   std::mt19937_64 rng(5);
   for (std::size_t n = 52; n <= 4200; n += n < 140 ? 1 : 61) {
     for (const encapsulation e : all_encapsulations) {
@@ -90,7 +91,7 @@ TEST(IcrcEngine, AcknowledgeTakesTwoBeatsAndThreeStages) {
   std::mt19937_64 rng(6);
   const test_packet p = random_packet(rng, encapsulation::roce_v2_ipv4, 44);
   EXPECT_EQ(icrc::icrc_model().process(p.encap, p.bytes.data(), 44).cycles, 4U);
-  EXPECT_EQ(rtl::make_icrc_rtl()->process(p.encap, p.bytes.data(), 44).cycles, 4U);
+  EXPECT_EQ(rtl::icrc_rtl(rtl::make_icrc_rtl()).process(p.encap, p.bytes.data(), 44).cycles, 4U);
 }
 
 std::vector<std::uint8_t> from_hex(const std::string& hex) {
@@ -119,7 +120,7 @@ TEST(IcrcEngine, RtlReproducesPublishedPackets) {
       {encapsulation::roce_v2_ipv4,
        "4500003000004000401126bb0a0000020a000001c12312b7001c00001100ffff00000012001234561f000001d84feab4"},
   };
-  const auto rtl = rtl::make_icrc_rtl();
+  const auto rtl = std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
   for (const auto& [encap, hex] : vectors) {
     const std::vector<std::uint8_t> bytes = from_hex(hex);
     const std::size_t n = bytes.size() - 4;

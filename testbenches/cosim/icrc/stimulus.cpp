@@ -4,7 +4,10 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <sstream>
+#include <memory>
+#include <utility>
+
+#include "model/icrc/icrc_model.h"
 
 namespace rnic::cosim {
 
@@ -43,91 +46,20 @@ std::uint32_t oracle_icrc(const test_packet& p) {
   return static_cast<std::uint32_t>(crc);
 }
 
-std::string to_string(pattern p) {
-  switch (p) {
-    case pattern::always:
-      return "always";
-    case pattern::alternate:
-      return "alternate";
-    case pattern::bursts:
-      return "bursts";
-    case pattern::random:
-      return "random";
+void add(traffic& to, const test_packet& p, std::mt19937_64& rng) {
+  traffic::item item;
+  for (std::size_t at = 0; at < p.bytes.size(); at += icrc::beat_bytes) {
+    item.beats.push_back(icrc::beat_at(p.encap, p.bytes.data(), p.bytes.size(), at));
+    icrc::icrc_beat& beat = item.beats.back();
+    std::fill(beat.data.begin() + beat.keep, beat.data.end(), static_cast<std::uint8_t>(rng()));
   }
-  return "unknown";
+  item.result = oracle_icrc(p);
+  to.items.push_back(std::move(item));
 }
 
-bool active(pattern p, std::uint64_t cycle, std::mt19937_64& rng) {
-  switch (p) {
-    case pattern::always:
-      return true;
-    case pattern::alternate:
-      return cycle % 2 == 0;
-    case pattern::bursts:
-      return (cycle / 13) % 2 == 0;
-    case pattern::random:
-      return rng() % 4 == 0;
-  }
-  return false;
-}
-
-void driver::load() {
-  const test_packet& p = traffic_.packets[packet_];
-  const std::size_t left = p.bytes.size() - offset_;
-  beat_.valid = true;
-  beat_.first = offset_ == 0;
-  beat_.last = left <= icrc::beat_bytes;
-  beat_.keep = static_cast<std::uint8_t>(std::min(left, icrc::beat_bytes));
-  beat_.encap = p.encap;
-  beat_.data.fill(static_cast<std::uint8_t>(rng_()));  // what lies behind the last byte must not matter
-  std::copy_n(p.bytes.begin() + static_cast<std::ptrdiff_t>(offset_), beat_.keep, beat_.data.begin());
-}
-
-stimulus driver::next() {
-  stimulus s;
-  s.reset = traffic_.reset_one_in != 0 && rng_() % traffic_.reset_one_in == 0;
-  if (!offered_ && packet_ < traffic_.packets.size() && active(traffic_.offer, cycle_, rng_)) {
-    load();
-    offered_ = true;
-  }
-  if (offered_) s.in = beat_;
-  s.result_ready = active(traffic_.take, cycle_, rng_);
-  ++cycle_;
-  return s;
-}
-
-std::optional<std::string> driver::finish(const stimulus& s, const icrc::icrc_outputs& out) {
-  if (s.reset) {  // the packet under way is lost, the next one starts afresh
-    if (offset_ != 0 && packet_ < traffic_.packets.size()) ++packet_;
-    offset_ = 0;
-    offered_ = false;
-    expected_.clear();
-    return std::nullopt;
-  }
-  std::optional<std::string> wrong;
-  if (out.result_valid && s.result_ready) {
-    if (expected_.empty() || expected_.front() != out.crc) {
-      std::ostringstream line;
-      line << "cycle " << cycle_ - 1 << ": result " << std::hex << out.crc << ", zlib says ";
-      if (expected_.empty()) {
-        line << "none is due";
-      } else {
-        line << expected_.front();
-      }
-      wrong = line.str();
-    }
-    if (!expected_.empty()) expected_.pop_front();
-  }
-  if (s.in.valid && out.in_ready) {
-    offered_ = false;
-    offset_ += s.in.keep;
-    if (s.in.last) {
-      expected_.push_back(oracle_icrc(traffic_.packets[packet_]));
-      ++packet_;
-      offset_ = 0;
-    }
-  }
-  return wrong;
+outcome run(const traffic& t, const rtl::lockstep<rtl::icrc_pins>::factory& make, const std::string& name) {
+  auto reference = std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>());
+  return run_lockstep<rtl::icrc_pins>(stream_driver<rtl::icrc_pins>(t), std::move(reference), make, name);
 }
 
 }  // namespace rnic::cosim

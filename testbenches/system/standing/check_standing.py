@@ -69,11 +69,12 @@ VARIANTS = {
     "another order within an edge": ["sim.shuffle_seed=7"],
     "yet another order": ["sim.shuffle_seed=123456789"],
     "one kernel activation an instant": ["sim.run_ahead=false"],
-    "verilated ICRC": ["rtl.icrc=true"],
+    "verilated ICRC": ["rtl.icrc=rtl"],
+    "verilated ICRC beside the model": ["a.rtl.icrc=shadow"],
     "TLM sockets": ["tlm.sockets=true"],
-    "all of these": ["sim.always_tick=true", "sim.run_ahead=false", "sim.shuffle_seed=99", "rtl.icrc=true", "tlm.sockets=true"],
+    "all of these": ["sim.always_tick=true", "sim.run_ahead=false", "sim.shuffle_seed=99", "rtl.icrc=rtl", "tlm.sockets=true"],
 }
-ECHO = ("sim.always_tick", "sim.run_ahead", "sim.shuffle_seed", "rtl.icrc", "tlm.sockets")
+ECHO = ("sim.always_tick", "sim.run_ahead", "sim.shuffle_seed", "rtl.icrc", "a.rtl.icrc", "tlm.sockets")
 
 
 def run(program, arguments, settings, folder, name):
@@ -90,7 +91,7 @@ def run(program, arguments, settings, folder, name):
     result = json.loads(text)
     lines = result["parameters"].splitlines()
     for s in settings:
-        if not any(line.startswith(s.replace("=", " = ")) for line in lines):
+        if not any(line.replace('"', "").startswith(s.replace("=", " = ")) for line in lines):
             raise SystemExit("%s: not in the echo of the parameters" % s)
     result["parameters"] = [line for line in lines if not line.startswith(ECHO)]
     del result["set"]

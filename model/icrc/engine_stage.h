@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ICRC engine of a block and the frames that are in it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "model/icrc/icrc_if.h"
+#include "model/payload/frame.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/ring.h"
+#include "model/sim/server.h"
+
+namespace rnic::icrc {
+
+/// What of a frame goes through the engine.
+struct stream {
+  wire::encapsulation encap = wire::encapsulation::roce_v1;
+  const std::uint8_t* data = nullptr;
+  std::size_t length = 0;
+  bool wanted = true;  ///< else it takes the same way and time, and nobody looks at its CRC
+};
+
+/// A part of icrc_insert and icrc_check. A frame starts when the last beat of the one before has entered; its result
+/// waits until the block takes it, and what is behind stalls as icrc_if.h says. RTL is clocked beat by beat while a
+/// frame is in it, and its clock stands still else; the model's cycles are computed from the same rules:
+///
+///   i-th frame of b beats, offered from cycle s on, results of the ones before taken in the cycles T(i-1), T(i-2) ...
+///   first beat enters   max(s, T(i-3) + 1)            a single beat may wait in front of the CRC register
+///   last beat enters n  max(that, T(i-2)) + b - 1     one result waits beside the one in the CRC register
+///   result              max(n + 3, T(i-1) + 2)
+class engine_stage {
+ public:
+  struct entry {
+    payload::frame_ptr frame;
+    std::uint32_t crc = 0;  ///< of result() and started(), and of those alone
+    bool blocked = false;   ///< for its block: it had its result, but there was no room for it
+    sim::cycle_t ready_at = sim::never;
+
+   private:
+    friend class engine_stage;
+    stream what;
+    std::uint64_t beats = 0;
+    sim::cycle_t start = 0;
+    sim::cycle_t last_beat = sim::never;  // enters
+  };
+
+  engine_stage(sim::clocked_block& owner, std::unique_ptr<icrc_engine_if> engine);
+
+  bool empty() const { return frames_.empty(); }
+  bool can_start() const { return input_free_at_ <= owner_.now() && !frames_.full(); }
+  /// First edge at which a frame can start; never while that hangs on results being taken.
+  sim::cycle_t input_free_at() const { return input_free_at_; }
+  /// A frame's first beat is offered in this cycle. Returns its beats.
+  std::uint64_t start(payload::frame_ptr frame, const stream& what);
+  /// What has just started, when it is alone and its CRC and its cycle (ready_at) are known: then the block may let it
+  /// go into a channel whose slots are the engine's registers as well (fifo::push_after), with take_ahead(). Else
+  /// nullptr.
+  entry* started();
+  void take_ahead();
+  /// The first frame when it has its result; it stays until take().
+  entry* result();
+  void take();
+  /// The end of the block's tick: clocks RTL, books the next tick.
+  void clock();
+
+ private:
+  void settle(std::size_t place);
+  void taken_in(sim::cycle_t cycle);
+  void clock_rtl();
+
+  sim::clocked_block& owner_;
+  std::unique_ptr<icrc_engine_if> engine_;
+  const bool at_once_;
+  // Result, CRC register, masked beat and the beat offered.
+  sim::ring<entry> frames_{pipeline_cycles + 1};
+  std::array<sim::cycle_t, 3> taken_at_{};  // results of the last three that are gone, the last one first
+  sim::cycle_t input_free_at_ = 0;
+  std::size_t offered_ = 0;   // RTL: bytes of the last frame that have entered
+  bool take_result_ = false;  // RTL: in this cycle
+  sim::server server_;
+};
+
+}  // namespace rnic::icrc
