@@ -122,7 +122,7 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
 void announce_responder(sim::parameter_set& to, transport::responder_config& c) {
   group(to, "adapter.responder.")
       .add("rx_pipeline_cycles", c.rx_pipeline_cycles, 1, many, "cycles", "calibration 5: RX pipeline depth")
-      .add("rx_front_cycles", c.rx_front_cycles, 0, many, "cycles", "of these in front of the responder")
+      .add("rx_front_cycles", c.rx_front_cycles, 0, many, "cycles", "design: of these in front of the responder")
       .add("write_cycles", c.write_cycles, 1, many, "cycles", "calibration 5")
       .add("read_miss_cycles", c.read_miss_cycles, 0, many, "cycles",
            "calibration 7.4: 475 ns, a missing context stops the READ engine")
@@ -259,8 +259,9 @@ void announce(sim::parameter_set& to, config& c) {
       .add("ports", c.ports, 1, 2, "ports", "design: two-port card")
       .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
       .add("descriptor_depth", c.descriptor_depth, 3, 4096, "items", "design");
-  to.add_choice("rtl.icrc", c.icrc, {"model", "rtl", "shadow"},
-                "the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle");
+  to.add_choice(
+      "rtl.icrc", c.icrc, {"model", "rtl", "shadow"},
+      "design: the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle");
   to.add_synonyms("rtl.icrc", {"false", "true"});
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);

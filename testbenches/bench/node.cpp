@@ -78,7 +78,7 @@ void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
   for (unsigned side = 0; side < 2; ++side)
     to.add_choice(std::string(side == 0 ? "a" : "b") + ".rtl.icrc", c.icrc_of_side[side],
-                  {"as_both", "model", "rtl", "shadow"}, "rtl.icrc of one side; a system of one adapter is a");
+                  {"as_both", "model", "rtl", "shadow"}, "design: rtl.icrc of one side; a system of one adapter is a");
   constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
   to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");

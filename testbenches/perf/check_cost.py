@@ -41,8 +41,7 @@ def run(rnic, arguments, messages, instructions):
             raise SystemExit(f"{' '.join(command)}: {done.stderr[-500:]}")
         collected = re.search(r"Collected : (\d+)", done.stderr)
         row = json.loads(pathlib.Path(result).read_text(encoding="utf-8"))["rows"][0]
-        return {"instructions": int(collected[1]) if collected else 0, "ticks": row["block_ticks"],
-                "activations": row["kernel_activations"]}
+        return {"instructions": int(collected[1]) if collected else 0, **row["simulator"]}
 
 
 def measure(rnic, name, instructions):

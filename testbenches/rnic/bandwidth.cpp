@@ -206,8 +206,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"rate_mpps", r.rate_mpps},
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},
-                                {"block_ticks", r.cost.ticks},
-                                {"kernel_activations", r.cost.activations},
+                                {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
                                 {"utilisation", utilisation_json(r)}});
     result["statistics"] = experiment.statistics();
     write_text(options.common.json_file, result.dump(2) + "\n");

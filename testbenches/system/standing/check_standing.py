@@ -95,6 +95,8 @@ def run(program, arguments, settings, folder, name):
             raise SystemExit("%s: not in the echo of the parameters" % s)
     result["parameters"] = [line for line in lines if not line.startswith(ECHO)]
     del result["set"]
+    for row in result.get("rows", []):
+        row.pop("simulator", None)  # what the run cost is what differs
     with open(files[1], "rb") as f:
         capture = f.read()
     return result, capture, done.stdout
