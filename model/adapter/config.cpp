@@ -147,7 +147,7 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("flush_poll_cycles", c.flush_poll_cycles, 1, many, "cycles", "design")
       .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
-  announce_cache(to, "adapter.responder.histories.", c.histories, "design: answers of atomics, by QP");
+  announce_cache(to, "adapter.responder.histories.", c.histories, "design: rings of READs and atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
   announce_cache(to, "adapter.responder.groups.", c.groups, "design: multicast group table");
   group(to, "adapter.responder.atomics.")
