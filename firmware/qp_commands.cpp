@@ -136,8 +136,8 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
   if (t.opcode == abi::opcode::rst2init_qp) {
     drop_qp_buffer(qp);
     // Answers to an earlier owner's atomics are not repeated. A QP without memory for them is refused atomics.
-    if (layout(table::rdmarc).entry_bytes >= sizeof(icm::atomic_history))
-      static_cast<void>(store_context(table::rdmarc, index, icm::atomic_history{}));
+    if (layout(table::rdmarc).entry_bytes >= sizeof(icm::rdma_resources))
+      static_cast<void>(store_context(table::rdmarc, index, icm::rdma_resources{}));
   }
   fill_live(stored.data(), t.opcode, t.to, qp);
   if (!store_context(table::altc, index, stored) || !store_context(table::qpc, index, qp)) return status::icm_error;

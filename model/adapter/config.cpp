@@ -139,6 +139,7 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("cqe_queue", c.cqe_queue, 1, 1024, "completions", "design")
       .add("response_queue", c.response_queue, 1, 1024, "frames", "design")
       .add("read_queue", c.read_queue, 1, 1024, "requests", "design")
+      .add("read_fetches", c.read_fetches, 1, 64, "QPs", "design")
       .add("read_gathers", c.read_gathers, 1, 256, "packets", "calibration 5: PCIe tags")
       .add("read_packet_cycles", c.read_packet_cycles, 1, many, "cycles", "design: as write_cycles")
       .add("receive_lines", c.receive_lines, 1, 4096, "queue pairs", "design")
@@ -146,7 +147,7 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("flush_poll_cycles", c.flush_poll_cycles, 1, many, "cycles", "design")
       .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
-  announce_cache(to, "adapter.responder.histories.", c.histories, "design: answers of atomics, by QP");
+  announce_cache(to, "adapter.responder.histories.", c.histories, "design: rings of READs and atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
   announce_cache(to, "adapter.responder.groups.", c.groups, "design: multicast group table");
   group(to, "adapter.responder.atomics.")

@@ -65,6 +65,9 @@ class context_cache {
   /// unpin of one that was dropped in between does nothing.
   void pin(std::uint32_t number);
   void unpin(std::uint32_t number);
+  /// With `number` pinned there would be no room left in its set that others have not pinned as well, or are filling:
+  /// who could pin it for long lets it be.
+  bool crowded(std::uint32_t number) const;
 
   /// Begins to write a changed context back and keeps it. False: not now. `writing` tells when it is in ICM; what the
   /// owner changes from here on is not.

@@ -309,6 +309,19 @@ void context_cache<Context>::pin(std::uint32_t number) {
 }
 
 template <class Context>
+bool context_cache<Context>::crowded(std::uint32_t number) const {
+  const std::uint32_t key = key_of(number);
+  const unsigned first = first_way(key);
+  unsigned taken = 2 * largest_share_;
+  for (unsigned s = first; s != first + config_.ways; ++s) {
+    const slot& c = slots_[s];
+    const bool stays = c.state == slot_state::filling || (c.state == slot_state::valid && c.pins != 0);
+    if (stays && keys_[s] != key) taken += c.share;
+  }
+  return taken > config_.ways;
+}
+
+template <class Context>
 void context_cache<Context>::unpin(std::uint32_t number) {
   const unsigned i = find(key_of(number));
   if (i == no_slot || slots_[i].pins == 0) return;

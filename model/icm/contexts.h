@@ -141,7 +141,9 @@ struct responder_context {
 inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
                               responder_flag_reserved_lkey = 4, responder_flag_last_wqe = 8,
-                              responder_flag_inline_receive = 16, responder_flag_no_credits = 32;
+                              responder_flag_inline_receive = 16, responder_flag_no_credits = 32,
+                              responder_flag_reads_held = 64,  ///< READs wait in the ring of rdma_resources,
+    responder_flag_reads_late = 128;                           ///< answers of later requests went before them
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
 /// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's
@@ -175,21 +177,40 @@ inline rss_rules rss_of(const responder_context& c) {
   return r;
 }
 
-/// Atomic operations of the peer that the responder has executed and whose answers it may have to repeat: the QP's
-/// entries in the RDMA resource table, as one.
-struct atomic_history {
+/// What the responder keeps of READ and atomic requests in the RDMA resource table: the QP's ring of 16 entries of 32
+/// bytes, as many as it may have requests under way. An entry is taken when a READ is put aside that finds no place on
+/// chip, until it is fetched again, or when an atomic was executed, whose answer may have to be repeated. Taken in
+/// turn, past READs that wait: what is overwritten is older than the 16 requests that the peer may repeat.
+struct rdma_resources {
   static constexpr unsigned depth = 16;
-  std::uint32_t qpn;
-  std::uint32_t next;  ///< entry that is written next
+  enum class kind : std::uint8_t { none, read, atomic };
   struct entry {
-    std::uint32_t psn;
-    std::uint32_t valid;
-    std::uint64_t original;  ///< what was in memory
+    std::uint32_t psn : 24;     ///< of the request
+    std::uint32_t what : 8;     ///< kind
+    std::uint32_t msn : 24;     ///< READ: of its response
+    std::uint32_t next : 8;     ///< of entry 0: where the next request goes
+    std::uint32_t key, length;  ///< READ
+    std::uint64_t value;        ///< READ: virtual address; atomic: what was in memory
+    std::uint32_t pd;           ///< READ
+    std::uint32_t span;         ///< READ: the model's record of the message's way, nothing of the hardware's
+
+    bool is(kind k) const { return what == static_cast<std::uint32_t>(k); }
   };
   entry entries[depth];
-  std::uint8_t reserved[248];
+
+  /// The next entry to be written, past those of READs that wait; none when all are.
+  entry* take() {
+    for (unsigned n = 0; n < depth; ++n) {
+      const unsigned at = (entries[0].next + n) % depth;
+      if (entries[at].is(kind::read)) continue;
+      entries[0].next = (at + 1) % depth;
+      return &entries[at];
+    }
+    return nullptr;
+  }
 };
-static_assert(sizeof(atomic_history) == 512 && std::is_trivially_copyable_v<atomic_history>);
+static_assert(sizeof(rdma_resources::entry) == 32 && sizeof(rdma_resources) == 512 &&
+              std::is_trivially_copyable_v<rdma_resources>);
 
 /// Completion queue, 64 bytes.
 struct cq_context {

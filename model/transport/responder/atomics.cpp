@@ -25,12 +25,13 @@ atomic_operation operation_of(const wire::packet& p) {
 }
 
 /// The newest entry with this PSN.
-bool find_answer(const icm::atomic_history& h, std::uint32_t psn, std::uint64_t& original) {
-  for (unsigned age = 1; age <= icm::atomic_history::depth; ++age) {
-    const icm::atomic_history::entry& e =
-        h.entries[(h.next + icm::atomic_history::depth - age) % icm::atomic_history::depth];
-    if (e.valid == 0 || e.psn != psn) continue;
-    original = e.original;
+bool find_answer(const icm::rdma_resources& ring, std::uint32_t psn, std::uint64_t& original) {
+  using icm::rdma_resources;
+  for (unsigned age = 1; age <= rdma_resources::depth; ++age) {
+    const unsigned at = (ring.entries[0].next + rdma_resources::depth - age) % rdma_resources::depth;
+    const rdma_resources::entry& e = ring.entries[at];
+    if (!e.is(rdma_resources::kind::atomic) || e.psn != psn) continue;
+    original = e.value;
     return true;
   }
   return false;
@@ -41,7 +42,7 @@ bool find_answer(const icm::atomic_history& h, std::uint32_t psn, std::uint64_t&
 responder::verdict responder::execute_atomic(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
   const wire::atomic_eth& a = frame->packet.atomic;
-  const unsigned resources = std::min(1u << ctx.log_max_rd_atomic, icm::atomic_history::depth);
+  const unsigned resources = std::min(1u << ctx.log_max_rd_atomic, icm::rdma_resources::depth);
   if ((ctx.access & icm::responder_access_atomic) == 0 || frame->packet.payload_length != 0 ||
       a.va % atomic_bytes != 0 || f.reads_new >= resources)
     return refuse_request(f, frame);
@@ -70,17 +71,17 @@ bool responder::commit_atomic(responder_slot& s) {
     ++count_.drop_duplicate_atomic;
     return true;
   }
-  if (!reads_.can_take()) return false;
   responder_flow& f = flows_[s.flow];
-  icm::atomic_history* h = nullptr;
-  using result = icm::context_cache<icm::atomic_history>::result;
-  const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::atomic_history);
+  if (!reads_.can_take() || f.reads_held != 0) return false;  // nor before the READs that wait in host memory
+  icm::rdma_resources* h = nullptr;
+  using result = icm::context_cache<icm::rdma_resources>::result;
+  const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::rdma_resources);
   const result found = room ? histories_.lookup(f.qpn, h) : result::refused;
   if (found == result::pending) return false;
   const bool known = found == result::hit;
   responder_reads::request r;
   r.what = s.duplicate ? responder_reads::kind::replay : responder_reads::kind::atomic;
-  if (s.duplicate && (!known || h->qpn != f.qpn || !find_answer(*h, s.psn, r.original))) {
+  if (s.duplicate && (!known || !find_answer(*h, s.psn, r.original))) {
     ++count_.drop_duplicate_atomic;
     return true;
   }
@@ -91,10 +92,6 @@ bool responder::commit_atomic(responder_slot& s) {
     s.nak = invalid_request.nak;
     s.event = invalid_request.event;
     return commit_failure(s);
-  }
-  if (h->qpn != f.qpn) {
-    *h = {};
-    h->qpn = f.qpn;
   }
   if (!s.duplicate) histories_.pin(f.qpn);
   r.again = s.duplicate;

@@ -179,7 +179,8 @@ void responder::push_cqes() {
 bool responder::drop_repeated(const responder_slot& s) {
   if (!s.duplicate) return false;
   const responder_flow& f = flows_[s.flow];
-  return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) || reads_.will_send(s.flow, s.psn);
+  return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) || reads_.will_send(s.flow, s.psn) ||
+         (f.reads_held != 0 && !wire::psn_t(s.psn).before(wire::psn_t(f.held_psn)));
 }
 
 bool responder::commit_read(responder_slot& s) {
@@ -187,8 +188,7 @@ bool responder::commit_read(responder_slot& s) {
     ++count_.drop_duplicate_read;
     return true;
   }
-  if (!reads_.can_take()) return false;
-  const responder_flow& f = flows_[s.flow];
+  responder_flow& f = flows_[s.flow];
   const wire::reth& reth = s.frame->packet.reth;
   responder_reads::request r;
   r.flow = s.flow;
@@ -206,9 +206,15 @@ bool responder::commit_read(responder_slot& s) {
     r.first.count = s.segments[1].length != 0 ? 2 : 1;
   }
   r.span = s.frame->span;
+  if (s.duplicate && !reads_.can_take()) {  // there is no place and will be one: the peer asks again
+    ++count_.drop_duplicate_read;
+    return true;
+  }
+  const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
+  if (!place && !put_aside(f, r)) return false;
   if (s.missed) spans_.leave(r.span, "translation", now_ps(), sim::wait::translation_miss);
   spans_.leave(r.span, "responder", now_ps());
-  reads_.take(r);
+  if (place) reads_.take(r);
   return true;
 }
 

@@ -211,6 +211,7 @@ void responder::device_reset() {
 void responder::finish_reset() {
   contexts_.drop_all();
   histories_.drop_all();
+  backlog_.clear();
   shared_.drop_all();
   groups_.drop_all();
   limiter_.clear();
@@ -231,6 +232,7 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
     if (i != no_link) {
       responder_flow& f = flows_[i];
       f.stop = true;
+      stop_fetching(f);
       drop_waiting(f);
       if (discard) cancel_slots(f);
       if (f.todo != 0) --todo_flows_;
@@ -322,6 +324,7 @@ bool responder::attend(responder_flow& f) {
   }
   if ((f.todo & flow_todo_check) != 0) {
     f.todo &= static_cast<std::uint8_t>(~flow_todo_check);
+    if (f.reads_held != 0 && f.reads_on_chip() == 0) reads_.discard(index_of(f));  // left by the halt, as those on chip
     if (ctx.state == icm::qp_state::error) {
       flush_shared(f, no_entry);
       // A SEND was under way: its WQE has no completion yet.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/transport/congestion/rates.h"
+#include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
@@ -22,7 +23,7 @@ bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, atomic_unit& atomics,
-                                 icm::context_cache<icm::atomic_history>& histories, responder_sender& sender,
+                                 icm::context_cache<icm::rdma_resources>& histories, responder_sender& sender,
                                  rate_limiter& limiter, sim::span_recorder& spans, std::uint64_t translate_tag,
                                  std::uint64_t dma_tag)
     : owner_(owner),
@@ -39,6 +40,7 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
       dma_tag_(dma_tag),
       jobs_(cfg.read_queue),
       gathers_(cfg.read_gathers),
+      most_flows_(std::max(1u, cfg.flows / 2)),
       generator_(owner, "read_generator") {
   if (cfg.read_queue == 0 || cfg.read_gathers == 0)
     throw sim::config_error(owner.name() + ".read_queue, .read_gathers: must be 1 or more");
@@ -47,7 +49,7 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
   active_.reserve(cfg.read_queue);
 }
 
-void responder_reads::take(const request& r) {
+void responder_reads::take(const request& r, bool held) {
   const std::uint16_t j = free_jobs_.back();
   free_jobs_.pop_back();
   job& x = jobs_[j];
@@ -55,8 +57,10 @@ void responder_reads::take(const request& r) {
   x.r = r;
   x.used = true;
   responder_flow& f = flows_[r.flow];
-  x.sequence = r.again ? go_back(r) : f.reads_accepted;
-  ++f.reads_accepted;
+  if (!held) x.sequence = r.again ? go_back(r) : f.reads_accepted;
+  if (!held) ++f.reads_accepted;
+  if (held) x.sequence = f.reads_accepted - f.reads_held - 1;
+  if (f.reads_on_chip() == 1) ++reading_flows_;
   if (r.again) ++f.reads_again;
   // Those of a flow stand in their order: what one that ends has held up is looked at behind it.
   const auto behind = [&](std::uint16_t i) {
@@ -231,9 +235,11 @@ void responder_reads::begin_atomic(std::uint16_t j) {
 void responder_reads::executed(const atomic_unit::outcome& o) {
   job& x = jobs_[o.job];
   x.executing = false;
-  if (icm::atomic_history* h = o.ok ? histories_.peek(x.r.qpn) : nullptr; h != nullptr) {
-    h->entries[h->next % icm::atomic_history::depth] = {x.r.psn, 1, o.original};
-    h->next = (h->next + 1) % icm::atomic_history::depth;
+  icm::rdma_resources* ring = o.ok ? histories_.peek(x.r.qpn) : nullptr;
+  if (icm::rdma_resources::entry* e = ring != nullptr ? ring->take() : nullptr; e != nullptr) {
+    e->psn = x.r.psn & 0xffffff;
+    e->what = static_cast<std::uint32_t>(icm::rdma_resources::kind::atomic);
+    e->value = o.original;
     histories_.mark_dirty(x.r.qpn);
   }
   if (x.given_up) return reap(o.job);
@@ -350,6 +356,7 @@ bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
 void responder_reads::finish(std::uint16_t j) {
   responder_flow& f = flows_[jobs_[j].r.flow];
   ++f.reads_finished;
+  if (f.reads_on_chip() == 0) --reading_flows_;
   // An atomic that was executed before the requester went back may leave before ask() has come past it again.
   if (static_cast<std::int32_t>(f.reads_gathered - f.reads_finished) < 0) f.reads_gathered = f.reads_finished;
   remove(j);
@@ -367,6 +374,7 @@ void responder_reads::remove(std::uint16_t j) {
 }
 
 void responder_reads::discard(std::uint16_t flow) {
+  read_backlog::forget(flows_[flow]);
   flows_[flow].reads_gathered = flows_[flow].reads_accepted;
   for (unsigned k = 0; k < active_.size();) {
     const std::uint16_t j = active_[k];

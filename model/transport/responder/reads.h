@@ -49,13 +49,20 @@ class responder_reads {
 
   responder_reads(sim::clocked_block& owner, const responder_config& cfg, std::vector<responder_flow>& flows,
                   icm::translate_port& translate, pcie::dma_port& dma, atomic_unit& atomics,
-                  icm::context_cache<icm::atomic_history>& histories, responder_sender& sender, rate_limiter& limiter,
+                  icm::context_cache<icm::rdma_resources>& histories, responder_sender& sender, rate_limiter& limiter,
                   sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
 
+  /// A place for an atomic or a repeated request, and one for a new READ of a flow that `has_some` on chip: new READs
+  /// leave an eighth of the places to the others, and half of the flows to QPs that have nothing here.
   bool can_take() const { return !free_jobs_.empty(); }
+  bool can_take_new(bool has_some) const {
+    return free_jobs_.size() > jobs_.size() / 8 && (has_some || reading_flows_ < most_flows_);
+  }
+  /// No QP has a request here.
+  bool idle() const { return reading_flows_ == 0; }
   /// Takes the next request of its flow, or a repeated one, which goes before those of later PSNs. Its will_send() must
-  /// be false. The history of an atomic's QP is pinned once for it.
-  void take(const request& r);
+  /// be false. The ring of an atomic's QP is pinned once for it. `held`: a READ that had waited and was accepted then.
+  void take(const request& r, bool held = false);
   /// Gathers and sends. `writes_done`: payload writes on their way so far. Returns true with a fault to handle.
   bool work(std::uint64_t writes_done, fault& out);
   /// Whether the response `psn` is among those that will be sent.
@@ -124,7 +131,7 @@ class responder_reads {
   icm::translate_port& translate_;
   pcie::dma_port& dma_;
   atomic_unit& atomics_;
-  icm::context_cache<icm::atomic_history>& histories_;
+  icm::context_cache<icm::rdma_resources>& histories_;
   responder_sender& sender_;
   rate_limiter& limiter_;
   sim::span_recorder& spans_;
@@ -133,6 +140,8 @@ class responder_reads {
   std::vector<gather> gathers_;
   std::vector<std::uint16_t> free_jobs_, free_gathers_, active_;  // active_: in the order of acceptance
   unsigned turn_ = 0;
+  unsigned reading_flows_ = 0;  // with jobs
+  const unsigned most_flows_;
   unsigned to_read_ = 0;
   std::uint64_t writes_done_ = 0;
   sim::server generator_;

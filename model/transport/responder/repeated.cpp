@@ -13,7 +13,8 @@ namespace rnic::transport {
 std::uint32_t responder_reads::go_back(const request& r) {
   responder_flow& f = flows_[r.flow];
   yield(r, end_psn(r));
-  std::uint32_t place = f.reads_accepted;
+  std::uint32_t place = f.reads_accepted - f.reads_held;  // those that wait in memory are the youngest
+  if (f.reads_held != 0) f.ctx->flags |= icm::responder_flag_reads_late;
   for (const std::uint16_t j : active_) {
     job& x = jobs_[j];
     if (x.r.flow != r.flow || x.given_up || wire::psn_t(x.r.psn).before(wire::psn_t(r.psn))) continue;
@@ -59,6 +60,7 @@ void responder_reads::yield(const request& r, wire::psn_t end) {
     remove(j);
     --k;
     --f.reads_accepted;
+    if (f.reads_on_chip() == 0) --reading_flows_;
     for (const std::uint16_t i : active_)
       if (jobs_[i].r.flow == r.flow && behind(jobs_[i].sequence)) --jobs_[i].sequence;
     for (std::uint32_t* at : {&f.reads_gathered, &f.ack_after, &f.nak_after})

@@ -47,14 +47,16 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       cnps_(config_.congestion.notification.queue),
       reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, limiter_, spans, tag_gather,
              tag_gather),
+      backlog_(map, histories_),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
       cqes_(config.cqe_queue),
       answers_(config.flows) {
   if (config.flows == 0 || config.slots == 0 || config.cqe_queue == 0 || config.receive_lines == 0 ||
-      config.bytes_per_cycle == 0 || config.ack_coalesce == 0 || config.context_wait_frames == 0)
+      config.bytes_per_cycle == 0 || config.read_fetches == 0 || config.ack_coalesce == 0 ||
+      config.context_wait_frames == 0)
     throw sim::config_error(this->name() +
-                            ": flows, slots, cqe_queue, receive_lines, bytes_per_cycle, ack_coalesce "
+                            ": flows, slots, cqe_queue, receive_lines, bytes_per_cycle, read_fetches, ack_coalesce "
                             "and context_wait_frames must be 1 or more");
   for (unsigned i = config.flows; i-- != 0;) free_flows_.push_back(static_cast<std::uint16_t>(i));
   for (unsigned i = config.slots; i-- != 0;) free_slots_.push_back(static_cast<std::uint16_t>(i));
@@ -65,6 +67,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
   active_flows_.reserve(config.flows);
   active_qpns_.reserve(config.flows);
   waiting_flows_.reserve(config.flows);
+  fetching_.reserve(config.read_fetches);
   attention_.reserve(64);
   polls_.reserve(64);
   stopping_.reserve(16);
@@ -75,6 +78,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"writes", &count_.writes},
       {"sends", &count_.sends},
       {"reads", &count_.reads},
+      {"reads_held", &backlog_.kept()},
       {"atomics", &count_.atomics},
       {"invalidations", &count_.invalidations},
       {"multicasts", &count_.multicasts},
@@ -141,6 +145,7 @@ void responder::tick() {
   send_answers();
   poll_records();
   work_attention();
+  if (!backlog_.empty() || !fetching_.empty()) work_backlog();
   push_shared_flushes();
   push_cqes();
   send_errors();
@@ -382,6 +387,11 @@ bool responder::resolve(responder_flow& f) {
     return false;
   }
   f.ctx = ctx;
+  if (backlog_.open(f) == read_backlog::result::pending) {
+    f.ctx = nullptr;
+    f.waited_context = true;
+    return false;
+  }
   contexts_.pin(f.qpn);
   return true;
 }
@@ -396,8 +406,8 @@ void responder::count_use(responder_flow& f) {
 
 void responder::settle(std::uint16_t i) {
   responder_flow& f = flows_[i];
-  if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads() != 0 || f.reads_abandoned != 0 ||
-      f.ack_pending || f.nak_pending || f.in_answers || f.todo != 0)
+  if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads_on_chip() != 0 || f.fetching ||
+      f.reads_abandoned != 0 || f.ack_pending || f.nak_pending || f.in_answers || f.todo != 0)
     return;
   if (f.ctx != nullptr) {
     if (f.dirty) contexts_.mark_dirty(f.qpn);
@@ -412,6 +422,7 @@ void responder::settle(std::uint16_t i) {
   active_flows_[k] = active_flows_.back();
   active_flows_.pop_back();
   free_flows_.push_back(i);
+  if (!backlog_.empty()) wake_next();  // its QPs may have waited for the place
 }
 
 void responder::enqueue(std::uint16_t i, payload::frame_ptr frame) {

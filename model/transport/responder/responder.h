@@ -21,6 +21,7 @@
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/live_command.h"
+#include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/reads.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/sender.h"
@@ -62,7 +63,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_out<payload::frame_ptr>& tx_out() { return sender_.tx_out; }
   std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
-  icm::context_cache<icm::atomic_history>& histories() { return histories_; }
+  icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return shared_.contexts(); }
   icm::context_cache<icm::multicast_group>& groups() { return groups_; }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
@@ -198,6 +199,14 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   bool commit_slot(std::uint16_t i);
   bool commit_payload(responder_slot& s);
   bool commit_read(responder_slot& s);
+  // held_reads.cpp: READs that wait in host memory
+  bool read_has_place(std::uint32_t qpn, bool has_some) const;
+  bool put_aside(responder_flow& f, const responder_reads::request& r);
+  void work_backlog();
+  void fetch_more();
+  void stop_fetching(responder_flow& f);
+  enum class fetched : std::uint8_t { no, request, nothing };
+  fetched fetch_read(std::uint16_t i);
   bool drop_repeated(const responder_slot& s);
   void commit_answer(responder_slot& s);
   bool commit_failure(responder_slot& s);
@@ -259,7 +268,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   const std::array<gid::gid_table*, 2> gids_;
   sim::span_recorder& spans_;
   icm::context_cache<icm::responder_context> contexts_;
-  icm::context_cache<icm::atomic_history> histories_;
+  icm::context_cache<icm::rdma_resources> histories_;
   std::uint16_t roce_v2_port_ = wire::roce_v2_udp_port;
   std::vector<responder_flow> flows_;
   responder_sender sender_;
@@ -295,6 +304,8 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   std::vector<payload::frame_ptr> cnps_;  // ring
   std::size_t cnp_head_ = 0, cnp_count_ = 0;
   responder_reads reads_;
+  read_backlog backlog_;
+  std::vector<std::uint16_t> fetching_;  // flows with READs in host memory, one of each is being fetched
 
   std::vector<std::uint16_t> free_flows_, active_flows_, waiting_flows_;
   std::vector<std::uint32_t> active_qpns_;  // beside active_flows_

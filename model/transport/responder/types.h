@@ -33,14 +33,15 @@ struct responder_config {
   unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
   unsigned tx_pipeline_cycles = 30;     ///< from decision to the ICRC block; with it 45 (calibration 5)
   unsigned response_queue = 64;         ///< frames in that pipeline
-  unsigned read_queue = 64;             ///< READ requests accepted and not finished, all QPs (design)
-  unsigned read_gathers = 32;           ///< READ response packets being gathered, all QPs (calibration 5: PCIe tags)
-  unsigned read_packet_cycles = 12;     ///< smallest interval between two response packets (design, as write_cycles)
-  unsigned receive_lines = 64;          ///< QPs whose receive WQEs are kept on chip (design)
-  unsigned receive_prefetch = 8;        ///< receive WQEs fetched by one read (design)
-  unsigned receive_line_bytes = 1024;   ///< largest receive WQE and bound of one fetch
-  unsigned shared_lines = 16;           ///< shared receive queues whose entries are kept on chip (design)
-  unsigned shared_kept = 64;            ///< entries of these that messages under way have taken (design)
+  unsigned read_queue = 64;          ///< READ and atomic requests on chip, of them an eighth not for new READs (design)
+  unsigned read_fetches = 16;        ///< QPs whose READs are fetched from host memory at once (design)
+  unsigned read_gathers = 32;        ///< READ response packets being gathered, all QPs (calibration 5: PCIe tags)
+  unsigned read_packet_cycles = 12;  ///< smallest interval between two response packets (design, as write_cycles)
+  unsigned receive_lines = 64;       ///< QPs whose receive WQEs are kept on chip (design)
+  unsigned receive_prefetch = 8;     ///< receive WQEs fetched by one read (design)
+  unsigned receive_line_bytes = 1024;  ///< largest receive WQE and bound of one fetch
+  unsigned shared_lines = 16;          ///< shared receive queues whose entries are kept on chip (design)
+  unsigned shared_kept = 64;           ///< entries of these that messages under way have taken (design)
   icm::context_cache_config srqs{64, 4, 4,
                                  0,  4, icm::replacement::lru};  ///< contexts of shared receive queues (design)
   icm::context_cache_config groups{64, 4, 1,
@@ -49,7 +50,8 @@ struct responder_config {
   unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
   congestion_config congestion;       ///< the same as the requester's
   atomic_unit_config atomics;         ///< atomic operations on host memory
-  icm::context_cache_config histories{64, 4, 4, 0, 4, icm::replacement::lru};  ///< of executed atomics, by QP (design)
+  icm::context_cache_config histories{64, 4, 4,
+                                      0,  4, icm::replacement::lru};  ///< rings of READs and atomics, by QP (design)
   icm::context_cache_config contexts{256, 8, 16, 60};  ///< of 128 RC or 256 UC and UD QPs, non-blocking (calibration 5)
 };
 
@@ -106,6 +108,9 @@ struct responder_flow {
   std::uint32_t reads_finished = 0;                        ///< last response sent (or given up)
   std::uint32_t reads_new = 0, reads_again = 0;            ///< under way: first requests, repeated ones; both limited
   std::uint32_t reads_abandoned = 0;                       ///< gathers that memory still writes to, for no request
+  std::uint32_t reads_held = 0;                            ///< accepted and in host memory, the youngest (read_backlog)
+  std::uint32_t held_psn = 0;                              ///< of the oldest of these
+  bool fetching = false;                                   ///< kept on chip until one of these was fetched
   bool ack_pending = false, nak_pending = false;
   std::uint8_t nak_syndrome = 0;
   std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first
@@ -118,6 +123,7 @@ struct responder_flow {
   bool waited_context = false;
 
   std::uint32_t reads() const { return reads_accepted - reads_finished; }
+  std::uint32_t reads_on_chip() const { return reads() - reads_held; }
 };
 inline constexpr std::uint8_t flow_todo_check = 1, flow_todo_error = 2, flow_todo_flush = 4;
 

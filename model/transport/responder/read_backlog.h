@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ requests that were accepted and have no place on chip: they wait in their QP's ring in host memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/icm/context_cache.h"
+#include "model/transport/responder/reads.h"
+
+namespace rnic::transport {
+
+/// Part of the responder. A READ that finds no place in the generator is written into its QP's entries of the RDMA
+/// resource table (icm::rdma_resources), which are as many as the QP may have requests under way; so accepting one
+/// never waits for another QP's responses, and what is behind it at the receive side, a response that the peer waits
+/// for, goes on. Its QP gives up its place on chip and stands in a list, in the order in which the QPs began to wait;
+/// each in turn has one request fetched when the generator has a place.
+///
+/// Those that wait are the youngest READs of their QP. Atomics do not wait here: their operands have no room in an
+/// entry of 32 bytes.
+///
+/// Memories: the rings, 512 bytes a QP, in ICM behind the cache adapter.responder.histories (write-back, a miss is a
+/// DMA read), one access a cycle; the list, one link of 24 bits a QP on chip.
+class read_backlog {
+ public:
+  using rings = icm::context_cache<icm::rdma_resources>;
+  enum class result : std::uint8_t {
+    done,
+    pending,   ///< the ring is being fetched; the owner is ticked when it is there
+    no_memory  ///< software gave the QP no entries, or not enough
+  };
+
+  read_backlog(const icm::icm_map& map, rings& cache) : map_(map), rings_(cache) {}
+
+  /// What waits of a flow whose context has just been found. Until done, nothing of the flow may be checked.
+  result open(responder_flow& f);
+  /// Puts a new READ behind those that wait.
+  result keep(responder_flow& f, const responder_reads::request& r);
+  /// Takes out the oldest that waits: what the check knew of it, without its flow and translation. There must be one.
+  result fetch(responder_flow& f, responder_reads::request& out);
+  /// What waits of the flow is given up. Its entries are found to be free when the next READ is put aside.
+  static void forget(responder_flow& f);
+
+  /// QPs with READs that wait, longest first.
+  bool empty() const { return count_ == 0; }
+  std::uint32_t front() const { return head_; }
+  void pop();
+  /// The QP stands at the end, unless it is in the list.
+  void list(std::uint32_t qpn);
+  /// Forgets the list.
+  void clear();
+
+  /// READs that were put aside so far.
+  const std::uint64_t& kept() const { return kept_; }
+
+ private:
+  static unsigned oldest(const icm::rdma_resources& ring);
+
+  const icm::icm_map& map_;
+  rings& rings_;
+  std::vector<std::uint32_t> link_;  // by QPN: the next in the list, itself when last, or not_listed
+  std::uint32_t head_ = 0, tail_ = 0;
+  std::size_t count_ = 0;
+  std::uint64_t kept_ = 0;
+};
+
+}  // namespace rnic::transport
