@@ -97,7 +97,7 @@ void completion::hand_over_writes() {
   pending_write& w = writes_.front();
   if (w.ready > now()) return wake_at(w.ready);
   if (!dma.request.claim()) return;
-  if (w.request.span != 0 && spans_ != nullptr) spans_->leave(w.request.span, "completion", now_ps());
+  if (w.request.span != 0 && spans_ != nullptr) spans_->leave(w.request.span, name(), "completion", now_ps());
   dma.request.push(std::move(w.request));
   writes_.pop();
   if (writes_.count != 0) wake_at(std::max(now() + 1, writes_.front().ready));

@@ -102,7 +102,7 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
   d.uar = static_cast<std::uint32_t>(page);
   d.function = w.function;
   d.span = w.span;
-  spans_.leave(w.span, "doorbell", now_ps());
+  spans_.leave(w.span, name(), "doorbell", now_ps());
   send_out.push(std::move(d));
   ++sends_;
   return true;
@@ -253,7 +253,7 @@ void doorbell::close_gather(gather& g, bool with_descriptor) {
       d.descriptor = std::move(g.wqe);
       ++blueflames_;
     }
-    spans_.leave(g.span, "doorbell", now_ps());
+    spans_.leave(g.span, name(), "doorbell", now_ps());
     send_out.push(std::move(d));
   }
   g.wqe.reset();

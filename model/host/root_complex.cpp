@@ -104,6 +104,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   }
   if (packet->type == payload::tlp_type::mem_write) {
     memory_.touch_soon(packet->address, packet->length, true);
+    spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
     posted_.push(std::move(packet), arrival + config_.posted_visible_ps);
     return;
   }
@@ -186,7 +187,7 @@ void root_complex::write_memory(const payload::tlp& t) {
     ++malformed_;
     return;
   }
-  spans_.leave(t.span, "pcie write", link_.now_ps(), sim::wait::pcie);
+  spans_.leave(t.span, name(), "memory write", link_.now_ps());
   if (!memory_.device_write(t.address, t.data.data(), t.length, link_.now_ps())) {
     ++unsupported_writes_;
     return;
@@ -273,6 +274,7 @@ bool root_complex::start(payload::tlp_type type, std::uint16_t function, std::ui
   t->address = address;
   t->length = bytes;
   t->span = span;
+  spans_.leave(span, name(), "post", domain().base().now_ps(), sim::wait::software);
   set_byte_enables(*t);
   if (data != nullptr) std::memcpy(t->data.data(), data, bytes);
   operations_.push({std::move(t), to, token}, domain().base().now_ps() + config_.store_to_link_ps);
@@ -321,6 +323,7 @@ bool root_complex::send_operation() {
       wake_at(domain().edge_at_or_after(check_at_));
     }
   }
+  spans_.leave(o.packet->span, name(), "store path", link_.now_ps());
   link_.send(std::move(o.packet), link_.now_ps());
   return true;
 }

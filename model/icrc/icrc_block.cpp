@@ -25,8 +25,9 @@ stream not_covered(const payload::frame& f) {
   return {wire::encapsulation::roce_v1, f.data() + ethernet_header_bytes, length, false};
 }
 
-void mark(sim::span_recorder& spans, const char* stage, const engine_stage::entry& e, sim::time_ps at) {
-  spans.leave(e.frame->span, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
+void mark(sim::span_recorder& spans, const std::string& block, const char* stage, const engine_stage::entry& e,
+          sim::time_ps at) {
+  spans.leave(e.frame->span, block, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
 }
 
 using frame_inputs = std::vector<sim::fifo_in<payload::frame_ptr>>;
@@ -71,7 +72,7 @@ void icrc_insert::leave() {
     e->blocked = true;
     return;
   }
-  mark(spans_, "icrc insert", *e, now_ps());
+  mark(spans_, name(), "icrc insert", *e, now_ps());
   finish(*e->frame, e->crc);
   out.push(std::move(e->frame));
   engine_.take();
@@ -97,7 +98,7 @@ void icrc_insert::enter() {
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   if (e != nullptr && out.can_push()) {
-    spans_.leave(e->frame->span, "icrc insert", domain().edge_time(e->ready_at));
+    spans_.leave(e->frame->span, name(), "icrc insert", domain().edge_time(e->ready_at));
     finish(*e->frame, e->crc);
     out.push_after(std::move(e->frame), e->ready_at - now());
     engine_.take_ahead();
@@ -132,7 +133,7 @@ void icrc_check::leave() {
       e->blocked = true;
       return;
     }
-    mark(spans_, "icrc check", *e, now_ps());
+    mark(spans_, name(), "icrc check", *e, now_ps());
     ++stats_.frames_passed;
     out.push(std::move(e->frame));
   }
@@ -152,7 +153,7 @@ void icrc_check::enter() {
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {
-    spans_.leave(e->frame->span, "icrc check", domain().edge_time(e->ready_at));
+    spans_.leave(e->frame->span, name(), "icrc check", domain().edge_time(e->ready_at));
     ++stats_.frames_passed;
     out.push_after(std::move(e->frame), e->ready_at - now());
     engine_.take_ahead();

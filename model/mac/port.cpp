@@ -163,8 +163,8 @@ void port::transmit_frame(unsigned priority) {
   const bool was_paused = flow_.paused_until(priority) > e.since;
   if (was_paused) ++counters_.blocked_by_pause;
   const sim::wait why = was_paused ? sim::wait::pause : start > e.since ? sim::wait::arbitration : sim::wait::none;
-  spans_.leave(e.frame->span, "egress queue", start, why);
-  spans_.leave(e.frame->span, "mac tx", start + config_.mac_tx_ns * sim::ps_per_ns);
+  spans_.leave(e.frame->span, name(), "egress queue", start, why);
+  spans_.leave(e.frame->span, name(), "mac tx", start + config_.mac_tx_ns * sim::ps_per_ns);
 
   const std::uint32_t size = e.frame->length + fcs_bytes;
   ++counters_.tx_frames;
@@ -248,9 +248,9 @@ void port::receive() {
 
 void port::take_frame(payload::frame_ptr frame, sim::time_ps arrival) {
   payload::frame& f = *frame;
-  spans_.leave(f.span, "wire", arrival, sim::wait::wire);
-  if (config_.fec != config::line_code::none) spans_.leave(f.span, "rs-fec", arrival + fec_ps());
-  spans_.leave(f.span, "mac rx", now_ps());
+  spans_.leave(f.span, name(), "wire", arrival, sim::wait::wire);
+  if (config_.fec != config::line_code::none) spans_.leave(f.span, name(), "rs-fec", arrival + fec_ps());
+  spans_.leave(f.span, name(), "mac rx", now_ps());
   const bool cut = f.stamp < carrier_back_at_ && carrier_lost_at_ < arrival;
   // What the sender's blocks noted in the frame does not travel on a cable.
   f.port = config_.index;
@@ -338,7 +338,7 @@ void port::hand_out() {
   if (ingress_.empty() || !rx_out.claim()) return;
   payload::frame_ptr f = ingress_.take();
   const sim::time_ps checked = domain().edge_time(domain().edge_at_or_after(f->stamp + receive_ps_));
-  if (now_ps() > checked) spans_.leave(f->span, "ingress buffer", now_ps(), sim::wait::arbitration);
+  if (now_ps() > checked) spans_.leave(f->span, name(), "ingress buffer", now_ps(), sim::wait::arbitration);
   rx_out.push(std::move(f));
   if (!ingress_.empty()) wake_next();
 }

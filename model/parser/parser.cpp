@@ -111,7 +111,7 @@ void parser::deliver() {
   if (s.ready > now()) return wake_at(s.ready);
   sim::fifo_out<payload::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
   if (!out.claim()) return;
-  spans_.leave(s.frame->span, "parser", now_ps());
+  spans_.leave(s.frame->span, name(), "parser", now_ps());
   out.push(std::move(s.frame));
   head_ = (head_ + 1) % pipeline_.size();
   if (--count_ != 0) wake_at(std::max(pipeline_[head_].ready, now() + 1));
@@ -126,7 +126,7 @@ void parser::take() {
   const way to = classify(*f);
   const sim::cycle_t latency = std::max(1u, config_.parser_cycles);
   if (to == way::roce && count_ == 0 && roce_out.claim()) {
-    spans_.leave(f->span, "parser", domain().edge_time(now() + latency));
+    spans_.leave(f->span, name(), "parser", domain().edge_time(now() + latency));
     roce_out.push_after(std::move(f), latency);
   } else if (to != way::nowhere) {
     stage& s = pipeline_[(head_ + count_++) % pipeline_.size()];

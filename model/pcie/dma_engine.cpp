@@ -496,7 +496,7 @@ void dma_engine::issue_write() {
   ++write_packets_;
   const sim::time_ps left = link_.send(std::move(t), use_interface(n));
   if (!last) return;
-  spans_.leave(write_.span, "dma", left, write_wait_);
+  spans_.leave(write_.span, owner_.name(), "dma", left, write_wait_);
   if (write_client_ != no_client && write_.notify)
     give_answer(write_client_, write_.tag, dma_status::ok, owner_.now() + 1);
   write_.keep.reset();

@@ -87,6 +87,12 @@ void endpoint::tick() {
 
 // ---------------------------------------------------------------- inbound
 
+void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
+  if (packet->type == payload::tlp_type::mem_write)
+    spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
+  inbox_.push(std::move(packet), arrival);
+}
+
 void endpoint::receive() {
   if (!inbox_.can_pop()) return;
   payload::tlp_ptr t = inbox_.pop();
@@ -173,7 +179,7 @@ bool endpoint::serve_write(const payload::tlp& t) {
   }
   if (write_done_ == 0) {  // its first part has gone on
     ++bar_writes_;
-    if (t.length != 0) spans_.leave(t.span, "mmio write", now_ps());
+    if (t.length != 0) spans_.leave(t.span, name(), "mmio write", now_ps());
   }
   write_done_ = from;
   if (write_done_ == t.length) return true;

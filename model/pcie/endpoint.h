@@ -74,7 +74,7 @@ class endpoint : public sim::clocked_block,
   const config_space& configuration() const { return space_; }
   link_transmitter& transmitter() { return link_; }
 
-  void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override { inbox_.push(std::move(packet), arrival); }
+  void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override;
   void credit(const credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
 
   std::uint32_t cr_read(std::uint32_t offset) override;

@@ -183,7 +183,7 @@ bool scheduler::grant_one() {
   qp.more = false;
   qp.span = 0;
   qp.at = state::granted;
-  spans_.leave(g.span, "scheduler", now_ps());
+  spans_.leave(g.span, name(), "scheduler", now_ps());
   grant_out.push(std::move(g));
   ++grants_;
   ++in_service_;

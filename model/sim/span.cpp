@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/sim/span.h"
 
+#include <unordered_set>
+
 namespace rnic::sim {
+
+const char* span_recorder::kept(const std::string& block) {
+  static std::unordered_set<std::string> names;
+  return names.insert(block).first->c_str();
+}
 
 const char* to_string(wait w) {
   switch (w) {

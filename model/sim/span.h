@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/sim/types.h"
@@ -34,6 +35,7 @@ const char* to_string(wait w);
 class span {
  public:
   struct mark {
+    const char* block = nullptr;  ///< full name, "a.adapter.requester"; lives as long as the program
     const char* stage = nullptr;  ///< string literal
     wait waited = wait::none;
     time_ps at = 0;
@@ -44,14 +46,14 @@ class span {
     start_ = at;
     count_ = 0;
   }
-  /// The message leaves `stage` at time `at`. Marks are kept in order of time: for a while a message's payload and its
-  /// completion are under way side by side, and each block tells of its own. Marks beyond max_marks take the place of
-  /// the last.
-  void leave(const char* stage, time_ps at, wait waited = wait::none) {
+  /// The message leaves `stage` of `block` at time `at`. Marks are kept in order of time: for a while a message's
+  /// payload and its completion are under way side by side, and each block tells of its own. Marks beyond max_marks
+  /// take the place of the last.
+  void leave(const char* block, const char* stage, time_ps at, wait waited = wait::none) {
     if (count_ == max_marks) --count_;
     unsigned i = count_++;
     for (; i != 0 && marks_[i - 1].at > at; --i) marks_[i] = marks_[i - 1];
-    marks_[i] = {stage, waited, at};
+    marks_[i] = {block, stage, waited, at};
   }
   time_ps start() const { return start_; }
   time_ps end() const { return count_ == 0 ? start_ : marks_[count_ - 1].at; }
@@ -87,12 +89,15 @@ class span_recorder {
     spans_[other] = so_far;
     return other;
   }
-  void leave(span_id id, const char* stage, time_ps at, wait waited = wait::none) {
-    if (id != 0) spans_[id].leave(stage, at, waited);
+  /// `block`: full name of the block that the stage belongs to.
+  void leave(span_id id, const std::string& block, const char* stage, time_ps at, wait waited = wait::none) {
+    if (id != 0) spans_[id].leave(kept(block), stage, at, waited);
   }
   const span& operator[](span_id id) const { return spans_[id]; }
 
  private:
+  /// The same text for as long as the program runs: spans are read after the system that they are of.
+  static const char* kept(const std::string& block);
   std::vector<span> spans_;
   std::size_t next_ = 0;
   bool enabled_ = false;

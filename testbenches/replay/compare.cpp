@@ -116,7 +116,7 @@ kept_span::kept_span(const sim::span& s) : start_(s.start()) {
 kept_span::operator sim::span() const {
   sim::span s;
   s.begin(start_);
-  for (const sim::span::mark& m : marks_) s.leave(m.stage, m.at, m.waited);
+  for (const sim::span::mark& m : marks_) s.leave(m.block, m.stage, m.at, m.waited);
   return s;
 }
 
@@ -214,7 +214,7 @@ void comparison::follow(const payload::frame& f, const sim::span_recorder& spans
   for (unsigned i = 0; i < all.count() && all[i].at <= o.first_bit; ++i) {
     if (all[i].at < last) return;
     last = all[i].at;
-    way.leave(all[i].stage, all[i].at, all[i].waited);
+    way.leave(all[i].block, all[i].stage, all[i].at, all[i].waited);
   }
   o.followed = last == o.first_bit;
   if (o.followed) o.way = kept_span(way);

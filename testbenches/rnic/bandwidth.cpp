@@ -136,34 +136,6 @@ class bandwidth_run {
   nlohmann::json faults_, statistics_;
 };
 
-/// Share of the time in which each resource was in use, for those that one of the rows used for a tenth of it.
-void print_utilisation(const std::vector<bandwidth_row>& rows) {
-  constexpr double worth_a_line = 0.1;
-  const auto of = [](const bandwidth_row& r, const std::string& name) {
-    const auto found = std::find_if(r.shares.begin(), r.shares.end(), [&](const auto& s) { return s.name == name; });
-    return found == r.shares.end() ? 0 : found->busy;
-  };
-  std::vector<std::string> names;
-  for (const bandwidth_row& r : rows)
-    for (const bench::share& s : r.shares)
-      if (s.busy >= worth_a_line && std::find(names.begin(), names.end(), s.name) == names.end())
-        names.push_back(s.name);
-  fmt::print("\n    {:<44}", "in use, % of the time");
-  for (const bandwidth_row& r : rows) fmt::print("{:>9} B", r.size);
-  fmt::print("\n");
-  for (const std::string& name : names) {
-    fmt::print("    {:<44}", name);
-    for (const bandwidth_row& r : rows) fmt::print("{:>11.1f}", 100 * of(r, name));
-    fmt::print("\n");
-  }
-}
-
-nlohmann::json utilisation_json(const bandwidth_row& r) {
-  nlohmann::json all = nlohmann::json::object();
-  for (const bench::share& s : r.shares) all[s.name] = s.busy;
-  return all;
-}
-
 }  // namespace
 
 bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
@@ -186,7 +158,9 @@ int run_bandwidth(const bandwidth_options& options) {
   for (const bandwidth_row& r : rows)
     fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
                may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
-  print_utilisation(rows);
+  std::vector<usage_column> usage;
+  for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares});
+  print_utilisation(usage, 0.1);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
     result["verb"] = t.verb;
@@ -207,7 +181,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},
                                 {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
-                                {"utilisation", utilisation_json(r)}});
+                                {"utilisation", utilisation_json(r.shares)}});
     result["statistics"] = experiment.statistics();
     write_text(options.common.json_file, result.dump(2) + "\n");
   }

@@ -44,6 +44,7 @@ struct latency_row {
   sample_summary half;
   sim::span typical;
   nlohmann::json statistics;  // what the messages of this size added, those to warm up too
+  std::vector<bench::share> shares;
 };
 
 class latency_run {
@@ -103,10 +104,12 @@ class latency_run {
     a_.at->device->set_span_source(&spans_);
     for (const std::uint32_t size : sizes_) {
       const nlohmann::json before = statistics_at_rest();
+      const bench::utilisation unused = bench::measure_utilisation(*system_);
       if (verb_.reads)
         round_trips(size);
       else
         pings(size);
+      rows_.back().shares = bench::shares_between(unused, bench::measure_utilisation(*system_));
       rows_.back().statistics = increase(before, statistics_at_rest());
     }
   }
@@ -237,7 +240,7 @@ class latency_run {
     system_->meet();
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       await(b_, size, n);
-      system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
+      system_->spans().leave(current_span_, "b.processor", "poll", system_->now_ps(), sim::wait::software);
       fill_pattern(b_.out(), size, n, salt_pong);
       if (verb_.receives && n + receives_ahead <= messages()) post_receive(b_, size);
       post(b_, a_, size, n);
@@ -256,7 +259,7 @@ class latency_run {
       spans_.set(current_span_);
       post(a_, b_, size, n);
       sent(a_);
-      system_->spans().leave(current_span_, "processor poll", system_->now_ps(), sim::wait::software);
+      system_->spans().leave(current_span_, "a.processor", "poll", system_->now_ps(), sim::wait::software);
       if (n > options_.warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
@@ -310,6 +313,9 @@ void print(const latency_options& o, const std::vector<latency_row>& rows) {
                microseconds(r.half.p99), microseconds(r.half.maximum));
   for (const latency_row& r : rows)
     fmt::print("\n    where the time of a typical message of {} bytes went:\n{}", r.size, stages_text(r.typical));
+  std::vector<usage_column> usage;
+  for (const latency_row& r : rows) usage.push_back({r.size, r.shares});
+  print_utilisation(usage, 0.02);
 }
 
 nlohmann::json to_json(const latency_row& r) {
@@ -322,6 +328,7 @@ nlohmann::json to_json(const latency_row& r) {
           {"max_us", to_us(r.half.maximum)},
           {"end_to_end_ps", r.typical.end() - r.typical.start()},
           {"stages", stages_json(r.typical)},
+          {"utilisation", utilisation_json(r.shares)},
           {"statistics", r.statistics}};
 }
 

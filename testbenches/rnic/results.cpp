@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <string_view>
+#include <vector>
 
 namespace rnic::program {
 
@@ -31,27 +33,72 @@ std::string microseconds(sim::time_ps t) { return fmt::format("{}.{:03}", t / si
 
 double to_us(sim::time_ps t) { return static_cast<double>(t) / 1e6; }
 
-nlohmann::json stages_json(const sim::span& s) {
-  nlohmann::json stages = nlohmann::json::array();
+namespace {
+
+struct stage_time {
+  std::string_view block, stage;
+  sim::wait waited = sim::wait::none;
+  sim::time_ps spent = 0;
+};
+
+/// Each stage of each block once, in the order in which the message came there first: a stage that it went through
+/// more than once (lines of a store, a repetition) has the sum.
+std::vector<stage_time> stages_of(const sim::span& s) {
+  std::vector<stage_time> stages;
   sim::time_ps before = s.start();
   for (unsigned i = 0; i < s.count(); ++i) {
-    stages.push_back({{"name", s[i].stage}, {"wait", sim::to_string(s[i].waited)}, {"ps", s[i].at - before}});
-    before = s[i].at;
+    const sim::span::mark& m = s[i];
+    auto at = std::find_if(stages.begin(), stages.end(),
+                           [&](const stage_time& t) { return t.block == m.block && t.stage == m.stage; });
+    if (at == stages.end()) at = stages.insert(at, {m.block, m.stage, sim::wait::none, 0});
+    if (m.waited != sim::wait::none) at->waited = m.waited;
+    at->spent += m.at - before;
+    before = m.at;
   }
+  return stages;
+}
+
+}  // namespace
+
+nlohmann::json stages_json(const sim::span& s) {
+  nlohmann::json stages = nlohmann::json::array();
+  for (const stage_time& t : stages_of(s))
+    stages.push_back({{"block", t.block}, {"stage", t.stage}, {"wait", sim::to_string(t.waited)}, {"ps", t.spent}});
   return stages;
 }
 
 std::string stages_text(const sim::span& s) {
   std::string text;
-  sim::time_ps before = s.start();
-  for (unsigned i = 0; i < s.count(); ++i) {
-    const bool waited = s[i].waited != sim::wait::none;
-    text += fmt::format("      {:<22} {:>10.3f} ns{}\n", s[i].stage, static_cast<double>(s[i].at - before) / 1e3,
-                        waited ? std::string("  waiting: ") + sim::to_string(s[i].waited) : "");
-    before = s[i].at;
-  }
-  text += fmt::format("      {:<22} {:>10.3f} ns\n", "end to end", static_cast<double>(s.end() - s.start()) / 1e3);
+  for (const stage_time& t : stages_of(s))
+    text += fmt::format("      {:<24} {:<22} {:>10.3f} ns{}\n", t.block, t.stage, static_cast<double>(t.spent) / 1e3,
+                        t.waited != sim::wait::none ? std::string("  waiting: ") + sim::to_string(t.waited) : "");
+  text += fmt::format("      {:<47} {:>10.3f} ns\n", "end to end", static_cast<double>(s.end() - s.start()) / 1e3);
   return text;
+}
+
+void print_utilisation(const std::vector<usage_column>& columns, double least) {
+  const auto of = [](const usage_column& c, const std::string& name) {
+    const auto found = std::find_if(c.shares.begin(), c.shares.end(), [&](const auto& s) { return s.name == name; });
+    return found == c.shares.end() ? 0 : found->busy;
+  };
+  std::vector<std::string> names;
+  for (const usage_column& c : columns)
+    for (const bench::share& s : c.shares)
+      if (s.busy >= least && std::find(names.begin(), names.end(), s.name) == names.end()) names.push_back(s.name);
+  fmt::print("\n    {:<44}", "in use, % of the time");
+  for (const usage_column& c : columns) fmt::print("{:>9} B", c.size);
+  fmt::print("\n");
+  for (const std::string& name : names) {
+    fmt::print("    {:<44}", name);
+    for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * of(c, name));
+    fmt::print("\n");
+  }
+}
+
+nlohmann::json utilisation_json(const std::vector<bench::share>& shares) {
+  nlohmann::json all = nlohmann::json::object();
+  for (const bench::share& s : shares) all[s.name] = s.busy;
+  return all;
 }
 
 void check_writable(const common_options& options, const std::string& file) {

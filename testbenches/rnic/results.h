@@ -9,6 +9,7 @@
 
 #include "model/sim/span.h"
 #include "model/sim/types.h"
+#include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/options.h"
 
 namespace rnic::program {
@@ -28,9 +29,18 @@ sample_summary summarise(const std::vector<sim::time_ps>& samples);
 std::string microseconds(sim::time_ps t);
 double to_us(sim::time_ps t);
 
-/// The stages of a span: {name, wait, ps}, of which the sum is end - start.
+/// The stages of a span, each once: {block, stage, wait, ps}, of which the sum is end - start.
 nlohmann::json stages_json(const sim::span& s);
 std::string stages_text(const sim::span& s);
+
+/// Share of the time in which each resource was in use while messages of a size were under way.
+struct usage_column {
+  std::uint32_t size = 0;
+  std::vector<bench::share> shares;
+};
+/// A line for each resource that was in use for at least `least` (0 to 1) of the time of one column.
+void print_utilisation(const std::vector<usage_column>& columns, double least);
+nlohmann::json utilisation_json(const std::vector<bench::share>& shares);
 
 /// Refuses, before a long run, to write over a file of the user's (usage_error).
 void check_writable(const common_options& options, const std::string& file);

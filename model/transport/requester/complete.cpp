@@ -40,7 +40,7 @@ void requester::take_responses() {
   if (!rx_in.can_pop()) return;
   const sim::span_id span = rx_in.front()->span;
   if (!handle_response(rx_in.front())) return;
-  if (span != 0) spans_.leave(span, "completer", now_ps());
+  if (span != 0) spans_.leave(span, name(), "completer", now_ps());
   rx_in.pop();
 }
 

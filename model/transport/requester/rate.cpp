@@ -49,7 +49,7 @@ bool requester::in_time(unit& u) {
 
 // A frame of `bytes` has started.
 void requester::pace(unit& u, std::uint32_t bytes) {
-  if (u.paced) spans_.leave(u.span, "rate limit", now_ps(), sim::wait::rate_limit);
+  if (u.paced) spans_.leave(u.span, name(), "rate limit", now_ps(), sim::wait::rate_limit);
   u.paced = false;
   limiter_.sent(u.grant.qpn, bytes);
 }

@@ -89,7 +89,7 @@ void scatter::write() {
     if (d.notify) {
       w.notified = true;
       const auto why = p.answer.missed ? sim::wait::translation_miss : sim::wait::none;
-      spans_.leave(w.job.frame->span, "scatter", now_ps(), why);
+      spans_.leave(w.job.frame->span, name(), "scatter", now_ps(), why);
     }
     dma.request.push(std::move(d));
     p.place += s.length;

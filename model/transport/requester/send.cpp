@@ -374,10 +374,11 @@ void requester::finish_gather() {
   }
   if (pipe_count_ == pipe_depth) return;
   if (s.plain && !finish_ethernet(s)) return block_ethernet(s);
-  spans_.leave(s.frame->span, "payload fetch", now_ps(), s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
+  spans_.leave(s.frame->span, name(), "payload fetch", now_ps(),
+               s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
   const bool local_end = s.last && s.local;
   if (pipe_count_ == 0 && !local_end && !s.plain && tx_out.can_push()) {
-    spans_.leave(s.frame->span, "requester", domain().edge_time(now() + config_.pipeline_cycles));
+    spans_.leave(s.frame->span, name(), "requester", domain().edge_time(now() + config_.pipeline_cycles));
     --qps_[s.qpn].packets;
     tx_out.push_after(std::move(s.frame), config_.pipeline_cycles);
     drop_slot();
@@ -413,7 +414,7 @@ void requester::emit() {
     messages_[p.message_index].sent = true;
     drain_.push(qps_, r);
   }
-  spans_.leave(p.frame->span, "requester", now_ps());
+  spans_.leave(p.frame->span, name(), "requester", now_ps());
   tx_out.push(std::move(p.frame));
   pipe_head_ = (pipe_head_ + 1) % pipe_depth;
   --pipe_count_;

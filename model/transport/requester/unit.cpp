@@ -126,7 +126,7 @@ void requester::open_context(unit& u) {
   u.pinned = true;
   u.ctx = c;
   u.at = unit::state::work;
-  spans_.leave(u.span, "qp context", now_ps(), u.missed ? sim::wait::context_miss : sim::wait::none);
+  spans_.leave(u.span, name(), "qp context", now_ps(), u.missed ? sim::wait::context_miss : sim::wait::none);
 }
 
 bool requester::must_stop(const unit& u) const {
@@ -226,7 +226,7 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   if (limiter_.any() || c.dest.static_rate != 0 || c.rate_limit != 0 ||
       (c.type == icm::service::ud && u.wqe.address.static_rate != 0))
     set_limit(u);
-  spans_.leave(u.span, "descriptor fetch", now_ps(),
+  spans_.leave(u.span, name(), "descriptor fetch", now_ps(),
                u.fetch_bytes != 0 ? sim::wait::descriptor_fetch : sim::wait::none);
   return true;
 }

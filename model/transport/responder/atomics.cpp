@@ -105,8 +105,8 @@ bool responder::commit_atomic(responder_slot& s) {
   r.first.count = 1;
   r.operation = operation_of(s.frame->packet);
   r.span = s.frame->span;
-  if (s.missed) spans_.leave(r.span, "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(r.span, "responder", now_ps());
+  if (s.missed) spans_.leave(r.span, name(), "translation", now_ps(), sim::wait::translation_miss);
+  spans_.leave(r.span, name(), "responder", now_ps());
   reads_.take(r);
   return true;
 }

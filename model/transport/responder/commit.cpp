@@ -89,8 +89,8 @@ bool responder::commit_payload(responder_slot& s) {
     r.keep = s.frame;
     if (final) {
       const sim::span_id span = s.frame->span;
-      if (s.missed) spans_.leave(span, "translation", now_ps(), sim::wait::translation_miss);
-      spans_.leave(span, "responder", now_ps());
+      if (s.missed) spans_.leave(span, name(), "translation", now_ps(), sim::wait::translation_miss);
+      spans_.leave(span, name(), "responder", now_ps());
       r.span = span;
       ++writes_asked_;
     }
@@ -212,8 +212,8 @@ bool responder::commit_read(responder_slot& s) {
   }
   const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
   if (!place && !put_aside(f, r)) return false;
-  if (s.missed) spans_.leave(r.span, "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(r.span, "responder", now_ps());
+  if (s.missed) spans_.leave(r.span, name(), "translation", now_ps(), sim::wait::translation_miss);
+  spans_.leave(r.span, name(), "responder", now_ps());
   if (place) reads_.take(r);
   return true;
 }

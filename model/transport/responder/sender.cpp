@@ -54,7 +54,7 @@ void responder_sender::work() {
     return;
   }
   if (!tx_out.claim()) return;
-  spans_.leave(e.frame->span, "responder transmit", owner_.now_ps());
+  spans_.leave(e.frame->span, owner_.name(), "responder transmit", owner_.now_ps());
   tx_out.push(std::move(e.frame));
   head_ = (head_ + 1) % queue_.size();
   if (--count_ != 0) owner_.wake_at(std::max(queue_[head_].ready, owner_.now() + 1));
@@ -132,7 +132,8 @@ void responder_sender::launch(payload::frame_ptr frame) {
   payload::frame& f = *frame;
   --credits_[f.port][f.priority];
   if (count_ == 0 && tx_out.can_push()) {
-    spans_.leave(f.span, "responder transmit", owner_.domain().edge_time(owner_.now() + pipeline_cycles_));
+    spans_.leave(f.span, owner_.name(), "responder transmit",
+                 owner_.domain().edge_time(owner_.now() + pipeline_cycles_));
     tx_out.push_after(std::move(frame), pipeline_cycles_);
     return;
   }

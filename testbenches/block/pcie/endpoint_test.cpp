@@ -191,9 +191,14 @@ TEST(pcie_bar, span_of_a_store_is_marked_on_arrival_and_handed_on) {
   b.run_ns(500);
   ASSERT_EQ(b.doorbell.got.size(), 1u);
   EXPECT_EQ(b.doorbell.got[0].span, id);
-  ASSERT_EQ(b.spans[id].count(), 1u);
-  EXPECT_STREQ(b.spans[id][0].stage, "mmio write");
-  EXPECT_LT(b.spans[id][0].at, b.doorbell.at[0]);
+  const sim::span& s = b.spans[id];
+  const char* const stages[] = {"post", "store path", "link", "mmio write"};
+  ASSERT_EQ(s.count(), 4u);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_STREQ(s[i].stage, stages[i]);
+  EXPECT_STREQ(s[1].block, b.root.name().c_str());
+  EXPECT_STREQ(s[2].block, s[3].block);
+  EXPECT_EQ(s[0].at, s.start());
+  EXPECT_LT(s[3].at, b.doorbell.at[0]);
 }
 
 TEST(pcie_bar, reads_ask_the_register_file_for_each_dword) {

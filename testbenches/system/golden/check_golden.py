@@ -57,7 +57,7 @@ BURSTS = [
 
 
 def measure(program, arguments):
-    """{end_to_end_ps, stages: [[name, wait, ps], ...], counters: {block: {counter: number}}} of a message or burst."""
+    """{end_to_end_ps, stages: [[block: stage, wait, ps], ...], counters: {block: {counter: number}}} of a message or burst."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "message.json")
         burst = "--warm-up" not in arguments
@@ -78,7 +78,7 @@ def measure(program, arguments):
     if burst:
         return {"end_to_end_ps": row["elapsed_ps"], "stages": [], "counters": counters}
     return {"end_to_end_ps": row["end_to_end_ps"],
-            "stages": [[s["name"], s["wait"], s["ps"]] for s in row["stages"]],
+            "stages": [[s["block"] + ": " + s["stage"], s["wait"], s["ps"]] for s in row["stages"]],
             "counters": counters}
 
 

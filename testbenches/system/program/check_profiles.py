@@ -100,9 +100,9 @@ def check_fec(program, folder):
     """A frame takes as much longer as a code word takes to gather and to decode, and the stage says so."""
     coded = message(program, folder, "--sizes", "2")
     plain = message(program, folder, "--sizes", "2", "--set", "adapter.port.fec=none")
-    stages = {s["name"]: s["ps"] for s in coded["stages"]}
+    stages = {s["stage"]: s["ps"] for s in coded["stages"]}
     assert stages["rs-fec"] == FEC_PS, stages
-    assert "rs-fec" not in [s["name"] for s in plain["stages"]], plain
+    assert "rs-fec" not in [s["stage"] for s in plain["stages"]], plain
     longer = coded["end_to_end_ps"] - plain["end_to_end_ps"]
     assert abs(longer - FEC_PS) <= 4000, longer  # two edges of the clock
 
@@ -113,11 +113,11 @@ def check_blue_flame(program, folder):
     fetch = {}
     for rule in ("by_device", "all", "with_inline_data", "none"):
         row = message(program, folder, *size, "--set", "driver.blue_flame=" + rule)
-        fetch[rule] = sum(s["ps"] for s in row["stages"] if s["name"] == "descriptor fetch")
+        fetch[rule] = sum(s["ps"] for s in row["stages"] if s["stage"] == "descriptor fetch")
     assert fetch["by_device"] == fetch["all"] < 10_000, fetch
     assert fetch["with_inline_data"] == fetch["none"] > 300_000, fetch
     older = results(program, folder, "latency", *size, "--iterations", "20")["rows"][0]
-    assert sum(s["ps"] for s in older["stages"] if s["name"] == "descriptor fetch") > 300_000, older
+    assert sum(s["ps"] for s in older["stages"] if s["stage"] == "descriptor fetch") > 300_000, older
 
 
 def main():
