@@ -37,6 +37,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       config_(consistent(cfg)),
       core_(name_ + ".clock", env.base, core_period(config_.clock_khz)),
       firmware_clock_(name_ + ".firmware_clock", env.base, firmware_period(config_.clock_khz)),
+      gid_matches_{gid::gid_match(config_.gid_match, gids_[0]), gid::gid_match(config_.gid_match, gids_[1])},
       command_(name_ + ".command", core_, config_.command),
       firmware_dma_(name_ + ".firmware_dma", core_),
       firmware_port_(name_ + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
@@ -64,7 +65,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     ports_.push_back(std::make_unique<mac::port>(name_ + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
     parsers_.push_back(std::make_unique<parser::parser>(name_ + ".parser" + number, core_, config_.parser, gids_[i],
-                                                        responder_.roce_v2_port(), env.spans, env.statistics));
+                                                        gid_matches_[i], responder_.roce_v2_port(), env.spans,
+                                                        env.statistics));
   }
   announce(env.statistics);
   pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);

@@ -12,6 +12,7 @@
 #include "model/adapter/config.h"
 #include "model/command/firmware_dma.h"
 #include "model/ethernet/steering.h"
+#include "model/gid/gid_match.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
@@ -123,6 +124,7 @@ class adapter : public sc_core::sc_module {
   sim::clock_domain firmware_clock_;
   no_registers no_registers_;
   std::array<gid::gid_table, 2> gids_;
+  std::array<gid::gid_match, 2> gid_matches_;
   icm::icm_map icm_map_;
   register_bus::cr_bus cr_bus_;
 

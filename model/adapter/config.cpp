@@ -289,6 +289,12 @@ void announce(sim::parameter_set& to, config& c) {
       .add("descriptors", c.scheduler.descriptors, 1, 65'536, "WQEs", "calibration 5: WQE cache, 128 to 256")
       .add("grant_cycles", c.scheduler.grant_cycles, 1, many, "cycles", "design")
       .add("grants", c.scheduler.grants, 1, 32, "queue pairs", "calibration 5: processing units");
+  group(to, "adapter.gid.")
+      .choose("match", c.gid_match.method, {"parallel", "hashed"},
+              "design: 128 comparators a port; hashed: buckets in a memory")
+      .add("compare_cycles", c.gid_match.compare_cycles, 1, 16, "cycles",
+           "design: compare, encode; of the RX pipeline of calibration 5")
+      .add("probe_cycles", c.gid_match.probe_cycles, 1, 16, "cycles", "design: read, compare");
   group(to, "adapter.parser.")
       .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles", "calibration 5: of the RX pipeline")
       .add("bytes_per_cycle", c.parser.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit");

@@ -12,6 +12,7 @@
 #include "model/completion/completion.h"
 #include "model/doorbell/doorbell.h"
 #include "model/ethernet/steering.h"
+#include "model/gid/gid_match_if.h"
 #include "model/icm/translation.h"
 #include "model/icrc/icrc_block.h"
 #include "model/mac/port.h"
@@ -60,6 +61,7 @@ struct config {
   transport::responder_config responder;
   completion::completion_config completion;
   parser::parser::config parser;
+  gid::match_config gid_match;  ///< of each port; its cycles are part of the receive pipeline
   ethernet::steering::config steering;
   mac::port::config port;  ///< of every port; index is set by the adapter
 };

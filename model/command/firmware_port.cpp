@@ -63,14 +63,11 @@ void firmware_port::tick() {
     execute();
 }
 
+/// One a cycle.
 void firmware_port::take_notices() {
-  bool interrupted = false, was_reset = false;
-  while (notices.can_pop()) {
-    was_reset = notices.pop() == register_bus::notice::reset || was_reset;
-    interrupted = true;
-  }
-  if (was_reset) reset();
-  if (interrupted) processor_->interrupt();
+  if (!notices.can_pop()) return;
+  if (notices.pop() == register_bus::notice::reset) reset();
+  processor_->interrupt();
 }
 
 void firmware_port::reset() {

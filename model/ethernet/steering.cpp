@@ -62,8 +62,8 @@ void steering::tick() {
 
 /// One copy of the frame in front.
 void steering::deliver() {
-  if (count_inside_ == 0) return;
-  stage& s = pipeline_[head_];
+  if (pipeline_.empty()) return;
+  stage& s = pipeline_.front();
   if (s.ready > now()) return wake_at(s.ready);
   if (search_ != search::done && !find_members(*s.frame)) return;
   if (next_member_ != members_.size()) {
@@ -79,10 +79,9 @@ void steering::deliver() {
     ++count_.drop_no_match;
   }
   s.frame.reset();
-  head_ = (head_ + 1) % pipeline_.size();
-  --count_inside_;
+  pipeline_.drop();
   search_ = search::none;
-  if (count_inside_ != 0) wake_at(std::max(pipeline_[head_].ready, now() + 1));
+  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready, now() + 1));
 }
 
 void steering::hand_on(payload::frame_ptr frame, std::uint32_t qpn) {
@@ -116,7 +115,7 @@ payload::frame_ptr steering::copy_of(const payload::frame& from) {
 void steering::take() {
   if (!rx_in[0].can_pop() && !rx_in[1].can_pop()) return;
   if (!input_.is_free()) return input_.await();
-  if (count_inside_ == pipeline_.size()) return;  // its head wakes us
+  if (pipeline_.full()) return;  // its head wakes us
   const unsigned port = rx_in[1 - last_port_].can_pop() ? 1 - last_port_ : last_port_;
   last_port_ = port;
   payload::frame_ptr f = rx_in[port].pop();
@@ -124,9 +123,8 @@ void steering::take() {
   const unsigned beats = (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   input_.start(std::max({1u, config_.frame_cycles, beats}));
   if (passes_filters(*f)) {
-    stage& s = pipeline_[(head_ + count_inside_++) % pipeline_.size()];
-    s = {std::move(f), now() + std::max(1u, config_.pipeline_cycles)};
-    wake_at(s.ready);
+    pipeline_.push({std::move(f), now() + std::max(1u, config_.pipeline_cycles)});
+    wake_at(pipeline_.back().ready);
   }
   if (rx_in[0].can_pop() || rx_in[1].can_pop()) input_.await();
 }
@@ -224,9 +222,8 @@ void steering::add_member(const payload::frame& f, std::uint32_t member) {
 }
 
 void steering::device_reset() {
-  count_.drop_reset += count_inside_;
-  for (stage& s : pipeline_) s.frame.reset();
-  head_ = count_inside_ = 0;
+  count_.drop_reset += pipeline_.size();
+  pipeline_.clear();
   search_ = search::none;
   members_.clear();
   next_member_ = 0;

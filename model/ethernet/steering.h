@@ -18,6 +18,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 
@@ -111,8 +112,7 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   unsigned hash_bits_ = 0;
   std::vector<bool> written_;
 
-  std::vector<stage> pipeline_;  // ring
-  std::size_t head_ = 0, count_inside_ = 0;
+  sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
   unsigned last_port_ = 1;
   // Search for the frame in front, then its members

@@ -129,7 +129,7 @@ void network_switch::serve(port_state& p, std::uint8_t above) {
   if (p.line == nullptr) return;
   const sim::time_ps at = now_ps(), soon = at + config_.hop_ps / 2;
   if (p.flow.must_tell(above, at)) tell(p, above);
-  while (!p.queue.empty() && p.line_free <= soon && p.flow.paused(at) == 0) {
+  if (!p.queue.empty() && p.line_free <= soon && p.flow.paused(at) == 0) {
     queued q = p.queue.pop();
     const sim::time_ps after_pause = p.flow.paused_until(0) + duration_of(*q.frame);
     send(p, std::move(q.frame), std::max(q.arrival + config_.hop_ps, after_pause));
@@ -145,10 +145,9 @@ void network_switch::serve(port_state& p, std::uint8_t above) {
 void network_switch::tick() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     port_state& p = *ports_[i];
-    while (p.inbox.can_pop()) {
-      const sim::time_ps arrival = p.inbox.front_arrival();
-      take(i, p.inbox.pop(), arrival);
-    }
+    if (!p.inbox.can_pop()) continue;
+    const sim::time_ps arrival = p.inbox.front_arrival();
+    take(i, p.inbox.pop(), arrival);
   }
   for (auto& p : ports_)
     p->full = p->queue.bytes() > config_.xoff_bytes || (p->full && p->queue.bytes() > config_.xon_bytes);

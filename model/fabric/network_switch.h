@@ -16,8 +16,9 @@
 namespace rnic::fabric {
 
 /// Learns on which port an address lives from what it sends; frames to other addresses go out of all ports but their
-/// own (IEEE 802.1D, 7.7 and 7.8). All ports have one rate. Frames that arrive at one edge are taken in the order of
-/// their ports. VLANs are not looked at, and a bad FCS goes on with its frame, as cut-through cannot help.
+/// own (IEEE 802.1D, 7.7 and 7.8). All ports have one rate. At an edge each input gives one frame, in the order of
+/// their ports, and each output begins one. VLANs are not looked at, and a bad FCS goes on with its frame, as
+/// cut-through cannot help.
 class network_switch final : public sim::clocked_block {
  public:
   struct config {

@@ -28,14 +28,21 @@ window window_of(unsigned function, unsigned num_vfs) {
   return {physical_window + each * i + std::min(i, larger), each + (i < larger ? 1 : 0)};
 }
 
-std::optional<unsigned> gid_table::match(const wire::gid& dgid, wire::encapsulation encap) const {
-  const roce_type type = encap == wire::encapsulation::roce_v1 ? roce_type::v1 : roce_type::v2;
+std::optional<unsigned> gid_table::match(const wire::gid& dgid, roce_type type) const {
   for (unsigned word = 0; word < gid_mask_.size(); ++word)
     for (std::uint64_t left = gid_mask_[word]; left != 0; left &= left - 1) {
       const unsigned i = word * 64 + lowest(left);
       if (entries_[i].type == type && entries_[i].id == dgid) return i;
     }
   return std::nullopt;
+}
+
+unsigned gid_table::probes(const wire::gid& dgid, roce_type type, std::optional<unsigned> found) const {
+  const unsigned bucket = bucket_of(dgid, type), last = found.value_or(table_size - 1);
+  unsigned read = 0;
+  for (unsigned i = 0; i <= last; ++i)
+    if (entries_[i].valid && bucket_of(entries_[i].id, entries_[i].type) == bucket) ++read;
+  return std::max(read, 1u);
 }
 
 bool gid_table::accepts(const wire::mac_address& dmac) const {

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <optional>
 
+#include "model/gid/gid_match_if.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/wire/packet.h"
 
 namespace rnic::gid {
 
-inline constexpr unsigned table_size = 128;
 inline constexpr unsigned physical_window = 16;  ///< entries of the physical function; the other 112 are divided
 
 /// First entry and number of entries of a function (0 = physical, 1..num_vfs virtual): 16 for the physical one, then
@@ -23,8 +23,6 @@ struct window {
   unsigned count = 0;
 };
 window window_of(unsigned function, unsigned num_vfs);
-
-enum class roce_type : std::uint8_t { v1 = 0, v2 = 2 };
 
 struct entry {
   wire::gid id{};
@@ -41,13 +39,17 @@ inline bool is_mapped_ipv4(const std::uint8_t* id) {
   return std::memcmp(id, prefix, sizeof prefix) == 0;
 }
 
-/// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks,
-/// written by firmware through the register bus, which has edges of its own between those of the core clock.
+/// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks (the
+/// parser finds entries by gid_match), written by firmware through the register bus, which has edges of its own between
+/// those of the core clock.
 class gid_table : public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   const entry& operator[](unsigned index) const { return entries_[index % table_size]; }
-  /// Receive: the entry that a packet is for, by destination GID and encapsulation. First match wins.
-  std::optional<unsigned> match(const wire::gid& dgid, wire::encapsulation encap) const;
+  /// The entry with this GID and type; the lowest of several. How long it takes to find is gid_match's.
+  std::optional<unsigned> match(const wire::gid& dgid, roce_type type) const;
+  /// Entries of the GID's bucket that are read to find `found` (what match() says), or to find out that there is none;
+  /// one at least.
+  unsigned probes(const wire::gid& dgid, roce_type type, std::optional<unsigned> found) const;
 
   /// Transmit: whether packets of a function may leave with entry `index` as their source: it is valid, of that
   /// version, the function's own, and RoCE v2 addresses are both IPv4 or both IPv6.

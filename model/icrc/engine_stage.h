@@ -38,9 +38,7 @@ class engine_stage {
     std::uint32_t crc = 0;  ///< of result() and started(), and of those alone
     bool blocked = false;   ///< for its block: it had its result, but there was no room for it
     sim::cycle_t ready_at = sim::never;
-
-   private:
-    friend class engine_stage;
+    // The stage's own:
     stream what;
     std::uint64_t beats = 0;
     sim::cycle_t start = 0;

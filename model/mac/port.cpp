@@ -25,6 +25,14 @@ void require(bool ok, const std::string& what) {
   if (!ok) throw sim::config_error(what);
 }
 
+/// Ends of shortest frames that a line can bring within a cycle: one, unless the clock is slow for it. The receive path
+/// is as wide.
+unsigned line_frames_a_cycle(const sim::clock_domain& domain, std::uint32_t rate_mbps) {
+  const std::uint64_t cycle_ps = domain.edge_time(1) - domain.edge_time(0) + 1;
+  return static_cast<unsigned>(1 + cycle_ps * rate_mbps /
+                                       ((preamble_bytes + shortest_frame + gap_bytes) * mbps_ps_per_byte));
+}
+
 bool is_tagged(const payload::frame& f) {
   return f.length >= 16 && wire::load_be16(f.data() + 12) == static_cast<std::uint16_t>(wire::ether_type::vlan);
 }
@@ -53,6 +61,7 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       credits_out{sim::fifo_out<transport::egress_credit>(*this), sim::fifo_out<transport::egress_credit>(*this)},
       config_(cfg),
       receive_ps_(fec_ps() + cfg.mac_rx_ns * sim::ps_per_ns),
+      receive_width_(line_frames_a_cycle(domain, cfg.rate_mbps)),
       pool_(pool),
       spans_(spans),
       carrier_changes_(this->name() + ".carrier", *this, 4),
@@ -233,17 +242,19 @@ void port::deliver(payload::frame_ptr frame, sim::time_ps arrival) {
   from_line_.push(std::move(frame), arrival + receive_ps_);
 }
 
+/// Those of the line first: it cannot wait.
 void port::receive() {
-  while (from_line_.can_pop()) {
-    const sim::time_ps arrival = from_line_.front_arrival() - receive_ps_;
-    payload::frame_ptr f = from_line_.pop();
-    f->loopback = 0;
-    take_frame(std::move(f), arrival);
-  }
-  while (looped_.can_pop()) {
-    const sim::time_ps arrival = looped_.front_arrival() - receive_ps_;
-    take_frame(looped_.pop(), arrival);
-  }
+  unsigned room = receive_width_;
+  for (; room != 0 && from_line_.can_pop(); --room) receive_from(from_line_);
+  for (; room != 0 && looped_.can_pop(); --room) receive_from(looped_);
+  if (looped_.can_pop()) wake_next();
+}
+
+void port::receive_from(sim::timed_inbox<payload::frame_ptr>& inbox) {
+  const sim::time_ps arrival = inbox.front_arrival() - receive_ps_;
+  payload::frame_ptr f = inbox.pop();
+  if (&inbox == &from_line_) f->loopback = payload::frame::loopback_none;
+  take_frame(std::move(f), arrival);
 }
 
 void port::take_frame(payload::frame_ptr frame, sim::time_ps arrival) {
@@ -316,22 +327,22 @@ bool port::consume_control(const payload::frame& f) {
   return true;
 }
 
+/// One change a cycle.
 void port::take_carrier() {
-  while (carrier_changes_.can_pop()) {
-    const sim::time_ps at = carrier_changes_.front_arrival();
-    const bool up = carrier_changes_.pop();
-    if (up == carrier_) continue;
-    carrier_ = up;
-    if (up) {
-      carrier_back_at_ = at;
-    } else {
-      carrier_lost_at_ = at;
-      carrier_back_at_ = ~sim::time_ps{0};
-      ++counters_.link_losses;
-      flow_.reset(now_ps());
-    }
-    if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, now_ps() + notice_ps_);
+  if (!carrier_changes_.can_pop()) return;
+  const sim::time_ps at = carrier_changes_.front_arrival();
+  const bool up = carrier_changes_.pop();
+  if (up == carrier_) return;
+  carrier_ = up;
+  if (up) {
+    carrier_back_at_ = at;
+  } else {
+    carrier_lost_at_ = at;
+    carrier_back_at_ = ~sim::time_ps{0};
+    ++counters_.link_losses;
+    flow_.reset(now_ps());
   }
+  if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, now_ps() + notice_ps_);
 }
 
 void port::hand_out() {

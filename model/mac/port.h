@@ -121,6 +121,7 @@ class port : public sim::clocked_block,
   void return_credit(const payload::frame& f);
   void ask_for_wake();
   void receive();
+  void receive_from(sim::timed_inbox<payload::frame_ptr>& inbox);
   void take_frame(payload::frame_ptr frame, sim::time_ps arrival);
   bool passes_checks(payload::frame& f, std::uint32_t size, unsigned column);
   bool consume_control(const payload::frame& f);
@@ -142,6 +143,7 @@ class port : public sim::clocked_block,
 
   config config_;
   sim::time_ps receive_ps_;
+  unsigned receive_width_;  // frames a cycle
   payload::frame_pool& pool_;
   sim::span_recorder& spans_;
   payload::frame_sink_if* line_ = nullptr;

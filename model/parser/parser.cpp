@@ -82,7 +82,8 @@ const char* to_string(drop d) {
 }
 
 parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
-               const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats)
+               gid::gid_match_if& match, const std::uint16_t& roce_v2_port, sim::span_recorder& spans,
+               sim::statistics& stats)
     : clocked_block(name, domain),
       mac_in(*this),
       roce_out(*this),
@@ -91,11 +92,14 @@ parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, c
       gids_(gids),
       roce_v2_port_(roce_v2_port),
       spans_(spans),
-      pipeline_(cfg.parser_cycles + 1) {
+      match_(match),
+      pipeline_(cfg.parser_cycles + match_.pass_cycles() + 1) {
   if (cfg.bytes_per_cycle == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more, not 0");
   stats.add(this->name() + ".roce_frames", roce_frames_);
   stats.add(this->name() + ".ethernet_frames", ethernet_frames_);
   stats.add(this->name() + ".unclaimed_frames", unclaimed_frames_);
+  stats.add(this->name() + ".gid_match.look_ups", match_count_.look_ups);
+  stats.add(this->name() + ".gid_match.hits", match_count_.hits);
   for (unsigned i = 0; i < drops_.size(); ++i)
     stats.add(this->name() + ".drop." + to_string(static_cast<drop>(i)), drops_[i]);
 }
@@ -106,34 +110,47 @@ void parser::tick() {
 }
 
 void parser::deliver() {
-  if (count_ == 0) return;
-  stage& s = pipeline_[head_];
+  if (pipeline_.empty()) return;
+  stage& s = pipeline_.front();
   if (s.ready > now()) return wake_at(s.ready);
   sim::fifo_out<payload::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
   if (!out.claim()) return;
-  spans_.leave(s.frame->span, name(), "parser", now_ps());
+  spans_.leave(s.frame->span, name(), "gid match", now_ps());
   out.push(std::move(s.frame));
-  head_ = (head_ + 1) % pipeline_.size();
-  if (--count_ != 0) wake_at(std::max(pipeline_[head_].ready, now() + 1));
+  pipeline_.drop();
+  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready, now() + 1));
 }
 
 void parser::take() {
   if (!mac_in.can_pop()) return;
   if (!input_.is_free()) return input_.await();
-  if (count_ == pipeline_.size()) return;  // its head waits for the channel, which wakes us
+  if (pipeline_.full()) return;  // its head waits for the channel, which wakes us
   payload::frame_ptr f = mac_in.pop();
   input_.start((f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle);
+  looked_up_.reset();
   const way to = classify(*f);
-  const sim::cycle_t latency = std::max(1u, config_.parser_cycles);
-  if (to == way::roce && count_ == 0 && roce_out.claim()) {
-    spans_.leave(f->span, name(), "parser", domain().edge_time(now() + latency));
-    roce_out.push_after(std::move(f), latency);
+  const sim::cycle_t parsed = now() + std::max(1u, config_.parser_cycles);
+  const sim::cycle_t ready = std::max(parsed + match_cycles(), last_ready_ + 1);  // none overtakes another
+  last_ready_ = ready;
+  spans_.leave(f->span, name(), "parser", domain().edge_time(parsed));
+  if (to == way::roce && pipeline_.empty() && roce_out.claim()) {
+    spans_.leave(f->span, name(), "gid match", domain().edge_time(ready));
+    roce_out.push_after(std::move(f), ready - now());
   } else if (to != way::nowhere) {
-    stage& s = pipeline_[(head_ + count_++) % pipeline_.size()];
-    s = {std::move(f), now() + latency, to};
-    wake_at(s.ready);
+    pipeline_.push({std::move(f), ready, to});
+    wake_at(ready);
   }
   if (mac_in.can_pop()) wake_at(std::max(input_.free_at(), now() + 1));
+}
+
+/// From the end of the parser's own stages to the end of the match, for the frame that classify() has just seen.
+sim::cycle_t parser::match_cycles() {
+  if (!looked_up_) return match_.pass_cycles();
+  ++match_count_.look_ups;
+  if (looked_up_->index) ++match_count_.hits;
+  const sim::cycle_t waits = matching_.is_free() ? 0 : matching_.free_at() - now();
+  matching_.append(looked_up_->interval);
+  return waits + looked_up_->cycles;
 }
 
 parser::way parser::discard(drop why) {
@@ -173,7 +190,9 @@ parser::way parser::classify(payload::frame& f) {
   if (e != wire::decode_error::none) return discard(reason_of(e));
   if (!multicast(p.dgid)) {
     if (wire::is_multicast(p.dmac)) return unclaimed(drop::not_our_mac);  // the ICRC does not cover it
-    const auto index = gids_.match(p.dgid, p.encap);
+    const bool first = p.encap == wire::encapsulation::roce_v1;
+    looked_up_ = match_.look_up(p.dgid, first ? gid::roce_type::v1 : gid::roce_type::v2);
+    const auto index = looked_up_->index;
     if (!index) return unclaimed(drop::not_our_gid);
     const gid::entry& own = gids_[*index];
     const std::uint16_t vid = p.vlan_present ? p.vlan_tci & 0xfff : 0;

@@ -4,13 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "model/gid/gid_match_if.h"
 #include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -44,24 +46,37 @@ const char* to_string(drop d);
 /// addresses that are not ours goes to ethernet_out too, where steering may know somebody who wants it (A.8.5), and so
 /// do frames with a bad FCS, which the port lets through only when it was told to.
 ///
-/// Order of frames is kept. A frame leaves parser_cycles after it was taken; the next one is taken when the bytes of
-/// the one before have gone through, bytes_per_cycle in each cycle.
+/// Order of frames is kept. Stages:
+///
+///   parser     parser_cycles from the cycle in which a frame is taken; the next one is taken when its bytes have gone
+///              through, bytes_per_cycle in each cycle
+///   gid match  its own cycles (gid::gid_match_if), for all frames; those that are RoCE for a unicast GID look it up
+///   and
+///              wait for the look-up before. Others take the cycles of a hit at once.
+///
+/// A full channel stalls all of it, and the MAC behind.
 class parser : public sim::clocked_block {
  public:
   struct config {
-    unsigned parser_cycles = 10;    ///< latency; part of the receive pipeline's 60 cycles (calibration 5)
+    unsigned parser_cycles = 8;     ///< latency; part of the receive pipeline's 60 cycles (calibration 5)
     unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
     bool roce_v2 = true;            ///< else of the first generation: RoCE v2 is UDP like any other
   };
 
-  /// `roce_v2_port`: the register with the UDP destination port of RoCE v2, written by firmware.
+  /// `match` is the port's, and this parser the only one that asks it. `roce_v2_port`: the register with the UDP
+  /// destination port of RoCE v2, written by firmware.
   parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
-         const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats);
+         gid::gid_match_if& match, const std::uint16_t& roce_v2_port, sim::span_recorder& spans,
+         sim::statistics& stats);
 
   sim::fifo_in<payload::frame_ptr> mac_in;
   sim::fifo_out<payload::frame_ptr> roce_out;
   sim::fifo_out<payload::frame_ptr> ethernet_out;  ///< may stay unbound
 
+  /// Look-ups of destination GIDs, and those that found an entry.
+  struct match_counters {
+    std::uint64_t look_ups = 0, hits = 0;
+  };
   std::uint64_t dropped(drop why) const { return drops_[static_cast<unsigned>(why)]; }
   std::uint64_t roce_frames() const { return roce_frames_; }
   std::uint64_t unclaimed_frames() const { return unclaimed_frames_; }
@@ -77,6 +92,7 @@ class parser : public sim::clocked_block {
   void tick() override;
   void deliver();
   void take();
+  sim::cycle_t match_cycles();
   way classify(payload::frame& f);
   way discard(drop why);
   way unclaimed(drop why);
@@ -86,10 +102,13 @@ class parser : public sim::clocked_block {
   const gid::gid_table& gids_;
   const std::uint16_t& roce_v2_port_;
   sim::span_recorder& spans_;
-  std::vector<stage> pipeline_;  // ring
-  std::size_t head_ = 0;
-  std::size_t count_ = 0;
+  gid::gid_match_if& match_;
+  sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
+  sim::server matching_{*this, "gid_match"};  // in the time of frames that are taken: parser_cycles before its look-ups
+  std::optional<gid::gid_match_if::result> looked_up_;  // by the frame that is taken in this cycle
+  sim::cycle_t last_ready_ = 0;
+  match_counters match_count_;
   std::array<std::uint64_t, static_cast<unsigned>(drop::count)> drops_{};
   std::uint64_t roce_frames_ = 0;
   std::uint64_t ethernet_frames_ = 0;

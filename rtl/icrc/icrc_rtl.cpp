@@ -43,7 +43,7 @@ std::string icrc_pins::tracker::text() const {
   const bool v1 = p.encap == wire::encapsulation::roce_v1, ipv4 = p.encap == wire::encapsulation::roce_v2_ipv4;
   const std::size_t bth = v1 ? 40 : ipv4 ? 28 : 48;
   const auto word = [&p](std::size_t at) {
-    return unsigned{p.bytes[at]} << 16 | p.bytes[at + 1] << 8 | p.bytes[at + 2];
+    return unsigned{p.bytes[at]} << 16 | unsigned{p.bytes[at + 1]} << 8 | p.bytes[at + 2];
   };
   std::ostringstream text;
   text << "packet " << p.number << " of this engine, RoCE "

@@ -106,6 +106,23 @@ TEST(network_switch, a_frame_alone_is_late_by_the_hop) {
   EXPECT_TRUE(r.plugs[2].got.empty());
 }
 
+TEST(network_switch, an_input_gives_one_frame_at_an_edge) {
+  rig r(3);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps();
+  const std::uint64_t before = r.middle->count().frames;
+  for (const unsigned to : {1u, 2u}) r.send(0, to, 60, start + 1'000'000);
+  r.run(start + 1'000'500);
+  EXPECT_EQ(r.middle->count().frames, before + 1);
+  r.run(start + 1'001'500);
+  EXPECT_EQ(r.middle->count().frames, before + 2);
+  r.run(start + 2'000'000);
+  for (unsigned i : {1u, 2u}) {
+    ASSERT_EQ(r.plugs[i].got.size(), 1u);
+    EXPECT_EQ(r.plugs[i].got[0].second, start + 1'000'000 + hop) << "cut through all the same";
+  }
+}
+
 TEST(network_switch, two_senders_share_a_line) {
   rig r(3);
   r.teach();

@@ -137,6 +137,24 @@ TEST(mac_checks, loopback_frames_stay) {
   EXPECT_EQ(t.a.mac.cr_read(cr::eth_stats + 0xa98 + 24 * 9 + 4), 1u);  // TTOT, loopback
 }
 
+/// The most bytes in the buffer when three frames of 104 bytes have come at one instant.
+std::uint32_t most_of_three(std::uint64_t cycle_ps) {
+  bench t({}, {}, {}, {cycle_ps, 1, 0});
+  for (int i = 0; i < 3; ++i) {
+    payload::frame_ptr f = t.frame(100);
+    f->fcs = wire::ethernet_fcs(f->data(), f->length);
+    t.a.mac.deliver(std::move(f), 1'000'000);
+  }
+  bench::run_ns(10'000);
+  EXPECT_EQ(t.a.rx.notes.size(), 3u);
+  return t.a.mac.buffers().max_occupancy(0);
+}
+
+TEST(mac_checks, receives_one_frame_a_cycle) { EXPECT_EQ(most_of_three(1000), 104u); }
+
+// 400 ns are as long as 23 of the shortest frames of 40 Gb/s.
+TEST(mac_checks, receive_path_is_as_wide_as_the_line_is_fast) { EXPECT_EQ(most_of_three(400'000), 312u); }
+
 TEST(mac_checks, dump_eth_stats_image) {
   bench t;
   for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(1082, 3, true));

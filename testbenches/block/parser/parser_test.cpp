@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/gid/gid_cr.h"
+#include "model/gid/gid_match.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::parser {
@@ -54,8 +55,11 @@ class rim : public sim::clocked_block {
 };
 
 struct bench {
-  explicit bench(bool ethernet = true, const parser::config& cfg = {})
-      : core("core", base, {1000, 1, 0}), p("parser", core, cfg, gids, port, spans, stats), r(core, p, ethernet) {
+  explicit bench(bool ethernet = true, const parser::config& cfg = {}, const gid::match_config& how = {})
+      : core("core", base, {1000, 1, 0}),
+        match(how, gids),
+        p("parser", core, cfg, gids, match, port, spans, stats),
+        r(core, p, ethernet) {
     gids.cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
     gids.cr_write(gid::cr::mac_word(0, 1), 1);
     gids.cr_write(gid::cr::gid_word(4, 2), 0xffff);
@@ -100,6 +104,7 @@ struct bench {
   sim::timebase base;
   sim::clock_domain core;
   gid::gid_table gids;
+  gid::gid_match match;
   std::uint16_t port = 4791;
   sim::span_recorder spans;
   sim::statistics stats;
@@ -147,10 +152,59 @@ TEST(parser, latency_and_rate) {
   const std::uint32_t length = b.r.to_send[0]->length;
   b.run(1000);
   ASSERT_EQ(b.r.got.size(), 6u);
-  // One cycle into the channel from the MAC, parser_cycles, one cycle out of it.
-  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 10u + 1u);
+  // One cycle into the channel from the MAC, 8 in the parser's stages, 2 in the match, one cycle out of it.
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 8u + 2u + 1u);
   for (unsigned i = 1; i < 6; ++i) EXPECT_EQ(b.r.got[i].first - b.r.got[i - 1].first, (length + 15) / 16);
 }
+
+/// Entries 20.. in the bucket of packet()'s GID: their first two bytes fold to nothing.
+void crowd_bucket(bench& b, unsigned entries) {
+  for (unsigned i = 20; i < 20 + entries; ++i) {
+    b.gids.cr_write(gid::cr::gid_word(i, 0), i << 25 | i << 16);
+    b.gids.cr_write(gid::cr::gid_word(i, 2), 0xffff);
+    b.gids.cr_write(gid::cr::gid_word(i, 3), 0x0a000001);
+    b.gids.cr_write(gid::cr::gid_word(i, 4), gid::cr::gid_valid | 2u << gid::cr::gid_type_shift);
+  }
+}
+
+TEST(parser, gid_match_is_a_stage_with_cycles_and_counters) {
+  bench b(true, {}, {gid::match_method::parallel, 5, 2});
+  b.send(bench::packet());
+  wire::packet elsewhere = bench::packet();
+  elsewhere.dgid[15] = 77;
+  b.send(elsewhere);
+  wire::packet group = bench::packet();
+  group.dgid = {0xff, 0x0e};
+  group.encap = wire::encapsulation::roce_v2_ipv6;
+  group.dmac = {0x33, 0x33, 0, 0, 0, 0};
+  b.send(group);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 2u);
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 8u + 5u + 1u);
+  EXPECT_EQ(b.stats.value("parser.gid_match.look_ups"), 2u);  // not for a group
+  EXPECT_EQ(b.stats.value("parser.gid_match.hits"), 1u);
+}
+
+/// Four frames whose entry lies behind `others` in its bucket. One enters in 8 cycles; an entry is read in 2.
+void check_hashed(unsigned others) {
+  bench b(true, {}, {gid::match_method::hashed, 2, 2});
+  crowd_bucket(b, others);
+  if (others != 0) b.gids.cr_write(gid::cr::gid_word(4, 4), 0);  // the same GID in front of them
+  b.gids.cr_write(gid::cr::gid_word(50, 2), 0xffff);
+  b.gids.cr_write(gid::cr::gid_word(50, 3), 0x0a000001);
+  b.gids.cr_write(gid::cr::gid_word(50, 4), gid::cr::gid_valid | 2u << gid::cr::gid_type_shift);
+  for (int i = 0; i < 4; ++i) b.send(bench::packet());
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 4u);
+  EXPECT_EQ(b.r.got[0].second->gid_index, others == 0 ? 4u : 50u);
+  const unsigned reading = 2 * (others + 1), enters = (b.r.got[0].second->length + 15) / 16;
+  EXPECT_EQ(enters, 8u);
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 8u + 1u + reading + 1u);
+  for (unsigned i = 1; i < 4; ++i) EXPECT_EQ(b.r.got[i].first - b.r.got[i - 1].first, std::max(enters, reading)) << i;
+}
+
+TEST(parser, hashed_gid_match_finds_the_first_of_a_bucket_in_one_probe) { check_hashed(0); }
+TEST(parser, hashed_gid_match_reads_its_bucket_and_holds_back_what_follows) { check_hashed(8); }
 
 TEST(parser, back_pressure_loses_nothing_and_keeps_order) {
   bench b;

@@ -59,16 +59,15 @@ TEST(gid_table, matches_gid_and_version) {
   gid_table t;
   put_gid(t, 3, 1, cr::gid_valid);
   put_gid(t, 100, 1, cr::gid_valid | 2u << cr::gid_type_shift | cr::gid_vlan_valid | 77);
-  EXPECT_EQ(t.match(id(1), wire::encapsulation::roce_v1), std::optional<unsigned>(3));
-  EXPECT_EQ(t.match(id(1), wire::encapsulation::roce_v2_ipv6), std::optional<unsigned>(100));
-  EXPECT_EQ(t.match(id(1), wire::encapsulation::roce_v2_ipv4), std::optional<unsigned>(100));
-  EXPECT_EQ(t.match(id(2), wire::encapsulation::roce_v1), std::nullopt);
+  EXPECT_EQ(t.match(id(1), roce_type::v1), std::optional<unsigned>(3));
+  EXPECT_EQ(t.match(id(1), roce_type::v2), std::optional<unsigned>(100));
+  EXPECT_EQ(t.match(id(2), roce_type::v1), std::nullopt);
   EXPECT_TRUE(t[100].vlan_valid);
   EXPECT_EQ(t[100].vlan, 77u);
   EXPECT_EQ(t.cr_read(cr::gid_word(100, 2)), 0x11223344u);
   EXPECT_EQ(t.cr_read(cr::gid_word(100, 4)), cr::gid_valid | 2u << cr::gid_type_shift | cr::gid_vlan_valid | 77);
   put_gid(t, 3, 1, 0);
-  EXPECT_EQ(t.match(id(1), wire::encapsulation::roce_v1), std::nullopt);
+  EXPECT_EQ(t.match(id(1), roce_type::v1), std::nullopt);
 }
 
 TEST(gid_table, source_is_valid_of_the_version_the_family_and_the_function) {
@@ -92,7 +91,7 @@ TEST(gid_table, first_match_wins) {
   gid_table t;
   put_gid(t, 127, 9, cr::gid_valid);
   put_gid(t, 64, 9, cr::gid_valid);
-  EXPECT_EQ(t.match(id(9), wire::encapsulation::roce_v1), std::optional<unsigned>(64));
+  EXPECT_EQ(t.match(id(9), roce_type::v1), std::optional<unsigned>(64));
 }
 
 TEST(gid_table, accepts_own_and_group_addresses) {
