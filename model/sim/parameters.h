@@ -23,7 +23,7 @@ class parameter_set {
     std::uint64_t minimum = 0, maximum = 0;
     enum class kind { u8, u16, u32, u64, boolean, choice } type = kind::u32;
     void* target = nullptr;
-    std::vector<std::string> names;  ///< choice: of the values 0, 1, ...
+    std::vector<std::string> names;       ///< choice: of the values 0, 1, ...
     std::vector<std::string> synonyms{};  ///< choice: understood as well
   };
 
