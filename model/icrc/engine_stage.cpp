@@ -13,15 +13,15 @@ engine_stage::engine_stage(sim::clocked_block& owner, std::unique_ptr<icrc_engin
 
 std::uint64_t engine_stage::start(payload::frame_ptr frame, const stream& what) {
   RNIC_ASSERT(can_start(), owner_.name() + ": frame started while the engine is busy");
-  entry e;
+  entry& e = frames_.extend();
   e.frame = std::move(frame);
+  e.crc = at_once_ && what.wanted ? engine_->process(what.encap, what.data, what.length).crc : 0;
+  e.blocked = false;
+  e.ready_at = e.last_beat = sim::never;
   e.what = what;
-  e.beats = beats_of(what.length);
   e.start = owner_.now();
-  if (at_once_ && what.wanted) e.crc = engine_->process(what.encap, what.data, what.length).crc;
-  const std::uint64_t beats = e.beats;
+  const std::uint64_t beats = e.beats = beats_of(what.length);
   server_.start(beats);
-  frames_.push(std::move(e));
   input_free_at_ = sim::never;
   offered_ = 0;
   if (at_once_) settle(frames_.size() - 1);

@@ -27,6 +27,11 @@ class ring {
     slots_[wrapped(head_ + count_)] = std::move(item);
     ++count_;
   }
+  /// push() of what is made in its place: the slot as it was left, to be assigned as a whole.
+  T& extend() {
+    RNIC_ASSERT(!full(), "push into a full ring");
+    return slots_[wrapped(head_ + count_++)];
+  }
   /// What was pushed first.
   T& front() { return at(0); }
   const T& front() const { return at(0); }
