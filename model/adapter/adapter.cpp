@@ -8,7 +8,7 @@ namespace rnic::adapter {
 namespace {
 
 constexpr unsigned hand_over = 2;            // one item a cycle from a pipeline to the next
-constexpr unsigned translation_clients = 4;  // requester, responder, completion, scatter
+constexpr unsigned translation_clients = 5;  // requester, responder, completion, scatter, gather
 
 sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0}; }
 
@@ -49,6 +49,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
       requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
+      gather_(name_ + ".gather", core_, config_.requester, {&gids_[0], &gids_[1]}, requester_.withdrawn(), env.spans,
+              env.statistics),
       scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_.lists(), env.spans,
                env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
@@ -105,6 +107,7 @@ void adapter::name_parameters() {
   name(doorbell_, "adapter.doorbell");
   name(scheduler_, "adapter.scheduler");
   name(requester_, "adapter.requester");
+  name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
   name(steering_, "adapter.steering");
@@ -147,7 +150,6 @@ void adapter::connect_keys(unsigned client, const std::string& block, icm::key_p
   const unsigned depth = config_.descriptor_depth;
   connect(block + "_to_keys_requests", port.request, engine.request[client], depth);
   connect("keys_to_" + block + "_responses", engine.response[client], port.response, depth);
-  connect_revocations(client, block, port);
 }
 
 template <class Port>
@@ -183,7 +185,15 @@ void adapter::bind_descriptors() {
 }
 
 void adapter::bind_transmit() {
-  connect("requester_to_icrc_insert_frames", requester_.tx_out, icrc_insert_.inputs[0], config_.channel_depth);
+  connect("requester_to_gather_packets", requester_.packet_out, gather_.job_in, hand_over);
+  connect("requester_to_gather_pieces", requester_.piece_out, gather_.piece_in, 2 * transport::gather_job::most_pieces);
+  connect("requester_to_gather_verdicts", requester_.verdict_out, gather_.verdict_in, hand_over);
+  connect("gather_to_requester_events", gather_.event_out, requester_.gather_event_in, hand_over);
+  connect("gather_to_requester_addresses", gather_.address_out, requester_.address_in, config_.descriptor_depth);
+  // Both channels are the transmit pipeline as well: a register for each of its cycles.
+  const unsigned pipeline = config_.channel_depth + config_.requester.pipeline_cycles;
+  connect("gather_to_requester_left", gather_.left_out, requester_.left_in, pipeline);
+  connect("gather_to_icrc_insert_frames", gather_.tx_out, icrc_insert_.inputs[0], pipeline);
   connect("responder_to_icrc_insert_frames", responder_.tx_out(), icrc_insert_.inputs[1], config_.channel_depth);
   using source = transport::egress_source;
   const unsigned credits = config_.descriptor_depth;
@@ -227,7 +237,11 @@ void adapter::bind_memory() {
   connect_translation(2, "completion", completion_.pages.port);
   connect_dma(dma_client::requester, "requester", requester_.dma);
   connect_translation(3, "scatter", scatter_.translate);
+  connect_translation(4, "gather", gather_.translate);
+  connect_revocations(0, "gather", gather_.keys);
+  connect_revocations(1, "responder", responder_.keys);
   connect_revocations(2, "scatter", scatter_.keys);
+  connect_dma(dma_client::gather, "gather", gather_.dma);
   connect_dma(dma_client::scatter, "scatter", scatter_.dma);
   connect_dma(dma_client::requester_context, "requester_contexts", requester_.contexts().dma);
   connect_dma(dma_client::responder_write, "responder_write", responder_.dma_write);

@@ -21,6 +21,7 @@
 #include "model/pcie/endpoint_socket.h"
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
+#include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/responder/responder.h"
@@ -75,6 +76,7 @@ class adapter : public sc_core::sc_module {
   enum class dma_client : unsigned {
     requester,
     requester_context,
+    gather,
     scatter,
     responder_write,
     responder_read,
@@ -137,6 +139,7 @@ class adapter : public sc_core::sc_module {
   doorbell::doorbell doorbell_;
   scheduler::scheduler scheduler_;
   transport::requester requester_;
+  transport::gather gather_;
   transport::scatter scatter_;
   transport::responder responder_;
   ethernet::steering steering_;

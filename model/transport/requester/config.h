@@ -24,11 +24,11 @@ struct requester_config {
   unsigned continue_cycles = 5;   ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
   unsigned datapath_bytes = 16;   ///< per cycle (calibration: 128 bit)
   unsigned response_cycles = 46;  ///< receive pipeline of a response behind the ICRC check (calibration: RX 60 cycles)
-  unsigned pipeline_cycles = 45;  ///< from a packet's payload being there to its frame leaving (calibration)
+  unsigned pipeline_cycles = 44;  ///< from a packet's payload being there to its frame leaving (calibration: 45, of
+                                  ///< which the way from the transmit engine to gather takes one)
   unsigned prefetch_bytes = 256;  ///< of send queue read at once, 64..1024 (calibration: WQE prefetch)
   unsigned stamp_retries = 64;    ///< reads of a WQE that software has not finished before it is an error (design)
   unsigned gather_depth = 16;     ///< packets whose payload is being read, 1..64 (design: covers 16 * 2 KiB of PCIe)
-  unsigned gather_pieces = 4;     ///< translations started per packet at once (design)
   unsigned outstanding_entries = 4096;           ///< messages waiting for acknowledgement, all QPs (design)
   unsigned scatter_lists = 1024;                 ///< READs under way, all QPs (design)
   unsigned scatter_jobs = 32;                    ///< READ response packets being written to host memory, 1..64 (design)

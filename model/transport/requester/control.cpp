@@ -20,18 +20,15 @@ void requester::run_halts() {
   if (halts_.empty() && resetting_) finish_reset();
 }
 
-// Of a halted QP nothing is under way: no message, and no packet, response or piece of one names it.
+// Of a halted QP nothing is under way: no message, no packet in gather, no response in scatter.
 void requester::check_at_rest(const qp_runtime& r) const {
   RNIC_ASSERT(r.head == no_index && r.packets == 0 && r.jobs == 0,
               name() + ": a halted queue pair has something under way");
-  for (unsigned i = 0; i < slot_count_; ++i)
-    RNIC_ASSERT(slots_[(slot_head_ + i) % slots_.size()].qpn != r.qpn, name() + ": packet of a halted queue pair");
-  for (unsigned i = 0; i < pipe_count_; ++i)
-    RNIC_ASSERT(pipe_[(pipe_head_ + i) % pipe_depth].qpn != r.qpn, name() + ": frame of a halted queue pair");
 }
 
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
 void requester::device_reset() {
+  take_left();
   qps_.for_each([this](qp_runtime& r) {
     const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
     timers_.stop(qps_, r, now());

@@ -16,13 +16,6 @@ constexpr std::uint8_t flag_l4_checksum = 0x20, flag_ip_checksum = 0x10, flag_no
 constexpr std::uint32_t fcs_bytes = 4;
 constexpr std::uint32_t room = payload::frame::capacity - payload::frame::payload_start;
 constexpr unsigned segmentation_bytes = 4;  // MSS and length in front of the header
-constexpr unsigned block_shift = 4;         // ethernet_rules::vlan_control: what may not be sent
-enum : unsigned { kind_untagged = 1, kind_priority_tagged = 2, kind_tagged = 4 };
-
-/// Kind of a frame as vlan_control counts them.
-unsigned kind_of(bool tagged, std::uint16_t tci) {
-  return !tagged ? kind_untagged : (tci & 0xfff) == 0 ? kind_priority_tagged : kind_tagged;
-}
 
 }  // namespace
 
@@ -69,18 +62,19 @@ void requester::forget_leftovers(unit& u) const {
   if (qpn == (u.ctx->qpn & 0xffffff) && index == (u.current_index & 0xffff)) u.wqe.ethernet.tag_type = 0;
 }
 
-void requester::begin_ethernet(unit& u, packet_slot& slot, const packet_place& place) {
+void requester::begin_ethernet(unit& u, gather_job& job, const packet_place& place) {
   const context& c = *u.ctx;
   const ethernet_send& e = u.wqe.ethernet;
   const gid::gid_table& gids = *gids_[c.dest.port % ports];
-  payload::frame& f = *slot.frame;
-  ethernet_work& w = slot.ethernet;
+  payload::frame& f = *job.frame;
+  ethernet_work& w = job.ethernet;
   w.offload = e;
   w.rules = icm::rules_of(c.dest);
   w.smac_index = c.dest.smac_index;
   w.segmented = u.wqe.is_segmented();
   w.offset = place.offset;
   w.last = place.last;
+  w.udp_port = udp_port_;
   if ((c.dest.flags & icm::path_flag_vlan) != 0)
     if (const auto vid = gids.vlan(c.dest.vlan_index)) {
       w.offload.tag_type = wire::type_ctag;
@@ -98,52 +92,6 @@ void requester::begin_ethernet(unit& u, packet_slot& slot, const packet_place& p
   f.loopback = e.loopback || (named && gids.owns(dmac)) ? payload::frame::loopback_only
                : (dmac[0] & 1) != 0                     ? payload::frame::loopback_too
                                                         : payload::frame::loopback_none;
-}
-
-/// All bytes of the frame are there. False: it may not leave.
-bool requester::finish_ethernet(packet_slot& slot) {
-  payload::frame& f = *slot.frame;
-  const ethernet_work& w = slot.ethernet;
-  const ethernet_send& e = w.offload;
-  if ((w.rules.flags & icm::ethernet_rule_own_source) != 0) {
-    const wire::mac_address& own = gids_[f.port % ports]->mac(w.smac_index);
-    if (!std::equal(own.begin(), own.end(), f.data() + 6)) return false;
-  }
-  const std::uint16_t type = wire::load_be16(f.data() + 12);
-  const bool in_frame = (type == wire::type_ctag || type == wire::type_stag) && f.length >= 16;
-  const std::uint16_t tci = w.software_tag ? w.software_tci : in_frame ? wire::load_be16(f.data() + 14) : 0;
-  const unsigned kind = kind_of(w.software_tag || in_frame, tci);
-  if ((w.rules.vlan_control >> block_shift & kind) != 0) return false;
-
-  if (w.segmented) {
-    wire::segment_header(f.data(), f.length, w.offset / e.segment_bytes, w.offset, w.last);
-  } else if (e.ip_checksum || e.l4_checksum) {
-    const wire::frame_view v = wire::inspect(f.data(), f.length);
-    if (e.ip_checksum) wire::set_ipv4_checksum(f.data(), v);
-    if (e.l4_checksum) wire::set_l4_checksum(f.data(), v);
-  }
-  if (e.tag_type != 0) {
-    wire::insert_tag(f.data(), e.tag_type, e.tci);
-    f.begin -= wire::vlan_tag_bytes;
-    f.length += wire::vlan_tag_bytes;
-  }
-  if (e.icrc && wire::decode(f.data(), f.length, f.packet, udp_port_) == wire::decode_error::none) f.insert_icrc = true;
-  ++ethernet_frames_;
-  return true;
-}
-
-/// The first frame in the gather queue goes nowhere; for software it was sent.
-void requester::block_ethernet(packet_slot& slot) {
-  ++ethernet_blocked_;
-  return_credit(slot.frame->port, slot.frame->priority);
-  qp_runtime& r = qps_[slot.qpn];
-  --r.packets;
-  if (slot.last && messages_[slot.message_index].generation == slot.generation) {
-    messages_[slot.message_index].sent = true;
-    drain_.push(qps_, r);
-    wake_next();
-  }
-  drop_slot();
 }
 
 }  // namespace rnic::transport

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on memory keys: local invalidation, fast registration, binding of windows; and what the requester does
-// when a key loses its meaning.
-#include <algorithm>
+// Operations on memory keys: local invalidation, fast registration, binding of windows.
 #include <utility>
 
 #include "model/transport/requester/requester.h"
@@ -36,7 +34,10 @@ bool requester::keys_may_begin(unit& u) {
     wake_next();
     return false;
   }
-  return r.packets == 0;  // their way out ticks us
+  if (r.packets == 0) return true;
+  awaits_leaving_ = true;
+  listen_to_gather();
+  return false;
 }
 
 // False: not now. A refusal is in u.wqe.error.
@@ -81,24 +82,6 @@ void requester::take_key_answers() {
   if (a.status != icm::key_status::ok) return;
   r.keys_valid = true;
   r.keys_end = static_cast<std::uint32_t>(a.tag);
-}
-
-// ---------------------------------------------------------------- keys that lose their meaning
-
-// Something translated under the key may still be read from memory. What has not been asked for yet will be refused.
-bool requester::uses_key(std::uint32_t key) {
-  for (unsigned i = 0; i < slot_count_; ++i) {
-    const packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
-    const auto end = s.piece.begin() + s.pieces;
-    if (s.pending != 0 && std::any_of(s.piece.begin(), end, [&](const wqe_segment& p) { return p.lkey == key; }))
-      return true;
-  }
-  return false;
-}
-
-void requester::take_revocation() {
-  if (uses_key(keys.revoke.front().key) || !keys.revoked.claim()) return;  // answers of memory tick us
-  keys.revoked.push(keys.revoke.pop());
 }
 
 }  // namespace rnic::transport

@@ -28,6 +28,7 @@ std::uint32_t requester::append_message(context& c, qp_runtime& r, const unit& u
   m.first_psn = (c.next_psn - sent) & 0xffffff;
   m.last_psn = (m.first_psn + packets - 1) & 0xffffff;
   m.length = u.wqe.length;
+  m.first_packet = next_packet_;
   m.opcode = static_cast<std::uint8_t>(u.wqe.opcode);
   m.signalled = u.wqe.signalled;
   m.local = !icm::is_reliable(c.type);

@@ -19,7 +19,6 @@ void check(const requester_config& c) {
   check(c.processing_units >= 1 && c.processing_units <= 32, "processing_units must be 1..32");
   check(c.prefetch_bytes >= 64 && c.prefetch_bytes <= 1024, "prefetch_bytes must be 64..1024");
   check(c.gather_depth >= 1 && c.gather_depth <= 64, "gather_depth must be 1..64");
-  check(c.gather_pieces >= 1, "gather_pieces must be at least 1");
   check(c.scatter_jobs >= 1, "scatter_jobs must be at least 1");
   check(c.outstanding_entries >= 1 && c.scatter_lists >= 1, "outstanding_entries and scatter_lists must be at least 1");
   check(c.max_unacked_packets >= 1 && c.max_unacked_packets <= 1u << 23, "max_unacked_packets must be 1..2^23");
@@ -46,12 +45,12 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       qps_(cfg.log_qps),
       messages_(cfg.outstanding_entries),
       scatters_(cfg.scatter_lists),
+      withdrawals_(cfg.log_qps),
       timers_(cfg.timers, domain),
       limiter_(config_.congestion, domain, cfg.log_qps),
       notification_(config_.congestion.notification, cfg.log_qps),
       timeout_unit_(domain.cycles(timeout_unit_ps)),
-      units_(cfg.processing_units),
-      slots_(cfg.gather_depth) {
+      units_(cfg.processing_units) {
   check(cfg);
   for (auto& port : egress_)
     for (egress_pool& pool : port) pool.credits = cfg.egress_frames;
@@ -85,7 +84,6 @@ void requester::announce(sim::statistics& stats) {
                                                               {"stamped_wqes", &stamped_},
                                                               {"dropped_halted", &drop_halted_},
                                                               {"unit_busy_cycles", &unit_busy_cycles_},
-                                                              {"ethernet_frames", &ethernet_frames_},
                                                               {"ethernet_blocked", &ethernet_blocked_},
                                                               {"key_operations", &key_operations_},
                                                               {"paced", &paced_},
@@ -104,8 +102,9 @@ void requester::tick() {
   take_errors();
   take_dma();
   take_key_answers();
-  emit();
-  finish_gather();
+  take_left();
+  take_gather_events();
+  take_addresses();
   take_translations();
   take_scattered();
   take_responses();
@@ -116,8 +115,6 @@ void requester::tick() {
   if (!command_.idle()) work_command();
   run_units();
   start_packets();
-  ask_pieces();
-  if (keys.revoke.can_pop()) take_revocation();
   take_grants();
   push_resumes();
   const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_engine_.free_at()), limiter_.earliest());
@@ -161,73 +158,37 @@ bool requester::stop_for(std::uint32_t qpn, bool fatal) {
 }
 
 void requester::take_dma() {
-  if (dma.response.can_pop()) {
-    const pcie::dma_response d = dma.response.pop();
-    const auto kind = static_cast<tag_kind>(d.tag >> 56);
-    const unsigned slot = static_cast<unsigned>(d.tag >> 40) & 0xffff;
-    const bool ok = d.status == pcie::dma_status::ok;
-    switch (kind) {
-      case tag_kind::fetch: {
-        unit& u = units_[slot];
-        if (--u.fetch_pending == 0) fetching_ &= ~mask_of(u);
-        if (!ok) u.fetch_failed = true;
-        break;
-      }
-      case tag_kind::gather: {
-        packet_slot& s = slots_[slot];
-        --s.pending;
-        if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
-        break;
-      }
-    }
-  }
+  if (!dma.response.can_pop()) return;
+  const pcie::dma_response d = dma.response.pop();
+  unit& u = units_[unit_of(d.tag)];
+  if (--u.fetch_pending == 0) fetching_ &= ~mask_of(u);
+  if (d.status != pcie::dma_status::ok) u.fetch_failed = true;
 }
 
+// Where descriptors lie: one read a cycle.
 void requester::take_translations() {
-  if (translate.response.can_pop() && use_translation(translate.response.front())) translate.response.drop();
-}
-
-// A unit stands still while an address that it needs is fetched.
-void requester::translated(unit& u, sim::cycle_t missed_for) {
-  if (config_.translation_blocks) u.busy_until += missed_for;
-  if (--u.translating != 0 || (translating_ & mask_of(u)) == 0) return;
-  translating_ &= ~mask_of(u);
-  wake_next();
-}
-
-// False: the DMA engine has no room for the reads; the answer waits.
-bool requester::use_translation(const icm::translate_response& r) {
-  const auto kind = static_cast<tag_kind>(r.tag >> 56);
-  const unsigned slot = static_cast<unsigned>(r.tag >> 40) & 0xffff;
-  const auto place = static_cast<std::uint32_t>(r.tag);
+  if (!translate.response.can_pop()) return;
+  const icm::translate_response& r = translate.response.front();
+  unit& u = units_[unit_of(r.tag)];
   const bool ok = r.status == icm::translate_status::ok;
-  std::uint8_t* base = kind == tag_kind::fetch ? units_[slot].buffer.data()
-                                               : slots_[slot].frame->buffer.data() + payload::frame::payload_start;
   const unsigned reads = ok ? r.count : 0;
   for (; translation_part_ != reads; ++translation_part_) {
-    if (!dma.request.claim()) return false;
+    if (!dma.request.claim()) return;
     const auto& part = r.segments[translation_part_];
     pcie::dma_request d;
     d.length = part.length;
     d.address = part.address;
     d.tag = r.tag;
-    d.destination = base + place + (translation_part_ == 0 ? 0 : r.segments[0].length);
-    d.function = kind == tag_kind::fetch ? units_[slot].ctx->function : slots_[slot].function;
-    if (kind == tag_kind::gather) d.span = slots_[slot].frame->span;
+    d.destination =
+        u.buffer.data() + static_cast<std::uint32_t>(r.tag) + (translation_part_ == 0 ? 0 : r.segments[0].length);
+    d.function = u.ctx->function;
     dma.request.push(std::move(d));
   }
   translation_part_ = 0;
-  if (kind == tag_kind::fetch) {
-    units_[slot].fetch_pending += reads - 1;
-    if (!ok) units_[slot].fetch_failed = true;
-    if (units_[slot].fetch_pending == 0) fetching_ &= ~mask_of(units_[slot]);
-  } else {
-    packet_slot& s = slots_[slot];
-    translated(units_[s.unit], r.missed ? now() - s.asked_at : 0);
-    s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
-    if (!ok && s.failed == 0) s.failed = syndrome::local_protection;
-  }
-  return true;
+  u.fetch_pending += reads - 1;
+  if (!ok) u.fetch_failed = true;
+  if (u.fetch_pending == 0) fetching_ &= ~mask_of(u);
+  translate.response.drop();
 }
 
 void requester::resume(qp_runtime& r) {

@@ -30,6 +30,7 @@
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/live_command.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/gather.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/scatter.h"
@@ -57,7 +58,13 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
 
   sim::fifo_in<scheduler::grant> grant_in{*this};
   sim::fifo_out<scheduler::report> report_out{*this};
-  sim::fifo_out<payload::frame_ptr> tx_out{*this};
+  sim::fifo_out<gather_job> packet_out{*this};
+  sim::fifo_out<gather_piece> piece_out{*this};
+  sim::fifo_out<gather_verdict> verdict_out{*this};
+  sim::fifo_in<gather_left> left_in{*this};
+  sim::fifo_in<gather_event> gather_event_in{*this};
+  sim::fifo_in<gather_address> address_in{*this};
+  withdrawals& withdrawn() { return withdrawals_; }  ///< of which gather has two ports to read
   sim::fifo_in<payload::frame_ptr> rx_in{*this};
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
@@ -91,7 +98,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   using context = icm::requester_context;
   using report_kind = scheduler::report::kind;
   static constexpr unsigned buffer_bytes = 2048;
-  static constexpr unsigned pipe_depth = 64;
   static constexpr std::uint32_t translation_bytes = 4096;  // what one translation covers
   static constexpr unsigned diagnostic_words = 0x1a4 / 4;
 
@@ -142,44 +148,10 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     std::array<std::uint8_t, buffer_bytes> buffer;
   };
 
-  // Frame of an Ethernet QP: what has to be done to it when all of it is there
-  struct ethernet_work {
-    bool segmented = false, last = false, software_tag = false;
-    std::uint8_t smac_index = 0;
-    std::uint16_t software_tci = 0;
-    icm::ethernet_rules rules{};
-    std::uint32_t offset = 0;  // of the packet's payload in a segmented message
-    ethernet_send offload;
-  };
-
-  struct packet_slot {
-    payload::frame_ptr frame;
-    std::uint32_t qpn = 0, pd = 0, message_index = no_index, generation = 0, psn = 0;
-    std::uint16_t function = 0;
-    std::uint16_t pieces = 0, asked = 0, pending = 0;
-    std::uint16_t asked_bytes = 0;
-    std::uint8_t unit = 0;
-    sim::cycle_t asked_at = 0;
-    std::uint8_t failed = 0;  // syndrome
-    bool cancelled = false, last = false, local = false, reserved_key = false;
-    bool plain = false;  // frame of an Ethernet QP
-    static constexpr unsigned max_pieces = send_wqe::max_segments + payload::frame::capacity / translation_bytes;
-    std::array<wqe_segment, max_pieces> piece;
-    std::array<std::uint16_t, max_pieces> place;  // of the piece in the payload
-    ethernet_work ethernet;
-  };
-
-  struct pipe_entry {
-    payload::frame_ptr frame;
-    sim::cycle_t ready = 0;
-    std::uint32_t qpn = 0, message_index = no_index, generation = 0;
-    bool last_local = false;
-  };
-
-  enum class tag_kind : std::uint8_t { fetch, gather };
-  static std::uint64_t make_tag(tag_kind k, unsigned slot, std::uint32_t value) {
-    return std::uint64_t{static_cast<std::uint8_t>(k)} << 56 | std::uint64_t{slot} << 40 | value;
+  std::uint64_t make_tag(const unit& u, std::uint32_t place) const {
+    return static_cast<std::uint64_t>(&u - units_.data()) << 32 | place;
   }
+  static unsigned unit_of(std::uint64_t tag) { return static_cast<unsigned>(tag >> 32); }
 
   // requester.cpp: the block
   void tick() override;
@@ -189,8 +161,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   bool stop_for(std::uint32_t qpn, bool fatal);
   void take_dma();
   void take_translations();
-  bool use_translation(const icm::translate_response& r);
-  void translated(unit& u, sim::cycle_t missed_for);
   void push_resumes();
   void resume(qp_runtime& r);
 
@@ -228,13 +198,11 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   bool run_keys(unit& u);
   bool keys_may_begin(unit& u);
   void take_key_answers();
-  void take_revocation();
-  bool uses_key(std::uint32_t key);
   void flush_one(unit& u);
   void end_turn(unit& u, report_kind kind);
   void push_report(unit& u);
 
-  // send.cpp: transmit engine, gather, pipeline
+  // send.cpp: transmit engine, and what gather tells
   void start_packets();
   void look_for_credit();
   void return_credit(unsigned port, unsigned priority);
@@ -248,22 +216,24 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   bool window_open(unit& u, std::uint32_t packets);
   void give_back_to_unit(unit& u);
   void wait_for_credit(unit& u, std::uint8_t port, std::uint8_t priority);
-  void fill_slot(unit& u, packet_slot& slot, std::uint32_t at, std::uint32_t end);
+  void hand_pieces(unit& u, gather_job& job, std::uint32_t at, std::uint32_t end);
+  void hand_packet(unit& u, qp_runtime& r, gather_job job);
+  void listen_to_gather();
+  void take_left();
+  void packet_gone(std::uint32_t qpn, bool last_local);
+  void message_left(std::uint32_t index, std::uint32_t generation, std::uint32_t qpn);
+  void take_gather_events();
+  bool packet_failed(const gather_event& e);
+  void take_addresses();
   void after_packet(unit& u, std::uint32_t length, std::uint32_t packets);
-  void drop_slot();
   void seek(unit& u, std::uint32_t offset);
-  void ask_pieces();
-  void finish_gather();
-  void emit();
   void cancel_packets(std::uint32_t qpn);
   void cancel_packets(std::uint32_t qpn, std::uint32_t from);
 
   // ethernet.cpp: plain frames
   std::uint8_t ethernet_fault(const unit& u) const;
   void forget_leftovers(unit& u) const;
-  void begin_ethernet(unit& u, packet_slot& slot, const packet_place& place);
-  bool finish_ethernet(packet_slot& slot);
-  void block_ethernet(packet_slot& slot);
+  void begin_ethernet(unit& u, gather_job& job, const packet_place& place);
 
   // complete.cpp: responses, retransmission, completions, errors
   void take_responses();
@@ -338,6 +308,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   qp_table qps_;
   index_pool<message> messages_;
   scatter_lists scatters_;
+  withdrawals withdrawals_;
   qp_timers timers_;
   sim::server timers_engine_{*this, "timer_engine"};
   rate_limiter limiter_;
@@ -362,10 +333,10 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   unsigned last_sent_ = 0;                      // unit of the last packet: the next one has its turn
   sim::server engine_{*this, "send_engine"};
 
-  std::vector<packet_slot> slots_;                             // ring
-  unsigned slot_head_ = 0, slot_count_ = 0, slot_asking_ = 0;  // asking: slots from the head with all pieces asked for
-  std::array<pipe_entry, pipe_depth> pipe_;
-  unsigned pipe_head_ = 0, pipe_count_ = 0;
+  std::uint64_t next_packet_ = 0;    // number of the next packet
+  std::uint32_t leaving_ = 0;        // packets in gather and the transmit pipeline,
+  std::uint32_t leaving_local_ = 0;  // those whose leaving completes a message,
+  bool awaits_leaving_ = false;      // and somebody waits for one
 
   unsigned translation_part_ = 0;  // parts of the answer in front that memory has been asked for
 
@@ -387,8 +358,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
                 stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, foreign_responses_ = 0,
                 not_a_response_ = 0, cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, receive_waits_ = 0,
                 stamped_ = 0, drop_halted_ = 0, unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0,
-                cnp_handled_ = 0, cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_frames_ = 0,
-                ethernet_blocked_ = 0;
+                cnp_handled_ = 0, cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_blocked_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -74,7 +74,11 @@ bool requester::start_packet(unit& u) {
     give_back_to_unit(u);
     return false;
   }
-  if (slot_count_ == slots_.size()) return false;
+  if (!packet_out.claim()) return false;
+  if (piece_out.free_slots() < gather_job::most_pieces) {
+    wake_next();
+    return false;
+  }
   if (limiter_.any() && !in_time(u)) return false;
   const std::uint8_t port = c.dest.port % ports;
   const bool special = c.type == icm::service::mlx;
@@ -100,6 +104,7 @@ bool requester::start_packet(unit& u) {
   const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
   if (!window_open(u, packets)) return false;
+  const bool waited = u.credit_since != sim::never;
   use_credit(u, port, priority);
 
   packet_place place;
@@ -113,36 +118,36 @@ bool requester::start_packet(unit& u) {
   const bool window_ends = distance(c.unacked_psn, c.next_psn) + packets >= config_.max_unacked_packets;
   place.ack_request = asks && (place.last || (place.psn & interval_mask) == interval_mask || window_ends);
 
-  packet_slot& slot = slots_[(slot_head_ + slot_count_++) % slots_.size()];
+  gather_job job;
   qp_runtime& r = qps_[u.grant.qpn];
-  slot.frame = frames_.get();
-  slot.qpn = u.grant.qpn;
-  slot.pd = c.pd;
-  slot.message_index = u.message_index;
-  slot.generation = messages_[u.message_index].generation;
-  slot.psn = place.psn;
-  slot.last = place.last;
-  slot.local = !icm::is_reliable(c.type);
-  slot.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
-  slot.cancelled = false;
-  slot.failed = 0;
-  slot.pieces = slot.asked = slot.pending = 0;
-  slot.unit = static_cast<std::uint8_t>(&u - units_.data());
-  slot.frame->span = place.last ? u.span : 0;
-  slot.plain = c.type == icm::service::ethernet;
-  if (slot.plain)
-    begin_ethernet(u, slot, place);
+  job.frame = frames_.get();
+  job.number = next_packet_++;
+  job.qpn = u.grant.qpn;
+  job.pd = c.pd;
+  job.message = u.message_index;
+  job.generation = messages_[u.message_index].generation;
+  job.psn = place.psn;
+  job.last_local = place.last && !icm::is_reliable(c.type);
+  job.reserved_lkey = reserved_lkey_;
+  job.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
+  job.function = c.function;
+  job.unit = static_cast<std::uint8_t>(&u - units_.data());
+  job.frame->span = place.last ? u.span : 0;
+  job.plain = c.type == icm::service::ethernet;
+  if (job.plain)
+    begin_ethernet(u, job, place);
   else if (!special)
-    build_request(*slot.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
-  if (limiter_.any()) pace(u, slot.frame->length);
-  slot.frame->priority = static_cast<std::uint8_t>(priority);
-  slot.frame->port = port;
-  const std::uint32_t headers = slot.plain ? u.wqe.ethernet.header_bytes : 0;
-  if (!read) fill_slot(u, slot, headers, headers + place.length);
-  if (special && !open_special_frame(*slot.frame, c, u.wqe, *gids_[port], udp_port_))
-    slot.failed = syndrome::local_qp_operation;
-  ++r.packets;
-  ++packets_;
+    build_request(*job.frame, c, u.wqe, place, *gids_[port], {udp_port_, config_.congestion.reaction.priorities});
+  if (limiter_.any()) pace(u, job.frame->length);
+  spans_.leave(job.frame->span, name(), "transmit", now_ps(), waited ? sim::wait::arbitration : sim::wait::none);
+  job.frame->priority = static_cast<std::uint8_t>(priority);
+  job.frame->port = port;
+  const std::uint32_t headers = job.plain ? u.wqe.ethernet.header_bytes : 0;
+  if (!read) hand_pieces(u, job, headers, headers + place.length);
+  if (special && !open_special_frame(*job.frame, c, u.wqe, *gids_[port], udp_port_))
+    job.syndrome = syndrome::local_qp_operation;
+  const unsigned pieces = job.pieces;
+  hand_packet(u, r, std::move(job));
 
   const unsigned stream = place.length / config_.datapath_bytes + (place.length % config_.datapath_bytes != 0 ? 1 : 0);
   unsigned interval = config_.read_request_cycles;
@@ -154,7 +159,7 @@ bool requester::start_packet(unit& u) {
     read_engine.use(config_.read_request_cycles + (u.miss_uncharged ? config_.read_miss_cycles : 0));
     u.miss_uncharged = false;
   }
-  engine_.start(std::max(1u, interval));
+  engine_.start(std::max({1u, interval, pieces}));
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);
   if (place.ack_request) r.asked_psn = c.next_psn;
@@ -272,18 +277,19 @@ void requester::seek(unit& u, std::uint32_t offset) {
   u.segment_offset = offset;
 }
 
-// The packet's part of the scatter/gather list, to bytes `at` to `end` of its payload; inline bytes are copied at once.
-void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t at, std::uint32_t end) {
-  slot.function = u.ctx->function;
-  std::uint8_t* payload = slot.frame->buffer.data() + payload::frame::payload_start;
+// The packet's part of the scatter/gather list, to bytes `at` to `end` of its payload: a piece a cycle. Inline bytes
+// are copied at once.
+void requester::hand_pieces(unit& u, gather_job& job, std::uint32_t at, std::uint32_t end) {
+  std::uint8_t* payload = job.frame->buffer.data() + payload::frame::payload_start;
   while (at < end && u.segment < u.wqe.count) {
     const wqe_segment& s = u.wqe.segments[u.segment];
     const std::uint32_t n = std::min({end - at, s.length - u.segment_offset, translation_bytes});
     if (s.is_inline) {
       std::memcpy(payload + at, u.bytes.data() + s.address + u.segment_offset, n);
     } else {
-      slot.place[slot.pieces] = static_cast<std::uint16_t>(at);
-      slot.piece[slot.pieces++] = {s.address + u.segment_offset, n, s.lkey, false};
+      const auto place = static_cast<std::uint16_t>(at);
+      piece_out.push_after(gather_piece{s.address + u.segment_offset, n, s.lkey, place}, 0);
+      ++job.pieces;
     }
     at += n;
     u.segment_offset += n;
@@ -292,6 +298,22 @@ void requester::fill_slot(unit& u, packet_slot& slot, std::uint32_t at, std::uin
       u.segment_offset = 0;
     }
   }
+}
+
+void requester::hand_packet(unit& u, qp_runtime& r, gather_job job) {
+  if (config_.translation_blocks) u.translating += job.pieces;
+  if (job.last_local) ++leaving_local_;
+  ++leaving_;
+  ++r.packets;
+  ++packets_;
+  packet_out.push(std::move(job));
+  listen_to_gather();
+}
+
+// What has left ticks the requester only while somebody waits for it.
+void requester::listen_to_gather() {
+  if (leaving_ == 0) awaits_leaving_ = false;
+  left_in.set_quiet(leaving_local_ == 0 && !awaits_leaving_);
 }
 
 void requester::after_packet(unit& u, std::uint32_t length, std::uint32_t packets) {
@@ -317,126 +339,75 @@ void requester::after_packet(unit& u, std::uint32_t length, std::uint32_t packet
   give_back_to_unit(u);
 }
 
-void requester::ask_pieces() {
-  while (slot_asking_ < slot_count_) {
-    const unsigned index = (slot_head_ + slot_asking_) % static_cast<unsigned>(slots_.size());
-    packet_slot& s = slots_[index];
-    unsigned budget = config_.gather_pieces;
-    for (; s.asked < s.pieces && !s.cancelled; ++s.asked) {
-      if (budget-- == 0) return wake_next();
-      if (!translate.request.claim()) return;
-      const wqe_segment& piece = s.piece[s.asked];
-      icm::translate_request t;
-      if (s.reserved_key && piece.lkey == reserved_lkey_) t.what = icm::translate_request::kind::reserved_key;
-      t.access = icm::access::local_read;
-      t.key = piece.lkey;
-      t.pd = s.pd;
-      t.qpn = s.qpn;
-      t.va = piece.address;
-      t.length = piece.length;
-      t.tag = make_tag(tag_kind::gather, index, s.place[s.asked]);
-      t.span = s.frame->span;
-      translate.request.push(t);
-      s.asked_at = now();
-      ++units_[s.unit].translating;
-      ++s.pending;
-    }
-    ++slot_asking_;
-    if (s.pending == 0) wake_next();
-  }
+// Packets that have gone through gather and the transmit pipeline.
+void requester::take_left() {
+  if (!left_in.can_pop()) return;
+  left_in.take_due([this](const gather_left& l) {
+    packet_gone(l.qpn, l.last_local);
+    if (l.last_local) message_left(l.message, l.generation, l.qpn);
+  });
+  listen_to_gather();
 }
 
-// In order: a packet leaves the gather queue when its payload and that of all before it is complete.
-void requester::finish_gather() {
-  if (slot_asking_ == 0) return;
-  packet_slot& s = slots_[slot_head_];
-  if (s.pending != 0) return;
-  if (s.cancelled) {
-    ++cancelled_packets_;
-    return_credit(s.frame->port, s.frame->priority);
-    --qps_[s.qpn].packets;
-    drop_slot();
-    return;
-  }
-  if (s.failed != 0) {
-    context* c = nullptr;
-    const auto found = contexts_.lookup(s.qpn, c);
-    if (found == decltype(contexts_)::result::pending) return;
-    qp_runtime& r = qps_[s.qpn];
-    const bool still_there = messages_[s.message_index].generation == s.generation;
-    s.cancelled = true;  // of a message that was put back: it is executed again, and its new packets tell
-    if (found == decltype(contexts_)::result::hit && still_there) {
-      fail(*c, r, s.message_index, s.failed, 0, s.psn);
-      contexts_.mark_dirty(s.qpn);
-    }
-    wake_next();
-    return;
-  }
-  if (pipe_count_ == pipe_depth) return;
-  if (s.plain && !finish_ethernet(s)) return block_ethernet(s);
-  spans_.leave(s.frame->span, name(), "payload fetch", now_ps(),
-               s.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
-  const bool local_end = s.last && s.local;
-  if (pipe_count_ == 0 && !local_end && !s.plain && tx_out.can_push()) {
-    spans_.leave(s.frame->span, name(), "requester", domain().edge_time(now() + config_.pipeline_cycles));
-    --qps_[s.qpn].packets;
-    tx_out.push_after(std::move(s.frame), config_.pipeline_cycles);
-    drop_slot();
-    return;
-  }
-  pipe_entry& p = pipe_[(pipe_head_ + pipe_count_++) % pipe_depth];
-  p.ready = now() + config_.pipeline_cycles + (s.plain ? config_.ethernet_offload_cycles : 0);
-  p.qpn = s.qpn;
-  p.message_index = s.message_index;
-  p.generation = s.generation;
-  p.last_local = local_end;
-  p.frame = std::move(s.frame);
-  wake_at(std::max(p.ready, now() + 1));
-  drop_slot();
+void requester::packet_gone(std::uint32_t qpn, bool last_local) {
+  --leaving_;
+  if (last_local) --leaving_local_;
+  --qps_[qpn].packets;
 }
 
-void requester::drop_slot() {
-  slots_[slot_head_].frame.reset();
-  slot_head_ = (slot_head_ + 1) % static_cast<unsigned>(slots_.size());
-  --slot_count_;
-  --slot_asking_;
-  if (slot_asking_ != 0) wake_next();
+void requester::message_left(std::uint32_t index, std::uint32_t generation, std::uint32_t qpn) {
+  if (messages_[index].generation != generation) return;
+  messages_[index].sent = true;
+  drain_.push(qps_, qps_[qpn]);
 }
 
-void requester::emit() {
-  if (pipe_count_ == 0) return;
-  pipe_entry& p = pipe_[pipe_head_];
-  if (p.ready > now()) return wake_at(p.ready);
-  if (!tx_out.claim()) return;
-  qp_runtime& r = qps_[p.qpn];
-  --r.packets;
-  if (p.last_local && messages_[p.message_index].generation == p.generation) {
-    messages_[p.message_index].sent = true;
-    drain_.push(qps_, r);
+// Packets that do not leave, one per edge.
+void requester::take_gather_events() {
+  if (!gather_event_in.can_pop()) return;
+  const gather_event& e = gather_event_in.front();
+  using kind = gather_event::kind;
+  if (e.what == kind::failed) {
+    if (!verdict_out.claim() || !packet_failed(e)) return;
+    verdict_out.push({});
+  } else {
+    ++(e.what == kind::blocked ? ethernet_blocked_ : cancelled_packets_);
+    return_credit(e.port, e.priority);
+    packet_gone(e.qpn, e.last_local);
+    if (e.what == kind::blocked && e.last_local)
+      message_left(e.message, e.generation, e.qpn);  // for software it was sent
+    listen_to_gather();
   }
-  spans_.leave(p.frame->span, name(), "requester", now_ps());
-  tx_out.push(std::move(p.frame));
-  pipe_head_ = (pipe_head_ + 1) % pipe_depth;
-  --pipe_count_;
-  if (pipe_count_ != 0) wake_at(std::max(pipe_[pipe_head_].ready, now() + 1));
-  if (slot_asking_ != 0) wake_next();
+  gather_event_in.drop();
+}
+
+// Of a message that was put back: it is executed again, and its new packets tell. False: not now.
+bool requester::packet_failed(const gather_event& e) {
+  context* c = nullptr;
+  const auto found = contexts_.lookup(e.qpn, c);
+  if (found == decltype(contexts_)::result::pending) return false;
+  if (found != decltype(contexts_)::result::hit || messages_[e.message].generation != e.generation) return true;
+  fail(*c, qps_[e.qpn], e.message, e.syndrome, 0, e.psn);
+  contexts_.mark_dirty(e.qpn);
+  return true;
+}
+
+// A unit stands still while an address that it needs is fetched.
+void requester::take_addresses() {
+  if (!address_in.can_pop()) return;
+  address_in.take_due([this](const gather_address& a) {
+    unit& u = units_[a.unit];
+    u.busy_until += a.missed_for;
+    if (--u.translating == 0) translating_ &= ~mask_of(u);
+  });
+  address_in.set_quiet(translating_ == 0);
 }
 
 // Packets of the QP whose frames are not complete yet will not leave.
-void requester::cancel_packets(std::uint32_t qpn) {
-  for (unsigned i = 0; i < slot_count_; ++i) {
-    packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
-    if (s.qpn == qpn) s.cancelled = true;
-  }
-}
+void requester::cancel_packets(std::uint32_t qpn) { withdrawals_.write(qpn, 0, next_packet_, now()); }
 
-// Those of message `from`, which fails, and of those that are forgotten. What is before it still leaves.
+// Those of message `from`, which fails, and of what is behind it. What is before it still leaves.
 void requester::cancel_packets(std::uint32_t qpn, std::uint32_t from) {
-  for (unsigned i = 0; i < slot_count_; ++i) {
-    packet_slot& s = slots_[(slot_head_ + i) % slots_.size()];
-    const bool stays = s.message_index != from && messages_[s.message_index].generation == s.generation;
-    if (s.qpn == qpn && !stays) s.cancelled = true;
-  }
+  withdrawals_.write(qpn, messages_[from].first_packet, next_packet_, now());
 }
 
 }  // namespace rnic::transport

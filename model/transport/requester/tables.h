@@ -25,6 +25,7 @@ struct message {
   std::uint32_t wqe_index = 0;   ///< as requester_context::next_wqe
   std::uint32_t first_psn = 0, last_psn = 0;
   std::uint32_t length = 0;
+  std::uint64_t first_packet = 0;    ///< number of its first packet, as the transmit engine counts
   std::uint32_t got = 0;             ///< READ: response packets accepted
   std::uint32_t asked_from = 0;      ///< READ: response packet with which the answer to the last request begins
   std::uint32_t scatter = no_index;  ///< READ: where the data goes
@@ -100,7 +101,7 @@ struct qp_runtime {
   std::uint32_t heard_psn = 0;                     ///< last answer that went beyond what is missing since it went back
   std::uint32_t told_psn = 0;                      ///< behind the packet whose answer told of receives
   std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
-  std::uint16_t packets = 0;                       ///< frames between start of packet and tx_out
+  std::uint16_t packets = 0;                       ///< between their start and the end of the transmit pipeline
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
   std::int8_t unit = -1;                           ///< processing unit that serves it
   std::uint8_t member = 0;                         ///< bit per list

@@ -69,6 +69,7 @@ bool requester::in_service(const unit& u) {
   if (u.busy_until <= now()) {
     if (!config_.translation_blocks || u.translating == 0) return false;
     translating_ |= mask_of(u);
+    address_in.set_quiet(false);
     return true;
   }
   serving_ |= mask_of(u);
@@ -286,7 +287,7 @@ void requester::continue_fetch(unit& u) {
     t.buffer_mtt = c.sq_address;
     t.va = c.sq_offset + at;
     t.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(u.fetch_bytes - u.fetch_asked, ring - at));
-    t.tag = make_tag(tag_kind::fetch, static_cast<unsigned>(&u - units_.data()), u.fetch_asked);
+    t.tag = make_tag(u, u.fetch_asked);
     t.span = u.span;
     u.fetch_asked += t.length;
     ++u.fetch_pending;

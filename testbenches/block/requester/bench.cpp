@@ -26,6 +26,7 @@ void world::serve(client& c) {
     const bool legal = d.address + d.length <= memory.size() && (&c == &contexts || d.function == owning_function);
     if (d.op == pcie::dma_request::kind::read) {
       ++reads;
+      c.read_bytes += d.length;
       if (legal) std::memcpy(d.destination, memory.data() + d.address, d.length);
     } else if (legal) {
       std::memcpy(memory.data() + d.address, d.source != nullptr ? d.source : d.bytes.data(), d.length);
@@ -55,8 +56,10 @@ void world::translate(translation& to) {
 void world::tick() {
   serve(dma);
   serve(contexts);
+  serve(gather);
   serve(scatter);
   translate(addresses);
+  translate(gather_addresses);
   translate(scatter_addresses);
   while (cqe.can_pop()) cqes.emplace_back(now(), cqe.pop());
   while (event.can_pop()) event.pop();
@@ -77,6 +80,7 @@ bench::bench(const setup& s)
       core("core", base, sim::clock_period::from_khz(s.core_khz)),
       sched("scheduler", core, {}, spans, stats),
       dut("requester", core, s.requester, map, {&gids[0], &gids[1]}, frames, spans, stats),
+      gather("gather", core, s.requester, {&gids[0], &gids[1]}, dut.withdrawn(), spans, stats),
       scatter("scatter", core, s.requester.scatter_jobs, dut.lists(), spans, stats),
       w(core, s.memory_cycles) {
   w.doorbell.bind(ring_q);
@@ -85,7 +89,19 @@ bench::bench(const setup& s)
   dut.grant_in.bind(grants);
   dut.report_out.bind(reports);
   sched.report_in.bind(reports);
-  dut.tx_out.bind(tx);
+  dut.packet_out.bind(packets);
+  gather.job_in.bind(packets);
+  dut.piece_out.bind(pieces);
+  gather.piece_in.bind(pieces);
+  dut.verdict_out.bind(verdicts);
+  gather.verdict_in.bind(verdicts);
+  gather.left_out.bind(left);
+  dut.left_in.bind(left);
+  gather.event_out.bind(gather_events);
+  dut.gather_event_in.bind(gather_events);
+  gather.address_out.bind(known);
+  dut.address_in.bind(known);
+  gather.tx_out.bind(tx);
   w.tx.bind(tx);
   w.rx.bind(rx);
   dut.rx_in.bind(rx);
@@ -105,6 +121,14 @@ bench::bench(const setup& s)
   scatter.job_in.bind(scatter_jobs);
   scatter.done_out.bind(scatter_reports);
   dut.scatter_in.bind(scatter_reports);
+  gather.dma.request.bind(gather_q);
+  w.gather.request.bind(gather_q);
+  w.gather.response.bind(gather_r);
+  gather.dma.response.bind(gather_r);
+  gather.translate.request.bind(gather_tr_q);
+  w.gather_addresses.request.bind(gather_tr_q);
+  w.gather_addresses.response.bind(gather_tr_r);
+  gather.translate.response.bind(gather_tr_r);
   scatter.dma.request.bind(scatter_q);
   w.scatter.request.bind(scatter_q);
   w.scatter.response.bind(scatter_r);

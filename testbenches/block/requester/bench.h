@@ -13,6 +13,7 @@
 #include "model/scheduler/scheduler.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
+#include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
 
@@ -32,14 +33,15 @@ struct world : sim::clocked_block {
     sim::fifo_in<pcie::dma_request> request;
     sim::fifo_out<pcie::dma_response> response;
     std::deque<std::pair<sim::cycle_t, pcie::dma_request>> busy;
+    std::uint64_t read_bytes = 0;
   };
-  client dma{*this}, contexts{*this}, scatter{*this};
+  client dma{*this}, contexts{*this}, gather{*this}, scatter{*this};
   struct translation {
     explicit translation(world& w) : request(w), response(w) {}
     sim::fifo_in<icm::translate_request> request;
     sim::fifo_out<icm::translate_response> response;
   };
-  translation addresses{*this}, scatter_addresses{*this};
+  translation addresses{*this}, gather_addresses{*this}, scatter_addresses{*this};
   sim::fifo_in<payload::frame_ptr> tx{*this};
   sim::fifo_out<payload::frame_ptr> rx{*this};
   sim::fifo_in<completion::cqe_request> cqe{*this};
@@ -91,16 +93,27 @@ struct bench {
   std::array<gid::gid_table, 2> gids;
   scheduler::scheduler sched;
   transport::requester dut;
+  transport::gather gather;
   transport::scatter scatter;
   world w;
   sim::fifo<scheduler::send_doorbell> ring_q{"ring", core, 16};
   sim::fifo<scheduler::grant> grants{"grants", core, 8};
   sim::fifo<scheduler::report> reports{"reports", core, 8};
-  sim::fifo<payload::frame_ptr> tx{"tx", core, 4}, rx{"rx", core, 4};
-  sim::fifo<pcie::dma_request> dma_q{"dma_q", core, 8}, ctx_q{"ctx_q", core, 8}, scatter_q{"scatter_q", core, 8};
-  sim::fifo<pcie::dma_response> dma_r{"dma_r", core, 8}, ctx_r{"ctx_r", core, 8}, scatter_r{"scatter_r", core, 8};
-  sim::fifo<icm::translate_request> tr_q{"tr_q", core, 4}, scatter_tr_q{"scatter_tr_q", core, 4};
-  sim::fifo<icm::translate_response> tr_r{"tr_r", core, 4}, scatter_tr_r{"scatter_tr_r", core, 4};
+  sim::fifo<payload::frame_ptr> tx{"tx", core, 64}, rx{"rx", core, 4};
+  sim::fifo<pcie::dma_request> dma_q{"dma_q", core, 8}, ctx_q{"ctx_q", core, 8}, gather_q{"gather_q", core, 8},
+      scatter_q{"scatter_q", core, 8};
+  sim::fifo<pcie::dma_response> dma_r{"dma_r", core, 8}, ctx_r{"ctx_r", core, 8}, gather_r{"gather_r", core, 8},
+      scatter_r{"scatter_r", core, 8};
+  sim::fifo<icm::translate_request> tr_q{"tr_q", core, 4}, gather_tr_q{"gather_tr_q", core, 4},
+      scatter_tr_q{"scatter_tr_q", core, 4};
+  sim::fifo<icm::translate_response> tr_r{"tr_r", core, 4}, gather_tr_r{"gather_tr_r", core, 4},
+      scatter_tr_r{"scatter_tr_r", core, 4};
+  sim::fifo<transport::gather_job> packets{"packets", core, 2};
+  sim::fifo<transport::gather_piece> pieces{"pieces", core, 2 * transport::gather_job::most_pieces};
+  sim::fifo<transport::gather_verdict> verdicts{"verdicts", core, 2};
+  sim::fifo<transport::gather_left> left{"left", core, 64};
+  sim::fifo<transport::gather_event> gather_events{"gather_events", core, 2};
+  sim::fifo<transport::gather_address> known{"known", core, 8};
   sim::fifo<transport::scatter_job> scatter_jobs{"scatter_jobs", core, 2};
   sim::fifo<transport::scatter_done> scatter_reports{"scatter_reports", core, 2};
   sim::fifo<completion::cqe_request> cqe{"cqe", core, 4};

@@ -47,7 +47,7 @@ LEFT_ALONE = re.compile(r"^(sim\.|rtl\.|a\.rtl\.|b\.rtl\.|tlm\.|adapter\.identit
                         r"adapter\.requester\.timers\.entries)")
 # At most twice as slow: a run with every block at every edge costs what it takes in simulated time.
 SLOW = re.compile(r"_(ps|ns|khz|us|mbps|permille|percent)$|cycles$|timers\.granularity|bytes_per_cycle$|"
-                  r"datapath_bytes$|interface_bytes$|pcie\.(generation|width)$|gather_pieces$")
+                  r"datapath_bytes$|interface_bytes$|pcie\.(generation|width)$")
 PARAMETER = re.compile(r'^([a-z0-9_.]+) = ("?)([^" ]+)"?  # (.*)$')
 
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory on chip: which packets of a queue pair, started and not gathered yet, will not leave.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/sim/clocked_block.h"
+#include "model/sim/types.h"
+
+namespace rnic::transport {
+
+/// An entry a queue pair: the packets that have a number in [first, behind). Packets of all queue pairs are numbered as
+/// they are started. Written by the transmit engine, which owns the memory, through one port; gather has two to read
+/// (what asks for addresses, what leaves) and sees what was written a cycle later. A write ticks gather, since a packet
+/// may be waiting for what it needs no more.
+class withdrawals {
+ public:
+  explicit withdrawals(unsigned log_qps) : mask_((1u << log_qps) - 1), pages_((std::size_t{1} << log_qps) / page) {}
+
+  // ---- the transmit engine's port
+  void write(std::uint32_t qpn, std::uint64_t first, std::uint64_t behind, sim::cycle_t now) {
+    auto& p = pages_[(qpn & mask_) / page];
+    if (!p) p = std::make_unique<std::array<entry, page>>();
+    entry& e = (*p)[qpn % page];
+    if (e.at != now) e.old = e.value;
+    e.at = now;
+    // What was withdrawn before stays so where both are one range.
+    if (first < e.value.first || first > e.value.behind) e.value.first = first;
+    e.value.behind = behind;
+    if (reader_ != nullptr) reader_->wake_at(now + 1);
+  }
+
+  // ---- gather's ports
+  void bind_reader(sim::clocked_block& reader) { reader_ = &reader; }
+  bool read(std::uint32_t qpn, std::uint64_t number, sim::cycle_t now) const {
+    const auto& p = pages_[(qpn & mask_) / page];
+    if (!p) return false;
+    const entry& e = (*p)[qpn % page];
+    const range& r = e.at < now ? e.value : e.old;
+    return number >= r.first && number < r.behind;
+  }
+
+ private:
+  static constexpr std::uint32_t page = 256;
+  struct range {
+    std::uint64_t first = 0, behind = 0;
+  };
+  struct entry {
+    range value, old;
+    sim::cycle_t at = sim::never;  // of the last write
+  };
+  std::uint32_t mask_;
+  std::vector<std::unique_ptr<std::array<entry, page>>> pages_;
+  sim::clocked_block* reader_ = nullptr;
+};
+
+}  // namespace rnic::transport
