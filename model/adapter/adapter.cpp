@@ -191,7 +191,7 @@ void adapter::bind_transmit() {
   connect("gather_to_requester_events", gather_.event_out, requester_.gather_event_in, hand_over);
   connect("gather_to_requester_addresses", gather_.address_out, requester_.address_in, config_.descriptor_depth);
   // Both channels are the transmit pipeline as well: a register for each of its cycles.
-  const unsigned pipeline = config_.channel_depth + config_.requester.pipeline_cycles;
+  const unsigned pipeline = config_.channel_depth + config_.requester.transmit.cycles();
   connect("gather_to_requester_left", gather_.left_out, requester_.left_in, pipeline);
   connect("gather_to_icrc_insert_frames", gather_.tx_out, icrc_insert_.inputs[0], pipeline);
   connect("responder_to_icrc_insert_frames", responder_.tx_out(), icrc_insert_.inputs[1], config_.channel_depth);
@@ -216,7 +216,7 @@ void adapter::bind_receive() {
   }
   connect("icrc_check_to_responder_requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
   // The channel is the receive pipeline of responses as well: a register for each of its cycles.
-  const unsigned response_cycles = config_.requester.response_cycles;
+  const unsigned response_cycles = config_.requester.response.cycles();
   connect("icrc_check_to_requester_responses", icrc_check_.responses, requester_.rx_in,
           config_.channel_depth + response_cycles, response_cycles);
   connect("requester_to_scatter_jobs", requester_.scatter_out, scatter_.job_in, hand_over);

@@ -91,10 +91,16 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("read_request_cycles", c.read_request_cycles, 1, many, "cycles", "calibration 5: 19.4")
       .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
       .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes", "calibration 5: 128 bit")
-      .add("pipeline_cycles", c.pipeline_cycles, 1, many, "cycles",
-           "calibration 5: TX pipeline depth of 45, one of them to gather")
-      .add("response_cycles", c.response_cycles, 1, 4000, "cycles",
-           "calibration 5: RX pipeline depth, behind the ICRC check")
+      .add("transmit.path_cycles", c.transmit.path, 1, 1000, "cycles", "calibration 5: of 44, divided by design")
+      .add("transmit.header_cycles", c.transmit.headers, 0, 1000, "cycles", "calibration 5: of 44, divided by design")
+      .add("transmit.align_cycles", c.transmit.align, 0, 1000, "cycles", "calibration 5: of 44, divided by design")
+      .add("transmit.hand_over_cycles", c.transmit.hand_over, 0, 1000, "cycles",
+           "calibration 5: of 44, divided by design")
+      .add("response.context_cycles", c.response.context, 1, 1000, "cycles", "calibration 5: of 46, divided by design")
+      .add("response.sequence_cycles", c.response.sequence, 0, 1000, "cycles",
+           "calibration 5: of 46, divided by design")
+      .add("response.message_cycles", c.response.message, 0, 1000, "cycles", "calibration 5: of 46, divided by design")
+      .add("response.place_cycles", c.response.place, 0, 1000, "cycles", "calibration 5: of 46, divided by design")
       .add("prefetch_bytes", c.prefetch_bytes, 64, 1024, "bytes", "calibration 5: WQE prefetch")
       .add("gather_depth", c.gather_depth, 1, 64, "packets", "design: covers 16 * 2 KiB of PCIe")
       .add("outstanding_entries", c.outstanding_entries, 1, many, "messages", "design")
@@ -121,8 +127,10 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
 
 void announce_responder(sim::parameter_set& to, transport::responder_config& c) {
   group(to, "adapter.responder.")
-      .add("rx_pipeline_cycles", c.rx_pipeline_cycles, 1, many, "cycles", "calibration 5: RX pipeline depth")
-      .add("rx_front_cycles", c.rx_front_cycles, 0, many, "cycles", "design: of these in front of the responder")
+      .add("receive.sequence_cycles", c.receive.sequence, 1, many, "cycles", "calibration 5: of 46, divided by design")
+      .add("receive.rights_cycles", c.receive.rights, 0, many, "cycles", "calibration 5: of 46, divided by design")
+      .add("receive.place_cycles", c.receive.place, 0, many, "cycles", "calibration 5: of 46, divided by design")
+      .add("receive.order_cycles", c.receive.order, 0, many, "cycles", "calibration 5: of 46, divided by design")
       .add("write_cycles", c.write_cycles, 1, many, "cycles", "calibration 5")
       .add("read_miss_cycles", c.read_miss_cycles, 0, many, "cycles",
            "calibration 7.4: 475 ns, a missing context stops the READ engine")
@@ -145,7 +153,9 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("receive_lines", c.receive_lines, 1, 4096, "queue pairs", "design")
       .add("receive_prefetch", c.receive_prefetch, 1, 64, "WQEs", "design")
       .add("flush_poll_cycles", c.flush_poll_cycles, 1, many, "cycles", "design")
-      .add("tx_pipeline_cycles", c.tx_pipeline_cycles, 1, many, "cycles", "calibration 5: TX pipeline depth");
+      .add("answer.path_cycles", c.answer.path, 1, many, "cycles", "calibration 5: of 30, divided by design")
+      .add("answer.header_cycles", c.answer.headers, 0, many, "cycles", "calibration 5: of 30, divided by design")
+      .add("answer.hand_over_cycles", c.answer.hand_over, 0, many, "cycles", "calibration 5: of 30, divided by design");
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
   announce_cache(to, "adapter.responder.histories.", c.histories, "design: rings of READs and atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");

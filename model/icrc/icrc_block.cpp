@@ -72,7 +72,7 @@ void icrc_insert::leave() {
     e->blocked = true;
     return;
   }
-  mark(spans_, name(), "icrc insert", *e, now_ps());
+  mark(spans_, name(), "icrc", *e, now_ps());
   finish(*e->frame, e->crc);
   out.push(std::move(e->frame));
   engine_.take();
@@ -98,7 +98,7 @@ void icrc_insert::enter() {
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   if (e != nullptr && out.can_push()) {
-    spans_.leave(e->frame->span, name(), "icrc insert", domain().edge_time(e->ready_at));
+    spans_.leave(e->frame->span, name(), "icrc", domain().edge_time(e->ready_at));
     finish(*e->frame, e->crc);
     out.push_after(std::move(e->frame), e->ready_at - now());
     engine_.take_ahead();
@@ -133,7 +133,7 @@ void icrc_check::leave() {
       e->blocked = true;
       return;
     }
-    mark(spans_, name(), "icrc check", *e, now_ps());
+    mark(spans_, name(), "icrc", *e, now_ps());
     ++stats_.frames_passed;
     out.push(std::move(e->frame));
   }
@@ -153,7 +153,7 @@ void icrc_check::enter() {
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {
-    spans_.leave(e->frame->span, name(), "icrc check", domain().edge_time(e->ready_at));
+    spans_.leave(e->frame->span, name(), "icrc", domain().edge_time(e->ready_at));
     ++stats_.frames_passed;
     out.push_after(std::move(e->frame), e->ready_at - now());
     engine_.take_ahead();

@@ -40,7 +40,12 @@ void requester::take_responses() {
   if (!rx_in.can_pop()) return;
   const sim::span_id span = rx_in.front()->span;
   if (!handle_response(rx_in.front())) return;
-  if (span != 0) spans_.leave(span, name(), "completer", now_ps());
+  if (span != 0) {
+    // The channel from the ICRC check is the pipeline; what is left is a wait for the context or for room.
+    const sim::cycle_t entered = domain().edge_at_or_after(spans_[span].end());
+    response_pipeline_.mark(spans_, span, *this, std::min(entered, now() - response_pipeline_.cycles()));
+    spans_.leave(span, name(), "complete", now_ps());
+  }
   rx_in.pop();
 }
 

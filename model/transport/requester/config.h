@@ -21,11 +21,26 @@ struct requester_config {
   unsigned gather_cycles = 19;    ///< transmit engine, first packet with host payload, plus L / datapath_bytes
   unsigned read_miss_cycles = 203;    ///< READ engine stands still for a missing context (calibration 7.4: 475 ns)
   unsigned read_request_cycles = 19;  ///< transmit engine, READ request (calibration: 19.4)
-  unsigned continue_cycles = 5;   ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
-  unsigned datapath_bytes = 16;   ///< per cycle (calibration: 128 bit)
-  unsigned response_cycles = 46;  ///< receive pipeline of a response behind the ICRC check (calibration: RX 60 cycles)
-  unsigned pipeline_cycles = 44;  ///< from a packet's payload being there to its frame leaving (calibration: 45, of
-                                  ///< which the way from the transmit engine to gather takes one)
+  unsigned continue_cycles = 5;  ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
+  unsigned datapath_bytes = 16;  ///< per cycle (calibration: 128 bit)
+  /// Receive pipeline of a response behind the ICRC check: 60 cycles with what is in front of it (calibration 5). Only
+  /// their sum was fitted; how it divides is design.
+  struct response_stages {
+    unsigned context = 10;   ///< of the queue pair: read, compared with the packet's addresses
+    unsigned sequence = 12;  ///< PSN in the window, syndrome
+    unsigned message = 14;   ///< the message table's entry that the PSN belongs to
+    unsigned place = 10;     ///< where its payload goes, what is complete with it
+    unsigned cycles() const { return context + sequence + message + place; }
+  } response;
+  /// From a packet's payload being there to its frame leaving: 45 cycles (calibration 5), of which the way from the
+  /// transmit engine to gather takes one. Only their sum was fitted; how it divides is design.
+  struct transmit_stages {
+    unsigned path = 12;      ///< address path of the context or the WQE, source GID and MAC
+    unsigned headers = 14;   ///< Ethernet to BTH and its extensions, lengths, IPv4 checksum
+    unsigned align = 10;     ///< payload behind the headers
+    unsigned hand_over = 8;  ///< beats in the order of the line's lanes, to the ICRC engine
+    unsigned cycles() const { return path + headers + align + hand_over; }
+  } transmit;
   unsigned prefetch_bytes = 256;  ///< of send queue read at once, 64..1024 (calibration: WQE prefetch)
   unsigned stamp_retries = 64;    ///< reads of a WQE that software has not finished before it is an error (design)
   unsigned gather_depth = 16;     ///< packets whose payload is being read, 1..64 (design: covers 16 * 2 KiB of PCIe)
@@ -38,14 +53,15 @@ struct requester_config {
   unsigned credit_wait_cycles = 512;  ///< a unit waits that long for egress room before it takes another QP (design)
   unsigned egress_frames = 32;        ///< room in each port's egress queue per priority at start (mac config)
   unsigned port_mtu = 9216;  ///< longest frame of an Ethernet QP, FCS included, until firmware sets it (mac config)
-  unsigned ethernet_offload_cycles = 8;  ///< a frame's tag, checksums or segmentation, beyond pipeline_cycles (design)
-  bool end_to_end_credits = true;        ///< messages that take a receive wait for one of the peer's (IBA 9.7.7.2)
-  unsigned reads_after_loss = 1;  ///< asked for at once when an answer was lost, 1..128; then one more for each that
-                                  ///< has come whole (design: go-back-N of a window that is learnt again)
-  unsigned extra_retries = 0;     ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
-  timer_config timers;            ///< of acknowledgements and receivers that are not ready
-  unsigned log_qps = 18;          ///< QPNs on chip: below 2^log_qps
-  congestion_config congestion;   ///< the same as the responder's
+  unsigned ethernet_offload_cycles =
+      8;                           ///< a frame's tag, checksums or segmentation, beyond the transmit stages (design)
+  bool end_to_end_credits = true;  ///< messages that take a receive wait for one of the peer's (IBA 9.7.7.2)
+  unsigned reads_after_loss = 1;   ///< asked for at once when an answer was lost, 1..128; then one more for each that
+                                   ///< has come whole (design: go-back-N of a window that is learnt again)
+  unsigned extra_retries = 0;      ///< beyond a retry count of 7: none in IBA, Soft-RoCE takes 7 as for ever (C.6)
+  timer_config timers;             ///< of acknowledgements and receivers that are not ready
+  unsigned log_qps = 18;           ///< QPNs on chip: below 2^log_qps
+  congestion_config congestion;    ///< the same as the responder's
   icm::context_cache_config contexts{256, 8, 1,
                                      60};  ///< of 128 RC or 256 UC and UD QPs, blocking (calibration: QPC cache)
 };

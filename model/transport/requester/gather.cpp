@@ -8,6 +8,11 @@ namespace rnic::transport {
 
 namespace {
 constexpr unsigned place_bits = 16;
+
+sim::pipeline transmit_pipeline(const requester_config::transmit_stages& t, unsigned offload) {
+  return {
+      {"path", t.path}, {"headers", t.headers}, {"align", t.align}, {"offload", offload}, {"hand-over", t.hand_over}};
+}
 }  // namespace
 
 gather::gather(std::string name, sim::clock_domain& domain, const requester_config& cfg, const gid_tables& gids,
@@ -17,6 +22,8 @@ gather::gather(std::string name, sim::clock_domain& domain, const requester_conf
       gids_(gids),
       withdrawn_(withdrawn),
       spans_(spans),
+      pipeline_(transmit_pipeline(cfg.transmit, 0)),
+      plain_pipeline_(transmit_pipeline(cfg.transmit, cfg.ethernet_offload_cycles)),
       slots_(cfg.gather_depth) {
   withdrawn_.bind_reader(*this);
   const std::pair<const char*, const std::uint64_t*> all[] = {{"packets", &packets_},
@@ -96,9 +103,10 @@ bool gather::tell(const slot& s, gather_event::kind what) {
 
 void gather::leave_pipeline(slot& s) {
   gather_job& j = s.job;
-  const sim::cycle_t cycles = config_.pipeline_cycles + (j.plain ? config_.ethernet_offload_cycles : 0);
+  const sim::pipeline& stages = j.plain ? plain_pipeline_ : pipeline_;
+  const sim::cycle_t cycles = stages.cycles();
   spans_.leave(j.frame->span, name(), "gather", now_ps(), j.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
-  spans_.leave(j.frame->span, name(), "transmit pipeline", domain().edge_time(now() + cycles));
+  stages.mark(spans_, j.frame->span, *this, now());
   left_out.push_after(gather_left{j.qpn, j.message, j.generation, j.last_local}, cycles);
   tx_out.push_after(std::move(j.frame), cycles);
   ++packets_;

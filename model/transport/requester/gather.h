@@ -14,6 +14,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/pipeline.h"
 #include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -92,8 +93,8 @@ struct gather_verdict {};
 /// Stages: accept, into the queue of packets (cycle 0); ask, one address a cycle, packet by packet (0 for a packet that
 /// finds nobody in front of it); translation; read, one DMA request a cycle (two for a piece across a page); memory;
 /// leave, one packet a cycle in the order in which they were started, the first in the cycle behind accept; then the
-/// transmit pipeline of `pipeline_cycles`, for an Ethernet QP with `ethernet_offload_cycles` more: the registers of the
-/// channels of frames and of what has left.
+/// transmit pipeline (requester_config::transmit), for an Ethernet QP with `ethernet_offload_cycles` more: the
+/// registers of the channels of frames and of what has left.
 ///
 /// Memories: queue of packets (`gather_depth` entries); payload is written into the frames by the DMA engine.
 ///
@@ -150,6 +151,7 @@ class gather : public sim::clocked_block {
   gid_tables gids_;
   withdrawals& withdrawn_;
   sim::span_recorder& spans_;
+  const sim::pipeline pipeline_, plain_pipeline_;  // of packets, of an Ethernet QP's frames
   sim::ring<slot> slots_;
   std::uint32_t first_slot_ = 0;  // number of the oldest
   std::uint32_t asking_ = 0;      // number of the first whose pieces are not all asked for

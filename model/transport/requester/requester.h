@@ -21,6 +21,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/pipeline.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -303,6 +304,10 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   requester_config config_;
   gid_tables gids_;
   payload::frame_pool& frames_;
+  const sim::pipeline response_pipeline_{{"response context", config_.response.context},
+                                         {"response sequence", config_.response.sequence},
+                                         {"response message", config_.response.message},
+                                         {"response place", config_.response.place}};
   sim::span_recorder& spans_;
   icm::context_cache<context> contexts_;
   qp_table qps_;

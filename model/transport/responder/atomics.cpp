@@ -106,7 +106,7 @@ bool responder::commit_atomic(responder_slot& s) {
   r.operation = operation_of(s.frame->packet);
   r.span = s.frame->span;
   if (s.missed) spans_.leave(r.span, name(), "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(r.span, name(), "responder", now_ps());
+  spans_.leave(r.span, name(), "commit", now_ps());
   reads_.take(r);
   return true;
 }

@@ -322,9 +322,8 @@ responder_slot& responder::new_slot(responder_flow& f, payload::frame_ptr& frame
   s.rq_after = ctx.rq_consumed;
   s.source = s.frame->begin + s.frame->packet.payload_offset;
   s.next_segment = 0;
-  s.ready =
-      now() +
-      (config_.rx_pipeline_cycles > config_.rx_front_cycles ? config_.rx_pipeline_cycles - config_.rx_front_cycles : 1);
+  s.ready = now() + receive_pipeline_.cycles();
+  receive_pipeline_.mark(spans_, s.frame->span, *this, now());
   wake_at(s.ready);
   if (ctx.state == icm::qp_state::rtr && (ctx.flags & icm::responder_flag_comm_est) == 0) {
     ctx.flags |= icm::responder_flag_comm_est;

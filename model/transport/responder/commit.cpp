@@ -90,7 +90,7 @@ bool responder::commit_payload(responder_slot& s) {
     if (final) {
       const sim::span_id span = s.frame->span;
       if (s.missed) spans_.leave(span, name(), "translation", now_ps(), sim::wait::translation_miss);
-      spans_.leave(span, name(), "responder", now_ps());
+      spans_.leave(span, name(), "commit", now_ps());
       r.span = span;
       ++writes_asked_;
     }
@@ -213,7 +213,7 @@ bool responder::commit_read(responder_slot& s) {
   const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
   if (!place && !put_aside(f, r)) return false;
   if (s.missed) spans_.leave(r.span, name(), "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(r.span, name(), "responder", now_ps());
+  spans_.leave(r.span, name(), "commit", now_ps());
   if (place) reads_.take(r);
   return true;
 }

@@ -81,7 +81,7 @@ responder::fetched responder::fetch_read(std::uint16_t i) {
   }
   count_use(f);
   f.waited_context = false;
-  spans_.leave(r.span, name(), "responder READ backlog", now_ps(), sim::wait::arbitration);
+  spans_.leave(r.span, name(), "READ backlog", now_ps(), sim::wait::arbitration);
   reads_.take(r, true);
   return fetched::request;
 }

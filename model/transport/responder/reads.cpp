@@ -264,7 +264,7 @@ bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
   if (answer_goes_first(f, x.sequence)) return false;
   payload::frame_ptr frame = sender_.new_frame();
   frame->span = x.r.span;
-  spans_.leave(x.r.span, owner_.name(), "responder atomic", owner_.now_ps(), sim::wait::payload_fetch);
+  spans_.leave(x.r.span, owner_.name(), "atomic", owner_.now_ps(), sim::wait::payload_fetch);
   sender_.send(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge), x.r.psn,
                responder_sender::acknowledgement(*f.ctx), x.r.msn, 0, x.r.original);
   ++packets_;
@@ -314,7 +314,7 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
                                              : wire::operation::read_response_middle;
     if (last) {
       a.frame->span = x.r.span;
-      spans_.leave(x.r.span, owner_.name(), "responder gather", owner_.now_ps(), sim::wait::payload_fetch);
+      spans_.leave(x.r.span, owner_.name(), "gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
     const std::uint32_t bytes = sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn,
                                              responder_sender::acknowledgement(*f.ctx), x.r.msn, a.length);

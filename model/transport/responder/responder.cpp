@@ -334,8 +334,7 @@ responder::verdict responder::run(std::uint16_t i, payload::frame_ptr& frame) {
   ++count_.packets;
   count_use(f);
   cost_ = std::max({1u, base, config_.beat_overhead_cycles + beats});
-  spans_.leave(span, name(), "responder context", now_ps(),
-               f.waited_context ? sim::wait::context_miss : sim::wait::none);
+  spans_.leave(span, name(), "context", now_ps(), f.waited_context ? sim::wait::context_miss : sim::wait::none);
   f.waited_context = false;
   return v;
 }

@@ -15,6 +15,7 @@
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/pipeline.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"
@@ -267,6 +268,10 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   const icm::icm_map& map_;
   const std::array<gid::gid_table*, 2> gids_;
   sim::span_recorder& spans_;
+  const sim::pipeline receive_pipeline_{{"sequence", config_.receive.sequence},
+                                        {"rights", config_.receive.rights},
+                                        {"place", config_.receive.place},
+                                        {"order", config_.receive.order}};
   icm::context_cache<icm::responder_context> contexts_;
   icm::context_cache<icm::rdma_resources> histories_;
   std::uint16_t roce_v2_port_ = wire::roce_v2_udp_port;

@@ -31,7 +31,9 @@ responder_sender::responder_sender(sim::clocked_block& owner, const responder_co
     : tx_out(owner),
       credit_in{sim::fifo_in<egress_credit>(owner), sim::fifo_in<egress_credit>(owner)},
       owner_(owner),
-      pipeline_cycles_(std::max(1u, cfg.tx_pipeline_cycles)),
+      pipeline_{{"answer path", cfg.answer.path},
+                {"answer headers", cfg.answer.headers},
+                {"answer hand-over", cfg.answer.hand_over}},
       ect_priorities_(cfg.congestion.reaction.priorities),
       gids_(gids),
       frames_(frames),
@@ -54,7 +56,8 @@ void responder_sender::work() {
     return;
   }
   if (!tx_out.claim()) return;
-  spans_.leave(e.frame->span, owner_.name(), "responder transmit", owner_.now_ps());
+  if (owner_.now() > e.ready)
+    spans_.leave(e.frame->span, owner_.name(), "answer channel", owner_.now_ps(), sim::wait::arbitration);
   tx_out.push(std::move(e.frame));
   head_ = (head_ + 1) % queue_.size();
   if (--count_ != 0) owner_.wake_at(std::max(queue_[head_].ready, owner_.now() + 1));
@@ -131,15 +134,14 @@ std::uint32_t responder_sender::send(const icm::responder_context& ctx, payload:
 void responder_sender::launch(payload::frame_ptr frame) {
   payload::frame& f = *frame;
   --credits_[f.port][f.priority];
+  pipeline_.mark(spans_, f.span, owner_, owner_.now());
   if (count_ == 0 && tx_out.can_push()) {
-    spans_.leave(f.span, owner_.name(), "responder transmit",
-                 owner_.domain().edge_time(owner_.now() + pipeline_cycles_));
-    tx_out.push_after(std::move(frame), pipeline_cycles_);
+    tx_out.push_after(std::move(frame), pipeline_.cycles());
     return;
   }
   entry& e = queue_[(head_ + count_) % queue_.size()];
   e.frame = std::move(frame);
-  e.ready = owner_.now() + pipeline_cycles_;
+  e.ready = owner_.now() + pipeline_.cycles();
   ++count_;
   owner_.wake_at(e.ready);
 }

@@ -8,6 +8,7 @@
 
 #include "model/gid/gid_table.h"
 #include "model/sim/fifo.h"
+#include "model/sim/pipeline.h"
 #include "model/transport/responder/types.h"
 #include "model/transport/transport_if.h"
 
@@ -52,7 +53,7 @@ class responder_sender {
   void address(const icm::responder_context& ctx, payload::frame& f) const;
 
   sim::clocked_block& owner_;
-  unsigned pipeline_cycles_;
+  const sim::pipeline pipeline_;
   std::uint8_t ect_priorities_;
   const std::array<gid::gid_table*, 2>& gids_;
   payload::frame_pool& frames_;

@@ -358,7 +358,7 @@ TEST(responder_read, span_of_the_request_reaches_the_last_response) {
   const sim::span_id id = b.s.answers[1].frame->span;
   ASSERT_NE(id, 0u);
   EXPECT_GE(b.spans[id].count(), 3u);
-  EXPECT_STREQ(b.spans[id][0].stage, "responder context");
+  EXPECT_STREQ(b.spans[id][0].stage, "context");
   EXPECT_EQ(b.spans[id][0].waited, sim::wait::context_miss);
 }
 

@@ -268,7 +268,7 @@ TEST(KeySecurity, NothingArrivesAfterInvalidation) { nothing_arrives(default_sys
 /// Packets that were translated long before they write.
 TEST(KeySecurity, NothingArrivesAfterInvalidationFromALongPipeline) {
   bench::two_nodes_config config = default_system();
-  config.node.adapter.responder.rx_pipeline_cycles = 6000;
+  config.node.adapter.responder.receive.order = 6000;
   nothing_arrives(config);
 }
 
