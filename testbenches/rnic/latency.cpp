@@ -240,7 +240,7 @@ class latency_run {
     system_->meet();
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       await(b_, size, n);
-      system_->spans().leave(current_span_, name(), "b.processor", "poll", system_->now_ps(), sim::wait::software);
+      system_->spans().leave(current_span_, "b.processor", "poll", system_->now_ps(), sim::wait::software);
       fill_pattern(b_.out(), size, n, salt_pong);
       if (verb_.receives && n + receives_ahead <= messages()) post_receive(b_, size);
       post(b_, a_, size, n);
@@ -259,7 +259,7 @@ class latency_run {
       spans_.set(current_span_);
       post(a_, b_, size, n);
       sent(a_);
-      system_->spans().leave(current_span_, name(), "a.processor", "poll", system_->now_ps(), sim::wait::software);
+      system_->spans().leave(current_span_, "a.processor", "poll", system_->now_ps(), sim::wait::software);
       if (n > options_.warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
