@@ -42,7 +42,11 @@ void requester::return_credit(unsigned port, unsigned priority) {
   ++pool.credits;
   pool.moved = now();
   uncredited_ &= ~pool.awaited_by;
-  if (!pool.parked.empty()) resume(pool.parked.pop(qps_));
+  while (!pool.parked.empty()) {
+    qp_runtime& r = pool.parked.pop(qps_);
+    if (r.halting || r.halted) continue;
+    return resume(r);
+  }
 }
 
 // The last credit is gone: those that wait for one need not try.

@@ -417,6 +417,17 @@ void requester::push_report(unit& u) {
   unit_busy_cycles_ += now() - u.granted_at;
   busy_units_ &= ~mask_of(u);
   report_out.push({r.qpn, kind, r.priority});
+  // A QP that was woken for room in an egress queue, and has not needed it, leaves it to the next one that waits.
+  for (unsigned port = 0; port < ports; ++port)
+    for (unsigned priority = 0; awaits_credit_[port] && priority < priorities; ++priority) {
+      egress_pool& pool = egress_[port][priority];
+      bool passed_on = pool.credits == 0;
+      while (!passed_on && !pool.parked.empty()) {
+        qp_runtime& next = pool.parked.pop(qps_);
+        passed_on = !next.halting && !next.halted;
+        resume(next);
+      }
+    }
   if (grant_in.can_pop()) wake_next();
 }
 
