@@ -103,29 +103,34 @@ class latency_run {
     set_up(a_, system_->a(), 1, salt_ping, salt_pong);
     a_.at->device->set_span_source(&spans_);
     for (const std::uint32_t size : sizes_) {
-      const nlohmann::json before = statistics_at_rest();
-      const bench::utilisation unused = bench::measure_utilisation(*system_);
+      const rest before = at_rest();
       if (verb_.reads)
         round_trips(size);
       else
         pings(size);
-      rows_.back().shares = bench::shares_between(unused, bench::measure_utilisation(*system_));
-      rows_.back().statistics = increase(before, statistics_at_rest());
+      const rest after = at_rest();
+      rows_.back().shares = bench::shares_between(before.used, after.used);
+      rows_.back().statistics = increase(before.statistics, after.statistics);
     }
   }
 
+  struct rest {
+    nlohmann::json statistics;
+    bench::utilisation used;
+  };
   /// While both hosts wait for each other, so that what one does next is not among them; empty for the second host.
-  nlohmann::json statistics_at_rest(bool first = true) {
+  rest at_rest(bool first = true) {
     system_->meet();
-    nlohmann::json j = first ? statistics_json(*system_) : nlohmann::json();
+    rest r;
+    if (first) r = {statistics_json(*system_), bench::measure_utilisation(*system_)};
     system_->meet();
-    return j;
+    return r;
   }
 
   void host_b() {
     set_up(b_, system_->b(), 2, salt_pong, salt_ping);
     for (const std::uint32_t size : sizes_) {
-      statistics_at_rest(false);
+      at_rest(false);
       if (verb_.reads) {
         if (verb_.atomic)
           std::memset(b_.out(), 0, size);
@@ -135,7 +140,7 @@ class latency_run {
       } else {
         pongs(size);
       }
-      statistics_at_rest(false);
+      at_rest(false);
     }
   }
 
@@ -315,7 +320,7 @@ void print(const latency_options& o, const std::vector<latency_row>& rows) {
     fmt::print("\n    where the time of a typical message of {} bytes went:\n{}", r.size, stages_text(r.typical));
   std::vector<usage_column> usage;
   for (const latency_row& r : rows) usage.push_back({r.size, r.shares});
-  print_utilisation(usage, 0.02);
+  print_utilisation(usage, 0.05);
 }
 
 nlohmann::json to_json(const latency_row& r) {
