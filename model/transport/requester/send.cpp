@@ -4,17 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "model/transport/message_packets.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/requester.h"
 
 namespace rnic::transport {
-
-namespace {
-std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t mtu) {
-  return bytes == 0 ? 1 : static_cast<std::uint32_t>((std::uint64_t{bytes} + mtu - 1) / mtu);
-}
-}  // namespace
 
 void requester::start_packets() {
   if (sendable_ == 0) return;

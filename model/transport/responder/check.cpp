@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/transport/message_packets.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
@@ -36,10 +37,6 @@ wire::transport class_of(icm::service s) {
     default:
       return wire::transport::rd;
   }
-}
-
-std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
-  return length == 0 ? 1 : static_cast<std::uint32_t>((std::uint64_t{length} + mtu - 1) / mtu);
 }
 
 }  // namespace

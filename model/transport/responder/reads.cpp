@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/transport/congestion/rates.h"
+#include "model/transport/message_packets.h"
 #include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/rules.h"
 
@@ -340,7 +341,7 @@ void responder_reads::free_gather(std::uint16_t g) {
 
 wire::psn_t responder_reads::end_psn(const request& r) const {
   const std::uint32_t mtu = path_mtu(*flows_[r.flow].ctx);
-  return wire::psn_t(r.psn) + (r.length == 0 ? 1 : (r.length - 1) / mtu + 1);
+  return wire::psn_t(r.psn) + packets_of(r.length, mtu);
 }
 
 bool responder_reads::will_send(std::uint16_t flow, std::uint32_t psn) const {
