@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/icm/mgid_hash.h"
+#include "model/payload/frame_copy.h"
 #include "model/wire/bytes.h"
 #include "model/wire/ethernet.h"
 #include "model/wire/internet.h"
@@ -99,15 +100,10 @@ void steering::hand_on(payload::frame_ptr frame, std::uint32_t qpn) {
 
 payload::frame_ptr steering::copy_of(const payload::frame& from) {
   payload::frame_ptr to = frames_.get();
-  to->begin = from.begin;
-  to->length = from.length;
-  to->fcs = from.fcs;
+  payload::copy_contents(*to, from);
   to->fcs_ok = from.fcs_ok;
-  to->priority = from.priority;
   to->port = from.port;
   to->loopback = from.loopback;
-  to->stamp = from.stamp;
-  std::copy_n(from.data(), from.length, to->data());
   return to;
 }
 

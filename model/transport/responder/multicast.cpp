@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/icm/mgid_hash.h"
+#include "model/payload/frame_copy.h"
 #include "model/transport/responder/responder.h"
 #include "model/wire/bytes.h"
 
@@ -72,15 +73,11 @@ void responder::work_multicast() {
     const payload::frame& from = *fanout_.frame;
     fanout_.copy = sender_.new_frame();
     payload::frame& to = *fanout_.copy;
-    to.begin = from.begin;
-    to.length = from.length;
-    to.priority = from.priority;
+    payload::copy_contents(to, from);
     to.port = from.port;
     to.loopback = from.loopback;
     to.gid_index = from.gid_index;
-    to.stamp = from.stamp;
     to.packet = from.packet;
-    std::copy_n(from.data(), from.length, to.data());
   }
   if (!admit(fanout_.copy, fanout_.members[fanout_.next])) return;
   fanout_.copy.reset();
