@@ -105,8 +105,7 @@ bool responder::commit_atomic(responder_slot& s) {
   r.first.count = 1;
   r.operation = operation_of(s.frame->packet);
   r.span = s.frame->span;
-  if (s.missed) spans_.leave(r.span, name(), "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(r.span, name(), "commit", now_ps());
+  note_commit(s);
   reads_.take(r);
   return true;
 }

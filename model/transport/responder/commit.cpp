@@ -9,8 +9,6 @@
 namespace rnic::transport {
 namespace {
 
-constexpr std::uint8_t cqe_error_opcode = 0x1e;
-constexpr std::uint32_t cqe_vlan_present = 1u << 29;
 constexpr std::uint32_t cqe_grh_present = 1u << 31;
 constexpr std::uint8_t vendor_error = 0x88;  // A.5.3: the one value seen on a real responder; only reported upward
 
@@ -88,10 +86,8 @@ bool responder::commit_payload(responder_slot& s) {
     r.source = s.frame->buffer.data() + s.source;
     r.keep = s.frame;
     if (final) {
-      const sim::span_id span = s.frame->span;
-      if (s.missed) spans_.leave(span, name(), "translation", now_ps(), sim::wait::translation_miss);
-      spans_.leave(span, name(), "commit", now_ps());
-      r.span = span;
+      note_commit(s);
+      r.span = s.frame->span;
       ++writes_asked_;
     }
     dma_write.request.push(std::move(r));
@@ -116,7 +112,7 @@ void responder::complete(const responder_flow& f, responder_slot& s) {
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
     c.remote_qpn = cqe_grh_present | p.deth.src_qp;
     c.smac = p.smac;
-    if (p.vlan_present) c.qpn |= cqe_vlan_present;
+    if (p.vlan_present) c.qpn |= abi::cqe::ctag;
   }
   c.byte_count = s.byte_count;
   c.wqe_index = s.wqe_index;
@@ -133,7 +129,7 @@ void responder::complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uin
   c.qpn = qpn;
   c.wqe_index = wqe_index;
   c.remote_qpn = srqn;
-  c.opcode = cqe_error_opcode;
+  c.opcode = abi::cqe::opcode_error;
   c.syndrome = syndrome;
   c.vendor_error = syndrome == cqe_flushed ? std::uint8_t{0} : vendor_error;
   c.solicited = true;
@@ -176,6 +172,13 @@ void responder::push_cqes() {
 
 /// A repeated request is not needed where its answer is still to be sent anyway, nor served beyond the number that was
 /// agreed on.
+/// Where the time of a packet went that is being committed.
+void responder::note_commit(const responder_slot& s) {
+  const sim::span_id span = s.frame->span;
+  if (s.missed) spans_.leave(span, name(), "translation", now_ps(), sim::wait::translation_miss);
+  spans_.leave(span, name(), "commit", now_ps());
+}
+
 bool responder::drop_repeated(const responder_slot& s) {
   if (!s.duplicate) return false;
   const responder_flow& f = flows_[s.flow];
@@ -212,8 +215,7 @@ bool responder::commit_read(responder_slot& s) {
   }
   const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
   if (!place && !put_aside(f, r)) return false;
-  if (s.missed) spans_.leave(r.span, name(), "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(r.span, name(), "commit", now_ps());
+  note_commit(s);
   if (place) reads_.take(r);
   return true;
 }
@@ -271,7 +273,7 @@ bool responder::raise(std::uint8_t event, std::uint32_t number) {
   if (!event_out.claim()) return false;
   completion::event_request e;
   e.type = event;
-  for (unsigned i = 0; i < 4; ++i) e.data[i] = static_cast<std::uint8_t>(number >> (24 - 8 * i));
+  e.set(abi::eqe::number, number);
   event_out.push(e);
   return true;
 }

@@ -58,9 +58,12 @@ void responder_reads::take(const request& r, bool held) {
   x.r = r;
   x.used = true;
   responder_flow& f = flows_[r.flow];
-  if (!held) x.sequence = r.again ? go_back(r) : f.reads_accepted;
-  if (!held) ++f.reads_accepted;
-  if (held) x.sequence = f.reads_accepted - f.reads_held - 1;
+  if (held) {
+    x.sequence = f.reads_accepted - f.reads_held - 1;
+  } else {
+    x.sequence = r.again ? go_back(r) : f.reads_accepted;
+    ++f.reads_accepted;
+  }
   if (f.reads_on_chip() == 1) ++reading_flows_;
   if (r.again) ++f.reads_again;
   // Those of a flow stand in their order: what one that ends has held up is looked at behind it.

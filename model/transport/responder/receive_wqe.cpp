@@ -4,15 +4,12 @@
 
 #include <algorithm>
 
+#include "model/abi/queues.h"
+
 namespace rnic::transport {
 namespace {
 
-constexpr std::uint32_t terminator_key = 0x100;
 constexpr std::uint32_t kinds = 4;  // tag: line * 4 + {batch 0, batch 1, record}
-
-std::uint32_t be32(const std::uint8_t* p) {
-  return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
-}
 
 }  // namespace
 
@@ -24,10 +21,10 @@ std::uint16_t receives_left(const icm::responder_context& ctx, std::uint16_t ind
 bool read_segment(const std::uint8_t* wqe, std::uint32_t bytes, unsigned i, receive_segment& out) {
   if ((i + 1) * 16 > bytes) return false;
   const std::uint8_t* s = wqe + i * 16;
-  out.length = be32(s);
-  out.key = be32(s + 4);
-  out.address = std::uint64_t{be32(s + 8)} << 32 | be32(s + 12);
-  return out.key != terminator_key;
+  out.length = abi::get(s, abi::wqe::data::byte_count);
+  out.key = abi::get(s, abi::wqe::data::lkey);
+  out.address = abi::get(s, abi::wqe::data::address);
+  return out.key != abi::wqe::data::invalid_lkey;
 }
 
 receive_wqe_cache::receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
@@ -78,7 +75,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
   if (l->record == phase::valid) {
     l->record = phase::idle;
     l->used_at = ++uses_;
-    ctx.rq_posted = static_cast<std::uint16_t>(be32(l->record_bytes.data()));
+    ctx.rq_posted = static_cast<std::uint16_t>(abi::load32(l->record_bytes.data()));
     if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
   }

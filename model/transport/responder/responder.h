@@ -208,6 +208,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void stop_fetching(responder_flow& f);
   enum class fetched : std::uint8_t { no, request, nothing };
   fetched fetch_read(std::uint16_t i);
+  void note_commit(const responder_slot& s);
   bool drop_repeated(const responder_slot& s);
   void commit_answer(responder_slot& s);
   bool commit_failure(responder_slot& s);

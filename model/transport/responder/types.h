@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "model/abi/queues.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
@@ -78,12 +79,24 @@ constexpr std::uint32_t path_mtu(const icm::responder_context& ctx) {
 /// AETH syndromes (adapter data plane, C.5).
 inline constexpr std::uint8_t syndrome_ack = 0x1f, syndrome_rnr = 0x20, syndrome_sequence = 0x60,
                               syndrome_invalid = 0x61, syndrome_access = 0x62, syndrome_operational = 0x63;
+/// A code as it stands in a CQE or an EQE.
+template <class Code>
+constexpr std::uint8_t code(Code c) {
+  return static_cast<std::uint8_t>(c);
+}
 /// CQE syndromes (A.5.3).
-inline constexpr std::uint8_t cqe_local_length = 0x01, cqe_local_operation = 0x02, cqe_local_protection = 0x04,
-                              cqe_flushed = 0x05, cqe_remote_invalid = 0x12, cqe_remote_access = 0x13;
+inline constexpr auto cqe_local_length = code(abi::cqe::error::local_length),
+                      cqe_local_operation = code(abi::cqe::error::local_qp_operation),
+                      cqe_local_protection = code(abi::cqe::error::local_protection),
+                      cqe_flushed = code(abi::cqe::error::flushed),
+                      cqe_remote_invalid = code(abi::cqe::error::remote_invalid_request),
+                      cqe_remote_access = code(abi::cqe::error::remote_access);
 /// Event types (A.6).
-inline constexpr std::uint8_t event_comm_est = 0x02, event_qp_fatal = 0x05, event_qp_request = 0x10,
-                              event_qp_access = 0x11, event_last_wqe = 0x13;
+inline constexpr auto event_comm_est = code(abi::eqe::event::comm_established),
+                      event_qp_fatal = code(abi::eqe::event::wq_catastrophic),
+                      event_qp_request = code(abi::eqe::event::wq_invalid_request),
+                      event_qp_access = code(abi::eqe::event::wq_access),
+                      event_last_wqe = code(abi::eqe::event::srq_last_wqe);
 
 /// What a fault of a request comes to (IBA 9.9.3, table 58; adapter data plane C.7.2), before the QP goes into error:
 /// what the peer is told, how a receive that the message has taken completes, and what is raised when it has taken
