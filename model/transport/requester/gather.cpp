@@ -18,7 +18,7 @@ sim::pipeline transmit_pipeline(const requester_config::transmit_stages& t, unsi
 gather::gather(std::string name, sim::clock_domain& domain, const requester_config& cfg, const gid_tables& gids,
                withdrawals& withdrawn, sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
-      config_(cfg),
+      translation_blocks_(cfg.translation_blocks),
       gids_(gids),
       withdrawn_(withdrawn),
       spans_(spans),
@@ -127,7 +127,7 @@ void gather::take_address() {
   const bool ok = r.status == icm::translate_status::ok;
   const unsigned reads = ok ? r.count : 0;
   const bool last = parts_ + 1 >= reads;
-  if (last && config_.translation_blocks && !address_out.claim()) return;
+  if (last && translation_blocks_ && !address_out.claim()) return;
   if (parts_ != reads) {
     if (!dma.request.claim()) return;
     const auto& part = r.segments[parts_];
@@ -145,7 +145,7 @@ void gather::take_address() {
   }
   parts_ = 0;
   if (r.missed) ++translation_misses_;
-  if (config_.translation_blocks) address_out.push({s.job.unit, r.missed ? now() - s.asked_at : 0});
+  if (translation_blocks_) address_out.push({s.job.unit, r.missed ? now() - s.asked_at : 0});
   s.pending = static_cast<std::uint16_t>(s.pending + reads - 1);
   if (!ok && s.syndrome == 0) s.syndrome = syndrome::local_protection;
   if (s.pending == 0) wake_next();
@@ -167,7 +167,7 @@ void gather::ask() {
   if (s.asked != s.job.pieces) {
     if (!piece_in.can_pop()) return;
     const bool needs = !withdrawn(s);
-    if (needs ? !translate.request.claim() : config_.translation_blocks && !address_out.claim()) return;
+    if (needs ? !translate.request.claim() : translation_blocks_ && !address_out.claim()) return;
     const gather_piece p = piece_in.pop();
     if (needs) {
       icm::translate_request t;
@@ -184,7 +184,7 @@ void gather::ask() {
       s.asked_at = now();
       ++s.pending;
       ++pieces_;
-    } else if (config_.translation_blocks) {
+    } else if (translation_blocks_) {
       address_out.push({s.job.unit, 0});
     }
     if (++s.asked != s.job.pieces) return;

@@ -147,7 +147,7 @@ class gather : public sim::clocked_block {
   bool withdrawn(slot& s);
   slot& at(std::uint32_t number) { return slots_[number - first_slot_]; }
 
-  const requester_config config_;
+  const bool translation_blocks_;
   gid_tables gids_;
   withdrawals& withdrawn_;
   sim::span_recorder& spans_;

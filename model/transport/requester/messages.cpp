@@ -229,11 +229,11 @@ void requester::report_completion(const context& c, const message& m) {
   e.qpn = c.qpn & 0xffffff;
   e.wqe_index = static_cast<std::uint16_t>(m.wqe_index);
   if (m.syndrome != 0) {
-    e.opcode = 0x40 | 0x1e;
+    e.opcode = abi::cqe::send_bit | abi::cqe::opcode_error;
     e.syndrome = m.syndrome;
     e.vendor_error = m.vendor;
   } else {
-    e.opcode = static_cast<std::uint8_t>(0x40 | m.opcode);
+    e.opcode = static_cast<std::uint8_t>(abi::cqe::send_bit | m.opcode);
     e.byte_count = m.read ? m.length : 0;
   }
   cqe_out.push(e);
@@ -245,7 +245,7 @@ void requester::report_flush(const context& c, std::uint32_t wqe_index) {
   e.cqn = c.cqn;
   e.qpn = c.qpn & 0xffffff;
   e.wqe_index = static_cast<std::uint16_t>(wqe_index);
-  e.opcode = 0x40 | 0x1e;
+  e.opcode = abi::cqe::send_bit | abi::cqe::opcode_error;
   e.syndrome = syndrome::flush;
   cqe_out.push(e);
   ++completions_;

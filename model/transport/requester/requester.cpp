@@ -28,8 +28,7 @@ void check(const requester_config& c) {
   check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
 }
 
-constexpr std::uint8_t event_wq_catastrophic = 0x05;  // adapter data plane A.6
-constexpr sim::time_ps timeout_unit_ps = 4'096'000;   // IBA 9.7.6.1.3: 4.096 us
+constexpr sim::time_ps timeout_unit_ps = 4'096'000;  // IBA 9.7.6.1.3: 4.096 us
 
 }  // namespace
 
@@ -151,8 +150,8 @@ bool requester::stop_for(std::uint32_t qpn, bool fatal) {
   contexts_.mark_dirty(qpn);
   if (!fatal) return true;
   completion::event_request e;
-  e.type = event_wq_catastrophic;
-  for (unsigned i = 0; i < 4; ++i) e.data[i] = static_cast<std::uint8_t>(qpn >> (24 - 8 * i));
+  e.type = static_cast<std::uint8_t>(abi::eqe::event::wq_catastrophic);
+  e.set(abi::eqe::number, qpn);
   event_out.push(e);
   return true;
 }

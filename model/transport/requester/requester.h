@@ -207,6 +207,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void start_packets();
   void look_for_credit();
   void return_credit(unsigned port, unsigned priority);
+  void resume_parked(egress_pool& pool);
   void use_credit(unit& u, unsigned port, unsigned priority);
   void forget_credit(unit& u);
   bool start_packet(unit& u);

@@ -37,6 +37,11 @@ void requester::return_credit(unsigned port, unsigned priority) {
   ++pool.credits;
   pool.moved = now();
   uncredited_ &= ~pool.awaited_by;
+  resume_parked(pool);
+}
+
+// The first of the QPs that gave up, unless it has been stopped since.
+void requester::resume_parked(egress_pool& pool) {
   while (!pool.parked.empty()) {
     qp_runtime& r = pool.parked.pop(qps_);
     if (r.halting || r.halted) continue;

@@ -419,15 +419,8 @@ void requester::push_report(unit& u) {
   report_out.push({r.qpn, kind, r.priority});
   // A QP that was woken for room in an egress queue, and has not needed it, leaves it to the next one that waits.
   for (unsigned port = 0; port < ports; ++port)
-    for (unsigned priority = 0; awaits_credit_[port] && priority < priorities; ++priority) {
-      egress_pool& pool = egress_[port][priority];
-      bool passed_on = pool.credits == 0;
-      while (!passed_on && !pool.parked.empty()) {
-        qp_runtime& next = pool.parked.pop(qps_);
-        passed_on = !next.halting && !next.halted;
-        resume(next);
-      }
-    }
+    for (unsigned priority = 0; awaits_credit_[port] && priority < priorities; ++priority)
+      if (egress_[port][priority].credits != 0) resume_parked(egress_[port][priority]);
   if (grant_in.can_pop()) wake_next();
 }
 
