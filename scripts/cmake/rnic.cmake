@@ -29,6 +29,9 @@ if(NOT RNIC_FUZZ)  # there several files are compiled as one, and a local name m
   target_compile_options(rnic_warnings INTERFACE -Wshadow)
 endif()
 target_include_directories(rnic_warnings INTERFACE ${CMAKE_SOURCE_DIR})
+# Behind rnic_warnings, for tests that Clang compiles: its -Wconversion has more than GCC's.
+add_library(rnic_warnings_of_gcc INTERFACE)
+target_compile_options(rnic_warnings_of_gcc INTERFACE -Wno-sign-conversion)
 
 add_library(rnic_systemc INTERFACE)
 target_link_libraries(rnic_systemc INTERFACE PkgConfig::systemc)
@@ -114,6 +117,11 @@ function(rnic_test label name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE rnic_warnings ${arg_DEPENDS} rnic_test_main rnic_quiet_kernel GTest::gtest)
   rnic_precompiled_test(${name})
+  if(TARGET sanitized_tests)
+    add_dependencies(sanitized_tests ${name})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # local names of tests are each file's own
+    target_link_libraries(${name} PRIVATE rnic_warnings_of_gcc)
+  endif()
   if(rnic_lto)
     target_link_options(${name} PRIVATE -fno-lto)
   endif()
