@@ -30,14 +30,17 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_in(*this),
       lost_in(*this),
       notice_in(*this),
+      responses(*this, config.answer.waiting),
+      acknowledgements(*this, config.answer.waiting),
+      notifications(*this, config.answer.waiting),
       config_(config),
       map_(map),
       gids_(gids),
+      frames_(frames),
       spans_(spans),
       contexts_(this->name() + ".contexts", *this, config.contexts, map, icm::table::qpc, 128),
       histories_(this->name() + ".histories", *this, config.histories, map, icm::table::rdmarc, 0),
       flows_(config.flows),
-      sender_(*this, config_, gids_, frames, spans, roce_v2_port_),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
@@ -45,8 +48,8 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       notification_(config_.congestion.notification, log_flows),
       limiter_(config_.congestion, domain, log_flows),
       cnps_(config_.congestion.notification.queue),
-      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, limiter_, spans, tag_gather,
-             tag_gather),
+      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, responses, frames, limiter_, spans,
+             tag_gather, tag_gather),
       backlog_(map, histories_),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
@@ -92,7 +95,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.state", &count_.drop_state},
       {"drop.service", &count_.drop_service},
       {"drop.address", &count_.drop_address},
-      {"drop.answer_source", &sender_.sourceless()},
       {"drop.pkey", &count_.drop_pkey},
       {"drop.qkey", &count_.drop_qkey},
       {"drop.mad_length", &count_.drop_mad_length},
@@ -132,7 +134,9 @@ void responder::tick() {
   take_answers();
   take_key_answers();
   take_errors();
-  sender_.work();
+  responses.work();
+  acknowledgements.work();
+  notifications.work();
   receive_.work();
   work_shared();
   commit();
@@ -141,7 +145,7 @@ void responder::tick() {
   responder_reads::fault fault;
   if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
   if (notice_in.can_pop()) take_notices();
-  if (cnp_count_ != 0) send_cnps();
+  if (cnp_count_ != 0) send_cnp();
   send_answers();
   poll_records();
   work_attention();
