@@ -373,7 +373,10 @@ void responder_reads::remove(std::uint16_t j) {
   --(x.r.again ? f.reads_again : f.reads_new);
   if (x.r.what == kind::atomic) histories_.unpin(x.r.qpn);
   x.used = false;
-  if (free_jobs_.empty()) owner_.wake_next();  // a checked request may wait for the place: commit comes before us
+  // A checked request may wait for the place, or for a bound of can_take_new() or idle() that was just left:
+  // commit comes before us.
+  if (free_jobs_.size() <= jobs_.size() / 8 || reading_flows_ == 0 || reading_flows_ + 1 == most_flows_)
+    owner_.wake_next();
   active_.erase(std::find(active_.begin(), active_.end(), j));
   free_jobs_.push_back(j);
 }

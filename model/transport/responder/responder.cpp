@@ -413,8 +413,10 @@ void responder::settle(std::uint16_t i) {
   if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads_on_chip() != 0 || f.fetching ||
       f.reads_abandoned != 0 || f.ack_pending || f.nak_pending || f.in_answers || f.todo != 0)
     return;
+  bool awaited = !backlog_.empty();  // its QPs may have waited for the place
   if (f.ctx != nullptr) {
     if (f.dirty) contexts_.mark_dirty(f.qpn);
+    awaited = awaited || (first_slot_ != no_link && contexts_.crowded(f.qpn));  // so may a checked READ: read_has_place
     contexts_.unpin(f.qpn);
   }
   f.used = false;
@@ -426,7 +428,7 @@ void responder::settle(std::uint16_t i) {
   active_flows_[k] = active_flows_.back();
   active_flows_.pop_back();
   free_flows_.push_back(i);
-  if (!backlog_.empty()) wake_next();  // its QPs may have waited for the place
+  if (awaited) wake_next();
 }
 
 void responder::enqueue(std::uint16_t i, payload::frame_ptr frame) {
