@@ -55,6 +55,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
+      answer_transmit_(name_ + ".answer_transmit", core_, config_.responder, {&gids_[0], &gids_[1]},
+                       responder_.roce_v2_port(), env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
       completion_(name_ + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
@@ -78,6 +80,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   name_parameters();
   bind_descriptors();
   bind_transmit();
+  bind_answers();
   bind_receive();
   bind_ethernet();
   bind_memory();
@@ -110,6 +113,7 @@ void adapter::name_parameters() {
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
+  name(answer_transmit_, "adapter.responder");
   name(steering_, "adapter.steering");
   name(completion_, "adapter.completion");
   name(icrc_insert_, "rtl");
@@ -194,7 +198,6 @@ void adapter::bind_transmit() {
   const unsigned pipeline = config_.channel_depth + config_.requester.transmit.cycles();
   connect("gather_to_requester_left", gather_.left_out, requester_.left_in, pipeline);
   connect("gather_to_icrc_insert_frames", gather_.tx_out, icrc_insert_.inputs[0], pipeline);
-  connect("responder_to_icrc_insert_frames", responder_.tx_out(), icrc_insert_.inputs[1], config_.channel_depth);
   using source = transport::egress_source;
   const unsigned credits = config_.descriptor_depth;
   for (unsigned i = 0; i < ports_.size(); ++i) {
@@ -203,9 +206,25 @@ void adapter::bind_transmit() {
     auto& returned = ports_[i]->credits_out;
     connect(port + "_to_requester_credits", returned[static_cast<unsigned>(source::requester)], requester_.credit_in[i],
             credits);
-    connect(port + "_to_responder_credits", returned[static_cast<unsigned>(source::responder)],
-            responder_.credit_in()[i], credits);
+    connect(port + "_to_answer_transmit_credits", returned[static_cast<unsigned>(source::responder)],
+            answer_transmit_.credit_in[i], credits);
   }
+}
+
+void adapter::bind_answers() {
+  const std::pair<transport::answer_port*, std::string> users[transport::answer_transmit::users] = {
+      {&responder_.responses, "responses"},
+      {&responder_.acknowledgements, "acknowledgements"},
+      {&responder_.notifications, "notifications"}};
+  for (unsigned i = 0; i < transport::answer_transmit::users; ++i) {
+    auto& [port, what] = users[i];
+    connect("responder_to_answer_transmit_" + what, port->job, answer_transmit_.from[i].job, hand_over);
+    connect("answer_transmit_to_responder_" + what + "_room", answer_transmit_.from[i].room, port->room,
+            transport::answer_transmit::room_depth(config_.responder));
+  }
+  // The channel is the pipeline as well: a register for each of its cycles.
+  connect("answer_transmit_to_icrc_insert_frames", answer_transmit_.tx_out, icrc_insert_.inputs[1],
+          config_.channel_depth + config_.responder.answer.cycles());
 }
 
 void adapter::bind_receive() {

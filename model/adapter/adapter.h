@@ -24,6 +24,7 @@
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
+#include "model/transport/responder/answer_transmit.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
@@ -114,6 +115,7 @@ class adapter : public sc_core::sc_module {
   void end_of_elaboration() override;
   void bind_descriptors();
   void bind_transmit();
+  void bind_answers();
   void bind_receive();
   void bind_ethernet();
   void bind_memory();
@@ -142,6 +144,7 @@ class adapter : public sc_core::sc_module {
   transport::gather gather_;
   transport::scatter scatter_;
   transport::responder responder_;
+  transport::answer_transmit answer_transmit_;
   ethernet::steering steering_;
   completion::completion completion_;
   icrc::icrc_insert icrc_insert_;

@@ -145,7 +145,6 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("flows", c.flows, 1, 1024, "queue pairs", "design")
       .add("slots", c.slots, 1, 1024, "packets", "design")
       .add("cqe_queue", c.cqe_queue, 1, 1024, "completions", "design")
-      .add("response_queue", c.response_queue, 1, 1024, "frames", "design")
       .add("read_queue", c.read_queue, 1, 1024, "requests", "design")
       .add("read_fetches", c.read_fetches, 1, 64, "QPs", "design")
       .add("read_gathers", c.read_gathers, 1, 256, "packets", "calibration 5: PCIe tags")
@@ -153,9 +152,14 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("receive_lines", c.receive_lines, 1, 4096, "queue pairs", "design")
       .add("receive_prefetch", c.receive_prefetch, 1, 64, "WQEs", "design")
       .add("flush_poll_cycles", c.flush_poll_cycles, 1, many, "cycles", "design")
-      .add("answer.path_cycles", c.answer.path, 1, many, "cycles", "calibration 5: of 30, divided by design")
-      .add("answer.header_cycles", c.answer.headers, 0, many, "cycles", "calibration 5: of 30, divided by design")
-      .add("answer.hand_over_cycles", c.answer.hand_over, 0, many, "cycles", "calibration 5: of 30, divided by design");
+      .add("answer.path_cycles", c.answer.path, 1, many, "cycles",
+           "calibration 5: of 30 with the channel in front, divided by design")
+      .add("answer.header_cycles", c.answer.headers, 0, many, "cycles",
+           "calibration 5: of 30 with the channel in front, divided by design")
+      .add("answer.hand_over_cycles", c.answer.hand_over, 0, many, "cycles",
+           "calibration 5: of 30 with the channel in front, divided by design")
+      .add("answer.waiting", c.answer.waiting, 1, 64, "answers",
+           "design: by user, port and priority; 2 cover the way back of a free place");
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
   announce_cache(to, "adapter.responder.histories.", c.histories, "design: rings of READs and atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");

@@ -362,7 +362,7 @@ bool ack_goes_first(const responder_flow& f) {
 
 bool responder::answers_ready(const responder_flow& f) const {
   const std::uint32_t after = ack_goes_first(f) ? f.ack_after : f.nak_after;
-  return static_cast<std::int32_t>(f.reads_finished - after) >= 0 && sender_.ready(*f.ctx);
+  return static_cast<std::int32_t>(f.reads_finished - after) >= 0;
 }
 
 void responder::send_answers() {
@@ -376,7 +376,7 @@ void responder::send_answers() {
     answer_head_ = (answer_head_ + 1) % answers_.size();
     --answer_count_;
     responder_flow& f = flows_[i];
-    if ((f.ack_pending || f.nak_pending) && answers_ready(f)) send_answer(f);
+    if ((f.ack_pending || f.nak_pending) && answers_ready(f) && acknowledgements.claim(f.ctx->dest)) send_answer(f);
     f.in_answers = f.ack_pending || f.nak_pending;
     if (f.in_answers) answers_[(answer_head_ + answer_count_++) % answers_.size()] = i;
   }
@@ -388,15 +388,17 @@ void responder::send_answer(responder_flow& f) {
   next_answer_ = now() + std::max(1u, config_.ack_cycles);
   if (f.reads() != 0) wake_next();  // READ responses may have waited for this
   if (!ack_goes_first(f)) {
-    sender_.send(*f.ctx, sender_.new_frame(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn, 0);
+    acknowledgements.push(make_answer(*f.ctx, frames_.get(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn));
     f.nak_pending = false;
     ++count_.naks;
     return;
   }
   const bool held_up = f.ack_requests >= config_.ack_coalesce;
-  payload::frame_ptr frame = sender_.new_frame();
+  payload::frame_ptr frame = frames_.get();
   frame->span = f.ack_span;
-  sender_.send(*f.ctx, std::move(frame), opcode, f.ack_psn, responder_sender::acknowledgement(*f.ctx), f.ack_msn, 0);
+  if (f.ack_span != 0 && now_ps() > spans_[f.ack_span].end())
+    spans_.leave(f.ack_span, name(), "acknowledge", now_ps(), sim::wait::arbitration);
+  acknowledgements.push(make_answer(*f.ctx, std::move(frame), opcode, f.ack_psn, acknowledgement(*f.ctx), f.ack_msn));
   f.ack_pending = false;
   f.ack_requests = 0;
   ++count_.acks;

@@ -18,7 +18,7 @@ void responder::note_marked(const responder_flow& f) {
   ++count_.ecn_marked;
   const wire::packet& p = marked_.packet;
   const bool datagram = wire::transport_of(p.bth.opcode) == wire::transport::ud;
-  payload::frame_ptr cnp = sender_.new_frame();
+  payload::frame_ptr cnp = frames_.get();
   notification_.build(*cnp, p, marked_.port, marked_.gid_index, datagram ? p.deth.src_qp : f.ctx->remote_qpn,
                       *gids_[marked_.port & 1]);
   queue_cnp(f.qpn, std::move(cnp));
@@ -46,15 +46,18 @@ void responder::queue_cnp(std::uint32_t qpn, payload::frame_ptr frame) {
   wake_next();
 }
 
-void responder::send_cnps() {
-  while (cnp_count_ != 0) {
-    payload::frame_ptr& f = cnps_[cnp_head_];
-    if (!sender_.ready(f->port & 1, f->priority)) return;  // a credit or the end of the pipeline wakes us
-    sender_.launch(std::move(f));
-    cnp_head_ = (cnp_head_ + 1) % cnps_.size();
-    --cnp_count_;
-    ++count_.cnps;
-  }
+void responder::send_cnp() {
+  payload::frame_ptr& f = cnps_[cnp_head_];
+  answer_job j;
+  j.complete = true;
+  j.port = f->port & 1;
+  j.priority = f->priority;
+  if (!notifications.claim(j.port, j.priority)) return;
+  j.frame = std::move(f);
+  notifications.push(std::move(j));
+  cnp_head_ = (cnp_head_ + 1) % cnps_.size();
+  if (--cnp_count_ != 0) wake_next();
+  ++count_.cnps;
 }
 
 }  // namespace rnic::transport

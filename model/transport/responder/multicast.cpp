@@ -71,7 +71,7 @@ void responder::work_multicast() {
   }
   if (!fanout_.copy) {
     const payload::frame& from = *fanout_.frame;
-    fanout_.copy = sender_.new_frame();
+    fanout_.copy = frames_.get();
     payload::frame& to = *fanout_.copy;
     payload::copy_contents(to, from);
     to.port = from.port;

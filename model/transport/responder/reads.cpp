@@ -24,9 +24,9 @@ bool answer_goes_first(const responder_flow& f, std::uint32_t sequence) {
 responder_reads::responder_reads(sim::clocked_block& owner, const responder_config& cfg,
                                  std::vector<responder_flow>& flows, icm::translate_port& translate,
                                  pcie::dma_port& dma, atomic_unit& atomics,
-                                 icm::context_cache<icm::rdma_resources>& histories, responder_sender& sender,
-                                 rate_limiter& limiter, sim::span_recorder& spans, std::uint64_t translate_tag,
-                                 std::uint64_t dma_tag)
+                                 icm::context_cache<icm::rdma_resources>& histories, answer_port& answers,
+                                 payload::frame_pool& frames, rate_limiter& limiter, sim::span_recorder& spans,
+                                 std::uint64_t translate_tag, std::uint64_t dma_tag)
     : owner_(owner),
       config_(cfg),
       flows_(flows),
@@ -34,7 +34,8 @@ responder_reads::responder_reads(sim::clocked_block& owner, const responder_conf
       dma_(dma),
       atomics_(atomics),
       histories_(histories),
-      sender_(sender),
+      answers_(answers),
+      frames_(frames),
       limiter_(limiter),
       spans_(spans),
       translate_tag_(translate_tag),
@@ -118,7 +119,7 @@ void responder_reads::ask_packet(std::uint16_t j) {
   const std::uint16_t g = free_gathers_.back();
   free_gathers_.pop_back();
   gather& a = gathers_[g];
-  a.frame = sender_.new_frame();
+  a.frame = frames_.get();
   a.offset = x.gathered;
   a.length = std::min(mtu, x.r.length - x.gathered);
   a.job = j;
@@ -264,13 +265,12 @@ bool responder_reads::emit_atomic(std::uint16_t j, fault& out) {
     return true;
   }
   const responder_flow& f = flows_[x.r.flow];
-  if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
-  if (answer_goes_first(f, x.sequence)) return false;
-  payload::frame_ptr frame = sender_.new_frame();
+  if (answer_goes_first(f, x.sequence) || !answers_.claim(f.ctx->dest)) return false;
+  payload::frame_ptr frame = frames_.get();
   frame->span = x.r.span;
   spans_.leave(x.r.span, owner_.name(), "atomic", owner_.now_ps(), sim::wait::payload_fetch);
-  sender_.send(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge), x.r.psn,
-               responder_sender::acknowledgement(*f.ctx), x.r.msn, 0, x.r.original);
+  answers_.push(make_answer(*f.ctx, std::move(frame), answer_opcode(*f.ctx, wire::operation::atomic_acknowledge),
+                            x.r.psn, acknowledgement(*f.ctx), x.r.msn, 0, x.r.original));
   ++packets_;
   finish(j);
   return false;
@@ -308,9 +308,9 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       return true;
     }
     if (limiter_.any() && !in_time(f.qpn)) return false;
-    if (!sender_.ready(*f.ctx)) return false;  // a credit or the end of the pipeline wakes us
     const bool first = a.offset == 0;
     if (first && answer_goes_first(f, x.sequence)) return false;
+    if (!answers_.claim(f.ctx->dest)) return false;
     const bool last = a.offset + a.length == x.r.length;
     const wire::operation op = first && last ? wire::operation::read_response_only
                                : first       ? wire::operation::read_response_first
@@ -320,9 +320,10 @@ bool responder_reads::emit_head(std::uint16_t j, fault& out) {
       a.frame->span = x.r.span;
       spans_.leave(x.r.span, owner_.name(), "gather", owner_.now_ps(), sim::wait::payload_fetch);
     }
-    const std::uint32_t bytes = sender_.send(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn,
-                                             responder_sender::acknowledgement(*f.ctx), x.r.msn, a.length);
-    if (limiter_.any()) limiter_.sent(f.qpn, bytes);
+    answer_job response = make_answer(*f.ctx, std::move(a.frame), answer_opcode(*f.ctx, op), psn,
+                                      acknowledgement(*f.ctx), x.r.msn, a.length);
+    if (limiter_.any()) limiter_.sent(f.qpn, answer_length(response));
+    answers_.push(std::move(response));
     ++packets_;
     const std::uint16_t g = x.head;
     x.head = a.next;
@@ -372,7 +373,10 @@ void responder_reads::remove(std::uint16_t j) {
   --(x.r.again ? f.reads_again : f.reads_new);
   if (x.r.what == kind::atomic) histories_.unpin(x.r.qpn);
   x.used = false;
-  if (free_jobs_.empty()) owner_.wake_next();  // a checked request may wait for the place: commit comes before us
+  // A checked request may wait for the place, or for a bound of can_take_new() or idle() that was just left:
+  // commit comes before us.
+  if (free_jobs_.size() <= jobs_.size() / 8 || reading_flows_ == 0 || reading_flows_ + 1 == most_flows_)
+    owner_.wake_next();
   active_.erase(std::find(active_.begin(), active_.end(), j));
   free_jobs_.push_back(j);
 }

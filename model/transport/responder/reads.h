@@ -9,8 +9,9 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/server.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/atomic_unit.h"
-#include "model/transport/responder/sender.h"
+#include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 
@@ -49,8 +50,8 @@ class responder_reads {
 
   responder_reads(sim::clocked_block& owner, const responder_config& cfg, std::vector<responder_flow>& flows,
                   icm::translate_port& translate, pcie::dma_port& dma, atomic_unit& atomics,
-                  icm::context_cache<icm::rdma_resources>& histories, responder_sender& sender, rate_limiter& limiter,
-                  sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
+                  icm::context_cache<icm::rdma_resources>& histories, answer_port& answers, payload::frame_pool& frames,
+                  rate_limiter& limiter, sim::span_recorder& spans, std::uint64_t translate_tag, std::uint64_t dma_tag);
 
   /// A place for an atomic or a repeated request, and one for a new READ of a flow that `has_some` on chip: new READs
   /// leave an eighth of the places to the others, and half of the flows to QPs that have nothing here.
@@ -132,7 +133,8 @@ class responder_reads {
   pcie::dma_port& dma_;
   atomic_unit& atomics_;
   icm::context_cache<icm::rdma_resources>& histories_;
-  responder_sender& sender_;
+  answer_port& answers_;
+  payload::frame_pool& frames_;
   rate_limiter& limiter_;
   sim::span_recorder& spans_;
   std::uint64_t translate_tag_, dma_tag_;

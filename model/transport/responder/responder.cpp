@@ -30,14 +30,17 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_in(*this),
       lost_in(*this),
       notice_in(*this),
+      responses(*this, config.answer.waiting),
+      acknowledgements(*this, config.answer.waiting),
+      notifications(*this, config.answer.waiting),
       config_(config),
       map_(map),
       gids_(gids),
+      frames_(frames),
       spans_(spans),
       contexts_(this->name() + ".contexts", *this, config.contexts, map, icm::table::qpc, 128),
       histories_(this->name() + ".histories", *this, config.histories, map, icm::table::rdmarc, 0),
       flows_(config.flows),
-      sender_(*this, config_, gids_, frames, spans, roce_v2_port_),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
@@ -45,8 +48,8 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       notification_(config_.congestion.notification, log_flows),
       limiter_(config_.congestion, domain, log_flows),
       cnps_(config_.congestion.notification.queue),
-      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, sender_, limiter_, spans, tag_gather,
-             tag_gather),
+      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, responses, frames, limiter_, spans,
+             tag_gather, tag_gather),
       backlog_(map, histories_),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
@@ -92,7 +95,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.state", &count_.drop_state},
       {"drop.service", &count_.drop_service},
       {"drop.address", &count_.drop_address},
-      {"drop.answer_source", &sender_.sourceless()},
       {"drop.pkey", &count_.drop_pkey},
       {"drop.qkey", &count_.drop_qkey},
       {"drop.mad_length", &count_.drop_mad_length},
@@ -132,7 +134,9 @@ void responder::tick() {
   take_answers();
   take_key_answers();
   take_errors();
-  sender_.work();
+  responses.work();
+  acknowledgements.work();
+  notifications.work();
   receive_.work();
   work_shared();
   commit();
@@ -141,7 +145,7 @@ void responder::tick() {
   responder_reads::fault fault;
   if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
   if (notice_in.can_pop()) take_notices();
-  if (cnp_count_ != 0) send_cnps();
+  if (cnp_count_ != 0) send_cnp();
   send_answers();
   poll_records();
   work_attention();
@@ -409,8 +413,10 @@ void responder::settle(std::uint16_t i) {
   if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads_on_chip() != 0 || f.fetching ||
       f.reads_abandoned != 0 || f.ack_pending || f.nak_pending || f.in_answers || f.todo != 0)
     return;
+  bool awaited = !backlog_.empty();  // its QPs may have waited for the place
   if (f.ctx != nullptr) {
     if (f.dirty) contexts_.mark_dirty(f.qpn);
+    awaited = awaited || (first_slot_ != no_link && contexts_.crowded(f.qpn));  // so may a checked READ: read_has_place
     contexts_.unpin(f.qpn);
   }
   f.used = false;
@@ -422,7 +428,7 @@ void responder::settle(std::uint16_t i) {
   active_flows_[k] = active_flows_.back();
   active_flows_.pop_back();
   free_flows_.push_back(i);
-  if (!backlog_.empty()) wake_next();  // its QPs may have waited for the place
+  if (awaited) wake_next();
 }
 
 void responder::enqueue(std::uint16_t i, payload::frame_ptr frame) {

@@ -22,10 +22,10 @@
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/live_command.h"
+#include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/reads.h"
 #include "model/transport/responder/receive_wqe.h"
-#include "model/transport/responder/sender.h"
 #include "model/transport/responder/shared_receive.h"
 #include "model/transport/responder/types.h"
 #include "model/transport/shared_engine.h"
@@ -61,8 +61,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<qp_error> error_in;            ///< from the requester
   sim::fifo_in<qp_error> lost_in;             ///< from completion: a completion of this QP was lost. May stay unbound
   sim::fifo_in<congestion_notice> notice_in;  ///< from the requester. May stay unbound
-  sim::fifo_out<payload::frame_ptr>& tx_out() { return sender_.tx_out; }
-  std::array<sim::fifo_in<egress_credit>, 2>& credit_in() { return sender_.credit_in; }
+  answer_port responses, acknowledgements, notifications;  ///< to answer_transmit, in the order of its inputs
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return shared_.contexts(); }
@@ -246,7 +245,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void note_marked(const responder_flow& f);
   void take_notices();
   void queue_cnp(std::uint32_t qpn, payload::frame_ptr frame);
-  void send_cnps();
+  void send_cnp();
 
   // responder_control.cpp: registers, commands of firmware, the error state
   void take_errors();
@@ -268,6 +267,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   const responder_config config_;
   const icm::icm_map& map_;
   const std::array<gid::gid_table*, 2> gids_;
+  payload::frame_pool& frames_;
   sim::span_recorder& spans_;
   const sim::pipeline receive_pipeline_{{"sequence", config_.receive.sequence},
                                         {"rights", config_.receive.rights},
@@ -277,7 +277,6 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::context_cache<icm::rdma_resources> histories_;
   std::uint16_t roce_v2_port_ = wire::roce_v2_udp_port;
   std::vector<responder_flow> flows_;
-  responder_sender sender_;
   receive_wqe_cache receive_;
   shared_receive shared_;
   static constexpr std::uint32_t multicast_qpn = 0xffffff;

@@ -39,14 +39,15 @@ struct responder_config {
   unsigned cqe_queue = 32;              ///< completions that wait for their payload's write (design)
   unsigned ack_cycles = 12;             ///< interval between two ACKs: keeps up with write_cycles (design)
   unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
-  /// From the decision to send an answer to the ICRC block: with that 45 cycles (calibration 5), divided by design.
+  /// From the decision to send an answer to the ICRC block: with that 45 cycles (calibration 5), divided by design; one
+  /// of them is the channel to answer_transmit.
   struct answer_stages {
-    unsigned path = 8;        ///< address path of the context, source GID
-    unsigned headers = 12;    ///< Ethernet to AETH, lengths, IPv4 checksum
-    unsigned hand_over = 10;  ///< payload behind them, beats to the ICRC engine
+    unsigned path = 8;       ///< address path of the context, source GID
+    unsigned headers = 12;   ///< Ethernet to AETH, lengths, IPv4 checksum
+    unsigned hand_over = 9;  ///< payload behind them, beats to the ICRC engine
+    unsigned waiting = 2;    ///< places for answers without a credit, by input, port and priority (design)
     unsigned cycles() const { return path + headers + hand_over; }
   } answer;
-  unsigned response_queue = 64;      ///< frames in that pipeline
   unsigned read_queue = 64;          ///< READ and atomic requests on chip, of them an eighth not for new READs (design)
   unsigned read_fetches = 16;        ///< QPs whose READs are fetched from host memory at once (design)
   unsigned read_gathers = 32;        ///< READ response packets being gathered, all QPs (calibration 5: PCIe tags)

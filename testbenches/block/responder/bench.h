@@ -14,6 +14,7 @@
 
 #include "model/gid/gid_cr.h"
 #include "model/sim/timebase.h"
+#include "model/transport/responder/answer_transmit.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
@@ -62,7 +63,7 @@ class station : public sim::clocked_block {
     }
   };
 
-  station(sim::clock_domain& d, responder& r)
+  station(sim::clock_domain& d, responder& r, answer_transmit& out)
       : clocked_block("station", d),
         write(*this, d, r.dma_write, "write"),
         read(*this, d, r.dma_read, "read"),
@@ -77,7 +78,7 @@ class station : public sim::clocked_block {
         cqe("cqe", d, 4),
         event("event", d, 2),
         error("error", d, 2),
-        tx("tx", d, 4),
+        tx("tx", d, 64),
         rx("rx", d, 8),
         plain("plain", d, 8),
         credit("credit", d, 8),
@@ -101,13 +102,13 @@ class station : public sim::clocked_block {
     event_in.bind(event);
     r.error_out.bind(error);
     error_in.bind(error);
-    r.tx_out().bind(tx);
+    out.tx_out.bind(tx);
     tx_in.bind(tx);
     r.rx_in.bind(rx);
     rx_out.bind(rx);
     r.ethernet_in.bind(plain);
     plain_out.bind(plain);
-    r.credit_in()[0].bind(credit);
+    out.credit_in[0].bind(credit);
     credit_out.bind(credit);
     r.error_in.bind(error_back);
     error_out.bind(error_back);
@@ -287,7 +288,17 @@ struct bench {
       : base(opts),
         core("core", base, sim::clock_period::from_khz(427'000)),
         r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
-        s(core, r) {
+        out("answer_transmit", core, cfg, {&gids[0], &gids[1]}, r.roce_v2_port(), spans, stats),
+        s(core, r, out) {
+    answer_port* const users[] = {&r.responses, &r.acknowledgements, &r.notifications};
+    for (unsigned i = 0; i < answer_transmit::users; ++i) {
+      jobs.emplace_back("answers" + std::to_string(i), core, 2);
+      users[i]->job.bind(jobs.back());
+      out.from[i].job.bind(jobs.back());
+      room.emplace_back("room" + std::to_string(i), core, answer_transmit::room_depth(cfg));
+      out.from[i].room.bind(room.back());
+      users[i]->room.bind(room.back());
+    }
     map.layout(icm::table::qpc) = {0, 256, 12};
     map.map(0, qpc_bus, 0x10000);
     map.layout(icm::table::rdmarc) = {0x100000, 512, 12};
@@ -434,6 +445,9 @@ struct bench {
   sim::span_recorder spans;
   sim::statistics stats;
   responder r;
+  answer_transmit out;
+  std::deque<sim::fifo<answer_job>> jobs;
+  std::deque<sim::fifo<answer_room>> room;
   station s;
 };
 

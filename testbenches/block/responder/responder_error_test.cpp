@@ -423,7 +423,7 @@ TEST(responder_source, answers_end_with_the_entry_they_come_from) {
   b.run(20'000);
   EXPECT_LT(b.s.answers.size(), 50u);  // those whose headers were made before
   const std::size_t sent = b.s.answers.size();
-  EXPECT_EQ(b.stats.value("responder.drop.answer_source"), 98 - sent);
+  EXPECT_EQ(b.stats.value("answer_transmit.sourceless"), 98 - sent);
   set_row(b, gid::cr::gid_valid | 2u << gid::cr::gid_type_shift);
   b.read(100, data_va, 10);
   b.run();

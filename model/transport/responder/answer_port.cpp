@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/answer_port.h"
+
+#include <utility>
+
+#include "model/gid/gid_table.h"
+#include "model/transport/credits.h"
+#include "model/transport/responder/receive_wqe.h"
+
+namespace rnic::transport {
+
+answer_port::answer_port(sim::clocked_block& owner, unsigned places) : job(owner), room(owner) {
+  if (places == 0) throw sim::config_error(owner.name() + ".answer.waiting: must be 1 or more, not 0");
+  for (auto& port : room_) port.fill(static_cast<std::uint16_t>(places));
+}
+
+void answer_port::work() {
+  room.take_due([&](const answer_room& r) { ++room_[r.port][r.priority]; });
+  room.set_quiet(true);  // claim() says when somebody waits
+}
+
+bool answer_port::claim(unsigned port, unsigned priority) {
+  if (room_[port][priority] != 0) return job.claim();
+  room.set_quiet(false);
+  return false;
+}
+
+void answer_port::push(answer_job&& j) {
+  --room_[j.port][j.priority];
+  job.push(std::move(j));
+}
+
+wire::encapsulation encapsulation_of(const icm::path& path) {
+  if ((path.flags & icm::path_flag_roce_v2) == 0) return wire::encapsulation::roce_v1;
+  return gid::is_mapped_ipv4(path.remote_gid) ? wire::encapsulation::roce_v2_ipv4 : wire::encapsulation::roce_v2_ipv6;
+}
+
+std::uint32_t answer_length(const answer_job& j) {
+  if (j.complete) return j.frame->length;
+  constexpr std::uint32_t icrc = 4;
+  wire::packet p;
+  p.encap = encapsulation_of(j.path);
+  p.vlan_present = (j.path.flags & icm::path_flag_vlan) != 0;
+  p.bth.opcode = j.opcode;
+  return static_cast<std::uint32_t>(wire::header_length(p)) + ((j.payload + 3) & ~3u) + icrc;
+}
+
+answer_job make_answer(const icm::responder_context& ctx, payload::frame_ptr frame, std::uint8_t opcode,
+                       std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
+                       std::uint64_t original) {
+  answer_job j;
+  j.frame = std::move(frame);
+  j.port = ctx.dest.port & 1;
+  j.priority = ctx.dest.priority & 7;
+  j.opcode = opcode;
+  j.syndrome = syndrome;
+  j.function = ctx.function;
+  j.psn = psn;
+  j.msn = msn & 0xffffff;
+  j.payload = payload;
+  j.remote_qpn = ctx.remote_qpn;
+  j.original = original;
+  j.path = ctx.dest;
+  return j;
+}
+
+std::uint8_t acknowledgement(const icm::responder_context& ctx) {
+  // A shared queue's receives are nobody's own; a context of an XRC target has no queue either.
+  const bool counts = (ctx.flags & icm::responder_flag_no_credits) == 0 && ctx.log_rq_stride != 0;
+  return counts ? credit_code(receives_left(ctx, ctx.rq_consumed)) : syndrome_ack;
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answer transmit: headers of answers, egress credits, and the pipeline between the responder and the ICRC.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/gid/gid_table.h"
+#include "model/payload/frame.h"
+#include "model/sim/arbiter.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/pipeline.h"
+#include "model/sim/ring.h"
+#include "model/sim/server.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/transport/responder/answer_port.h"
+#include "model/transport/responder/types.h"
+#include "model/transport/transport_if.h"
+
+namespace rnic::transport {
+
+/// Data sheet.
+///
+/// Ports, each of one item a cycle: answers in, from the READ engine (READ responses, acknowledgements of atomics),
+/// from the acknowledgements (ACK, NAK) and from the notification point (CNP); to each of the three the places that
+/// are free again; egress credits, by port; frames out.
+///
+/// Stages: accept, from each input into its waiting places (cycle 0); leave, one answer a cycle (0 for one that finds
+/// nobody in front of it); then path, headers and hand-over (responder_config::answer), whose registers are the channel
+/// of frames. Initiation interval: 1.
+///
+/// Order: the answers of a port and priority, and so those of a queue pair, leave in the order in which they were
+/// handed over; of one cycle first the READ engine's, then the acknowledgement, then the CNP. An ACK is handed over
+/// when the last READ response before it was, in that cycle at the earliest, so it cannot overtake it.
+/// Arbiter `by_priority`: of the ports and priorities that have both an answer and a credit one in turn.
+///
+/// Memories: of each input `answer.waiting` places a port and priority (one write, one read port); beside them, of each
+/// port and priority, from which input its answers came (2 bits each, registers: up to three are written in a cycle,
+/// one is read). A frame that leaves reads one entry each of its port's GID, MAC and VLAN tables.
+///
+/// Stalls: an answer, while its port and priority has no credit, waits for its turn, or the channel of frames is full.
+/// Accept never does: users hand over what they know a place for (answer_port). So an answer that waits for a credit
+/// stands before none of another priority, in here as well as in the channels. Two places a user cover the two cycles
+/// from an answer's leaving to the next one that knows of it.
+///
+/// An answer whose source is no entry of the GID table that the queue pair's function may send with (any more) ends
+/// here, is counted, and takes no credit. What was handed over leaves, also when its queue pair is halted meanwhile or
+/// the adapter reset: by then the port is down and drops it.
+///
+/// Counters: answers by input; `sourceless`; `credit_wait_cycles`, in which a port and priority had an answer and no
+/// credit, summed over all of these. Engine: entry, a cycle an answer.
+class answer_transmit : public sim::clocked_block {
+ public:
+  static constexpr unsigned ports = 2, priorities = 8;
+  using gid_tables = std::array<const gid::gid_table*, ports>;
+
+  answer_transmit(std::string name, sim::clock_domain& domain, const responder_config& cfg, const gid_tables& gids,
+                  const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats);
+
+  /// Far end of an answer_port.
+  struct user {
+    explicit user(sim::clocked_block& owner) : job(owner), room(owner) {}
+    sim::fifo_in<answer_job> job;
+    sim::fifo_out<answer_room> room;
+  };
+  static constexpr unsigned users = 3;
+  std::array<user, users> from{user(*this), user(*this), user(*this)};  ///< READ engine, acknowledgements, CNPs
+  sim::fifo_out<payload::frame_ptr> tx_out{*this};
+  std::array<sim::fifo_in<egress_credit>, ports> credit_in;  ///< by port
+
+  /// Depth of a channel of places that can never be full.
+  static unsigned room_depth(const responder_config& cfg) { return ports * priorities * cfg.answer.waiting; }
+
+ private:
+  struct waiting {
+    answer_job job;
+    sim::cycle_t accepted = 0;
+  };
+  /// What waits for a port and priority.
+  struct line {
+    line(unsigned each, std::uint16_t first_credits);
+    std::array<sim::ring<waiting>, users> places;
+    sim::ring<std::uint8_t> order;  // index in places
+    std::uint16_t credits;
+    sim::cycle_t starved_at = 0, fed_at = 0;  // it got no credit from here on; the credit that ended that came
+  };
+
+  void tick() override;
+  void take_credits();
+  void accept();
+  void leave();
+  void note_wait(const line& l, const waiting& w);
+  bool write_headers(answer_job& j) const;
+  void address(const icm::path& path, payload::frame& f) const;
+  void starve(unsigned l, sim::cycle_t from_cycle);
+
+  const sim::pipeline pipeline_;
+  const std::uint8_t ect_priorities_;
+  const gid_tables gids_;
+  const std::uint16_t& roce_v2_port_;
+  sim::span_recorder& spans_;
+  std::vector<line> lines_;     // by port and priority
+  std::uint64_t waiting_ = 0;   // lines that hold an answer,
+  std::uint64_t credited_ = 0;  // that have a credit,
+  std::uint64_t starved_ = 0;   // that hold one and have none
+  sim::round_robin by_priority_;
+  sim::server entry_{*this, "entry"};  // of the pipeline
+
+  std::array<std::uint64_t, users> accepted_{};
+  std::uint64_t sourceless_ = 0, credit_wait_cycles_ = 0;
+};
+
+}  // namespace rnic::transport
