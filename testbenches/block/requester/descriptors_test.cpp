@@ -156,6 +156,28 @@ TEST(descriptors, a_long_wqe_is_not_taken_for_one_that_is_not_finished) {
   EXPECT_EQ(bytes_read(1, 32, s), 256u + 512 + 256);
 }
 
+/// A turn may end behind each WQE, and the next one has no doorbell: what was read for the first serves all.
+TEST(descriptors, turns_without_a_doorbell_between_them_read_once) {
+  bench::setup s = unreliable();
+  s.requester.turn_wqes = 1;
+  EXPECT_EQ(bytes_read(3, 4, s), 256u);
+}
+
+/// The ring is as long as a read: behind its last entry comes its first.
+TEST(descriptors, a_ring_as_long_as_a_read_goes_round) {
+  bench::setup s = unreliable();
+  s.requester.prefetch_bytes = 1024;
+  bench::bench b(s);
+  queue q(b, bench::qpn, rings, 4);
+  for (unsigned i = 0; i < 20; ++i) {
+    for (unsigned n = 0; n < 15; ++n) q.post();
+    q.ring();
+    b.run_ns(8000);
+    ASSERT_EQ(b.w.sent.size(), q.messages()) << i;
+  }
+  expect_all(b, bench::qpn, q.messages());
+}
+
 /// The ring ends behind its 16th entry: the second one of these is read from both of its ends.
 TEST(descriptors, a_read_over_the_end_of_the_ring_has_as_many_bytes) {
   bench::bench b(unreliable());
