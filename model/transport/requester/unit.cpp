@@ -65,6 +65,7 @@ void requester::end_service() {
     else
       serving_until_ = std::min(serving_until_, units_[i].busy_until);
   }
+  if (serving_ != 0) wake_at(serving_until_);  // a miss of an address has made it longer than it was when it was booked
 }
 
 // True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
