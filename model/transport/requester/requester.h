@@ -133,8 +133,9 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     sim::cycle_t busy_until = 0;
     sim::cycle_t credit_since = sim::never;  // waits since then for room in an egress queue,
     egress_pool* awaits = nullptr;           // this one
-    // WQEs as read from the ring: `buffered` bytes from WQE buffer_index of QP buffer_qpn on
-    std::uint32_t buffer_qpn = no_index, buffer_index = 0, buffered = 0;
+    // WQEs as read from the ring: `buffered` bytes from WQE buffer_index of QP buffer_qpn on, the first `stale` ones
+    // before that QP's last grant by doorbell
+    std::uint32_t buffer_qpn = no_index, buffer_index = 0, buffered = 0, stale = 0;
     std::uint32_t fetch_bytes = 0, fetch_asked = 0, fetch_pending = 0;
     // WQE under execution
     std::uint32_t current_index = 0, strides = 1;
@@ -188,6 +189,10 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void advance(unit& u);
   bool must_stop(const unit& u) const;
   bool load(unit& u);
+  static bool on_chip(const unit& u, std::uint32_t index);
+  static bool posted(const unit& u, std::uint32_t at);
+  static std::uint32_t ring_bytes(const context& c, unsigned size);
+  static std::uint32_t longest_read(const context& c, std::uint32_t want);
   bool load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available);
   void start_fetch(unit& u);
   void read_ahead(unit& u, std::uint32_t next);

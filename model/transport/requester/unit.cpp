@@ -24,8 +24,11 @@ void requester::take_grants() {
   if (grant_in.can_pop() && busy_units_ != all) {
     scheduler::grant g = grant_in.pop();
     unsigned best = static_cast<unsigned>(__builtin_ctz(~busy_units_));
-    for (unsigned i = 0; i < units_.size(); ++i)
-      if ((busy_units_ >> i & 1) == 0 && units_[i].buffer_qpn == g.qpn) best = i;  // has its WQEs already
+    for (unsigned i = 0; i < units_.size(); ++i) {
+      if (units_[i].buffer_qpn != g.qpn) continue;
+      if (g.doorbell) units_[i].stale = units_[i].buffered;
+      if ((busy_units_ >> i & 1) == 0) best = i;  // has its WQEs already
+    }
     unit& u = units_[best];
     busy_units_ |= 1u << best;
     u.at = unit::state::context;
@@ -62,6 +65,7 @@ void requester::end_service() {
     else
       serving_until_ = std::min(serving_until_, units_[i].busy_until);
   }
+  if (serving_ != 0) wake_at(serving_until_);  // a miss of an address has made it longer than it was when it was booked
 }
 
 // True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
@@ -168,6 +172,10 @@ void requester::advance(unit& u) {
 }
 
 // Parses WQE next_wqe if it is on chip, else starts to read it. False: not now.
+//
+// The scheduler merges into a grant the doorbells that came before it, and grants again for one that comes later. So
+// what was read since the QP's last grant by doorbell shows all that there is to execute: a header there that is
+// software's is the queue's end. One that was read before says nothing.
 bool requester::load(unit& u) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
@@ -189,16 +197,38 @@ bool requester::load(unit& u) {
   }
   const std::uint32_t at = (n - u.buffer_index) << c.log_sq_stride;
   u.lone = false;
-  if (u.buffer_qpn == u.grant.qpn && n - u.buffer_index < buffer_bytes && at < u.buffered &&
-      load_from(u, u.buffer.data() + at, u.buffered - at)) {
-    read_ahead(u, at + (u.strides << c.log_sq_stride));
-    return true;
+  if (on_chip(u, n)) {
+    if (load_from(u, u.buffer.data() + at, u.buffered - at)) {
+      read_ahead(u, at + (u.strides << c.log_sq_stride));
+      return true;
+    }
+    if (at >= u.stale && !posted(u, at)) {
+      end_turn(u, report_kind::idle);
+      return false;
+    }
   }
   if (u.extending)
     u.at = unit::state::fetch;
   else
     start_fetch(u);
   return false;
+}
+
+// Whether the buffer holds the first bytes of WQE `index`.
+bool requester::on_chip(const unit& u, std::uint32_t index) {
+  const std::uint32_t ahead = index - u.buffer_index;
+  return u.buffer_qpn == u.grant.qpn && ahead < buffer_bytes && ahead << u.ctx->log_sq_stride < u.buffered;
+}
+
+// Whether the header at byte `at` of the buffer is that of a WQE which software has handed over.
+bool requester::posted(const unit& u, std::uint32_t at) {
+  const std::uint32_t index = u.buffer_index + (at >> u.ctx->log_sq_stride);
+  return wqe_owner(u.buffer.data() + at) == ((index >> u.ctx->log_sq_size & 1) != 0);
+}
+
+// Bytes of the ring that a WQE takes.
+std::uint32_t requester::ring_bytes(const context& c, unsigned size) {
+  return std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride) << c.log_sq_stride;
 }
 
 // `bytes`: what is on chip of the WQE. False: not all of it, or not valid.
@@ -219,7 +249,7 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   u.current = true;
   u.current_index = n;
   if (c.type == icm::service::ethernet) forget_leftovers(u);
-  u.strides = std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride);
+  u.strides = ring_bytes(c, size) >> c.log_sq_stride;
   u.message_index = no_index;
   u.stamp_tries = 0;
   u.keys = unit::keys_state::none;
@@ -232,16 +262,21 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   return true;
 }
 
+// Of `want` bytes from a place of the ring on: no more than the ring or the buffer has.
+std::uint32_t requester::longest_read(const context& c, std::uint32_t want) {
+  return std::min({want, 1u << std::min(30, c.log_sq_size + c.log_sq_stride), buffer_bytes});
+}
+
 void requester::start_fetch(unit& u) {
   const context& c = *u.ctx;
-  const std::uint32_t ring = 1u << std::min(30, c.log_sq_size + c.log_sq_stride);
   std::uint32_t want = config_.prefetch_bytes;
-  if (u.buffer_qpn == u.grant.qpn && u.buffer_index == c.next_wqe && u.buffered >= 16)
-    want = std::max(want, wqe_size(u.buffer.data()));  // a long WQE, of which the start is known
+  const std::uint32_t at = (c.next_wqe - u.buffer_index) << c.log_sq_stride;
+  if (on_chip(u, c.next_wqe) && u.buffered - at >= 16 && posted(u, at))
+    want = std::max(want, wqe_size(u.buffer.data() + at));  // a long WQE, of which the start is known
   u.buffer_qpn = u.grant.qpn;
   u.buffer_index = c.next_wqe;
-  u.buffered = 0;
-  u.fetch_bytes = std::min({want, ring, buffer_bytes});
+  u.buffered = u.stale = 0;
+  u.fetch_bytes = longest_read(c, want);
   u.fetch_asked = u.fetch_pending = 0;
   u.fetch_failed = false;
   u.at = unit::state::fetch;
@@ -249,16 +284,17 @@ void requester::start_fetch(unit& u) {
   continue_fetch(u);
 }
 
-// While a unit executes WQEs it reads the next ones, if the one at `next` in the buffer says that the queue goes on.
+// While a unit executes WQEs it reads the next ones, if those from `next` to the end of the buffer say that the queue
+// goes on behind it. Their headers are followed as their bytes come in.
 void requester::read_ahead(unit& u, std::uint32_t next) {
   const context& c = *u.ctx;
   const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
   const std::uint32_t end = u.buffered + config_.prefetch_bytes;
   if (u.extending || end > buffer_bytes || end > ring || next >= u.buffered) return;
-  const std::uint32_t index = u.buffer_index + (next >> c.log_sq_stride);
-  if (wqe_owner(u.buffer.data() + next) != ((index >> c.log_sq_size & 1) != 0)) return;
   if (u.buffered - next >= config_.prefetch_bytes) return;                // early enough later
   if (!u.wqe.fetches() && u.wqe.length > packet_bytes(c, u.wqe)) return;  // this one takes long, if not several turns
+  for (std::uint32_t at = next; at < u.buffered; at += ring_bytes(c, wqe_size(u.buffer.data() + at)))
+    if (!posted(u, at)) return;
   u.extending = true;
   u.fetch_bytes = end;
   u.fetch_asked = u.buffered;
@@ -302,7 +338,6 @@ void requester::finish_fetch(unit& u) {
     u.buffer_qpn = no_index;
     return;
   }
-  qp_runtime& r = qps_[u.grant.qpn];
   context& c = *u.ctx;
   if (u.buffer_index != c.next_wqe) return;  // a retransmission moved the QP meanwhile
   if (u.fetch_failed) {
@@ -317,13 +352,10 @@ void requester::finish_fetch(unit& u) {
     return;
   }
   u.buffered = u.fetch_bytes;
-  if (wqe_owner(u.buffer.data()) != ((c.next_wqe >> c.log_sq_size & 1) != 0)) {
-    u.buffer_qpn = no_index;
-    end_turn(u, r.poked ? report_kind::more : report_kind::idle);
-    return;
-  }
+  if (!posted(u, 0)) return;  // the queue's end
   const unsigned size = wqe_size(u.buffer.data());
   if (size <= u.buffered && !wqe_stamped(u.buffer.data(), size)) return;
+  if (u.buffered < longest_read(c, size)) return start_fetch(u);  // all of it
   if (size <= u.buffered) ++stamped_;
   if (++u.stamp_tries < config_.stamp_retries) {
     start_fetch(u);

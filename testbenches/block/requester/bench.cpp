@@ -16,18 +16,26 @@ world::world(sim::clock_domain& domain, unsigned cycles)
     : clocked_block("world", domain), memory(0x400000), memory_cycles(cycles) {}
 
 void world::serve(client& c) {
+  // Memory of the QP's owner is not open to another function.
+  const auto legal_one = [&](const pcie::dma_request& d) {
+    return d.address + d.length <= memory.size() && (&c == &contexts || d.function == owning_function);
+  };
+  const auto read = [&](const pcie::dma_request& d) {
+    if (legal_one(d)) std::memcpy(d.destination, memory.data() + d.address, d.length);
+  };
   while (c.request.can_pop()) {
     c.busy.emplace_back(now() + memory_cycles, c.request.pop());
+    const pcie::dma_request& d = c.busy.back().second;
+    if (samples_early && d.op == pcie::dma_request::kind::read) read(d);
     wake_at(now() + memory_cycles);
   }
   while (!c.busy.empty() && c.busy.front().first <= now() && c.response.can_push()) {
     pcie::dma_request& d = c.busy.front().second;
-    // Memory of the QP's owner is not open to another function.
-    const bool legal = d.address + d.length <= memory.size() && (&c == &contexts || d.function == owning_function);
+    const bool legal = legal_one(d);
     if (d.op == pcie::dma_request::kind::read) {
       ++reads;
       c.read_bytes += d.length;
-      if (legal) std::memcpy(d.destination, memory.data() + d.address, d.length);
+      if (!samples_early) read(d);
     } else if (legal) {
       std::memcpy(memory.data() + d.address, d.source != nullptr ? d.source : d.bytes.data(), d.length);
     }

@@ -54,8 +54,9 @@ struct world : sim::clocked_block {
   std::vector<std::uint8_t> memory;
   unsigned memory_cycles;
   bool return_credits = true;
-  bool translates = true;   ///< answers the requests for addresses; what the test does itself needs a wake_next()
-  bool keep_frames = true;  ///< in `sent`
+  bool translates = true;      ///< answers the requests for addresses; what the test does itself needs a wake_next()
+  bool keep_frames = true;     ///< in `sent`
+  bool samples_early = false;  ///< what is read is what was there when the request came, not when it is answered
   std::size_t taken = 0;
   std::vector<std::pair<sim::cycle_t, payload::frame_ptr>> sent;
   std::vector<std::pair<sim::cycle_t, completion::cqe_request>> cqes;
