@@ -258,6 +258,7 @@ TEST(GroupWalk, ResetForgetsAllEntries) {
   r.user.walk.reset();
   r.user.give_up();
   EXPECT_EQ(r.user.walk.hash_bits(), 0u);
+  for (const std::uint32_t i : chain) EXPECT_FALSE(r.user.walk.groups().on_chip(i)) << i;
   r.user.walk.set_hash_bits(group_table::hash_bits);
   EXPECT_EQ(r.search(group).how, result::absent);
   r.written(chain);

@@ -52,9 +52,9 @@ TEST(Hierarchy, BlocksAreFoundByTheNamesOfTheirStatistics) {
     auto* const adapter = dynamic_cast<adapter::adapter*>(sc_core::sc_find_object(host));
     ASSERT_NE(adapter, nullptr) << host;
     for (const char* const block :
-         {"command", "firmware_dma", "firmware_port", "pcie", "translation", "doorbell", "scheduler", "requester",
-          "gather", "scatter", "responder", "steering", "completion", "icrc_insert", "icrc_check", "parser1", "parser2",
-          "port1", "port2"}) {
+         {"command",     "firmware_dma", "firmware_port", "pcie",      "translation", "doorbell", "scheduler",
+          "requester",   "gather",       "scatter",       "responder", "multicast",   "steering", "completion",
+          "icrc_insert", "icrc_check",   "parser1",       "parser2",   "port1",       "port2"}) {
       const std::string name = std::string(host) + "." + block;
       sc_core::sc_object* const found = sc_core::sc_find_object(name.c_str());
       auto* const as_block = dynamic_cast<sim::clocked_block*>(found);
