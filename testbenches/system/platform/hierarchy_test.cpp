@@ -88,12 +88,12 @@ TEST(Hierarchy, EveryObjectHasANameOfItsOwnBelowItsParent) {
 TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   const bench::two_nodes system(default_system());
   const std::map<std::string, unsigned> kinds = kinds_below("a.adapter");
-  EXPECT_EQ(kinds.at("clocked_block"), 19U);
+  EXPECT_EQ(kinds.at("clocked_block"), 20U);
   EXPECT_EQ(kinds.at("clock_domain"), 2U);
   const unsigned descriptors =
       12 + 2 + 1 + 2 + 1 + 2 + 6;  // READ engine, congestion, losses, interrupts, scatter, gather
-  const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2);
-  const unsigned memory = 5 * 2 + 17 * 2 + 2 * 2 + 3 * 2;  // translations, DMA, keys, who holds translations
+  const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2) + 2;  // and multicast
+  const unsigned memory = 5 * 2 + 17 * 2 + 2 * 2 + 3 * 2;           // translations, DMA, keys, who holds translations
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
   EXPECT_EQ(kinds.at("timed_inbox"), 2 * 3U + 1 + 2 + 1);  // ports, PCIe, firmware's port, firmware's DMA
   for (const char* const name :
@@ -122,7 +122,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
     ++with_parameters;
     EXPECT_FALSE(parameters.of(path->value).empty()) << o->name();
   }
-  EXPECT_EQ(with_parameters, 2 * (1 + 18U));  // all blocks but firmware's DMA have some, and the adapter itself
+  EXPECT_EQ(with_parameters, 2 * (1 + 19U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
   EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.contexts.entries");
