@@ -81,7 +81,8 @@ void chip::drop_mtts(std::uint64_t mtt_address, std::uint32_t count) {
 void chip::drop_translations() { write(cr_base::icm, icm_cr::tpt_command, icm_cr::tpt_command_drop_all); }
 
 bool chip::empty_transport() {
-  for (const std::uint32_t half : {0u, qp_cr::responder_offset}) write(cr_base::transport, half + qp_cr::reset, 1);
+  for (const std::uint32_t part : {0u, qp_cr::responder_offset, qp_cr::multicast_offset})
+    write(cr_base::transport, part + qp_cr::reset, 1);
   bool empty = true;
   for (const std::uint32_t half : {0u, qp_cr::responder_offset})
     empty = wait_clear(address(cr_base::transport, 0, half + qp_cr::reset)) && empty;

@@ -36,7 +36,7 @@ abi::status firmware::write_mcg(command_request& r) {
   if (default_entry) return write_default_entry(r);
   if (!chip_.hw().icm_write(entry(table::mcg, r.modifier), in_.data(), bytes)) return status::icm_error;
   groups_written_[r.modifier] = true;
-  chip_.write(register_bus::cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_written,
+  chip_.write(register_bus::cr_base::transport, transport::cr::multicast_offset + transport::cr::mcg_written,
               r.modifier);
   chip_.write(register_bus::cr_base::steering, ethernet::cr::group_written, r.modifier);
   return status::ok;

@@ -196,7 +196,7 @@ abi::status firmware::init_hca(command_request& r) {
   for (const icm::table_layout& l : layouts_)
     if ((std::uint64_t{l.entry_bytes} << l.log_entries) - 1 > ~l.base) return status::bad_param;
   log_mcg_hash_ = in(f::log_mcg_hash);
-  chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::mcg_hash_bits, log_mcg_hash_);
+  chip_.write(cr_base::transport, transport::cr::multicast_offset + transport::cr::mcg_hash_bits, log_mcg_hash_);
   chip_.write(cr_base::steering, ethernet::cr::group_hash_bits, log_mcg_hash_);
   chip_.write(cr_base::steering, ethernet::cr::group_steering, in(f::unicast_steering));
   cqe_bytes_ = (in(f::entry_sizes)&f::cqe_64) != 0 ? 64 : 32;

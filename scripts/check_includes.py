@@ -25,6 +25,7 @@ INTERFACES = {
     "model/icm/mgid_hash.h": "firmware places multicast groups, hardware looks them up: one hash for both",
     "model/icm/contexts.h": "layout of the contexts in host memory",
     "model/icm/context_cache.h": "how a block holds contexts",
+    "model/icm/group_walk.h": "how a block looks multicast groups up",
     "model/icm/context_change.h": "what of a context is software's and what is hardware's",
     "model/icm/icm_map.h": "where the tables lie: written by firmware, read by the blocks",
     "model/gid/gid_table.h": "written by firmware, read by the blocks",

@@ -25,6 +25,7 @@ config consistent(config c) {
   c.pcie.space.link_width = c.pcie.link.width;
   c.congestion.line_mbps = c.port.rate_mbps;
   c.requester.congestion = c.responder.congestion = c.congestion;
+  c.multicast.bytes_per_cycle = c.responder.bytes_per_cycle;
   return c;
 }
 
@@ -57,6 +58,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                  env.spans, env.statistics),
       answer_transmit_(name_ + ".answer_transmit", core_, config_.responder, {&gids_[0], &gids_[1]},
                        responder_.roce_v2_port(), env.spans, env.statistics),
+      multicast_(name_ + ".multicast", core_, config_.multicast, icm_map_, env.frames, env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
       completion_(name_ + ".completion", core_, config_.completion, icm_map_, 2, 2, &env.spans),
@@ -114,6 +116,7 @@ void adapter::name_parameters() {
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
   name(answer_transmit_, "adapter.responder");
+  name(multicast_, "adapter.multicast");
   name(steering_, "adapter.steering");
   name(completion_, "adapter.completion");
   name(icrc_insert_, "rtl");
@@ -234,6 +237,8 @@ void adapter::bind_receive() {
     connect(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth);
   }
   connect("icrc_check_to_responder_requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
+  connect("icrc_check_to_multicast_datagrams", icrc_check_.groups, multicast_.in, config_.channel_depth);
+  connect("multicast_to_responder_copies", multicast_.out, responder_.copies_in, config_.channel_depth);
   // The channel is the receive pipeline of responses as well: a register for each of its cycles.
   const unsigned response_cycles = config_.requester.response.cycles();
   connect("icrc_check_to_requester_responses", icrc_check_.responses, requester_.rx_in,
@@ -268,7 +273,7 @@ void adapter::bind_memory() {
   connect_dma(dma_client::responder_context, "responder_contexts", responder_.contexts().dma);
   connect_dma(dma_client::responder_history, "responder_histories", responder_.histories().dma);
   connect_dma(dma_client::responder_srq, "responder_srqs", responder_.srqs().dma);
-  connect_dma(dma_client::responder_group, "responder_groups", responder_.groups().dma);
+  connect_dma(dma_client::multicast_group, "multicast_groups", multicast_.groups().dma);
   connect_dma(dma_client::steering_group, "steering_groups", steering_.groups().dma);
   connect_keys(0, "requester", requester_.keys);
   connect_keys(1, "responder", responder_.keys);
@@ -288,6 +293,7 @@ void adapter::bind_registers() {
   const auto transport_base = static_cast<std::uint32_t>(cr_base::transport);
   cr_bus_.map(transport_base, transport::cr::responder_offset, requester_);
   cr_bus_.map(transport_base + transport::cr::responder_offset, transport::cr::responder_offset, responder_);
+  cr_bus_.map(transport_base + transport::cr::multicast_offset, transport::cr::responder_offset, multicast_);
   cr_bus_.map(cr_base::completion, completion_);
   for (unsigned i = 0; i < ports_.size(); ++i) {
     cr_bus_.map(cr_base::gid, i, gids_[i]);
@@ -307,8 +313,8 @@ void adapter::bind_registers() {
 /// have come to rest.
 void adapter::bind_reset() {
   endpoint_.on_function_reset(command_);
-  std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,   &doorbell_,   &scheduler_,
-                                                      &requester_, &responder_, &completion_, &steering_};
+  std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_, &scheduler_, &requester_,
+                                                      &responder_, &completion_, &steering_, &multicast_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());

@@ -21,6 +21,7 @@
 #include "model/pcie/endpoint_socket.h"
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
+#include "model/transport/multicast/multicast.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
@@ -84,7 +85,7 @@ class adapter : public sc_core::sc_module {
     responder_context,
     responder_history,
     responder_srq,
-    responder_group,
+    multicast_group,
     translation,
     completion,
     completion_cq,
@@ -145,6 +146,7 @@ class adapter : public sc_core::sc_module {
   transport::scatter scatter_;
   transport::responder responder_;
   transport::answer_transmit answer_transmit_;
+  transport::multicast multicast_;
   ethernet::steering steering_;
   completion::completion completion_;
   icrc::icrc_insert icrc_insert_;

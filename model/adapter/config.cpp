@@ -163,7 +163,6 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
   announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
   announce_cache(to, "adapter.responder.histories.", c.histories, "design: rings of READs and atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
-  announce_cache(to, "adapter.responder.groups.", c.groups, "design: multicast group table");
   group(to, "adapter.responder.atomics.")
       .add("in_flight", c.atomics.in_flight, 1, 64, "operations", "calibration 5: one unit; connectx5_100g 16")
       .add("lock_buckets", c.atomics.lock_buckets, 1, 4096, "locks", "calibration 5: whole unit; 4096, power of two")
@@ -281,6 +280,7 @@ void announce(sim::parameter_set& to, config& c) {
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
+  announce_cache(to, "adapter.multicast.groups.", c.multicast.groups, "design: multicast group table");
   announce_congestion(to, c.congestion);
   announce_memory(to, c.translation);
   announce_completion(to, c.completion);

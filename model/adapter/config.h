@@ -21,6 +21,7 @@
 #include "model/scheduler/scheduler.h"
 #include "model/sim/parameters.h"
 #include "model/transport/congestion/config.h"
+#include "model/transport/multicast/multicast.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/responder/types.h"
 
@@ -59,6 +60,7 @@ struct config {
   transport::congestion_config congestion;  ///< of both halves of the transport
   transport::requester_config requester;
   transport::responder_config responder;
+  transport::multicast_config multicast;  ///< its datapath is the responder's
   completion::completion_config completion;
   parser::parser::config parser;
   gid::match_config gid_match;  ///< of each port; its cycles are part of the receive pipeline

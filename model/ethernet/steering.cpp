@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/icm/mgid_hash.h"
 #include "model/payload/frame_copy.h"
-#include "model/wire/bytes.h"
 #include "model/wire/ethernet.h"
 #include "model/wire/internet.h"
 
@@ -14,10 +12,6 @@ namespace rnic::ethernet {
 
 namespace {
 
-constexpr std::size_t next_offset = 0x00, count_offset = 0x04, gid_offset = 0x10, members_offset = 0x20;
-constexpr std::uint32_t next_shift = 6, count_mask = 0xffffff, protocol_shift = 30, protocol_ethernet = 1;
-constexpr std::uint32_t member_qpn = 0xffffff, member_no_loopback = 1u << 30;
-constexpr unsigned longest_chain = 64;
 constexpr std::size_t longest_list = 1024;  // group addresses in a port's filter
 
 wire::mac_address destination_of(const payload::frame& f) {
@@ -35,10 +29,9 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
       rx_in{sim::fifo_in<payload::frame_ptr>(*this), sim::fifo_in<payload::frame_ptr>(*this)},
       out(*this),
       config_(cfg),
-      map_(map),
       gids_(gids),
       frames_(frames),
-      groups_(this->name() + ".groups", *this, cfg.groups, map, icm::table::mcg, 0),
+      walk_(this->name() + ".groups", *this, cfg.groups, map, stats),
       registers_{register_file(*this, 0), register_file(*this, 1)},
       pipeline_(cfg.frames) {
   if (cfg.frames == 0 || cfg.bytes_per_cycle == 0)
@@ -52,11 +45,10 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
                                                                 {"drop.no_match", &count_.drop_no_match},
                                                                 {"drop.reset", &count_.drop_reset}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
-  groups_.announce(stats);
 }
 
 void steering::tick() {
-  groups_.service();
+  walk_.service();
   deliver();
   take();
 }
@@ -149,11 +141,15 @@ bool steering::find_members(const payload::frame& f) {
   const wire::mac_address mac = destination_of(f);
   const bool group = wire::is_multicast(mac);
   if (search_ == search::none) begin_search(f);
-  bool found = false;
+  using result = icm::group_walk::result;
   const bool by_table = group_steering_ || (group && t.multicast >> 30 != 2);
-  if (by_table && !search_group(f, found)) return false;
+  const result r = by_table ? walk_.step() : result::absent;
+  if (r == result::next || r == result::waiting) return false;
   search_ = search::done;
-  if (found) return true;
+  if (r == result::found) {
+    for (const std::uint32_t m : walk_.members()) add_member(f, m);
+    return true;
+  }
   if (group_steering_) {
     use_default(f, group ? to_groups : to_unicast);
   } else if ((t.base & cr::rqp_valid) == 0) {
@@ -163,47 +159,22 @@ bool steering::find_members(const payload::frame& f) {
   } else {
     const gid::gid_table& gids = *gids_[f.port % ports];
     for (unsigned i = 0; i < gid::table_size && members_.empty(); ++i)
-      if (gids.mac_valid(i) && gids.mac(i) == mac) add_member(f, (t.base + i) & member_qpn);
-    if (members_.empty() && (t.promiscuous >> 31) != 0) add_member(f, t.promiscuous & member_qpn);
+      if (gids.mac_valid(i) && gids.mac(i) == mac) add_member(f, (t.base + i) & icm::group_member_qpn);
+    if (members_.empty() && (t.promiscuous >> 31) != 0) add_member(f, t.promiscuous & icm::group_member_qpn);
   }
   return true;
 }
 
 void steering::begin_search(const payload::frame& f) {
   constexpr std::size_t port_byte = 5, steer_byte = 7, mac_byte = 10;  // of an Ethernet "GID" (4.18)
-  key_.fill(0);
-  std::copy_n(f.data(), 6, key_.begin() + mac_byte);
-  key_[port_byte] = static_cast<std::uint8_t>(f.port + 1);
-  if ((f.data()[0] & 1) == 0) key_[steer_byte] = to_unicast << 1;
-  index_ = icm::mgid_hash(key_.data(), std::clamp(hash_bits_, 1u, 16u));
-  steps_ = 0;
+  std::array<std::uint8_t, 16> id{};
+  std::copy_n(f.data(), 6, id.begin() + mac_byte);
+  id[port_byte] = static_cast<std::uint8_t>(f.port + 1);
+  if ((f.data()[0] & 1) == 0) id[steer_byte] = to_unicast << 1;
+  walk_.begin(id.data(), icm::group_walk::protocol::ethernet);
   members_.clear();
   next_member_ = 0;
   search_ = search::walking;
-}
-
-/// Goes along the chain of the address's bucket. False: not now.
-bool steering::search_group(const payload::frame& f, bool& found) {
-  using result = icm::context_cache<icm::multicast_group>::result;
-  for (; steps_ < longest_chain; ++steps_) {
-    if (index_ >= written_.size() || !written_[index_]) return true;
-    icm::multicast_group* g = nullptr;
-    const result r = groups_.lookup(index_, g);
-    if (r == result::pending) return false;
-    if (r == result::refused) return true;
-    const std::uint32_t word = wire::load_be32(g->bytes + count_offset);
-    const std::size_t room = (map_.layout(icm::table::mcg).entry_bytes - members_offset) / 4;
-    const std::size_t count = std::min<std::size_t>({word & count_mask, room, icm::multicast_group::max_members});
-    if (count != 0 && word >> protocol_shift == protocol_ethernet &&
-        std::equal(key_.begin(), key_.end(), g->bytes + gid_offset)) {
-      for (std::size_t i = 0; i < count; ++i) add_member(f, wire::load_be32(g->bytes + members_offset + 4 * i));
-      found = true;
-      return true;
-    }
-    index_ = wire::load_be32(g->bytes + next_offset) >> next_shift;
-    if (index_ == 0) return true;
-  }
-  return true;
 }
 
 void steering::use_default(const payload::frame& f, unsigned kind) {
@@ -213,8 +184,8 @@ void steering::use_default(const payload::frame& f, unsigned kind) {
 
 /// What this port sent does not come back to those that asked not to get it.
 void steering::add_member(const payload::frame& f, std::uint32_t member) {
-  if (f.loopback == payload::frame::loopback_none || (member & member_no_loopback) == 0)
-    members_.push_back(member & member_qpn);
+  if (f.loopback == payload::frame::loopback_none || (member & icm::group_member_no_loopback) == 0)
+    members_.push_back(member & icm::group_member_qpn);
 }
 
 void steering::device_reset() {
@@ -223,9 +194,7 @@ void steering::device_reset() {
   search_ = search::none;
   members_.clear();
   next_member_ = 0;
-  groups_.drop_all();
-  written_.clear();
-  hash_bits_ = 0;
+  walk_.reset();
   group_steering_ = false;
   for (port_tables& t : tables_) {
     t.vlans.reset();
@@ -258,7 +227,7 @@ std::uint32_t steering::read(unsigned port, std::uint32_t offset) const {
     case cr::group_steering:
       return group_steering_ ? 1 : 0;
     case cr::group_hash_bits:
-      return hash_bits_;
+      return walk_.hash_bits();
     default:
       break;
   }
@@ -318,16 +287,11 @@ void steering::write_device(std::uint32_t offset, std::uint32_t value) {
       group_steering_ = value != 0;
       break;
     case cr::group_hash_bits:
-      hash_bits_ = value;
+      walk_.set_hash_bits(value);
       break;
-    case cr::group_written: {
-      const std::size_t entries = std::size_t{1} << std::min(24u, map_.layout(icm::table::mcg).log_entries);
-      if (value >= entries) break;
-      if (written_.size() < entries) written_.resize(entries);
-      written_[value] = true;
-      groups_.drop(value);
+    case cr::group_written:
+      walk_.written(value);
       break;
-    }
     case cr::reset:
       if (value == 1) device_reset();
       break;

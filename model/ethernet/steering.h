@@ -12,6 +12,7 @@
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
+#include "model/icm/group_walk.h"
 #include "model/icm/icm_map.h"
 #include "model/payload/frame.h"
 #include "model/register_bus/cr_space.h"
@@ -31,7 +32,8 @@ namespace rnic::ethernet {
 /// B0: the address is a group identifier of protocol Ethernet in the multicast group table, unicast as well; what is
 /// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table.
 ///
-/// A frame is handed on pipeline_cycles after it was taken; the next one is taken when its bytes have gone through.
+/// A frame is handed on pipeline_cycles after it was taken; the next one is taken when its bytes have gone through. An
+/// entry behind the first of its chain (icm::group_walk) costs a cycle, as does a copy behind the first.
 class steering : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2;
@@ -53,7 +55,7 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
 
   std::array<sim::fifo_in<payload::frame_ptr>, ports> rx_in;  ///< from the parsers
   sim::fifo_out<payload::frame_ptr> out;                      ///< to the responder
-  icm::context_cache<icm::multicast_group>& groups() { return groups_; }
+  icm::context_cache<icm::multicast_group>& groups() { return walk_.groups(); }
   const counters& count() const { return count_; }
 
   /// Registers of a port: steering_cr.h.
@@ -91,7 +93,6 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   void take();
   bool passes_filters(const payload::frame& f);
   bool find_members(const payload::frame& f);
-  bool search_group(const payload::frame& f, bool& found);
   void begin_search(const payload::frame& f);
   void use_default(const payload::frame& f, unsigned kind);
   void add_member(const payload::frame& f, std::uint32_t member);
@@ -102,15 +103,12 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   void write_device(std::uint32_t offset, std::uint32_t value);
 
   config config_;
-  const icm::icm_map& map_;
   std::array<const gid::gid_table*, ports> gids_;
   payload::frame_pool& frames_;
-  icm::context_cache<icm::multicast_group> groups_;
+  icm::group_walk walk_;
   std::array<register_file, ports> registers_;
   std::array<port_tables, ports> tables_;
   bool group_steering_ = false;
-  unsigned hash_bits_ = 0;
-  std::vector<bool> written_;
 
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
@@ -118,9 +116,6 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   // Search for the frame in front, then its members
   enum class search : std::uint8_t { none, walking, done };
   search search_ = search::none;
-  std::uint32_t index_ = 0;
-  unsigned steps_ = 0;
-  std::array<std::uint8_t, 16> key_{};
   std::vector<std::uint32_t> members_;
   std::size_t next_member_ = 0;
   counters count_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/sim/check.h"
+#include "model/wire/groups.h"
 
 namespace rnic::icrc {
 namespace {
@@ -121,6 +122,11 @@ void icrc_check::tick() {
   engine_.clock();
 }
 
+const sim::fifo_out<payload::frame_ptr>& icrc_check::output_for(const wire::packet& p) const {
+  if (wire::traits(p.bth.opcode).response) return responses;
+  return wire::is_for_group(p) ? groups : requests;
+}
+
 void icrc_check::leave() {
   engine_stage::entry* const e = engine_.result();
   if (e == nullptr) return;
@@ -128,7 +134,7 @@ void icrc_check::leave() {
     e->frame->icrc_ok = false;
     ++stats_.bad_icrc[e->frame->port % ports];
   } else {
-    const auto& out = wire::traits(e->frame->packet.bth.opcode).response ? responses : requests;
+    const auto& out = output_for(e->frame->packet);
     if (!out.claim()) {  // the channel wakes us
       e->blocked = true;
       return;
@@ -148,7 +154,7 @@ void icrc_check::enter() {
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
-  const auto& out = wire::traits(f->packet.bth.opcode).response ? responses : requests;
+  const auto& out = output_for(f->packet);
   const stream s = covered(*f);
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();

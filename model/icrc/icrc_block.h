@@ -55,8 +55,9 @@ class icrc_insert final : public sim::clocked_block {
 };
 
 /// Receive. Takes RoCE frames with parsed headers and gives them to the responder (requests) or to the requester's
-/// completer (responses) by opcode. A frame with a wrong ICRC is dropped and counted, nobody is told (adapter data
-/// plane, table of receive errors). Order is kept; a full output holds back everything behind it.
+/// completer (responses) by opcode, datagrams to groups to the block that copies them. A frame with a wrong ICRC is
+/// dropped and counted, nobody is told (adapter data plane, table of receive errors). Order is kept; a full output
+/// holds back everything behind it.
 class icrc_check final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
@@ -69,6 +70,7 @@ class icrc_check final : public sim::clocked_block {
   std::vector<sim::fifo_in<payload::frame_ptr>> inputs;  ///< from the parsers of the ports
   sim::fifo_out<payload::frame_ptr> requests{*this};     ///< to the responder
   sim::fifo_out<payload::frame_ptr> responses{*this};    ///< to the completer
+  sim::fifo_out<payload::frame_ptr> groups{*this};       ///< datagrams to groups, to multicast
 
   /// `inputs_count` is 1..64, served in turn.
   icrc_check(std::string name, sim::clock_domain& domain, unsigned inputs_count, std::unique_ptr<icrc_engine_if> engine,
@@ -81,6 +83,7 @@ class icrc_check final : public sim::clocked_block {
   void tick() override;
   void leave();
   void enter();
+  const sim::fifo_out<payload::frame_ptr>& output_for(const wire::packet& p) const;
 
   engine_stage engine_;
   sim::span_recorder& spans_;

@@ -7,8 +7,9 @@
 namespace rnic::transport::cr {
 
 /// Requester's registers are at cr_base::transport, the responder's at cr_base::transport + responder_offset; both
-/// have the QP control registers at the same offsets.
-inline constexpr std::uint32_t responder_offset = 0x8000;
+/// have the QP control registers at the same offsets. Multicast's are at cr_base::transport + multicast_offset: reset
+/// and mcg_*.
+inline constexpr std::uint32_t responder_offset = 0x8000, multicast_offset = 0x1'0000;
 
 /// QP control. Firmware moves a QP into a state in which it does other work than before like this: qp_select = QPN;
 /// qp_command = halt on both halves; poll qp_status until busy is clear (nothing of the QP is on chip any more: no
@@ -29,8 +30,9 @@ inline constexpr std::uint32_t qp_command_discard = 3;  ///< to RESET: as halt, 
 inline constexpr std::uint32_t qp_command_publish = 4;  ///< what is on chip of the context to ICM; the QP goes on
 inline constexpr std::uint32_t qp_command_change = 5;   ///< takes over what settings says; the QP goes on
 
-/// Write 1: device reset of this half. All QPs are discarded and nothing of them stays on chip; settings and diagnostic
-/// counters are as after power-up. Read bit 0: not done yet. Tables and mapping of ICM must stay until it is.
+/// Write 1: device reset of this half, or of multicast, which has done it at once. All QPs are discarded and nothing of
+/// them stays on chip; settings and diagnostic counters are as after power-up. Read bit 0: not done yet. Tables and
+/// mapping of ICM must stay until it is.
 inline constexpr std::uint32_t reset = 0x0c;
 
 inline constexpr std::uint32_t roce_v2_port = 0x10;     ///< UDP destination port of RoCE v2
@@ -46,10 +48,10 @@ inline constexpr std::uint32_t drained_valid = 1u << 31;
 inline constexpr std::uint32_t srq_select = 0x24;
 inline constexpr std::uint32_t srq_command = 0x28;  ///< qp_command_*
 inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: bit 0 busy
-/// Responder: the multicast group table. Entries that were never written have no members, whatever the host's memory
+/// Multicast: the group table. Entries that were never written have no members, whatever the host's memory
 /// holds; a written one is read again from there.
 inline constexpr std::uint32_t mcg_written = 0x30;    ///< write: index of an entry
-inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (command/mgid_hash.h)
+inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (icm/mgid_hash.h)
 /// Responder: 1: completions of plain frames bring a sum of IP packets that are neither TCP nor UDP.
 inline constexpr std::uint32_t rx_checksum_mode = 0x40;
 /// Of the next qp_command_change: states in which it is legal (bit n: state n), and the state that it leads to

@@ -79,17 +79,6 @@ void responder::cr_write(std::uint32_t offset, std::uint32_t value) {
     case cr::qp_command:
       command(selected_, value);
       break;
-    case cr::mcg_written: {
-      const std::size_t entries = std::size_t{1} << std::min(24u, map_.layout(icm::table::mcg).log_entries);
-      if (value >= entries) break;
-      if (groups_written_.size() < entries) groups_written_.resize(entries);
-      groups_written_[value] = true;
-      groups_.drop(value);
-      break;
-    }
-    case cr::mcg_hash_bits:
-      mcg_hash_bits_ = value;
-      break;
     case cr::srq_select:
       selected_srq_ = value & 0xffffff;
       break;
@@ -192,10 +181,6 @@ void responder::device_reset() {
   polls_.clear();
   poll_at_ = 0;
   shared_flushes_.clear();
-  groups_written_.clear();
-  fanout_.members.clear();
-  fanout_.next = 0;
-  fanout_.searching = false;
   selected_ = selected_srq_ = reserved_lkey_ = special_qp_base_ = 0;
   num_qps_log_ = 24;
   sums_packets_ = false;
@@ -213,7 +198,6 @@ void responder::finish_reset() {
   histories_.drop_all();
   backlog_.clear();
   shared_.drop_all();
-  groups_.drop_all();
   limiter_.clear();
   notification_.clear();
   for (payload::frame_ptr& f : cnps_) f.reset();

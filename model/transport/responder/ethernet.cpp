@@ -91,18 +91,6 @@ choice choose(const icm::rss_rules& r, const payload::frame& f) {
 
 }  // namespace
 
-/// Requests and plain frames in turn. One that cannot be taken now does not hold up the other kind.
-void responder::accept_in_turn() {
-  const bool request = rx_in.can_pop();
-  if ((plain_turn_ || !request) && accept_ethernet()) {
-    plain_turn_ = false;
-  } else if (request && accept_new()) {
-    plain_turn_ = true;
-  } else if (request && !plain_turn_ && accept_ethernet()) {
-    plain_turn_ = false;
-  }
-}
-
 bool responder::accept_ethernet() {
   payload::frame_ptr& front = ethernet_in.front();
   if (!plain_spread_ && !spread(*front)) return false;

@@ -7,6 +7,7 @@
 #include "model/transport/responder/rules.h"
 #include "model/transport/responder/tags.h"
 #include "model/transport/transport_cr.h"
+#include "model/wire/groups.h"
 
 namespace rnic::transport {
 
@@ -20,6 +21,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
     : clocked_block(name, domain),
       rx_in(*this),
       ethernet_in(*this),
+      copies_in(*this),
       dma_write(*this),
       dma_read(*this),
       translate(*this),
@@ -43,7 +45,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       flows_(config.flows),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
-      groups_(this->name() + ".groups", *this, config.groups, map, icm::table::mcg, 0),
       atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
       notification_(config_.congestion.notification, log_flows),
       limiter_(config_.congestion, domain, log_flows),
@@ -74,7 +75,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
   attention_.reserve(64);
   polls_.reserve(64);
   stopping_.reserve(16);
-  fanout_.members.reserve(icm::multicast_group::max_members);
   const std::pair<const char*, const std::uint64_t*> named[] = {
       {"packets", &count_.packets},
       {"check_busy_cycles", &count_.check_cycles},
@@ -84,7 +84,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"reads_held", &backlog_.kept()},
       {"atomics", &count_.atomics},
       {"invalidations", &count_.invalidations},
-      {"multicasts", &count_.multicasts},
       {"acks", &count_.acks},
       {"naks", &count_.naks},
       {"duplicates", &count_.duplicates},
@@ -104,7 +103,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       {"drop.duplicate_read", &count_.drop_duplicate_read},
       {"drop.duplicate_atomic", &count_.drop_duplicate_atomic},
       {"drop.no_wqe", &count_.drop_no_wqe},
-      {"drop.no_group", &count_.drop_no_group},
       {"drop.unreliable", &count_.drop_unreliable},
       {"ethernet", &count_.ethernet},
       {"drop.ethernet_no_wqe", &count_.drop_ethernet_no_wqe},
@@ -123,14 +121,12 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
   contexts_.announce(stats);
   histories_.announce(stats);
   shared_.contexts().announce(stats);
-  groups_.announce(stats);
 }
 
 void responder::tick() {
   contexts_.service();
   read_engine.work();
   histories_.service();
-  groups_.service();
   take_answers();
   take_key_answers();
   take_errors();
@@ -218,19 +214,17 @@ void responder::accept() {
   if (unissued_ != 0)
     for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
       if (slots_[i].issued != slots_[i].pieces) issue(slots_[i]);
-  const bool plain = ethernet_in.can_pop();
-  const bool new_frame = rx_in.can_pop() || plain;
-  if (!new_frame && waiting_flows_.empty() && !fanout_.frame) return;
+  const bool others = ethernet_in.can_pop() || copies_in.can_pop();
+  const bool new_frame = rx_in.can_pop() || others;
+  if (!new_frame && waiting_flows_.empty()) return;
   if (!check_.is_free()) return check_.await();
   if (!accept_waiting()) {
-    if (fanout_.frame)
-      work_multicast();
-    else if (plain)
+    if (others)
       accept_in_turn();
     else if (new_frame)
       accept_new();
   }
-  const bool more = rx_in.can_pop() || !waiting_flows_.empty() || fanout_.frame || ethernet_in.can_pop();
+  const bool more = rx_in.can_pop() || !waiting_flows_.empty() || ethernet_in.can_pop() || copies_in.can_pop();
   if (more && !check_.is_free()) check_.await();
 }
 
@@ -269,14 +263,30 @@ bool responder::accept_waiting() {
 
 bool responder::accept_new() {
   payload::frame_ptr& front = rx_in.front();
-  if (is_multicast(*front) && !resetting_) {
-    begin_multicast(rx_in.pop());
-    check_.start(1);
-    return true;
-  }
   if (!admit(front, destination(*front))) return false;
   rx_in.pop();
   return true;
+}
+
+/// Of a datagram to a group, for the queue pair that multicast has put into it.
+bool responder::accept_copy() {
+  payload::frame_ptr& front = copies_in.front();
+  if (!admit(front, front->packet.bth.dest_qp)) return false;
+  copies_in.pop();
+  return true;
+}
+
+/// Requests, copies for groups and plain frames in turn. One that cannot be taken now does not hold up the others.
+void responder::accept_in_turn() {
+  const std::array<bool, 3> waits{rx_in.can_pop(), copies_in.can_pop(), ethernet_in.can_pop()};
+  for (unsigned k = 0; k != waits.size(); ++k) {
+    const unsigned kind = (turn_ + k) % 3;
+    if (!waits[kind]) continue;
+    if (kind == 0 ? accept_new() : kind == 1 ? accept_copy() : accept_ethernet()) {
+      turn_ = (kind + 1) % 3;
+      return;
+    }
+  }
 }
 
 /// Checks a frame for a QP, lets it wait, or drops it. False: no place for it now.
@@ -349,7 +359,7 @@ std::uint32_t responder::destination(const payload::frame& f) const {
   if (qpn == 1) return special_qp_base_ == 0 ? 0 : special_qp_base_ + cr::special_qp1 + f.port;
   // The wire does not know the numbers that special QPs have in the adapter. Number 0 has no place on Ethernet.
   const bool special = special_qp_base_ != 0 && qpn - special_qp_base_ < cr::special_qps;
-  return qpn == multicast_qpn || special ? 0 : qpn;
+  return qpn == wire::group_qpn || special ? 0 : qpn;
 }
 
 std::uint16_t responder::find_flow(std::uint32_t qpn) const {

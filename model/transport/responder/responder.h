@@ -50,6 +50,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
 
   sim::fifo_in<payload::frame_ptr> rx_in;        ///< requests, ICRC checked
   sim::fifo_in<payload::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
+  sim::fifo_in<payload::frame_ptr> copies_in;    ///< datagrams to groups, for a member each. May stay unbound
   pcie::dma_port dma_write;                      ///< payload
   pcie::dma_port dma_read;                       ///< receive WQEs, doorbell records, READ payload
   icm::translate_port translate;
@@ -65,7 +66,6 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return shared_.contexts(); }
-  icm::context_cache<icm::multicast_group>& groups() { return groups_; }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return roce_v2_port_; }
 
@@ -76,11 +76,11 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
 
   struct counters {
     std::uint64_t invalidations = 0;
-    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, multicasts = 0, acks = 0, naks = 0,
-                  duplicates = 0, rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
+    std::uint64_t packets = 0, writes = 0, sends = 0, reads = 0, atomics = 0, acks = 0, naks = 0, duplicates = 0,
+                  rnr = 0, out_of_sequence = 0, context_waits = 0, check_cycles = 0;
     std::uint64_t drop_no_qp = 0, drop_state = 0, drop_service = 0, drop_address = 0, drop_pkey = 0, drop_qkey = 0,
                   drop_mad_length = 0, drop_halted = 0, drop_error = 0, drop_sequence = 0, drop_duplicate_read = 0,
-                  drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_no_group = 0, drop_unreliable = 0;
+                  drop_duplicate_atomic = 0, drop_no_wqe = 0, drop_unreliable = 0;
     std::uint64_t ethernet = 0, drop_ethernet_no_wqe = 0, drop_ethernet_vlan = 0, drop_ethernet_function = 0;
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
                   remote_access = 0;
@@ -117,6 +117,8 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void accept();
   bool accept_waiting();
   bool accept_new();
+  bool accept_copy();
+  void accept_in_turn();
   verdict run(std::uint16_t f, payload::frame_ptr& frame);
   std::uint32_t destination(const payload::frame& f) const;
   std::uint16_t find_flow(std::uint32_t qpn) const;
@@ -131,17 +133,10 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   bool admit(payload::frame_ptr& frame, std::uint32_t qpn);
 
   // ethernet.cpp: plain frames
-  void accept_in_turn();
   bool accept_ethernet();
   bool spread(payload::frame& frame);
   verdict check_ethernet(responder_flow& f, payload::frame_ptr& frame);
   void complete_ethernet(const responder_flow& f, const responder_slot& s);
-
-  // responder_multicast.cpp
-  static bool is_multicast(const payload::frame& f);
-  void begin_multicast(payload::frame_ptr frame);
-  bool search_group();
-  void work_multicast();
 
   // responder_check.cpp: state flow of a packet (C.7.1)
   verdict check(responder_flow& f, payload::frame_ptr& frame);
@@ -279,19 +274,6 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   std::vector<responder_flow> flows_;
   receive_wqe_cache receive_;
   shared_receive shared_;
-  static constexpr std::uint32_t multicast_qpn = 0xffffff;
-  struct fanout {
-    payload::frame_ptr frame, copy;  // as received, and for the next member
-    bool searching = false;
-    std::uint32_t index = 0;  // of the group table
-    unsigned steps = 0;
-    std::vector<std::uint32_t> members;
-    std::size_t next = 0;
-  };
-  fanout fanout_;
-  icm::context_cache<icm::multicast_group> groups_;
-  std::vector<bool> groups_written_;
-  unsigned mcg_hash_bits_ = 0;
   struct shared_flush {
     std::uint32_t qpn, cqn, srqn;
     std::uint16_t index;
@@ -322,7 +304,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   unsigned unissued_ = 0;  // slots with pieces that were not sent to translation
   std::uint64_t pass_ = 0;
   bool sums_packets_ = false;  // register rx_checksum_mode
-  bool plain_turn_ = false;    // plain frames and requests wait: whose turn it is
+  unsigned turn_ = 0;          // of requests, copies and plain frames, when several wait
   bool plain_spread_ = false;  // the plain frame in front has its final QP
   sim::server check_{*this, "check"};
   unsigned cost_ = 1;  // cycles of the packet just checked

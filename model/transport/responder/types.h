@@ -59,8 +59,6 @@ struct responder_config {
   unsigned shared_kept = 64;           ///< entries of these that messages under way have taken (design)
   icm::context_cache_config srqs{64, 4, 4,
                                  0,  4, icm::replacement::lru};  ///< contexts of shared receive queues (design)
-  icm::context_cache_config groups{64, 4, 1,
-                                   0,  1, icm::replacement::lru};  ///< entries of the multicast group table (design)
   unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
   unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
   congestion_config congestion;       ///< the same as the requester's

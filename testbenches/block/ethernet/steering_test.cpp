@@ -12,6 +12,7 @@
 
 #include "model/gid/gid_cr.h"
 #include "model/sim/timebase.h"
+#include "testbenches/block/icm/group_table.h"
 
 namespace rnic::ethernet {
 namespace {
@@ -58,7 +59,10 @@ struct bench {
       : base(how),
         core("core", base, {cycle, 1, 0}),
         s("steering", core, cfg, map, {&gids[0], &gids[1]}, frames, stats),
+        memory(core, 0x10000, memory_cycles),
+        table(map, memory),
         r(core, s) {
+    memory.attach(s.groups().dma);
     for (unsigned i = 0; i < 3; ++i) {
       gids[0].cr_write(gid::cr::mac_word(i, 1), i);
       gids[0].cr_write(gid::cr::mac_word(i, 0), (i == 1 ? 0 : gid::cr::mac_valid) | 0x0200);
@@ -95,8 +99,112 @@ struct bench {
   std::array<gid::gid_table, 2> gids;
   icm::icm_map map;
   steering s;
+  static constexpr unsigned memory_cycles = 100;
+  rnic::bench::fake_memory memory;
+  rnic::bench::group_table table;
   rim r;
 };
+
+/// That finds addresses in the group table.
+struct table_bench : bench {
+  static constexpr unsigned pipeline = 16;
+  static steering::config fully_associative() {
+    steering::config c;
+    c.pipeline_cycles = pipeline;
+    c.groups.ways = c.groups.entries;
+    return c;
+  }
+  table_bench() : bench(fully_associative()) {
+    write(cr::group_steering, 1);
+    write(cr::group_hash_bits, rnic::bench::group_table::hash_bits);
+  }
+  /// Identifier of the address first:0:0:0:0:last of port 1.
+  static rnic::bench::group_id id(std::uint8_t first, std::uint8_t last) {
+    return {0, 0, 0, 0, 0, 1, 0, static_cast<std::uint8_t>((first & 1) == 0 ? 2 : 0), 0, 0, first, 0, 0, 0, 0, last};
+  }
+  /// An address as the last of a chain of so many entries.
+  void chain(std::uint8_t first, std::uint8_t last, unsigned length, const std::vector<std::uint32_t>& members) {
+    for (const std::uint32_t i : table.chain(id(first, last), length, members, 20, rnic::bench::group_table::ethernet))
+      write(cr::group_written, i);
+  }
+  /// Cycles that a frame which arrives now needs more than one whose entry is on chip and the first of its chain.
+  sim::cycle_t search_cycles() {
+    const sim::cycle_t sent = core.now() + 1;
+    r.got.clear();
+    arrive(3, 7);
+    run(20'000);
+    EXPECT_EQ(r.got.size(), 1u);
+    return r.got.empty() ? 0 : r.got[0].first - (sent + 1 + pipeline + 1);
+  }
+};
+
+/// Place of an address in its chain.
+class steering_chain : public testing::TestWithParam<unsigned> {};
+
+TEST_P(steering_chain, costs_a_cycle_an_entry) {
+  const unsigned place = GetParam();
+  table_bench b;
+  b.chain(3, 7, place, {0x41});
+  EXPECT_EQ(b.search_cycles(), place * (table_bench::memory_cycles + 2) + place - 1);
+  EXPECT_EQ(b.search_cycles(), place - 1);
+  EXPECT_EQ(b.r.got[0].second->packet.bth.dest_qp, 0x41u);
+  EXPECT_EQ(b.stats.value("steering.groups.entries"), 2 * place);
+}
+
+INSTANTIATE_TEST_SUITE_P(places, steering_chain, testing::Values(1u, 2u, 5u, 30u));
+
+TEST(steering, members_of_the_group_table_get_a_copy_each) {
+  table_bench b;
+  b.chain(3, 7, 2, {0x41, 1u << 30 | 0x42, 0x43});
+  b.write(cr::default_entry + 4, 5);
+  b.write(cr::default_entry, 1);
+  const auto reached = [&](std::uint8_t loopback, std::uint8_t last) {
+    std::vector<std::uint32_t> all;
+    b.r.got.clear();
+    b.arrive(3, last);
+    b.r.to_send[0].back()->loopback = loopback;
+    b.run(2000);
+    for (const auto& [at, f] : b.r.got) all.push_back(f->packet.bth.dest_qp);
+    return all;
+  };
+  using qpns = std::vector<std::uint32_t>;
+  EXPECT_EQ(reached(payload::frame::loopback_none, 7), (qpns{0x41, 0x42, 0x43}));
+  EXPECT_EQ(reached(payload::frame::loopback_too, 7), (qpns{0x41, 0x43}));
+  EXPECT_EQ(reached(payload::frame::loopback_none, 8), qpns{5}) << "not in the table";
+  b.table.put(rnic::bench::group_table::bucket(table_bench::id(3, 7)), table_bench::id(3, 7), 0, {0x44});  // of RoCE
+  b.write(cr::group_written, rnic::bench::group_table::bucket(table_bench::id(3, 7)));
+  EXPECT_EQ(reached(payload::frame::loopback_none, 7), qpns{5});
+}
+
+TEST(steering, settings_that_change_during_a_search) {
+  table_bench b;
+  b.chain(3, 7, 30, {0x41});
+  b.arrive(3, 7);
+  b.run(300);  // among the fetches of the chain
+  b.write(cr::group_steering, 0);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.write(cr::rqp_multicast, 2u << 30 | 0x50);  // no table any more
+  EXPECT_EQ(b.only(), 0x50u);
+  b.write(cr::group_steering, 1);
+  b.chain(3, 7, 2, {0x42});
+  b.arrive(3, 7);
+  EXPECT_EQ(b.only(), 0x42u);
+}
+
+TEST(steering, reset_during_a_search) {
+  table_bench b;
+  b.chain(3, 7, 30, {0x41});
+  b.arrive(3, 7);
+  b.run(300);
+  b.write(cr::reset, 1);
+  b.run(5000);
+  EXPECT_TRUE(b.r.got.empty());
+  b.write(cr::group_steering, 1);
+  b.write(cr::group_hash_bits, rnic::bench::group_table::hash_bits);
+  b.chain(3, 7, 3, {0x42});
+  b.arrive(3, 7);
+  EXPECT_EQ(b.only(), 0x42u);
+}
 
 TEST(steering, a0_counts_places_in_the_mac_table) {
   bench b;

@@ -88,9 +88,9 @@ struct bench {
   sim::span_recorder spans;
   icrc_insert insert;
   icrc_check check;
-  frames to_insert_a, to_insert_b, port0, port1, to_check, requests, responses;
+  frames to_insert_a, to_insert_b, port0, port1, to_check, requests, responses, groups;
   feeder a, b, received;
-  collector out0, out1, request_out, response_out;
+  collector out0, out1, request_out, response_out, group_out;
 
   enum class made_of { model, stepped_model, rtl };
 
@@ -105,13 +105,15 @@ struct bench {
         to_check("c", core, 4),
         requests("rq", core, 2),
         responses("rs", core, 2),
+        groups("gr", core, 2),
         a(core),
         b(core),
         received(core),
         out0(core, open_at),
         out1(core, 0),
         request_out(core, open_at),
-        response_out(core, 0) {
+        response_out(core, 0),
+        group_out(core, 0) {
     a.out.bind(to_insert_a);
     b.out.bind(to_insert_b);
     insert.inputs[0].bind(to_insert_a);
@@ -124,8 +126,10 @@ struct bench {
     check.inputs[0].bind(to_check);
     check.requests.bind(requests);
     check.responses.bind(responses);
+    check.groups.bind(groups);
     request_out.in.bind(requests);
     response_out.in.bind(responses);
+    group_out.in.bind(groups);
   }
   static std::unique_ptr<icrc_engine_if> engine(made_of what) {
     if (what == made_of::rtl) return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
@@ -188,8 +192,30 @@ TEST(IcrcCheck, DropsAFrameWhenABitFlipsAndDividesByOpcode) {
   run();
   EXPECT_EQ(t.request_out.taken.size(), 1U);
   EXPECT_EQ(t.response_out.taken.size(), 1U);
+  EXPECT_TRUE(t.group_out.taken.empty());
   EXPECT_EQ(t.check.counters().bad_icrc[1], 1U);
   EXPECT_EQ(t.check.counters().bad_icrc[0], 0U);
+}
+
+/// Number 0xffffff is that of groups for datagrams alone.
+TEST(IcrcCheck, GivesDatagramsToGroupsToMulticast) {
+  sim::timebase base;
+  payload::frame_pool pool;
+  bench t(base, bench::made_of::model);
+  using wire::make_opcode, wire::operation, wire::transport;
+  const auto arrives = [&](transport service, operation what, std::uint32_t qpn) {
+    t.received.waiting.push_back(make_frame(pool, make_opcode(service, what), 64, 1));
+    t.received.waiting.back()->packet.icrc = zlib_icrc(*t.received.waiting.back());
+    t.received.waiting.back()->packet.bth.dest_qp = qpn;
+  };
+  arrives(transport::ud, operation::send_only, 0xffffff);
+  arrives(transport::ud, operation::send_only_immediate, 0xffffff);
+  arrives(transport::ud, operation::send_only, 0xfffffe);
+  arrives(transport::uc, operation::send_only, 0xffffff);
+  arrives(transport::rc, operation::send_only, 0xffffff);
+  run();
+  EXPECT_EQ(t.group_out.taken.size(), 2U);
+  EXPECT_EQ(t.request_out.taken.size(), 3U);
 }
 
 void load(bench& t, payload::frame_pool& pool) {

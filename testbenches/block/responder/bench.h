@@ -70,7 +70,6 @@ class station : public sim::clocked_block {
         context(*this, d, r.contexts().dma, "context"),
         history(*this, d, r.histories().dma, "history"),
         srq(*this, d, r.srqs().dma, "srq"),
-        group(*this, d, r.groups().dma, "group"),
         translations("translate.request", d, 4),
         translated("translate.response", d, 128),
         translate_in(*this),
@@ -81,6 +80,7 @@ class station : public sim::clocked_block {
         tx("tx", d, 64),
         rx("rx", d, 8),
         plain("plain", d, 8),
+        copies("copies", d, 8),
         credit("credit", d, 8),
         error_back("error_back", d, 4),
         cqe_in(*this),
@@ -89,6 +89,7 @@ class station : public sim::clocked_block {
         tx_in(*this),
         rx_out(*this),
         plain_out(*this),
+        copies_out(*this),
         credit_out(*this),
         error_out(*this),
         memory(0x400000) {
@@ -108,13 +109,15 @@ class station : public sim::clocked_block {
     rx_out.bind(rx);
     r.ethernet_in.bind(plain);
     plain_out.bind(plain);
+    r.copies_in.bind(copies);
+    copies_out.bind(copies);
     out.credit_in[0].bind(credit);
     credit_out.bind(credit);
     r.error_in.bind(error_back);
     error_out.bind(error_back);
   }
 
-  client write, read, context, history, srq, group;
+  client write, read, context, history, srq;
   sim::fifo<icm::translate_request> translations;
   sim::fifo<icm::translate_response> translated;
   sim::fifo_in<icm::translate_request> translate_in;
@@ -122,14 +125,14 @@ class station : public sim::clocked_block {
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
   sim::fifo<qp_error> error;
-  sim::fifo<payload::frame_ptr> tx, rx, plain;
+  sim::fifo<payload::frame_ptr> tx, rx, plain, copies;
   sim::fifo<egress_credit> credit;
   sim::fifo<qp_error> error_back;
   sim::fifo_in<completion::cqe_request> cqe_in;
   sim::fifo_in<completion::event_request> event_in;
   sim::fifo_in<qp_error> error_in;
   sim::fifo_in<payload::frame_ptr> tx_in;
-  sim::fifo_out<payload::frame_ptr> rx_out, plain_out;
+  sim::fifo_out<payload::frame_ptr> rx_out, plain_out, copies_out;
   sim::fifo_out<egress_credit> credit_out;
   sim::fifo_out<qp_error> error_out;
 
@@ -138,6 +141,7 @@ class station : public sim::clocked_block {
   std::map<std::uint32_t, unsigned> slow_key;  // extra cycles of translation
   std::deque<payload::frame_ptr> to_send;      // frames of the peer, as fast as they go
   std::deque<payload::frame_ptr> to_steer;     // plain ones, which steering has given a QP
+  std::deque<payload::frame_ptr> to_members;   // of a group, copies to whose QPs multicast has made
   std::deque<qp_error> to_tell;
   bool give_credits = true;
   unsigned read_cycles = 130, write_cycles = 20, translate_cycles = 6;
@@ -163,7 +167,6 @@ class station : public sim::clocked_block {
     serve(context);
     serve(history);
     serve(srq);
-    serve(group);
     serve_translation();
     while (cqe_in.can_pop()) cqes.emplace_back(now(), cqe_in.pop());
     while (event_in.can_pop()) events.push_back(event_in.pop());
@@ -180,6 +183,10 @@ class station : public sim::clocked_block {
     while (!to_steer.empty() && plain_out.claim()) {
       plain_out.push(std::move(to_steer.front()));
       to_steer.pop_front();
+    }
+    while (!to_members.empty() && copies_out.claim()) {
+      copies_out.push(std::move(to_members.front()));
+      to_members.pop_front();
     }
     while (!to_tell.empty() && error_out.claim()) {
       error_out.push(to_tell.front());

@@ -297,6 +297,81 @@ TEST(responder, uc_write_and_send_resynchronise) {
   EXPECT_TRUE(b.s.answers.empty());
 }
 
+/// What waits, more than there is time for. Bit 0: requests, 1: copies for groups, 2: plain frames.
+class responder_turns : public testing::TestWithParam<unsigned> {};
+
+TEST_P(responder_turns, each_kind_that_waits_has_its_turn) {
+  constexpr std::uint32_t member = 0x50, ethernet = 0x51;
+  constexpr unsigned each = 7;
+  const unsigned kinds = GetParam();
+  bench b;
+  auto c = bench::context();
+  c.type = icm::service::ud;
+  b.put(c);
+  c.qpn = member;
+  b.put(c);
+  c.qpn = ethernet;
+  c.type = icm::service::ethernet;
+  b.put(c);
+  for (unsigned i = 0; i < 16; ++i) b.post(i, {{data_va, lkey, 1000}});
+  const auto load = [&](unsigned n) {
+    for (unsigned i = 0; i < n; ++i) {
+      if ((kinds & 4) != 0) b.steer(ethernet, bench::pattern(200));
+      for (const bool copy : {false, true}) {
+        if ((kinds & (copy ? 2 : 1)) == 0) continue;
+        b.send(
+            operation::send_only, 1, bench::pattern(100),
+            [copy](wire::packet& p) { p.bth.dest_qp = copy ? member : qpn; }, wire::transport::ud);
+        if (!copy) continue;
+        b.s.to_members.push_back(std::move(b.s.to_send.back()));
+        b.s.to_send.pop_back();
+      }
+    }
+  };
+  load(1);
+  b.run();
+  b.s.cqes.clear();  // contexts and receives are on chip
+  load(each);
+  b.run();
+  std::vector<std::uint32_t> expected, got;
+  for (unsigned i = 0; i < each; ++i) {
+    if ((kinds & 1) != 0) expected.push_back(qpn);
+    if ((kinds & 2) != 0) expected.push_back(member);
+    if ((kinds & 4) != 0) expected.push_back(ethernet);
+  }
+  for (const auto& [at, cqe] : b.s.cqes) got.push_back(cqe.qpn & 0xffffff);
+  EXPECT_EQ(got, expected) << kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(kinds, responder_turns, testing::Values(3u, 5u, 6u, 7u));
+
+/// A copy that waits for its queue pair's context lets requests pass.
+TEST(responder, a_copy_that_waits_does_not_hold_up_requests) {
+  bench b;
+  auto c = bench::context();
+  c.type = icm::service::ud;
+  for (const std::uint32_t number : {qpn, 0x50u}) {
+    c.qpn = number;
+    b.put(c);
+  }
+  for (unsigned i = 0; i < 16; ++i) b.post(i, {{data_va, lkey, 1000}});
+  const auto datagram = [&](std::uint32_t to) {
+    b.send(
+        operation::send_only, 1, bench::pattern(100), [to](wire::packet& p) { p.bth.dest_qp = to; },
+        wire::transport::ud);
+  };
+  datagram(qpn);
+  b.run();
+  b.s.cqes.clear();
+  datagram(0x50);
+  b.s.to_members.push_back(std::move(b.s.to_send.back()));
+  b.s.to_send.pop_back();
+  for (unsigned i = 0; i < 4; ++i) datagram(qpn);
+  b.run();
+  ASSERT_EQ(b.s.cqes.size(), 5u);
+  EXPECT_EQ(b.s.cqes[4].second.qpn & 0xffffff, 0x50u);
+}
+
 TEST(responder, ud_send_has_the_grh_area) {
   bench b;
   auto c = bench::context();
