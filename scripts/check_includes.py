@@ -6,7 +6,7 @@ abi, wire, sim: nothing of ours. payload, register_bus: those three. A block of 
 headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface header. tlm: what
 the model shows to others (payloads and the two ends of the slot). firmware: abi, wire and the hardware's interface as a
 data book would print it (registers, contexts, ICM map). host_driver: abi and wire. Their bus folders: everything of
-model and tlm. testbenches: anything; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
+model and tlm. host_driver/hosts, whole hosts: anything but testbenches. testbenches: anything; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
 ground floor, at sockets, in bus folders and in testbenches.
 """
 import pathlib
@@ -54,8 +54,8 @@ def room(path):
     parts = path.split("/")
     if parts[0] == "model":
         return "/".join(parts[:2])
-    if parts[0] in ("firmware", "host_driver") and len(parts) > 2 and parts[1] == "bus":
-        return parts[0] + "/bus"
+    if parts[0] in ("firmware", "host_driver") and len(parts) > 2 and parts[1] in ("bus", "hosts"):
+        return "/".join(parts[:2])
     return parts[0]
 
 
@@ -67,8 +67,10 @@ def allowed(source, target):
     me, other = room(source), room(target)
     if me == other or me == "testbenches":
         return True
-    if other == "testbenches":
-        return False
+    if other in ("testbenches", "host_driver/hosts"):
+        return other == "host_driver/hosts" and me == "testbenches"
+    if me == "host_driver/hosts":
+        return True
     if me in GROUND:
         return False
     if me in FIRST_FLOOR:
@@ -98,7 +100,7 @@ def allowed(source, target):
 
 def may_see_systemc(path):
     me = room(path)
-    return (me == "testbenches" or me.endswith("/bus") or path in ("model/sim/timebase.cpp", "model/sim/simulation.cpp")
+    return (me in ("testbenches", "host_driver/hosts") or me.endswith("/bus") or path in ("model/sim/timebase.cpp", "model/sim/simulation.cpp")
             or "socket" in path or "_rim." in path or path.startswith(("tlm/platform_bridge", "tlm/payload_sender", "model/host/")))
 
 
@@ -127,7 +129,8 @@ def self_test():
     refused = [("model/wire/a.h", "model/sim/types.h"), ("model/mac/a.cpp", "model/icrc/icrc_block.h"),
                ("firmware/a.cpp", "model/payload/frame.h"), ("firmware/a.cpp", "model/sim/types.h"),
                ("host_driver/a.cpp", "model/icm/contexts.h"), ("rtl/icrc/a.cpp", "model/icrc/icrc_model.h"),
-               ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("tlm/a.h", "model/mac/mac.h"),
+               ("model/adapter/a.cpp", "testbenches/rnic/options.h"), ("host_driver/a.cpp", "host_driver/hosts/node.h"),
+               ("host_driver/hosts/a.cpp", "testbenches/bench/verb.h"), ("tlm/a.h", "model/mac/mac.h"),
                ("model/mac/a.cpp", "tlm/capture.h"), ("model/payload/a.h", "model/register_bus/cr_space.h"),
                ("model/sim/a.h", "model/payload/frame.h"),
                ("model/mac/a.cpp", "model/pcie/link.h"), ("firmware/a.cpp", "model/icm/context_cache.h"),

@@ -2,7 +2,7 @@
 // One host's end of a link of any transport service, of which one posts to and receives from.
 #pragma once
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
@@ -16,7 +16,7 @@ inline constexpr std::uint32_t datagram_header = 40, datagram_headroom = 64;
 class link_end {
  public:
   /// In state INIT. Throws std::runtime_error that names the step that failed.
-  void create(endpoint& at, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq);
+  void create(hosts::endpoint& at, const hosts::connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq);
   /// To RTS, when the other host has created its end.
   void connect(const link_end& peer, std::uint32_t own_psn, std::uint32_t peer_psn);
 
@@ -29,8 +29,8 @@ class link_end {
  private:
   void create_xrc(ibv_cq& send_cq, ibv_cq& receive_cq);
 
-  endpoint* at_ = nullptr;
-  connection_options options_;
+  hosts::endpoint* at_ = nullptr;
+  hosts::connection_options options_;
   host_driver::queue_pair *sender_ = nullptr, *receiver_ = nullptr;  // XRC: two, else one
   host_driver::shared_receive_queue* srq_ = nullptr;
   host_driver::address_handle* ah_ = nullptr;

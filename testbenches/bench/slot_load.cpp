@@ -90,7 +90,7 @@ class no_interrupts : public sim::clocked_block {
 };
 
 struct slot {
-  explicit slot(const node_config& c)
+  explicit slot(const hosts::node_config& c)
       : core("core", base, sim::clock_period::from_khz(c.adapter.clock_khz)),
         uncore("uncore", base, sim::clock_period::from_khz(c.uncore_khz)),
         memory(c.memory),
@@ -134,7 +134,7 @@ struct slot {
 
 }  // namespace
 
-double dma_write_gbps(const node_config& config, std::uint32_t bytes, unsigned writes) {
+double dma_write_gbps(const hosts::node_config& config, std::uint32_t bytes, unsigned writes) {
   slot s(config);
   const auto buffer = s.memory.allocate(std::size_t{bytes} * writes);
   const std::vector<std::uint8_t> content(bytes, 0x5a);
@@ -151,7 +151,7 @@ double dma_write_gbps(const node_config& config, std::uint32_t bytes, unsigned w
   return counted * 8000.0 / static_cast<double>(s.source.answered_last - s.source.answered_first);
 }
 
-sim::time_ps dma_read_ps(const node_config& config, std::uint32_t bytes) {
+sim::time_ps dma_read_ps(const hosts::node_config& config, std::uint32_t bytes) {
   slot s(config);
   const auto buffer = s.memory.allocate(bytes);
   std::vector<std::uint8_t> destination(bytes);

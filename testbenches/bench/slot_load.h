@@ -5,13 +5,13 @@
 
 #include <cstdint>
 
-#include "testbenches/bench/node.h"
+#include "host_driver/hosts/node.h"
 
 namespace rnic::bench {
 
 /// Gb/s of payload of DMA writes of `bytes` each, one behind the other. One call in a process.
-double dma_write_gbps(const node_config& config, std::uint32_t bytes, unsigned writes);
+double dma_write_gbps(const hosts::node_config& config, std::uint32_t bytes, unsigned writes);
 /// From the request to the last byte on chip, of one read at a time, in picoseconds. One call in a process.
-sim::time_ps dma_read_ps(const node_config& config, std::uint32_t bytes);
+sim::time_ps dma_read_ps(const hosts::node_config& config, std::uint32_t bytes);
 
 }  // namespace rnic::bench

@@ -29,7 +29,7 @@ const std::vector<verb>& soak_verbs() {
   return table;
 }
 
-soak::soak(two_nodes& system, const connection_options& connection, const soak_config& config)
+soak::soak(hosts::two_nodes& system, const hosts::connection_options& connection, const soak_config& config)
     : system_(system), connection_(connection), config_(config), atomics_(config.qps * 2, config.seed) {
   const std::vector<verb>& known = soak_verbs();
   for (std::size_t i = 0; i < known.size(); ++i)
@@ -64,17 +64,17 @@ sim::time_ps soak::patience() const {
 }
 
 void soak::set_up(unsigned host) {
-  endpoint& e = end(host);
-  set_address(e, connection_, host + 1);
+  hosts::endpoint& e = end(host);
+  hosts::set_address(e, connection_, host + 1);
   const std::size_t bytes = std::size_t{ring_bytes_} * flows_.size();
-  memory_[host] = make_buffer(e, bytes);
+  memory_[host] = hosts::make_buffer(e, bytes);
   make_fallow(memory_[host].at(), bytes);
   atomics_.set_up(e, host);
   const std::uint64_t entries = std::uint64_t{config_.qps} * config_.depth * 2 + 64;
   cq_[host] = e.device->create_cq(static_cast<int>(entries));
   if (cq_[host] == nullptr) throw std::runtime_error("create_cq failed");
   for (std::size_t i = 0; i < flows_.size(); i += 2)
-    flows_[i].qp[host] = flows_[i + 1].qp[host] = make_qp(e, connection_, *cq_[host], *cq_[host]);
+    flows_[i].qp[host] = flows_[i + 1].qp[host] = hosts::make_qp(e, connection_, *cq_[host], *cq_[host]);
   system_.meet();
   for (std::size_t i = 0; i < flows_.size(); i += 2) {
     // Packet numbers begin anywhere, some just before they wrap; the two ends know each other's.
@@ -83,8 +83,8 @@ void soak::set_up(unsigned host) {
     for (std::uint32_t& psn : first)
       psn = psns.below(2) == 0 ? 0xffffff - static_cast<std::uint32_t>(psns.below(64))
                                : static_cast<std::uint32_t>(psns.below(1u << 24));
-    connect(e, connection_, *flows_[i].qp[host], end(1 - host), flows_[i].qp[1 - host]->qp_num, first[host],
-            first[1 - host]);
+    hosts::connect(e, connection_, *flows_[i].qp[host], end(1 - host), flows_[i].qp[1 - host]->qp_num, first[host],
+                   first[1 - host]);
   }
   system_.meet();
 }
@@ -135,7 +135,7 @@ void soak::wait_a_little() {
 bool soak::take_completions(unsigned host) {
   std::array<ibv_wc, poll_batch> wcs{};
   const int n = end(host).device->poll_cq(cq_[host], poll_batch, wcs.data());
-  require(n, "poll_cq");
+  hosts::require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
     const ibv_wc& wc = wcs[static_cast<unsigned>(i)];
     flow& f = flows_.at(wc.wr_id << 1 >> (flow_shift + 1));
@@ -164,8 +164,9 @@ void soak::take_sent(flow& f, const ibv_wc& wc) {
     if (wc.status == IBV_WC_WR_FLUSH_ERR)
       ++result_.flushed;
     else
-      find(result_.errors, f, m,
-           std::string("ended with ") + to_string(wc.status) + ", vendor error " + std::to_string(wc.vendor_err));
+      find(
+          result_.errors, f, m,
+          std::string("ended with ") + hosts::to_string(wc.status) + ", vendor error " + std::to_string(wc.vendor_err));
     return die(f);
   }
   const verb& v = *verbs_[m.verb];
@@ -184,7 +185,7 @@ void soak::take_received(flow& f, const ibv_wc& wc) {
   }
   m.received = true;
   if (wc.status != IBV_WC_SUCCESS) {
-    find(result_.errors, f, m, std::string("receive ended with ") + to_string(wc.status));
+    find(result_.errors, f, m, std::string("receive ended with ") + hosts::to_string(wc.status));
     return die(f);
   }
   for (; f.receive_scan < number; ++f.receive_scan) {

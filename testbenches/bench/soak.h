@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/soak_atomics.h"
 #include "testbenches/bench/soak_content.h"
-#include "testbenches/bench/two_nodes.h"
 #include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
@@ -55,7 +55,7 @@ struct soak_result {
 /// change words of their own (soak_atomics) and return into the message's place.
 class soak {
  public:
-  soak(two_nodes& system, const connection_options& connection, const soak_config& config);
+  soak(hosts::two_nodes& system, const hosts::connection_options& connection, const soak_config& config);
 
   /// The programs of the two hosts, for two_nodes::run.
   void program_a();
@@ -95,7 +95,7 @@ class soak {
 
   void set_up(unsigned host);
   void connect_all();
-  endpoint& end(unsigned host) { return host == 0 ? system_.a() : system_.b(); }
+  hosts::endpoint& end(unsigned host) { return host == 0 ? system_.a() : system_.b(); }
   std::uint8_t* at(const flow& f, const message& m, unsigned host) const { return memory_[host].at(f.ring + m.place); }
   unsigned source_of(const flow& f, const message& m) const { return verbs_[m.verb]->reads ? 1 - f.from : f.from; }
   std::uint64_t key_of(const flow& f, std::uint64_t number) const { return content_key(config_.seed, f.index, number); }
@@ -126,12 +126,12 @@ class soak {
   void find(std::uint64_t& counter, const flow& f, const message& m, const std::string& what);
   void note(const std::string& text);
 
-  two_nodes& system_;
-  connection_options connection_;
+  hosts::two_nodes& system_;
+  hosts::connection_options connection_;
   soak_config config_;
   std::vector<const bench::verb*> verbs_;
   std::uint32_t ring_bytes_;
-  buffer memory_[2];
+  hosts::buffer memory_[2];
   host_driver::completion_queue* cq_[2] = {};
   std::vector<flow> flows_;
   soak_atomics atomics_;

@@ -16,12 +16,12 @@ constexpr std::uint64_t flow_salt = 0x61746f6d69630000;  // apart from the keys 
 soak_atomics::soak_atomics(unsigned flows, std::uint64_t seed)
     : flows_(flows), seed_(seed), values_(flows), unknown_(flows) {}
 
-void soak_atomics::set_up(const endpoint& e, unsigned host) {
-  words_[host] = make_buffer(e, (std::size_t{flows_} + 1) * atomic_bytes);
+void soak_atomics::set_up(const hosts::endpoint& e, unsigned host) {
+  words_[host] = hosts::make_buffer(e, (std::size_t{flows_} + 1) * hosts::atomic_bytes);
   for (unsigned place = 0; place <= flows_; ++place) {
     // The shared word begins low: it does not wrap, so that its values have an order.
     const std::uint64_t begin = place == flows_ ? 1 + host : content_key(seed_, place, flow_salt + host);
-    std::memcpy(words_[host].at(std::uint64_t{place} * atomic_bytes), &begin, atomic_bytes);
+    std::memcpy(words_[host].at(std::uint64_t{place} * hosts::atomic_bytes), &begin, hosts::atomic_bytes);
     if (place == flows_)
       first_[host] = sum_[host] = begin;
     else if (place % 2 != host)  // flows are from their number's last bit to the other host
@@ -34,7 +34,7 @@ soak_atomics::operation soak_atomics::draw(unsigned flow, unsigned from, bool sw
   operation o;
   o.swap = swap;
   o.shared = !swap && random.below(2) == 0;
-  o.address = words_[host].address(std::uint64_t{o.shared ? flows_ : flow} * atomic_bytes);
+  o.address = words_[host].address(std::uint64_t{o.shared ? flows_ : flow} * hosts::atomic_bytes);
   o.rkey = words_[host].region->rkey;
   if (o.shared) {
     o.compare_add = 1 + random.below(most_added);
@@ -71,7 +71,7 @@ void soak_atomics::failed(unsigned flow, unsigned from) {
 
 std::uint64_t soak_atomics::word(unsigned host, unsigned place) const {
   std::uint64_t value;
-  std::memcpy(&value, words_[host].at(std::uint64_t{place} * atomic_bytes), atomic_bytes);
+  std::memcpy(&value, words_[host].at(std::uint64_t{place} * hosts::atomic_bytes), hosts::atomic_bytes);
   return value;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/bench/soak_content.h"
 
 namespace rnic::bench {
@@ -27,7 +27,7 @@ class soak_atomics {
 
   soak_atomics(unsigned flows, std::uint64_t seed);
   /// Makes the words of a host.
-  void set_up(const endpoint& e, unsigned host);
+  void set_up(const hosts::endpoint& e, unsigned host);
 
   /// The next operation of a flow, from host `from`.
   operation draw(unsigned flow, unsigned from, bool swap, soak_random& random);
@@ -52,7 +52,7 @@ class soak_atomics {
 
   unsigned flows_;
   std::uint64_t seed_;
-  buffer words_[2];                            // by host; the last word is the shared one
+  hosts::buffer words_[2];                     // by host; the last word is the shared one
   std::vector<std::uint64_t> values_;          // of a flow's own word, when all that is posted is done
   std::vector<bool> unknown_;                  // by flow
   std::vector<step> steps_[2];                 // on the shared word, by host

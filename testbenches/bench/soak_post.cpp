@@ -39,7 +39,7 @@ bool soak::draw(flow& f, message& m) {
   m = message{};
   m.number = f.posted;
   m.verb = static_cast<unsigned>(f.random.below(verbs_.size()));
-  m.size = verbs_[m.verb]->atomic ? atomic_bytes : draw_size(f);
+  m.size = verbs_[m.verb]->atomic ? hosts::atomic_bytes : draw_size(f);
   m.begin = guard + static_cast<std::uint32_t>(f.random.below(most_skew));
   m.span = m.begin + m.size + guard;
   m.place = f.places.take(m.span);
@@ -103,7 +103,7 @@ void soak::post(flow& f, message& m) {
     wr.wr.rdma.rkey = memory_[1 - f.from].region->rkey;
   }
   ibv_send_wr* bad = nullptr;
-  require(end(f.from).device->post_send(f.qp[f.from], &wr, &bad), "post_send");
+  hosts::require(end(f.from).device->post_send(f.qp[f.from], &wr, &bad), "post_send");
   ++result_.by_verb[static_cast<std::size_t>(&v - soak_verbs().data())];
   ++result_.posted;
 }
@@ -125,7 +125,7 @@ void soak::post_receives(flow& f, bool late) {
     wr.sg_list = &sge;
     wr.num_sge = v.writes() || sge.length == 0 ? 0 : 1;
     ibv_recv_wr* bad = nullptr;
-    require(end(host).device->post_recv(f.qp[host], &wr, &bad), "post_recv");
+    hosts::require(end(host).device->post_recv(f.qp[host], &wr, &bad), "post_recv");
   }
 }
 

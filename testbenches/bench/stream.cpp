@@ -17,7 +17,7 @@ constexpr unsigned most_posted = 32;                         // requests of a ca
 constexpr sim::time_ps long_silence = 100 * sim::ps_per_us;  // longer than anything is under way
 constexpr sim::time_ps look_again = sim::ps_per_us;
 
-host_driver::completion_queue* new_cq(endpoint& e, std::uint64_t entries) {
+host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
   host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(std::min<std::uint64_t>(entries, 1u << 20)));
   if (cq == nullptr) throw std::runtime_error("create_cq failed");
   return cq;
@@ -25,10 +25,10 @@ host_driver::completion_queue* new_cq(endpoint& e, std::uint64_t entries) {
 
 }  // namespace
 
-stream::stream(two_nodes& system, endpoint& sender, endpoint& receiver, const connection_options& connection,
-               const stream_config& config)
+stream::stream(hosts::two_nodes& system, hosts::endpoint& sender, hosts::endpoint& receiver,
+               const hosts::connection_options& connection, const stream_config& config)
     : system_(system), sender_(sender), receiver_(receiver), connection_(connection), config_(config) {
-  connection_.send_sges = connection_.receive_sges = message_segments::needed(config.largest);
+  connection_.send_sges = connection_.receive_sges = hosts::message_segments::needed(config.largest);
   headroom_ = connection.type == IBV_QPT_UD ? datagram_headroom : 0;
   stride_ = headroom_ + (std::uint64_t{std::max(config.largest, 64u)} + 63) / 64 * 64;
   if (config.verb->masked)
@@ -37,11 +37,11 @@ stream::stream(two_nodes& system, endpoint& sender, endpoint& receiver, const co
   signal_every_ = std::max(1u, std::min(config.depth / 2, 100u));
 }
 
-void stream::set_up(endpoint& at) {
+void stream::set_up(hosts::endpoint& at) {
   const bool sends = &at == &sender_;
   const std::uint64_t bytes = stride_ * places();
-  buffer& mine = sends ? source_ : destination_;
-  mine = make_buffer(at, bytes);
+  hosts::buffer& mine = sends ? source_ : destination_;
+  mine = hosts::make_buffer(at, bytes);
   // READ brings the receiver's bytes to the sender; counters begin at zero.
   const bool fills = sends != (config_.verb->reads && !config_.verb->atomic);
   for (std::uint64_t i = 0; i < bytes; ++i)
@@ -74,13 +74,13 @@ void stream::fill_message(ibv_send_wr& wr, lane& l, std::uint32_t index, std::ui
 
 void stream::post(lane& l, std::uint32_t index, std::uint32_t size, std::uint64_t count) {
   std::array<ibv_send_wr, most_posted> plain;  // as much of it as is used is set below
-  std::array<message_segments, most_posted> segments;
+  std::array<hosts::message_segments, most_posted> segments;
   const bool masked = config_.verb->masked;
   const auto request = [&](std::uint64_t k) -> ibv_send_wr& { return masked ? masked_[k] : plain[k]; };
   for (std::uint64_t k = 0; k < count; ++k) {
     ibv_send_wr& wr = request(k);
     wr = {};
-    segments[k] = message_segments(source_.address(slot(index, l.posted)), size, source_.region->lkey);
+    segments[k] = hosts::message_segments(source_.address(slot(index, l.posted)), size, source_.region->lkey);
     wr.sg_list = segments[k].list.data();
     wr.num_sge = segments[k].count;
     wr.next = k + 1 < count ? &request(k + 1) : nullptr;
@@ -118,9 +118,10 @@ bool stream::fill(std::uint32_t size) {
 bool stream::take_completions() {
   std::array<ibv_wc, poll_batch> wc{};
   const int n = sender_.device->poll_cq(send_cq_, poll_batch, wc.data());
-  require(n, "poll_cq");
+  hosts::require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
-    if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS) throw message_failed(wc[static_cast<unsigned>(i)]);
+    if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
+      throw hosts::message_failed(wc[static_cast<unsigned>(i)]);
     lane& l = lanes_[wc[static_cast<unsigned>(i)].wr_id];
     const std::uint64_t done = std::min((l.completed / signal_every_ + 1) * signal_every_, l.target);
     completed_ += done - l.completed;
@@ -148,7 +149,7 @@ void stream::post_receives(std::uint32_t size) {
 bool stream::take_receives() {
   std::array<ibv_wc, poll_batch> wc{};
   const int n = receiver_.device->poll_cq(receive_cq_, poll_batch, wc.data());
-  require(n, "poll_cq");
+  hosts::require(n, "poll_cq");
   if (n != 0) last_receive_ = system_.now_ps();
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
@@ -209,7 +210,7 @@ void stream::prepare(const work& w) {
   if (in != nullptr) in->post_receives(w.size);
 }
 
-void stream::run_host(endpoint& e, const work& w) {
+void stream::run_host(hosts::endpoint& e, const work& w) {
   stream* out = w.sends;
   stream* in = receiving(w);
   e.bus->spend_ps(1);
@@ -236,7 +237,7 @@ void stream::run_host(endpoint& e, const work& w) {
 
 void stream::forget_content(std::uint32_t size) {
   if (config_.verb->atomic) return;
-  const buffer& target = config_.verb->reads ? source_ : destination_;
+  const hosts::buffer& target = config_.verb->reads ? source_ : destination_;
   for (std::uint32_t i = 0; i < places(); ++i) std::memset(target.at(headroom_ + i * stride_), 0, size);
 }
 
@@ -252,7 +253,7 @@ void stream::check_content(std::uint32_t size) const {
     while (unreliable() && !has_arrived(i, size) && system_.now_ps() < enough) receiver_.bus->spend_ps(look_again);
     if (has_arrived(i, size)) continue;
     const std::string what = "the bytes of place " + std::to_string(i) + " did not arrive as they were sent";
-    if (unreliable()) throw message_failed(what);
+    if (unreliable()) throw hosts::message_failed(what);
     throw std::runtime_error(what);
   }
 }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/link_end.h"
-#include "testbenches/bench/two_nodes.h"
 #include "testbenches/bench/verb.h"
 
 namespace rnic::bench {
@@ -28,11 +28,11 @@ struct stream_config {
 /// memory, one counter a queue pair. What UC and UD lose stays lost.
 class stream {
  public:
-  stream(two_nodes& system, endpoint& sender, endpoint& receiver, const connection_options& connection,
-         const stream_config& config);
+  stream(hosts::two_nodes& system, hosts::endpoint& sender, hosts::endpoint& receiver,
+         const hosts::connection_options& connection, const stream_config& config);
 
   /// To be called by the program of each host with its endpoint; both meet inside.
-  void set_up(endpoint& at);
+  void set_up(hosts::endpoint& at);
 
   struct work {
     stream* sends = nullptr;  ///< the stream whose sender this host is, or nullptr
@@ -44,7 +44,7 @@ class stream {
   static void prepare(const work& w);
   /// One host's part of a run that both have prepared: posts and completes `messages` messages of the stream it sends,
   /// and keeps receives posted for the one it receives. Throws on an error completion.
-  static void run_host(endpoint& e, const work& w);
+  static void run_host(hosts::endpoint& e, const work& w);
 
   /// Before a run: what check_content() compares is not there yet.
   void forget_content(std::uint32_t size);
@@ -85,13 +85,13 @@ class stream {
   }
   std::uint32_t places() const { return config_.places == 0 ? config_.qps : config_.places; }
 
-  two_nodes& system_;
-  endpoint& sender_;
-  endpoint& receiver_;
-  connection_options connection_;
+  hosts::two_nodes& system_;
+  hosts::endpoint& sender_;
+  hosts::endpoint& receiver_;
+  hosts::connection_options connection_;
   stream_config config_;
   std::uint64_t stride_, headroom_ = 0;
-  buffer source_, destination_;
+  hosts::buffer source_, destination_;
   host_driver::completion_queue* send_cq_ = nullptr;
   host_driver::completion_queue* receive_cq_ = nullptr;
   host_driver::completion_queue* unused_cq_[2] = {};

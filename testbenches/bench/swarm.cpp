@@ -22,7 +22,7 @@ std::uint64_t next_random(std::uint64_t& state) {  // xorshift64* (Marsaglia, Vi
 
 }  // namespace
 
-swarm::swarm(hosts_if& system, const connection_options& connection, const swarm_config& config)
+swarm::swarm(hosts::hosts_if& system, const hosts::connection_options& connection, const swarm_config& config)
     : system_(system), connection_(connection), config_(config) {
   config_.threads = std::clamp(config.threads, 1u, config.qps);
   config_.batch = std::clamp(config.batch, 1u, largest_batch);
@@ -36,19 +36,19 @@ swarm::swarm(hosts_if& system, const connection_options& connection, const swarm
   }
 }
 
-std::pair<unsigned, unsigned> swarm::place_of(const endpoint& e) const {
+std::pair<unsigned, unsigned> swarm::place_of(const hosts::endpoint& e) const {
   for (unsigned s = 0; s < 2; ++s)
     for (unsigned i = 0; i < system_.hosts(s); ++i)
       if (&system_.host(s, i) == &e) return {s, i};
   throw std::runtime_error("a host that is not one of the system's");
 }
 
-void swarm::set_up(endpoint& at) {
+void swarm::set_up(hosts::endpoint& at) {
   const auto [number, host] = place_of(at);
   side& s = sides_[number];
   const std::uint64_t stride = std::max(config_.stride, config_.size);
   const std::uint64_t places = config_.random_bytes != 0 ? config_.random_bytes : stride * config_.qps;
-  s.memories[host] = {make_buffer(at, places), make_buffer(at, places)};
+  s.memories[host] = {hosts::make_buffer(at, places), hosts::make_buffer(at, places)};
   const unsigned per_thread = connection_.send_depth * (config_.qps / config_.threads + 1);
   host_driver::completion_queue* const unused = at.device->create_cq(16);
   for (unsigned t = 0; t < config_.threads; ++t) {
@@ -56,20 +56,20 @@ void swarm::set_up(endpoint& at) {
     s.cqs[t] = at.device->create_cq(static_cast<int>(per_thread + 16));
     if (s.cqs[t] == nullptr || unused == nullptr) throw std::runtime_error("create_cq failed");
     for (unsigned i = first_lane(t); i < first_lane(t + 1); ++i)
-      s.lanes[i].qp = make_qp(at, connection_, *s.cqs[t], *unused);
+      s.lanes[i].qp = hosts::make_qp(at, connection_, *s.cqs[t], *unused);
   }
   system_.meet();
   for (std::uint32_t i = 0; i < config_.qps; ++i)
     if (host_of(number, i) == host)
-      connect(at, connection_, *s.lanes[i].qp, system_.host(1 - number, host_of(1 - number, i)),
-              sides_[1 - number].lanes[i].qp->qp_num, i, i);
+      hosts::connect(at, connection_, *s.lanes[i].qp, system_.host(1 - number, host_of(1 - number, i)),
+                     sides_[1 - number].lanes[i].qp->qp_num, i, i);
   system_.meet();
 }
 
-void swarm::post(endpoint& e, unsigned from, std::uint32_t index, std::uint64_t& random) {
+void swarm::post(hosts::endpoint& e, unsigned from, std::uint32_t index, std::uint64_t& random) {
   lane& l = sides_[from].lanes[index];
-  const buffer& local = sides_[from].memories[host_of(from, index)].local;
-  const buffer& remote = sides_[1 - from].memories[host_of(1 - from, index)].remote;
+  const hosts::buffer& local = sides_[from].memories[host_of(from, index)].local;
+  const hosts::buffer& remote = sides_[1 - from].memories[host_of(1 - from, index)].remote;
   std::array<ibv_send_wr, largest_batch> wr;
   std::array<ibv_sge, largest_batch> sge;
   const std::uint64_t stride = std::max(config_.stride, config_.size);
@@ -89,7 +89,8 @@ void swarm::post(endpoint& e, unsigned from, std::uint32_t index, std::uint64_t&
     wr[k].wr.rdma.remote_addr = remote.address(place);
     wr[k].wr.rdma.rkey = remote.region->rkey;
     if (config_.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || config_.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-      make_atomic(wr[k], config_.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, remote.address(place), remote.region->rkey, 0);
+      hosts::make_atomic(wr[k], config_.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, remote.address(place), remote.region->rkey,
+                         0);
     if (config_.opcode == IBV_WR_RDMA_WRITE && config_.size <= connection_.inline_bytes)
       wr[k].send_flags |= IBV_SEND_INLINE;
     if (++l.unsignalled == config_.signal_every) {
@@ -99,7 +100,7 @@ void swarm::post(endpoint& e, unsigned from, std::uint32_t index, std::uint64_t&
     ++l.under_way;
   }
   ibv_send_wr* bad = nullptr;
-  require(e.device->post_send(l.qp, wr.data(), &bad), "post_send");
+  hosts::require(e.device->post_send(l.qp, wr.data(), &bad), "post_send");
 }
 
 void swarm::count(side& s, std::uint64_t messages) {
@@ -113,7 +114,7 @@ void swarm::count(side& s, std::uint64_t messages) {
   }
 }
 
-void swarm::work(endpoint& e, unsigned from, unsigned thread) {
+void swarm::work(hosts::endpoint& e, unsigned from, unsigned thread) {
   side& s = sides_[from];
   const unsigned first = first_lane(thread), lanes = first_lane(thread + 1) - first;
   std::uint64_t random = config_.seed * 0x9e3779b97f4a7c15ULL + (thread + 1) * 0xbf58476d1ce4e5b9ULL;
@@ -132,10 +133,10 @@ void swarm::work(endpoint& e, unsigned from, unsigned thread) {
       under_way += config_.batch;
     }
     const int n = e.device->wait_cq(s.cqs[thread], poll_batch, wc.data(), 20 * sim::ps_per_ns * 1000);
-    require(n, "poll_cq");
+    hosts::require(n, "poll_cq");
     for (int i = 0; i < n; ++i) {
       const ibv_wc& c = wc[static_cast<std::size_t>(i)];
-      if (c.status != IBV_WC_SUCCESS) throw message_failed(c);
+      if (c.status != IBV_WC_SUCCESS) throw hosts::message_failed(c);
       s.lanes[c.wr_id].under_way -= config_.signal_every;
       under_way -= config_.signal_every;
       count(s, config_.signal_every);
@@ -143,7 +144,7 @@ void swarm::work(endpoint& e, unsigned from, unsigned thread) {
   }
 }
 
-sim::time_ps swarm::run(endpoint& e, std::uint64_t warm_up, std::uint64_t messages) {
+sim::time_ps swarm::run(hosts::endpoint& e, std::uint64_t warm_up, std::uint64_t messages) {
   const auto [number, host] = place_of(e);
   side& s = sides_[number];
   if (!s.measuring) {  // the first of its hosts

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
-#include "testbenches/bench/hosts.h"
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/hosts_if.h"
 
 namespace rnic::bench {
 
@@ -30,17 +30,17 @@ struct swarm_config {
 /// threads of a side are multiples of that of its hosts.
 class swarm {
  public:
-  swarm(hosts_if& system, const connection_options& connection, const swarm_config& config);
+  swarm(hosts::hosts_if& system, const hosts::connection_options& connection, const swarm_config& config);
 
   /// To be called by the program of each host, which meet inside.
-  void set_up(endpoint& at);
+  void set_up(hosts::endpoint& at);
   /// 0 or 1.
-  unsigned side_of(const endpoint& e) const { return place_of(e).first; }
+  unsigned side_of(const hosts::endpoint& e) const { return place_of(e).first; }
 
   /// One host's part. Posts until `messages` messages of its side after the first `warm_up` have completed, and goes on
   /// while the other side still measures. Returns the time that they took in picoseconds. Throws on an error
   /// completion.
-  sim::time_ps run(endpoint& e, std::uint64_t warm_up, std::uint64_t messages);
+  sim::time_ps run(hosts::endpoint& e, std::uint64_t warm_up, std::uint64_t messages);
 
  private:
   struct lane {
@@ -48,7 +48,7 @@ class swarm {
     unsigned under_way = 0, unsignalled = 0;
   };
   struct memory {
-    buffer local, remote;
+    hosts::buffer local, remote;
   };
   struct side {
     std::vector<lane> lanes;
@@ -58,15 +58,15 @@ class swarm {
     std::uint64_t completed = 0, warm_up = 0, target = 0;
     sim::time_ps begin = 0, end = 0;
   };
-  void work(endpoint& e, unsigned from, unsigned thread);
-  void post(endpoint& e, unsigned from, std::uint32_t index, std::uint64_t& random);
+  void work(hosts::endpoint& e, unsigned from, unsigned thread);
+  void post(hosts::endpoint& e, unsigned from, std::uint32_t index, std::uint64_t& random);
   void count(side& s, std::uint64_t messages);
   unsigned first_lane(unsigned thread) const { return thread * config_.qps / config_.threads; }
-  std::pair<unsigned, unsigned> place_of(const endpoint& e) const;  // side, and number of the host
+  std::pair<unsigned, unsigned> place_of(const hosts::endpoint& e) const;  // side, and number of the host
   unsigned host_of(unsigned number, unsigned index) const { return index * system_.hosts(number) / config_.qps; }
 
-  hosts_if& system_;
-  connection_options connection_;
+  hosts::hosts_if& system_;
+  hosts::connection_options connection_;
   swarm_config config_;
   side sides_[2];
   unsigned measuring_ = 0;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "model/sim/server.h"
-#include "testbenches/bench/two_nodes.h"
 
 namespace rnic::bench {
 
@@ -28,7 +28,7 @@ constexpr std::array<counter, 8> counted{{
 }};
 constexpr std::uint64_t wire_overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
 
-std::uint64_t wire_ps(node& n, std::uint32_t rate_mbps) {
+std::uint64_t wire_ps(hosts::node& n, std::uint32_t rate_mbps) {
   const mac::port::counters& c = n.nic().port(0).count();
   return (c.tx_bytes + wire_overhead_bytes * c.tx_frames) * 8'000'000 / rate_mbps;
 }
@@ -57,7 +57,7 @@ void add_engines(utilisation& u, const sim::clock_domain& clock) {
 
 }  // namespace
 
-utilisation measure_utilisation(two_nodes& system) {
+utilisation measure_utilisation(hosts::two_nodes& system) {
   utilisation u;
   u.at = system.now_ps();
   const adapter::config& nic = system.config().node.adapter;
@@ -66,7 +66,7 @@ utilisation measure_utilisation(two_nodes& system) {
   for (const counter& c : counted) u.resources.push_back({c.name, system.statistics().value(c.statistic)});
   add_engines(u, system.node_a().nic().clock());
   add_engines(u, system.node_b().nic().clock());
-  const auto units = [&](node& n, const char* counter) {
+  const auto units = [&](hosts::node& n, const char* counter) {
     return n.nic().clock().edge_time(system.statistics().value(counter)) - n.nic().clock().edge_time(0);
   };
   u.units_ps[0] = units(system.node_a(), "a.adapter.requester.unit_busy_cycles");
@@ -86,7 +86,7 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
   return shares;
 }
 
-std::string limited_by(two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
+std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
   constexpr double saturated = 0.92;
   const share busiest = shares_between(before, after).front();
   if (busiest.busy >= saturated) return busiest.name;

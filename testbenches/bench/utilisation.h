@@ -9,9 +9,11 @@
 
 #include "model/sim/types.h"
 
-namespace rnic::bench {
-
+namespace rnic::hosts {
 class two_nodes;
+}
+
+namespace rnic::bench {
 
 /// Time for which each resource has been in use since the start of the simulation.
 struct utilisation {
@@ -25,7 +27,7 @@ struct utilisation {
 };
 
 /// Wire, PCIe, processors, and every engine of both adapters (sim::server).
-utilisation measure_utilisation(two_nodes& system);
+utilisation measure_utilisation(hosts::two_nodes& system);
 
 /// How much of the time between two measurements a resource was in use, 0 to 1 in steps of 0.0001, the most busy first.
 struct share {
@@ -37,6 +39,6 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
 /// Name of the resource that limited a run in which each sender used `qps` queue pairs: the busiest one when it was in
 /// use for at least 92 % of the time; otherwise, when the processing units that so many queue pairs can occupy were,
 /// the service of a queue pair; otherwise the window.
-std::string limited_by(two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps);
+std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps);
 
 }  // namespace rnic::bench

@@ -71,16 +71,16 @@ class hostile_driver {
  private:
   /// Something that commands can be about.
   void make_objects() {
-    bench::endpoint& at = r_.at();
+    hosts::endpoint& at = r_.at();
     host_driver::completion_queue* const cq = at.device->create_cq(16);
     demand(cq != nullptr, "a completion queue is to be had");
     ibv_srq_init_attr srq{};
     srq.attr = {16, 1, 0};
     const host_driver::shared_receive_queue* const shared = at.device->create_srq(at.pd, &srq);
-    host_driver::queue_pair* const rts = bench::make_qp(at, r_.options(), *cq, *cq);
-    bench::connect(at, r_.options(), *rts, r_.peer(), r_.new_peer_qpn(), 1, 1);
-    const bench::buffer memory = bench::make_buffer(at, 8192);
-    numbers_ = {rts->qp_num, bench::make_qp(at, r_.options(), *cq, *cq)->qp_num, cq->cqn, memory.region->lkey >> 8,
+    host_driver::queue_pair* const rts = hosts::make_qp(at, r_.options(), *cq, *cq);
+    hosts::connect(at, r_.options(), *rts, r_.peer(), r_.new_peer_qpn(), 1, 1);
+    const hosts::buffer memory = hosts::make_buffer(at, 8192);
+    numbers_ = {rts->qp_num, hosts::make_qp(at, r_.options(), *cq, *cq)->qp_num, cq->cqn, memory.region->lkey >> 8,
                 shared != nullptr ? shared->srqn : 0};
   }
 
@@ -142,7 +142,7 @@ void start_again(rig& r) {
   const patience all("a reset brings the device back", 3'000'000 * us, 20'000'000);
   if (const int error = r.dev().reset()) broken("reset: " + std::string(std::strerror(-error)));
   if (const int error = r.dev().open()) broken("open after a reset: " + std::string(std::strerror(-error)));
-  bench::set_address(r.at(), r.options(), 1);
+  hosts::set_address(r.at(), r.options(), 1);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/icrc.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/fuzz/property.h"
 #include "testbenches/fuzz/snapshot.h"
 
@@ -62,7 +62,7 @@ patience::~patience() { watch.what = nullptr; }
 
 namespace {
 
-void make_narrow(bench::node_config& c) {
+void make_narrow(hosts::node_config& c) {
   adapter::config& a = c.adapter;
   a.descriptor_depth = 8;
   a.translation.waiting = 4;
@@ -121,9 +121,9 @@ class customer {
   explicit customer(rig& r) : r_(r), at_(r.at()), peer_qpn_(r.new_peer_qpn()) {
     cq_ = at_.device->create_cq(16);
     if (cq_ == nullptr) broken("no completion queue is to be had any more");
-    qp_ = bench::make_qp(at_, r.options(), *cq_, *cq_);
-    bench::connect(at_, r.options(), *qp_, r.peer(), peer_qpn_, first_out, first_in);
-    memory_ = bench::make_buffer(at_, 4096);
+    qp_ = hosts::make_qp(at_, r.options(), *cq_, *cq_);
+    hosts::connect(at_, r.options(), *qp_, r.peer(), peer_qpn_, first_out, first_in);
+    memory_ = hosts::make_buffer(at_, 4096);
   }
   void write();
   void read();
@@ -137,11 +137,11 @@ class customer {
   static std::uint8_t pattern(std::uint32_t i) { return static_cast<std::uint8_t>(i * 11 + 3); }
 
   rig& r_;
-  bench::endpoint& at_;
+  hosts::endpoint& at_;
   std::uint32_t peer_qpn_;
   host_driver::completion_queue* cq_ = nullptr;
   host_driver::queue_pair* qp_ = nullptr;
-  bench::buffer memory_;
+  hosts::buffer memory_;
 };
 
 wire::packet customer::headers(std::uint8_t opcode, std::uint32_t psn, std::uint32_t payload) const {

@@ -31,7 +31,7 @@ void run(const std::string& path) {
     // What a run of rnic replay leaves out as well, or what would only take long.
     if (p.connections.empty() || p.frames.size() > most_frames || read_bytes(p) > most_read_bytes) return;
     replay::replay_settings s;
-    s.system.node = bench::make_node_config("connectx3pro_40g");
+    s.system.node = hosts::make_node_config("connectx3pro_40g");
     s.captured_timing = false;
     std::unique_ptr<replay::comparison> compared;
     const replay::replay_result r = replay::run_plan(p, s, compared, [](std::uint64_t) {});

@@ -8,9 +8,9 @@
 #include <functional>
 #include <systemc>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/child.h"
 #include "testbenches/bench/stream.h"
-#include "testbenches/bench/two_nodes.h"
 #include "testbenches/perf/kernel_cost.h"
 
 namespace {
@@ -50,11 +50,11 @@ struct load {
 
 /// WRITEs from one host to the other; the CPU time between the end of the warm-up and the last completion.
 result run_writes(const load& l) {
-  bench::two_nodes_config config;
-  config.node = bench::make_node_config("connectx3pro_40g");
+  hosts::two_nodes_config config;
+  config.node = hosts::make_node_config("connectx3pro_40g");
   config.node.adapter.port.rate_mbps = l.rate_mbps;
-  bench::two_nodes system(config);
-  bench::connection_options connection;
+  hosts::two_nodes system(config);
+  hosts::connection_options connection;
   connection.mtu = l.mtu;
   connection.send_depth = l.depth;
   connection.receive_depth = 1;
@@ -66,8 +66,8 @@ result run_writes(const load& l) {
   stream_config.places = l.places;
   bench::stream stream(system, system.a(), system.b(), connection, stream_config);
   result r;
-  const auto host = [&](bench::endpoint& e, bool sends) {
-    bench::set_address(e, connection, sends ? 1 : 2);
+  const auto host = [&](hosts::endpoint& e, bool sends) {
+    hosts::set_address(e, connection, sends ? 1 : 2);
     system.meet();
     stream.set_up(e);
     for (const std::uint64_t messages : {l.warm_up, l.messages}) {
@@ -95,9 +95,9 @@ result run_writes(const load& l) {
 
 /// A simulated second in which nobody asks for anything.
 result run_idle() {
-  bench::two_nodes_config config;
-  config.node = bench::make_node_config("connectx3pro_40g");
-  bench::two_nodes system(config);
+  hosts::two_nodes_config config;
+  config.node = hosts::make_node_config("connectx3pro_40g");
+  hosts::two_nodes system(config);
   result r;
   system.run([] {}, [] {});
   const double cpu = perf::cpu_ns();

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/replay/numbers.h"
 
 namespace rnic::replay {
@@ -58,7 +58,7 @@ bool is_reliable(const connection& c) { return c.service == wire::transport::rc 
 
 }  // namespace
 
-replay_host::replay_host(const plan& p, bench::node& node)
+replay_host::replay_host(const plan& p, hosts::node& node)
     : plan_(p),
       device_(node.device()),
       memory_(p, node.device()),
@@ -255,7 +255,7 @@ int replay_host::to_rtr(const connection& c, end& e, int row) {
   const wire::packet& like = c.seen_from_held ? c.first_from_held : c.first_from_peer;
   ibv_qp_attr rtr{};
   rtr.qp_state = IBV_QPS_RTR;
-  rtr.path_mtu = bench::to_ibv_mtu(c.mtu);
+  rtr.path_mtu = hosts::to_ibv_mtu(c.mtu);
   rtr.dest_qp_num = c.peer_qpn;
   rtr.rq_psn = c.peer_start_psn;
   rtr.max_dest_rd_atomic = 16;
@@ -292,7 +292,7 @@ std::string replay_host::start_datagrams(const connection& c, end& e) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
-  attr.qkey = bench::datagram_qkey;
+  attr.qkey = hosts::datagram_qkey;
   std::uint64_t most = 0;
   for (const auto& [qkey, count] : c.datagrams.qkeys)
     if (count > most) most = count, attr.qkey = qkey;
@@ -349,7 +349,7 @@ bool replay_host::post(int connection, std::size_t index) {
   ibv_sge sge{};
   sge.addr = own_region_->iova + (read || atomic ? sink_ : e.source[index]);
   sge.length = read     ? std::min(m.reth.length, largest_sink)
-               : atomic ? bench::atomic_bytes
+               : atomic ? hosts::atomic_bytes
                         : static_cast<std::uint32_t>(m.length);
   sge.lkey = own_region_->lkey;
   ibv_send_wr wr{};

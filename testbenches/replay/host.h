@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host_driver/device.h"
-#include "testbenches/bench/node.h"
+#include "host_driver/hosts/node.h"
 #include "testbenches/replay/held_memory.h"
 #include "testbenches/replay/plan.h"
 #include "testbenches/replay/receiver.h"
@@ -25,7 +25,7 @@ struct delivered {
 /// Everything is set up by verbs. All calls from one process of the simulation.
 class replay_host {
  public:
-  replay_host(const plan& p, bench::node& node);
+  replay_host(const plan& p, hosts::node& node);
 
   /// Addresses, memory, queue pairs in RTS, receives. `rejected` gets what could not be set up, by connection: such a
   /// connection is_ready() not. `remarks`: what else was left out, and how often.

@@ -6,9 +6,9 @@
 #include <set>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
 #include "model/abi/commands.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::replay {
 
@@ -68,7 +68,7 @@ std::string impossible(const connection& c) {
   return "";
 }
 
-void shape_node(const plan& p, bench::node_config& c) {
+void shape_node(const plan& p, hosts::node_config& c) {
   // What the captured host was told, and whether it obeyed, is in the capture: all it sent is sent again.
   c.adapter.requester.end_to_end_credits = false;
   if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
@@ -88,7 +88,7 @@ void move_special_queue_pairs(const plan& p, host_driver::device& device) {
   const unsigned log = device.settings().log_num_qp;
   const std::uint32_t place = special_place(numbers_of(p), log);
   if (place == 0) return;
-  bench::require(device.commands().command(abi::opcode::conf_special_qp, place), "moving the special queue pairs");
+  hosts::require(device.commands().command(abi::opcode::conf_special_qp, place), "moving the special queue pairs");
 }
 
 }  // namespace rnic::replay

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "host_driver/device.h"
-#include "testbenches/bench/node.h"
+#include "host_driver/hosts/node.h"
 #include "testbenches/replay/plan.h"
 
 namespace rnic::replay {
 
 /// Puts the MAC address and the object numbers that the plan asks for into the configuration of a host.
-void shape_node(const plan& p, bench::node_config& c);
+void shape_node(const plan& p, hosts::node_config& c);
 /// Why no queue pair can be as the capture has it; empty: it can.
 std::string impossible(const connection& c);
 /// Special queue pairs, which nobody uses here, lie where the capture has no number.

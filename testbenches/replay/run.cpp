@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <systemc>
 
+#include "host_driver/hosts/node.h"
 #include "model/fabric/cable.h"
 #include "testbenches/bench/cable_player.h"
-#include "testbenches/bench/node.h"
 #include "testbenches/replay/comments.h"
 #include "testbenches/replay/host.h"
 #include "testbenches/replay/numbers.h"
@@ -86,7 +86,7 @@ class director final : public bench::player_listener_if {
   sim::statistics statistics_;
   payload::frame_pool frames_;
   payload::tlp_pool packets_;
-  std::unique_ptr<bench::node> node_;
+  std::unique_ptr<hosts::node> node_;
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<bench::cable_player> player_;
   std::unique_ptr<fabric::cable> cable_;
@@ -111,9 +111,9 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
     : plan_(p), settings_(s), compared_(compared), shown_(shown), base_(s.system.timing) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   spans_.enable(true);
-  bench::node_config c = bench::of_side(s.system.node, 0);
+  hosts::node_config c = hosts::of_side(s.system.node, 0);
   shape_node(p, c);
-  node_ = std::make_unique<bench::node>("held", env, c, 0);
+  node_ = std::make_unique<hosts::node>("held", env, c, 0);
   clock_ = std::make_unique<sim::clock_domain>("player_clock", base_, sim::clock_period::from_khz(player_khz));
   player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, c.adapter.port.rate_mbps);
   player_->set_listener(this);
@@ -389,7 +389,7 @@ bool director::captured_failure(int connection) const {
 }
 
 void director::program() {
-  bench::require(node_->start(), "open device");
+  hosts::require(node_->start(), "open device");
   host_->set_up(result_.left_out, plan_.remarks);
   leave_out(result_.left_out);
   compared_ = std::make_unique<comparison>(plan_, settings_.ignored);

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/replay/compare.h"
 #include "testbenches/replay/host.h"
 #include "testbenches/replay/plan.h"
@@ -21,7 +21,7 @@ namespace rnic::replay {
 using progress = std::function<void(std::uint64_t)>;
 
 struct replay_settings {
-  bench::two_nodes_config system;  ///< of which the first node is used
+  hosts::two_nodes_config system;  ///< of which the first node is used
   bool captured_timing = true;
   std::vector<std::string> outputs;  ///< capture files, in simulated time
   /// Capture file in the capture's own time, so that the two can be merged; a name that ends in .pcapng gets one with

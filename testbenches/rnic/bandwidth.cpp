@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/stream.h"
-#include "testbenches/bench/two_nodes.h"
 #include "testbenches/bench/utilisation.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
@@ -52,9 +52,9 @@ class bandwidth_run {
   std::vector<bandwidth_row> run(std::string* effective) {
     const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
     const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
-    bench::two_nodes_config config = system_from(options_.common, options_.traffic, d, effective);
+    hosts::two_nodes_config config = system_from(options_.common, options_.traffic, d, effective);
     add_faults(config, options_.common, options_.faults);
-    bench::two_nodes system(config);
+    hosts::two_nodes system(config);
     system_ = &system;
     progress shown(options_.common, "bandwidth", sizes_.size());
     progress_ = &shown;
@@ -72,8 +72,8 @@ class bandwidth_run {
 
  private:
   void host(bool first) {
-    bench::endpoint& e = first ? system_->a() : system_->b();
-    bench::set_address(e, connection_, first ? 1 : 2);
+    hosts::endpoint& e = first ? system_->a() : system_->b();
+    hosts::set_address(e, connection_, first ? 1 : 2);
     system_->meet();
     to_b_->set_up(e);
     if (to_a_) to_a_->set_up(e);
@@ -126,9 +126,9 @@ class bandwidth_run {
 
   const bandwidth_options& options_;
   std::vector<std::uint32_t> sizes_;
-  bench::connection_options connection_;
+  hosts::connection_options connection_;
   bench::stream_config stream_;
-  bench::two_nodes* system_ = nullptr;
+  hosts::two_nodes* system_ = nullptr;
   progress* progress_ = nullptr;
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;

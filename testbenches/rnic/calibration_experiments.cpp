@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "host_driver/hosts/star.h"
 #include "testbenches/bench/measuring_card.h"
 #include "testbenches/bench/slot_load.h"
-#include "testbenches/bench/star.h"
 #include "testbenches/rnic/experiment.h"
 
 namespace rnic::program {
@@ -32,8 +32,8 @@ void put_between(network over, common_options& common, traffic_options& traffic)
 }
 
 /// The slot of `common` with the measuring card in it.
-bench::node_config with_measuring_card(const common_options& common) {
-  bench::node_config c = system_from(common, traffic_options{}, demand{}, nullptr).node;
+hosts::node_config with_measuring_card(const common_options& common) {
+  hosts::node_config c = system_from(common, traffic_options{}, demand{}, nullptr).node;
   c.adapter.pcie.dma = bench::measuring_card(c.adapter.pcie.dma);
   return c;
 }
@@ -84,8 +84,8 @@ double one_queue_pair(const common_options& common, const char* verb) {
 
 namespace {
 
-bench::connection_options connection_of(const rate_test& t) {
-  bench::connection_options c;
+hosts::connection_options connection_of(const rate_test& t) {
+  hosts::connection_options c;
   c.type = t.type;
   c.inline_bytes = t.inline_bytes;
   c.send_depth = std::max(128u, t.load.window);
@@ -94,9 +94,9 @@ bench::connection_options connection_of(const rate_test& t) {
 }
 
 /// One host's part: what it does, and the rate of its side in `rates`, messages per microsecond.
-void run_host(bench::hosts_if& system, bench::swarm& swarm, const rate_test& t, bench::endpoint& e, double* rates) {
+void run_host(hosts::hosts_if& system, bench::swarm& swarm, const rate_test& t, hosts::endpoint& e, double* rates) {
   const unsigned side = swarm.side_of(e);
-  bench::set_address(e, connection_of(t), bench::number_of(system, e));
+  hosts::set_address(e, connection_of(t), hosts::number_of(system, e));
   system.meet();
   swarm.set_up(e);
   if (!t.both && side != (t.many == crowd::sender ? 1u : 0u)) return;
@@ -109,26 +109,26 @@ void run_host(bench::hosts_if& system, bench::swarm& swarm, const rate_test& t, 
 double message_rate(const common_options& common, const rate_test& t) {
   traffic_options traffic;
   traffic.rate_mbps = t.rate_mbps;
-  const bench::two_nodes_config config =
+  const hosts::two_nodes_config config =
       system_from(common, traffic, demand{t.load.qps, 2 * t.load.random_bytes + (1u << 20)}, nullptr);
   bench::swarm_config load = t.load;
   load.seed = common.seed;
   double rates[2] = {0, 0};
   if (t.many == crowd::nobody) {
-    bench::two_nodes system(config);
-    bench::pair_of_hosts hosts(system);
+    hosts::two_nodes system(config);
+    hosts::pair_of_hosts hosts(system);
     bench::swarm swarm(hosts, connection_of(t), load);
     system.run([&] { run_host(hosts, swarm, t, system.a(), rates); },
                [&] { run_host(hosts, swarm, t, system.b(), rates); });
   } else {
-    bench::star_config around;
+    hosts::star_config around;
     around.node = config.node;
     around.timing = config.timing;
     around.leaves = t.machines;
     around.hop_ps = hop_ps;
-    bench::star hosts(around);
+    hosts::star hosts(around);
     bench::swarm swarm(hosts, connection_of(t), load);
-    hosts.run([&](bench::endpoint& e) { run_host(hosts, swarm, t, e, rates); });
+    hosts.run([&](hosts::endpoint& e) { run_host(hosts, swarm, t, e, rates); });
   }
   return t.both ? (rates[0] + rates[1]) / 2 : rates[0] + rates[1];
 }

@@ -25,15 +25,15 @@ void fit(host_driver::config& driver, const demand& d) {
   driver.log_num_mtt = std::max(driver.log_num_mtt, std::min(24u, log2_up(2 * pages)));
 }
 
-bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
+hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective) {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config(common.profile);
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config(common.profile);
   if (traffic.rate_mbps != 0) c.node.adapter.port.rate_mbps = traffic.rate_mbps;
   c.cable_metres = traffic.cable_metres;
   fit(c.node.driver, d);
   sim::parameter_set parameters;
-  bench::announce(parameters, c.node);
+  hosts::announce(parameters, c.node);
   parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "design: --cable");
   parameters.add("cable.hop_ps", c.hop_ps, 0, 1'000'000'000, "ps",
                  "a cut-through switch on the way, without other traffic; calibration 5: 250 ns");
@@ -52,7 +52,7 @@ bench::two_nodes_config system_from(const common_options& common, const traffic_
   return c;
 }
 
-void add_faults(bench::two_nodes_config& c, const common_options& common, const fault_options& faults) {
+void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults) {
   using fabric::fault_action;
   if (!faults.file.empty()) c.faults = fabric::load_fault_plan(faults.file);
   c.faults.capture_before |= faults.pcap_before;
@@ -65,7 +65,7 @@ void add_faults(bench::two_nodes_config& c, const common_options& common, const 
     if (percent > 0) c.faults.rules.push_back(fabric::rate_rule(action, percent));
 }
 
-nlohmann::json faults_json(const bench::two_nodes& system) {
+nlohmann::json faults_json(const hosts::two_nodes& system) {
   const fabric::fault_injector* injector = system.faults();
   nlohmann::json out = nlohmann::json::object();
   if (injector == nullptr) return out;
@@ -84,7 +84,7 @@ nlohmann::json faults_json(const bench::two_nodes& system) {
   return out;
 }
 
-nlohmann::json statistics_json(const bench::two_nodes& system) {
+nlohmann::json statistics_json(const hosts::two_nodes& system) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, counter] : system.statistics().all())
     if (!out.emplace(name, *counter).second) throw std::logic_error(name + ": two counters have this name");
@@ -121,10 +121,10 @@ void check_verb(const traffic_options& traffic) {
 
 }  // namespace
 
-bench::connection_options connection_from(const traffic_options& traffic) {
+hosts::connection_options connection_from(const traffic_options& traffic) {
   constexpr unsigned masked_room = 64;  // inline data for which a descriptor is long enough for a masked atomic
   check_verb(traffic);
-  bench::connection_options c;
+  hosts::connection_options c;
   c.type = transport_of(traffic);
   c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;
   c.ip = traffic.ip;
@@ -148,14 +148,14 @@ bool is_unreliable(const traffic_options& traffic) { return traffic.transport ==
 std::vector<std::uint32_t> sizes_from(const traffic_options& traffic) {
   const bool atomic = verb_of(traffic).atomic, datagrams = traffic.transport == "ud";
   for (const std::uint32_t s : traffic.sizes) {
-    if (atomic && s != bench::atomic_bytes)
+    if (atomic && s != hosts::atomic_bytes)
       throw usage_error(fmt::format("--sizes: {} bytes: --verb {} has 8 bytes and no other size", s, traffic.verb));
     if (datagrams && s > traffic.mtu)
       throw usage_error(fmt::format(
           "--sizes: {} bytes: --transport ud has messages of one packet, 0 to {} bytes by --mtu", s, traffic.mtu));
   }
   if (!traffic.sizes.empty()) return traffic.sizes;
-  if (atomic) return {bench::atomic_bytes};
+  if (atomic) return {hosts::atomic_bytes};
   std::vector<std::uint32_t> sizes;
   for (std::uint32_t s = 2; s <= (datagrams ? traffic.mtu : 65536); s *= 2) sizes.push_back(s);
   return sizes;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/verb.h"
 #include "testbenches/rnic/options.h"
 
@@ -23,19 +23,19 @@ struct demand {
 void fit(host_driver::config& driver, const demand& d);
 
 /// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
-bench::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
+hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective);
 /// Adds what the cable does to frames. Throws sim::config_error for a bad file.
-void add_faults(bench::two_nodes_config& c, const common_options& common, const fault_options& faults);
+void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults);
 /// What was done to frames by direction, and how often each rule has acted; empty without a plan.
-nlohmann::json faults_json(const bench::two_nodes& system);
+nlohmann::json faults_json(const hosts::two_nodes& system);
 /// Every counter of the system by its name: "a.adapter.requester.packets". To be asked for when both programs have
 /// ended.
-nlohmann::json statistics_json(const bench::two_nodes& system);
+nlohmann::json statistics_json(const hosts::two_nodes& system);
 /// Those of statistics_json() that have changed, and by how much.
 nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after);
 /// Throws usage_error for a verb that the transport has not.
-bench::connection_options connection_from(const traffic_options& traffic);
+hosts::connection_options connection_from(const traffic_options& traffic);
 const bench::verb& verb_of(const traffic_options& traffic);
 /// UC and UD: what is lost stays lost.
 bool is_unreliable(const traffic_options& traffic);

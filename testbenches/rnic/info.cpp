@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/two_nodes.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -120,7 +120,7 @@ class report {
 
 void describe_port(host_driver::device& d, unsigned port, report& r) {
   ibv_port_attr a{};
-  bench::require(d.query_port(port, &a), "query_port");
+  hosts::require(d.query_port(port, &a), "query_port");
   r.text += fmt::format("        port:   {}\n", port);
   r.root["ports"].push_back(nlohmann::json::object());
   r.at = &r.root["ports"].back();
@@ -163,7 +163,7 @@ void describe_port(host_driver::device& d, unsigned port, report& r) {
 
 void describe_device(host_driver::device& d, report& r) {
   ibv_device_attr a{};
-  bench::require(d.query_device(&a), "query_device");
+  hosts::require(d.query_device(&a), "query_device");
   r.text = "hca_id: rnic0\n";
   r.add(1, "transport", "InfiniBand (0)");
   r.add(1, "fw_ver", std::string(a.fw_ver));
@@ -219,13 +219,13 @@ void describe_device(host_driver::device& d, report& r) {
 int run_info(const info_options& options) {
   check_writable(options.common, options.common.json_file);
   traffic_options traffic;
-  bench::two_nodes system(system_from(options.common, traffic, demand{}, nullptr));
+  hosts::two_nodes system(system_from(options.common, traffic, demand{}, nullptr));
   report r;
   system.run(
       [&] {
-        bench::connection_options addresses;
+        hosts::connection_options addresses;
         addresses.roce = host_driver::roce_types::both;
-        bench::set_address(system.a(), addresses, 1);
+        hosts::set_address(system.a(), addresses, 1);
         describe_device(*system.a().device, r);
       },
       [] {});

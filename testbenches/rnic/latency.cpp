@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/link_end.h"
-#include "testbenches/bench/two_nodes.h"
 #include "testbenches/rnic/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -27,8 +27,8 @@ constexpr std::uint64_t salt_ping = 0x5a, salt_pong = 0xa5;
 
 /// One host's end of the experiment.
 struct end {
-  bench::endpoint* at = nullptr;
-  bench::buffer out_memory, in_memory;
+  hosts::endpoint* at = nullptr;
+  hosts::buffer out_memory, in_memory;
   std::uint64_t headroom = 0;  // before a message that is received
   completion_queue* send_cq = nullptr;
   completion_queue* receive_cq = nullptr;
@@ -60,11 +60,11 @@ class latency_run {
 
   std::vector<latency_row> run(std::string* effective) {
     const std::uint64_t largest = *std::max_element(sizes_.begin(), sizes_.end());
-    const auto segments = bench::message_segments::needed(static_cast<std::uint32_t>(largest));
+    const auto segments = hosts::message_segments::needed(static_cast<std::uint32_t>(largest));
     connection_.send_sges = connection_.receive_sges = segments;
-    bench::two_nodes_config config = system_from(options_.common, options_.traffic, {1, 4 * largest}, effective);
+    hosts::two_nodes_config config = system_from(options_.common, options_.traffic, {1, 4 * largest}, effective);
     add_faults(config, options_.common, options_.faults);
-    bench::two_nodes system(config);
+    hosts::two_nodes system(config);
     system_ = &system;
     system.spans().enable(true);
     progress shown(options_.common, "latency", sizes_.size() * (std::uint64_t{options_.iterations} + options_.warm_up));
@@ -79,16 +79,16 @@ class latency_run {
   const nlohmann::json& statistics() const { return statistics_; }
 
  private:
-  void set_up(end& e, bench::endpoint& at, unsigned host, std::uint64_t salt_out, std::uint64_t salt_in) {
+  void set_up(end& e, hosts::endpoint& at, unsigned host, std::uint64_t salt_out, std::uint64_t salt_in) {
     e.at = &at;
     e.salt_out = salt_out;
     e.salt_in = salt_in;
-    bench::set_address(at, connection_, host);
+    hosts::set_address(at, connection_, host);
     std::uint32_t largest = 64;
     for (const std::uint32_t s : sizes_) largest = std::max(largest, s);
     e.headroom = connection_.type == IBV_QPT_UD ? bench::datagram_headroom : 0;
-    e.out_memory = bench::make_buffer(at, largest);
-    e.in_memory = bench::make_buffer(at, e.headroom + largest);
+    e.out_memory = hosts::make_buffer(at, largest);
+    e.in_memory = hosts::make_buffer(at, e.headroom + largest);
     e.send_cq = at.device->create_cq(256);
     e.receive_cq = at.device->create_cq(256);
     if (e.send_cq == nullptr || e.receive_cq == nullptr) throw std::runtime_error("create_cq failed");
@@ -157,8 +157,8 @@ class latency_run {
   /// Message `n`; an atomic finds the counter at n - 1 and leaves it at n.
   void post(end& e, const end& peer, std::uint32_t size, std::uint64_t n) {
     const std::uint64_t in = e.in_memory.address(e.headroom), out = e.out_memory.address();
-    const bench::buffer& far = verb_.reads ? peer.out_memory : peer.in_memory;
-    bench::message_segments segments(verb_.reads ? in : out, size,
+    const hosts::buffer& far = verb_.reads ? peer.out_memory : peer.in_memory;
+    hosts::message_segments segments(verb_.reads ? in : out, size,
                                      (verb_.reads ? e.in_memory : e.out_memory).region->lkey);
     host_driver::masked_atomic_wr wr(host_driver::driver_opcode::masked_compare_swap);  // or a plain request
     wr.sg_list = segments.list.data();
@@ -174,15 +174,15 @@ class latency_run {
   static std::uint32_t immediate(std::uint64_t n) { return __builtin_bswap32(static_cast<std::uint32_t>(n)); }
   sim::time_ps longest_wait() const { return is_unreliable(options_.traffic) ? patience : 0; }
   [[noreturn]] void lost(std::uint32_t size, std::uint64_t n) const {
-    throw bench::message_failed(fmt::format("message {} of {} bytes did not arrive, and {} does not send again", n,
+    throw hosts::message_failed(fmt::format("message {} of {} bytes did not arrive, and {} does not send again", n,
                                             size, options_.traffic.transport));
   }
 
   /// False: nothing came over a transport that may lose it.
   bool completed(end& e, completion_queue& cq, ibv_wc& wc) {
     const int n = e.at->device->wait_cq(&cq, 1, &wc, longest_wait());
-    bench::require(n, "poll_cq");
-    if (n != 0 && wc.status != IBV_WC_SUCCESS) throw bench::message_failed(wc);
+    hosts::require(n, "poll_cq");
+    if (n != 0 && wc.status != IBV_WC_SUCCESS) throw hosts::message_failed(wc);
     return n != 0;
   }
 
@@ -296,8 +296,8 @@ class latency_run {
   const latency_options& options_;
   const bench::verb& verb_;
   std::vector<std::uint32_t> sizes_;
-  bench::connection_options connection_;
-  bench::two_nodes* system_ = nullptr;
+  hosts::connection_options connection_;
+  hosts::two_nodes* system_ = nullptr;
   progress* progress_ = nullptr;
   next_span spans_;
   sim::span_id current_span_ = 0;

@@ -7,9 +7,9 @@
 #include <string>
 #include <systemc>
 
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/node.h"
 #include "model/sim/check.h"
-#include "testbenches/bench/connection.h"
-#include "testbenches/bench/node.h"
 #include "testbenches/bench/verb.h"
 #include "testbenches/replay/compare.h"
 #include "testbenches/rnic/options.h"
@@ -447,13 +447,13 @@ int sc_main(int argc, char* argv[]) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 2;
   } catch (const sc_core::sc_report& e) {
-    if (std::strcmp(e.get_msg_type(), rnic::bench::rtl_difference) != 0) {
+    if (std::strcmp(e.get_msg_type(), rnic::hosts::rtl_difference) != 0) {
       std::fprintf(stderr, "rnic: internal error: %s\n", e.what());
       return 3;
     }
     std::fprintf(stderr, "rnic: %s\n", e.get_msg());
     return 1;
-  } catch (const rnic::bench::message_failed& e) {
+  } catch (const rnic::hosts::message_failed& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());
     return 1;
   } catch (const std::exception& e) {

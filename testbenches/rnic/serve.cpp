@@ -49,7 +49,7 @@ class serve_run {
 
   const serve_options& options_;
   std::string effective_;
-  bench::two_nodes_config system_;
+  hosts::two_nodes_config system_;
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer end_, look_;

@@ -22,7 +22,7 @@ constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
 
 }  // namespace
 
-serve_station::serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
+serve_station::serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
                              const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
                              serve_notices& notices)
     : options_(options),
@@ -42,9 +42,9 @@ void serve_station::start() {
 
 bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
 
-serve::host_config serve_station::host_config(unsigned index, const bench::two_nodes_config& system) const {
+serve::host_config serve_station::host_config(unsigned index, const hosts::two_nodes_config& system) const {
   serve::host_config c;
-  c.node = bench::of_side(system.node, index);
+  c.node = hosts::of_side(system.node, index);
   c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
   c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   try {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/rnic/serve_applications.h"
 #include "testbenches/rnic/serve_notices.h"
 #include "testbenches/serve/real_time.h"
@@ -23,7 +23,7 @@ class serve_station {
  public:
   /// `options`: of_adapter(). `system`: with the parameters of all adapters. Throws usage_error and what
   /// serve::served_host does.
-  serve_station(const serve_options& options, unsigned index, const bench::two_nodes_config& system,
+  serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
                 const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
                 serve_notices& notices);
 
@@ -47,7 +47,7 @@ class serve_station {
   nlohmann::json results() const;
 
  private:
-  serve::host_config host_config(unsigned index, const bench::two_nodes_config& system) const;
+  serve::host_config host_config(unsigned index, const hosts::two_nodes_config& system) const;
   int gid_index();
   std::unique_ptr<serve::reception> receive_clients();
   serve::application_result run_application();

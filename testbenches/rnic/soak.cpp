@@ -34,8 +34,8 @@ bench::soak_config config_from(const soak_options& o) {
   return c;
 }
 
-bench::connection_options connection_of(const soak_options& o) {
-  bench::connection_options c = connection_from(o.traffic);
+hosts::connection_options connection_of(const soak_options& o) {
+  hosts::connection_options c = connection_from(o.traffic);
   c.ack_timeout = o.ack_timeout;
   c.retries = o.retries;
   c.rnr_retries = o.rnr_retries;
@@ -105,9 +105,9 @@ int run_soak(const soak_options& given) {
   check_writable(options.common, options.common.pcap_file);
   std::string effective;
   const demand d{options.qps, std::uint64_t{options.qps} * 4 * (std::uint64_t{options.largest} + 256)};
-  bench::two_nodes_config config = system_from(options.common, options.traffic, d, &effective);
+  hosts::two_nodes_config config = system_from(options.common, options.traffic, d, &effective);
   add_faults(config, options.common, options.faults);
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   bench::soak soak(system, connection_of(options), config_from(options));
   const std::clock_t before = std::clock();
   {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 
@@ -114,7 +114,7 @@ void post(device& device, queue_pair* qp, ibv_send_wr wr, ibv_sge sge) {
   wr.num_sge = sge.length != 0 ? 1 : 0;
   wr.next = nullptr;
   ibv_send_wr* bad = nullptr;
-  bench::require(device.post_send(qp, &wr, &bad), "post_send");
+  hosts::require(device.post_send(qp, &wr, &bad), "post_send");
 }
 
 void post_receive(device& device, queue_pair* qp, std::uint64_t id, ibv_sge sge) {
@@ -122,7 +122,7 @@ void post_receive(device& device, queue_pair* qp, std::uint64_t id, ibv_sge sge)
   wr.wr_id = id;
   wr.sg_list = &sge;
   wr.num_sge = 1;
-  bench::require(device.post_recv(qp, &wr, &bad), "post_recv");
+  hosts::require(device.post_recv(qp, &wr, &bad), "post_recv");
 }
 
 namespace {
@@ -168,7 +168,7 @@ void require_success(const ibv_wc& wc, bool timeout_is_ours) {
 ibv_wc next_completion(device& device, completion_queue* cq, std::uint64_t patience_ps) {
   ibv_wc wc{};
   const int n = device.wait_cq(cq, 1, &wc, patience_ps);
-  bench::require(n, "poll_cq");
+  hosts::require(n, "poll_cq");
   if (n == 0) throw peer_failure("the peer does not send any more");
   require_success(wc);
   return wc;
@@ -181,14 +181,14 @@ void to_init(device& device, queue_pair* qp, ibv_qp_type type, int access) {
   attr.qkey = datagram_qkey;
   attr.qp_access_flags = static_cast<unsigned>(access);
   const int last = type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  bench::require(device.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last),
+  hosts::require(device.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last),
                  "modify_qp to INIT");
 }
 
 void to_ready_to_receive(device& device, queue_pair* qp, const qp_route& route) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = bench::to_ibv_mtu(route.mtu);
+  attr.path_mtu = hosts::to_ibv_mtu(route.mtu);
   attr.dest_qp_num = route.peer_qpn;
   attr.rq_psn = route.peer_psn;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(route.reads_taken);
@@ -199,7 +199,7 @@ void to_ready_to_receive(device& device, queue_pair* qp, const qp_route& route) 
   if (connected) mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (route.type == IBV_QPT_RC || route.type == IBV_QPT_XRC_RECV)
     mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-  bench::require(device.modify_qp(qp, &attr, mask, connected ? &route.mac : nullptr), "modify_qp to RTR");
+  hosts::require(device.modify_qp(qp, &attr, mask, connected ? &route.mac : nullptr), "modify_qp to RTR");
 }
 
 void to_ready_to_send(device& device, queue_pair* qp, const qp_route& route) {
@@ -214,7 +214,7 @@ void to_ready_to_send(device& device, queue_pair* qp, const qp_route& route) {
   if (route.type == IBV_QPT_XRC_RECV) mask |= IBV_QP_TIMEOUT;
   if (route.type == IBV_QPT_RC || route.type == IBV_QPT_XRC_SEND)
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-  bench::require(device.modify_qp(qp, &attr, mask), "modify_qp to RTS");
+  hosts::require(device.modify_qp(qp, &attr, mask), "modify_qp to RTS");
 }
 
 std::uint32_t starting_psn(std::uint64_t seed, const mac_address& mac, std::uint32_t qpn) {

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/cm_program.h"
 
 namespace rnic::serve {
@@ -50,12 +50,12 @@ datagrams::node datagrams::make_node(bool receives) {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qkey = udp_qkey;
-  bench::require(device_.modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+  hosts::require(device_.modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
                  "modify_qp to INIT");
   attr.qp_state = IBV_QPS_RTR;
-  bench::require(device_.modify_qp(n.qp, &attr, IBV_QP_STATE), "modify_qp to RTR");
+  hosts::require(device_.modify_qp(n.qp, &attr, IBV_QP_STATE), "modify_qp to RTR");
   attr.qp_state = IBV_QPS_RTS;
-  bench::require(device_.modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "modify_qp to RTS");
+  hosts::require(device_.modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "modify_qp to RTS");
   for (unsigned i = 0; receives && i < depth; ++i) post_receive(device_, n.qp, id_receive, n.in.sge(bytes));
   return n;
 }
@@ -151,7 +151,7 @@ void udaddy::run(reception* clients, application_result& r) {
 class membership {
  public:
   membership(device& d, queue_pair* qp, const ibv_gid& group) : device_(d), qp_(qp), group_(group) {
-    bench::require(device_.attach_mcast(qp_, &group_), "attach_mcast");
+    hosts::require(device_.attach_mcast(qp_, &group_), "attach_mcast");
   }
   ~membership() { device_.detach_mcast(qp_, &group_); }
   membership(const membership&) = delete;

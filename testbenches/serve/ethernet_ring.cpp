@@ -18,7 +18,7 @@ constexpr unsigned source_offset = 6;
 
 }  // namespace
 
-ethernet_ring::ethernet_ring(const bench::endpoint& at, receiver take)
+ethernet_ring::ethernet_ring(const hosts::endpoint& at, receiver take)
     : at_(at), take_(std::move(take)), own_(at.device->port(at.port).mac) {
   if (at_.pd == nullptr) at_.pd = made(at_.device->alloc_pd(), "alloc_pd");
   send_cq_ = made(at_.device->create_cq(4), "create_cq");
@@ -29,15 +29,15 @@ ethernet_ring::ethernet_ring(const bench::endpoint& at, receiver take)
   init.qp_type = IBV_QPT_RAW_PACKET;
   init.cap = {2, receives, 1, 1, 0};
   qp_ = made(at_.device->create_qp(at_.pd, &init), "create_qp");
-  sends_ = bench::make_buffer(at_, frame_bytes);
-  receives_ = bench::make_buffer(at_, std::size_t{receives} * frame_bytes);
+  sends_ = hosts::make_buffer(at_, frame_bytes);
+  receives_ = hosts::make_buffer(at_, std::size_t{receives} * frame_bytes);
   ibv_qp_attr attr{};
   attr.port_num = static_cast<std::uint8_t>(at_.port);
   attr.qp_state = IBV_QPS_INIT;
-  bench::require(at_.device->modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PORT), "modify_qp to INIT");
+  hosts::require(at_.device->modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PORT), "modify_qp to INIT");
   for (const ibv_qp_state to : {IBV_QPS_RTR, IBV_QPS_RTS}) {
     attr.qp_state = to;
-    bench::require(at_.device->modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp");
+    hosts::require(at_.device->modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp");
   }
   for (unsigned slot = 0; slot < receives; ++slot) post_receive(slot);
   for (const mac_address& mac : {own_, broadcast, all_nodes}) listen(mac);
@@ -65,7 +65,7 @@ void ethernet_ring::post_receive(unsigned slot) {
 void ethernet_ring::receive() {
   for (;;) {
     ibv_wc wc{};
-    bench::require(at_.device->wait_cq(receive_cq_, 1, &wc), "wait_cq");
+    hosts::require(at_.device->wait_cq(receive_cq_, 1, &wc), "wait_cq");
     const auto slot = static_cast<unsigned>(wc.wr_id);
     const std::uint8_t* frame = receives_.at(std::uint64_t{slot} * frame_bytes);
     // What the host sends to a group that it is in comes back to it.
@@ -95,7 +95,7 @@ void ethernet_ring::send() {
     wr.send_flags = IBV_SEND_SIGNALED;
     post(*at_.device, qp_, wr, {sends_.address(), static_cast<std::uint32_t>(frame.size()), sends_.region->lkey});
     ibv_wc wc{};
-    bench::require(at_.device->wait_cq(send_cq_, 1, &wc), "wait_cq");
+    hosts::require(at_.device->wait_cq(send_cq_, 1, &wc), "wait_cq");
   }
 }
 

@@ -8,8 +8,8 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
 #include "host_driver/neighbours.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 
@@ -21,7 +21,7 @@ class ethernet_ring : public host_driver::frame_output_if {
   using receiver = std::function<void(const std::uint8_t* frame, std::size_t length)>;
 
   /// Makes queue pair and rings, and begins. In an SC_THREAD. Throws std::runtime_error.
-  ethernet_ring(const bench::endpoint& at, receiver take);
+  ethernet_ring(const hosts::endpoint& at, receiver take);
 
   /// Frames to this address come to the host from now on.
   void listen(const host_driver::mac_address& mac);
@@ -39,12 +39,12 @@ class ethernet_ring : public host_driver::frame_output_if {
   void receive();
   void send();
 
-  bench::endpoint at_;
+  hosts::endpoint at_;
   receiver take_;
   host_driver::mac_address own_;
   host_driver::completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
   host_driver::queue_pair* qp_ = nullptr;
-  bench::buffer sends_, receives_;
+  hosts::buffer sends_, receives_;
   std::vector<host_driver::mac_address> heard_;
   std::deque<std::vector<std::uint8_t>> waiting_;
   sc_core::sc_event something_to_send_;

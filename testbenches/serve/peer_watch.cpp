@@ -7,7 +7,7 @@
 #include <systemc>
 #include <utility>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/serve/application.h"
 
 namespace rnic::serve {
@@ -37,7 +37,7 @@ bool peer_watch::packets_came() {
   bool moved = false;
   for (queue& q : queues_) {
     ibv_qp_attr attr{};
-    bench::require(device_.query_qp(q.qp, &attr, IBV_QP_RQ_PSN, nullptr), "query_qp");
+    hosts::require(device_.query_qp(q.qp, &attr, IBV_QP_RQ_PSN, nullptr), "query_qp");
     moved |= std::exchange(q.psn, attr.rq_psn) != attr.rq_psn;
   }
   return moved;

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/serve/address_exchange.h"
 #include "testbenches/serve/application.h"
 #include "testbenches/serve/served_host.h"

@@ -22,7 +22,7 @@ void exchange_all(host_driver::device& device, ibv_cq* cq, const pingpong_option
   std::array<ibv_wc, 8> done{};
   while (r.received < o.iterations || r.sent < o.iterations) {
     const int n = device.wait_cq(cq, static_cast<int>(done.size()), done.data(), o.patience_ps);
-    bench::require(n, "poll_cq");
+    hosts::require(n, "poll_cq");
     if (n == 0) throw peer_failure("the peer does not send any more");
     for (int i = 0; i < n; ++i) take(done[static_cast<std::size_t>(i)]);
   }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 
@@ -103,7 +103,7 @@ void rdma_connection::prepare(queue_pair* qp) {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-  bench::require(
+  hosts::require(
       host_.device().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
       "modify_qp to INIT");
 }
@@ -121,7 +121,7 @@ void rdma_connection::to_receive(const cm::address& peer, const cm::connection_d
   attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, kernel_hop_limit);
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (!over_xrc()) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;  // what receives
-  bench::require(host_.device().modify_qp(qp_, &attr, mask, &peer.mac), "modify_qp to RTR");
+  hosts::require(host_.device().modify_qp(qp_, &attr, mask, &peer.mac), "modify_qp to RTR");
   sender_ = ibv_qp_attr{};
   sender_.qp_state = IBV_QPS_RTS;
   sender_.sq_psn = theirs.psn;
@@ -163,7 +163,7 @@ void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, uns
   data.psn = psn_;
   data.responder_resources = data.initiator_depth = static_cast<std::uint8_t>(reads);
   data.retry_count = data.rnr_retry_count = retries;
-  data.mtu_code = static_cast<std::uint8_t>(bench::to_ibv_mtu(route_.mtu));
+  data.mtu_code = static_cast<std::uint8_t>(hosts::to_ibv_mtu(route_.mtu));
   data.path.local = own;
   data.path.remote = to;
   data.path.hop_limit = kernel_hop_limit;
@@ -306,7 +306,7 @@ std::optional<ibv_wc> rdma_connection::next(completion_queue* cq) {
   while (service_.now_ps() < deadline) {
     ibv_wc wc{};
     const int n = host_.device().wait_cq(cq, 1, &wc, look_for_end_ps);
-    bench::require(n, "poll_cq");
+    hosts::require(n, "poll_cq");
     if (n != 0 && wc.status == IBV_WC_SUCCESS) return wc;
     if (released()) return std::nullopt;
     if (n != 0) require_success(wc, false);

@@ -5,8 +5,8 @@
 #include <array>
 #include <memory>
 
+#include "host_driver/hosts/connection.h"
 #include "model/abi/endian.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/cm_program.h"
 
 namespace rnic::serve {
@@ -60,7 +60,7 @@ void rdma_server::set_up_xrc() {
   wr.wr_id = id_receive;
   wr.sg_list = &sge;
   wr.num_sge = 1;
-  bench::require(device_.post_srq_recv(srq, &wr, &bad), "post_srq_recv");
+  hosts::require(device_.post_srq_recv(srq, &wr, &bad), "post_srq_recv");
   std::array<std::uint8_t, 4> told{};
   abi::store32(told.data(), 0, srq->srqn);
   connection_.set_private(told.data(), told.size());

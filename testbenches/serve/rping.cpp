@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "host_driver/hosts/connection.h"
 #include "model/abi/endian.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/cm_program.h"
 
 namespace rnic::serve {

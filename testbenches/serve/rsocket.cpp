@@ -5,8 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "host_driver/hosts/connection.h"
 #include "model/abi/endian.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "host_driver/hosts/connection.h"
 #include "model/abi/endian.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 
@@ -116,12 +116,12 @@ void rsocket_datagrams::make_queue_pair() {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qkey = udp_qkey;
-  bench::require(device_.modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+  hosts::require(device_.modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
                  "modify_qp to INIT");
   attr.qp_state = IBV_QPS_RTR;
-  bench::require(device_.modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp to RTR");
+  hosts::require(device_.modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp to RTR");
   attr.qp_state = IBV_QPS_RTS;
-  bench::require(device_.modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "modify_qp to RTS");
+  hosts::require(device_.modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "modify_qp to RTS");
   for (unsigned slot = 0; slot < depth; ++slot) {
     free_.push_back(slot);
     post_one(slot);
@@ -227,7 +227,7 @@ void rsocket_datagrams::look(std::uint64_t timeout_ps) {
   ibv_wc wc{};
   const int n =
       some ? device_.poll_cq(cq_, 1, &wc) : device_.wait_cq(cq_, 1, &wc, std::max<std::uint64_t>(timeout_ps, 1));
-  bench::require(n, "poll_cq");
+  hosts::require(n, "poll_cq");
   if (n != 0) take(wc);
 }
 

@@ -4,8 +4,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve {
 
@@ -23,8 +23,8 @@ constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
 }  // namespace
 
-bench::node_config served_host::shape(const host_config& cfg) {
-  bench::node_config c = cfg.node;
+hosts::node_config served_host::shape(const host_config& cfg) {
+  hosts::node_config c = cfg.node;
   if (!cfg.mac) return c;
   const std::uint64_t mac = wire::to_u64(*cfg.mac), vendor = mac >> 24, number = mac & 0xffffff;
   firmware::firmware_config& f = c.firmware;
@@ -68,8 +68,8 @@ void served_host::close_capture() {
 }
 
 void served_host::start() {
-  bench::require(node_.start(), "open device");
-  bench::endpoint at;
+  hosts::require(node_.start(), "open device");
+  hosts::endpoint at;
   at.device = &device();
   at.bus = &node_.bus();
   ring_ = std::make_unique<ethernet_ring>(
@@ -80,7 +80,7 @@ void served_host::start() {
   ring_->listen_for(link_local);
   const std::uint16_t vlan = config_.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : config_.vlan;
   for (const host_driver::gid_bytes& a : config_.addresses) {
-    bench::require(device().add_address(1, a, host_driver::roce_types::both, config_.vlan), "add address");
+    hosts::require(device().add_address(1, a, host_driver::roce_types::both, config_.vlan), "add address");
     neighbours_->add_address(a, vlan);
     ring_->listen_for(a);
   }

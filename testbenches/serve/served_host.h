@@ -11,8 +11,8 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/hosts/node.h"
 #include "host_driver/neighbours.h"
-#include "testbenches/bench/node.h"
 #include "testbenches/serve/bridge_port.h"
 #include "testbenches/serve/ethernet_ring.h"
 #include "testbenches/serve/frame_link.h"
@@ -24,7 +24,7 @@ namespace rnic::serve {
 
 struct host_config {
   std::string name = "served";  ///< of the node, in statistics
-  bench::node_config node;
+  hosts::node_config node;
   link_spec link;
   std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
   std::uint16_t vlan = host_driver::no_vlan;
@@ -44,7 +44,7 @@ struct bridge_counters {
 /// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.
 class served_host : private frame_receiver_if, private outside_if {
  public:
-  /// Opens the link. Throws as make_link, tlm::capture_writer and bench::node do.
+  /// Opens the link. Throws as make_link, tlm::capture_writer and hosts::node do.
   served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io, real_time& clock);
 
   /// Brings the adapter up, gives it the addresses, and begins to answer. In an SC_THREAD. Throws std::runtime_error.
@@ -73,7 +73,7 @@ class served_host : private frame_receiver_if, private outside_if {
   void close_capture();
 
  private:
-  static bench::node_config shape(const host_config& cfg);
+  static hosts::node_config shape(const host_config& cfg);
   void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
   bool ready() const override { return bridge_->has_room(); }
   void relieved() override { bridge_->relieved(); }
@@ -88,7 +88,7 @@ class served_host : private frame_receiver_if, private outside_if {
   sim::timebase& base_;
   boost::asio::io_context& io_;
   real_time& clock_;
-  bench::node node_;
+  hosts::node node_;
   sim::clock_domain bridge_clock_;
   std::unique_ptr<bridge_port> bridge_;
   std::unique_ptr<fabric::cable> cable_;

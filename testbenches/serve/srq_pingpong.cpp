@@ -127,7 +127,7 @@ void srq_pingpong::post_receives(unsigned count) {
   wr.wr_id = id_receive;
   wr.sg_list = &sge;
   wr.num_sge = 1;
-  for (unsigned i = 0; i < count; ++i) bench::require(device_.post_srq_recv(srq_, &wr, &bad), "post_srq_recv");
+  for (unsigned i = 0; i < count; ++i) hosts::require(device_.post_srq_recv(srq_, &wr, &bad), "post_srq_recv");
   posted_ += count;
 }
 

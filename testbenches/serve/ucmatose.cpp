@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/serve/cm_program.h"
 
 namespace rnic::serve {

@@ -5,8 +5,8 @@
 
 #include <cstdio>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/application.h"
 #include "testbenches/serve/pingpong_program.h"
 
@@ -141,7 +141,7 @@ void xsrq_pingpong::post_receive() {
   wr.wr_id = id_receive;
   wr.sg_list = &sge;
   wr.num_sge = 1;
-  bench::require(device_.post_srq_recv(srq_, &wr, &bad), "post_srq_recv");
+  hosts::require(device_.post_srq_recv(srq_, &wr, &bad), "post_srq_recv");
 }
 
 void xsrq_pingpong::post_send() {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 
 namespace rnic::serve::perftest {
 
@@ -40,7 +40,7 @@ std::optional<ibv_wc> cm_conversation::next(completion_queue* cq, sim::time_ps t
   while (service_.now_ps() < deadline) {
     ibv_wc wc{};
     const int n = device_.wait_cq(cq, 1, &wc, look_for_end_ps);
-    bench::require(n, "poll_cq");
+    hosts::require(n, "poll_cq");
     if (n != 0) return wc.status == IBV_WC_SUCCESS ? std::optional(wc) : std::nullopt;
     if (connection_.released()) return std::nullopt;
     if (meanwhile) meanwhile();

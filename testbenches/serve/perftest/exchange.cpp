@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
 #include "model/abi/endian.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/application.h"
 
 namespace rnic::serve::perftest {
@@ -157,7 +157,7 @@ exchange::agreement exchange::agree(const agreement& own) {
     throw peer_failure("the peer's pages and cache lines make no sense" + in_brackets());
   both.cycle_bytes = std::max(both.cycle_bytes, own.cycle_bytes);
   both.line_bytes = std::max(both.line_bytes, own.line_bytes);
-  const auto own_code = static_cast<unsigned>(bench::to_ibv_mtu(own.mtu));
+  const auto own_code = static_cast<unsigned>(hosts::to_ibv_mtu(own.mtu));
   const std::string code = swap(fmt::format("{}", own_code) + '\0', "MTU");
   const auto their_code = static_cast<unsigned>(std::strtoul(code.c_str(), nullptr, 10));
   const bool valid = their_code >= IBV_MTU_256 && their_code <= most_mtu_code;

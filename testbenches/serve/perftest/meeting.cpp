@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <random>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/perftest/session.h"
 
 namespace rnic::serve::perftest {
@@ -142,7 +142,7 @@ void session::agree() {
 void session::meet() {
   exchange_.emplace(o_.meeting == perftest_meeting::tcp ? talk_over_tcp() : talk_over_cm(), client());
   agree();
-  bench::require(device_.query_device(&limits_), "query_device");
+  hosts::require(device_.query_device(&limits_), "query_device");
   const unsigned receives = o_.verb == perftest_verb::send ? o_.receive_depth : 0;
   cq_ = objects_.cq((depth_ + receives) * static_cast<unsigned>(lanes_.size()));
   watch_.emplace(

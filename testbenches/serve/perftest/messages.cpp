@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 
 namespace rnic::serve::perftest {
 
@@ -16,7 +16,7 @@ void messages::post_receive_of(lane& l) {
   wr.wr_id = receive_bit | static_cast<std::uint64_t>(&l - lanes_.data());
   wr.sg_list = datagram ? list : list + 1;
   wr.num_sge = datagram ? 2 : 1;
-  bench::require(device_.post_recv(l.qp, &wr, &bad), "post_recv");
+  hosts::require(device_.post_recv(l.qp, &wr, &bad), "post_recv");
   ++l.receives;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 
 namespace rnic::serve::perftest {
 
@@ -14,8 +14,8 @@ void one_sided::post_next(lane& l) {
   if (!atomic()) return post_request(l);
   std::optional<std::uint64_t>& value = counters_[index_of(l)][l.posted % places_.count];
   ibv_send_wr wr = request(l);
-  bench::make_atomic(wr, o_.compare_swap, l.peer.address + places_.offset(l.posted), l.peer.rkey, value.value_or(0));
-  post(device_, l.qp, wr, l.out.sge(bench::atomic_bytes, l.posted % depth_ * bench::atomic_bytes));
+  hosts::make_atomic(wr, o_.compare_swap, l.peer.address + places_.offset(l.posted), l.peer.rkey, value.value_or(0));
+  post(device_, l.qp, wr, l.out.sge(hosts::atomic_bytes, l.posted % depth_ * hosts::atomic_bytes));
   ++l.posted;
 }
 
@@ -23,9 +23,9 @@ void one_sided::post_next(lane& l) {
 void one_sided::take(lane& l, application_result& r) {
   if (atomic()) {
     std::uint64_t found = 0;
-    std::memcpy(&found, l.out.at(l.completed % depth_ * bench::atomic_bytes), sizeof found);
+    std::memcpy(&found, l.out.at(l.completed % depth_ * hosts::atomic_bytes), sizeof found);
     std::optional<std::uint64_t>& value = counters_[index_of(l)][l.completed % places_.count];
-    if (value && *value != found) r.wrong_bytes += bench::atomic_bytes;
+    if (value && *value != found) r.wrong_bytes += hosts::atomic_bytes;
     const bool changed = !o_.compare_swap || found == value.value_or(0);
     value = changed ? found + 1 : found;
   }

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/serve/perftest/messages.h"
 #include "testbenches/serve/perftest/one_sided.h"
 
@@ -18,7 +18,7 @@ constexpr unsigned usual_messages = 1000, write_messages = 5000;
 }  // namespace
 
 std::uint32_t perftest_options::message_bytes() const {
-  if (verb == perftest_verb::atomic) return bench::atomic_bytes;
+  if (verb == perftest_verb::atomic) return hosts::atomic_bytes;
   if (all_sizes) return type == IBV_QPT_UD ? mtu : largest_bytes;
   if (size != 0) return size;
   return latency ? latency_bytes : type == IBV_QPT_UD ? mtu : bandwidth_bytes;

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve::perftest {
 
@@ -80,7 +80,7 @@ void session::give_up() {
   if (!timed() || answers()) return;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  for (lane& l : lanes_) bench::require(device_.modify_qp(l.qp, &attr, IBV_QP_STATE), "modify_qp to ERR");
+  for (lane& l : lanes_) hosts::require(device_.modify_qp(l.qp, &attr, IBV_QP_STATE), "modify_qp to ERR");
 }
 
 std::vector<ibv_wc> session::completions() {
@@ -90,7 +90,7 @@ std::vector<ibv_wc> session::completions() {
   do {
     if (over()) return {};
     n = device_.wait_cq(cq_, most, done.data(), look_ps());
-    bench::require(n, "poll_cq");
+    hosts::require(n, "poll_cq");
     if (n == 0) watch_->look();
   } while (n == 0);
   watch_->progress();

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 
 namespace rnic::serve::qperf {
 

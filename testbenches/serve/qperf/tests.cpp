@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/serve/qperf/session.h"
 
 namespace rnic::serve::qperf {
@@ -86,7 +86,7 @@ bool session::over() const { return request_.seconds != 0 && clock::now() >= end
 std::vector<ibv_wc> session::completions() {
   std::vector<ibv_wc> done(most_completions);
   const int n = device_.wait_cq(lane_->cq(), most_completions, done.data(), look_every);
-  bench::require(n, "poll_cq");
+  hosts::require(n, "poll_cq");
   done.resize(static_cast<std::size_t>(n));
   for (const ibv_wc& wc : done) require_success(wc, false);
   if (n != 0)

@@ -2,8 +2,8 @@
 // Messages of the connection manager. Queue pairs are the client's: it takes them through their states itself.
 #include <algorithm>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/script/commands.h"
 
 namespace rnic::serve::script {
@@ -60,7 +60,7 @@ json cm_connect(session& s, fields& f) {
   neighbour_path path = read_path(s, f.object("ah_attr"));
   const auto mtu = f.number("path_mtu", 256, 4096, 1024);
   if ((mtu & (mtu - 1)) != 0) f.wrong("path_mtu", "expected 256, 512, 1024, 2048 or 4096");
-  data.mtu_code = static_cast<std::uint8_t>(bench::to_ibv_mtu(static_cast<unsigned>(mtu)));
+  data.mtu_code = static_cast<std::uint8_t>(hosts::to_ibv_mtu(static_cast<unsigned>(mtu)));
   data.retry_count = static_cast<std::uint8_t>(f.number("retry_count", 0, 7, 7));
   data.path.ack_timeout = static_cast<std::uint8_t>(f.number("ack_timeout", 0, 31, 16));
   const gid_row& row = s.device.port(1).gids[path.attr.grh.sgid_index];

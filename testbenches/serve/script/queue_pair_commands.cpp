@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "host_driver/hosts/connection.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/bench/connection.h"
 #include "testbenches/serve/script/commands.h"
 
 namespace rnic::serve::script {
@@ -78,7 +78,7 @@ json destroy_qp(session& s, fields& f) {
 ibv_mtu read_mtu(fields& f) {
   const auto bytes = f.number("path_mtu", 256, 4096);
   if ((bytes & (bytes - 1)) != 0) f.wrong("path_mtu", "expected 256, 512, 1024, 2048 or 4096");
-  return bench::to_ibv_mtu(static_cast<unsigned>(bytes));
+  return hosts::to_ibv_mtu(static_cast<unsigned>(bytes));
 }
 
 /// The attributes that a command has, one after the other, and the mask that goes with them.

@@ -161,7 +161,7 @@ void expect_heard(const packet& p, const heard_frame& heard, const subject& by) 
     EXPECT_EQ(h.atomic_original, original + p.adds);
   }
   if (t.payload && p.length != 0 && p.length == heard.payload.size()) {
-    const bench::buffer& from = t.response ? e.target : e.origin;
+    const hosts::buffer& from = t.response ? e.target : e.origin;
     EXPECT_EQ(
         std::memcmp(heard.payload.data(),
                     from.at(p.source_place >= 0 ? static_cast<std::uint64_t>(p.source_place) : p.place), p.length),

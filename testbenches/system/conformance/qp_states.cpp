@@ -290,7 +290,7 @@ TEST_P(qp_states, times_commands) {
       const bool taken = std::find(c.from.begin(), c.from.end(), GetParam().state) != c.from.end();
       host_driver::command_channel& channel = r.dev().commands();
       host_driver::command_channel::mailbox box(channel);
-      bench::require(channel.read(box, abi::opcode::query_qp, on.qp()->qp_num), "query_qp");  // what it has already
+      hosts::require(channel.read(box, abi::opcode::query_qp, on.qp()->qp_num), "query_qp");  // what it has already
       abi::store32(box.data(), 0, 0);
       EXPECT_EQ(channel.write(box, c.code, on.qp()->qp_num) == 0, taken);
       EXPECT_EQ(unsigned{channel.last_status()}, taken ? 0u : unsigned{bad_qp_state});

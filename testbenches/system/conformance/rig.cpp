@@ -26,8 +26,8 @@ std::unique_ptr<rig>& the_rig() {
   return one;
 }
 
-bench::node_config& the_config() {
-  static bench::node_config c = bench::make_node_config("connectx3pro_40g");
+hosts::node_config& the_config() {
+  static hosts::node_config c = hosts::make_node_config("connectx3pro_40g");
   return c;
 }
 
@@ -113,11 +113,11 @@ rig& rig::instance() {
 
 void rig::finish() { the_rig().reset(); }
 
-void rig::configure(const std::function<void(bench::node_config&)>& change) { change(the_config()); }
+void rig::configure(const std::function<void(hosts::node_config&)>& change) { change(the_config()); }
 
 rig::rig() : base_(timing()), program_(std::make_unique<program>()), network_(chosen_network()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
-  node_ = std::make_unique<bench::node>("held", env, the_config(), 0);
+  node_ = std::make_unique<hosts::node>("held", env, the_config(), 0);
   clock_ = std::make_unique<sim::clock_domain>("player_clock", base_, sim::clock_period::from_khz(player_khz));
   player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, 40'000);
   player_->set_listener(this);
@@ -157,13 +157,13 @@ rig::~rig() {
 }
 
 void rig::open() {
-  bench::require(node_->start(), "open device");
-  bench::set_address(at_, options(), 1);
+  hosts::require(node_->start(), "open device");
+  hosts::set_address(at_, options(), 1);
   events();  // the port came up
 }
 
-bench::connection_options rig::options() const {
-  bench::connection_options o;
+hosts::connection_options rig::options() const {
+  hosts::connection_options o;
   o.mtu = 256;
   o.ip = network_ == wire::encapsulation::roce_v2_ipv6 ? 6 : 4;
   if (network_ == wire::encapsulation::roce_v1) o.roce = host_driver::roce_types::v1;
@@ -213,7 +213,7 @@ fault_counts rig::faults() {
   for (const auto& [name, value] : statistics_.all())
     if (tells_of_faults(name)) all[name.substr(prefix.size())] = *value;
   host_driver::command_channel::mailbox box(dev().commands());
-  bench::require(dev().commands().read(box, abi::opcode::diag_rprt, 0, 2), "diag_rprt");
+  hosts::require(dev().commands().read(box, abi::opcode::diag_rprt, 0, 2), "diag_rprt");
   for (const diagnostic& d : diagnostics) all[d.name] = abi::load32(box.data(), d.offset);
   return all;
 }

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/node.h"
 #include "model/fabric/cable.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
 #include "model/wire/packet.h"
 #include "testbenches/bench/cable_player.h"
-#include "testbenches/bench/connection.h"
-#include "testbenches/bench/node.h"
 #include "tlm/capture.h"
 
 namespace rnic::conformance {
@@ -41,20 +41,20 @@ class rig final : public bench::player_listener_if {
  public:
   static rig& instance();
   /// Before instance(): the host has other numbers than the profile's.
-  static void configure(const std::function<void(bench::node_config&)>& change);
+  static void configure(const std::function<void(hosts::node_config&)>& change);
   /// Closes the capture and ends the simulation.
   static void finish();
 
   /// Runs `body` as a program of the host; an exception of it comes out here.
   void run(const std::function<void()>& body);
 
-  bench::endpoint& at() { return at_; }
-  const bench::endpoint& peer() const { return peer_; }
-  bench::node& host() { return *node_; }
+  hosts::endpoint& at() { return at_; }
+  const hosts::endpoint& peer() const { return peer_; }
+  hosts::node& host() { return *node_; }
   /// Frames under way, of the peer too.
   const payload::frame_pool& frames() const { return frames_; }
   host_driver::device& dev() { return *at_.device; }
-  bench::connection_options options() const;
+  hosts::connection_options options() const;
   wire::encapsulation network() const { return network_; }
   void rest(std::uint64_t ps) { at_.bus->spend_ps(ps); }
 
@@ -86,7 +86,7 @@ class rig final : public bench::player_listener_if {
   sim::statistics statistics_;
   payload::frame_pool frames_;
   payload::tlp_pool packets_;
-  std::unique_ptr<bench::node> node_;
+  std::unique_ptr<hosts::node> node_;
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<bench::cable_player> player_;
   std::unique_ptr<fabric::cable> cable_;
@@ -94,7 +94,7 @@ class rig final : public bench::player_listener_if {
   std::unique_ptr<program> program_;
   std::string folder_;
   std::vector<std::string> notes_;
-  bench::endpoint at_, peer_;
+  hosts::endpoint at_, peer_;
   wire::encapsulation network_;
   std::deque<heard_frame> heard_;
   std::uint32_t next_peer_qpn_ = 0x100001;

@@ -14,7 +14,7 @@ constexpr std::uint64_t patience_ps = 5000 * us;
 constexpr unsigned settle_us = 30;  // longer than the flush of a receive queue, which looks at its record every 9.4 us
 
 using image = std::vector<std::uint8_t>;
-image copy_of(const bench::buffer& b) { return image(b.at(), b.at() + b.memory.bytes); }
+image copy_of(const hosts::buffer& b) { return image(b.at(), b.at() + b.memory.bytes); }
 
 /// One row on its queue pair.
 class performance {
@@ -27,7 +27,7 @@ class performance {
   void take(const step& s);
   void lands(const packet& p);
   void check_completions(bool sends, const std::vector<completion>& expected, unsigned posted, unsigned done);
-  void check_memory(const char* name, const bench::buffer& b, const image& expected) const;
+  void check_memory(const char* name, const hosts::buffer& b, const image& expected) const;
   void check_events();
   void check_counters();
   void note() const;
@@ -163,7 +163,7 @@ void performance::lands(const packet& p) {
   std::copy_n(estate_.inbox.at(static_cast<std::uint64_t>(p.lands)), address_part, to.begin() + p.lands);
 }
 
-void performance::check_memory(const char* name, const bench::buffer& b, const image& expected) const {
+void performance::check_memory(const char* name, const hosts::buffer& b, const image& expected) const {
   if (std::memcmp(b.at(), expected.data(), expected.size()) == 0) return;
   const auto at = std::mismatch(expected.begin(), expected.end(), b.at()).first - expected.begin();
   ADD_FAILURE() << "memory: " << name << " is otherwise from byte " << at << " on";
@@ -186,7 +186,7 @@ void performance::check_completions(bool sends, const std::vector<completion>& e
     SCOPED_TRACE(i);
     const ibv_wc& wc = found[i];
     const completion& c = all[i];
-    EXPECT_EQ(wc.status, c.status) << bench::to_string(wc.status);
+    EXPECT_EQ(wc.status, c.status) << hosts::to_string(wc.status);
     EXPECT_EQ(wc.wr_id, done + i) << "order";
     EXPECT_EQ(wc.qp_num, on_->qp()->qp_num);
     EXPECT_EQ(wc.vendor_err, c.vendor < 0 ? 0u : static_cast<unsigned>(c.vendor));

@@ -39,7 +39,7 @@ T* made(T* object, const char* what) {
   return object;
 }
 
-host_driver::shared_receive_queue* make_srq(bench::endpoint& at, host_driver::xrc_domain* domain,
+host_driver::shared_receive_queue* make_srq(hosts::endpoint& at, host_driver::xrc_domain* domain,
                                             host_driver::completion_queue* cq) {
   ibv_srq_init_attr_ex attr{};
   attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
@@ -60,10 +60,10 @@ estate& estate::instance() {
 }
 
 estate::estate() {
-  bench::endpoint& at = rig::instance().at();
-  target = bench::make_buffer(at, memory_bytes);
-  inbox = bench::make_buffer(at, inbox_slots * receive_slot);
-  origin = bench::make_buffer(at, memory_bytes);
+  hosts::endpoint& at = rig::instance().at();
+  target = hosts::make_buffer(at, memory_bytes);
+  inbox = hosts::make_buffer(at, inbox_slots * receive_slot);
+  origin = hosts::make_buffer(at, memory_bytes);
   ibv_pd* const other = made(at.device->alloc_pd(), "alloc_pd");
   // All over all memory: a row's fault is in the key alone.
   const auto add = [&](key k, ibv_pd* pd, int access) {
@@ -78,7 +78,7 @@ estate::estate() {
   add(key::freed, at.pd, IBV_ACCESS_LOCAL_WRITE | all_remote);
   add(key::window, at.pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | all_remote);
   freed_ = regions_[key::freed]->rkey;
-  bench::require(at.device->dereg_mr(regions_[key::freed]), "dereg_mr");
+  hosts::require(at.device->dereg_mr(regions_[key::freed]), "dereg_mr");
   domain = made(at.device->open_xrcd(), "open_xrcd");
   foreign = made(at.device->open_xrcd(), "open_xrcd");
   find_doorbell();
@@ -87,15 +87,15 @@ estate::estate() {
 
 /// The driver's page of doorbells, as the context of any queue pair of it says.
 void estate::find_doorbell() {
-  bench::endpoint& at = rig::instance().at();
+  hosts::endpoint& at = rig::instance().at();
   host_driver::completion_queue* const cq = made(at.device->create_cq(1), "create_cq");
-  host_driver::queue_pair* const qp = bench::make_qp(at, rig::instance().options(), *cq, *cq);
+  host_driver::queue_pair* const qp = hosts::make_qp(at, rig::instance().options(), *cq, *cq);
   host_driver::command_channel::mailbox box(at.device->commands());
-  bench::require(at.device->commands().read(box, abi::opcode::query_qp, qp->qp_num), "query_qp");
+  hosts::require(at.device->commands().read(box, abi::opcode::query_qp, qp->qp_num), "query_qp");
   const std::uint64_t page = abi::get(box.data() + abi::qp_mailbox::context, abi::qpc::uar);
   doorbell = (page << abi::uar::log_page) + abi::uar::send_doorbell;
-  bench::require(at.device->destroy_qp(qp), "destroy_qp");
-  bench::require(at.device->destroy_cq(cq), "destroy_cq");
+  hosts::require(at.device->destroy_qp(qp), "destroy_qp");
+  hosts::require(at.device->destroy_cq(cq), "destroy_cq");
 }
 
 std::uint32_t estate::find(key k, bool remote) const {
@@ -138,12 +138,12 @@ subject::~subject() {
 }
 
 void subject::make_queues(const setup& before) {
-  bench::endpoint& at = rig_.at();
+  hosts::endpoint& at = rig_.at();
   send_cq_ = made(rig_.dev().create_cq(static_cast<int>(before.cq_entries)), "create_cq");
   receive_cq_ = made(rig_.dev().create_cq(static_cast<int>(before.cq_entries)), "create_cq");
   if (service_ == service::xrc) return make_xrc(before);
   if (before.shared) srq_ = make_srq(at, nullptr, receive_cq_);
-  bench::connection_options o = rig_.options();
+  hosts::connection_options o = rig_.options();
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_;
   init.recv_cq = receive_cq_;
@@ -173,7 +173,7 @@ void subject::to_init(unsigned access) {
   attr.qp_access_flags = access;
   attr.qkey = datagram_qkey;
   const int which = service_ == service::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  bench::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | which), "INIT");
+  hosts::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | which), "INIT");
 }
 
 void subject::bring(const setup& before) {
@@ -186,14 +186,14 @@ void subject::bring(const setup& before) {
   if (before.state == IBV_QPS_RTR) return;
   to_rts(before);
   if (before.window) bind_window();
-  if (before.state == IBV_QPS_SQD || before.state == IBV_QPS_ERR) bench::require(modify(before.state), "modify_qp");
+  if (before.state == IBV_QPS_SQD || before.state == IBV_QPS_ERR) hosts::require(modify(before.state), "modify_qp");
   if (before.state == IBV_QPS_SQE) post(work({0, 0, 0, 0}));
 }
 
 void subject::to_rtr(const setup& before) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = bench::to_ibv_mtu(rig_.options().mtu);
+  attr.path_mtu = hosts::to_ibv_mtu(rig_.options().mtu);
   attr.dest_qp_num = peer_qpn_;
   attr.rq_psn = first_request_in;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(before.rd_atomic);
@@ -206,7 +206,7 @@ void subject::to_rtr(const setup& before) {
   const bool receives = service_ == service::rc || (service_ == service::xrc && !before.sends);
   const int path = service_ == service::ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   const int limits = receives ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
-  bench::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | path | limits, &rig_.peer().mac), "RTR");
+  hosts::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | path | limits, &rig_.peer().mac), "RTR");
 }
 
 void subject::to_rts(const setup& before) {
@@ -221,7 +221,7 @@ void subject::to_rts(const setup& before) {
   const bool sends = service_ == service::rc || (service_ == service::xrc && before.sends);
   const int limits = sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
   const int timer = reliable ? IBV_QP_TIMEOUT : 0;
-  bench::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | timer | limits), "RTS");
+  hosts::require(rig_.dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | timer | limits), "RTS");
 }
 
 void subject::move(ibv_qp_state to) {
@@ -246,7 +246,7 @@ void subject::post(const receive& r) {
   wr.num_sge = r.length == 0 ? 0 : static_cast<int>(sges.size());
   const int error =
       srq_ != nullptr ? rig_.dev().post_srq_recv(srq_, &wr, &failed) : rig_.dev().post_recv(qp_, &wr, &failed);
-  bench::require(error, "post_recv");
+  hosts::require(error, "post_recv");
   if (!r.malformed) return;
   // Behind the link of a shared queue's entry.
   std::uint8_t* const place = srq_ != nullptr ? srq_->entry(receives_ - 1) + 16 : qp_->receive_entry(receives_ - 1);
@@ -267,7 +267,7 @@ void subject::post(const work& w) {
   wr.imm_data = __builtin_bswap32(0x11223344);
   wr.wr.rdma = {e.target.address(), e.rkey(key::good)};
   if (w.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || w.opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-    bench::make_atomic(wr, w.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, e.target.address(), e.rkey(key::good), 7);
+    hosts::make_atomic(wr, w.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, e.target.address(), e.rkey(key::good), 7);
   if (w.opcode == IBV_WR_SEND_WITH_INV || w.opcode == IBV_WR_LOCAL_INV) wr.invalidate_rkey = e.rkey(key::unknown);
   if (service_ == service::xrc) wr.qp_type.xrc.remote_srqn = 0x77;
   if (service_ == service::ud) {
@@ -281,7 +281,7 @@ void subject::post(const work& w) {
         w.no_vector ? empty_gid_row : static_cast<std::uint8_t>(rig_.at().gid_index);
     wr.wr.ud = {vector_, peer_qpn_, datagram_qkey};
   }
-  bench::require(rig_.dev().post_send(qp_, &wr, &failed), "post_send");
+  hosts::require(rig_.dev().post_send(qp_, &wr, &failed), "post_send");
 }
 
 /// Puts a WQE into the ring as it is, with the owner bit that it must have, and rings.
@@ -318,7 +318,7 @@ void subject::bind_window() {
   wr.bind_mw.mw = window_;
   wr.bind_mw.rkey = window_key_;
   wr.bind_mw.bind_info = {estate::instance().bindable(), estate::instance().target.address(), memory_bytes, all_remote};
-  bench::require(rig_.dev().post_send(qp_, &wr, &failed), "post_send");
+  hosts::require(rig_.dev().post_send(qp_, &wr, &failed), "post_send");
   ibv_wc wc{};
   if (rig_.dev().wait_cq(send_cq_, 1, &wc, 1000 * us) != 1 || wc.status != IBV_WC_SUCCESS)
     throw std::runtime_error("bind_mw");
@@ -341,7 +341,7 @@ int subject::modify(ibv_qp_state to, int mask) {
 ibv_qp_state subject::state() const {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  bench::require(rig_.dev().query_qp(qp_, &attr, IBV_QP_STATE, &init), "query_qp");
+  hosts::require(rig_.dev().query_qp(qp_, &attr, IBV_QP_STATE, &init), "query_qp");
   return attr.qp_state;
 }
 

@@ -28,8 +28,8 @@ class estate {
   std::uint32_t rkey(key k) const { return find(k, true); }
   /// What each row begins with.
   void fill();
-  bench::buffer target, inbox;  ///< what the peer reads and writes; what receives are of
-  bench::buffer origin;         ///< what the adapter's requests send, and where their answers go
+  hosts::buffer target, inbox;  ///< what the peer reads and writes; what receives are of
+  hosts::buffer origin;         ///< what the adapter's requests send, and where their answers go
   std::uint64_t doorbell = 0;   ///< of requests, in BAR2
   host_driver::xrc_domain *domain = nullptr, *foreign = nullptr;
   host_driver::shared_receive_queue* foreign_srq = nullptr;

@@ -14,11 +14,11 @@ constexpr std::uint32_t qkey = 0x11223344, bytes = 1000;
 /// A UD queue pair on one side of a link.
 struct talker {
   side s;
-  bench::buffer memory;
+  hosts::buffer memory;
 
   explicit talker(const side& base) : s(base) {
     s.qp = make_datagram_qp(s, qkey, 256, 1);
-    memory = bench::make_buffer(s.at, 4096);
+    memory = hosts::make_buffer(s.at, 4096);
   }
   ibv_ah* handle(const side& to, ibv_rate rate) const {
     ibv_ah_attr a{};
@@ -43,7 +43,7 @@ struct talker {
       wr.wr.ud.ah = to;
       wr.wr.ud.remote_qpn = qpn;
       wr.wr.ud.remote_qkey = qkey;
-      bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+      hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
     }
   }
   void wait(unsigned count) const {
@@ -52,7 +52,7 @@ struct talker {
 };
 
 TEST(DatagramRate, IsThatOfTheAddressHandle) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     const link l = make_link(system, {});
@@ -82,7 +82,7 @@ TEST(DatagramRate, IsThatOfTheAddressHandle) {
 }
 
 TEST(DatagramRate, CongestionOfAQueuePair) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   run(system, [&] {
     const link l = make_link(system, {});

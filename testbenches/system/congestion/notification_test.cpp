@@ -7,14 +7,14 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
-using bench::make_buffer;
+using hosts::connection_options;
+using hosts::make_buffer;
 
 constexpr std::uint32_t large = 1'000'000;
 
 /// WRITEs of `bytes` one after the other, each waited for.
 void write_all(const link& l, unsigned count, std::uint32_t bytes) {
-  const bench::buffer near = make_buffer(l.a.at, bytes), far = make_buffer(l.b.at, bytes);
+  const hosts::buffer near = make_buffer(l.a.at, bytes), far = make_buffer(l.b.at, bytes);
   for (unsigned i = 0; i < count; ++i) {
     post_write(l.a, near, far, bytes);
     ASSERT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
@@ -23,7 +23,7 @@ void write_all(const link& l, unsigned count, std::uint32_t bytes) {
 }
 
 TEST(Notification, OffUnlessEnabled) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     const link l = make_link(system, {});
@@ -37,7 +37,7 @@ TEST(Notification, OffUnlessEnabled) {
 
 void expect_cnp(unsigned ip) {
   {
-    bench::two_nodes system(congested_system());
+    hosts::two_nodes system(congested_system());
     watch w(system);
     run(system, [&] {
       connection_options o;
@@ -75,9 +75,9 @@ TEST(Notification, CnpAsTheStandardHasIt) { expect_cnp(4); }
 TEST(Notification, CnpOverIpv6) { expect_cnp(6); }
 
 TEST(Notification, PacketsSayThatTheyAreCapable) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.node.adapter.congestion.reaction.priorities = 1 << 3;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   watch w(system);
   run(system, [&] {
     connection_options o;
@@ -101,7 +101,7 @@ TEST(Notification, PacketsSayThatTheyAreCapable) {
 }
 
 TEST(Notification, NeverForRoceV1) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   run(system, [&] {
     connection_options o;
@@ -117,10 +117,10 @@ TEST(Notification, NeverForRoceV1) {
 
 /// Everything is marked: one CNP per interval and flow, and it comes as soon as it may.
 TEST(Notification, IntervalIsKept) {
-  bench::two_nodes_config c = congested_system();
+  hosts::two_nodes_config c = congested_system();
   c.node.adapter.congestion.reaction.priorities = 0;  // full rate: a packet each 0.5 us
   c.node.adapter.congestion.notification.interval_us = 20;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   watch w(system);
   run(system, [&] {
     const link l = make_link(system, {});
@@ -141,14 +141,14 @@ TEST(Notification, IntervalIsKept) {
 
 /// Two flows to the same address: each has its interval, or both have one.
 std::size_t cnps_of_two_flows(transport::cnp_scope scope) {
-  bench::two_nodes_config c = congested_system();
+  hosts::two_nodes_config c = congested_system();
   c.node.adapter.congestion.reaction.priorities = 0;
   c.node.adapter.congestion.notification.scope = scope;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   watch w(system);
   run(system, [&] {
     const link first = make_link(system, {}), second = make_sibling(first, {});
-    const bench::buffer near = make_buffer(first.a.at, large), far = make_buffer(first.b.at, large);
+    const hosts::buffer near = make_buffer(first.a.at, large), far = make_buffer(first.b.at, large);
     w.left = ~0ull;
     for (const link* l : {&first, &second}) post_write(l->a, near, far, large);
     for (unsigned i = 0; i < 2; ++i) ASSERT_EQ(first.a.wait_send().status, IBV_WC_SUCCESS);
@@ -166,13 +166,13 @@ TEST(Notification, IntervalOfPorts) { EXPECT_EQ(cnps_of_two_flows(transport::cnp
 
 /// Priorities of the two points are enabled apart; the CNP has a priority of its own.
 TEST(Notification, PrioritiesAreEnabledApart) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.node.adapter.congestion.notification.priorities = 1 << 2 | 1 << 3;
   c.node.adapter.congestion.reaction.priorities = 1 << 3 | 1 << 4;
   c.node.adapter.congestion.notification.cnp_priority = 5;
   c.node.adapter.congestion.notification.cnp_dscp = 46;
   c.node.adapter.congestion.notification.cnp_ecn = 0;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   watch w(system);
   run(system, [&] {
     connection_options o;
@@ -200,11 +200,11 @@ TEST(Notification, PrioritiesAreEnabledApart) {
 
 /// READ responses carry the data: the one who asked tells the one who answers.
 TEST(Notification, MarkedReadResponses) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   run(system, [&] {
     const link l = make_link(system, {});
-    const bench::buffer near = make_buffer(l.a.at, large), far = make_buffer(l.b.at, large);
+    const hosts::buffer near = make_buffer(l.a.at, large), far = make_buffer(l.b.at, large);
     w.mark_from = 1;
     w.left = 1;
     request r;

@@ -10,8 +10,8 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
-using bench::make_buffer;
+using hosts::connection_options;
+using hosts::make_buffer;
 
 /// The verbs' own table (enum ibv_rate and its Mb/s).
 TEST(StaticRate, CodesOfTheVerbs) {
@@ -45,7 +45,7 @@ struct paced {
 
 /// 200 KB at each rate: mean rate, and no packet before its time.
 TEST(StaticRate, OnTheWire) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     unsigned host = 1;
@@ -57,7 +57,7 @@ TEST(StaticRate, OnTheWire) {
       o.static_rate = r.code;
       const link l = make_link(system, o, host);
       host += 2;
-      const bench::buffer near = make_buffer(l.a.at, 200'000), far = make_buffer(l.b.at, 200'000);
+      const hosts::buffer near = make_buffer(l.a.at, 200'000), far = make_buffer(l.b.at, 200'000);
       std::mt19937_64 random(host);
       fill_random(near.at(), 200'000, random);
       for (unsigned warm = 2; warm-- != 0;) {  // the first time fills the translation cache
@@ -83,7 +83,7 @@ TEST(StaticRate, OnTheWire) {
 
 /// A queue pair at 2.5 Gb/s beside one without limit: the line is full.
 TEST(StaticRate, OthersGoOn) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     connection_options o;
@@ -92,7 +92,7 @@ TEST(StaticRate, OthersGoOn) {
     o.static_rate = IBV_RATE_2_5_GBPS;
     std::vector<link> slow;
     for (unsigned i = 0; i < 10; ++i) slow.push_back(make_sibling(fast, o, 50 * i));  // more than processing units
-    const bench::buffer near = make_buffer(fast.a.at, 1'000'000), far = make_buffer(fast.b.at, 1'000'000);
+    const hosts::buffer near = make_buffer(fast.a.at, 1'000'000), far = make_buffer(fast.b.at, 1'000'000);
     for (const link& l : slow) post_write(l.a, near, far, 30'000);
     post_write(fast.a, near, far, 1'000'000);
     for (unsigned i = 0; i < 11; ++i) ASSERT_EQ(fast.a.wait_send().status, IBV_WC_SUCCESS);
@@ -106,14 +106,14 @@ TEST(StaticRate, OthersGoOn) {
 
 /// Responses obey the rate of the responder's path.
 TEST(StaticRate, ReadResponses) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     connection_options o;
     o.mtu = 1024;
     o.static_rate = IBV_RATE_5_GBPS;
     const link l = make_link(system, o);
-    const bench::buffer near = make_buffer(l.a.at, 200'000), far = make_buffer(l.b.at, 200'000);
+    const hosts::buffer near = make_buffer(l.a.at, 200'000), far = make_buffer(l.b.at, 200'000);
     request r;
     r.opcode = IBV_WR_RDMA_READ;
     r.sges = {{near.address(), 200'000, near.region->lkey}};
@@ -128,13 +128,13 @@ TEST(StaticRate, ReadResponses) {
 
 /// While a queue pair waits for its time, nothing happens: 488 packets of 6.8 us, 2900 cycles each.
 TEST(StaticRate, WaitingCostsNoTicks) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options o;
     const link fast = make_link(system, o);
     o.static_rate = IBV_RATE_2_5_GBPS;
     const link slow = make_sibling(fast, o);
-    const bench::buffer near = make_buffer(fast.a.at, 1'000'000), far = make_buffer(fast.b.at, 1'000'000);
+    const hosts::buffer near = make_buffer(fast.a.at, 1'000'000), far = make_buffer(fast.b.at, 1'000'000);
     const auto ticks = [&](const link& l) {
       const std::uint64_t before = system.node_a().nic().clock().ticks();
       post_write(l.a, near, far, 1'000'000);
@@ -149,18 +149,18 @@ TEST(StaticRate, WaitingCostsNoTicks) {
 
 /// A queue pair that waits is stopped, put into the error state, and used again like any other.
 TEST(StaticRate, StoppedWhileItWaits) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options o;
     o.static_rate = IBV_RATE_2_5_GBPS;
     o.mtu = 4096;
     const link l = make_link(system, o);
-    const bench::buffer near = make_buffer(l.a.at, 1'000'000), far = make_buffer(l.b.at, 1'000'000);
+    const hosts::buffer near = make_buffer(l.a.at, 1'000'000), far = make_buffer(l.b.at, 1'000'000);
     for (unsigned i = 0; i < 3; ++i) post_write(l.a, near, far, 500'000, i);
     l.a.at.bus->spend_ps(100 * us);
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_ERR;
-    bench::require(l.a.dev().modify_qp(l.a.qp, &attr, IBV_QP_STATE), "modify_qp to ERR");
+    hosts::require(l.a.dev().modify_qp(l.a.qp, &attr, IBV_QP_STATE), "modify_qp to ERR");
     for (unsigned i = 0; i < 3; ++i) {
       const ibv_wc wc = l.a.wait_send();
       EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);

@@ -8,8 +8,8 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
-using bench::make_buffer;
+using hosts::connection_options;
+using hosts::make_buffer;
 
 constexpr std::uint32_t message = 65'536, line_kbps = 40'000'000;
 
@@ -49,7 +49,7 @@ class load {
       for (; p != 0; --p) ASSERT_EQ(lanes_[0].a.wait_send().status, IBV_WC_SUCCESS);
   }
   std::vector<link> lanes_;
-  std::vector<bench::buffer> near_, far_;
+  std::vector<hosts::buffer> near_, far_;
   std::vector<unsigned> posted_;
 };
 
@@ -107,7 +107,7 @@ TEST(ReactionPoint, CnpsWithinAPeriodAreOne) {
 
 /// One of two flows is marked: it alone goes down, and the other takes what it leaves.
 TEST(Reaction, OnlyTheFlowThatIsMarked) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   run(system, [&] {
     const link first = make_link(system, small_packets()), second = make_sibling(first, small_packets());
@@ -132,7 +132,7 @@ TEST(Reaction, OnlyTheFlowThatIsMarked) {
 }
 
 TEST(Reaction, LostCnpsAreHarmless) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   w.lose_cnps = true;
   run(system, [&] {
@@ -150,7 +150,7 @@ TEST(Reaction, LostCnpsAreHarmless) {
 
 /// Timers run while a flow has nothing to send.
 TEST(Reaction, RecoversWhileIdle) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   run(system, [&] {
     const link l = make_link(system, small_packets());
@@ -170,7 +170,7 @@ TEST(Reaction, RecoversWhileIdle) {
 
 /// Losses and marks together: nothing is lost, and what is sent again is paced as well.
 TEST(Reaction, RetransmissionsArePaced) {
-  bench::two_nodes_config c = congested_system();
+  hosts::two_nodes_config c = congested_system();
   c.faults = fabric::parse_fault_plan(R"(
 seed = 5
 [rates]
@@ -178,7 +178,7 @@ drop = 1.0
 mark_congestion = 20.0
 )",
                                       "plan");
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   watch w(system);
   run(system, [&] {
     connection_options o = small_packets();
@@ -196,7 +196,7 @@ mark_congestion = 20.0
 /// Builds a CNP byte by byte and lets it come out of the cable at host a.
 class forger {
  public:
-  explicit forger(bench::two_nodes& system) : system_(system) {}
+  explicit forger(hosts::two_nodes& system) : system_(system) {}
   wire::packet to(const link& l, std::uint32_t qpn) const {
     wire::packet p;
     p.dmac = l.a.at.mac;
@@ -225,20 +225,20 @@ class forger {
   }
 
  private:
-  bench::two_nodes& system_;
+  hosts::two_nodes& system_;
   payload::frame_pool pool_;
 };
 
 /// Only the peer of a queue pair can slow it down, and nobody can do worse.
 TEST(Reaction, ForgedCnps) {
-  bench::two_nodes system(congested_system());
+  hosts::two_nodes system(congested_system());
   watch w(system);
   forger forge(system);
   run(system, [&] {
     connection_options o = small_packets();
     const link l = make_link(system, o), raw = make_sibling(l, o);
     host_driver::queue_pair* unconnected =
-        bench::make_qp(const_cast<bench::endpoint&>(l.a.at), o, *l.a.send_cq, *l.a.receive_cq);
+        hosts::make_qp(const_cast<hosts::endpoint&>(l.a.at), o, *l.a.send_cq, *l.a.receive_cq);
     const std::uint32_t own = l.a.qp->qp_num;
     std::uint64_t ignored = 0;
     const auto expect_ignored = [&](const wire::packet& p, const char* what) {
@@ -271,14 +271,14 @@ TEST(Reaction, ForgedCnps) {
 
 /// A storm of CNPs takes a flow to its least rate, where it still works, and no other flow anywhere.
 TEST(Reaction, StormOfCnps) {
-  bench::two_nodes_config c = congested_system();
+  hosts::two_nodes_config c = congested_system();
   c.node.adapter.congestion.reaction.min_rate_mbps = 500;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   watch w(system);
   forger forge(system);
   run(system, [&] {
     const link l = make_link(system, small_packets()), other = make_sibling(l, small_packets());
-    const bench::buffer near = make_buffer(l.a.at, message), far = make_buffer(l.b.at, message);
+    const hosts::buffer near = make_buffer(l.a.at, message), far = make_buffer(l.b.at, message);
     for (unsigned i = 0; i < 300; ++i) {
       forge.send(forge.to(l, l.a.qp->qp_num));
       l.a.at.bus->spend_ps(1 * us);

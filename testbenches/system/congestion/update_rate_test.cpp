@@ -11,9 +11,9 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
-using bench::make_buffer;
 using host_driver::command_channel;
+using hosts::connection_options;
+using hosts::make_buffer;
 
 constexpr std::uint32_t size = 2'000'000;
 
@@ -29,12 +29,12 @@ abi::status limit_to(const side& s, std::uint16_t field) {
 
 std::uint16_t limit_of(const side& s) {
   command_channel::mailbox box(s.dev().commands());
-  bench::require(s.dev().commands().read(box, abi::opcode::query_qp, s.qp->qp_num), "QUERY_QP");
+  hosts::require(s.dev().commands().read(box, abi::opcode::query_qp, s.qp->qp_num), "QUERY_QP");
   return abi::get(box.data() + abi::qp_mailbox::context, abi::qpc::rate_limit);
 }
 
 struct scene {
-  explicit scene(bench::two_nodes& system, unsigned mtu = 1024)
+  explicit scene(hosts::two_nodes& system, unsigned mtu = 1024)
       : l(make_link(system, options(mtu))), near(make_buffer(l.a.at, size)), far(make_buffer(l.b.at, size)) {
     std::mt19937_64 random(mtu);
     fill_random(near.at(), size, random);
@@ -52,12 +52,12 @@ struct scene {
     return w.rate_kbps(0, l.b.qp->qp_num, from, l.a.at.bus->now_ps());
   }
   link l;
-  bench::buffer near, far;
+  hosts::buffer near, far;
 };
 
 /// Amid one message: line rate, 10 Gb/s, 700 Mb/s, 2 Gb/s, without limit again.
 TEST(UpdateRate, AmidAMessage) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     const scene s(system);
@@ -81,7 +81,7 @@ TEST(UpdateRate, AmidAMessage) {
 
 /// A limit is kept in cycles: 1000 packets at 1 Gb/s, each at its time and not before.
 TEST(UpdateRate, PacketByPacket) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     const scene s(system);
@@ -108,7 +108,7 @@ TEST(UpdateRate, PacketByPacket) {
 
 /// At 1 kb/s a packet takes seconds; when the limit goes, nobody waits for them.
 TEST(UpdateRate, AWaitEndsWithTheLimit) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const scene s(system);
     ASSERT_EQ(limit_to(s.l.a, 1 << 14 | 1), abi::status::ok);
@@ -129,7 +129,7 @@ TEST(UpdateRate, AWaitEndsWithTheLimit) {
 
 /// The queue pair beside it has the line.
 TEST(UpdateRate, OthersAreNotLimited) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   watch w(system);
   run(system, [&] {
     const scene s(system);
@@ -146,7 +146,7 @@ TEST(UpdateRate, OthersAreNotLimited) {
 }
 
 TEST(UpdateRate, WhatIsRefused) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const scene s(system);
     ASSERT_EQ(limit_to(s.l.a, 2 << 14 | 100), abi::status::ok);
@@ -174,12 +174,12 @@ TEST(UpdateRate, WhatIsRefused) {
 
 /// The kernel looks at the number of rates before it offers the limit, and at the bit of the command.
 TEST(UpdateRate, Capability) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     namespace c = abi::dev_cap;
     const scene s(system);
     command_channel::mailbox box(s.l.a.dev().commands());
-    bench::require(s.l.a.dev().commands().read(box, abi::opcode::query_dev_cap), "QUERY_DEV_CAP");
+    hosts::require(s.l.a.dev().commands().read(box, abi::opcode::query_dev_cap), "QUERY_DEV_CAP");
     EXPECT_NE(box.data()[0xcc] << 8 | box.data()[0xcd], 0) << "adapter control plane 4.6; net/fw.c";
     EXPECT_EQ(box.data()[0xd0] << 8 | box.data()[0xd1], 3 << 14 | 4095);
     EXPECT_EQ(box.data()[0xd2] << 8 | box.data()[0xd3], 1 << 14 | 1);

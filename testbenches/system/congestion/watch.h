@@ -27,7 +27,7 @@ inline constexpr std::uint32_t line_overhead = 24;
 /// Notes what passes and marks or loses what it is told to.
 class watch : public payload::frame_observer_if, public fabric::cable_fault_if {
  public:
-  explicit watch(bench::two_nodes& system) {
+  explicit watch(hosts::two_nodes& system) {
     system.cable().set_fault(this);
     system.cable().add_observer(*this);
   }
@@ -99,8 +99,8 @@ class watch : public payload::frame_observer_if, public fabric::cable_fault_if {
 };
 
 /// Notification and reaction enabled for priority 0 at both hosts.
-inline bench::two_nodes_config congested_system() {
-  bench::two_nodes_config c = default_system();
+inline hosts::two_nodes_config congested_system() {
+  hosts::two_nodes_config c = default_system();
   c.node.adapter.congestion.reaction.priorities = 1;
   c.node.adapter.congestion.notification.priorities = 1;
   return c;

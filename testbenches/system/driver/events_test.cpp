@@ -11,17 +11,17 @@ constexpr std::uint64_t us = sim::ps_per_us, ms = 1000 * us;
 /// A queue with a completion that nobody polls: every request of notification with a new sequence number is an event.
 struct noisy {
   explicit noisy(shim& to) : s(to), cq(to.device.create_cq(7)), qp(to.qp({8, 8, 1, 1, 0}, cq)) {
-    bench::require(s.device.req_notify_cq(cq, 0), "req_notify_cq");
+    hosts::require(s.device.req_notify_cq(cq, 0), "req_notify_cq");
     const ibv_sge sge = s.sge();
     receives one(1, &sge, 1);
-    bench::require(one.post(s, qp), "post_recv");
+    hosts::require(one.post(s, qp), "post_recv");
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = 1;
-    bench::require(s.device.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+    hosts::require(s.device.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
                    "INIT");
     attr.qp_state = IBV_QPS_ERR;  // flushes it
-    bench::require(s.device.modify_qp(qp, &attr, IBV_QP_STATE), "ERR");
+    hosts::require(s.device.modify_qp(qp, &attr, IBV_QP_STATE), "ERR");
     s.bus.spend_ps(200 * us);
   }
   /// Arms again, as one event after the other was taken, without taking any.
@@ -78,10 +78,10 @@ TEST(DriverEvents, MoreThan128AtOnce) {
 
 /// 255 of 300 have a place in 256 entries; the device counts the others, the driver reads what there is and goes on.
 TEST(DriverEvents, AnEventQueueThatIsTooSmallLosesWhatIsCounted) {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config("connectx3pro_40g");
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
   c.node.driver.log_completion_eq = 8;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   system.run(
       [&] {
         {
@@ -94,9 +94,9 @@ TEST(DriverEvents, AnEventQueueThatIsTooSmallLosesWhatIsCounted) {
           n.raise(1);
           EXPECT_EQ(s.device.get_cq_event(0, ms), n.cq) << "the queue works again";
           EXPECT_EQ(system_test::counted(system, "eq_overflow"), 45u);
-          bench::require(s.device.close(), "close");
+          hosts::require(s.device.close(), "close");
         }
-        bench::require(system.a().device->open(), "open");
+        hosts::require(system.a().device->open(), "open");
       },
       [] {});
 }
@@ -134,13 +134,13 @@ TEST(DriverEvents, ADestroyedQueueTakesNoEventsOfOthersWithIt) {
 
 /// Solicited events only: a SEND of several packets is one event, when its last packet is there.
 TEST(DriverEvents, ASolicitedSendOfSeveralPacketsIsOneEvent) {
-  bench::two_nodes system(system_test::default_system());
+  hosts::two_nodes system(system_test::default_system());
   system_test::run(system, [&] {
     system_test::link l = system_test::make_link(system, {});
-    bench::buffer from = bench::make_buffer(l.a.at, 20'000), to = bench::make_buffer(l.b.at, 20'000);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 20'000), to = hosts::make_buffer(l.b.at, 20'000);
     host_driver::device& b = l.b.dev();
     for (unsigned n = 0; n < 3; ++n) {
-      bench::require(b.req_notify_cq(l.b.receive_cq, 1), "req_notify_cq");
+      hosts::require(b.req_notify_cq(l.b.receive_cq, 1), "req_notify_cq");
       for (const bool solicited : {false, true}) {
         system_test::post_receive(l.b, {{to.address(), 20'000, to.region->lkey}});
         system_test::request r;

@@ -114,15 +114,15 @@ TEST(DriverPoll, ACompletionOfWhatWasNotPostedIsRefused) {
 
 /// Receives of a connection between two hosts, whose receive queue gets another size while completions are unread.
 struct resized {
-  explicit resized(bench::two_nodes& system, int cqe) : l(system_test::make_link(system, {})) {
-    from = bench::make_buffer(l.a.at, 4096);
-    to = bench::make_buffer(l.b.at, 4096);
+  explicit resized(hosts::two_nodes& system, int cqe) : l(system_test::make_link(system, {})) {
+    from = hosts::make_buffer(l.a.at, 4096);
+    to = hosts::make_buffer(l.b.at, 4096);
     cq = l.b.dev().create_cq(cqe);
     l.b.receive_cq = cq;
-    l.b.qp = bench::make_qp(l.b.at, {}, *l.b.send_cq, *cq);
-    l.a.qp = bench::make_qp(l.a.at, {}, *l.a.send_cq, *l.a.receive_cq);
-    bench::connect(l.a.at, {}, *l.a.qp, l.b.at, l.b.qp->qp_num, 5, 9);
-    bench::connect(l.b.at, {}, *l.b.qp, l.a.at, l.a.qp->qp_num, 9, 5);
+    l.b.qp = hosts::make_qp(l.b.at, {}, *l.b.send_cq, *cq);
+    l.a.qp = hosts::make_qp(l.a.at, {}, *l.a.send_cq, *l.a.receive_cq);
+    hosts::connect(l.a.at, {}, *l.a.qp, l.b.at, l.b.qp->qp_num, 5, 9);
+    hosts::connect(l.b.at, {}, *l.b.qp, l.a.at, l.a.qp->qp_num, 9, 5);
   }
   void send(unsigned many) {
     for (unsigned i = 0; i < many; ++i) {
@@ -149,13 +149,13 @@ struct resized {
     ASSERT_EQ(l.b.dev().poll_cq(cq, 1, &wc), 0);
   }
   system_test::link l;
-  bench::buffer from, to;
+  hosts::buffer from, to;
   host_driver::completion_queue* cq = nullptr;
   std::uint32_t next = 0, polled = 0;
 };
 
 void with_resized(int cqe, const std::function<void(resized&)>& body) {
-  bench::two_nodes system(system_test::default_system());
+  hosts::two_nodes system(system_test::default_system());
   system_test::run(system, [&] {
     resized r(system, cqe);
     body(r);

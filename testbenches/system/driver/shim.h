@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "host_driver/device.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "model/abi/queues.h"
 #include "model/abi/registers.h"
-#include "testbenches/bench/two_nodes.h"
 
 namespace rnic::driver_test {
 
@@ -74,13 +74,13 @@ class tapped_bus : public host_driver::bus_if {
 
 /// An opened device with one protection domain and a registered page.
 struct shim {
-  shim(bench::two_nodes& system, host_driver::config cfg) : bus(*system.a().bus), device(bus, cfg) {
-    bench::require(system.a().device->close(), "close");
-    bench::require(device.open(), "open");
+  shim(hosts::two_nodes& system, host_driver::config cfg) : bus(*system.a().bus), device(bus, cfg) {
+    hosts::require(system.a().device->close(), "close");
+    hosts::require(device.open(), "open");
     at.device = &device;
     at.bus = &bus;
     at.pd = pd = device.alloc_pd();
-    page = bench::make_buffer(at, 4096);
+    page = hosts::make_buffer(at, 4096);
   }
   host_driver::queue_pair* qp(ibv_qp_cap cap, host_driver::completion_queue* cq, bool all_signalled = false,
                               ibv_qp_type type = IBV_QPT_RC) {
@@ -97,25 +97,25 @@ struct shim {
 
   tapped_bus bus;
   host_driver::device device;
-  bench::endpoint at;
+  hosts::endpoint at;
   host_driver::protection_domain* pd = nullptr;
-  bench::buffer page;
+  hosts::buffer page;
 };
 
 /// Runs `body` with such a device.
 inline void with_shim(const std::function<void(shim&)>& body,
                       const std::function<void(host_driver::config&)>& change = {}) {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config("connectx3pro_40g");
-  bench::two_nodes system(c);
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
+  hosts::two_nodes system(c);
   system.run(
       [&] {
         host_driver::config cfg = c.node.driver;
         if (change) change(cfg);
         shim s(system, cfg);
         body(s);
-        bench::require(s.device.close(), "close");
-        bench::require(system.a().device->open(), "open");
+        hosts::require(s.device.close(), "close");
+        hosts::require(system.a().device->open(), "open");
       },
       [] {});
 }

@@ -16,7 +16,7 @@ namespace {
 
 template <class Body>
 void with_stations(Body body) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -42,11 +42,11 @@ void expect_stopped(station& s) {
 }
 
 TEST(EthernetHostile, SendWithForeignKeys) {
-  with_stations([](bench::two_nodes& system, station& a, station& b) {
+  with_stations([](hosts::two_nodes& system, station& a, station& b) {
     station other(system.a()), third(system.a()), fourth(system.a()), fifth(system.a());
-    bench::endpoint elsewhere = system.a();
+    hosts::endpoint elsewhere = system.a();
     elsewhere.pd = elsewhere.device->alloc_pd();
-    const bench::buffer secret = bench::make_buffer(elsewhere, 4096);
+    const hosts::buffer secret = hosts::make_buffer(elsewhere, 4096);
     ibv_sge sge{secret.address(), 100, secret.region->lkey};
     ibv_send_wr wr = request_for(sge);
     ASSERT_EQ(a.post(wr), 0);
@@ -68,13 +68,13 @@ TEST(EthernetHostile, SendWithForeignKeys) {
 }
 
 TEST(EthernetHostile, ReceiveWithForeignKeys) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.steer(frames_destination);
-    bench::endpoint elsewhere = system.b();
+    hosts::endpoint elsewhere = system.b();
     elsewhere.pd = elsewhere.device->alloc_pd();
-    const bench::buffer secret = bench::make_buffer(elsewhere, 4096);
+    const hosts::buffer secret = hosts::make_buffer(elsewhere, 4096);
     std::fill_n(secret.at(), 4096, std::uint8_t{0x77});
     ibv_sge sge{secret.address(), 4096, secret.region->lkey};
     ibv_recv_wr wr{}, *bad = nullptr;
@@ -89,7 +89,7 @@ TEST(EthernetHostile, ReceiveWithForeignKeys) {
 }
 
 TEST(EthernetHostile, FramesLongerThanTheReceive) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station::options o;
     o.receive_bytes = 300;
@@ -106,7 +106,7 @@ TEST(EthernetHostile, FramesLongerThanTheReceive) {
 }
 
 TEST(EthernetHostile, OperationsThatAreNotFrames) {
-  with_stations([](bench::two_nodes& system, station&, station& b) {
+  with_stations([](hosts::two_nodes& system, station&, station& b) {
     // What the shim refuses to post is written by hand.
     const std::uint8_t opcodes[] = {0x01, 0x08, 0x09, 0x0b, 0x10, 0x11, 0x12, 0x14, 0x18, 0x19, 0x1b, 0x1f, 0x05};
     for (const std::uint8_t opcode : opcodes) {
@@ -134,7 +134,7 @@ TEST(EthernetHostile, OperationsThatAreNotFrames) {
 }
 
 TEST(EthernetHostile, BrokenSegmentation) {
-  with_stations([](bench::two_nodes& system, station&, station& b) {
+  with_stations([](hosts::two_nodes& system, station&, station& b) {
     struct {
       std::uint16_t mss, header;
     } const cases[] = {{0, 66}, {1000, 0}, {1000, 13}, {1000, 0xffff}, {1000, 400}, {9000, 66}};
@@ -162,7 +162,7 @@ TEST(EthernetHostile, BrokenSegmentation) {
 }
 
 TEST(EthernetHostile, SegmentationOfWhatIsNotTcp) {
-  with_stations([](bench::two_nodes&, station& a, station& b) {
+  with_stations([](hosts::two_nodes&, station& a, station& b) {
     // Nothing to complete: the packets leave with the header as it was given.
     a.send_segmented(bytes(frames::arp.begin(), frames::arp.begin() + 42), bytes(150, 3), 100);
     EXPECT_EQ(a.wait_sent().status, IBV_WC_SUCCESS);
@@ -173,7 +173,7 @@ TEST(EthernetHostile, SegmentationOfWhatIsNotTcp) {
 
 TEST(EthernetHostile, RandomRequestsStopNothingElse) {
   std::mt19937_64 random(5);
-  with_stations([&](bench::two_nodes& system, station&, station& b) {
+  with_stations([&](hosts::two_nodes& system, station&, station& b) {
     for (unsigned round = 0; round < 60; ++round) {
       station a(system.a());
       host_driver::queue_pair& qp = *a.qp();
@@ -200,7 +200,7 @@ TEST(EthernetHostile, RandomRequestsStopNothingElse) {
 }
 
 TEST(EthernetHostile, SourceAddressOfAnother) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station::options o;
     o.ethernet.feup = abi::path::feup_force_smac;
@@ -220,7 +220,7 @@ TEST(EthernetHostile, SourceAddressOfAnother) {
 }
 
 TEST(EthernetHostile, VlansOfAnother) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     namespace p = abi::path;
     station::options o;
@@ -249,7 +249,7 @@ TEST(EthernetHostile, VlansOfAnother) {
 }
 
 TEST(EthernetHostile, AForcedVlan) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     // A function in VLAN 100: its frames get the tag, and it gets those of this VLAN only.
     system.a().device->add_address(1, {0xfd, 1}, host_driver::roce_types::v2, 100);
@@ -278,19 +278,19 @@ TEST(EthernetHostile, AForcedVlan) {
 }
 
 TEST(EthernetHostile, RocePacketsToTheNumberOfARing) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station ring(system.b());
     ring.post_receives(4);
     ring.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
-    bench::connection_options options;
+    hosts::connection_options options;
     options.ack_timeout = 8;
     options.retries = 1;
     link l = make_link(system, options);
     side s = l.a;
-    s.qp = bench::make_qp(s.at, options, *s.send_cq, *s.receive_cq);
-    bench::connect(s.at, options, *s.qp, l.b.at, ring.qp()->qp_num, 5, 6);
-    const bench::buffer from = bench::make_buffer(s.at, 64);
+    s.qp = hosts::make_qp(s.at, options, *s.send_cq, *s.receive_cq);
+    hosts::connect(s.at, options, *s.qp, l.b.at, ring.qp()->qp_num, 5, 6);
+    const hosts::buffer from = hosts::make_buffer(s.at, 64);
     request r;
     r.opcode = IBV_WR_SEND;
     r.sges = {{from.address(), 64, from.region->lkey}};
@@ -303,7 +303,7 @@ TEST(EthernetHostile, RocePacketsToTheNumberOfARing) {
 }
 
 TEST(EthernetHostile, PlainFramesSteeredToAConnection) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     const link l = make_link(system, {});
     station a(system.a());
@@ -328,7 +328,7 @@ TEST(EthernetHostile, PlainFramesSteeredToAConnection) {
 }
 
 TEST(EthernetHostile, ASpreaderThatPointsToItself) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.post_receives(2);
@@ -352,7 +352,7 @@ TEST(EthernetHostile, ASpreaderThatPointsToItself) {
 }
 
 TEST(EthernetHostile, ErrorAndResetOfRingAndSpreader) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.post_receives(3);
@@ -379,7 +379,7 @@ TEST(EthernetHostile, ErrorAndResetOfRingAndSpreader) {
 }
 
 TEST(EthernetHostile, DeviceResetUnderTraffic) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a());
     {

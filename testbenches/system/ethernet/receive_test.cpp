@@ -20,9 +20,9 @@ namespace f = abi::cqe;
 
 template <class Body>
 void with_receiver(const station::options& o, Body body, std::uint8_t checksum_mode = 0) {
-  bench::two_nodes_config config = station_system();
+  hosts::two_nodes_config config = station_system();
   config.node.firmware.rx_checksum_mode = checksum_mode;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   run_stations(system, [&] {
     station a(system.a()), b(system.b(), o);
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -159,7 +159,7 @@ TEST(EthernetReceive, SumsOfPacketsThatAreNeitherTcpNorUdp) {
     EXPECT_EQ(exchange(a, b, frames::tcp4).plain.checksum, 0xffff) << "as without these sums";
     EXPECT_EQ(exchange(a, b, frames::arp).plain.checksum, 0);
     host_driver::command_channel::mailbox box(b.dev().commands());
-    bench::require(b.dev().commands().read(box, abi::opcode::config_dev, 0, 1), "CONFIG_DEV");
+    hosts::require(b.dev().commands().read(box, abi::opcode::config_dev, 0, 1), "CONFIG_DEV");
     EXPECT_EQ(box.data()[0x83], 0x11) << "both ports (net/fw.c: mlx4_config_dev_retrieval)";
   };
   with_receiver({}, body, 1);
@@ -190,7 +190,7 @@ TEST(EthernetReceive, TheFcsStaysWhenAskedFor) {
 }
 
 TEST(EthernetReceive, FramesWithABadFcsOnlyWhenThePortIsTold) {
-  bench::two_nodes_config config = station_system();
+  hosts::two_nodes_config config = station_system();
   fabric::fault_rule bad;
   bad.action = fabric::fault_action::corrupt;
   bad.part = fabric::frame_part::fcs;
@@ -198,7 +198,7 @@ TEST(EthernetReceive, FramesWithABadFcsOnlyWhenThePortIsTold) {
   bad.directions = 1;
   bad.times = 2;
   config.faults.rules.push_back(bad);
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -239,7 +239,7 @@ constexpr std::array<std::uint8_t, 40> published_key{0x6d, 0x5a, 0x56, 0xda, 0x2
 /// Four rings with one completion queue, and a queue pair that spreads over them.
 class rings {
  public:
-  rings(bench::endpoint& at, std::uint8_t fields, bool toeplitz = true) {
+  rings(hosts::endpoint& at, std::uint8_t fields, bool toeplitz = true) {
     at.pd = at.device->alloc_pd();
     cq_ = at.device->create_cq(64);
     host_driver::spreading how;
@@ -291,7 +291,7 @@ const std::vector<flow>& published_flows() {
 
 template <class Body>
 void with_rings(std::uint8_t fields, bool toeplitz, Body body) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a());
     rings r(system.b(), fields, toeplitz);

@@ -10,7 +10,7 @@ namespace {
 
 /// A sends to B, which takes everything as it is on the wire.
 struct pair_of_stations {
-  explicit pair_of_stations(bench::two_nodes& system, unsigned inline_bytes = 0)
+  explicit pair_of_stations(hosts::two_nodes& system, unsigned inline_bytes = 0)
       : a(system.a(), with_inline(inline_bytes)), b(system.b()) {
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
     b.post_receives(16);
@@ -31,7 +31,7 @@ struct pair_of_stations {
 
 template <class Body>
 void with_pair(Body body, unsigned inline_bytes = 0) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     pair_of_stations p(system, inline_bytes);
     body(p);
@@ -155,7 +155,7 @@ TEST(EthernetSend, OnlySignalledRequestsComplete) {
 }
 
 TEST(EthernetSend, FramesUpToThePortsMtu) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     pair_of_stations p(system);
     // The driver's MTU of 4200, header, tag and FCS.
@@ -173,7 +173,7 @@ TEST(EthernetSend, FramesUpToThePortsMtu) {
 }
 
 TEST(EthernetSend, ATagCountsForTheMtu) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     pair_of_stations p(system);
     bytes longest(4200 + 14 + 4, 0x5a);
@@ -195,7 +195,7 @@ TEST(EthernetSend, ShorterThanAHeaderIsAnError) {
 }
 
 TEST(EthernetSend, PriorityChoosesTheQueue) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station::options o;
     o.ethernet.priority = 3;

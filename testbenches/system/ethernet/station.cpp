@@ -13,7 +13,7 @@ constexpr unsigned send_slots = 16, send_slot_bytes = 16384;
 
 }  // namespace
 
-station::station(bench::endpoint& at, const options& o) : at_(at), options_(o) {
+station::station(hosts::endpoint& at, const options& o) : at_(at), options_(o) {
   if (at_.pd == nullptr) at_.pd = dev().alloc_pd();
   if (o.pd != nullptr) at_.pd = static_cast<host_driver::protection_domain*>(o.pd);
   send_cq_ = dev().create_cq(256);
@@ -27,8 +27,8 @@ station::station(bench::endpoint& at, const options& o) : at_(at), options_(o) {
   qp_ = dev().create_qp(at_.pd, &init, o.qpn);
   if (qp_ == nullptr) throw std::runtime_error("create_qp failed");
   qp_->ethernet = o.ethernet;
-  sends_ = bench::make_buffer(at_, std::size_t{send_slots} * send_slot_bytes);
-  receives_ = bench::make_buffer(at_, std::size_t{o.receives} * o.receive_bytes);
+  sends_ = hosts::make_buffer(at_, std::size_t{send_slots} * send_slot_bytes);
+  receives_ = hosts::make_buffer(at_, std::size_t{o.receives} * o.receive_bytes);
   std::fill_n(receives_.at(), std::size_t{o.receives} * o.receive_bytes, std::uint8_t{0xee});
   if (o.start) to_rts();
 }
@@ -37,10 +37,10 @@ void station::to_rts() {
   ibv_qp_attr attr{};
   attr.port_num = static_cast<std::uint8_t>(at_.port);
   attr.qp_state = IBV_QPS_INIT;
-  bench::require(dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PORT), "modify_qp to INIT");
+  hosts::require(dev().modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PORT), "modify_qp to INIT");
   for (const ibv_qp_state to : {IBV_QPS_RTR, IBV_QPS_RTS}) {
     attr.qp_state = to;
-    bench::require(dev().modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp");
+    hosts::require(dev().modify_qp(qp_, &attr, IBV_QP_STATE), "modify_qp");
   }
 }
 
@@ -56,7 +56,7 @@ void station::post_receives(unsigned count) {
     wr.wr_id = slot;
     wr.sg_list = sges.data();
     wr.num_sge = static_cast<int>(sges.size());
-    bench::require(dev().post_recv(qp_, &wr, &bad), "post_recv");
+    hosts::require(dev().post_recv(qp_, &wr, &bad), "post_recv");
   }
 }
 
@@ -83,7 +83,7 @@ void station::send(const bytes& frame, const send_options& o) {
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = o.flags;
   wr.imm_data = __builtin_bswap32(o.tci);
-  bench::require(post(wr), "post_send");
+  hosts::require(post(wr), "post_send");
 }
 
 void station::send_segmented(const bytes& header, const bytes& body, unsigned mss, const send_options& o) {
@@ -101,7 +101,7 @@ void station::send_segmented(const bytes& header, const bytes& body, unsigned ms
   wr.tso.hdr = copy.data();
   wr.tso.hdr_sz = static_cast<std::uint16_t>(copy.size());
   wr.tso.mss = static_cast<std::uint16_t>(mss);
-  bench::require(post(wr), "post_send");
+  hosts::require(post(wr), "post_send");
 }
 
 ibv_wc station::wait_sent() {
@@ -140,7 +140,7 @@ bool station::silent() {
 ibv_qp_state station::state() const {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  bench::require(at_.device->query_qp(qp_, &attr, IBV_QP_STATE, &init), "query_qp");
+  hosts::require(at_.device->query_qp(qp_, &attr, IBV_QP_STATE, &init), "query_qp");
   return attr.qp_state;
 }
 
@@ -162,7 +162,7 @@ host_driver::steering_flow* station::steer_all(ibv_flow_attr_type type) {
   return flow;
 }
 
-void run_stations(bench::two_nodes& system, const std::function<void()>& body) {
+void run_stations(hosts::two_nodes& system, const std::function<void()>& body) {
   system.run(
       [&] {
         system.meet();
@@ -171,7 +171,7 @@ void run_stations(bench::two_nodes& system, const std::function<void()>& body) {
       [&] { system.meet(); });
 }
 
-std::uint64_t tally(bench::two_nodes& system, const std::string& part) {
+std::uint64_t tally(hosts::two_nodes& system, const std::string& part) {
   std::uint64_t sum = 0;
   bool known = false;
   for (const auto& [name, value] : system.statistics().all()) {

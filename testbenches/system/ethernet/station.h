@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/system/ethernet/frames.h"
 
 namespace rnic::system_test {
@@ -47,13 +47,13 @@ class station {
     ibv_cq* receive_cq = nullptr;
     bool start = true;
   };
-  station(bench::endpoint& at, const options& o);
-  explicit station(bench::endpoint& at) : station(at, options{}) {}
+  station(hosts::endpoint& at, const options& o);
+  explicit station(hosts::endpoint& at) : station(at, options{}) {}
 
   host_driver::device& dev() const { return *at_.device; }
   host_driver::queue_pair* qp() const { return qp_; }
-  bench::endpoint& at() { return at_; }
-  const bench::buffer& send_buffer() const { return sends_; }
+  hosts::endpoint& at() { return at_; }
+  const hosts::buffer& send_buffer() const { return sends_; }
 
   void to_rts();
   void post_receives(unsigned count);
@@ -74,23 +74,23 @@ class station {
  private:
   arrival take(ibv_wc wc, const host_driver::ethernet_receive& plain);
 
-  bench::endpoint at_;
+  hosts::endpoint at_;
   options options_;
   host_driver::completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
   host_driver::queue_pair* qp_ = nullptr;
-  bench::buffer sends_, receives_;
+  hosts::buffer sends_, receives_;
   unsigned next_receive_ = 0, next_send_ = 0;
 };
 
 /// Runs `body` after both drivers have opened their devices.
-void run_stations(bench::two_nodes& system, const std::function<void()>& body);
-inline bench::two_nodes_config station_system() {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config("connectx3pro_40g");
+void run_stations(hosts::two_nodes& system, const std::function<void()>& body);
+inline hosts::two_nodes_config station_system() {
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
   return c;
 }
 /// Sum over both adapters of the counters whose names end in `part`; throws when there are none.
-std::uint64_t tally(bench::two_nodes& system, const std::string& part);
+std::uint64_t tally(hosts::two_nodes& system, const std::string& part);
 
 /// Addresses of the frames in frames.h.
 inline const bytes frames_destination{2, 0, 0, 0, 0x0b, 1};

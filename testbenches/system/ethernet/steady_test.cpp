@@ -29,27 +29,27 @@ namespace rnic::system_test {
 namespace {
 
 TEST(EthernetSteadyState, AllocatesNothing) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.steer(frames_destination);
     std::copy(frames::tcp4_raw.begin(), frames::tcp4_raw.end(), a.send_buffer().at());
-    const bench::buffer& from = a.send_buffer();
-    const bench::buffer to = bench::make_buffer(b.at(), 65536);
+    const hosts::buffer& from = a.send_buffer();
+    const hosts::buffer to = hosts::make_buffer(b.at(), 65536);
     const auto exchange = [&](unsigned frames_count) {
       for (unsigned i = 0; i < frames_count; ++i) {
         ibv_sge receive{to.address(i % 32 * 2048), 2048, to.region->lkey};
         ibv_recv_wr recv{}, *bad_recv = nullptr;
         recv.sg_list = &receive;
         recv.num_sge = 1;
-        bench::require(b.dev().post_recv(b.qp(), &recv, &bad_recv), "post_recv");
+        hosts::require(b.dev().post_recv(b.qp(), &recv, &bad_recv), "post_recv");
         ibv_sge sge{from.address(), static_cast<std::uint32_t>(frames::tcp4.size()), from.region->lkey};
         ibv_send_wr wr{}, *bad = nullptr;
         wr.sg_list = &sge;
         wr.num_sge = 1;
         wr.opcode = IBV_WR_SEND;
         wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM | host_driver::send_insert_ctag;
-        bench::require(a.dev().post_send(a.qp(), &wr, &bad), "post_send");
+        hosts::require(a.dev().post_send(a.qp(), &wr, &bad), "post_send");
         ibv_wc wc{};
         if (b.dev().wait_cq(b.qp()->recv_cq, 1, &wc, 100 * station_us) != 1 || wc.status != IBV_WC_SUCCESS)
           throw std::runtime_error("frame lost");
@@ -68,14 +68,14 @@ TEST(EthernetSteadyState, AllocatesNothing) {
 /// Everything at once: RoCE both ways, plain frames of all kinds both ways, rings that run dry, groups, spreading.
 /// Times of arrival and all counters are the result.
 std::string all_at_once(const sim::timebase::options& timing) {
-  bench::two_nodes_config config = station_system();
+  hosts::two_nodes_config config = station_system();
   config.timing = timing;
   if (const char* capture = std::getenv("RNIC_CAPTURE")) config.capture = capture;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   std::string result;
   run_stations(system, [&] {
     const link l = make_link(system, {});
-    const bench::buffer near = bench::make_buffer(l.a.at, 65536), far = bench::make_buffer(l.b.at, 65536);
+    const hosts::buffer near = hosts::make_buffer(l.a.at, 65536), far = hosts::make_buffer(l.b.at, 65536);
     station a(system.a()), b(system.b()), c(system.b());
     b.steer(frames_destination);
     b.steer(broadcast);

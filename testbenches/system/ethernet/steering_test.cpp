@@ -14,7 +14,7 @@ const bytes other_address{2, 0, 0, 0, 0x0b, 2}, group{0x01, 0x00, 0x5e, 1, 2, 3}
 
 template <class Body>
 void with_two_rings(Body body) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     station c(system.b());
@@ -25,7 +25,7 @@ void with_two_rings(Body body) {
 }
 
 TEST(EthernetSteering, ByAddress) {
-  with_two_rings([](bench::two_nodes& system, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes& system, station& a, station& b, station& c) {
     b.steer(frames_destination);
     c.steer(other_address);
     a.send(frames::udp4);
@@ -43,7 +43,7 @@ TEST(EthernetSteering, ByAddress) {
 }
 
 TEST(EthernetSteering, ManyAddressesInOneBucket) {
-  with_two_rings([](bench::two_nodes&, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes&, station& a, station& b, station& c) {
     // More addresses than the small driver profile has buckets (128), so chains have several entries.
     std::vector<host_driver::steering_flow*> rules;
     for (unsigned i = 0; i < 200; ++i)
@@ -67,7 +67,7 @@ TEST(EthernetSteering, ManyAddressesInOneBucket) {
 }
 
 TEST(EthernetSteering, GroupsAndBroadcastGoToAllThatAsk) {
-  with_two_rings([](bench::two_nodes&, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes&, station& a, station& b, station& c) {
     b.steer(broadcast);
     b.steer(group);
     host_driver::steering_flow* second = c.steer(group);
@@ -85,7 +85,7 @@ TEST(EthernetSteering, GroupsAndBroadcastGoToAllThatAsk) {
 }
 
 TEST(EthernetSteering, Promiscuous) {
-  with_two_rings([](bench::two_nodes&, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes&, station& a, station& b, station& c) {
     b.steer(frames_destination);
     host_driver::steering_flow* all = c.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
     b.steer(group);  // the promiscuous one gets what comes to rules made after it as well
@@ -108,7 +108,7 @@ TEST(EthernetSteering, Promiscuous) {
 }
 
 TEST(EthernetSteering, AllGroups) {
-  with_two_rings([](bench::two_nodes&, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes&, station& a, station& b, station& c) {
     c.steer_all(IBV_FLOW_ATTR_MC_DEFAULT);
     b.steer(group);
     a.send(with_destination(frames::udp4, other_group));
@@ -119,7 +119,7 @@ TEST(EthernetSteering, AllGroups) {
 }
 
 TEST(EthernetSteering, ADestroyedRingTakesItsRulesAlong) {
-  with_two_rings([](bench::two_nodes& system, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes& system, station& a, station& b, station& c) {
     b.steer(frames_destination);
     c.steer(frames_destination);
     c.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -134,7 +134,7 @@ TEST(EthernetSteering, ADestroyedRingTakesItsRulesAlong) {
 }
 
 TEST(EthernetSteering, RulesTheDeviceDoesNotHave) {
-  with_two_rings([](bench::two_nodes&, station&, station& b, station&) {
+  with_two_rings([](hosts::two_nodes&, station&, station& b, station&) {
     struct {
       ibv_flow_attr attr{};
       ibv_flow_spec_eth spec{};
@@ -162,7 +162,7 @@ TEST(EthernetSteering, RulesTheDeviceDoesNotHave) {
 }
 
 TEST(EthernetSteering, VlanFilter) {
-  with_two_rings([](bench::two_nodes& system, station& a, station& b, station&) {
+  with_two_rings([](hosts::two_nodes& system, station& a, station& b, station&) {
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
     a.send(frames::udp4_ctag200);
     EXPECT_EQ(b.receive().frame, frames::udp4_ctag200);  // until there is a filter
@@ -184,7 +184,7 @@ TEST(EthernetSteering, VlanFilter) {
 }
 
 TEST(EthernetSteering, GroupFilter) {
-  with_two_rings([](bench::two_nodes& system, station& a, station& b, station&) {
+  with_two_rings([](hosts::two_nodes& system, station& a, station& b, station&) {
     b.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
     ASSERT_EQ(b.dev().filter_groups(1, true, {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x01, 0, 0x5e, 1, 2, 3}}), 0);
     for (const bytes& frame : {frames::udp4, frames::arp, with_destination(frames::udp4, group)}) {
@@ -201,7 +201,7 @@ TEST(EthernetSteering, GroupFilter) {
 }
 
 TEST(EthernetSteering, FramesWithoutAReceiveAreDropped) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station a(system.a()), b(system.b());
     b.steer(frames_destination);
@@ -218,7 +218,7 @@ TEST(EthernetSteering, FramesWithoutAReceiveAreDropped) {
 }
 
 TEST(EthernetSteering, NothingBeforeReadyToReceive) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     station::options o;
     o.start = false;
@@ -234,7 +234,7 @@ TEST(EthernetSteering, NothingBeforeReadyToReceive) {
 }
 
 TEST(EthernetSteering, FramesToTheOwnAddressComeBack) {
-  with_two_rings([](bench::two_nodes& system, station&, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes& system, station&, station& b, station& c) {
     const auto& mac = b.dev().port(1).mac;
     const bytes own(mac.begin(), mac.end());
     c.steer(own);
@@ -246,7 +246,7 @@ TEST(EthernetSteering, FramesToTheOwnAddressComeBack) {
 }
 
 TEST(EthernetSteering, GroupsComeBackAndGoOut) {
-  with_two_rings([](bench::two_nodes&, station& a, station& b, station& c) {
+  with_two_rings([](hosts::two_nodes&, station& a, station& b, station& c) {
     a.steer(group);
     a.post_receives(1);
     c.steer(group);
@@ -258,10 +258,10 @@ TEST(EthernetSteering, GroupsComeBackAndGoOut) {
 }
 
 TEST(EthernetSteering, RoceIsNotForRings) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     const link l = make_link(system, {});
-    bench::endpoint at = system.b();
+    hosts::endpoint at = system.b();
     station ring(at);
     ring.post_receives(8);
     ring.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
@@ -274,21 +274,21 @@ TEST(EthernetSteering, RoceIsNotForRings) {
 }
 
 TEST(EthernetSteering, RoceForOthersIsForPromiscuousRingsOnly) {
-  bench::two_nodes system(station_system());
+  hosts::two_nodes system(station_system());
   run_stations(system, [&] {
     const link l = make_link(system, {});
-    const bench::buffer from = bench::make_buffer(l.a.at, 64);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 64);
     station ring(system.b());
     ring.post_receives(8);
     ring.steer(frames_destination);
     // A queue pair that believes another host to have B's place: its packets carry a foreign address.
-    bench::endpoint stranger = l.b.at;
+    hosts::endpoint stranger = l.b.at;
     const host_driver::mac_address foreign{2, 0, 0, 0, 0x0c, 1};
     const link lane = make_sibling(l, {});
     ibv_qp_attr attr{};
     ASSERT_EQ(lane.a.dev().destroy_qp(lane.a.qp), 0);
     side s = l.a;
-    s.qp = bench::make_qp(s.at, {}, *s.send_cq, *s.receive_cq);
+    s.qp = hosts::make_qp(s.at, {}, *s.send_cq, *s.receive_cq);
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = IBV_MTU_1024;
     attr.dest_qp_num = l.b.qp->qp_num;

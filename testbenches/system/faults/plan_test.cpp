@@ -23,11 +23,11 @@ std::vector<std::string> plans() {
 class Plan : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Plan, EndsAsExpected) {
-  bench::two_nodes_config config;
-  config.node = bench::make_node_config("connectx3pro_40g");
+  hosts::two_nodes_config config;
+  config.node = hosts::make_node_config("connectx3pro_40g");
   config.faults =
       fabric::load_fault_plan(rnic::in_source_tree("testbenches/system/faults/plans/" + GetParam() + ".toml"));
-  bench::connection_options connection;
+  hosts::connection_options connection;
   connection.mtu = 1024;
   connection.ack_timeout = 8;  // 1 ms
   connection.retries = 3;
@@ -39,7 +39,7 @@ TEST_P(Plan, EndsAsExpected) {
   load.depth = 8;
   load.largest = 6000;
   load.late_receives = 0;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   bench::soak soak(system, connection, load);
   system.run([&] { soak.program_a(); }, [&] { soak.program_b(); });
 

@@ -14,7 +14,7 @@ using fabric::rate_rule;
 
 struct experiment {
   experiment() {
-    config.node = bench::make_node_config("connectx3pro_40g");
+    config.node = hosts::make_node_config("connectx3pro_40g");
     connection.ack_timeout = 12;
     connection.rnr_timer = 1;
     load.messages = 4000;
@@ -22,16 +22,16 @@ struct experiment {
   }
   void plan(const std::string& text) { config.faults = fabric::parse_fault_plan(text, "plan"); }
   const bench::soak_result& run() {
-    system = std::make_unique<bench::two_nodes>(config);
+    system = std::make_unique<hosts::two_nodes>(config);
     soak = std::make_unique<bench::soak>(*system, connection, load);
     system->run([this] { soak->program_a(); }, [this] { soak->program_b(); });
     for (const std::string& f : soak->result().findings) findings += f + "\n";
     return soak->result();
   }
-  bench::two_nodes_config config;
-  bench::connection_options connection;
+  hosts::two_nodes_config config;
+  hosts::connection_options connection;
   bench::soak_config load;
-  std::unique_ptr<bench::two_nodes> system;
+  std::unique_ptr<hosts::two_nodes> system;
   std::unique_ptr<bench::soak> soak;
   std::string findings;
 };

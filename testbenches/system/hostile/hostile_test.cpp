@@ -26,7 +26,7 @@ void forget_events(const link& l) {
 /// Stores of every size to any place of the UAR pages: foreign pages, queue numbers that do not exist, BlueFlame
 /// buffers with noise, and the right page with wrong numbers.
 TEST(Hostile, DoorbellsOfEveryKind) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     forget_events(l);
@@ -65,7 +65,7 @@ TEST(Hostile, DoorbellsOfEveryKind) {
 
 /// A doorbell for each queue pair of the other process, through a page that is not theirs.
 TEST(Hostile, RingingForOthersDoesNothing) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     for (uint64_t page = 128; page < 400; ++page) {
@@ -82,7 +82,7 @@ TEST(Hostile, RingingForOthersDoesNothing) {
 
 /// BAR0: reads of everything answer, writes of noise everywhere but the reset register change nothing that matters.
 TEST(Hostile, RegistersOfEveryAddress) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     std::mt19937_64 random(99);
@@ -146,9 +146,9 @@ class commander {
 };
 
 TEST(Hostile, CommandsOfEveryOpcode) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
-    bench::endpoint& a = system.a();
+    hosts::endpoint& a = system.a();
     const auto mailbox = a.bus->allocate(4096, 4096);
     commander c(*a.bus, mailbox.bus_address);
     std::mt19937_64 random(31337);

@@ -26,22 +26,22 @@ bool next_event(const side& s, ibv_async_event& e, std::uint64_t timeout_ps) {
 
 struct writes {
   explicit writes(const link& l, std::uint32_t bytes)
-      : size(bytes), from(bench::make_buffer(l.a.at, bytes)), to(bench::make_buffer(l.b.at, bytes)) {
+      : size(bytes), from(hosts::make_buffer(l.a.at, bytes)), to(hosts::make_buffer(l.b.at, bytes)) {
     std::mt19937_64 random(5);
     fill_random(from.at(), bytes, random);
   }
   void post_one(const side& s, std::uint64_t id) const { post_write(s, from, to, size, id); }
   std::uint32_t size;
-  bench::buffer from, to;
+  hosts::buffer from, to;
 };
 
 /// The event comes when the last message that had begun is complete, not before, and firmware sleeps meanwhile.
 TEST(Drain, EventAfterWhatHadBegun) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.cable_metres = 100'000;  // 505 us: the acknowledgement takes longer than any command
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   run(system, [&] {
-    bench::connection_options options;
+    hosts::connection_options options;
     options.ack_timeout = 16;
     const link l = make_link(system, options);
     const writes w(l, 20'000);
@@ -76,7 +76,7 @@ TEST(Drain, EventAfterWhatHadBegun) {
 }
 
 TEST(Drain, NothingUnderWay) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     ASSERT_EQ(move(l.a, IBV_QPS_SQD, true), 0);
@@ -125,7 +125,7 @@ void expect_overrun(const small_queue& s, bool of_receiver) {
 }
 
 TEST(Overrun, OfASender) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const small_queue s = with_small_queue(l, 7, false);
@@ -146,7 +146,7 @@ TEST(Overrun, OfASender) {
 }
 
 TEST(Overrun, OfAReceiver) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const small_queue s = with_small_queue(l, 7, true);

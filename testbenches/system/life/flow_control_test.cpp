@@ -14,8 +14,8 @@ constexpr std::uint32_t size = 100'000;
 constexpr unsigned messages = 8;
 
 /// Each packet of 1024 bytes takes the receiver 1.4 us, the line brings one in 0.22 us.
-bench::two_nodes_config slow_receiver() {
-  bench::two_nodes_config c = default_system();
+hosts::two_nodes_config slow_receiver() {
+  hosts::two_nodes_config c = default_system();
   c.node.adapter.responder.write_cycles = 600;
   c.node.adapter.port.ingress_bytes = 32'768;
   c.node.adapter.port.xoff_bytes = 12'000;
@@ -23,8 +23,8 @@ bench::two_nodes_config slow_receiver() {
   return c;
 }
 
-bench::connection_options on(unsigned priority) {
-  bench::connection_options o;
+hosts::connection_options on(unsigned priority) {
+  hosts::connection_options o;
   o.mtu = 1024;
   o.vlan = 5;  // only a tag carries a priority
   o.priority = priority;
@@ -34,8 +34,8 @@ bench::connection_options on(unsigned priority) {
 
 void transfer(
     const link& l, const std::function<void()>& meanwhile = [] {}) {
-  const bench::buffer from = bench::make_buffer(l.a.at, messages * size),
-                      to = bench::make_buffer(l.b.at, messages * size);
+  const hosts::buffer from = hosts::make_buffer(l.a.at, messages * size),
+                      to = hosts::make_buffer(l.b.at, messages * size);
   std::mt19937_64 random(12);
   fill_random(from.at(), messages * size, random);
   for (unsigned i = 0; i < messages; ++i) post_write(l.a, from, to, size, i, std::uint64_t{i} * size);
@@ -50,14 +50,14 @@ void transfer(
 
 host_driver::port_statistics statistics_of(const side& s) {
   host_driver::port_statistics p;
-  bench::require(s.dev().query_statistics(1, &p), "query_statistics");
+  hosts::require(s.dev().query_statistics(1, &p), "query_statistics");
   return p;
 }
 
 TEST(FlowControl, WithoutPauseFramesAreLostAndRepeated) {
-  bench::two_nodes_config c = slow_receiver();
+  hosts::two_nodes_config c = slow_receiver();
   c.node.driver.lossless_global_pause = false;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   run(system, [&] {
     const link l = make_link(system, on(3));
     transfer(l);
@@ -72,7 +72,7 @@ TEST(FlowControl, WithoutPauseFramesAreLostAndRepeated) {
 }
 
 TEST(FlowControl, GlobalPauseLosesNothing) {
-  bench::two_nodes system(slow_receiver());
+  hosts::two_nodes system(slow_receiver());
   run(system, [&] {
     const link l = make_link(system, on(3));
     transfer(l);
@@ -90,13 +90,13 @@ TEST(FlowControl, GlobalPauseLosesNothing) {
 }
 
 TEST(FlowControl, PriorityPauseStopsItsPriorityAlone) {
-  bench::two_nodes_config c = slow_receiver();
+  hosts::two_nodes_config c = slow_receiver();
   c.node.driver.pfc_mask = 1u << 3;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   run(system, [&] {
     const link busy = make_link(system, on(3));
     const link calm = make_sibling(busy, on(5));
-    const bench::buffer from = bench::make_buffer(calm.a.at, 256), to = bench::make_buffer(calm.b.at, 256);
+    const hosts::buffer from = hosts::make_buffer(calm.a.at, 256), to = hosts::make_buffer(calm.b.at, 256);
     std::mt19937_64 random(13);
     fill_random(from.at(), 256, random);
     unsigned passed = 0, paused = 0;

@@ -25,7 +25,7 @@ std::uint64_t bar(host_driver::bus_if& bus, std::uint16_t reg) {
   return std::uint64_t{bus.config_read32(static_cast<std::uint16_t>(reg + 4))} << 32 | (bus.config_read32(reg) & ~0xfu);
 }
 
-std::uint64_t dma_packets(bench::two_nodes& system) {
+std::uint64_t dma_packets(hosts::two_nodes& system) {
   return system.statistics().value("b.adapter.pcie.dma.write_packets") +
          system.statistics().value("b.adapter.pcie.dma.read_packets");
 }
@@ -33,17 +33,17 @@ std::uint64_t dma_packets(bench::two_nodes& system) {
 /// Messages from host a to host b over and over; none is waited for.
 struct flood {
   explicit flood(const link& l)
-      : way(l), from(bench::make_buffer(l.a.at, 65536)), to(bench::make_buffer(l.b.at, 65536)) {
+      : way(l), from(hosts::make_buffer(l.a.at, 65536)), to(hosts::make_buffer(l.b.at, 65536)) {
     std::mt19937_64 random(3);
     fill_random(from.at(), 65536, random);
     for (unsigned i = 0; i < 16; ++i) post_write(l.a, from, to, 65536);
   }
   link way;
-  bench::buffer from, to;
+  hosts::buffer from, to;
 };
 
 void expect_write_works(const link& l) {
-  const bench::buffer from = bench::make_buffer(l.a.at, 65536), to = bench::make_buffer(l.b.at, 65536);
+  const hosts::buffer from = hosts::make_buffer(l.a.at, 65536), to = hosts::make_buffer(l.b.at, 65536);
   std::mt19937_64 random(4);
   fill_random(from.at(), 65536, random);
   post_write(l.a, from, to, 65536);
@@ -52,7 +52,7 @@ void expect_write_works(const link& l) {
 }
 
 TEST(Function, LevelResetUnderTraffic) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const flood f(make_link(system, {}));
     host_driver::bus_if& bus = *f.way.b.at.bus;
@@ -82,7 +82,7 @@ TEST(Function, LevelResetUnderTraffic) {
 }
 
 TEST(Function, BusMasteringOffStopsDma) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const flood f(make_link(system, {}));
     host_driver::bus_if& bus = *f.way.b.at.bus;

@@ -18,7 +18,7 @@ void expect_port_event(const side& s, ibv_event_type type) {
 
 ibv_port_state port_state(const side& s) {
   ibv_port_attr attr{};
-  bench::require(s.dev().query_port(1, &attr), "query_port");
+  hosts::require(s.dev().query_port(1, &attr), "query_port");
   return attr.state;
 }
 
@@ -28,10 +28,10 @@ void drop_old_events(const side& s) {
   }
 }
 
-void set_live(bench::two_nodes& system, bool live) { system.cable().set_live(live, system.now_ps() + 1000); }
+void set_live(hosts::two_nodes& system, bool live) { system.cable().set_live(live, system.now_ps() + 1000); }
 
 TEST(Link, PullAndPlug) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     for (const side* s : {&l.a, &l.b}) drop_old_events(*s);
@@ -56,16 +56,16 @@ TEST(Link, PullAndPlug) {
 
 /// Frames on the cable are lost, however short it was dead; the transport repeats them.
 TEST(Link, BlinkUnderTraffic) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.cable_metres = 1000;  // 5 us: some forty frames are on it at a time
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   run(system, [&] {
-    bench::connection_options options;
+    hosts::connection_options options;
     options.mtu = 1024;
     options.ack_timeout = 6;
     const link l = make_link(system, options);
     constexpr std::uint32_t size = 200'000;
-    const bench::buffer from = bench::make_buffer(l.a.at, size), to = bench::make_buffer(l.b.at, size);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, size), to = hosts::make_buffer(l.b.at, size);
     std::mt19937_64 random(8);
     fill_random(from.at(), size, random);
     post_write(l.a, from, to, size);
@@ -84,12 +84,12 @@ TEST(Link, BlinkUnderTraffic) {
 
 /// Nothing goes into a port without a cable; what was posted meanwhile goes when there is one again.
 TEST(Link, PostedWhileDown) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
-    bench::connection_options options;
+    hosts::connection_options options;
     options.ack_timeout = 10;  // 4.2 ms
     const link l = make_link(system, options);
-    const bench::buffer from = bench::make_buffer(l.a.at, 4096), to = bench::make_buffer(l.b.at, 4096);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
     std::mt19937_64 random(9);
     fill_random(from.at(), 4096, random);
     set_live(system, false);

@@ -50,7 +50,7 @@ struct reported {
 reported query(const side& s) {
   namespace q = abi::qpc;
   host_driver::command_channel::mailbox box(s.dev().commands());
-  bench::require(s.dev().commands().read(box, abi::opcode::query_qp, s.qp->qp_num), "QUERY_QP");
+  hosts::require(s.dev().commands().read(box, abi::opcode::query_qp, s.qp->qp_num), "QUERY_QP");
   const std::uint8_t* c = box.data() + abi::qp_mailbox::context;
   return {static_cast<std::uint32_t>(abi::get(c, q::state)), abi::get(c, q::next_send_psn),
           abi::get(c, q::last_acked_psn), abi::get(c, q::sq_counter)};
@@ -70,7 +70,7 @@ int set_rnr_timer(const side& s, std::uint8_t code) {
   return s.dev().modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
 }
 
-void post_read(const side& s, const bench::buffer& to, const bench::buffer& from, std::uint64_t offset,
+void post_read(const side& s, const hosts::buffer& to, const hosts::buffer& from, std::uint64_t offset,
                std::uint64_t id) {
   request r;
   r.opcode = IBV_WR_RDMA_READ;
@@ -81,7 +81,7 @@ void post_read(const side& s, const bench::buffer& to, const bench::buffer& from
   post(s, r);
 }
 
-void expect_nothing_lost(bench::two_nodes& system) {
+void expect_nothing_lost(hosts::two_nodes& system) {
   for (const char* name :
        {"requester.retransmissions", "requester.timeouts", "requester.naks", "requester.rnr_naks",
         "requester.ghost_responses", "requester.duplicate_responses", "requester.dropped_halted",
@@ -92,18 +92,18 @@ void expect_nothing_lost(bench::two_nodes& system) {
 class LiveCommands : public ::testing::Test {
  protected:
   void far_apart(const std::function<void(const link&)>& commands) {
-    bench::two_nodes_config c = default_system();
+    hosts::two_nodes_config c = default_system();
     c.cable_metres = 100'000;  // 505 us: all commands come while nothing is answered
-    bench::two_nodes system(c);
+    hosts::two_nodes system(c);
     wire_counter wire;
     system.cable().add_observer(wire);
     run(system, [&] {
-      bench::connection_options options;
+      hosts::connection_options options;
       options.ack_timeout = 16;
       options.mtu = mtu;
       const link l = make_link(system, options);
-      const bench::buffer mine = bench::make_buffer(l.a.at, 6 * message_bytes);
-      const bench::buffer theirs = bench::make_buffer(l.b.at, 6 * message_bytes);
+      const hosts::buffer mine = hosts::make_buffer(l.a.at, 6 * message_bytes);
+      const hosts::buffer theirs = hosts::make_buffer(l.b.at, 6 * message_bytes);
       std::mt19937_64 random(9);
       fill_random(mine.at(), 4 * message_bytes, random);
       fill_random(theirs.at(4 * message_bytes), 2 * message_bytes, random);
@@ -173,19 +173,19 @@ TEST_F(LiveCommands, DrainingAndGoingOn) {
 /// Requests and answers both ways, and commands about both ends all the time.
 TEST_F(LiveCommands, AmidTrafficBothWays) {
   constexpr std::uint32_t rounds = 40, depth = 8;
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   wire_counter wire;
   system.cable().add_observer(wire);
   run(system, [&] {
-    bench::connection_options options;
+    hosts::connection_options options;
     options.ack_timeout = 16;
     options.mtu = mtu;
     const link l = make_link(system, options);
-    const bench::buffer a = bench::make_buffer(l.a.at, 4 * message_bytes);
-    const bench::buffer b = bench::make_buffer(l.b.at, 4 * message_bytes);
+    const hosts::buffer a = hosts::make_buffer(l.a.at, 4 * message_bytes);
+    const hosts::buffer b = hosts::make_buffer(l.b.at, 4 * message_bytes);
     std::mt19937_64 random(10);
-    for (const bench::buffer* x : {&a, &b}) fill_random(x->at(), 4 * message_bytes, random);
-    const auto post_one = [&](const side& s, const bench::buffer& own, const bench::buffer& other, std::uint32_t n) {
+    for (const hosts::buffer* x : {&a, &b}) fill_random(x->at(), 4 * message_bytes, random);
+    const auto post_one = [&](const side& s, const hosts::buffer& own, const hosts::buffer& other, std::uint32_t n) {
       if (n % 2 == 0)
         post_write(s, own, other, message_bytes, n, &s == &l.a ? 0 : message_bytes);
       else

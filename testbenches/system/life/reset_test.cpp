@@ -12,7 +12,7 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
+using hosts::connection_options;
 
 constexpr unsigned connections = 8;
 constexpr std::uint32_t bytes = 16'384;
@@ -30,8 +30,8 @@ class load {
   explicit load(const link& first) : lanes_{first} {
     while (lanes_.size() < connections)
       lanes_.push_back(make_sibling(first, patient(), static_cast<std::uint32_t>(1000 * lanes_.size())));
-    near_ = bench::make_buffer(first.a.at, connections * bytes);
-    far_ = bench::make_buffer(first.b.at, connections * bytes);
+    near_ = hosts::make_buffer(first.a.at, connections * bytes);
+    far_ = hosts::make_buffer(first.b.at, connections * bytes);
     std::mt19937_64 random(17);
     fill_random(near_.at(), connections * bytes, random);
     fill_random(far_.at(), connections * bytes, random);
@@ -46,10 +46,10 @@ class load {
   }
 
   std::vector<link> lanes_;
-  bench::buffer near_, far_;
+  hosts::buffer near_, far_;
 
  private:
-  static void post_side(const side& from, const side& to, const bench::buffer& here, const bench::buffer& there,
+  static void post_side(const side& from, const side& to, const hosts::buffer& here, const hosts::buffer& there,
                         unsigned i) {
     post_receive(to, {{there.address(i * bytes), bytes, there.region->lkey}});
     request r;
@@ -63,11 +63,11 @@ class load {
   }
 };
 
-std::uint64_t value(bench::two_nodes& system, const std::string& name) { return system.statistics().value(name); }
+std::uint64_t value(hosts::two_nodes& system, const std::string& name) { return system.statistics().value(name); }
 
 /// After `interrupt` host b's adapter must not write to its memory any more, a new driver life must work, and the old
 /// queue pairs of host a must end for want of answers.
-void reset_and_reopen(bench::two_nodes& system, const std::function<void(host_driver::device&)>& interrupt) {
+void reset_and_reopen(hosts::two_nodes& system, const std::function<void(host_driver::device&)>& interrupt) {
   run(system, [&] {
     load l(make_link(system, patient()));
     expect_works(l.lanes_[0]);
@@ -105,21 +105,21 @@ void reset_and_reopen(bench::two_nodes& system, const std::function<void(host_dr
 }
 
 TEST(Reset, ByTheRegisterUnderTraffic) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   reset_and_reopen(system, [](host_driver::device& b) { ASSERT_EQ(b.reset(), 0); });
   EXPECT_GT(value(system, "b.adapter.pcie.dma.refused_requests"), 0U) << "the reset came when DMA was at rest";
 }
 
 TEST(Reset, ByClosingUnderTraffic) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   reset_and_reopen(system, [](host_driver::device& b) { ASSERT_EQ(b.close(), 0); });
 }
 
 /// CLOSE_HCA with everything still in hardware, as when the driver was killed and another one cleans up.
 TEST(Reset, ByCloseHcaUnderTraffic) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.node.driver.command_timeout_us = 2000;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   reset_and_reopen(system, [](host_driver::device& b) {
     ASSERT_EQ(b.commands().command(abi::opcode::close_hca), -ETIMEDOUT) << "its event queue is gone, too";
     ASSERT_EQ(b.abandon(), 0);

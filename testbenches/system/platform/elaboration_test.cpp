@@ -7,11 +7,11 @@
 #include <systemc>
 
 #include "firmware/bus/network_card.h"
+#include "host_driver/hosts/two_nodes.h"
 #include "model/host/root_complex_socket.h"
 #include "model/sim/simulation.h"
 #include "testbenches/bench/child.h"
 #include "testbenches/bench/stream.h"
-#include "testbenches/bench/two_nodes.h"
 
 namespace rnic::system_test {
 namespace {
@@ -89,15 +89,15 @@ struct outcome {
 };
 
 outcome run_system(unsigned which) {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config(which == 1 ? "connectx5_100g" : "connectx3pro_40g");
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config(which == 1 ? "connectx5_100g" : "connectx3pro_40g");
   c.node.tlm_sockets = which == 2;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   bench::stream_config config;
   config.largest = 4096 << which;
   bench::stream flow(system, system.a(), system.b(), {}, config);
-  const auto host = [&](bench::endpoint& e, unsigned number) {
-    bench::set_address(e, {}, number);
+  const auto host = [&](hosts::endpoint& e, unsigned number) {
+    hosts::set_address(e, {}, number);
     system.meet();
     flow.set_up(e);
     const bench::stream::work work{number == 1 ? &flow : nullptr, number == 1 ? nullptr : &flow, config.largest, 50};

@@ -10,15 +10,15 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/stream.h"
-#include "testbenches/bench/two_nodes.h"
 
 namespace rnic::system_test {
 namespace {
 
-bench::two_nodes_config default_system() {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config("connectx3pro_40g");
+hosts::two_nodes_config default_system() {
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
   return c;
 }
 
@@ -47,7 +47,7 @@ std::map<std::string, unsigned> kinds_below(const char* name) {
 unsigned warnings() { return static_cast<unsigned>(sc_core::sc_report_handler::get_count(sc_core::SC_WARNING)); }
 
 TEST(Hierarchy, BlocksAreFoundByTheNamesOfTheirStatistics) {
-  const bench::two_nodes system(default_system());
+  const hosts::two_nodes system(default_system());
   for (const char* const host : {"a.adapter", "b.adapter"}) {
     auto* const adapter = dynamic_cast<adapter::adapter*>(sc_core::sc_find_object(host));
     ASSERT_NE(adapter, nullptr) << host;
@@ -69,10 +69,10 @@ TEST(Hierarchy, BlocksAreFoundByTheNamesOfTheirStatistics) {
 
 TEST(Hierarchy, EveryObjectHasANameOfItsOwnBelowItsParent) {
   const unsigned before = warnings();
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.faults = fabric::parse_fault_plan(
       "[[event]]\nframes_of = \"roce\"\npart = \"fcs\"\nevery = 13\ntype = \"corrupt\"\n", "plan");
-  const bench::two_nodes system(config);
+  const hosts::two_nodes system(config);
   EXPECT_EQ(warnings(), before);
   std::set<std::string> names;
   for (const sc_core::sc_object* const o : everything()) {
@@ -86,7 +86,7 @@ TEST(Hierarchy, EveryObjectHasANameOfItsOwnBelowItsParent) {
 }
 
 TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
-  const bench::two_nodes system(default_system());
+  const hosts::two_nodes system(default_system());
   const std::map<std::string, unsigned> kinds = kinds_below("a.adapter");
   EXPECT_EQ(kinds.at("clocked_block"), 21U);
   EXPECT_EQ(kinds.at("clock_domain"), 2U);
@@ -104,11 +104,11 @@ TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
 }
 
 TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   sim::parameter_set parameters;
-  bench::announce(parameters, config.node);
-  const bench::two_nodes system(config);
-  bench::two_nodes& running = const_cast<bench::two_nodes&>(system);
+  hosts::announce(parameters, config.node);
+  const hosts::two_nodes system(config);
+  hosts::two_nodes& running = const_cast<hosts::two_nodes&>(system);
   const auto counters = running.statistics().of("a.adapter.requester");
   ASSERT_FALSE(counters.empty());
   EXPECT_EQ(counters.front().first, "a.adapter.requester.packets");
@@ -129,7 +129,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
 }
 
 TEST(Hierarchy, ABlockHasNoProcess) {
-  const bench::two_nodes system(default_system());
+  const hosts::two_nodes system(default_system());
   for (const char* const adapter : {"a.adapter", "b.adapter"})
     for (const char* const process : {"sc_method_process", "sc_thread_process"})
       EXPECT_EQ(kinds_below(adapter).count(process), 0U);
@@ -137,9 +137,9 @@ TEST(Hierarchy, ABlockHasNoProcess) {
 
 /// A platform of the user's own, in which the adapters are somewhere below.
 struct chassis : sc_core::sc_module {
-  chassis(const sc_core::sc_module_name& name, const adapter::environment& env, const bench::node_config& config)
+  chassis(const sc_core::sc_module_name& name, const adapter::environment& env, const hosts::node_config& config)
       : sc_core::sc_module(name), left("left", env, config, 1), right("right", env, config, 2) {}
-  bench::node left, right;
+  hosts::node left, right;
 };
 
 TEST(Hierarchy, AnAdapterMayBeAnywhereBelow) {
@@ -149,7 +149,7 @@ TEST(Hierarchy, AnAdapterMayBeAnywhereBelow) {
   payload::frame_pool frames;
   payload::tlp_pool packets;
   const unsigned before = warnings();
-  chassis rack("rack", {base, spans, statistics, frames, packets}, bench::make_node_config("connectx5_100g"));
+  chassis rack("rack", {base, spans, statistics, frames, packets}, hosts::make_node_config("connectx5_100g"));
   EXPECT_EQ(warnings(), before);
   EXPECT_EQ(sc_core::sc_find_object("rack.right.adapter.port1"), &rack.right.nic().port(0));
   EXPECT_FALSE(statistics.of("rack.left.adapter.requester").empty());

@@ -13,7 +13,7 @@
 
 #include "firmware/bus/network_card.h"
 #include "host_driver/device.h"
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 #include "testbenches/system/platform/lt_platform.h"
 #include "tlm/platform_bridge.h"
 
@@ -79,7 +79,7 @@ class Platform : public ::testing::TestWithParam<bool> {
   void open() {
     for (computer* const c : {a.get(), b.get()}) {
       c->platform.processor.enumerate();
-      bench::require(c->device.open(), "open device");
+      hosts::require(c->device.open(), "open device");
     }
   }
   common shared;
@@ -89,18 +89,18 @@ class Platform : public ::testing::TestWithParam<bool> {
 /// A connected queue pair of each, and buffers.
 struct ends {
   ends(computer& first, computer& second, std::size_t bytes) {
-    bench::connection_options options;
+    hosts::connection_options options;
     computer* const both[] = {&first, &second};
     for (unsigned i = 0; i < 2; ++i) {
       at[i].device = &both[i]->device;
       at[i].bus = &both[i]->platform.processor;
-      bench::set_address(at[i], options, i + 1);
+      hosts::set_address(at[i], options, i + 1);
       cq[i] = at[i].device->create_cq(64);
-      qp[i] = bench::make_qp(at[i], options, *cq[i], *cq[i]);
-      memory[i] = bench::make_buffer(at[i], bytes);
+      qp[i] = hosts::make_qp(at[i], options, *cq[i], *cq[i]);
+      memory[i] = hosts::make_buffer(at[i], bytes);
     }
-    bench::connect(at[0], options, *qp[0], at[1], qp[1]->qp_num, 100, 200);
-    bench::connect(at[1], options, *qp[1], at[0], qp[0]->qp_num, 200, 100);
+    hosts::connect(at[0], options, *qp[0], at[1], qp[1]->qp_num, 100, 200);
+    hosts::connect(at[1], options, *qp[1], at[0], qp[0]->qp_num, 200, 100);
   }
   void post(ibv_wr_opcode verb, std::uint32_t bytes) {
     ibv_sge from{memory[0].address(), bytes, memory[0].region->lkey};
@@ -110,7 +110,7 @@ struct ends {
       ibv_recv_wr* bad = nullptr;
       receive.sg_list = &to;
       receive.num_sge = 1;
-      bench::require(at[1].device->post_recv(qp[1], &receive, &bad), "post_recv");
+      hosts::require(at[1].device->post_recv(qp[1], &receive, &bad), "post_recv");
     }
     ibv_send_wr wr{};
     ibv_send_wr* bad = nullptr;
@@ -120,16 +120,16 @@ struct ends {
     wr.num_sge = 1;
     wr.wr.rdma.remote_addr = to.addr;
     wr.wr.rdma.rkey = memory[1].region->rkey;
-    bench::require(at[0].device->post_send(qp[0], &wr, &bad), "post_send");
+    hosts::require(at[0].device->post_send(qp[0], &wr, &bad), "post_send");
   }
   ibv_wc_status completion(unsigned end) {
     ibv_wc wc{};
     return at[end].device->wait_cq(cq[end], 1, &wc, 1'000'000'000) == 1 ? wc.status : IBV_WC_GENERAL_ERR;
   }
-  bench::endpoint at[2];
+  hosts::endpoint at[2];
   host_driver::completion_queue* cq[2];
   host_driver::queue_pair* qp[2];
-  bench::buffer memory[2];
+  hosts::buffer memory[2];
 };
 
 TEST_P(Platform, SendsMessagesToAnother) {

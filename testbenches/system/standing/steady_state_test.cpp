@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/stream.h"
-#include "testbenches/bench/two_nodes.h"
 
 namespace {
 std::uint64_t allocations = 0;
@@ -30,16 +30,16 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 namespace rnic::system_test {
 namespace {
 
-bench::two_nodes_config default_system() {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config("connectx3pro_40g");
+hosts::two_nodes_config default_system() {
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
   return c;
 }
 
 /// Allocations while `messages` messages stream, after as many to warm up.
 std::uint64_t allocations_of(const char* verb, std::uint32_t size, std::uint64_t messages, unsigned qps,
-                             const bench::connection_options& connection = {}) {
-  bench::two_nodes system(default_system());
+                             const hosts::connection_options& connection = {}) {
+  hosts::two_nodes system(default_system());
   bench::stream_config config;
   config.verb = bench::find_verb(verb);
   config.largest = size;
@@ -47,8 +47,8 @@ std::uint64_t allocations_of(const char* verb, std::uint32_t size, std::uint64_t
   config.depth = 64;
   bench::stream flow(system, system.a(), system.b(), connection, config);
   std::uint64_t before = 0, after = 0;
-  const auto host = [&](bench::endpoint& e, unsigned number) {
-    bench::set_address(e, connection, number);
+  const auto host = [&](hosts::endpoint& e, unsigned number) {
+    hosts::set_address(e, connection, number);
     system.meet();
     flow.set_up(e);
     const bool sends = number == 1;
@@ -82,8 +82,8 @@ TEST(SteadyState, Atomics) { EXPECT_EQ(allocations_of("cas", 8, 4000, 2), 0U); }
 TEST(SteadyState, ReadsOf4KiB) { EXPECT_EQ(allocations_of("read", 4096, 4000, 2), 0U); }
 
 /// Queue pairs that give their units up and come back for each packet.
-bench::connection_options paced() {
-  bench::connection_options o;
+hosts::connection_options paced() {
+  hosts::connection_options o;
   o.static_rate = IBV_RATE_2_5_GBPS;
   return o;
 }
@@ -91,13 +91,13 @@ TEST(SteadyState, PacedWrites) { EXPECT_EQ(allocations_of("write", 65536, 200, 8
 TEST(SteadyState, PacedReads) { EXPECT_EQ(allocations_of("read", 4096, 4000, 2, paced()), 0U); }
 
 TEST(Idle, ASecondCostsNothing) {
-  bench::two_nodes system(default_system());
-  const bench::connection_options connection;
+  hosts::two_nodes system(default_system());
+  const hosts::connection_options connection;
   bench::stream_config config;
   config.largest = 4096;
   bench::stream flow(system, system.a(), system.b(), connection, config);
-  const auto host = [&](bench::endpoint& e, unsigned number) {
-    bench::set_address(e, connection, number);
+  const auto host = [&](hosts::endpoint& e, unsigned number) {
+    hosts::set_address(e, connection, number);
     system.meet();
     flow.set_up(e);
     const bench::stream::work work{number == 1 ? &flow : nullptr, number == 1 ? nullptr : &flow, 4096, 100};

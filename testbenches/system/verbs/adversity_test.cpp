@@ -10,7 +10,7 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
+using hosts::connection_options;
 using fate = fabric::cable_fault_if::fate;
 using wire::operation;
 
@@ -61,16 +61,16 @@ class burst {
 
   explicit burst(link& l)
       : link_(l),
-        near_(bench::make_buffer(l.a.at, messages * slot)),
-        far_(bench::make_buffer(l.b.at, messages * slot)) {}
+        near_(hosts::make_buffer(l.a.at, messages * slot)),
+        far_(hosts::make_buffer(l.b.at, messages * slot)) {}
 
   /// Posts all, waits for all, and compares all; on `lane`, a sibling of the link.
   void run(const link& lane, ibv_wr_opcode verb, std::uint32_t size) {
     const bool reads = verb == IBV_WR_RDMA_READ, receives = verb != IBV_WR_RDMA_WRITE && !reads;
     fill_random(near_.at(), messages * slot, random_);
     fill_random(far_.at(), messages * slot, random_);
-    bench::buffer& from = reads ? far_ : near_;
-    bench::buffer& to = reads ? near_ : far_;
+    hosts::buffer& from = reads ? far_ : near_;
+    hosts::buffer& to = reads ? near_ : far_;
     std::vector<std::uint8_t> expected(to.at(), to.at() + messages * slot);
     for (unsigned i = 0; i < messages; ++i) {
       std::memcpy(expected.data() + i * slot, from.at(i * slot), size);
@@ -108,7 +108,7 @@ class burst {
 
  private:
   link& link_;
-  bench::buffer near_, far_;
+  hosts::buffer near_, far_;
   std::mt19937_64 random_{5};
 };
 
@@ -142,7 +142,7 @@ const loss_case loss_cases[] = {
 };
 
 void every_loss(packet_fault::kind what, const std::string& counter) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   packet_fault fault;
   system.cable().set_fault(&fault);
   run(system, [&] {
@@ -175,10 +175,10 @@ TEST(Adversity, BitFlippedUnderRightFcs) { every_loss(packet_fault::kind::flip_p
 TEST(Adversity, BitFlippedOnTheCable) { every_loss(packet_fault::kind::flip_under_bad_fcs, "drop_fcs"); }
 
 TEST(Adversity, ReceiverNotReadyWaits) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     link l = make_link(system, fast_retry());
-    bench::buffer from = bench::make_buffer(l.a.at, 8192), to = bench::make_buffer(l.b.at, 8192);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 8192), to = hosts::make_buffer(l.b.at, 8192);
     std::mt19937_64 random(6);
     for (const ibv_wr_opcode verb : {IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM}) {
       fill_random(from.at(), 8192, random);
@@ -210,12 +210,12 @@ TEST(Adversity, ReceiverNotReadyWaits) {
 }
 
 TEST(Adversity, ReceiverNeverReady) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options = fast_retry();
     options.rnr_retries = 3;
     link l = make_link(system, options);
-    bench::buffer from = bench::make_buffer(l.a.at, 4096);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 4096);
     request r;
     r.opcode = IBV_WR_SEND;
     r.sges = {{from.address(), 100, from.region->lkey}};
@@ -235,14 +235,14 @@ TEST(Adversity, ReceiverNeverReady) {
 }
 
 TEST(Adversity, PeerGone) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   packet_fault fault;
   system.cable().set_fault(&fault);
   run(system, [&] {
     connection_options options = fast_retry();
     options.retries = 3;
     link l = make_link(system, options);
-    bench::buffer from = bench::make_buffer(l.a.at, 4096), to = bench::make_buffer(l.b.at, 4096);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
     request r;
     r.sges = {{from.address(), 3000, from.region->lkey}};
     r.remote = to.address();

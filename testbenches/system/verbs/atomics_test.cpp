@@ -10,7 +10,7 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
+using hosts::connection_options;
 using fate = fabric::cable_fault_if::fate;
 using wire::operation;
 
@@ -51,7 +51,7 @@ void post_atomic(const side& s, const atomic_request& r, std::vector<ibv_sge> sg
   wr.swap_mask = r.swap_mask;
   wr.compare_add_mask = r.compare_add_mask;
   ibv_send_wr* bad = nullptr;
-  bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+  hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
 }
 
 /// The definition of each operation, bit by bit.
@@ -78,7 +78,7 @@ std::uint64_t result_of(const atomic_request& r, std::uint64_t memory) {
 }
 
 TEST(Atomics, DoWhatTheyAreDefinedToDo) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     unsigned hosts = 1;
     for (const encapsulation_case& e : encapsulations) {
@@ -86,7 +86,7 @@ TEST(Atomics, DoWhatTheyAreDefinedToDo) {
       options.roce = e.roce;
       options.ip = e.ip;
       const link l = make_link(system, options, std::exchange(hosts, hosts + 10));
-      bench::buffer near = bench::make_buffer(l.a.at, region_bytes), far = bench::make_buffer(l.b.at, region_bytes);
+      hosts::buffer near = hosts::make_buffer(l.a.at, region_bytes), far = hosts::make_buffer(l.b.at, region_bytes);
       std::mt19937_64 random(hosts);
       fill_random(near.at(), region_bytes, random);
       fill_random(far.at(), region_bytes, random);
@@ -156,7 +156,7 @@ connection_options fast_retry() {
 class counting {
  public:
   explicit counting(link& l)
-      : near_(bench::make_buffer(l.a.at, std::uint64_t{8} * most)), far_(bench::make_buffer(l.b.at, region_bytes)) {}
+      : near_(hosts::make_buffer(l.a.at, std::uint64_t{8} * most)), far_(hosts::make_buffer(l.b.at, region_bytes)) {}
 
   void run(const std::vector<const side*>& lanes, unsigned each, verb opcode = verb::fetch_add) {
     const std::uint64_t first = 0xffff'ffff'ffff'fff0 + base_++;  // runs over the end
@@ -190,12 +190,12 @@ class counting {
     for (unsigned n = 0; n < each * lanes.size(); ++n) ASSERT_EQ(lanes[0]->wait_send().status, IBV_WC_SUCCESS);
   }
   static constexpr unsigned most = 4096;
-  bench::buffer near_, far_;
+  hosts::buffer near_, far_;
   std::uint64_t base_ = 0;
 };
 
 TEST(Atomics, QueuePairsTakeTurnsAtOneCounter) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     link l = make_link(system, {});
     counting c(l);
@@ -208,7 +208,7 @@ TEST(Atomics, QueuePairsTakeTurnsAtOneCounter) {
 }
 
 TEST(Atomics, ExactlyOnceWhateverIsLost) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   losses fault;
   system.cable().set_fault(&fault);
   run(system, [&] {
@@ -237,10 +237,10 @@ TEST(Atomics, ExactlyOnceWhateverIsLost) {
 
 /// WRITE, atomic, READ of the same word, all under way at once.
 TEST(Atomics, StayInOrderWithTheirNeighbours) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
-    bench::buffer near = bench::make_buffer(l.a.at, region_bytes), far = bench::make_buffer(l.b.at, region_bytes);
+    hosts::buffer near = hosts::make_buffer(l.a.at, region_bytes), far = hosts::make_buffer(l.b.at, region_bytes);
     for (std::uint64_t n = 0; n < 20; ++n) {
       store(near.at(0), n * 1000);
       request w;
@@ -267,9 +267,9 @@ TEST(Atomics, StayInOrderWithTheirNeighbours) {
 /// A request that fails with `status`; memory at both ends stays, the responder's queue pair says `event`.
 class offence {
  public:
-  explicit offence(bench::two_nodes& system) : first_(make_link(system, {})) {
-    near_ = bench::make_buffer(first_.a.at, region_bytes);
-    far_ = bench::make_buffer(first_.b.at, region_bytes);
+  explicit offence(hosts::two_nodes& system) : first_(make_link(system, {})) {
+    near_ = hosts::make_buffer(first_.a.at, region_bytes);
+    far_ = hosts::make_buffer(first_.b.at, region_bytes);
     std::mt19937_64 random(3);
     fill_random(far_.at(), region_bytes, random);
     image_.assign(far_.at(), far_.at() + region_bytes);
@@ -303,18 +303,18 @@ class offence {
     }
   }
   link& first() { return first_; }
-  bench::buffer& far() { return far_; }
-  bench::buffer& near() { return near_; }
+  hosts::buffer& far() { return far_; }
+  hosts::buffer& near() { return near_; }
 
  private:
   link first_;
-  bench::buffer near_, far_;
+  hosts::buffer near_, far_;
   std::vector<std::uint8_t> image_;
   std::uint32_t psn_ = 0;
 };
 
 TEST(AtomicsSecurity, KeysRightsBoundsAlignment) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     offence o(system);
     atomic_request r = o.legal();
@@ -344,9 +344,9 @@ TEST(AtomicsSecurity, KeysRightsBoundsAlignment) {
     r = o.legal();
     r.rkey = no_atomics->rkey;
     o.commit(r, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-    bench::endpoint other = o.first().b.at;
+    hosts::endpoint other = o.first().b.at;
     other.pd = dev.alloc_pd();
-    bench::buffer theirs = bench::make_buffer(other, region_bytes);
+    hosts::buffer theirs = hosts::make_buffer(other, region_bytes);
     std::memset(theirs.at(), 0x77, region_bytes);
     r.remote = theirs.address();
     r.rkey = theirs.region->rkey;
@@ -357,7 +357,7 @@ TEST(AtomicsSecurity, KeysRightsBoundsAlignment) {
 
 /// The requester's own list of buffers: eight bytes, writable.
 TEST(AtomicsSecurity, LocalBuffer) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     offence o(system);
     host_driver::memory_region* read_only =

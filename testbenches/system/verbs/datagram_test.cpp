@@ -9,21 +9,21 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
 using host_driver::roce_types;
+using hosts::connection_options;
 
 constexpr std::uint32_t qkey = 0x11112222, grh_bytes = 40, slot = 4096;
 
 /// A datagram queue pair with its completions and a buffer.
 struct talker {
   side s;
-  bench::buffer memory;
+  hosts::buffer memory;
 
   talker(const side& like, std::uint32_t key = qkey) : s(like) {
     s.send_cq = s.dev().create_cq(256);
     s.receive_cq = s.dev().create_cq(256);
     s.qp = make_datagram_qp(s, key, 32, 2, 5);
-    memory = bench::make_buffer(s.at, slot * 32);
+    memory = hosts::make_buffer(s.at, slot * 32);
   }
   void expect(unsigned count, std::uint32_t bytes = slot) const {
     for (unsigned i = 0; i < count; ++i) {
@@ -32,7 +32,7 @@ struct talker {
       wr.wr_id = i;
       wr.sg_list = &sge;
       wr.num_sge = 1;
-      bench::require(s.dev().post_recv(s.qp, &wr, &bad), "post_recv");
+      hosts::require(s.dev().post_recv(s.qp, &wr, &bad), "post_recv");
     }
   }
   host_driver::address_handle* handle(const ibv_gid& to, const host_driver::mac_address* mac,
@@ -61,7 +61,7 @@ struct talker {
     wr.wr.ud.ah = to;
     wr.wr.ud.remote_qpn = qpn;
     wr.wr.ud.remote_qkey = key;
-    bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+    hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
     EXPECT_EQ(s.wait_send().status, IBV_WC_SUCCESS);
   }
   std::uint8_t* out() const { return memory.at(31 * slot); }
@@ -122,7 +122,7 @@ void received(const talker& t, std::uint64_t id, const talker& from, roce_types 
 }
 
 TEST(Datagrams, CarryTheirHeaderAndBytes) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     unsigned hosts = 1;
     for (const encapsulation_case& e : encapsulations) {
@@ -157,7 +157,7 @@ TEST(Datagrams, CarryTheirHeaderAndBytes) {
 }
 
 TEST(Multicast, EachMemberHasItsCopy) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     unsigned hosts = 1;
     for (const encapsulation_case& e : encapsulations) {
@@ -217,8 +217,8 @@ TEST(Multicast, EachMemberHasItsCopy) {
 
 /// More groups than buckets: entries in chains, taken out from their heads and middles.
 TEST(Multicast, GroupsInChains) {
-  bench::two_nodes_config config = default_system();
-  bench::two_nodes system(config);
+  hosts::two_nodes_config config = default_system();
+  hosts::two_nodes system(config);
   run(system, [&] {
     connection_options options;
     options.ip = 6;
@@ -258,7 +258,7 @@ TEST(Loopback, QueuePairsOfOnePort) {
     fate on_frame(unsigned, payload::frame&) override { return ++frames, fate::pass; }
     unsigned frames = 0;
   };
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   listener cable;
   system.cable().set_fault(&cable);
   run(system, [&] {
@@ -270,11 +270,11 @@ TEST(Loopback, QueuePairsOfOnePort) {
       const link l = make_link(system, options, 50 + 10 * static_cast<unsigned>(&e - encapsulations));
       for (const bool itself : {false, true}) {
         side near = l.a, far = l.a;
-        near.qp = bench::make_qp(near.at, options, *near.send_cq, *near.receive_cq);
-        far.qp = itself ? near.qp : bench::make_qp(far.at, options, *far.send_cq, *far.receive_cq);
-        bench::connect(near.at, options, *near.qp, far.at, far.qp->qp_num, 10, itself ? 10 : 20);
-        if (!itself) bench::connect(far.at, options, *far.qp, near.at, near.qp->qp_num, 20, 10);
-        bench::buffer from = bench::make_buffer(near.at, 8192), to = bench::make_buffer(far.at, 8192);
+        near.qp = hosts::make_qp(near.at, options, *near.send_cq, *near.receive_cq);
+        far.qp = itself ? near.qp : hosts::make_qp(far.at, options, *far.send_cq, *far.receive_cq);
+        hosts::connect(near.at, options, *near.qp, far.at, far.qp->qp_num, 10, itself ? 10 : 20);
+        if (!itself) hosts::connect(far.at, options, *far.qp, near.at, near.qp->qp_num, 20, 10);
+        hosts::buffer from = hosts::make_buffer(near.at, 8192), to = hosts::make_buffer(far.at, 8192);
         std::mt19937_64 random(3);
         const unsigned before = cable.frames;
         for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND}) {

@@ -7,7 +7,7 @@
 namespace rnic::system_test {
 namespace {
 
-void send(const link& l, const bench::buffer& from, const bench::buffer& to, bool solicited) {
+void send(const link& l, const hosts::buffer& from, const hosts::buffer& to, bool solicited) {
   post_receive(l.b, {{to.address(), 64, to.region->lkey}});
   request r;
   r.opcode = IBV_WR_SEND;
@@ -18,16 +18,16 @@ void send(const link& l, const bench::buffer& from, const bench::buffer& to, boo
 }
 
 TEST(CompletionEvents, OneForEachRequest) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     link l = make_link(system, {});
-    bench::buffer from = bench::make_buffer(l.a.at, 64), to = bench::make_buffer(l.b.at, 64);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 64), to = hosts::make_buffer(l.b.at, 64);
     host_driver::device& b = l.b.dev();
     send(l, from, to, false);
     EXPECT_EQ(b.get_cq_event(0, 100 * us), nullptr) << "an event that nobody asked for";
     ASSERT_EQ(l.b.wait_receive().status, IBV_WC_SUCCESS);
     for (unsigned n = 0; n < 20; ++n) {
-      bench::require(b.req_notify_cq(l.b.receive_cq, 0), "req_notify_cq");
+      hosts::require(b.req_notify_cq(l.b.receive_cq, 0), "req_notify_cq");
       EXPECT_EQ(b.get_cq_event(0, 20 * us), nullptr) << "an event without a completion";
       send(l, from, to, false);
       ASSERT_EQ(b.get_cq_event(0, ms), l.b.receive_cq);
@@ -40,13 +40,13 @@ TEST(CompletionEvents, OneForEachRequest) {
 }
 
 TEST(CompletionEvents, SolicitedOnly) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     link l = make_link(system, {});
-    bench::buffer from = bench::make_buffer(l.a.at, 64), to = bench::make_buffer(l.b.at, 64);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 64), to = hosts::make_buffer(l.b.at, 64);
     host_driver::device& b = l.b.dev();
     for (unsigned n = 0; n < 10; ++n) {
-      bench::require(b.req_notify_cq(l.b.receive_cq, 1), "req_notify_cq");
+      hosts::require(b.req_notify_cq(l.b.receive_cq, 1), "req_notify_cq");
       send(l, from, to, false);
       EXPECT_EQ(b.get_cq_event(0, 50 * us), nullptr) << "not solicited";
       send(l, from, to, true);
@@ -58,12 +58,12 @@ TEST(CompletionEvents, SolicitedOnly) {
 }
 
 TEST(CompletionEvents, SolicitedOnlyOnAnError) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     link l = make_link(system, {});
-    bench::buffer from = bench::make_buffer(l.a.at, 64), to = bench::make_buffer(l.b.at, 64);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 64), to = hosts::make_buffer(l.b.at, 64);
     host_driver::device& b = l.b.dev();
-    bench::require(b.req_notify_cq(l.b.receive_cq, 1), "req_notify_cq");
+    hosts::require(b.req_notify_cq(l.b.receive_cq, 1), "req_notify_cq");
     post_receive(l.b, {{to.address(), 32, to.region->lkey}});
     request r;
     r.opcode = IBV_WR_SEND;
@@ -75,15 +75,15 @@ TEST(CompletionEvents, SolicitedOnlyOnAnError) {
 }
 
 TEST(CompletionEvents, OfARequester) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.node.driver.large_cqe = !c.node.driver.large_cqe;
-  bench::two_nodes system(c);
+  hosts::two_nodes system(c);
   run(system, [&] {
     link l = make_link(system, {});
     EXPECT_EQ(l.a.send_cq->entry_bytes, c.node.driver.large_cqe ? 64U : 32U);
-    bench::buffer from = bench::make_buffer(l.a.at, 64), to = bench::make_buffer(l.b.at, 64);
+    hosts::buffer from = hosts::make_buffer(l.a.at, 64), to = hosts::make_buffer(l.b.at, 64);
     for (unsigned n = 0; n < 50; ++n) {
-      bench::require(l.a.dev().req_notify_cq(l.a.send_cq, 0), "req_notify_cq");
+      hosts::require(l.a.dev().req_notify_cq(l.a.send_cq, 0), "req_notify_cq");
       request r;
       r.sges = {{from.address(), 64, from.region->lkey}};
       r.remote = to.address();

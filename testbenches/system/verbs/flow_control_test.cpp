@@ -9,16 +9,16 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
+using hosts::connection_options;
 
 constexpr std::uint32_t bytes = 64;
 
 struct setting {
   link l;
-  bench::buffer from, to;
+  hosts::buffer from, to;
 
-  setting(bench::two_nodes& system, const connection_options& options)
-      : l(make_link(system, options)), from(bench::make_buffer(l.a.at, 65536)), to(bench::make_buffer(l.b.at, 65536)) {}
+  setting(hosts::two_nodes& system, const connection_options& options)
+      : l(make_link(system, options)), from(hosts::make_buffer(l.a.at, 65536)), to(hosts::make_buffer(l.b.at, 65536)) {}
   void receives(unsigned count) const {
     for (unsigned i = 0; i < count; ++i) post_receive(l.b, {{to.address(0), bytes, to.region->lkey}});
   }
@@ -53,13 +53,13 @@ struct setting {
   }
 };
 
-std::uint64_t value(bench::two_nodes& system, const std::string& name) { return system.statistics().value(name); }
-std::uint64_t packets(bench::two_nodes& system) { return value(system, "a.adapter.requester.packets"); }
-std::uint64_t refusals(bench::two_nodes& system) { return value(system, "b.adapter.responder.rnr"); }
+std::uint64_t value(hosts::two_nodes& system, const std::string& name) { return system.statistics().value(name); }
+std::uint64_t packets(hosts::two_nodes& system) { return value(system, "a.adapter.requester.packets"); }
+std::uint64_t refusals(hosts::two_nodes& system) { return value(system, "b.adapter.responder.rnr"); }
 
 /// What the peer has receives for goes, and one more, which finds out; the others stay until there are receives.
 TEST(EndToEndCredits, MessagesWaitForReceives) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.receive_depth = 64;
@@ -76,9 +76,9 @@ TEST(EndToEndCredits, MessagesWaitForReceives) {
 
 /// The same without: everything goes, and all of it again after the refusal.
 TEST(EndToEndCredits, CanBeTurnedOff) {
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.node.adapter.requester.end_to_end_credits = false;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   run(system, [&] {
     connection_options options;
     options.receive_depth = 64;
@@ -91,7 +91,7 @@ TEST(EndToEndCredits, CanBeTurnedOff) {
 
 /// A stream does not stop while software keeps posting.
 TEST(EndToEndCredits, AStreamGoesOn) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.receive_depth = 32;
@@ -119,7 +119,7 @@ TEST(EndToEndCredits, AStreamGoesOn) {
 }
 
 TEST(EndToEndCredits, WritesReadsAndAtomicsNeedNone) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const setting s(system, connection_options{});
     s.send(50, IBV_WR_RDMA_WRITE);
@@ -138,7 +138,7 @@ TEST(EndToEndCredits, WritesReadsAndAtomicsNeedNone) {
 
 /// Receives of a shared queue are nobody's own: its queue pairs do not count them.
 TEST(EndToEndCredits, ASharedQueueIsNotCounted) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     setting s(system, options);
@@ -147,16 +147,16 @@ TEST(EndToEndCredits, ASharedQueueIsNotCounted) {
     init.attr.max_sge = 1;
     ibv_srq* srq = s.l.b.dev().create_srq(s.l.b.at.pd, &init);
     ASSERT_NE(srq, nullptr);
-    s.l.a.qp = bench::make_qp(s.l.a.at, options, *s.l.a.send_cq, *s.l.a.receive_cq);
-    s.l.b.qp = bench::make_qp(s.l.b.at, options, *s.l.b.send_cq, *s.l.b.receive_cq, srq);
-    bench::connect(s.l.a.at, options, *s.l.a.qp, s.l.b.at, s.l.b.qp->qp_num, 5, 9);
-    bench::connect(s.l.b.at, options, *s.l.b.qp, s.l.a.at, s.l.a.qp->qp_num, 9, 5);
+    s.l.a.qp = hosts::make_qp(s.l.a.at, options, *s.l.a.send_cq, *s.l.a.receive_cq);
+    s.l.b.qp = hosts::make_qp(s.l.b.at, options, *s.l.b.send_cq, *s.l.b.receive_cq, srq);
+    hosts::connect(s.l.a.at, options, *s.l.a.qp, s.l.b.at, s.l.b.qp->qp_num, 5, 9);
+    hosts::connect(s.l.b.at, options, *s.l.b.qp, s.l.a.at, s.l.a.qp->qp_num, 9, 5);
     for (unsigned i = 0; i < 3; ++i) {
       ibv_sge sge{s.to.address(0), bytes, s.to.region->lkey};
       ibv_recv_wr wr{}, *bad = nullptr;
       wr.sg_list = &sge;
       wr.num_sge = 1;
-      bench::require(s.l.b.dev().post_srq_recv(srq, &wr, &bad), "post_srq_recv");
+      hosts::require(s.l.b.dev().post_srq_recv(srq, &wr, &bad), "post_srq_recv");
     }
     s.send(20);
     s.all_sent(3);

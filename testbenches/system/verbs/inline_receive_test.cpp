@@ -12,13 +12,13 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
 using host_driver::wc_inline_receive;
+using hosts::connection_options;
 
 constexpr std::uint32_t room = 128, grh_bytes = 40;
 
 /// Sends `bytes` random bytes from a to b and waits for both completions.
-ibv_wc pass(const link& l, const bench::buffer& from, const bench::buffer& to, std::uint32_t bytes,
+ibv_wc pass(const link& l, const hosts::buffer& from, const hosts::buffer& to, std::uint32_t bytes,
             std::mt19937_64& random, ibv_wr_opcode opcode = IBV_WR_SEND) {
   fill_random(from.at(0), bytes, random);
   std::fill_n(to.at(0), bytes + 8, std::uint8_t{0x5a});
@@ -40,7 +40,7 @@ bool untouched(const std::uint8_t* memory, std::size_t bytes) {
   return std::all_of(memory, memory + bytes, [](std::uint8_t b) { return b == 0x5a; });
 }
 
-void expect_inline(const link& l, const bench::buffer& from, const bench::buffer& to, std::uint32_t bytes,
+void expect_inline(const link& l, const hosts::buffer& from, const hosts::buffer& to, std::uint32_t bytes,
                    const ibv_wc& wc) {
   EXPECT_NE(wc.wc_flags & wc_inline_receive, 0u) << bytes;
   EXPECT_EQ(std::memcmp(l.b.qp->last_received(), from.at(0), bytes), 0) << bytes;
@@ -50,14 +50,14 @@ void expect_inline(const link& l, const bench::buffer& from, const bench::buffer
 class inline_receive : public testing::TestWithParam<ibv_qp_type> {};
 
 TEST_P(inline_receive, what_has_room_stays_in_the_request) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.type = GetParam();
     options.inline_receive = room - 28;  // rounded up
     options.receive_depth = 4;           // the ring comes round more than once
     const link l = make_link(system, options);
-    const bench::buffer from = bench::make_buffer(l.a.at, 4096), to = bench::make_buffer(l.b.at, 8192);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 8192);
     std::mt19937_64 random(7);
     for (const std::uint32_t bytes : {1u, 2u, 15u, 16u, 17u, 63u, 64u, 65u, 127u, 128u})
       expect_inline(l, from, to, bytes, pass(l, from, to, bytes, random));
@@ -79,13 +79,13 @@ INSTANTIATE_TEST_SUITE_P(services, inline_receive, testing::Values(IBV_QPT_RC, I
 
 /// The first packet cannot know whether the others have room.
 TEST(inline_receive_limits, a_message_of_two_packets_goes_to_the_buffers) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.mtu = 256;
     options.inline_receive = 512;
     const link l = make_link(system, options);
-    const bench::buffer from = bench::make_buffer(l.a.at, 4096), to = bench::make_buffer(l.b.at, 4096);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
     std::mt19937_64 random(8);
     expect_inline(l, from, to, 256, pass(l, from, to, 256, random));
     const ibv_wc wc = pass(l, from, to, 257, random);
@@ -96,13 +96,13 @@ TEST(inline_receive_limits, a_message_of_two_packets_goes_to_the_buffers) {
 
 /// A message does not leave its request: those before and behind it keep their buffers.
 TEST(inline_receive_limits, requests_beside_it_are_as_they_were) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.inline_receive = room;
     options.receive_depth = 4;
     const link l = make_link(system, options);
-    const bench::buffer from = bench::make_buffer(l.a.at, 4096), to = bench::make_buffer(l.b.at, 4096);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
     std::mt19937_64 random(9);
     fill_random(from.at(0), 1024, random);
     for (unsigned i = 0; i < 4; ++i) post_receive(l.b, {{to.address(1024 * i), 1024, to.region->lkey}}, i);
@@ -124,11 +124,11 @@ TEST(inline_receive_limits, requests_beside_it_are_as_they_were) {
 }
 
 TEST(inline_receive_limits, a_datagram_takes_its_grh_along) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     link l = make_link(system, connection_options{});
     for (side* s : {&l.a, &l.b}) s->qp = make_datagram_qp(*s, 0x1234, 4, 1, 0, room);
-    const bench::buffer from = bench::make_buffer(l.a.at, 4096), to = bench::make_buffer(l.b.at, 4096);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
     std::mt19937_64 random(10);
     fill_random(from.at(0), 1024, random);
     ibv_ah_attr a{};
@@ -151,7 +151,7 @@ TEST(inline_receive_limits, a_datagram_takes_its_grh_along) {
       wr.wr.ud.ah = to_b;
       wr.wr.ud.remote_qpn = l.b.qp->qp_num;
       wr.wr.ud.remote_qkey = 0x1234;
-      bench::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
+      hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
       EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
       const ibv_wc wc = l.b.wait_receive();
       EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
@@ -167,7 +167,7 @@ TEST(inline_receive_limits, a_datagram_takes_its_grh_along) {
 }
 
 TEST(inline_receive_limits, sizes_and_queues_that_cannot) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, connection_options{});
     ibv_srq_init_attr shared{};

@@ -37,7 +37,7 @@ TEST(KeySecurity, NoAccessBeyondBoundsOrRights) {
       wr.sg_list = &sge;
       wr.num_sge = 1;
       wr.send_flags = IBV_SEND_SIGNALED;
-      bench::make_atomic(wr, false, begin, key, 0);
+      hosts::make_atomic(wr, false, begin, key, 0);
       EXPECT_EQ(shop::run(via.a, wr).status, IBV_WC_REM_ACCESS_ERR);
     });
     s.settle();
@@ -48,7 +48,7 @@ TEST(KeySecurity, NoAccessBeyondBoundsOrRights) {
       wr.sg_list = &sge;
       wr.num_sge = 1;
       wr.send_flags = IBV_SEND_SIGNALED;
-      bench::make_atomic(wr, false, begin, key, 0);
+      hosts::make_atomic(wr, false, begin, key, 0);
       EXPECT_EQ(shop::run(via.a, wr).status, IBV_WC_SUCCESS);
       EXPECT_EQ(std::memcmp(s.near.at(), before.data() + 1000, 8), 0);
     });
@@ -73,14 +73,14 @@ TEST(KeySecurity, Type2BelongsToOneQueuePair) {
 
 TEST(KeySecurity, OfAnotherDomainDoNotExist) {
   in_shop([](shop& s) {
-    bench::endpoint stranger = s.l.b.at;
+    hosts::endpoint stranger = s.l.b.at;
     stranger.pd = stranger.device->alloc_pd();
-    const bench::buffer theirs = shop::region(stranger, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    const hosts::buffer theirs = shop::region(stranger, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     auto* window_1 = stranger.device->alloc_mw(stranger.pd, IBV_MW_TYPE_1);
     auto* window_2 = stranger.device->alloc_mw(stranger.pd, IBV_MW_TYPE_2);
     // Neither their windows on our regions, nor ours on theirs, nor theirs on theirs by our queue pairs.
     for (ibv_mw* w : {static_cast<ibv_mw*>(window_1), static_cast<ibv_mw*>(window_2)})
-      for (const bench::buffer& to : {s.far, theirs}) {
+      for (const hosts::buffer& to : {s.far, theirs}) {
         ibv_send_wr wr = s.binding(*w, ibv_inc_rkey(w->rkey), 0, 64, all_remote);
         wr.bind_mw.bind_info = {to.region, to.address(), 64, all_remote};
         EXPECT_EQ(shop::run(s.sibling().b, wr).status, IBV_WC_MW_BIND_ERR);
@@ -157,9 +157,9 @@ TEST(KeySecurity, BindingsThatAreRefused) {
 
 TEST(KeySecurity, InvalidationsThatAreRefused) {
   in_shop([](shop& s) {
-    bench::endpoint stranger = s.l.b.at;
+    hosts::endpoint stranger = s.l.b.at;
     stranger.pd = stranger.device->alloc_pd();
-    const bench::buffer plain = shop::region(s.l.b.at, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    const hosts::buffer plain = shop::region(s.l.b.at, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     auto* one = s.window(IBV_MW_TYPE_1);
     auto* theirs = stranger.device->alloc_mw(stranger.pd, IBV_MW_TYPE_2);
     auto* mine = s.window(IBV_MW_TYPE_2);
@@ -192,7 +192,7 @@ TEST(KeySecurity, InvalidationsThatAreRefused) {
 }
 
 TEST(KeySecurity, RegistrationsThatAreRefused) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shop s(system);
     patchwork p(s);
@@ -220,7 +220,7 @@ TEST(KeySecurity, RegistrationsThatAreRefused) {
 }
 
 /// Not too late: a key is dead when its invalidation is complete, whatever was on its way under it.
-void nothing_arrives(const bench::two_nodes_config& config) {
+void nothing_arrives(const hosts::two_nodes_config& config) {
   in_shop(
       [](shop& s) {
         for (unsigned round = 0; round < 12; ++round) {
@@ -267,7 +267,7 @@ TEST(KeySecurity, NothingArrivesAfterInvalidation) { nothing_arrives(default_sys
 
 /// Packets that were translated long before they write.
 TEST(KeySecurity, NothingArrivesAfterInvalidationFromALongPipeline) {
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.node.adapter.responder.receive.order = 6000;
   nothing_arrives(config);
 }

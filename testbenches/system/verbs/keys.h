@@ -15,8 +15,8 @@ namespace rnic::system_test {
 inline constexpr std::uint32_t region_bytes = 16384;
 inline constexpr unsigned all_remote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-inline bench::connection_options quick() {
-  bench::connection_options o;
+inline hosts::connection_options quick() {
+  hosts::connection_options o;
   o.mtu = 1024;
   o.ack_timeout = 8;
   return o;
@@ -25,24 +25,24 @@ inline bench::connection_options quick() {
 /// Host a uses memory of host b: regions that windows may lie on, and work requests on keys.
 class shop {
  public:
-  explicit shop(bench::two_nodes& system, const bench::connection_options& options = quick()) : options_(options) {
+  explicit shop(hosts::two_nodes& system, const hosts::connection_options& options = quick()) : options_(options) {
     options_.access = static_cast<int>(all_remote);
     l = make_link(system, options_);
-    near = bench::make_buffer(l.a.at, region_bytes);
+    near = hosts::make_buffer(l.a.at, region_bytes);
     far = region(l.b.at, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     fill_random(near.at(), region_bytes, random);
     fill_random(far.at(), region_bytes, random);
   }
 
-  static bench::buffer region(const bench::endpoint& e, int access) {
-    bench::buffer b;
+  static hosts::buffer region(const hosts::endpoint& e, int access) {
+    hosts::buffer b;
     b.memory = e.device->allocate_buffer(region_bytes);
     b.region = e.device->reg_mr(e.pd, b.memory.pointer, region_bytes, access);
     EXPECT_NE(b.region, nullptr);
     return b;
   }
   link sibling(bool kernel = false) {
-    bench::connection_options o = options_;
+    hosts::connection_options o = options_;
     o.kernel = kernel;
     return make_sibling(l, o, psn_ += 1000);
   }
@@ -63,7 +63,7 @@ class shop {
   /// Posts one request and gives its completion.
   static ibv_wc run(const side& s, ibv_send_wr& wr) {
     ibv_send_wr* bad = nullptr;
-    bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+    hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
     return s.wait_send();
   }
   /// Binds a type 2 window of host b to `s`'s queue pair; its new key.
@@ -91,7 +91,7 @@ class shop {
     wr.sg_list = sges.data();
     wr.num_sge = static_cast<int>(sges.size());
     ibv_send_wr* bad = nullptr;
-    bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+    hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
   }
 
   /// RDMA of `bytes` between near + `at` and `remote`; its status.
@@ -125,24 +125,24 @@ class shop {
   void receives(const link& via, std::uint64_t id = 0) const {
     post_receive(via.b, {{inbox().address(), region_bytes, inbox().region->lkey}}, id);
   }
-  const bench::buffer& inbox() const {
-    if (inbox_.region == nullptr) inbox_ = bench::make_buffer(l.b.at, region_bytes);
+  const hosts::buffer& inbox() const {
+    if (inbox_.region == nullptr) inbox_ = hosts::make_buffer(l.b.at, region_bytes);
     return inbox_;
   }
 
   link l;
-  bench::buffer near, far;
+  hosts::buffer near, far;
   std::mt19937_64 random{11};
 
  private:
-  bench::connection_options options_;
-  mutable bench::buffer inbox_;
+  hosts::connection_options options_;
+  mutable hosts::buffer inbox_;
   std::uint32_t psn_ = 0;
 };
 
 template <class Body>
-void in_shop(Body body, const bench::two_nodes_config& config = default_system()) {
-  bench::two_nodes system(config);
+void in_shop(Body body, const hosts::two_nodes_config& config = default_system()) {
+  hosts::two_nodes system(config);
   run(system, [&] {
     shop s(system);
     body(s);
@@ -152,7 +152,7 @@ void in_shop(Body body, const bench::two_nodes_config& config = default_system()
 /// Pages of host b for fast registration, in no order.
 struct patchwork {
   explicit patchwork(const shop& s) : patchwork(s.l.b.at) {}
-  explicit patchwork(const bench::endpoint& at) : owner(at) {
+  explicit patchwork(const hosts::endpoint& at) : owner(at) {
     memory = owner.device->allocate_buffer(64 * 4096);
     std::memset(memory.pointer, 0x33, 64 * 4096);
     region = owner.device->alloc_fast_reg_mr(owner.pd, 32);
@@ -168,7 +168,7 @@ struct patchwork {
     first = skip;
     std::vector<std::uint64_t> addresses;
     for (const unsigned p : order) addresses.push_back(memory.bus_address + p * 4096ull);
-    bench::require(owner.device->set_fast_reg_pages(
+    hosts::require(owner.device->set_fast_reg_pages(
                        region, addresses.data(), static_cast<std::uint32_t>(addresses.size()), 12, iova + skip, length),
                    "set_fast_reg_pages");
     host_driver::fast_register_wr wr;
@@ -184,7 +184,7 @@ struct patchwork {
     return wc;
   }
   static constexpr std::uint64_t iova = 0x7700'0000'0000;
-  bench::endpoint owner;
+  hosts::endpoint owner;
   host_driver::bus_if::dma_memory memory;
   host_driver::memory_region* region = nullptr;
   std::vector<unsigned> order;

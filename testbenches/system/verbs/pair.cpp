@@ -10,20 +10,20 @@ namespace rnic::system_test {
 
 namespace {
 
-side make_side(bench::endpoint& at, const bench::connection_options& options, unsigned host) {
+side make_side(hosts::endpoint& at, const hosts::connection_options& options, unsigned host) {
   side s;
   s.at = at;
-  bench::set_address(s.at, options, host);
+  hosts::set_address(s.at, options, host);
   s.send_cq = s.dev().create_cq(1024);
   s.receive_cq = s.dev().create_cq(1024);
   if (s.send_cq == nullptr || s.receive_cq == nullptr) throw std::runtime_error("create_cq failed");
-  s.qp = bench::make_qp(s.at, options, *s.send_cq, *s.receive_cq);
+  s.qp = hosts::make_qp(s.at, options, *s.send_cq, *s.receive_cq);
   return s;
 }
 
-void join(link& l, const bench::connection_options& options, std::uint32_t psn) {
-  bench::connect(l.a.at, options, *l.a.qp, l.b.at, l.b.qp->qp_num, psn, psn + 7);
-  bench::connect(l.b.at, options, *l.b.qp, l.a.at, l.a.qp->qp_num, psn + 7, psn);
+void join(link& l, const hosts::connection_options& options, std::uint32_t psn) {
+  hosts::connect(l.a.at, options, *l.a.qp, l.b.at, l.b.qp->qp_num, psn, psn + 7);
+  hosts::connect(l.b.at, options, *l.b.qp, l.a.at, l.a.qp->qp_num, psn + 7, psn);
 }
 
 }  // namespace
@@ -44,19 +44,19 @@ bool side::silent() const {
 ibv_qp_state side::state() const {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  bench::require(at.device->query_qp(qp, &attr, IBV_QP_STATE, &init), "query_qp");
+  hosts::require(at.device->query_qp(qp, &attr, IBV_QP_STATE, &init), "query_qp");
   return attr.qp_state;
 }
 
-link make_link(bench::two_nodes& system, const bench::connection_options& options, unsigned hosts) {
+link make_link(hosts::two_nodes& system, const hosts::connection_options& options, unsigned hosts) {
   link l{make_side(system.a(), options, hosts), make_side(system.b(), options, hosts + 1)};
   join(l, options, 0xfffff0);  // the packet numbers wrap soon
   return l;
 }
 
-link make_sibling(const link& first, const bench::connection_options& options, std::uint32_t psn) {
+link make_sibling(const link& first, const hosts::connection_options& options, std::uint32_t psn) {
   link l = first;
-  for (side* s : {&l.a, &l.b}) s->qp = bench::make_qp(s->at, options, *s->send_cq, *s->receive_cq);
+  for (side* s : {&l.a, &l.b}) s->qp = hosts::make_qp(s->at, options, *s->send_cq, *s->receive_cq);
   join(l, options, psn);
   return l;
 }
@@ -69,21 +69,21 @@ host_driver::queue_pair* make_datagram_qp(const side& s, std::uint32_t qkey, uns
   init.qp_type = IBV_QPT_UD;
   init.cap.max_send_wr = init.cap.max_recv_wr = depth;
   init.cap.max_send_sge = init.cap.max_recv_sge = sges;
-  host_driver::queue_pair* qp = bench::create_qp(s.at, init, inline_receive);
+  host_driver::queue_pair* qp = hosts::create_qp(s.at, init, inline_receive);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qkey = qkey;
-  bench::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT");
+  hosts::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT");
   attr.qp_state = IBV_QPS_RTR;
-  bench::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE), "RTR");
+  hosts::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE), "RTR");
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = psn;
-  bench::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+  hosts::require(s.dev().modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
   return qp;
 }
 
-void run(bench::two_nodes& system, const std::function<void()>& body) {
+void run(hosts::two_nodes& system, const std::function<void()>& body) {
   system.run(
       [&] {
         system.meet();
@@ -104,10 +104,10 @@ void post(const side& s, const request& r) {
   wr.wr.rdma.remote_addr = r.remote;
   wr.wr.rdma.rkey = r.rkey;
   ibv_send_wr* bad = nullptr;
-  bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+  hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
 }
 
-void post_write(const side& s, const bench::buffer& from, const bench::buffer& to, std::uint32_t bytes,
+void post_write(const side& s, const hosts::buffer& from, const hosts::buffer& to, std::uint32_t bytes,
                 std::uint64_t id, std::uint64_t offset, unsigned flags) {
   request r;
   r.sges.push_back({from.address(offset), bytes, from.region->lkey});
@@ -124,7 +124,7 @@ void post_receive(const side& s, std::vector<ibv_sge> sges, std::uint64_t id) {
   wr.sg_list = sges.data();
   wr.num_sge = static_cast<int>(sges.size());
   ibv_recv_wr* bad = nullptr;
-  bench::require(s.dev().post_recv(s.qp, &wr, &bad), "post_recv");
+  hosts::require(s.dev().post_recv(s.qp, &wr, &bad), "post_recv");
 }
 
 void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random) {
@@ -147,7 +147,7 @@ std::string in_child(const std::function<std::string()>& body) {
   }
 }
 
-std::uint64_t counted(bench::two_nodes& system, const std::string& part) {
+std::uint64_t counted(hosts::two_nodes& system, const std::string& part) {
   std::uint64_t sum = 0;
   bool any = false;
   for (const auto& [name, counter] : system.statistics().all()) {
@@ -160,14 +160,14 @@ std::uint64_t counted(bench::two_nodes& system, const std::string& part) {
 }
 
 void expect_works(const link& l) {
-  const bench::buffer near = bench::make_buffer(l.a.at, 100'000), far = bench::make_buffer(l.b.at, 100'000);
+  const hosts::buffer near = hosts::make_buffer(l.a.at, 100'000), far = hosts::make_buffer(l.b.at, 100'000);
   std::mt19937_64 random(23);
   for (const ibv_wr_opcode verb : {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ}) {
     for (const bool forth : {true, false}) {
       const side& from = forth ? l.a : l.b;
       const side& to = forth ? l.b : l.a;
-      const bench::buffer& here = forth ? near : far;
-      const bench::buffer& there = forth ? far : near;
+      const hosts::buffer& here = forth ? near : far;
+      const hosts::buffer& there = forth ? far : near;
       fill_random(near.at(), 100'000, random);
       fill_random(far.at(), 100'000, random);
       if (verb == IBV_WR_SEND) post_receive(to, {{there.address(), 100'000, there.region->lkey}});

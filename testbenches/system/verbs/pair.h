@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "testbenches/bench/connection.h"
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/two_nodes.h"
 
 namespace rnic::system_test {
 
@@ -20,7 +20,7 @@ inline constexpr std::uint64_t ms = 1000 * us;
 
 /// One end of a connection with completion queues of its own.
 struct side {
-  bench::endpoint at;
+  hosts::endpoint at;
   host_driver::completion_queue* send_cq = nullptr;
   host_driver::completion_queue* receive_cq = nullptr;
   host_driver::queue_pair* qp = nullptr;
@@ -42,9 +42,9 @@ struct link {
 
 /// Addresses, completion queues, queue pairs and the connection. `hosts` is the number of host a's address; host b has
 /// the next: connections with other address kinds need other numbers.
-link make_link(bench::two_nodes& system, const bench::connection_options& options, unsigned hosts = 1);
+link make_link(hosts::two_nodes& system, const hosts::connection_options& options, unsigned hosts = 1);
 /// Another queue pair between the same ends, in the same protection domains and completion queues.
-link make_sibling(const link& first, const bench::connection_options& options, std::uint32_t psn = 100);
+link make_sibling(const link& first, const hosts::connection_options& options, std::uint32_t psn = 100);
 
 /// A datagram queue pair on `s`'s host, ready to send, with room for `depth` requests of `sges` buffers each way; its
 /// completions go to the queues of `s`.
@@ -60,7 +60,7 @@ inline constexpr encapsulation_case encapsulations[] = {
     {host_driver::roce_types::v1, 4}, {host_driver::roce_types::v2, 4}, {host_driver::roce_types::v2, 6}};
 
 /// Runs `body` after both drivers have opened their devices.
-void run(bench::two_nodes& system, const std::function<void()>& body);
+void run(hosts::two_nodes& system, const std::function<void()>& body);
 
 /// A request with its list of buffers.
 struct request {
@@ -74,7 +74,7 @@ struct request {
 };
 void post(const side& s, const request& r);
 /// RDMA WRITE of `bytes` from one buffer to the other, both from `offset` on.
-void post_write(const side& s, const bench::buffer& from, const bench::buffer& to, std::uint32_t bytes,
+void post_write(const side& s, const hosts::buffer& from, const hosts::buffer& to, std::uint32_t bytes,
                 std::uint64_t id = 0, std::uint64_t offset = 0, unsigned flags = IBV_SEND_SIGNALED);
 void post_receive(const side& s, std::vector<ibv_sge> sges, std::uint64_t id = 0);
 
@@ -89,11 +89,11 @@ void fill_random(std::uint8_t* to, std::size_t bytes, std::mt19937_64& random);
 std::string in_child(const std::function<std::string()>& body);
 
 /// Sum over both adapters of the counters whose names contain `part`; throws when there are none.
-std::uint64_t counted(bench::two_nodes& system, const std::string& part);
+std::uint64_t counted(hosts::two_nodes& system, const std::string& part);
 
-inline bench::two_nodes_config default_system() {
-  bench::two_nodes_config c;
-  c.node = bench::make_node_config("connectx3pro_40g");
+inline hosts::two_nodes_config default_system() {
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config("connectx3pro_40g");
   return c;
 }
 

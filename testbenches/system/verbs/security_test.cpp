@@ -9,20 +9,20 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
+using hosts::connection_options;
 
 constexpr std::uint32_t region_bytes = 8192;
 
 /// Two connections in one pair of protection domains: one commits the offence, the other must not notice.
 class court {
  public:
-  explicit court(bench::two_nodes& system, connection_options options = {}) : options_(options), system_(system) {
+  explicit court(hosts::two_nodes& system, connection_options options = {}) : options_(options), system_(system) {
     options_.mtu = 1024;
     options_.ack_timeout = 8;
     innocent_ = make_link(system, {});
-    near_ = bench::make_buffer(innocent_.a.at, region_bytes);
-    far_ = bench::make_buffer(innocent_.b.at, region_bytes);
-    before_ = bench::make_buffer(innocent_.b.at, region_bytes);
+    near_ = hosts::make_buffer(innocent_.a.at, region_bytes);
+    far_ = hosts::make_buffer(innocent_.b.at, region_bytes);
+    before_ = hosts::make_buffer(innocent_.b.at, region_bytes);
     std::mt19937_64 random(8);
     fill_random(near_.at(), region_bytes, random);
     fill_random(far_.at(), region_bytes, random);
@@ -87,15 +87,15 @@ class court {
   }
 
   link& innocent() { return innocent_; }
-  bench::buffer& near() { return near_; }
-  bench::buffer& far() { return far_; }
-  bench::two_nodes& system() { return system_; }
+  hosts::buffer& near() { return near_; }
+  hosts::buffer& far() { return far_; }
+  hosts::two_nodes& system() { return system_; }
 
  private:
   connection_options options_;
-  bench::two_nodes& system_;
+  hosts::two_nodes& system_;
   link innocent_;
-  bench::buffer near_, far_, before_;
+  hosts::buffer near_, far_, before_;
   std::vector<std::uint8_t> near_image_, far_image_;
   std::uint32_t psn_ = 0;
 };
@@ -104,7 +104,7 @@ constexpr ibv_wr_opcode remote_verbs[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
 
 template <class Body>
 void in_court(Body body) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     court c(system);
     body(c);
@@ -132,7 +132,7 @@ TEST(Security, WrongRemoteKey) {
 /// from the wire as for the lists of work requests.
 TEST(Security, EndOfTheAddressSpace) {
   in_court([](court& c) {
-    const auto map_to_end = [](const bench::endpoint& at, const bench::buffer& b) {
+    const auto map_to_end = [](const hosts::endpoint& at, const hosts::buffer& b) {
       const std::uint64_t first = std::uint64_t{0} - region_bytes;
       return at.device->reg_mr(at.pd, b.at(), region_bytes,
                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, &first);
@@ -142,7 +142,7 @@ TEST(Security, EndOfTheAddressSpace) {
     ASSERT_NE(far, nullptr);
     ASSERT_NE(near, nullptr);
     const std::uint64_t round = std::uint64_t{0} - 4096;
-    const bench::endpoint& e = c.innocent().b.at;
+    const hosts::endpoint& e = c.innocent().b.at;
     EXPECT_EQ(e.device->reg_mr(e.pd, c.far().at(), region_bytes, IBV_ACCESS_LOCAL_WRITE, &round), nullptr);
     struct range {
       std::uint64_t before_end;
@@ -187,10 +187,10 @@ TEST(Security, EndOfTheAddressSpace) {
 
 TEST(Security, KeyOfAnotherProtectionDomain) {
   in_court([](court& c) {
-    bench::endpoint other = c.innocent().b.at;
+    hosts::endpoint other = c.innocent().b.at;
     other.pd = other.device->alloc_pd();
     ASSERT_NE(other.pd, nullptr);
-    bench::buffer theirs = bench::make_buffer(other, 4096);
+    hosts::buffer theirs = hosts::make_buffer(other, 4096);
     std::memset(theirs.at(), 0x77, 4096);
     for (const ibv_wr_opcode verb : remote_verbs) {
       const link l = c.new_lane();
@@ -230,7 +230,7 @@ TEST(Security, OneByteBeyondTheRegion) {
     request r = c.write(1);
     r.opcode = IBV_WR_RDMA_READ;
     r.remote += region_bytes - 1;
-    bench::buffer scratch = bench::make_buffer(c.innocent().a.at, 64);
+    hosts::buffer scratch = hosts::make_buffer(c.innocent().a.at, 64);
     r.sges = {{scratch.address(), 1, scratch.region->lkey}};
     const link l = c.new_lane();
     post(l.a, r);
@@ -241,7 +241,7 @@ TEST(Security, OneByteBeyondTheRegion) {
 
 TEST(Security, RegionWithoutTheRight) {
   in_court([](court& c) {
-    bench::endpoint& b = c.innocent().b.at;
+    hosts::endpoint& b = c.innocent().b.at;
     const auto memory = b.device->allocate_buffer(4096);
     std::memset(memory.pointer, 0x33, 4096);
     struct {
@@ -268,7 +268,7 @@ TEST(Security, RegionWithoutTheRight) {
 }
 
 TEST(Security, QueuePairWithoutTheRight) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     struct {
       ibv_wr_opcode verb;
@@ -293,7 +293,7 @@ TEST(Security, QueuePairWithoutTheRight) {
 
 TEST(Security, DeregisteredKey) {
   in_court([](court& c) {
-    bench::endpoint& b = c.innocent().b.at;
+    hosts::endpoint& b = c.innocent().b.at;
     for (const ibv_wr_opcode verb : remote_verbs) {
       const auto memory = b.device->allocate_buffer(4096);
       std::memset(memory.pointer, 0x44, 4096);
@@ -312,7 +312,7 @@ TEST(Security, DeregisteredKey) {
       ASSERT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
       l.b.at.bus->spend_ps(10 * us);
       std::memset(memory.pointer, 0x44, 4096);
-      bench::require(b.device->dereg_mr(mr), "dereg_mr");
+      hosts::require(b.device->dereg_mr(mr), "dereg_mr");
       r.sges[0].length = 100;
       c.fails(l, r, IBV_WC_REM_ACCESS_ERR);
       c.responder_stopped(l, IBV_EVENT_QP_ACCESS_ERR);
@@ -353,7 +353,7 @@ TEST(Security, WrongLocalKey) {
 
 TEST(Security, ReadIntoARegionWithoutLocalWrite) {
   in_court([](court& c) {
-    bench::endpoint& a = c.innocent().a.at;
+    hosts::endpoint& a = c.innocent().a.at;
     const auto memory = a.device->allocate_buffer(4096);
     std::memset(memory.pointer, 0x55, 4096);
     host_driver::memory_region* mr = a.device->reg_mr(a.pd, memory.pointer, 4096, 0);
@@ -387,7 +387,7 @@ void receive_fails(court& c, const std::vector<ibv_sge>& place, std::uint32_t by
 
 TEST(Security, ReceiveBufferTooSmall) {
   in_court([](court& c) {
-    bench::buffer small = bench::make_buffer(c.innocent().b.at, 8192);
+    hosts::buffer small = hosts::make_buffer(c.innocent().b.at, 8192);
     std::memset(small.at(), 0x66, 8192);
     receive_fails(c, {{small.address(), 99, small.region->lkey}}, 100, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
     for (unsigned i = 99; i < 8192; ++i) ASSERT_EQ(*small.at(i), 0x66);
@@ -400,7 +400,7 @@ TEST(Security, ReceiveBufferTooSmall) {
 
 TEST(Security, ReceiveWithAWrongKey) {
   in_court([](court& c) {
-    const bench::buffer& far = c.far();
+    const hosts::buffer& far = c.far();
     receive_fails(c, {{far.address(), 1000, far.region->lkey ^ 0x100}}, 100, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
     receive_fails(c, {{far.address(region_bytes - 99), 100, far.region->lkey}}, 100, IBV_WC_LOC_PROT_ERR,
                   IBV_WC_REM_OP_ERR);
@@ -409,10 +409,10 @@ TEST(Security, ReceiveWithAWrongKey) {
 }
 
 TEST(Security, SegmentOf2GibibytesIsRefusedWhenPosted) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
-    const bench::buffer near = bench::make_buffer(l.a.at, region_bytes);
+    const hosts::buffer near = hosts::make_buffer(l.a.at, region_bytes);
     ibv_sge sge{near.address(), 1u << 31, near.region->lkey};
     ibv_send_wr send{};
     send.sg_list = &sge;

@@ -12,20 +12,20 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
 using host_driver::roce_types;
 using host_driver::shared_receive_queue;
+using hosts::connection_options;
 
 constexpr std::uint32_t slot = 4096;
 
 /// Host b receives through one queue; host a has ordinary queue pairs.
 class shared_hosts {
  public:
-  shared_hosts(bench::two_nodes& system, const connection_options& options, unsigned entries, unsigned hosts = 1)
+  shared_hosts(hosts::two_nodes& system, const connection_options& options, unsigned entries, unsigned hosts = 1)
       : options_(options), first_(make_link(system, options, hosts)) {
     srq_ = make_queue(first_.b.at.pd, entries);
-    near_ = bench::make_buffer(first_.a.at, std::uint64_t{slot} * 64);
-    far_ = bench::make_buffer(first_.b.at, std::uint64_t{slot} * 256);
+    near_ = hosts::make_buffer(first_.a.at, std::uint64_t{slot} * 64);
+    far_ = hosts::make_buffer(first_.b.at, std::uint64_t{slot} * 256);
   }
   shared_receive_queue* make_queue(ibv_pd* pd, unsigned entries) {
     ibv_srq_init_attr attr{};
@@ -38,11 +38,11 @@ class shared_hosts {
   }
   link connect(shared_receive_queue* q = nullptr) {
     link l = first_;
-    l.a.qp = bench::make_qp(l.a.at, options_, *l.a.send_cq, *l.a.receive_cq);
-    l.b.qp = bench::make_qp(l.b.at, options_, *l.b.send_cq, *l.b.receive_cq, q != nullptr ? q : srq_);
+    l.a.qp = hosts::make_qp(l.a.at, options_, *l.a.send_cq, *l.a.receive_cq);
+    l.b.qp = hosts::make_qp(l.b.at, options_, *l.b.send_cq, *l.b.receive_cq, q != nullptr ? q : srq_);
     psn_ += 1000;
-    bench::connect(l.a.at, options_, *l.a.qp, l.b.at, l.b.qp->qp_num, psn_, psn_ + 7);
-    bench::connect(l.b.at, options_, *l.b.qp, l.a.at, l.a.qp->qp_num, psn_ + 7, psn_);
+    hosts::connect(l.a.at, options_, *l.a.qp, l.b.at, l.b.qp->qp_num, psn_, psn_ + 7);
+    hosts::connect(l.b.at, options_, *l.b.qp, l.a.at, l.a.qp->qp_num, psn_ + 7, psn_);
     return l;
   }
   int post(std::uint64_t id, std::vector<ibv_sge> sges, shared_receive_queue* q = nullptr) {
@@ -77,20 +77,20 @@ class shared_hosts {
   }
   shared_receive_queue& queue() { return *srq_; }
   link& first() { return first_; }
-  bench::buffer& near() { return near_; }
-  bench::buffer& far() { return far_; }
+  hosts::buffer& near() { return near_; }
+  hosts::buffer& far() { return far_; }
 
  private:
   connection_options options_;
   link first_;
   shared_receive_queue* srq_ = nullptr;
-  bench::buffer near_, far_;
+  hosts::buffer near_, far_;
   std::uint32_t psn_ = 0;
 };
 
 /// Messages of many packets on several queue pairs at once; entries come back in another order than they were taken.
 void serve_many(roce_types roce, unsigned ip) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.roce = roce;
@@ -142,7 +142,7 @@ TEST(SharedReceive, ServesManyQueuePairsV1) { serve_many(roce_types::v1, 4); }
 TEST(SharedReceive, ServesManyQueuePairsV2) { serve_many(roce_types::v2, 6); }
 
 TEST(SharedReceive, EmptyQueueIsNotReady) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 8);
     const link l = h.connect(), other = h.connect();
@@ -167,7 +167,7 @@ TEST(SharedReceive, EmptyQueueIsNotReady) {
 }
 
 TEST(SharedReceive, LimitIsToldOnce) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 31);
     host_driver::device& dev = h.first().b.dev();
@@ -204,7 +204,7 @@ TEST(SharedReceive, LimitIsToldOnce) {
 
 /// A queue pair dies with messages in all stages. Its entries come back, the others go on.
 TEST(SharedReceive, EntriesOfADeadQueuePairComeBack) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options options;
     options.mtu = 256;
@@ -263,12 +263,12 @@ TEST(SharedReceive, EntriesOfADeadQueuePairComeBack) {
 
 /// Keys of entries belong to the queue's protection domain.
 TEST(SharedReceiveSecurity, KeysAreOfTheQueuesDomain) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 8);
-    bench::endpoint other = h.first().b.at;
+    hosts::endpoint other = h.first().b.at;
     other.pd = other.device->alloc_pd();
-    bench::buffer theirs = bench::make_buffer(other, slot);
+    hosts::buffer theirs = hosts::make_buffer(other, slot);
     std::memset(theirs.at(), 0x77, slot);
     std::memset(h.near().at(), 0x11, slot);
     // An entry with a key of another domain than the queue's, although it might be that of the queue pair.
@@ -305,7 +305,7 @@ TEST(SharedReceiveSecurity, KeysAreOfTheQueuesDomain) {
 
 /// Software that breaks its own list is told, and harms nobody else.
 TEST(SharedReceiveSecurity, BrokenListEndsTheQueue) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 8);
     const link l = h.connect();
@@ -332,7 +332,7 @@ TEST(SharedReceiveSecurity, BrokenListEndsTheQueue) {
 
 /// Links of entries lie in memory that a program, or a peer with a key, can write.
 TEST(SharedReceive, LinksInMemoryAreNotBelieved) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 15);
     shared_receive_queue& q = h.queue();
@@ -352,7 +352,7 @@ TEST(SharedReceive, LinksInMemoryAreNotBelieved) {
 
 /// Completions that the memory of their queue makes up are an error of the poll, not of the program.
 TEST(SharedReceive, CompletionsInMemoryAreNotBelieved) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 15);
     const link one = h.connect(), own = h.first();
@@ -381,7 +381,7 @@ TEST(SharedReceive, CompletionsInMemoryAreNotBelieved) {
 
 /// An event about a queue that is gone is told to nobody.
 TEST(SharedReceive, EventsEndWithTheirQueue) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shared_hosts h(system, {}, 15);
     shared_receive_queue* const q = h.make_queue(h.first().b.at.pd, 15);

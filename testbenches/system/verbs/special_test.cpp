@@ -11,15 +11,15 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
 using host_driver::roce_types;
+using hosts::connection_options;
 
 constexpr std::uint32_t grh_bytes = 40, mad = 256, gsi_key = 0x80010000, slot = 4096, slots = 16;
 
 /// QP1 of port 1 of a host, with receives.
 struct manager {
   side s;
-  bench::buffer memory;
+  hosts::buffer memory;
 
   explicit manager(const side& like) : s(like) {
     s.send_cq = s.dev().create_cq(64);
@@ -31,7 +31,7 @@ struct manager {
     init.cap.max_send_sge = init.cap.max_recv_sge = 1;
     s.qp = s.dev().create_gsi(s.at.pd, &init, 1);
     if (s.qp == nullptr) throw std::runtime_error("create_gsi");
-    memory = bench::make_buffer(s.at, slot * slots);
+    memory = hosts::make_buffer(s.at, slot * slots);
   }
   void expect(unsigned count, std::uint32_t bytes = grh_bytes + mad) const {
     for (unsigned i = 0; i < count; ++i) post_receive(s, {{memory.address(i * slot), bytes, memory.region->lkey}}, i);
@@ -69,12 +69,12 @@ struct manager {
 /// A datagram queue pair of an ordinary program that has come by QP1's Q_Key.
 struct intruder {
   side s;
-  bench::buffer memory;
+  hosts::buffer memory;
   explicit intruder(const side& like, std::uint32_t key) : s(like) {
     s.send_cq = s.dev().create_cq(64);
     s.receive_cq = s.dev().create_cq(64);
     s.qp = make_datagram_qp(s, key, 8, 1);
-    memory = bench::make_buffer(s.at, slot);
+    memory = hosts::make_buffer(s.at, slot);
   }
   void send(ibv_ah* to, std::uint32_t qpn, std::uint32_t bytes, std::uint32_t key) const {
     ibv_sge sge{memory.address(0), bytes, memory.region->lkey};
@@ -86,7 +86,7 @@ struct intruder {
     wr.wr.ud.ah = to;
     wr.wr.ud.remote_qpn = qpn;
     wr.wr.ud.remote_qkey = key;
-    bench::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
+    hosts::require(s.dev().post_send(s.qp, &wr, &bad), "post_send");
     EXPECT_EQ(s.wait_send().status, IBV_WC_SUCCESS);
   }
 };
@@ -102,7 +102,7 @@ connection_options addresses(roce_types type, unsigned ip, std::uint16_t vlan) {
 void settle() { sc_core::wait(sc_core::sc_time(50, sc_core::SC_US)); }
 
 TEST(special, datagrams_of_both_versions_and_address_kinds) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     std::mt19937_64 random(4711);
     unsigned hosts = 1;
@@ -133,7 +133,7 @@ TEST(special, datagrams_of_both_versions_and_address_kinds) {
 }
 
 TEST(special, answers_reach_the_host_that_asked_and_itself) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const manager a(l.a), b(l.b);
@@ -149,7 +149,7 @@ TEST(special, answers_reach_the_host_that_asked_and_itself) {
 }
 
 TEST(special, foreign_keys_lengths_and_numbers_do_not_get_in) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const manager target(l.b);
@@ -181,7 +181,7 @@ TEST(special, foreign_keys_lengths_and_numbers_do_not_get_in) {
 }
 
 TEST(special, without_a_receive_a_datagram_is_dropped_and_the_next_arrives) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const manager a(l.a), b(l.b);
@@ -199,7 +199,7 @@ TEST(special, without_a_receive_a_datagram_is_dropped_and_the_next_arrives) {
 }
 
 TEST(special, what_is_no_roce_packet_is_not_sent) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const manager a(l.a), b(l.b);
@@ -228,7 +228,7 @@ TEST(special, what_is_no_roce_packet_is_not_sent) {
 }
 
 TEST(special, there_is_one_and_it_can_be_made_again) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, {});
     const manager b(l.b);

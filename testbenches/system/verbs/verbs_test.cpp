@@ -9,8 +9,8 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
 using host_driver::roce_types;
+using hosts::connection_options;
 
 constexpr std::uint32_t largest = 1u << 20;
 constexpr std::uint32_t guard = 256;
@@ -27,8 +27,8 @@ ibv_wc_opcode send_opcode_of(ibv_wr_opcode verb) {
 class arena {
  public:
   arena(link& l, std::uint64_t seed) : random_(seed) {
-    from_ = bench::make_buffer(l.a.at, bytes);
-    to_ = bench::make_buffer(l.b.at, bytes);
+    from_ = hosts::make_buffer(l.a.at, bytes);
+    to_ = hosts::make_buffer(l.b.at, bytes);
     fill_random(to_.at(), bytes, random_);
     fill_random(from_.at(), bytes, random_);
     from_expected_.assign(from_.at(), from_.at() + bytes);
@@ -41,8 +41,8 @@ class arena {
     const bool receives = verb != IBV_WR_RDMA_WRITE && !reads;
     const bool immediate = verb == IBV_WR_SEND_WITH_IMM || verb == IBV_WR_RDMA_WRITE_WITH_IMM;
     const std::uint64_t source = guard + random_() % guard, destination = guard + random_() % guard;
-    bench::buffer& from = reads ? to_ : from_;
-    bench::buffer& to = reads ? from_ : to_;
+    hosts::buffer& from = reads ? to_ : from_;
+    hosts::buffer& to = reads ? from_ : to_;
     fill_random(from.at(source), size, random_);
     std::memcpy((reads ? to_expected_ : from_expected_).data() + source, from.at(source), size);
     std::memcpy((reads ? from_expected_ : to_expected_).data() + destination, from.at(source), size);
@@ -97,7 +97,7 @@ class arena {
 
  private:
   static constexpr std::size_t bytes = largest + 4 * guard;
-  void check_destination(const bench::buffer& to, bool reads, std::uint64_t destination, std::uint32_t size) const {
+  void check_destination(const hosts::buffer& to, bool reads, std::uint64_t destination, std::uint32_t size) const {
     const std::vector<std::uint8_t>& expected = reads ? from_expected_ : to_expected_;
     const std::uint64_t first = destination - guard;
     const std::size_t window = std::size_t{size} + 2 * guard;
@@ -105,7 +105,7 @@ class arena {
   }
 
   std::mt19937_64 random_;
-  bench::buffer from_, to_;
+  hosts::buffer from_, to_;
   std::vector<std::uint8_t> from_expected_, to_expected_;
 };
 
@@ -123,8 +123,8 @@ void every_size(arena& memory, const link& l, const connection_options& options)
   }
 }
 
-void every_mtu(connection_options options, const bench::two_nodes_config& config) {
-  bench::two_nodes system(config);
+void every_mtu(connection_options options, const hosts::two_nodes_config& config) {
+  hosts::two_nodes system(config);
   options.inline_bytes = 400;
   run(system, [&] {
     link first = make_link(system, options);
@@ -153,7 +153,7 @@ TEST(EveryVerb, RoceV2Ipv4) { every_mtu(options_of(roce_types::v2, 4), default_s
 TEST(EveryVerb, RoceV2Ipv6) { every_mtu(options_of(roce_types::v2, 6), default_system()); }
 
 TEST(EveryVerb, SmallCompletionEntries) {
-  bench::two_nodes_config c = default_system();
+  hosts::two_nodes_config c = default_system();
   c.node.driver.large_cqe = !c.node.driver.large_cqe;
   every_mtu(options_of(roce_types::v2, 4), c);
 }
@@ -175,7 +175,7 @@ class tag_observer : public payload::frame_observer_if {
 };
 
 TEST(EveryVerb, TaggedWithPriority) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   tag_observer tags;
   system.cable().add_observer(tags);
   connection_options options = options_of(roce_types::v2, 4);
@@ -195,7 +195,7 @@ TEST(EveryVerb, TaggedWithPriority) {
 }
 
 /// Cuts [0, bytes) into pieces of random sizes, some of them one byte.
-std::vector<ibv_sge> pieces(const bench::buffer& b, std::uint64_t start, std::uint32_t bytes, unsigned count,
+std::vector<ibv_sge> pieces(const hosts::buffer& b, std::uint64_t start, std::uint32_t bytes, unsigned count,
                             std::mt19937_64& random) {
   std::vector<ibv_sge> list;
   std::uint64_t at = start;
@@ -212,14 +212,14 @@ std::vector<ibv_sge> pieces(const bench::buffer& b, std::uint64_t start, std::ui
 }
 
 TEST(EveryVerb, ScatterAndGather) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   connection_options options = options_of(roce_types::v2, 4);
   options.send_sges = options.receive_sges = 8;
   options.mtu = 1024;
   run(system, [&] {
     link l = make_link(system, options);
     constexpr std::uint32_t space = 32768;
-    bench::buffer from = bench::make_buffer(l.a.at, space), to = bench::make_buffer(l.b.at, space);
+    hosts::buffer from = hosts::make_buffer(l.a.at, space), to = hosts::make_buffer(l.b.at, space);
     std::mt19937_64 random(3);
     for (unsigned n = 0; n < 300; ++n) {
       const ibv_wr_opcode verb = verbs[n % std::size(verbs)];
@@ -253,7 +253,7 @@ TEST(EveryVerb, ScatterAndGather) {
 }
 
 TEST(EveryVerb, ManyQueuePairsBothWays) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   connection_options options = options_of(roce_types::v2, 4);
   options.mtu = 1024;
   run(system, [&] {
@@ -264,10 +264,10 @@ TEST(EveryVerb, ManyQueuePairsBothWays) {
       links.push_back(make_sibling(links[0], options, static_cast<std::uint32_t>(links.size()) * 1000));
     std::mt19937_64 random(4);
     // [direction][what it is for]: a's messages to b, b's to a.
-    bench::buffer out[2] = {bench::make_buffer(links[0].a.at, qps * rounds * slot),
-                            bench::make_buffer(links[0].b.at, qps * rounds * slot)};
-    bench::buffer in[2] = {bench::make_buffer(links[0].b.at, qps * rounds * slot),
-                           bench::make_buffer(links[0].a.at, qps * rounds * slot)};
+    hosts::buffer out[2] = {hosts::make_buffer(links[0].a.at, qps * rounds * slot),
+                            hosts::make_buffer(links[0].b.at, qps * rounds * slot)};
+    hosts::buffer in[2] = {hosts::make_buffer(links[0].b.at, qps * rounds * slot),
+                           hosts::make_buffer(links[0].a.at, qps * rounds * slot)};
     std::vector<std::uint8_t> expected[2];
     std::vector<std::uint32_t> length[2];
     for (unsigned d = 0; d < 2; ++d) {
@@ -320,7 +320,7 @@ TEST(EveryVerb, ManyQueuePairsBothWays) {
 
 /// Automatic path migration, which RoCE does not have, is not offered and is refused; LIDs are zero.
 TEST(WhatRoceLacks, NoMigrationAndNoLids) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     const link l = make_link(system, connection_options{});
     ibv_device_attr device{};

@@ -15,7 +15,7 @@
 namespace rnic::system_test {
 namespace {
 
-using bench::connection_options;
+using hosts::connection_options;
 using wire::operation;
 
 TEST(Windows, Type2GivesAccessUntilTheOwnerInvalidatesIt) {
@@ -70,7 +70,7 @@ TEST(Windows, SendWithInvalidateEndsIt) {
 
 /// The same requests on queue pairs whose messages nobody acknowledges: what no key allows is lost without a word.
 TEST(Windows, UnreliableConnectionsBindAndInvalidateToo) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     connection_options o = quick();
     o.type = IBV_QPT_UC;
@@ -170,7 +170,7 @@ TEST(Windows, TablesInMemoryFollow) {
     host_driver::command_channel::mailbox box(dev.commands());
     const auto entry = [&](std::uint32_t key) {
       const auto slot = abi::key_to_index(key) & ((1u << dev.profile()[host_driver::icm_region::dmpt].log_count) - 1);
-      bench::require(dev.commands().read(box, abi::opcode::query_mpt, slot), "QUERY_MPT");
+      hosts::require(dev.commands().read(box, abi::opcode::query_mpt, slot), "QUERY_MPT");
       return box.data();
     };
     auto* w = s.window(IBV_MW_TYPE_2);
@@ -193,12 +193,12 @@ TEST(Windows, TablesInMemoryFollow) {
 /// SEND with invalidate on the cable, as Wireshark's dissector reads it.
 TEST(Windows, TsharkReadsTheKeyToInvalidate) {
   if (std::system("command -v tshark > /dev/null") != 0) GTEST_SKIP() << "no tshark";
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.capture = testing::TempDir() + "send_with_invalidate.pcap";
   config.capture_options.overwrite = true;
   std::uint32_t first = 0, second = 0;
   {
-    bench::two_nodes system(config);
+    hosts::two_nodes system(config);
     run(system, [&] {
       shop s(system);
       auto* w = s.window(IBV_MW_TYPE_2);
@@ -224,7 +224,7 @@ TEST(Windows, TsharkReadsTheKeyToInvalidate) {
 }
 
 TEST(FastRegistration, PagesInAnyOrderUnderEveryKey) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   run(system, [&] {
     shop s(system);
     patchwork p(s);
@@ -305,11 +305,11 @@ TEST(Windows, InOrderWithinTheQueue) {
 
 /// Entries that go to memory and come back between any two uses, and page lists in small pieces.
 TEST(Windows, WithHardlyAnyRoomOnChip) {
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.node.adapter.translation.mpt_entries = 1;
   config.node.adapter.translation.mpt_ways = 1;
   config.node.adapter.translation.keys.page_list_entries = 3;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   run(system, [&] {
     shop s(system);
     patchwork p(s);
@@ -374,7 +374,7 @@ TEST(Windows, QueuePairsEndInTheMiddle) {
 
 /// A retransmission goes back behind operations that were executed: they are not executed again.
 TEST(Windows, OnceWhateverIsLost) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   loss fault;
   system.cable().set_fault(&fault);
   run(system, [&] {
@@ -424,9 +424,9 @@ TEST(Windows, OnceWhateverIsLost) {
 
 /// The same work, told by its times and results.
 std::string history(const sim::timebase::options& timing) {
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.timing = timing;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   std::string text;
   run(system, [&] {
     shop s(system);

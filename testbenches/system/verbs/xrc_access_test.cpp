@@ -77,7 +77,7 @@ TEST(Xrc, SendWithInvalidateEndsAKeyOfTheQueuesOwner) {
       wr.send_flags = IBV_SEND_SIGNALED;
       wr.invalidate_rkey = key;
       wr.qp_type.xrc.remote_srqn = to.srq->srqn;
-      bench::require(via.a.dev().post_send(via.a.qp, &wr, &bad), "post_send");
+      hosts::require(via.a.dev().post_send(via.a.qp, &wr, &bad), "post_send");
       return to.wait();
     };
     const link l = t.lane(t.domain);
@@ -142,7 +142,7 @@ TEST(Xrc, OtherTransportsAreNotMixedUp) {
     ASSERT_EQ(p.post(0), 0);
     // An RC queue pair and an XRC one on either side: neither takes the other's packets.
     link l = t.first();
-    l.a.qp = bench::make_qp(l.a.at, quick(), *l.a.send_cq, *l.a.receive_cq);
+    l.a.qp = hosts::make_qp(l.a.at, quick(), *l.a.send_cq, *l.a.receive_cq);
     l.b.qp = t.make(l.b.at, IBV_QPT_XRC_RECV, nullptr, t.domain);
     t.join(l);
     request r;
@@ -152,7 +152,7 @@ TEST(Xrc, OtherTransportsAreNotMixedUp) {
     EXPECT_EQ(l.a.wait_send().status, IBV_WC_RETRY_EXC_ERR);
     link m = t.first();
     m.a.qp = t.make(m.a.at, IBV_QPT_XRC_SEND, m.a.send_cq, nullptr);
-    m.b.qp = bench::make_qp(m.b.at, quick(), *m.b.send_cq, *m.b.receive_cq);
+    m.b.qp = hosts::make_qp(m.b.at, quick(), *m.b.send_cq, *m.b.receive_cq);
     t.join(m);
     post_receive(m.b, {{p.memory.address(), 64, p.memory.region->lkey}});
     t.post(m, IBV_WR_SEND, p.srq->srqn, 0, 64);

@@ -131,9 +131,9 @@ TEST(Xrc, HalfAMessageIsFlushed) {
 
 /// The times at which a fixed piece of work completes.
 std::string history(const sim::timebase::options& timing) {
-  bench::two_nodes_config config = default_system();
+  hosts::two_nodes_config config = default_system();
   config.timing = timing;
-  bench::two_nodes system(config);
+  hosts::two_nodes system(config);
   std::string text;
   run(system, [&] {
     town t(system);

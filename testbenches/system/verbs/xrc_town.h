@@ -13,7 +13,7 @@
 
 namespace rnic::system_test::xrc {
 
-using bench::connection_options;
+using hosts::connection_options;
 using fate = fabric::cable_fault_if::fate;
 using host_driver::completion_queue;
 using host_driver::queue_pair;
@@ -25,10 +25,10 @@ inline constexpr unsigned places = 16;
 
 /// A process at host b: a receive queue, where its completions go, and memory under its own protection domain.
 struct process {
-  bench::endpoint at;
+  hosts::endpoint at;
   completion_queue* cq = nullptr;
   shared_receive_queue* srq = nullptr;
-  bench::buffer memory;
+  hosts::buffer memory;
 
   int post(std::uint64_t id) const {
     ibv_sge sges[2] = {{memory.address(id * place), 100, memory.region->lkey},
@@ -74,10 +74,10 @@ inline connection_options quick() {
 /// Host a sends, host b receives.
 class town {
  public:
-  explicit town(bench::two_nodes& system) : options_(quick()), first_(make_link(system, options_)) {
+  explicit town(hosts::two_nodes& system) : options_(quick()), first_(make_link(system, options_)) {
     domain = first_.b.dev().open_xrcd();
     EXPECT_NE(domain, nullptr);
-    near = bench::make_buffer(first_.a.at, place * places);
+    near = hosts::make_buffer(first_.a.at, place * places);
     fill_random(near.at(), place * places, random);
   }
   process new_process(xrc_domain* in) {
@@ -88,11 +88,11 @@ class town {
     ibv_srq_init_attr_ex attr = queue_attributes(p, in);
     p.srq = p.at.device->create_srq_ex(&attr);
     EXPECT_NE(p.srq, nullptr);
-    p.memory = bench::make_buffer(p.at, place * places);
+    p.memory = hosts::make_buffer(p.at, place * places);
     std::memset(p.memory.at(), 0, place * places);
     return p;
   }
-  queue_pair* make(bench::endpoint& e, ibv_qp_type type, completion_queue* cq, xrc_domain* in,
+  queue_pair* make(hosts::endpoint& e, ibv_qp_type type, completion_queue* cq, xrc_domain* in,
                    const std::uint32_t* wanted = nullptr) {
     ibv_qp_init_attr_ex attr{};
     attr.comp_mask = type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
@@ -107,14 +107,14 @@ class town {
     init.qp_state = IBV_QPS_INIT;
     init.port_num = 1;
     init.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-    bench::require(e.device->modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+    hosts::require(e.device->modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
                    "modify_qp to INIT");
     return qp;
   }
   void join(const link& l) {
     psn_ += 1000;
-    bench::connect(const_cast<bench::endpoint&>(l.a.at), options_, *l.a.qp, l.b.at, l.b.qp->qp_num, psn_, psn_ + 7);
-    bench::connect(const_cast<bench::endpoint&>(l.b.at), options_, *l.b.qp, l.a.at, l.a.qp->qp_num, psn_ + 7, psn_);
+    hosts::connect(const_cast<hosts::endpoint&>(l.a.at), options_, *l.a.qp, l.b.at, l.b.qp->qp_num, psn_, psn_ + 7);
+    hosts::connect(const_cast<hosts::endpoint&>(l.b.at), options_, *l.b.qp, l.a.at, l.a.qp->qp_num, psn_ + 7, psn_);
   }
   /// A queue pair that sends and one that receives into `in` (nullptr: one that sends as well).
   link lane(xrc_domain* in, const std::uint32_t* wanted = nullptr) {
@@ -135,15 +135,15 @@ class town {
     wr.send_flags = IBV_SEND_SIGNALED;
     wr.imm_data = __builtin_bswap32(0xabcd0000 | bytes);
     wr.wr.rdma = {remote, rkey};
-    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) bench::make_atomic(wr, false, remote, rkey, 0);
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) hosts::make_atomic(wr, false, remote, rkey, 0);
     wr.qp_type.xrc.remote_srqn = srqn;
-    bench::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
+    hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
   }
   void settle() const { first_.b.at.bus->spend_ps(20 * us); }
   link& first() { return first_; }
 
   xrc_domain* domain = nullptr;
-  bench::buffer near;
+  hosts::buffer near;
   std::mt19937_64 random{5};
 
  private:
@@ -154,7 +154,7 @@ class town {
 
 template <class Body>
 void in_town(Body body, fabric::cable_fault_if* fault = nullptr) {
-  bench::two_nodes system(default_system());
+  hosts::two_nodes system(default_system());
   if (fault != nullptr) system.cable().set_fault(fault);
   run(system, [&] {
     town t(system);

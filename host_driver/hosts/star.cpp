@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/bench/star.h"
+#include "host_driver/hosts/star.h"
 
 #include <stdexcept>
 #include <string>
 #include <systemc>
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 /// A barrier for the programs of all hosts.
 class star::gathering {
@@ -77,4 +77,4 @@ void star::run(const std::function<void(endpoint&)>& program) {
   if (running_ != 0) throw std::runtime_error("the simulation came to rest before all programs had ended");
 }
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

@@ -2,9 +2,9 @@
 // Hosts of two sides that talk with each other, for loads that do not care how they are joined.
 #pragma once
 
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/two_nodes.h"
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 class hosts_if {
  public:
@@ -39,4 +39,4 @@ class pair_of_hosts final : public hosts_if {
   two_nodes& system_;
 };
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/bench/two_nodes.h"
+#include "host_driver/hosts/two_nodes.h"
 
 #include <stdexcept>
 #include <systemc>
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 /// A barrier for the two programs.
 class two_nodes::meeting {
@@ -99,4 +99,4 @@ void two_nodes::pass(sim::time_ps duration) {
   sc_core::sc_start(sc_core::sc_time::from_value(duration));
 }
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

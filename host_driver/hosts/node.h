@@ -17,7 +17,7 @@
 #include "model/host/host_memory.h"
 #include "model/host/root_complex.h"
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 /// Type of the report, an error, with which a shadow ends a run (SC_REPORT_ERROR): its message is rtl::difference's.
 inline constexpr const char* rtl_difference = "/rnic/rtl/difference";
@@ -77,4 +77,4 @@ class node : public sc_core::sc_module {
   std::unique_ptr<sockets> sockets_;
 };
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

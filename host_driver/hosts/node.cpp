@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/bench/node.h"
+#include "host_driver/hosts/node.h"
 
 #include <cerrno>
 #include <systemc>
@@ -11,7 +11,7 @@
 #include "rtl/harness/lockstep.h"
 #include "rtl/icrc/icrc_rtl.h"
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 namespace {
 
@@ -190,4 +190,4 @@ int node::start() {
   return result;
 }
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

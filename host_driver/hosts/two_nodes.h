@@ -10,16 +10,16 @@
 #include <string>
 
 #include "host_driver/config.h"
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/node.h"
 #include "model/adapter/adapter.h"
 #include "model/fabric/fault_injector.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timebase.h"
-#include "testbenches/bench/connection.h"
-#include "testbenches/bench/node.h"
 #include "tlm/capture.h"
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 struct two_nodes_config {
   node_config node;
@@ -81,4 +81,4 @@ class two_nodes {
   unsigned running_ = 0;
 };
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

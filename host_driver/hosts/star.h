@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
+#include "host_driver/hosts/hosts_if.h"
+#include "host_driver/hosts/node.h"
 #include "model/fabric/network_switch.h"
-#include "testbenches/bench/hosts.h"
-#include "testbenches/bench/node.h"
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 struct star_config {
   node_config node;     ///< of every host
@@ -55,4 +55,4 @@ class star final : public hosts_if {
   unsigned running_ = 0;
 };
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

@@ -11,7 +11,7 @@
 
 #include "host_driver/device.h"
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 /// Scatter/gather list of a message in contiguous memory. A segment is shorter than 2^31 bytes (its length's top bit
 /// has another meaning, adapter data plane A.4), so the longest message of the standard, 2^31, takes two.
@@ -120,4 +120,4 @@ class message_failed : public std::runtime_error {
   explicit message_failed(const std::string& what) : std::runtime_error(what) {}
 };
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "testbenches/bench/connection.h"
+#include "host_driver/hosts/connection.h"
 
 #include <infiniband/mlx4dv.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace rnic::bench {
+namespace rnic::hosts {
 
 using namespace host_driver;
 
@@ -203,4 +203,4 @@ void make_atomic(ibv_send_wr& wr, bool compare_swap, std::uint64_t address, std:
   wr.wr.atomic.swap = found + 1;
 }
 
-}  // namespace rnic::bench
+}  // namespace rnic::hosts
