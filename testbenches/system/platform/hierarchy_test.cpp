@@ -52,9 +52,9 @@ TEST(Hierarchy, BlocksAreFoundByTheNamesOfTheirStatistics) {
     auto* const adapter = dynamic_cast<adapter::adapter*>(sc_core::sc_find_object(host));
     ASSERT_NE(adapter, nullptr) << host;
     for (const char* const block :
-         {"command",     "firmware_dma", "firmware_port", "pcie",      "translation", "doorbell", "scheduler",
-          "requester",   "gather",       "scatter",       "responder", "multicast",   "steering", "completion",
-          "icrc_insert", "icrc_check",   "parser1",       "parser2",   "port1",       "port2"}) {
+         {"command",    "firmware_dma", "firmware_port", "pcie",      "translation", "doorbell",        "scheduler",
+          "requester",  "gather",       "scatter",       "responder", "multicast",   "answer_transmit", "steering",
+          "completion", "icrc_insert",  "icrc_check",    "parser1",   "parser2",     "port1",           "port2"}) {
       const std::string name = std::string(host) + "." + block;
       sc_core::sc_object* const found = sc_core::sc_find_object(name.c_str());
       auto* const as_block = dynamic_cast<sim::clocked_block*>(found);
@@ -122,7 +122,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
     ++with_parameters;
     EXPECT_FALSE(parameters.of(path->value).empty()) << o->name();
   }
-  EXPECT_EQ(with_parameters, 2 * (1 + 19U));  // all blocks but firmware's DMA have some, and the adapter itself
+  EXPECT_EQ(with_parameters, 2 * (1 + 20U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
   EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.contexts.entries");
