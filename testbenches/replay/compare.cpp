@@ -110,6 +110,7 @@ std::string describe(const wire::packet& p) {
 }
 
 kept_span::kept_span(const sim::span& s) : start_(s.start()) {
+  marks_.reserve(s.count());
   for (unsigned i = 0; i < s.count(); ++i) marks_.push_back(s[i]);
 }
 

@@ -183,7 +183,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
                                 {"utilisation", utilisation_json(r.shares)}});
     result["statistics"] = experiment.statistics();
-    write_text(options.common.json_file, result.dump(2) + "\n");
+    write_json(options.common.json_file, result);
   }
   return 0;
 }

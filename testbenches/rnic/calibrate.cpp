@@ -145,7 +145,7 @@ int run_calibrate(const calibrate_options& options) {
     result["points_are"] = options.held_out ? "held out" : "calibration set";
     result["points"] = nlohmann::json::array();
     for (const measurement& m : all) result["points"].push_back(to_json(m));
-    write_text(options.common.json_file, result.dump(2) + "\n");
+    write_json(options.common.json_file, result);
   }
   return std::all_of(all.begin(), all.end(), [](const measurement& m) { return m.in_band(); }) ? 0 : 1;
 }

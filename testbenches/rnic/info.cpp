@@ -233,7 +233,7 @@ int run_info(const info_options& options) {
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("info", options.common);
     result["device"] = r.root;
-    write_text(options.common.json_file, result.dump(2) + "\n");
+    write_json(options.common.json_file, result);
   }
   return 0;
 }
@@ -247,7 +247,7 @@ int run_parameters(const common_options& common) {
   if (!common.json_file.empty()) {
     nlohmann::json result = run_header("parameters", common);
     result["parameters"] = effective;
-    write_text(common.json_file, result.dump(2) + "\n");
+    write_json(common.json_file, result);
   }
   return 0;
 }

@@ -359,7 +359,7 @@ int run_latency(const latency_options& options) {
     result["rows"] = nlohmann::json::array();
     for (const latency_row& r : rows) result["rows"].push_back(to_json(r));
     result["statistics"] = experiment.statistics();
-    write_text(options.common.json_file, result.dump(2) + "\n");
+    write_json(options.common.json_file, result);
   }
   return 0;
 }

@@ -67,7 +67,7 @@ int run_replay(const replay_options& options) {
   }
   const replay_report r(options, p, *compared, result);
   print(r);
-  if (!options.common.json_file.empty()) write_text(options.common.json_file, to_json(r).dump(2) + "\n");
+  if (!options.common.json_file.empty()) write_json(options.common.json_file, to_json(r));
   return r.agrees() ? 0 : 1;
 }
 

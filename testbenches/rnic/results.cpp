@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <numeric>
 #include <string_view>
 #include <vector>
@@ -68,11 +69,16 @@ nlohmann::json stages_json(const sim::span& s) {
 }
 
 std::string stages_text(const sim::span& s) {
+  const std::vector<stage_time> stages = stages_of(s);
+  std::size_t width = 24;
+  for (const stage_time& t : stages) width = std::max(width, t.block.size());
   std::string text;
-  for (const stage_time& t : stages_of(s))
-    text += fmt::format("      {:<24} {:<22} {:>10.3f} ns{}\n", t.block, t.stage, static_cast<double>(t.spent) / 1e3,
-                        t.waited != sim::wait::none ? std::string("  waiting: ") + sim::to_string(t.waited) : "");
-  text += fmt::format("      {:<47} {:>10.3f} ns\n", "end to end", static_cast<double>(s.end() - s.start()) / 1e3);
+  for (const stage_time& t : stages)
+    text +=
+        fmt::format("      {:<{}} {:<22} {:>10.3f} ns{}\n", t.block, width, t.stage, static_cast<double>(t.spent) / 1e3,
+                    t.waited != sim::wait::none ? std::string("  waiting: ") + sim::to_string(t.waited) : "");
+  text += fmt::format("      {:<{}} {:>10.3f} ns\n", "end to end", width + 23,
+                      static_cast<double>(s.end() - s.start()) / 1e3);
   return text;
 }
 
@@ -111,9 +117,9 @@ void check_writable(const common_options& options, const std::string& file) {
   if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) std::filesystem::remove(file);
 }
 
-void write_text(const std::string& file, const std::string& text) {
+void write_json(const std::string& file, const nlohmann::json& results) {
   std::ofstream out(file);
-  out << text;
+  out << std::setw(2) << results << '\n';  // in pieces: the text of a long replay is larger than the results in memory
   if (!out.flush()) throw usage_error(file + ": writing failed");
 }
 

@@ -44,7 +44,7 @@ nlohmann::json utilisation_json(const std::vector<bench::share>& shares);
 
 /// Refuses, before a long run, to write over a file of the user's (usage_error).
 void check_writable(const common_options& options, const std::string& file);
-void write_text(const std::string& file, const std::string& text);
+void write_json(const std::string& file, const nlohmann::json& results);
 /// What every result has: command, profile, seed, parameters that differ from the profile's.
 nlohmann::json run_header(const char* command, const common_options& options);
 

@@ -166,7 +166,7 @@ int serve_run::run() {
   send_the_rest();
   for (const auto& s : stations_) s->close_capture();
   print_end();
-  if (!options_.common.json_file.empty()) write_text(options_.common.json_file, results().dump(2) + "\n");
+  if (!options_.common.json_file.empty()) write_json(options_.common.json_file, results());
   if (failure_) std::rethrow_exception(failure_);
   return std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->ok(); }) ? 0 : 1;
 }

@@ -132,7 +132,7 @@ int run_soak(const soak_options& given) {
     result["parameters"] = effective;
     result["faults"] = faults;
     result["counters"] = counters;
-    write_text(options.common.json_file, result.dump(2) + "\n");
+    write_json(options.common.json_file, result);
   }
   return r.clean() ? 0 : 1;
 }
