@@ -14,7 +14,7 @@ namespace rnic::bench {
 
 namespace {
 
-constexpr unsigned poll_batch = 32;
+constexpr unsigned polled_at_once = 32;
 constexpr sim::time_ps first_slice = sim::ps_per_us, longest_slice = 50 * sim::ps_per_us;
 
 }  // namespace
@@ -133,8 +133,8 @@ void soak::wait_a_little() {
 // ---------------------------------------------------------------- completions
 
 bool soak::take_completions(unsigned host) {
-  std::array<ibv_wc, poll_batch> wcs{};
-  const int n = end(host).device->poll_cq(cq_[host], poll_batch, wcs.data());
+  std::array<ibv_wc, polled_at_once> wcs{};
+  const int n = end(host).device->poll_cq(cq_[host], polled_at_once, wcs.data());
   hosts::require(n, "poll_cq");
   for (int i = 0; i < n; ++i) {
     const ibv_wc& wc = wcs[static_cast<unsigned>(i)];
