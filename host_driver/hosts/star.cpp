@@ -5,29 +5,11 @@
 #include <string>
 #include <systemc>
 
+#include "host_driver/hosts/meeting.h"
+
 namespace rnic::hosts {
 
-/// A barrier for the programs of all hosts.
-class star::gathering {
- public:
-  void arrive(std::size_t hosts) {
-    const std::uint64_t round = round_;
-    if (++here_ == hosts) {
-      here_ = 0;
-      ++round_;
-      all_.notify(sc_core::SC_ZERO_TIME);
-      return;
-    }
-    while (round_ == round) sc_core::wait(all_);
-  }
-
- private:
-  sc_core::sc_event all_{"all"};
-  std::size_t here_ = 0;
-  std::uint64_t round_ = 0;
-};
-
-star::star(const star_config& config) : base_(config.timing), gathering_(std::make_unique<gathering>()) {
+star::star(const star_config& config) : base_(config.timing), meeting_(std::make_unique<meeting>()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   constexpr sim::clock_period resolution{1000, 1, 0};
   clock_ = std::make_unique<sim::clock_domain>("switch_clock", base_, resolution);
@@ -50,7 +32,7 @@ star::star(const star_config& config) : base_(config.timing), gathering_(std::ma
 
 star::~star() = default;
 
-void star::meet() { gathering_->arrive(nodes_.size()); }
+void star::meet() { meeting_->arrive(nodes_.size()); }
 
 void star::run(const std::function<void(endpoint&)>& program) {
   running_ = static_cast<unsigned>(nodes_.size());

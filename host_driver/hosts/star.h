@@ -13,6 +13,8 @@
 
 namespace rnic::hosts {
 
+class meeting;
+
 struct star_config {
   node_config node;     ///< of every host
   unsigned leaves = 4;  ///< besides the hub
@@ -39,7 +41,6 @@ class star final : public hosts_if {
   node& hub() { return *nodes_.front(); }
 
  private:
-  class gathering;
   sim::timebase base_;
   sim::span_recorder spans_;
   sim::statistics statistics_;
@@ -49,7 +50,7 @@ class star final : public hosts_if {
   std::unique_ptr<sim::clock_domain> clock_;
   std::unique_ptr<fabric::network_switch> switch_;
   std::vector<std::unique_ptr<fabric::cable>> cables_;
-  std::unique_ptr<gathering> gathering_;
+  std::unique_ptr<meeting> meeting_;
   std::vector<endpoint> ends_;
   std::exception_ptr failure_;
   unsigned running_ = 0;

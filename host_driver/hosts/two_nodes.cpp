@@ -4,27 +4,9 @@
 #include <stdexcept>
 #include <systemc>
 
+#include "host_driver/hosts/meeting.h"
+
 namespace rnic::hosts {
-
-/// A barrier for the two programs.
-class two_nodes::meeting {
- public:
-  void arrive() {
-    const std::uint64_t round = round_;
-    if (++here_ == 2) {
-      here_ = 0;
-      ++round_;
-      both_.notify(sc_core::SC_ZERO_TIME);
-      return;
-    }
-    while (round_ == round) sc_core::wait(both_);
-  }
-
- private:
-  sc_core::sc_event both_{"both"};
-  unsigned here_ = 0;
-  std::uint64_t round_ = 0;
-};
 
 two_nodes::two_nodes(const two_nodes_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
@@ -63,7 +45,7 @@ two_nodes::two_nodes(const two_nodes_config& config)
 
 two_nodes::~two_nodes() = default;
 
-void two_nodes::meet() { meeting_->arrive(); }
+void two_nodes::meet() { meeting_->arrive(2); }
 
 void two_nodes::run(const std::function<void()>& program_a, const std::function<void()>& program_b) {
   running_ = 2;

@@ -21,6 +21,8 @@
 
 namespace rnic::hosts {
 
+class meeting;
+
 struct two_nodes_config {
   node_config node;
   std::optional<node_config> node_b;  ///< when the second host is not like the first
@@ -62,7 +64,6 @@ class two_nodes {
   sim::time_ps now_ps() const { return base_.now_ps(); }
 
  private:
-  class meeting;
   two_nodes_config config_;
   sim::timebase base_;
   sim::span_recorder spans_;
