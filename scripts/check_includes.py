@@ -6,7 +6,7 @@ abi, wire, sim: nothing of ours. payload, register_bus: those three. A block of 
 headers (*_if.h, *_cr.h and those listed here). model/adapter: every block. rtl: its block's interface header. tlm: what
 the model shows to others (payloads and the two ends of the slot). firmware: abi, wire and the hardware's interface as a
 data book would print it (registers, contexts, ICM map). host_driver: abi and wire. Their bus folders: everything of
-model and tlm. host_driver/hosts, whole hosts: anything but testbenches. testbenches: anything; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
+model and tlm. host_driver/hosts, whole hosts: anything but testbenches. testbenches: anything, but the parts of the program in their order; nobody knows testbenches, and nothing in model knows tlm. <systemc> only in the
 ground floor, at sockets, in bus folders and in testbenches.
 """
 import pathlib
@@ -49,6 +49,16 @@ FIRMWARE_SEES = {"model/register_bus/cr_space.h", "model/icm/mgid_hash.h", "mode
                  "model/icm/context_change.h", "model/icm/icm_map.h"}
 
 
+# The parts of the program `rnic`, lowest first: none knows one that comes after it.
+PROGRAM = ("bench", "replay", "serve/links", "serve/host", "serve/pingpong", "serve/cm", "serve/rsocket", "serve/perftest",
+           "serve/qperf", "serve/script", "rnic")
+
+
+def floor_of_program(path):
+    """Its place in PROGRAM, or None."""
+    return next((i for i, part in enumerate(PROGRAM) if path.startswith(f"testbenches/{part}/")), None)
+
+
 def room(path):
     """The unit that the table speaks of: "model/icrc", "tlm", "firmware/bus", ..."""
     parts = path.split("/")
@@ -65,6 +75,9 @@ def is_interface(path):
 
 def allowed(source, target):
     me, other = room(source), room(target)
+    mine, theirs = floor_of_program(source), floor_of_program(target)
+    if mine is not None and theirs is not None and theirs > mine:
+        return False
     if me == other or me == "testbenches":
         return True
     if other in ("testbenches", "host_driver/hosts"):
@@ -134,12 +147,16 @@ def self_test():
                ("model/mac/a.cpp", "tlm/capture.h"), ("model/payload/a.h", "model/register_bus/cr_space.h"),
                ("model/sim/a.h", "model/payload/frame.h"),
                ("model/mac/a.cpp", "model/pcie/link.h"), ("firmware/a.cpp", "model/icm/context_cache.h"),
-               ("model/host/a.cpp", "model/pcie/pcie_block.h")]
+               ("model/host/a.cpp", "model/pcie/pcie_block.h"),
+               ("testbenches/serve/links/a.cpp", "testbenches/serve/host/served_host.h"),
+               ("testbenches/bench/a.cpp", "testbenches/rnic/results.h")]
     granted = [("firmware/a.cpp", "model/icm/contexts.h"), ("firmware/a.cpp", "model/transport/transport_cr.h"),
                ("model/host/a.h", "model/pcie/link.h"),
                ("firmware/bus/a.cpp", "model/payload/tlp.h"), ("model/mac/a.cpp", "model/transport/transport_if.h"),
                ("model/adapter/a.cpp", "model/icrc/icrc_block.h"), ("rtl/icrc/a.h", "model/icrc/icrc_if.h"),
-               ("testbenches/unit/a.cpp", "model/icrc/icrc_model.h")]
+               ("testbenches/unit/a.cpp", "model/icrc/icrc_model.h"),
+               ("testbenches/serve/cm/a.cpp", "testbenches/serve/links/real_time.h"),
+               ("testbenches/block/serve/a.cpp", "testbenches/serve/links/real_time.h")]
     return [f"self test: {s} -> {t}" for s, t in refused if allowed(s, t)] + \
            [f"self test: {s} -> {t}" for s, t in granted if not allowed(s, t)]
 

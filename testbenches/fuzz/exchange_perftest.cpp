@@ -8,7 +8,7 @@
 
 #include "testbenches/fuzz/input.h"
 #include "testbenches/fuzz/property.h"
-#include "testbenches/serve/application.h"
+#include "testbenches/serve/host/application.h"
 #include "testbenches/serve/perftest/exchange.h"
 
 namespace rnic::fuzz {

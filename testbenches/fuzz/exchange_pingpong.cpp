@@ -3,7 +3,7 @@
 #include <string>
 
 #include "testbenches/fuzz/property.h"
-#include "testbenches/serve/address_exchange.h"
+#include "testbenches/serve/pingpong/address_exchange.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rnic;

@@ -8,7 +8,7 @@
 
 #include "host_driver/hosts/two_nodes.h"
 #include "model/wire/ethernet.h"
-#include "testbenches/rnic/experiment.h"
+#include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The far end of the cable: frames from outside become frames of a cable, and the other way.
-#include "testbenches/serve/bridge_port.h"
+#include "testbenches/serve/links/bridge_port.h"
 
 #include <gtest/gtest.h>
 

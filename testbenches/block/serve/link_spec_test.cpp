@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "testbenches/serve/address_exchange.h"
-#include "testbenches/serve/frame_link.h"
+#include "testbenches/serve/links/frame_link.h"
+#include "testbenches/serve/pingpong/address_exchange.h"
 
 namespace rnic::serve {
 namespace {

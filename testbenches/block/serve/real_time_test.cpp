@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulation and sockets share one thread, whatever one of them has to do.
-#include "testbenches/serve/real_time.h"
+#include "testbenches/serve/links/real_time.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "testbenches/serve/address_exchange.h"
-#include "testbenches/serve/rdma_connection.h"
-#include "testbenches/serve/reception.h"
+#include "testbenches/serve/cm/rdma_connection.h"
+#include "testbenches/serve/cm/reception.h"
+#include "testbenches/serve/pingpong/address_exchange.h"
 
 namespace rnic::serve::perftest {
 

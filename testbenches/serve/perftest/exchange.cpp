@@ -11,7 +11,7 @@
 
 #include "host_driver/hosts/connection.h"
 #include "model/abi/endian.h"
-#include "testbenches/serve/application.h"
+#include "testbenches/serve/host/application.h"
 
 namespace rnic::serve::perftest {
 

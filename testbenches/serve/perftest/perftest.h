@@ -10,11 +10,11 @@
 #include <optional>
 #include <string>
 
-#include "testbenches/serve/address_exchange.h"
-#include "testbenches/serve/application.h"
-#include "testbenches/serve/cm_service.h"
-#include "testbenches/serve/reception.h"
-#include "testbenches/serve/served_host.h"
+#include "testbenches/serve/cm/cm_service.h"
+#include "testbenches/serve/cm/reception.h"
+#include "testbenches/serve/host/application.h"
+#include "testbenches/serve/host/served_host.h"
+#include "testbenches/serve/pingpong/address_exchange.h"
 
 namespace rnic::serve {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "testbenches/serve/cm_program.h"
-#include "testbenches/serve/peer_watch.h"
+#include "testbenches/serve/cm/cm_program.h"
+#include "testbenches/serve/host/peer_watch.h"
 #include "testbenches/serve/perftest/exchange.h"
 #include "testbenches/serve/perftest/perftest.h"
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "testbenches/serve/address_exchange.h"
-#include "testbenches/serve/application.h"
-#include "testbenches/serve/rdma_connection.h"
-#include "testbenches/serve/served_host.h"
+#include "testbenches/serve/cm/rdma_connection.h"
+#include "testbenches/serve/host/application.h"
+#include "testbenches/serve/host/served_host.h"
+#include "testbenches/serve/pingpong/address_exchange.h"
 
 namespace rnic::serve {
 

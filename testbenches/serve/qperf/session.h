@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "testbenches/serve/peer_watch.h"
+#include "testbenches/serve/cm/reception.h"
+#include "testbenches/serve/host/peer_watch.h"
 #include "testbenches/serve/qperf/qperf.h"
 #include "testbenches/serve/qperf/words.h"
-#include "testbenches/serve/reception.h"
 
 namespace rnic::serve::qperf {
 

@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "testbenches/serve/frame_link.h"
+#include "testbenches/serve/links/frame_link.h"
 
 namespace rnic::serve::script {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <systemc>
 
-#include "testbenches/serve/real_time.h"
+#include "testbenches/serve/links/real_time.h"
 
 namespace rnic::serve::script {
 

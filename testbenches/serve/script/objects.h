@@ -12,9 +12,9 @@
 #include <string>
 
 #include "host_driver/device.h"
-#include "testbenches/serve/cm_service.h"
+#include "testbenches/serve/cm/cm_service.h"
+#include "testbenches/serve/host/served_host.h"
 #include "testbenches/serve/script/fields.h"
-#include "testbenches/serve/served_host.h"
 
 namespace rnic::serve::script {
 

@@ -2,10 +2,10 @@
 // `rnic serve --app script`: a host whose programs are commands of a client, one JSON object a line.
 #pragma once
 
-#include "testbenches/serve/application.h"
-#include "testbenches/serve/cm_service.h"
+#include "testbenches/serve/cm/cm_service.h"
+#include "testbenches/serve/host/application.h"
+#include "testbenches/serve/host/served_host.h"
 #include "testbenches/serve/script/channel.h"
-#include "testbenches/serve/served_host.h"
 
 namespace rnic::serve::script {
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rnic bandwidth`: many messages under way on one or many queue pairs, in one or both directions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host_driver/hosts/two_nodes.h"
+#include "testbenches/bench/stream.h"
+#include "testbenches/bench/utilisation.h"
+#include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+namespace {
+
+/// What a part of a run cost the simulator, in units that do not depend on the machine.
+struct simulation_cost {
+  std::uint64_t ticks = 0;        ///< of blocks of both adapters
+  std::uint64_t activations = 0;  ///< of the kernel's method
+};
+
+struct bandwidth_row {
+  std::uint32_t size = 0;
+  std::uint64_t messages = 0, lost = 0;
+  double rate_mpps = 0, goodput_gbps = 0;
+  std::string limited_by;
+  std::vector<bench::share> shares;  ///< the most busy resource first
+  sim::time_ps elapsed = 0;          // from the first post to the last completion
+  simulation_cost cost;
+};
+
+class bandwidth_run {
+ public:
+  explicit bandwidth_run(const bandwidth_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
+    connection_ = connection_from(o.traffic);
+    connection_.send_depth = o.depth;
+    // More than a queue pair's share of the messages are never posted.
+    const unsigned receives = verb_of(o.traffic).receives ? o.receive_depth : 1;
+    connection_.receive_depth = std::clamp(receives, 1u, std::max(1u, (o.messages + o.qps - 1) / o.qps));
+    stream_.verb = &verb_of(o.traffic);
+    stream_.qps = o.qps;
+    stream_.depth = o.depth;
+    stream_.inline_bytes = o.traffic.inline_bytes;
+    stream_.largest = *std::max_element(sizes_.begin(), sizes_.end());
+  }
+
+  std::vector<bandwidth_row> run(std::string* effective) {
+    const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
+    const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
+    hosts::two_nodes_config config = system_from(options_.common, options_.traffic, d, effective);
+    add_faults(config, options_.common, options_.faults);
+    hosts::two_nodes system(config);
+    system_ = &system;
+    progress shown(options_.common, "bandwidth", sizes_.size());
+    progress_ = &shown;
+    to_b_ = std::make_unique<bench::stream>(system, system.a(), system.b(), connection_, stream_);
+    if (options_.bidirectional)
+      to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
+    system.run([this] { host(true); }, [this] { host(false); });
+    faults_ = faults_json(system);
+    statistics_ = statistics_json(system);
+    return std::move(rows_);
+  }
+  const nlohmann::json& faults() const { return faults_; }
+  /// After the run.
+  const nlohmann::json& statistics() const { return statistics_; }
+
+ private:
+  void host(bool first) {
+    hosts::endpoint& e = first ? system_->a() : system_->b();
+    hosts::set_address(e, connection_, first ? 1 : 2);
+    system_->meet();
+    to_b_->set_up(e);
+    if (to_a_) to_a_->set_up(e);
+    for (const std::uint32_t size : sizes_) {
+      bench::stream* sends = first ? to_b_.get() : to_a_.get();
+      bench::stream* receives = first ? to_a_.get() : to_b_.get();
+      bench::stream::work work{sends, receives, size, options_.messages};
+      if (receives != nullptr) receives->forget_content(size);
+      bench::stream::prepare(work);
+      system_->meet();
+      const bench::utilisation before = bench::measure_utilisation(*system_);
+      const sim::time_ps start = system_->now_ps();
+      const simulation_cost spent = cost_so_far();
+      bench::stream::run_host(e, work);
+      if (sends != nullptr) finished_ = system_->now_ps();
+      system_->meet();
+      if (first) keep(size, finished_ - start, before, spent);
+      if (receives != nullptr) receives->check_content(size);
+      system_->meet();
+      if (first) keep_lost();
+      system_->meet();
+    }
+  }
+
+  simulation_cost cost_so_far() const {
+    return {system_->node_a().nic().clock().ticks() + system_->node_b().nic().clock().ticks(),
+            system_->base().kernel_activations()};
+  }
+
+  void keep(std::uint32_t size, sim::time_ps elapsed, const bench::utilisation& before, const simulation_cost& spent) {
+    bandwidth_row r;
+    r.size = size;
+    r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
+    r.elapsed = elapsed;
+    r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
+    r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
+    const bench::utilisation after = bench::measure_utilisation(*system_);
+    r.limited_by = bench::limited_by(*system_, before, after, options_.qps);
+    r.shares = bench::shares_between(before, after);
+    const simulation_cost now = cost_so_far();
+    r.cost = {now.ticks - spent.ticks, now.activations - spent.activations};
+    rows_.push_back(r);
+    progress_->at(rows_.size());
+  }
+
+  void keep_lost() {
+    for (const bench::stream* s : {to_b_.get(), to_a_.get()})
+      if (s != nullptr) rows_.back().lost += s->lost();
+  }
+
+  const bandwidth_options& options_;
+  std::vector<std::uint32_t> sizes_;
+  hosts::connection_options connection_;
+  bench::stream_config stream_;
+  hosts::two_nodes* system_ = nullptr;
+  progress* progress_ = nullptr;
+  std::unique_ptr<bench::stream> to_b_, to_a_;
+  sim::time_ps finished_ = 0;
+  std::vector<bandwidth_row> rows_;
+  nlohmann::json faults_, statistics_;
+};
+
+}  // namespace
+
+bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
+  const bandwidth_row r = bandwidth_run(options).run(nullptr).front();
+  return {r.rate_mpps, r.goodput_gbps};
+}
+
+int run_bandwidth(const bandwidth_options& options) {
+  check_writable(options.common, options.common.json_file);
+  check_writable(options.common, options.common.pcap_file);
+  bandwidth_run experiment(options);
+  std::string effective;
+  const std::vector<bandwidth_row> rows = experiment.run(&effective);
+  const traffic_options& t = options.traffic;
+  const bool may_lose = is_unreliable(t) && verb_of(t).receives;
+  fmt::print("{}, {} queue pair(s), depth {}, {}\n\n", title("bandwidth", t), options.qps, options.depth,
+             options.bidirectional ? "both directions" : "one direction");
+  fmt::print("{:>10} {:>10} {:>12} {:>14}  {}{}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s",
+             may_lose ? "      lost  " : "", "limited by");
+  for (const bandwidth_row& r : rows)
+    fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
+               may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
+  std::vector<usage_column> usage;
+  for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares});
+  print_utilisation(usage, 0.1);
+  if (!options.common.json_file.empty()) {
+    nlohmann::json result = run_header("bandwidth", options.common);
+    result["verb"] = t.verb;
+    result["transport"] = t.transport;
+    result["bidirectional"] = options.bidirectional;
+    result["parameters"] = effective;
+    if (!experiment.faults().empty()) result["faults"] = experiment.faults();
+    result["rows"] = nlohmann::json::array();
+    for (const bandwidth_row& r : rows)
+      result["rows"].push_back({{"size", r.size},
+                                {"qps", options.qps},
+                                {"depth", options.depth},
+                                {"rx_depth", options.receive_depth},
+                                {"messages", r.messages},
+                                {"lost", r.lost},
+                                {"elapsed_ps", r.elapsed},
+                                {"rate_mpps", r.rate_mpps},
+                                {"goodput_gbps", r.goodput_gbps},
+                                {"limited_by", r.limited_by},
+                                {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
+                                {"utilisation", utilisation_json(r.shares)}});
+    result["statistics"] = experiment.statistics();
+    write_json(options.common.json_file, result);
+  }
+  return 0;
+}
+
+}  // namespace rnic::program

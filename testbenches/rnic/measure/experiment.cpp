@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/measure/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace rnic::program {
+
+namespace {
+
+unsigned log2_up(std::uint64_t n) {
+  unsigned log = 0;
+  while (log < 63 && (std::uint64_t{1} << log) < n) ++log;
+  return log;
+}
+
+}  // namespace
+
+void fit(host_driver::config& driver, const demand& d) {
+  constexpr std::uint64_t pages_of_queues = 8;  // of a queue pair and its share of a completion queue, at usual depths
+  const std::uint64_t pages = (d.bytes >> driver.mr_page_shift) + pages_of_queues * d.queue_pairs;
+  driver.log_num_qp = std::max(driver.log_num_qp, std::min(18u, log2_up(2 * d.queue_pairs + 256)));
+  driver.log_num_mtt = std::max(driver.log_num_mtt, std::min(24u, log2_up(2 * pages)));
+}
+
+hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
+                                    std::string* effective) {
+  hosts::two_nodes_config c;
+  c.node = hosts::make_node_config(common.profile);
+  if (traffic.rate_mbps != 0) c.node.adapter.port.rate_mbps = traffic.rate_mbps;
+  c.cable_metres = traffic.cable_metres;
+  fit(c.node.driver, d);
+  sim::parameter_set parameters;
+  hosts::announce(parameters, c.node);
+  parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "design: --cable");
+  parameters.add("cable.hop_ps", c.hop_ps, 0, 1'000'000'000, "ps",
+                 "a cut-through switch on the way, without other traffic; calibration 5: 250 ns");
+  parameters.add("sim.always_tick", c.timing.always_tick,
+                 "design: every block at every edge, the proof that sleeping is invisible");
+  parameters.add("sim.run_ahead", c.timing.run_ahead,
+                 "design: serve edges ahead of the kernel where nothing else is due");
+  parameters.add("sim.shuffle_seed", c.timing.shuffle_seed, 0, ~std::uint64_t{0}, "",
+                 "design: order of blocks inside an edge");
+  if (!common.config_file.empty()) parameters.load_toml(common.config_file);
+  for (const std::string& a : common.assignments) parameters.set_assignment(a);
+  c.capture = common.pcap_file;
+  c.capture_options.overwrite = common.overwrite;
+  c.capture_options.fcs = common.pcap_fcs;
+  if (effective != nullptr) *effective = parameters.to_toml();
+  return c;
+}
+
+void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults) {
+  using fabric::fault_action;
+  if (!faults.file.empty()) c.faults = fabric::load_fault_plan(faults.file);
+  c.faults.capture_before |= faults.pcap_before;
+  c.fault_seed = common.seed;
+  const std::pair<fault_action, double> rates[] = {{fault_action::drop, faults.drop},
+                                                   {fault_action::duplicate, faults.duplicate},
+                                                   {fault_action::reorder, faults.reorder},
+                                                   {fault_action::corrupt, faults.corrupt}};
+  for (const auto& [action, percent] : rates)
+    if (percent > 0) c.faults.rules.push_back(fabric::rate_rule(action, percent));
+}
+
+nlohmann::json faults_json(const hosts::two_nodes& system) {
+  const fabric::fault_injector* injector = system.faults();
+  nlohmann::json out = nlohmann::json::object();
+  if (injector == nullptr) return out;
+  for (unsigned from = 0; from < 2; ++from) {
+    const fabric::fault_injector::counts& c = injector->counted(from);
+    nlohmann::json& way = out[from == 0 ? "a_to_b" : "b_to_a"];
+    way["frames"] = c.frames;
+    for (unsigned a = 0; a < fabric::fault_actions; ++a)
+      way[fabric::to_string(static_cast<fabric::fault_action>(a))] = c.done[a];
+    way["hold_ended"] = c.hold_ended;
+    way["not_possible"] = c.not_possible;
+  }
+  out["rules"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < injector->plan().rules.size(); ++i)
+    out["rules"].push_back({{"name", injector->plan().rules[i].name}, {"hits", injector->hits(i)}});
+  return out;
+}
+
+nlohmann::json statistics_json(const hosts::two_nodes& system) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, counter] : system.statistics().all())
+    if (!out.emplace(name, *counter).second) throw std::logic_error(name + ": two counters have this name");
+  return out;
+}
+
+nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, value] : after.items()) {
+    const std::uint64_t more = value.get<std::uint64_t>() - before.at(name).get<std::uint64_t>();
+    if (more != 0) out[name] = more;
+  }
+  return out;
+}
+
+namespace {
+
+ibv_qp_type transport_of(const traffic_options& traffic) {
+  return traffic.transport == "uc"    ? IBV_QPT_UC
+         : traffic.transport == "ud"  ? IBV_QPT_UD
+         : traffic.transport == "xrc" ? IBV_QPT_XRC_SEND
+                                      : IBV_QPT_RC;
+}
+
+void check_verb(const traffic_options& traffic) {
+  const ibv_qp_type transport = transport_of(traffic);
+  if (bench::carries(transport, verb_of(traffic))) return;
+  std::string legal;
+  for (const bench::verb& v : bench::verbs())
+    if (bench::carries(transport, v)) legal += (legal.empty() ? "" : ", ") + std::string(v.name);
+  throw usage_error(
+      fmt::format("--verb: {} is not in --transport {}, expected one of {}", traffic.verb, traffic.transport, legal));
+}
+
+}  // namespace
+
+hosts::connection_options connection_from(const traffic_options& traffic) {
+  constexpr unsigned masked_room = 64;  // inline data for which a descriptor is long enough for a masked atomic
+  check_verb(traffic);
+  hosts::connection_options c;
+  c.type = transport_of(traffic);
+  c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;
+  c.ip = traffic.ip;
+  c.vlan = traffic.vlan == 0 ? host_driver::no_vlan : static_cast<std::uint16_t>(traffic.vlan);
+  c.priority = traffic.priority;
+  c.mtu = traffic.mtu;
+  c.inline_bytes = traffic.inline_bytes;
+  c.kernel = verb_of(traffic).masked;
+  if (c.kernel) c.inline_bytes = std::max(c.inline_bytes, masked_room);
+  return c;
+}
+
+const bench::verb& verb_of(const traffic_options& traffic) {
+  const bench::verb* v = bench::find_verb(traffic.verb);
+  if (v == nullptr) throw usage_error("--verb: " + traffic.verb + " is none");
+  return *v;
+}
+
+bool is_unreliable(const traffic_options& traffic) { return traffic.transport == "uc" || traffic.transport == "ud"; }
+
+std::vector<std::uint32_t> sizes_from(const traffic_options& traffic) {
+  const bool atomic = verb_of(traffic).atomic, datagrams = traffic.transport == "ud";
+  for (const std::uint32_t s : traffic.sizes) {
+    if (atomic && s != hosts::atomic_bytes)
+      throw usage_error(fmt::format("--sizes: {} bytes: --verb {} has 8 bytes and no other size", s, traffic.verb));
+    if (datagrams && s > traffic.mtu)
+      throw usage_error(fmt::format(
+          "--sizes: {} bytes: --transport ud has messages of one packet, 0 to {} bytes by --mtu", s, traffic.mtu));
+  }
+  if (!traffic.sizes.empty()) return traffic.sizes;
+  if (atomic) return {hosts::atomic_bytes};
+  std::vector<std::uint32_t> sizes;
+  for (std::uint32_t s = 2; s <= (datagrams ? traffic.mtu : 65536); s *= 2) sizes.push_back(s);
+  return sizes;
+}
+
+std::string title(const char* command, const traffic_options& traffic) {
+  return fmt::format("RDMA {} {}, {} RoCE {} over IPv{}, MTU {}", traffic.verb, command, traffic.transport,
+                     traffic.roce, traffic.ip, traffic.mtu);
+}
+
+namespace {
+
+std::uint8_t pattern_byte(std::size_t i, std::uint64_t message, std::uint64_t salt) {
+  return static_cast<std::uint8_t>((i * 131 + (i >> 8) * 17 + message * 29 + salt) ^ (message >> 3));
+}
+
+}  // namespace
+
+std::uint8_t last_pattern_byte(std::size_t, std::uint64_t message, std::uint64_t) {
+  return static_cast<std::uint8_t>(message % 255 + 1);  // never 0, never that of the message before
+}
+
+void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t message, std::uint64_t salt) {
+  if (bytes == 0) return;
+  for (std::size_t i = 0; i + 1 < bytes; ++i) to[i] = pattern_byte(i, message, salt);
+  to[bytes - 1] = last_pattern_byte(bytes, message, salt);
+}
+
+void check_pattern(const std::uint8_t* data, std::size_t bytes, std::uint64_t message, std::uint64_t salt) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const std::uint8_t expected =
+        i + 1 == bytes ? last_pattern_byte(bytes, message, salt) : pattern_byte(i, message, salt);
+    if (data[i] != expected)
+      throw std::runtime_error(fmt::format("message {}: byte {} of {} arrived as {:#04x} instead of {:#04x}", message,
+                                           i, bytes, data[i], expected));
+  }
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rnic serve`: adapters on real networks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <systemc>
+
+#include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/results.h"
+#include "testbenches/rnic/serve/serve_notices.h"
+#include "testbenches/rnic/serve/serve_station.h"
+
+namespace rnic::program {
+
+namespace {
+
+/// Of a process that runs application code and the resolver of the C library.
+constexpr int stack_bytes = 1 << 20;
+
+/// For what the links' peers have not taken when everything else is over.
+constexpr std::chrono::milliseconds longest_ending{200};
+/// Real time for the answers of peers that are left, and between two looks for them.
+constexpr std::chrono::milliseconds leave_within{2000}, look_every{2};
+
+class serve_run {
+ public:
+  explicit serve_run(const serve_options& options);
+  int run();
+
+ private:
+  void program();
+  void applications();
+  void spawn(const char* name, void (serve_run::*what)());
+  void on_signal();
+  void leave();
+  void look_whether_left();
+  void send_the_rest();
+  void print_end();
+  nlohmann::json results() const;
+
+  const serve_options& options_;
+  std::string effective_;
+  hosts::two_nodes_config system_;
+  boost::asio::io_context io_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer end_, look_;
+  std::optional<std::chrono::steady_clock::time_point> leave_by_;
+  sim::timebase base_;
+  sim::span_recorder spans_;
+  sim::statistics statistics_;
+  payload::frame_pool frames_;
+  payload::tlp_pool packets_;
+  serve::real_time clock_;
+  serve_notices notices_;
+  std::vector<std::unique_ptr<serve_station>> stations_;
+  std::size_t begun_ = 0, ready_ = 0, ended_ = 0;  // stations whose applications have, or are
+  bool serving_ = false;                           // said so
+  sc_core::sc_event made_ready_{sc_core::sc_gen_unique_name("made_ready")},
+      served_{sc_core::sc_gen_unique_name("serving")};
+  int signal_ = 0;
+  std::exception_ptr failure_;
+};
+
+serve_run::serve_run(const serve_options& options)
+    : options_(options),
+      system_(system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_)),
+      signals_(io_, SIGINT, SIGTERM),
+      end_(io_),
+      look_(io_),
+      base_(system_.timing),
+      clock_(base_, io_),
+      notices_(options.common.quiet) {
+  const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
+  for (unsigned i = 0; i < options.links.size(); ++i)
+    stations_.push_back(
+        std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_, notices_));
+  clock_.when_lost([this](std::uint64_t us) { notices_.lost_time(us); });
+}
+
+void serve_run::program() {
+  for (const auto& s : stations_) s->start();
+  const std::size_t programs = options_.app.empty() ? 0 : stations_.size();
+  for (std::size_t i = 0; i < programs; ++i) spawn("applications", &serve_run::applications);
+  while (ready_ < programs) sc_core::wait(made_ready_);
+  clock_.start_clock();
+  for (const auto& s : stations_) s->print_start();
+  std::fflush(stdout);
+  notices_.begin();
+  serving_ = true;
+  served_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void serve_run::applications() {
+  stations_[begun_++]->run_applications([this] {
+    ++ready_;
+    made_ready_.notify(sc_core::SC_ZERO_TIME);
+    while (!serving_) sc_core::wait(served_);
+  });
+  if (++ended_ == stations_.size() && (options_.duration_s == 0 || leave_by_)) clock_.stop();
+}
+
+void serve_run::spawn(const char* name, void (serve_run::*what)()) {
+  sc_core::sc_spawn_options stack;
+  stack.set_stack_size(stack_bytes);
+  sc_core::sc_spawn(
+      [this, what] {
+        try {
+          (this->*what)();
+        } catch (...) {
+          failure_ = std::current_exception();
+          leave();
+        }
+      },
+      sc_core::sc_gen_unique_name(name), &stack);
+}
+
+void serve_run::on_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    signal_ = number;
+    if (leave_by_) return clock_.stop();  // the second one: at once
+    clock_.catch_up();
+    leave();
+    on_signal();
+  });
+}
+
+/// The peers are told, and have some time to answer.
+void serve_run::leave() {
+  if (leave_by_) return;
+  leave_by_ = std::chrono::steady_clock::now() + leave_within;
+  for (const auto& s : stations_) s->leave();
+  look_whether_left();
+}
+
+void serve_run::look_whether_left() {
+  const bool left = std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->left(); });
+  if (left || std::chrono::steady_clock::now() >= *leave_by_) return clock_.stop();
+  look_.expires_after(look_every);
+  look_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) look_whether_left();
+  });
+}
+
+int serve_run::run() {
+  on_signal();
+  if (options_.duration_s != 0) {
+    end_.expires_after(std::chrono::seconds(options_.duration_s));
+    end_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      clock_.catch_up();
+      leave();
+    });
+  }
+  spawn("program", &serve_run::program);
+  clock_.run();
+  send_the_rest();
+  for (const auto& s : stations_) s->close_capture();
+  print_end();
+  if (!options_.common.json_file.empty()) write_json(options_.common.json_file, results());
+  if (failure_) std::rethrow_exception(failure_);
+  return std::all_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->ok(); }) ? 0 : 1;
+}
+
+/// What the adapters have sent leaves, as long as the peers take it.
+void serve_run::send_the_rest() {
+  const auto waits = [](const auto& s) { return s->waiting_bytes() != 0; };
+  for (const auto& s : stations_) s->stop_reading();
+  io_.restart();
+  const auto end = std::chrono::steady_clock::now() + longest_ending;
+  while (std::any_of(stations_.begin(), stations_.end(), waits) && io_.run_one_until(end) != 0) {
+  }
+}
+
+void serve_run::print_end() {
+  notices_.end();
+  for (const auto& s : stations_) s->print_link();
+  fmt::print("simulated time was up to {} us behind, for {} us", clock_.behind().max_us, clock_.behind().lagging_us);
+  if (clock_.lost_us() != 0) fmt::print(", and {} us are lost", clock_.lost_us());
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+nlohmann::json serve_run::results() const {
+  nlohmann::json result = run_header("serve", options_.common);
+  result["parameters"] = effective_;
+  result.update(stations_.front()->results());
+  if (stations_.size() > 1)
+    for (const auto& s : stations_) result["adapters"].push_back(s->results());
+  result["signal"] = signal_;
+  result["time"] = {{"real_us", clock_.elapsed_us()},
+                    {"simulated_us", clock_.simulated_us()},
+                    {"max_behind_us", clock_.behind().max_us},
+                    {"lagging_us", clock_.behind().lagging_us},
+                    {"lost_us", clock_.lost_us()}};
+  result["statistics"] = nlohmann::json::object();
+  for (const auto& [name, value] : statistics_.all())
+    if (*value != 0) result["statistics"][name] = *value;
+  return result;
+}
+
+}  // namespace
+
+int run_serve(const serve_options& options) {
+  check(options);
+  serve_options own = options;
+  own.default_mac = draw_mac(options);
+  std::unique_ptr<serve_run> serving;
+  try {
+    serving = std::make_unique<serve_run>(own);
+  } catch (const std::runtime_error& e) {
+    throw usage_error(e.what());
+  }
+  return serving->run();
+}
+
+}  // namespace rnic::program

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/serve/serve_station.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "model/wire/ethernet.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+namespace {
+
+/// Runs in the results: a server may have any number of them.
+constexpr std::size_t most_runs_told = 1000;
+/// What has no reason in the peer may be so the next time too.
+constexpr sim::time_ps after_failure_ps = sim::ps_per_s;
+/// For the answers of peers that are left.
+constexpr sim::time_ps leave_ps = 2 * sim::ps_per_s;
+
+}  // namespace
+
+serve_station::serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
+                             const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
+                             serve_notices& notices)
+    : options_(options),
+      notices_(notices),
+      prefix_(options.links.size() > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
+      exchange_(io, env.base, clock),
+      host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {
+  if (is_script(options_)) channel_ = std::make_unique<serve::script::line_channel>(io, env.base, clock);
+  if (channel_) open_script();
+}
+
+void serve_station::start() {
+  host_->start();
+  if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
+  if (options_.server && (!meets_over_cm(options_) || is_qperf(options_))) listen();
+}
+
+bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
+
+serve::host_config serve_station::host_config(unsigned index, const hosts::two_nodes_config& system) const {
+  serve::host_config c;
+  c.node = hosts::of_side(system.node, index);
+  c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
+  c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
+  try {
+    c.link = serve::parse_link(options_.link);
+  } catch (const std::invalid_argument& e) {
+    throw usage_error(e.what());
+  }
+  for (const std::string& text : options_.addresses) {
+    const auto address = wire::parse_gid(text);
+    if (!address || wire::is_multicast(*address)) throw usage_error("--ip " + text + ": not an address of a host");
+    c.addresses.push_back(*address);
+  }
+  if (!options_.mac.empty()) {
+    c.mac = wire::parse_mac(options_.mac);
+    if (!c.mac || wire::is_multicast(*c.mac) || wire::to_u64(*c.mac) == 0)
+      throw usage_error("--mac " + options_.mac + ": not a MAC address of a port");
+  }
+  if (options_.vlan != 0) c.vlan = static_cast<std::uint16_t>(options_.vlan);
+  c.link_event = [this](const std::string& what) { notices_.say(prefix_ + "link: " + what); };
+  c.capture = system.capture;
+  if (index != 0 && !c.capture.empty()) c.capture += "." + std::to_string(index + 1);
+  c.capture_options = system.capture_options;
+  return c;
+}
+
+int serve_station::gid_index() {
+  int index = options_.gid_index;
+  if (index < 0) index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
+  if (index < 0 && options_.gid_index < 0)
+    throw usage_error("--roce " + options_.roce + ": the adapter has no address of this version");
+  if (index < 0 || !host_->device().port(1).gids[static_cast<std::size_t>(index)].valid)
+    throw usage_error("--gid-index " + std::to_string(index) + ": there is no such GID");
+  return index;
+}
+
+void serve_station::open_script() {
+  try {
+    script_at_ = channel_->open(serve::script::parse_channel(options_.script));
+  } catch (const std::exception& e) {
+    throw usage_error(e.what());
+  }
+}
+
+void serve_station::listen() {
+  try {
+    const bool perftest = serve::find_perftest(options_.app).has_value();
+    exchange_.listen(options_.exchange, listening_port(options_),
+                     perftest             ? serve::perftest_first_word
+                     : is_qperf(options_) ? serve::qperf_first_word
+                                          : serve::first_word_bytes(options_.app));
+  } catch (const std::runtime_error& e) {
+    throw usage_error(e.what());
+  }
+}
+
+std::unique_ptr<serve::reception> serve_station::receive_clients() {
+  if (service_ == nullptr || channel_ || is_qperf(options_)) return nullptr;  // they listen when they are asked to
+  if (serve::find_perftest(options_.app))
+    return serve::receive_clients(*host_, *service_, options_.app, perftest_from(options_, gid_index()));
+  return serve::receive_clients(*host_, *service_, cm_application_from(options_, gid_index()));
+}
+
+serve::application_result serve_station::run_application() {
+  const int gid = gid_index();
+  if (channel_) return serve::script::run_script(*host_, *service_, *channel_, gid);
+  if (is_qperf(options_)) return run_qperf(*host_, exchange_, *service_, qperf_from(options_, gid));
+  if (serve::find_perftest(options_.app))
+    return run_perftest(*host_, exchange_, service_, clients_, perftest_from(options_, gid));
+  if (service_ != nullptr) return run_cm_application(*host_, *service_, clients_, cm_application_from(options_, gid));
+  const serve::pingpong_options o = pingpong_from(options_, gid);
+  if (options_.app == "xsrq_pingpong") return run_xsrq_pingpong(*host_, exchange_, o);
+  return options_.app == "srq_pingpong" ? run_srq_pingpong(*host_, exchange_, o) : run_pingpong(*host_, exchange_, o);
+}
+
+/// What goes wrong in a run is the end of this run: the next client is served. Nothing may wait while an exception is
+/// handled: processes share the thread that handles it.
+serve::application_result serve_station::try_application() {
+  serve::application_result failed;
+  try {
+    serve::application_result r = run_application();
+    if (!r.ok && leaving_) r.error = "it was ended before its run was complete";  // and all else follows from that
+    return r;
+  } catch (const std::exception& e) {
+    failed.error = e.what();
+  }
+  sc_core::wait(sc_core::sc_time::from_value(after_failure_ps));
+  return failed;
+}
+
+void serve_station::run_applications(const std::function<void()>& ready) {
+  std::unique_ptr<serve::cm_service> service;
+  if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_, gid_index());
+  service_ = service.get();
+  std::unique_ptr<serve::reception> clients = receive_clients();
+  clients_ = clients.get();
+  ready();
+  const unsigned repeat = options_.script == "-" ? 1 : options_.repeat;  // there is one standard input
+  for (unsigned n = 0; !leaving_ && (repeat == 0 || n < repeat); ++n) {
+    if (clients_ != nullptr && n + 1 == repeat) clients_->set_last();
+    report(try_application());
+  }
+  if (clients) received_ = clients->count();
+  clients.reset();
+  clients_ = nullptr;
+  if (!service) return;
+  service->leave(leave_ps);
+  managed_ = service->manager().count();
+  service_ = nullptr;
+}
+
+void serve_station::leave() {
+  leaving_ = true;
+  if (service_ != nullptr) service_->leave();
+}
+
+void serve_station::report(const serve::application_result& r) {
+  if (r.ok && channel_)
+    fmt::print("{}script: {} commands, {} of them refused; {} messages sent, {} received\n", prefix_, r.commands,
+               r.refused, r.sent, r.received);
+  else if (r.ok)
+    fmt::print("{}{}: {} messages sent, {} received in {} us, {} us each\n", prefix_, options_.app, r.sent, r.received,
+               microseconds(r.took_ps), microseconds(r.took_ps / std::max<std::uint64_t>(r.received, 1)));
+  else
+    fmt::print("{}{} failed: {}\n", prefix_, options_.app, r.error);
+  std::fflush(stdout);
+  ++runs_made_;
+  if (!r.ok) ++runs_failed_;
+  runs_.push_back(r);
+  if (runs_.size() > most_runs_told) runs_.pop_front();
+}
+
+void serve_station::print_start() {
+  fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link);
+  if (channel_) fmt::print("commands come from {}\n", script_at_);
+}
+
+/// The reasons are those of the results.
+void serve_station::print_link() const {
+  const serve::link_counters c = host_->link().counters();
+  const nlohmann::json lost = link_json()["drop"];
+  std::uint64_t all = 0;
+  std::string reasons;
+  for (const auto& [name, count] : lost.items()) {
+    if (count == 0) continue;
+    all += count.get<std::uint64_t>();
+    reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", name, count.get<std::uint64_t>());
+  }
+  fmt::print("{}{} frames in, {} out, {} dropped at the link{}{}\n", prefix_, c.frames_in, c.frames_out, all, reasons,
+             reasons.empty() ? "" : ")");
+}
+
+nlohmann::json serve_station::link_json() const {
+  const serve::link_counters c = host_->link().counters();
+  const serve::bridge_counters b = host_->bridge();
+  return {{"frames_in", c.frames_in},
+          {"bytes_in", c.bytes_in},
+          {"frames_out", c.frames_out},
+          {"bytes_out", c.bytes_out},
+          {"connections", c.connections},
+          {"disconnections", c.disconnections},
+          {"drop",
+           {{"runt", c.drop_runt},
+            {"oversized", c.drop_oversized},
+            {"queue_full", c.drop_queue_full},
+            {"no_peer", c.drop_no_peer},
+            {"kernel", c.drop_kernel},
+            {"bridge", b.drop_queue_full}}},
+          {"waiting", {{"frames_in", b.waiting_frames}, {"bytes_out", b.waiting_bytes}}},
+          {"turned_away", c.turned_away},
+          {"bad_length", c.bad_length},
+          {"half_frames", c.half_frames},
+          {"errors", c.errors}};
+}
+
+namespace {
+
+nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& c) {
+  return {{"received", c.received},
+          {"sent", c.sent},
+          {"malformed", c.malformed},
+          {"unknown_id", c.unknown_id},
+          {"wrong_state", c.wrong_state},
+          {"duplicates", c.duplicates},
+          {"stale", c.stale},
+          {"no_service", c.no_service},
+          {"no_room", c.no_room},
+          {"backlog_full", c.backlog_full},
+          {"by_data", c.by_data},
+          {"other_version", c.other_version},
+          {"paths_refused", c.paths_refused},
+          {"retries", c.retries},
+          {"timeouts", c.timeouts}};
+}
+
+nlohmann::json received_json(const serve::reception_counters& c) {
+  return {{"answered", c.answered},
+          {"confirmed", c.confirmed},
+          {"unconfirmed", c.unconfirmed},
+          {"gone", c.gone},
+          {"refused", c.refused}};
+}
+
+}  // namespace
+
+nlohmann::json serve_station::results() const {
+  nlohmann::json result;
+  result["mac"] = wire::to_string(host_->mac());
+  ibv_device_attr known{};
+  if (host_->device().query_device(&known) == 0)
+    result["node_guid"] = fmt::format("{:016x}", __builtin_bswap64(known.node_guid));
+  result["link"] = link_json();
+  result["link"]["at"] = options_.link;
+  const host_driver::neighbours::counters a = host_->answered();
+  result["network"] = {{"arp_requests", a.arp_requests},
+                       {"arp_replies", a.arp_replies},
+                       {"solicitations", a.solicitations},
+                       {"advertisements", a.advertisements},
+                       {"echo_requests", a.echo_requests},
+                       {"echo6_requests", a.echo6_requests},
+                       {"asked", a.asked},
+                       {"malformed", a.malformed},
+                       {"not_for_us", a.not_for_us},
+                       {"unknown", a.unknown},
+                       {"table_full", a.table_full}};
+  if (exchange_.listens()) {
+    const serve::exchange_counters& c = exchange_.count();
+    result["exchange"] = {
+        {"clients", c.clients}, {"silent", c.silent}, {"gone", c.gone}, {"turned_away", c.turned_away}};
+  }
+  result["runs_made"] = runs_made_;
+  result["runs_failed"] = runs_failed_;
+  result["runs"] = nlohmann::json::array();
+  for (const serve::application_result& r : runs_) result["runs"].push_back(to_json(options_.app, r));
+  if (managed_ || service_ != nullptr)
+    result["connection_manager"] = managed_json(managed_ ? *managed_ : service_->manager().count());
+  if (received_ || clients_ != nullptr) result["clients"] = received_json(received_ ? *received_ : clients_->count());
+  return result;
+}
+
+}  // namespace rnic::program

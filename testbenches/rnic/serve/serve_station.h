@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One adapter of `rnic serve`: its host, the applications on it, and what came of them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "host_driver/hosts/two_nodes.h"
+#include "testbenches/rnic/serve/serve_applications.h"
+#include "testbenches/rnic/serve/serve_notices.h"
+#include "testbenches/serve/host/served_host.h"
+#include "testbenches/serve/links/real_time.h"
+#include "testbenches/serve/script/script.h"
+
+namespace rnic::program {
+
+class serve_station {
+ public:
+  /// `options`: of_adapter(). `system`: with the parameters of all adapters. Throws usage_error and what
+  /// serve::served_host does.
+  serve_station(const serve_options& options, unsigned index, const hosts::two_nodes_config& system,
+                const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
+                serve_notices& notices);
+
+  /// Brings the adapter up and checks the options that need it. In an SC_THREAD.
+  void start();
+  /// To their end. In an SC_THREAD. `ready`: called once clients can come; what it waits for, waits.
+  void run_applications(const std::function<void()>& ready);
+  /// No more frames come in; those that go out still leave.
+  void stop_reading() { host_->stop_reading(); }
+  /// Of frames that the link's peer has not taken.
+  std::size_t waiting_bytes() const { return host_->bridge().waiting_bytes; }
+  void close_capture() { host_->close_capture(); }
+  /// The peers of the applications are told that they are left, from any process; left(): they have answered.
+  void leave();
+  bool left() const { return service_ == nullptr || service_->left(); }
+  /// There was no application, or all of its runs went well.
+  bool ok() const;
+  void print_start();       ///< the line that says where it is reached
+  void print_link() const;  ///< the line that says what went through its link
+  /// Members link, network, runs and connection_manager.
+  nlohmann::json results() const;
+
+ private:
+  serve::host_config host_config(unsigned index, const hosts::two_nodes_config& system) const;
+  int gid_index();
+  std::unique_ptr<serve::reception> receive_clients();
+  serve::application_result run_application();
+  serve::application_result try_application();
+  void report(const serve::application_result& run);
+  void listen();
+  void open_script();
+  nlohmann::json link_json() const;
+
+  serve_options options_;
+  serve_notices& notices_;
+  std::string prefix_;  // of what is printed but the first line, when there are several
+  serve::address_exchange exchange_;
+  std::unique_ptr<serve::served_host> host_;
+  std::unique_ptr<serve::script::line_channel> channel_;  // of --app script
+  std::string script_at_;
+  std::deque<serve::application_result> runs_;  // the last ones
+  bool leaving_ = false;
+  std::uint64_t runs_made_ = 0, runs_failed_ = 0;
+  serve::cm_service* service_ = nullptr;  // lives in the applications' process, as does:
+  serve::reception* clients_ = nullptr;
+  std::optional<host_driver::cm::connection_manager_counters> managed_;
+  std::optional<serve::reception_counters> received_;
+};
+
+}  // namespace rnic::program

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/serve/host/served_host.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "host_driver/hosts/connection.h"
+#include "model/wire/ethernet.h"
+
+namespace rnic::serve {
+
+namespace {
+
+constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the far end: 1 ns
+constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
+// Without taking a frame. A peer that is a process of this machine may not be run for a while.
+constexpr sim::time_ps dead_after_ps = 2 * sim::ps_per_s;
+// On the way between two adapters as little as keeps it busy: what waits in queues grows old, and is sent again.
+constexpr std::size_t read_ahead = 128;           // frames for the adapter
+constexpr std::size_t most_waiting = 128 * 1024;  // bytes for the link's peer, before the adapter is held
+constexpr unsigned solicitations = 10;
+constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
+
+}  // namespace
+
+hosts::node_config served_host::shape(const host_config& cfg) {
+  hosts::node_config c = cfg.node;
+  if (!cfg.mac) return c;
+  const std::uint64_t mac = wire::to_u64(*cfg.mac), vendor = mac >> 24, number = mac & 0xffffff;
+  firmware::firmware_config& f = c.firmware;
+  f.mac = {mac, vendor << 24 | ((number + 1) & 0xffffff)};
+  // As the firmware's own: 03 behind the vendor's part, and room for the GUIDs of one adapter.
+  f.node_guid = vendor << 40 | std::uint64_t{3} << 32 | number << 4;
+  f.port_guid = {f.node_guid + 1, f.node_guid + 2};
+  f.system_guid = f.node_guid + 3;
+  return c;
+}
+
+served_host::served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io,
+                         real_time& clock)
+    : config_(cfg),
+      base_(env.base),
+      io_(io),
+      clock_(clock),
+      node_(cfg.name.c_str(), env, shape(cfg), 0),
+      bridge_clock_(cfg.name + ".bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
+  bridge_port::config bridge;
+  bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
+  bridge.longest_hold_ps = dead_after_ps;
+  bridge.queue_frames = read_ahead;
+  bridge.hold_above_bytes = most_waiting;
+  bridge.resume_below_bytes = most_waiting / 4;
+  outside_if& outside = *this;
+  bridge_ = std::make_unique<bridge_port>(cfg.name == "served" ? "bridge" : cfg.name + ".bridge", bridge_clock_, bridge,
+                                          env.frames, outside, env.statistics);
+  fabric::cable::config cable;
+  cable.metres = 0;
+  cable_ = std::make_unique<fabric::cable>(node_.connector(), *bridge_, cable);
+  if (!cfg.capture.empty()) {
+    capture_ = std::make_unique<tlm::capture_writer>(cfg.capture, cfg.capture_options);
+    cable_->add_observer(*capture_);
+  }
+  link_ = make_link(io, cfg.link, *this);
+}
+
+void served_host::close_capture() {
+  if (capture_) capture_->close();
+}
+
+void served_host::start() {
+  hosts::require(node_.start(), "open device");
+  hosts::endpoint at;
+  at.device = &device();
+  at.bus = &node_.bus();
+  ring_ = std::make_unique<ethernet_ring>(
+      at, [this](const std::uint8_t* frame, std::size_t length) { answer(frame, length); });
+  neighbours_ = std::make_unique<host_driver::neighbours>(mac(), *ring_);
+  const host_driver::gid_bytes link_local = host_driver::default_gid(mac());
+  neighbours_->add_address(link_local);
+  ring_->listen_for(link_local);
+  const std::uint16_t vlan = config_.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : config_.vlan;
+  for (const host_driver::gid_bytes& a : config_.addresses) {
+    hosts::require(device().add_address(1, a, host_driver::roce_types::both, config_.vlan), "add address");
+    neighbours_->add_address(a, vlan);
+    ring_->listen_for(a);
+  }
+}
+
+int served_host::gid_index(ibv_gid_type type) {
+  if (!config_.addresses.empty()) return device().find_gid(1, config_.addresses.front(), type, config_.vlan);
+  return device().find_gid(1, host_driver::default_gid(mac()), type);
+}
+
+// ---------------------------------------------------------------- the cable's far end
+
+void served_host::frame_arrived(const std::uint8_t* frame, std::size_t length) {
+  bridge_->inject(frame, length, clock_.present());
+}
+
+void served_host::leave(const std::uint8_t* frame, std::size_t length) { link_->send(frame, length); }
+
+void served_host::half_empty() {
+  if (!link_->stalled()) return;
+  boost::asio::post(io_, [this] { link_->resume(); });  // not inside the tick: it may have frames at once
+}
+
+void served_host::link_event(const std::string& what) {
+  if (config_.link_event) config_.link_event(what);
+}
+
+bridge_counters served_host::bridge() const { return {bridge_->dropped(), bridge_->waiting_frames(), link_->queued()}; }
+
+// ---------------------------------------------------------------- the host's software
+
+void served_host::answer(const std::uint8_t* frame, std::size_t length) {
+  if (!neighbours_) return;  // the addresses come right after the ring
+  node_.bus().spend_ps(answer_ps);
+  if (!udp_.empty() && take_udp(frame, length)) return;
+  neighbours_->receive(frame, length);
+  something_learnt_.notify(sc_core::SC_ZERO_TIME);
+}
+
+bool served_host::take_udp(const std::uint8_t* frame, std::size_t length) {
+  auto d = parse_udp(frame, length);
+  const auto at = d ? udp_.find(d->to.port) : udp_.end();
+  if (at == udp_.end()) return false;
+  at->second->receive(std::move(*d));
+  return true;
+}
+
+std::optional<host_driver::mac_address> served_host::resolve(const host_driver::gid_bytes& gid, int gid_index) {
+  const auto& row = device().port(1).gids[static_cast<std::size_t>(gid_index)];
+  const std::uint16_t vlan = row.vlan == host_driver::no_vlan ? host_driver::neighbours::untagged : row.vlan;
+  for (unsigned i = 0; i < solicitations; ++i) {
+    if (const auto known = neighbours_->find(gid)) return known;
+    neighbours_->solicit(gid, row.id, vlan);
+    const sim::time_ps until = base_.now_ps() + solicit_every;
+    while (!neighbours_->find(gid) && base_.now_ps() < until)
+      sc_core::wait(sc_core::sc_time::from_value(until - base_.now_ps()), something_learnt_);
+  }
+  return neighbours_->find(gid);
+}
+
+}  // namespace rnic::serve

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// One host whose adapter's port is on a real network.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "host_driver/hosts/node.h"
+#include "host_driver/neighbours.h"
+#include "testbenches/serve/host/ethernet_ring.h"
+#include "testbenches/serve/host/udp.h"
+#include "testbenches/serve/links/bridge_port.h"
+#include "testbenches/serve/links/frame_link.h"
+#include "testbenches/serve/links/real_time.h"
+#include "tlm/capture.h"
+
+namespace rnic::serve {
+
+struct host_config {
+  std::string name = "served";  ///< of the node, in statistics
+  hosts::node_config node;
+  link_spec link;
+  std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
+  std::uint16_t vlan = host_driver::no_vlan;
+  std::optional<host_driver::mac_address> mac;  ///< of the port, the GUIDs are made of it; else the firmware's
+  std::string capture;                          ///< file for every frame on the cable, empty: none
+  tlm::capture_writer::config capture_options;
+  std::function<void(const std::string& what)> link_event;  ///< called when the link's peer comes or goes; may be empty
+};
+
+/// What became of the frames at the cable's far end.
+struct bridge_counters {
+  std::uint64_t drop_queue_full = 0;  ///< from outside, faster than the adapter took them
+  std::size_t waiting_frames = 0;     ///< from outside, not yet on the cable
+  std::size_t waiting_bytes = 0;      ///< of the adapter's, not yet at the link's peer
+};
+
+/// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.
+class served_host : private frame_receiver_if, private outside_if {
+ public:
+  /// Opens the link. Throws as make_link, tlm::capture_writer and hosts::node do.
+  served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io, real_time& clock);
+
+  /// Brings the adapter up, gives it the addresses, and begins to answer. In an SC_THREAD. Throws std::runtime_error.
+  void start();
+  /// The MAC address of a neighbour, asked of the network from row `gid_index`. In an SC_THREAD: waits up to three
+  /// seconds. Nothing when nobody answers.
+  std::optional<host_driver::mac_address> resolve(const host_driver::gid_bytes& gid, int gid_index);
+  /// Row of the first address for this RoCE version, or of the default GID when there is no address.
+  int gid_index(ibv_gid_type type);
+  /// Datagrams to this UDP port are given to `who` until close_udp(). False: the port is taken.
+  bool open_udp(std::uint16_t port, udp_socket& who) { return udp_.emplace(port, &who).second; }
+  void close_udp(std::uint16_t port) { udp_.erase(port); }
+  /// Sends a frame of the host's software (from the DMAC, without FCS) when its turn comes.
+  void transmit(const std::vector<std::uint8_t>& frame) { ring_->transmit(frame.data(), frame.size()); }
+
+  host_driver::device& device() { return node_.device(); }
+  host_driver::bus_if& bus() { return node_.bus(); }
+  host_driver::mac_address mac() { return device().port(1).mac; }
+  const frame_link& link() const { return *link_; }
+  bridge_counters bridge() const;
+  /// Nothing more comes in; what the adapter has sent still leaves.
+  void stop_reading() { link_->stop_reading(); }
+  host_driver::neighbours::counters answered() const {
+    return neighbours_ ? neighbours_->count() : host_driver::neighbours::counters{};
+  }
+  void close_capture();
+
+ private:
+  static hosts::node_config shape(const host_config& cfg);
+  void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
+  bool ready() const override { return bridge_->has_room(); }
+  void relieved() override { bridge_->relieved(); }
+  void link_event(const std::string& what) override;
+  void leave(const std::uint8_t* frame, std::size_t length) override;
+  std::size_t queued() const override { return link_ ? link_->queued() : 0; }
+  void half_empty() override;
+  void answer(const std::uint8_t* frame, std::size_t length);
+  bool take_udp(const std::uint8_t* frame, std::size_t length);
+
+  host_config config_;
+  sim::timebase& base_;
+  boost::asio::io_context& io_;
+  real_time& clock_;
+  hosts::node node_;
+  sim::clock_domain bridge_clock_;
+  std::unique_ptr<bridge_port> bridge_;
+  std::unique_ptr<fabric::cable> cable_;
+  std::unique_ptr<tlm::capture_writer> capture_;
+  std::unique_ptr<frame_link> link_;
+  std::unique_ptr<ethernet_ring> ring_;
+  std::unique_ptr<host_driver::neighbours> neighbours_;
+  std::map<std::uint16_t, udp_socket*> udp_;  // by port
+  sc_core::sc_event something_learnt_{sc_core::sc_gen_unique_name("something_learnt")};
+};
+
+}  // namespace rnic::serve
