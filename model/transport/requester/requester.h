@@ -275,7 +275,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void enter_error(context& c, qp_runtime& r, icm::qp_state state = icm::qp_state::error);
   bool complete(const context& c, const message& m) const;
   void drain_completions();
-  bool drain_one(context& c, qp_runtime& r, bool& reported);
+  bool drain_one(context& c, qp_runtime& r);
   void report_completion(const context& c, const message& m);
   void report_flush(const context& c, std::uint32_t wqe_index);
   void count_error(std::uint8_t syn);
