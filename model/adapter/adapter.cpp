@@ -8,7 +8,7 @@ namespace rnic::adapter {
 namespace {
 
 constexpr unsigned hand_over = 2;            // one item a cycle from a pipeline to the next
-constexpr unsigned translation_clients = 5;  // requester, responder, completion, scatter, gather
+constexpr unsigned translation_clients = 5;  // descriptor fetch, responder, completion, scatter, gather
 
 sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0}; }
 
@@ -50,6 +50,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
       requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
+      descriptor_fetch_(name_ + ".descriptor_fetch", core_, requester_.descriptors(), env.spans, env.statistics),
       gather_(name_ + ".gather", core_, config_.requester, {&gids_[0], &gids_[1]}, requester_.withdrawn(), env.spans,
               env.statistics),
       scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_.lists(), env.spans,
@@ -112,6 +113,7 @@ void adapter::name_parameters() {
   name(doorbell_, "adapter.doorbell");
   name(scheduler_, "adapter.scheduler");
   name(requester_, "adapter.requester");
+  name(descriptor_fetch_, "adapter.requester");
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
@@ -175,6 +177,10 @@ void adapter::bind_descriptors() {
   connect("doorbell_to_completion_arms", doorbell_.queue_out, completion_.doorbell, depth);
   connect("scheduler_to_requester_grants", scheduler_.grant_out, requester_.grant_in, depth);
   connect("requester_to_scheduler_reports", requester_.report_out, scheduler_.report_in, depth);
+  connect("requester_to_descriptor_fetch_jobs", requester_.descriptor_out, descriptor_fetch_.job_in, hand_over);
+  // Room for all that can be under way, since what is read ahead stays there while nobody waits for it.
+  connect("descriptor_fetch_to_requester_results", descriptor_fetch_.result_out, requester_.descriptor_in,
+          2 * config_.requester.processing_units);
   connect("requester_to_completion_cqes", requester_.cqe_out, completion_.cqe[0], depth);
   connect("responder_to_completion_cqes", responder_.cqe_out, completion_.cqe[1], depth);
   connect("requester_to_completion_events", requester_.event_out, completion_.event[0], depth);
@@ -256,10 +262,10 @@ void adapter::bind_ethernet() {
 }
 
 void adapter::bind_memory() {
-  connect_translation(0, "requester", requester_.translate);
+  connect_translation(0, "descriptor_fetch", descriptor_fetch_.translate);
   connect_translation(1, "responder", responder_.translate);
   connect_translation(2, "completion", completion_.pages.port);
-  connect_dma(dma_client::requester, "requester", requester_.dma);
+  connect_dma(dma_client::descriptor_fetch, "descriptor_fetch", descriptor_fetch_.dma);
   connect_translation(3, "scatter", scatter_.translate);
   connect_translation(4, "gather", gather_.translate);
   connect_revocations(0, "gather", gather_.keys);

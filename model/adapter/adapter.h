@@ -22,6 +22,7 @@
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/multicast/multicast.h"
+#include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
@@ -76,7 +77,7 @@ class adapter : public sc_core::sc_module {
  private:
   /// Clients of the DMA engine.
   enum class dma_client : unsigned {
-    requester,
+    descriptor_fetch,
     requester_context,
     gather,
     scatter,
@@ -142,6 +143,7 @@ class adapter : public sc_core::sc_module {
   doorbell::doorbell doorbell_;
   scheduler::scheduler scheduler_;
   transport::requester requester_;
+  transport::descriptor_fetch descriptor_fetch_;
   transport::gather gather_;
   transport::scatter scatter_;
   transport::responder responder_;

@@ -20,17 +20,17 @@ void requester::run_halts() {
   if (halts_.empty() && resetting_) finish_reset();
 }
 
-// Of a halted QP nothing is under way: no message, no packet in gather, no response in scatter.
+// Of a halted QP nothing is under way: no message, no packet in gather, no response in scatter, no read of its queue.
 void requester::check_at_rest(const qp_runtime& r) const {
-  RNIC_ASSERT(r.head == no_index && r.packets == 0 && r.jobs == 0,
-              name() + ": a halted queue pair has something under way");
+  RNIC_ASSERT(r.head == no_index && nothing_under_way(r), name() + ": a halted queue pair has something under way");
 }
 
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
 void requester::device_reset() {
   take_left();
+  take_descriptors();
   qps_.for_each([this](qp_runtime& r) {
-    const bool rests = r.head == no_index && r.unit < 0 && r.packets == 0 && r.jobs == 0 && !r.halting;
+    const bool rests = r.head == no_index && r.unit < 0 && nothing_under_way(r) && !r.halting;
     timers_.stop(qps_, r, now());
     r.halted = rests;
     r.keys_valid = false;
@@ -39,7 +39,8 @@ void requester::device_reset() {
     cancel_packets(r.qpn);
     halts_.push(qps_, r);
   });
-  for (unit& u : units_) u.buffer_qpn = no_index;
+  for (unit& u : units_) forget_descriptors(u);
+  fetching_ = 0;
   selected_ = reserved_lkey_ = special_base_ = num_qps_log_ = 0;
   udp_port_ = wire::roce_v2_udp_port;
   port_mtu_.fill(config_.port_mtu);
@@ -60,7 +61,7 @@ void requester::finish_reset() {
 // True: nothing of the QP is on chip any more.
 bool requester::halt_step(qp_runtime& r) {
   if (!r.flushing) {
-    if (r.unit >= 0 || r.packets != 0 || r.jobs != 0) return false;
+    if (r.unit >= 0 || !nothing_under_way(r)) return false;
     context* c = nullptr;
     const auto found = contexts_.ask(r.qpn, c);
     if (found == decltype(contexts_)::result::pending) return false;
@@ -87,7 +88,7 @@ bool requester::halt_step(qp_runtime& r) {
     r.reads.open();
     if (r.discard) r.keys_valid = false;
     for (unit& u : units_)
-      if (u.buffer_qpn == r.qpn) u.buffer_qpn = no_index;
+      if (u.window.is_of(r.qpn)) forget_descriptors(u);
     if (r.discard) limiter_.forget(r.qpn);
     r.flushing = true;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/abi/queues.h"
 #include "model/transport/requester/requester.h"
 #include "model/wire/bytes.h"
 #include "model/wire/internet.h"
@@ -11,32 +12,35 @@ namespace rnic::transport {
 
 namespace {
 
-constexpr std::uint8_t insert_ctag = 0x40, insert_stag = 0x80;  // A.4.1: dw1, bits 15:8
-constexpr std::uint8_t flag_l4_checksum = 0x20, flag_ip_checksum = 0x10, flag_no_icrc = 0x02, flag_loopback = 0x01;
+namespace control = abi::wqe::control;
+namespace large_send = abi::wqe::large_send;
+constexpr std::uint32_t no_icrc = control::solicited;  // of an Ethernet QP (adapter data plane A.4.1)
 constexpr std::uint32_t fcs_bytes = 4;
 constexpr std::uint32_t room = payload::frame::capacity - payload::frame::payload_start;
-constexpr unsigned segmentation_bytes = 4;  // MSS and length in front of the header
 
 }  // namespace
 
 bool parse_ethernet(const std::uint8_t* wqe, unsigned& at, send_wqe& out) {
   ethernet_send& e = out.ethernet;
   e = ethernet_send{};
-  e.tci = wire::load_be16(wqe + 4);
-  e.tag_type = (wqe[6] & insert_ctag) != 0 ? wire::type_ctag : (wqe[6] & insert_stag) != 0 ? wire::type_stag : 0;
-  e.ip_checksum = (wqe[11] & flag_ip_checksum) != 0;
-  e.l4_checksum = (wqe[11] & flag_l4_checksum) != 0;
-  e.icrc = (wqe[11] & flag_no_icrc) == 0;
-  e.loopback = (wqe[11] & flag_loopback) != 0;
+  const std::uint32_t flags = abi::get(wqe, control::flags);
+  e.tci = abi::get(wqe, control::vlan_tag);
+  const std::uint32_t tag = abi::get(wqe, abi::u32(control::vlan_tag.offset));
+  e.tag_type = (tag & control::insert_ctag) != 0   ? wire::type_ctag
+               : (tag & control::insert_stag) != 0 ? wire::type_stag
+                                                   : 0;
+  e.ip_checksum = (flags & control::ip_checksum) != 0;
+  e.l4_checksum = (flags & control::tcp_udp_checksum) != 0;
+  e.icrc = (flags & no_icrc) == 0;
+  e.loopback = (flags & control::force_loopback) != 0;
   out.solicited = out.fence = false;
   std::copy_n(wqe + 8, 2, e.dmac.begin());
   std::copy_n(wqe + 12, 4, e.dmac.begin() + 2);
   if (!out.is_segmented()) return true;
-  if (at + segmentation_bytes > out.size) return false;
-  const std::uint32_t word = wire::load_be32(wqe + at);
-  e.segment_bytes = static_cast<std::uint16_t>(word >> 16);
-  e.header_bytes = static_cast<std::uint16_t>(word);
-  e.header_at = static_cast<std::uint16_t>(at + segmentation_bytes);
+  if (at + large_send::header > out.size) return false;
+  e.segment_bytes = abi::get(wqe + at, large_send::segment);
+  e.header_bytes = abi::get(wqe + at, large_send::length);
+  e.header_at = static_cast<std::uint16_t>(at + large_send::header);
   if (e.segment_bytes == 0 || e.header_bytes < wire::ethernet_header_bytes || e.header_at + e.header_bytes > out.size)
     return false;
   at = std::min<unsigned>((e.header_at + e.header_bytes + 15u) / 16 * 16, out.size);
@@ -57,8 +61,8 @@ std::uint8_t requester::ethernet_fault(const unit& u) const {
 
 /// BlueFlame posting leaves index and QPN in the control segment, where VLAN tag and its bits are otherwise.
 void requester::forget_leftovers(unit& u) const {
-  const std::uint32_t index = wire::load_be32(u.bytes.data()) >> 8 & 0xffff;
-  const std::uint32_t qpn = wire::load_be32(u.bytes.data() + 4) >> 8;
+  const std::uint32_t index = abi::get(u.bytes.data(), control::index);
+  const std::uint32_t qpn = abi::get(u.bytes.data(), control::qpn);
   if (qpn == (u.ctx->qpn & 0xffffff) && index == (u.current_index & 0xffff)) u.wqe.ethernet.tag_type = 0;
 }
 

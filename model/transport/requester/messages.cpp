@@ -155,7 +155,8 @@ bool requester::complete(const context& c, const message& m) const {
   return distance(m.last_psn, c.unacked_psn) - 1 < 1u << 23;
 }
 
-// One completion entry per edge.
+// The message table gives one message a cycle, whether software is told of it or not. A QP that is in the list for
+// nothing costs none.
 void requester::drain_completions() {
   while (!drain_.empty()) {
     qp_runtime& r = qps_[drain_.front()];
@@ -170,19 +171,16 @@ void requester::drain_completions() {
       drain_.pop(qps_);
       continue;
     }
-    bool reported = false, waits = false;
-    const std::uint32_t before = r.head;
-    while (r.head != no_index && !reported && !waits && complete(*c, messages_[r.head]))
-      waits = !drain_one(*c, r, reported);
-    if (r.head != before || !waits) contexts_.use(r.qpn);
-    if (r.head != before) {
+    const bool ready = complete(*c, messages_[r.head]);
+    if (ready && !drain_one(*c, r)) return;
+    contexts_.use(r.qpn);
+    if (ready) {
       contexts_.mark_dirty(r.qpn);
       check_drained(*c, r);
       wake_stalled(r);
     }
-    if (waits) return;
     if (r.head == no_index || !complete(*c, messages_[r.head])) drain_.pop(qps_);
-    if (reported) {
+    if (ready) {
       if (!drain_.empty()) wake_next();
       return;
     }
@@ -190,7 +188,7 @@ void requester::drain_completions() {
 }
 
 // Takes the head, which is complete. False: no room for what it has to tell.
-bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
+bool requester::drain_one(context& c, qp_runtime& r) {
   const message& m = messages_[r.head];
   const bool failed = m.syndrome != 0;
   const bool tells = failed || m.signalled;
@@ -198,7 +196,6 @@ bool requester::drain_one(context& c, qp_runtime& r, bool& reported) {
   const bool send_side_only = icm::breaks_send_queue_only(c.type);
   if (failed && !send_side_only && !error_out.claim()) return false;
   if (tells) report_completion(c, m);
-  reported = tells;
   if (failed) {
     count_error(m.syndrome);
     c.next_wqe = m.wqe_index + m.strides;

@@ -12,8 +12,8 @@ namespace rnic::transport {
 
 namespace {
 
-constexpr unsigned control_bytes = 16;
-constexpr std::uint8_t flag_signalled = 0x0c, flag_icrc_given = 0x10, flag_loopback = 0x01;
+namespace control = abi::wqe::control;
+constexpr std::uint32_t icrc_given = control::ip_checksum;  // of a special QP
 
 bool in_block(const icm::requester_context& ctx, std::uint32_t special_base) {
   return special_base != 0 && ctx.qpn - special_base < cr::special_qps;
@@ -39,13 +39,12 @@ bool is_subnet_management(const icm::requester_context& ctx, std::uint32_t speci
 
 void parse_mlx_wqe(const std::uint8_t* wqe, send_wqe& out) {
   parse_send_wqe(wqe, icm::service::uc, out);  // control, then data and inline segments: as a SEND without address
-  if (out.size < control_bytes) return;
-  const std::uint8_t flags = wqe[11];
-  out.signalled = (flags & flag_signalled) == flag_signalled;
+  if (out.size < control::bytes) return;
+  const std::uint32_t flags = abi::get(wqe, control::flags);
   out.solicited = false;
-  out.keep_icrc = (flags & flag_icrc_given) != 0;
+  out.keep_icrc = (flags & icrc_given) != 0;
   out.address = datagram_address{};
-  out.address.loopback = (flags & flag_loopback) != 0;
+  out.address.loopback = (flags & control::force_loopback) != 0;
   out.address.priority = wqe[4] >> 5;
   if (out.opcode == wqe_opcode::nop) return;
   if (out.opcode != wqe_opcode::send) out.error = syndrome::local_qp_operation;

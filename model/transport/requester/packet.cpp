@@ -20,11 +20,11 @@ operation operation_for(const send_wqe& wqe, const packet_place& at) {
   switch (wqe.opcode) {
     case wqe_opcode::rdma_read:
       return operation::read_request;
-    case wqe_opcode::compare_swap:
-    case wqe_opcode::masked_compare_swap:
+    case wqe_opcode::atomic_cs:
+    case wqe_opcode::masked_atomic_cs:
       return operation::compare_swap;
-    case wqe_opcode::fetch_add:
-    case wqe_opcode::masked_fetch_add:
+    case wqe_opcode::atomic_fa:
+    case wqe_opcode::masked_atomic_fa:
       return operation::fetch_add;
     default:
       break;
@@ -36,11 +36,11 @@ operation operation_for(const send_wqe& wqe, const packet_place& at) {
   switch (wqe.opcode) {
     case wqe_opcode::rdma_write:
       return at.first ? operation::write_only : operation::write_last;
-    case wqe_opcode::rdma_write_immediate:
+    case wqe_opcode::rdma_write_imm:
       return at.first ? operation::write_only_immediate : operation::write_last_immediate;
-    case wqe_opcode::send_immediate:
+    case wqe_opcode::send_imm:
       return at.first ? operation::send_only_immediate : operation::send_last_immediate;
-    case wqe_opcode::send_invalidate:
+    case wqe_opcode::send_inval:
       return at.first ? operation::send_only_invalidate : operation::send_last_invalidate;
     default:
       return at.first ? operation::send_only : operation::send_last;

@@ -45,6 +45,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       messages_(cfg.outstanding_entries),
       scatters_(cfg.scatter_lists),
       withdrawals_(cfg.log_qps),
+      descriptors_(cfg.processing_units),
       timers_(cfg.timers, domain),
       limiter_(config_.congestion, domain, cfg.log_qps),
       notification_(config_.congestion.notification, cfg.log_qps),
@@ -53,6 +54,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
   check(cfg);
   for (auto& port : egress_)
     for (egress_pool& pool : port) pool.credits = cfg.egress_frames;
+  for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
   port_mtu_.fill(cfg.port_mtu);
   announce(stats);
 }
@@ -61,7 +63,7 @@ void requester::announce(sim::statistics& stats) {
   const std::pair<const char*, const std::uint64_t*> all[] = {{"packets", &packets_},
                                                               {"wqes", &wqes_},
                                                               {"completions", &completions_},
-                                                              {"descriptor_fetches", &fetches_},
+                                                              {"late_descriptors", &late_descriptors_},
                                                               {"blueflame_used", &blueflame_used_},
                                                               {"retransmissions", &retransmissions_},
                                                               {"timeouts", &timeouts_},
@@ -99,12 +101,11 @@ void requester::tick() {
   read_engine.work();
   take_credits();
   take_errors();
-  take_dma();
+  take_descriptors();
   take_key_answers();
   take_left();
   take_gather_events();
   take_addresses();
-  take_translations();
   take_scattered();
   take_responses();
   run_timers();
@@ -116,6 +117,7 @@ void requester::tick() {
   start_packets();
   take_grants();
   push_resumes();
+  listen_to_descriptors();
   const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_engine_.free_at()), limiter_.earliest());
   if (next != sim::never) wake_at(std::max(next, now() + 1));
 }
@@ -154,40 +156,6 @@ bool requester::stop_for(std::uint32_t qpn, bool fatal) {
   e.set(abi::eqe::number, qpn);
   event_out.push(e);
   return true;
-}
-
-void requester::take_dma() {
-  if (!dma.response.can_pop()) return;
-  const pcie::dma_response d = dma.response.pop();
-  unit& u = units_[unit_of(d.tag)];
-  if (--u.fetch_pending == 0) fetching_ &= ~mask_of(u);
-  if (d.status != pcie::dma_status::ok) u.fetch_failed = true;
-}
-
-// Where descriptors lie: one read a cycle.
-void requester::take_translations() {
-  if (!translate.response.can_pop()) return;
-  const icm::translate_response& r = translate.response.front();
-  unit& u = units_[unit_of(r.tag)];
-  const bool ok = r.status == icm::translate_status::ok;
-  const unsigned reads = ok ? r.count : 0;
-  for (; translation_part_ != reads; ++translation_part_) {
-    if (!dma.request.claim()) return;
-    const auto& part = r.segments[translation_part_];
-    pcie::dma_request d;
-    d.length = part.length;
-    d.address = part.address;
-    d.tag = r.tag;
-    d.destination =
-        u.buffer.data() + static_cast<std::uint32_t>(r.tag) + (translation_part_ == 0 ? 0 : r.segments[0].length);
-    d.function = u.ctx->function;
-    dma.request.push(std::move(d));
-  }
-  translation_part_ = 0;
-  u.fetch_pending += reads - 1;
-  if (!ok) u.fetch_failed = true;
-  if (u.fetch_pending == 0) fetching_ &= ~mask_of(u);
-  translate.response.drop();
 }
 
 void requester::resume(qp_runtime& r) {

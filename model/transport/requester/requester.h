@@ -12,9 +12,7 @@
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/icm/key_operation_if.h"
-#include "model/icm/translation_if.h"
 #include "model/payload/frame.h"
-#include "model/pcie/dma_if.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/notice.h"
 #include "model/register_bus/reset_if.h"
@@ -31,6 +29,9 @@
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/live_command.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/descriptor_fetch.h"
+#include "model/transport/requester/descriptor_memory.h"
+#include "model/transport/requester/descriptor_window.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/packet.h"
@@ -59,6 +60,9 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
 
   sim::fifo_in<scheduler::grant> grant_in{*this};
   sim::fifo_out<scheduler::report> report_out{*this};
+  sim::fifo_out<descriptor_job> descriptor_out{*this};
+  sim::fifo_in<descriptor_result> descriptor_in{*this};
+  descriptor_memory& descriptors() { return descriptors_; }  ///< of which descriptor fetch has the port to write
   sim::fifo_out<gather_job> packet_out{*this};
   sim::fifo_out<gather_piece> piece_out{*this};
   sim::fifo_out<gather_verdict> verdict_out{*this};
@@ -67,8 +71,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<gather_address> address_in{*this};
   withdrawals& withdrawn() { return withdrawals_; }  ///< of which gather has two ports to read
   sim::fifo_in<payload::frame_ptr> rx_in{*this};
-  pcie::dma_port dma{*this};
-  icm::translate_port translate{*this};
   sim::fifo_out<scatter_job> scatter_out{*this};
   sim::fifo_in<scatter_done> scatter_in{*this};
   scatter_lists& lists() { return scatters_; }  ///< of which scatter has the other port
@@ -98,7 +100,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
  private:
   using context = icm::requester_context;
   using report_kind = scheduler::report::kind;
-  static constexpr unsigned buffer_bytes = 2048;
   static constexpr std::uint32_t translation_bytes = 4096;  // what one translation covers
   static constexpr unsigned diagnostic_words = 0x1a4 / 4;
 
@@ -121,10 +122,9 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     enum class keys_state : std::uint8_t { none, asked, refused };
     keys_state keys = keys_state::none;  // of the WQE's operation on keys
     icm::key_status keys_answer = icm::key_status::ok;
-    bool fetch_failed = false;
-    bool extending = false;  // more of the ring is on its way into the buffer while WQEs execute
-    bool lone = false;       // the grant's descriptor is all that software has posted
-    bool paced = false;      // waits, or has waited, for the QP's time
+    bool awaited = false;  // it has waited for descriptors of this WQE
+    bool lone = false;     // the grant's descriptor is all that software has posted
+    bool paced = false;    // waits, or has waited, for the QP's time
     report_kind report = report_kind::idle;
     std::uint8_t stamp_tries = 0;
     scheduler::grant grant;
@@ -133,10 +133,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     sim::cycle_t busy_until = 0;
     sim::cycle_t credit_since = sim::never;  // waits since then for room in an egress queue,
     egress_pool* awaits = nullptr;           // this one
-    // WQEs as read from the ring: `buffered` bytes from WQE buffer_index of QP buffer_qpn on, the first `stale` ones
-    // before that QP's last grant by doorbell
-    std::uint32_t buffer_qpn = no_index, buffer_index = 0, buffered = 0, stale = 0;
-    std::uint32_t fetch_bytes = 0, fetch_asked = 0, fetch_pending = 0;
+    descriptor_window window;                // what is on chip of a send queue
     // WQE under execution
     std::uint32_t current_index = 0, strides = 1;
     std::uint32_t message_index = no_index;
@@ -147,13 +144,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     sim::cycle_t wqe_start = 0;
     send_wqe wqe;
     std::array<std::uint8_t, 1024> bytes;  // of the WQE under execution
-    std::array<std::uint8_t, buffer_bytes> buffer;
   };
-
-  std::uint64_t make_tag(const unit& u, std::uint32_t place) const {
-    return static_cast<std::uint64_t>(&u - units_.data()) << 32 | place;
-  }
-  static unsigned unit_of(std::uint64_t tag) { return static_cast<unsigned>(tag >> 32); }
 
   // requester.cpp: the block
   void tick() override;
@@ -161,14 +152,13 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void take_credits();
   void take_errors();
   bool stop_for(std::uint32_t qpn, bool fatal);
-  void take_dma();
-  void take_translations();
   void push_resumes();
   void resume(qp_runtime& r);
 
   // control.cpp: registers, commands of firmware
   void run_halts();
   bool halt_step(qp_runtime& r);
+  static bool nothing_under_way(const qp_runtime& r) { return r.packets == 0 && r.jobs == 0 && r.fetches == 0; }
   void check_at_rest(const qp_runtime& r) const;
   void finish_reset();
   void save_position(context& c, qp_runtime& r);
@@ -189,17 +179,18 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void advance(unit& u);
   bool must_stop(const unit& u) const;
   bool load(unit& u);
-  static bool on_chip(const unit& u, std::uint32_t index);
-  static bool posted(const unit& u, std::uint32_t at);
-  static std::uint32_t ring_bytes(const context& c, unsigned size);
-  static std::uint32_t longest_read(const context& c, std::uint32_t want);
   bool load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available);
+  bool run_local(unit& u);
+  // descriptors.cpp: what units read of send queues
+  void take_descriptors();
+  void listen_to_descriptors();
+  void forget_descriptors(unit& u);
+  unsigned choose_unit(const scheduler::grant& g);
   void start_fetch(unit& u);
   void read_ahead(unit& u, std::uint32_t next);
-  void end_read_ahead(unit& u);
-  void continue_fetch(unit& u);
+  void ask_for_descriptors(unit& u);
   void finish_fetch(unit& u);
-  bool run_local(unit& u);
+  void cannot_execute(unit& u);
   // keys.cpp: operations on memory keys
   bool run_keys(unit& u);
   bool keys_may_begin(unit& u);
@@ -284,7 +275,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void enter_error(context& c, qp_runtime& r, icm::qp_state state = icm::qp_state::error);
   bool complete(const context& c, const message& m) const;
   void drain_completions();
-  bool drain_one(context& c, qp_runtime& r, bool& reported);
+  bool drain_one(context& c, qp_runtime& r);
   void report_completion(const context& c, const message& m);
   void report_flush(const context& c, std::uint32_t wqe_index);
   void count_error(std::uint8_t syn);
@@ -320,6 +311,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   index_pool<message> messages_;
   scatter_lists scatters_;
   withdrawals withdrawals_;
+  descriptor_memory descriptors_;
   qp_timers timers_;
   sim::server timers_engine_{*this, "timer_engine"};
   rate_limiter limiter_;
@@ -336,6 +328,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::cycle_t uncredited_until_ = sim::never;  // and this is how long the first of them waits for it
   std::uint32_t translating_ = 0;               // mask: waits for addresses before its next WQE
   std::uint32_t fetching_ = 0;                  // mask: waits for descriptors that were asked for
+  std::uint32_t unclaimed_ = 0;                 // reads of queues whose result no unit wants any more
   std::uint32_t operating_ = 0;                 // mask: waits for an operation on keys
   std::uint32_t serving_ = 0;                   // mask: waits until the service time of its last WQE is over,
   sim::cycle_t serving_until_ = sim::never;     // the earliest of these
@@ -348,8 +341,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   std::uint32_t leaving_ = 0;        // packets in gather and the transmit pipeline,
   std::uint32_t leaving_local_ = 0;  // those whose leaving completes a message,
   bool awaits_leaving_ = false;      // and somebody waits for one
-
-  unsigned translation_part_ = 0;  // parts of the answer in front that memory has been asked for
 
   bool resetting_ = false;
   live_command<context> command_;
@@ -364,12 +355,12 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   std::array<std::uint32_t, ports> port_mtu_{};
   std::array<std::uint32_t, diagnostic_words> diagnostics_{};
 
-  std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, fetches_ = 0, blueflame_used_ = 0, retransmissions_ = 0,
-                timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0, bad_grant_ = 0,
-                stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0, foreign_responses_ = 0,
-                not_a_response_ = 0, cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0, receive_waits_ = 0,
-                stamped_ = 0, drop_halted_ = 0, unit_busy_cycles_ = 0, key_operations_ = 0, paced_ = 0,
-                cnp_handled_ = 0, cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_blocked_ = 0;
+  std::uint64_t packets_ = 0, wqes_ = 0, completions_ = 0, late_descriptors_ = 0, blueflame_used_ = 0,
+                retransmissions_ = 0, timeouts_ = 0, naks_ = 0, rnr_naks_ = 0, wrong_uar_ = 0, no_context_ = 0,
+                bad_grant_ = 0, stray_responses_ = 0, duplicate_responses_ = 0, ghost_responses_ = 0,
+                foreign_responses_ = 0, not_a_response_ = 0, cancelled_packets_ = 0, stalls_ = 0, credit_stalls_ = 0,
+                receive_waits_ = 0, stamped_ = 0, drop_halted_ = 0, unit_busy_cycles_ = 0, key_operations_ = 0,
+                paced_ = 0, cnp_handled_ = 0, cnp_ignored_ = 0, ecn_marked_ = 0, cnp_lost_ = 0, ethernet_blocked_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -5,45 +5,34 @@
 #include <array>
 #include <cstdint>
 
+#include "model/abi/queues.h"
 #include "model/icm/contexts.h"
 #include "model/icm/key_operation_if.h"
 
 namespace rnic::transport {
 
 /// WQE opcodes (adapter data plane A.4.2).
-enum class wqe_opcode : std::uint8_t {
-  nop = 0x00,
-  send_invalidate = 0x01,
-  rdma_write = 0x08,
-  rdma_write_immediate = 0x09,
-  send = 0x0a,
-  send_immediate = 0x0b,
-  large_send = 0x0e,
-  rdma_read = 0x10,
-  compare_swap = 0x11,
-  fetch_add = 0x12,
-  masked_compare_swap = 0x14,
-  masked_fetch_add = 0x15,
-  bind_window = 0x18,
-  fast_register = 0x19,
-  local_invalidate = 0x1b
-};
+using wqe_opcode = abi::wqe::opcode;
 /// A message with it uses up a receive at the other end.
 constexpr bool takes_receive(wqe_opcode op) {
-  return op == wqe_opcode::send || op == wqe_opcode::send_immediate || op == wqe_opcode::send_invalidate ||
-         op == wqe_opcode::rdma_write_immediate;
+  return op == wqe_opcode::send || op == wqe_opcode::send_imm || op == wqe_opcode::send_inval ||
+         op == wqe_opcode::rdma_write_imm;
 }
 
 /// Syndromes of error CQEs (adapter data plane A.5.3).
 namespace syndrome {
-inline constexpr std::uint8_t local_length = 0x01, local_qp_operation = 0x02, local_protection = 0x04, flush = 0x05,
-                              window_bind = 0x06, bad_response = 0x10, remote_invalid_request = 0x12,
-                              remote_access = 0x13, remote_operation = 0x14, retry_exceeded = 0x15,
-                              rnr_retry_exceeded = 0x16;
-}
-
-inline constexpr unsigned max_wqe_bytes = 63 * 16;
-inline constexpr unsigned wqe_chunk_bytes = 64;
+constexpr std::uint8_t code(abi::cqe::error e) { return static_cast<std::uint8_t>(e); }
+inline constexpr auto local_length = code(abi::cqe::error::local_length),
+                      local_qp_operation = code(abi::cqe::error::local_qp_operation),
+                      local_protection = code(abi::cqe::error::local_protection),
+                      flush = code(abi::cqe::error::flushed), window_bind = code(abi::cqe::error::window_bind),
+                      bad_response = code(abi::cqe::error::bad_response),
+                      remote_invalid_request = code(abi::cqe::error::remote_invalid_request),
+                      remote_access = code(abi::cqe::error::remote_access),
+                      remote_operation = code(abi::cqe::error::remote_operation),
+                      retry_exceeded = code(abi::cqe::error::retry_exceeded),
+                      rnr_retry_exceeded = code(abi::cqe::error::rnr_retry_exceeded);
+}  // namespace syndrome
 
 /// A piece of the message: host memory under a key, or bytes of the WQE itself.
 struct wqe_segment {
@@ -103,25 +92,22 @@ struct send_wqe {
   icm::key_operation keys;  ///< without who asks
   std::array<wqe_segment, max_segments> segments;
 
-  bool is_segmented() const { return opcode == wqe_opcode::large_send; }
+  bool is_segmented() const { return opcode == wqe_opcode::lso; }
   bool is_read() const { return opcode == wqe_opcode::rdma_read; }
   bool is_masked_atomic() const {
-    return opcode == wqe_opcode::masked_compare_swap || opcode == wqe_opcode::masked_fetch_add;
+    return opcode == wqe_opcode::masked_atomic_cs || opcode == wqe_opcode::masked_atomic_fa;
   }
   bool is_atomic() const {
-    return opcode == wqe_opcode::compare_swap || opcode == wqe_opcode::fetch_add || is_masked_atomic();
+    return opcode == wqe_opcode::atomic_cs || opcode == wqe_opcode::atomic_fa || is_masked_atomic();
   }
   /// The response brings data for the scatter list; the request has none.
   bool fetches() const { return is_read() || is_atomic(); }
   bool is_key_operation() const {
-    return opcode == wqe_opcode::bind_window || opcode == wqe_opcode::fast_register ||
-           opcode == wqe_opcode::local_invalidate;
+    return opcode == wqe_opcode::bind_mw || opcode == wqe_opcode::fast_reg || opcode == wqe_opcode::local_inval;
   }
   bool takes_receive() const { return transport::takes_receive(opcode); }
-  bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_immediate; }
-  bool has_immediate() const {
-    return opcode == wqe_opcode::send_immediate || opcode == wqe_opcode::rdma_write_immediate;
-  }
+  bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_imm; }
+  bool has_immediate() const { return opcode == wqe_opcode::send_imm || opcode == wqe_opcode::rdma_write_imm; }
 };
 
 /// Owner bit of the control segment's first word.

@@ -103,6 +103,7 @@ struct qp_runtime {
   std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< between their start and the end of the transmit pipeline
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
+  std::uint8_t fetches = 0;                        ///< reads of its send queue under way
   std::int8_t unit = -1;                           ///< processing unit that serves it
   std::uint8_t member = 0;                         ///< bit per list
   std::uint8_t priority = 0;

@@ -23,19 +23,14 @@ void requester::take_grants() {
   const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << units_.size()) - 1);
   if (grant_in.can_pop() && busy_units_ != all) {
     scheduler::grant g = grant_in.pop();
-    unsigned best = static_cast<unsigned>(__builtin_ctz(~busy_units_));
-    for (unsigned i = 0; i < units_.size(); ++i) {
-      if (units_[i].buffer_qpn != g.qpn) continue;
-      if (g.doorbell) units_[i].stale = units_[i].buffered;
-      if ((busy_units_ >> i & 1) == 0) best = i;  // has its WQEs already
-    }
+    const unsigned best = choose_unit(g);
     unit& u = units_[best];
     busy_units_ |= 1u << best;
     u.at = unit::state::context;
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.miss_uncharged = u.current = false;
+    u.pinned = u.missed = u.miss_uncharged = u.current = u.awaited = false;
     u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
@@ -84,19 +79,8 @@ bool requester::in_service(const unit& u) {
 
 void requester::step(unit& u) {
   if (u.at == unit::state::context) open_context(u);
-  if (u.extending && u.at == unit::state::work) {
-    if (u.fetch_asked != u.fetch_bytes) continue_fetch(u);
-    if (u.fetch_asked == u.fetch_bytes && u.fetch_pending == 0) end_read_ahead(u);
-  }
-  if (u.at == unit::state::fetch) {
-    continue_fetch(u);
-    if (u.fetch_asked == u.fetch_bytes) {
-      if (u.fetch_pending == 0)
-        finish_fetch(u);
-      else
-        fetching_ |= mask_of(u);
-    }
-  }
+  if (u.window.wants() && (u.at == unit::state::work || u.at == unit::state::fetch)) ask_for_descriptors(u);
+  if (u.at == unit::state::fetch && !u.window.under_way()) finish_fetch(u);
   if (u.at == unit::state::work) advance(u);
   if (u.at == unit::state::finish) push_report(u);
 }
@@ -195,40 +179,20 @@ bool requester::load(unit& u) {
     end_turn(u, report_kind::idle);
     return false;
   }
-  const std::uint32_t at = (n - u.buffer_index) << c.log_sq_stride;
   u.lone = false;
-  if (on_chip(u, n)) {
-    if (load_from(u, u.buffer.data() + at, u.buffered - at)) {
+  if (u.window.holds(c, n)) {
+    const std::uint32_t at = u.window.place_of(c, n);
+    if (load_from(u, u.window.at(at), u.window.held() - at)) {
       read_ahead(u, at + (u.strides << c.log_sq_stride));
       return true;
     }
-    if (at >= u.stale && !posted(u, at)) {
+    if (u.window.ends_at(c, at)) {
       end_turn(u, report_kind::idle);
       return false;
     }
   }
-  if (u.extending)
-    u.at = unit::state::fetch;
-  else
-    start_fetch(u);
+  start_fetch(u);
   return false;
-}
-
-// Whether the buffer holds the first bytes of WQE `index`.
-bool requester::on_chip(const unit& u, std::uint32_t index) {
-  const std::uint32_t ahead = index - u.buffer_index;
-  return u.buffer_qpn == u.grant.qpn && ahead < buffer_bytes && ahead << u.ctx->log_sq_stride < u.buffered;
-}
-
-// Whether the header at byte `at` of the buffer is that of a WQE which software has handed over.
-bool requester::posted(const unit& u, std::uint32_t at) {
-  const std::uint32_t index = u.buffer_index + (at >> u.ctx->log_sq_stride);
-  return wqe_owner(u.buffer.data() + at) == ((index >> u.ctx->log_sq_size & 1) != 0);
-}
-
-// Bytes of the ring that a WQE takes.
-std::uint32_t requester::ring_bytes(const context& c, unsigned size) {
-  return std::max(1u, (size + (1u << c.log_sq_stride) - 1) >> c.log_sq_stride) << c.log_sq_stride;
 }
 
 // `bytes`: what is on chip of the WQE. False: not all of it, or not valid.
@@ -257,111 +221,9 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   if (limiter_.any() || c.dest.static_rate != 0 || c.rate_limit != 0 ||
       (c.type == icm::service::ud && u.wqe.address.static_rate != 0))
     set_limit(u);
-  spans_.leave(u.span, name(), "descriptor fetch", now_ps(),
-               u.fetch_bytes != 0 ? sim::wait::descriptor_fetch : sim::wait::none);
+  spans_.leave(u.span, name(), "descriptor", now_ps(), u.awaited ? sim::wait::descriptor_fetch : sim::wait::none);
+  u.awaited = false;
   return true;
-}
-
-// Of `want` bytes from a place of the ring on: no more than the ring or the buffer has.
-std::uint32_t requester::longest_read(const context& c, std::uint32_t want) {
-  return std::min({want, 1u << std::min(30, c.log_sq_size + c.log_sq_stride), buffer_bytes});
-}
-
-void requester::start_fetch(unit& u) {
-  const context& c = *u.ctx;
-  std::uint32_t want = config_.prefetch_bytes;
-  const std::uint32_t at = (c.next_wqe - u.buffer_index) << c.log_sq_stride;
-  if (on_chip(u, c.next_wqe) && u.buffered - at >= 16 && posted(u, at))
-    want = std::max(want, wqe_size(u.buffer.data() + at));  // a long WQE, of which the start is known
-  u.buffer_qpn = u.grant.qpn;
-  u.buffer_index = c.next_wqe;
-  u.buffered = u.stale = 0;
-  u.fetch_bytes = longest_read(c, want);
-  u.fetch_asked = u.fetch_pending = 0;
-  u.fetch_failed = false;
-  u.at = unit::state::fetch;
-  ++fetches_;
-  continue_fetch(u);
-}
-
-// While a unit executes WQEs it reads the next ones, if those from `next` to the end of the buffer say that the queue
-// goes on behind it. Their headers are followed as their bytes come in.
-void requester::read_ahead(unit& u, std::uint32_t next) {
-  const context& c = *u.ctx;
-  const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
-  const std::uint32_t end = u.buffered + config_.prefetch_bytes;
-  if (u.extending || end > buffer_bytes || end > ring || next >= u.buffered) return;
-  if (u.buffered - next >= config_.prefetch_bytes) return;                // early enough later
-  if (!u.wqe.fetches() && u.wqe.length > packet_bytes(c, u.wqe)) return;  // this one takes long, if not several turns
-  for (std::uint32_t at = next; at < u.buffered; at += ring_bytes(c, wqe_size(u.buffer.data() + at)))
-    if (!posted(u, at)) return;
-  u.extending = true;
-  u.fetch_bytes = end;
-  u.fetch_asked = u.buffered;
-  u.fetch_pending = 0;
-  u.fetch_failed = false;
-  ++fetches_;
-  continue_fetch(u);
-}
-
-// A part that cannot be read is asked for again when its turn comes, and fails then.
-void requester::end_read_ahead(unit& u) {
-  u.extending = false;
-  if (!u.fetch_failed) u.buffered = u.fetch_bytes;
-  u.fetch_failed = false;
-}
-
-// Asks for the translation of the next part: the ring may wrap inside.
-void requester::continue_fetch(unit& u) {
-  const context& c = *u.ctx;
-  const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
-  while (u.fetch_asked < u.fetch_bytes && translate.request.claim()) {
-    const std::uint64_t at = ((std::uint64_t{u.buffer_index} << c.log_sq_stride) + u.fetch_asked) & (ring - 1);
-    icm::translate_request t;
-    t.what = icm::translate_request::kind::buffer;
-    t.log_page = c.log_page;
-    t.buffer_mtt = c.sq_address;
-    t.va = c.sq_offset + at;
-    t.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(u.fetch_bytes - u.fetch_asked, ring - at));
-    t.tag = make_tag(u, u.fetch_asked);
-    t.span = u.span;
-    u.fetch_asked += t.length;
-    ++u.fetch_pending;
-    translate.request.push(t);
-  }
-}
-
-void requester::finish_fetch(unit& u) {
-  u.at = unit::state::work;
-  if (u.extending) return end_read_ahead(u);
-  if (must_stop(u)) {
-    u.buffer_qpn = no_index;
-    return;
-  }
-  context& c = *u.ctx;
-  if (u.buffer_index != c.next_wqe) return;  // a retransmission moved the QP meanwhile
-  if (u.fetch_failed) {
-    // Approximation: a send queue that cannot be read ends the QP with a local error of the WQE that is not known.
-    u.buffer_qpn = no_index;
-    if (icm::flushes(c.state)) return end_turn(u, report_kind::idle);
-    u.wqe.error = syndrome::local_qp_operation;
-    u.wqe.signalled = true;
-    u.current = true;
-    u.current_index = c.next_wqe;
-    u.strides = 1;
-    return;
-  }
-  u.buffered = u.fetch_bytes;
-  if (!posted(u, 0)) return;  // the queue's end
-  const unsigned size = wqe_size(u.buffer.data());
-  if (size <= u.buffered && !wqe_stamped(u.buffer.data(), size)) return;
-  if (u.buffered < longest_read(c, size)) return start_fetch(u);  // all of it
-  if (size <= u.buffered) ++stamped_;
-  if (++u.stamp_tries < config_.stamp_retries) {
-    start_fetch(u);
-    return;
-  }
-  u.buffer[7] = static_cast<std::uint8_t>(u.buffer[7] & 0xc0);  // size 0: a WQE that cannot be executed
 }
 
 // NOP, operations on keys, and WQEs that cannot be executed: they complete in order, without a packet.
@@ -425,11 +287,7 @@ void requester::end_turn(unit& u, report_kind kind) {
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
 void requester::push_report(unit& u) {
   if (in_service(u) || !report_out.claim()) return;
-  if (u.extending && u.fetch_pending != 0) {  // what is on its way comes into this unit's buffer
-    fetching_ |= mask_of(u);
-    return;
-  }
-  u.extending = false;
+  u.window.give_up();
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;
   if (r.poked && !r.halting && !r.halted) kind = report_kind::more;

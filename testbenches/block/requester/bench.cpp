@@ -62,7 +62,7 @@ void world::translate(translation& to) {
 }
 
 void world::tick() {
-  serve(dma);
+  serve(descriptors);
   serve(contexts);
   serve(gather);
   serve(scatter);
@@ -88,6 +88,7 @@ bench::bench(const setup& s)
       core("core", base, sim::clock_period::from_khz(s.core_khz)),
       sched("scheduler", core, {}, spans, stats),
       dut("requester", core, s.requester, map, {&gids[0], &gids[1]}, frames, spans, stats),
+      descriptor_fetch("descriptor_fetch", core, dut.descriptors(), spans, stats),
       gather("gather", core, s.requester, {&gids[0], &gids[1]}, dut.withdrawn(), spans, stats),
       scatter("scatter", core, s.requester.scatter_jobs, dut.lists(), spans, stats),
       w(core, s.memory_cycles) {
@@ -97,6 +98,10 @@ bench::bench(const setup& s)
   dut.grant_in.bind(grants);
   dut.report_out.bind(reports);
   sched.report_in.bind(reports);
+  dut.descriptor_out.bind(fetches);
+  descriptor_fetch.job_in.bind(fetches);
+  descriptor_fetch.result_out.bind(fetched);
+  dut.descriptor_in.bind(fetched);
   dut.packet_out.bind(packets);
   gather.job_in.bind(packets);
   dut.piece_out.bind(pieces);
@@ -113,18 +118,18 @@ bench::bench(const setup& s)
   w.tx.bind(tx);
   w.rx.bind(rx);
   dut.rx_in.bind(rx);
-  dut.dma.request.bind(dma_q);
-  w.dma.request.bind(dma_q);
-  w.dma.response.bind(dma_r);
-  dut.dma.response.bind(dma_r);
+  descriptor_fetch.dma.request.bind(dma_q);
+  w.descriptors.request.bind(dma_q);
+  w.descriptors.response.bind(dma_r);
+  descriptor_fetch.dma.response.bind(dma_r);
   dut.contexts().dma.request.bind(ctx_q);
   w.contexts.request.bind(ctx_q);
   w.contexts.response.bind(ctx_r);
   dut.contexts().dma.response.bind(ctx_r);
-  dut.translate.request.bind(tr_q);
+  descriptor_fetch.translate.request.bind(tr_q);
   w.addresses.request.bind(tr_q);
   w.addresses.response.bind(tr_r);
-  dut.translate.response.bind(tr_r);
+  descriptor_fetch.translate.response.bind(tr_r);
   dut.scatter_out.bind(scatter_jobs);
   scatter.job_in.bind(scatter_jobs);
   scatter.done_out.bind(scatter_reports);

@@ -13,6 +13,7 @@
 #include "model/scheduler/scheduler.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
+#include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
@@ -35,7 +36,7 @@ struct world : sim::clocked_block {
     std::deque<std::pair<sim::cycle_t, pcie::dma_request>> busy;
     std::uint64_t read_bytes = 0;
   };
-  client dma{*this}, contexts{*this}, gather{*this}, scatter{*this};
+  client descriptors{*this}, contexts{*this}, gather{*this}, scatter{*this};
   struct translation {
     explicit translation(world& w) : request(w), response(w) {}
     sim::fifo_in<icm::translate_request> request;
@@ -94,6 +95,7 @@ struct bench {
   std::array<gid::gid_table, 2> gids;
   scheduler::scheduler sched;
   transport::requester dut;
+  transport::descriptor_fetch descriptor_fetch;
   transport::gather gather;
   transport::scatter scatter;
   world w;
@@ -109,6 +111,8 @@ struct bench {
       scatter_tr_q{"scatter_tr_q", core, 4};
   sim::fifo<icm::translate_response> tr_r{"tr_r", core, 4}, gather_tr_r{"gather_tr_r", core, 4},
       scatter_tr_r{"scatter_tr_r", core, 4};
+  sim::fifo<transport::descriptor_job> fetches{"fetches", core, 2};
+  sim::fifo<transport::descriptor_result> fetched{"fetched", core, 16};
   sim::fifo<transport::gather_job> packets{"packets", core, 2};
   sim::fifo<transport::gather_piece> pieces{"pieces", core, 2 * transport::gather_job::most_pieces};
   sim::fifo<transport::gather_verdict> verdicts{"verdicts", core, 2};

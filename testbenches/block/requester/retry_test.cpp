@@ -40,6 +40,28 @@ TEST(responses, one_acknowledgement_completes_all_before_it_signalled_or_not) {
   EXPECT_EQ(b.w.cqes[1].second.wqe_index, 3);
 }
 
+/// The message table gives one a cycle: each that software is not told of costs one in front of the completion.
+TEST(responses, messages_that_nobody_is_told_of_cost_a_cycle_each) {
+  bench::bench b;
+  sim::cycle_t alone = 0;
+  std::uint32_t psn = b.context.next_psn;
+  for (const std::uint32_t silent : {0u, 1u, 2u, 7u}) {
+    for (std::uint32_t i = 0; i < silent; ++i) b.post_write(10, false);
+    b.post_write(10, true);
+    b.ring_doorbell();
+    b.run_ns(6000);
+    b.w.cqes.clear();
+    psn = (psn + silent) & 0xffffff;
+    const sim::cycle_t asked = b.core.now();
+    b.ack(psn);
+    b.run_ns(500);
+    ASSERT_EQ(b.w.cqes.size(), 1u) << silent;
+    if (silent == 0) alone = b.w.cqes[0].first - asked;
+    EXPECT_EQ(b.w.cqes[0].first - asked, alone + silent);
+    psn = (psn + 1) & 0xffffff;
+  }
+}
+
 TEST(responses, acknowledgement_of_what_was_never_sent_is_ignored) {
   bench::bench b;
   b.post_write(10);

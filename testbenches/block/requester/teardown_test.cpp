@@ -62,6 +62,76 @@ TEST(teardown, responses_that_nobody_waits_for_any_more_do_not_keep_a_queue_pair
   EXPECT_EQ(b.stats.value("scatter.given_up"), 1u);
 }
 
+/// Two READs are sent, a third may not be, and the turn has ended; what was read ahead takes some 1000 cycles.
+void read_ahead(bench::bench& b) {
+  for (unsigned i = 0; i < 6; ++i) b.post_read(8);
+  b.ring_doorbell();
+  b.run_ns(5200);
+  ASSERT_EQ(b.w.sent.size(), 2u);
+  ASSERT_EQ(b.stats.value("descriptor_fetch.fetches"), 2u);
+}
+
+bench::setup with_slow_memory() {
+  bench::setup s;
+  s.memory_cycles = 1000;
+  return s;
+}
+
+/// Memory of a queue pair that is gone is read by nobody.
+void expect_to_stay_until_its_queue_is_read(std::uint32_t command) {
+  bench::bench b(with_slow_memory());
+  read_ahead(b);
+  const std::uint64_t read = b.w.descriptors.read_bytes;
+  EXPECT_FALSE(ends(b, command, 100));
+  EXPECT_FALSE(b.w.contexts.request.can_pop());
+  while (b.w.descriptors.read_bytes == read) {
+    ASSERT_NE(b.dut.cr_read(cr::qp_status), 0u);
+    ASSERT_TRUE(b.w.contexts.busy.empty()) << "its context does not go yet";
+    b.run_ns(2);
+  }
+  b.run_ns(3000);
+  EXPECT_EQ(b.dut.cr_read(cr::qp_status), 0u);
+}
+
+TEST(teardown, a_halt_waits_for_what_is_read_of_the_queue) {
+  expect_to_stay_until_its_queue_is_read(cr::qp_command_halt);
+}
+TEST(teardown, a_discard_waits_for_what_is_read_of_the_queue) {
+  expect_to_stay_until_its_queue_is_read(cr::qp_command_discard);
+}
+
+TEST(teardown, a_reset_waits_for_what_is_read_of_queues) {
+  bench::bench b(with_slow_memory());
+  read_ahead(b);
+  const std::uint64_t read = b.w.descriptors.read_bytes;
+  b.dut.device_reset();
+  b.run_ns(100);
+  while (b.w.descriptors.read_bytes == read) {
+    ASSERT_EQ(b.dut.cr_read(cr::reset), 1u);
+    b.run_ns(2);
+  }
+  b.run_ns(3000);
+  EXPECT_EQ(b.dut.cr_read(cr::reset), 0u);
+  EXPECT_EQ(b.stats.value("requester.late_descriptors"), 1u);
+}
+
+/// Also while the unit waits for its first WQE.
+TEST(teardown, a_reset_in_any_cycle_of_a_turn_ends) {
+  constexpr unsigned many = 160, step_ns = 6;
+  std::vector<std::unique_ptr<bench::bench>> all;
+  for (unsigned i = 0; i < many; ++i) {
+    all.push_back(std::make_unique<bench::bench>());
+    for (unsigned n = 0; n < 6; ++n) all.back()->post_read(8);
+    all.back()->ring_doorbell();
+  }
+  for (auto& b : all) {
+    b->run_ns(step_ns);
+    b->dut.device_reset();
+  }
+  all[0]->run_ns(5000);
+  for (unsigned i = 0; i < many; ++i) EXPECT_EQ(all[i]->dut.cr_read(cr::reset), 0u) << step_ns * (i + 1) << " ns";
+}
+
 TEST(teardown, response_behind_one_that_was_given_up_is_written_and_completes) {
   constexpr std::uint32_t other = bench::qpn + 1;
   bench::bench b;

@@ -52,9 +52,10 @@ TEST(Hierarchy, BlocksAreFoundByTheNamesOfTheirStatistics) {
     auto* const adapter = dynamic_cast<adapter::adapter*>(sc_core::sc_find_object(host));
     ASSERT_NE(adapter, nullptr) << host;
     for (const char* const block :
-         {"command",    "firmware_dma", "firmware_port", "pcie",      "translation", "doorbell",        "scheduler",
-          "requester",  "gather",       "scatter",       "responder", "multicast",   "answer_transmit", "steering",
-          "completion", "icrc_insert",  "icrc_check",    "parser1",   "parser2",     "port1",           "port2"}) {
+         {"command",         "firmware_dma",     "firmware_port", "pcie",       "translation", "doorbell",
+          "scheduler",       "requester",        "gather",        "scatter",    "responder",   "multicast",
+          "answer_transmit", "descriptor_fetch", "steering",      "completion", "icrc_insert", "icrc_check",
+          "parser1",         "parser2",          "port1",         "port2"}) {
       const std::string name = std::string(host) + "." + block;
       sc_core::sc_object* const found = sc_core::sc_find_object(name.c_str());
       auto* const as_block = dynamic_cast<sim::clocked_block*>(found);
@@ -88,10 +89,10 @@ TEST(Hierarchy, EveryObjectHasANameOfItsOwnBelowItsParent) {
 TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   const hosts::two_nodes system(default_system());
   const std::map<std::string, unsigned> kinds = kinds_below("a.adapter");
-  EXPECT_EQ(kinds.at("clocked_block"), 21U);
+  EXPECT_EQ(kinds.at("clocked_block"), 22U);
   EXPECT_EQ(kinds.at("clock_domain"), 2U);
-  const unsigned descriptors =
-      12 + 2 + 1 + 2 + 1 + 2 + 6 + 6;  // READ engine, congestion, losses, interrupts, scatter, gather, answers
+  // READ engine, congestion, losses, interrupts, scatter, gather, answers, descriptor fetch
+  const unsigned descriptors = 12 + 2 + 1 + 2 + 1 + 2 + 6 + 6 + 2;
   const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2) + 2;  // and multicast
   const unsigned memory = 5 * 2 + 17 * 2 + 2 * 2 + 3 * 2;           // translations, DMA, keys, who holds translations
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
@@ -122,7 +123,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
     ++with_parameters;
     EXPECT_FALSE(parameters.of(path->value).empty()) << o->name();
   }
-  EXPECT_EQ(with_parameters, 2 * (1 + 20U));  // all blocks but firmware's DMA have some, and the adapter itself
+  EXPECT_EQ(with_parameters, 2 * (1 + 21U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
   EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.contexts.entries");

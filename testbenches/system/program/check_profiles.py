@@ -113,11 +113,11 @@ def check_blue_flame(program, folder):
     fetch = {}
     for rule in ("by_device", "all", "with_inline_data", "none"):
         row = message(program, folder, *size, "--set", "driver.blue_flame=" + rule)
-        fetch[rule] = sum(s["ps"] for s in row["stages"] if s["stage"] == "descriptor fetch")
+        fetch[rule] = sum(s["ps"] for s in row["stages"] if s["block"] == "a.adapter.descriptor_fetch")
     assert fetch["by_device"] == fetch["all"] < 10_000, fetch
     assert fetch["with_inline_data"] == fetch["none"] > 300_000, fetch
     older = results(program, folder, "latency", *size, "--iterations", "20")["rows"][0]
-    assert sum(s["ps"] for s in older["stages"] if s["stage"] == "descriptor fetch") > 300_000, older
+    assert sum(s["ps"] for s in older["stages"] if s["block"] == "a.adapter.descriptor_fetch") > 300_000, older
 
 
 def main():

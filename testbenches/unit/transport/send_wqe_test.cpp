@@ -93,7 +93,7 @@ TEST(send_wqe, send_with_invalidate_travels) {
   const send_wqe w = parse({0x01, 2, 0x0c, 0x00012345, 16, 0x00012300, 0x00007f00, 0x1000});
   EXPECT_EQ(w.error, 0);
   EXPECT_FALSE(w.local);
-  EXPECT_EQ(w.opcode, wqe_opcode::send_invalidate);
+  EXPECT_EQ(w.opcode, wqe_opcode::send_inval);
   EXPECT_EQ(w.immediate, 0x00012345U);
   EXPECT_EQ(w.length, 16U);
 }
