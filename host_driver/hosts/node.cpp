@@ -74,6 +74,18 @@ node_config of_side(node_config c, unsigned side) {
   return c;
 }
 
+void announce_memory(sim::parameter_set& to, host::memory_timing_config& m, sim::time_ps slow) {
+  to.add("host.llc_read_ps", m.llc_read_ps, 1, slow, "ps", "calibration 5: 310 ns for 64 bytes in all");
+  to.add("host.dram_extra_ps", m.dram_extra_ps, 0, slow, "ps", "calibration 5");
+  to.add("host.remote_extra_ps", m.remote_extra_ps, 0, slow, "ps", "calibration 5");
+  to.add("host.posted_visible_ps", m.posted_visible_ps, 1, slow, "ps", "calibration 5: 160 ns in all");
+  to.add("host.allocate_ps", m.allocate_ps, 0, slow, "ps",
+         "calibration 2.4: a write to a line that is not in the cache; fitted to 8 bytes of 64 MB and of 4 KB");
+  to.add("host.io_cache_sets", m.io_cache_sets, 1, 1u << 20, "sets of 64-byte lines",
+         "calibration 2.4: 1.5 MB of the LLC for the device's writes");
+  to.add("host.io_cache_ways", m.io_cache_ways, 1, 32, "ways", "calibration 2.4: 2 of 20");
+}
+
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
   for (unsigned side = 0; side < 2; ++side)
@@ -82,10 +94,7 @@ void announce(sim::parameter_set& to, node_config& c) {
   constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
   to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
-  to.add("host.llc_read_ps", c.root_complex.llc_read_ps, 1, slow, "ps", "calibration 5: 310 ns for 64 bytes in all");
-  to.add("host.dram_extra_ps", c.root_complex.dram_extra_ps, 0, slow, "ps", "calibration 5");
-  to.add("host.remote_extra_ps", c.root_complex.remote_extra_ps, 0, slow, "ps", "calibration 5");
-  to.add("host.posted_visible_ps", c.root_complex.posted_visible_ps, 1, slow, "ps", "calibration 5: 160 ns in all");
+  announce_memory(to, c.root_complex.memory, slow);
   to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, slow, "ps", "calibration 5: 120 ns in all");
   to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, slow, "ps", "calibration 5");
   to.add("host.max_payload_bytes", c.bus_setup.max_payload, 128, 4096, "bytes", "calibration 5: MPS 256");

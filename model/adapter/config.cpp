@@ -62,6 +62,7 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
       .add("interface_bytes", c.dma.interface_bytes, 1, 512, "bytes", "calibration 5: 128 bit")
       .add("interface_cycle_ps", c.dma.interface_cycle_ps, 0, many, "ps", "design: 0, a cycle of the core clock")
       .add("request_setup_ps", c.dma.request_setup_ps, 0, many, "ps", "design: none; measuring cards have one")
+      .add("aligned_packets", c.dma.aligned_packets, "design: not known of this adapter; measuring cards have them")
       .add("fill_bytes_per_cycle", c.dma.fill_bytes_per_cycle, 1, 512, "bytes", "calibration 5: 128 bit, C02")
       .add("fill_limit_bytes", c.dma.fill_limit_bytes, 64, 1u << 20, "bytes", "design")
       .add("completion_timeout_ps", c.dma.completion_timeout_ps, many, 64'000'000'000'000ull, "ps",

@@ -24,6 +24,12 @@ void set_byte_enables(payload::tlp& t) {
   t.last_be = static_cast<std::uint8_t>(end <= 4 ? 0 : to);
 }
 
+/// A cycle, rounded up: two things that far apart are not due at the same edge.
+sim::time_ps whole_cycle(const sim::clock_domain& domain) {
+  constexpr sim::cycle_t many = 1'000'000;
+  return (domain.edge_time(many) - domain.edge_time(0) + many - 1) / many;
+}
+
 }  // namespace
 
 root_complex::root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c,
@@ -32,6 +38,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
     : clocked_block(name, domain),
       config_(c),
       memory_(memory),
+      timing_(this->name().c_str(), c.memory, memory, whole_cycle(domain)),
       pool_(pool),
       spans_(spans),
       link_(this->name() + ".link", *this, c.link),
@@ -44,9 +51,6 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
     throw sim::config_error(this->name() + ".completion_bytes: must be 64, 128 or 256");
   if (c.posted_headers == 0 || c.posted_data < 32 || c.non_posted_headers == 0)
     throw sim::config_error(this->name() + ".posted_data: credits must allow at least one packet of 512 bytes");
-  if (c.llc_read_ps < c.posted_visible_ps)
-    throw sim::config_error(this->name() +
-                            ".llc_read_ps: must not be less than posted_visible_ps, a read would pass a write");
   if (c.store_to_link_ps == 0 || c.link_to_processor_ps == 0 || c.store_buffer == 0 || c.sends_per_cycle == 0)
     throw sim::config_error(this->name() + ".store_to_link_ps: must be at least 1");
   if (c.processor_tags == 0 || c.processor_tags > 256)
@@ -55,6 +59,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
   const std::string& n = this->name();
   stats.add(n + ".writes", writes_);
   stats.add(n + ".write_bytes", write_bytes_);
+  stats.add(n + ".line_allocations", timing_.allocations());
   stats.add(n + ".read_requests", read_requests_);
   stats.add(n + ".read_bytes", read_bytes_);
   stats.add(n + ".unsupported_writes", unsupported_writes_);
@@ -81,17 +86,6 @@ void root_complex::connect(pcie::tlp_link_if& peer) {
   peer.credit({pcie::credit_class::completion, pcie::infinite_credits, pcie::infinite_credits}, now);
 }
 
-sim::time_ps root_complex::read_latency(std::uint64_t address) const {
-  switch (memory_.class_of(address)) {
-    case memory_class::dram:
-      return config_.llc_read_ps + config_.dram_extra_ps;
-    case memory_class::remote:
-      return config_.llc_read_ps + config_.remote_extra_ps;
-    default:
-      return config_.llc_read_ps;
-  }
-}
-
 /// Sorts a packet by what comes next for it, at the time at which that happens: one tick a packet.
 void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   if (packet->type == payload::tlp_type::completion) {
@@ -105,7 +99,8 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   if (packet->type == payload::tlp_type::mem_write) {
     memory_.touch_soon(packet->address, packet->length, true);
     spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
-    posted_.push(std::move(packet), arrival + config_.posted_visible_ps);
+    const sim::time_ps visible = timing_.write(packet->address, packet->length, arrival);
+    posted_.push(std::move(packet), visible);
     return;
   }
   if (read_count_ == reads_.size()) {  // a peer that does not keep to its credits
@@ -114,7 +109,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   }
   memory_.touch_soon(packet->address, packet->length, false);
   device_read r{std::move(packet), 0, false};
-  r.ready = arrival + read_latency(r.request->address);
+  r.ready = timing_.read(r.request->address, r.request->length, arrival);
   insert(std::move(r));
 }
 
@@ -138,8 +133,8 @@ void root_complex::insert(device_read r) {
 }
 
 void root_complex::tick() {
-  make_visible();
-  finish_processor_reads();
+  write_one();
+  take_completion();
   check_timeouts();
   unsigned sent = 0;
   while (sent < config_.sends_per_cycle) {
@@ -162,12 +157,11 @@ void root_complex::return_credit(const payload::tlp& t) {
   peer_->credit(pcie::credits_of(t), link_.now_ps() + config_.link.credit_latency_ps);
 }
 
-void root_complex::make_visible() {
-  while (posted_.can_pop()) {
-    const payload::tlp_ptr t = posted_.pop();
-    write_memory(*t);
-    return_credit(*t);
-  }
+void root_complex::write_one() {
+  if (!posted_.can_pop()) return;
+  const payload::tlp_ptr t = posted_.pop();  // has booked the edge of the next one
+  write_memory(*t);
+  return_credit(*t);
 }
 
 void root_complex::write_memory(const payload::tlp& t) {
@@ -328,25 +322,24 @@ bool root_complex::send_operation() {
   return true;
 }
 
-void root_complex::finish_processor_reads() {
-  while (completions_.can_pop()) {
-    const payload::tlp_ptr t = completions_.pop();
-    if (t->tag >= pending_.size() || pending_[t->tag].to == nullptr) {
-      ++unexpected_;
-      continue;
-    }
-    pending_read& p = pending_[t->tag];
-    const bool good = t->status == payload::tlp_status::success && !t->poisoned;
-    if (good) {
-      const std::uint32_t n = std::min(t->length, p.bytes - p.received);
-      std::memcpy(p.data.data() + p.received, t->data.data(), n);
-      p.received += n;
-      if (p.received < p.bytes && t->length != 0) continue;
-    }
-    complete_read(t->tag, good && p.received < p.bytes ? payload::tlp_status::completer_abort
-                          : t->poisoned                ? payload::tlp_status::completer_abort
-                                                       : t->status);
+void root_complex::take_completion() {
+  if (!completions_.can_pop()) return;
+  const payload::tlp_ptr t = completions_.pop();  // has booked the edge of the next one
+  if (t->tag >= pending_.size() || pending_[t->tag].to == nullptr) {
+    ++unexpected_;
+    return;
   }
+  pending_read& p = pending_[t->tag];
+  const bool good = t->status == payload::tlp_status::success && !t->poisoned;
+  if (good) {
+    const std::uint32_t n = std::min(t->length, p.bytes - p.received);
+    std::memcpy(p.data.data() + p.received, t->data.data(), n);
+    p.received += n;
+    if (p.received < p.bytes && t->length != 0) return;
+  }
+  complete_read(t->tag, good && p.received < p.bytes ? payload::tlp_status::completer_abort
+                        : t->poisoned                ? payload::tlp_status::completer_abort
+                                                     : t->status);
 }
 
 void root_complex::complete_read(std::uint16_t tag, payload::tlp_status status) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/host/host_memory.h"
+#include "model/host/memory_timing.h"
 #include "model/host/processor_port.h"
 #include "model/payload/tlp.h"
 #include "model/pcie/link.h"
@@ -22,10 +23,7 @@ namespace rnic::host {
 /// Latencies are chosen such that with the link (model/pcie/link.h) the sums of calibration section 5 come out.
 struct root_complex_config {
   pcie::link_config link;
-  sim::time_ps llc_read_ps = 160'000;          ///< read packet to first completion, LLC hit: 310 ns for 64 bytes in all
-  sim::time_ps dram_extra_ps = 70'000;         ///< calibration 5
-  sim::time_ps remote_extra_ps = 100'000;      ///< calibration 5: other socket
-  sim::time_ps posted_visible_ps = 80'000;     ///< write packet to a load that sees it: 160 ns in all
+  memory_timing_config memory;
   sim::time_ps store_to_link_ps = 48'000;      ///< processor to link: 120 ns in all for a store to the device
   sim::time_ps link_to_processor_ps = 48'000;  ///< completion to processor register
   std::uint32_t completion_bytes = 256;        ///< completions end at multiples of it: 64, 128 or 256 (calibration 5)
@@ -34,7 +32,7 @@ struct root_complex_config {
   std::uint32_t non_posted_headers = 64;       ///< reads of the device under way (design)
   unsigned store_buffer = 32;                  ///< processor operations between processor and link (design)
   unsigned processor_tags = 32;                ///< processor reads under way
-  unsigned sends_per_cycle = 4;                ///< packets into the transmit buffer in a cycle (design)
+  unsigned sends_per_cycle = 4;                ///< width of the transmit buffer: packets into it in a cycle (design)
   sim::time_ps completion_timeout_ps = 50'000'000'000;  ///< 50 ms (Base Specification 3.0, 2.8)
   std::uint16_t device_id = 0x0100;                     ///< bus 1, device 0: where the adapter is
 };
@@ -48,10 +46,10 @@ class device_traffic_if {
   virtual void request(payload::tlp_ptr packet, sim::time_ps arrival) = 0;
 };
 
-/// Clocked in the host's domain (1 GHz uncore by default). Writes of the device become visible in order; reads find
-/// what is in memory when their first completion is sent; accesses to what host_memory does not have are unsupported
-/// requests. Approximation: reads of different latency classes do not queue for memory; the device's header credits
-/// bound them.
+/// Clocked in the host's domain (1 GHz uncore by default). Writes of the device become visible in order, one in a cycle
+/// (memory_timing.h); reads find what is in memory when their first completion is sent; accesses to what host_memory
+/// does not have are unsupported requests. The processor takes one completion in a cycle. Approximation: reads of
+/// different latency classes do not queue for memory; the device's header credits bound them.
 class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public processor_port {
  public:
   /// The pool must outlive everything that is bound to the link.
@@ -102,9 +100,9 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   };
 
   void tick() override;
-  void make_visible();
+  void write_one();
   void write_memory(const payload::tlp& t);
-  void finish_processor_reads();
+  void take_completion();
   void complete_read(std::uint16_t tag, payload::tlp_status status);
   void check_timeouts();
   bool send_completion();
@@ -115,11 +113,11 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   void wake_waiters();
   bool start(payload::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
              std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span);
-  sim::time_ps read_latency(std::uint64_t address) const;
   void return_credit(const payload::tlp& t);
 
   root_complex_config config_;
   host_memory& memory_;
+  memory_timing timing_;
   payload::tlp_pool& pool_;
   sim::span_recorder& spans_;
   pcie::link_transmitter link_;

@@ -384,8 +384,7 @@ void dma_engine::issue() {
   for (unsigned attempt = 0; attempt < 2; ++attempt) {
     const bool write = write_first == (attempt == 0);
     if (write && write_active_) {
-      const std::uint32_t n = to_boundary(write_.address, write_.length - written_, space_.now().max_payload);
-      if (!link_.can_send(credit_class::posted, n)) {
+      if (!link_.can_send(credit_class::posted, write_packet_bytes())) {
         if (link_.refused_for_credit()) write_wait_ = sim::wait::pcie_credit;
         continue;
       }
@@ -479,8 +478,15 @@ void dma_engine::issue_read(unsigned client) {
   link_.send(std::move(t), use_interface(0));
 }
 
+/// Data of the next packet of the write.
+std::uint32_t dma_engine::write_packet_bytes() const {
+  const std::uint32_t payload = space_.now().max_payload;
+  const auto into = config_.aligned_packets ? static_cast<std::uint32_t>(write_.address % payload) : 0;
+  return to_boundary(write_.address, write_.length - written_, payload - into);
+}
+
 void dma_engine::issue_write() {
-  const std::uint32_t n = to_boundary(write_.address, write_.length - written_, space_.now().max_payload);
+  const std::uint32_t n = write_packet_bytes();
   payload::tlp_ptr t = pool_.get();
   t->type = payload::tlp_type::mem_write;
   t->requester = requester_of(write_.function);
@@ -494,7 +500,8 @@ void dma_engine::issue_write() {
   const bool last = written_ == write_.length;
   if (last) t->span = write_.span;  // the message goes on with its last packet
   ++write_packets_;
-  const sim::time_ps left = link_.send(std::move(t), use_interface(n));
+  const std::uint32_t in_dwords = (static_cast<std::uint32_t>(t->address & 3) + n + 3) & ~std::uint32_t{3};
+  const sim::time_ps left = link_.send(std::move(t), use_interface(in_dwords));
   if (!last) return;
   spans_.leave(write_.span, owner_.name(), "dma", left, write_wait_);
   if (write_client_ != no_client && write_.notify)

@@ -27,6 +27,8 @@ struct dma_config {
   std::uint32_t interface_bytes = 16;
   std::uint32_t interface_cycle_ps = 0;  ///< 0: a cycle of the core clock
   std::uint32_t request_setup_ps = 0;  ///< of the interface, before each request of either kind; this adapter has none
+  bool aligned_packets = false;  ///< a write's packets end at multiples of the maximum payload, so that one that begins
+                                 ///< elsewhere has a packet more
   /// Read data goes on from the reassembly buffer over the 128-bit data path when it is complete (calibration 5: data
   /// path 128 bit, gather is store-and-forward; with the link it makes the 0.29 ns a byte of C02).
   std::uint32_t fill_bytes_per_cycle = 16;
@@ -136,6 +138,7 @@ class dma_engine {
   void request_opened(unsigned client);
   void request_closed(unsigned client);
   void book_next();
+  std::uint32_t write_packet_bytes() const;
   bool interface_ready();
   void set_request_up();
   sim::time_ps use_interface(std::uint32_t bytes);

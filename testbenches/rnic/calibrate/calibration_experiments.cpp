@@ -40,8 +40,16 @@ hosts::node_config with_measuring_card(const common_options& common) {
 
 }  // namespace
 
-double dma_write(const common_options& common, std::uint32_t bytes) {
-  return bench::dma_write_gbps(with_measuring_card(common), bytes, 400'000 / bytes);
+double dma_write(const common_options& common, std::uint32_t bytes, std::uint32_t offset) {
+  bench::write_load load;
+  load.bytes = bytes;
+  load.offset = offset;
+  load.writes = 400'000 / bytes;
+  return bench::dma_write_gbps(with_measuring_card(common), load);
+}
+
+double write_and_read(const common_options& common, std::uint32_t bytes, std::uint64_t window) {
+  return bench::dma_write_read_extra_ns(with_measuring_card(common), bytes, window, host::memory_class::dram);
 }
 
 double dma_read(const common_options& common, std::uint32_t bytes) {

@@ -9,10 +9,13 @@
 
 namespace rnic::program {
 
-/// Gb/s of DMA writes of `bytes`, and nanoseconds of one DMA read, both of the card that the published hosts were
-/// measured with: its interface and engine, not this adapter's.
-double dma_write(const common_options& common, std::uint32_t bytes);
+/// Gb/s of DMA writes of `bytes` that begin `offset` behind a line of host memory, and nanoseconds of one DMA read,
+/// both of the card that the published hosts were measured with: its interface and engine, not this adapter's.
+double dma_write(const common_options& common, std::uint32_t bytes, std::uint32_t offset = 0);
 double dma_read(const common_options& common, std::uint32_t bytes);
+/// Nanoseconds that a write and a read behind it take longer at random places of `window` bytes of memory that no cache
+/// holds than in 4 KiB of it. Same card.
+double write_and_read(const common_options& common, std::uint32_t bytes, std::uint64_t window);
 
 /// The network between two machines.
 enum class network : std::uint8_t {
