@@ -8,7 +8,7 @@ namespace rnic::adapter {
 namespace {
 
 constexpr unsigned hand_over = 2;            // one item a cycle from a pipeline to the next
-constexpr unsigned translation_clients = 5;  // descriptor fetch, responder, completion, scatter, gather
+constexpr unsigned translation_clients = 6;  // descriptor fetch, responder, completion, scatter, gather, READ generator
 
 sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0}; }
 
@@ -57,6 +57,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
+      read_generator_(name_ + ".read_generator", core_, config_.responder, env.frames, env.spans, env.statistics),
       answer_transmit_(name_ + ".answer_transmit", core_, config_.responder, {&gids_[0], &gids_[1]},
                        responder_.roce_v2_port(), env.spans, env.statistics),
       multicast_(name_ + ".multicast", core_, config_.multicast, icm_map_, env.frames, env.spans, env.statistics),
@@ -117,6 +118,7 @@ void adapter::name_parameters() {
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
+  name(read_generator_, "adapter.responder");
   name(answer_transmit_, "adapter.responder");
   name(multicast_, "adapter.multicast");
   name(steering_, "adapter.steering");
@@ -221,14 +223,18 @@ void adapter::bind_transmit() {
 }
 
 void adapter::bind_answers() {
-  const std::pair<transport::answer_port*, std::string> users[transport::answer_transmit::users] = {
-      {&responder_.responses, "responses"},
-      {&responder_.acknowledgements, "acknowledgements"},
-      {&responder_.notifications, "notifications"}};
+  connect("responder_to_read_generator_commands", responder_.reads.command, read_generator_.command_in, hand_over);
+  connect("read_generator_to_responder_reports", read_generator_.report_out, responder_.reads.report, hand_over);
+  struct user {
+    transport::answer_port* port;
+    std::string block, what;
+  } const users[transport::answer_transmit::users] = {{&read_generator_.answers, "read_generator", "responses"},
+                                                      {&responder_.acknowledgements, "responder", "acknowledgements"},
+                                                      {&responder_.notifications, "responder", "notifications"}};
   for (unsigned i = 0; i < transport::answer_transmit::users; ++i) {
-    auto& [port, what] = users[i];
-    connect("responder_to_answer_transmit_" + what, port->job, answer_transmit_.from[i].job, hand_over);
-    connect("answer_transmit_to_responder_" + what + "_room", answer_transmit_.from[i].room, port->room,
+    const user& u = users[i];
+    connect(u.block + "_to_answer_transmit_" + u.what, u.port->job, answer_transmit_.from[i].job, hand_over);
+    connect("answer_transmit_to_" + u.block + "_" + u.what + "_room", answer_transmit_.from[i].room, u.port->room,
             transport::answer_transmit::room_depth(config_.responder));
   }
   // The channel is the pipeline as well: a register for each of its cycles.
@@ -268,6 +274,7 @@ void adapter::bind_memory() {
   connect_dma(dma_client::descriptor_fetch, "descriptor_fetch", descriptor_fetch_.dma);
   connect_translation(3, "scatter", scatter_.translate);
   connect_translation(4, "gather", gather_.translate);
+  connect_translation(5, "read_generator", read_generator_.translate);
   connect_revocations(0, "gather", gather_.keys);
   connect_revocations(1, "responder", responder_.keys);
   connect_revocations(2, "scatter", scatter_.keys);
@@ -276,6 +283,8 @@ void adapter::bind_memory() {
   connect_dma(dma_client::requester_context, "requester_contexts", requester_.contexts().dma);
   connect_dma(dma_client::responder_write, "responder_write", responder_.dma_write);
   connect_dma(dma_client::responder_read, "responder_read", responder_.dma_read);
+  connect_dma(dma_client::read_generator_read, "read_generator_read", read_generator_.dma_read);
+  connect_dma(dma_client::read_generator_write, "read_generator_write", read_generator_.dma_write);
   connect_dma(dma_client::responder_context, "responder_contexts", responder_.contexts().dma);
   connect_dma(dma_client::responder_history, "responder_histories", responder_.histories().dma);
   connect_dma(dma_client::responder_srq, "responder_srqs", responder_.srqs().dma);

@@ -6,6 +6,7 @@
 #include "model/gid/gid_table.h"
 #include "model/transport/credits.h"
 #include "model/transport/responder/receive_wqe.h"
+#include "model/transport/responder/rules.h"
 
 namespace rnic::transport {
 
@@ -45,22 +46,25 @@ std::uint32_t answer_length(const answer_job& j) {
   return static_cast<std::uint32_t>(wire::header_length(p)) + ((j.payload + 3) & ~3u) + icrc;
 }
 
-answer_job make_answer(const icm::responder_context& ctx, payload::frame_ptr frame, std::uint8_t opcode,
-                       std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload,
-                       std::uint64_t original) {
+answer_address address_of(const icm::responder_context& ctx) {
+  return {ctx.dest, ctx.remote_qpn, ctx.function, names_queue(ctx)};
+}
+
+answer_job make_answer(const answer_address& to, payload::frame_ptr frame, wire::operation what, std::uint32_t psn,
+                       std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload, std::uint64_t original) {
   answer_job j;
   j.frame = std::move(frame);
-  j.port = ctx.dest.port & 1;
-  j.priority = ctx.dest.priority & 7;
-  j.opcode = opcode;
+  j.port = to.path.port & 1;
+  j.priority = to.path.priority & 7;
+  j.opcode = wire::make_opcode(to.xrc ? wire::transport::xrc : wire::transport::rc, what);
   j.syndrome = syndrome;
-  j.function = ctx.function;
+  j.function = to.function;
   j.psn = psn;
   j.msn = msn & 0xffffff;
   j.payload = payload;
-  j.remote_qpn = ctx.remote_qpn;
+  j.remote_qpn = to.remote_qpn;
   j.original = original;
-  j.path = ctx.dest;
+  j.path = to.path;
   return j;
 }
 

@@ -13,6 +13,15 @@
 
 namespace rnic::transport {
 
+/// Where the answers of a queue pair go.
+struct answer_address {
+  icm::path path{};
+  std::uint32_t remote_qpn = 0;
+  std::uint16_t function = 0;  ///< that the queue pair belongs to
+  bool xrc = false;            ///< service: XRC, or RC
+};
+answer_address address_of(const icm::responder_context& ctx);
+
 /// An answer without its headers, and all that they need of the queue pair's context: nothing else of it is read later.
 struct answer_job {
   payload::frame_ptr frame;      ///< payload at frame::payload_start
@@ -51,7 +60,8 @@ class answer_port {
   /// Whether push() is possible in this cycle for an answer of this port and priority. Refused, the owner is ticked
   /// when it may be.
   bool claim(unsigned port, unsigned priority);
-  bool claim(const icm::path& path) { return claim(path.port & 1, path.priority & 7); }
+  /// There is a place for one of this path's port and priority.
+  bool has_place(const icm::path& path) const { return room_[path.port & 1][path.priority & 7] != 0; }
   /// Behind a claim() for its port and priority.
   void push(answer_job&& j);
 
@@ -63,9 +73,8 @@ class answer_port {
 std::uint32_t answer_length(const answer_job& j);
 
 /// An answer of this queue pair, `payload` bytes in `frame`. `original`: of an atomic acknowledgement.
-answer_job make_answer(const icm::responder_context& ctx, payload::frame_ptr frame, std::uint8_t opcode,
-                       std::uint32_t psn, std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload = 0,
-                       std::uint64_t original = 0);
+answer_job make_answer(const answer_address& to, payload::frame_ptr frame, wire::operation what, std::uint32_t psn,
+                       std::uint8_t syndrome, std::uint32_t msn, std::uint32_t payload = 0, std::uint64_t original = 0);
 
 /// Syndrome of an answer that acknowledges: with the receives that are known of (IBA 9.7.7.2). They are counted after
 /// all messages that were accepted, of which the answer's MSN may be an earlier one: never more than there are.

@@ -40,6 +40,8 @@ class atomic_unit {
   atomic_unit(sim::clocked_block& owner, const atomic_unit_config& config, pcie::dma_port& read, pcie::dma_port& write,
               std::uint64_t dma_tag);
 
+  /// No place for an operation until one ends.
+  bool full() const { return used_ == entries_.size(); }
   /// Takes an operation for `job`; false: no place, its lock is held, or no room towards memory. The owner is ticked
   /// when one of these may have changed.
   bool start(std::uint16_t job, std::uint16_t function, std::uint64_t address, const atomic_operation& what);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responder: atomic requests, executed once and answered as often as asked (IBA 9.4.5; adapter data plane C.6, C.7).
 #include <algorithm>
+#include <utility>
 
 #include "model/transport/requester/send_wqe.h"
 #include "model/transport/responder/responder.h"
@@ -67,20 +68,22 @@ responder::verdict responder::duplicate_atomic(responder_flow& f, payload::frame
 
 /// Hands the request on, in the order of its QP. What has no answer to be repeated any more is dropped.
 bool responder::commit_atomic(responder_slot& s) {
+  responder_flow& f = flows_[s.flow];
   if (drop_repeated(s)) {
     ++count_.drop_duplicate_atomic;
     return true;
   }
-  responder_flow& f = flows_[s.flow];
-  if (!reads_.can_take() || f.reads_held != 0) return false;  // nor before the READs that wait in host memory
+  if (f.stop) return give_up_request(s);
+  // Nor before the READs that wait in host memory.
+  if (!reads.can_take() || f.reads_held != 0 || !may_hand_over()) return false;
   icm::rdma_resources* h = nullptr;
   using result = icm::context_cache<icm::rdma_resources>::result;
   const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::rdma_resources);
   const result found = room ? histories_.lookup(f.qpn, h) : result::refused;
   if (found == result::pending) return false;
   const bool known = found == result::hit;
-  responder_reads::request r;
-  r.what = s.duplicate ? responder_reads::kind::replay : responder_reads::kind::atomic;
+  read_command r = command_of(s);
+  r.what = s.duplicate ? read_command::kind::replay : read_command::kind::atomic;
   if (s.duplicate && (!known || !find_answer(*h, s.psn, r.original))) {
     ++count_.drop_duplicate_atomic;
     return true;
@@ -94,19 +97,12 @@ bool responder::commit_atomic(responder_slot& s) {
     return commit_failure(s);
   }
   if (!s.duplicate) histories_.pin(f.qpn);
-  r.again = s.duplicate;
-  r.flow = s.flow;
-  r.qpn = f.qpn;
-  r.psn = s.psn;
-  r.msn = s.msn;
-  r.writes_before = writes_asked_;
   r.key = s.frame->packet.atomic.rkey;
   r.first.segments[0] = s.segments[0];
   r.first.count = 1;
   r.operation = operation_of(s.frame->packet);
-  r.span = s.frame->span;
   note_commit(s);
-  reads_.take(r);
+  hand_over(f, std::move(r));
   return true;
 }
 

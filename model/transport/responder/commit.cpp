@@ -42,9 +42,7 @@ bool responder::commit_slot(std::uint16_t i) {
     if (s.status != icm::translate_status::ok) fail_translation(s);
   }
   if (!s.cancelled) {
-    // An ACK that would answer more requests than configured holds its QP up until it was sent.
-    const responder_flow& f = flows_[s.flow];
-    if (s.answered && f.ack_pending && f.ack_requests >= config_.ack_coalesce) return false;
+    if (s.answered && ack_is_full(flows_[s.flow])) return false;
     switch (s.what) {
       case responder_slot::action::write:
         if (!commit_payload(s)) return false;
@@ -170,8 +168,6 @@ void responder::push_cqes() {
   }
 }
 
-/// A repeated request is not needed where its answer is still to be sent anyway, nor served beyond the number that was
-/// agreed on.
 /// Where the time of a packet went that is being committed.
 void responder::note_commit(const responder_slot& s) {
   const sim::span_id span = s.frame->span;
@@ -179,44 +175,57 @@ void responder::note_commit(const responder_slot& s) {
   spans_.leave(span, name(), "commit", now_ps());
 }
 
+/// A repeated request is not served beyond the number that was agreed on, nor where its answer is still to be sent
+/// anyway (so the READ generator finds where it has the request).
 bool responder::drop_repeated(const responder_slot& s) {
   if (!s.duplicate) return false;
   const responder_flow& f = flows_[s.flow];
-  return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) || reads_.will_send(s.flow, s.psn) ||
+  return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) ||
          (f.reads_held != 0 && !wire::psn_t(s.psn).before(wire::psn_t(f.held_psn)));
 }
 
-bool responder::commit_read(responder_slot& s) {
-  if (drop_repeated(s)) {
-    ++count_.drop_duplicate_read;
-    return true;
-  }
-  responder_flow& f = flows_[s.flow];
-  const wire::reth& reth = s.frame->packet.reth;
-  responder_reads::request r;
+/// What the READ generator needs of the queue pair and of the slot.
+read_command responder::command_of(const responder_slot& s) {
+  const responder_flow& f = flows_[s.flow];
+  read_command r;
   r.flow = s.flow;
   r.qpn = f.qpn;
   r.psn = s.psn;
   r.msn = s.msn;
+  r.again = s.duplicate;
+  r.writes_before = writes_asked_;
+  r.span = s.frame->span;
+  return r;
+}
+
+bool responder::commit_read(responder_slot& s) {
+  responder_flow& f = flows_[s.flow];
+  // There is no place for a repeated one and will be one: the peer asks again.
+  if (drop_repeated(s) || (s.duplicate && !reads.can_take())) {
+    ++count_.drop_duplicate_read;
+    return true;
+  }
+  if (f.stop) return give_up_request(s);
+  read_command r = command_of(s);
+  const wire::reth& reth = s.frame->packet.reth;
   r.key = reth.rkey;
   r.length = reth.length;
   r.pd = s.pd;
   r.va = reth.va;
-  r.again = s.duplicate;
-  r.writes_before = writes_asked_;
   if (s.pieces != 0) {
     r.first.segments = {s.segments[0], s.segments[1]};
     r.first.count = s.segments[1].length != 0 ? 2 : 1;
   }
-  r.span = s.frame->span;
-  if (s.duplicate && !reads_.can_take()) {  // there is no place and will be one: the peer asks again
-    ++count_.drop_duplicate_read;
-    return true;
-  }
   const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
-  if (!place && !put_aside(f, r)) return false;
+  if (!(place ? may_hand_over() : put_aside(f, r))) return false;
   note_commit(s);
-  if (place) reads_.take(r);
+  if (place) hand_over(f, std::move(r));
+  return true;
+}
+
+/// Its queue pair is halted: nobody will be answered.
+bool responder::give_up_request(const responder_slot& s) {
+  if (!s.duplicate) --flows_[s.flow].reads_new;
   return true;
 }
 
@@ -257,15 +266,6 @@ bool responder::commit_failure(responder_slot& s) {
   if (s.nak != 0 && !s.unreliable) set_nak(f, s.nak, s.psn, s.msn);
   enter_error(f, s.rq_after, true, s.cqe_syndrome != 0 ? s.wqe_index : no_entry);
   return true;
-}
-
-void responder::commit_read_fault(const responder_reads::fault& fault) {
-  responder_flow& f = flows_[fault.flow];
-  if (!raise(fault.event, f.qpn)) return;
-  ++(fault.nak == syndrome_access ? count_.remote_access : count_.local_operation);
-  reads_.discard(fault.flow);
-  set_nak(f, fault.nak, fault.psn, fault.msn);
-  enter_error(f, first_uncompleted(f), true);
 }
 
 bool responder::raise(std::uint8_t event, std::uint32_t number) {
@@ -323,86 +323,6 @@ void responder::enter_error(responder_flow& f, std::uint16_t rq_consumed, bool t
   f.dirty = true;
   if (tell_requester) errors_.push_back(f.qpn);
   start_polling(f);
-}
-
-void responder::set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked) {
-  f.ack_span = spans_.fork(asked);
-  f.ack_requests = f.ack_pending ? f.ack_requests + 1 : 1;
-  f.ack_pending = true;
-  f.ack_psn = psn;
-  f.ack_msn = msn;
-  f.ack_after = f.reads_accepted;
-  if (f.in_answers) return;
-  f.in_answers = true;
-  answers_[(answer_head_ + answer_count_++) % answers_.size()] = index_of(f);
-}
-
-void responder::set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn) {
-  f.ack_pending = false;  // what was received before is acknowledged by the NAK's PSN
-  f.ack_requests = 0;
-  f.nak_pending = true;
-  f.nak_syndrome = syndrome;
-  f.nak_psn = psn;
-  f.nak_msn = msn;
-  f.nak_after = f.reads_accepted;
-  if (f.in_answers) return;
-  f.in_answers = true;
-  answers_[(answer_head_ + answer_count_++) % answers_.size()] = index_of(f);
-}
-
-namespace {
-
-/// Of two answers the one that fewer READs go before: the requester's going back may have put the NAK behind some that
-/// wait for the ACK.
-bool ack_goes_first(const responder_flow& f) {
-  return f.ack_pending && (!f.nak_pending || static_cast<std::int32_t>(f.nak_after - f.ack_after) > 0);
-}
-
-}  // namespace
-
-bool responder::answers_ready(const responder_flow& f) const {
-  const std::uint32_t after = ack_goes_first(f) ? f.ack_after : f.nak_after;
-  return static_cast<std::int32_t>(f.reads_finished - after) >= 0;
-}
-
-void responder::send_answers() {
-  if (answer_count_ == 0) return;
-  if (next_answer_ > now()) {
-    wake_at(next_answer_);
-    return;
-  }
-  for (std::size_t n = answer_count_; n != 0 && next_answer_ <= now(); --n) {
-    const std::uint16_t i = answers_[answer_head_];
-    answer_head_ = (answer_head_ + 1) % answers_.size();
-    --answer_count_;
-    responder_flow& f = flows_[i];
-    if ((f.ack_pending || f.nak_pending) && answers_ready(f) && acknowledgements.claim(f.ctx->dest)) send_answer(f);
-    f.in_answers = f.ack_pending || f.nak_pending;
-    if (f.in_answers) answers_[(answer_head_ + answer_count_++) % answers_.size()] = i;
-  }
-  if (answer_count_ != 0 && next_answer_ > now()) wake_at(next_answer_);
-}
-
-void responder::send_answer(responder_flow& f) {
-  const std::uint8_t opcode = answer_opcode(*f.ctx, wire::operation::acknowledge);
-  next_answer_ = now() + std::max(1u, config_.ack_cycles);
-  if (f.reads() != 0) wake_next();  // READ responses may have waited for this
-  if (!ack_goes_first(f)) {
-    acknowledgements.push(make_answer(*f.ctx, frames_.get(), opcode, f.nak_psn, f.nak_syndrome, f.nak_msn));
-    f.nak_pending = false;
-    ++count_.naks;
-    return;
-  }
-  const bool held_up = f.ack_requests >= config_.ack_coalesce;
-  payload::frame_ptr frame = frames_.get();
-  frame->span = f.ack_span;
-  if (f.ack_span != 0 && now_ps() > spans_[f.ack_span].end())
-    spans_.leave(f.ack_span, name(), "acknowledge", now_ps(), sim::wait::arbitration);
-  acknowledgements.push(make_answer(*f.ctx, std::move(frame), opcode, f.ack_psn, acknowledgement(*f.ctx), f.ack_msn));
-  f.ack_pending = false;
-  f.ack_requests = 0;
-  ++count_.acks;
-  if (held_up && first_slot_ != no_link) wake_next();  // packets may have waited for this
 }
 
 }  // namespace rnic::transport

@@ -26,14 +26,14 @@ void responder::note_marked(const responder_flow& f) {
 
 // From the requester, for which the responder keeps intervals and sends.
 void responder::take_notices() {
-  if (notice_in.can_pop()) {
-    congestion_notice n = notice_in.pop();
-    if (resetting_) return;
-    if (n.cnp)
-      queue_cnp(n.qpn, std::move(n.cnp));
-    else
-      limiter_.notified(n.qpn);
-  }
+  if (!notice_in.can_pop() || !reads.room(1)) return;  // who makes room ticks us
+  congestion_notice n = notice_in.pop();
+  if (resetting_) return;
+  if (n.cnp) return queue_cnp(n.qpn, std::move(n.cnp));
+  read_command r;  // READ responses have rates
+  r.what = read_command::kind::notified;
+  r.qpn = n.qpn;
+  reads.push(std::move(r));
 }
 
 void responder::queue_cnp(std::uint32_t qpn, payload::frame_ptr frame) {

@@ -170,7 +170,6 @@ void responder::work_stopping() {
     else
       ++k;
   }
-  if (stopping_.empty() && resetting_) finish_reset();
 }
 
 void responder::device_reset() {
@@ -188,17 +187,19 @@ void responder::device_reset() {
   counted_at_reset_ = count_;
   command_.end();
   resetting_ = true;
-  if (stopping_.empty()) finish_reset();
-  wake_next();
+  wake_next();  // finish_reset() without any
 }
 
 /// No QP is known any more: what still arrives finds no context.
 void responder::finish_reset() {
+  if (!reads.room(1)) return wake_next();
+  read_command r;
+  r.what = read_command::kind::forget_all;
+  reads.push(std::move(r));
   contexts_.drop_all();
   histories_.drop_all();
   backlog_.clear();
   shared_.drop_all();
-  limiter_.clear();
   notification_.clear();
   for (payload::frame_ptr& f : cnps_) f.reset();
   cnp_head_ = cnp_count_ = 0;
@@ -209,8 +210,17 @@ void responder::finish_reset() {
 bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
   const std::uint16_t i = find_flow(qpn);
   if (!begun) {
+    if (discard) {
+      if (!reads.room(1)) {
+        wake_next();
+        return false;
+      }
+      read_command r;
+      r.what = read_command::kind::forget;
+      r.qpn = qpn;
+      reads.push(std::move(r));
+    }
     begun = true;
-    if (discard) limiter_.forget(qpn);
     stop_polling(qpn);
     receive_.drop(qpn);
     if (i != no_link) {
@@ -225,7 +235,7 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
   }
   if (i != no_link) {
     responder_flow& f = flows_[i];
-    reads_.discard(i);
+    give_up_reads(f);
     f.ack_pending = f.nak_pending = false;
     wake_next();  // what holds the flow ends with an answer of memory, or in this tick
     return false;
@@ -299,16 +309,16 @@ void responder::work_attention() {
 bool responder::attend(responder_flow& f) {
   icm::responder_context& ctx = *f.ctx;
   if ((f.todo & flow_todo_error) != 0) {
-    f.todo &= static_cast<std::uint8_t>(~flow_todo_error);
     const bool alive = ctx.state != icm::qp_state::error && ctx.state != icm::qp_state::reset;
     if (alive) {
-      reads_.discard(index_of(f));
+      if (!give_up_reads(f)) return false;
       enter_error(f, first_uncompleted(f), false);
     }
+    f.todo &= static_cast<std::uint8_t>(~flow_todo_error);
   }
   if ((f.todo & flow_todo_check) != 0) {
     f.todo &= static_cast<std::uint8_t>(~flow_todo_check);
-    if (f.reads_held != 0 && f.reads_on_chip() == 0) reads_.discard(index_of(f));  // left by the halt, as those on chip
+    if (f.reads_held != 0 && f.reads_on_chip() == 0) read_backlog::forget(f);  // left by the halt, as those on chip
     if (ctx.state == icm::qp_state::error) {
       flush_shared(f, no_entry);
       // A SEND was under way: its WQE has no completion yet.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responder: READs that were accepted without a place on chip, and their way back to it.
 #include <algorithm>
+#include <utility>
 
 #include "model/transport/responder/responder.h"
 
@@ -9,12 +10,12 @@ namespace rnic::transport {
 /// A QP whose READs are on chip keeps its context there until their responses have left: in the context's set there
 /// stays room for another, so that what arrives for that one does not wait for responses.
 bool responder::read_has_place(std::uint32_t qpn, bool has_some) const {
-  return reads_.can_take_new(has_some) && (has_some || reads_.idle() || !contexts_.crowded(qpn));
+  return reads.can_take_new(has_some) && (has_some || reads.idle() || !contexts_.crowded(qpn));
 }
 
 /// A READ that has no place in the generator goes to host memory. False: not yet, or there is no memory for it and it
 /// waits for a place where it is.
-bool responder::put_aside(responder_flow& f, const responder_reads::request& r) {
+bool responder::put_aside(responder_flow& f, const read_command& r) {
   switch (backlog_.keep(f, r)) {
     case read_backlog::result::pending:
       return false;
@@ -23,8 +24,8 @@ bool responder::put_aside(responder_flow& f, const responder_reads::request& r) 
     case read_backlog::result::no_memory:
       break;
   }
-  if (f.reads_held != 0 || !reads_.can_take()) return false;
-  reads_.take(r);
+  if (f.reads_held != 0 || !reads.can_take() || !may_hand_over()) return false;
+  hand_over(f, read_command(r));
   return true;
 }
 
@@ -67,7 +68,8 @@ responder::fetched responder::fetch_read(std::uint16_t i) {
   if (!resolve(f)) return f.waited_context ? fetched::no : fetched::nothing;
   if (f.reads_held == 0) return fetched::nothing;
   if (!read_has_place(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
-  responder_reads::request r;
+  if (!may_hand_over()) return fetched::no;                                     // who makes room ticks us
+  read_command r;
   r.flow = i;
   r.writes_before = writes_asked_;
   switch (backlog_.fetch(f, r)) {
@@ -82,7 +84,7 @@ responder::fetched responder::fetch_read(std::uint16_t i) {
   count_use(f);
   f.waited_context = false;
   spans_.leave(r.span, name(), "READ backlog", now_ps(), sim::wait::arbitration);
-  reads_.take(r, true);
+  hand_over(f, std::move(r), true);
   return fetched::request;
 }
 

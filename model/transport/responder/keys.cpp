@@ -61,7 +61,6 @@ void responder::refuse_key(std::uint32_t key) {
     if (std::any_of(s.piece_list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; }))
       s.status = icm::translate_status::bad_key;
   }
-  reads_.refuse_key(key);
 }
 
 bool responder::uses_key(std::uint32_t key) const {
@@ -72,16 +71,23 @@ bool responder::uses_key(std::uint32_t key) const {
     if (std::any_of(s.piece_list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; }))
       return true;
   }
-  return reads_.uses_key(key);
+  return false;
 }
 
 void responder::take_revocation() {
   if (!revoking_) {
+    if (!reads.room(1)) return;  // who makes room ticks us
     revoked_key_ = keys.revoke.pop().key;
     revoking_ = true;
+    reads_revoked_ = false;
     refuse_key(revoked_key_);
+    read_command r;  // behind the requests that were translated under it
+    r.what = read_command::kind::revoke;
+    r.key = revoked_key_;
+    reads.push(std::move(r));
   }
   if (!flushing_) {
+    if (!reads_revoked_) return;  // the report ticks us
     if (uses_key(revoked_key_)) return wake_next();
     if (!dma_write.request.claim()) return;
     pcie::dma_request flush;  // behind all payload before it

@@ -56,7 +56,7 @@ read_backlog::result read_backlog::open(responder_flow& f) {
   return result::done;
 }
 
-read_backlog::result read_backlog::keep(responder_flow& f, const responder_reads::request& r) {
+read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r) {
   const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(rdma_resources);
   if (!room || f.reads_held == rdma_resources::depth) return result::no_memory;
   rdma_resources* ring = nullptr;
@@ -86,7 +86,7 @@ read_backlog::result read_backlog::keep(responder_flow& f, const responder_reads
   return result::done;
 }
 
-read_backlog::result read_backlog::fetch(responder_flow& f, responder_reads::request& out) {
+read_backlog::result read_backlog::fetch(responder_flow& f, read_command& out) {
   rdma_resources* ring = nullptr;
   const result found = result_of(rings_.lookup(f.qpn, ring));
   if (found != result::done) return found;

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "model/icm/context_cache.h"
-#include "model/transport/responder/reads.h"
+#include "model/transport/responder/read_commands.h"
+#include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 
@@ -35,9 +36,9 @@ class read_backlog {
   /// What waits of a flow whose context has just been found. Until done, nothing of the flow may be checked.
   result open(responder_flow& f);
   /// Puts a new READ behind those that wait.
-  result keep(responder_flow& f, const responder_reads::request& r);
+  result keep(responder_flow& f, const read_command& r);
   /// Takes out the oldest that waits: what the check knew of it, without its flow and translation. There must be one.
-  result fetch(responder_flow& f, responder_reads::request& out);
+  result fetch(responder_flow& f, read_command& out);
   /// What waits of the flow is given up. Its entries are found to be free when the next READ is put aside.
   static void forget(responder_flow& f);
 

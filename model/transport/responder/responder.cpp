@@ -32,9 +32,9 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_in(*this),
       lost_in(*this),
       notice_in(*this),
-      responses(*this, config.answer.waiting),
       acknowledgements(*this, config.answer.waiting),
       notifications(*this, config.answer.waiting),
+      reads(*this, config),
       config_(config),
       map_(map),
       gids_(gids),
@@ -45,23 +45,20 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       flows_(config.flows),
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
-      atomics_(*this, config_.atomics, dma_read, dma_write, tag_atomic),
       notification_(config_.congestion.notification, log_flows),
-      limiter_(config_.congestion, domain, log_flows),
       cnps_(config_.congestion.notification.queue),
-      reads_(*this, config_, flows_, translate, dma_read, atomics_, histories_, responses, frames, limiter_, spans,
-             tag_gather, tag_gather),
       backlog_(map, histories_),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
       cqes_(config.cqe_queue),
-      answers_(config.flows) {
+      ready_(config.flows),
+      hands_(config.flows) {
   if (config.flows == 0 || config.slots == 0 || config.cqe_queue == 0 || config.receive_lines == 0 ||
       config.bytes_per_cycle == 0 || config.read_fetches == 0 || config.ack_coalesce == 0 ||
-      config.context_wait_frames == 0)
+      config.context_wait_frames == 0 || config.read_hand_over < 3)
     throw sim::config_error(this->name() +
                             ": flows, slots, cqe_queue, receive_lines, bytes_per_cycle, read_fetches, ack_coalesce "
-                            "and context_wait_frames must be 1 or more");
+                            "and context_wait_frames must be 1 or more, read_hand_over 3");
   for (unsigned i = config.flows; i-- != 0;) free_flows_.push_back(static_cast<std::uint16_t>(i));
   for (unsigned i = config.slots; i-- != 0;) free_slots_.push_back(static_cast<std::uint16_t>(i));
   for (unsigned i = config.context_wait_frames; i-- != 0;) {
@@ -130,16 +127,12 @@ void responder::tick() {
   take_answers();
   take_key_answers();
   take_errors();
-  responses.work();
+  take_report();
   acknowledgements.work();
   notifications.work();
   receive_.work();
   work_shared();
   commit();
-  atomic_unit::outcome executed;
-  while (atomics_.work(writes_asked_, writes_done_, executed)) reads_.executed(executed);
-  responder_reads::fault fault;
-  if (reads_.work(writes_done_, fault)) commit_read_fault(fault);
   if (notice_in.can_pop()) take_notices();
   if (cnp_count_ != 0) send_cnp();
   send_answers();
@@ -153,7 +146,10 @@ void responder::tick() {
   // Flows without work leave; those that only now became free of it are found by this walk from the back.
   for (std::size_t i = active_flows_.size(); i-- != 0;) settle(active_flows_[i]);
   if (!stopping_.empty()) work_stopping();
+  if (resetting_ && stopping_.empty()) finish_reset();
   if (!command_.idle()) work_command();
+  hand_answers();
+  reads.work(writes_done_);
   accept();
 }
 
@@ -164,9 +160,6 @@ void responder::take_answers() {
     switch (r.tag & tag_kind) {
       case tag_receive:
         receive_.translated(index, r);
-        break;
-      case tag_gather:
-        reads_.translated(index, r);
         break;
       case tag_shared:
         shared_.translated(index, r);
@@ -189,14 +182,8 @@ void responder::take_answers() {
       case tag_receive:
         receive_.read_done(index, r.status);
         break;
-      case tag_gather:
-        reads_.read_done(index, r.status);
-        break;
       case tag_shared:
         shared_.read_done(index, r.status);
-        break;
-      case tag_atomic:
-        atomics_.read_done(index, r.status);
         break;
       default:
         poll_reading_ = false;
@@ -420,8 +407,8 @@ void responder::count_use(responder_flow& f) {
 
 void responder::settle(std::uint16_t i) {
   responder_flow& f = flows_[i];
-  if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.reads_on_chip() != 0 || f.fetching ||
-      f.reads_abandoned != 0 || f.ack_pending || f.nak_pending || f.in_answers || f.todo != 0)
+  if (!f.used || f.wait_head != no_link || f.in_waiting || f.slots != 0 || f.in_generator() || f.fetching ||
+      f.ack_pending || f.nak_pending || f.in_answers || f.in_hand || f.todo != 0)
     return;
   bool awaited = !backlog_.empty();  // its QPs may have waited for the place
   if (f.ctx != nullptr) {

@@ -16,15 +16,16 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/pipeline.h"
+#include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/notification_point.h"
-#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/live_command.h"
+#include "model/transport/responder/answer_lines.h"
 #include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/read_backlog.h"
-#include "model/transport/responder/reads.h"
+#include "model/transport/responder/read_port.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/shared_receive.h"
 #include "model/transport/responder/types.h"
@@ -52,17 +53,18 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<payload::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
   sim::fifo_in<payload::frame_ptr> copies_in;    ///< datagrams to groups, for a member each. May stay unbound
   pcie::dma_port dma_write;                      ///< payload
-  pcie::dma_port dma_read;                       ///< receive WQEs, doorbell records, READ payload
+  pcie::dma_port dma_read;                       ///< receive WQEs, doorbell records
   icm::translate_port translate;
   shared_engine read_engine{*this};  ///< with the requester
   icm::key_port keys;                ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
-  sim::fifo_out<qp_error> error_out;          ///< to the requester: this QP is in the error state
-  sim::fifo_in<qp_error> error_in;            ///< from the requester
-  sim::fifo_in<qp_error> lost_in;             ///< from completion: a completion of this QP was lost. May stay unbound
-  sim::fifo_in<congestion_notice> notice_in;  ///< from the requester. May stay unbound
-  answer_port responses, acknowledgements, notifications;  ///< to answer_transmit, in the order of its inputs
+  sim::fifo_out<qp_error> error_out;            ///< to the requester: this QP is in the error state
+  sim::fifo_in<qp_error> error_in;              ///< from the requester
+  sim::fifo_in<qp_error> lost_in;               ///< from completion: a completion of this QP was lost. May stay unbound
+  sim::fifo_in<congestion_notice> notice_in;    ///< from the requester. May stay unbound
+  answer_port acknowledgements, notifications;  ///< to answer_transmit
+  read_port reads;                              ///< to the READ generator
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return shared_.contexts(); }
@@ -196,7 +198,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   bool commit_read(responder_slot& s);
   // held_reads.cpp: READs that wait in host memory
   bool read_has_place(std::uint32_t qpn, bool has_some) const;
-  bool put_aside(responder_flow& f, const responder_reads::request& r);
+  bool put_aside(responder_flow& f, const read_command& r);
   void work_backlog();
   void fetch_more();
   void stop_fetching(responder_flow& f);
@@ -210,23 +212,34 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   bool raise(std::uint8_t event, std::uint32_t number);
   void queue_cqe(const completion::cqe_request& cqe);
   bool cqe_room() const { return cqe_count_ != cqes_.size(); }
-  void commit_read_fault(const responder_reads::fault& fault);
   void complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
                          std::uint32_t srqn);
   void release_slot(std::uint16_t i);
   void complete(const responder_flow& f, responder_slot& s);
+  read_command command_of(const responder_slot& s);
+  bool give_up_request(const responder_slot& s);
+  void push_cqes();
+  // answers.cpp: acknowledgements, and what goes to the READ generator
+  bool ack_is_full(const responder_flow& f);
   void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked);
   void set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn);
+  void route_answer(responder_flow& f);
   void send_answers();
-  void push_cqes();
+  void send_answer(responder_flow& f);
+  void hand_answers();
+  void hand_answer(responder_flow& f, bool ack);
+  bool may_hand_over() const;
+  void hand_over(responder_flow& f, read_command&& r, bool held = false);
+  bool give_up_reads(responder_flow& f);
+  void take_report();
+  void end_read(responder_flow& f, const read_report& r);
+  bool fail_read(responder_flow& f, const read_report& r);
   static constexpr std::uint32_t no_entry = ~std::uint32_t{0};
   /// `done`: receive WQE that was completed in error, or no_entry.
   void enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester, std::uint32_t done = no_entry);
   std::uint16_t first_uncompleted(const responder_flow& f) const;
   void cancel_slots(responder_flow& f);
   void cancel_slot(responder_flow& f, responder_slot& s);
-  bool answers_ready(const responder_flow& f) const;
-  void send_answer(responder_flow& f);
 
   // responder_keys.cpp: keys that are withdrawn
   bool invalidate(responder_slot& s);
@@ -279,9 +292,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
     std::uint16_t index;
   };
   std::vector<shared_flush> shared_flushes_;
-  atomic_unit atomics_;
   notification_point notification_;
-  rate_limiter limiter_;  // of READ responses
   struct {
     wire::packet packet;
     std::uint8_t port = 0;
@@ -290,7 +301,6 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   bool gate_passed_ = false;              // and whether it was one for its QP
   std::vector<payload::frame_ptr> cnps_;  // ring
   std::size_t cnp_head_ = 0, cnp_count_ = 0;
-  responder_reads reads_;
   read_backlog backlog_;
   std::vector<std::uint16_t> fetching_;  // flows with READs in host memory, one of each is being fetched
 
@@ -312,10 +322,12 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   std::vector<completion_entry> cqes_;  // ring
   std::size_t cqe_head_ = 0, cqe_count_ = 0;
   std::uint64_t writes_asked_ = 0, writes_done_ = 0;  // notified payload writes
-  std::vector<std::uint16_t> answers_;                // ring of flows with a pending answer
-  std::size_t answer_head_ = 0, answer_count_ = 0;
+  answer_lines ready_;                                // flows with an answer that may leave,
+  sim::ring<std::uint16_t> hands_;                    // and with one that goes behind READs
   sim::cycle_t next_answer_ = 0;
+  bool ack_awaited_ = false;  // a packet waits until the ACK that it would be answered by has left
 
+  bool reads_revoked_ = false;                // the READ generator does not need the key any more
   bool revoking_ = false, flushing_ = false;  // a revocation has begun; the payload before it is being flushed,
   std::uint64_t flush_end_ = 0;               // which is done when as many writes are
   std::uint32_t revoked_key_ = 0;

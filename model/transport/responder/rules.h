@@ -56,10 +56,6 @@ constexpr bool in_sequence(std::uint8_t in_message, wire::operation op, bool fir
 /// Each message names the shared receive queue that it wants (IBA annex A14).
 constexpr bool names_queue(const icm::responder_context& ctx) { return ctx.type == icm::service::xrc; }
 constexpr std::uint16_t domain_of(const icm::responder_context& ctx) { return static_cast<std::uint16_t>(ctx.qkey); }
-/// Opcode of an answer.
-constexpr std::uint8_t answer_opcode(const icm::responder_context& ctx, wire::operation op) {
-  return wire::make_opcode(names_queue(ctx) ? wire::transport::xrc : wire::transport::rc, op);
-}
 
 /// The QP takes its receives from a shared receive queue.
 constexpr bool is_shared(const icm::responder_context& ctx) { return (ctx.srqn >> 24 & 1) != 0; }

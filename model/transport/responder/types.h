@@ -50,13 +50,17 @@ struct responder_config {
   } answer;
   unsigned read_queue = 64;          ///< READ and atomic requests on chip, of them an eighth not for new READs (design)
   unsigned read_fetches = 16;        ///< QPs whose READs are fetched from host memory at once (design)
+  unsigned read_hand_over = 8;       ///< commands to the READ generator that wait for payload before them (design)
   unsigned read_gathers = 32;        ///< READ response packets being gathered, all QPs (calibration 5: PCIe tags)
   unsigned read_packet_cycles = 12;  ///< smallest interval between two response packets (design, as write_cycles)
-  unsigned receive_lines = 64;       ///< QPs whose receive WQEs are kept on chip (design)
-  unsigned receive_prefetch = 8;     ///< receive WQEs fetched by one read (design)
-  unsigned receive_line_bytes = 1024;  ///< largest receive WQE and bound of one fetch
-  unsigned shared_lines = 16;          ///< shared receive queues whose entries are kept on chip (design)
-  unsigned shared_kept = 64;           ///< entries of these that messages under way have taken (design)
+  unsigned read_completion_cycles = 0;  ///< READ engine: for each completion of memory behind a packet's first
+  unsigned completion_bytes = 256;      ///< payload of a completion (pcie.link.max_payload)
+  unsigned read_translations = 4;       ///< translations of one READ under way
+  unsigned receive_lines = 64;          ///< QPs whose receive WQEs are kept on chip (design)
+  unsigned receive_prefetch = 8;        ///< receive WQEs fetched by one read (design)
+  unsigned receive_line_bytes = 1024;   ///< largest receive WQE and bound of one fetch
+  unsigned shared_lines = 16;           ///< shared receive queues whose entries are kept on chip (design)
+  unsigned shared_kept = 64;            ///< entries of these that messages under way have taken (design)
   icm::context_cache_config srqs{64, 4, 4,
                                  0,  4, icm::replacement::lru};  ///< contexts of shared receive queues (design)
   unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
@@ -121,24 +125,24 @@ struct responder_flow {
   std::uint32_t qpn = 0;
   bool used = false;
   bool dirty = false;
-  bool stop = false;  ///< halted: take nothing new, finish what was accepted
-  bool in_answers = false;
+  bool stop = false;                         ///< halted: take nothing new, finish what was accepted
+  bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
   bool in_waiting = false;
   bool counted = false;  ///< the use of its context, for which it was opened
   icm::responder_context* ctx = nullptr;
   std::uint16_t wait_head = no_link, wait_tail = no_link;  ///< frames that wait, oldest first
   std::uint16_t slots = 0;                                 ///< packets checked and not committed
   std::uint32_t reads_accepted = 0;                        ///< READ and atomic requests: committed,
-  std::uint32_t reads_gathered = 0;                        ///< all packets asked for,
-  std::uint32_t reads_finished = 0;                        ///< last response sent (or given up)
+  std::uint32_t reads_finished = 0;                        ///< last response sent (or given up), as far as reported
   std::uint32_t reads_new = 0, reads_again = 0;            ///< under way: first requests, repeated ones; both limited
-  std::uint32_t reads_abandoned = 0;                       ///< gathers that memory still writes to, for no request
   std::uint32_t reads_held = 0;                            ///< accepted and in host memory, the youngest (read_backlog)
   std::uint32_t held_psn = 0;                              ///< of the oldest of these
   bool fetching = false;                                   ///< kept on chip until one of these was fetched
-  bool ack_pending = false, nak_pending = false;
+  bool discarding = false;                                 ///< the READ generator gives up what it has of it
+  std::uint32_t answers_handed = 0;                        ///< ACKs and NAKs that are there
+  bool ack_pending = false, nak_pending = false;           ///< here
   std::uint8_t nak_syndrome = 0;
-  std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: READs that go first
+  std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: so many READs are handed over first
   std::uint32_t nak_psn = 0, nak_msn = 0, nak_after = 0;
   sim::span_id ack_span = 0;       ///< way of the packet that asked for the pending ACK
   unsigned ack_requests = 0;       ///< answered by the pending ACK
@@ -149,6 +153,8 @@ struct responder_flow {
 
   std::uint32_t reads() const { return reads_accepted - reads_finished; }
   std::uint32_t reads_on_chip() const { return reads() - reads_held; }
+  /// The READ generator has something of it: what is answered now goes behind that.
+  bool in_generator() const { return reads_on_chip() != 0 || answers_handed != 0 || discarding; }
 };
 inline constexpr std::uint8_t flow_todo_check = 1, flow_todo_error = 2, flow_todo_flush = 4;
 

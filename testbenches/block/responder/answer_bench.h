@@ -157,8 +157,7 @@ struct rig {
     payload::frame_ptr f = frames.get();
     for (std::uint32_t i = 0; i < payload; ++i)
       f->buffer[payload::frame::payload_start + i] = static_cast<std::uint8_t>(i * 3 + psn + 1);
-    return make_answer(c, std::move(f), wire::make_opcode(wire::transport::rc, op), psn, syndrome_ack, 9, payload,
-                       0x0123456789abcdef);
+    return make_answer(address_of(c), std::move(f), op, psn, syndrome_ack, 9, payload, 0x0123456789abcdef);
   }
   answer_job cnp(std::uint8_t port, std::uint8_t priority, std::uint32_t psn) {
     answer_job j;

@@ -15,6 +15,7 @@
 #include "model/gid/gid_cr.h"
 #include "model/sim/timebase.h"
 #include "model/transport/responder/answer_transmit.h"
+#include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
@@ -48,6 +49,24 @@ class station : public sim::clocked_block {
     };
     std::deque<open> pending;
   };
+  struct pending_translation {
+    icm::translate_response r;
+    sim::cycle_t due;
+  };
+  struct translation_client {
+    translation_client(sim::clocked_block& owner, sim::clock_domain& d, icm::translate_port& port, const std::string& n)
+        : requests(n + ".request", d, 4), answers(n + ".response", d, 128), in(owner), out(owner) {
+      port.request.bind(requests);
+      port.response.bind(answers);
+      in.bind(requests);
+      out.bind(answers);
+    }
+    sim::fifo<icm::translate_request> requests;
+    sim::fifo<icm::translate_response> answers;
+    sim::fifo_in<icm::translate_request> in;
+    sim::fifo_out<icm::translate_response> out;
+    std::vector<pending_translation> open;
+  };
   struct region {
     std::uint64_t va, bus, length;
     std::uint32_t pd;
@@ -63,17 +82,17 @@ class station : public sim::clocked_block {
     }
   };
 
-  station(sim::clock_domain& d, responder& r, answer_transmit& out)
+  station(sim::clock_domain& d, responder& r, read_generator& reads, answer_transmit& out)
       : clocked_block("station", d),
         write(*this, d, r.dma_write, "write"),
         read(*this, d, r.dma_read, "read"),
         context(*this, d, r.contexts().dma, "context"),
         history(*this, d, r.histories().dma, "history"),
         srq(*this, d, r.srqs().dma, "srq"),
-        translations("translate.request", d, 4),
-        translated("translate.response", d, 128),
-        translate_in(*this),
-        translate_out(*this),
+        reads_read(*this, d, reads.dma_read, "reads_read"),
+        reads_write(*this, d, reads.dma_write, "reads_write"),
+        translations(*this, d, r.translate, "translate"),
+        reads_translations(*this, d, reads.translate, "reads_translate"),
         cqe("cqe", d, 4),
         event("event", d, 2),
         error("error", d, 2),
@@ -93,10 +112,6 @@ class station : public sim::clocked_block {
         credit_out(*this),
         error_out(*this),
         memory(0x400000) {
-    r.translate.request.bind(translations);
-    r.translate.response.bind(translated);
-    translate_in.bind(translations);
-    translate_out.bind(translated);
     r.cqe_out.bind(cqe);
     cqe_in.bind(cqe);
     r.event_out.bind(event);
@@ -117,11 +132,8 @@ class station : public sim::clocked_block {
     error_out.bind(error_back);
   }
 
-  client write, read, context, history, srq;
-  sim::fifo<icm::translate_request> translations;
-  sim::fifo<icm::translate_response> translated;
-  sim::fifo_in<icm::translate_request> translate_in;
-  sim::fifo_out<icm::translate_response> translate_out;
+  client write, read, context, history, srq, reads_read, reads_write;
+  translation_client translations, reads_translations;
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
   sim::fifo<qp_error> error;
@@ -155,19 +167,16 @@ class station : public sim::clocked_block {
   unsigned record_reads = 0, wqe_reads = 0;
 
  private:
-  struct pending_translation {
-    icm::translate_response r;
-    sim::cycle_t due;
-  };
-  std::vector<pending_translation> open_translations_;
-
   void tick() override {
     serve(write);
     serve(read);
     serve(context);
     serve(history);
     serve(srq);
-    serve_translation();
+    serve(reads_read);
+    serve(reads_write);
+    serve(translations);
+    serve(reads_translations);
     while (cqe_in.can_pop()) cqes.emplace_back(now(), cqe_in.pop());
     while (event_in.can_pop()) events.push_back(event_in.pop());
     while (error_in.can_pop()) errors.push_back(error_in.pop().qpn);
@@ -204,9 +213,10 @@ class station : public sim::clocked_block {
       const bool is_write = r.op == pcie::dma_request::kind::write;
       if (is_write) {
         const std::uint8_t* from = r.source != nullptr ? r.source : r.bytes.data();
-        const bool legal = inside(r) && (&c != &write || r.function == owning_function);
+        const bool data = &c == &write || &c == &reads_write;
+        const bool legal = inside(r) && (!data || r.function == owning_function);
         if (legal) std::memcpy(memory.data() + r.address, from, r.length);
-        if (&c == &write) {
+        if (data) {
           writes.push_back(r);
           writes.back().keep.reset();
           write_cycle.push_back(now());
@@ -224,7 +234,7 @@ class station : public sim::clocked_block {
       const pcie::dma_request& r = c.pending.front().r;
       pcie::dma_status status = pcie::dma_status::ok;
       if (r.op == pcie::dma_request::kind::read) {
-        if (inside(r) && (&c != &read || r.function == owning_function))
+        if (inside(r) && ((&c != &read && &c != &reads_read) || r.function == owning_function))
           std::memcpy(r.destination, memory.data() + r.address, r.length);
         else
           status = pcie::dma_status::unsupported_request;
@@ -234,18 +244,18 @@ class station : public sim::clocked_block {
     }
   }
 
-  void serve_translation() {
-    while (translate_in.can_pop()) {
-      const icm::translate_request q = translate_in.pop();
+  void serve(translation_client& c) {
+    while (c.in.can_pop()) {
+      const icm::translate_request q = c.in.pop();
       pending_translation t{lookup(q), now() + translate_cycles};
       if (const auto slow = slow_key.find(q.key); slow != slow_key.end()) t.due += slow->second;
-      open_translations_.push_back(t);
+      c.open.push_back(t);
       wake_at(t.due);
     }
-    for (std::size_t i = 0; i < open_translations_.size();) {
-      if (open_translations_[i].due <= now() && translate_out.claim()) {
-        translate_out.push(open_translations_[i].r);
-        open_translations_.erase(open_translations_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i = 0; i < c.open.size();) {
+      if (c.open[i].due <= now() && c.out.claim()) {
+        c.out.push(c.open[i].r);
+        c.open.erase(c.open.begin() + static_cast<std::ptrdiff_t>(i));
       } else {
         ++i;
       }
@@ -295,9 +305,14 @@ struct bench {
       : base(opts),
         core("core", base, sim::clock_period::from_khz(427'000)),
         r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
+        generator("read_generator", core, cfg, frames, spans, stats),
         out("answer_transmit", core, cfg, {&gids[0], &gids[1]}, r.roce_v2_port(), spans, stats),
-        s(core, r, out) {
-    answer_port* const users[] = {&r.responses, &r.acknowledgements, &r.notifications};
+        s(core, r, generator, out) {
+    r.reads.command.bind(commands);
+    generator.command_in.bind(commands);
+    generator.report_out.bind(reports);
+    r.reads.report.bind(reports);
+    answer_port* const users[] = {&generator.answers, &r.acknowledgements, &r.notifications};
     for (unsigned i = 0; i < answer_transmit::users; ++i) {
       jobs.emplace_back("answers" + std::to_string(i), core, 2);
       users[i]->job.bind(jobs.back());
@@ -452,6 +467,9 @@ struct bench {
   sim::span_recorder spans;
   sim::statistics stats;
   responder r;
+  read_generator generator;
+  sim::fifo<read_command> commands{"commands", core, 2};
+  sim::fifo<read_report> reports{"reports", core, 2};
   answer_transmit out;
   std::deque<sim::fifo<answer_job>> jobs;
   std::deque<sim::fifo<answer_room>> room;

@@ -32,9 +32,9 @@ RELAXED = {
                         "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.bytes_per_cycle": 2,
                         "adapter.responder.beat_overhead_cycles": 0.7},
     "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7},
-    "responder atomic unit": {"adapter.responder.atomics.in_flight": "16",
+    "read generator atomic unit": {"adapter.responder.atomics.in_flight": "16",
                               "adapter.responder.atomics.lock_buckets": "4096"},
-    "responder read generator": {"adapter.responder.read_packet_cycles": 0.7},
+    "read generator ask": {"adapter.responder.read_packet_cycles": 0.7},
     "parser": {"adapter.parser.bytes_per_cycle": 2},
     "scheduler arbiter": {"adapter.scheduler.grant_cycles": 0.5},
     "doorbell decoder": {"adapter.doorbell.bf_line_cycles": 0.5, "adapter.doorbell.decode_cycles": 0.5},
@@ -43,7 +43,7 @@ RELAXED = {
     "window": {"--depth": 2},
 }
 # Resources that are one circuit, or of which one cannot get more alone.
-TOGETHER = [{"read engine", "responder read generator"}]
+TOGETHER = [{"read engine", "read generator ask"}]
 
 
 def scenarios():
@@ -79,11 +79,11 @@ def scenarios():
     add("--sizes 32 --qps 16 --transport uc --set driver.post_send_ns=20", "requester send engine of adapter a")
     add("--sizes 64 --qps 16 --set adapter.requester.gather_cycles=90", "requester send engine of adapter a")
     add("--sizes 1024 --qps 16 --set adapter.port.rate_mbps=100000", "requester send engine of adapter a")
-    add("--sizes 8 --qps 8 --verb cas", "responder atomic unit")
-    add("--sizes 8 --qps 8 --verb fadd", "responder atomic unit")
-    add("--sizes 8 --qps 2 --verb fadd", "responder atomic unit")
-    add("--sizes 8 --qps 8 --verb masked_cas", "responder atomic unit")
-    add("--sizes 8 --qps 8 --verb cas --roce v1", "responder atomic unit")
+    add("--sizes 8 --qps 8 --verb cas", "read generator atomic unit")
+    add("--sizes 8 --qps 8 --verb fadd", "read generator atomic unit")
+    add("--sizes 8 --qps 2 --verb fadd", "read generator atomic unit")
+    add("--sizes 8 --qps 8 --verb masked_cas", "read generator atomic unit")
+    add("--sizes 8 --qps 8 --verb cas --roce v1", "read generator atomic unit")
     add("--sizes 1024 --qps 4 --set adapter.responder.write_cycles=900", "responder check of adapter b")
     add("--sizes 64 --qps 16 --set adapter.responder.write_cycles=60", "responder check of adapter b")
     add("--sizes 64 --qps 16 --verb send --set adapter.responder.receive_cycles=80", "responder check of adapter b")

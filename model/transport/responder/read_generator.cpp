@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ generator: what it asks for, and what leaves.
+#include "model/transport/responder/read_generator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/transport/message_packets.h"
+
+namespace rnic::transport {
+
+namespace {
+
+constexpr unsigned log_qps = 18;                               // QPNs on chip, as requester_config::log_qps
+constexpr std::uint64_t tag_operand = std::uint64_t{2} << 32;  // DMA reads of atomic_unit
+constexpr unsigned reports_a_stream = 4, reports_beside = 1;   // fault, answers twice, discard; revocation
+
+}  // namespace
+
+read_generator::read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg,
+                               payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
+    : clocked_block(std::move(name), domain),
+      answers(*this, cfg.answer.waiting),
+      config_(cfg),
+      spans_(spans),
+      limiter_(config_.congestion, domain, log_qps),
+      gathers_(*this, cfg.read_gathers, frames, translate, dma_read),
+      atomics_(*this, cfg.atomics, dma_read, dma_write, tag_operand),
+      jobs_(cfg.read_queue),
+      streams_(cfg.flows),
+      asking_(cfg.flows),
+      swapping_(cfg.flows),
+      faults_(cfg.flows),
+      lines_(cfg.flows),
+      reports_(cfg.read_queue + reports_a_stream * std::size_t{cfg.flows} + reports_beside) {
+  if (cfg.read_queue == 0 || cfg.read_gathers == 0 || cfg.read_translations == 0)
+    throw sim::config_error(this->name() + ": read_queue, read_gathers and read_translations must be 1 or more");
+  for (unsigned i = cfg.read_queue; i-- != 0;) free_jobs_.push_back(static_cast<std::uint16_t>(i));
+  parked_.reserve(cfg.flows);
+  const std::pair<const char*, const std::uint64_t*> all[] = {
+      {"requests", &count_.requests}, {"packets", &count_.packets}, {"bytes", &count_.bytes},
+      {"atomics", &count_.atomics},   {"answers", &count_.answers}, {"repeated", &count_.repeated},
+      {"given_up", &count_.given_up}, {"faults", &count_.faults}};
+  for (const auto& [n, counter] : all) stats.add(this->name() + "." + n, *counter);
+}
+
+void read_generator::tick() {
+  answers.work();
+  if (dma_write.response.can_pop()) {
+    dma_write.response.drop();
+    ++writes_done_;
+  }
+  if (dma_read.response.can_pop()) {
+    const pcie::dma_response r = dma_read.response.pop();
+    if ((r.tag & read_gathers::tag_memory) != 0)
+      settle(gathers_.take_memory(r));
+    else
+      atomics_.read_done(static_cast<std::uint32_t>(r.tag), r.status);
+  }
+  settle(gathers_.take_address());
+  atomic_unit::outcome done;
+  if (atomics_.work(writes_asked_, writes_done_, done)) executed(done);
+  accept();
+  leave();
+  start_atomic();
+  ask();
+  settle(gathers_.read());
+  if (revoking_) end_revocation();
+  report();
+}
+
+// Something has happened to a packet.
+void read_generator::settle(std::uint16_t g) {
+  if (g == no_link) return;
+  const read_gathers::packet& a = gathers_[g];
+  stream& s = streams_[a.flow];
+  if (a.job != no_link && !jobs_[a.job].given_up) {
+    may_ask(a.flow);
+    return may_leave(a.flow);
+  }
+  if (a.open != 0) return;
+  if (a.job != no_link) return reap(a.job);
+  --s.abandoned;
+  gathers_.free(g);
+  end_discard(s);
+}
+
+// ---------------------------------------------------------------- asking
+
+/// The queue pair's request in turn goes to the queue of what it needs, unless it stands there or waits.
+void read_generator::may_ask(std::uint16_t f) {
+  stream& s = streams_[f];
+  if (s.asks || s.turn == no_link || jobs_[s.turn].executing) return;
+  const job& x = jobs_[s.turn];
+  if (x.r.what == kind::read && x.head != no_link) {
+    unsigned open = 0;
+    for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next) open += gathers_[g].translating ? 1 : 0;
+    if (open >= config_.read_translations) return;
+  }
+  s.asks = true;
+  const bool swaps = x.r.what == kind::atomic && !x.all_asked && !x.refused;
+  (swaps ? swapping_ : asking_).push(f);
+  if (swaps) ++tries_;
+}
+
+/// All packets of the request in turn are asked for, or memory was changed by it.
+void read_generator::advance(stream& s) {
+  s.turn = jobs_[s.turn].next;
+  ++s.gathered;
+}
+
+void read_generator::ask() {
+  if (asking_.empty()) return;
+  const std::uint16_t f = asking_.front();
+  stream& s = streams_[f];
+  if (s.turn != no_link) {
+    const std::uint16_t j = s.turn;
+    job& x = jobs_[j];
+    if (x.r.what == kind::read && !x.all_asked) {
+      if (gathers_.full()) return;  // one comes free in our tick
+      if (!engine_.is_free()) return engine_.await();
+      const bool translated = x.r.length == 0 || x.refused || (x.gathered == 0 && x.r.first.count != 0);
+      if (!translated && !translate.request.claim()) return;
+      ask_packet(j);
+    } else if (x.refused && !x.all_asked && !x.executing) {
+      x.nak = access_violation.nak;
+      x.event = access_violation.event;
+      x.all_asked = true;
+    } else if (x.r.what == kind::replay) {
+      x.all_asked = true;
+    }
+    if (x.all_asked) advance(s);
+  }
+  asking_.drop();
+  s.asks = false;
+  may_ask(f);
+  may_leave(f);
+  if (!asking_.empty() || tries_ != 0 || !lines_.empty() || !faults_.empty()) wake_next();
+}
+
+void read_generator::ask_packet(std::uint16_t j) {
+  job& x = jobs_[j];
+  const stream& s = streams_[x.r.flow];
+  const std::uint16_t g = gathers_.begin();
+  read_gathers::packet& a = gathers_[g];
+  a.offset = x.gathered;
+  a.length = std::min(s.mtu, x.r.length - x.gathered);
+  a.job = j;
+  a.flow = x.r.flow;
+  a.function = s.to.function;
+  a.key = x.r.key;
+  (x.tail == no_link ? x.head : gathers_[x.tail].next) = g;
+  x.tail = g;
+  x.gathered += a.length;
+  x.all_asked = x.gathered == x.r.length;
+  a.span = x.all_asked ? x.r.span : 0;
+  const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  const unsigned further = a.length == 0 ? 0 : (a.length - 1) / config_.completion_bytes;
+  engine_.start(std::max({1u, config_.read_packet_cycles, beats}) + further * config_.read_completion_cycles);
+  if (a.length == 0) return;
+  if (x.refused) {
+    a.nak = access_violation.nak;
+    a.event = access_violation.event;
+    return;
+  }
+  if (a.offset == 0 && x.r.first.count != 0) return gathers_.found(g, x.r.first);
+  icm::translate_request t;
+  t.access = icm::access::remote_read;
+  t.key = x.r.key;
+  t.pd = x.r.pd;
+  t.qpn = x.r.qpn;
+  t.va = x.r.va + a.offset;
+  t.length = a.length;
+  gathers_.translate(g, t);
+}
+
+/// An atomic in turn. Those whose lock is taken let the others pass.
+void read_generator::start_atomic() {
+  if (swapping_.empty()) return;
+  tries_ = atomics_.full() ? 0 : std::min(tries_, swapping_.size());  // until one ends
+  if (tries_ == 0 || !dma_read.request.claim()) return;
+  const std::uint16_t f = swapping_.pop();
+  stream& s = streams_[f];
+  s.asks = false;
+  --tries_;
+  if (s.turn != no_link) {
+    job& x = jobs_[s.turn];
+    const bool waits = x.r.what == kind::atomic && !x.all_asked && !x.refused;
+    x.executing = waits && atomics_.start(s.turn, s.to.function, x.r.first.segments[0].address, x.r.operation);
+    if (waits && !x.executing) {  // behind the others
+      s.asks = true;
+      swapping_.push(f);
+    }
+  }
+  may_ask(f);
+  if (tries_ != 0) wake_next();
+}
+
+void read_generator::executed(const atomic_unit::outcome& o) {
+  job& x = jobs_[o.job];
+  stream& s = streams_[x.r.flow];
+  x.executing = false;
+  x.executed = o.ok;
+  x.r.original = o.original;
+  tries_ = swapping_.size();
+  if (x.given_up) return reap(o.job);
+  if (!o.ok) {
+    x.nak = memory_unreachable.nak;
+    x.event = memory_unreachable.event;
+  }
+  ++count_.atomics;
+  x.all_asked = true;
+  if (s.turn == o.job) advance(s);
+  may_ask(x.r.flow);
+  may_leave(x.r.flow);
+}
+
+// ---------------------------------------------------------------- leaving
+
+/// Of an ACK and a NAK the one that fewer requests go before: the requester's going back may have put the NAK behind
+/// some that wait for the ACK.
+bool read_generator::ack_first(const stream& s) {
+  return s.ack.pending && (!s.nak.pending || static_cast<std::int32_t>(s.nak.after - s.ack.after) > 0);
+}
+
+/// It leaves before any response.
+bool read_generator::answer_ready(const stream& s) {
+  if (!s.ack.pending && !s.nak.pending) return false;
+  const answer& a = ack_first(s) ? s.ack : s.nak;
+  return static_cast<std::int32_t>(s.ended - a.after) >= 0;
+}
+
+/// The queue pair stands in its line when its next answer is whole.
+void read_generator::may_leave(std::uint16_t f) {
+  stream& s = streams_[f];
+  if (s.stands || s.parked || s.faulty || s.failed) return;
+  if (!answer_ready(s)) {
+    if (s.first == no_link) return;
+    const job& x = jobs_[s.first];
+    const bool reads = x.r.what == kind::read;
+    if (x.given_up || (reads ? x.head == no_link || gathers_[x.head].open != 0 : !x.all_asked)) return;
+    if ((reads ? gathers_[x.head].nak : x.nak) != 0) {
+      s.faulty = true;
+      faults_.push(f);
+      return;
+    }
+  }
+  s.stands = true;
+  lines_.put(f, s.to.path);
+}
+
+void read_generator::leave() {
+  if (!parked_.empty()) unpark();
+  if (!faults_.empty()) fail(faults_.pop());
+  if (lines_.empty()) return;
+  const std::uint16_t f = lines_.take(answers);
+  if (f == answer_lines::none) return;
+  stream& s = streams_[f];
+  s.stands = false;
+  if (answer_ready(s)) {
+    leave_answer(s);
+  } else if (s.first != no_link && !jobs_[s.first].given_up) {
+    const job& x = jobs_[s.first];
+    if (x.r.what != kind::read) {
+      if (x.all_asked && x.nak == 0) leave_atomic(s);
+    } else if (x.head != no_link && gathers_[x.head].open == 0 && gathers_[x.head].nak == 0) {
+      leave_response(f);
+    }
+  }
+  may_leave(f);
+  if (!lines_.empty() || !faults_.empty()) wake_next();
+}
+
+void read_generator::leave_answer(stream& s) {
+  const bool acknowledges = ack_first(s);
+  answer& a = acknowledges ? s.ack : s.nak;
+  payload::frame_ptr frame = gathers_.frame();
+  frame->span = a.span;
+  spans_.leave(a.span, name(), "acknowledge", now_ps(), sim::wait::arbitration);
+  answers.push(make_answer(s.to, std::move(frame), wire::operation::acknowledge, a.psn, a.syndrome, a.msn));
+  a.pending = false;
+  ++count_.answers;
+  end_answers(s, acknowledges ? 1 : 0, acknowledges ? 0 : 1);
+}
+
+void read_generator::leave_response(std::uint16_t f) {
+  stream& s = streams_[f];
+  const std::uint16_t j = s.first;
+  job& x = jobs_[j];
+  if (limiter_.any() && !in_time(f)) return;
+  const std::uint16_t g = x.head;
+  read_gathers::packet& a = gathers_[g];
+  const bool first = a.offset == 0, last = a.offset + a.length == x.r.length;
+  const wire::operation op = first && last ? wire::operation::read_response_only
+                             : first       ? wire::operation::read_response_first
+                             : last        ? wire::operation::read_response_last
+                                           : wire::operation::read_response_middle;
+  if (last) {
+    a.frame->span = x.r.span;
+    spans_.leave(x.r.span, name(), "gather", now_ps(), sim::wait::payload_fetch);
+  }
+  const std::uint32_t psn = (x.r.psn + a.offset / s.mtu) & 0xffffff;
+  answer_job response = make_answer(s.to, std::move(a.frame), op, psn, x.r.syndrome, x.r.msn, a.length);
+  if (limiter_.any()) limiter_.sent(s.qpn, answer_length(response));
+  answers.push(std::move(response));
+  ++count_.packets;
+  count_.bytes += a.length;
+  x.head = a.next;
+  if (x.head == no_link) x.tail = no_link;
+  gathers_.free(g);
+  if (last) end(j);
+}
+
+void read_generator::leave_atomic(stream& s) {
+  const job& x = jobs_[s.first];
+  payload::frame_ptr frame = gathers_.frame();
+  frame->span = x.r.span;
+  spans_.leave(x.r.span, name(), "atomic", now_ps(), sim::wait::payload_fetch);
+  answers.push(make_answer(s.to, std::move(frame), wire::operation::atomic_acknowledge, x.r.psn, x.r.syndrome, x.r.msn,
+                           0, x.r.original));
+  ++count_.packets;
+  end(s.first);
+}
+
+/// Whether its rate lets the queue pair send now; else it leaves its line until then.
+bool read_generator::in_time(std::uint16_t f) {
+  stream& s = streams_[f];
+  const sim::cycle_t due = limiter_.due(s.qpn);
+  if (due <= now()) return true;
+  s.parked = true;
+  parked_.push_back({f, due});
+  wake_at(due);
+  return false;
+}
+
+/// One that is due comes back in a cycle; its rate may have become lower meanwhile.
+void read_generator::unpark() {
+  const auto p = std::find_if(parked_.begin(), parked_.end(), [this](const parking& x) { return x.due <= now(); });
+  if (p == parked_.end()) return;
+  const std::uint16_t f = p->stream;
+  p->due = limiter_.due(streams_[f].qpn);
+  wake_at(std::max(p->due, now() + 1));
+  if (p->due > now()) return;
+  parked_.erase(p);
+  streams_[f].parked = false;
+  may_leave(f);
+}
+
+void read_generator::report() {
+  if (reports_.empty() || !report_out.claim()) return;
+  report_out.push(reports_.pop());
+  if (!reports_.empty()) wake_next();
+}
+
+}  // namespace rnic::transport

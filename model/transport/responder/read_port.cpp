@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/read_port.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rnic::transport {
+
+read_port::read_port(sim::clocked_block& owner, const responder_config& cfg)
+    : command(owner),
+      report(owner),
+      owner_(owner),
+      waiting_(cfg.read_hand_over),
+      places_(cfg.read_queue),
+      all_places_(cfg.read_queue),
+      most_reading_(std::max(1u, cfg.flows / 2)) {}
+
+void read_port::push(read_command&& r) { waiting_.push(std::move(r)); }
+
+void read_port::work(std::uint64_t writes_done) {
+  if (waiting_.empty()) return;
+  if (waiting_.front().writes_before > writes_done) return;  // the answer to those writes ticks us
+  if (!command.claim()) return;
+  command.push(waiting_.pop());
+  owner_.wake_next();  // for the next one, or for who waits for the place
+}
+
+void read_port::take_place(bool first) {
+  --places_;
+  if (first) ++reading_;
+}
+
+void read_port::ended(bool last) {
+  ++places_;
+  if (last) --reading_;
+}
+
+}  // namespace rnic::transport
