@@ -17,7 +17,7 @@
 namespace rnic::icm {
 
 struct context_cache_config {
-  unsigned entries = 256;                 ///< contexts on chip; some take several (cache_share)
+  unsigned entries = 256;                 ///< contexts on chip; some take two (context_cache::second)
   unsigned ways = 4;                      ///< associativity; entries / ways sets, hashed index
   unsigned fills = 16;                    ///< misses under way at once (1: a miss blocks)
   unsigned miss_cycles = 0;               ///< cycles from the arrival of the data to the context being usable
@@ -28,8 +28,10 @@ struct context_cache_config {
 /// Set-associative write-back cache of one kind of context, part of the block that owns it: the block looks up and
 /// changes contexts inside its tick. A miss is a DMA read of the context from ICM, a replaced dirty entry a DMA write.
 ///
-/// A set's room is its entries: a context takes as many as cache_share says. What it will take is not known before it
-/// has come, so a fill claims the most.
+/// A context takes an entry. That of an acknowledged queue pair has a second one where its owner asks for it: looked
+/// up, filled and replaced by itself, in the set beside that of the first. It has what does not change
+/// while the queue pair works, so it is never dirty. Approximation: the first entry's copy has all of the context's
+/// bytes; the second one is there for the place and the time that it takes.
 ///
 /// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Numbers are taken
 /// modulo the size of the table (adapter control plane 5.7), so two numbers that share an entry share its copy; the
@@ -51,6 +53,11 @@ class context_cache {
   /// pending: a fill is under way or was started (or waits for a free fill slot); the owner is ticked when it is done
   /// and asks again. refused: the entry's page is not mapped or the read failed; the entry is as if never written.
   result lookup(std::uint32_t number, Context*& out);
+  /// The second entry of a context whose first one is a hit. hit: it is there. pending: its fill is under way or was
+  /// started; the owner is ticked when it is done. refused: no fill can be started now; the owner is ticked when that
+  /// may have changed. Entries are driven out, so who has waited for one may not find it.
+  /// Without `fill` one that is not there is left where it is: hit.
+  result second(std::uint32_t number, bool fill = true);
   /// lookup() for somebody who may find that he cannot go on and has to ask again: a hit is neither counted nor a use
   /// for the replacement until he goes on, and says use(). A context that is replaced in between is filled again.
   result ask(std::uint32_t number, Context*& out);
@@ -102,9 +109,8 @@ class context_cache {
   struct slot {
     slot_state state = slot_state::empty;
     bool dirty = false;
-    bool fresh = false;      // filled, but not looked up since: what asked for it comes back soon
-    bool asked = false;      // found by ask() and not used since: who asked waits for something else
-    std::uint8_t share = 0;  // entries of the set that it takes
+    bool fresh = false;  // filled, but not looked up since: what asked for it comes back soon
+    bool asked = false;  // found by ask() and not used since: who asked waits for something else
     std::uint16_t pins = 0;
     std::uint16_t fill = 0;
     std::uint64_t used = 0;  // value of uses_ at the last hit
@@ -121,7 +127,8 @@ class context_cache {
     std::uint32_t key;
     bool active;
   };
-  static constexpr std::uint32_t no_key = 0xffffffff;  // never a masked number: tables have at most 2^31 entries
+  static constexpr std::uint32_t no_key = 0xffffffff;  // never a masked number: tables have less than 2^31 entries
+  static constexpr std::uint32_t second_key = 0x80000000;
   static constexpr unsigned no_slot = 0xffffffff;
   static constexpr std::uint64_t write_tag = std::uint64_t{1} << 32;
 
@@ -138,6 +145,7 @@ class context_cache {
   void take_answer(const pcie::dma_response& answer);
   void finish(fill_buffer& f);
   void forget(unsigned s);
+  void forget_second(std::uint32_t number);
   void count_use(slot& s);
   void note_stall(std::uint32_t key);
   void wake_waiting();
@@ -149,7 +157,6 @@ class context_cache {
   table which_;
   std::uint32_t offset_;
   unsigned set_mask_ = 0;
-  unsigned largest_share_;
   std::vector<std::uint32_t> keys_;  // by slot, apart from the rest so that a set is one line of the host
   std::vector<slot> slots_;
   std::vector<Context> contexts_;

@@ -21,7 +21,6 @@ context_cache<Context>::context_cache(std::string name, sim::clocked_block& owne
   if (config.fills == 0 || config.fills > 1024) throw sim::config_error(name_ + ".fills: 1..1024");
   if (config.write_backs == 0 || config.write_backs > 1024) throw sim::config_error(name_ + ".write_backs: 1..1024");
   set_mask_ = config.entries / config.ways - 1;
-  largest_share_ = std::min(config.ways, cache_share<Context>::most);
   keys_.assign(config.entries, no_key);
   slots_.resize(config.entries);
   contexts_.resize(config.entries);
@@ -39,11 +38,11 @@ template <class Context>
 unsigned context_cache<Context>::first_way(std::uint32_t key) const {
   // As good as random, as the published fits assume (calibration 7.4): of the orders of these multipliers the one whose
   // conflicts, for 16 to 792 numbers in a row, are nearest to those expected.
-  std::uint32_t hash = key * 0x27d4'eb2fu;
+  std::uint32_t hash = (key & ~second_key) * 0x27d4'eb2fu;
   hash = (hash ^ hash >> 15) * 0x1656'67b1u;
   hash = (hash ^ hash >> 13) * 0x85eb'ca77u;
   hash ^= hash >> 16;
-  return (hash & set_mask_) * config_.ways;
+  return ((hash ^ key >> 31) & set_mask_) * config_.ways;  // a second entry: in the neighbouring set
 }
 
 template <class Context>
@@ -74,32 +73,24 @@ unsigned context_cache<Context>::victim(std::uint32_t key) const {
   return best;
 }
 
-/// An empty slot of a set that has room for the largest context, after others have gone if they must. no_slot: not now.
+/// An empty slot of the key's set, after another has gone if it must. no_slot: not now.
 template <class Context>
 unsigned context_cache<Context>::make_room(std::uint32_t key) {
   const unsigned first = first_way(key);
-  unsigned taken = 0, empty = no_slot;
-  for (unsigned s = first; s != first + config_.ways; ++s) {
-    taken += slots_[s].share;
-    if (slots_[s].state == slot_state::empty && empty == no_slot) empty = s;
-  }
-  while (taken + largest_share_ > config_.ways) {
-    const unsigned s = victim(key);
-    if (s == no_slot) return no_slot;
-    const unsigned share = slots_[s].share;
-    const bool asked = slots_[s].asked;
-    if (!write_back(s)) return no_slot;
-    if (asked) owner_.wake_next();  // who asked for it finds it gone at the next edge
-    taken -= share;
-    empty = s;
-  }
-  return empty;
+  for (unsigned s = first; s != first + config_.ways; ++s)
+    if (slots_[s].state == slot_state::empty) return s;
+  const unsigned s = victim(key);
+  if (s == no_slot) return no_slot;
+  const bool asked = slots_[s].asked;
+  if (!write_back(s)) return no_slot;
+  if (asked) owner_.wake_next();  // who asked for it finds it gone at the next edge
+  return s;
 }
 
 template <class Context>
 std::optional<std::uint64_t> context_cache<Context>::bus_address(std::uint32_t key) const {
   if (offset_ + sizeof(Context) > map_.layout(which_).entry_bytes) return std::nullopt;  // table not set up
-  const std::uint64_t icm = map_.entry(which_, key) + offset_;
+  const std::uint64_t icm = map_.entry(which_, key & ~second_key) + offset_;
   if ((icm & 0xfff) + sizeof(Context) > 0x1000) return std::nullopt;
   return map_.translate(icm);
 }
@@ -153,7 +144,6 @@ void context_cache<Context>::finish(fill_buffer& f) {
   s.used = ++uses_;
   if (f.failed) return;
   contexts_[f.slot] = f.data;
-  s.share = static_cast<std::uint8_t>(std::min(cache_share<Context>::of(f.data), largest_share_));
 }
 
 template <class Context>
@@ -170,6 +160,21 @@ typename context_cache<Context>::result context_cache<Context>::lookup(std::uint
   if (s.state == slot_state::filling) return result::pending;
   forget(i);
   return result::refused;
+}
+
+template <class Context>
+typename context_cache<Context>::result context_cache<Context>::second(std::uint32_t number, bool fill) {
+  const std::uint32_t key = key_of(number) | second_key;
+  const unsigned i = find(key);
+  if (i == no_slot) {
+    if (!fill) return result::hit;
+    start_fill(key);
+    return find(key) != no_slot ? result::pending : result::refused;
+  }
+  slot& s = slots_[i];
+  if (s.state == slot_state::filling) return result::pending;
+  if (s.state == slot_state::valid) count_use(s);
+  return result::hit;  // one that could not be read has nothing that the first has not
 }
 
 template <class Context>
@@ -221,7 +226,6 @@ typename context_cache<Context>::result context_cache<Context>::start_fill(std::
   keys_[i] = key;
   slots_[i] = slot{};
   slots_[i].state = slot_state::filling;
-  slots_[i].share = static_cast<std::uint8_t>(largest_share_);
   slots_[i].fill = static_cast<std::uint16_t>(n);
   pcie::dma_request request;
   request.op = pcie::dma_request::kind::read;
@@ -312,11 +316,11 @@ template <class Context>
 bool context_cache<Context>::crowded(std::uint32_t number) const {
   const std::uint32_t key = key_of(number);
   const unsigned first = first_way(key);
-  unsigned taken = 2 * largest_share_;
+  unsigned taken = 2;
   for (unsigned s = first; s != first + config_.ways; ++s) {
     const slot& c = slots_[s];
     const bool stays = c.state == slot_state::filling || (c.state == slot_state::valid && c.pins != 0);
-    if (stays && keys_[s] != key) taken += c.share;
+    if (stays && keys_[s] != key) ++taken;
   }
   return taken > config_.ways;
 }
@@ -336,14 +340,22 @@ void context_cache<Context>::flush(std::uint32_t number) {
   if (i == no_slot || slots_[i].pins != 0) return;
   if (slots_[i].state != slot_state::valid) return forget(i);
   if (!write_back(i)) return;
+  forget_second(number);
   ++progress_;
   wake_waiting();
+}
+
+template <class Context>
+void context_cache<Context>::forget_second(std::uint32_t number) {
+  const unsigned i = find(key_of(number) | second_key);
+  if (i != no_slot) forget(i);
 }
 
 template <class Context>
 void context_cache<Context>::drop(std::uint32_t number) {
   const unsigned i = find(key_of(number));
   if (i != no_slot) forget(i);
+  forget_second(number);
 }
 
 template <class Context>
@@ -370,7 +382,7 @@ bool context_cache<Context>::busy(std::uint32_t number) const {
     if (s.pins != 0 || s.dirty || s.state == slot_state::filling) return true;
   }
   for (const fill_buffer& f : fills_)
-    if (f.active && f.key == key) return true;
+    if (f.active && (f.key & ~second_key) == key) return true;
   return writing(number);
 }
 
@@ -405,7 +417,7 @@ template <class F>
 void context_cache<Context>::for_each(F f) {
   const unsigned n = config_.entries;
   for (unsigned i = 0; i < n; ++i)
-    if (slots_[i].state == slot_state::valid) f(keys_[i], contexts_[i]);
+    if (slots_[i].state == slot_state::valid && (keys_[i] & second_key) == 0) f(keys_[i], contexts_[i]);
 }
 
 }  // namespace rnic::icm

@@ -284,21 +284,4 @@ struct multicast_group {
   std::uint8_t bytes[512];
 };
 
-/// Entries of the context cache that a context takes on chip: a QP of an acknowledged service has twice the state of
-/// another (calibration 5: RC 2, UC and UD 1).
-template <class Context>
-struct cache_share {
-  static constexpr unsigned most = 1;
-  static unsigned of(const Context&) { return 1; }
-};
-template <class Half>
-struct qp_cache_share {
-  static constexpr unsigned most = 2;
-  static unsigned of(const Half& c) { return is_reliable(c.type) ? 2 : 1; }
-};
-template <>
-struct cache_share<requester_context> : qp_cache_share<requester_context> {};
-template <>
-struct cache_share<responder_context> : qp_cache_share<responder_context> {};
-
 }  // namespace rnic::icm

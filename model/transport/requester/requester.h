@@ -117,8 +117,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     state at = state::free;
     bool pinned = false;
     bool missed = false;
-    bool miss_uncharged = false;  // the READ engine has not stood still for it yet
-    bool current = false;         // `wqe` is parsed and is the one at current_index
+    bool second_missed = false;
+    bool current = false;  // `wqe` is parsed and is the one at current_index
     enum class keys_state : std::uint8_t { none, asked, refused };
     keys_state keys = keys_state::none;  // of the WQE's operation on keys
     icm::key_status keys_answer = icm::key_status::ok;
@@ -138,6 +138,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     std::uint32_t current_index = 0, strides = 1;
     std::uint32_t message_index = no_index;
     std::uint32_t segment = 0, segment_offset = 0;
+    unsigned stall = 0;   // cycles for which the transmit engine stands still for entries that were missing
+    unsigned taking = 0;  // cycles in which the transmit engine takes its descriptor from the buffer
     std::uint32_t turn_wqes = 0, turn_bytes = 0;
     unsigned translating = 0;  // addresses of its packets that are looked up
     sim::span_id span = 0;
@@ -176,6 +178,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   bool in_service(const unit& u);
   void step(unit& u);
   void open_context(unit& u);
+  bool second_entry(unit& u);
+  void await_context(const unit& u);
   void advance(unit& u);
   bool must_stop(const unit& u) const;
   bool load(unit& u);

@@ -156,13 +156,15 @@ bool requester::start_packet(unit& u) {
   const unsigned stream = place.length / config_.datapath_bytes + (place.length % config_.datapath_bytes != 0 ? 1 : 0);
   unsigned interval = config_.read_request_cycles;
   if (!read && u.wqe.all_inline)
-    interval = config_.inline_cycles;
+    interval = std::max(place.length == 0 ? config_.empty_cycles : config_.inline_cycles, place.first ? u.taking : 0);
   else if (!read)
     interval = (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
-  if (read) {
-    read_engine.use(config_.read_request_cycles + (u.miss_uncharged ? config_.read_miss_cycles : 0));
-    u.miss_uncharged = false;
-  }
+  // The engines stand still for what was missing of the context: nothing goes on under a miss.
+  if (read)
+    read_engine.use(config_.read_request_cycles + u.stall);
+  else
+    interval += u.stall;
+  u.stall = 0;
   engine_.start(std::max({1u, interval, pieces}));
   if (u.wqe_start == sim::never) u.wqe_start = now();
   after_packet(u, place.length, packets);

@@ -30,7 +30,8 @@ void requester::take_grants() {
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.miss_uncharged = u.current = u.awaited = false;
+    u.pinned = u.missed = u.second_missed = u.current = u.awaited = false;
+    u.stall = 0;
     u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
@@ -90,18 +91,18 @@ void requester::open_context(unit& u) {
   qp_runtime& r = qps_[qpn];
   if (r.halting || r.halted) return end_turn(u, report_kind::stalled);
   context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
+  const auto found = contexts_.ask(qpn, c);
   if (found == decltype(contexts_)::result::pending) {
-    u.missed = u.miss_uncharged = true;
-    if (missing_ == 0) missing_since_ = contexts_.progress();
-    missing_ |= mask_of(u);
-    return;
+    if (!u.missed) u.stall += config_.miss_stall_cycles;
+    u.missed = true;
+    return await_context(u);
   }
   if (found == decltype(contexts_)::result::refused || c->qpn != qpn ||
       !(executes(c->type) || is_special(*c, special_base_))) {
     if (u.grant.doorbell) ++no_context_;  // else a command has only asked it to look again
     return end_turn(u, report_kind::idle);
   }
+  if (icm::is_reliable(c->type) && !second_entry(u)) return;
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
   if (u.grant.doorbell && !legal_ring) {
     ++wrong_uar_;
@@ -111,11 +112,30 @@ void requester::open_context(unit& u) {
   u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
   r.has_work = false;
   r.priority = c->dest.priority & 7;
+  contexts_.use(qpn);
   contexts_.pin(qpn);
   u.pinned = true;
   u.ctx = c;
   u.at = unit::state::work;
   spans_.leave(u.span, name(), "qp context", now_ps(), u.missed ? sim::wait::context_miss : sim::wait::none);
+}
+
+void requester::await_context(const unit& u) {
+  if (missing_ == 0) missing_since_ = contexts_.progress();
+  missing_ |= mask_of(u);
+}
+
+// That of an acknowledged QP's context. One that the unit has waited for may have been driven out again: it goes on.
+bool requester::second_entry(unit& u) {
+  using result = decltype(contexts_)::result;
+  const result found = contexts_.second(u.grant.qpn, !u.second_missed);
+  if (found == result::hit) return true;
+  if (found == result::pending && !u.second_missed) {
+    u.second_missed = u.missed = true;
+    u.stall += config_.miss_stall_cycles;
+  }
+  await_context(u);
+  return false;
 }
 
 bool requester::must_stop(const unit& u) const {
@@ -173,6 +193,7 @@ bool requester::load(unit& u) {
     u.grant.descriptor.reset();
     if (loaded) {
       ++blueflame_used_;
+      u.taking = 0;
       return true;
     }
   } else if (bf && u.lone && ((n - bf->index) & 0xffff) < 0x8000) {  // it was read from the ring meanwhile
@@ -183,6 +204,8 @@ bool requester::load(unit& u) {
   if (u.window.holds(c, n)) {
     const std::uint32_t at = u.window.place_of(c, n);
     if (load_from(u, u.window.at(at), u.window.held() - at)) {
+      constexpr unsigned line = wqe_chunk_bytes;
+      u.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
       read_ahead(u, at + (u.strides << c.log_sq_stride));
       return true;
     }

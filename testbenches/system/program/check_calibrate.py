@@ -44,10 +44,10 @@ def check_held_out(program, folder):
     with open(path) as f:
         result = json.load(f)
     points = result["points"]
-    assert result["points_are"] == "held out" and len(points) == 41, len(points)
+    assert result["points_are"] == "held out" and len(points) == 62, len(points)
     inside = [p for p in points if p["in_band"]]
     assert done.returncode == (0 if len(inside) == len(points) else 1), done
-    assert len(inside) >= 38, done.stdout
+    assert len(inside) >= 59, done.stdout
     assert all(abs(p["error_pct"]) < 35 for p in points), done.stdout
 
 
