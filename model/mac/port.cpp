@@ -111,9 +111,9 @@ bool port::accept() {
 /// At most one frame; true when a queue got shorter.
 bool port::transmit() {
   if (!link_up()) {
-    if (with_credit_room(egress_.waiting()) == 0) return false;
-    drop_for_link_down();
-    return true;
+    const std::uint8_t ready = with_credit_room(egress_.waiting());
+    if (ready != 0) drop_for_link_down(ready);
+    return ready != 0;
   }
   if (now() < choice_edge()) return false;
   if (flow_.must_tell(ingress_.above(), now_ps())) {
@@ -144,8 +144,8 @@ void port::return_credit(const payload::frame& f) {
     credits_out[f.source].push({config_.index, static_cast<std::uint8_t>(f.priority & 7u)});
 }
 
-void port::drop_for_link_down() {
-  const std::uint8_t ready = with_credit_room(egress_.waiting());
+/// One of `ready`, whose credit can be given back.
+void port::drop_for_link_down(std::uint8_t ready) {
   const egress::entry e = egress_.pop(egress_.pick(ready));
   return_credit(*e.frame);
   ++counters_.drop_tx_link_down;

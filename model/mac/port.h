@@ -115,7 +115,7 @@ class port : public sim::clocked_block,
   bool transmit();
   void transmit_pause();
   void transmit_frame(unsigned priority);
-  void drop_for_link_down();
+  void drop_for_link_down(std::uint8_t ready);
   void put_on_line(payload::frame_ptr frame);
   std::uint8_t with_credit_room(std::uint8_t priorities);
   void return_credit(const payload::frame& f);

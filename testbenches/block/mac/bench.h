@@ -66,16 +66,18 @@ class taker : public sim::clocked_block {
   }
 };
 
-/// Takes credits and counts them.
+/// Takes credits, not before `from`, and counts them.
 class credit_counter : public sim::clocked_block {
  public:
   credit_counter(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this) {}
   sim::fifo_in<transport::egress_credit> in;
   unsigned by_priority[8] = {};
+  sim::cycle_t from = 0;
 
  private:
   void tick() override {
-    while (in.can_pop()) ++by_priority[in.pop().priority];
+    if (in.can_pop() && now() < from) return wake_at(from);
+    if (in.can_pop()) ++by_priority[in.pop().priority];
   }
 };
 

@@ -124,6 +124,18 @@ TEST(mac_checks, link_down_drops_both_ways_and_returns_credits) {
   EXPECT_EQ(t.b.rx.notes.size(), 1u);
 }
 
+TEST(mac_checks, link_down_with_full_credits_waits_for_their_room) {
+  bench t;
+  t.a.credits.from = 1'000;
+  t.a.mac.cr_write(cr::port_control, 0);
+  for (unsigned i = 0; i < 7; ++i) t.a.tx.send(t.frame(100));
+  bench::run_ns(900);
+  EXPECT_EQ(t.a.mac.count().drop_tx_link_down, 4u) << "the channel of credits holds four";
+  bench::run_ns(1'000);
+  EXPECT_EQ(t.a.mac.count().drop_tx_link_down, 7u);
+  EXPECT_EQ(t.a.credits.by_priority[0], 7u);
+}
+
 TEST(mac_checks, loopback_frames_stay) {
   bench t;
   payload::frame_ptr f = t.frame(100, 3, true);
