@@ -28,7 +28,8 @@ firmware_config config_of(const adapter::config& adapter, const firmware_config&
 network_card::network_card(const sc_core::sc_module_name& name, const adapter::environment& env,
                            const adapter::config& cfg, unsigned number)
     : sc_core::sc_module(name),
-      adapter_("adapter", env, cfg, [](const auto&, const auto&) { return std::make_unique<icrc::icrc_model>(); }),
+      adapter_("adapter", env, cfg,
+               [&cfg](const auto&, const auto&) { return std::make_unique<icrc::icrc_model>(cfg.datapath_bytes); }),
       firmware_("firmware", adapter_.firmware_port(), config_of(cfg, {}, number)) {}
 
 }  // namespace rnic::firmware

@@ -18,10 +18,10 @@ namespace {
 /// Model and RTL side by side. The first difference is an error of the kernel's report handler, which ends the run.
 class icrc_shadow final : public rtl::twin<rtl::icrc_pins> {
  public:
-  icrc_shadow(const std::string& block, const sim::clock_domain& clock)
+  icrc_shadow(const std::string& block, const sim::clock_domain& clock, unsigned width)
       : both_(
-            block, std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>()),
-            [] { return rtl::make_icrc_rtl(); }, [&clock] { return clock.now(); }) {}
+            block, std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>(width)),
+            [width] { return rtl::make_icrc_rtl(width); }, [&clock] { return clock.now(); }) {}
   icrc::icrc_outputs clock(const rtl::icrc_pins::inputs& in) override {
     try {
       return both_.clock(in);
@@ -37,20 +37,20 @@ class icrc_shadow final : public rtl::twin<rtl::icrc_pins> {
 };
 
 std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, const std::string& block,
-                                                  const sim::clock_domain& clock) {
-  switch (what) {
-    case adapter::implementation::model:
-      break;
-    case adapter::implementation::rtl:
-      return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
-    case adapter::implementation::shadow:
-      return std::make_unique<rtl::icrc_rtl>(std::make_unique<icrc_shadow>(block, clock));
-  }
-  return std::make_unique<icrc::icrc_model>();
+                                                  const sim::clock_domain& clock, unsigned width) {
+  if (what == adapter::implementation::model) return std::make_unique<icrc::icrc_model>(width);
+  auto engine = rtl::make_icrc_rtl(width);
+  if (engine == nullptr)
+    throw sim::config_error("rtl.icrc: adapter.datapath_bytes must be 16 or 64, of which there is RTL, not " +
+                            std::to_string(width));
+  if (what == adapter::implementation::shadow) engine = std::make_unique<icrc_shadow>(block, clock, width);
+  return std::make_unique<rtl::icrc_rtl>(std::move(engine), width);
 }
 
-adapter::icrc_engine_factory engine_factory(adapter::implementation what) {
-  return [what](const std::string& block, const sim::clock_domain& clock) { return make_engine(what, block, clock); };
+adapter::icrc_engine_factory engine_factory(const adapter::config& c) {
+  return [what = c.icrc, width = c.datapath_bytes](const std::string& block, const sim::clock_domain& clock) {
+    return make_engine(what, block, clock, width);
+  };
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter.icrc)),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {

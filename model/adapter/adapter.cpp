@@ -15,7 +15,8 @@ sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0
 /// Half the core's rate, half a core period beside its edges: never on one of them.
 sim::clock_period firmware_period(std::uint32_t khz) { return {2'000'000'000, khz, 500'000'000 / khz}; }
 
-/// What is one number in two places: room in the ports' egress queues, and the link that software reads about.
+/// What is one number in several places: the datapath's width, room in the ports' egress queues, and the link that
+/// software reads about.
 config consistent(config c) {
   c.requester.egress_frames = c.responder.egress_frames = c.port.egress_frames;
   c.requester.port_mtu = c.port.mtu;
@@ -25,20 +26,21 @@ config consistent(config c) {
   c.pcie.space.link_width = c.pcie.link.width;
   c.congestion.line_mbps = c.port.rate_mbps;
   c.requester.congestion = c.responder.congestion = c.congestion;
-  c.multicast.bytes_per_cycle = c.responder.bytes_per_cycle;
+  for (unsigned* width : {&c.requester.datapath_bytes, &c.responder.bytes_per_cycle, &c.multicast.bytes_per_cycle,
+                          &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes})
+    *width = c.datapath_bytes;
   return c;
 }
 
 }  // namespace
 
 adapter::adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
-                 const icrc_engine_factory& icrc_engine)
+                 const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match)
     : sc_core::sc_module(module_name),
       name_(sc_core::sc_module::name()),
       config_(consistent(cfg)),
       core_(name_ + ".clock", env.base, core_period(config_.clock_khz)),
       firmware_clock_(name_ + ".firmware_clock", env.base, firmware_period(config_.clock_khz)),
-      gid_matches_{gid::gid_match(config_.gid_match, gids_[0]), gid::gid_match(config_.gid_match, gids_[1])},
       command_(name_ + ".command", core_, config_.command),
       firmware_dma_(name_ + ".firmware_dma", core_),
       firmware_port_(name_ + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
@@ -72,9 +74,11 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     const std::string number = std::to_string(i + 1);
     ports_.push_back(std::make_unique<mac::port>(name_ + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
-    parsers_.push_back(std::make_unique<parser::parser>(name_ + ".parser" + number, core_, config_.parser, gids_[i],
-                                                        gid_matches_[i], responder_.roce_v2_port(), env.spans,
-                                                        env.statistics));
+    const std::string parser = name_ + ".parser" + number;
+    gid_matches_.push_back(gid_match ? gid_match(parser, core_, gids_[i]) : nullptr);
+    if (gid_matches_[i] == nullptr) gid_matches_[i] = std::make_unique<gid::gid_match>(config_.gid_match, gids_[i]);
+    parsers_.push_back(std::make_unique<parser::parser>(parser, core_, config_.parser, gids_[i], *gid_matches_[i],
+                                                        responder_.roce_v2_port(), env.spans, env.statistics));
   }
   announce(env.statistics);
   pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
@@ -87,6 +91,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_answers();
   bind_receive();
   bind_ethernet();
+  bind_departures();
   bind_memory();
   bind_registers();
   bind_reset();
@@ -140,6 +145,14 @@ template <class T>
 void adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
                       unsigned latency) {
   sim::fifo<T>& c = channel<T>(name, depth, latency);
+  from.bind(c);
+  to.bind(c);
+}
+
+void adapter::connect_cut_through(const std::string& name, sim::fifo_out<payload::frame_ptr>& from,
+                                  sim::fifo_in<payload::frame_ptr>& to, unsigned depth) {
+  auto& c = channel<payload::frame_ptr>(name, depth, 1);
+  c.forward_by(sim::forwarding::cut_through);
   from.bind(c);
   to.bind(c);
 }
@@ -213,7 +226,8 @@ void adapter::bind_transmit() {
   const unsigned credits = config_.descriptor_depth;
   for (unsigned i = 0; i < ports_.size(); ++i) {
     const std::string port = ports_[i]->basename();
-    connect("icrc_insert_to_" + port + "_frames", icrc_insert_.outputs[i], ports_[i]->tx_in, config_.channel_depth);
+    connect_cut_through("icrc_insert_to_" + port + "_frames", icrc_insert_.outputs[i], ports_[i]->tx_in,
+                        config_.channel_depth);
     auto& returned = ports_[i]->credits_out;
     connect(port + "_to_requester_credits", returned[static_cast<unsigned>(source::requester)], requester_.credit_in[i],
             credits);
@@ -245,8 +259,9 @@ void adapter::bind_answers() {
 void adapter::bind_receive() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     const std::string port = ports_[i]->basename(), parser = parsers_[i]->basename();
-    connect(port + "_to_" + parser + "_frames", ports_[i]->rx_out, parsers_[i]->mac_in, config_.channel_depth);
-    connect(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth);
+    connect_cut_through(port + "_to_" + parser + "_frames", ports_[i]->rx_out, parsers_[i]->mac_in, hand_over);
+    connect_cut_through(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i],
+                        config_.channel_depth);
   }
   connect("icrc_check_to_responder_requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
   connect("icrc_check_to_multicast_datagrams", icrc_check_.groups, multicast_.in, config_.channel_depth);
@@ -263,8 +278,20 @@ void adapter::bind_receive() {
 void adapter::bind_ethernet() {
   connect("steering_to_responder_frames", steering_.out, responder_.ethernet_in, config_.channel_depth);
   for (unsigned i = 0; i < ports_.size(); ++i)
-    connect(std::string(parsers_[i]->basename()) + "_to_steering_frames", parsers_[i]->ethernet_out, steering_.rx_in[i],
-            config_.channel_depth);
+    connect_cut_through(std::string(parsers_[i]->basename()) + "_to_steering_frames", parsers_[i]->ethernet_out,
+                        steering_.rx_in[i], config_.channel_depth);
+}
+
+/// What has left the ports' ingress buffers: until then all that waits behind them has its room there.
+void adapter::bind_departures() {
+  const unsigned depth = config_.descriptor_depth;
+  for (unsigned i = 0; i < ports_.size(); ++i) {
+    auto& to = ports_[i]->departures;
+    const std::string port = ports_[i]->basename(), parser = parsers_[i]->basename();
+    connect("icrc_check_to_" + port + "_departures", icrc_check_.departures[i], to[0], depth);
+    connect("steering_to_" + port + "_departures", steering_.departures[i], to[1], depth);
+    connect(parser + "_to_" + port + "_departures", parsers_[i]->departures, to[2], depth);
+  }
 }
 
 void adapter::bind_memory() {

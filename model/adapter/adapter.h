@@ -46,6 +46,10 @@ struct environment {
 using icrc_engine_factory =
     std::function<std::unique_ptr<icrc::icrc_engine_if>(const std::string& block, const sim::clock_domain& clock)>;
 
+/// Makes the GID match of the parser with this full name, over the entries of its port; nullptr: the model's.
+using gid_match_factory = std::function<std::unique_ptr<gid::gid_match_if>(
+    const std::string& parser, const sim::clock_domain& clock, const gid::gid_table& entries)>;
+
 /// One adapter. Only construction and binding: all behaviour is in the blocks.
 ///
 /// Its blocks, clock domains and channels are its children in SystemC's hierarchy: "requester", "clock",
@@ -54,9 +58,10 @@ using icrc_engine_factory =
 /// parameters are (parameter_set::of): those of one configuration, which several adapters may share.
 class adapter : public sc_core::sc_module {
  public:
-  /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL.
+  /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL; `gid_match`, where it is given,
+  /// the matches of the parsers.
   adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
-          const icrc_engine_factory& icrc_engine);
+          const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match = {});
 
   /// The outside: the slot and the ports. Elaboration ends with an error that names it when the slot or the first port
   /// is bound to nothing (sim::config_error, out of sc_start); a second port that is not cabled has no link.
@@ -110,6 +115,9 @@ class adapter : public sc_core::sc_module {
   template <class T>
   void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
                unsigned latency = 1);
+  /// A channel of frames, which is cut through; others are store-and-forward.
+  void connect_cut_through(const std::string& name, sim::fifo_out<payload::frame_ptr>& from,
+                           sim::fifo_in<payload::frame_ptr>& to, unsigned depth);
   void connect_dma(dma_client client, const std::string& block, pcie::dma_port& port);
   void connect_translation(unsigned client, const std::string& block, icm::translate_port& port);
   void connect_keys(unsigned client, const std::string& block, icm::key_port& port);
@@ -122,6 +130,7 @@ class adapter : public sc_core::sc_module {
   void bind_transmit();
   void bind_answers();
   void bind_receive();
+  void bind_departures();
   void bind_ethernet();
   void bind_memory();
   void bind_registers();
@@ -133,7 +142,7 @@ class adapter : public sc_core::sc_module {
   sim::clock_domain firmware_clock_;
   no_registers no_registers_;
   std::array<gid::gid_table, 2> gids_;
-  std::array<gid::gid_match, 2> gid_matches_;
+  std::vector<std::unique_ptr<gid::gid_match_if>> gid_matches_;  // by port
   icm::icm_map icm_map_;
   register_bus::cr_bus cr_bus_;
 

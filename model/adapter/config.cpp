@@ -94,7 +94,6 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
            "calibration 7.4: 475 ns; a missing entry of a context stops transmit or READ engine")
       .add("read_request_cycles", c.read_request_cycles, 1, many, "cycles", "calibration 5: 19.4")
       .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
-      .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("transmit.path_cycles", c.transmit.path, 1, 1000, "cycles", "calibration 5: of 44, divided by design")
       .add("transmit.header_cycles", c.transmit.headers, 0, 1000, "cycles", "calibration 5: of 44, divided by design")
       .add("transmit.align_cycles", c.transmit.align, 0, 1000, "cycles", "calibration 5: of 44, divided by design")
@@ -142,7 +141,6 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("receive_cycles", c.receive_cycles, 1, many, "cycles", "calibration 5: 19.6")
       .add("receive_header_cycles", c.receive_header_cycles, 1, many, "cycles", "calibration 5: 12.6")
       .add("beat_overhead_cycles", c.beat_overhead_cycles, 0, many, "cycles", "calibration 5: 5 + L/16")
-      .add("bytes_per_cycle", c.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("ack_cycles", c.ack_cycles, 1, many, "cycles", "design")
       .add("ack_coalesce", c.ack_coalesce, 1, many, "requests", "design")
       .add("context_wait_frames", c.context_wait_frames, 1, 1024, "frames", "calibration 5: at least 16")
@@ -275,6 +273,8 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
 void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.")
       .add("clock_khz", c.clock_khz, 1000, 10'000'000, "kHz", "calibration 5: hca_core_clock")
+      .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes",
+           "calibration 5: 128 bit, of every block between gather, ports and responder")
       .add("shared_read_engine", c.shared_read_engine,
            "requester and responder do READs and atomics on one engine; calibration 5")
       .add("ports", c.ports, 1, 2, "ports", "design: two-port card")
@@ -295,7 +295,6 @@ void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.steering.")
       .add("pipeline_cycles", c.steering.pipeline_cycles, 1, many, "cycles", "design: share of the receive pipeline")
       .add("frame_cycles", c.steering.frame_cycles, 1, many, "cycles", "design: above line rate of 64-byte frames")
-      .add("bytes_per_cycle", c.steering.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit")
       .add("frames", c.steering.frames, 1, 1024, "frames", "design");
   announce_cache(to, "adapter.steering.groups.", c.steering.groups, "design: group table of Ethernet addresses");
   group(to, "adapter.firmware.")
@@ -317,8 +316,8 @@ void announce(sim::parameter_set& to, config& c) {
            "design: compare, encode; of the RX pipeline of calibration 5")
       .add("probe_cycles", c.gid_match.probe_cycles, 1, 16, "cycles", "design: read, compare");
   group(to, "adapter.parser.")
-      .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles", "calibration 5: of the RX pipeline")
-      .add("bytes_per_cycle", c.parser.bytes_per_cycle, 1, 256, "bytes", "calibration 5: 128 bit");
+      .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles",
+           "calibration 5: of the RX pipeline's 60, what its headers do not take to come");
   group(to, "adapter.identity.")
       .add("device_id", c.who.device_id, 0, 0xffff, "", "adapter control plane 1.1: ConnectX-3 Pro")
       .add("vf_device_id", c.who.vf_device_id, 0, 0xffff, "", "adapter control plane 1.1: its virtual functions")

@@ -43,6 +43,8 @@ struct config {
   identity who;
   std::uint32_t clock_khz = 427'000;  ///< core clock (calibration 5: hca_core_clock)
   unsigned ports = 2;                 ///< Ethernet ports, 1 or 2
+  unsigned datapath_bytes =
+      16;  ///< that every block and channel of the core clock takes a cycle (calibration 5: 128 bit)
   /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
   unsigned channel_depth = 16;
   /// Items of the channels for doorbells, grants, completions and DMA requests. 3 at least: one store to a BlueFlame
@@ -60,7 +62,7 @@ struct config {
   transport::congestion_config congestion;  ///< of both halves of the transport
   transport::requester_config requester;
   transport::responder_config responder;
-  transport::multicast_config multicast;  ///< its datapath is the responder's
+  transport::multicast_config multicast;
   completion::completion_config completion;
   parser::parser::config parser;
   gid::match_config gid_match;  ///< of each port; its cycles are part of the receive pipeline

@@ -13,6 +13,7 @@ namespace rnic::ethernet {
 namespace {
 
 constexpr std::size_t longest_list = 1024;  // group addresses in a port's filter
+constexpr std::uint32_t header_bytes = 18;  // destination to tag
 
 wire::mac_address destination_of(const payload::frame& f) {
   wire::mac_address mac;
@@ -28,6 +29,7 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
     : clocked_block(name, domain),
       rx_in{sim::fifo_in<payload::frame_ptr>(*this), sim::fifo_in<payload::frame_ptr>(*this)},
       out(*this),
+      departures{sim::fifo_out<payload::departure>(*this), sim::fifo_out<payload::departure>(*this)},
       config_(cfg),
       gids_(gids),
       frames_(frames),
@@ -60,12 +62,13 @@ void steering::deliver() {
   if (s.ready > now()) return wake_at(s.ready);
   if (search_ != search::done && !find_members(*s.frame)) return;
   if (next_member_ != members_.size()) {
+    if (!output_.is_free()) return output_.await();
     if (!out.claim()) return;
     const std::uint32_t qpn = members_[next_member_++];
     ++count_.copies;
     if (next_member_ != members_.size()) {
       hand_on(copy_of(*s.frame), qpn);
-      return wake_next();
+      return output_.await();
     }
     hand_on(std::move(s.frame), qpn);
   } else {
@@ -87,7 +90,8 @@ void steering::hand_on(payload::frame_ptr frame, std::uint32_t qpn) {
   p.immediate = p.xrceth = 0;
   p.payload_offset = 0;
   p.payload_length = frame->length;
-  out.push(std::move(frame));
+  output_.start(payload::beats_of(frame->length, config_.bytes_per_cycle));
+  payload::stream_out(out, std::move(frame), now(), 0, config_.bytes_per_cycle);
 }
 
 payload::frame_ptr steering::copy_of(const payload::frame& from) {
@@ -108,10 +112,13 @@ void steering::take() {
   last_port_ = port;
   payload::frame_ptr f = rx_in[port].pop();
   ++count_.frames;
-  const unsigned beats = (f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
-  input_.start(std::max({1u, config_.frame_cycles, beats}));
+  input_.start(std::max<sim::cycle_t>(config_.frame_cycles, payload::beats_of(f->length, config_.bytes_per_cycle)));
+  if (departures[port].bound()) departures[port].push({now(), f->length, f->priority});
   if (passes_filters(*f)) {
-    pipeline_.push({std::move(f), now() + std::max(1u, config_.pipeline_cycles)});
+    const sim::cycle_t headers =
+        payload::byte_at(*f, std::clamp(f->length, 1u, header_bytes) - 1, config_.bytes_per_cycle);
+    const sim::cycle_t begins = std::max(headers, now());
+    pipeline_.push({std::move(f), begins + std::max(1u, config_.pipeline_cycles)});
     wake_at(pipeline_.back().ready);
   }
   if (rx_in[0].can_pop() || rx_in[1].can_pop()) input_.await();

@@ -15,6 +15,7 @@
 #include "model/icm/group_walk.h"
 #include "model/icm/icm_map.h"
 #include "model/payload/frame.h"
+#include "model/payload/frame_stream.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
@@ -32,8 +33,9 @@ namespace rnic::ethernet {
 /// B0: the address is a group identifier of protocol Ethernet in the multicast group table, unicast as well; what is
 /// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table.
 ///
-/// A frame is handed on pipeline_cycles after it was taken; the next one is taken when its bytes have gone through. An
-/// entry behind the first of its chain (icm::group_walk) costs a cycle, as does a copy behind the first.
+/// A frame comes beat by beat. Its first byte is handed on pipeline_cycles after its header was there, the others
+/// follow, and the responder gets it whole; the next one is taken when its bytes have gone through. An entry behind the
+/// first of its chain (icm::group_walk) costs a cycle, a copy behind the first the beats of its length.
 class steering : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2;
@@ -41,7 +43,7 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
     unsigned pipeline_cycles = 16;  ///< headers, filters, search of a cached entry (design: share of the 60 cycles that
                                     ///< a RoCE packet spends in the receive pipeline)
     unsigned frame_cycles = 8;      ///< smallest interval between two frames (design: 53 M frames/s, above line rate)
-    unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
+    unsigned bytes_per_cycle = 16;  ///< width of the datapath (adapter.datapath_bytes)
     unsigned frames = 16;           ///< inside at once; more wait in front of the block (design)
     icm::context_cache_config groups{64, 4, 1, 0, 1, icm::replacement::lru};  ///< entries of the group table (design)
   };
@@ -55,6 +57,8 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
 
   std::array<sim::fifo_in<payload::frame_ptr>, ports> rx_in;  ///< from the parsers
   sim::fifo_out<payload::frame_ptr> out;                      ///< to the responder
+  /// By port: what leaves its ingress buffers. May stay unbound.
+  std::array<sim::fifo_out<payload::departure>, ports> departures;
   icm::context_cache<icm::multicast_group>& groups() { return walk_.groups(); }
   const counters& count() const { return count_; }
 
@@ -112,6 +116,7 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
 
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
+  sim::server output_{*this, "output"};
   unsigned last_port_ = 1;
   // Search for the frame in front, then its members
   enum class search : std::uint8_t { none, walking, done };

@@ -20,7 +20,9 @@ struct stream {
   wire::encapsulation encap = wire::encapsulation::roce_v1;
   const std::uint8_t* data = nullptr;
   std::size_t length = 0;
-  bool wanted = true;  ///< else it takes the same way and time, and nobody looks at its CRC
+  bool wanted = true;           ///< else it takes the same way and time, and nobody looks at its CRC
+  std::uint64_t frame = 1;      ///< beats of the whole frame: so long the next one waits
+  sim::cycle_t first_beat = 0;  ///< edge from which on its beats are there, one a cycle, if not before
 };
 
 /// A part of icrc_insert and icrc_check. A frame starts when the last beat of the one before has entered; its result
@@ -37,10 +39,12 @@ class engine_stage {
     payload::frame_ptr frame;
     std::uint32_t crc = 0;  ///< of result() and started(), and of those alone
     bool blocked = false;   ///< for its block: it had its result, but there was no room for it
+    bool handed = false;    ///< hand_ahead(): it is under way behind the block, and its result waits for nobody
     sim::cycle_t ready_at = sim::never;
     // The stage's own:
     stream what;
     std::uint64_t beats = 0;
+    sim::cycle_t tail = 0;  // of the frame, behind its last beat
     sim::cycle_t start = 0;
     sim::cycle_t last_beat = sim::never;  // enters
   };
@@ -58,6 +62,14 @@ class engine_stage {
   /// nullptr.
   entry* started();
   void take_ahead();
+  /// What has just started, when nothing in front of it waits for room: then its bytes need not wait for its CRC, and
+  /// the block may let them go, with hand_ahead(). Else nullptr.
+  entry* passing();
+  /// The CRC of what started is known (at_once()), or comes with a result() that is `handed`.
+  void hand_ahead();
+  bool at_once() const { return at_once_; }
+  /// Width of the datapath.
+  unsigned width() const { return width_; }
   /// The first frame when it has its result; it stays until take().
   entry* result();
   void take();
@@ -72,11 +84,13 @@ class engine_stage {
   sim::clocked_block& owner_;
   std::unique_ptr<icrc_engine_if> engine_;
   const bool at_once_;
+  const unsigned width_;
   // Result, CRC register, masked beat and the beat offered.
   sim::ring<entry> frames_{pipeline_cycles + 1};
   std::array<sim::cycle_t, 3> taken_at_{};  // results of the last three that are gone, the last one first
   sim::cycle_t input_free_at_ = 0;
   std::size_t offered_ = 0;   // RTL: bytes of the last frame that have entered
+  std::size_t handed_ = 0;    // of frames_
   bool take_result_ = false;  // RTL: in this cycle
   sim::server server_;
 };

@@ -17,13 +17,28 @@ void store_little_endian(std::uint8_t* to, std::uint32_t word) {
 }
 
 /// Bytes that go through the engine: from the L3 header to before the ICRC.
-stream covered(const payload::frame& f) {
-  return {f.packet.encap, f.data() + f.packet.l3_offset, f.packet.icrc_offset - f.packet.l3_offset, true};
+stream covered(const payload::frame& f, unsigned width) {
+  const std::size_t length = f.packet.icrc_offset - f.packet.l3_offset;
+  return {f.packet.encap, f.data() + f.packet.l3_offset, length, true, payload::beats_of(f.length, width)};
 }
 /// Of a frame without an ICRC: all behind its Ethernet header.
-stream not_covered(const payload::frame& f) {
+stream not_covered(const payload::frame& f, unsigned width) {
   const std::size_t length = std::max(f.length, ethernet_header_bytes + 1) - ethernet_header_bytes;
-  return {wire::encapsulation::roce_v1, f.data() + ethernet_header_bytes, length, false};
+  return {wire::encapsulation::roce_v1, f.data() + ethernet_header_bytes, length, false,
+          payload::beats_of(f.length, width)};
+}
+
+/// Edge from which on the beats of `s` can follow each other, when the frame's bytes come a beat a cycle: they begin
+/// at the L3 header, so a beat of theirs is there with the next one of the frame. The last of them is early enough for
+/// the verdict when the ICRC behind it is there a cycle before.
+sim::cycle_t streams_from(const payload::frame& f, const stream& s, unsigned width) {
+  const auto first = static_cast<std::uint32_t>(f.packet.l3_offset + std::min<std::size_t>(width, s.length) - 1);
+  const sim::cycle_t begins = payload::byte_at(f, first, width);
+  if (width >= 16) return begins;  // what is in front of the L3 header and behind it are two beats at most
+  constexpr unsigned to_verdict = pipeline_cycles - 1;
+  const sim::cycle_t with_icrc = payload::byte_at(f, f.packet.icrc_offset + 3u, width);
+  const sim::cycle_t late = beats_of(s.length, width) - 1 + to_verdict;
+  return std::max(begins, with_icrc > late ? with_icrc - late : 0);
 }
 
 void mark(sim::span_recorder& spans, const std::string& block, const char* stage, const engine_stage::entry& e,
@@ -68,6 +83,10 @@ void icrc_insert::tick() {
 void icrc_insert::leave() {
   engine_stage::entry* const e = engine_.result();
   if (e == nullptr) return;
+  if (e->handed) {
+    finish(*e->frame, e->crc);
+    return engine_.take();
+  }
   const auto& out = outputs[e->frame->port % ports];
   if (!out.claim()) {  // the channel wakes us
     e->blocked = true;
@@ -75,11 +94,27 @@ void icrc_insert::leave() {
   }
   mark(spans_, name(), "icrc", *e, now_ps());
   finish(*e->frame, e->crc);
-  out.push(std::move(e->frame));
+  payload::send_whole(out, std::move(e->frame), now(), engine_.width());
   engine_.take();
 }
 
+/// What has just entered leaves beat by beat.
+void icrc_insert::pass(engine_stage::entry& e, const sim::fifo_out<payload::frame_ptr>& out) {
+  spans_.leave(e.frame->span, name(), "icrc", domain().edge_time(now() + pipeline_cycles));
+  payload::frame_ptr f;
+  if (engine_.at_once()) {
+    finish(*e.frame, e.crc);
+    f = std::move(e.frame);
+  } else {
+    f = e.frame;
+    f->open = f->insert_icrc;
+  }
+  engine_.hand_ahead();
+  payload::stream_out(out, std::move(f), now(), pipeline_cycles, engine_.width());
+}
+
 void icrc_insert::finish(payload::frame& f, std::uint32_t crc) {
+  f.open = false;
   if (!f.insert_icrc) return;
   store_little_endian(f.data() + f.packet.icrc_offset, crc);
   f.packet.icrc = crc;
@@ -93,17 +128,11 @@ void icrc_insert::enter() {
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
-  const stream s = f->insert_icrc ? covered(*f) : not_covered(*f);
+  const stream s = f->insert_icrc ? covered(*f, engine_.width()) : not_covered(*f, engine_.width());
   ++(f->insert_icrc ? stats_.frames_inserted : stats_.frames_passed);
   const auto& out = outputs[f->port % ports];
   stats_.beats += engine_.start(std::move(f), s);
-  engine_stage::entry* const e = engine_.started();
-  if (e != nullptr && out.can_push()) {
-    spans_.leave(e->frame->span, name(), "icrc", domain().edge_time(e->ready_at));
-    finish(*e->frame, e->crc);
-    out.push_after(std::move(e->frame), e->ready_at - now());
-    engine_.take_ahead();
-  }
+  if (engine_stage::entry* const e = engine_.passing(); e != nullptr && out.can_push()) pass(*e, out);
   // A channel wakes us for what follows in it; what waits in another one must be looked at again.
   if ((asking & (asking - 1)) != 0 && engine_.input_free_at() != sim::never) wake_at(engine_.input_free_at());
 }
@@ -155,7 +184,9 @@ void icrc_check::enter() {
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   const auto& out = output_for(f->packet);
-  const stream s = covered(*f);
+  stream s = covered(*f, engine_.width());
+  s.first_beat = streams_from(*f, s, engine_.width());
+  if (const auto& left = departures[f->port % ports]; left.bound()) left.push({now(), f->length, f->priority});
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {

@@ -11,6 +11,7 @@
 #include "model/icrc/engine_stage.h"
 #include "model/icrc/icrc_if.h"
 #include "model/payload/frame.h"
+#include "model/payload/frame_stream.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -19,10 +20,12 @@
 
 namespace rnic::icrc {
 
-/// Transmit. Takes frames from its inputs in turn and gives them to the egress of their port. Frames with insert_icrc
-/// get the ICRC written at packet.icrc_offset; others take the same way and time and are not touched. Order is kept
-/// from each input to each output; a full egress holds back everything behind it: the result waits in the engine, which
-/// stalls one beat after the last of the next frame.
+/// Transmit. Takes whole frames from its inputs in turn and gives them to the egress of their port. Frames with
+/// insert_icrc get the ICRC written at packet.icrc_offset; others take the same way and time and are not touched.
+/// Frames cut through: the first byte leaves pipeline_cycles after it entered, the others follow beat by beat, and the
+/// ICRC is there when the last ones leave (frame.open until then, when the engine is clocked). Order is kept from each
+/// input to each output; a full egress holds back everything behind it: the result waits in the engine, which stalls
+/// one beat after the last of the next frame, and the frame leaves whole when there is room.
 class icrc_insert final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
@@ -46,6 +49,7 @@ class icrc_insert final : public sim::clocked_block {
   void tick() override;
   void leave();
   void enter();
+  void pass(engine_stage::entry& e, const sim::fifo_out<payload::frame_ptr>& out);
   static void finish(payload::frame& f, std::uint32_t crc);
 
   engine_stage engine_;
@@ -54,10 +58,11 @@ class icrc_insert final : public sim::clocked_block {
   statistics stats_;
 };
 
-/// Receive. Takes RoCE frames with parsed headers and gives them to the responder (requests) or to the requester's
-/// completer (responses) by opcode, datagrams to groups to the block that copies them. A frame with a wrong ICRC is
-/// dropped and counted, nobody is told (adapter data plane, table of receive errors). Order is kept; a full output
-/// holds back everything behind it.
+/// Receive. Takes RoCE frames with parsed headers, beat by beat as they come, and gives them whole to the responder
+/// (requests) or to the requester's completer (responses) by opcode, datagrams to groups to the block that copies them.
+/// The verdict is there pipeline_cycles after a frame's last covered beat and not before its last byte. A frame with a
+/// wrong ICRC is dropped and counted, nobody is told (adapter data plane, table of receive errors). Order is kept; a
+/// full output holds back everything behind it.
 class icrc_check final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
@@ -71,6 +76,9 @@ class icrc_check final : public sim::clocked_block {
   sim::fifo_out<payload::frame_ptr> requests{*this};     ///< to the responder
   sim::fifo_out<payload::frame_ptr> responses{*this};    ///< to the completer
   sim::fifo_out<payload::frame_ptr> groups{*this};       ///< datagrams to groups, to multicast
+  /// By port: what of the frames leaves the ingress buffers, whose room they have until then. May stay unbound.
+  std::array<sim::fifo_out<payload::departure>, ports> departures{sim::fifo_out<payload::departure>(*this),
+                                                                  sim::fifo_out<payload::departure>(*this)};
 
   /// `inputs_count` is 1..64, served in turn.
   icrc_check(std::string name, sim::clock_domain& domain, unsigned inputs_count, std::unique_ptr<icrc_engine_if> engine,

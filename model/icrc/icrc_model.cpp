@@ -10,9 +10,9 @@
 namespace rnic::icrc {
 namespace {
 
-/// Bits of the first beats that count as ones, by encapsulation.
-constexpr unsigned masked_beats = 2;
-using variant_mask = std::array<std::uint8_t, masked_beats * beat_bytes>;
+/// Bits of the first bytes that count as ones, by encapsulation.
+constexpr unsigned masked_bytes = 64;
+using variant_mask = std::array<std::uint8_t, masked_bytes>;
 
 constexpr variant_mask make_mask(wire::encapsulation encap) {
   variant_mask m{};
@@ -43,18 +43,19 @@ constexpr std::array<variant_mask, 3> masks = {make_mask(wire::encapsulation::ro
 }  // namespace
 
 void icrc_model::take(const icrc_beat& in) {
-  const unsigned index = in.first ? 0 : s_.index;
+  const unsigned offset = in.first ? 0 : s_.offset;
   s_.masked = in;
   s_.masked_valid = true;
-  if (index < masked_beats) {
+  if (offset < masked_bytes) {
     const variant_mask& mask = masks[static_cast<std::size_t>(in.encap)];
-    for (std::size_t i = 0; i < beat_bytes; ++i)
-      s_.masked.data[i] = static_cast<std::uint8_t>(s_.masked.data[i] | mask[index * beat_bytes + i]);
+    for (std::size_t i = 0; i < beat_bytes_; ++i)
+      s_.masked.data[i] = static_cast<std::uint8_t>(s_.masked.data[i] | mask[offset + i]);
   }
-  s_.index = std::min(index + 1, masked_beats);
+  s_.offset = std::min(offset + beat_bytes_, masked_bytes);
 }
 
 icrc_outputs icrc_model::step(const icrc_beat& in, bool result_ready) {
+  RNIC_ASSERT(masked_bytes % beat_bytes_ == 0, "icrc: beats must divide the masked bytes");
   const bool stalled = blocked();
   const icrc_outputs out = outputs();
 
@@ -77,7 +78,7 @@ icrc_outputs icrc_model::step(const icrc_beat& in, bool result_ready) {
 
 icrc_engine_if::result icrc_model::process(wire::encapsulation encap, const std::uint8_t* l3, std::size_t length) {
   RNIC_ASSERT(length != 0, "icrc: packet without bytes");
-  return {cycles_of(length), wire::icrc(encap, l3, length)};
+  return {cycles_of(length, beat_bytes_), wire::icrc(encap, l3, length)};
 }
 
 }  // namespace rnic::icrc

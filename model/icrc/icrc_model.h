@@ -8,6 +8,9 @@ namespace rnic::icrc {
 
 class icrc_model final : public icrc_engine_if {
  public:
+  /// step() is for beats of a power of two up to widest_beat, process() for any.
+  explicit icrc_model(unsigned beat_bytes) : beat_bytes_(beat_bytes) {}
+  unsigned beat_bytes() const override { return beat_bytes_; }
   bool at_once() const override { return true; }
   icrc_outputs outputs() const override { return {!s_.masked_valid || !blocked(), s_.result_valid, s_.result}; }
   icrc_outputs step(const icrc_beat& in, bool result_ready) override;
@@ -21,7 +24,7 @@ class icrc_model final : public icrc_engine_if {
   struct state {
     bool masked_valid = false;  // stage 1: a beat with its variant fields set to ones
     icrc_beat masked;
-    unsigned index = 0;        // of the packet's next beat; stays at 2, where no variant field is any more
+    unsigned offset = 0;       // of the packet's next beat; stays where no variant field is any more
     std::uint32_t crc = seed;  // stage 2
     bool done = false;
     bool result_valid = false;  // stage 3
@@ -30,6 +33,7 @@ class icrc_model final : public icrc_engine_if {
   bool blocked() const { return s_.done && s_.result_valid; }
   void take(const icrc_beat& in);
 
+  unsigned beat_bytes_;
   state s_;
 };
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "model/payload/frame.h"
+#include "model/payload/frame_stream.h"
 #include "model/sim/arbiter.h"
+#include "model/sim/types.h"
 
 namespace rnic::mac {
 
@@ -20,34 +22,52 @@ constexpr std::uint32_t pfc_headroom_bytes(std::uint32_t rate_mbps, std::uint32_
   return static_cast<std::uint32_t>((by_rate + by_frame + 99'999) / 100'000);
 }
 
-/// Eight buffers of equal size with hysteresis. A part of the port: it has no time of its own.
+/// Eight buffers of equal size with hysteresis. A part of the port: times are given to it, none before the one before.
+///
+/// A frame has its room from its check on, FCS included, until its bytes have left: not when it is handed on, but when
+/// somebody behind takes it, a beat of the datapath a cycle. A beat that leaves at an edge is room at the next one.
+/// What waits in channels behind the buffer is so in its count.
 class ingress {
  public:
-  ingress(std::uint32_t bytes, std::uint32_t xoff, std::uint32_t xon);
+  /// Who takes frames, in streams of their own that may run at once: a channel of departures each.
+  static constexpr unsigned takers = 3;
+
+  /// `width`: bytes that leave in a cycle.
+  ingress(std::uint32_t bytes, std::uint32_t xoff, std::uint32_t xon, unsigned width);
 
   /// Takes a frame of `size` bytes (FCS included) of frame->priority; false when the buffer has no room for it.
-  bool admit(payload::frame_ptr frame, std::uint32_t size);
+  bool admit(payload::frame_ptr frame, std::uint32_t size, sim::cycle_t now);
   bool empty() const { return waiting_ == 0; }
-  /// Next frame, round robin over the priorities. Not to be called when empty.
+  /// Next frame, round robin over the priorities. Not to be called when empty. It keeps its room until depart().
   payload::frame_ptr take();
-  /// Priorities above XOFF that have not fallen to XON since.
+  /// A taker lets a frame go, whose FCS nobody wants. What the same one let go before has left.
+  void depart(unsigned taker, const payload::departure& d);
+  /// What has left by `now` is room.
+  void settle(sim::cycle_t now);
+  /// Priorities above XOFF that have not fallen to XON since; both as of the last settle().
   std::uint8_t above() const { return above_; }
   std::uint32_t occupancy(unsigned priority) const { return buffers_[priority].bytes; }
   std::uint32_t max_occupancy(unsigned priority) const { return buffers_[priority].max_bytes; }
+  /// First edge at which one of those above may have fallen to XON by what leaves now; never when that is not enough.
+  sim::cycle_t falls_at() const;
 
  private:
-  struct slot {
-    payload::frame_ptr frame;
-    std::uint32_t size = 0;
+  struct leaving {
+    payload::departure what;
+    std::uint32_t gone = 0;  // of what.bytes
   };
+  void release(unsigned priority, std::uint32_t bytes);
   struct buffer {
-    std::vector<slot> slots;
+    std::vector<payload::frame_ptr> slots;
     std::size_t head = 0;
     std::size_t count = 0;
     std::uint32_t bytes = 0;
     std::uint32_t max_bytes = 0;
   };
   std::uint32_t bytes_, xoff_, xon_;
+  unsigned width_;
+  std::array<leaving, takers> leaving_{};
+  sim::cycle_t settled_at_ = 0;
   std::array<buffer, 8> buffers_;
   std::uint8_t waiting_ = 0;
   std::uint8_t above_ = 0;

@@ -33,6 +33,12 @@ unsigned line_frames_a_cycle(const sim::clock_domain& domain, std::uint32_t rate
                                        ((preamble_bytes + shortest_frame + gap_bytes) * mbps_ps_per_byte));
 }
 
+/// In its longest cycle.
+bool is_as_fast_as_line(const sim::clock_domain& domain, const port::config& cfg) {
+  const std::uint64_t cycle_ps = domain.edge_time(1) - domain.edge_time(0) + 1;
+  return cycle_ps * cfg.rate_mbps <= cfg.datapath_bytes * mbps_ps_per_byte;
+}
+
 bool is_tagged(const payload::frame& f) {
   return f.length >= 16 && wire::load_be16(f.data() + 12) == static_cast<std::uint16_t>(wire::ether_type::vlan);
 }
@@ -59,21 +65,27 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       tx_in(*this),
       rx_out(*this),
       credits_out{sim::fifo_out<transport::egress_credit>(*this), sim::fifo_out<transport::egress_credit>(*this)},
+      departures{sim::fifo_in<payload::departure>(*this), sim::fifo_in<payload::departure>(*this),
+                 sim::fifo_in<payload::departure>(*this)},
       config_(cfg),
       receive_ps_(fec_ps() + cfg.mac_rx_ns * sim::ps_per_ns),
       receive_width_(line_frames_a_cycle(domain, cfg.rate_mbps)),
+      never_late_(is_as_fast_as_line(domain, cfg)),
       pool_(pool),
       spans_(spans),
       carrier_changes_(this->name() + ".carrier", *this, 4),
       from_line_(this->name() + ".from_line", *this),
       looped_(this->name() + ".looped", *this),
       egress_(std::size_t{cfg.egress_frames} * credits_out.size()),
-      ingress_(cfg.ingress_bytes, cfg.xoff_bytes, cfg.xon_bytes),
+      ingress_(cfg.ingress_bytes, cfg.xoff_bytes, cfg.xon_bytes, cfg.datapath_bytes),
       flow_(cfg.rate_mbps),
+      read_(*this, "ingress_read"),
       mtu_(cfg.mtu),
       default_priority_(cfg.default_priority) {
+  for (unsigned i = 0; i < departures.size(); ++i) departures[i].show_in(departed_, i);
   const std::string& n = this->name();
   require(cfg.rate_mbps >= 10 && cfg.rate_mbps <= 400'000, n + ".rate_mbps: must be 10 to 400000");
+  require(cfg.datapath_bytes >= 1, n + ".datapath_bytes: must be at least 1");
   require(cfg.egress_frames >= 1, n + ".egress_frames: must be at least 1");
   require(cfg.xoff_bytes <= cfg.ingress_bytes, n + ".xoff_bytes: must not be above ingress_bytes");
   require(cfg.xon_bytes <= cfg.xoff_bytes, n + ".xon_bytes: must not be above xoff_bytes");
@@ -92,6 +104,8 @@ sim::time_ps port::fec_ps() const {
 
 void port::tick() {
   if (!carrier_changes_.empty()) take_carrier();
+  if (open_.frame && now() >= open_.complete) send_away(std::move(open_.frame), open_.last_bit);
+  take_departures();
   receive();
   hand_out();
   const bool took = accept();
@@ -111,9 +125,9 @@ bool port::accept() {
 /// At most one frame; true when a queue got shorter.
 bool port::transmit() {
   if (!link_up()) {
-    if (with_credit_room(egress_.waiting()) == 0) return false;
-    drop_for_link_down();
-    return true;
+    const std::uint8_t ready = with_credit_room(egress_.waiting());
+    if (ready != 0) drop_for_link_down(ready);
+    return ready != 0;
   }
   if (now() < choice_edge()) return false;
   if (flow_.must_tell(ingress_.above(), now_ps())) {
@@ -144,8 +158,8 @@ void port::return_credit(const payload::frame& f) {
     credits_out[f.source].push({config_.index, static_cast<std::uint8_t>(f.priority & 7u)});
 }
 
-void port::drop_for_link_down() {
-  const std::uint8_t ready = with_credit_room(egress_.waiting());
+/// One of `ready`, whose credit can be given back.
+void port::drop_for_link_down(std::uint8_t ready) {
   const egress::entry e = egress_.pop(egress_.pick(ready));
   return_credit(*e.frame);
   ++counters_.drop_tx_link_down;
@@ -161,14 +175,26 @@ void port::transmit_pause() {
   f->control = true;
   wire::encode_pause(p, mac_, f->data());
   ++counters_.tx_pause;
-  put_on_line(std::move(f));
+  put_on_line(std::move(f), now_ps());
+}
+
+/// First start on the line at which each byte of the frame is there when the line wants it: those of a beat at once, so
+/// it is the first beat or the last one that decides.
+sim::time_ps port::no_byte_late(const payload::frame& f) const {
+  if (never_late_) return now_ps();
+  const sim::cycle_t complete = payload::last_byte_at(f, config_.datapath_bytes);
+  if (complete <= now()) return now_ps();
+  const std::uint64_t before = preamble_bytes + (complete - f.first_byte) * config_.datapath_bytes;  // the last beat
+  const sim::time_ps there = domain().edge_time(complete);
+  const sim::time_ps wanted = before * mbps_ps_per_byte / config_.rate_mbps;
+  return std::max(now_ps(), there - std::min(there, wanted));
 }
 
 void port::transmit_frame(unsigned priority) {
   egress::entry e = egress_.pop(priority);
   return_credit(*e.frame);
   pad(*e.frame);
-  const sim::time_ps start = std::max(now_ps(), line_free_);
+  const sim::time_ps not_before = no_byte_late(*e.frame), start = std::max(not_before, line_free_);
   const bool was_paused = flow_.paused_until(priority) > e.since;
   if (was_paused) ++counters_.blocked_by_pause;
   const sim::wait why = was_paused ? sim::wait::pause : start > e.since ? sim::wait::arbitration : sim::wait::none;
@@ -181,13 +207,13 @@ void port::transmit_frame(unsigned priority) {
   const bool looped = e.frame->loopback == payload::frame::loopback_only;
   stats_.transmit(looped ? eth_stats::looped : column_of(*e.frame), size, mtu_, e.frame->data(), is_tagged(*e.frame));
   egress_.started(priority, preamble_bytes + size + gap_bytes, start, config_.class_catch_up_ns * sim::ps_per_ns);
-  put_on_line(std::move(e.frame));
+  put_on_line(std::move(e.frame), not_before);
 }
 
 /// Occupies the line for preamble, frame and gap, and sends the frame away.
-void port::put_on_line(payload::frame_ptr frame) {
-  if (now_ps() >= line_free_) {
-    line_free_ = now_ps();
+void port::put_on_line(payload::frame_ptr frame, sim::time_ps not_before) {
+  if (not_before >= line_free_) {
+    line_free_ = not_before;
     line_fraction_ = 0;
   }
   const std::uint64_t frame_bytes = preamble_bytes + frame->length + fcs_bytes;
@@ -197,9 +223,18 @@ void port::put_on_line(payload::frame_ptr frame) {
   line_free_ += to_next / config_.rate_mbps;
   line_fraction_ = to_next % config_.rate_mbps;
 
-  frame->fcs = wire::ethernet_fcs(frame->data(), frame->length);
   frame->stamp = first_bit;
   const sim::time_ps last_bit = first_bit + to_last_bit / config_.rate_mbps;
+  if (!frame->open) return send_away(std::move(frame), last_bit);
+  const sim::cycle_t complete = payload::last_byte_at(*frame, config_.datapath_bytes);
+  open_ = {std::move(frame), last_bit, complete};
+  wake_at(std::max(complete, now() + 1));
+}
+
+/// All of its bytes are there, or known.
+void port::send_away(payload::frame_ptr frame, sim::time_ps last_bit) {
+  RNIC_ASSERT(!frame->open, name() + ": a frame without its last bytes");
+  frame->fcs = wire::ethernet_fcs(frame->data(), frame->length);
   if (frame->loopback == payload::frame::loopback_none) {
     line_->deliver(std::move(frame), last_bit);
     return;
@@ -218,6 +253,7 @@ void port::put_on_line(payload::frame_ptr frame) {
 
 /// All that time alone will make possible.
 void port::ask_for_wake() {
+  watch_departures();
   if (!link_up()) {
     if (egress_.waiting() != 0 && with_credit_room(egress_.waiting()) != 0) wake_next();
     return;
@@ -280,7 +316,7 @@ void port::take_frame(payload::frame_ptr frame, sim::time_ps arrival) {
   if (!passes_checks(f, size, column) || consume_control(f)) return;
   ++counters_.rx_frames;
   counters_.rx_bytes += size;
-  if (!ingress_.admit(std::move(frame), size)) {
+  if (!ingress_.admit(std::move(frame), size, now())) {
     ++counters_.drop_overflow;
     stats_.receive_overflow();
   }
@@ -345,13 +381,38 @@ void port::take_carrier() {
   if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, now_ps() + notice_ps_);
 }
 
+void port::take_departures() {
+  for (std::uint64_t left = departed_; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(__builtin_ctzll(left));
+    departures[i].take_due([&](payload::departure&& d) { ingress_.depart(i, d); });
+  }
+  if (ingress_.above() != 0) ingress_.settle(now());
+}
+
+/// Whoever has paused the peer must know when there is room again.
+void port::watch_departures() {
+  const bool watches = flow_.wanted(ingress_.above()) != 0;
+  if (watches != watches_)
+    for (auto& d : departures) d.set_quiet(!watches);
+  watches_ = watches;
+  if (!watches) return;
+  const sim::cycle_t falls = ingress_.falls_at();
+  if (falls != sim::never) wake_at(std::max(falls, now() + 1));
+}
+
 void port::hand_out() {
-  if (ingress_.empty() || !rx_out.claim()) return;
+  if (ingress_.empty()) return;
+  if (!read_.is_free()) return read_.await();
+  if (!rx_out.claim()) return;
   payload::frame_ptr f = ingress_.take();
   const sim::time_ps checked = domain().edge_time(domain().edge_at_or_after(f->stamp + receive_ps_));
   if (now_ps() > checked) spans_.leave(f->span, name(), "ingress buffer", now_ps(), sim::wait::arbitration);
+  const sim::cycle_t beats = payload::beats_of(f->length, config_.datapath_bytes);
+  f->first_byte = now() + 1;
+  read_.start(beats);
+  if (!departures[0].bound()) ingress_.depart(0, {now(), f->length, f->priority});
   rx_out.push(std::move(f));
-  if (!ingress_.empty()) wake_next();
+  if (!ingress_.empty()) read_.await();
 }
 
 }  // namespace rnic::mac

@@ -16,6 +16,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
@@ -25,13 +26,17 @@ namespace rnic::mac {
 
 /// Transmit: frames come in with frame.priority and frame.source set, wait in the queue of their priority, and start on
 /// the line one after the other without a gap: the arbiter decides at the last edge at which the line is still busy,
-/// as a MAC does that has one frame's worth of buffer between core clock and line clock. The first bit leaves mac_tx_ns
+/// as a MAC does that has one frame's worth of buffer between core clock and line clock. A frame that still comes in,
+/// beat by beat, starts when no byte of it can be late for the line (cut-through). The first bit leaves mac_tx_ns
 /// after the start. Short frames are padded to 64 bytes. When a frame starts, its source gets a credit. Frames with
 /// frame.loopback set take their turn on the line's timing but go to the own ingress buffers instead of the cable.
 ///
 /// Receive: mac_rx_ns after its last bit a frame is checked, put into the ingress buffer of its priority (PCP, or
-/// default_priority when untagged), and given out round robin over the priorities, one a cycle. MAC control frames end
-/// here: pause frames are obeyed at once, the others discarded.
+/// default_priority when untagged), and read out round robin over the priorities, datapath_bytes a cycle: it is handed
+/// on with its first beat, and the next one follows its last. From the line to the buffer is store-and-forward: nothing
+/// of a frame whose FCS is wrong is handed on. Its room in the buffer it has until `departures` say that it leaves what
+/// is behind; with none of them bound it leaves when it is handed on. MAC control frames end here: pause frames are
+/// obeyed at once, the others discarded.
 ///
 /// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "wire" (wait::wire), "rs-fec"
 /// where the line has it, "mac rx", and "ingress buffer" when the block behind did not take the frame at once.
@@ -51,7 +56,8 @@ class port : public sim::clocked_block,
     enum class line_code : std::uint8_t { none, rs_528_514 };
     line_code fec = line_code::none;
     std::uint32_t fec_decode_ns = 49;  ///< of a code word (calibration 5: 100 ns with the 51.2 ns of gathering it)
-    std::uint32_t egress_frames = 8;   ///< room per priority and source, in frames: the credits a source begins with
+    unsigned datapath_bytes = 16;  ///< a cycle of the core clock, to and from the line's side (adapter.datapath_bytes)
+    std::uint32_t egress_frames = 8;  ///< room per priority and source, in frames: the credits a source begins with
     std::uint32_t ingress_bytes = 65'536;  ///< buffer of each priority, in bytes (design)
     std::uint32_t xoff_bytes = 65'536 - pfc_headroom_bytes(40'000, 100, 4'200);  ///< stop the peer above this (E.5)
     std::uint32_t xon_bytes = 65'536 - pfc_headroom_bytes(40'000, 100, 4'200) - 4'200;  ///< XOFF - MTU (E.5)
@@ -72,6 +78,8 @@ class port : public sim::clocked_block,
   sim::fifo_out<payload::frame_ptr> rx_out;
   /// Credits by transport::egress_source; those of sources that do not exist stay unbound.
   std::array<sim::fifo_out<transport::egress_credit>, 2> credits_out;
+  /// What leaves the ingress buffers: a channel for each that takes frames off the way behind them.
+  std::array<sim::fifo_in<payload::departure>, ingress::takers> departures;
 
   // The connector.
   void deliver(payload::frame_ptr frame, sim::time_ps arrival) override;
@@ -115,8 +123,10 @@ class port : public sim::clocked_block,
   bool transmit();
   void transmit_pause();
   void transmit_frame(unsigned priority);
-  void drop_for_link_down();
-  void put_on_line(payload::frame_ptr frame);
+  void drop_for_link_down(std::uint8_t ready);
+  sim::time_ps no_byte_late(const payload::frame& f) const;
+  void put_on_line(payload::frame_ptr frame, sim::time_ps not_before);
+  void send_away(payload::frame_ptr frame, sim::time_ps last_bit);
   std::uint8_t with_credit_room(std::uint8_t priorities);
   void return_credit(const payload::frame& f);
   void ask_for_wake();
@@ -126,6 +136,8 @@ class port : public sim::clocked_block,
   bool passes_checks(payload::frame& f, std::uint32_t size, unsigned column);
   bool consume_control(const payload::frame& f);
   void hand_out();
+  void take_departures();
+  void watch_departures();
   void take_carrier();
   // Approximation: the link is up as soon as this side is enabled and a cable in working order is there; training and
   // the other side's state are not modelled. A peer that is down drops what it gets.
@@ -144,6 +156,7 @@ class port : public sim::clocked_block,
   config config_;
   sim::time_ps receive_ps_;
   unsigned receive_width_;  // frames a cycle
+  bool never_late_;         // the datapath brings bytes at least as fast as the line wants them
   payload::frame_pool& pool_;
   sim::span_recorder& spans_;
   payload::frame_sink_if* line_ = nullptr;
@@ -157,9 +170,17 @@ class port : public sim::clocked_block,
   egress egress_;
   ingress ingress_;
   flow_control flow_;
+  std::uint64_t departed_ = 0;  // bit n: departures[n] holds something
   eth_stats stats_;
   counters counters_;
 
+  sim::server read_;     // port of the ingress buffers
+  bool watches_ = true;  // departures tick this port; quiet from its first tick on, until somebody is to be paused
+  struct {
+    payload::frame_ptr frame;
+    sim::time_ps last_bit = 0;
+    sim::cycle_t complete = 0;       // its last byte is there
+  } open_;                           // on the line, and its last bytes are still being written (frame.open)
   sim::time_ps line_free_ = 0;       // start of the next frame's preamble, before the transmit latency
   std::uint64_t line_fraction_ = 0;  // what line_free_ was rounded down by, in 1 / rate_mbps ps
   bool up_ = false;

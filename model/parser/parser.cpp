@@ -33,6 +33,13 @@ drop reason_of(wire::decode_error e) {
   }
 }
 
+/// So many bytes of a frame the parser has looked at: of RoCE to the end of its transport headers, of others to where
+/// those of UDP over IPv6 behind a tag would end.
+std::uint32_t header_bytes(const payload::frame& f, bool roce) {
+  constexpr std::uint32_t to_udp = 14 + 4 + 40 + 8;
+  return std::max(1u, std::min(f.length, roce ? std::uint32_t{f.packet.payload_offset} : to_udp));
+}
+
 /// Multicast GID: ff00::/8, or an IPv4 group address (224.0.0.0/4) mapped into IPv6.
 bool multicast(const wire::gid& g) {
   if (g[0] == 0xff) return true;
@@ -88,6 +95,7 @@ parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, c
       mac_in(*this),
       roce_out(*this),
       ethernet_out(*this),
+      departures(*this),
       config_(cfg),
       gids_(gids),
       roce_v2_port_(roce_v2_port),
@@ -112,13 +120,15 @@ void parser::tick() {
 void parser::deliver() {
   if (pipeline_.empty()) return;
   stage& s = pipeline_.front();
-  if (s.ready > now()) return wake_at(s.ready);
+  const sim::cycle_t due = std::max(s.ready, blocked_to_);
+  if (due > now()) return wake_at(due);
   sim::fifo_out<payload::frame_ptr>& out = s.to == way::roce ? roce_out : ethernet_out;
   if (!out.claim()) return;
   spans_.leave(s.frame->span, name(), "gid match", now_ps());
-  out.push(std::move(s.frame));
+  blocked_to_ = now() + payload::beats_of(s.frame->length, config_.bytes_per_cycle);
+  payload::stream_out(out, std::move(s.frame), now(), 0, config_.bytes_per_cycle);
   pipeline_.drop();
-  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready, now() + 1));
+  if (!pipeline_.empty()) wake_at(std::max(pipeline_.front().ready, blocked_to_));
 }
 
 void parser::take() {
@@ -126,29 +136,42 @@ void parser::take() {
   if (!input_.is_free()) return input_.await();
   if (pipeline_.full()) return;  // its head waits for the channel, which wakes us
   payload::frame_ptr f = mac_in.pop();
-  input_.start((f->length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle);
+  const sim::cycle_t beats = payload::beats_of(f->length, config_.bytes_per_cycle);
+  input_.start(beats);
   looked_up_.reset();
   const way to = classify(*f);
-  const sim::cycle_t parsed = now() + std::max(1u, config_.parser_cycles);
-  const sim::cycle_t ready = std::max(parsed + match_cycles(), last_ready_ + 1);  // none overtakes another
-  last_ready_ = ready;
+  const sim::cycle_t headers = payload::byte_at(*f, header_bytes(*f, to == way::roce) - 1, config_.bytes_per_cycle);
+  const sim::cycle_t parsed = std::max(headers, now()) + std::max(1u, config_.parser_cycles);
+  const sim::cycle_t matched = parsed + match_cycles(parsed);
   spans_.leave(f->span, name(), "parser", domain().edge_time(parsed));
-  if (to == way::roce && pipeline_.empty() && roce_out.claim()) {
-    spans_.leave(f->span, name(), "gid match", domain().edge_time(ready));
-    roce_out.push_after(std::move(f), ready - now());
-  } else if (to != way::nowhere) {
-    pipeline_.push({std::move(f), ready, to});
-    wake_at(ready);
+  if (to == way::nowhere) {
+    end(*f);
+  } else {
+    const sim::cycle_t ready = std::max(matched, output_free_);  // none overtakes another, nor its last byte
+    output_free_ = ready + beats;
+    if (to == way::roce && pipeline_.empty() && ready >= blocked_to_ && roce_out.claim()) {
+      spans_.leave(f->span, name(), "gid match", domain().edge_time(ready));
+      payload::stream_out(roce_out, std::move(f), now(), ready - now(), config_.bytes_per_cycle);
+    } else {
+      pipeline_.push({std::move(f), ready, to});
+      wake_at(std::max(ready, blocked_to_));
+    }
   }
   if (mac_in.can_pop()) wake_at(std::max(input_.free_at(), now() + 1));
 }
 
+/// It leaves the ingress buffer as it comes, and goes nowhere.
+void parser::end(const payload::frame& f) {
+  if (departures.bound()) departures.push({now(), f.length, f.priority});
+}
+
 /// From the end of the parser's own stages to the end of the match, for the frame that classify() has just seen.
-sim::cycle_t parser::match_cycles() {
+sim::cycle_t parser::match_cycles(sim::cycle_t parsed) {
   if (!looked_up_) return match_.pass_cycles();
   ++match_count_.look_ups;
   if (looked_up_->index) ++match_count_.hits;
-  const sim::cycle_t waits = matching_.is_free() ? 0 : matching_.free_at() - now();
+  const sim::cycle_t waits = match_free_ > parsed ? match_free_ - parsed : 0;
+  match_free_ = parsed + waits + looked_up_->interval;
   matching_.append(looked_up_->interval);
   return waits + looked_up_->cycles;
 }

@@ -10,6 +10,7 @@
 #include "model/gid/gid_match_if.h"
 #include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
+#include "model/payload/frame_stream.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/ring.h"
@@ -48,18 +49,18 @@ const char* to_string(drop d);
 ///
 /// Order of frames is kept. Stages:
 ///
-///   parser     parser_cycles from the cycle in which a frame is taken; the next one is taken when its bytes have gone
-///              through, bytes_per_cycle in each cycle
+///   parser     parser_cycles from the beat with the last byte of its headers; the frame comes beat by beat,
+///              bytes_per_cycle in each cycle, and the next one is taken behind its last
 ///   gid match  its own cycles (gid::gid_match_if), for all frames; those that are RoCE for a unicast GID look it up
-///   and
-///              wait for the look-up before. Others take the cycles of a hit at once.
+///              and wait for the look-up before. Others take the cycles of a hit at once.
 ///
-/// A full channel stalls all of it, and the MAC behind.
+/// Then its first byte leaves and the others follow, beat by beat (cut-through). A full channel stalls all of it, and
+/// the MAC behind.
 class parser : public sim::clocked_block {
  public:
   struct config {
-    unsigned parser_cycles = 8;     ///< latency; part of the receive pipeline's 60 cycles (calibration 5)
-    unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
+    unsigned parser_cycles = 2;  ///< behind the last header byte; of the receive pipeline's 60 cycles (calibration 5)
+    unsigned bytes_per_cycle = 16;  ///< width of the datapath (adapter.datapath_bytes)
     bool roce_v2 = true;            ///< else of the first generation: RoCE v2 is UDP like any other
   };
 
@@ -72,6 +73,7 @@ class parser : public sim::clocked_block {
   sim::fifo_in<payload::frame_ptr> mac_in;
   sim::fifo_out<payload::frame_ptr> roce_out;
   sim::fifo_out<payload::frame_ptr> ethernet_out;  ///< may stay unbound
+  sim::fifo_out<payload::departure> departures;    ///< of frames that end here, from the port's ingress buffer; as well
 
   /// Look-ups of destination GIDs, and those that found an entry.
   struct match_counters {
@@ -92,7 +94,8 @@ class parser : public sim::clocked_block {
   void tick() override;
   void deliver();
   void take();
-  sim::cycle_t match_cycles();
+  sim::cycle_t match_cycles(sim::cycle_t parsed);
+  void end(const payload::frame& f);
   way classify(payload::frame& f);
   way discard(drop why);
   way unclaimed(drop why);
@@ -105,9 +108,11 @@ class parser : public sim::clocked_block {
   gid::gid_match_if& match_;
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
-  sim::server matching_{*this, "gid_match"};  // in the time of frames that are taken: parser_cycles before its look-ups
+  sim::server matching_{*this, "gid_match"};            // counts: it is ahead of its look-ups by the parser's cycles
   std::optional<gid::gid_match_if::result> looked_up_;  // by the frame that is taken in this cycle
-  sim::cycle_t last_ready_ = 0;
+  sim::cycle_t match_free_ = 0;                         // for the next look-up
+  sim::cycle_t output_free_ = 0;                        // behind the last beat of what has been taken
+  sim::cycle_t blocked_to_ = 0;                         // and of what has left late
   match_counters match_count_;
   std::array<std::uint64_t, static_cast<unsigned>(drop::count)> drops_{};
   std::uint64_t roce_frames_ = 0;

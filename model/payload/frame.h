@@ -34,6 +34,9 @@ struct frame {
   bool plain = false;  ///< receive: for an Ethernet QP, which is packet.bth.dest_qp; packet.immediate is the RSS hash
   std::uint16_t gid_index = 0;  ///< index in the port's GID table: transmit source, receive match
   sim::span_id span = 0;
+  bool open = false;  ///< transmit: its ICRC is written when its last byte is there, not before
+  /// Edge at which its first byte is there for who takes it, the others beat by beat behind it (frame_stream.h).
+  sim::cycle_t first_byte = 0;
   sim::time_ps stamp = 0;  ///< transmit: first bit leaves; receive: last bit arrived
   wire::packet packet;     ///< headers as parsed (receive) or as built (transmit)
   std::array<std::uint8_t, capacity> buffer;
@@ -43,10 +46,11 @@ struct frame {
   void recycle() {
     begin = length = fcs = 0;
     priority = port = loopback = source = 0;
-    control = insert_icrc = plain = false;
+    control = insert_icrc = plain = open = false;
     fcs_ok = icrc_ok = true;
     gid_index = 0;
     span = 0;
+    first_byte = 0;
     stamp = 0;
   }
 };

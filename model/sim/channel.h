@@ -21,6 +21,12 @@ struct channel_width {
   bool refuses = true;
 };
 
+/// When something that takes several cycles to pass can be taken out of a channel.
+enum class forwarding : std::uint8_t {
+  store_and_forward,  ///< when all of it is there
+  cut_through         ///< when its first beat is; the others follow, one a cycle
+};
+
 /// Base of sim::fifo; its domain lists it (clock_domain::channels).
 class channel : public hierarchy_object {
  public:
@@ -35,6 +41,9 @@ class channel : public hierarchy_object {
   std::size_t depth() const { return depth_; }
   channel_width width() const { return width_; }
   const usage& used() const { return usage_; }
+  /// What the producer keeps to.
+  forwarding forwards() const { return forwards_; }
+  void forward_by(forwarding f) { forwards_ = f; }
 
  protected:
   /// `name`: full name (see hierarchy_place).
@@ -55,6 +64,7 @@ class channel : public hierarchy_object {
   clock_domain& domain_;
   std::size_t depth_;
   channel_width width_;
+  forwarding forwards_ = forwarding::store_and_forward;
   usage usage_;
 };
 

@@ -242,6 +242,7 @@ class fifo_out {
     channel_->push_after(std::forward<U>(item), cycles);
   }
   bool bound() const { return channel_ != nullptr; }
+  forwarding forwards() const { return channel_->forwards(); }
 
  private:
   clocked_block* owner_;

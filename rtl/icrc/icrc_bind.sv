@@ -2,7 +2,7 @@
 // Puts the stream checkers onto both streams of every ICRC engine.
 
 bind icrc_engine prim_stream_checker #(
-  .Width(icrc_pkg::BeatBits + 6 + 1 + 1 + 2)
+  .Width(BeatBits + KeepBits + 1 + 1 + 2)
 ) u_in_checker (
   .clk_i    (clk_i),
   .rst_ni   (rst_ni),

@@ -48,7 +48,7 @@ struct icrc_pins {
   template <class Top>
   static void drive(Top& top, const inputs& i) {
     top.in_valid_i = i.in.valid;
-    std::memcpy(&top.in_data_i, i.in.data.data(), icrc::beat_bytes);
+    std::memcpy(&top.in_data_i, i.in.data.data(), sizeof top.in_data_i);
     top.in_keep_i = i.in.keep;
     top.in_first_i = i.in.first;
     top.in_last_i = i.in.last;
@@ -81,7 +81,7 @@ struct icrc_pins {
       std::uint64_t number = 0;
       wire::encapsulation encap = wire::encapsulation::roce_v1;
       std::size_t length = 0;
-      std::array<std::uint8_t, 2 * icrc::beat_bytes> bytes{};
+      std::array<std::uint8_t, icrc::widest_beat> bytes{};
     };
     std::deque<packet> open_;
     std::uint64_t packets_ = 0;

@@ -12,7 +12,8 @@ icrc::icrc_engine_if::result icrc_rtl::process(wire::encapsulation encap, const 
   result r;
   std::size_t offered = 0;
   for (;; ++r.cycles) {
-    const icrc::icrc_beat beat = offered < length ? icrc::beat_at(encap, l3, length, offered) : icrc::icrc_beat{};
+    const icrc::icrc_beat beat =
+        offered < length ? icrc::beat_at(encap, l3, length, offered, beat_bytes_) : icrc::icrc_beat{};
     const icrc::icrc_outputs out = step(beat, true);
     if (beat.valid && out.in_ready) offered += beat.keep;
     if (out.result_valid) {

@@ -142,13 +142,17 @@ endfunction()
 
 find_package(verilator REQUIRED HINTS $ENV{VERILATOR_ROOT} /usr/share/verilator)
 
-# rnic_verilate(NAME TOP module SOURCES ...): a static library with the class V<module> of a SystemVerilog module. Its
+# rnic_verilate(NAME TOP module [PREFIX class] [ARGS ...] SOURCES ...): a static library with the class V<module>, or
+# PREFIX where there are several, of a SystemVerilog module; ARGS are for Verilator (-G of parameters). Its
 # code is not ours to warn about. -fno-const-bit-op-tree: 5.006 folds XOR trees wrongly in rare cases.
 function(rnic_verilate name)
-  cmake_parse_arguments(arg "" "TOP" "SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "TOP;PREFIX" "SOURCES;ARGS" ${ARGN})
+  if(NOT arg_PREFIX)
+    set(arg_PREFIX V${arg_TOP})
+  endif()
   add_library(${name} STATIC)
-  verilate(${name} TRACE_FST PREFIX V${arg_TOP} TOP_MODULE ${arg_TOP} SOURCES ${arg_SOURCES}
-           VERILATOR_ARGS --no-timing -Wall --assert --x-assign unique --x-initial unique -fno-const-bit-op-tree -O3
+  verilate(${name} TRACE_FST PREFIX ${arg_PREFIX} TOP_MODULE ${arg_TOP} SOURCES ${arg_SOURCES}
+           VERILATOR_ARGS ${arg_ARGS} --no-timing -Wall --assert --x-assign unique --x-initial unique -fno-const-bit-op-tree -O3
            OPT_FAST -O3 OPT_SLOW -O1 OPT_GLOBAL -O2)
   get_target_property(includes ${name} INTERFACE_INCLUDE_DIRECTORIES)
   target_include_directories(${name} SYSTEM INTERFACE ${includes})

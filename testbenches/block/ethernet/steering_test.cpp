@@ -282,10 +282,26 @@ TEST(steering, latency_and_interval_are_parameters) {
   const auto gap = [&](unsigned i) { return b.r.got[i].first - b.r.got[i - 1].first; };
   EXPECT_EQ(gap(1), 10u);
   EXPECT_EQ(gap(2), 10u);
-  EXPECT_EQ(gap(3), 10u);
-  EXPECT_EQ(gap(4), 100u);  // the first long one had to go through
-  // Out of the parsers' channel at 2, 30 in the pipeline, a channel.
-  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 30u + 1u);
+  EXPECT_EQ(gap(3),
+            10u + 99u - 3u);  // its last byte comes with the last of 100 beats, that of the one before with four
+  EXPECT_EQ(gap(4), 100u);    // the first long one had to go through
+  // Out of the parsers' channel at 2, 30 in the pipeline, three beats behind the first, a channel.
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 30u + 3u + 1u);
+}
+
+TEST(steering, a_copy_takes_its_length) {
+  bench b;
+  b.write(cr::group_steering, 1);
+  b.write(cr::default_entry + 4, 5);
+  b.write(cr::default_entry + 8, 6);
+  b.write(cr::default_entry + 12, 7);
+  b.write(cr::default_entry, 3);
+  b.arrive(3, 1, 1600);
+  b.arrive(3, 1, 64);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 6u);
+  const unsigned gaps[] = {100, 100, 4, 4, 4};
+  for (unsigned i = 1; i < 6; ++i) EXPECT_EQ(b.r.got[i].first - b.r.got[i - 1].first, gaps[i - 1]) << i;
 }
 
 TEST(steering, room_is_bounded) {

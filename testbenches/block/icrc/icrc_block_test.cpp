@@ -16,19 +16,28 @@ namespace {
 
 using frames = sim::fifo<payload::frame_ptr>;
 
-/// Offers its frames as fast as they are taken.
+/// Offers its frames as fast as they are taken; with a `width` beat by beat, one behind the other.
 class feeder final : public sim::clocked_block {
  public:
   sim::fifo_out<payload::frame_ptr> out{*this};
   std::vector<payload::frame_ptr> waiting;
-  explicit feeder(sim::clock_domain& d) : clocked_block("feeder", d) { wake_at(1); }
+  unsigned width = 0;
+  explicit feeder(sim::clock_domain& d) : clocked_block("feeder", d) { wake_next(); }
 
  private:
   void tick() override {
     if (next_ == waiting.size() || !out.can_push()) return;
-    out.push(waiting[next_++]);
+    if (now() < free_) return wake_at(free_);
+    const payload::frame_ptr& f = waiting[next_++];
+    if (width != 0) {
+      free_ = now() + payload::beats_of(f->length, width);
+      payload::stream_out(out, f, now(), 0, width);
+    } else {
+      out.push(f);
+    }
     wake_next();
   }
+  sim::cycle_t free_ = 0;
   std::size_t next_ = 0;
 };
 
@@ -46,9 +55,9 @@ class collector final : public sim::clocked_block {
     if (now() < open_at_) return wake_at(open_at_);
     if (sometimes && (now() * 0x9e3779b97f4a7c15U) >> 61 != 0) return wake_next();  // in one cycle of eight
     taken.push_back(in.pop());
-    at.push_back(now());
+    at.push_back(now() - made_at_);
   }
-  sim::cycle_t open_at_;
+  sim::cycle_t open_at_, made_at_ = now();
 };
 
 /// RoCE v2 over IPv4 with `payload` bytes (a multiple of 4) of a pattern.
@@ -94,10 +103,10 @@ struct bench {
 
   enum class made_of { model, stepped_model, rtl };
 
-  bench(sim::timebase& base, made_of what, sim::cycle_t open_at = 0)
+  bench(sim::timebase& base, made_of what, sim::cycle_t open_at = 0, unsigned width = 16)
       : core("core", base, {2342, 1, 0}),
-        insert("insert", core, 2, engine(what), spans),
-        check("check", core, 1, engine(what), spans),
+        insert("insert", core, 2, engine(what, width), spans),
+        check("check", core, 1, engine(what, width), spans),
         to_insert_a("a", core, 4),
         to_insert_b("b", core, 4),
         port0("p0", core, 2),
@@ -114,6 +123,7 @@ struct bench {
         request_out(core, open_at),
         response_out(core, 0),
         group_out(core, 0) {
+    for (frames* c : {&port0, &to_check}) c->forward_by(sim::forwarding::cut_through);  // port1 is store-and-forward
     a.out.bind(to_insert_a);
     b.out.bind(to_insert_b);
     insert.inputs[0].bind(to_insert_a);
@@ -131,28 +141,100 @@ struct bench {
     response_out.in.bind(responses);
     group_out.in.bind(groups);
   }
-  static std::unique_ptr<icrc_engine_if> engine(made_of what) {
-    if (what == made_of::rtl) return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
+  static std::unique_ptr<icrc_engine_if> engine(made_of what, unsigned width) {
+    if (what == made_of::rtl) return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl(width), width);
     if (what == made_of::stepped_model)
-      return std::make_unique<rtl::icrc_rtl>(std::make_unique<rtl::icrc_reference>(std::make_unique<icrc_model>()));
-    return std::make_unique<icrc_model>();
+      return std::make_unique<rtl::icrc_rtl>(std::make_unique<rtl::icrc_reference>(std::make_unique<icrc_model>(width)),
+                                             width);
+    return std::make_unique<icrc_model>(width);
   }
 };
 
 void run(double us = 20) { sc_core::sc_start(sc_core::sc_time(us, sc_core::SC_US)); }
 constexpr std::uint8_t send_only = 0x04, acknowledge = 0x11;
 
+void check_streaming(const collector& out, const std::vector<sim::cycle_t>& expected) {
+  ASSERT_EQ(out.taken.size(), 3U);
+  for (const auto& f : out.taken) EXPECT_EQ(stored_icrc(*f), zlib_icrc(*f));
+  for (const auto& f : out.taken) EXPECT_FALSE(f->open);
+  EXPECT_EQ(out.at, expected);
+  for (std::size_t i = 1; i < 3; ++i)
+    EXPECT_EQ(out.taken[i]->first_byte, payload::last_byte_at(*out.taken[i - 1], 16) + 1) << "back to back";
+}
+
+// Frames of 1082, 66 and 314 bytes are 68, 5 and 20 beats. Pushed at 1, taken at 2, 70, 75; the first byte leaves three
+// cycles later and is seen a cycle behind, with store-and-forward the last one.
 TEST(IcrcInsert, WritesZlibsCrcAndStreamsFramesBackToBack) {
   sim::timebase base;
   payload::frame_pool pool;
-  bench t(base, bench::made_of::model);
-  for (const std::uint32_t n : {1024U, 8U, 256U}) t.a.waiting.push_back(make_frame(pool, send_only, n, 0));
+  std::vector<std::unique_ptr<bench>> benches;
+  for (const auto what : {bench::made_of::model, bench::made_of::stepped_model, bench::made_of::rtl})
+    for (const std::uint8_t port : {std::uint8_t{0}, std::uint8_t{1}}) {
+      benches.push_back(std::make_unique<bench>(base, what));
+      for (const std::uint32_t n : {1024U, 8U, 256U})
+        benches.back()->a.waiting.push_back(make_frame(pool, send_only, n, port));
+    }
   run();
-  ASSERT_EQ(t.out0.taken.size(), 3U);
-  for (const auto& f : t.out0.taken) EXPECT_EQ(stored_icrc(*f), zlib_icrc(*f));
-  // Streams of 1064, 48 and 296 bytes are 34, 2 and 10 beats. Pushed at 1, taken at 2, 36, 38; ready after beats + 2,
-  // seen one cycle later.
-  EXPECT_EQ(t.out0.at, (std::vector<sim::cycle_t>{2 + 34 + 2 + 1, 36 + 2 + 2 + 1, 38 + 10 + 2 + 1}));
+  for (std::size_t i = 0; i < benches.size(); i += 2) {
+    check_streaming(benches[i]->out0, {2 + 4, 70 + 4, 75 + 4});
+    check_streaming(benches[i + 1]->out1, {2 + 4 + 67, 70 + 4 + 4, 75 + 4 + 19});
+  }
+}
+
+/// Two frames of a SEND come in beat by beat, the first from edge 2 on.
+struct verdict_bench : bench {
+  verdict_bench(sim::timebase& base, payload::frame_pool& pool, made_of what, unsigned bytes, std::uint32_t payload)
+      : bench(base, what, 0, bytes), width(bytes) {
+    received.width = width;
+    for (int i = 0; i < 2; ++i) {
+      received.waiting.push_back(make_frame(pool, send_only, payload, 0));
+      received.waiting.back()->packet.icrc = zlib_icrc(*received.waiting.back());
+    }
+  }
+  /// Edge at which the first is seen behind the check.
+  sim::cycle_t verdict() const {
+    EXPECT_EQ(request_out.taken.size(), 2U);
+    if (request_out.taken.size() != 2) return 0;
+    const std::uint32_t length = request_out.taken[0]->length;
+    const sim::cycle_t interval = request_out.at[1] - request_out.at[0];
+    EXPECT_GE(interval, payload::beats_of(length, width));
+    EXPECT_LE(interval, payload::beats_of(length, width) + 1);
+    EXPECT_GT(request_out.at[0], 2 + (length - 1) / width) << "before its last byte: " << length << ", " << width;
+    return request_out.at[0];
+  }
+  unsigned width;
+};
+
+TEST(IcrcCheck, VerdictComesBehindTheLastByte) {
+  sim::timebase base;
+  payload::frame_pool pool;
+  std::vector<std::unique_ptr<verdict_bench>> benches, twins;
+  using what = bench::made_of;
+  const auto add = [&](unsigned width, std::uint32_t payload) {
+    benches.push_back(std::make_unique<verdict_bench>(base, pool, what::model, width, payload));
+  };
+  add(16, 4096);
+  add(1, 4096);
+  add(16, 8);
+  for (const unsigned width : {1U, 3U, 8U, 24U, 100U, 256U})
+    for (const std::uint32_t payload : {0U, 4U, 64U, 1000U}) add(width, payload);
+  const std::size_t others = benches.size();
+  for (const unsigned width : {16U, 64U})
+    for (const std::uint32_t payload :
+         {0U, 4U, 8U, 12U, 16U, 20U, 24U, 60U, 64U, 68U, 72U, 76U, 80U, 84U, 128U, 1024U}) {
+      add(width, payload);
+      twins.push_back(std::make_unique<verdict_bench>(base, pool, what::rtl, width, payload));
+    }
+  run(60);
+  // 4154 bytes are there from 2 to 261. The 259 beats from the IPv4 header on begin one later, at 3; the last one
+  // enters at 261, the verdict is there three cycles behind it and seen a cycle later.
+  EXPECT_EQ(benches[0]->verdict(), 261U + 3 + 1);
+  // One by one: the last byte of the ICRC comes at 2 + 4153, the verdict in the next cycle.
+  EXPECT_EQ(benches[1]->verdict(), 4155U + 1 + 1);
+  // 66 bytes, 48 of them covered: beats at 3, 4, 5.
+  EXPECT_EQ(benches[2]->verdict(), 5U + 3 + 1);
+  for (std::size_t i = 3; i < others; ++i) benches[i]->verdict();
+  for (std::size_t i = 0; i < twins.size(); ++i) EXPECT_EQ(twins[i]->verdict(), benches[others + i]->verdict()) << i;
 }
 
 TEST(IcrcInsert, PassesOtherFramesUntouched) {
@@ -287,8 +369,9 @@ TEST(IcrcInsert, AFullOutputLeavesThreeFramesInTheEngine) {
   EXPECT_EQ(rtl.insert.counters().frames_inserted, 5U);
   run(16);
   EXPECT_EQ(model.out0.taken.size(), 8U);
-  // 104 bytes are 4 beats. Room in the channel from 5001 on: first the result, then two cycles for each next one.
-  EXPECT_EQ(model.out0.at, (std::vector<sim::cycle_t>{5000, 5001, 5002, 5004, 5008, 5012, 5016, 5020}));
+  // 104 bytes are 7 beats, the frame is 8. Room in the channel from 5001 on: first the result, then two cycles for the
+  // one in the CRC register; the fifth has its other six beats to go, and behind it they follow each other.
+  EXPECT_EQ(model.out0.at, (std::vector<sim::cycle_t>{5000, 5001, 5002, 5004, 5011, 5019, 5027, 5035}));
   EXPECT_EQ(rtl.out0.at, model.out0.at);
 }
 

@@ -43,15 +43,17 @@ class sender : public sim::clocked_block {
   }
 };
 
-/// Takes what arrives, one frame each `interval` cycles, not before `from`; notes when and what.
+/// Takes what arrives, one frame each `interval` cycles, not before `from`; notes when and what, and tells that it
+/// leaves the ingress buffer when `departures` is bound.
 class taker : public sim::clocked_block {
  public:
   struct note {
     sim::time_ps at = 0;
     payload::frame_ptr frame;
   };
-  taker(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this) {}
+  taker(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this), departures(*this) {}
   sim::fifo_in<payload::frame_ptr> in;
+  sim::fifo_out<payload::departure> departures;
   sim::cycle_t from = 0;
   sim::cycle_t interval = 1;
   std::vector<note> notes;
@@ -61,21 +63,25 @@ class taker : public sim::clocked_block {
     if (!in.can_pop()) return;
     if (now() < from) return wake_at(from);
     notes.push_back({now_ps(), in.pop()});
+    const payload::frame& f = *notes.back().frame;
+    if (departures.bound()) departures.push({now(), f.length, f.priority});
     from = now() + interval;
     if (in.can_pop()) wake_at(from);
   }
 };
 
-/// Takes credits and counts them.
+/// Takes credits, not before `from`, and counts them.
 class credit_counter : public sim::clocked_block {
  public:
   credit_counter(std::string name, sim::clock_domain& domain) : clocked_block(name, domain), in(*this) {}
   sim::fifo_in<transport::egress_credit> in;
   unsigned by_priority[8] = {};
+  sim::cycle_t from = 0;
 
  private:
   void tick() override {
-    while (in.can_pop()) ++by_priority[in.pop().priority];
+    if (in.can_pop() && now() < from) return wake_at(from);
+    if (in.can_pop()) ++by_priority[in.pop().priority];
   }
 };
 
@@ -89,7 +95,8 @@ struct station {
         credits(name + ".credits", domain),
         to_mac(name + ".to_mac", domain, 4),
         from_mac(name + ".from_mac", domain, 2),
-        credit(name + ".credit", domain, 4) {
+        credit(name + ".credit", domain, 4),
+        departures(name + ".departures", domain, 8) {
     tx.out.bind(to_mac);
     mac.tx_in.bind(to_mac);
     mac.rx_out.bind(from_mac);
@@ -100,6 +107,11 @@ struct station {
     mac.cr_write(cr::mac_low, 1);
     mac.cr_write(cr::mac_high, 0x0200);
   }
+  /// What waits in front of the taker has its room in the ingress buffer until it is taken.
+  void count_what_waits() {
+    rx.departures.bind(departures);
+    mac.departures[0].bind(departures);
+  }
   port mac;
   sender tx;
   taker rx;
@@ -107,6 +119,7 @@ struct station {
   sim::fifo<payload::frame_ptr> to_mac;
   sim::fifo<payload::frame_ptr> from_mac;
   sim::fifo<transport::egress_credit> credit;
+  sim::fifo<payload::departure> departures;
 };
 
 /// What went over the cable.

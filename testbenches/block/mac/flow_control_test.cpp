@@ -147,14 +147,16 @@ TEST(mac_flow_control, xoff_at_the_frame_that_crosses) {
   EXPECT_EQ(first->first_bit, 1'482'000u + 60'000u);
 }
 
-/// Frames of 1086 bytes, two of them in the channel behind the port. XOFF is four of them: with exactly so many in the
-/// buffer the peer may go on, the fifth stops it; XON is two: the peer may go on when exactly so many are left.
+/// Frames of 1086 bytes for a taker that lets them wait, two of them in the channel behind the port, which have their
+/// room as the others. XOFF is four of them: with exactly so many the peer may go on, the fifth stops it; XON is two:
+/// the peer may go on when exactly so many are left.
 std::vector<line_log::note> pauses_of(unsigned frames, sim::cycle_t takes_from) {
   port::config slow;
   slow.ingress_bytes = 20'000;
   slow.xoff_bytes = 4 * 1'086;
   slow.xon_bytes = 2 * 1'086;
   bench t({}, slow);
+  t.b.count_what_waits();
   t.b.rx.from = takes_from;
   t.b.rx.interval = 1'000;
   t.b.mac.cr_write(cr::pfctx, 0x08);
@@ -164,20 +166,45 @@ std::vector<line_log::note> pauses_of(unsigned frames, sim::cycle_t takes_from) 
   for (const auto& n : t.log.notes)
     if (n.control) pauses.push_back(n);
   EXPECT_EQ(t.b.mac.count().tx_pause, pauses.size());
+  EXPECT_EQ(t.b.mac.buffers().max_occupancy(3), frames * 1'086);
   return pauses;
 }
 
-TEST(mac_flow_control, a_buffer_exactly_at_xoff_stops_nobody) { EXPECT_TRUE(pauses_of(2 + 4, 1'000'000).empty()); }
+TEST(mac_flow_control, a_buffer_exactly_at_xoff_stops_nobody) { EXPECT_TRUE(pauses_of(4, 1'000'000).empty()); }
 
 TEST(mac_flow_control, one_frame_above_xoff_and_exactly_at_xon) {
-  const auto pauses = pauses_of(2 + 5, 10'000);
+  const auto pauses = pauses_of(5, 10'000);
   ASSERT_EQ(pauses.size(), 2u);
   EXPECT_EQ(as_pause(pauses[0]).quanta[3], 0xffff);
+  // The fifth frame is checked at 375.95 + 4 * 221.2 = 1260.75 ns, edge 1261.
+  EXPECT_EQ(pauses[0].first_bit, 1'261'000u + 60'000u);
   EXPECT_EQ(as_pause(pauses[1]).quanta[3], 0);
-  // A frame is taken out of the channel at 10, 11 and 12 us, and the next of the buffer goes into it at once: with the
-  // third there are two left.
-  EXPECT_EQ(pauses[1].first_bit, 12'001'000u + 60'000u);
+  // Frames are taken at 10, 11 and 12 us. Two are left when the last of the third one's 68 beats has gone.
+  EXPECT_EQ(pauses[1].first_bit, 12'068'000u + 60'000u);
 }
+
+/// The fourth frame crosses XOFF at 375.95 + 3 * 221.2 ns, edge 1040. The pause frame is on the line at 1100, 14.4 ns
+/// long, 15.15 ns on the cable, and obeyed 80 ns behind that: edge 1210. The fifth and the sixth frame start before, at
+/// 886.8 and 1108 ns, the seventh would at 1329.2: headroom is what is left of the fourth, and two frames.
+std::uint64_t lost_with(std::uint32_t ingress_bytes) {
+  port::config slow;
+  slow.ingress_bytes = ingress_bytes;
+  slow.xoff_bytes = 4'000;
+  slow.xon_bytes = 2'000;
+  bench t({}, slow);
+  t.b.count_what_waits();
+  t.b.rx.from = 20'000;
+  t.b.rx.interval = 100;
+  t.b.mac.cr_write(cr::pfctx, 0x08);
+  t.a.mac.cr_write(cr::pfcrx, 0x08);
+  for (unsigned i = 0; i < 40; ++i) t.a.tx.send(t.frame(1082, 3, true));
+  bench::run_ns(60'000);
+  EXPECT_EQ(t.b.rx.notes.size() + t.b.mac.count().drop_overflow, 40u);
+  return t.b.mac.count().drop_overflow;
+}
+
+TEST(mac_flow_control, lossless_with_the_smallest_headroom) { EXPECT_EQ(lost_with(6 * 1'086), 0u); }
+TEST(mac_flow_control, a_byte_less_of_headroom_loses_a_frame) { EXPECT_GE(lost_with(6 * 1'086 - 1), 1u); }
 
 TEST(mac_flow_control, pause_is_refreshed_before_it_runs_out) {
   port::config slow;

@@ -134,6 +134,65 @@ TEST(mac_timing, line_rate_does_not_depend_on_the_core_clock) {
   EXPECT_EQ(t.log.notes[999].first_bit - t.log.notes[0].first_bit, 999u * 162 * 200);
 }
 
+/// A frame of 1082 bytes whose first byte is in the port at edge 2, `width` more in each cycle behind.
+sim::time_ps first_bit_of_a_frame_that_comes_in(unsigned width) {
+  port::config c;
+  c.datapath_bytes = width;
+  bench t(c, {});
+  payload::frame_ptr f = t.frame(1082);
+  f->first_byte = 2;
+  t.a.tx.send(std::move(f));
+  t.a.tx.send(t.frame(60));
+  bench::run_ns(3'000);
+  EXPECT_EQ(t.log.notes.size(), 2u);
+  EXPECT_EQ(t.log.notes[1].first_bit - t.log.notes[0].first_bit, 1'106u * 200) << "the line has no gap";
+  return t.log.notes[0].first_bit;
+}
+
+TEST(mac_timing, cut_through_starts_with_the_first_byte_of_a_datapath_that_is_faster_than_the_line) {
+  EXPECT_EQ(first_bit_of_a_frame_that_comes_in(16), 62'000u);
+}
+
+TEST(mac_timing, cut_through_starts_with_the_first_byte_of_a_datapath_as_fast_as_the_line) {
+  EXPECT_EQ(first_bit_of_a_frame_that_comes_in(5), 62'000u);  // the preamble comes first
+}
+
+TEST(mac_timing, cut_through_starts_when_no_byte_of_a_slower_datapath_comes_late) {
+  // The last two bytes, 1080 and 1081, are there at edge 2 + 540, and the line wants them 1088 byte times of 200 ps
+  // behind the start.
+  EXPECT_EQ(first_bit_of_a_frame_that_comes_in(2), 542'000u - 1'088 * 200 + 60'000);
+}
+
+TEST(mac_timing, last_bytes_are_written_while_the_frame_is_on_the_line) {
+  bench t;
+  payload::frame_ptr f = t.frame(1082);
+  f->first_byte = 2;
+  f->open = true;
+  payload::frame_ptr same = f;
+  t.a.tx.send(std::move(f));
+  bench::run_ns(60);  // it is on the line; its last byte is there at edge 2 + 67
+  same->data()[1081] = 0xa5;
+  same->open = false;
+  same.reset();
+  bench::run_ns(1'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 1u);
+  EXPECT_EQ(t.b.rx.notes[0].frame->data()[1081], 0xa5);
+  EXPECT_EQ(t.b.rx.notes[0].frame->stamp, 295'950u) << "as any other";
+}
+
+TEST(mac_timing, frames_are_read_out_of_the_ingress_buffer_a_beat_a_cycle) {
+  port::config narrow;
+  narrow.datapath_bytes = 4;  // at 1 GHz slower than the line
+  bench t({}, narrow);
+  for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(1082));
+  bench::run_ns(3'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 3u);
+  EXPECT_EQ(t.b.rx.notes[0].at, 377'000u);
+  EXPECT_EQ(t.b.rx.notes[1].at, 377'000u + 271'000);  // 1082 bytes
+  EXPECT_EQ(t.b.rx.notes[2].at, 377'000u + 2 * 271'000);
+  EXPECT_EQ(t.b.rx.notes[2].frame->first_byte, 377u + 2 * 271);
+}
+
 TEST(mac_timing, cable_length) {
   bench t;
   EXPECT_EQ(t.line.propagation_ps(), 15'150u);

@@ -18,14 +18,16 @@ namespace {
 
 class rim : public sim::clocked_block {
  public:
-  rim(sim::clock_domain& d, parser& p, bool ethernet = true)
+  rim(sim::clock_domain& d, parser& p, bool ethernet = true, unsigned bytes = 16)
       : clocked_block("rim", d),
+        width(bytes),
         mac("mac", d, 8),
         roce("roce", d, 2),
         plain("plain", d, 2),
         mac_out(*this),
         roce_in(*this),
         plain_in(*this) {
+    for (auto* c : {&mac, &roce, &plain}) c->forward_by(sim::forwarding::cut_through);
     mac_out.bind(mac);
     p.mac_in.bind(mac);
     p.roce_out.bind(roce);
@@ -35,6 +37,7 @@ class rim : public sim::clocked_block {
       plain_in.bind(plain);
     }
   }
+  unsigned width;
   sim::fifo<payload::frame_ptr> mac, roce, plain;
   sim::fifo_out<payload::frame_ptr> mac_out;
   sim::fifo_in<payload::frame_ptr> roce_in, plain_in;
@@ -47,11 +50,14 @@ class rim : public sim::clocked_block {
   void tick() override {
     if (!blocked && roce_in.can_pop()) got.emplace_back(now(), roce_in.pop());
     if (plain_in.bound() && plain_in.can_pop()) got_plain.push_back(plain_in.pop());
-    while (!to_send.empty() && mac_out.claim()) {
-      mac_out.push(std::move(to_send.front()));
-      to_send.pop_front();
-    }
+    if (to_send.empty() || !mac_out.claim()) return;
+    if (now() < line_free_) return wake_at(line_free_);
+    line_free_ = now() + payload::beats_of(to_send.front()->length, width);
+    payload::stream_out(mac_out, std::move(to_send.front()), now(), 0, width);
+    to_send.pop_front();
+    if (!to_send.empty()) wake_at(line_free_);
   }
+  sim::cycle_t line_free_ = 0;
 };
 
 struct bench {
@@ -59,7 +65,7 @@ struct bench {
       : core("core", base, {1000, 1, 0}),
         match(how, gids),
         p("parser", core, cfg, gids, match, port, spans, stats),
-        r(core, p, ethernet) {
+        r(core, p, ethernet, cfg.bytes_per_cycle) {
     gids.cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
     gids.cr_write(gid::cr::mac_word(0, 1), 1);
     gids.cr_write(gid::cr::gid_word(4, 2), 0xffff);
@@ -152,10 +158,37 @@ TEST(parser, latency_and_rate) {
   const std::uint32_t length = b.r.to_send[0]->length;
   b.run(1000);
   ASSERT_EQ(b.r.got.size(), 6u);
-  // One cycle into the channel from the MAC, 8 in the parser's stages, 2 in the match, one cycle out of it.
-  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 8u + 2u + 1u);
+  // One cycle into the channel from the MAC, 3 until the fourth beat has brought the last of 54 bytes of headers, 2 in
+  // the parser's stages, 2 in the match, one cycle out of it.
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 3u + 2u + 2u + 1u);
+  EXPECT_EQ(b.r.got[0].second->first_byte, b.r.got[0].first);
   for (unsigned i = 1; i < 6; ++i) EXPECT_EQ(b.r.got[i].first - b.r.got[i - 1].first, (length + 15) / 16);
 }
+
+/// Four frames through a datapath of `width` bytes; the edge at which the first one leaves, and that the last byte of
+/// none leaves beside one of the next.
+void check_decision(unsigned width, bool first_version, std::uint32_t payload, sim::cycle_t expected) {
+  parser::config cfg;
+  cfg.bytes_per_cycle = width;
+  bench b(true, cfg);
+  for (unsigned i = 0; i < 4; ++i) b.send(first_version && i % 2 == 0 ? bench::version1() : bench::packet(), payload);
+  b.run(20'000);
+  ASSERT_EQ(b.r.got.size(), 4u);
+  EXPECT_EQ(b.r.got[0].first, expected);
+  for (unsigned i = 1; i < b.r.got.size(); ++i) {
+    const payload::frame& before = *b.r.got[i - 1].second;
+    EXPECT_GT(b.r.got[i].second->first_byte, payload::last_byte_at(before, width)) << width << ", frame " << i;
+  }
+}
+
+// Seen at 2; headers of 54 bytes (IPv4) and of 70 (tag, GRH); then 2 + 2 cycles and the channel.
+constexpr sim::cycle_t behind_headers = 2 + 2 + 1;
+TEST(parser, decides_behind_the_last_byte_of_the_headers_1) { check_decision(1, false, 256, 2 + 53 + behind_headers); }
+TEST(parser, decides_behind_the_last_byte_of_the_headers_16) { check_decision(16, false, 256, 2 + 3 + behind_headers); }
+TEST(parser, decides_behind_the_last_byte_of_a_grh_16) { check_decision(16, true, 256, 2 + 4 + behind_headers); }
+TEST(parser, decides_behind_the_last_byte_of_the_headers_64) { check_decision(64, false, 256, 2 + 0 + behind_headers); }
+TEST(parser, decides_behind_the_last_byte_of_a_grh_64) { check_decision(64, true, 256, 2 + 1 + behind_headers); }
+TEST(parser, decides_behind_the_last_byte_of_the_headers_256) { check_decision(256, false, 0, 2 + 0 + behind_headers); }
 
 /// Entries 20.. in the bucket of packet()'s GID: their first two bytes fold to nothing.
 void crowd_bucket(bench& b, unsigned entries) {
@@ -180,7 +213,7 @@ TEST(parser, gid_match_is_a_stage_with_cycles_and_counters) {
   b.send(group);
   b.run();
   ASSERT_EQ(b.r.got.size(), 2u);
-  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 8u + 5u + 1u);
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 3u + 2u + 5u + 1u);
   EXPECT_EQ(b.stats.value("parser.gid_match.look_ups"), 2u);  // not for a group
   EXPECT_EQ(b.stats.value("parser.gid_match.hits"), 1u);
 }
@@ -199,7 +232,7 @@ void check_hashed(unsigned others) {
   EXPECT_EQ(b.r.got[0].second->gid_index, others == 0 ? 4u : 50u);
   const unsigned reading = 2 * (others + 1), enters = (b.r.got[0].second->length + 15) / 16;
   EXPECT_EQ(enters, 8u);
-  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 8u + 1u + reading + 1u);
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 3u + 2u + 1u + reading + 1u);
   for (unsigned i = 1; i < 4; ++i) EXPECT_EQ(b.r.got[i].first - b.r.got[i - 1].first, std::max(enters, reading)) << i;
 }
 

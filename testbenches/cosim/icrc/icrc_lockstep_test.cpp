@@ -24,39 +24,39 @@ std::vector<std::size_t> lengths() {
   return l;
 }
 
-traffic make_traffic(std::uint64_t seed, pattern offer, pattern take) {
+traffic make_traffic(std::uint64_t seed, pattern offer, pattern take, unsigned width) {
   traffic t;
   t.offer = offer;
   t.take = take;
   t.seed = seed;
   std::mt19937_64 rng(seed);
-  for (const std::size_t n : lengths()) add(t, random_packet(rng, all_encapsulations[rng() % 3], n), rng);
+  for (const std::size_t n : lengths()) add(t, random_packet(rng, all_encapsulations[rng() % 3], n), rng, width);
   std::shuffle(t.items.begin(), t.items.end(), rng);
   return t;
 }
 
-rtl::lockstep<rtl::icrc_pins>::factory engine(std::uint64_t seed) {
-  return [seed] { return rtl::make_icrc_rtl(static_cast<std::uint32_t>(seed)); };
+rtl::lockstep<rtl::icrc_pins>::factory engine(std::uint64_t seed, unsigned width) {
+  return [seed, width] { return rtl::make_icrc_rtl(width, static_cast<std::uint32_t>(seed)); };
 }
 
-using patterns = std::tuple<pattern, pattern>;
+using patterns = std::tuple<pattern, pattern, unsigned>;
 class IcrcLockstep : public ::testing::TestWithParam<patterns> {};
 
 TEST_P(IcrcLockstep, AgreesInEveryCycle) {
-  const auto [offer, take] = GetParam();
+  const auto [offer, take, width] = GetParam();
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const outcome o = run(make_traffic(seed, offer, take), engine(seed), "agrees");
+    const outcome o = run(make_traffic(seed, offer, take, width), engine(seed, width), "agrees", width);
     ASSERT_FALSE(o.first_difference) << "seed " << seed << "\n" << o.first_difference->what();
     ASSERT_TRUE(o.finished) << "seed " << seed;
   }
 }
 
 TEST_P(IcrcLockstep, AgreesAcrossResets) {
-  const auto [offer, take] = GetParam();
+  const auto [offer, take, width] = GetParam();
   for (std::uint64_t seed = 11; seed <= 13; ++seed) {
-    traffic t = make_traffic(seed, offer, take);
+    traffic t = make_traffic(seed, offer, take, width);
     t.reset_one_in = 90;
-    const outcome o = run(t, engine(seed), "resets");
+    const outcome o = run(t, engine(seed, width), "resets", width);
     ASSERT_FALSE(o.first_difference) << "seed " << seed << "\n" << o.first_difference->what();
     ASSERT_TRUE(o.finished) << "seed " << seed;
   }
@@ -64,15 +64,21 @@ TEST_P(IcrcLockstep, AgreesAcrossResets) {
 
 constexpr pattern all_patterns[] = {pattern::always, pattern::alternate, pattern::bursts, pattern::random};
 INSTANTIATE_TEST_SUITE_P(Patterns, IcrcLockstep,
-                         ::testing::Combine(::testing::ValuesIn(all_patterns), ::testing::ValuesIn(all_patterns)),
+                         ::testing::Combine(::testing::ValuesIn(all_patterns), ::testing::ValuesIn(all_patterns),
+                                            ::testing::Values(16u, 64u)),
                          [](const auto& combination) {
                            return "Offer_" + to_string(std::get<0>(combination.param)) + "_Take_" +
-                                  to_string(std::get<1>(combination.param));
+                                  to_string(std::get<1>(combination.param)) + "_Bytes_" +
+                                  std::to_string(std::get<2>(combination.param));
                          });
 
-TEST(IcrcEngine, WholePacketsHaveTheSameCyclesAndZlibsCrc) {
-  icrc::icrc_model model;
-  const auto rtl = std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
+std::unique_ptr<rtl::icrc_rtl> rtl_engine(unsigned width) {
+  return std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl(width), width);
+}
+
+void check_whole_packets(unsigned width) {
+  icrc::icrc_model model(width);
+  const auto rtl = rtl_engine(width);
   std::mt19937_64 rng(5);
   for (std::size_t n = 52; n <= 4200; n += n < 140 ? 1 : 61) {
     for (const encapsulation e : all_encapsulations) {
@@ -86,12 +92,22 @@ TEST(IcrcEngine, WholePacketsHaveTheSameCyclesAndZlibsCrc) {
   }
 }
 
-TEST(IcrcEngine, AcknowledgeTakesTwoBeatsAndThreeStages) {
-  // IPv4 20 + UDP 8 + BTH 12 + AETH 4 = 44 bytes: beats in cycles 0 and 1; the result three cycles after the last.
+TEST(IcrcEngine, WholePacketsHaveTheSameCyclesAndZlibsCrc) {
+  check_whole_packets(16);
+  check_whole_packets(64);
+}
+
+TEST(IcrcEngine, ThereIsNoRtlOfOtherWidths) {
+  for (const unsigned width : {1u, 8u, 24u, 128u}) EXPECT_EQ(rtl::make_icrc_rtl(width), nullptr);
+}
+
+TEST(IcrcEngine, AcknowledgeTakesThreeBeatsAndThreeStages) {
+  // IPv4 20 + UDP 8 + BTH 12 + AETH 4 = 44 bytes: beats in cycles 0 to 2; the result three cycles after the last.
   std::mt19937_64 rng(6);
   const test_packet p = random_packet(rng, encapsulation::roce_v2_ipv4, 44);
-  EXPECT_EQ(icrc::icrc_model().process(p.encap, p.bytes.data(), 44).cycles, 4U);
-  EXPECT_EQ(rtl::icrc_rtl(rtl::make_icrc_rtl()).process(p.encap, p.bytes.data(), 44).cycles, 4U);
+  EXPECT_EQ(icrc::icrc_model(16).process(p.encap, p.bytes.data(), 44).cycles, 5U);
+  EXPECT_EQ(rtl_engine(16)->process(p.encap, p.bytes.data(), 44).cycles, 5U);
+  EXPECT_EQ(rtl_engine(64)->process(p.encap, p.bytes.data(), 44).cycles, 3U);
 }
 
 std::vector<std::uint8_t> from_hex(const std::string& hex) {
@@ -120,14 +136,14 @@ TEST(IcrcEngine, RtlReproducesPublishedPackets) {
       {encapsulation::roce_v2_ipv4,
        "4500003000004000401126bb0a0000020a000001c12312b7001c00001100ffff00000012001234561f000001d84feab4"},
   };
-  const auto rtl = std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
+  const auto rtl = rtl_engine(16);
   for (const auto& [encap, hex] : vectors) {
     const std::vector<std::uint8_t> bytes = from_hex(hex);
     const std::size_t n = bytes.size() - 4;
     std::uint32_t found = 0;
     for (std::size_t i = 4; i-- > 0;) found = found << 8 | bytes[n + i];
     EXPECT_EQ(rtl->process(encap, bytes.data(), n).crc, found) << hex;
-    EXPECT_EQ(icrc::icrc_model().process(encap, bytes.data(), n).crc, found) << hex;
+    EXPECT_EQ(icrc::icrc_model(16).process(encap, bytes.data(), n).crc, found) << hex;
   }
 }
 

@@ -3,7 +3,11 @@
 
 module icrc_planted
   import icrc_pkg::*;
-(
+#(
+  parameter int unsigned BeatBytes = 16,
+  localparam int unsigned BeatBits = 8 * BeatBytes,
+  localparam int unsigned KeepBits = $clog2(BeatBytes) + 1
+) (
   input  logic                clk_i,
   input  logic                rst_ni,
 
@@ -12,7 +16,7 @@ module icrc_planted
   input  logic                in_valid_i,
   output logic                in_ready_o,
   input  logic [BeatBits-1:0] in_data_i,
-  input  logic [5:0]          in_keep_i,
+  input  logic [KeepBits-1:0] in_keep_i,
   input  logic                in_first_i,
   input  logic                in_last_i,
   input  logic [1:0]          in_encap_i,
@@ -29,9 +33,11 @@ module icrc_planted
 
   assign wrong_mask = bug_i == 2'd1;
   assign hold       = bug_i == 2'd3 && in_last_i && plain_result_valid;
-  assign data       = bug_i == 2'd2 && in_keep_i == 6'd13 ? in_data_i ^ (256'd1 << 96) : in_data_i;
+  assign data       = bug_i == 2'd2 && in_keep_i == KeepBits'(13) ? in_data_i ^ (BeatBits'(1) << 96) : in_data_i;
 
-  icrc_engine u_plain (
+  icrc_engine #(
+    .BeatBytes(BeatBytes)
+  ) u_plain (
     .clk_i         (clk_i),
     .rst_ni        (rst_ni),
     .in_valid_i    (in_valid_i && !wrong_mask && !hold),
@@ -47,6 +53,7 @@ module icrc_planted
   );
 
   icrc_engine #(
+    .BeatBytes(BeatBytes),
     .BthReserved(BthReserved8a + 1)
   ) u_wrong_mask (
     .clk_i         (clk_i),

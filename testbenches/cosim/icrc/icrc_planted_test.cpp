@@ -13,7 +13,7 @@
 namespace rnic::cosim {
 namespace {
 
-/// 128 bytes in cycles 0..3, 96 bytes in 4..6, 109 bytes (13 in the last beat) in 7..10; results 3 cycles after the
+/// 128 bytes in cycles 0..7, 96 bytes in 8..13, 109 bytes (13 in the last beat) in 14..20; results 3 cycles after the
 /// last.
 outcome run_with(bug b, const std::string& name) {
   traffic t;
@@ -43,15 +43,15 @@ TEST(IcrcPlantedBug, NoneIsFoundWhereNoneIs) {
 }
 
 TEST(IcrcPlantedBug, WrongMaskIsFoundAtTheFirstResult) {
-  expect_found(run_with(bug::wrong_byte_masked, "wrong_mask"), 6, "result_crc", 1);
+  expect_found(run_with(bug::wrong_byte_masked, "wrong_mask"), 10, "result_crc", 1);
 }
 
 TEST(IcrcPlantedBug, WrongCrcForOneLengthIsFoundAtItsFirstPacket) {
-  expect_found(run_with(bug::wrong_crc_for_13_bytes, "wrong_crc"), 13, "result_crc", 3);
+  expect_found(run_with(bug::wrong_crc_for_13_bytes, "wrong_crc"), 23, "result_crc", 3);
 }
 
 TEST(IcrcPlantedBug, LateReadyIsFoundInTheSameCycle) {
-  expect_found(run_with(bug::ready_too_late, "late_ready"), 6, "in_ready", 1);
+  expect_found(run_with(bug::ready_too_late, "late_ready"), 13, "in_ready", 2);
 }
 
 TEST(IcrcPlantedBugDeathTest, StreamCheckerStopsAProducerThatTakesItsBeatBack) {
@@ -59,7 +59,7 @@ TEST(IcrcPlantedBugDeathTest, StreamCheckerStopsAProducerThatTakesItsBeatBack) {
   beat.valid = beat.first = beat.last = true;
   const auto violate = [&beat] {
     dup2(STDERR_FILENO, STDOUT_FILENO);  // failed assertions are printed there, death tests read the other
-    const auto rtl = std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl());
+    const auto rtl = std::make_unique<rtl::icrc_rtl>(rtl::make_icrc_rtl(16), 16);
     while (rtl->step(beat, false).in_ready) {
     }
     beat.valid = false;

@@ -46,19 +46,20 @@ std::uint32_t oracle_icrc(const test_packet& p) {
   return static_cast<std::uint32_t>(crc);
 }
 
-void add(traffic& to, const test_packet& p, std::mt19937_64& rng) {
+void add(traffic& to, const test_packet& p, std::mt19937_64& rng, unsigned width) {
   traffic::item item;
-  for (std::size_t at = 0; at < p.bytes.size(); at += icrc::beat_bytes) {
-    item.beats.push_back(icrc::beat_at(p.encap, p.bytes.data(), p.bytes.size(), at));
+  for (std::size_t at = 0; at < p.bytes.size(); at += width) {
+    item.beats.push_back(icrc::beat_at(p.encap, p.bytes.data(), p.bytes.size(), at, width));
     icrc::icrc_beat& beat = item.beats.back();
-    std::fill(beat.data.begin() + beat.keep, beat.data.end(), static_cast<std::uint8_t>(rng()));
+    std::fill(beat.data.begin() + beat.keep, beat.data.begin() + width, static_cast<std::uint8_t>(rng()));
   }
   item.result = oracle_icrc(p);
   to.items.push_back(std::move(item));
 }
 
-outcome run(const traffic& t, const rtl::lockstep<rtl::icrc_pins>::factory& make, const std::string& name) {
-  auto reference = std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>());
+outcome run(const traffic& t, const rtl::lockstep<rtl::icrc_pins>::factory& make, const std::string& name,
+            unsigned width) {
+  auto reference = std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>(width));
   return run_lockstep<rtl::icrc_pins>(stream_driver<rtl::icrc_pins>(t), std::move(reference), make, name);
 }
 

@@ -25,10 +25,12 @@ test_packet random_packet(std::mt19937_64& rng, wire::encapsulation encap, std::
 std::uint32_t oracle_icrc(const test_packet& p);
 
 using traffic = plan<rtl::icrc_pins>;
-/// Appends a packet. What lies behind its last byte in its last beat is random: it must not matter.
-void add(traffic& to, const test_packet& p, std::mt19937_64& rng);
+/// Appends a packet in beats of `width` bytes. What lies behind its last byte in its last beat is random: it must not
+/// matter.
+void add(traffic& to, const test_packet& p, std::mt19937_64& rng, unsigned width = 16);
 
 /// `t` through the model and the RTL of `make`.
-outcome run(const traffic& t, const rtl::lockstep<rtl::icrc_pins>::factory& make, const std::string& name);
+outcome run(const traffic& t, const rtl::lockstep<rtl::icrc_pins>::factory& make, const std::string& name,
+            unsigned width = 16);
 
 }  // namespace rnic::cosim

@@ -7,7 +7,8 @@
 
 namespace rnic::rtl {
 
-twin_ptr<icrc_pins> make_icrc_rtl(std::uint32_t seed) {
+twin_ptr<icrc_pins> make_icrc_rtl(unsigned beat_bytes, std::uint32_t seed) {
+  if (beat_bytes != 16) return nullptr;
   return std::make_unique<cosim::planted_engine>(cosim::bug::wrong_byte_masked, seed);
 }
 
