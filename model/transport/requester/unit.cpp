@@ -204,7 +204,7 @@ bool requester::load(unit& u) {
   if (u.window.holds(c, n)) {
     const std::uint32_t at = u.window.place_of(c, n);
     if (load_from(u, u.window.at(at), u.window.held() - at)) {
-      constexpr unsigned line = layout::inline_data::boundary;
+      constexpr unsigned line = abi::wqe::inline_data::boundary;
       u.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
       read_ahead(u, at + (u.strides << c.log_sq_stride));
       return true;
