@@ -111,8 +111,12 @@ void completion::serve_cqes() {
     const unsigned source = (last_cqe_source_ + i) % n;
     if (!cqe[source].can_pop()) continue;
     if (!cqe_engine_.is_free()) return cqe_engine_.await();
-    if (writes_.count + 1 >= writes_.items.size() || events_.full()) return;  // woken when they drain
-    if (!try_cqe(source)) continue;
+    if (writes_.count + 1 >= writes_.items.size()) return cqe_engine_.blocked("dma");  // woken when they drain
+    if (events_.full()) return cqe_engine_.blocked("events");
+    if (!try_cqe(source)) {
+      cqe_engine_.blocked(waits_for_);
+      continue;
+    }
     cqe[source].pop();
     cqe_seen_[source] = 0;
     last_cqe_source_ = source;
@@ -140,6 +144,7 @@ icm::cq_context* completion::find_cq(std::uint32_t cqn, bool& seen, bool& wait) 
 bool completion::try_cqe(unsigned source) {
   const cqe_request& r = cqe[source].front();
   if (const halt_entry* h = find_halt(cq_halts_, r.cqn); h != nullptr) {
+    waits_for_ = "command";
     if (h->discard) ++stats_.discarded;
     return h->discard;
   }
@@ -147,12 +152,14 @@ bool completion::try_cqe(unsigned source) {
   bool wait = false;
   icm::cq_context* cq = find_cq(r.cqn, seen, wait);
   cqe_seen_[source] = seen ? 1 : 0;
+  waits_for_ = "contexts";
   if (wait) return false;
   if (cq == nullptr) {
     ++stats_.cqe_invalid;
     return true;
   }
   if (cq->status != 0 || !has_room(*cq, wait)) {
+    waits_for_ = wait ? "consumer index" : "requester or responder";
     if (wait || !can_lose()) return false;
     ++stats_.cq_overflow;
     lose(r);
@@ -163,8 +170,10 @@ bool completion::try_cqe(unsigned source) {
   std::uint64_t address = 0;
   const auto where = pages.address(buffer_pages::queue::cq, r.cqn, cq->address, cq->log_page,
                                    cq->page_offset + std::uint64_t{slot} * cqe_bytes_, cq->function, address);
+  waits_for_ = "pages";
   if (where == buffer_pages::result::pending) return false;
   if (where == buffer_pages::result::failed) {
+    waits_for_ = "requester or responder";
     if (!can_lose()) return false;
     fail_cq(*cq, status_write_fail, abi::eqe::cq_access_violation);
     ++stats_.cqe_invalid;

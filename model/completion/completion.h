@@ -197,6 +197,7 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
   halt_table cq_halts_{}, eq_halts_{};
   unsigned halts_ = 0;
   std::array<std::uint8_t, 4> fence_data_{};
+  const char* waits_for_ = nullptr;  // why try_cqe() said no
   statistics stats_;
 };
 

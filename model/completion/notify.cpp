@@ -24,9 +24,10 @@ std::uint32_t size_of(const icm::eq_context& eq) { return std::uint32_t{1} << (e
 void completion::serve_doorbell() {
   if (!doorbell.can_pop()) return;
   if (!doorbell_engine_.is_free()) return doorbell_engine_.await();
-  if (events_.full() || interrupts_.full()) return;  // woken when they drain
+  if (events_.full() || interrupts_.full())  // woken when they drain
+    return doorbell_engine_.blocked(events_.full() ? "events" : "interrupts");
   const queue_doorbell& d = doorbell.front();
-  if (d.what == queue_doorbell::kind::cq_arm ? !arm_cq(d) : !update_eq(d)) return;
+  if (d.what == queue_doorbell::kind::cq_arm ? !arm_cq(d) : !update_eq(d)) return doorbell_engine_.blocked("contexts");
   doorbell.pop();
   doorbell_engine_.start(config_.doorbell_cycles);
 }
@@ -163,11 +164,15 @@ void completion::serve_events() {
     ring<event_request>* inner = source == 0 ? &events_ : source == 1 ? &firmware_events_ : nullptr;
     if (inner != nullptr ? inner->count == 0 : !event[source - 2].can_pop()) continue;
     if (!event_engine_.is_free()) return event_engine_.await();
-    if (writes_.count + 1 >= writes_.items.size() || interrupts_.full()) return;  // woken when they drain
+    if (writes_.count + 1 >= writes_.items.size() || interrupts_.full())  // woken when they drain
+      return event_engine_.blocked(interrupts_.full() ? "interrupts" : "dma");
     bool seen = event_seen_[source] != 0;
     const bool done = try_event(inner != nullptr ? inner->front() : event[source - 2].front(), seen);
     event_seen_[source] = seen && !done ? 1 : 0;
-    if (!done) continue;
+    if (!done) {
+      event_engine_.blocked("contexts or pages");
+      continue;
+    }
     if (inner != nullptr)
       inner->pop();
     else

@@ -96,7 +96,7 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
     ++bad_length_;
     return true;
   }
-  if (!send_out.claim()) return false;
+  if (!has_room(send_out, "scheduler")) return false;
   scheduler::send_doorbell d;
   d.qpn = abi::load32(w.data.data()) >> 8;
   d.uar = static_cast<std::uint32_t>(page);
@@ -111,13 +111,13 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
 bool doorbell::arm_cq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset) {
   arm_half& half = halves_[page % arm_halves];
   if (offset == arm_offset && w.length == 8) {
-    if (!queue_out.claim()) return false;
+    if (!has_room(queue_out, "completion")) return false;
     push_arm(w, abi::load32(w.data.data()), abi::load32(w.data.data(), 4));
   } else if (offset == arm_offset && w.length == 4) {
     half = {true, w.function, page, abi::load32(w.data.data())};
   } else if (offset == arm_offset + 4 && w.length == 4 && half.valid && half.page == page &&
              half.function == w.function) {
-    if (!queue_out.claim()) return false;
+    if (!has_room(queue_out, "completion")) return false;
     half.valid = false;
     push_arm(w, half.word, abi::load32(w.data.data()));
   } else {
@@ -143,7 +143,7 @@ bool doorbell::update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uin
     ++bad_length_;
     return true;
   }
-  if (!queue_out.claim()) return false;
+  if (!has_room(queue_out, "completion")) return false;
   const std::uint32_t word = abi::load32(w.data.data());
   completion::queue_doorbell d;
   d.what = completion::queue_doorbell::kind::eq_update;
@@ -167,7 +167,7 @@ bool doorbell::blueflame(const pcie::mmio_write& w, std::uint64_t offset) {
     ++bad_length_;
     return true;
   }
-  if (!send_out.claim()) return false;
+  if (!has_room(send_out, "scheduler")) return false;
   const std::uint64_t buffer = offset / bf_buffer_bytes;
   const std::uint32_t words = static_cast<std::uint32_t>(((std::uint64_t{1} << (w.length / 8)) - 1) << (at / 8));
   if (remainders_wanted_ && drop_remainder(w.function, buffer, words)) return true;

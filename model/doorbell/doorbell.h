@@ -77,6 +77,12 @@ class doorbell : public sim::clocked_block, public register_bus::cr_target_if, p
   void push_arm(const pcie::mmio_write& w, std::uint32_t first, std::uint32_t second);
   bool update_eq(const pcie::mmio_write& w, std::uint64_t page, std::uint64_t offset);
   bool blueflame(const pcie::mmio_write& w, std::uint64_t offset);
+  template <class Port>
+  bool has_room(const Port& out, const char* of) {
+    if (out.claim()) return true;
+    decoder_.blocked(of);
+    return false;
+  }
   bool again();
   gather* open_gather(std::uint16_t function, std::uint64_t buffer);
   void evict(gather& g);

@@ -107,7 +107,7 @@ payload::frame_ptr steering::copy_of(const payload::frame& from) {
 void steering::take() {
   if (!rx_in[0].can_pop() && !rx_in[1].can_pop()) return;
   if (!input_.is_free()) return input_.await();
-  if (pipeline_.full()) return;  // its head wakes us
+  if (pipeline_.full()) return input_.blocked("pipeline");  // its head wakes us
   const unsigned port = rx_in[1 - last_port_].can_pop() ? 1 - last_port_ : last_port_;
   last_port_ = port;
   payload::frame_ptr f = rx_in[port].pop();

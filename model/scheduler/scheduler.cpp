@@ -30,7 +30,11 @@ void scheduler::tick() {
   if (nonempty_ != 0 && !grant_one() && in_service_ < config_.grants && !arbiter_.is_free()) arbiter_.await();
   if (report_in.can_pop()) take_report();
   if (doorbell_in.can_pop() && has_room()) take_doorbell();
-  if (nonempty_ != 0 && in_service_ < config_.grants) wake_at(std::max(arbiter_.free_at(), now() + 1));
+  if (nonempty_ == 0) return;
+  if (in_service_ < config_.grants)
+    wake_at(std::max(arbiter_.free_at(), now() + 1));
+  else
+    arbiter_.blocked("processing units");
 }
 
 void scheduler::device_reset() {
@@ -164,7 +168,11 @@ unsigned scheduler::choose_priority() {
 }
 
 bool scheduler::grant_one() {
-  if (in_service_ >= config_.grants || !arbiter_.is_free() || !grant_out.claim()) return false;
+  if (in_service_ >= config_.grants || !arbiter_.is_free()) return false;
+  if (!grant_out.claim()) {
+    arbiter_.blocked("requester");
+    return false;
+  }
   list& l = active_[choose_priority()];
   queue_pair& qp = find(l.head);
   l.head = qp.next;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine of a block that does one thing at a time, and counts for how long it was busy.
+// An engine of a block that does one thing at a time, and counts for how long it was busy, and blocked by whom.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
@@ -13,12 +15,20 @@
 namespace rnic::sim {
 
 /// One engine: an operation occupies it for an interval of its own, and the next one starts when that is over (law
-/// 16). Its domain lists it (clock_domain::servers), so that what limits a run can be read from the busy cycles.
+/// 16). Its domain lists it (clock_domain::servers), so that what limits a run can be read from the busy cycles. Cycles
+/// in which it is neither busy nor blocked it is idle: nothing waits for it.
 class server : public hierarchy_object {
  public:
+  /// Cycles in which work waited, the engine was free, and `by` held it up.
+  struct hold_up {
+    const char* by;
+    std::uint64_t cycles;
+  };
+
   /// `leaf`: what the engine does ("check"); its name is that of the block, a dot, and this.
   server(clocked_block& owner, const std::string& leaf)
       : hierarchy_object(owner.name() + "." + leaf, "server"), owner_(owner) {
+    blocked_.reserve(8);
     owner.domain().add(*this);
   }
   ~server() override { owner_.domain().remove(*this); }
@@ -31,8 +41,23 @@ class server : public hierarchy_object {
     RNIC_ASSERT(is_free(), name() + ": operation started while the engine is busy");
     append(interval);
   }
+  /// Work waits for the engine that cannot start because of `by`, a literal of the block ("tx_out", "egress credit"):
+  /// blocked from the first edge at which it is free, until it starts, something else blocks it, or idle(). To be
+  /// called in the tick in which that becomes so, and as often as the block likes.
+  void blocked(const char* by) {
+    if (by == blocked_by_) return;
+    settle();
+    blocked_by_ = by;
+    blocked_at_ = std::max(owner_.now(), free_at_);
+  }
+  /// What was blocked is gone, and nothing else waits.
+  void idle() {
+    if (blocked_by_ == nullptr) return;
+    settle();
+  }
   /// The same behind what occupies the engine: its operations wait in a queue of their own.
   void append(cycle_t interval) {
+    idle();
     free_at_ = (is_free() ? owner_.now() : free_at_) + interval;
     busy_ += interval;
     ++operations_;
@@ -40,6 +65,7 @@ class server : public hierarchy_object {
   /// An operation whose end is not known when it begins: it waits for memory. Between the two the engine is not free.
   void begin() {
     RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");
+    idle();
     begun_at_ = owner_.now();
     free_at_ = never;
     ++operations_;
@@ -48,6 +74,7 @@ class server : public hierarchy_object {
     RNIC_ASSERT(free_at_ == never, name() + ": no operation has begun");
     free_at_ = owner_.now();
     busy_ += free_at_ - begun_at_;
+    if (blocked_by_ != nullptr) blocked_at_ = free_at_;
   }
   /// Ticks the owner when the engine is free; must not be called while it is or while the end is not known.
   void await() const { owner_.wake_at(free_at_); }
@@ -59,12 +86,35 @@ class server : public hierarchy_object {
     if (free_at_ == never) return busy_ + (now - begun_at_);
     return free_at_ > now ? busy_ - (free_at_ - now) : busy_;
   }
+  /// What held it up until now(), each cause once, in the order in which they first did.
+  std::vector<hold_up> blocked_cycles() const {
+    std::vector<hold_up> all = blocked_;
+    if (blocked_by_ != nullptr && since() != 0) add(all, blocked_by_, since());
+    return all;
+  }
 
  private:
+  std::uint64_t since() const { return std::max(owner_.now(), blocked_at_) - blocked_at_; }
+  void settle() {
+    if (blocked_by_ != nullptr && since() != 0) add(blocked_, blocked_by_, since());
+    blocked_by_ = nullptr;
+  }
+  static void add(std::vector<hold_up>& all, const char* by, std::uint64_t cycles) {
+    for (hold_up& h : all)
+      if (h.by == by) {
+        h.cycles += cycles;
+        return;
+      }
+    all.push_back({by, cycles});
+  }
+
   clocked_block& owner_;
   cycle_t free_at_ = 0;
   cycle_t begun_at_ = 0;
   std::uint64_t busy_ = 0, operations_ = 0;
+  const char* blocked_by_ = nullptr;
+  cycle_t blocked_at_ = 0;
+  std::vector<hold_up> blocked_;
 };
 
 }  // namespace rnic::sim

@@ -51,8 +51,30 @@ std::string words(const std::string& path) {
 }
 
 void add_engines(utilisation& u, const sim::clock_domain& clock) {
-  for (const sim::server* s : clock.servers())
-    u.resources.push_back({words(s->name()), clock.edge_time(s->busy_cycles()) - clock.edge_time(0)});
+  const auto ps = [&](std::uint64_t cycles) { return clock.edge_time(cycles) - clock.edge_time(0); };
+  for (const sim::server* s : clock.servers()) {
+    u.resources.push_back({words(s->name()), ps(s->busy_cycles())});
+    for (const sim::server::hold_up& h : s->blocked_cycles())
+      u.resources.back().blocked_ps.emplace_back(h.by, ps(h.cycles));
+  }
+}
+
+/// In steps of 0.0001: the programs of both hosts measure at one instant, and which of them goes on first is the
+/// kernel's choice.
+double part_of(std::uint64_t ps, sim::time_ps elapsed) {
+  return elapsed == 0 ? 0 : std::round(static_cast<double>(ps) / static_cast<double>(elapsed) * 1e4) / 1e4;
+}
+
+std::vector<std::pair<std::string, double>> blocked_between(const utilisation::resource& before,
+                                                            const utilisation::resource& after, sim::time_ps elapsed) {
+  std::vector<std::pair<std::string, double>> all;
+  for (std::size_t i = 0; i < after.blocked_ps.size(); ++i) {  // in the order in which they first occurred
+    const std::uint64_t earlier = i < before.blocked_ps.size() ? before.blocked_ps[i].second : 0;
+    const double part = part_of(after.blocked_ps[i].second - earlier, elapsed);
+    if (part != 0) all.emplace_back(after.blocked_ps[i].first, part);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  return all;
 }
 
 }  // namespace
@@ -76,12 +98,11 @@ utilisation measure_utilisation(hosts::two_nodes& system) {
 
 std::vector<share> shares_between(const utilisation& before, const utilisation& after) {
   std::vector<share> shares;
-  const auto elapsed = static_cast<double>(after.at - before.at);
-  for (std::size_t i = 0; i < after.resources.size(); ++i) {
-    const auto in_use = static_cast<double>(after.resources[i].busy_ps - before.resources[i].busy_ps);
-    // The programs of both hosts measure at one instant, and which of them goes on first is the kernel's choice.
-    shares.push_back({after.resources[i].name, elapsed == 0 ? 0 : std::round(in_use / elapsed * 1e4) / 1e4});
-  }
+  const sim::time_ps elapsed = after.at - before.at;
+  for (std::size_t i = 0; i < after.resources.size(); ++i)
+    shares.push_back({after.resources[i].name,
+                      part_of(after.resources[i].busy_ps - before.resources[i].busy_ps, elapsed),
+                      blocked_between(before.resources[i], after.resources[i], elapsed)});
   std::stable_sort(shares.begin(), shares.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
   return shares;
 }

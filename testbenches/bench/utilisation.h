@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/sim/types.h"
@@ -20,6 +21,7 @@ struct utilisation {
   struct resource {
     std::string name;  ///< "wire, a to b", "requester send engine of adapter a"
     std::uint64_t busy_ps = 0;
+    std::vector<std::pair<std::string, std::uint64_t>> blocked_ps{};  ///< by whom: engines only (sim::server::blocked)
   };
   std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
   std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
@@ -30,9 +32,11 @@ struct utilisation {
 utilisation measure_utilisation(hosts::two_nodes& system);
 
 /// How much of the time between two measurements a resource was in use, 0 to 1 in steps of 0.0001, the most busy first.
+/// An engine was blocked while work waited for it that could not start; the rest of the time it was idle.
 struct share {
   std::string name;
   double busy = 0;
+  std::vector<std::pair<std::string, double>> blocked{};  ///< by whom, the longest first; none that is 0
 };
 std::vector<share> shares_between(const utilisation& before, const utilisation& after);
 

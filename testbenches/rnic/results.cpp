@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
+#include <map>
 #include <numeric>
 #include <string_view>
 #include <vector>
@@ -87,10 +88,27 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
     const auto found = std::find_if(c.shares.begin(), c.shares.end(), [&](const auto& s) { return s.name == name; });
     return found == c.shares.end() ? 0 : found->busy;
   };
-  std::vector<std::string> names;
-  for (const usage_column& c : columns)
+  const auto blocked = [](const usage_column& c, const std::string& name, const std::string& by) {
     for (const bench::share& s : c.shares)
-      if (s.busy >= least && std::find(names.begin(), names.end(), s.name) == names.end()) names.push_back(s.name);
+      for (const auto& [whom, part] : s.blocked)
+        if (s.name == name && whom == by) return part;
+    return 0.0;
+  };
+  const auto note = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<std::string>> blockers;
+  for (const usage_column& c : columns) {
+    for (const bench::share& s : c.shares) {
+      if (s.busy >= least) note(names, s.name);
+      for (const auto& [by, part] : s.blocked) {
+        if (part < least) continue;
+        note(names, s.name);
+        note(blockers[s.name], by);
+      }
+    }
+  }
   fmt::print("\n    {:<44}", "in use, % of the time");
   for (const usage_column& c : columns) fmt::print("{:>9} B", c.size);
   fmt::print("\n");
@@ -98,12 +116,24 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
     fmt::print("    {:<44}", name);
     for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * of(c, name));
     fmt::print("\n");
+    for (const std::string& by : blockers[name]) {
+      fmt::print("      {:<42}", "blocked by: " + by);
+      for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * blocked(c, name, by));
+      fmt::print("\n");
+    }
   }
 }
 
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares) {
   nlohmann::json all = nlohmann::json::object();
   for (const bench::share& s : shares) all[s.name] = s.busy;
+  return all;
+}
+
+nlohmann::json blocked_json(const std::vector<bench::share>& shares) {
+  nlohmann::json all = nlohmann::json::object();
+  for (const bench::share& s : shares)
+    for (const auto& [by, part] : s.blocked) all[s.name][by] = part;
   return all;
 }
 

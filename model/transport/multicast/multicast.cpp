@@ -77,7 +77,7 @@ void multicast::copy() {
   if (!copier_.is_free()) return copier_.await();
   if (!out.claim()) {  // the channel wakes us
     blocked_ = true;
-    return;
+    return copier_.blocked("responder");
   }
   const unsigned beats = std::max(1u, (frame_->length + bytes_per_cycle_ - 1) / bytes_per_cycle_);
   const std::uint32_t qpn = members_[next_++];

@@ -133,6 +133,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     sim::cycle_t busy_until = 0;
     sim::cycle_t credit_since = sim::never;  // waits since then for room in an egress queue,
     egress_pool* awaits = nullptr;           // this one
+    const char* held_up_by = nullptr;        // what kept the send engine from its packet when it last looked
     descriptor_window window;                // what is on chip of a send queue
     // WQE under execution
     std::uint32_t current_index = 0, strides = 1;
@@ -205,6 +206,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
 
   // send.cpp: transmit engine, and what gather tells
   void start_packets();
+  void note_hold_up();
   void look_for_credit();
   void return_credit(unsigned port, unsigned priority);
   void resume_parked(egress_pool& pool);

@@ -12,7 +12,7 @@
 namespace rnic::transport {
 
 void requester::start_packets() {
-  if (sendable_ == 0) return;
+  if (sendable_ == 0) return engine_.idle();
   if (!engine_.is_free()) return engine_.await();
   if (uncredited_ != 0 && now() >= uncredited_until_) look_for_credit();
   const std::uint32_t up_to_last = static_cast<std::uint32_t>((std::uint64_t{2} << last_sent_) - 1);
@@ -21,9 +21,19 @@ void requester::start_packets() {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(rest));
       if (!start_packet(units_[i])) continue;
       last_sent_ = i;
-      return;
+      return note_hold_up();
     }
   }
+  note_hold_up();
+}
+
+// Why nothing can start when the engine is free: what the first unit waits for that would, if all wait.
+void requester::note_hold_up() {
+  if (sendable_ == 0) return engine_.idle();
+  const std::uint32_t asking = sendable_ & ~uncredited_;
+  if (asking != 0 && !engine_.is_free()) return;  // the engine will look at it
+  const std::uint32_t of = asking != 0 ? asking : sendable_;
+  engine_.blocked(units_[static_cast<unsigned>(__builtin_ctz(of))].held_up_by);
 }
 
 void requester::look_for_credit() {
@@ -78,11 +88,13 @@ bool requester::start_packet(unit& u) {
     give_back_to_unit(u);
     return false;
   }
+  u.held_up_by = "gather";
   if (!packet_out.claim()) return false;
   if (piece_out.free_slots() < gather_job::most_pieces) {
     wake_next();
     return false;
   }
+  u.held_up_by = "rate limit";
   if (limiter_.any() && !in_time(u)) return false;
   const std::uint8_t port = c.dest.port % ports;
   const bool special = c.type == icm::service::mlx;
@@ -90,10 +102,12 @@ bool requester::start_packet(unit& u) {
   const unsigned priority = c.type != icm::service::ud && !special ? c.dest.priority & 7u
                             : tagged                               ? u.wqe.address.vlan_tci >> 13
                                                                    : u.wqe.address.priority & 7u;
+  u.held_up_by = "egress credits";
   if (egress_[port][priority].credits == 0) {
     wait_for_credit(u, port, static_cast<std::uint8_t>(priority));
     return false;
   }
+  u.held_up_by = "read engine";
   if (u.wqe.fetches() && !read_engine.is_free()) {
     uncredited_ |= mask_of(u);
     uncredited_until_ = std::min(uncredited_until_, read_engine.free_at());
@@ -101,12 +115,14 @@ bool requester::start_packet(unit& u) {
     return false;
   }
   if (!source_is_ours(c)) return refuse_source(u);
+  u.held_up_by = "messages and scatters under way";
   if (u.message_index == no_index && !open_message(u)) return false;
 
   const std::uint32_t mtu = packet_bytes(c, u.wqe);
   const std::uint32_t left = u.wqe.length - c.message_offset;
   const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(left, mtu) : 1;
+  u.held_up_by = "packets under way";
   if (!window_open(u, packets)) return false;
   const bool waited = u.credit_since != sim::never;
   use_credit(u, port, priority);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/scheduler/scheduler.h"
+#include "model/sim/server.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::scheduler::test {
@@ -133,6 +134,12 @@ struct bench {
     std::vector<std::uint32_t> o;
     for (std::size_t i = from; i < sides.seen.size() && o.size() < many; ++i) o.push_back(sides.seen[i].what.qpn);
     return o;
+  }
+  /// By whom the arbiter was blocked, and for how many cycles.
+  std::map<std::string, std::uint64_t> blocked() const {
+    std::map<std::string, std::uint64_t> all;
+    for (const sim::server::hold_up& h : clock.servers().front()->blocked_cycles()) all[h.by] = h.cycles;
+    return all;
   }
   const grant& granted(std::size_t i) const { return sides.seen.at(i).what; }
 

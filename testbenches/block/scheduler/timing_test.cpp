@@ -11,6 +11,8 @@ using rnic::scheduler::config;
 using rnic::scheduler::grant;
 using rnic::scheduler::report;
 
+using blockers = std::map<std::string, std::uint64_t>;
+
 /// Pushed at 10: the doorbell is taken at 11, the grant is given at 12 and seen at 13.
 TEST(scheduler_timing, a_doorbell_that_finds_it_idle_takes_three_cycles) {
   bench b;
@@ -78,6 +80,7 @@ TEST(scheduler_timing, a_full_grant_channel_stalls_it_until_the_cycle_after_a_po
   EXPECT_EQ(b.times(), (cycles{40, 41, 42, 44})) << "given at 12, 14, 41 and 43";
   EXPECT_EQ(b.order(), (numbers{1, 2, 3, 4}));
   EXPECT_EQ(b.grant_channel.max_occupancy(), 2u);
+  EXPECT_EQ(b.blocked(), (blockers{{"requester", 25}})) << "free from 16 to 41";
 }
 
 /// What the stall let go by does not come back as a burst: the interval counts from the late grant.
@@ -101,6 +104,7 @@ TEST(scheduler_timing, as_many_in_service_as_there_are_units_and_not_one_more) {
   b.run(100);
   EXPECT_EQ(b.times(), (cycles{13, 15, 53, 73}));
   EXPECT_EQ(b.order(), (numbers{1, 2, 3, 4}));
+  EXPECT_EQ(b.blocked(), (blockers{{"processing units", 54}})) << "free from 16 to 52 and from 54 to 72";
 }
 
 /// The unit that is given back and the next grant of it, without a pause.

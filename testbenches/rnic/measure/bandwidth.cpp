@@ -181,7 +181,8 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"goodput_gbps", r.goodput_gbps},
                                 {"limited_by", r.limited_by},
                                 {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
-                                {"utilisation", utilisation_json(r.shares)}});
+                                {"utilisation", utilisation_json(r.shares)},
+                                {"blocked", blocked_json(r.shares)}});
     result["statistics"] = experiment.statistics();
     write_json(options.common.json_file, result);
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "model/sim/use.h"
+
 namespace rnic::program {
 
 namespace {
@@ -84,17 +86,19 @@ nlohmann::json faults_json(const hosts::two_nodes& system) {
   return out;
 }
 
-nlohmann::json statistics_json(const hosts::two_nodes& system) {
+nlohmann::json statistics_json(hosts::two_nodes& system) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, counter] : system.statistics().all())
     if (!out.emplace(name, *counter).second) throw std::logic_error(name + ": two counters have this name");
+  for (hosts::node* n : {&system.node_a(), &system.node_b()})
+    sim::for_each_use(n->nic().clock(), [&](const std::string& name, std::uint64_t value) { out[name] = value; });
   return out;
 }
 
 nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : after.items()) {
-    const std::uint64_t more = value.get<std::uint64_t>() - before.at(name).get<std::uint64_t>();
+    const std::uint64_t more = value.get<std::uint64_t>() - before.value(name, std::uint64_t{0});
     if (more != 0) out[name] = more;
   }
   return out;

@@ -334,6 +334,7 @@ nlohmann::json to_json(const latency_row& r) {
           {"end_to_end_ps", r.typical.end() - r.typical.start()},
           {"stages", stages_json(r.typical)},
           {"utilisation", utilisation_json(r.shares)},
+          {"blocked", blocked_json(r.shares)},
           {"statistics", r.statistics}};
 }
 

@@ -2,6 +2,9 @@
 // What a channel takes and gives in a cycle, what it counts, and that asking changes nothing.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+#include <string>
 #include <systemc>
 #include <tuple>
 #include <utility>
@@ -252,6 +255,55 @@ TEST(Server, StartsWhenTheOneBeforeIsOver) {
   EXPECT_EQ(w.engine.operations(), 3U);
   EXPECT_EQ(d.servers(), (std::vector<server*>{&w.engine}));
   EXPECT_EQ(w.engine.name(), "worker.engine");
+}
+
+/// Calls of one edge after the other, in the tick of each.
+class script final : public clocked_block {
+ public:
+  server engine{*this, "engine"};
+  script(clock_domain& domain, std::map<cycle_t, std::function<void(server&)>> calls)
+      : clocked_block("script", domain), calls_(std::move(calls)) {
+    for (const auto& [when, call] : calls_) wake_at(when);
+  }
+  std::string blocked() const {
+    std::string text;
+    for (const server::hold_up& h : engine.blocked_cycles()) text += h.by + (" " + std::to_string(h.cycles)) + "; ";
+    return text;
+  }
+
+ private:
+  void tick() override {
+    if (const auto c = calls_.find(now()); c != calls_.end()) c->second(engine);
+  }
+  std::map<cycle_t, std::function<void(server&)>> calls_;
+};
+
+TEST(Server, CountsByWhomItIsBlocked) {
+  static const char* const channel = "channel";
+  static const char* const credits = "credits";
+  timebase base;
+  clock_domain d("d", base, {1000, 1, 0});
+  script s(d, {{2, [](server& e) { e.start(5); }},
+               {3, [](server& e) { e.blocked(channel); }},  // busy until 7: from then on
+               {9, [](server& e) { e.blocked(channel); }},
+               {10, [](server& e) { e.blocked(credits); }},
+               {14, [](server& e) { e.start(1); }},
+               {16, [](server& e) { e.blocked(channel); }},
+               {17, [](server& e) { e.idle(); }},
+               {20, [](server& e) { e.begin(); }},
+               {21, [](server& e) { e.blocked(credits); }},  // its end is not known: from then on
+               {25, [](server& e) { e.end(); }}});
+  run_ns(6);
+  EXPECT_EQ(s.blocked(), "");
+  run_ns(2);
+  EXPECT_EQ(s.blocked(), "channel 1; ");
+  run_ns(4);
+  EXPECT_EQ(s.blocked(), "channel 3; credits 2; ");
+  run_ns(7);
+  EXPECT_EQ(s.blocked(), "channel 4; credits 4; ") << "idle since 17";
+  run_ns(9);
+  EXPECT_EQ(s.blocked(), "channel 4; credits 7; ");
+  EXPECT_EQ(s.engine.busy_cycles(), 11U) << "blocked and busy are never the same cycle";
 }
 
 TEST(Server, AssertsThatItDoesOneThingAtATime) {
