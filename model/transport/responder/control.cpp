@@ -201,8 +201,7 @@ void responder::finish_reset() {
   backlog_.clear();
   shared_.drop_all();
   notification_.clear();
-  for (payload::frame_ptr& f : cnps_) f.reset();
-  cnp_head_ = cnp_count_ = 0;
+  for (auto& queue : cnps_) queue.clear();
   halted_.clear();
   resetting_ = false;
 }
