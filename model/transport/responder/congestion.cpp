@@ -33,7 +33,7 @@ void responder::take_notices() {
   read_command r;  // READ responses have rates
   r.what = read_command::kind::notified;
   r.qpn = n.qpn;
-  reads.push(std::move(r));
+  reads.push(r);
 }
 
 /// Each port has a queue: a port that is paused holds up no other. One that finds it full is lost and counted, and its

@@ -195,7 +195,7 @@ void responder::finish_reset() {
   if (!reads.room(1)) return wake_next();
   read_command r;
   r.what = read_command::kind::forget_all;
-  reads.push(std::move(r));
+  reads.push(r);
   contexts_.drop_all();
   histories_.drop_all();
   backlog_.clear();
@@ -217,7 +217,7 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
       read_command r;
       r.what = read_command::kind::forget;
       r.qpn = qpn;
-      reads.push(std::move(r));
+      reads.push(r);
     }
     begun = true;
     stop_polling(qpn);

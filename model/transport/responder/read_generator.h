@@ -119,7 +119,7 @@ class read_generator : public sim::clocked_block {
   void report();
   // read_order.cpp
   void accept();
-  void take(read_command&& r);
+  void take(const read_command& r);
   void take_answer(const read_command& r);
   bool will_send(const stream& s, const read_command& r) const;
   std::uint32_t go_back(stream& s, const read_command& r);

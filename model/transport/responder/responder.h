@@ -229,7 +229,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void hand_answers();
   void hand_answer(responder_flow& f, bool ack);
   bool may_hand_over() const;
-  void hand_over(responder_flow& f, read_command&& r, bool held = false);
+  void hand_over(responder_flow& f, read_command r, bool held = false);
   bool give_up_reads(responder_flow& f);
   void take_report();
   void end_read(responder_flow& f, const read_report& r);
