@@ -33,6 +33,8 @@ abi::status firmware::write_mcg(command_request& r) {
   if (!default_entry && !in_table(table::mcg, r.modifier)) return status::bad_index;
   if (const status s = read_mailbox(r, bytes); s != status::ok) return s;
   if (in(abi::mcg::member_count) > (bytes - abi::mcg::members) / 4) return status::bad_param;
+  // The hardware reads so much of an entry, however long software has made it.
+  if (in(abi::mcg::member_count) > icm::multicast_group::max_members) return status::exceed_lim;
   if (default_entry) return write_default_entry(r);
   if (!chip_.hw().icm_write(entry(table::mcg, r.modifier), in_.data(), bytes)) return status::icm_error;
   groups_written_[r.modifier] = true;
@@ -48,7 +50,6 @@ abi::status firmware::write_default_entry(const command_request& r) {
   const std::uint32_t kind = r.modifier >> abi::mcg::default_steer_shift & 1;
   const std::uint32_t at = ethernet::cr::default_entry + kind * ethernet::cr::default_stride;
   const std::uint32_t count = in(abi::mcg::member_count);
-  if (count > icm::multicast_group::max_members) return status::exceed_lim;
   chip_.write_port(register_bus::cr_base::steering, port, at, 0);
   for (std::uint32_t i = 0; i < count; ++i)
     chip_.write_port(register_bus::cr_base::steering, port, at + 4 + 4 * i,

@@ -178,6 +178,8 @@ abi::status firmware::init_hca(command_request& r) {
     return status::bad_param;
   if (log_mcgs > log_max_mcgs || log_mcg_bytes > 12 || in(f::log_mcg_hash) > 16 || in(f::log_mcg_hash) > log_mcgs)
     return status::bad_param;
+  // The hardware reads entries of that size, and finds no group in shorter ones.
+  if (std::size_t{1} << log_mcg_bytes < sizeof(icm::multicast_group)) return status::bad_param;
   if (in(f::log_uar_page) > 8 || in(f::log_uars) > 20) return status::bad_param;
 
   std::copy_n(in_.begin(), f::bytes, hca_parameters_.begin());

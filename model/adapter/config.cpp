@@ -150,8 +150,8 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("read_queue", c.read_queue, 1, 1024, "requests", "design")
       .add("read_fetches", c.read_fetches, 1, 64, "QPs", "design")
       .add("read_hand_over", c.read_hand_over, 3, 256, "commands", "design")
-      .add("read_completion_cycles", c.read_completion_cycles, 0, many, "cycles", "design")
-      .add("read_translations", c.read_translations, 1, 64, "translations a READ", "design")
+      .add("read_translations", c.read_translations, 1, 64, "translations",
+           "calibration 5: 475 ns for a missing context or translation, one at a time as its context")
       .add("read_gathers", c.read_gathers, 1, 256, "packets", "calibration 5: PCIe tags")
       .add("read_packet_cycles", c.read_packet_cycles, 1, many, "cycles", "design: as write_cycles")
       .add("receive_lines", c.receive_lines, 1, 4096, "queue pairs", "design")
@@ -287,6 +287,7 @@ void announce(sim::parameter_set& to, config& c) {
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
+  group(to, "adapter.multicast.").add("waiting", c.multicast.waiting, 1, 4096, "datagrams", "design");
   announce_cache(to, "adapter.multicast.groups.", c.multicast.groups, "design: multicast group table");
   announce_congestion(to, c.congestion);
   announce_memory(to, c.translation);

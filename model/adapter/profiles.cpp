@@ -76,6 +76,7 @@ const setting connectx5_100g[] = {
     {"adapter.responder.contexts.fills", "16", "calibration 5: 16 misses under way"},
     {"adapter.responder.contexts.miss_cycles", "0", "calibration 5: 350 ns, which the DMA read takes"},
     {"adapter.responder.read_miss_cycles", "0", "calibration 5: misses overlap"},
+    {"adapter.responder.read_translations", "16", "calibration 5: misses overlap, 16 under way"},
     {"adapter.responder.atomics.in_flight", "16", "calibration 5: 16 under way"},
     {"adapter.responder.atomics.lock_buckets", "4096", "calibration 5: 4096 by address bits 11:0"},
     {"adapter.responder.write_cycles", "4", "calibration 5: max(4, 2 + L/64); Connect-IB 120 M/s"},

@@ -17,18 +17,22 @@ multicast::multicast(const std::string& name, sim::clock_domain& domain, const m
       bytes_per_cycle_(config.bytes_per_cycle),
       frames_(frames),
       spans_(spans),
-      walk_(this->name() + ".groups", *this, config.groups, map, stats) {
-  if (config.bytes_per_cycle == 0) throw sim::config_error(this->name() + ": bytes_per_cycle must be 1 or more");
+      walk_(this->name() + ".groups", *this, config.groups, map, stats),
+      waiting_(config.waiting) {
+  if (config.bytes_per_cycle == 0 || config.waiting == 0)
+    throw sim::config_error(this->name() + ": bytes_per_cycle and waiting must be 1 or more");
   members_.reserve(icm::multicast_group::max_members);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"datagrams", &datagrams_},
                                                                 {"copies", &copies_},
                                                                 {"drop.no_group", &drop_no_group_},
-                                                                {"drop.reset", &drop_reset_}};
+                                                                {"drop.reset", &drop_reset_},
+                                                                {"drop.full", &drop_full_}};
   for (const auto& [n, c] : named) stats.add(this->name() + "." + n, *c);
 }
 
 void multicast::tick() {
   walk_.service();
+  take();
   switch (state_) {
     case state::copying:
       return copy();
@@ -39,11 +43,21 @@ void multicast::tick() {
   }
 }
 
-void multicast::accept() {
+void multicast::take() {
   if (!in.can_pop()) return;
-  if (!copier_.is_free()) return copier_.await();
-  frame_ = in.pop();
   ++datagrams_;
+  if (waiting_.full()) {
+    ++drop_full_;
+    in.pop().reset();
+    return;
+  }
+  waiting_.push(in.pop());
+}
+
+void multicast::accept() {
+  if (waiting_.empty()) return;
+  if (!copier_.is_free()) return copier_.await();
+  frame_ = waiting_.pop();
   walk_.begin(frame_->packet.dgid.data(), icm::group_walk::protocol::roce);
   missed_ = blocked_ = false;
   state_ = state::searching;
@@ -108,7 +122,7 @@ payload::frame_ptr multicast::next_copy() {
 void multicast::end() {
   frame_.reset();
   state_ = state::idle;
-  if (in.can_pop()) wake_next();
+  if (!waiting_.empty()) wake_next();
 }
 
 std::uint32_t multicast::cr_read(std::uint32_t offset) { return offset == cr::mcg_hash_bits ? walk_.hash_bits() : 0; }

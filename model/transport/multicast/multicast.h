@@ -14,6 +14,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -24,6 +25,7 @@ struct multicast_config {
   unsigned bytes_per_cycle = 16;  ///< the datapath's: adapter.responder.bytes_per_cycle
   icm::context_cache_config groups{64, 4, 1,
                                    0,  1, icm::replacement::lru};  ///< entries of the multicast group table (design)
+  unsigned waiting = 16;  ///< datagrams that wait for the copies of the one before them (design)
 };
 
 /// Data sheet of the multicast fan-out (adapter data plane A.9.4, B.6).
@@ -33,26 +35,30 @@ struct multicast_config {
 /// keeps nobody out; DMA of the cache of groups (reads only); registers. Store and forward: a datagram has come whole,
 /// and a copy is handed on when its last beat is there.
 ///
-/// Stages, for one datagram at a time: accept, with the hash of its GID (cycle 0); search, an entry of the chain a
-/// cycle, from cycle 1; copy, from the cycle behind the search: a copy takes as many cycles as its frame has beats of
-/// the datapath, and the next one begins in the cycle in which it ends; it is seen by the responder in that cycle. The
-/// next datagram is accepted in the cycle in which the last copy ends, and behind a search without result a cycle
-/// later. Copies leave in the order of the datagrams and, for one datagram, in that of the group's entry; each has the
-/// number of its queue pair as packet.bth.dest_qp. Datagrams to a group and to a queue pair may pass each other.
+/// Stages, for one datagram at a time: take, into the queue of those that wait, and accept, with the hash of its GID,
+/// when the one before is done (cycle 0 for both, when nobody is in front); search, an entry of the chain a cycle, from
+/// cycle 1; copy, from the cycle behind the search: a copy takes as many cycles as its frame has beats of the datapath,
+/// and the next one begins in the cycle in which it ends; it is seen by the responder in that cycle. The next datagram
+/// is accepted in the cycle in which the last copy ends, and behind a search without result a cycle later. Copies leave
+/// in the order of the datagrams and, for one datagram, in that of the group's entry; each has the number of its queue
+/// pair as packet.bth.dest_qp. Datagrams to a group and to a queue pair may pass each other.
 ///
 /// Members are those of the cycle in which the entry was found. What the own port has sent does not go to members that
 /// do not want it: they are masked out in that cycle.
 ///
-/// Memories: the datagram (one frame, read once a copy); the group table (icm::group_walk).
+/// Memories: the queue (`waiting` frames); the datagram (one frame, read once a copy); the group table
+/// (icm::group_walk).
 ///
-/// Stalls: search, for an entry that is not on chip; copy, while the channel of copies is full.
+/// Stalls: search, for an entry that is not on chip; copy, while the channel of copies is full. Take never does: a
+/// datagram that finds the queue full is dropped (counter drop.full), so that what is behind it in the ICRC check, the
+/// responses among it, does not wait for the members of a group.
 ///
 /// Registers: transport_cr.h, offsets from cr_base::transport + multicast_offset.
 class multicast final : public sim::clocked_block,
                         public register_bus::cr_target_if,
                         public register_bus::reset_target_if {
  public:
-  /// Throws sim::config_error when bytes_per_cycle is 0, and as the cache does.
+  /// Throws sim::config_error when bytes_per_cycle or waiting is 0, and as the cache does.
   multicast(const std::string& name, sim::clock_domain& domain, const multicast_config& config, const icm::icm_map& map,
             payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats);
 
@@ -70,6 +76,7 @@ class multicast final : public sim::clocked_block,
   enum class state : std::uint8_t { idle, searching, copying };
 
   void tick() override;
+  void take();
   void accept();
   void search();
   void mask_members();
@@ -84,11 +91,12 @@ class multicast final : public sim::clocked_block,
   sim::server copier_{*this, "copier"};
 
   state state_ = state::idle;
+  sim::ring<payload::frame_ptr> waiting_;
   payload::frame_ptr frame_;
   std::vector<std::uint32_t> members_;  // that get a copy
   std::size_t next_ = 0;                // of these
   bool missed_ = false, blocked_ = false;
-  std::uint64_t datagrams_ = 0, copies_ = 0, drop_no_group_ = 0, drop_reset_ = 0;
+  std::uint64_t datagrams_ = 0, copies_ = 0, drop_no_group_ = 0, drop_reset_ = 0, drop_full_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -123,7 +123,7 @@ void responder::hand_answer(responder_flow& f, bool ack) {
   r.syndrome = ack ? acknowledgement(*f.ctx) : f.nak_syndrome;
   r.span = ack ? f.ack_span : 0;
   r.to = address_of(*f.ctx);
-  reads.push(std::move(r));
+  reads.push(r);
   (ack ? f.ack_pending : f.nak_pending) = false;
   if (ack) f.ack_requests = 0;
   ++f.answers_handed;
@@ -135,7 +135,7 @@ bool responder::may_hand_over() const { return reads.room(3); }
 /// A READ or an atomic that was accepted goes to the READ generator, behind the answers of what was before it. Where a
 /// repeated one goes before what an answer is for, that one waits for it. `held`: it was accepted before it was put
 /// aside.
-void responder::hand_over(responder_flow& f, read_command&& r, bool held) {
+void responder::hand_over(responder_flow& f, read_command r, bool held) {
   const wire::psn_t psn(r.psn);
   const std::uint32_t handed = f.reads_accepted - f.reads_held - (held ? 1 : 0);
   const bool before_ack = r.again && f.ack_pending && !psn.after(wire::psn_t(f.ack_psn));
@@ -161,7 +161,7 @@ void responder::hand_over(responder_flow& f, read_command&& r, bool held) {
   reads.take_place(f.reads_on_chip() == 1);
   r.to = address_of(*f.ctx);
   r.syndrome = acknowledgement(*f.ctx);
-  reads.push(std::move(r));
+  reads.push(r);
   route_answer(f);
 }
 
@@ -172,7 +172,7 @@ bool responder::give_up_reads(responder_flow& f) {
     read_command r;
     r.what = read_command::kind::discard;
     r.flow = index_of(f);
-    reads.push(std::move(r));
+    reads.push(r);
     f.discarding = true;
   }
   read_backlog::forget(f);

@@ -102,7 +102,7 @@ bool responder::commit_atomic(responder_slot& s) {
   r.first.count = 1;
   r.operation = operation_of(s.frame->packet);
   note_commit(s);
-  hand_over(f, std::move(r));
+  hand_over(f, r);
   return true;
 }
 

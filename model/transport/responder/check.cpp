@@ -370,6 +370,7 @@ void responder::issue(responder_slot& s) {
     r.tag = tag_slot | index << 8 | s.issued;
     r.span = s.frame->span;
     translate.request.push(r);
+    if (s.fetches()) ++reads_translating_;
     if (++s.issued == s.pieces) --unissued_;
   }
 }

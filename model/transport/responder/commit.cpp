@@ -219,7 +219,7 @@ bool responder::commit_read(responder_slot& s) {
   const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
   if (!(place ? may_hand_over() : put_aside(f, r))) return false;
   note_commit(s);
-  if (place) hand_over(f, std::move(r));
+  if (place) hand_over(f, r);
   return true;
 }
 

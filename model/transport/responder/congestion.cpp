@@ -33,31 +33,41 @@ void responder::take_notices() {
   read_command r;  // READ responses have rates
   r.what = read_command::kind::notified;
   r.qpn = n.qpn;
-  reads.push(std::move(r));
+  reads.push(r);
 }
 
+/// Each port has a queue: a port that is paused holds up no other. One that finds it full is lost and counted, and its
+/// queue pair's next marked packet makes another.
 void responder::queue_cnp(std::uint32_t qpn, payload::frame_ptr frame) {
-  if (cnp_count_ == cnps_.size()) {
+  auto& queue = cnps_[frame->port & 1];
+  if (queue.full()) {
     ++count_.cnps_lost;
     return;
   }
   if (!notification_.due(qpn, frame->packet.dgid, frame->port, now_ps())) return;
-  cnps_[(cnp_head_ + cnp_count_++) % cnps_.size()] = std::move(frame);
+  queue.push(std::move(frame));
   wake_next();
 }
 
+/// One in a cycle, of the ports in turn.
 void responder::send_cnp() {
-  payload::frame_ptr& f = cnps_[cnp_head_];
+  if (cnps_[0].empty() && cnps_[1].empty()) return;
+  if (!send_cnp(cnp_turn_) && !send_cnp(cnp_turn_ ^ 1)) return;
+  cnp_turn_ ^= 1;
+  if (!cnps_[0].empty() || !cnps_[1].empty()) wake_next();
+}
+
+bool responder::send_cnp(unsigned port) {
+  auto& queue = cnps_[port];
+  if (queue.empty() || !notifications.claim(port, queue.front()->priority)) return false;
   answer_job j;
   j.complete = true;
-  j.port = f->port & 1;
-  j.priority = f->priority;
-  if (!notifications.claim(j.port, j.priority)) return;
-  j.frame = std::move(f);
+  j.port = static_cast<std::uint8_t>(port);
+  j.priority = queue.front()->priority;
+  j.frame = queue.pop();
   notifications.push(std::move(j));
-  cnp_head_ = (cnp_head_ + 1) % cnps_.size();
-  if (--cnp_count_ != 0) wake_next();
   ++count_.cnps;
+  return true;
 }
 
 }  // namespace rnic::transport

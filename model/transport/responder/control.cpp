@@ -195,14 +195,13 @@ void responder::finish_reset() {
   if (!reads.room(1)) return wake_next();
   read_command r;
   r.what = read_command::kind::forget_all;
-  reads.push(std::move(r));
+  reads.push(r);
   contexts_.drop_all();
   histories_.drop_all();
   backlog_.clear();
   shared_.drop_all();
   notification_.clear();
-  for (payload::frame_ptr& f : cnps_) f.reset();
-  cnp_head_ = cnp_count_ = 0;
+  for (auto& queue : cnps_) queue.clear();
   halted_.clear();
   resetting_ = false;
 }
@@ -218,7 +217,7 @@ bool responder::stopping_done(std::uint32_t qpn, bool discard, bool& begun) {
       read_command r;
       r.what = read_command::kind::forget;
       r.qpn = qpn;
-      reads.push(std::move(r));
+      reads.push(r);
     }
     begun = true;
     stop_polling(qpn);

@@ -25,7 +25,7 @@ bool responder::put_aside(responder_flow& f, const read_command& r) {
       break;
   }
   if (f.reads_held != 0 || !reads.can_take() || !may_hand_over()) return false;
-  hand_over(f, read_command(r));
+  hand_over(f, r);
   return true;
 }
 
@@ -84,7 +84,7 @@ responder::fetched responder::fetch_read(std::uint16_t i) {
   count_use(f);
   f.waited_context = false;
   spans_.leave(r.span, name(), "READ backlog", now_ps(), sim::wait::arbitration);
-  hand_over(f, std::move(r), true);
+  hand_over(f, r, true);
   return fetched::request;
 }
 

@@ -84,7 +84,7 @@ void responder::take_revocation() {
     read_command r;  // behind the requests that were translated under it
     r.what = read_command::kind::revoke;
     r.key = revoked_key_;
-    reads.push(std::move(r));
+    reads.push(r);
   }
   if (!flushing_) {
     if (!reads_revoked_) return;  // the report ticks us

@@ -155,8 +155,7 @@ void read_generator::ask_packet(std::uint16_t j) {
   x.all_asked = x.gathered == x.r.length;
   a.span = x.all_asked ? x.r.span : 0;
   const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
-  const unsigned further = a.length == 0 ? 0 : (a.length - 1) / config_.completion_bytes;
-  engine_.start(std::max({1u, config_.read_packet_cycles, beats}) + further * config_.read_completion_cycles);
+  engine_.start(std::max({1u, config_.read_packet_cycles, config_.beat_overhead_cycles + beats}));
   if (a.length == 0) return;
   if (x.refused) {
     a.nak = access_violation.nak;

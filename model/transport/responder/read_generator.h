@@ -33,8 +33,7 @@ namespace rnic::transport {
 /// Stages: accept a command (cycle 0); ask, one response packet or one atomic in a cycle, in turn of the queue pairs (0
 /// for one that finds nobody in front of it); translation, of packets that the command brings none for; read, one DMA
 /// request a cycle; memory; leave, one answer a cycle, in the cycle in which the last byte of it is there. Interval of
-/// `ask`: read_packet_cycles or the beats of the packet, and read_completion_cycles for each completion of memory
-/// behind its first.
+/// `ask`: read_packet_cycles, or the beats of the packet and beat_overhead_cycles, as of any packet in the datapath.
 ///
 /// Order: the answers of a queue pair leave in the order in which they were commanded, whose requests' PSNs they have
 /// (adapter data plane C.7.3). A request is begun when all before it of its queue pair are asked for or have changed
@@ -120,7 +119,7 @@ class read_generator : public sim::clocked_block {
   void report();
   // read_order.cpp
   void accept();
-  void take(read_command&& r);
+  void take(const read_command& r);
   void take_answer(const read_command& r);
   bool will_send(const stream& s, const read_command& r) const;
   std::uint32_t go_back(stream& s, const read_command& r);

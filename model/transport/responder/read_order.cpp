@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // READ generator: commands, and the order of a queue pair's answers when its requester goes back.
 #include <algorithm>
-#include <utility>
 
 #include "model/transport/congestion/rates.h"
 #include "model/transport/message_packets.h"
@@ -32,7 +31,7 @@ void read_generator::accept() {
     case kind::read:
     case kind::atomic:
     case kind::replay:
-      take(std::move(r));
+      take(r);
       break;
     case kind::acknowledge:
     case kind::refuse:
@@ -64,7 +63,7 @@ void read_generator::accept() {
   command_in.drop();
 }
 
-void read_generator::take(read_command&& r) {
+void read_generator::take(const read_command& r) {
   stream& s = streams_[r.flow];
   s.qpn = r.qpn;
   s.to = r.to;
@@ -90,7 +89,7 @@ void read_generator::take(read_command&& r) {
   spans_.leave(r.span, name(), "accept", now_ps());
   x.sequence = r.again ? go_back(s, r) : s.accepted;
   ++s.accepted;
-  x.r = std::move(r);
+  x.r = r;
   const std::uint8_t code = s.to.path.static_rate;
   if (code != 0 || limiter_.any()) limiter_.limit(s.qpn, static_rate_kbps(code));
   insert(s, j);

@@ -2,7 +2,6 @@
 #include "model/transport/responder/read_port.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace rnic::transport {
 
@@ -15,7 +14,7 @@ read_port::read_port(sim::clocked_block& owner, const responder_config& cfg)
       all_places_(cfg.read_queue),
       most_reading_(std::max(1u, cfg.flows / 2)) {}
 
-void read_port::push(read_command&& r) { waiting_.push(std::move(r)); }
+void read_port::push(const read_command& r) { waiting_.push(r); }
 
 void read_port::work(std::uint64_t writes_done) {
   if (waiting_.empty()) return;

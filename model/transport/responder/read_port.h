@@ -24,7 +24,7 @@ class read_port {
 
   /// Whether `commands` more may be pushed. Refused, the owner is ticked when one has gone.
   bool room(std::size_t commands) const { return waiting_.size() + commands <= waiting_.capacity(); }
-  void push(read_command&& r);
+  void push(const read_command& r);
   /// One goes on in a cycle. Last of what pushes, in each tick.
   void work(std::uint64_t writes_done);
   /// A request was answered or given up; `last` of its queue pair.

@@ -46,7 +46,8 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       receive_(config_, translate, dma_read, tag_receive, tag_receive),
       shared_(this->name() + ".srqs", *this, config_, map, translate, dma_read, tag_shared, tag_shared),
       notification_(config_.congestion.notification, log_flows),
-      cnps_(config_.congestion.notification.queue),
+      cnps_{sim::ring<payload::frame_ptr>(config_.congestion.notification.queue),
+            sim::ring<payload::frame_ptr>(config_.congestion.notification.queue)},
       backlog_(map, histories_),
       waiting_(config.context_wait_frames),
       slots_(config.slots),
@@ -134,7 +135,7 @@ void responder::tick() {
   work_shared();
   commit();
   if (notice_in.can_pop()) take_notices();
-  if (cnp_count_ != 0) send_cnp();
+  send_cnp();
   send_answers();
   poll_records();
   work_attention();
@@ -168,6 +169,7 @@ void responder::take_answers() {
         responder_slot& s = slots_[index >> 8];
         const unsigned piece = index & 0xff;
         ++s.translated;
+        if (s.fetches()) --reads_translating_;
         s.missed = s.missed || r.missed;
         s.segments[2 * piece] = r.count > 0 ? r.segments[0] : icm::translate_response::segment{};
         s.segments[2 * piece + 1] = r.count > 1 ? r.segments[1] : icm::translate_response::segment{};
@@ -322,6 +324,7 @@ responder::verdict responder::run(std::uint16_t i, payload::frame_ptr& frame) {
                                        : config_.receive_header_cycles;
   const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
   const sim::span_id span = t.last ? frame->span : 0;
+  if (fetches && reads_translating_ >= config_.read_translations) return verdict::wait;  // the address ticks us
   if (fetches && !read_engine.is_free()) {
     wake_at(read_engine.free_at());
     return verdict::wait;

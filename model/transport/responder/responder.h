@@ -229,7 +229,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void hand_answers();
   void hand_answer(responder_flow& f, bool ack);
   bool may_hand_over() const;
-  void hand_over(responder_flow& f, read_command&& r, bool held = false);
+  void hand_over(responder_flow& f, read_command r, bool held = false);
   bool give_up_reads(responder_flow& f);
   void take_report();
   void end_read(responder_flow& f, const read_report& r);
@@ -254,6 +254,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void take_notices();
   void queue_cnp(std::uint32_t qpn, payload::frame_ptr frame);
   void send_cnp();
+  bool send_cnp(unsigned port);
 
   // responder_control.cpp: registers, commands of firmware, the error state
   void take_errors();
@@ -297,10 +298,10 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
     wire::packet packet;
     std::uint8_t port = 0;
     std::uint16_t gid_index = 0;
-  } marked_;                              // packet under check that was marked,
-  bool gate_passed_ = false;              // and whether it was one for its QP
-  std::vector<payload::frame_ptr> cnps_;  // ring
-  std::size_t cnp_head_ = 0, cnp_count_ = 0;
+  } marked_;                                           // packet under check that was marked,
+  bool gate_passed_ = false;                           // and whether it was one for its QP
+  std::array<sim::ring<payload::frame_ptr>, 2> cnps_;  // by port
+  unsigned cnp_turn_ = 0;
   read_backlog backlog_;
   std::vector<std::uint16_t> fetching_;  // flows with READs in host memory, one of each is being fetched
 
@@ -325,7 +326,8 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   answer_lines ready_;                                // flows with an answer that may leave,
   sim::ring<std::uint16_t> hands_;                    // and with one that goes behind READs
   sim::cycle_t next_answer_ = 0;
-  bool ack_awaited_ = false;  // a packet waits until the ACK that it would be answered by has left
+  unsigned reads_translating_ = 0;  // first addresses of READs and atomics that translation owes
+  bool ack_awaited_ = false;        // a packet waits until the ACK that it would be answered by has left
 
   bool reads_revoked_ = false;                // the READ generator does not need the key any more
   bool revoking_ = false, flushing_ = false;  // a revocation has begun; the payload before it is being flushed,

@@ -308,6 +308,31 @@ TEST(responder_read, rights_are_checked_for_the_whole_range) {
   EXPECT_EQ(b.s.events[0].type, 0x11);
 }
 
+/// Of two queue pairs whose translations miss.
+class responder_read_misses : public ::testing::TestWithParam<std::pair<unsigned, bool>> {};
+TEST_P(responder_read_misses, overlap_as_many_as_are_looked_up_at_once) {
+  const auto [lookups, overlap] = GetParam();
+  responder_config cfg;
+  cfg.read_translations = lookups;
+  bench b({}, cfg);
+  auto c = bench::context();
+  c.qpn = 0x49;
+  b.put(c);
+  b.s.slow_key[rkey] = 400;
+  b.read(100, data_va, 64);
+  b.send(operation::read_request, 100, {}, [](wire::packet& p) {
+    p.bth.dest_qp = 0x49;
+    p.reth = {data_va + 100, rkey, 64};
+  });
+  b.run(3000);
+  ASSERT_EQ(b.s.answers.size(), 2u);
+  const sim::cycle_t apart = b.s.answers[1].at - b.s.answers[0].at;
+  EXPECT_EQ(apart < 100, overlap) << apart;
+  EXPECT_EQ(apart > 400, !overlap) << apart;
+}
+INSTANTIATE_TEST_SUITE_P(lookups, responder_read_misses,
+                         ::testing::Values(std::pair{1u, false}, std::pair{2u, true}, std::pair{16u, true}));
+
 TEST(responder_read, key_that_goes_away_midway) {
   bench b;
   b.s.slow_key[rkey] = 400;

@@ -481,5 +481,33 @@ TEST(responder_laws, steady_state_takes_no_more_frames) {
   EXPECT_EQ(b.frames.allocated(), frames);
 }
 
+/// Port 1 gives no credits back: its CNPs fill its queue, and the rest is lost.
+TEST(responder, cnps_of_a_port_that_stands_hold_up_no_other) {
+  bench b;
+  sim::fifo<congestion_notice> notices("notices", b.core, 64);
+  b.r.notice_in.bind(notices);
+  const unsigned credits = responder_config{}.egress_frames, places = 2,
+                 queue = responder_config{}.congestion.notification.queue;
+  const auto notify = [&](unsigned port, std::uint32_t number) {
+    congestion_notice n;
+    n.qpn = number;
+    n.cnp = b.frames.get();
+    n.cnp->port = static_cast<std::uint8_t>(port);
+    n.cnp->priority = 6;
+    n.cnp->begin = payload::frame::payload_start;
+    n.cnp->length = 78;
+    n.cnp->packet = wire::packet{};
+    notices.push(std::move(n));
+    b.run(20);
+  };
+  for (unsigned i = 0; i < credits + places + queue + 5; ++i) notify(1, 0x100 + i);
+  EXPECT_EQ(b.s.answers.size(), credits);
+  EXPECT_EQ(b.stats.value("responder.np_cnp_lost"), 5u);
+  notify(0, 0x90);
+  b.run(200);
+  ASSERT_EQ(b.s.answers.size(), credits + 1);
+  EXPECT_EQ(b.s.answers.back().frame->port, 0u);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test

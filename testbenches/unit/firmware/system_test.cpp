@@ -153,6 +153,9 @@ TEST(Statuses, InitHcaChecksItsMailbox) {
   d.put(abi::init_hca::log_qps, 25);
   EXPECT_EQ(d.run(opcode::init_hca), status::bad_param);
   d.fill_init_hca();
+  d.put(abi::init_hca::log_mcg_bytes, 8);  // the hardware reads entries of 512 bytes
+  EXPECT_EQ(d.run(opcode::init_hca), status::bad_param);
+  d.fill_init_hca();
   EXPECT_EQ(d.run(opcode::init_hca), status::ok);
   ASSERT_EQ(d.run(opcode::query_hca), status::ok);
   EXPECT_EQ(abi::get(d.out(), abi::init_hca::qpc_base), d.icm.qpc | 18);
@@ -295,6 +298,21 @@ TEST(Multicast, EntriesNeverWrittenAreEmpty) {
   EXPECT_EQ(abi::load32(d.out(), 0x24), 0x40000123u);
   d.put(abi::mcg::member_count, 249);
   EXPECT_EQ(d.run(opcode::write_mcg, index), status::bad_param);
+}
+
+/// The entry is of 1024 bytes; the hardware reads 512.
+TEST(Multicast, AGroupOfMoreMembersThanTheHardwareReadsIsRefused) {
+  driver_model d;
+  d.bring_up();
+  d.clear_in();
+  d.put(abi::mcg::member_count, icm::multicast_group::max_members);
+  EXPECT_EQ(d.run(opcode::write_mcg, 5), status::ok);
+  for (const std::uint32_t members : {icm::multicast_group::max_members + 1, 248u}) {
+    d.put(abi::mcg::member_count, members);
+    EXPECT_EQ(d.run(opcode::write_mcg, 5), status::exceed_lim) << members;
+  }
+  ASSERT_EQ(d.run(opcode::read_mcg, 5), status::ok);
+  EXPECT_EQ(abi::load32(d.out(), 4), icm::multicast_group::max_members) << "as it was";
 }
 
 TEST(Statistics, IfStatCountsSinceReset) {
