@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The GID match as RTL in the whole adapter: a match that does not look at the version is found by `shadow` in latency
+"""The GID match as RTL in the whole adapter: a match whose encoder has a wrong bit is found by `shadow` in latency
 and soak, on either side; without a fault `rtl` and `shadow` are invisible; what there is no RTL of is refused.
 
 usage: check_gid_in_the_system.py PROGRAM PROGRAM_WITH_A_WRONG_MATCH

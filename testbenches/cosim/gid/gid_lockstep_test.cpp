@@ -104,7 +104,7 @@ TEST(GidDropIn, FindsWhatTheTableHolds) {
 }
 
 TEST(GidLockstep, FindsPlantedBugs) {
-  for (const bug b : {bug::none, bug::short_compare, bug::any_version}) {
+  for (const bug b : {bug::none, bug::short_compare, bug::any_version, bug::wrong_index}) {
     const outcome o = run_lockstep<pins>(
         stream_driver<pins>(make_plan(5, 2000)), std::make_unique<reference>(),
         [b] { return std::make_unique<planted_match>(b); }, "gid_planted");

@@ -11,7 +11,7 @@
 
 namespace rnic::cosim {
 
-enum class match_bug : std::uint8_t { none, short_compare, any_version };
+enum class match_bug : std::uint8_t { none, short_compare, any_version, wrong_index };
 
 class planted_match final : public rtl::verilated_block<Vgid_planted, rtl::gid_match_pins> {
  public:

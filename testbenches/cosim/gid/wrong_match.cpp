@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links a match that does not look at the version into a program in the place of rtl/gid/gid_match_verilated.cpp.
+// Links a match whose encoder has a wrong bit into a program in the place of rtl/gid/gid_match_verilated.cpp.
 #include <memory>
 
 #include "testbenches/cosim/gid/planted_match.h"
@@ -7,7 +7,7 @@
 namespace rnic::rtl {
 
 twin_ptr<gid_match_pins> make_gid_match_rtl(std::uint32_t seed) {
-  return std::make_unique<cosim::planted_match>(cosim::match_bug::any_version, seed);
+  return std::make_unique<cosim::planted_match>(cosim::match_bug::wrong_index, seed);
 }
 
 }  // namespace rnic::rtl
