@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "firmware/bus/network_card.h"
+#include "host_driver/hosts/gid_twin.h"
 #include "model/host/root_complex_socket.h"
 #include "model/icrc/icrc_model.h"
 #include "model/payload/ethernet_socket.h"
@@ -16,13 +17,13 @@ namespace rnic::hosts {
 namespace {
 
 /// Model and RTL side by side. The first difference is an error of the kernel's report handler, which ends the run.
-class icrc_shadow final : public rtl::twin<rtl::icrc_pins> {
+template <class Pins>
+class shadow final : public rtl::twin<Pins> {
  public:
-  icrc_shadow(const std::string& block, const sim::clock_domain& clock, unsigned width)
-      : both_(
-            block, std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>(width)),
-            [width] { return rtl::make_icrc_rtl(width); }, [&clock] { return clock.now(); }) {}
-  icrc::icrc_outputs clock(const rtl::icrc_pins::inputs& in) override {
+  shadow(const std::string& block, const sim::clock_domain& clock, rtl::twin_ptr<Pins> reference,
+         const typename rtl::lockstep<Pins>::factory& make)
+      : both_(block, std::move(reference), make, [&clock] { return clock.now(); }) {}
+  typename Pins::outputs clock(const typename Pins::inputs& in) override {
     try {
       return both_.clock(in);
     } catch (const rtl::difference& d) {
@@ -30,10 +31,10 @@ class icrc_shadow final : public rtl::twin<rtl::icrc_pins> {
     }
     return {};
   }
-  icrc::icrc_outputs sample() const override { return both_.sample(); }
+  typename Pins::outputs sample() const override { return both_.sample(); }
 
  private:
-  rtl::lockstep<rtl::icrc_pins> both_;
+  rtl::lockstep<Pins> both_;
 };
 
 std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, const std::string& block,
@@ -43,13 +44,37 @@ std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, 
   if (engine == nullptr)
     throw sim::config_error("rtl.icrc: adapter.datapath_bytes must be 16 or 64, of which there is RTL, not " +
                             std::to_string(width));
-  if (what == adapter::implementation::shadow) engine = std::make_unique<icrc_shadow>(block, clock, width);
+  if (what == adapter::implementation::shadow)
+    engine = std::make_unique<shadow<rtl::icrc_pins>>(
+        block, clock, std::make_unique<rtl::icrc_reference>(std::make_unique<icrc::icrc_model>(width)),
+        [width] { return rtl::make_icrc_rtl(width); });
   return std::make_unique<rtl::icrc_rtl>(std::move(engine), width);
+}
+
+std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, const std::string& block,
+                                                  const sim::clock_domain& clock, const gid::gid_table& entries) {
+  if (c.gid == adapter::implementation::model) return nullptr;
+  constexpr gid::match_config has = gid_match_reference::config;
+  if (c.gid_match.method != has.method || c.gid_match.compare_cycles != has.compare_cycles)
+    throw sim::config_error("rtl.gid: adapter.gid.match must be parallel and adapter.gid.compare_cycles " +
+                            std::to_string(has.compare_cycles) + ", of which there is RTL");
+  auto engine = c.gid == adapter::implementation::rtl
+                    ? rtl::make_gid_match_rtl()
+                    : std::make_unique<shadow<rtl::gid_match_pins>>(block + ".gid_match", clock,
+                                                                    std::make_unique<gid_match_reference>(),
+                                                                    [] { return rtl::make_gid_match_rtl(); });
+  return std::make_unique<gid_match_rtl>(std::move(engine), entries);
 }
 
 adapter::icrc_engine_factory engine_factory(const adapter::config& c) {
   return [what = c.icrc, width = c.datapath_bytes](const std::string& block, const sim::clock_domain& clock) {
     return make_engine(what, block, clock, width);
+  };
+}
+
+adapter::gid_match_factory match_factory(const adapter::config& c) {
+  return [&c](const std::string& block, const sim::clock_domain& clock, const gid::gid_table& entries) {
+    return make_gid_match(c, block, clock, entries);
   };
 }
 
@@ -69,8 +94,11 @@ node_config make_node_config(const std::string& profile) {
 }
 
 node_config of_side(node_config c, unsigned side) {
-  if (const std::uint8_t own = c.icrc_of_side[side % 2]; own != 0)
-    c.adapter.icrc = static_cast<adapter::implementation>(own - 1);
+  const auto of_this = [side](const std::array<std::uint8_t, 2>& own, adapter::implementation& what) {
+    if (own[side % 2] != 0) what = static_cast<adapter::implementation>(own[side % 2] - 1);
+  };
+  of_this(c.icrc_of_side, c.adapter.icrc);
+  of_this(c.gid_of_side, c.adapter.gid);
   return c;
 }
 
@@ -88,9 +116,13 @@ void announce_memory(sim::parameter_set& to, host::memory_timing_config& m, sim:
 
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
-  for (unsigned side = 0; side < 2; ++side)
-    to.add_choice(std::string(side == 0 ? "a" : "b") + ".rtl.icrc", c.icrc_of_side[side],
-                  {"as_both", "model", "rtl", "shadow"}, "design: rtl.icrc of one side; a system of one adapter is a");
+  for (unsigned side = 0; side < 2; ++side) {
+    const std::string prefix = side == 0 ? "a.rtl." : "b.rtl.";
+    const std::vector<std::string> names{"as_both", "model", "rtl", "shadow"};
+    to.add_choice(prefix + "icrc", c.icrc_of_side[side], names,
+                  "design: rtl.icrc of one side; a system of one adapter is a");
+    to.add_choice(prefix + "gid", c.gid_of_side[side], names, "design: rtl.gid of one side");
+  }
   constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
   to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
   to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
@@ -148,7 +180,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter)),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter), match_factory(cfg.adapter)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {

@@ -29,8 +29,8 @@ struct node_config {
   host::root_complex_config root_complex;
   host::bus_setup::config bus_setup;
   host_driver::systemc_bus::config bus;
-  /// rtl.icrc of each side of a system, 0: as both; else adapter::implementation + 1.
-  std::array<std::uint8_t, 2> icrc_of_side{};
+  /// rtl.icrc and rtl.gid of each side of a system, 0: as both; else adapter::implementation + 1.
+  std::array<std::uint8_t, 2> icrc_of_side{}, gid_of_side{};
   bool tlm_sockets = false;              ///< slot and port are TLM-2.0 sockets; else plain calls do the same
   std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
   host_driver::config driver = host_driver::config::small();

@@ -284,6 +284,8 @@ void announce(sim::parameter_set& to, config& c) {
       "rtl.icrc", c.icrc, {"model", "rtl", "shadow"},
       "design: the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle");
   to.add_synonyms("rtl.icrc", {"false", "true"});
+  to.add_choice("rtl.gid", c.gid, {"model", "rtl", "shadow"},
+                "design: the GID matches are the model's, verilated RTL, or the RTL beside the model");
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);

@@ -52,6 +52,7 @@ struct config {
   unsigned descriptor_depth = 64;
   bool shared_read_engine = true;               ///< requester and responder do READs and atomics on one engine
   implementation icrc = implementation::model;  ///< its two engines
+  implementation gid = implementation::model;   ///< the match of each port
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GID match as RTL beside its model, and planted bugs in it.
-#include <Vgid_planted.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,10 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/hosts/gid_twin.h"
 #include "model/gid/gid_cr.h"
-#include "model/gid/gid_match.h"
-#include "rtl/gid/gid_match_pins.h"
-#include "rtl/harness/verilated_block.h"
+#include "testbenches/cosim/gid/planted_match.h"
 #include "testbenches/cosim/harness/run.h"
 #include "testbenches/cosim/harness/stream_driver.h"
 
@@ -19,36 +17,7 @@ namespace rnic::cosim {
 namespace {
 
 using pins = rtl::gid_match_pins;
-constexpr gid::match_config two_cycles{gid::match_method::parallel, 2, 2};
-
-/// The model, with the port of firmware that the register bus is there.
-class reference final : public rtl::twin<pins> {
- public:
-  pins::outputs clock(const pins::inputs& in) override {
-    if (in.reset) {
-      table_.device_reset();
-      match_.reset();
-      return {};
-    }
-    const pins::outputs out = match_.step(in.look_up);
-    if (in.write.valid) write(in.write);
-    return out;
-  }
-  pins::outputs sample() const override { return {}; }  // nobody asks
-
- private:
-  void write(const pins::entry_write& w) {
-    for (unsigned i = 0; i < 4; ++i) {
-      std::uint32_t word = 0;
-      for (unsigned b = 0; b < 4; ++b) word = word << 8 | w.id[4 * i + b];
-      table_.cr_write(gid::cr::gid_word(w.index, i), word);
-    }
-    table_.cr_write(gid::cr::gid_word(w.index, 4), (w.entry_valid ? gid::cr::gid_valid : 0) |
-                                                       static_cast<std::uint32_t>(w.type) << gid::cr::gid_type_shift);
-  }
-  gid::gid_table table_;
-  gid::gid_match match_{two_cycles, table_};
-};
+using reference = hosts::gid_match_reference;
 
 wire::gid some_gid(std::mt19937_64& rng) {
   wire::gid g{0xfe, 0x80};
@@ -85,15 +54,7 @@ plan<pins> make_plan(std::uint64_t seed, unsigned items) {
   return p;
 }
 
-enum class bug : std::uint8_t { none, short_compare, any_version };
-
-class planted final : public rtl::verilated_block<Vgid_planted, pins> {
- public:
-  explicit planted(bug b) : verilated_block(1) {
-    top().bug_i = static_cast<std::uint8_t>(b);
-    reset();
-  }
-};
+using bug = match_bug;
 
 TEST(GidLockstep, AgreesInEveryCycle) {
   unsigned hits = 0;
@@ -111,11 +72,42 @@ TEST(GidLockstep, AgreesInEveryCycle) {
   EXPECT_GT(hits, 2000u);
 }
 
+/// What firmware writes into a port's table, whenever it does, the drop-in finds as the model does, in its cycles.
+TEST(GidDropIn, FindsWhatTheTableHolds) {
+  gid::gid_table table;
+  gid::gid_match model(reference::config, table);
+  hosts::gid_match_rtl rtl(rtl::make_gid_match_rtl(), table);
+  std::mt19937_64 rng(7);
+  unsigned hits = 0;
+  for (unsigned n = 0; n < 3000; ++n) {
+    if (n == 1500) table.device_reset();
+    for (auto writes = rng() % 3; writes != 0; --writes) {
+      const auto index = static_cast<unsigned>(rng() % gid::table_size);
+      const wire::gid g = some_gid(rng);
+      for (unsigned i = 0; i < 4; ++i)
+        table.cr_write(gid::cr::gid_word(index, i), static_cast<std::uint32_t>(g[4 * i]) << 24 |
+                                                        static_cast<std::uint32_t>(g[4 * i + 1]) << 16 |
+                                                        static_cast<std::uint32_t>(g[4 * i + 2]) << 8 | g[4 * i + 3]);
+      table.cr_write(gid::cr::gid_word(index, 4),
+                     (rng() % 4 != 0 ? gid::cr::gid_valid : 0) | static_cast<std::uint32_t>(some_type(rng))
+                                                                     << gid::cr::gid_type_shift);
+    }
+    const wire::gid g = some_gid(rng);
+    const gid::roce_type t = some_type(rng);
+    const auto m = model.look_up(g, t), r = rtl.look_up(g, t);
+    ASSERT_EQ(m.index, r.index) << n;
+    ASSERT_EQ(m.cycles, r.cycles);
+    ASSERT_EQ(m.interval, r.interval);
+    hits += m.index.has_value() ? 1 : 0;
+  }
+  EXPECT_GT(hits, 500u);
+}
+
 TEST(GidLockstep, FindsPlantedBugs) {
-  for (const bug b : {bug::none, bug::short_compare, bug::any_version}) {
+  for (const bug b : {bug::none, bug::short_compare, bug::any_version, bug::wrong_index}) {
     const outcome o = run_lockstep<pins>(
         stream_driver<pins>(make_plan(5, 2000)), std::make_unique<reference>(),
-        [b] { return std::make_unique<planted>(b); }, "gid_planted");
+        [b] { return std::make_unique<planted_match>(b); }, "gid_planted");
     ASSERT_EQ(o.first_difference.has_value(), b != bug::none);
     if (!o.first_difference) continue;
     const auto& where = o.first_difference->where();

@@ -5,7 +5,7 @@ module gid_planted (
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  input  logic [1:0]   bug_i,  // 0 none, 1 last byte not compared, 2 the version is not looked at
+  input  logic [1:0]   bug_i,  // 0 none, 1 last byte not compared, 2 the version is not looked at, 3 wrong bit of the index
 
   input  logic         valid_i,
   output logic         ready_o,
@@ -30,7 +30,7 @@ module gid_planted (
   assign ready_o        = bug_i == 2'd1 ? short_ready : plain_ready;
   assign result_valid_o = bug_i == 2'd1 ? short_valid : plain_valid;
   assign hit_o          = bug_i == 2'd1 ? short_hit : plain_hit;
-  assign index_o        = bug_i == 2'd1 ? short_index : plain_index;
+  assign index_o        = bug_i == 2'd1 ? short_index : bug_i == 2'd3 ? plain_index ^ 7'd1 : plain_index;
 
   gid_match u_plain (
     .clk_i, .rst_ni, .valid_i, .ready_o(plain_ready), .dgid_i, .v2_i(v2_i && !same_version),

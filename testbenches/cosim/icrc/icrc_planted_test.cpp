@@ -13,12 +13,13 @@
 namespace rnic::cosim {
 namespace {
 
-/// 128 bytes in cycles 0..7, 96 bytes in 8..13, 109 bytes (13 in the last beat) in 14..20; results 3 cycles after the
-/// last.
+/// 128 bytes in cycles 0..7, 96 bytes in 8..13, 109 (13 in the last beat) in 14..20, 40 in 21..23; results 3 cycles
+/// after the last.
 outcome run_with(bug b, const std::string& name) {
   traffic t;
   std::mt19937_64 rng(9);
-  for (const std::size_t n : {128u, 96u, 109u}) add(t, random_packet(rng, wire::encapsulation::roce_v2_ipv4, n), rng);
+  for (const std::size_t n : {128u, 96u, 109u, 40u})
+    add(t, random_packet(rng, wire::encapsulation::roce_v2_ipv4, n), rng);
   return run(
       t, [b] { return std::make_unique<planted_engine>(b); }, name);
 }
@@ -51,7 +52,7 @@ TEST(IcrcPlantedBug, WrongCrcForOneLengthIsFoundAtItsFirstPacket) {
 }
 
 TEST(IcrcPlantedBug, LateReadyIsFoundInTheSameCycle) {
-  expect_found(run_with(bug::ready_too_late, "late_ready"), 13, "in_ready", 2);
+  expect_found(run_with(bug::ready_too_late, "late_ready"), 23, "in_ready", 3);
 }
 
 TEST(IcrcPlantedBugDeathTest, StreamCheckerStopsAProducerThatTakesItsBeatBack) {
