@@ -125,7 +125,8 @@ void announce(sim::parameter_set& to, node_config& c) {
   }
   constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
   to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
-  to.add("host.uncore_khz", c.uncore_khz, 1000, 10'000'000, "kHz", "design: resolution of the root complex");
+  to.add("host.uncore_khz", c.uncore_khz, 10'000, 10'000'000, "kHz",
+         "design: the root complex writes memory once in a cycle");
   announce_memory(to, c.root_complex.memory, slow);
   to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, slow, "ps", "calibration 5: 120 ns in all");
   to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, slow, "ps", "calibration 5");

@@ -103,7 +103,8 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("response.sequence_cycles", c.response.sequence, 0, 1000, "cycles",
            "calibration 5: of 46, divided by design")
       .add("response.message_cycles", c.response.message, 0, 1000, "cycles", "calibration 5: of 46, divided by design")
-      .add("response.place_cycles", c.response.place, 0, 1000, "cycles", "calibration 5: of 46, divided by design")
+      .add("response.place_cycles", c.response.place, 0, 1000, "cycles",
+           "calibration 5: of 46, divided by design, and the 2 beats that the parser does not wait for")
       .add("prefetch_bytes", c.prefetch_bytes, 64, 1024, "bytes", "calibration 5: WQE prefetch")
       .add("gather_depth", c.gather_depth, 1, 64, "packets", "design: covers 16 * 2 KiB of PCIe")
       .add("outstanding_entries", c.outstanding_entries, 1, many, "messages", "design")

@@ -54,33 +54,37 @@ class fifo : public channel {
   /// Producer's side: a slot is free, and fewer than the width were pushed in this cycle.
   bool can_push() const {
     const cycle_t now = domain_.now();
-    return occupied(now) != slots_.size() && !port_used(now);
+    return occupied(now) != depth_ && !port_used(now);
   }
   /// can_push(), for a producer with several things to push: refused because the width is used up in this cycle, it is
   /// ticked at the next edge.
   bool claim() {
     const cycle_t now = domain_.now();
-    if (occupied(now) == slots_.size()) return false;
+    if (occupied(now) == depth_) return false;
     if (!port_used(now)) return true;
     if (producer_ != nullptr) producer_->wake_at(now + 1);
     return false;
   }
-  std::size_t free_slots() const { return slots_.size() - occupied(domain_.now()); }
-  void push(T&& item) {
-    next_slot().item = std::move(item);
-    pushed();
-  }
-  void push(const T& item) {
-    next_slot().item = item;
-    pushed();
-  }
+  std::size_t free_slots() const { return depth_ - occupied(domain_.now()); }
+  void push(T&& item) { enter(std::move(item)); }
+  void push(const T& item) { enter(item); }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
   /// well, and the producer needs no tick for the end of it. What would leave beside others beyond the width leaves a
   /// cycle later, and nothing overtakes what was pushed before.
   template <class U>
   void push_after(U&& item, cycle_t cycles) {
-    next_slot().item = std::forward<U>(item);
-    pushed_after(cycles);
+    const cycle_t now = domain_.now();
+    entry& e = next_slot(now);
+    e.item = std::forward<U>(item);
+    piped_ = true;
+    const cycle_t visible = now + latency_ + cycles;
+    if (visible > last_visible_) {
+      last_visible_ = visible;
+      shown_ = 1;
+    } else if (++shown_ > width_.items) {
+      next_cycle();
+    }
+    appended(e, now);
   }
 
   /// Consumer's side.
@@ -134,74 +138,67 @@ class fifo : public channel {
     T item{};
     cycle_t visible = 0;
   };
-  entry& next_slot() {
-    RNIC_ASSERT(free_slots() != 0, name() + ": push into a full channel");
+  entry& next_slot(cycle_t now) {
+    RNIC_ASSERT(occupied(now) != depth_, name() + ": push into a full channel");
     return slots_[wrapped(head_ + count_)];
   }
   bool port_used(cycle_t now) const {
     return last_visible_ == now + latency_ && shown_ >= width_.items && width_.refuses && !piped_;
   }
-  void pushed() {
+  template <class U>
+  void enter(U&& item) {
     const cycle_t now = domain_.now();
+    entry& e = next_slot(now);
+    e.item = std::forward<U>(item);
     const cycle_t visible = now + latency_;
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
     } else if (++shown_ > width_.items) {
-      if (visible == last_visible_ && producer_ != nullptr && !piped_) over(usage_.over_pushes, "pushes");
-      if (piped_) next_cycle();
+      if (piped_)
+        next_cycle();
+      else if (visible == last_visible_ && producer_ != nullptr)
+        over(usage_.over_pushes, "pushes");
     }
-    appended(now);
-  }
-  void pushed_after(cycle_t cycles) {
-    const cycle_t now = domain_.now();
-    const cycle_t visible = now + latency_ + cycles;
-    piped_ = true;
-    if (visible > last_visible_) {
-      last_visible_ = visible;
-      shown_ = 1;
-    } else if (++shown_ > width_.items) {
-      next_cycle();
-    }
-    appended(now);
+    appended(e, now);
   }
   void next_cycle() {
     ++last_visible_;
     shown_ = 1;
   }
-  void appended(cycle_t now) {
-    slots_[wrapped(head_ + count_)].visible = last_visible_;
+  void appended(entry& e, cycle_t now) {
+    e.visible = last_visible_;
     ++count_;
     ++usage_.pushes;
     if (mask_ != nullptr) *mask_ |= mask_bit_;
     // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
     const std::size_t held = occupied(now);
     if (held > usage_.max_occupancy) usage_.max_occupancy = held;
-    if (held == slots_.size()) filled(now);
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) consumer_->wake_at(last_visible_);
+    if (held == depth_) filled(now);
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= depth_)) consumer_->wake_at(last_visible_);
   }
   /// A push has taken the last slot; when others were freed in this cycle, there is room in the next one.
   void filled(cycle_t now) {
-    if (count_ == slots_.size())
+    if (count_ == depth_)
       full_since_ = now;
     else if (producer_ != nullptr)
       producer_->wake_at(now + 1);
   }
   void release(cycle_t now) {
-    if (count_ == slots_.size()) usage_.full_cycles += now - full_since_;
+    if (count_ == depth_) usage_.full_cycles += now - full_since_;
     head_ = wrapped(head_ + 1);
     --count_;
-    if (count_ + freed_now_ == slots_.size() && producer_ != nullptr) producer_->wake_at(now + 1);
+    if (count_ + freed_now_ == depth_ && producer_ != nullptr) producer_->wake_at(now + 1);
     if (count_ == 0) {
       if (mask_ != nullptr) *mask_ &= ~mask_bit_;
       return;
     }
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= slots_.size())) {
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= depth_)) {
       const cycle_t visible = slots_[head_].visible;
       consumer_->wake_at(visible > now ? visible : now + 1);
     }
   }
-  std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
+  std::size_t wrapped(std::size_t i) const { return i >= depth_ ? i - depth_ : i; }
   std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
   std::vector<entry> slots_;

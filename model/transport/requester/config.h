@@ -36,7 +36,7 @@ struct requester_config {
     unsigned context = 10;   ///< of the queue pair: read, compared with the packet's addresses
     unsigned sequence = 12;  ///< PSN in the window, syndrome
     unsigned message = 14;   ///< the message table's entry that the PSN belongs to
-    unsigned place = 10;     ///< where its payload goes, what is complete with it
+    unsigned place = 12;     ///< where its payload goes, what is complete with it
     unsigned cycles() const { return context + sequence + message + place; }
   } response;
   /// From a packet's payload being there to its frame leaving: 45 cycles (calibration 5), of which the way from the

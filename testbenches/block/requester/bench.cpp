@@ -279,6 +279,11 @@ void bench::respond(wire::operation op, std::uint32_t psn, std::uint8_t syndrome
 
 void bench::run_ns(std::uint64_t ns) { sc_core::sc_start(static_cast<double>(ns), sc_core::SC_NS); }
 
+bool bench::run_until_sent(std::size_t count) {
+  for (unsigned step = 0; step != 10'000 && w.sent.size() < count; ++step) run_ns(2);
+  return w.sent.size() >= count;
+}
+
 wire::packet bench::sent(std::size_t i) const {
   wire::packet p;
   const payload::frame& f = *w.sent.at(i).second;

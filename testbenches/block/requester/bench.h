@@ -142,6 +142,8 @@ struct bench {
                const std::vector<std::uint8_t>& payload = {});
   void ack(std::uint32_t psn) { respond(wire::operation::acknowledge, psn, 0x1f); }
   void run_ns(std::uint64_t ns);
+  /// Until `count` frames have been sent; false when they are not after 20 us.
+  bool run_until_sent(std::size_t count);
   /// Headers of sent frame i, read from its bytes.
   wire::packet sent(std::size_t i) const;
   std::vector<std::uint8_t> payload(std::size_t i) const;

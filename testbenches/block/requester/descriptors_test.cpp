@@ -374,8 +374,9 @@ TEST(descriptors, what_is_read_ahead_does_not_hold_the_unit_when_a_turn_ends) {
   ASSERT_EQ(b.w.sent.size(), 1u);
   for (unsigned i = 0; i < 6; ++i) reads.post_read();
   reads.ring();
-  b.run_ns(3950);
-  ASSERT_EQ(b.w.sent.size(), 3u) << "and two READs";
+  ASSERT_TRUE(b.run_until_sent(3)) << "and two READs";
+  b.run_ns(100);
+  ASSERT_EQ(b.w.sent.size(), 3u);
   EXPECT_EQ(b.stats.value("descriptor_fetch.fetches"), 3u);
   third.post();
   third.blue_flame(pool);
@@ -410,7 +411,8 @@ TEST(descriptors, what_is_read_ahead_and_comes_late_is_nobodys) {
   b.run_ns(6000);
   for (unsigned i = 0; i < 6; ++i) reads.post_read();
   reads.ring();
-  b.run_ns(3950);
+  ASSERT_TRUE(b.run_until_sent(3));
+  b.run_ns(100);
   ASSERT_EQ(b.w.sent.size(), 3u);
   other.post();
   other.ring();

@@ -180,6 +180,7 @@ TEST(rates, engine_intervals_with_many_queue_pairs) {
   bench::setup s;
   s.memory_cycles = 60;
   s.requester.contexts.entries = 512;
+  s.requester.miss_stall_cycles = 0;  // of the first look at each context
   bench::bench b(s);
   // 16 QPs share one ring image of unsignalled 4-byte inline WRITEs; only their contexts differ.
   for (int i = 0; i < 15; ++i) b.post({0x08, 3, 0, 0, 0x7f00, 0x5000, 0xabcd, 0, 0x80000004, 0x776f7264, 0, 0});
@@ -188,8 +189,8 @@ TEST(rates, engine_intervals_with_many_queue_pairs) {
   b.run_ns(30000);
   ASSERT_EQ(b.w.sent.size(), 240u);
   const auto cycles = b.w.sent[150].first - b.w.sent[50].first;
-  EXPECT_GE(cycles, 1100u);  // 11 cycles each
-  EXPECT_LE(cycles, 1300u);
+  EXPECT_GE(cycles, 1300u);  // 13 cycles each: descriptors of 64 bytes from the ring
+  EXPECT_LE(cycles, 1400u);
 }
 
 /// Cycles at which the second packets of four QPs come whose first ones are not answered.

@@ -64,11 +64,13 @@ class bandwidth_run {
     system.run([this] { host(true); }, [this] { host(false); });
     faults_ = faults_json(system);
     statistics_ = statistics_json(system);
+    use_ = use_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
   /// After the run.
   const nlohmann::json& statistics() const { return statistics_; }
+  const nlohmann::json& use() const { return use_; }
 
  private:
   void host(bool first) {
@@ -133,7 +135,7 @@ class bandwidth_run {
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;
   std::vector<bandwidth_row> rows_;
-  nlohmann::json faults_, statistics_;
+  nlohmann::json faults_, statistics_, use_;
 };
 
 }  // namespace
@@ -184,6 +186,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"utilisation", utilisation_json(r.shares)},
                                 {"blocked", blocked_json(r.shares)}});
     result["statistics"] = experiment.statistics();
+    result["use"] = experiment.use();
     write_json(options.common.json_file, result);
   }
   return 0;

@@ -86,10 +86,15 @@ nlohmann::json faults_json(const hosts::two_nodes& system) {
   return out;
 }
 
-nlohmann::json statistics_json(hosts::two_nodes& system) {
+nlohmann::json statistics_json(const hosts::two_nodes& system) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, counter] : system.statistics().all())
     if (!out.emplace(name, *counter).second) throw std::logic_error(name + ": two counters have this name");
+  return out;
+}
+
+nlohmann::json use_json(hosts::two_nodes& system) {
+  nlohmann::json out = nlohmann::json::object();
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
     sim::for_each_use(n->nic().clock(), [&](const std::string& name, std::uint64_t value) { out[name] = value; });
   return out;
@@ -98,7 +103,7 @@ nlohmann::json statistics_json(hosts::two_nodes& system) {
 nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [name, value] : after.items()) {
-    const std::uint64_t more = value.get<std::uint64_t>() - before.value(name, std::uint64_t{0});
+    const std::uint64_t more = value.get<std::uint64_t>() - before.at(name).get<std::uint64_t>();
     if (more != 0) out[name] = more;
   }
   return out;

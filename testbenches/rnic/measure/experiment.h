@@ -31,7 +31,9 @@ void add_faults(hosts::two_nodes_config& c, const common_options& common, const 
 nlohmann::json faults_json(const hosts::two_nodes& system);
 /// Every counter of the system by its name: "a.adapter.requester.packets". To be asked for when both programs have
 /// ended.
-nlohmann::json statistics_json(hosts::two_nodes& system);
+nlohmann::json statistics_json(const hosts::two_nodes& system);
+/// What each engine and channel of both adapters did (sim::for_each_use); to be asked for like statistics_json().
+nlohmann::json use_json(hosts::two_nodes& system);
 /// Those of statistics_json() that have changed, and by how much.
 nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after);
 /// Throws usage_error for a verb that the transport has not.

@@ -72,11 +72,13 @@ class latency_run {
     system.run([this] { host_a(); }, [this] { host_b(); });
     faults_ = faults_json(system);
     statistics_ = statistics_json(system);
+    use_ = use_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
   /// After the run.
   const nlohmann::json& statistics() const { return statistics_; }
+  const nlohmann::json& use() const { return use_; }
 
  private:
   void set_up(end& e, hosts::endpoint& at, unsigned host, std::uint64_t salt_out, std::uint64_t salt_in) {
@@ -304,7 +306,7 @@ class latency_run {
   end a_, b_;
   std::uint64_t done_ = 0;
   std::vector<latency_row> rows_;
-  nlohmann::json faults_, statistics_;
+  nlohmann::json faults_, statistics_, use_;
 };
 
 void print(const latency_options& o, const std::vector<latency_row>& rows) {
@@ -360,6 +362,7 @@ int run_latency(const latency_options& options) {
     result["rows"] = nlohmann::json::array();
     for (const latency_row& r : rows) result["rows"].push_back(to_json(r));
     result["statistics"] = experiment.statistics();
+    result["use"] = experiment.use();
     write_json(options.common.json_file, result);
   }
   return 0;
