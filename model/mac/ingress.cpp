@@ -9,7 +9,6 @@ namespace rnic::mac {
 
 namespace {
 constexpr std::uint32_t smallest_frame = 64;
-constexpr std::uint32_t fcs_bytes = 4;
 }  // namespace
 
 ingress::ingress(std::uint32_t bytes, std::uint32_t xoff, std::uint32_t xon, unsigned width)

@@ -14,6 +14,9 @@
 
 namespace rnic::mac {
 
+/// Frame check sequence (IEEE 802.3, 3.2.9): behind a frame on the line and in the ingress buffer, not in `length`.
+inline constexpr std::uint32_t fcs_bytes = 4;
+
 /// Bytes that may still arrive after a buffer has crossed XOFF: (301 + 2.16 * metres) * Gb/s + 2.72 * longest frame, as
 /// the driver of the same family computes it (adapter data plane E.5), rounded up.
 constexpr std::uint32_t pfc_headroom_bytes(std::uint32_t rate_mbps, std::uint32_t metres, std::uint32_t frame_bytes) {

@@ -15,7 +15,6 @@ namespace rnic::mac {
 
 namespace {
 
-constexpr std::uint32_t fcs_bytes = 4;
 constexpr std::uint32_t shortest_frame = 64;  // FCS included
 constexpr std::uint32_t preamble_bytes = 8;   // with the start frame delimiter
 constexpr std::uint32_t gap_bytes = 12;

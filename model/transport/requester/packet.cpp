@@ -6,6 +6,7 @@
 
 #include "model/transport/congestion/ecn.h"
 #include "model/transport/transport_if.h"
+#include "model/transport/udp_source.h"
 
 namespace rnic::transport {
 
@@ -13,7 +14,6 @@ namespace {
 
 using wire::operation;
 
-constexpr std::uint16_t default_udp_source = 0xc000;  // adapter data plane A.10.4
 constexpr std::uint32_t controlled_qkey = 0x80000000;
 
 operation operation_for(const send_wqe& wqe, const packet_place& at) {
@@ -75,7 +75,7 @@ void address_connected(payload::frame& f, const icm::path& path, const gid::gid_
   p.traffic_class = path.traffic_class;
   p.flow_label = path.flow_label & 0xfffff;
   p.hop_limit = path.hop_limit;
-  p.udp_source = path.udp_source != 0 ? path.udp_source : default_udp_source;
+  p.udp_source = udp_source_of(path);
   p.vlan_present = false;
   if ((path.flags & icm::path_flag_vlan) != 0) {
     const auto vid = gids.vlan(path.vlan_index);
@@ -95,7 +95,7 @@ void address_datagram(payload::frame& f, const icm::requester_context& ctx, cons
   p.traffic_class = a.traffic_class;
   p.flow_label = a.flow_label;
   p.hop_limit = a.hop_limit;
-  p.udp_source = ctx.dest.udp_source != 0 ? ctx.dest.udp_source : default_udp_source;
+  p.udp_source = udp_source_of(ctx.dest);
   p.vlan_present = a.vlan_present;
   p.vlan_tci = a.vlan_tci;
   f.gid_index = a.gid_index;

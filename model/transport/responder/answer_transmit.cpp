@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "model/transport/congestion/ecn.h"
+#include "model/transport/udp_source.h"
 
 namespace rnic::transport {
 
 namespace {
-
-/// Source port of answers while software has not set one (A.10.4: before RTR2RTS).
-constexpr std::uint16_t default_udp_source = 0xc000;
 
 constexpr std::uint64_t bit(unsigned l) { return std::uint64_t{1} << l; }
 constexpr unsigned line_of(unsigned port, unsigned priority) { return port * answer_transmit::priorities + priority; }
@@ -137,7 +135,7 @@ void answer_transmit::address(const icm::path& path, payload::frame& f) const {
     p.traffic_class = ecn_capable(p.traffic_class);
   p.flow_label = path.flow_label & 0xfffff;
   p.hop_limit = path.hop_limit;
-  p.udp_source = path.udp_source != 0 ? path.udp_source : default_udp_source;
+  p.udp_source = udp_source_of(path);
   p.udp_dest = roce_v2_port_;
   f.priority = path.priority & 7;
   f.port = path.port & 1;
