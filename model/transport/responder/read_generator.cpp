@@ -19,7 +19,7 @@ constexpr unsigned reports_a_stream = 4, reports_beside = 1;   // fault, answers
 
 read_generator::read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg,
                                payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
-    : clocked_block(std::move(name), domain),
+    : clocked_block(name, domain),
       answers(*this, cfg.answer.waiting),
       config_(cfg),
       spans_(spans),
