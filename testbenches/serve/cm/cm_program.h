@@ -55,8 +55,7 @@ class cm_program {
 };
 
 // Each runs to its end; what goes wrong with the peer is a peer_failure. `clients` is there for servers, with what
-// their
-// *_guest makes.
+// their *_guest makes.
 void run_rping(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
                application_result& r);
 void run_ucmatose(served_host& host, cm_service& service, reception* clients, const cm_application_options& o,
