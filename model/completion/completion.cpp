@@ -38,13 +38,13 @@ completion::completion(std::string name, sim::clock_domain& domain, const comple
       spans_(spans),
       cqe_seen_(cqe_sources),
       event_seen_(event_sources + 2),
+      events_(config.event_depth),
+      firmware_events_(firmware_events),
+      writes_(config.write_depth),
+      interrupts_(config.write_depth + config.event_depth),
       moderated_(config.moderated_depth) {
   for (unsigned i = 0; i < cqe_sources; ++i) cqe.emplace_back(*this);
   for (unsigned i = 0; i < event_sources; ++i) event.emplace_back(*this);
-  events_.items.resize(config.event_depth);
-  firmware_events_.items.resize(firmware_events);
-  writes_.items.resize(config.write_depth);
-  interrupts_.items.resize(config.write_depth + config.event_depth);
   event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
 }
 
@@ -84,34 +84,34 @@ void completion::take_dma() {
 }
 
 pcie::dma_request& completion::queue_write(unsigned latency) {
-  pending_write& w = writes_.push();
+  pending_write& w = writes_.extend();
   w.request = pcie::dma_request{};
   w.ready = now() + std::max(1u, latency);
-  if (writes_.count == 1) wake_at(w.ready);
+  if (writes_.size() == 1) wake_at(w.ready);
   return w.request;
 }
 
 /// In the order in which they were decided, one a cycle.
 void completion::hand_over_writes() {
-  if (writes_.count == 0) return;
+  if (writes_.empty()) return;
   pending_write& w = writes_.front();
   if (w.ready > now()) return wake_at(w.ready);
   if (!dma.request.claim()) return;
   if (w.request.span != 0 && spans_ != nullptr) spans_->leave(w.request.span, name(), "completion", now_ps());
   dma.request.push(std::move(w.request));
-  writes_.pop();
-  if (writes_.count != 0) wake_at(std::max(now() + 1, writes_.front().ready));
+  writes_.drop();
+  if (!writes_.empty()) wake_at(std::max(now() + 1, writes_.front().ready));
 }
 
 // ---------------------------------------------------------------- completion queue entries
 
 void completion::serve_cqes() {
   const unsigned n = static_cast<unsigned>(cqe.size());
-  for (unsigned i = 1; i <= n; ++i) {
-    const unsigned source = (last_cqe_source_ + i) % n;
+  for (unsigned i = 0, source = last_cqe_source_; i != n; ++i) {
+    if (++source == n) source = 0;
     if (!cqe[source].can_pop()) continue;
     if (!cqe_engine_.is_free()) return cqe_engine_.await();
-    if (writes_.count + 1 >= writes_.items.size()) return cqe_engine_.blocked("dma");  // woken when they drain
+    if (writes_.size() + 1 >= writes_.capacity()) return cqe_engine_.blocked("dma");  // woken when they drain
     if (events_.full()) return cqe_engine_.blocked("events");
     if (!try_cqe(source)) {
       cqe_engine_.blocked(waits_for_);
@@ -232,7 +232,7 @@ void completion::start_consumer_fetch(const icm::cq_context& cq) {
 void completion::fail_cq(icm::cq_context& cq, std::uint8_t status, std::uint8_t syndrome) {
   cq.status = status;
   cqs.mark_dirty(cq.cqn);
-  event_request& e = events_.push();
+  event_request& e = events_.extend();
   e = event_request{};
   e.type = static_cast<std::uint8_t>(abi::eqe::event::cq_error);
   e.set(abi::eqe::number, cq.cqn);

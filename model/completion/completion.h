@@ -16,6 +16,7 @@
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -110,19 +111,6 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
     std::uint32_t number = 0;
     sim::time_ps deadline = 0;
   };
-  template <class T>
-  struct ring {
-    std::vector<T> items;
-    std::size_t head = 0, count = 0;
-    bool full() const { return count == items.size(); }
-    T& push() { return items[(head + count++) % items.size()]; }
-    T& front() { return items[head]; }
-    void pop() {
-      head = (head + 1) % items.size();
-      --count;
-    }
-    void clear() { head = count = 0; }
-  };
 
   void tick() override;
   void take_dma();
@@ -179,10 +167,10 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
   std::vector<std::uint8_t> cqe_seen_;    // by source: the head's context was found before
   std::vector<std::uint8_t> event_seen_;  // by source, internal and firmware's first
   std::array<consumer_fetch, ci_reads> consumer_fetches_{};
-  ring<event_request> events_;           // raised inside the block
-  ring<event_request> firmware_events_;  // raised through the registers
-  ring<pending_write> writes_;
-  ring<interrupt> interrupts_;
+  sim::ring<event_request> events_;           // raised inside the block
+  sim::ring<event_request> firmware_events_;  // raised through the registers
+  sim::ring<pending_write> writes_;
+  sim::ring<interrupt> interrupts_;
   std::vector<moderated> moderated_;
   unsigned moderated_count_ = 0;
   std::uint64_t eqes_decided_ = 0, eqes_written_ = 0;

@@ -119,7 +119,7 @@ void completion::fire(icm::cq_context& cq) {
   cq.arm_sn = cq.armed_sn;
   cq.notified = cq.producer;
   cqs.mark_dirty(cq.cqn);
-  event_request& e = events_.push();
+  event_request& e = events_.extend();
   e = event_request{};
   e.type = static_cast<std::uint8_t>(abi::eqe::event::completion);
   e.eqn = cq.eqn;
@@ -159,12 +159,12 @@ bool completion::end_period(moderated& m) {
 
 void completion::serve_events() {
   const unsigned n = static_cast<unsigned>(event.size()) + 2;
-  for (unsigned i = 1; i <= n; ++i) {
-    const unsigned source = (last_event_source_ + i) % n;
-    ring<event_request>* inner = source == 0 ? &events_ : source == 1 ? &firmware_events_ : nullptr;
-    if (inner != nullptr ? inner->count == 0 : !event[source - 2].can_pop()) continue;
+  for (unsigned i = 0, source = last_event_source_; i != n; ++i) {
+    if (++source == n) source = 0;
+    sim::ring<event_request>* inner = source == 0 ? &events_ : source == 1 ? &firmware_events_ : nullptr;
+    if (inner != nullptr ? inner->empty() : !event[source - 2].can_pop()) continue;
     if (!event_engine_.is_free()) return event_engine_.await();
-    if (writes_.count + 1 >= writes_.items.size() || interrupts_.full())  // woken when they drain
+    if (writes_.size() + 1 >= writes_.capacity() || interrupts_.full())  // woken when they drain
       return event_engine_.blocked(interrupts_.full() ? "interrupts" : "dma");
     bool seen = event_seen_[source] != 0;
     const bool done = try_event(inner != nullptr ? inner->front() : event[source - 2].front(), seen);
@@ -174,7 +174,7 @@ void completion::serve_events() {
       continue;
     }
     if (inner != nullptr)
-      inner->pop();
+      inner->drop();
     else
       event[source - 2].pop();
     last_event_source_ = source;
@@ -271,17 +271,17 @@ void completion::interrupt_due(icm::eq_context& eq) {
 void completion::interrupt_for(icm::eq_context& eq) {
   end_moderation(true, eq.eqn);
   eq.state = state_fired;
-  interrupts_.push() = {{eq.function, eq.vector}, eqes_decided_};
+  interrupts_.push({{eq.function, eq.vector}, eqes_decided_});
   wake_next();
 }
 
 void completion::send_interrupts() {
-  if (interrupts_.count == 0 || interrupts_.front().after > eqes_written_) return;
+  if (interrupts_.empty() || interrupts_.front().after > eqes_written_) return;
   if (!msix.claim()) return;
   msix.push(interrupts_.front().request);
-  interrupts_.pop();
+  interrupts_.drop();
   ++stats_.interrupts;
-  if (interrupts_.count != 0 || moderated_count_ != 0) wake_next();  // the end of a period may have waited for the room
+  if (!interrupts_.empty() || moderated_count_ != 0) wake_next();  // the end of a period may have waited for the room
 }
 
 }  // namespace rnic::completion

@@ -92,7 +92,7 @@ void completion::push_firmware_event() {
     ++stats_.event_lost;
     return;
   }
-  event_request& e = firmware_events_.push();
+  event_request& e = firmware_events_.extend();
   e = event_request{};
   e.type = static_cast<std::uint8_t>(event_kind_ >> 8);
   e.subtype = static_cast<std::uint8_t>(event_kind_);
@@ -189,7 +189,7 @@ void completion::serve_halt(halt_entry& h, bool is_cq) {
   if (h.state == fence::wanted) {
     if (last_address_ == 0) {
       h.state = fence::done;
-    } else if (writes_.count + 1 < writes_.items.size()) {
+    } else if (writes_.size() + 1 < writes_.capacity()) {
       pcie::dma_request& read = queue_write(1);
       read.op = pcie::dma_request::kind::read;
       read.function = last_function_;

@@ -103,7 +103,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
     posted_.push(std::move(packet), visible);
     return;
   }
-  if (read_count_ == reads_.size()) {  // a peer that does not keep to its credits
+  if (reads_.full()) {  // a peer that does not keep to its credits
     ++malformed_;
     return;
   }
@@ -114,22 +114,19 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
 }
 
 void root_complex::answer(payload::tlp_ptr request, payload::tlp_status status) {
-  RNIC_ASSERT(read_count_ != reads_.size(), "more answers than reads were allowed");
+  RNIC_ASSERT(!reads_.full(), "more answers than reads were allowed");
   request->status = status;
   insert({std::move(request), domain().base().now_ps() + 1, true});
 }
 
 void root_complex::insert(device_read r) {
   // Sorted insertion: only the answered part of the first one must stay where it is.
-  std::size_t at = read_count_++;
+  std::size_t at = reads_.size();
   const std::size_t fixed = read_done_ != 0 ? 1 : 0;
-  const std::size_t size = reads_.size();
-  while (at > fixed && reads_[(read_head_ + at - 1) % size].ready > r.ready) {
-    reads_[(read_head_ + at) % size] = std::move(reads_[(read_head_ + at - 1) % size]);
-    --at;
-  }
+  reads_.extend();
+  for (; at > fixed && reads_[at - 1].ready > r.ready; --at) reads_[at] = std::move(reads_[at - 1]);
   wake_at(domain().edge_at_or_after(r.ready));
-  reads_[(read_head_ + at) % size] = std::move(r);
+  reads_[at] = std::move(r);
 }
 
 void root_complex::tick() {
@@ -213,8 +210,8 @@ const std::uint8_t* root_complex::data_of(const device_read& read) const {
 
 /// One completion of the first read that is due; data as it is now.
 bool root_complex::send_completion() {
-  if (read_count_ == 0) return false;
-  device_read& r = reads_[read_head_];
+  if (reads_.empty()) return false;
+  device_read& r = reads_.front();
   if (r.ready > link_.now_ps()) {
     wake_at(domain().edge_at_or_after(r.ready));
     return false;
@@ -246,8 +243,7 @@ bool root_complex::send_completion() {
   ++read_requests_;
   return_credit(request);
   r.request.reset();
-  read_head_ = (read_head_ + 1) % reads_.size();
-  --read_count_;
+  reads_.drop();
   read_done_ = 0;
   return true;
 }

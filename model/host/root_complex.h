@@ -14,6 +14,7 @@
 #include "model/pcie/link.h"
 #include "model/pcie/tlp_link_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
@@ -128,9 +129,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   sim::timed_inbox<payload::tlp_ptr> posted_;       // at the time at which they are visible
   sim::timed_inbox<payload::tlp_ptr> completions_;  // at the time at which the processor has them
   sim::timed_inbox<operation> operations_;          // at the time at which they reach the link
-  std::vector<device_read> reads_;                  // ring in the order of `ready`
-  std::size_t read_head_ = 0;
-  std::size_t read_count_ = 0;
+  sim::ring<device_read> reads_;                    // in the order of `ready`
   std::uint32_t read_done_ = 0;  // bytes of the first read that are answered
   std::vector<pending_read> pending_;
   std::vector<std::uint16_t> free_tags_;

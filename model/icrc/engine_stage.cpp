@@ -24,7 +24,7 @@ std::uint64_t engine_stage::start(payload::frame_ptr frame, const stream& what) 
   e.ready_at = e.last_beat = sim::never;
   e.what = what;
   e.start = std::max(owner_.now(), what.first_beat);
-  const std::uint64_t beats = e.beats = beats_of(what.length, width_), passed = beats + (e.start - owner_.now());
+  const std::uint64_t beats = e.beats = sim::beats_of(what.length, width_), passed = beats + (e.start - owner_.now());
   e.tail = what.frame > passed ? what.frame - passed : 0;
   server_.start(std::max(what.frame, passed));
   input_free_at_ = sim::never;

@@ -37,7 +37,7 @@ sim::cycle_t streams_from(const payload::frame& f, const stream& s, unsigned wid
   if (width >= 16) return begins;  // what is in front of the L3 header and behind it are two beats at most
   constexpr unsigned to_verdict = pipeline_cycles - 1;
   const sim::cycle_t with_icrc = payload::byte_at(f, f.packet.icrc_offset + 3u, width);
-  const sim::cycle_t late = beats_of(s.length, width) - 1 + to_verdict;
+  const sim::cycle_t late = sim::beats_of(s.length, width) - 1 + to_verdict;
   return std::max(begins, with_icrc > late ? with_icrc - late : 0);
 }
 

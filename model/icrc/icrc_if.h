@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "model/sim/beats.h"
 #include "model/wire/packet.h"
 
 namespace rnic::icrc {
@@ -16,11 +17,10 @@ inline constexpr std::size_t widest_beat = 64;
 /// From the cycle in which a packet's last beat is taken to the cycle in which its result is valid: mask, CRC, result.
 inline constexpr unsigned pipeline_cycles = 3;
 
-/// Beats of a stream of `length` bytes (at least 1) on a datapath of `width` bytes.
-constexpr std::uint64_t beats_of(std::size_t length, std::size_t width) { return (length + width - 1) / width; }
-/// Cycles from the first beat offered to the result when nothing stalls.
+/// Cycles from the first beat of a stream of `length` bytes (at least 1) offered to the result, on a datapath of `width`
+/// bytes, when nothing stalls.
 constexpr std::uint64_t cycles_of(std::size_t length, std::size_t width) {
-  return beats_of(length, width) - 1 + pipeline_cycles;
+  return sim::beats_of(length, width) - 1 + pipeline_cycles;
 }
 
 /// One beat at the engine's input in one cycle. A packet starts at its L3 header (GRH, IPv4 or IPv6) and ends before

@@ -5,29 +5,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/sim/check.h"
-
 namespace rnic::mac {
 
-egress::egress(std::size_t frames_per_priority) : capacity_(frames_per_priority) {
-  for (queue& q : queues_) q.slots.resize(capacity_);
-}
+egress::egress(std::size_t frames_per_priority) : queues_(8, sim::ring<entry>(frames_per_priority)) {}
 
 void egress::push(payload::frame_ptr frame, sim::time_ps now) {
   const unsigned priority = frame->priority & 7u;
-  queue& q = queues_[priority];
-  RNIC_ASSERT(q.count < capacity_, "egress queue overrun");
-  q.slots[(q.head + q.count) % capacity_] = {std::move(frame), now};
-  ++q.count;
+  queues_[priority].push({std::move(frame), now});
   waiting_ = static_cast<std::uint8_t>(waiting_ | 1u << priority);
 }
 
 egress::entry egress::pop(unsigned priority) {
-  queue& q = queues_[priority];
-  entry e = std::move(q.slots[q.head]);
-  q.slots[q.head].frame.reset();
-  q.head = (q.head + 1) % capacity_;
-  if (--q.count == 0) waiting_ = static_cast<std::uint8_t>(waiting_ & ~(1u << priority));
+  entry e = queues_[priority].pop();
+  if (queues_[priority].empty()) waiting_ = static_cast<std::uint8_t>(waiting_ & ~(1u << priority));
   return e;
 }
 

@@ -9,6 +9,7 @@
 
 #include "model/payload/frame.h"
 #include "model/sim/arbiter.h"
+#include "model/sim/ring.h"
 #include "model/sim/types.h"
 
 namespace rnic::mac {
@@ -29,12 +30,12 @@ class egress {
   };
   explicit egress(std::size_t frames_per_priority);
 
-  bool full(unsigned priority) const { return queues_[priority].count == capacity_; }
+  bool full(unsigned priority) const { return queues_[priority].full(); }
   void push(payload::frame_ptr frame, sim::time_ps now);
   /// Priorities that have a frame, bit n = priority n.
   std::uint8_t waiting() const { return waiting_; }
-  const entry& head(unsigned priority) const { return queues_[priority].slots[queues_[priority].head]; }
-  std::size_t depth(unsigned priority) const { return queues_[priority].count; }
+  const entry& head(unsigned priority) const { return queues_[priority].front(); }
+  std::size_t depth(unsigned priority) const { return queues_[priority].size(); }
 
   /// The priority to serve among `ready` (not 0), which must be waiting. Its state moves on: take the frame.
   unsigned pick(std::uint8_t ready);
@@ -60,16 +61,10 @@ class egress {
   std::array<share, 8> classes{};
 
  private:
-  struct queue {
-    std::vector<entry> slots;
-    std::size_t head = 0;
-    std::size_t count = 0;
-  };
   unsigned pick_ets(std::uint8_t ready);
   unsigned traffic_class(unsigned priority) const { return (prio2tc >> (4 * priority)) & 7; }
 
-  std::size_t capacity_;
-  std::array<queue, 8> queues_;
+  std::vector<sim::ring<entry>> queues_;  // by priority
   std::uint8_t waiting_ = 0;
   sim::round_robin turn_;
   bool limited_ = false;                   // any class has a highest rate

@@ -12,17 +12,18 @@ constexpr std::uint32_t smallest_frame = 64;
 }  // namespace
 
 ingress::ingress(std::uint32_t bytes, std::uint32_t xoff, std::uint32_t xon, unsigned width)
-    : bytes_(bytes), xoff_(xoff), xon_(xon), width_(width) {
-  for (buffer& b : buffers_) b.slots.resize(bytes / smallest_frame + 1);
-}
+    : bytes_(bytes),
+      xoff_(xoff),
+      xon_(xon),
+      width_(width),
+      buffers_(8, buffer{sim::ring<payload::frame_ptr>(bytes / smallest_frame + 1)}) {}
 
 bool ingress::admit(payload::frame_ptr frame, std::uint32_t size, sim::cycle_t now) {
   settle(now);
   const unsigned priority = frame->priority & 7u;
   buffer& b = buffers_[priority];
-  if (b.bytes + size > bytes_ || b.count == b.slots.size()) return false;
-  b.slots[(b.head + b.count) % b.slots.size()] = std::move(frame);
-  ++b.count;
+  if (b.bytes + size > bytes_ || b.frames.full()) return false;
+  b.frames.push(std::move(frame));
   b.bytes += size;
   b.max_bytes = std::max(b.max_bytes, b.bytes);
   const auto bit = static_cast<std::uint8_t>(1u << priority);
@@ -34,9 +35,8 @@ bool ingress::admit(payload::frame_ptr frame, std::uint32_t size, sim::cycle_t n
 payload::frame_ptr ingress::take() {
   const auto priority = static_cast<unsigned>(turn_.pick(waiting_));
   buffer& b = buffers_[priority];
-  payload::frame_ptr frame = std::move(b.slots[b.head]);
-  b.head = (b.head + 1) % b.slots.size();
-  if (--b.count == 0) waiting_ &= static_cast<std::uint8_t>(~(1u << priority));
+  payload::frame_ptr frame = b.frames.pop();
+  if (b.frames.empty()) waiting_ &= static_cast<std::uint8_t>(~(1u << priority));
   return frame;
 }
 

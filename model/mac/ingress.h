@@ -10,6 +10,7 @@
 #include "model/payload/frame.h"
 #include "model/payload/frame_stream.h"
 #include "model/sim/arbiter.h"
+#include "model/sim/ring.h"
 #include "model/sim/types.h"
 
 namespace rnic::mac {
@@ -61,9 +62,7 @@ class ingress {
   };
   void release(unsigned priority, std::uint32_t bytes);
   struct buffer {
-    std::vector<payload::frame_ptr> slots;
-    std::size_t head = 0;
-    std::size_t count = 0;
+    sim::ring<payload::frame_ptr> frames;
     std::uint32_t bytes = 0;
     std::uint32_t max_bytes = 0;
   };
@@ -71,7 +70,7 @@ class ingress {
   unsigned width_;
   std::array<leaving, takers> leaving_{};
   sim::cycle_t settled_at_ = 0;
-  std::array<buffer, 8> buffers_;
+  std::vector<buffer> buffers_;  // by priority
   std::uint8_t waiting_ = 0;
   std::uint8_t above_ = 0;
   sim::round_robin turn_;

@@ -69,6 +69,7 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       config_(cfg),
       receive_ps_(fec_ps() + cfg.mac_rx_ns * sim::ps_per_ns),
       receive_width_(line_frames_a_cycle(domain, cfg.rate_mbps)),
+      by_rate_(std::max(cfg.rate_mbps, 1u)),
       never_late_(is_as_fast_as_line(domain, cfg)),
       pool_(pool),
       spans_(spans),
@@ -185,7 +186,7 @@ sim::time_ps port::no_byte_late(const payload::frame& f) const {
   if (complete <= now()) return now_ps();
   const std::uint64_t before = preamble_bytes + (complete - f.first_byte) * config_.datapath_bytes;  // the last beat
   const sim::time_ps there = domain().edge_time(complete);
-  const sim::time_ps wanted = before * mbps_ps_per_byte / config_.rate_mbps;
+  const sim::time_ps wanted = by_rate_(before * mbps_ps_per_byte);
   return std::max(now_ps(), there - std::min(there, wanted));
 }
 
@@ -219,11 +220,12 @@ void port::put_on_line(payload::frame_ptr frame, sim::time_ps not_before) {
   const std::uint64_t to_last_bit = line_fraction_ + frame_bytes * mbps_ps_per_byte;
   const std::uint64_t to_next = to_last_bit + gap_bytes * mbps_ps_per_byte;
   const sim::time_ps first_bit = line_free_ + config_.mac_tx_ns * sim::ps_per_ns;
-  line_free_ += to_next / config_.rate_mbps;
-  line_fraction_ = to_next % config_.rate_mbps;
+  const sim::time_ps line_time = by_rate_(to_next);
+  line_free_ += line_time;
+  line_fraction_ = to_next - line_time * config_.rate_mbps;
 
   frame->stamp = first_bit;
-  const sim::time_ps last_bit = first_bit + to_last_bit / config_.rate_mbps;
+  const sim::time_ps last_bit = first_bit + by_rate_(to_last_bit);
   if (!frame->open) return send_away(std::move(frame), last_bit);
   const sim::cycle_t complete = payload::last_byte_at(*frame, config_.datapath_bytes);
   open_ = {std::move(frame), last_bit, complete};

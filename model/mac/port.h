@@ -156,6 +156,7 @@ class port : public sim::clocked_block,
   config config_;
   sim::time_ps receive_ps_;
   unsigned receive_width_;  // frames a cycle
+  sim::fast_divider by_rate_;
   bool never_late_;         // the datapath brings bytes at least as fast as the line wants them
   payload::frame_pool& pool_;
   sim::span_recorder& spans_;

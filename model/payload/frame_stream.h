@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/payload/frame.h"
+#include "model/sim/beats.h"
 #include "model/sim/fifo.h"
 #include "model/sim/types.h"
 
@@ -14,11 +15,13 @@ namespace rnic::payload {
 
 /// Cycles that `bytes` take on a datapath of `width` bytes, one at least.
 constexpr sim::cycle_t beats_of(std::uint32_t bytes, unsigned width) {
-  return bytes <= width ? 1 : (sim::cycle_t{bytes} + width - 1) / width;
+  return bytes <= width ? 1 : sim::beats_of(bytes, width);
 }
 
 /// Edge at which byte `n` of a frame is there for the block that has taken the frame out of a channel, if not before.
-inline sim::cycle_t byte_at(const frame& f, std::uint32_t n, unsigned width) { return f.first_byte + n / width; }
+inline sim::cycle_t byte_at(const frame& f, std::uint32_t n, unsigned width) {
+  return f.first_byte + sim::whole(n, width);
+}
 inline sim::cycle_t last_byte_at(const frame& f, unsigned width) {
   return byte_at(f, std::max(f.length, std::uint32_t{1}) - 1, width);
 }

@@ -66,44 +66,30 @@ class fifo : public channel {
     return false;
   }
   std::size_t free_slots() const { return depth_ - occupied(domain_.now()); }
-  void push(T&& item) { enter(std::move(item)); }
-  void push(const T& item) { enter(item); }
+  void push(T&& item) { enter(std::move(item), 0); }
+  void push(const T& item) { enter(item, 0); }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
   /// well, and the producer needs no tick for the end of it. What would leave beside others beyond the width leaves a
   /// cycle later, and nothing overtakes what was pushed before.
   template <class U>
   void push_after(U&& item, cycle_t cycles) {
-    const cycle_t now = domain_.now();
-    entry& e = next_slot(now);
-    e.item = std::forward<U>(item);
     piped_ = true;
-    const cycle_t visible = now + latency_ + cycles;
-    if (visible > last_visible_) {
-      last_visible_ = visible;
-      shown_ = 1;
-    } else if (++shown_ > width_.items) {
-      next_cycle();
-    }
-    appended(e, now);
+    enter(std::forward<U>(item), cycles);
   }
 
   /// Consumer's side.
   bool can_pop() const { return count_ != 0 && slots_[head_].visible <= domain_.now(); }
   T& front() { return slots_[head_].item; }
   T pop() {
-    RNIC_ASSERT(can_pop(), name() + ": pop from an empty channel");
-    T item = std::move(slots_[head_].item);
-    drop();
+    entry& e = slots_[head_];
+    const cycle_t now = domain_.now();
+    RNIC_ASSERT(count_ != 0 && e.visible <= now, name() + ": pop from an empty channel");
+    T item = std::move(e.item);
+    free_front(now);
     return item;
   }
   /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
-  void drop() {
-    const cycle_t now = domain_.now();
-    freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
-    freed_at_ = now;
-    if (freed_now_ > width_.items && consumer_ != nullptr) over(usage_.over_pops, "pops");
-    release(now);
-  }
+  void drop() { free_front(domain_.now()); }
   /// Takes, one after the other, all that a consumer would have taken by now that is ticked at each edge and takes as
   /// many a cycle as the channel is wide: for a quiet channel, whose items wait until the consumer has another reason
   /// to be ticked. f(T&&) may not push into or pop from this channel.
@@ -123,8 +109,6 @@ class fifo : public channel {
       }
       ++taken_;
       f(std::move(slots_[head_].item));
-      freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
-      freed_at_ = now;
       release(now);
     }
   }
@@ -138,35 +122,27 @@ class fifo : public channel {
     T item{};
     cycle_t visible = 0;
   };
-  entry& next_slot(cycle_t now) {
-    RNIC_ASSERT(occupied(now) != depth_, name() + ": push into a full channel");
-    return slots_[wrapped(head_ + count_)];
-  }
   bool port_used(cycle_t now) const {
     return last_visible_ == now + latency_ && shown_ >= width_.items && width_.refuses && !piped_;
   }
   template <class U>
-  void enter(U&& item) {
+  void enter(U&& item, cycle_t cycles) {
     const cycle_t now = domain_.now();
-    entry& e = next_slot(now);
+    RNIC_ASSERT(occupied(now) != depth_, name() + ": push into a full channel");
+    entry& e = slots_[wrapped(head_ + count_)];
     e.item = std::forward<U>(item);
-    const cycle_t visible = now + latency_;
+    const cycle_t visible = now + latency_ + cycles;
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
     } else if (++shown_ > width_.items) {
-      if (piped_)
-        next_cycle();
-      else if (visible == last_visible_ && producer_ != nullptr)
+      if (piped_) {
+        ++last_visible_;
+        shown_ = 1;
+      } else if (visible == last_visible_ && producer_ != nullptr) {
         over(usage_.over_pushes, "pushes");
+      }
     }
-    appended(e, now);
-  }
-  void next_cycle() {
-    ++last_visible_;
-    shown_ = 1;
-  }
-  void appended(entry& e, cycle_t now) {
     e.visible = last_visible_;
     ++count_;
     ++usage_.pushes;
@@ -184,7 +160,13 @@ class fifo : public channel {
     else if (producer_ != nullptr)
       producer_->wake_at(now + 1);
   }
+  void free_front(cycle_t now) {
+    release(now);
+    if (freed_now_ > width_.items && consumer_ != nullptr) over(usage_.over_pops, "pops");
+  }
   void release(cycle_t now) {
+    freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
+    freed_at_ = now;
     if (count_ == depth_) usage_.full_cycles += now - full_since_;
     head_ = wrapped(head_ + 1);
     --count_;

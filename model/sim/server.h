@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/sim/check.h"
@@ -38,30 +39,25 @@ class server : public hierarchy_object {
   cycle_t free_at() const { return free_at_; }
   /// An operation of `interval` cycles. The engine must be free.
   void start(cycle_t interval) {
-    RNIC_ASSERT(is_free(), name() + ": operation started while the engine is busy");
-    append(interval);
+    const cycle_t now = owner_.now();
+    RNIC_ASSERT(now >= free_at_, name() + ": operation started while the engine is busy");
+    occupy(now, interval);
   }
   /// Work waits for the engine that cannot start because of `by`, a literal of the block ("tx_out", "egress credit"):
   /// blocked from the first edge at which it is free, until it starts, something else blocks it, or idle(). To be
   /// called in the tick in which that becomes so, and as often as the block likes.
   void blocked(const char* by) {
     if (by == blocked_by_) return;
-    settle();
+    idle();
     blocked_by_ = by;
     blocked_at_ = std::max(owner_.now(), free_at_);
   }
   /// What was blocked is gone, and nothing else waits.
   void idle() {
-    if (blocked_by_ == nullptr) return;
-    settle();
+    if (blocked_by_ != nullptr) settle();
   }
   /// The same behind what occupies the engine: its operations wait in a queue of their own.
-  void append(cycle_t interval) {
-    idle();
-    free_at_ = (is_free() ? owner_.now() : free_at_) + interval;
-    busy_ += interval;
-    ++operations_;
-  }
+  void append(cycle_t interval) { occupy(std::max(owner_.now(), free_at_), interval); }
   /// An operation whose end is not known when it begins: it waits for memory. Between the two the engine is not free.
   void begin() {
     RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");
@@ -94,14 +90,20 @@ class server : public hierarchy_object {
   }
 
  private:
+  void occupy(cycle_t from, cycle_t interval) {
+    idle();
+    free_at_ = from + interval;
+    busy_ += interval;
+    ++operations_;
+  }
   std::uint64_t since() const { return std::max(owner_.now(), blocked_at_) - blocked_at_; }
   void settle() {
-    if (blocked_by_ != nullptr && since() != 0) add(blocked_, blocked_by_, since());
+    if (since() != 0) add(blocked_, blocked_by_, since());
     blocked_by_ = nullptr;
   }
   static void add(std::vector<hold_up>& all, const char* by, std::uint64_t cycles) {
     for (hold_up& h : all)
-      if (h.by == by) {
+      if (h.by == by || std::string_view(h.by) == by) {
         h.cycles += cycles;
         return;
       }
