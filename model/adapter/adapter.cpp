@@ -25,6 +25,7 @@ config consistent(config c) {
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
   c.congestion.line_mbps = c.port.rate_mbps;
+  if (c.pcie.core.khz == c.clock_khz) c.pcie.core.khz = 0;  // one clock
   c.requester.congestion = c.responder.congestion = c.congestion;
   for (unsigned* width : {&c.requester.datapath_bytes, &c.responder.bytes_per_cycle, &c.multicast.bytes_per_cycle,
                           &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes})
@@ -46,6 +47,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       firmware_port_(name_ + ".firmware_port", firmware_clock_, config_.firmware_port, cr_bus_, firmware_dma_),
       endpoint_(name_ + ".pcie", core_, config_.pcie, static_cast<unsigned>(dma_client::count), command_, no_registers_,
                 env.packets, env.spans, env.statistics),
+      pcie_core_(pcie::core_domain::of(endpoint_, env.spans)),
       translation_(name_ + ".translation", core_, config_.translation, icm_map_, translation_clients),
       icm_registers_(icm_map_, translation_),
       doorbell_(name_ + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
@@ -97,6 +99,12 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_reset();
 }
 
+std::vector<const sim::clock_domain*> adapter::clocks() const {
+  std::vector<const sim::clock_domain*> all{&core_};
+  if (pcie_core_) all.push_back(&pcie_core_->clock());
+  return all;
+}
+
 void adapter::end_of_elaboration() {
   if (pcie_socket_->bound()) pcie_socket_->connect();
   if (!endpoint_.connected()) throw sim::config_error(std::string(pcie_socket_->name()) + ": not bound");
@@ -115,6 +123,7 @@ void adapter::name_parameters() {
   name(command_, "adapter.firmware");
   name(firmware_port_, "adapter.firmware");
   name(endpoint_, "adapter.pcie");
+  if (pcie_core_) name(pcie_core_->core(), "adapter.pcie");
   name(translation_, "adapter.translation");
   name(doorbell_, "adapter.doorbell");
   name(scheduler_, "adapter.scheduler");

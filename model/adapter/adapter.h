@@ -19,6 +19,7 @@
 #include "model/payload/ethernet_socket.h"
 #include "model/payload/frame_port.h"
 #include "model/pcie/endpoint_socket.h"
+#include "model/pcie/pcie_core.h"
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/multicast/multicast.h"
@@ -75,6 +76,8 @@ class adapter : public sc_core::sc_module {
   gid::gid_table& gids(unsigned index) { return gids_[index]; }
   unsigned num_ports() const { return static_cast<unsigned>(ports_.size()); }
   const sim::clock_domain& clock() const { return core_; }
+  /// Clocks of the blocks: the adapter's, and that of the PCIe core where it has one of its own.
+  std::vector<const sim::clock_domain*> clocks() const;
   const transport::requester& requester() const { return requester_; }
   const transport::responder& responder() const { return responder_; }
   const ethernet::steering& steering() const { return steering_; }
@@ -150,6 +153,7 @@ class adapter : public sc_core::sc_module {
   command::firmware_dma firmware_dma_;
   command::firmware_port firmware_port_;
   pcie::endpoint endpoint_;
+  std::unique_ptr<pcie::core_domain> pcie_core_;  // where it has a clock of its own
   icm::translation translation_;
   icm::icm_registers icm_registers_;
   doorbell::doorbell doorbell_;

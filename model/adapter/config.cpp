@@ -59,9 +59,13 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
       .add("width", c.link.width, 1, 16, "lanes", "calibration 5: x8")
       .add("tags", c.dma.tags, 1, 256, "reads", "calibration 5: tags")
       .add("reads_per_client", c.dma.reads_per_client, 1, 64, "requests", "design")
-      .add("interface_bytes", c.dma.interface_bytes, 1, 512, "bytes", "calibration 5: 128 bit")
-      .add("interface_cycle_ps", c.dma.interface_cycle_ps, 0, many, "ps", "design: 0, a cycle of the core clock")
-      .add("request_setup_ps", c.dma.request_setup_ps, 0, many, "ps", "design: none; measuring cards have one")
+      .add("core_khz", c.core.khz, 0, 10'000'000, "kHz", "design: 0, the PCIe core has the adapter's clock")
+      .add("interface_bytes", c.core.interface_bytes, 1, 512, "bytes", "calibration 5: 128 bit")
+      .add("request_setup_cycles", c.core.request_setup_cycles, 0, many, "cycles of core_khz",
+           "design: none; measuring cards have one")
+      .add("synchroniser_stages", c.core.synchroniser_stages, 2, 8, "flip-flops",
+           "Cummings 2002: two; of the crossing to core_khz")
+      .add("crossing_packets", c.core.crossing_packets, 1, 1024, "packets", "design: of the crossing to core_khz")
       .add("aligned_packets", c.dma.aligned_packets, "design: not known of this adapter; measuring cards have them")
       .add("fill_bytes_per_cycle", c.dma.fill_bytes_per_cycle, 1, 512, "bytes", "calibration 5: 128 bit, C02")
       .add("fill_limit_bytes", c.dma.fill_limit_bytes, 64, 1u << 20, "bytes", "design")

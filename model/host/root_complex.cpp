@@ -72,8 +72,8 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
   stats.add(n + ".refused_operations", refused_);
   stats.add(n + ".unexpected_completions", unexpected_);
   stats.add(n + ".completion_timeouts", timeouts_);
-  stats.add(n + ".link.packets", link_.packets());
-  stats.add(n + ".link.busy_ps", link_.busy_ps());
+  stats.add(n + ".link.packets", link_.wire().packets());
+  stats.add(n + ".link.busy_ps", link_.wire().busy_ps());
   stats.add(n + ".link.credit_stalls", link_.credit_stalls());
 }
 

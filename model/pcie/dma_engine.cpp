@@ -36,11 +36,11 @@ void set_byte_enables(payload::tlp& t) {
 
 }  // namespace
 
-dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, link_transmitter& link,
+dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, transmit_path& path,
                        payload::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans)
     : owner_(owner),
       config_(c),
-      link_(link),
+      path_(path),
       pool_(pool),
       space_(space),
       vectors_(vectors),
@@ -51,8 +51,7 @@ dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned 
   if (c.tags == 0 || c.tags > 256) throw sim::config_error("pcie.dma.tags: must be 1 to 256");
   if (c.reads_per_client == 0 || c.reads_per_client > 64)
     throw sim::config_error("pcie.dma.reads_per_client: must be 1 to 64");
-  if (c.interface_bytes == 0 || c.fill_bytes_per_cycle == 0)
-    throw sim::config_error("pcie.dma.interface_bytes: must be at least 1");
+  if (c.fill_bytes_per_cycle == 0) throw sim::config_error("pcie.dma.fill_bytes_per_cycle: must be at least 1");
   clients_.reserve(clients);
   for (unsigned i = 0; i < clients; ++i) {
     clients_.emplace_back(owner);
@@ -82,7 +81,6 @@ void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
   stats.add(prefix + ".completion_timeouts", timeouts_);
   stats.add(prefix + ".failed_reads", failed_reads_);
   stats.add(prefix + ".tags_used_up", tags_used_up_);
-  stats.add(prefix + ".interface_busy_ps", interface_busy_ps_);
 }
 
 // ---------------------------------------------------------------- completions and answers
@@ -308,7 +306,6 @@ void dma_engine::start_request(unsigned client) {
   write_client_ = client;
   written_ = 0;
   write_wait_ = sim::wait::none;
-  set_request_up();
 }
 
 void dma_engine::start_read(unsigned client, const dma_request& r) {
@@ -329,7 +326,6 @@ void dma_engine::start_read(unsigned client, const dma_request& r) {
   s.span = r.span;
   clients_[client].to_issue.push(index);
   issue_mask_ |= std::uint64_t{1} << client;
-  set_request_up();
 }
 
 bool dma_engine::interrupt_allowed(unsigned vector) const {
@@ -371,7 +367,6 @@ void dma_engine::start_msix() {
   write_client_ = no_client;
   written_ = 0;
   write_wait_ = sim::wait::none;
-  set_request_up();
 }
 
 // ---------------------------------------------------------------- packets
@@ -379,27 +374,29 @@ void dma_engine::start_msix() {
 void dma_engine::issue() {
   const bool reads = issue_mask_ != 0 && !free_tags_.empty();
   if (!reads && !write_active_) return;
-  if (!interface_ready()) return;
+  if (!path_.ready()) return;
   const bool write_first = write_active_ && (prefer_write_ || !reads);
   for (unsigned attempt = 0; attempt < 2; ++attempt) {
     const bool write = write_first == (attempt == 0);
     if (write && write_active_) {
-      if (!link_.can_send(credit_class::posted, write_packet_bytes())) {
-        if (link_.refused_for_credit()) write_wait_ = sim::wait::pcie_credit;
+      if (!path_.can_send(credit_class::posted, write_packet_bytes())) {
+        if (path_.refused_for_credit()) write_wait_ = sim::wait::pcie_credit;
         continue;
       }
       issue_write();
       prefer_write_ = false;
       break;
     }
-    if (!write && reads && link_.can_send(credit_class::non_posted, 0)) {
+    if (!write && reads && path_.can_send(credit_class::non_posted, 0)) {
       issue_read(static_cast<unsigned>(issue_order_.pick(issue_mask_)));
       prefer_write_ = true;
       break;
     }
     if (attempt == 1) return;
   }
-  book_next();
+  // The next tick is when a request can be started, or when there is room for another packet.
+  if (!write_active_ && request_waits()) owner_.wake_next();
+  if (write_active_ || (issue_mask_ != 0 && !free_tags_.empty())) path_.await_room();
 }
 
 bool dma_engine::request_waits() {
@@ -408,41 +405,6 @@ bool dma_engine::request_waits() {
     if (i == clients_.size() ? msix_.can_pop() : clients_[i].port.request.can_pop()) return true;
   }
   return msix_recheck_;
-}
-
-/// After a packet: the next tick is when a request can be started, or when there is room for another packet.
-void dma_engine::book_next() {
-  if (!write_active_ && request_waits()) owner_.wake_next();
-  if (!write_active_ && (issue_mask_ == 0 || free_tags_.empty())) return;
-  const sim::time_ps room = std::max(link_.busy_until(), interface_free_);
-  const sim::time_ps ahead = link_.config().transmit_buffer_ps;
-  const sim::cycle_t next = owner_.now() + 1;
-  owner_.wake_at(room <= link_.now_ps() + ahead ? next
-                                                : std::max(next, owner_.domain().edge_at_or_after(room - ahead)));
-}
-
-bool dma_engine::interface_ready() {
-  const sim::time_ps limit = link_.now_ps() + link_.config().transmit_buffer_ps;
-  if (interface_free_ <= limit) return true;
-  owner_.wake_at(owner_.domain().edge_at_or_after(interface_free_ - link_.config().transmit_buffer_ps));
-  return false;
-}
-
-/// What the interface takes for a request before its first packet.
-void dma_engine::set_request_up() {
-  interface_free_ = std::max(interface_free_, link_.now_ps()) + config_.request_setup_ps;
-  interface_busy_ps_ += config_.request_setup_ps;
-}
-
-/// Occupies the interface to the core for a packet and returns when its first byte is there.
-sim::time_ps dma_engine::use_interface(std::uint32_t bytes) {
-  const sim::time_ps begin = std::max(interface_free_, link_.now_ps());
-  const std::uint32_t beats = std::max(1u, (bytes + config_.interface_bytes - 1) / config_.interface_bytes);
-  const sim::clock_domain& core = owner_.domain();
-  interface_free_ = begin + (config_.interface_cycle_ps != 0 ? sim::time_ps{beats} * config_.interface_cycle_ps
-                                                             : core.edge_time(beats) - core.edge_time(0));
-  interface_busy_ps_ += interface_free_ - begin;
-  return begin;
 }
 
 void dma_engine::issue_read(unsigned client) {
@@ -467,6 +429,7 @@ void dma_engine::issue_read(unsigned client) {
   t->length = n;
   t->span = r.span;
   set_byte_enables(*t);
+  const bool first = r.issued == 0;
   r.issued += n;
   r.address += n;
   ++r.packets;
@@ -475,7 +438,7 @@ void dma_engine::issue_read(unsigned client) {
     if (queue.count == 0) issue_mask_ &= ~(std::uint64_t{1} << client);
   }
   ++read_packets_;
-  link_.send(std::move(t), use_interface(0));
+  path_.send(std::move(t), 0, first);
 }
 
 /// Data of the next packet of the write.
@@ -495,13 +458,14 @@ void dma_engine::issue_write() {
   const std::uint8_t* from = write_.source != nullptr ? write_.source : write_.bytes.data();
   std::memcpy(t->data.data(), from + written_, n);
   set_byte_enables(*t);
+  const bool first = written_ == 0;
   written_ += n;
   write_.address += n;
   const bool last = written_ == write_.length;
   if (last) t->span = write_.span;  // the message goes on with its last packet
   ++write_packets_;
   const std::uint32_t in_dwords = (static_cast<std::uint32_t>(t->address & 3) + n + 3) & ~std::uint32_t{3};
-  const sim::time_ps left = link_.send(std::move(t), use_interface(in_dwords));
+  const sim::time_ps left = path_.send(std::move(t), in_dwords, first);
   if (!last) return;
   spans_.leave(write_.span, owner_.name(), "dma", left, write_wait_);
   if (write_client_ != no_client && write_.notify)

@@ -9,8 +9,8 @@
 #include "model/payload/tlp.h"
 #include "model/pcie/config_space.h"
 #include "model/pcie/dma_if.h"
-#include "model/pcie/link.h"
 #include "model/pcie/msix_table.h"
+#include "model/pcie/transmit_path.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -22,11 +22,6 @@ namespace rnic::pcie {
 struct dma_config {
   unsigned tags = 32;              ///< read packets in flight, 1..256 (calibration 5: 32, from memory)
   unsigned reads_per_client = 16;  ///< requests of one client that are not answered yet, 1..64 (design)
-  /// Interface to the PCIe core: a beat takes one of its cycles, a request without data one beat. The adapter's is its
-  /// data path, so the cycle is the core clock's (calibration 5: 128 bit).
-  std::uint32_t interface_bytes = 16;
-  std::uint32_t interface_cycle_ps = 0;  ///< 0: a cycle of the core clock
-  std::uint32_t request_setup_ps = 0;  ///< of the interface, before each request of either kind; this adapter has none
   bool aligned_packets = false;  ///< a write's packets end at multiples of the maximum payload, so that one that begins
                                  ///< elsewhere has a packet more
   /// Read data goes on from the reassembly buffer over the 128-bit data path when it is complete (calibration 5: data
@@ -48,7 +43,7 @@ class dma_engine {
     sim::fifo_out<dma_response> response;
   };
 
-  dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, link_transmitter& link,
+  dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, transmit_path& path,
              payload::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans);
 
   client_port& client(unsigned i) { return clients_[i].port; }
@@ -137,18 +132,14 @@ class dma_engine {
   bool request_waits();
   void request_opened(unsigned client);
   void request_closed(unsigned client);
-  void book_next();
   std::uint32_t write_packet_bytes() const;
-  bool interface_ready();
-  void set_request_up();
-  sim::time_ps use_interface(std::uint32_t bytes);
   std::uint16_t requester_of(std::uint16_t function) const {
     return static_cast<std::uint16_t>(requester_ + function);  // VF offset and stride are 1
   }
 
   sim::clocked_block& owner_;
   dma_config config_;
-  link_transmitter& link_;
+  transmit_path& path_;
   payload::tlp_pool& pool_;
   config_space& space_;
   msix_table& vectors_;
@@ -175,14 +166,13 @@ class dma_engine {
   bool prefer_write_ = false;
   bool msix_recheck_ = false;
   bool enabled_ = true;
-  sim::time_ps interface_free_ = 0;
   sim::cycle_t fill_free_ = 0;
   sim::cycle_t timeout_cycles_;
   sim::cycle_t check_at_ = sim::never;
 
   std::uint64_t read_requests_ = 0, write_requests_ = 0, read_bytes_ = 0, write_bytes_ = 0, read_packets_ = 0;
   std::uint64_t write_packets_ = 0, interrupts_ = 0, interrupts_pended_ = 0, interrupts_dropped_ = 0, refused_ = 0;
-  std::uint64_t unexpected_ = 0, timeouts_ = 0, failed_reads_ = 0, tags_used_up_ = 0, interface_busy_ps_ = 0;
+  std::uint64_t unexpected_ = 0, timeouts_ = 0, failed_reads_ = 0, tags_used_up_ = 0;
 };
 
 }  // namespace rnic::pcie

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model/pcie/pcie_core.h"
 #include "model/pcie/pcie_cr.h"
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
@@ -35,11 +36,12 @@ endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_c
       space_(c.space),
       vectors_(c.space.msix_vectors),
       link_(this->name() + ".link", *this, c.link),
+      path_(*this, c.core, link_),
       pool_(pool),
       spans_(spans),
       bar0_(bar0),
       bar2_(bar2),
-      dma_(*this, c.dma, dma_clients, link_, pool, space_, vectors_, spans),
+      dma_(*this, c.dma, dma_clients, path_, pool, space_, vectors_, spans),
       inbox_(this->name() + ".inbox", *this, 256),
       requests_(std::size_t{c.posted_headers} + c.non_posted_headers),
       replies_(c.non_posted_headers) {
@@ -61,12 +63,18 @@ void endpoint::announce(sim::statistics& stats) {
   stats.add(name() + ".poisoned", poisoned_);
   stats.add(name() + ".receiver_overflows", overflows_);
   stats.add(name() + ".function_resets", resets_);
-  stats.add(name() + ".link.packets", link_.packets());
-  stats.add(name() + ".link.busy_ps", link_.busy_ps());
+  stats.add(name() + ".link.packets", link_.wire().packets());
+  stats.add(name() + ".link.busy_ps", link_.wire().busy_ps());
   stats.add(name() + ".link.credit_stalls", link_.credit_stalls());
 }
 
+void endpoint::cross_by(pcie_core& core) {
+  core_ = &core;
+  path_.cross_by(core.from_endpoint());
+}
+
 void endpoint::connect(tlp_link_if& peer) {
+  RNIC_ASSERT(config_.core.khz == 0 || core_ != nullptr, name() + ": the PCIe core with a clock of its own is missing");
   peer_ = &peer;
   link_.connect(peer);
   const sim::time_ps now = domain().base().now_ps();
@@ -90,12 +98,21 @@ void endpoint::tick() {
 void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   if (packet->type == payload::tlp_type::mem_write)
     spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
-  inbox_.push(std::move(packet), arrival);
+  if (core_ != nullptr)
+    core_->deliver(std::move(packet), arrival);
+  else
+    inbox_.push(std::move(packet), arrival);
 }
 
+void endpoint::credit(const credit_amount& amount, sim::time_ps arrival) {
+  link_.credit(amount, core_ != nullptr ? core_->seen_by_endpoint(arrival) : arrival);
+}
+
+bool endpoint::arrived() const { return core_ != nullptr ? core_->to_endpoint().can_pop() : inbox_.can_pop(); }
+
 void endpoint::receive() {
-  if (!inbox_.can_pop()) return;
-  payload::tlp_ptr t = inbox_.pop();
+  if (!arrived()) return;
+  payload::tlp_ptr t = core_ != nullptr ? core_->to_endpoint().pop() : inbox_.pop();
   if (t->type == payload::tlp_type::completion) {
     dma_.complete(*t);
     return;
@@ -131,7 +148,8 @@ void endpoint::serve_request() {
 }
 
 void endpoint::return_credit(const payload::tlp& t) {
-  peer_->credit(credits_of(t), now_ps() + config_.link.credit_latency_ps);
+  const sim::time_ps given = core_ != nullptr ? core_->seen_here(now_ps()) : now_ps();
+  peer_->credit(credits_of(t), given + config_.link.credit_latency_ps);
 }
 
 endpoint::target endpoint::decode(std::uint64_t address, std::uint64_t bytes) const {
@@ -339,7 +357,7 @@ payload::tlp_ptr endpoint::answer(const payload::tlp& request, payload::tlp_stat
     r.ready = std::max(r.ready, before.ready);
   }
   wake_at(r.ready);
-  peer_->credit(credits_of(request), now_ps() + config_.link.credit_latency_ps);
+  return_credit(request);
   return t;
 }
 
@@ -351,8 +369,8 @@ bool endpoint::send_reply() {
     wake_at(r.ready);
     return false;
   }
-  if (!link_.can_send(credit_class::completion, r.packet->length)) return false;
-  link_.send(std::move(r.packet), now_ps());
+  if (!path_.can_send(credit_class::completion, r.packet->length)) return false;
+  path_.send_reply(std::move(r.packet));
   reply_head_ = (reply_head_ + 1) % replies_.size();
   --reply_count_;
   wake_next();

@@ -9,12 +9,14 @@
 
 #include "model/payload/tlp.h"
 #include "model/pcie/config_space.h"
+#include "model/pcie/core_interface.h"
 #include "model/pcie/dma_engine.h"
 #include "model/pcie/dma_if.h"
 #include "model/pcie/function_reset_if.h"
 #include "model/pcie/link.h"
 #include "model/pcie/msix_table.h"
 #include "model/pcie/tlp_link_if.h"
+#include "model/pcie/transmit_path.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
@@ -25,9 +27,12 @@
 
 namespace rnic::pcie {
 
+class pcie_core;
+
 struct endpoint_config {
   link_config link;
   dma_config dma;
+  core_config core;
   config_space::config space;
   /// Buffers advertised to the root complex (design): headers, and data in units of 16 bytes.
   std::uint32_t posted_headers = 64;
@@ -40,6 +45,9 @@ struct endpoint_config {
 };
 
 /// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes).
+///
+/// Where the PCIe core has a clock of its own (core_config::khz), packets of both directions and credits cross to it
+/// (pcie_core.h); where it has the adapter's, its interface and the link are here.
 ///
 /// Requests are served in their order, one a cycle; completions for the DMA engine do not wait behind them.
 /// Approximation: a completion may pass a BAR write that waits for room in command_out or doorbell_out, which strict
@@ -67,15 +75,18 @@ class endpoint : public sim::clocked_block,
   /// Link-up: packets go to `peer` from now on, which is told the buffers of this end. Once, before time starts.
   void connect(tlp_link_if& peer);
   bool connected() const { return peer_ != nullptr; }
+  /// Before connect(), where the PCIe core has a clock of its own (core_domain::of).
+  void cross_by(pcie_core& core);
   /// For debuggers: fills in the data of a read packet without simulated time, counters or effects. Configuration
   /// space and the MSI-X table can be read so; returns the number of bytes, 0 for anything else.
   std::uint32_t look(payload::tlp& request) const;
   void on_function_reset(function_reset_if& listener) { reset_target_ = &listener; }
   const config_space& configuration() const { return space_; }
   link_transmitter& transmitter() { return link_; }
+  const core_config& core_parameters() const { return config_.core; }
 
   void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override;
-  void credit(const credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
+  void credit(const credit_amount& amount, sim::time_ps arrival) override;
 
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
@@ -109,6 +120,7 @@ class endpoint : public sim::clocked_block,
   bool in_msix(target at) const;
   std::uint32_t msix_read(std::uint64_t offset) const;
   void msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes);
+  bool arrived() const;
   void return_credit(const payload::tlp& t);
   void announce(sim::statistics& stats);
 
@@ -116,6 +128,8 @@ class endpoint : public sim::clocked_block,
   config_space space_;
   msix_table vectors_;
   link_transmitter link_;
+  transmit_path path_;
+  pcie_core* core_ = nullptr;  // behind a crossing
   payload::tlp_pool& pool_;
   sim::span_recorder& spans_;
   register_file_if& bar0_;

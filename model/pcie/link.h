@@ -48,26 +48,24 @@ inline std::uint32_t carried_bytes(const payload::tlp& t) { return t.has_data() 
 /// What a packet occupies in the receiver.
 inline credit_amount credits_of(const payload::tlp& t) { return {class_of(t), 1, data_credits(carried_bytes(t))}; }
 
-/// Ask can_send() in a tick; when it says no it has booked the wake-up that asks again.
-class link_transmitter {
+/// The transmitting end of the lanes, with the transmit buffer in front of them.
+class link_wire {
  public:
-  link_transmitter(std::string name, sim::clocked_block& owner, const link_config& c)
-      : name_(std::move(name)), owner_(owner), config_(c) {
+  link_wire(const std::string& name, const link_config& c) : config_(c) {
     static constexpr std::array<std::uint64_t, 5> mega_transfers{0, 2500, 5000, 8000, 16000};
-    if (c.generation < 1 || c.generation > 4) throw sim::config_error(name_ + ".generation: must be 1 to 4");
+    if (c.generation < 1 || c.generation > 4) throw sim::config_error(name + ".generation: must be 1 to 4");
     if (c.width == 0 || c.width > 16 || (c.width & (c.width - 1)) != 0)
-      throw sim::config_error(name_ + ".width: must be 1, 2, 4, 8 or 16");
+      throw sim::config_error(name + ".width: must be 1, 2, 4, 8 or 16");
     if (c.dll_efficiency_permille == 0 || c.dll_efficiency_permille > 1000)
-      throw sim::config_error(name_ + ".dll_efficiency_permille: must be 1 to 1000");
+      throw sim::config_error(name + ".dll_efficiency_permille: must be 1 to 1000");
     if (c.latency_ps == 0 || c.credit_latency_ps == 0)
-      throw sim::config_error(name_ + ".latency_ps: must be at least 1");
+      throw sim::config_error(name + ".latency_ps: must be at least 1");
     // ps a byte = 8 bits * 10^6 / (MT/s * lanes * coding * efficiency), kept as a fixed-point number of 2^-24 ps.
     const bool wide_code = c.generation >= 3;  // 128b/130b, else 8b/10b
     const std::uint64_t num = std::uint64_t{8'000'000} * (wide_code ? 130 : 10) * 1000;
     const std::uint64_t den =
         mega_transfers[c.generation] * c.width * (wide_code ? 128 : 8) * c.dll_efficiency_permille;
     byte_time_ = (num / den << 24) + ((num % den) << 24) / den;
-    returns_.resize(64);
   }
 
   void connect(tlp_link_if& peer) { peer_ = &peer; }
@@ -83,37 +81,72 @@ class link_transmitter {
     return ((overhead + 4 * dwords) * byte_time_ + 0xff'ffff) >> 24;
   }
 
-  /// Whether a packet of this class and size may be sent now; else the owner's wake-up is booked.
-  bool can_send(credit_class type, std::uint32_t bytes) {
-    // The wire first: whether credit is short is asked only at an edge at which every run ticks (law 3).
-    const sim::time_ps now = now_ps();
-    refused_for_credit_ = false;
-    if (busy_until_ > now + config_.transmit_buffer_ps) {
-      owner_.wake_at(owner_.domain().edge_at_or_after(busy_until_ - config_.transmit_buffer_ps));
-      return false;
-    }
-    absorb(now);
-    const account& a = accounts_[static_cast<std::size_t>(type)];
-    if (a.headers < 1 || a.data < data_credits(bytes)) {
-      refused_for_credit_ = true;
-      out_of_credit();
-      return false;
-    }
-    return true;
-  }
-
-  /// Sends a packet that can_send() allowed; it starts at `earliest` at the earliest. Returns the time at which its
-  /// last byte leaves.
+  /// Whether the transmit buffer takes a packet at `now`; else it does so from room_at() on.
+  bool has_room(sim::time_ps now) const { return busy_until_ <= now + config_.transmit_buffer_ps; }
+  sim::time_ps room_at() const { return busy_until_ - config_.transmit_buffer_ps; }
+  /// The packet starts at `earliest` at the earliest. Returns the time at which its last byte leaves.
   sim::time_ps send(payload::tlp_ptr packet, sim::time_ps earliest) {
-    account& a = accounts_[static_cast<std::size_t>(class_of(*packet))];
-    if (a.headers != infinite_credits) a.headers -= 1;
-    if (a.data != infinite_credits) a.data -= data_credits(carried_bytes(*packet));
     const sim::time_ps time = serialisation(*packet);
     busy_until_ = std::max(busy_until_, earliest) + time;
     busy_ps_ += time;
     ++packets_;
     peer_->deliver(std::move(packet), busy_until_ + config_.latency_ps);
     return busy_until_;
+  }
+
+  sim::time_ps busy_until() const { return busy_until_; }
+  const link_config& config() const { return config_; }
+  /// Counters: packets sent, time on the wire.
+  const std::uint64_t& packets() const { return packets_; }
+  const std::uint64_t& busy_ps() const { return busy_ps_; }
+
+ private:
+  link_config config_;
+  tlp_link_if* peer_ = nullptr;
+  std::uint64_t byte_time_ = 0;
+  sim::time_ps busy_until_ = 0;
+  std::uint64_t packets_ = 0;
+  std::uint64_t busy_ps_ = 0;
+};
+
+/// Wire and credits. Ask can_send() in a tick; when it says no it has booked the wake-up that asks again.
+class link_transmitter {
+ public:
+  link_transmitter(const std::string& name, sim::clocked_block& owner, const link_config& c)
+      : owner_(owner), wire_(name, c), returns_(64) {}
+
+  void connect(tlp_link_if& peer) { wire_.connect(peer); }
+  link_wire& wire() { return wire_; }
+
+  /// Whether a packet of this class and size may be sent now; else the owner's wake-up is booked.
+  bool can_send(credit_class type, std::uint32_t bytes) {
+    // The wire first: whether credit is short is asked only at an edge at which every run ticks (law 3).
+    refused_for_credit_ = false;
+    if (!wire_.has_room(now_ps())) {
+      owner_.wake_at(owner_.domain().edge_at_or_after(wire_.room_at()));
+      return false;
+    }
+    return has_credit(type, bytes);
+  }
+  /// The same for a packet whose way to the wire has room.
+  bool has_credit(credit_class type, std::uint32_t bytes) {
+    absorb(now_ps());
+    const account& a = accounts_[static_cast<std::size_t>(type)];
+    refused_for_credit_ = a.headers < 1 || a.data < data_credits(bytes);
+    if (refused_for_credit_) out_of_credit();
+    return !refused_for_credit_;
+  }
+
+  /// Sends a packet that can_send() allowed; see link_wire::send.
+  sim::time_ps send(payload::tlp_ptr packet, sim::time_ps earliest) {
+    take_credit(*packet);
+    return wire_.send(std::move(packet), earliest);
+  }
+  /// Of a packet that has_credit() allowed.
+  void take_credit(const payload::tlp& packet) {
+    account& a = accounts_[static_cast<std::size_t>(class_of(packet))];
+    if (a.headers != infinite_credits) a.headers -= 1;
+    if (a.data != infinite_credits) a.data -= data_credits(carried_bytes(packet));
   }
 
   /// From the peer, through the owner's tlp_link_if.
@@ -134,11 +167,7 @@ class link_transmitter {
   }
   /// Whether the last refusal of can_send() was for want of credit, not because the transmit buffer is full.
   bool refused_for_credit() const { return refused_for_credit_; }
-  sim::time_ps busy_until() const { return busy_until_; }
-  const link_config& config() const { return config_; }
-  /// Counters: packets sent, time on the wire, and times a packet found no credit (once for each packet and class).
-  const std::uint64_t& packets() const { return packets_; }
-  const std::uint64_t& busy_ps() const { return busy_ps_; }
+  /// Times a packet found no credit (once for each packet and class).
   const std::uint64_t& credit_stalls() const { return credit_stalls_; }
   /// Credits at hand now, for checks.
   credit_amount available(credit_class type) {
@@ -181,12 +210,8 @@ class link_transmitter {
     return_head_ = 0;
   }
 
-  std::string name_;
   sim::clocked_block& owner_;
-  link_config config_;
-  tlp_link_if* peer_ = nullptr;
-  std::uint64_t byte_time_ = 0;
-  sim::time_ps busy_until_ = 0;
+  link_wire wire_;
   sim::cycle_t now_cycle_ = sim::never;
   sim::time_ps now_ps_ = 0;
   std::array<account, 3> accounts_{};
@@ -195,8 +220,6 @@ class link_transmitter {
   std::size_t return_count_ = 0;
   bool refused_for_credit_ = false;
   bool blocked_ = false;  // somebody found no credit since the last one came
-  std::uint64_t packets_ = 0;
-  std::uint64_t busy_ps_ = 0;
   std::uint64_t credit_stalls_ = 0;
 };
 

@@ -2,7 +2,7 @@
 // The card with which published hosts were measured.
 #pragma once
 
-#include "model/pcie/dma_engine.h"
+#include "model/pcie/endpoint.h"
 #include "model/sim/types.h"
 
 namespace rnic::bench {
@@ -11,11 +11,11 @@ namespace rnic::bench {
 /// one of a Gen3 x8 core, and takes two of its cycles to set a request up. That gives 24 ns for a write of 128 bytes
 /// and 40 ns for one of 256, measured 24.1 and 40.5. Packets end at multiples of the maximum payload: a write of 256
 /// bytes four bytes behind a line takes 44 ns, measured 44.8. What it does not say stays as in `c`.
-inline pcie::dma_config measuring_card(pcie::dma_config c = {}) {
-  c.interface_bytes = 32;
-  c.interface_cycle_ps = 4000;
-  c.request_setup_ps = 8000;
-  c.aligned_packets = true;
+inline pcie::endpoint_config measuring_card(pcie::endpoint_config c = {}) {
+  c.core.khz = 250'000;
+  c.core.interface_bytes = 32;
+  c.core.request_setup_cycles = 2;
+  c.dma.aligned_packets = true;
   return c;
 }
 

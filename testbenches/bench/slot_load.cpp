@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/slot_load.h"
 
+#include <memory>
 #include <stdexcept>
 #include <systemc>
 #include <vector>
 
 #include "model/pcie/endpoint.h"
+#include "model/pcie/pcie_core.h"
 
 namespace rnic::bench {
 
@@ -163,6 +165,7 @@ struct slot {
         memory(c.memory),
         root("root", uncore, c.root_complex, memory, packets, spans, statistics),
         endpoint("pcie", core, c.adapter.pcie, 2, bar0, bar2, packets, spans, statistics),
+        core_side(pcie::core_domain::of(endpoint, spans)),
         command("command", core),
         doorbell("doorbell", core),
         interrupts(core),
@@ -195,6 +198,7 @@ struct slot {
   nothing_mapped bar0, bar2;
   host::root_complex root;
   pcie::endpoint endpoint;
+  std::unique_ptr<pcie::core_domain> core_side;
   command_end command, doorbell;
   no_interrupts interrupts;
   host::bus_setup setup;

@@ -17,6 +17,7 @@
 #include "model/host/root_complex_socket.h"
 #include "model/pcie/endpoint.h"
 #include "model/pcie/endpoint_socket.h"
+#include "model/pcie/pcie_core.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
 
@@ -194,6 +195,7 @@ struct bench {
         memory(host::host_memory::config{0x1'0000'0000, 4ull << 30}),
         root("root", uncore, o.root, memory, pool, spans, stats),
         endpoint("pcie", core, o.endpoint, o.clients, bar0, bar2, pool, spans, stats),
+        core_side(pcie::core_domain::of(endpoint, spans)),
         command("command", core),
         doorbell("doorbell", core),
         interrupts("interrupts", core),
@@ -272,6 +274,7 @@ struct bench {
   registers bar0, bar2;
   host::root_complex root;
   pcie::endpoint endpoint;
+  std::unique_ptr<pcie::core_domain> core_side;
   mmio_sink command, doorbell;
   interrupt_source interrupts;
   interrupt_log log;

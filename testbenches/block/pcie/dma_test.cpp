@@ -129,7 +129,7 @@ TEST(pcie_dma, completions_of_256_are_put_together) { expect_reassembly(256); }
 
 double write_bandwidth(std::uint32_t length) {
   options o;
-  o.endpoint.dma = rnic::bench::measuring_card();
+  o.endpoint = rnic::bench::measuring_card();
   bench b(o);
   const auto buffer = b.memory.allocate(1 << 20);
   const auto source = pattern(4096, 5);
@@ -447,11 +447,13 @@ TEST(pcie_dma, aborted_and_poisoned_completions_are_told) {
 }
 
 /// A mixed run as text: every packet with its time, every answer, every counter.
-std::string record_of(bool always_tick, std::uint64_t shuffle) {
+std::string record_of(bool always_tick, std::uint64_t shuffle, std::uint32_t core_khz) {
   options o;
   o.always_tick = always_tick;
   o.shuffle = shuffle;
   o.endpoint.dma.tags = 4;
+  o.endpoint.core.khz = core_khz;
+  o.endpoint.core.crossing_packets = 3;
   o.root.posted_headers = 6;
   o.clients = 3;
   bench b(o);
@@ -494,14 +496,26 @@ std::string record_of(bool always_tick, std::uint64_t shuffle) {
 }
 
 /// The same from a process of its own: one SystemC kernel runs one simulation.
-std::string record_in_child(bool always_tick, std::uint64_t shuffle) {
-  std::string text = rnic::bench::in_child([&] { return record_of(always_tick, shuffle); });
+std::string record_in_child(bool always_tick, std::uint64_t shuffle, std::uint32_t core_khz = 0) {
+  std::string text = rnic::bench::in_child([&] { return record_of(always_tick, shuffle, core_khz); });
   EXPECT_GT(text.size(), 1000u);
   return text;
 }
 
 TEST(pcie_law, sleeping_is_invisible) { EXPECT_EQ(record_in_child(false, 0), record_in_child(true, 0)); }
 TEST(pcie_law, order_of_blocks_is_nothing) { EXPECT_EQ(record_in_child(false, 0), record_in_child(false, 77)); }
+
+/// The PCIe core's clock slower and faster than the adapter's, and one whose edges are the host's too.
+void expect_laws(std::uint32_t core_khz) {
+  const std::string text = record_in_child(false, 0, core_khz);
+  EXPECT_EQ(text, record_in_child(true, 0, core_khz));
+  EXPECT_EQ(text, record_in_child(false, 77, core_khz));
+  EXPECT_EQ(text, record_in_child(true, 78, core_khz));
+  EXPECT_NE(text, record_in_child(false, 0));
+}
+TEST(pcie_law, a_slow_core_keeps_them) { expect_laws(125'000); }
+TEST(pcie_law, a_core_of_250_mhz_keeps_them) { expect_laws(250'000); }
+TEST(pcie_law, a_core_with_edges_of_the_host_keeps_them) { expect_laws(1'000'000); }
 
 }  // namespace
 }  // namespace rnic::test

@@ -68,19 +68,8 @@ TEST(host_memory, watches_are_exact) {
   EXPECT_FALSE(m.device_write(a.address + 16384, data, 1, 1));
 }
 
-class owner_block : public sim::clocked_block {
- public:
-  using clocked_block::clocked_block;
-
- private:
-  void tick() override {}
-};
-
 /// Bandwidth table of calibration 7.2: raw rate of each generation after coding, times the efficiency.
 TEST(pcie_link, serialisation_follows_generation_and_width) {
-  sim::timebase base;
-  sim::clock_domain domain("d", base, sim::clock_period::from_khz(427'000));
-  owner_block owner("o", domain);
   payload::tlp t;
   t.type = payload::tlp_type::mem_write;
   t.address = 0x1'0000'0000;
@@ -93,12 +82,12 @@ TEST(pcie_link, serialisation_follows_generation_and_width) {
     pcie::link_config k;
     k.generation = c.generation;
     k.width = c.width;
-    pcie::link_transmitter link("link", owner, k);
+    const pcie::link_wire link("link", k);
     EXPECT_NEAR(static_cast<double>(link.serialisation(t)), 280 * 8000.0 / (c.gbps * 0.945), 5.0);
   }
   pcie::link_config bad;
   bad.width = 3;
-  EXPECT_THROW(pcie::link_transmitter("link", owner, bad), sim::config_error);
+  EXPECT_THROW(pcie::link_wire("link", bad), sim::config_error);
 }
 
 }  // namespace

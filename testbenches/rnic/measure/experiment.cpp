@@ -96,7 +96,8 @@ nlohmann::json statistics_json(const hosts::two_nodes& system) {
 nlohmann::json use_json(hosts::two_nodes& system) {
   nlohmann::json out = nlohmann::json::object();
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
-    sim::for_each_use(n->nic().clock(), [&](const std::string& name, std::uint64_t value) { out[name] = value; });
+    for (const sim::clock_domain* clock : n->nic().clocks())
+      sim::for_each_use(*clock, [&](const std::string& name, std::uint64_t value) { out[name] = value; });
   return out;
 }
 

@@ -25,7 +25,7 @@ RELAXED = {
     "processor": {"driver.post_send_ns": 0.5, "driver.poll_ns": 0.5, "driver.post_recv_ns": 0.5},
     "wire": {"adapter.port.rate_mbps": 2},
     "PCIe": {"adapter.pcie.width": 2},
-    "DMA interface": {"adapter.pcie.interface_bytes": 2},
+    "pcie interface": {"adapter.pcie.interface_bytes": 2},
     "requester send engine": {"adapter.requester.gather_cycles": 0.7, "adapter.requester.continue_cycles": 0.7,
                               "adapter.requester.inline_cycles": 0.7, "adapter.requester.empty_cycles": 0.7,
                               "adapter.requester.descriptor_cycles": 0.7},

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 LINE = re.compile(r"(\S+) = (?:\"[^\"]*\"|\S+)\s+# ?(.*)")
-KEY = re.compile(r"(design|calibration|adapter control plane|adapter data plane|IBA|IEEE|PCI Express Base|DCQCN)\b ?"
-                 r"([A-Z]?[0-9.]*[0-9]|[A-H](?:\.[0-9.]*[0-9])?)?")
+KEY = re.compile(r"(design|calibration|adapter control plane|adapter data plane|IBA|IEEE|PCI Express Base|DCQCN|"
+                 r"Cummings)\b ?([A-Z]?[0-9.]*[0-9]|[A-H](?:\.[0-9.]*[0-9])?)?")
 PROFILES = ("connectx3pro_40g", "connectx5_100g")
 
 
@@ -63,6 +63,8 @@ def fault(source, text, chapters):
             return f"{name} {section} is in no chapter"
     elif name in ("IBA", "IEEE", "PCI Express Base") and not section:
         return "names no clause"
+    elif name == "Cummings" and f"`{name} {section}`" not in text:
+        return "is no key"
     elif name == "DCQCN" and "**DCQCN**" not in text:
         return "is not in the list of publications"
     return None

@@ -56,6 +56,9 @@ NARROW_EXPERIMENTS = [
     # BlueFlame writes of several lines into a doorbell block that is slow
     ["bandwidth", "--verb", "write", "--inline", "200", "--qps", "6", "--messages", "60", "--sizes", "200", "--set",
      "adapter.doorbell.bf_line_cycles=60", "--set", "driver.blue_flame=all"],
+    # a PCIe core with a clock of its own behind a crossing of one packet
+    ["soak", "--messages", "40", "--qps", "4", "--drop", "2", "--largest", "3000", "--ack-timeout", "6", "--set",
+     "adapter.pcie.core_khz=250000", "--set", "adapter.pcie.crossing_packets=1"],
     # a receiver that pauses
     ["bandwidth", "--verb", "write", "--qps", "4", "--messages", "48", "--sizes", "9000", "--bidirectional", "--set",
      "adapter.port.ingress_bytes=20000", "--set", "adapter.port.xoff_bytes=9000", "--set",
