@@ -24,12 +24,6 @@ void set_byte_enables(payload::tlp& t) {
   t.last_be = static_cast<std::uint8_t>(end <= 4 ? 0 : to);
 }
 
-/// A cycle, rounded up: two things that far apart are not due at the same edge.
-sim::time_ps whole_cycle(const sim::clock_domain& domain) {
-  constexpr sim::cycle_t many = 1'000'000;
-  return (domain.edge_time(many) - domain.edge_time(0) + many - 1) / many;
-}
-
 }  // namespace
 
 root_complex::root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c,
@@ -38,7 +32,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
     : clocked_block(name, domain),
       config_(c),
       memory_(memory),
-      timing_(this->name().c_str(), c.memory, memory, whole_cycle(domain)),
+      timing_(this->name().c_str(), c.memory, memory, domain.longest_cycle()),
       pool_(pool),
       spans_(spans),
       link_(this->name() + ".link", *this, c.link),

@@ -27,15 +27,13 @@ void require(bool ok, const std::string& what) {
 /// Ends of shortest frames that a line can bring within a cycle: one, unless the clock is slow for it. The receive path
 /// is as wide.
 unsigned line_frames_a_cycle(const sim::clock_domain& domain, std::uint32_t rate_mbps) {
-  const std::uint64_t cycle_ps = domain.edge_time(1) - domain.edge_time(0) + 1;
-  return static_cast<unsigned>(1 + cycle_ps * rate_mbps /
+  return static_cast<unsigned>(1 + domain.longest_cycle() * rate_mbps /
                                        ((preamble_bytes + shortest_frame + gap_bytes) * mbps_ps_per_byte));
 }
 
 /// In its longest cycle.
 bool is_as_fast_as_line(const sim::clock_domain& domain, const port::config& cfg) {
-  const std::uint64_t cycle_ps = domain.edge_time(1) - domain.edge_time(0) + 1;
-  return cycle_ps * cfg.rate_mbps <= cfg.datapath_bytes * mbps_ps_per_byte;
+  return domain.longest_cycle() * cfg.rate_mbps <= cfg.datapath_bytes * mbps_ps_per_byte;
 }
 
 bool is_tagged(const payload::frame& f) {

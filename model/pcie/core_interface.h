@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/payload/tlp.h"
+#include "model/sim/beats.h"
 #include "model/sim/check.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/server.h"
@@ -38,7 +39,7 @@ class core_interface {
     if (bytes_ == 0) throw sim::config_error(owner.name() + ".interface_bytes: must be at least 1");
   }
 
-  sim::cycle_t beats(std::uint32_t bytes) const { return std::max(1u, (bytes + bytes_ - 1) / bytes_); }
+  sim::cycle_t beats(std::uint32_t bytes) const { return std::max<sim::cycle_t>(1, sim::beats_of(bytes, bytes_)); }
   /// Occupies it behind what occupies it already, for a packet of so many bytes; `now_ps`: of the owner. Returns when
   /// its first beat passes.
   sim::time_ps occupy(std::uint32_t bytes, bool first, sim::time_ps now_ps) {
@@ -49,8 +50,16 @@ class core_interface {
     free_ps_ = clock.edge_time(server_.free_at());
     return setup == 0 ? free : clock.edge_time(server_.free_at() - cycles);
   }
+  /// occupy() of a request's further packet at edge `at`, which must not be after free_at().
+  sim::time_ps occupy_at(sim::cycle_t at, std::uint32_t bytes) {
+    const sim::time_ps free = free_ps_;
+    server_.append_at(at, beats(bytes));
+    free_ps_ = owner_.domain().edge_time(server_.free_at());
+    return free;
+  }
   /// When what occupies it now has passed.
   sim::time_ps free_ps() const { return free_ps_; }
+  sim::cycle_t free_at() const { return server_.free_at(); }
   sim::server& engine() { return server_; }
 
  private:

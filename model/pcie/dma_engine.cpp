@@ -19,6 +19,11 @@ std::uint32_t to_boundary(std::uint64_t address, std::uint32_t left, std::uint32
   return std::min({left, limit, page - static_cast<std::uint32_t>(address % page)});
 }
 
+/// Bytes of a write's packet that pass the interface.
+std::uint32_t in_dwords(const payload::tlp& t) {
+  return (static_cast<std::uint32_t>(t.address & 3) + t.length + 3) & ~std::uint32_t{3};
+}
+
 bool answered(const dma_request& r) { return r.op == dma_request::kind::read || r.notify; }
 
 /// Byte enables of a contiguous access (Base Specification 3.0, 2.2.5).
@@ -85,7 +90,28 @@ void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
 
 // ---------------------------------------------------------------- completions and answers
 
+bool dma_engine::complete_ahead(const payload::tlp& t, sim::cycle_t at) {
+  if (t.tag >= tags_.size()) return false;
+  tag_state& tag = tags_[t.tag];
+  const bool inner = tag.active && tag.coming == 0 && at < tag.deadline && t.byte_count == tag.remaining &&
+                     t.length != 0 && t.length < tag.remaining && t.status == payload::tlp_status::success &&
+                     !t.poisoned;
+  if (inner)
+    put_away(tag, t);
+  else
+    ++tag.coming;
+  return inner;
+}
+
+void dma_engine::put_away(tag_state& tag, const payload::tlp& t) {
+  const read_state& read = reads_[tag.read];
+  if (read.status == dma_status::ok) std::memcpy(read.destination + tag.offset, t.data.data(), t.length);
+  tag.offset += t.length;
+  tag.remaining -= t.length;
+}
+
 void dma_engine::complete(const payload::tlp& t) {
+  if (t.tag < tags_.size() && tags_[t.tag].coming != 0) --tags_[t.tag].coming;
   if (t.tag >= tags_.size() || !tags_[t.tag].active) {
     ++unexpected_;
     space_.report(error::unexpected_completion);
@@ -101,9 +127,7 @@ void dma_engine::complete(const payload::tlp& t) {
     return;
   }
   if (good) {
-    if (read.status == dma_status::ok) std::memcpy(read.destination + tag.offset, t.data.data(), t.length);
-    tag.offset += t.length;
-    tag.remaining -= t.length;
+    put_away(tag, t);
     if (tag.remaining != 0) return;
   }
   tag.active = false;
@@ -246,6 +270,7 @@ void dma_engine::stop_started() {
 
 void dma_engine::start() {
   if (write_active_ || (asking_ == 0 && !msix_recheck_)) return;
+  if (owner_.now() < clear_at_) return owner_.wake_at(clear_at_);
   const std::uint64_t interrupts = std::uint64_t{1} << clients_.size();
   std::uint64_t ready = msix_recheck_ ? interrupts : 0;
   for (std::uint64_t rest = asking_ & ~ready; rest != 0; rest &= rest - 1) {
@@ -374,6 +399,7 @@ void dma_engine::start_msix() {
 void dma_engine::issue() {
   const bool reads = issue_mask_ != 0 && !free_tags_.empty();
   if (!reads && !write_active_) return;
+  if (owner_.now() < clear_at_) return owner_.wake_at(clear_at_);
   if (!path_.ready()) return;
   const bool write_first = write_active_ && (prefer_write_ || !reads);
   for (unsigned attempt = 0; attempt < 2; ++attempt) {
@@ -395,8 +421,9 @@ void dma_engine::issue() {
     if (attempt == 1) return;
   }
   // The next tick is when a request can be started, or when there is room for another packet.
-  if (!write_active_ && request_waits()) owner_.wake_next();
-  if (write_active_ || (issue_mask_ != 0 && !free_tags_.empty())) path_.await_room();
+  const sim::cycle_t next = std::max(owner_.now() + 1, clear_at_);
+  if (!write_active_ && request_waits()) owner_.wake_at(next);
+  if (write_active_ || (issue_mask_ != 0 && !free_tags_.empty())) path_.await_room(next);
 }
 
 bool dma_engine::request_waits() {
@@ -416,7 +443,7 @@ void dma_engine::issue_read(unsigned client) {
   free_tags_.pop_back();
   if (free_tags_.empty()) ++tags_used_up_;
   const sim::cycle_t deadline = owner_.now() + timeout_cycles_;
-  tags_[tag] = {true, index, r.issued, n, deadline};
+  tags_[tag] = {true, index, r.issued, n, deadline, tags_[tag].coming};
   if (check_at_ == sim::never) {
     check_at_ = deadline;
     owner_.wake_at(check_at_);
@@ -448,7 +475,7 @@ std::uint32_t dma_engine::write_packet_bytes() const {
   return to_boundary(write_.address, write_.length - written_, payload - into);
 }
 
-void dma_engine::issue_write() {
+payload::tlp_ptr dma_engine::next_of_write() {
   const std::uint32_t n = write_packet_bytes();
   payload::tlp_ptr t = pool_.get();
   t->type = payload::tlp_type::mem_write;
@@ -458,18 +485,50 @@ void dma_engine::issue_write() {
   const std::uint8_t* from = write_.source != nullptr ? write_.source : write_.bytes.data();
   std::memcpy(t->data.data(), from + written_, n);
   set_byte_enables(*t);
-  const bool first = written_ == 0;
   written_ += n;
   write_.address += n;
-  const bool last = written_ == write_.length;
-  if (last) t->span = write_.span;  // the message goes on with its last packet
+  if (written_ == write_.length) t->span = write_.span;  // the message goes on with its last packet
   ++write_packets_;
-  const std::uint32_t in_dwords = (static_cast<std::uint32_t>(t->address & 3) + n + 3) & ~std::uint32_t{3};
-  const sim::time_ps left = path_.send(std::move(t), in_dwords, first);
-  if (!last) return;
+  return t;
+}
+
+void dma_engine::issue_write() {
+  const bool first = written_ == 0;
+  payload::tlp_ptr t = next_of_write();
+  const std::uint32_t bytes = in_dwords(*t);
+  const sim::time_ps left = path_.send(std::move(t), bytes, first);
+  if (written_ == write_.length)
+    end_write(owner_.now(), left);
+  else
+    issue_ahead();
+}
+
+/// The write's further packets, as far as their edges are known. Reads that are under way would take turns with them, a
+/// client's other answers keep their order with this one's, and a message whose time is recorded takes step by step.
+void dma_engine::issue_ahead() {
+  if (issue_mask_ != 0 || write_.span != 0) return;
+  if (answered(write_)) {
+    const client_state& c = clients_[write_client_];
+    if (c.in_flight != 1 || !c.port.response.can_push()) return;
+  }
+  sim::cycle_t at = owner_.now();
+  while (write_active_) {
+    const sim::cycle_t next = path_.next_edge(at, write_packet_bytes());
+    if (next == sim::never) break;
+    at = next;
+    payload::tlp_ptr t = next_of_write();
+    const std::uint32_t bytes = in_dwords(*t);
+    const sim::time_ps left = path_.send_at(at, std::move(t), bytes);
+    if (written_ == write_.length) end_write(at, left);
+  }
+  clear_at_ = at + 1;
+}
+
+/// Its last packet is sent at edge `at` and has left at `left`.
+void dma_engine::end_write(sim::cycle_t at, sim::time_ps left) {
   spans_.leave(write_.span, owner_.name(), "dma", left, write_wait_);
   if (write_client_ != no_client && write_.notify)
-    give_answer(write_client_, write_.tag, dma_status::ok, owner_.now() + 1);
+    give_answer(write_client_, write_.tag, dma_status::ok, at + 1);
   write_.keep.reset();
   write_active_ = false;
 }

@@ -34,6 +34,10 @@ struct dma_config {
 /// Fair among clients; splits at maximum payload, maximum read request and 4 KiB; at most one request is started and
 /// one packet is sent in a cycle. Packets of one write are not mixed with those of another; no read is started while a
 /// write has packets to send, so none overtakes a write that was started before it.
+///
+/// A write's further packets, and completions that are not the last of their request, hang on nothing that could come
+/// between: they are reckoned with the first one, at the edges at which they go and come, and need no tick. So those of
+/// a write that has begun are sent even when the function loses the bus meanwhile.
 class dma_engine {
  public:
   /// One client's ports, to be bound to the channels of a dma_port.
@@ -52,6 +56,9 @@ class dma_engine {
 
   /// A completion has arrived.
   void complete(const payload::tlp& t);
+  /// A completion is on its way that comes at edge `at` (never: not known). True: it is not the last one of its request and as it should
+  /// be; its data has been put away, and it need not come. Of others complete() must follow.
+  bool complete_ahead(const payload::tlp& t, sim::cycle_t at);
   /// Answers to clients, time-outs and the start of one request. The owner's tick calls this, then issue() unless it
   /// used the transmitter itself.
   void step();
@@ -65,7 +72,9 @@ class dma_engine {
   /// Masks, enables or pending bits have changed.
   void msix_changed() { msix_recheck_ = true; }
   /// While true nothing may be sent that must not pass posted writes.
-  bool write_under_way() const { return write_active_; }
+  bool write_under_way() const { return write_active_ || owner_.now() < clear_at_; }
+  /// First edge at which none is under way; never while that is not known.
+  sim::cycle_t clear_at() const { return write_active_ ? sim::never : clear_at_; }
   void announce(const std::string& prefix, sim::statistics& stats);
   unsigned tags_in_use() const { return config_.tags - static_cast<unsigned>(free_tags_.size()); }
 
@@ -113,8 +122,10 @@ class dma_engine {
     std::uint32_t offset = 0;     // in the request's data
     std::uint32_t remaining = 0;  // bytes not arrived
     sim::cycle_t deadline = 0;
+    std::uint32_t coming = 0;  // completions that complete_ahead() left to complete()
   };
 
+  void put_away(tag_state& tag, const payload::tlp& t);
   void answer_clients();
   void check_timeouts();
   void start();
@@ -126,6 +137,9 @@ class dma_engine {
   bool may_begin(const dma_request& r) const;
   void issue_read(unsigned client);
   void issue_write();
+  void issue_ahead();
+  void end_write(sim::cycle_t at, sim::time_ps left);
+  payload::tlp_ptr next_of_write();
   void give_answer(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready);
   void fail_read(std::uint32_t index, dma_status status);
   void finish_read_if_done(std::uint32_t index);
@@ -162,6 +176,7 @@ class dma_engine {
   dma_request write_;
   unsigned write_client_ = 0;
   std::uint32_t written_ = 0;
+  sim::cycle_t clear_at_ = 0;  // issue_ahead(): first edge behind its last packet
   sim::wait write_wait_ = sim::wait::none;
   bool prefer_write_ = false;
   bool msix_recheck_ = false;

@@ -43,6 +43,7 @@ endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_c
       bar2_(bar2),
       dma_(*this, c.dma, dma_clients, path_, pool, space_, vectors_, spans),
       inbox_(this->name() + ".inbox", *this, 256),
+      cycle_ps_(domain.longest_cycle()),
       requests_(std::size_t{c.posted_headers} + c.non_posted_headers),
       replies_(c.non_posted_headers) {
   if (c.posted_headers == 0 || c.non_posted_headers == 0 || c.posted_data < 16 || c.non_posted_data == 0)
@@ -90,7 +91,8 @@ void endpoint::tick() {
   if (send_reply()) return;
   const bool in_write = dma_.write_under_way();
   dma_.issue();
-  if (in_write && !dma_.write_under_way() && reply_count_ != 0) wake_next();  // a completion waited for its end
+  if (in_write && reply_count_ != 0 && dma_.clear_at() != sim::never)  // a completion waits for its end
+    wake_at(std::max(now() + 1, dma_.clear_at()));
 }
 
 // ---------------------------------------------------------------- inbound
@@ -98,10 +100,14 @@ void endpoint::tick() {
 void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   if (packet->type == payload::tlp_type::mem_write)
     spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
-  if (core_ != nullptr)
-    core_->deliver(std::move(packet), arrival);
-  else
-    inbox_.push(std::move(packet), arrival);
+  if (core_ != nullptr) return core_->deliver(std::move(packet), arrival);
+  // One packet a cycle, also behind one that is taken at once.
+  const bool alone = arrival >= last_arrival_ + cycle_ps_;
+  if (!alone && ahead_) arrival = std::max(arrival, domain().edge_time(domain().edge_at_or_after(last_arrival_)) + 1);
+  last_arrival_ = arrival;
+  ahead_ = packet->type == payload::tlp_type::completion &&
+           dma_.complete_ahead(*packet, alone ? domain().edge_at_or_after(arrival) : sim::never);
+  if (!ahead_) inbox_.push(std::move(packet), arrival);
 }
 
 void endpoint::credit(const credit_amount& amount, sim::time_ps arrival) {
@@ -363,7 +369,11 @@ payload::tlp_ptr endpoint::answer(const payload::tlp& request, payload::tlp_stat
 
 /// Completions push posted writes ahead of them, so none is sent in the middle of one.
 bool endpoint::send_reply() {
-  if (reply_count_ == 0 || dma_.write_under_way()) return false;
+  if (reply_count_ == 0) return false;
+  if (dma_.write_under_way()) {
+    if (dma_.clear_at() != sim::never) wake_at(std::max(now() + 1, dma_.clear_at()));
+    return false;
+  }
   pending_reply& r = replies_[reply_head_];
   if (r.ready > now()) {
     wake_at(r.ready);

@@ -138,6 +138,9 @@ class endpoint : public sim::clocked_block,
   tlp_link_if* peer_ = nullptr;
   dma_engine dma_;
   sim::timed_inbox<payload::tlp_ptr> inbox_;
+  sim::time_ps cycle_ps_;
+  sim::time_ps last_arrival_ = 0;  // of a packet,
+  bool ahead_ = false;             // which needed no tick
   std::vector<payload::tlp_ptr> requests_;  // ring, as long as the advertised headers
   std::size_t request_head_ = 0;
   std::size_t request_count_ = 0;

@@ -137,6 +137,11 @@ class link_transmitter {
     return !refused_for_credit_;
   }
 
+  /// Whether there is credit for such a packet; asking books nothing.
+  bool has_at_hand(credit_class type, std::uint32_t bytes) {
+    const credit_amount have = available(type);
+    return have.headers >= 1 && have.data >= data_credits(bytes);
+  }
   /// Sends a packet that can_send() allowed; see link_wire::send.
   sim::time_ps send(payload::tlp_ptr packet, sim::time_ps earliest) {
     take_credit(*packet);
@@ -152,7 +157,7 @@ class link_transmitter {
   /// From the peer, through the owner's tlp_link_if.
   void credit(const credit_amount& amount, sim::time_ps arrival) {
     if (return_count_ == returns_.size()) grow();
-    returns_[(return_head_ + return_count_++) % returns_.size()] = {amount, arrival};
+    returns_[wrapped(return_head_ + return_count_++)] = {amount, arrival};
     if (blocked_) owner_.wake_at(std::max(owner_.domain().edge_at_or_after(arrival), owner_.now() + 1));
   }
 
@@ -186,13 +191,14 @@ class link_transmitter {
     sim::time_ps arrival = 0;
   };
 
+  std::size_t wrapped(std::size_t i) const { return i >= returns_.size() ? i - returns_.size() : i; }
   void absorb(sim::time_ps now) {
     while (return_count_ != 0 && returns_[return_head_].arrival <= now) {
       const credit_amount& r = returns_[return_head_].amount;
       account& a = accounts_[static_cast<std::size_t>(r.type)];
       a.headers = r.headers == infinite_credits ? infinite_credits : a.headers + r.headers;
       a.data = r.data == infinite_credits ? infinite_credits : a.data + r.data;
-      return_head_ = (return_head_ + 1) % returns_.size();
+      return_head_ = wrapped(return_head_ + 1);
       --return_count_;
       blocked_ = false;
     }
@@ -205,7 +211,7 @@ class link_transmitter {
   }
   void grow() {
     std::vector<credit_return> bigger(returns_.size() * 2);
-    for (std::size_t i = 0; i < return_count_; ++i) bigger[i] = returns_[(return_head_ + i) % returns_.size()];
+    for (std::size_t i = 0; i < return_count_; ++i) bigger[i] = returns_[wrapped(return_head_ + i)];
     returns_.swap(bigger);
     return_head_ = 0;
   }

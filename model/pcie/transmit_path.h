@@ -46,6 +46,19 @@ class transmit_path {
     const sim::time_ps begin = interface_->occupy(bytes, first, link_.now_ps());
     return link_.send(std::move(packet), begin);
   }
+  /// The edge at which the next packet of a write follows that was sent at edge `sent_at`, when that hangs on nothing
+  /// but the interface, which is not idle until then, and the link; else never: it will be known then.
+  sim::cycle_t next_edge(sim::cycle_t sent_at, std::uint32_t payload) {
+    if (crossing_ != nullptr) return sim::never;
+    const sim::time_ps room = std::max(link_.wire().busy_until(), interface_->free_ps());
+    const sim::cycle_t edge = std::max(sent_at + 1, room > ahead() ? owner_.domain().edge_at_or_after(room - ahead()) : 0);
+    if (edge > interface_->free_at()) return sim::never;
+    return link_.has_at_hand(credit_class::posted, payload) ? edge : sim::never;
+  }
+  /// send() at edge next_edge().
+  sim::time_ps send_at(sim::cycle_t edge, payload::tlp_ptr packet, std::uint32_t bytes) {
+    return link_.send(std::move(packet), interface_->occupy_at(edge, bytes));
+  }
   /// A completion. It has an interface of its own where the core has the adapter's clock.
   void send_reply(payload::tlp_ptr packet) {
     if (crossing_ != nullptr) {
@@ -55,9 +68,8 @@ class transmit_path {
       link_.send(std::move(packet), link_.now_ps());
     }
   }
-  /// Ticks the owner when there is room for another packet of a request.
-  void await_room() {
-    const sim::cycle_t next = owner_.now() + 1;
+  /// Ticks the owner when there is room for another packet of a request, at edge `next` at the earliest.
+  void await_room(sim::cycle_t next) {
     if (crossing_ != nullptr) {
       if (!crossing_->full()) owner_.wake_at(next);  // else it wakes the owner
       return;

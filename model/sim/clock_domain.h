@@ -70,6 +70,9 @@ class clock_domain : public hierarchy_object {
                                   : scale(duration, period_.den, period_.num_ps, period_.num_ps - 1);
   }
 
+  /// What is at least so far apart in time is not due at the same edge.
+  time_ps longest_cycle() const { return (period_.num_ps + period_.den - 1) / period_.den; }
+
   /// Edges at which at least one block was ticked, and ticks in all.
   std::uint64_t active_edges() const { return active_edges_; }
   std::uint64_t ticks() const { return ticks_; }

@@ -58,6 +58,11 @@ class server : public hierarchy_object {
   }
   /// The same behind what occupies the engine: its operations wait in a queue of their own.
   void append(cycle_t interval) { occupy(std::max(owner_.now(), free_at_), interval); }
+  /// The same for what comes at edge `at`, by which the engine will not have been free: nothing is lost in between.
+  void append_at(cycle_t at, cycle_t interval) {
+    RNIC_ASSERT(at <= free_at_ && free_at_ != never, name() + ": an operation ahead of time, behind a gap");
+    occupy(free_at_, interval);
+  }
   /// An operation whose end is not known when it begins: it waits for memory. Between the two the engine is not free.
   void begin() {
     RNIC_ASSERT(is_free(), name() + ": operation begun while the engine is busy");

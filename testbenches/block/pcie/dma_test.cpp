@@ -446,17 +446,22 @@ TEST(pcie_dma, aborted_and_poisoned_completions_are_told) {
   EXPECT_EQ(back, std::vector<std::uint8_t>(64, 0x11));
 }
 
+/// Of the mixed run: whether each write is a message whose time is recorded, which takes it step by step.
+enum class writes { plain, recorded };
+
 /// A mixed run as text: every packet with its time, every answer, every counter.
-std::string record_of(bool always_tick, std::uint64_t shuffle, std::uint32_t core_khz) {
+std::string record_of(bool always_tick, std::uint64_t shuffle, std::uint32_t core_khz, writes kind = writes::plain,
+                      std::uint32_t posted_headers = 6) {
   options o;
   o.always_tick = always_tick;
   o.shuffle = shuffle;
   o.endpoint.dma.tags = 4;
   o.endpoint.core.khz = core_khz;
   o.endpoint.core.crossing_packets = 3;
-  o.root.posted_headers = 6;
+  o.root.posted_headers = posted_headers;
   o.clients = 3;
   bench b(o);
+  b.spans.enable(kind == writes::recorded);
   b.program_vector(0);
   b.config_write(0x9e, 0x8000, 2);
   b.up.record = b.down.record = true;
@@ -468,10 +473,13 @@ std::string record_of(bool always_tick, std::uint64_t shuffle, std::uint32_t cor
     dma_client& c = *b.clients[rng() % 3];
     const auto at = buffer.address + rng() % 100'000;
     const auto length = static_cast<std::uint32_t>(1 + rng() % 3000);
-    if (rng() % 2 != 0)
-      c.queue(write_request(at, length, source.data(), i, rng() % 2 != 0));
-    else
+    if (rng() % 2 != 0) {
+      pcie::dma_request r = write_request(at, length, source.data(), i, rng() % 2 != 0);
+      if (kind == writes::recorded) r.span = b.spans.open(b.time());
+      c.queue(r);
+    } else {
       c.queue(read_request(at, length, back.data(), i));
+    }
     if (i % 7 == 0) b.interrupts.raise(0);
     if (i % 3 == 0) {
       EXPECT_TRUE(b.root.mmio_store(b.bar2_at + 64 * i, source.data(), 8, 0));
@@ -504,6 +512,16 @@ std::string record_in_child(bool always_tick, std::uint64_t shuffle, std::uint32
 
 TEST(pcie_law, sleeping_is_invisible) { EXPECT_EQ(record_in_child(false, 0), record_in_child(true, 0)); }
 TEST(pcie_law, order_of_blocks_is_nothing) { EXPECT_EQ(record_in_child(false, 0), record_in_child(false, 77)); }
+
+/// Packets that are reckoned ahead go when they would have gone one by one: with few credits and with many.
+TEST(pcie_law, packets_ahead_are_where_they_would_have_been) {
+  for (const std::uint32_t posted_headers : {3u, 6u, 64u}) {
+    const auto run = [&](writes kind) {
+      return rnic::bench::in_child([&] { return record_of(false, 0, 0, kind, posted_headers); });
+    };
+    EXPECT_EQ(run(writes::plain), run(writes::recorded)) << posted_headers;
+  }
+}
 
 /// The PCIe core's clock slower and faster than the adapter's, and one whose edges are the host's too.
 void expect_laws(std::uint32_t core_khz) {
