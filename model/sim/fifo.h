@@ -66,25 +66,15 @@ class fifo : public channel {
     return false;
   }
   std::size_t free_slots() const { return depth_ - occupied(domain_.now()); }
-  void push(T&& item) { enter(std::move(item)); }
-  void push(const T& item) { enter(item); }
+  void push(T&& item) { enter(std::move(item), 0); }
+  void push(const T& item) { enter(item, 0); }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
   /// well, and the producer needs no tick for the end of it. What would leave beside others beyond the width leaves a
   /// cycle later, and nothing overtakes what was pushed before.
   template <class U>
   void push_after(U&& item, cycle_t cycles) {
-    const cycle_t now = domain_.now();
-    entry& e = next_slot(now);
-    e.item = std::forward<U>(item);
     piped_ = true;
-    const cycle_t visible = now + latency_ + cycles;
-    if (visible > last_visible_) {
-      last_visible_ = visible;
-      shown_ = 1;
-    } else if (++shown_ > width_.items) {
-      next_cycle();
-    }
-    appended(e, now);
+    enter(std::forward<U>(item), cycles);
   }
 
   /// Consumer's side.
@@ -138,33 +128,28 @@ class fifo : public channel {
     T item{};
     cycle_t visible = 0;
   };
-  entry& next_slot(cycle_t now) {
-    RNIC_ASSERT(occupied(now) != depth_, name() + ": push into a full channel");
-    return slots_[wrapped(head_ + count_)];
-  }
   bool port_used(cycle_t now) const {
     return last_visible_ == now + latency_ && shown_ >= width_.items && width_.refuses && !piped_;
   }
   template <class U>
-  void enter(U&& item) {
+  void enter(U&& item, cycle_t cycles) {
     const cycle_t now = domain_.now();
-    entry& e = next_slot(now);
+    RNIC_ASSERT(occupied(now) != depth_, name() + ": push into a full channel");
+    entry& e = slots_[wrapped(head_ + count_)];
     e.item = std::forward<U>(item);
-    const cycle_t visible = now + latency_;
+    const cycle_t visible = now + latency_ + cycles;
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
     } else if (++shown_ > width_.items) {
-      if (piped_)
-        next_cycle();
-      else if (visible == last_visible_ && producer_ != nullptr)
+      if (piped_) {
+        ++last_visible_;
+        shown_ = 1;
+      } else if (visible == last_visible_ && producer_ != nullptr) {
         over(usage_.over_pushes, "pushes");
+      }
     }
     appended(e, now);
-  }
-  void next_cycle() {
-    ++last_visible_;
-    shown_ = 1;
   }
   void appended(entry& e, cycle_t now) {
     e.visible = last_visible_;

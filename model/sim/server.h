@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,14 @@ class server : public hierarchy_object {
     if (blocked_by_ == nullptr) return;
     settle();
   }
-  /// The same behind what occupies the engine: its operations wait in a queue of their own.
+  /// blocked(by), or idle() where nothing holds it up (nullptr).
+  void waits_for(const char* by) {
+    if (by != nullptr)
+      blocked(by);
+    else
+      idle();
+  }
+  /// start() behind what occupies the engine: its operations wait in a queue of their own.
   void append(cycle_t interval) {
     idle();
     free_at_ = (is_free() ? owner_.now() : free_at_) + interval;
@@ -101,7 +109,7 @@ class server : public hierarchy_object {
   }
   static void add(std::vector<hold_up>& all, const char* by, std::uint64_t cycles) {
     for (hold_up& h : all)
-      if (h.by == by) {
+      if (std::strcmp(h.by, by) == 0) {
         h.cycles += cycles;
         return;
       }
