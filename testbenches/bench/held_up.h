@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine has waited for, as text.
+// What an engine has done, and waited for.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "model/sim/clock_domain.h"
@@ -19,6 +20,13 @@ inline std::string held_up(const sim::clock_domain& clock, const std::string& en
     return text;
   }
   return "none";
+}
+
+/// Cycles in which the engine with this name was busy.
+inline std::uint64_t busy_cycles(const sim::clock_domain& clock, const std::string& engine) {
+  for (const sim::server* s : clock.servers())
+    if (s->name() == engine) return s->busy_cycles();
+  return 0;
 }
 
 }  // namespace rnic::bench
