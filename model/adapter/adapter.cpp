@@ -28,8 +28,10 @@ config consistent(config c) {
   if (c.pcie.core.khz == c.clock_khz) c.pcie.core.khz = 0;  // one clock
   c.requester.congestion = c.responder.congestion = c.congestion;
   for (unsigned* width : {&c.requester.datapath_bytes, &c.responder.bytes_per_cycle, &c.multicast.bytes_per_cycle,
-                          &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes})
+                          &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes,
+                          &c.pcie.dma.fill_bytes_per_cycle})
     *width = c.datapath_bytes;
+  if (c.pcie.core.interface_bytes == 0) c.pcie.core.interface_bytes = c.datapath_bytes;
   return c;
 }
 
