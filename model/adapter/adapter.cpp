@@ -28,8 +28,10 @@ config consistent(config c) {
   if (c.pcie.core.khz == c.clock_khz) c.pcie.core.khz = 0;  // one clock
   c.requester.congestion = c.responder.congestion = c.congestion;
   for (unsigned* width : {&c.requester.datapath_bytes, &c.responder.bytes_per_cycle, &c.multicast.bytes_per_cycle,
-                          &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes})
+                          &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes,
+                          &c.pcie.dma.fill_bytes_per_cycle})
     *width = c.datapath_bytes;
+  if (c.pcie.core.interface_bytes == 0) c.pcie.core.interface_bytes = c.datapath_bytes;
   return c;
 }
 
@@ -144,26 +146,13 @@ void adapter::name_parameters() {
 }
 
 template <class T>
-sim::fifo<T>& adapter::channel(const std::string& name, unsigned depth, unsigned latency) {
+sim::fifo<T>& adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
+                               unsigned latency) {
   auto made = std::make_shared<sim::fifo<T>>(name_ + "." + name, core_, depth, latency);
   channels_.push_back(made);
+  from.bind(*made);
+  to.bind(*made);
   return *made;
-}
-
-template <class T>
-void adapter::connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
-                      unsigned latency) {
-  sim::fifo<T>& c = channel<T>(name, depth, latency);
-  from.bind(c);
-  to.bind(c);
-}
-
-void adapter::connect_cut_through(const std::string& name, sim::fifo_out<payload::frame_ptr>& from,
-                                  sim::fifo_in<payload::frame_ptr>& to, unsigned depth) {
-  auto& c = channel<payload::frame_ptr>(name, depth, 1);
-  c.forward_by(sim::forwarding::cut_through);
-  from.bind(c);
-  to.bind(c);
 }
 
 void adapter::connect_dma(dma_client client, const std::string& block, pcie::dma_port& port) {
@@ -235,8 +224,8 @@ void adapter::bind_transmit() {
   const unsigned credits = config_.descriptor_depth;
   for (unsigned i = 0; i < ports_.size(); ++i) {
     const std::string port = ports_[i]->basename();
-    connect_cut_through("icrc_insert_to_" + port + "_frames", icrc_insert_.outputs[i], ports_[i]->tx_in,
-                        config_.channel_depth);
+    connect("icrc_insert_to_" + port + "_frames", icrc_insert_.outputs[i], ports_[i]->tx_in, config_.channel_depth)
+        .forward_by(sim::forwarding::cut_through);
     auto& returned = ports_[i]->credits_out;
     connect(port + "_to_requester_credits", returned[static_cast<unsigned>(source::requester)], requester_.credit_in[i],
             credits);
@@ -268,9 +257,10 @@ void adapter::bind_answers() {
 void adapter::bind_receive() {
   for (unsigned i = 0; i < ports_.size(); ++i) {
     const std::string port = ports_[i]->basename(), parser = parsers_[i]->basename();
-    connect_cut_through(port + "_to_" + parser + "_frames", ports_[i]->rx_out, parsers_[i]->mac_in, hand_over);
-    connect_cut_through(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i],
-                        config_.channel_depth);
+    connect(port + "_to_" + parser + "_frames", ports_[i]->rx_out, parsers_[i]->mac_in, hand_over)
+        .forward_by(sim::forwarding::cut_through);
+    connect(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth)
+        .forward_by(sim::forwarding::cut_through);
   }
   connect("icrc_check_to_responder_requests", icrc_check_.requests, responder_.rx_in, config_.channel_depth);
   connect("icrc_check_to_multicast_datagrams", icrc_check_.groups, multicast_.in, config_.channel_depth);
@@ -287,8 +277,9 @@ void adapter::bind_receive() {
 void adapter::bind_ethernet() {
   connect("steering_to_responder_frames", steering_.out, responder_.ethernet_in, config_.channel_depth);
   for (unsigned i = 0; i < ports_.size(); ++i)
-    connect_cut_through(std::string(parsers_[i]->basename()) + "_to_steering_frames", parsers_[i]->ethernet_out,
-                        steering_.rx_in[i], config_.channel_depth);
+    connect(std::string(parsers_[i]->basename()) + "_to_steering_frames", parsers_[i]->ethernet_out, steering_.rx_in[i],
+            config_.channel_depth)
+        .forward_by(sim::forwarding::cut_through);
 }
 
 /// What has left the ports' ingress buffers: until then all that waits behind them has its room there.

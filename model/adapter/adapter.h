@@ -113,14 +113,10 @@ class adapter : public sc_core::sc_module {
     std::uint32_t read32(std::uint16_t, std::uint64_t) override { return 0; }
   };
 
+  /// Store-and-forward, unless what it returns is told otherwise.
   template <class T>
-  sim::fifo<T>& channel(const std::string& name, unsigned depth, unsigned latency);
-  template <class T>
-  void connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
-               unsigned latency = 1);
-  /// A channel of frames, which is cut through; others are store-and-forward.
-  void connect_cut_through(const std::string& name, sim::fifo_out<payload::frame_ptr>& from,
-                           sim::fifo_in<payload::frame_ptr>& to, unsigned depth);
+  sim::fifo<T>& connect(const std::string& name, sim::fifo_out<T>& from, sim::fifo_in<T>& to, unsigned depth,
+                        unsigned latency = 1);
   void connect_dma(dma_client client, const std::string& block, pcie::dma_port& port);
   void connect_translation(unsigned client, const std::string& block, icm::translate_port& port);
   void connect_keys(unsigned client, const std::string& block, icm::key_port& port);

@@ -60,14 +60,13 @@ void announce_pcie(sim::parameter_set& to, pcie::endpoint_config& c) {
       .add("tags", c.dma.tags, 1, 256, "reads", "calibration 5: tags")
       .add("reads_per_client", c.dma.reads_per_client, 1, 64, "requests", "design")
       .add("core_khz", c.core.khz, 0, 10'000'000, "kHz", "design: 0, the PCIe core has the adapter's clock")
-      .add("interface_bytes", c.core.interface_bytes, 1, 512, "bytes", "calibration 5: 128 bit")
+      .add("interface_bytes", c.core.interface_bytes, 0, 512, "bytes", "design: 0, as wide as adapter.datapath_bytes")
       .add("request_setup_cycles", c.core.request_setup_cycles, 0, many, "cycles of core_khz",
            "design: none; measuring cards have one")
       .add("synchroniser_stages", c.core.synchroniser_stages, 2, 8, "flip-flops",
            "Cummings 2002: two; of the crossing to core_khz")
       .add("crossing_packets", c.core.crossing_packets, 1, 1024, "packets", "design: of the crossing to core_khz")
       .add("aligned_packets", c.dma.aligned_packets, "design: not known of this adapter; measuring cards have them")
-      .add("fill_bytes_per_cycle", c.dma.fill_bytes_per_cycle, 1, 512, "bytes", "calibration 5: 128 bit, C02")
       .add("fill_limit_bytes", c.dma.fill_limit_bytes, 64, 1u << 20, "bytes", "design")
       .add("completion_timeout_ps", c.dma.completion_timeout_ps, many, 64'000'000'000'000ull, "ps",
            "PCI Express Base 2.8: 50 us to 64 s")
@@ -279,7 +278,7 @@ void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.")
       .add("clock_khz", c.clock_khz, 1000, 10'000'000, "kHz", "calibration 5: hca_core_clock")
       .add("datapath_bytes", c.datapath_bytes, 1, 256, "bytes",
-           "calibration 5: 128 bit, of every block between gather, ports and responder")
+           "calibration 5: 128 bit, C02; of every block from the DMA engine to gather, ports and responder")
       .add("shared_read_engine", c.shared_read_engine,
            "requester and responder do READs and atomics on one engine; calibration 5")
       .add("ports", c.ports, 1, 2, "ports", "design: two-port card")

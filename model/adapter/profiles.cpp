@@ -38,8 +38,6 @@ const setting connectx5_100g[] = {
     {"adapter.pcie.dll_efficiency_permille", "945", "calibration 5, both columns: 0.945"},
     {"adapter.pcie.tags", "256", "calibration 5: 256, at least 40 for 121 M/s"},
     {"adapter.pcie.reads_per_client", "64", "design: four times as many as with 32 tags"},
-    {"adapter.pcie.interface_bytes", "64", "calibration 5: 512 bit"},
-    {"adapter.pcie.fill_bytes_per_cycle", "64", "calibration 5: 512 bit"},
     {"adapter.doorbell.bf_line_cycles", "3", "calibration 5: 167 M lines/s; Connect-IB 80 M UD SENDs of two lines"},
     {"adapter.requester.processing_units", "8", "calibration 5: 8 to 16"},
     {"adapter.requester.translation_blocks", "false", "calibration 5: misses overlap"},

@@ -30,14 +30,21 @@ key_engine::key_engine(sim::clocked_block& owner, const key_engine_config& confi
       owner_(owner),
       config_(checked(owner.name(), config)),
       tables_(tables),
+      engine_(owner, "keys"),
       pages_(config.page_list_entries * page_entry_bytes) {}
 
 void key_engine::run() {
   take_response();
   if (!active_ && !take()) return;
-  while (active_ && !in_flight_) {
-    if (!step()) return;
-  }
+  while (active_ && !in_flight_ && step()) continue;
+  if (engine_.is_free()) engine_.waits_for(active_ ? held_up_by() : nullptr);
+}
+
+const char* key_engine::held_up_by() const {
+  static constexpr std::array<const char*, clients> asking{"requester", "responder"};
+  if (in_flight_) return "memory";
+  if (at_ == phase::revoke || at_ == phase::wait) return "holders";
+  return at_ == phase::answer ? asking[client_] : "dma";
 }
 
 bool key_engine::take() {
@@ -59,14 +66,14 @@ bool key_engine::take() {
   at_ = phase::begin;
   answer_ = {operation_.tag, key_status::ok};
   revokes_ = have_ = failed_ = stored_ = false;
-  ready_ = owner_.now() + config_.operation_cycles;
+  engine_.start(config_.operation_cycles);
   return true;
 }
 
 // False: has to wait.
 bool key_engine::step() {
-  if (ready_ > owner_.now()) {
-    owner_.wake_at(ready_);
+  if (!engine_.is_free()) {
+    engine_.await();
     return false;
   }
   switch (at_) {
@@ -164,7 +171,7 @@ bool key_engine::read_pages() {
   if (have_) {
     have_ = false;
     at_ = phase::copy;
-    ready_ = owner_.now() + config_.page_cycles * pages_here_;
+    engine_.start(config_.page_cycles * pages_here_);
     return !failed_ || fail(key_status::memory_error);
   }
   if (pages_done_ == pages_total_) {

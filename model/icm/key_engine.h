@@ -11,6 +11,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/server.h"
 
 namespace rnic::icm {
 
@@ -36,7 +37,9 @@ class key_tables_if {
 };
 
 /// Part of address translation. One operation at a time, in turn of the clients. An entry is changed on chip and
-/// written through to ICM; while that write is on its way, the entry is not read from there (locked).
+/// written through to ICM; while that write is on its way, the entry is not read from there (locked). The engine is
+/// busy for the cycles of its parameters; between them it is blocked by "memory" (a read or a write that is under way),
+/// "dma", "holders" of translations that have not answered a revocation, or the client that takes no answer.
 class key_engine {
  public:
   static constexpr unsigned clients = 2;  ///< who asks, and holds translations
@@ -78,6 +81,7 @@ class key_engine {
   void run();
   bool take();
   bool step();
+  const char* held_up_by() const;
   bool begin_operation();
   bool check_entry();
   bool bind_region();
@@ -102,7 +106,7 @@ class key_engine {
   phase at_ = phase::begin;
   key_operation operation_;
   key_answer answer_;
-  sim::cycle_t ready_ = 0;
+  sim::server engine_;
   mpt_entry target_;
   std::uint32_t revoked_key_ = 0;  // 0: none
   bool revokes_ = false;

@@ -213,6 +213,16 @@ void translation::look_up() {
     accept();
   }
   if (retry_ != 0 || (ready != 0 && blocked_ != 0) || (free_ != 0 && asking_ != 0)) wake_next();
+  look_up_.waits_for(held_up_by());
+}
+
+const char* translation::held_up_by() const {
+  if (blocked_ != 0) return fills_active_ == config_.fills ? "memory" : dma.request.can_push() ? nullptr : "dma";
+  if (free_ != 0) return nullptr;
+  for (std::uint64_t rest = asking_; rest != 0; rest &= rest - 1)
+    if (request[static_cast<unsigned>(__builtin_ctzll(rest))].can_pop())
+      return fills_active_ != 0 ? "memory" : "clients";
+  return nullptr;
 }
 
 int translation::oldest(std::uint64_t jobs) const {
@@ -251,6 +261,7 @@ void translation::accept() {
 }
 
 void translation::run(unsigned index) {
+  look_up_.start(1);
   const step s = advance(jobs_[index], index);
   if (s == step::done) complete(index);
   if (s == step::blocked) blocked_ |= std::uint64_t{1} << index;

@@ -15,6 +15,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/server.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::icm {
@@ -36,6 +37,9 @@ struct translation_config {
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do
 /// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
 /// plane A.11). Misses of one line are merged. Only operations on keys change entries, on chip and in ICM at once.
+///
+/// The look-up is blocked by "memory", when all fetches or all places are waiting for it, by "dma", which takes no
+/// fetch, and by "clients", who take no answers and have all places.
 class translation : public sim::clocked_block, private key_tables_if {
  public:
   translation(std::string name, sim::clock_domain& domain, const translation_config& config, const icm_map& map,
@@ -110,6 +114,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   void deliver();
   void look_up();
   void accept();
+  const char* held_up_by() const;
   int oldest(std::uint64_t jobs) const;
   void run(unsigned index);
   step advance(job& j, unsigned index);
@@ -153,6 +158,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   sim::cycle_t answered_at_ = 0;  // edge at which the last answer is there
   std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
   statistics stats_;
+  sim::server look_up_{*this, "look_up"};
   key_engine keys_;
 };
 

@@ -73,6 +73,10 @@ class engine_stage {
   /// The first frame when it has its result; it stays until take().
   entry* result();
   void take();
+  /// The first frame when its result waits for room, else nullptr.
+  const entry* held_up() const { return !frames_.empty() && frames_.front().blocked ? &frames_.front() : nullptr; }
+  /// A frame waits for the engine, which cannot start it because `by` takes no result (sim::server::blocked).
+  void blocked(const char* by) { server_.blocked(by); }
   /// The end of the block's tick: clocks RTL, books the next tick.
   void clock();
 

@@ -124,6 +124,8 @@ void icrc_insert::enter() {
   const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
   if (!engine_.can_start()) {
+    if (const auto* e = engine_.held_up(); e != nullptr)
+      engine_.blocked(e->frame->port % ports == 0 ? "port 1" : "port 2");
     if (engine_.input_free_at() != sim::never && engine_.input_free_at() > now()) wake_at(engine_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
@@ -151,9 +153,10 @@ void icrc_check::tick() {
   engine_.clock();
 }
 
-const sim::fifo_out<payload::frame_ptr>& icrc_check::output_for(const wire::packet& p) const {
-  if (wire::traits(p.bth.opcode).response) return responses;
-  return wire::is_for_group(p) ? groups : requests;
+icrc_check::way icrc_check::way_of(const wire::packet& p) const {
+  if (wire::traits(p.bth.opcode).response) return {responses, "requester"};
+  if (wire::is_for_group(p)) return {groups, "multicast"};
+  return {requests, "responder"};
 }
 
 void icrc_check::leave() {
@@ -163,7 +166,7 @@ void icrc_check::leave() {
     e->frame->icrc_ok = false;
     ++stats_.bad_icrc[e->frame->port % ports];
   } else {
-    const auto& out = output_for(e->frame->packet);
+    const auto& out = way_of(e->frame->packet).out;
     if (!out.claim()) {  // the channel wakes us
       e->blocked = true;
       return;
@@ -179,11 +182,12 @@ void icrc_check::enter() {
   const std::uint64_t asking = waiting(inputs);
   if (asking == 0) return;
   if (!engine_.can_start()) {
+    if (const auto* e = engine_.held_up(); e != nullptr) engine_.blocked(way_of(e->frame->packet).to);
     if (engine_.input_free_at() != sim::never && engine_.input_free_at() > now()) wake_at(engine_.input_free_at());
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
-  const auto& out = output_for(f->packet);
+  const auto& out = way_of(f->packet).out;
   stream s = covered(*f, engine_.width());
   s.first_beat = streams_from(*f, s, engine_.width());
   if (const auto& left = departures[f->port % ports]; left.bound()) left.push({now(), f->length, f->priority});

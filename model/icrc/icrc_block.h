@@ -25,7 +25,8 @@ namespace rnic::icrc {
 /// Frames cut through: the first byte leaves pipeline_cycles after it entered, the others follow beat by beat, and the
 /// ICRC is there when the last ones leave (frame.open until then, when the engine is clocked). Order is kept from each
 /// input to each output; a full egress holds back everything behind it: the result waits in the engine, which stalls
-/// one beat after the last of the next frame, and the frame leaves whole when there is room.
+/// one beat after the last of the next frame, and the frame leaves whole when there is room. The engine is then blocked
+/// by "port 1" or "port 2".
 class icrc_insert final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
@@ -62,7 +63,7 @@ class icrc_insert final : public sim::clocked_block {
 /// (requests) or to the requester's completer (responses) by opcode, datagrams to groups to the block that copies them.
 /// The verdict is there pipeline_cycles after a frame's last covered beat and not before its last byte. A frame with a
 /// wrong ICRC is dropped and counted, nobody is told (adapter data plane, table of receive errors). Order is kept; a
-/// full output holds back everything behind it.
+/// full output holds back everything behind it: the engine is blocked by "responder", "requester" or "multicast".
 class icrc_check final : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
@@ -91,7 +92,11 @@ class icrc_check final : public sim::clocked_block {
   void tick() override;
   void leave();
   void enter();
-  const sim::fifo_out<payload::frame_ptr>& output_for(const wire::packet& p) const;
+  struct way {
+    const sim::fifo_out<payload::frame_ptr>& out;
+    const char* to;
+  };
+  way way_of(const wire::packet& p) const;
 
   engine_stage engine_;
   sim::span_recorder& spans_;

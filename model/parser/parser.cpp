@@ -134,7 +134,7 @@ void parser::deliver() {
 void parser::take() {
   if (!mac_in.can_pop()) return;
   if (!input_.is_free()) return input_.await();
-  if (pipeline_.full()) return;  // its head waits for the channel, which wakes us
+  if (pipeline_.full()) return input_.blocked(held_up_by());  // its head, or its channel, wakes us
   payload::frame_ptr f = mac_in.pop();
   const sim::cycle_t beats = payload::beats_of(f->length, config_.bytes_per_cycle);
   input_.start(beats);
@@ -158,6 +158,13 @@ void parser::take() {
     }
   }
   if (mac_in.can_pop()) wake_at(std::max(input_.free_at(), now() + 1));
+}
+
+/// Of a pipeline that is full.
+const char* parser::held_up_by() const {
+  const stage& s = pipeline_.front();
+  if (std::max(s.ready, blocked_to_) > now()) return "pipeline";
+  return s.to == way::roce ? "icrc check" : "steering";
 }
 
 /// It leaves the ingress buffer as it comes, and goes nowhere.

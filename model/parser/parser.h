@@ -55,7 +55,7 @@ const char* to_string(drop d);
 ///              and wait for the look-up before. Others take the cycles of a hit at once.
 ///
 /// Then its first byte leaves and the others follow, beat by beat (cut-through). A full channel stalls all of it, and
-/// the MAC behind.
+/// the MAC behind: the input is blocked by "icrc check" or "steering", whose frame is the first.
 class parser : public sim::clocked_block {
  public:
   struct config {
@@ -94,6 +94,7 @@ class parser : public sim::clocked_block {
   void tick() override;
   void deliver();
   void take();
+  const char* held_up_by() const;
   sim::cycle_t match_cycles(sim::cycle_t parsed);
   void end(const payload::frame& f);
   way classify(payload::frame& f);

@@ -16,8 +16,9 @@ namespace rnic::pcie {
 /// The PCIe core: link and what makes packets of requests. Its widths and cycles are those of its clock.
 struct core_config {
   std::uint32_t khz = 0;  ///< its clock; 0: it has the adapter's, and there is no crossing
-  /// Of its interface, a beat a cycle; a request without data is one beat (calibration 5: 128 bit).
-  std::uint32_t interface_bytes = 16;
+  /// Of its interface, a beat a cycle; a request without data is one beat. The adapter puts the width of its datapath
+  /// in the place of 0.
+  std::uint32_t interface_bytes = 0;
   unsigned request_setup_cycles = 0;  ///< of the interface, before each request of either kind; this adapter has none
   /// Flip-flops through which the pointers of the crossing and the credits go (Cummings, SNUG 2002: two).
   unsigned synchroniser_stages = 2;

@@ -398,32 +398,42 @@ void dma_engine::start_msix() {
 
 void dma_engine::issue() {
   const bool reads = issue_mask_ != 0 && !free_tags_.empty();
-  if (!reads && !write_active_) return;
+  if (!reads && !write_active_) return issue_mask_ != 0 ? path_.blocked("tags") : path_.idle();
   if (owner_.now() < clear_at_) return owner_.wake_at(clear_at_);
   if (!path_.ready()) return;
   const bool write_first = write_active_ && (prefer_write_ || !reads);
+  const char* by = "link";
   for (unsigned attempt = 0; attempt < 2; ++attempt) {
     const bool write = write_first == (attempt == 0);
     if (write && write_active_) {
       if (!path_.can_send(credit_class::posted, write_packet_bytes())) {
-        if (path_.refused_for_credit()) write_wait_ = sim::wait::pcie_credit;
+        if (path_.refused_for_credit()) {
+          write_wait_ = sim::wait::pcie_credit;
+          by = "credits";
+        }
         continue;
       }
       issue_write();
       prefer_write_ = false;
       break;
     }
-    if (!write && reads && path_.can_send(credit_class::non_posted, 0)) {
-      issue_read(static_cast<unsigned>(issue_order_.pick(issue_mask_)));
-      prefer_write_ = true;
-      break;
+    if (!write && reads) {
+      if (path_.can_send(credit_class::non_posted, 0)) {
+        issue_read(static_cast<unsigned>(issue_order_.pick(issue_mask_)));
+        prefer_write_ = true;
+        break;
+      }
+      if (path_.refused_for_credit()) by = "credits";
     }
-    if (attempt == 1) return;
+    if (attempt == 1) return path_.blocked(by);
   }
   // The next tick is when a request can be started, or when there is room for another packet.
   const sim::cycle_t next = std::max(owner_.now() + 1, clear_at_);
   if (!write_active_ && request_waits()) owner_.wake_at(next);
-  if (write_active_ || (issue_mask_ != 0 && !free_tags_.empty())) path_.await_room(next);
+  if (write_active_ || (issue_mask_ != 0 && !free_tags_.empty()))
+    path_.await_room(next);
+  else if (issue_mask_ != 0)
+    path_.blocked("tags");
 }
 
 bool dma_engine::request_waits() {

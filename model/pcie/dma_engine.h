@@ -24,8 +24,8 @@ struct dma_config {
   unsigned reads_per_client = 16;  ///< requests of one client that are not answered yet, 1..64 (design)
   bool aligned_packets = false;  ///< a write's packets end at multiples of the maximum payload, so that one that begins
                                  ///< elsewhere has a packet more
-  /// Read data goes on from the reassembly buffer over the 128-bit data path when it is complete (calibration 5: data
-  /// path 128 bit, gather is store-and-forward; with the link it makes the 0.29 ns a byte of C02).
+  /// Read data goes on from the reassembly buffer over the adapter's datapath when it is complete (calibration 5:
+  /// gather is store-and-forward; with the link it makes the 0.29 ns a byte of C02).
   std::uint32_t fill_bytes_per_cycle = 16;
   std::uint32_t fill_limit_bytes = 4096;  ///< of a longer read, what comes before has gone on while the rest arrived
   std::uint64_t completion_timeout_ps = 10'000'000'000;  ///< 10 ms (Base Specification 3.0, 2.8: 50 us to 50 ms)

@@ -30,7 +30,10 @@ void pcie_core::tick() {
 void pcie_core::transmit() {
   if (!out_.can_pop()) return;
   if (!interface_.engine().is_free()) return interface_.engine().await();
-  if (!wire_.has_room(now_ps())) return wake_at(domain().edge_at_or_after(wire_.room_at()));
+  if (!wire_.has_room(now_ps())) {
+    interface_.engine().blocked("link");
+    return wake_at(domain().edge_at_or_after(wire_.room_at()));
+  }
   outgoing o = out_.pop();
   const bool write = o.packet->type == payload::tlp_type::mem_write;
   const sim::span_id span = o.packet->span;
@@ -43,7 +46,7 @@ void pcie_core::transmit() {
 void pcie_core::receive() {
   if (!arrived_.can_pop()) return;
   if (!receive_.is_free()) return receive_.await();
-  if (in_.full()) return;  // it wakes us
+  if (in_.full()) return receive_.blocked("endpoint");  // it wakes us
   payload::tlp_ptr t = arrived_.pop();
   const sim::cycle_t beats = interface_.beats(carried_bytes(*t));
   receive_.start(beats);

@@ -59,6 +59,13 @@ class transmit_path {
   sim::time_ps send_at(sim::cycle_t edge, payload::tlp_ptr packet, std::uint32_t bytes) {
     return link_.send(std::move(packet), interface_->occupy_at(edge, bytes));
   }
+  /// The interface: a request's packet waits that cannot pass because of `by`, or nothing waits any more (sim::server).
+  void blocked(const char* by) {
+    if (interface_) interface_->engine().blocked(by);
+  }
+  void idle() {
+    if (interface_) interface_->engine().idle();
+  }
   /// A completion. It has an interface of its own where the core has the adapter's clock.
   void send_reply(payload::tlp_ptr packet) {
     if (crossing_ != nullptr) {
@@ -74,9 +81,11 @@ class transmit_path {
       if (!crossing_->full()) owner_.wake_at(next);  // else it wakes the owner
       return;
     }
-    const sim::time_ps room = std::max(link_.wire().busy_until(), interface_->free_ps());
-    owner_.wake_at(room <= link_.now_ps() + ahead() ? next
-                                                    : std::max(next, owner_.domain().edge_at_or_after(room - ahead())));
+    const sim::time_ps wire = link_.wire().busy_until(), room = std::max(wire, interface_->free_ps());
+    const bool now = room <= link_.now_ps() + ahead();
+    const sim::cycle_t then = now ? next : std::max(next, owner_.domain().edge_at_or_after(room - ahead()));
+    if (then != next && room == wire) blocked("link");
+    owner_.wake_at(then);
   }
 
  private:

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "model/sim/check.h"
@@ -56,7 +56,14 @@ class server : public hierarchy_object {
   void idle() {
     if (blocked_by_ != nullptr) settle();
   }
-  /// The same behind what occupies the engine: its operations wait in a queue of their own.
+  /// blocked(by), or idle() where nothing holds it up (nullptr).
+  void waits_for(const char* by) {
+    if (by != nullptr)
+      blocked(by);
+    else
+      idle();
+  }
+  /// start() behind what occupies the engine: its operations wait in a queue of their own.
   void append(cycle_t interval) { occupy(std::max(owner_.now(), free_at_), interval); }
   /// The same for what comes at edge `at`, by which the engine will not have been free: nothing is lost in between.
   void append_at(cycle_t at, cycle_t interval) {
@@ -108,7 +115,7 @@ class server : public hierarchy_object {
   }
   static void add(std::vector<hold_up>& all, const char* by, std::uint64_t cycles) {
     for (hold_up& h : all)
-      if (h.by == by || std::string_view(h.by) == by) {
+      if (std::strcmp(h.by, by) == 0) {
         h.cycles += cycles;
         return;
       }

@@ -43,6 +43,9 @@ void gather::tick() {
   accept();
   ask();
   if (revoking_ || keys.revoke.can_pop()) revoke();
+  ask_.waits_for(ask_held_up_by());
+  read_.waits_for(read_held_up_by());
+  leave_.waits_for(leave_held_up_by());
 }
 
 void gather::take_memory() {
@@ -112,7 +115,18 @@ void gather::leave_pipeline(slot& s) {
   ++packets_;
 }
 
+const char* gather::leave_held_up_by() const {
+  if (asking_ == first_slot_) return nullptr;
+  const slot& s = slots_.front();
+  if (s.pending != 0) return "payload";
+  if (judging_) return verdict_in.can_pop() ? nullptr : "requester";
+  if (s.dropped || s.syndrome != 0) return event_out.can_push() ? nullptr : "requester";
+  if (!tx_out.can_push()) return "icrc insert";
+  return left_out.can_push() ? nullptr : "requester";
+}
+
 void gather::drop_slot() {
+  leave_.start(1);
   slots_.front().job.frame.reset();
   slots_.drop();
   ++first_slot_;
@@ -128,8 +142,9 @@ void gather::take_address() {
   const unsigned reads = ok ? r.count : 0;
   const bool last = parts_ + 1 >= reads;
   if (last && translation_blocks_ && !address_out.claim()) return;
+  if (parts_ != reads && !dma.request.claim()) return;
+  read_.start(1);
   if (parts_ != reads) {
-    if (!dma.request.claim()) return;
     const auto& part = r.segments[parts_];
     const std::uint32_t place = static_cast<std::uint16_t>(r.tag) + (parts_ == 0 ? 0 : r.segments[0].length);
     pcie::dma_request d;
@@ -152,6 +167,14 @@ void gather::take_address() {
   translate.response.drop();
 }
 
+const char* gather::read_held_up_by() const {
+  if (!translate.response.can_pop()) return nullptr;
+  const icm::translate_response& r = translate.response.front();
+  const unsigned reads = r.status == icm::translate_status::ok ? r.count : 0;
+  if (parts_ + 1 >= reads && translation_blocks_ && !address_out.can_push()) return "requester";
+  return parts_ != reads && !dma.request.can_push() ? "dma" : nullptr;
+}
+
 void gather::accept() {
   if (slots_.full() || !job_in.can_pop()) return;
   slot s;
@@ -168,6 +191,7 @@ void gather::ask() {
     if (!piece_in.can_pop()) return;
     const bool needs = !withdrawn(s);
     if (needs ? !translate.request.claim() : translation_blocks_ && !address_out.claim()) return;
+    ask_.start(1);
     const gather_piece p = piece_in.pop();
     if (needs) {
       icm::translate_request t;
@@ -191,6 +215,14 @@ void gather::ask() {
   }
   ++asking_;
   if (s.pending == 0 || asking_ - first_slot_ != slots_.size()) wake_next();
+}
+
+const char* gather::ask_held_up_by() const {
+  if (asking_ - first_slot_ == slots_.size()) return nullptr;
+  const slot& s = slots_[asking_ - first_slot_];
+  if (s.asked == s.job.pieces || !piece_in.can_pop()) return nullptr;
+  if (!s.dropped) return translate.request.can_push() ? nullptr : "translation";
+  return translation_blocks_ && !address_out.can_push() ? "requester" : nullptr;
 }
 
 // What was asked for under the key is in its frame; what was not will be refused by translation.

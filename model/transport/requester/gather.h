@@ -16,6 +16,7 @@
 #include "model/sim/fifo.h"
 #include "model/sim/pipeline.h"
 #include "model/sim/ring.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/requester/config.h"
@@ -103,6 +104,9 @@ struct gather_verdict {};
 /// behind it is full, and from a packet that failed until the verdict. A packet that is withdrawn asks for nothing
 /// more, passes over a piece a cycle, and goes when memory has answered what it had asked for.
 ///
+/// Three engines of a cycle each say by whom they are blocked: ask by "translation" (or "requester", who takes no word
+/// of a withdrawn packet's address), read by "dma" or "requester", leave by "payload", by "requester" or "icrc insert".
+///
 /// Revocation of a key is answered when memory has answered what was asked for by then.
 class gather : public sim::clocked_block {
  public:
@@ -143,6 +147,9 @@ class gather : public sim::clocked_block {
   void accept();
   void ask();
   void revoke();
+  const char* ask_held_up_by() const;
+  const char* read_held_up_by() const;
+  const char* leave_held_up_by() const;
   bool finish_ethernet(slot& s);
   bool withdrawn(slot& s);
   slot& at(std::uint32_t number) { return slots_[number - first_slot_]; }
@@ -159,6 +166,7 @@ class gather : public sim::clocked_block {
   bool judging_ = false;          // the oldest has failed
   bool revoking_ = false;
   std::uint32_t drain_to_ = 0;  // revoking: all before this number
+  sim::server ask_{*this, "ask"}, read_{*this, "read"}, leave_{*this, "leave"};
 
   std::uint64_t packets_ = 0, pieces_ = 0, bytes_ = 0, failed_ = 0, withdrawn_packets_ = 0, translation_misses_ = 0,
                 ethernet_frames_ = 0;

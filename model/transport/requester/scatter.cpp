@@ -26,6 +26,8 @@ void scatter::tick() {
   accept();
   ask();
   if (revocation_ != revocation::none || keys.revoke.can_pop()) revoke();
+  ask_.waits_for(ask_held_up_by());
+  write_.waits_for(write_held_up_by());
 }
 
 void scatter::take_memory() {
@@ -73,8 +75,9 @@ void scatter::write() {
   work& w = job(p.job);
   if (p.answer.status != icm::translate_status::ok) w.failed = true;
   const unsigned writes = w.failed ? 0 : p.answer.count;
+  if (p.sent < writes && !dma.request.claim()) return;
+  write_.start(1);
   if (p.sent < writes) {
-    if (!dma.request.claim()) return;
     const auto& s = p.answer.segments[p.sent];
     pcie::dma_request d;
     d.op = pcie::dma_request::kind::write;
@@ -103,6 +106,14 @@ void scatter::write() {
   pieces_.drop();
   ++first_piece_;
   if (ends || (!pieces_.empty() && pieces_.front().answered)) wake_next();
+}
+
+const char* scatter::write_held_up_by() const {
+  if (pieces_.empty()) return nullptr;
+  const piece& p = pieces_.front();
+  if (!p.answered) return "translation";
+  const bool fails = job(p.job).failed || p.answer.status != icm::translate_status::ok;
+  return !fails && p.sent < p.answer.count && !dma.request.can_push() ? "dma" : nullptr;
 }
 
 void scatter::accept() {
@@ -137,7 +148,14 @@ void scatter::ask() {
     if (pieces_.full() || !translate.request.claim()) return;
     ask_piece(list);
   }
+  ask_.start(1);
   if (asking_ - first_job_ != jobs_.size()) wake_next();
+}
+
+const char* scatter::ask_held_up_by() const {
+  if (asking_ - first_job_ == jobs_.size()) return nullptr;
+  if (pieces_.full()) return pieces_.front().answered ? "dma" : "translation";
+  return translate.request.can_push() ? nullptr : "translation";
 }
 
 void scatter::ask_piece(scatter_list& list) {

@@ -12,6 +12,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/ring.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/requester/scatter_lists.h"
@@ -51,6 +52,9 @@ struct scatter_done {
 /// Stalls: accept, when the queue of jobs is full; ask, when translation takes no request or all pieces are in use;
 /// write, until translation has answered the oldest piece and while the DMA engine takes no request; report, while
 /// its channel is full. A job whose message was given up before its first piece was asked for writes nothing.
+///
+/// Two engines of a cycle each say by whom they are blocked: ask by "translation" or "dma", for which the pieces wait,
+/// write by "translation", when the oldest piece has no address, or "dma".
 ///
 /// Revocation of a key is answered when all jobs that were begun by then are written, and what was written of failed
 /// ones has left the adapter too.
@@ -92,7 +96,10 @@ class scatter : public sim::clocked_block {
   void ask_piece(scatter_list& list);
   void revoke();
   void finish(work& w);
+  const char* ask_held_up_by() const;
+  const char* write_held_up_by() const;
   work& job(std::uint32_t number) { return jobs_[number - first_job_]; }
+  const work& job(std::uint32_t number) const { return jobs_[number - first_job_]; }
 
   scatter_lists& lists_;
   sim::span_recorder& spans_;
@@ -103,6 +110,7 @@ class scatter : public sim::clocked_block {
   std::uint32_t first_piece_ = 0;
   revocation revocation_ = revocation::none;
   std::uint32_t revoked_key_ = 0, drain_to_ = 0;  // all jobs before this number
+  sim::server ask_{*this, "ask"}, write_{*this, "write"};
 
   std::uint64_t packets_ = 0, bytes_ = 0, writes_ = 0, failed_ = 0, given_up_ = 0, translation_misses_ = 0;
 };

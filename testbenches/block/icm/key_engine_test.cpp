@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "testbenches/bench/held_up.h"
 #include "testbenches/block/icm/translation_rig.h"
 
 namespace {
@@ -123,6 +124,7 @@ TEST(key_engine, the_time_of_an_operation_is_its_parameter) {
   b.first.ask(keys::invalidate(0x123, 1));
   b.run(300);
   EXPECT_EQ(took(b.first, 1), 1u + 7 + 5 + 1);
+  EXPECT_EQ(rnic::bench::busy_cycles(b.clock, "tpt.keys"), 7u);
 }
 
 /// One that is refused writes nothing.
@@ -168,6 +170,16 @@ TEST(key_engine, an_answer_waits_for_both_revocations) {
   EXPECT_EQ(b.second.revoked, std::vector<std::uint32_t>{0x12345});
   EXPECT_EQ(took(b.first, 1), 47u + 2 + 30) << "a cycle each way, and what the second took";
   EXPECT_EQ(b.tpt.keys().counters().revocations, 1u);
+}
+
+/// Memory: a read of 100 and a write of 3, each with a cycle each way. Holders: a cycle each way, and 30 of the second.
+TEST(key_engine, says_by_whom_it_is_held_up) {
+  keys b(at_once(), true);
+  b.second.slowly = 30;
+  b.first.ask(keys::invalidate(0x123, 1));
+  b.run(300);
+  EXPECT_EQ(took(b.first, 1), 1u + 40 + 102 + 5 + 32 + 1);
+  EXPECT_EQ(rnic::bench::held_up(b.clock, "tpt.keys"), "memory 107; holders 32; ");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "testbenches/bench/held_up.h"
 #include "testbenches/block/icm/translation_rig.h"
 
 namespace {
@@ -72,6 +73,7 @@ TEST(translation_timing, hits_one_a_cycle) {
     EXPECT_EQ(took(b, t), 6u) << t;
     EXPECT_EQ(b.users[0]->asked.at(t), b.users[0]->asked.at(1) + t - 1) << t;
   }
+  EXPECT_EQ(rnic::bench::busy_cycles(b.clock, "tpt.look_up"), 3u + 6) << "the first one misses twice";
 }
 
 /// Both ask in every cycle: one look-up a cycle, in turn.
@@ -120,6 +122,67 @@ TEST(translation_timing, as_many_requests_inside_as_there_are_places) {
   EXPECT_EQ(took(b, 1), 108u);
   EXPECT_EQ(took(b, 2), 108u);
   EXPECT_EQ(b.users[0]->answered.at(3) - b.users[0]->answered.at(1), 2u) << "behind the look-up of the second";
+}
+
+std::string held_up(const rig& b) { return rnic::bench::held_up(b.clock, "tpt.look_up"); }
+
+/// Asked at 0, 1 and 2. The first two are misses, looked up at 1 and 2; the third waits from 3 on, until what was
+/// fetched for the first is looked up at 103.
+TEST(translation_held_up, by_memory_that_has_all_places) {
+  icm::translation_config c = at_once();
+  c.waiting = 2;
+  region_of_three_lines b(c);
+  b.answer(in_region(0, 64, 0));
+  ASSERT_EQ(held_up(b), "");
+  b.users[0]->ask(in_region(0x4000, 64, 1));
+  b.users[0]->ask(in_region(0xc000, 64, 2));
+  b.users[0]->ask(in_region(0, 64, 3));
+  b.run(300);
+  EXPECT_EQ(held_up(b), "memory 100; ");
+}
+
+/// One fetch at a time: the second request is looked up at 2, and waits until that of the first is there.
+TEST(translation_held_up, by_memory_that_has_all_fetches) {
+  icm::translation_config c = at_once();
+  c.fills = 1;
+  region_of_three_lines b(c);
+  b.answer(in_region(0, 64, 0));
+  b.users[0]->ask(in_region(0x4000, 64, 1));
+  b.users[0]->ask(in_region(0xc000, 64, 2));
+  b.run(300);
+  EXPECT_EQ(took(b, 2), 210u) << "as after a miss of both tables";
+  EXPECT_EQ(held_up(b), "memory 100; ") << "while its own fetch is under way nothing waits for the look-up";
+}
+
+/// Four answers in the client's channel and two in the block: the seventh, asked at 7 and here at 8, waits. What is
+/// taken at 100 makes room at 101.
+TEST(translation_held_up, by_clients_that_take_no_answers) {
+  icm::translation_config c = at_once();
+  c.waiting = 2;
+  rig b(c);
+  b.answer(b.key(0x10000, 64, 0));
+  const sim::cycle_t start = b.clock.now();
+  b.users[0]->take_from(start + 100);
+  for (std::uint64_t t = 1; t <= 7; ++t) b.users[0]->ask(b.key(0x10000, 64, t));
+  b.run(300);
+  EXPECT_EQ(b.users[0]->asked.at(7) - start, 7u);
+  EXPECT_EQ(held_up(b), "clients 93; ");
+}
+
+/// The DMA channel takes four fetches. The sixth request is looked up at 7; the two that wait go on at 101, when there
+/// is room of what memory took at 100.
+TEST(translation_held_up, by_dma) {
+  region_of_three_lines b;
+  for (std::uint32_t i = 0; i < 6; ++i) b.region(0x61 + i, 9, 7, region_start, 0x1000, 0x400 + 64 * i);
+  const sim::cycle_t start = b.clock.now();
+  b.memory.hold_until(start + 100);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    auto r = in_region(0, 64, i);
+    r.key = (0x61 + i) << 8 | 9;
+    b.users[0]->ask(r);
+  }
+  b.run(600);
+  EXPECT_EQ(held_up(b), "dma 93; ");
 }
 
 /// The two pages of a request lie in two lines of the table: each is fetched, both at once, and each page is its own.

@@ -10,6 +10,7 @@
 #include "model/icrc/icrc_model.h"
 #include "model/sim/timebase.h"
 #include "rtl/icrc/icrc_rtl.h"
+#include "testbenches/bench/held_up.h"
 
 namespace rnic::icrc {
 namespace {
@@ -309,6 +310,8 @@ void load(bench& t, payload::frame_pool& pool) {
   }
 }
 
+std::string held_up(const sim::clocked_block& b) { return rnic::bench::held_up(b.domain(), b.name() + ".engine"); }
+
 void expect_same(const bench& x, const bench& y) {
   ASSERT_EQ(x.out0.at.size() + x.out1.at.size(), 60U);
   EXPECT_EQ(x.check.counters().bad_icrc[0], 5U);
@@ -316,6 +319,8 @@ void expect_same(const bench& x, const bench& y) {
   EXPECT_EQ(x.out1.at, y.out1.at);
   EXPECT_EQ(x.request_out.at, y.request_out.at);
   EXPECT_EQ(x.response_out.at, y.response_out.at);
+  EXPECT_EQ(held_up(x.insert), held_up(y.insert));
+  EXPECT_EQ(held_up(x.check), held_up(y.check));
 }
 
 TEST(IcrcBlocks, RtlSleepingAndOrderChangeNothing) {
@@ -373,6 +378,22 @@ TEST(IcrcInsert, AFullOutputLeavesThreeFramesInTheEngine) {
   // one in the CRC register; the fifth has its other six beats to go, and behind it they follow each other.
   EXPECT_EQ(model.out0.at, (std::vector<sim::cycle_t>{5000, 5001, 5002, 5004, 5011, 5019, 5027, 5035}));
   EXPECT_EQ(rtl.out0.at, model.out0.at);
+  // The fifth entered at 34, which is eight cycles; the sixth at 5009, behind its last beat.
+  EXPECT_EQ(held_up(model.insert), "port 1 4967; ");
+  EXPECT_EQ(held_up(rtl.insert), "port 1 4967; ");
+}
+
+TEST(IcrcCheck, SaysByWhomItIsHeldUp) {
+  sim::timebase base;
+  payload::frame_pool pool;
+  bench t(base, bench::made_of::model, 5000);
+  for (int i = 0; i < 8; ++i) {
+    t.received.waiting.push_back(make_frame(pool, send_only, 64, 0));
+    t.received.waiting.back()->packet.icrc = zlib_icrc(*t.received.waiting.back());
+  }
+  run();
+  EXPECT_EQ(t.request_out.taken.size(), 8U);
+  EXPECT_EQ(held_up(t.check), "responder 4967; ") << "as on the other side";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "model/gid/gid_cr.h"
 #include "model/gid/gid_match.h"
 #include "model/sim/timebase.h"
+#include "testbenches/bench/held_up.h"
 
 namespace rnic::parser {
 namespace {
@@ -255,6 +256,22 @@ TEST(parser, back_pressure_loses_nothing_and_keeps_order) {
   b.run(2000);
   ASSERT_EQ(b.r.got.size(), 30u);
   for (unsigned i = 0; i < 30; ++i) EXPECT_EQ(b.r.got[i].second->packet.bth.psn.value(), i);
+}
+
+// Frames of eight beats are taken from edge 2 on: two for the channel and five for the pipeline, the last one at 50. So
+// the input is free, and waits, from 58 on, until room in the channel of edge 201 is seen at 202.
+TEST(parser, says_by_whom_it_is_held_up) {
+  bench b;
+  b.r.blocked = true;
+  for (unsigned i = 0; i < 30; ++i) b.send(bench::packet());
+  b.run(58);
+  EXPECT_EQ(rnic::bench::held_up(b.core, "parser.input"), "");
+  b.run(142);
+  EXPECT_EQ(rnic::bench::held_up(b.core, "parser.input"), "icrc check 142; ");
+  b.r.blocked = false;
+  b.r.wake_next();
+  b.run(1000);
+  EXPECT_EQ(rnic::bench::held_up(b.core, "parser.input"), "icrc check 144; ");
 }
 
 TEST(parser, group_address_of_ethernet_is_for_group_gids_only) {

@@ -3,6 +3,7 @@
 // exactly.
 #include <string>
 
+#include "testbenches/bench/held_up.h"
 #include "testbenches/block/pcie/bench.h"
 
 namespace rnic::test {
@@ -174,6 +175,56 @@ TEST(pcie_arbitration, an_interrupt_has_its_turn_among_the_clients) {
   for (const auto& s : b.up.packets)
     at.push_back(s.packet->address == 0xfee0'0000 ? 99 : s.packet->address - b.buffer.address);
   EXPECT_EQ(at, (std::vector<std::uint64_t>{0, 1 << 16, 99, 64}));
+}
+
+std::string held_up(const bench& b) { return rnic::bench::held_up(b.core, "pcie.interface"); }
+
+// 259'953 ps from a packet to the next are 111 cycles, of which the packet takes 16.
+TEST(pcie_held_up, by_credits) {
+  options o;
+  o.root.posted_headers = 1;
+  contest b(o);
+  b.write(1, 1024);
+  b.run_ns(4000);
+  EXPECT_EQ(b.gaps(), (std::vector<sim::time_ps>{259'954, 259'953, 259'953}));
+  EXPECT_EQ(held_up(b), "credits 285; ");
+}
+
+// Four packets, of a cycle each: two at edges 21'352 and 21'353, the others at 21'505 and 21'537 with the tags of
+// these.
+TEST(pcie_held_up, by_tags) {
+  options o;
+  o.endpoint.dma.tags = 2;
+  contest b(o);
+  b.read(0, 2048);
+  b.run_ns(4000);
+  EXPECT_EQ(b.up.packets.size(), 4u);
+  EXPECT_EQ(held_up(b), "tags 182; ");
+}
+
+// Of two lanes a packet takes 150'463 ps. The first is at the interface at edge 21'352; the last one of eight when the
+// seven before it are 80 ns from their end, 21'768. Seven times 16 of these cycles are the packets'.
+TEST(pcie_held_up, by_the_link) {
+  options o;
+  o.endpoint.link.width = 2;
+  contest b(o);
+  b.write(1, 2048);
+  b.run_ns(4000);
+  EXPECT_EQ(b.gaps(), std::vector<sim::time_ps>(7, 150'463));
+  EXPECT_EQ(held_up(b), "link 304; ");
+}
+
+// The same behind a crossing: at 250 MHz the first packet is at the core's interface at edge 12'504, the last at
+// 12'748.
+TEST(pcie_held_up, by_the_link_behind_a_crossing) {
+  options o;
+  o.endpoint.link.width = 2;
+  o.endpoint.core.khz = 250'000;
+  contest b(o);
+  b.write(1, 2048);
+  b.run_ns(4000);
+  EXPECT_EQ(b.gaps(), std::vector<sim::time_ps>(7, 150'463));
+  EXPECT_EQ(rnic::bench::held_up(b.core_side->clock(), "pcie_core.interface"), "link 132; ");
 }
 
 }  // namespace

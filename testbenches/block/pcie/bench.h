@@ -178,6 +178,7 @@ class tap : public pcie::tlp_link_if {
 };
 
 struct options {
+  options() { endpoint.core.interface_bytes = 16; }
   pcie::endpoint_config endpoint;
   host::root_complex_config root;
   unsigned clients = 2;

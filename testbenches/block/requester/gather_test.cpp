@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/sim/timebase.h"
+#include "testbenches/bench/held_up.h"
 
 namespace {
 
@@ -255,6 +256,8 @@ TEST(gather, one_packet_a_cycle_when_nothing_is_in_its_way) {
     EXPECT_EQ(r.w.asked[i] - r.w.asked[i - 1], 1u) << i;
     EXPECT_EQ(r.w.frames[i].first - r.w.frames[i - 1].first, 1u) << i;
   }
+  for (const char* engine : {"gather.ask", "gather.read", "gather.leave"})
+    EXPECT_EQ(rnic::bench::busy_cycles(r.core, engine), 16u) << engine;
 }
 
 TEST(gather, a_piece_across_a_page_is_two_reads) {
@@ -267,6 +270,8 @@ TEST(gather, a_piece_across_a_page_is_two_reads) {
   EXPECT_EQ(r.w.frames[0].first - r.w.read[1], 21 + pipeline);
   for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(r.byte(0, i), r.w.memory[0x1ff0 + i]) << i;
   EXPECT_EQ(r.w.addresses.size(), 1u);
+  EXPECT_EQ(rnic::bench::busy_cycles(r.core, "gather.ask"), 1u);
+  EXPECT_EQ(rnic::bench::busy_cycles(r.core, "gather.read"), 2u);
 }
 
 TEST(gather, a_miss_is_told_with_its_cycles_and_holds_back_what_is_behind) {
@@ -371,6 +376,60 @@ TEST(gather, revocation_is_answered_when_what_was_asked_for_has_come) {
   r.run(200);
   ASSERT_EQ(r.w.answered.size(), 1u);
   EXPECT_EQ(r.w.answered[0] - r.w.read[0], 62u) << "memory, and a cycle there and to the keys";
+}
+
+std::string held_up(const rig& r, const char* engine) {
+  return rnic::bench::held_up(r.core, std::string("gather.") + engine);
+}
+
+/// Of one piece: asked for at 1, all of it there when the answer is seen, at 25.
+TEST(gather_held_up, by_payload) {
+  rig r;
+  r.start({{0x1000, 64}});
+  r.run(200);
+  EXPECT_EQ(held_up(r, "leave"), "payload 24; ");
+  EXPECT_EQ(held_up(r, "ask") + held_up(r, "read"), "");
+}
+
+/// Four addresses in the channel, asked for from edge 2 on: the fifth waits from 6 to now, edge 100.
+TEST(gather_held_up, by_translation) {
+  rig r;
+  r.w.translates = false;
+  for (unsigned i = 0; i < 6; ++i) r.start({{0x1000 + 64 * i, 64}});
+  r.run(100);
+  EXPECT_EQ(r.w.pushed.at(0), 1u);
+  EXPECT_EQ(held_up(r, "ask"), "translation 94; ");
+}
+
+/// An address and a read in 40 cycles, and two reads of each address: from edge 162 on four are in the channel and one
+/// waits, but for a cycle behind 200, 240, 280, 320 and 360, in which memory takes one.
+TEST(gather_held_up, by_dma) {
+  rig r;
+  r.w.every = 40;
+  for (unsigned i = 0; i < 8; ++i) r.start({{0x1ff0 + 4096 * i, 64}});
+  r.run(400);
+  EXPECT_EQ(r.w.read, (std::vector<cycle>{80, 120, 160, 200, 240, 280, 320, 360}));
+  EXPECT_EQ(held_up(r, "read"), "dma 233; ");
+}
+
+/// 60 places in the channel behind, taken from edge 3 on: the next packet waits from 63 to now, edge 500.
+TEST(gather_held_up, by_the_block_behind) {
+  rig r;
+  r.w.every = 1000;
+  for (unsigned i = 0; i < 64; ++i) r.start({});
+  r.run(500);
+  EXPECT_EQ(held_up(r, "leave"), "icrc insert 437; ");
+}
+
+/// Its address, asked for at edge 2, is refused at 4; who asked is told at 5, sees it at 6, and says nothing until now,
+/// edge 100.
+TEST(gather_held_up, by_the_requester) {
+  rig r;
+  r.w.judges = false;
+  r.start({{0x1000, 64}}, 0, 5, bad_key);
+  r.run(100);
+  EXPECT_EQ(r.w.events.at(0).first, 6u);
+  EXPECT_EQ(held_up(r, "leave"), "payload 2; requester 95; ");
 }
 
 TEST(withdrawals, a_write_is_seen_a_cycle_later) {

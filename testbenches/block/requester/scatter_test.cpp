@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/sim/timebase.h"
+#include "testbenches/bench/held_up.h"
 
 namespace {
 
@@ -37,6 +38,7 @@ struct world : sim::clocked_block {
   std::deque<std::pair<unsigned, transport::scatter_job>> jobs;  ///< and idle cycles in front of each
   unsigned memory_cycles = 20;                                   ///< from a write to the answer that was asked for
   unsigned every = 1;  ///< takes an address, a write and a report in one of so many cycles
+  unsigned writes_every = 1;
   bool translates = true, refuses = false;
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(0x40000);
   std::deque<std::uint32_t> to_revoke;
@@ -69,7 +71,7 @@ struct world : sim::clocked_block {
     }
     if (now() % every != 0) return;
     if (translates && address.can_pop() && translated.claim()) translate(address.pop());
-    if (request.can_pop()) write(request.pop());
+    if (now() % writes_every == 0 && request.can_pop()) write(request.pop());
     if (done.can_pop()) reports.emplace_back(now(), done.pop());
   }
   void translate(const icm::translate_request& t) {
@@ -183,6 +185,8 @@ TEST(scatter, one_packet_a_cycle_when_nothing_is_in_its_way) {
     EXPECT_EQ(r.w.written[i] - r.w.written[i - 1], 1u) << i;
     EXPECT_EQ(r.w.reports[i].first - r.w.reports[i - 1].first, 1u) << i;
   }
+  EXPECT_EQ(rnic::bench::busy_cycles(r.core, "scatter.ask"), 16u);
+  EXPECT_EQ(rnic::bench::busy_cycles(r.core, "scatter.write"), 16u);
 }
 
 TEST(scatter, a_piece_across_a_page_is_two_writes_and_one_report) {
@@ -223,6 +227,7 @@ TEST_P(passed_over, segment_costs_a_cycle) {
   r.run(100);
   ASSERT_EQ(r.w.reports.size(), 1u);
   EXPECT_EQ(r.w.asked[0] - r.w.pushed[0], 2 + before);
+  EXPECT_EQ(rnic::bench::busy_cycles(r.core, "scatter.ask"), 1 + before);
   EXPECT_EQ(r.w.memory[0x1000], rig::byte_at(10 * before));
   EXPECT_EQ(r.w.memory[0x9000], 0u);
 }
@@ -327,6 +332,44 @@ TEST(scatter, revocation_of_an_idle_block_costs_a_write_behind_all_others) {
   r.run(100);
   ASSERT_EQ(r.w.answered.size(), 1u);
   EXPECT_EQ(r.w.lengths, (std::vector<std::uint32_t>{0}));
+}
+
+std::string held_up(const rig& r, const char* engine) {
+  return rnic::bench::held_up(r.core, std::string("scatter.") + engine);
+}
+
+/// Asked at 1; the answer of translation is seen at 3.
+TEST(scatter_held_up, a_piece_waits_for_its_address) {
+  rig r;
+  r.respond(r.list({{0x1000, 64, good_key, false}}), 0, 64);
+  r.run(100);
+  EXPECT_EQ(held_up(r, "ask"), "");
+  EXPECT_EQ(held_up(r, "write"), "translation 2; ");
+}
+
+/// Four addresses in the channel, asked for from edge 2 on: the fifth waits from 6 to now, edge 100, and what has been
+/// asked for from 2 on.
+TEST(scatter_held_up, by_translation) {
+  rig r;
+  r.w.translates = false;
+  const std::uint32_t list = r.list({{0x1000, 64 * 6, good_key, false}});
+  for (std::uint32_t i = 0; i < 6; ++i) r.respond(list, 64 * i, 64);
+  r.run(100);
+  EXPECT_EQ(r.w.pushed.at(0), 1u);
+  EXPECT_EQ(held_up(r, "ask"), "translation 94; ");
+  EXPECT_EQ(held_up(r, "write"), "translation 98; ");
+}
+
+/// Memory takes a write at edges 40 and 80. Four are in the channel from edge 4 on; the fifth waits from 8 to 41, the
+/// sixth from 42 to 81.
+TEST(scatter_held_up, by_dma) {
+  rig r;
+  r.w.writes_every = 40;
+  const std::uint32_t list = r.list({{0x1000, 64 * 6, good_key, false}});
+  for (std::uint32_t i = 0; i < 6; ++i) r.respond(list, 64 * i, 64);
+  r.run(300);
+  EXPECT_EQ(r.w.written, (std::vector<cycle>{40, 80, 120, 160, 200, 240}));
+  EXPECT_EQ(held_up(r, "write"), "translation 2; dma 72; ");
 }
 
 }  // namespace

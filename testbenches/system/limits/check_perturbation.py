@@ -26,6 +26,7 @@ RELAXED = {
     "wire": {"adapter.port.rate_mbps": 2},
     "PCIe": {"adapter.pcie.width": 2},
     "pcie interface": {"adapter.pcie.interface_bytes": 2},
+    "pcie core": {"adapter.pcie.core_khz": 2},
     "requester send engine": {"adapter.requester.gather_cycles": 0.7, "adapter.requester.continue_cycles": 0.7,
                               "adapter.requester.inline_cycles": 0.7, "adapter.requester.empty_cycles": 0.7,
                               "adapter.requester.descriptor_cycles": 0.7},
@@ -45,7 +46,7 @@ RELAXED = {
 # Beginnings of the names of what does nothing but let a frame's bytes pass.
 DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
-TOGETHER = [{"read engine", "read generator ask"}, {"datapath", "requester send engine"},
+TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"}, {"datapath", "requester send engine"},
             {"datapath", "responder check"}]
 
 
@@ -94,6 +95,10 @@ def scenarios():
     add("--sizes 1024 --qps 4 --set adapter.pcie.width=1", "PCIe, ")
     add("--sizes 65536 --qps 4 --set adapter.pcie.width=1", "PCIe, ")
     add("--sizes 65536 --qps 4 --verb read --set adapter.pcie.width=1", "PCIe, ")
+    add("--sizes 4096 --qps 4 --set adapter.pcie.interface_bytes=4", "pcie interface of adapter b")
+    add("--sizes 64 --qps 16 --set adapter.pcie.interface_bytes=1", "pcie interface of adapter b")
+    add("--sizes 4096 --qps 4 --set adapter.pcie.core_khz=100000", "pcie core receive of adapter a")
+    add("--sizes 4096 --qps 4 --verb read --set adapter.pcie.core_khz=100000", "pcie core interface of adapter a")
     add("--sizes 8 --qps 16 --verb read --set driver.post_send_ns=20", "read engine")
     add("--sizes 64 --qps 16 --verb read --set adapter.requester.read_request_cycles=60", "read engine")
     add("--sizes 256 --qps 16 --set adapter.datapath_bytes=1", "datapath: ")
@@ -142,6 +147,8 @@ def relaxed(arguments, values, settings):
             new = more
         else:
             now = int(values[name])
+            if name == "adapter.pcie.interface_bytes" and now == 0:
+                now = int(values["adapter.datapath_bytes"])
             new = max(0 if now == 0 else 1, int(now * more))
             if name == "adapter.pcie.width":
                 new = min(new, 32)

@@ -46,8 +46,11 @@ LEFT_ALONE = re.compile(r"^(sim\.|rtl\.|a\.rtl\.|b\.rtl\.|tlm\.|adapter\.identit
                         r"adapter\.port\.(mtu|default_priority|roce_v2|xoff_bytes|xon_bytes|ingress_bytes)|"
                         r"adapter\.requester\.timers\.entries)")
 # At most twice as slow: a run with every block at every edge costs what it takes in simulated time.
-SLOW = re.compile(r"_(ps|ns|khz|us|mbps|permille|percent)$|cycles$|timers\.granularity|bytes_per_cycle$|"
-                  r"datapath_bytes$|interface_bytes$|pcie\.(generation|width)$")
+SLOW = re.compile(r"_(ps|ns|khz|us|mbps|permille|percent)$|cycles$|timers\.granularity|"
+                  r"datapath_bytes$|pcie\.(generation|width)$")
+# 0 is what the adapter has; some clocks have edges in common with its or with the host's.
+OF_THE_PCIE_CORE = {"adapter.pcie.core_khz": ["125000", "213500", "250000", "427000", "500000", "1000000"],
+                    "adapter.pcie.interface_bytes": ["8", "15", "23", "32"]}
 CROSSING = ("adapter.pcie.core_khz", "adapter.pcie.crossing_packets", "adapter.pcie.synchroniser_stages")
 PARAMETER = re.compile(r'^([a-z0-9_.]+) = ("?)([^" ]+)"?  # (.*)$')
 
@@ -68,8 +71,8 @@ def draw(rng, path, value, choices):
     """Another value around the profile's."""
     if choices:
         return rng.choice(choices)
-    if path == "adapter.pcie.core_khz":  # 0 is the adapter's; some have edges in common with it or with the host's
-        return rng.choice(["125000", "213500", "250000", "427000", "500000", "1000000"])
+    if path in OF_THE_PCIE_CORE:
+        return rng.choice(OF_THE_PCIE_CORE[path])
     if value in ("true", "false"):
         return rng.choice(["true", "false"])
     v = int(value)

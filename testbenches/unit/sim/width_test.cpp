@@ -306,6 +306,19 @@ TEST(Server, CountsByWhomItIsBlocked) {
   EXPECT_EQ(s.engine.busy_cycles(), 11U) << "blocked and busy are never the same cycle";
 }
 
+/// The text counts, not where it stands: each block has its own.
+TEST(Server, OneNameIsOneCause) {
+  static const char here[] = "channel", there[] = "channel";
+  timebase base;
+  clock_domain d("d", base, {1000, 1, 0});
+  script s(d, {{1, [](server& e) { e.blocked(here); }},
+               {4, [](server& e) { e.blocked(there); }},
+               {6, [](server& e) { e.waits_for(nullptr); }},
+               {8, [](server& e) { e.waits_for(there); }}});
+  run_ns(10);
+  EXPECT_EQ(s.blocked(), "channel 7; ");
+}
+
 TEST(Server, AssertsThatItDoesOneThingAtATime) {
   timebase base;
   clock_domain d("d", base, {1000, 1, 0});
