@@ -49,6 +49,25 @@ if(RNIC_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID ST
   set(rnic_lto ON)
 endif()
 
+# Profile-guided optimisation, in two builds of one folder (scripts/pgo): `count` counts which way the code goes, and the
+# programs leave their counts beside their objects; `use` lays the code out by them, what never ran apart from the rest.
+set(RNIC_PGO "" CACHE STRING "profile-guided optimisation: count, use, or nothing")
+if(RNIC_PGO STREQUAL "count")
+  add_compile_options(-fprofile-generate -fprofile-update=single)
+  add_link_options(-fprofile-generate)
+elseif(RNIC_PGO STREQUAL "use")
+  file(GLOB_RECURSE rnic_counts "${CMAKE_BINARY_DIR}/model/*.gcda")
+  if(NOT rnic_counts)
+    message(FATAL_ERROR "RNIC_PGO=use: ${CMAKE_BINARY_DIR} has no counts of a training run; scripts/pgo makes them")
+  endif()
+  # Code without counts is that of commands which the training does not use. Hot is what makes up 99.9 % of a run: a
+  # packet goes through most of the model, and through little of it twice.
+  add_compile_options(-fprofile-use -fprofile-partial-training -Wno-missing-profile)
+  add_link_options(-fprofile-use --param=hot-bb-count-ws-permille=999)
+elseif(NOT RNIC_PGO STREQUAL "")
+  message(FATAL_ERROR "RNIC_PGO=${RNIC_PGO}: expected count, use or nothing")
+endif()
+
 option(RNIC_PRECOMPILED "precompiled headers of other people's libraries in release builds of testbenches" ON)
 if(RNIC_PRECOMPILED AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(rnic_precompiled ON)
