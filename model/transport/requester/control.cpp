@@ -4,6 +4,7 @@
 
 #include "model/sim/check.h"
 #include "model/transport/requester/requester.h"
+#include "model/transport/requester/rules.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
@@ -30,21 +31,21 @@ void requester::device_reset() {
   take_left();
   take_descriptors();
   qps_.for_each([this](qp_runtime& r) {
-    const bool rests = r.head == no_index && r.unit < 0 && nothing_under_way(r) && !r.halting;
-    timers_.stop(qps_, r, now());
+    const bool rests = r.head == no_index && r.unit < 0 && nothing_under_way(r) && !r.halting && !go_back_.busy(r);
+    timers_.stop(r);
     r.halted = rests;
     r.keys_valid = false;
     if (rests) return;
     r.halting = r.discard = true;
-    cancel_packets(r.qpn);
+    go_back_.withdraw_all(r);
     halts_.push(qps_, r);
   });
-  for (unit& u : units_) forget_descriptors(u);
+  for (send_unit& u : units_) forget_descriptors(u);
   fetching_ = 0;
-  selected_ = reserved_lkey_ = special_base_ = num_qps_log_ = 0;
-  udp_port_ = wire::roce_v2_udp_port;
-  port_mtu_.fill(config_.port_mtu);
-  diagnostics_.fill(0);
+  selected_ = 0;
+  settings_ = {};
+  settings_.port_mtu.fill(config_.port_mtu);
+  diagnostics_.clear();
   drained_.clear();
   command_.end();
   resetting_ = true;
@@ -61,33 +62,36 @@ void requester::finish_reset() {
 // True: nothing of the QP is on chip any more.
 bool requester::halt_step(qp_runtime& r) {
   if (!r.flushing) {
-    if (r.unit >= 0 || !nothing_under_way(r)) return false;
+    if (r.unit >= 0 || !nothing_under_way(r) || go_back_.busy(r)) return false;
     context* c = nullptr;
     const auto found = contexts_.ask(r.qpn, c);
     if (found == decltype(contexts_)::result::pending) return false;
     if (found == decltype(contexts_)::result::hit) {
-      if (!r.discard && r.head != no_index && complete(*c, messages_[r.head])) {
-        drain_.push(qps_, r);
+      if (!r.discard && r.head != no_index && is_complete(messages_[r.head], unacked_psn(*c))) {
+        messages_.may_complete(r);
         return false;
       }
-      if (!r.discard && c->state == icm::qp_state::rts) note_begun(*c, r);
+      if (!r.discard && c->state == icm::qp_state::rts) drained_queues::note_begun(*c, r, messages_);
       if (r.head != no_index) {
         if (!r.discard) save_position(*c, r);
-        cut_after(*c, r, no_index);
+        contexts_.use(r.qpn);
+        contexts_.mark_dirty(r.qpn);
+        go_back_.discard(r);
+        return false;
       }
       c->outstanding = 0;
       c->rd_outstanding = 0;
       contexts_.use(r.qpn);
       contexts_.mark_dirty(r.qpn);
     } else if (r.head != no_index) {  // host memory has lost the context: the messages go all the same
-      context lost{};
-      cut_after(lost, r, no_index);
+      go_back_.discard(r);
+      return false;
     }
-    timers_.stop(qps_, r, now());
+    timers_.stop(r);
     r.rnr_wait = r.retrying = r.failing = r.resends = r.needs_receive = false;
     r.reads.open();
     if (r.discard) r.keys_valid = false;
-    for (unit& u : units_)
+    for (send_unit& u : units_)
       if (u.window.is_of(r.qpn)) forget_descriptors(u);
     if (r.discard) limiter_.forget(r.qpn);
     r.flushing = true;
@@ -104,27 +108,8 @@ void requester::save_position(context& c, qp_runtime& r) {
     return;
   }
   c.next_wqe = m.wqe_index;
-  c.message_offset = distance(m.first_psn, c.unacked_psn) * mtu_of(c);
+  c.message_offset = unacked_psn(c).since(m.first_psn) * mtu_of(c);
   c.next_psn = c.unacked_psn;
-}
-
-// What has been started has to be finished in SQ_DRAINING, although it starts again after the halt.
-void requester::note_begun(context& c, qp_runtime& r) {
-  std::uint32_t end = c.next_wqe + (c.message_offset != 0 ? 1 : 0);
-  if (r.tail != no_index) end = std::max(end, messages_[r.tail].wqe_index + messages_[r.tail].strides);
-  if (static_cast<std::int32_t>(end - c.drain_end) > 0) c.drain_end = end;
-}
-
-void requester::check_drained(context& c, qp_runtime& r) {
-  if (c.state != icm::qp_state::sq_draining || drain_left(c) || r.head != no_index) return;
-  c.state = icm::qp_state::sqd;
-  contexts_.mark_dirty(r.qpn);
-  tell_drained(r.qpn);
-}
-
-void requester::tell_drained(std::uint32_t qpn) {
-  drained_.push_back(qpn);
-  if (firmware_ != nullptr) firmware_->push(register_bus::notice::drained, now_ps() + notice_ps_);
 }
 
 // Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware. XRC
@@ -132,9 +117,10 @@ void requester::tell_drained(std::uint32_t qpn) {
 void requester::work_command() {
   const std::uint32_t qpn = command_.qpn();
   qp_runtime* const r = qps_.legal(qpn) ? &qps_[qpn] : nullptr;
+  if (r != nullptr && go_back_.busy(*r)) return;
   if (command_.at() != decltype(command_)::step::change) {
     const bool asked = command_.at() == decltype(command_)::step::publish;
-    if (asked && r != nullptr && r->unit >= 0 && units_[static_cast<unsigned>(r->unit)].pinned)
+    if (asked && r != nullptr && r->unit >= 0 && units_.of(*r)->pinned)
       contexts_.mark_dirty(qpn);  // the unit tells of its changes only at its end
     return command_.publish(contexts_);
   }
@@ -143,7 +129,7 @@ void requester::work_command() {
   if (found == decltype(contexts_)::result::pending) return;
   const bool there = found == decltype(contexts_)::result::hit && c->qpn == qpn;
   const icm::qp_state was = there ? c->state : icm::qp_state::reset;
-  if (there && r != nullptr && was == icm::qp_state::rts) note_begun(*c, *r);
+  if (there && r != nullptr && was == icm::qp_state::rts) drained_queues::note_begun(*c, *r, messages_);
   const bool changed = there && icm::change(*c, command_.settings(), command_.how());
   command_.end(!changed);
   if (!changed) return;
@@ -153,12 +139,12 @@ void requester::work_command() {
 
 // What is under way goes on. A send queue that is stopped or started, or a new limit, is seen by the unit at once.
 void requester::changed_by_command(context& c, qp_runtime& r, icm::qp_state was) {
-  start_timer(c, r);
+  timers_.start(c, r);
   change_limit(c, r);
   if (c.state == was) return;
-  restart_unit(r);
-  if (was == icm::qp_state::rts && c.state == icm::qp_state::sqd) tell_drained(r.qpn);
-  if (c.state == icm::qp_state::rts) resume(r);
+  units_.restart(r);
+  if (was == icm::qp_state::rts && c.state == icm::qp_state::sqd) drained_.tell(r.qpn);
+  if (c.state == icm::qp_state::rts) resumes_.resume(r);
   wake_next();
 }
 
@@ -173,32 +159,31 @@ std::uint32_t requester::cr_read(std::uint32_t offset) {
     case cr::reset:
       return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
-      return udp_port_;
+      return settings_.udp_port;
     case cr::reserved_lkey:
-      return reserved_lkey_;
+      return settings_.reserved_lkey;
     case cr::special_qp_base:
-      return special_base_;
+      return settings_.special_base;
     case cr::num_qps_log:
-      return num_qps_log_;
+      return settings_.num_qps_log;
     case cr::drained:
       return drained_.empty() ? 0 : cr::drained_valid | (drained_.front() & 0xffffff);
     default:
       break;
   }
-  if (offset - cr::port_mtu < 4 * ports) return port_mtu_[(offset - cr::port_mtu) / 4];
-  const std::uint32_t word = (offset - cr::diagnostics) / 4;
-  return offset >= cr::diagnostics && word < diagnostic_words ? diagnostics_[word] : 0;
+  if (offset - cr::port_mtu < 4 * ports) return settings_.port_mtu[(offset - cr::port_mtu) / 4];
+  return offset >= cr::diagnostics ? diagnostics_.read(offset - cr::diagnostics) : 0;
 }
 
 void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::reset && value == 1) device_reset();
-  if (offset == cr::drained && value == 1 && !drained_.empty()) drained_.erase(drained_.begin());
+  if (offset == cr::drained && value == 1 && !drained_.empty()) drained_.pop();
   if (offset == cr::qp_select) selected_ = value;
-  if (offset == cr::roce_v2_port) udp_port_ = static_cast<std::uint16_t>(value);
-  if (offset == cr::reserved_lkey) reserved_lkey_ = value;
-  if (offset == cr::special_qp_base) special_base_ = value;
-  if (offset == cr::num_qps_log) num_qps_log_ = value;
-  if (offset - cr::port_mtu < 4 * ports) port_mtu_[(offset - cr::port_mtu) / 4] = value;
+  if (offset == cr::roce_v2_port) settings_.udp_port = static_cast<std::uint16_t>(value);
+  if (offset == cr::reserved_lkey) settings_.reserved_lkey = value;
+  if (offset == cr::special_qp_base) settings_.special_base = value;
+  if (offset == cr::num_qps_log) settings_.num_qps_log = value;
+  if (offset - cr::port_mtu < 4 * ports) settings_.port_mtu[(offset - cr::port_mtu) / 4] = value;
   if (command_.write(offset, value)) return;
   if (offset != cr::qp_command) return;
   if (value == cr::qp_command_publish || value == cr::qp_command_change) {
@@ -211,12 +196,12 @@ void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (value == cr::qp_command_release) {
     if (r.halting) return;
     r.halted = false;
-    resume(r);
+    resumes_.resume(r);
   } else if (value == cr::qp_command_halt || value == cr::qp_command_discard) {
     r.halting = true;
     r.halted = false;
     r.discard = value == cr::qp_command_discard;
-    if (r.discard) cancel_packets(r.qpn);
+    if (r.discard) go_back_.withdraw_all(r);
     halts_.push(qps_, r);
   }
   wake_next();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/transport/requester/requester.h"
+#include "model/transport/requester/rules.h"
 
 namespace rnic::transport {
 
@@ -23,14 +24,14 @@ unsigned requester::choose_unit(const scheduler::grant& g) {
 }
 
 // Reads the queue from the next WQE on, unless that is on its way.
-void requester::start_fetch(unit& u) {
+void requester::start_fetch(send_unit& u) {
   const context& c = *u.ctx;
   descriptor_window& w = u.window;
-  u.at = unit::state::fetch;
+  u.at = send_unit::state::fetch;
   if (w.awaits(c, c.next_wqe)) {
-    u.awaited = true;
+    u.at_wqe.awaited = true;
     if (!w.wants()) {
-      fetching_ |= mask_of(u);
+      fetching_ |= units_.mask_of(u);
       return;
     }
   } else {
@@ -46,7 +47,7 @@ void requester::start_fetch(unit& u) {
 
 // While a unit executes WQEs it reads the next ones, if those from `next` to the end of what it holds say that the
 // queue goes on behind it. Their headers are followed as their bytes come in.
-void requester::read_ahead(unit& u, std::uint32_t next) {
+void requester::read_ahead(send_unit& u, std::uint32_t next) {
   const context& c = *u.ctx;
   descriptor_window& w = u.window;
   const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
@@ -59,11 +60,11 @@ void requester::read_ahead(unit& u, std::uint32_t next) {
   ask_for_descriptors(u);
 }
 
-void requester::ask_for_descriptors(unit& u) {
+void requester::ask_for_descriptors(send_unit& u) {
   if (!descriptor_out.claim()) return;
   descriptor_out.push(u.window.job(*u.ctx, u.window.extended() ? 0 : u.span));
   ++qps_[u.grant.qpn].fetches;
-  if (u.at == unit::state::fetch) fetching_ |= mask_of(u);
+  if (u.at == send_unit::state::fetch) fetching_ |= units_.mask_of(u);
 }
 
 // What a unit does not want any more is nobody's.
@@ -71,9 +72,9 @@ void requester::take_descriptors() {
   if (!descriptor_in.can_pop()) return;
   descriptor_in.take_due([this](const descriptor_result& d) {
     --qps_[d.qpn].fetches;
-    unit& u = units_[d.unit];
+    send_unit& u = units_[d.unit];
     if (u.window.take(d)) {
-      fetching_ &= ~mask_of(u);
+      fetching_ &= ~units_.mask_of(u);
     } else {
       --unclaimed_;
       ++late_descriptors_;
@@ -86,14 +87,14 @@ void requester::listen_to_descriptors() {
   descriptor_in.set_quiet(fetching_ == 0 && unclaimed_ == 0 && halts_.empty());
 }
 
-void requester::forget_descriptors(unit& u) {
+void requester::forget_descriptors(send_unit& u) {
   if (u.window.asked()) ++unclaimed_;
   u.window.forget();
 }
 
 // An extension that has failed is asked for again when its turn comes, and fails then.
-void requester::finish_fetch(unit& u) {
-  u.at = unit::state::work;
+void requester::finish_fetch(send_unit& u) {
+  u.at = send_unit::state::work;
   descriptor_window& w = u.window;
   if (w.extended()) return;
   if (must_stop(u)) return forget_descriptors(u);
@@ -102,7 +103,7 @@ void requester::finish_fetch(unit& u) {
   if (w.failed()) {
     // Approximation: a send queue that cannot be read ends the QP with a local error of the WQE that is not known.
     forget_descriptors(u);
-    if (icm::flushes(c.state)) return end_turn(u, report_kind::idle);
+    if (icm::flushes(c.state)) return units_.end_turn(u, report_kind::idle);
     return cannot_execute(u);
   }
   if (!w.posted(c, 0)) return;  // the queue's end
@@ -115,12 +116,12 @@ void requester::finish_fetch(unit& u) {
 }
 
 // WQE next_wqe, which could not be read or is never finished.
-void requester::cannot_execute(unit& u) {
+void requester::cannot_execute(send_unit& u) {
   u.wqe.error = syndrome::local_qp_operation;
   u.wqe.signalled = true;
-  u.current = true;
-  u.current_index = u.ctx->next_wqe;
-  u.strides = 1;
+  u.at_wqe.current = true;
+  u.at_wqe.index = u.ctx->next_wqe;
+  u.at_wqe.strides = 1;
 }
 
 }  // namespace rnic::transport

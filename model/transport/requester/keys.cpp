@@ -25,12 +25,12 @@ std::uint8_t syndrome_of(icm::key_operation::kind what, icm::key_status status) 
 
 // These requests are strongly ordered (adapter data plane A.4.3): what is before them in the queue has left the
 // adapter, or is complete where the operation takes a key away (IBA volume 1, 10.8.3.3).
-bool requester::keys_may_begin(unit& u) {
+bool requester::keys_may_begin(send_unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
   const bool fenced = u.wqe.fence && c.rd_outstanding != 0;
   if (fenced || (withdraws(u.wqe.keys) && r.head != no_index)) {
-    end_turn(u, report_kind::stalled);
+    units_.end_turn(u, report_kind::stalled);
     wake_next();
     return false;
   }
@@ -41,14 +41,14 @@ bool requester::keys_may_begin(unit& u) {
 }
 
 // False: not now. A refusal is in u.wqe.error.
-bool requester::run_keys(unit& u) {
+bool requester::run_keys(send_unit& u) {
   context& c = *u.ctx;
   const qp_runtime& r = qps_[u.grant.qpn];
   const icm::key_operation& k = u.wqe.keys;
   constexpr std::uint32_t longest_queue = 1u << 16;                              // WQEs
   if (r.keys_valid && r.keys_end - c.next_wqe - 1 < longest_queue) return true;  // before a retransmission
-  if (u.keys == unit::keys_state::refused) {
-    u.keys = unit::keys_state::none;
+  if (u.keys == send_unit::keys_state::refused) {
+    u.keys = send_unit::keys_state::none;
     u.wqe.error = syndrome_of(k.what, u.keys_answer);
     return true;
   }
@@ -62,10 +62,10 @@ bool requester::run_keys(unit& u) {
   o.pd = c.pd;
   o.qpn = c.qpn & 0xffffff;
   o.function = c.function;
-  o.tag = static_cast<std::uint64_t>(&u - units_.data()) << 32 | (c.next_wqe + u.strides);
+  o.tag = std::uint64_t{units_.number_of(u)} << 32 | (c.next_wqe + u.at_wqe.strides);
   keys.request.push(o);
-  u.keys = unit::keys_state::asked;
-  operating_ |= mask_of(u);
+  u.keys = send_unit::keys_state::asked;
+  operating_ |= units_.mask_of(u);
   ++key_operations_;
   return false;
 }
@@ -74,10 +74,10 @@ bool requester::run_keys(unit& u) {
 void requester::take_key_answers() {
   if (!keys.response.can_pop()) return;
   const icm::key_answer a = keys.response.pop();
-  unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
+  send_unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
   qp_runtime& r = qps_[u.grant.qpn];
-  operating_ &= ~mask_of(u);
-  u.keys = a.status == icm::key_status::ok ? unit::keys_state::none : unit::keys_state::refused;
+  operating_ &= ~units_.mask_of(u);
+  u.keys = a.status == icm::key_status::ok ? send_unit::keys_state::none : send_unit::keys_state::refused;
   u.keys_answer = a.status;
   if (a.status != icm::key_status::ok) return;
   r.keys_valid = true;

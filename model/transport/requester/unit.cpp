@@ -7,6 +7,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/transport/requester/mlx_wqe.h"
 #include "model/transport/requester/requester.h"
+#include "model/transport/requester/rules.h"
 
 namespace rnic::transport {
 
@@ -24,19 +25,19 @@ void requester::take_grants() {
   if (grant_in.can_pop() && busy_units_ != all) {
     scheduler::grant g = grant_in.pop();
     const unsigned best = choose_unit(g);
-    unit& u = units_[best];
+    send_unit& u = units_[best];
     busy_units_ |= 1u << best;
-    u.at = unit::state::context;
+    u.at = send_unit::state::context;
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.second_missed = u.current = u.awaited = false;
+    u.pinned = u.missed = u.second_missed = u.at_wqe.current = u.at_wqe.awaited = false;
     u.stall = 0;
     u.granted_at = now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
     u.stamp_tries = 0;
-    u.keys = unit::keys_state::none;
+    u.keys = send_unit::keys_state::none;
     qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
     wake_next();
   }
@@ -47,7 +48,7 @@ void requester::take_grants() {
 void requester::run_units() {
   if (serving_ != 0 && now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
-  const std::uint32_t resting = sendable_ | fetching_ | serving_ | missing_ | translating_ | operating_;
+  const std::uint32_t resting = units_.sendable() | fetching_ | serving_ | missing_ | translating_ | operating_;
   for (std::uint32_t rest = busy_units_ & ~resting; rest != 0; rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
@@ -65,31 +66,31 @@ void requester::end_service() {
 }
 
 // True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
-bool requester::in_service(const unit& u) {
+bool requester::in_service(const send_unit& u) {
   if (u.busy_until <= now()) {
     if (!config_.translation_blocks || u.translating == 0) return false;
-    translating_ |= mask_of(u);
+    translating_ |= units_.mask_of(u);
     address_in.set_quiet(false);
     return true;
   }
-  serving_ |= mask_of(u);
+  serving_ |= units_.mask_of(u);
   serving_until_ = std::min(serving_until_, u.busy_until);
   wake_at(u.busy_until);
   return true;
 }
 
-void requester::step(unit& u) {
-  if (u.at == unit::state::context) open_context(u);
-  if (u.window.wants() && (u.at == unit::state::work || u.at == unit::state::fetch)) ask_for_descriptors(u);
-  if (u.at == unit::state::fetch && !u.window.under_way()) finish_fetch(u);
-  if (u.at == unit::state::work) advance(u);
-  if (u.at == unit::state::finish) push_report(u);
+void requester::step(send_unit& u) {
+  if (u.at == send_unit::state::context) open_context(u);
+  if (u.window.wants() && (u.at == send_unit::state::work || u.at == send_unit::state::fetch)) ask_for_descriptors(u);
+  if (u.at == send_unit::state::fetch && !u.window.under_way()) finish_fetch(u);
+  if (u.at == send_unit::state::work) advance(u);
+  if (u.at == send_unit::state::finish) push_report(u);
 }
 
-void requester::open_context(unit& u) {
+void requester::open_context(send_unit& u) {
   const std::uint32_t qpn = u.grant.qpn;
   qp_runtime& r = qps_[qpn];
-  if (r.halting || r.halted) return end_turn(u, report_kind::stalled);
+  if (r.halting || r.halted) return units_.end_turn(u, report_kind::stalled);
   context* c = nullptr;
   const auto found = contexts_.ask(qpn, c);
   if (found == decltype(contexts_)::result::pending) {
@@ -98,16 +99,16 @@ void requester::open_context(unit& u) {
     return await_context(u);
   }
   if (found == decltype(contexts_)::result::refused || c->qpn != qpn ||
-      !(executes(c->type) || is_special(*c, special_base_))) {
+      !(executes(c->type) || is_special(*c, settings_.special_base))) {
     if (u.grant.doorbell) ++no_context_;  // else a command has only asked it to look again
-    return end_turn(u, report_kind::idle);
+    return units_.end_turn(u, report_kind::idle);
   }
   if (icm::is_reliable(c->type) && !second_entry(u)) return;
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
   if (u.grant.doorbell && !legal_ring) {
     ++wrong_uar_;
     u.grant.descriptor.reset();
-    if (!r.has_work) return end_turn(u, report_kind::idle);
+    if (!r.has_work) return units_.end_turn(u, report_kind::idle);
   }
   u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
   r.has_work = false;
@@ -116,17 +117,17 @@ void requester::open_context(unit& u) {
   contexts_.pin(qpn);
   u.pinned = true;
   u.ctx = c;
-  u.at = unit::state::work;
+  u.at = send_unit::state::work;
   spans_.leave(u.span, name(), "qp context", now_ps(), u.missed ? sim::wait::context_miss : sim::wait::none);
 }
 
-void requester::await_context(const unit& u) {
+void requester::await_context(const send_unit& u) {
   if (missing_ == 0) missing_since_ = contexts_.progress();
-  missing_ |= mask_of(u);
+  missing_ |= units_.mask_of(u);
 }
 
 // That of an acknowledged QP's context. One that the unit has waited for may have been driven out again: it goes on.
-bool requester::second_entry(unit& u) {
+bool requester::second_entry(send_unit& u) {
   using result = decltype(contexts_)::result;
   const result found = contexts_.second(u.grant.qpn, !u.second_missed);
   if (found == result::hit) return true;
@@ -138,14 +139,15 @@ bool requester::second_entry(unit& u) {
   return false;
 }
 
-bool requester::must_stop(const unit& u) const {
-  const qp_runtime& r = const_cast<requester*>(this)->qps_[u.grant.qpn];
+bool requester::must_stop(const send_unit& u) {
+  const qp_runtime& r = qps_[u.grant.qpn];
   return r.halting || r.halted || r.rnr_wait || r.failing;
 }
 
 // Between two WQEs, and after everything that may have moved the QP's position.
-void requester::advance(unit& u) {
-  if (must_stop(u)) return end_turn(u, report_kind::stalled);
+void requester::advance(send_unit& u) {
+  if (must_stop(u)) return units_.end_turn(u, report_kind::stalled);
+  if (go_back_.busy(qps_[u.grant.qpn])) return;  // its place is not known yet
   context& c = *u.ctx;
   switch (c.state) {
     case icm::qp_state::error:
@@ -154,25 +156,25 @@ void requester::advance(unit& u) {
     case icm::qp_state::rts:
       break;
     case icm::qp_state::sq_draining:
-      if (drain_left(c)) break;
-      check_drained(c, qps_[u.grant.qpn]);
-      return end_turn(u, report_kind::idle);
+      if (drained_queues::left(c)) break;
+      drained_.check(c, qps_[u.grant.qpn]);
+      return units_.end_turn(u, report_kind::idle);
     case icm::qp_state::sqd:
-      return end_turn(u, report_kind::idle);
+      return units_.end_turn(u, report_kind::idle);
     default:
       if (u.grant.doorbell) ++bad_grant_;
-      return end_turn(u, report_kind::idle);
+      return units_.end_turn(u, report_kind::idle);
   }
-  if (!u.current && !load(u)) return;
+  if (!u.at_wqe.current && !load(u)) return;
   if (u.wqe.error != 0 || u.wqe.local) {
     if (!run_local(u)) return;
     wake_next();
     return;
   }
   if (in_service(u)) return;
-  if (u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes) return end_turn(u, report_kind::more);
-  sendable_ |= mask_of(u);
-  uncredited_ &= ~mask_of(u);  // start_packets() comes later in this tick
+  if (u.turn_wqes >= config_.turn_wqes || u.turn_bytes >= config_.turn_bytes)
+    return units_.end_turn(u, report_kind::more);
+  units_.offer(u);  // start_packets() comes later in this tick
 }
 
 // Parses WQE next_wqe if it is on chip, else starts to read it. False: not now.
@@ -180,12 +182,12 @@ void requester::advance(unit& u) {
 // The scheduler merges into a grant the doorbells that came before it, and grants again for one that comes later. So
 // what was read since the QP's last grant by doorbell shows all that there is to execute: a header there that is
 // software's is the queue's end. One that was read before says nothing.
-bool requester::load(unit& u) {
+bool requester::load(send_unit& u) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
   const scheduler::blueflame_ptr& bf = u.grant.descriptor;
   if (!bf && u.lone) {  // executed, and there was no other doorbell
-    end_turn(u, report_kind::idle);
+    units_.end_turn(u, report_kind::idle);
     return false;
   }
   if (bf && bf->index == (n & 0xffff)) {
@@ -193,11 +195,11 @@ bool requester::load(unit& u) {
     u.grant.descriptor.reset();
     if (loaded) {
       ++blueflame_used_;
-      u.taking = 0;
+      u.at_wqe.taking = 0;
       return true;
     }
   } else if (bf && u.lone && ((n - bf->index) & 0xffff) < 0x8000) {  // it was read from the ring meanwhile
-    end_turn(u, report_kind::idle);
+    units_.end_turn(u, report_kind::idle);
     return false;
   }
   u.lone = false;
@@ -205,12 +207,12 @@ bool requester::load(unit& u) {
     const std::uint32_t at = u.window.place_of(c, n);
     if (load_from(u, u.window.at(at), u.window.held() - at)) {
       constexpr unsigned line = abi::wqe::inline_data::boundary;
-      u.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
-      read_ahead(u, at + (u.strides << c.log_sq_stride));
+      u.at_wqe.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
+      read_ahead(u, at + (u.at_wqe.strides << c.log_sq_stride));
       return true;
     }
     if (u.window.ends_at(c, at)) {
-      end_turn(u, report_kind::idle);
+      units_.end_turn(u, report_kind::idle);
       return false;
     }
   }
@@ -219,7 +221,7 @@ bool requester::load(unit& u) {
 }
 
 // `bytes`: what is on chip of the WQE. False: not all of it, or not valid.
-bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t available) {
+bool requester::load_from(send_unit& u, const std::uint8_t* bytes, std::uint32_t available) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
   if (available < 16 || wqe_owner(bytes) != ((n >> c.log_sq_size & 1) != 0)) return false;
@@ -227,30 +229,31 @@ bool requester::load_from(unit& u, const std::uint8_t* bytes, std::uint32_t avai
   if (size > available || wqe_stamped(bytes, size)) return false;
   std::memcpy(u.bytes.data(), bytes, size);
   const std::uint8_t* const whole = size >= 16 ? u.bytes.data() : bytes;
-  if (is_special(c, special_base_)) {
+  if (is_special(c, settings_.special_base)) {
     parse_mlx_wqe(whole, u.wqe);
-    if (is_subnet_management(c, special_base_)) u.wqe.error = syndrome::local_qp_operation;
+    if (is_subnet_management(c, settings_.special_base)) u.wqe.error = syndrome::local_qp_operation;
   } else {
     parse_send_wqe(whole, c.type, u.wqe);
   }
-  u.current = true;
-  u.current_index = n;
+  u.at_wqe.current = true;
+  u.at_wqe.index = n;
   if (c.type == icm::service::ethernet) forget_leftovers(u);
-  u.strides = ring_bytes(c, size) >> c.log_sq_stride;
-  u.message_index = no_index;
+  u.at_wqe.strides = ring_bytes(c, size) >> c.log_sq_stride;
+  u.at_wqe.message = no_index;
   u.stamp_tries = 0;
-  u.keys = unit::keys_state::none;
+  u.keys = send_unit::keys_state::none;
   seek(u, c.message_offset);
   if (limiter_.any() || c.dest.static_rate != 0 || c.rate_limit != 0 ||
       (c.type == icm::service::ud && u.wqe.address.static_rate != 0))
     set_limit(u);
-  spans_.leave(u.span, name(), "descriptor", now_ps(), u.awaited ? sim::wait::descriptor_fetch : sim::wait::none);
-  u.awaited = false;
+  spans_.leave(u.span, name(), "descriptor", now_ps(),
+               u.at_wqe.awaited ? sim::wait::descriptor_fetch : sim::wait::none);
+  u.at_wqe.awaited = false;
   return true;
 }
 
 // NOP, operations on keys, and WQEs that cannot be executed: they complete in order, without a packet.
-bool requester::run_local(unit& u) {
+bool requester::run_local(send_unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
   if (c.state == icm::qp_state::rts && u.busy_until > now()) {
@@ -258,8 +261,8 @@ bool requester::run_local(unit& u) {
     return false;
   }
   if (!messages_.available()) {
-    room_.push(qps_, r);
-    end_turn(u, report_kind::stalled);
+    messages_.await_room(r);
+    units_.end_turn(u, report_kind::stalled);
     return false;
   }
   if (u.wqe.error == 0 && u.wqe.is_key_operation() && !run_keys(u)) return false;
@@ -267,48 +270,40 @@ bool requester::run_local(unit& u) {
   message& m = messages_[index];
   m.local = m.sent = true;
   m.last_psn = m.first_psn;
-  u.current = false;
+  u.at_wqe.current = false;
   ++u.turn_wqes;
   ++wqes_;
   u.busy_until = now() + config_.wqe_cycles;
   if (u.wqe.error != 0) {
-    fail(c, r, index, u.wqe.error, 0, c.next_psn);
+    go_back_.fail(c, r, index, u.wqe.error, 0, next_psn(c));
   } else {
-    c.next_wqe += u.strides;
-    drain_.push(qps_, r);
+    c.next_wqe += u.at_wqe.strides;
+    messages_.may_complete(r);
   }
   u.span = 0;
   return true;
 }
 
 // A QP in error completes each posted WQE with 0x05, in order (adapter data plane A.7.2).
-void requester::flush_one(unit& u) {
+void requester::flush_one(send_unit& u) {
   context& c = *u.ctx;
   if (qps_[u.grant.qpn].head != no_index) {
-    drain_.push(qps_, qps_[u.grant.qpn]);
-    return end_turn(u, report_kind::stalled);
+    messages_.may_complete(qps_[u.grant.qpn]);
+    return units_.end_turn(u, report_kind::stalled);
   }
-  if (!u.current || u.current_index != c.next_wqe) {
-    u.current = false;
+  if (!u.at_wqe.current || u.at_wqe.index != c.next_wqe) {
+    u.at_wqe.current = false;
     if (!load(u)) return;
   }
-  if (!cqe_out.claim()) return;
-  report_flush(c, c.next_wqe);
-  c.next_wqe += u.strides;
+  if (!completions_.report_flush(c, c.next_wqe)) return;
+  c.next_wqe += u.at_wqe.strides;
   c.message_offset = 0;
-  u.current = false;
+  u.at_wqe.current = false;
   wake_next();
 }
 
-void requester::end_turn(unit& u, report_kind kind) {
-  u.report = kind;
-  u.at = unit::state::finish;
-  forget_credit(u);
-  sendable_ &= ~mask_of(u);
-}
-
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
-void requester::push_report(unit& u) {
+void requester::push_report(send_unit& u) {
   if (in_service(u) || !report_out.claim()) return;
   u.window.give_up();
   qp_runtime& r = qps_[u.grant.qpn];
@@ -316,19 +311,19 @@ void requester::push_report(unit& u) {
   if (r.poked && !r.halting && !r.halted) kind = report_kind::more;
   if (kind == report_kind::more) r.has_work = true;
   if (kind == report_kind::stalled) ++stalls_;
-  r.poked = false;
+  r.poked = r.ends_stalled = false;
   r.stalled = kind == report_kind::stalled;
   r.unit = -1;
   if (u.pinned) {
     contexts_.mark_dirty(r.qpn);
     contexts_.unpin(r.qpn);
   }
-  u.pinned = u.current = false;
+  u.pinned = u.at_wqe.current = false;
   u.ctx = nullptr;
   u.grant.descriptor.reset();
-  u.at = unit::state::free;
+  u.at = send_unit::state::free;
   unit_busy_cycles_ += now() - u.granted_at;
-  busy_units_ &= ~mask_of(u);
+  busy_units_ &= ~units_.mask_of(u);
   report_out.push({r.qpn, kind, r.priority});
   // A QP that was woken for room in an egress queue, and has not needed it, leaves it to the next one that waits.
   for (unsigned port = 0; port < ports; ++port)
