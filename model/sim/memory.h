@@ -67,12 +67,9 @@ class memory_ports : public hierarchy_object {
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
   /// Cycles in which the user had to wait.
   std::uint64_t waits(unsigned user) const { return users_[user].waits; }
-  /// Of each user "<name>.<user>.accesses" and ".waits".
+  /// The waits of each user, as "<name>.<user>.waits".
   void announce(statistics& to) const {
-    for (const counted& u : users_) {
-      to.add(name() + "." + u.name + ".accesses", u.accesses);
-      to.add(name() + "." + u.name + ".waits", u.waits);
-    }
+    for (const counted& u : users_) to.add(name() + "." + u.name + ".waits", u.waits);
   }
 
  private:
