@@ -3,9 +3,6 @@
 #include "model/transport/requester/requester.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 
@@ -36,8 +33,6 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
     : clocked_block(name, domain),
       config_(cfg),
       gids_(gids),
-      frames_(frames),
-      spans_(spans),
       contexts_(name + ".contexts", *this, cfg.contexts, map, icm::table::qpc, 0),
       qps_(cfg.log_qps),
       scatters_(cfg.scatter_lists),
@@ -51,108 +46,67 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       go_back_(*this, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_, next_packet_),
       drained_(*this, contexts_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out),
-      congestion_(config_, qps_, contexts_, gids_, frames_, limiter_, notice_out),
+      congestion_(config_, qps_, contexts_, gids_, frames, limiter_, notice_out),
       completer_(*this, config_, settings_, gids_, {rx_in, scatter_out, scatter_in}, qps_, contexts_, messages_,
-                 scatters_, go_back_, timers_, resumes_, diagnostics_, congestion_, spans_) {
+                 scatters_, go_back_, timers_, resumes_, diagnostics_, congestion_, spans),
+      credits_(*this, cfg.egress_frames, cfg.credit_wait_cycles, credit_in, qps_, units_, resumes_),
+      pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),
+      departures_(*this, {left_in, gather_event_in, verdict_out}, qps_, contexts_, messages_, go_back_, credits_),
+      transmit_(*this, config_, settings_, gids_, frames, spans, {packet_out, piece_out, read_engine}, qps_, messages_,
+                units_, go_back_, timers_, credits_, pacing_, departures_, next_packet_),
+      reader_(*this, config_, qps_, units_, descriptor_out, descriptor_in),
+      key_requests_(*this, keys, qps_, units_, departures_),
+      processing_(*this, config_, settings_, spans, {grant_in, report_out, address_in}, qps_, contexts_, units_,
+                  {messages_, go_back_, completions_, drained_, credits_, pacing_, reader_, key_requests_},
+                  next_packet_),
+      control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
+               {messages_, units_, reader_, departures_, go_back_, timers_, drained_, limiter_, pacing_, resumes_,
+                diagnostics_}) {
   check(cfg);
-  for (auto& port : egress_)
-    for (egress_pool& pool : port) pool.credits = cfg.egress_frames;
   for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
-  settings_.port_mtu.fill(cfg.port_mtu);
-  announce(stats);
-}
-
-void requester::announce(sim::statistics& stats) {
-  const std::pair<const char*, const std::uint64_t*> all[] = {
-      {"packets", &packets_},
-      {"wqes", &wqes_},
-      {"late_descriptors", &late_descriptors_},
-      {"blueflame_used", &blueflame_used_},
-      {"wrong_uar", &wrong_uar_},
-      {"no_context", &no_context_},
-      {"bad_grant", &bad_grant_},
-      {"cancelled_packets", &cancelled_packets_},
-      {"stalls", &stalls_},
-      {"credit_stalls", &credit_stalls_},
-      {"receive_waits", &receive_waits_},
-      {"stamped_wqes", &stamped_},
-      {"unit_busy_cycles", &unit_busy_cycles_},
-      {"ethernet_blocked", &ethernet_blocked_},
-      {"key_operations", &key_operations_},
-      {"paced", &paced_},
-  };
-  for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
+  transmit_.announce(stats);
+  processing_.announce(stats);
+  reader_.announce(stats);
+  key_requests_.announce(stats);
+  pacing_.announce(stats);
+  credits_.announce(stats);
+  departures_.announce(stats);
   messages_.announce(stats);
   timers_.announce(stats);
   go_back_.announce(stats);
   completions_.announce(stats);
   completer_.announce(stats);
-  congestion_.announce(name(), stats);
+  congestion_.announce(this->name(), stats);
   contexts_.announce(stats);
 }
 
+// Last stages first. What an engine does in a cycle the ones behind it in this list see in the same cycle, where they
+// share a memory.
 void requester::tick() {
   contexts_.service();
   read_engine.work();
-  take_credits();
-  take_errors();
-  take_descriptors();
-  take_key_answers();
-  take_left();
-  take_gather_events();
-  take_addresses();
+  credits_.take();
+  control_.take_errors();
+  reader_.take_results();
+  key_requests_.take_answer();
+  departures_.take_left();
+  departures_.take_event();
+  processing_.take_addresses();
   completer_.take_scattered();
   completer_.take_response();
   if (qp_runtime* const r = timers_.expired(); r != nullptr && completer_.time_out(*r)) timers_.done();
-  if (limiter_.earliest() <= now()) wake_paced();
+  pacing_.wake_due();
   go_back_.walk();
   completions_.work();
-  if (!halts_.empty()) run_halts();
-  if (!command_.idle()) work_command();
-  run_units();
-  start_packets();
-  take_grants();
+  control_.work();
+  processing_.work();
+  transmit_.work();
+  processing_.take_grant();
   go_back_.take_back();  // what comes for the queue pair meets it as it went back, before it sends again
   resumes_.push();
-  listen_to_descriptors();
+  reader_.listen(control_.halting());
   const sim::cycle_t next = std::min(timers_.next(), limiter_.earliest());
   if (next != sim::never) wake_at(std::max(next, now() + 1));
-}
-
-void requester::take_credits() {
-  for (unsigned port = 0; port < ports; ++port) {
-    if (!credit_in[port].can_pop()) continue;
-    credit_in[port].take_due([&](const egress_credit& c) { return_credit(port, c.priority % priorities); });
-    if (!awaits_credit_[port]) continue;
-    const auto& all = egress_[port];
-    awaits_credit_[port] = std::any_of(all.begin(), all.end(), [](const egress_pool& p) { return p.is_awaited(); });
-    credit_in[port].set_quiet(!awaits_credit_[port]);
-  }
-}
-
-// The responder found an error, or a completion was lost: everything not yet complete is flushed.
-void requester::take_errors() {
-  if (error_in.can_pop() && stop_for(error_in.front().qpn, false)) error_in.pop();
-  if (!lost_in.bound()) return;
-  if (lost_in.can_pop() && stop_for(lost_in.front().qpn, true)) lost_in.pop();
-}
-
-// False: not now. `fatal`: nobody has told software yet.
-bool requester::stop_for(std::uint32_t qpn, bool fatal) {
-  if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
-  if (go_back_.busy(qps_[qpn]) || (fatal && !event_out.claim())) return false;
-  context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
-  if (found == decltype(contexts_)::result::pending) return false;
-  if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->state == icm::qp_state::error) return true;
-  go_back_.enter_error(*c, qps_[qpn]);
-  contexts_.mark_dirty(qpn);
-  if (!fatal) return true;
-  completion::event_request e;
-  e.type = static_cast<std::uint8_t>(abi::eqe::event::wq_catastrophic);
-  e.set(abi::eqe::number, qpn);
-  event_out.push(e);
-  return true;
 }
 
 }  // namespace rnic::transport

@@ -65,6 +65,13 @@ struct send_unit {
   wqe_place at_wqe;
   send_wqe wqe;
   std::array<std::uint8_t, 1024> bytes;  ///< of the WQE under execution
+  /// Finds the segment that holds byte `offset` of the message.
+  void seek(std::uint32_t offset) {
+    at_wqe.segment = 0;
+    while (at_wqe.segment < wqe.count && offset >= wqe.segments[at_wqe.segment].length)
+      offset -= wqe.segments[at_wqe.segment++].length;
+    at_wqe.segment_offset = offset;
+  }
 };
 
 /// The units, and what the transmit engine sees of them: a register each for "has a WQE to send" and "need not be
@@ -97,6 +104,14 @@ class unit_table {
     sendable_ &= ~mask_of(u);
     owner_.wake_next();
   }
+  /// The unit's WQE has been executed.
+  void executed(send_unit& u) {
+    u.at_wqe.current = false;
+    u.span = 0;
+    ++u.turn_wqes;
+    ++wqes_;
+  }
+  const std::uint64_t& wqes() const { return wqes_; }
   /// The unit's turn ends.
   void end_turn(send_unit& u, scheduler::report::kind kind) {
     u.report = kind;
@@ -137,6 +152,7 @@ class unit_table {
   std::vector<send_unit> units_;
   std::uint32_t sendable_ = 0, held_ = 0;  // masks of units
   sim::cycle_t held_until_ = sim::never;   // the first of those that are held
+  std::uint64_t wqes_ = 0;
 };
 
 }  // namespace rnic::transport

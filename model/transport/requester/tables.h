@@ -136,6 +136,9 @@ struct qp_runtime {
   sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
   sim::cycle_t timer_span = 0;         ///< not 0: it waits for an entry, and runs that long then
   sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts
+  /// Nothing is started for it until something comes that it waits for.
+  bool must_stop() const { return halting || halted || rnr_wait || failing; }
+  bool nothing_under_way() const { return packets == 0 && jobs == 0 && fetches == 0; }
 };
 
 /// Table of QPs, flat and grown by pages.

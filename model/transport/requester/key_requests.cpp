@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on memory keys: local invalidation, fast registration, binding of windows.
-#include <utility>
+#include "model/transport/requester/key_requests.h"
 
-#include "model/transport/requester/requester.h"
+#include <utility>
 
 namespace rnic::transport {
 
@@ -25,24 +25,22 @@ std::uint8_t syndrome_of(icm::key_operation::kind what, icm::key_status status) 
 
 // These requests are strongly ordered (adapter data plane A.4.3): what is before them in the queue has left the
 // adapter, or is complete where the operation takes a key away (IBA volume 1, 10.8.3.3).
-bool requester::keys_may_begin(send_unit& u) {
-  context& c = *u.ctx;
-  qp_runtime& r = qps_[u.grant.qpn];
+bool key_requests::may_begin(send_unit& u) {
+  const icm::requester_context& c = *u.ctx;
+  const qp_runtime& r = qps_[u.grant.qpn];
   const bool fenced = u.wqe.fence && c.rd_outstanding != 0;
   if (fenced || (withdraws(u.wqe.keys) && r.head != no_index)) {
-    units_.end_turn(u, report_kind::stalled);
-    wake_next();
+    units_.end_turn(u, scheduler::report::kind::stalled);
+    owner_.wake_next();
     return false;
   }
   if (r.packets == 0) return true;
-  awaits_leaving_ = true;
-  listen_to_gather();
+  leaving_.await();
   return false;
 }
 
-// False: not now. A refusal is in u.wqe.error.
-bool requester::run_keys(send_unit& u) {
-  context& c = *u.ctx;
+bool key_requests::run(send_unit& u) {
+  const icm::requester_context& c = *u.ctx;
   const qp_runtime& r = qps_[u.grant.qpn];
   const icm::key_operation& k = u.wqe.keys;
   constexpr std::uint32_t longest_queue = 1u << 16;                              // WQEs
@@ -57,23 +55,23 @@ bool requester::run_keys(send_unit& u) {
     u.wqe.error = syndrome::local_qp_operation;
     return true;
   }
-  if (!keys_may_begin(u) || !keys.request.claim()) return false;
+  if (!may_begin(u) || !keys_.request.claim()) return false;
   icm::key_operation o = k;
   o.pd = c.pd;
   o.qpn = c.qpn & 0xffffff;
   o.function = c.function;
   o.tag = std::uint64_t{units_.number_of(u)} << 32 | (c.next_wqe + u.at_wqe.strides);
-  keys.request.push(o);
+  keys_.request.push(o);
   u.keys = send_unit::keys_state::asked;
   operating_ |= units_.mask_of(u);
-  ++key_operations_;
+  ++operations_;
   return false;
 }
 
 // What was executed stays so, whatever has happened to the queue pair meanwhile.
-void requester::take_key_answers() {
-  if (!keys.response.can_pop()) return;
-  const icm::key_answer a = keys.response.pop();
+void key_requests::take_answer() {
+  if (!keys_.response.can_pop()) return;
+  const icm::key_answer a = keys_.response.pop();
   send_unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
   qp_runtime& r = qps_[u.grant.qpn];
   operating_ &= ~units_.mask_of(u);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processing units: from the grant of a QP to a parsed WQE for the transmit engine.
+#include "model/transport/requester/processing_units.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "model/scheduler/scheduler_if.h"
+#include "model/transport/requester/ethernet_send.h"
+#include "model/transport/requester/message_entry.h"
 #include "model/transport/requester/mlx_wqe.h"
-#include "model/transport/requester/requester.h"
 #include "model/transport/requester/rules.h"
 
 namespace rnic::transport {
 
 namespace {
+using report_kind = scheduler::report::kind;
 constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
 
 bool executes(icm::service type) {
@@ -20,93 +24,116 @@ bool executes(icm::service type) {
 }
 }  // namespace
 
-void requester::take_grants() {
+void processing_units::announce(sim::statistics& to) const {
+  const std::pair<const char*, const std::uint64_t*> all[] = {{"blueflame_used", &counts_.blueflame_used},
+                                                              {"wrong_uar", &counts_.wrong_uar},
+                                                              {"no_context", &counts_.no_context},
+                                                              {"bad_grant", &counts_.bad_grant},
+                                                              {"stalls", &counts_.stalls},
+                                                              {"unit_busy_cycles", &counts_.busy_cycles}};
+  for (const auto& [n, counter] : all) to.add(owner_.name() + "." + n, *counter);
+}
+
+void processing_units::take_grant() {
   const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << units_.size()) - 1);
-  if (grant_in.can_pop() && busy_units_ != all) {
-    scheduler::grant g = grant_in.pop();
-    const unsigned best = choose_unit(g);
+  if (ports_.grants.can_pop() && busy_ != all) {
+    scheduler::grant g = ports_.grants.pop();
+    const unsigned best = to_.reader.choose_unit(g, busy_);
     send_unit& u = units_[best];
-    busy_units_ |= 1u << best;
+    busy_ |= 1u << best;
     u.at = send_unit::state::context;
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
     u.pinned = u.missed = u.second_missed = u.at_wqe.current = u.at_wqe.awaited = false;
     u.stall = 0;
-    u.granted_at = now();
+    u.granted_at = owner_.now();
     u.busy_until = 0;
     u.turn_wqes = u.turn_bytes = 0;
     u.stamp_tries = 0;
     u.keys = send_unit::keys_state::none;
     qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
-    wake_next();
+    owner_.wake_next();
   }
+}
+
+// A unit stands still while an address that it needs is fetched.
+void processing_units::take_addresses() {
+  if (!ports_.addresses.can_pop()) return;
+  ports_.addresses.take_due([this](const gather_address& a) {
+    send_unit& u = units_[a.unit];
+    u.busy_until += a.missed_for;
+    if (--u.translating == 0) translating_ &= ~units_.mask_of(u);
+  });
+  ports_.addresses.set_quiet(translating_ == 0);
 }
 
 // Only those that can go on: a unit rests until its descriptors are there, its service time is over, or the context
 // cache has moved.
-void requester::run_units() {
-  if (serving_ != 0 && now() >= serving_until_) end_service();
+void processing_units::work() {
+  if (serving_ != 0 && owner_.now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
-  const std::uint32_t resting = units_.sendable() | fetching_ | serving_ | missing_ | translating_ | operating_;
-  for (std::uint32_t rest = busy_units_ & ~resting; rest != 0; rest &= rest - 1)
+  const std::uint32_t resting =
+      units_.sendable() | to_.reader.fetching() | serving_ | missing_ | translating_ | to_.keys.operating();
+  for (std::uint32_t rest = busy_ & ~resting; rest != 0; rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
 
-void requester::end_service() {
+void processing_units::end_service() {
   serving_until_ = sim::never;
   for (std::uint32_t rest = serving_; rest != 0; rest &= rest - 1) {
     const unsigned i = static_cast<unsigned>(__builtin_ctz(rest));
-    if (units_[i].busy_until <= now())
+    if (units_[i].busy_until <= owner_.now())
       serving_ &= ~(1u << i);
     else
       serving_until_ = std::min(serving_until_, units_[i].busy_until);
   }
-  if (serving_ != 0) wake_at(serving_until_);  // a miss of an address has made it longer than it was when it was booked
+  if (serving_ != 0)
+    owner_.wake_at(serving_until_);  // a miss of an address has made it longer than it was when it was booked
 }
 
 // True: the unit rests until the service time of its last WQE is over, with the misses of its addresses.
-bool requester::in_service(const send_unit& u) {
-  if (u.busy_until <= now()) {
+bool processing_units::in_service(const send_unit& u) {
+  if (u.busy_until <= owner_.now()) {
     if (!config_.translation_blocks || u.translating == 0) return false;
     translating_ |= units_.mask_of(u);
-    address_in.set_quiet(false);
+    ports_.addresses.set_quiet(false);
     return true;
   }
   serving_ |= units_.mask_of(u);
   serving_until_ = std::min(serving_until_, u.busy_until);
-  wake_at(u.busy_until);
+  owner_.wake_at(u.busy_until);
   return true;
 }
 
-void requester::step(send_unit& u) {
+void processing_units::step(send_unit& u) {
   if (u.at == send_unit::state::context) open_context(u);
-  if (u.window.wants() && (u.at == send_unit::state::work || u.at == send_unit::state::fetch)) ask_for_descriptors(u);
-  if (u.at == send_unit::state::fetch && !u.window.under_way()) finish_fetch(u);
+  if (u.window.wants() && (u.at == send_unit::state::work || u.at == send_unit::state::fetch)) to_.reader.ask(u);
+  if (u.at == send_unit::state::fetch && !u.window.under_way()) to_.reader.finish(u);
   if (u.at == send_unit::state::work) advance(u);
   if (u.at == send_unit::state::finish) push_report(u);
 }
 
-void requester::open_context(send_unit& u) {
+void processing_units::open_context(send_unit& u) {
   const std::uint32_t qpn = u.grant.qpn;
   qp_runtime& r = qps_[qpn];
   if (r.halting || r.halted) return units_.end_turn(u, report_kind::stalled);
   context* c = nullptr;
   const auto found = contexts_.ask(qpn, c);
-  if (found == decltype(contexts_)::result::pending) {
+  if (found == icm::context_cache<context>::result::pending) {
     if (!u.missed) u.stall += config_.miss_stall_cycles;
     u.missed = true;
     return await_context(u);
   }
-  if (found == decltype(contexts_)::result::refused || c->qpn != qpn ||
+  if (found == icm::context_cache<context>::result::refused || c->qpn != qpn ||
       !(executes(c->type) || is_special(*c, settings_.special_base))) {
-    if (u.grant.doorbell) ++no_context_;  // else a command has only asked it to look again
+    if (u.grant.doorbell) ++counts_.no_context;  // else a command has only asked it to look again
     return units_.end_turn(u, report_kind::idle);
   }
   if (icm::is_reliable(c->type) && !second_entry(u)) return;
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
   if (u.grant.doorbell && !legal_ring) {
-    ++wrong_uar_;
+    ++counts_.wrong_uar;
     u.grant.descriptor.reset();
     if (!r.has_work) return units_.end_turn(u, report_kind::idle);
   }
@@ -118,17 +145,18 @@ void requester::open_context(send_unit& u) {
   u.pinned = true;
   u.ctx = c;
   u.at = send_unit::state::work;
-  spans_.leave(u.span, name(), "qp context", now_ps(), u.missed ? sim::wait::context_miss : sim::wait::none);
+  spans_.leave(u.span, owner_.name(), "qp context", owner_.now_ps(),
+               u.missed ? sim::wait::context_miss : sim::wait::none);
 }
 
-void requester::await_context(const send_unit& u) {
+void processing_units::await_context(const send_unit& u) {
   if (missing_ == 0) missing_since_ = contexts_.progress();
   missing_ |= units_.mask_of(u);
 }
 
 // That of an acknowledged QP's context. One that the unit has waited for may have been driven out again: it goes on.
-bool requester::second_entry(send_unit& u) {
-  using result = decltype(contexts_)::result;
+bool processing_units::second_entry(send_unit& u) {
+  using result = icm::context_cache<context>::result;
   const result found = contexts_.second(u.grant.qpn, !u.second_missed);
   if (found == result::hit) return true;
   if (found == result::pending && !u.second_missed) {
@@ -139,15 +167,10 @@ bool requester::second_entry(send_unit& u) {
   return false;
 }
 
-bool requester::must_stop(const send_unit& u) {
-  const qp_runtime& r = qps_[u.grant.qpn];
-  return r.halting || r.halted || r.rnr_wait || r.failing;
-}
-
 // Between two WQEs, and after everything that may have moved the QP's position.
-void requester::advance(send_unit& u) {
-  if (must_stop(u)) return units_.end_turn(u, report_kind::stalled);
-  if (go_back_.busy(qps_[u.grant.qpn])) return;  // its place is not known yet
+void processing_units::advance(send_unit& u) {
+  if (qps_[u.grant.qpn].must_stop()) return units_.end_turn(u, report_kind::stalled);
+  if (to_.back.busy(qps_[u.grant.qpn])) return;  // its place is not known yet
   context& c = *u.ctx;
   switch (c.state) {
     case icm::qp_state::error:
@@ -157,18 +180,18 @@ void requester::advance(send_unit& u) {
       break;
     case icm::qp_state::sq_draining:
       if (drained_queues::left(c)) break;
-      drained_.check(c, qps_[u.grant.qpn]);
+      to_.drained.check(c, qps_[u.grant.qpn]);
       return units_.end_turn(u, report_kind::idle);
     case icm::qp_state::sqd:
       return units_.end_turn(u, report_kind::idle);
     default:
-      if (u.grant.doorbell) ++bad_grant_;
+      if (u.grant.doorbell) ++counts_.bad_grant;
       return units_.end_turn(u, report_kind::idle);
   }
   if (!u.at_wqe.current && !load(u)) return;
   if (u.wqe.error != 0 || u.wqe.local) {
     if (!run_local(u)) return;
-    wake_next();
+    owner_.wake_next();
     return;
   }
   if (in_service(u)) return;
@@ -182,7 +205,7 @@ void requester::advance(send_unit& u) {
 // The scheduler merges into a grant the doorbells that came before it, and grants again for one that comes later. So
 // what was read since the QP's last grant by doorbell shows all that there is to execute: a header there that is
 // software's is the queue's end. One that was read before says nothing.
-bool requester::load(send_unit& u) {
+bool processing_units::load(send_unit& u) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
   const scheduler::blueflame_ptr& bf = u.grant.descriptor;
@@ -194,7 +217,7 @@ bool requester::load(send_unit& u) {
     const bool loaded = load_from(u, bf->bytes.data(), bf->length);
     u.grant.descriptor.reset();
     if (loaded) {
-      ++blueflame_used_;
+      ++counts_.blueflame_used;
       u.at_wqe.taking = 0;
       return true;
     }
@@ -208,7 +231,7 @@ bool requester::load(send_unit& u) {
     if (load_from(u, u.window.at(at), u.window.held() - at)) {
       constexpr unsigned line = abi::wqe::inline_data::boundary;
       u.at_wqe.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
-      read_ahead(u, at + (u.at_wqe.strides << c.log_sq_stride));
+      to_.reader.read_ahead(u, at + (u.at_wqe.strides << c.log_sq_stride));
       return true;
     }
     if (u.window.ends_at(c, at)) {
@@ -216,12 +239,12 @@ bool requester::load(send_unit& u) {
       return false;
     }
   }
-  start_fetch(u);
+  to_.reader.start(u);
   return false;
 }
 
 // `bytes`: what is on chip of the WQE. False: not all of it, or not valid.
-bool requester::load_from(send_unit& u, const std::uint8_t* bytes, std::uint32_t available) {
+bool processing_units::load_from(send_unit& u, const std::uint8_t* bytes, std::uint32_t available) {
   const context& c = *u.ctx;
   const std::uint32_t n = c.next_wqe;
   if (available < 16 || wqe_owner(bytes) != ((n >> c.log_sq_size & 1) != 0)) return false;
@@ -242,75 +265,70 @@ bool requester::load_from(send_unit& u, const std::uint8_t* bytes, std::uint32_t
   u.at_wqe.message = no_index;
   u.stamp_tries = 0;
   u.keys = send_unit::keys_state::none;
-  seek(u, c.message_offset);
-  if (limiter_.any() || c.dest.static_rate != 0 || c.rate_limit != 0 ||
-      (c.type == icm::service::ud && u.wqe.address.static_rate != 0))
-    set_limit(u);
-  spans_.leave(u.span, name(), "descriptor", now_ps(),
+  u.seek(c.message_offset);
+  to_.pace.set_limit(u);
+  spans_.leave(u.span, owner_.name(), "descriptor", owner_.now_ps(),
                u.at_wqe.awaited ? sim::wait::descriptor_fetch : sim::wait::none);
   u.at_wqe.awaited = false;
   return true;
 }
 
 // NOP, operations on keys, and WQEs that cannot be executed: they complete in order, without a packet.
-bool requester::run_local(send_unit& u) {
+bool processing_units::run_local(send_unit& u) {
   context& c = *u.ctx;
   qp_runtime& r = qps_[u.grant.qpn];
-  if (c.state == icm::qp_state::rts && u.busy_until > now()) {
-    wake_at(u.busy_until);
+  if (c.state == icm::qp_state::rts && u.busy_until > owner_.now()) {
+    owner_.wake_at(u.busy_until);
     return false;
   }
-  if (!messages_.available()) {
-    messages_.await_room(r);
+  if (!to_.messages.available()) {
+    to_.messages.await_room(r);
     units_.end_turn(u, report_kind::stalled);
     return false;
   }
-  if (u.wqe.error == 0 && u.wqe.is_key_operation() && !run_keys(u)) return false;
-  const std::uint32_t index = append_message(c, r, u, 1);
-  message& m = messages_[index];
+  if (u.wqe.error == 0 && u.wqe.is_key_operation() && !to_.keys.run(u)) return false;
+  const std::uint32_t index = enter_message(to_.messages, r, u, 1, next_packet_);
+  message& m = to_.messages[index];
   m.local = m.sent = true;
   m.last_psn = m.first_psn;
-  u.at_wqe.current = false;
-  ++u.turn_wqes;
-  ++wqes_;
-  u.busy_until = now() + config_.wqe_cycles;
+  units_.executed(u);
+  u.busy_until = owner_.now() + config_.wqe_cycles;
   if (u.wqe.error != 0) {
-    go_back_.fail(c, r, index, u.wqe.error, 0, next_psn(c));
+    to_.back.fail(c, r, index, u.wqe.error, 0, next_psn(c));
   } else {
     c.next_wqe += u.at_wqe.strides;
-    messages_.may_complete(r);
+    to_.messages.may_complete(r);
   }
-  u.span = 0;
   return true;
 }
 
 // A QP in error completes each posted WQE with 0x05, in order (adapter data plane A.7.2).
-void requester::flush_one(send_unit& u) {
+void processing_units::flush_one(send_unit& u) {
   context& c = *u.ctx;
   if (qps_[u.grant.qpn].head != no_index) {
-    messages_.may_complete(qps_[u.grant.qpn]);
+    to_.messages.may_complete(qps_[u.grant.qpn]);
     return units_.end_turn(u, report_kind::stalled);
   }
   if (!u.at_wqe.current || u.at_wqe.index != c.next_wqe) {
     u.at_wqe.current = false;
     if (!load(u)) return;
   }
-  if (!completions_.report_flush(c, c.next_wqe)) return;
+  if (!to_.completed.report_flush(c, c.next_wqe)) return;
   c.next_wqe += u.at_wqe.strides;
   c.message_offset = 0;
   u.at_wqe.current = false;
-  wake_next();
+  owner_.wake_next();
 }
 
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
-void requester::push_report(send_unit& u) {
-  if (in_service(u) || !report_out.claim()) return;
+void processing_units::push_report(send_unit& u) {
+  if (in_service(u) || !ports_.reports.claim()) return;
   u.window.give_up();
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;
   if (r.poked && !r.halting && !r.halted) kind = report_kind::more;
   if (kind == report_kind::more) r.has_work = true;
-  if (kind == report_kind::stalled) ++stalls_;
+  if (kind == report_kind::stalled) ++counts_.stalls;
   r.poked = r.ends_stalled = false;
   r.stalled = kind == report_kind::stalled;
   r.unit = -1;
@@ -322,14 +340,11 @@ void requester::push_report(send_unit& u) {
   u.ctx = nullptr;
   u.grant.descriptor.reset();
   u.at = send_unit::state::free;
-  unit_busy_cycles_ += now() - u.granted_at;
-  busy_units_ &= ~units_.mask_of(u);
-  report_out.push({r.qpn, kind, r.priority});
-  // A QP that was woken for room in an egress queue, and has not needed it, leaves it to the next one that waits.
-  for (unsigned port = 0; port < ports; ++port)
-    for (unsigned priority = 0; awaits_credit_[port] && priority < priorities; ++priority)
-      if (egress_[port][priority].credits != 0) resume_parked(egress_[port][priority]);
-  if (grant_in.can_pop()) wake_next();
+  counts_.busy_cycles += owner_.now() - u.granted_at;
+  busy_ &= ~units_.mask_of(u);
+  ports_.reports.push({r.qpn, kind, r.priority});
+  to_.credits.pass_on();
+  if (ports_.grants.can_pop()) owner_.wake_next();
 }
 
 }  // namespace rnic::transport
