@@ -34,7 +34,7 @@ void ack_timers::start(const context& c, qp_runtime& r) {
 // Between two packets that ask for an acknowledgement a paced QP may take longer than its timer, which runs from the
 // second on (IBA 9.7.6.1.3).
 bool ack_timers::nothing_asked(const context& c, const qp_runtime& r) const {
-  return limiter_.limits(r.qpn) && wire::psn_t(r.asked_psn).since(unacked_psn(c)) - 1 >= half_window;
+  return limiter_.limits(r.qpn) && r.asked_psn.since(unacked_psn(c)) - 1 >= half_window;
 }
 
 void ack_timers::restart(const context& c, qp_runtime& r) {

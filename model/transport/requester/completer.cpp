@@ -46,15 +46,15 @@ icm::service service_of(const wire::packet& p) {
   return wire::transport_of(p.bth.opcode) == wire::transport::xrc ? icm::service::xrc : icm::service::rc;
 }
 
-using found = icm::context_cache<icm::requester_context>::result;
+using found = context_memory::result;
 
 }  // namespace
 
 completer::completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
-                     const gid_tables& gids, port_set ports, qp_table& qps, icm::context_cache<context>& contexts,
+                     const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts,
                      message_table& messages, scatter_lists& scatters, go_back& back, ack_timers& timers,
-                     resumptions& resumes, diagnostic_counters& diagnostics, congestion_port& congestion,
-                     sim::span_recorder& spans)
+                     resumptions& resumes, diagnostic_counters& diagnostics, rate_limiter& limiter,
+                     payload::frame_pool& frames, sim::span_recorder& spans)
     : owner_(owner),
       config_(config),
       settings_(settings),
@@ -68,8 +68,8 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
       timers_(timers),
       resumes_(resumes),
       diagnostics_(diagnostics),
-      congestion_(congestion),
       spans_(spans),
+      congestion_(config, qps, contexts, gids, frames, limiter, ports.notices),
       pipeline_{{"response context", config.response.context},
                 {"response sequence", config.response.sequence},
                 {"response message", config.response.message},
@@ -90,6 +90,7 @@ void completer::announce(sim::statistics& to) const {
                                                               {"searched_messages", &response_search_.steps()},
                                                               {"timer_searched_messages", &timer_search_.steps()}};
   for (const auto& [n, counter] : all) to.add(owner_.name() + "." + n, *counter);
+  congestion_.announce(owner_.name(), to);
 }
 
 // One response per edge.
@@ -124,16 +125,20 @@ bool completer::handle(payload::frame_ptr& f) {
   context* c = nullptr;
   const found at = contexts_.ask(qpn, c);
   if (at == found::pending) return false;
-  if (at != found::hit || c->qpn != qpn || c->type != service_of(p) ||
-      (c->state != icm::qp_state::rts && c->state != icm::qp_state::sq_draining))
-    return drop(counts_.stray);
-  if (!from_peer(*c, *f)) return drop(counts_.foreign);
+  if (at != found::hit || c->qpn != qpn) return drop(counts_.stray);
+  if (!contexts_.claim(context_memory::completer)) return false;
+  const bool serves =
+      c->type == service_of(p) && (c->state == icm::qp_state::rts || c->state == icm::qp_state::sq_draining);
+  if (!serves || !from_peer(*c, *f)) {
+    contexts_.access(context_memory::completer, qpn);
+    return drop(serves ? counts_.foreign : counts_.stray);
+  }
   const wire::psn_t psn = p.bth.psn;
   const std::uint32_t ahead = psn.since(unacked_psn(*c));
   const bool expected = ahead < next_psn(*c).since(unacked_psn(*c));
   std::uint32_t index = no_index;
   if (expected && !message_of(r, p, index)) return false;
-  contexts_.use(qpn);
+  contexts_.access(context_memory::completer, qpn);
   if (notification_point::marked(p)) congestion_.note_marked(*c, *f);
   if (ahead >= half_window) {
     if (acknowledges(p) && psn + 1 == unacked_psn(*c)) take_receives(*c, r, psn, p.aeth);  // it may know of more
@@ -177,7 +182,7 @@ bool completer::message_of(const qp_runtime& r, const wire::packet& p, std::uint
 // any more; the responder answers again when it sees their packets again. But it has all that is before them.
 void completer::handle_early(context& c, qp_runtime& r, const wire::packet& p) {
   const wire::psn_t unacked = unacked_psn(c);
-  const bool was_sent = r.resends && p.bth.psn.since(unacked) < wire::psn_t(r.sent_before).since(unacked);
+  const bool was_sent = r.resends && p.bth.psn.since(unacked) < r.sent_before.since(unacked);
   if (was_sent && !acknowledges(p)) still_answering(c, r, p.bth.psn);
   if (!acknowledges(p) || !was_sent || c.next_psn == c.unacked_psn) {
     ++counts_.ghost;
@@ -225,7 +230,7 @@ void completer::handle_not_ready(context& c, qp_runtime& r, const wire::packet& 
   if (index != no_index) go_back_.rewind(c, r, index, psn);
   // What is on its way behind that packet may be answered with sequence NAKs, which can come after the wait. It is
   // sent again from there on: such a NAK is no new loss. One that is gets noticed by the timer.
-  r.retrying = wire::psn_t(r.sent_before).since(psn) > 1;
+  r.retrying = r.sent_before.since(psn) > 1;
   timers_.wait_for_receiver(r, p.aeth.syndrome);
 }
 
@@ -265,7 +270,7 @@ void completer::progress(context& c, qp_runtime& r, wire::psn_t unacked) {
   const std::uint32_t by = unacked.since(unacked_psn(c));
   if (by == 0 || by >= half_window) return;
   c.unacked_psn = unacked.value();
-  if (r.resends && !wire::psn_t(r.sent_before).after(unacked)) r.resends = false;
+  if (r.resends && !r.sent_before.after(unacked)) r.resends = false;
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
   r.retrying = false;
@@ -278,8 +283,8 @@ void completer::progress(context& c, qp_runtime& r, wire::psn_t unacked) {
 // Answers to what was asked for before the requester went back are on their way, and that to the repeated request comes
 // behind them: to ask once more would only make the peer later. Each of them counts once, so that this has an end.
 void completer::still_answering(context& c, qp_runtime& r, wire::psn_t psn) {
-  if (!r.retrying || r.rnr_wait || r.failing || !psn.after(wire::psn_t(r.heard_psn))) return;
-  r.heard_psn = psn.value();
+  if (!r.retrying || r.rnr_wait || r.failing || !psn.after(r.heard_psn)) return;
+  r.heard_psn = psn;
   timers_.restart(c, r);
 }
 
@@ -312,9 +317,9 @@ bool completer::time_out(qp_runtime& r) {
   std::uint32_t index = no_index;
   const bool waits = there && !r.rnr_wait && r.head != no_index && c->state != icm::qp_state::error;
   if (waits && timer_search_.find(r, unacked_psn(*c), index) == message_search::result::pending) return false;
+  if (there && !contexts_.access(context_memory::timers, r.qpn)) return false;
   timers_.stop(r);
   if (!there) return true;
-  contexts_.use(r.qpn);
   contexts_.mark_dirty(r.qpn);
   if (r.rnr_wait) {
     r.rnr_wait = false;

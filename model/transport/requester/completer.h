@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
@@ -16,6 +15,7 @@
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/congestion_port.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/diagnostics.h"
 #include "model/transport/requester/go_back.h"
 #include "model/transport/requester/message_table.h"
@@ -44,11 +44,13 @@ class completer {
     sim::fifo_in<payload::frame_ptr>& responses;
     sim::fifo_out<scatter_job>& scatter;
     sim::fifo_in<scatter_done>& scattered;
+    sim::fifo_out<congestion_notice>& notices;
   };
   completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
-            const gid_tables& gids, port_set ports, qp_table& qps, icm::context_cache<context>& contexts,
-            message_table& messages, scatter_lists& scatters, go_back& back, ack_timers& timers, resumptions& resumes,
-            diagnostic_counters& diagnostics, congestion_port& congestion, sim::span_recorder& spans);
+            const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts, message_table& messages,
+            scatter_lists& scatters, go_back& back, ack_timers& timers, resumptions& resumes,
+            diagnostic_counters& diagnostics, rate_limiter& limiter, payload::frame_pool& frames,
+            sim::span_recorder& spans);
   void announce(sim::statistics& to) const;
 
   void take_response();
@@ -81,15 +83,15 @@ class completer {
   const gid_tables& gids_;
   port_set ports_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   message_table& messages_;
   scatter_lists& scatters_;
   go_back& go_back_;
   ack_timers& timers_;
   resumptions& resumes_;
   diagnostic_counters& diagnostics_;
-  congestion_port& congestion_;
   sim::span_recorder& spans_;
+  congestion_port congestion_;
   const sim::pipeline pipeline_;
   message_search response_search_, timer_search_;
   struct {

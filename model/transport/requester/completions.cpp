@@ -8,7 +8,7 @@
 namespace rnic::transport {
 
 void completions::work() {
-  using result = icm::context_cache<context>::result;
+  using result = context_memory::result;
   qp_queue& list = messages_.to_complete();
   while (!list.empty()) {
     qp_runtime& r = qps_[list.front()];
@@ -24,8 +24,9 @@ void completions::work() {
       continue;
     }
     const bool ready = is_complete(messages_[r.head], unacked_psn(*c));
-    if (ready && !complete_head(*c, r)) return;
-    contexts_.use(r.qpn);
+    if (ready && !may_complete(*c, r)) return;
+    if (!contexts_.access(context_memory::completions, r.qpn)) return;
+    if (ready) complete_head(*c, r);
     if (ready) {
       contexts_.mark_dirty(r.qpn);
       drained_.check(*c, r);
@@ -39,17 +40,21 @@ void completions::work() {
   }
 }
 
-// Takes the head, which is complete. False: not now.
-bool completions::complete_head(context& c, qp_runtime& r) {
+// There is room for what the head, which is complete, has to tell, and ports to take it.
+bool completions::may_complete(const context& c, const qp_runtime& r) {
   const message& m = messages_[r.head];
   const bool failed = m.syndrome != 0;
-  const bool tells = failed || m.signalled;
   if (failed && go_back_.busy(r)) return false;
-  if (tells && !cqe_.claim()) return false;
+  if ((failed || m.signalled) && !cqe_.claim()) return false;
+  if (failed && !icm::breaks_send_queue_only(c.type) && !error_.claim()) return false;
+  return contexts_.claim(context_memory::completions) && messages_.may_release(message_table::by_completion);
+}
+
+void completions::complete_head(context& c, qp_runtime& r) {
+  const message& m = messages_[r.head];
+  const bool failed = m.syndrome != 0;
   const bool send_side_only = icm::breaks_send_queue_only(c.type);
-  if (failed && !send_side_only && !error_.claim()) return false;
-  if (!messages_.may_release(message_table::by_completion)) return false;
-  if (tells) report(c, m);
+  if (failed || m.signalled) report(c, m);
   if (failed) {
     diagnostics_.count_error(m.syndrome);
     c.next_wqe = m.wqe_index + m.strides;
@@ -61,13 +66,12 @@ bool completions::complete_head(context& c, qp_runtime& r) {
     if (!send_side_only) error_.push({r.qpn});
     go_back_.enter_error(c, r, send_side_only ? icm::qp_state::sq_error : icm::qp_state::error);
   }
-  return true;
 }
 
 /// A message is done. Where nothing has told of receives behind it (a NAK acknowledges without credits), it has used
 /// one of those that are known, or was the one that finds out: then its answer is still to come.
 void completions::use_receive(context& c, const qp_runtime& r, const message& m) const {
-  const bool told_behind = wire::psn_t(r.told_psn).since(m.last_psn) - 1 < half_window;
+  const bool told_behind = r.told_psn.since(m.last_psn) - 1 < half_window;
   if (m.takes_receive && c.receives_told >= 0 && !told_behind) --c.receives_told;
 }
 

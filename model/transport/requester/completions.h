@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "model/completion/completion_if.h"
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/statistics.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/diagnostics.h"
 #include "model/transport/requester/drain.h"
 #include "model/transport/requester/go_back.h"
@@ -31,7 +31,7 @@ namespace rnic::transport {
 class completions {
  public:
   using context = icm::requester_context;
-  completions(sim::clocked_block& owner, qp_table& qps, icm::context_cache<context>& contexts, message_table& messages,
+  completions(sim::clocked_block& owner, qp_table& qps, context_memory& contexts, message_table& messages,
               go_back& back, drained_queues& drained, resumptions& resumes, diagnostic_counters& diagnostics,
               sim::fifo_out<completion::cqe_request>& cqe, sim::fifo_out<qp_error>& error)
       : owner_(owner),
@@ -51,13 +51,14 @@ class completions {
   bool report_flush(const context& c, std::uint32_t wqe_index);
 
  private:
-  bool complete_head(context& c, qp_runtime& r);
+  bool may_complete(const context& c, const qp_runtime& r);
+  void complete_head(context& c, qp_runtime& r);
   void report(const context& c, const message& m);
   void use_receive(context& c, const qp_runtime& r, const message& m) const;
 
   sim::clocked_block& owner_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   message_table& messages_;
   go_back& go_back_;
   drained_queues& drained_;

@@ -26,9 +26,11 @@ bool congestion_port::handle_cnp(const payload::frame& f) {
   const bool stopped = qps_.known(qpn) && (qps_[qpn].halted || qps_[qpn].halting);
   if (reacting == 0 || !qps_.legal(qpn) || stopped || p.encap == wire::encapsulation::roce_v1) return ignore();
   context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
-  if (found == icm::context_cache<context>::result::pending) return false;
-  if (found != icm::context_cache<context>::result::hit || c->qpn != qpn) return ignore();
+  const auto found = contexts_.ask(qpn, c);
+  if (found == context_memory::result::pending) return false;
+  if (found != context_memory::result::hit) return ignore();
+  if (!contexts_.access(context_memory::completer, qpn)) return false;
+  if (c->qpn != qpn) return ignore();
   const bool sends = c->state == icm::qp_state::rtr || c->state == icm::qp_state::rts ||
                      c->state == icm::qp_state::sq_draining || c->state == icm::qp_state::sqd;
   const bool connected = c->type != icm::service::ud;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/payload/frame.h"
 #include "model/sim/fifo.h"
@@ -13,6 +12,7 @@
 #include "model/transport/congestion/notification_point.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/settings.h"
 #include "model/transport/requester/tables.h"
 
@@ -24,9 +24,8 @@ namespace rnic::transport {
 class congestion_port {
  public:
   using context = icm::requester_context;
-  congestion_port(const requester_config& config, qp_table& qps, icm::context_cache<context>& contexts,
-                  const gid_tables& gids, payload::frame_pool& frames, rate_limiter& limiter,
-                  sim::fifo_out<congestion_notice>& notice)
+  congestion_port(const requester_config& config, qp_table& qps, context_memory& contexts, const gid_tables& gids,
+                  payload::frame_pool& frames, rate_limiter& limiter, sim::fifo_out<congestion_notice>& notice)
       : config_(config.congestion),
         qps_(qps),
         contexts_(contexts),
@@ -45,7 +44,7 @@ class congestion_port {
  private:
   const congestion_config& config_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   const gid_tables& gids_;
   payload::frame_pool& frames_;
   rate_limiter& limiter_;

@@ -10,7 +10,7 @@
 
 namespace rnic::transport {
 
-using result = icm::context_cache<icm::requester_context>::result;
+using result = context_memory::result;
 
 // The responder found an error, or a completion was lost: everything not yet complete is flushed.
 void control::take_errors() {
@@ -24,8 +24,9 @@ bool control::stop_for(std::uint32_t qpn, bool fatal) {
   if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
   if (to_.back.busy(qps_[qpn]) || (fatal && !ports_.events.claim())) return false;
   context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
+  const result found = contexts_.ask(qpn, c);
   if (found == result::pending) return false;
+  if (found == result::hit && !contexts_.access(context_memory::control, qpn)) return false;
   if (found != result::hit || c->qpn != qpn || c->state == icm::qp_state::error) return true;
   to_.back.enter_error(*c, qps_[qpn]);
   contexts_.mark_dirty(qpn);
@@ -103,6 +104,7 @@ bool control::take_messages(qp_runtime& r) {
   const result found = contexts_.ask(r.qpn, c);
   if (found == result::pending) return false;
   if (c != nullptr && found == result::hit) {
+    if (!contexts_.access(context_memory::control, r.qpn)) return false;
     if (!r.discard && r.head != no_index && is_complete(to_.messages[r.head], unacked_psn(*c))) {
       to_.messages.may_complete(r);
       return false;
@@ -110,7 +112,6 @@ bool control::take_messages(qp_runtime& r) {
     if (!r.discard && c->state == icm::qp_state::rts) drained_queues::note_begun(*c, r, to_.messages);
     if (!r.discard && r.head != no_index) save_position(*c, r);
     if (r.head == no_index) c->outstanding = c->rd_outstanding = 0;
-    contexts_.use(r.qpn);
     contexts_.mark_dirty(r.qpn);
   }
   if (r.head != no_index) {  // also of a context that host memory has lost
@@ -153,8 +154,9 @@ void control::command() {
     return command_.publish(contexts_);
   }
   context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
+  const result found = contexts_.ask(qpn, c);
   if (found == result::pending) return;
+  if (found == result::hit && !contexts_.access(context_memory::control, qpn)) return;
   const bool there = found == result::hit && c->qpn == qpn;
   const icm::qp_state was = there ? c->state : icm::qp_state::reset;
   if (there && r != nullptr && was == icm::qp_state::rts) drained_queues::note_begun(*c, *r, to_.messages);

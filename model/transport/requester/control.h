@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "model/completion/completion_if.h"
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -13,6 +12,7 @@
 #include "model/transport/live_command.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/departures.h"
 #include "model/transport/requester/diagnostics.h"
 #include "model/transport/requester/drain.h"
@@ -59,7 +59,7 @@ class control {
     diagnostic_counters& diagnostics;
   };
   control(sim::clocked_block& owner, const requester_config& config, requester_settings& settings, port_set ports,
-          qp_table& qps, icm::context_cache<context>& contexts, neighbours to)
+          qp_table& qps, context_memory& contexts, neighbours to)
       : owner_(owner), config_(config), settings_(settings), ports_(ports), qps_(qps), contexts_(contexts), to_(to) {
     settings_.port_mtu.fill(config.port_mtu);
   }
@@ -90,7 +90,7 @@ class control {
   requester_settings& settings_;
   port_set ports_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   neighbours to_;
   qp_queue halts_{qp_list::halt};
   bool resetting_ = false;

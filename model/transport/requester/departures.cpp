@@ -62,13 +62,14 @@ void departures::take_event() {
 
 // Of a message that was put back: it is executed again, and its new packets tell. False: not now.
 bool departures::failed(const gather_event& e) {
-  using result = icm::context_cache<context>::result;
+  using result = context_memory::result;
   if (go_back_.busy(qps_[e.qpn])) return false;
   context* c = nullptr;
-  const result found = contexts_.lookup(e.qpn, c);
+  const result found = contexts_.ask(e.qpn, c);
   if (found == result::pending) return false;
+  if (found == result::hit && !contexts_.access(context_memory::departures, e.qpn)) return false;
   if (found != result::hit || messages_[e.message].generation != e.generation) return true;
-  go_back_.fail(*c, qps_[e.qpn], e.message, e.syndrome, 0, wire::psn_t(e.psn));
+  go_back_.fail(*c, qps_[e.qpn], e.message, e.syndrome, 0, e.psn);
   contexts_.mark_dirty(e.qpn);
   return true;
 }

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/statistics.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/egress_credits.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/go_back.h"
@@ -36,7 +36,7 @@ class departures {
     sim::fifo_in<gather_event>& events;
     sim::fifo_out<gather_verdict>& verdicts;
   };
-  departures(sim::clocked_block& owner, port_set ports, qp_table& qps, icm::context_cache<context>& contexts,
+  departures(sim::clocked_block& owner, port_set ports, qp_table& qps, context_memory& contexts,
              message_table& messages, go_back& back, egress_credits& credits)
       : owner_(owner),
         ports_(ports),
@@ -66,7 +66,7 @@ class departures {
   sim::clocked_block& owner_;
   port_set ports_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   message_table& messages_;
   go_back& go_back_;
   egress_credits& credits_;

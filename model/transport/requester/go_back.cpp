@@ -34,10 +34,10 @@ void go_back::rewind(context& c, qp_runtime& r, std::uint32_t index, wire::psn_t
   if (c.state == icm::qp_state::rts)
     drained_queues::note_begun(c, r, messages_);  // also what is forgotten now has to end before SQD
   cut(r, index);
-  if (!r.resends || next_psn(c).since(wire::psn_t(r.sent_before)) >= half_window) r.sent_before = c.next_psn;
+  if (!r.resends || next_psn(c).since(r.sent_before) >= half_window) r.sent_before = next_psn(c);
   r.resends = true;
   m.asked_from = psn.since(m.first_psn);
-  r.asked_psn = r.heard_psn = psn.value();
+  r.asked_psn = r.heard_psn = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = m.asked_from * mtu_of(c);
   c.next_psn = psn.value();
@@ -83,9 +83,10 @@ void go_back::discard(qp_runtime& r) { cut(r, no_index); }
 
 go_back::context* go_back::context_of(const qp_runtime& r, bool& pending) {
   context* c = nullptr;
-  const auto found = contexts_.lookup(r.qpn, c);
-  pending = found == icm::context_cache<context>::result::pending;
-  return found == icm::context_cache<context>::result::hit ? c : nullptr;
+  const auto found = contexts_.ask(r.qpn, c);
+  const bool there = found == context_memory::result::hit;
+  pending = found == context_memory::result::pending || (there && !contexts_.access(context_memory::go_back, r.qpn));
+  return there ? c : nullptr;
 }
 
 void go_back::begin() {

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/requester/ack_timers.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/message_table.h"
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/send_unit.h"
@@ -38,7 +38,7 @@ class go_back {
  public:
   using context = icm::requester_context;
 
-  go_back(sim::clocked_block& owner, qp_table& qps, icm::context_cache<context>& contexts, message_table& messages,
+  go_back(sim::clocked_block& owner, qp_table& qps, context_memory& contexts, message_table& messages,
           unit_table& units, ack_timers& timers, withdrawals& withdrawn, resumptions& resumes,
           const std::uint64_t& next_packet)
       : owner_(owner),
@@ -79,7 +79,7 @@ class go_back {
 
   sim::clocked_block& owner_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   message_table& messages_;
   unit_table& units_;
   ack_timers& timers_;

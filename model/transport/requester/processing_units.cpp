@@ -32,13 +32,15 @@ void processing_units::announce(sim::statistics& to) const {
                                                               {"stalls", &counts_.stalls},
                                                               {"unit_busy_cycles", &counts_.busy_cycles}};
   for (const auto& [n, counter] : all) to.add(owner_.name() + "." + n, *counter);
+  reader_.announce(to);
+  keys_.announce(to);
 }
 
 void processing_units::take_grant() {
   const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << units_.size()) - 1);
   if (ports_.grants.can_pop() && busy_ != all) {
     scheduler::grant g = ports_.grants.pop();
-    const unsigned best = to_.reader.choose_unit(g, busy_);
+    const unsigned best = reader_.choose_unit(g, busy_);
     send_unit& u = units_[best];
     busy_ |= 1u << best;
     u.at = send_unit::state::context;
@@ -74,7 +76,7 @@ void processing_units::work() {
   if (serving_ != 0 && owner_.now() >= serving_until_) end_service();
   if (missing_ != 0 && contexts_.progress() != missing_since_) missing_ = 0;
   const std::uint32_t resting =
-      units_.sendable() | to_.reader.fetching() | serving_ | missing_ | translating_ | to_.keys.operating();
+      units_.sendable() | reader_.fetching() | serving_ | missing_ | translating_ | keys_.operating();
   for (std::uint32_t rest = busy_ & ~resting; rest != 0; rest &= rest - 1)
     step(units_[static_cast<unsigned>(__builtin_ctz(rest))]);
 }
@@ -108,8 +110,8 @@ bool processing_units::in_service(const send_unit& u) {
 
 void processing_units::step(send_unit& u) {
   if (u.at == send_unit::state::context) open_context(u);
-  if (u.window.wants() && (u.at == send_unit::state::work || u.at == send_unit::state::fetch)) to_.reader.ask(u);
-  if (u.at == send_unit::state::fetch && !u.window.under_way()) to_.reader.finish(u);
+  if (u.window.wants() && (u.at == send_unit::state::work || u.at == send_unit::state::fetch)) reader_.ask(u);
+  if (u.at == send_unit::state::fetch && !u.window.under_way()) reader_.finish(u);
   if (u.at == send_unit::state::work) advance(u);
   if (u.at == send_unit::state::finish) push_report(u);
 }
@@ -120,16 +122,17 @@ void processing_units::open_context(send_unit& u) {
   if (r.halting || r.halted) return units_.end_turn(u, report_kind::stalled);
   context* c = nullptr;
   const auto found = contexts_.ask(qpn, c);
-  if (found == icm::context_cache<context>::result::pending) {
+  if (found == context_memory::result::pending) {
     if (!u.missed) u.stall += config_.miss_stall_cycles;
     u.missed = true;
     return await_context(u);
   }
-  if (found == icm::context_cache<context>::result::refused || c->qpn != qpn ||
+  if (found == context_memory::result::refused || c->qpn != qpn ||
       !(executes(c->type) || is_special(*c, settings_.special_base))) {
     if (u.grant.doorbell) ++counts_.no_context;  // else a command has only asked it to look again
     return units_.end_turn(u, report_kind::idle);
   }
+  if (!contexts_.claim(context_memory::units)) return;
   if (icm::is_reliable(c->type) && !second_entry(u)) return;
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
   if (u.grant.doorbell && !legal_ring) {
@@ -140,7 +143,7 @@ void processing_units::open_context(send_unit& u) {
   u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
   r.has_work = false;
   r.priority = c->dest.priority & 7;
-  contexts_.use(qpn);
+  contexts_.access(context_memory::units, qpn);
   contexts_.pin(qpn);
   u.pinned = true;
   u.ctx = c;
@@ -156,7 +159,7 @@ void processing_units::await_context(const send_unit& u) {
 
 // That of an acknowledged QP's context. One that the unit has waited for may have been driven out again: it goes on.
 bool processing_units::second_entry(send_unit& u) {
-  using result = icm::context_cache<context>::result;
+  using result = context_memory::result;
   const result found = contexts_.second(u.grant.qpn, !u.second_missed);
   if (found == result::hit) return true;
   if (found == result::pending && !u.second_missed) {
@@ -231,7 +234,7 @@ bool processing_units::load(send_unit& u) {
     if (load_from(u, u.window.at(at), u.window.held() - at)) {
       constexpr unsigned line = abi::wqe::inline_data::boundary;
       u.at_wqe.taking = config_.descriptor_cycles + (u.wqe.size + line - 1) / line * line / config_.datapath_bytes;
-      to_.reader.read_ahead(u, at + (u.at_wqe.strides << c.log_sq_stride));
+      reader_.read_ahead(u, at + (u.at_wqe.strides << c.log_sq_stride));
       return true;
     }
     if (u.window.ends_at(c, at)) {
@@ -239,7 +242,7 @@ bool processing_units::load(send_unit& u) {
       return false;
     }
   }
-  to_.reader.start(u);
+  reader_.start(u);
   return false;
 }
 
@@ -286,7 +289,7 @@ bool processing_units::run_local(send_unit& u) {
     units_.end_turn(u, report_kind::stalled);
     return false;
   }
-  if (u.wqe.error == 0 && u.wqe.is_key_operation() && !to_.keys.run(u)) return false;
+  if (u.wqe.error == 0 && u.wqe.is_key_operation() && !keys_.run(u)) return false;
   const std::uint32_t index = enter_message(to_.messages, r, u, 1, next_packet_);
   message& m = to_.messages[index];
   m.local = m.sent = true;
@@ -323,6 +326,7 @@ void processing_units::flush_one(send_unit& u) {
 // The unit stays taken until the QP's service time is over, so that the QP cannot hurry by changing units.
 void processing_units::push_report(send_unit& u) {
   if (in_service(u) || !ports_.reports.claim()) return;
+  if (u.pinned && !contexts_.access_pinned(context_memory::units)) return;
   u.window.give_up();
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
@@ -13,6 +12,7 @@
 #include "model/sim/statistics.h"
 #include "model/transport/requester/completions.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/drain.h"
 #include "model/transport/requester/egress_credits.h"
 #include "model/transport/requester/gather.h"
@@ -28,8 +28,9 @@ namespace rnic::transport {
 
 /// Data sheet.
 ///
-/// Ports: grants in and reports out, one a cycle each; addresses that gather has got, all that are there in a cycle (a
-/// counter of the unit). Each unit has a read port of its own to its part of the descriptor memory.
+/// Ports: grants in and reports out, one a cycle each; those of queue_reader and key_requests; addresses that gather
+/// has got, all that are there in a cycle (a counter of the unit). Each unit has a read port of its own to its part of
+/// the descriptor memory.
 ///
 /// Stages of a unit: context (looked up and pinned; of an acknowledged queue pair the second entry too); fetch, until
 /// what it needs of the queue is on chip (queue_reader); parse; then the WQE is the transmit engine's, or it is
@@ -46,6 +47,9 @@ class processing_units {
     sim::fifo_in<scheduler::grant>& grants;
     sim::fifo_out<scheduler::report>& reports;
     sim::fifo_in<gather_address>& addresses;
+    sim::fifo_out<descriptor_job>& jobs;
+    sim::fifo_in<descriptor_result>& results;
+    icm::key_port& keys;
   };
   struct neighbours {
     message_table& messages;
@@ -54,11 +58,10 @@ class processing_units {
     drained_queues& drained;
     egress_credits& credits;
     pacing& pace;
-    queue_reader& reader;
-    key_requests& keys;
+    departures& leaving;
   };
   processing_units(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
-                   sim::span_recorder& spans, port_set ports, qp_table& qps, icm::context_cache<context>& contexts,
+                   sim::span_recorder& spans, port_set ports, qp_table& qps, context_memory& contexts,
                    unit_table& units, neighbours to, const std::uint64_t& next_packet)
       : owner_(owner),
         config_(config),
@@ -69,10 +72,14 @@ class processing_units {
         contexts_(contexts),
         units_(units),
         to_(to),
-        next_packet_(next_packet) {}
+        next_packet_(next_packet),
+        reader_(owner, config, qps, units, ports.jobs, ports.results),
+        keys_(owner, ports.keys, qps, units, to.leaving) {}
   void announce(sim::statistics& to) const;
+  queue_reader& reader() { return reader_; }
 
   void take_grant();
+  void take_key_answer() { keys_.take_answer(); }
   void take_addresses();
   /// A step of each unit that can go on.
   void work();
@@ -97,10 +104,12 @@ class processing_units {
   sim::span_recorder& spans_;
   port_set ports_;
   qp_table& qps_;
-  icm::context_cache<context>& contexts_;
+  context_memory& contexts_;
   unit_table& units_;
   neighbours to_;
   const std::uint64_t& next_packet_;
+  queue_reader reader_;
+  key_requests keys_;
   std::uint32_t busy_ = 0;                   // mask of units
   std::uint32_t translating_ = 0;            // mask: waits for addresses before its next WQE
   std::uint32_t serving_ = 0;                // mask: waits until the service time of its last WQE is over,

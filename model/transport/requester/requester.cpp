@@ -22,6 +22,7 @@ void check(const requester_config& c) {
   check(c.timers.entries >= 1 && c.timers.expiry_cycles >= 1, "timers.entries and .expiry_cycles must be at least 1");
   check(c.log_qps >= 8 && c.log_qps <= 24, "log_qps must be 8..24");
   check(c.datapath_bytes >= 1, "datapath_bytes must be at least 1");
+  check(c.context_ports >= 1 && c.context_ports <= 8, "context_ports must be 1..8");
   check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
 }
 
@@ -33,7 +34,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
     : clocked_block(name, domain),
       config_(cfg),
       gids_(gids),
-      contexts_(name + ".contexts", *this, cfg.contexts, map, icm::table::qpc, 0),
+      contexts_(*this, cfg.contexts, cfg.context_ports, map),
       qps_(cfg.log_qps),
       scatters_(cfg.scatter_lists),
       withdrawals_(cfg.log_qps),
@@ -46,28 +47,23 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       go_back_(*this, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_, next_packet_),
       drained_(*this, contexts_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out),
-      congestion_(config_, qps_, contexts_, gids_, frames, limiter_, notice_out),
-      completer_(*this, config_, settings_, gids_, {rx_in, scatter_out, scatter_in}, qps_, contexts_, messages_,
-                 scatters_, go_back_, timers_, resumes_, diagnostics_, congestion_, spans),
+      completer_(*this, config_, settings_, gids_, {rx_in, scatter_out, scatter_in, notice_out}, qps_, contexts_,
+                 messages_, scatters_, go_back_, timers_, resumes_, diagnostics_, limiter_, frames, spans),
       credits_(*this, cfg.egress_frames, cfg.credit_wait_cycles, credit_in, qps_, units_, resumes_),
       pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),
       departures_(*this, {left_in, gather_event_in, verdict_out}, qps_, contexts_, messages_, go_back_, credits_),
-      transmit_(*this, config_, settings_, gids_, frames, spans, {packet_out, piece_out, read_engine}, qps_, messages_,
-                units_, go_back_, timers_, credits_, pacing_, departures_, next_packet_),
-      reader_(*this, config_, qps_, units_, descriptor_out, descriptor_in),
-      key_requests_(*this, keys, qps_, units_, departures_),
-      processing_(*this, config_, settings_, spans, {grant_in, report_out, address_in}, qps_, contexts_, units_,
-                  {messages_, go_back_, completions_, drained_, credits_, pacing_, reader_, key_requests_},
-                  next_packet_),
+      transmit_(*this, config_, settings_, gids_, frames, spans, {packet_out, piece_out, read_engine}, qps_, contexts_,
+                messages_, units_, go_back_, timers_, credits_, pacing_, departures_, next_packet_),
+      processing_(*this, config_, settings_, spans,
+                  {grant_in, report_out, address_in, descriptor_out, descriptor_in, keys}, qps_, contexts_, units_,
+                  {messages_, go_back_, completions_, drained_, credits_, pacing_, departures_}, next_packet_),
       control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
-               {messages_, units_, reader_, departures_, go_back_, timers_, drained_, limiter_, pacing_, resumes_,
-                diagnostics_}) {
+               {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
+                resumes_, diagnostics_}) {
   check(cfg);
   for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
   transmit_.announce(stats);
   processing_.announce(stats);
-  reader_.announce(stats);
-  key_requests_.announce(stats);
   pacing_.announce(stats);
   credits_.announce(stats);
   departures_.announce(stats);
@@ -76,19 +72,18 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
   go_back_.announce(stats);
   completions_.announce(stats);
   completer_.announce(stats);
-  congestion_.announce(this->name(), stats);
   contexts_.announce(stats);
 }
 
-// Last stages first. What an engine does in a cycle the ones behind it in this list see in the same cycle, where they
-// share a memory.
+// What comes back goes before what is sent. Where engines share a memory, one sees in the same cycle what those before
+// it in this list have changed.
 void requester::tick() {
   contexts_.service();
   read_engine.work();
   credits_.take();
   control_.take_errors();
-  reader_.take_results();
-  key_requests_.take_answer();
+  processing_.reader().take_results();
+  processing_.take_key_answer();
   departures_.take_left();
   departures_.take_event();
   processing_.take_addresses();
@@ -104,7 +99,7 @@ void requester::tick() {
   processing_.take_grant();
   go_back_.take_back();  // what comes for the queue pair meets it as it went back, before it sends again
   resumes_.push();
-  reader_.listen(control_.halting());
+  processing_.reader().listen(control_.halting());
   const sim::cycle_t next = std::min(timers_.next(), limiter_.earliest());
   if (next != sim::never) wake_at(std::max(next, now() + 1));
 }

@@ -29,7 +29,7 @@
 #include "model/transport/requester/completer.h"
 #include "model/transport/requester/completions.h"
 #include "model/transport/requester/config.h"
-#include "model/transport/requester/congestion_port.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/control.h"
 #include "model/transport/requester/departures.h"
 #include "model/transport/requester/descriptor_fetch.h"
@@ -39,11 +39,9 @@
 #include "model/transport/requester/egress_credits.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/go_back.h"
-#include "model/transport/requester/key_requests.h"
 #include "model/transport/requester/message_table.h"
 #include "model/transport/requester/pacing.h"
 #include "model/transport/requester/processing_units.h"
-#include "model/transport/requester/queue_reader.h"
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/requester/scatter_lists.h"
@@ -57,9 +55,11 @@
 
 namespace rnic::transport {
 
-/// Processing units fetch and parse WQEs of the QPs that the scheduler grants; one transmit engine starts their
-/// packets; payload is gathered into frames that leave in the order in which they were started. The completer takes
-/// acknowledgements and READ responses. RC, UC, UD and Ethernet; adapter data plane A.3, A.4, A.7, A.10, C.5, C.6, C.8.
+/// Executes send queues of the QPs that the scheduler grants, and handles what comes back. RC, UC, UD and Ethernet;
+/// adapter data plane A.3, A.4, A.7, A.10, C.5, C.6, C.8.
+///
+/// The block is memories and engines, each in a file of its own with its data sheet. It has no work of its own but to
+/// tick them in their order; README.md has the table of who reads and writes what.
 ///
 /// What is on chip of a QP: its context (cache), the messages under way, a timer. A retransmission moves the context
 /// back to the message and PSN and forgets the messages behind it: they are executed again from host memory.
@@ -116,7 +116,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   const gid_tables gids_;
 
   // Memories and registers.
-  icm::context_cache<context> contexts_;
+  context_memory contexts_;
   qp_table qps_;
   scatter_lists scatters_;
   withdrawals withdrawals_;
@@ -134,14 +134,11 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   go_back go_back_;
   drained_queues drained_;
   completions completions_;
-  congestion_port congestion_;
   completer completer_;
   egress_credits credits_;
   pacing pacing_;
   departures departures_;
   transmit transmit_;
-  queue_reader reader_;
-  key_requests key_requests_;
   processing_units processing_;
   control control_;
 };

@@ -107,10 +107,10 @@ struct qp_runtime {
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
   std::uint32_t reading = no_index;                ///< of these the first READ or atomic whose answer is not complete
   std::uint32_t cut = no_index;                    ///< those that are forgotten, until go-back has taken them back
-  std::uint32_t sent_before = 0;                   ///< behind the last packet that was ever sent, if it resends
-  std::uint32_t heard_psn = 0;                     ///< last answer that went beyond what is missing since it went back
-  std::uint32_t told_psn = 0;                      ///< behind the packet whose answer told of receives
-  std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
+  wire::psn_t sent_before;                         ///< behind the last packet that was ever sent, if it resends
+  wire::psn_t heard_psn;                           ///< last answer that went beyond what is missing since it went back
+  wire::psn_t told_psn;                            ///< behind the packet whose answer told of receives
+  wire::psn_t asked_psn;                           ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< between their start and the end of the transmit pipeline
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
   std::uint8_t fetches = 0;                        ///< reads of its send queue under way

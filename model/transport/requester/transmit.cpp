@@ -76,7 +76,8 @@ bool transmit::blocked(send_unit& u, unsigned priority) {
     units_.hold(units_.mask_of(u), ports_.read_engine.free_at());
     return true;
   }
-  return false;
+  u.held_up_by = "context memory";
+  return !contexts_.claim(context_memory::transmit);
 }
 
 // The queue pair waits for something that takes long, and others have the unit. False, for those who say that nothing
@@ -107,6 +108,7 @@ bool transmit::start(send_unit& u) {
   u.held_up_by = "packets under way";
   if (!window_open(c, packets)) return give_up(u);
   const bool waited = u.credit_since != sim::never;
+  contexts_.access_pinned(context_memory::transmit);
   credits_.use(u, c.dest.port % egress_ports, priority);
 
   const packet_place place = place_of_next(c, u.wqe, packets);
@@ -123,7 +125,7 @@ bool transmit::start(send_unit& u) {
   engine_.start(std::max({1u, interval_of(u, place), pieces}));
   if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.now();
   after_packet(u, place.length, packets);
-  if (place.ack_request) r.asked_psn = c.next_psn;
+  if (place.ack_request) r.asked_psn = next_psn(c);
   timers_.start(c, r);
   if (units_.sendable() != 0) engine_.await();
   return true;
@@ -133,7 +135,7 @@ packet_place transmit::place_of_next(const context& c, const send_wqe& wqe, std:
   const std::uint32_t left = wqe.length - c.message_offset, mtu = packet_bytes(c, wqe);
   const bool read = wqe.fetches();
   packet_place place;
-  place.psn = next_psn(c).value();
+  place.psn = next_psn(c);
   place.offset = c.message_offset;
   place.length = read ? left : std::min(left, mtu);
   place.first = c.message_offset == 0 || read;
@@ -141,7 +143,7 @@ packet_place transmit::place_of_next(const context& c, const send_wqe& wqe, std:
   const std::uint32_t interval_mask = (1u << std::min<unsigned>(c.ack_request_log, 23)) - 1;
   const bool window_ends = next_psn(c).since(unacked_psn(c)) + packets >= config_.max_unacked_packets;
   place.ack_request =
-      icm::is_reliable(c.type) && (place.last || (place.psn & interval_mask) == interval_mask || window_ends);
+      icm::is_reliable(c.type) && (place.last || (place.psn.value() & interval_mask) == interval_mask || window_ends);
   return place;
 }
 

@@ -13,6 +13,7 @@
 #include "model/sim/statistics.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
+#include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/departures.h"
 #include "model/transport/requester/egress_credits.h"
 #include "model/transport/requester/gather.h"
@@ -37,9 +38,9 @@ namespace rnic::transport {
 /// (`gather_cycles`, `inline_cycles`, ..., requester_config), the READ engine for that of a READ.
 ///
 /// Stalls, in the order in which they are looked at: gather takes no packet or has no room for its pieces; the queue
-/// pair's time has not come; no egress credit; the READ engine is busy; no room for a message or READ; fence, limit of
-/// READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to another. What holds the unit up
-/// that has its turn is what the engine is blocked by.
+/// pair's time has not come; no egress credit; the READ engine is busy; no port of the context memory; no room for a
+/// message or READ; fence, limit of READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to
+/// another. What holds the unit up that has its turn is what the engine is blocked by.
 class transmit {
  public:
   using context = icm::requester_context;
@@ -50,8 +51,8 @@ class transmit {
   };
   transmit(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
            const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans, port_set ports,
-           qp_table& qps, message_table& messages, unit_table& units, go_back& back, ack_timers& timers,
-           egress_credits& credits, pacing& pace, departures& leaving, std::uint64_t& next_packet)
+           qp_table& qps, context_memory& contexts, message_table& messages, unit_table& units, go_back& back,
+           ack_timers& timers, egress_credits& credits, pacing& pace, departures& leaving, std::uint64_t& next_packet)
       : owner_(owner),
         config_(config),
         settings_(settings),
@@ -60,6 +61,7 @@ class transmit {
         spans_(spans),
         ports_(ports),
         qps_(qps),
+        contexts_(contexts),
         messages_(messages),
         units_(units),
         go_back_(back),
@@ -100,6 +102,7 @@ class transmit {
   sim::span_recorder& spans_;
   port_set ports_;
   qp_table& qps_;
+  context_memory& contexts_;
   message_table& messages_;
   unit_table& units_;
   go_back& go_back_;
