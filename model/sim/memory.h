@@ -33,29 +33,22 @@ class memory_ports : public hierarchy_object {
 
   /// The user would get a port in this cycle. Changes nothing.
   bool can_access(unsigned user) const {
-    const bool now = at_ == owner_.now();
-    const unsigned taken = now ? taken_ : 0;
-    const std::uint32_t kept = now ? kept_ : waiting_of_last_cycle();
-    const std::uint32_t of_others = kept & ~bit(user);
-    if ((kept & bit(user)) != 0) return true;  // it was kept for the user, who has not come for it yet
-    return taken + static_cast<unsigned>(__builtin_popcount(of_others)) < ports_;
+    if (at_ == owner_.now()) return has_port(bit(user));
+    const std::uint32_t kept = waiting_of_last_cycle();
+    return (kept & bit(user)) != 0 || count(kept) < ports_;
   }
   /// Takes a port. can_access() has said that there is one.
   void access(unsigned user) {
     RNIC_ASSERT(user < users_.size(), name() + ": access of nobody");
-    RNIC_ASSERT(can_access(user), name() + ": more accesses in a cycle than ports, by " + users_[user].name);
     begin();
-    kept_ &= ~bit(user);
-    ++taken_;
-    last_ = user;
-    ++users_[user].accesses;
+    RNIC_ASSERT(has_port(bit(user)), name() + ": more accesses in a cycle than ports, by " + users_[user].name);
+    take(user);
   }
   /// Whether the user will get a port in this cycle; where not, it waits: it is counted, and its block is ticked at the
   /// next edge.
   bool claim(unsigned user) {
-    if (can_access(user)) return true;
-    RNIC_ASSERT(user < users_.size(), name() + ": access of nobody");
     begin();
+    if (has_port(bit(user))) return true;
     if ((waiting_ & bit(user)) == 0) ++users_[user].waits;
     waiting_ |= bit(user);
     owner_.wake_next();
@@ -64,7 +57,7 @@ class memory_ports : public hierarchy_object {
   /// claim() and access().
   bool try_access(unsigned user) {
     if (!claim(user)) return false;
-    access(user);
+    take(user);
     return true;
   }
 
@@ -95,10 +88,19 @@ class memory_ports : public hierarchy_object {
     }
     return first;
   }
+  static unsigned count(std::uint32_t mask) { return mask == 0 ? 0 : static_cast<unsigned>(__builtin_popcount(mask)); }
+  // One that is kept for the user, or one that nobody has and that is kept for nobody.
+  bool has_port(std::uint32_t user) const { return (kept_ & user) != 0 || taken_ + count(kept_) < ports_; }
+  void take(unsigned user) {
+    kept_ &= ~bit(user);
+    ++taken_;
+    last_ = user;
+    ++users_[user].accesses;
+  }
   // The first thing that happens in a cycle.
   void begin() {
     if (at_ == owner_.now()) return;
-    kept_ = waiting_of_last_cycle();
+    kept_ = waiting_ == 0 ? 0 : waiting_of_last_cycle();
     at_ = owner_.now();
     taken_ = 0;
     waiting_ = 0;

@@ -47,7 +47,7 @@ void processing_units::take_grant() {
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.second_missed = u.at_wqe.current = u.at_wqe.awaited = false;
+    u.pinned = u.missed = u.second_missed = u.second_found = u.at_wqe.current = u.at_wqe.awaited = false;
     u.stall = 0;
     u.granted_at = owner_.now();
     u.busy_until = 0;
@@ -132,8 +132,9 @@ void processing_units::open_context(send_unit& u) {
     if (u.grant.doorbell) ++counts_.no_context;  // else a command has only asked it to look again
     return units_.end_turn(u, report_kind::idle);
   }
-  if (!contexts_.claim(context_memory::units)) return;
-  if (icm::is_reliable(c->type) && !second_entry(u)) return;
+  if (icm::is_reliable(c->type) && !u.second_found && !second_entry(u)) return;
+  u.second_found = true;
+  if (!contexts_.access(context_memory::units, qpn)) return;
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
   if (u.grant.doorbell && !legal_ring) {
     ++counts_.wrong_uar;
@@ -143,7 +144,6 @@ void processing_units::open_context(send_unit& u) {
   u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
   r.has_work = false;
   r.priority = c->dest.priority & 7;
-  contexts_.access(context_memory::units, qpn);
   contexts_.pin(qpn);
   u.pinned = true;
   u.ctx = c;

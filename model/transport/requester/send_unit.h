@@ -44,7 +44,8 @@ struct send_unit {
   enum class keys_state : std::uint8_t { none, asked, refused };
   state at = state::free;
   bool pinned = false;
-  bool missed = false, second_missed = false;  ///< entries of the context
+  bool missed = false, second_missed = false;  ///< entries of the context; the unit has waited for them
+  bool second_found = false;                   ///< and goes on as soon as it gets at the context
   bool lone = false;                           ///< the grant's descriptor is all that software has posted
   bool paced = false;                          ///< waits, or has waited, for the QP's time
   keys_state keys = keys_state::none;          ///< of the WQE's operation on keys
