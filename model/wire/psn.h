@@ -24,6 +24,8 @@ class psn_t {
   }
   friend constexpr bool operator==(psn_t a, psn_t b) { return a.v_ == b.v_; }
   friend constexpr bool operator!=(psn_t a, psn_t b) { return a.v_ != b.v_; }
+  /// Packets from `first` on until this one, 0 to 2^24 - 1.
+  constexpr std::uint32_t since(psn_t first) const { return (v_ - first.v_) & 0xffffff; }
   /// Order inside the window.
   constexpr bool before(psn_t other) const { return *this - other < 0; }
   constexpr bool after(psn_t other) const { return *this - other > 0; }

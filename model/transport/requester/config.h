@@ -69,6 +69,7 @@ struct requester_config {
   timer_config timers;             ///< of acknowledgements and receivers that are not ready
   unsigned log_qps = 18;           ///< QPNs on chip: below 2^log_qps
   congestion_config congestion;    ///< the same as the responder's
+  unsigned context_ports = 2;      ///< accesses to the contexts on chip in a cycle, 1..8 (design: a dual-ported memory)
   icm::context_cache_config contexts{256, 4, 1,
                                      20};  ///< of 128 RC or 256 UC and UD QPs, blocking (calibration: QPC cache)
 };

@@ -1,168 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
 // The requester's registers, and what firmware's commands do to queue pairs.
+#include "model/transport/requester/control.h"
+
 #include <algorithm>
 
 #include "model/sim/check.h"
-#include "model/transport/requester/requester.h"
+#include "model/transport/requester/rules.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 
-void requester::run_halts() {
+using result = context_memory::result;
+
+// The responder found an error, or a completion was lost: everything not yet complete is flushed.
+void control::take_errors() {
+  if (ports_.errors.can_pop() && stop_for(ports_.errors.front().qpn, false)) ports_.errors.pop();
+  if (!ports_.lost.bound()) return;
+  if (ports_.lost.can_pop() && stop_for(ports_.lost.front().qpn, true)) ports_.lost.pop();
+}
+
+// False: not now. `fatal`: nobody has told software yet.
+bool control::stop_for(std::uint32_t qpn, bool fatal) {
+  if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
+  if (to_.back.busy(qps_[qpn]) || (fatal && !ports_.events.claim())) return false;
+  context* c = nullptr;
+  const result found = contexts_.ask(qpn, c);
+  if (found == result::pending) return false;
+  if (found == result::hit && !contexts_.access(context_memory::control, qpn)) return false;
+  if (found != result::hit || c->qpn != qpn || c->state == icm::qp_state::error) return true;
+  to_.back.enter_error(*c, qps_[qpn]);
+  contexts_.mark_dirty(qpn);
+  if (!fatal) return true;
+  completion::event_request e;
+  e.type = static_cast<std::uint8_t>(abi::eqe::event::wq_catastrophic);
+  e.set(abi::eqe::number, qpn);
+  ports_.events.push(e);
+  return true;
+}
+
+void control::work() {
+  if (!halts_.empty()) halt();
+  if (!command_.idle()) command();
+}
+
+void control::halt() {
   qp_runtime& first = qps_[halts_.front()];
   if (halt_step(first)) {
-    check_at_rest(first);
+    // No message, no packet in gather, no response in scatter, no read of its queue.
+    RNIC_ASSERT(first.head == no_index && first.nothing_under_way(),
+                owner_.name() + ": a halted queue pair has something under way");
     halts_.pop(qps_);
     first.halting = first.flushing = first.discard = false;
     first.halted = true;
   }
-  if (!halts_.empty()) wake_next();
+  if (!halts_.empty()) owner_.wake_next();
   if (halts_.empty() && resetting_) finish_reset();
 }
 
-// Of a halted QP nothing is under way: no message, no packet in gather, no response in scatter, no read of its queue.
-void requester::check_at_rest(const qp_runtime& r) const {
-  RNIC_ASSERT(r.head == no_index && nothing_under_way(r), name() + ": a halted queue pair has something under way");
-}
-
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
-void requester::device_reset() {
-  take_left();
-  take_descriptors();
+void control::reset() {
+  to_.leaving.take_left();
+  to_.reader.take_results();
   qps_.for_each([this](qp_runtime& r) {
-    const bool rests = r.head == no_index && r.unit < 0 && nothing_under_way(r) && !r.halting;
-    timers_.stop(qps_, r, now());
+    const bool rests = r.head == no_index && r.unit < 0 && r.nothing_under_way() && !r.halting && !to_.back.busy(r);
+    to_.timers.stop(r);
     r.halted = rests;
     r.keys_valid = false;
     if (rests) return;
     r.halting = r.discard = true;
-    cancel_packets(r.qpn);
+    to_.back.withdraw_all(r);
     halts_.push(qps_, r);
   });
-  for (unit& u : units_) forget_descriptors(u);
-  fetching_ = 0;
-  selected_ = reserved_lkey_ = special_base_ = num_qps_log_ = 0;
-  udp_port_ = wire::roce_v2_udp_port;
-  port_mtu_.fill(config_.port_mtu);
-  diagnostics_.fill(0);
-  drained_.clear();
+  to_.reader.forget_all();
+  selected_ = 0;
+  settings_ = {};
+  settings_.port_mtu.fill(config_.port_mtu);
+  to_.diagnostics.clear();
+  to_.drained.clear();
   command_.end();
   resetting_ = true;
   if (halts_.empty()) finish_reset();
-  wake_next();
+  owner_.wake_next();
 }
 
-void requester::finish_reset() {
+void control::finish_reset() {
   contexts_.drop_all();
-  limiter_.clear();
+  to_.limiter.clear();
   resetting_ = false;
 }
 
 // True: nothing of the QP is on chip any more.
-bool requester::halt_step(qp_runtime& r) {
-  if (!r.flushing) {
-    if (r.unit >= 0 || !nothing_under_way(r)) return false;
-    context* c = nullptr;
-    const auto found = contexts_.ask(r.qpn, c);
-    if (found == decltype(contexts_)::result::pending) return false;
-    if (found == decltype(contexts_)::result::hit) {
-      if (!r.discard && r.head != no_index && complete(*c, messages_[r.head])) {
-        drain_.push(qps_, r);
-        return false;
-      }
-      if (!r.discard && c->state == icm::qp_state::rts) note_begun(*c, r);
-      if (r.head != no_index) {
-        if (!r.discard) save_position(*c, r);
-        cut_after(*c, r, no_index);
-      }
-      c->outstanding = 0;
-      c->rd_outstanding = 0;
-      contexts_.use(r.qpn);
-      contexts_.mark_dirty(r.qpn);
-    } else if (r.head != no_index) {  // host memory has lost the context: the messages go all the same
-      context lost{};
-      cut_after(lost, r, no_index);
-    }
-    timers_.stop(qps_, r, now());
-    r.rnr_wait = r.retrying = r.failing = r.resends = r.needs_receive = false;
-    r.reads.open();
-    if (r.discard) r.keys_valid = false;
-    for (unit& u : units_)
-      if (u.window.is_of(r.qpn)) forget_descriptors(u);
-    if (r.discard) limiter_.forget(r.qpn);
-    r.flushing = true;
-  }
+bool control::halt_step(qp_runtime& r) {
+  if (!r.flushing && !take_messages(r)) return false;
   contexts_.flush(r.qpn);
   return !contexts_.busy(r.qpn);
 }
 
+// What is under way ends, what is complete is reported, and the rest is forgotten; then only the context is left.
+// False: not all of it yet.
+bool control::take_messages(qp_runtime& r) {
+  if (r.unit >= 0 || !r.nothing_under_way() || to_.back.busy(r)) return false;
+  context* c = nullptr;
+  const result found = contexts_.ask(r.qpn, c);
+  if (found == result::pending) return false;
+  if (c != nullptr && found == result::hit) {
+    if (!contexts_.access(context_memory::control, r.qpn)) return false;
+    if (!r.discard && r.head != no_index && is_complete(to_.messages[r.head], unacked_psn(*c))) {
+      to_.messages.may_complete(r);
+      return false;
+    }
+    if (!r.discard && c->state == icm::qp_state::rts) drained_queues::note_begun(*c, r, to_.messages);
+    if (!r.discard && r.head != no_index) save_position(*c, r);
+    if (r.head == no_index) c->outstanding = c->rd_outstanding = 0;
+    contexts_.mark_dirty(r.qpn);
+  }
+  if (r.head != no_index) {  // also of a context that host memory has lost
+    to_.back.discard(r);
+    return false;
+  }
+  to_.timers.stop(r);
+  r.rnr_wait = r.retrying = r.failing = r.resends = r.needs_receive = false;
+  r.reads.open();
+  if (r.discard) r.keys_valid = false;
+  for (send_unit& u : to_.units)
+    if (u.window.is_of(r.qpn)) to_.reader.forget(u);
+  if (r.discard) to_.limiter.forget(r.qpn);
+  r.flushing = true;
+  return true;
+}
+
 // The oldest message that is not complete, from its first unacknowledged packet on, is what comes next.
-void requester::save_position(context& c, qp_runtime& r) {
-  const message& m = messages_[r.head];
+void control::save_position(context& c, const qp_runtime& r) {
+  const message& m = to_.messages[r.head];
   if (m.local) {
     c.next_wqe = m.wqe_index;
     return;
   }
   c.next_wqe = m.wqe_index;
-  c.message_offset = distance(m.first_psn, c.unacked_psn) * mtu_of(c);
+  c.message_offset = unacked_psn(c).since(m.first_psn) * mtu_of(c);
   c.next_psn = c.unacked_psn;
-}
-
-// What has been started has to be finished in SQ_DRAINING, although it starts again after the halt.
-void requester::note_begun(context& c, qp_runtime& r) {
-  std::uint32_t end = c.next_wqe + (c.message_offset != 0 ? 1 : 0);
-  if (r.tail != no_index) end = std::max(end, messages_[r.tail].wqe_index + messages_[r.tail].strides);
-  if (static_cast<std::int32_t>(end - c.drain_end) > 0) c.drain_end = end;
-}
-
-void requester::check_drained(context& c, qp_runtime& r) {
-  if (c.state != icm::qp_state::sq_draining || drain_left(c) || r.head != no_index) return;
-  c.state = icm::qp_state::sqd;
-  contexts_.mark_dirty(r.qpn);
-  tell_drained(r.qpn);
-}
-
-void requester::tell_drained(std::uint32_t qpn) {
-  drained_.push_back(qpn);
-  if (firmware_ != nullptr) firmware_->push(register_bus::notice::drained, now_ps() + notice_ps_);
 }
 
 // Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware. XRC
 // targets, whose numbers are beyond those that send, have no more than a context here.
-void requester::work_command() {
+void control::command() {
   const std::uint32_t qpn = command_.qpn();
   qp_runtime* const r = qps_.legal(qpn) ? &qps_[qpn] : nullptr;
+  if (r != nullptr && to_.back.busy(*r)) return;
   if (command_.at() != decltype(command_)::step::change) {
     const bool asked = command_.at() == decltype(command_)::step::publish;
-    if (asked && r != nullptr && r->unit >= 0 && units_[static_cast<unsigned>(r->unit)].pinned)
+    if (asked && r != nullptr && r->unit >= 0 && to_.units.of(*r)->pinned)
       contexts_.mark_dirty(qpn);  // the unit tells of its changes only at its end
     return command_.publish(contexts_);
   }
   context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
-  if (found == decltype(contexts_)::result::pending) return;
-  const bool there = found == decltype(contexts_)::result::hit && c->qpn == qpn;
+  const result found = contexts_.ask(qpn, c);
+  if (found == result::pending) return;
+  if (found == result::hit && !contexts_.access(context_memory::control, qpn)) return;
+  const bool there = found == result::hit && c->qpn == qpn;
   const icm::qp_state was = there ? c->state : icm::qp_state::reset;
-  if (there && r != nullptr && was == icm::qp_state::rts) note_begun(*c, *r);
+  if (there && r != nullptr && was == icm::qp_state::rts) drained_queues::note_begun(*c, *r, to_.messages);
   const bool changed = there && icm::change(*c, command_.settings(), command_.how());
   command_.end(!changed);
   if (!changed) return;
   contexts_.mark_dirty(qpn);
-  if (r != nullptr) changed_by_command(*c, *r, was);
+  if (r != nullptr) after_change(*c, *r, was);
 }
 
 // What is under way goes on. A send queue that is stopped or started, or a new limit, is seen by the unit at once.
-void requester::changed_by_command(context& c, qp_runtime& r, icm::qp_state was) {
-  start_timer(c, r);
-  change_limit(c, r);
+void control::after_change(context& c, qp_runtime& r, icm::qp_state was) {
+  to_.timers.start(c, r);
+  to_.pace.change_limit(c, r);
   if (c.state == was) return;
-  restart_unit(r);
-  if (was == icm::qp_state::rts && c.state == icm::qp_state::sqd) tell_drained(r.qpn);
-  if (c.state == icm::qp_state::rts) resume(r);
-  wake_next();
+  to_.units.restart(r);
+  if (was == icm::qp_state::rts && c.state == icm::qp_state::sqd) to_.drained.tell(r.qpn);
+  if (c.state == icm::qp_state::rts) to_.resumes.resume(r);
+  owner_.wake_next();
 }
 
-std::uint32_t requester::cr_read(std::uint32_t offset) {
+std::uint32_t control::read(std::uint32_t offset) const {
   switch (offset) {
     case cr::qp_select:
       return selected_;
@@ -173,53 +189,54 @@ std::uint32_t requester::cr_read(std::uint32_t offset) {
     case cr::reset:
       return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
-      return udp_port_;
+      return settings_.udp_port;
     case cr::reserved_lkey:
-      return reserved_lkey_;
+      return settings_.reserved_lkey;
     case cr::special_qp_base:
-      return special_base_;
+      return settings_.special_base;
     case cr::num_qps_log:
-      return num_qps_log_;
+      return settings_.num_qps_log;
     case cr::drained:
-      return drained_.empty() ? 0 : cr::drained_valid | (drained_.front() & 0xffffff);
+      return to_.drained.empty() ? 0 : cr::drained_valid | (to_.drained.front() & 0xffffff);
     default:
       break;
   }
-  if (offset - cr::port_mtu < 4 * ports) return port_mtu_[(offset - cr::port_mtu) / 4];
-  const std::uint32_t word = (offset - cr::diagnostics) / 4;
-  return offset >= cr::diagnostics && word < diagnostic_words ? diagnostics_[word] : 0;
+  if (offset - cr::port_mtu < 4 * egress_ports) return settings_.port_mtu[(offset - cr::port_mtu) / 4];
+  return offset >= cr::diagnostics ? to_.diagnostics.read(offset - cr::diagnostics) : 0;
 }
 
-void requester::cr_write(std::uint32_t offset, std::uint32_t value) {
-  if (offset == cr::reset && value == 1) device_reset();
-  if (offset == cr::drained && value == 1 && !drained_.empty()) drained_.erase(drained_.begin());
+void control::write(std::uint32_t offset, std::uint32_t value) {
+  if (offset == cr::reset && value == 1) reset();
+  if (offset == cr::drained && value == 1 && !to_.drained.empty()) to_.drained.pop();
   if (offset == cr::qp_select) selected_ = value;
-  if (offset == cr::roce_v2_port) udp_port_ = static_cast<std::uint16_t>(value);
-  if (offset == cr::reserved_lkey) reserved_lkey_ = value;
-  if (offset == cr::special_qp_base) special_base_ = value;
-  if (offset == cr::num_qps_log) num_qps_log_ = value;
-  if (offset - cr::port_mtu < 4 * ports) port_mtu_[(offset - cr::port_mtu) / 4] = value;
+  if (offset == cr::roce_v2_port) settings_.udp_port = static_cast<std::uint16_t>(value);
+  if (offset == cr::reserved_lkey) settings_.reserved_lkey = value;
+  if (offset == cr::special_qp_base) settings_.special_base = value;
+  if (offset == cr::num_qps_log) settings_.num_qps_log = value;
+  if (offset - cr::port_mtu < 4 * egress_ports) settings_.port_mtu[(offset - cr::port_mtu) / 4] = value;
   if (command_.write(offset, value)) return;
   if (offset != cr::qp_command) return;
   if (value == cr::qp_command_publish || value == cr::qp_command_change) {
     using step = decltype(command_)::step;
     command_.begin(selected_, value == cr::qp_command_change ? step::change : step::publish);
-    return wake_next();
+    return owner_.wake_next();
   }
-  if (!qps_.legal(selected_)) return;
-  qp_runtime& r = qps_[selected_];
-  if (value == cr::qp_command_release) {
+  if (qps_.legal(selected_)) halt_or_release(qps_[selected_], value);
+}
+
+void control::halt_or_release(qp_runtime& r, std::uint32_t what) {
+  if (what == cr::qp_command_release) {
     if (r.halting) return;
     r.halted = false;
-    resume(r);
-  } else if (value == cr::qp_command_halt || value == cr::qp_command_discard) {
+    to_.resumes.resume(r);
+  } else if (what == cr::qp_command_halt || what == cr::qp_command_discard) {
     r.halting = true;
     r.halted = false;
-    r.discard = value == cr::qp_command_discard;
-    if (r.discard) cancel_packets(r.qpn);
+    r.discard = what == cr::qp_command_discard;
+    if (r.discard) to_.back.withdraw_all(r);
     halts_.push(qps_, r);
   }
-  wake_next();
+  owner_.wake_next();
 }
 
 }  // namespace rnic::transport

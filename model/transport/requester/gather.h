@@ -41,7 +41,8 @@ struct gather_job {
   static constexpr unsigned most_pieces = send_wqe::max_segments + payload::frame::capacity / 4096;
   payload::frame_ptr frame;
   std::uint64_t number = 0;  ///< in the order in which packets were started
-  std::uint32_t qpn = 0, pd = 0, message = 0, generation = 0, psn = 0;
+  std::uint32_t qpn = 0, pd = 0, message = 0, generation = 0;
+  wire::psn_t psn;
   std::uint32_t reserved_lkey = 0;
   std::uint16_t function = 0;
   std::uint16_t pieces = 0;  ///< that follow through the channel of pieces, up to most_pieces
@@ -73,7 +74,8 @@ struct gather_event {
   kind what = kind::withdrawn;
   std::uint8_t syndrome = 0, port = 0, priority = 0;
   bool last_local = false;
-  std::uint32_t qpn = 0, message = 0, generation = 0, psn = 0;
+  std::uint32_t qpn = 0, message = 0, generation = 0;
+  wire::psn_t psn;
 };
 
 /// An address of a packet of this processing unit is known.

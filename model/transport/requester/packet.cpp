@@ -131,7 +131,7 @@ void build_request(payload::frame& f, const icm::requester_context& ctx, const s
   p.bth.solicited = place.last && wqe.solicited && !wqe.fetches() && wqe.opcode != wqe_opcode::rdma_write;
   p.bth.dest_qp = datagram ? wqe.address.qpn : ctx.remote_qpn & 0xffffff;
   p.bth.ack_request = place.ack_request;
-  p.bth.psn = wire::psn_t(place.psn);
+  p.bth.psn = place.psn;
   p.reth.va = wqe.remote_va + (wqe.is_read() ? place.offset : 0);
   p.reth.rkey = wqe.rkey;
   p.reth.length = wqe.is_read() ? place.length : wqe.length;

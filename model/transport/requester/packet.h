@@ -13,7 +13,7 @@ namespace rnic::transport {
 
 /// Where in its message a packet stands.
 struct packet_place {
-  std::uint32_t psn = 0;
+  wire::psn_t psn;
   std::uint32_t offset = 0;  ///< of its first byte in the message
   std::uint32_t length = 0;  ///< payload bytes; READ: bytes asked for
   bool first = false, last = false;

@@ -3,9 +3,6 @@
 #include "model/transport/requester/requester.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 
@@ -25,10 +22,9 @@ void check(const requester_config& c) {
   check(c.timers.entries >= 1 && c.timers.expiry_cycles >= 1, "timers.entries and .expiry_cycles must be at least 1");
   check(c.log_qps >= 8 && c.log_qps <= 24, "log_qps must be 8..24");
   check(c.datapath_bytes >= 1, "datapath_bytes must be at least 1");
+  check(c.context_ports >= 1 && c.context_ports <= 8, "context_ports must be 1..8");
   check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
 }
-
-constexpr sim::time_ps timeout_unit_ps = 4'096'000;  // IBA 9.7.6.1.3: 4.096 us
 
 }  // namespace
 
@@ -38,145 +34,74 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
     : clocked_block(name, domain),
       config_(cfg),
       gids_(gids),
-      frames_(frames),
-      spans_(spans),
-      contexts_(name + ".contexts", *this, cfg.contexts, map, icm::table::qpc, 0),
+      contexts_(*this, cfg.contexts, cfg.context_ports, map),
       qps_(cfg.log_qps),
-      messages_(cfg.outstanding_entries),
       scatters_(cfg.scatter_lists),
       withdrawals_(cfg.log_qps),
       descriptors_(cfg.processing_units),
-      timers_(cfg.timers, domain),
       limiter_(config_.congestion, domain, cfg.log_qps),
-      notification_(config_.congestion.notification, cfg.log_qps),
-      timeout_unit_(domain.cycles(timeout_unit_ps)),
-      units_(cfg.processing_units) {
+      resumes_(qps_, limiter_, report_out),
+      messages_(*this, cfg.outstanding_entries, qps_, scatters_, resumes_),
+      units_(*this, cfg.processing_units, qps_),
+      timers_(*this, config_.timers, qps_, limiter_),
+      go_back_(*this, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_, next_packet_),
+      drained_(*this, contexts_),
+      completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out),
+      completer_(*this, config_, settings_, gids_, {rx_in, scatter_out, scatter_in, notice_out}, qps_, contexts_,
+                 messages_, scatters_, go_back_, timers_, resumes_, diagnostics_, limiter_, frames, spans),
+      credits_(*this, cfg.egress_frames, cfg.credit_wait_cycles, credit_in, qps_, units_, resumes_),
+      pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),
+      departures_(*this, {left_in, gather_event_in, verdict_out}, qps_, contexts_, messages_, go_back_, credits_),
+      transmit_(*this, config_, settings_, gids_, frames, spans, {packet_out, piece_out, read_engine}, qps_, contexts_,
+                messages_, units_, go_back_, timers_, credits_, pacing_, departures_, next_packet_),
+      processing_(*this, config_, settings_, spans,
+                  {grant_in, report_out, address_in, descriptor_out, descriptor_in, keys}, qps_, contexts_, units_,
+                  {messages_, go_back_, completions_, drained_, credits_, pacing_, departures_}, next_packet_),
+      control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
+               {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
+                resumes_, diagnostics_}) {
   check(cfg);
-  for (auto& port : egress_)
-    for (egress_pool& pool : port) pool.credits = cfg.egress_frames;
   for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
-  port_mtu_.fill(cfg.port_mtu);
-  announce(stats);
-}
-
-void requester::announce(sim::statistics& stats) {
-  const std::pair<const char*, const std::uint64_t*> all[] = {{"packets", &packets_},
-                                                              {"wqes", &wqes_},
-                                                              {"completions", &completions_},
-                                                              {"late_descriptors", &late_descriptors_},
-                                                              {"blueflame_used", &blueflame_used_},
-                                                              {"retransmissions", &retransmissions_},
-                                                              {"timeouts", &timeouts_},
-                                                              {"timer_waits", &timers_.waits()},
-                                                              {"naks", &naks_},
-                                                              {"rnr_naks", &rnr_naks_},
-                                                              {"wrong_uar", &wrong_uar_},
-                                                              {"no_context", &no_context_},
-                                                              {"bad_grant", &bad_grant_},
-                                                              {"stray_responses", &stray_responses_},
-                                                              {"duplicate_responses", &duplicate_responses_},
-                                                              {"ghost_responses", &ghost_responses_},
-                                                              {"foreign_responses", &foreign_responses_},
-                                                              {"not_a_response", &not_a_response_},
-                                                              {"cancelled_packets", &cancelled_packets_},
-                                                              {"stalls", &stalls_},
-                                                              {"credit_stalls", &credit_stalls_},
-                                                              {"receive_waits", &receive_waits_},
-                                                              {"stamped_wqes", &stamped_},
-                                                              {"dropped_halted", &drop_halted_},
-                                                              {"unit_busy_cycles", &unit_busy_cycles_},
-                                                              {"ethernet_blocked", &ethernet_blocked_},
-                                                              {"key_operations", &key_operations_},
-                                                              {"paced", &paced_},
-                                                              {"rp_cnp_handled", &cnp_handled_},
-                                                              {"rp_cnp_ignored", &cnp_ignored_},
-                                                              {"np_ecn_marked_roce_packets", &ecn_marked_},
-                                                              {"np_cnp_lost", &cnp_lost_}};
-  for (const auto& [n, counter] : all) stats.add(name() + "." + n, *counter);
+  transmit_.announce(stats);
+  processing_.announce(stats);
+  pacing_.announce(stats);
+  credits_.announce(stats);
+  departures_.announce(stats);
+  messages_.announce(stats);
+  timers_.announce(stats);
+  go_back_.announce(stats);
+  completions_.announce(stats);
+  completer_.announce(stats);
   contexts_.announce(stats);
 }
 
+// What comes back goes before what is sent. Where engines share a memory, one sees in the same cycle what those before
+// it in this list have changed.
 void requester::tick() {
   contexts_.service();
   read_engine.work();
-  take_credits();
-  take_errors();
-  take_descriptors();
-  take_key_answers();
-  take_left();
-  take_gather_events();
-  take_addresses();
-  take_scattered();
-  take_responses();
-  run_timers();
-  if (limiter_.earliest() <= now()) wake_paced();
-  drain_completions();
-  if (!halts_.empty()) run_halts();
-  if (!command_.idle()) work_command();
-  run_units();
-  start_packets();
-  take_grants();
-  push_resumes();
-  listen_to_descriptors();
-  const sim::cycle_t next = std::min(std::max(timers_.earliest(), timers_engine_.free_at()), limiter_.earliest());
+  credits_.take();
+  control_.take_errors();
+  processing_.reader().take_results();
+  processing_.take_key_answer();
+  departures_.take_left();
+  departures_.take_event();
+  processing_.take_addresses();
+  completer_.take_scattered();
+  completer_.take_response();
+  if (qp_runtime* const r = timers_.expired(); r != nullptr && completer_.time_out(*r)) timers_.done();
+  pacing_.wake_due();
+  go_back_.walk();
+  completions_.work();
+  control_.work();
+  processing_.work();
+  transmit_.work();
+  processing_.take_grant();
+  go_back_.take_back();  // what comes for the queue pair meets it as it went back, before it sends again
+  resumes_.push();
+  processing_.reader().listen(control_.halting());
+  const sim::cycle_t next = std::min(timers_.next(), limiter_.earliest());
   if (next != sim::never) wake_at(std::max(next, now() + 1));
-}
-
-void requester::take_credits() {
-  for (unsigned port = 0; port < ports; ++port) {
-    if (!credit_in[port].can_pop()) continue;
-    credit_in[port].take_due([&](const egress_credit& c) { return_credit(port, c.priority % priorities); });
-    if (!awaits_credit_[port]) continue;
-    const auto& all = egress_[port];
-    awaits_credit_[port] = std::any_of(all.begin(), all.end(), [](const egress_pool& p) { return p.is_awaited(); });
-    credit_in[port].set_quiet(!awaits_credit_[port]);
-  }
-}
-
-// The responder found an error, or a completion was lost: everything not yet complete is flushed.
-void requester::take_errors() {
-  if (error_in.can_pop() && stop_for(error_in.front().qpn, false)) error_in.pop();
-  if (!lost_in.bound()) return;
-  if (lost_in.can_pop() && stop_for(lost_in.front().qpn, true)) lost_in.pop();
-}
-
-// False: not now. `fatal`: nobody has told software yet.
-bool requester::stop_for(std::uint32_t qpn, bool fatal) {
-  if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
-  if (fatal && !event_out.claim()) return false;
-  context* c = nullptr;
-  const auto found = contexts_.lookup(qpn, c);
-  if (found == decltype(contexts_)::result::pending) return false;
-  if (found != decltype(contexts_)::result::hit || c->qpn != qpn || c->state == icm::qp_state::error) return true;
-  enter_error(*c, qps_[qpn]);
-  contexts_.mark_dirty(qpn);
-  if (!fatal) return true;
-  completion::event_request e;
-  e.type = static_cast<std::uint8_t>(abi::eqe::event::wq_catastrophic);
-  e.set(abi::eqe::number, qpn);
-  event_out.push(e);
-  return true;
-}
-
-void requester::resume(qp_runtime& r) {
-  if (r.halting || r.halted) return;
-  r.has_work = true;
-  if (r.unit >= 0)
-    r.poked = true;
-  else
-    resumes_.push(qps_, r);
-}
-
-void requester::push_resumes() {
-  while (!resumes_.empty() && report_out.claim()) {
-    qp_runtime& r = resumes_.pop(qps_);
-    if (r.unit >= 0) {  // a grant was under way: its report says `more`
-      r.poked = true;
-      continue;
-    }
-    r.stalled = false;
-    report_out.push({r.qpn, report_kind::resume, r.priority});
-  }
 }
 
 }  // namespace rnic::transport

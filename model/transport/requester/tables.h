@@ -13,6 +13,7 @@
 #include "model/sim/span.h"
 #include "model/sim/types.h"
 #include "model/transport/requester/send_wqe.h"
+#include "model/wire/psn.h"
 
 namespace rnic::transport {
 
@@ -21,9 +22,11 @@ inline constexpr std::uint32_t no_index = ~std::uint32_t{0};
 /// A message from its first packet until its completion has been reported.
 struct message {
   std::uint32_t next = no_index;
-  std::uint32_t generation = 0;  ///< tells a reused entry from the one that an answer belongs to
-  std::uint32_t wqe_index = 0;   ///< as requester_context::next_wqe
-  std::uint32_t first_psn = 0, last_psn = 0;
+  std::uint32_t next_read = no_index;  ///< READ or atomic: the one behind it,
+  std::uint32_t last_read = no_index;  ///< any: itself or the last one before it, when it was entered
+  std::uint32_t generation = 0;        ///< tells a reused entry from the one that an answer belongs to
+  std::uint32_t wqe_index = 0;         ///< as requester_context::next_wqe
+  wire::psn_t first_psn, last_psn;
   std::uint32_t length = 0;
   std::uint64_t first_packet = 0;    ///< number of its first packet, as the transmit engine counts
   std::uint32_t got = 0;             ///< READ: response packets accepted
@@ -39,7 +42,12 @@ struct message {
   bool takes_receive = false;  ///< of the peer (RC, XRC)
   bool local = false;          ///< needs no acknowledgement (NOP, UC, UD): complete when `sent`
   bool sent = false;
-  std::uint32_t packets() const { return ((last_psn - first_psn) & 0xffffff) + 1; }
+  std::uint32_t packets() const { return last_psn.since(first_psn) + 1; }
+  /// READ: of the first response packet that has not come.
+  wire::psn_t missing() const { return first_psn + got; }
+  /// READ: all of its data has come, if not to host memory yet.
+  bool answered() const { return got == packets(); }
+  bool holds(wire::psn_t psn) const { return !local && psn.since(first_psn) < packets(); }
 };
 
 /// Fixed number of objects by index, grown on first use and never given back to the allocator.
@@ -73,7 +81,7 @@ class index_pool {
 };
 
 /// Lists that a QP can be in, once each.
-enum class qp_list : std::uint8_t { drain, resume, room, credit, halt, timer, count };
+enum class qp_list : std::uint8_t { drain, resume, room, credit, halt, timer, back, count };
 
 /// READs and atomics of a QP that may be under way. When an answer is lost the peer goes on with the others, and
 /// answers what is asked for again behind them: to ask for all of them again at each loss would fill its queue with
@@ -97,10 +105,12 @@ struct qp_runtime {
   std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
-  std::uint32_t sent_before = 0;                   ///< behind the last packet that was ever sent, if it resends
-  std::uint32_t heard_psn = 0;                     ///< last answer that went beyond what is missing since it went back
-  std::uint32_t told_psn = 0;                      ///< behind the packet whose answer told of receives
-  std::uint32_t asked_psn = 0;                     ///< behind the last packet that asked for an acknowledgement
+  std::uint32_t reading = no_index;                ///< of these the first READ or atomic whose answer is not complete
+  std::uint32_t cut = no_index;                    ///< those that are forgotten, until go-back has taken them back
+  wire::psn_t sent_before;                         ///< behind the last packet that was ever sent, if it resends
+  wire::psn_t heard_psn;                           ///< last answer that went beyond what is missing since it went back
+  wire::psn_t told_psn;                            ///< behind the packet whose answer told of receives
+  wire::psn_t asked_psn;                           ///< behind the last packet that asked for an acknowledgement
   std::uint16_t packets = 0;                       ///< between their start and the end of the transmit pipeline
   std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
   std::uint8_t fetches = 0;                        ///< reads of its send queue under way
@@ -108,9 +118,11 @@ struct qp_runtime {
   std::uint8_t member = 0;                         ///< bit per list
   std::uint8_t priority = 0;
   read_window reads;
-  bool stalled = false;   ///< the scheduler waits for our resume
-  bool has_work = false;  ///< look for WQEs even without a legal doorbell
-  bool resends = false;   ///< it went back, and not all before `sent_before` is acknowledged yet
+  bool unwalked = false;      ///< it is in error, and go-back has not found the first message that did not complete
+  bool ends_stalled = false;  ///< its unit ends the turn as stalled
+  bool stalled = false;       ///< the scheduler waits for our resume
+  bool has_work = false;      ///< look for WQEs even without a legal doorbell
+  bool resends = false;       ///< it went back, and not all before `sent_before` is acknowledged yet
   bool rnr_wait = false;
   bool needs_receive = false;       ///< its next message waits for a receive of the peer's (end-to-end credits)
   bool retrying = false;            ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
@@ -124,6 +136,9 @@ struct qp_runtime {
   sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
   sim::cycle_t timer_span = 0;         ///< not 0: it waits for an entry, and runs that long then
   sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts
+  /// Nothing is started for it until something comes that it waits for.
+  bool must_stop() const { return halting || halted || rnr_wait || failing; }
+  bool nothing_under_way() const { return packets == 0 && jobs == 0 && fetches == 0; }
 };
 
 /// Table of QPs, flat and grown by pages.
@@ -159,6 +174,7 @@ class qp_queue {
  public:
   explicit qp_queue(qp_list which) : slot_(static_cast<unsigned>(which)) {}
   bool empty() const { return head_ == no_index; }
+  bool has(const qp_runtime& r) const { return (r.member >> slot_ & 1) != 0; }
   std::uint32_t front() const { return head_; }
   void push(qp_table& table, qp_runtime& r) {
     if ((r.member >> slot_ & 1) != 0) return;

@@ -13,14 +13,14 @@
 namespace rnic::transport {
 
 /// An entry a queue pair: the packets that have a number in [first, behind). Packets of all queue pairs are numbered as
-/// they are started. Written by the transmit engine, which owns the memory, through one port; gather has two to read
+/// they are started. Written by go-back, which owns the memory, through one port; gather has two to read
 /// (what asks for addresses, what leaves) and sees what was written a cycle later. A write ticks gather, since a packet
 /// may be waiting for what it needs no more.
 class withdrawals {
  public:
   explicit withdrawals(unsigned log_qps) : mask_((1u << log_qps) - 1), pages_((std::size_t{1} << log_qps) / page) {}
 
-  // ---- the transmit engine's port
+  // ---- go-back's port
   void write(std::uint32_t qpn, std::uint64_t first, std::uint64_t behind, sim::cycle_t now) {
     auto& p = pages_[(qpn & mask_) / page];
     if (!p) p = std::make_unique<std::array<entry, page>>();

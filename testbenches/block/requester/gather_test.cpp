@@ -194,8 +194,9 @@ struct rig {
              std::uint32_t qpn = 5, std::uint32_t key = good_key) {
     world::start s{idle, {}, {}};
     s.job.frame = frames.get();
-    s.job.number = s.job.psn = number++;
-    s.job.message = s.job.psn + 100;
+    s.job.psn = wire::psn_t(number);
+    s.job.message = number + 100;
+    s.job.number = number++;
     s.job.qpn = qpn;
     s.job.unit = 3;
     std::uint16_t at = 0;

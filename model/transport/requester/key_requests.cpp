@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on memory keys: local invalidation, fast registration, binding of windows.
-#include <utility>
+#include "model/transport/requester/key_requests.h"
 
-#include "model/transport/requester/requester.h"
+#include <utility>
 
 namespace rnic::transport {
 
@@ -25,30 +25,28 @@ std::uint8_t syndrome_of(icm::key_operation::kind what, icm::key_status status) 
 
 // These requests are strongly ordered (adapter data plane A.4.3): what is before them in the queue has left the
 // adapter, or is complete where the operation takes a key away (IBA volume 1, 10.8.3.3).
-bool requester::keys_may_begin(unit& u) {
-  context& c = *u.ctx;
-  qp_runtime& r = qps_[u.grant.qpn];
+bool key_requests::may_begin(send_unit& u) {
+  const icm::requester_context& c = *u.ctx;
+  const qp_runtime& r = qps_[u.grant.qpn];
   const bool fenced = u.wqe.fence && c.rd_outstanding != 0;
   if (fenced || (withdraws(u.wqe.keys) && r.head != no_index)) {
-    end_turn(u, report_kind::stalled);
-    wake_next();
+    units_.end_turn(u, scheduler::report::kind::stalled);
+    owner_.wake_next();
     return false;
   }
   if (r.packets == 0) return true;
-  awaits_leaving_ = true;
-  listen_to_gather();
+  leaving_.await();
   return false;
 }
 
-// False: not now. A refusal is in u.wqe.error.
-bool requester::run_keys(unit& u) {
-  context& c = *u.ctx;
+bool key_requests::run(send_unit& u) {
+  const icm::requester_context& c = *u.ctx;
   const qp_runtime& r = qps_[u.grant.qpn];
   const icm::key_operation& k = u.wqe.keys;
   constexpr std::uint32_t longest_queue = 1u << 16;                              // WQEs
   if (r.keys_valid && r.keys_end - c.next_wqe - 1 < longest_queue) return true;  // before a retransmission
-  if (u.keys == unit::keys_state::refused) {
-    u.keys = unit::keys_state::none;
+  if (u.keys == send_unit::keys_state::refused) {
+    u.keys = send_unit::keys_state::none;
     u.wqe.error = syndrome_of(k.what, u.keys_answer);
     return true;
   }
@@ -57,27 +55,27 @@ bool requester::run_keys(unit& u) {
     u.wqe.error = syndrome::local_qp_operation;
     return true;
   }
-  if (!keys_may_begin(u) || !keys.request.claim()) return false;
+  if (!may_begin(u) || !keys_.request.claim()) return false;
   icm::key_operation o = k;
   o.pd = c.pd;
   o.qpn = c.qpn & 0xffffff;
   o.function = c.function;
-  o.tag = static_cast<std::uint64_t>(&u - units_.data()) << 32 | (c.next_wqe + u.strides);
-  keys.request.push(o);
-  u.keys = unit::keys_state::asked;
-  operating_ |= mask_of(u);
-  ++key_operations_;
+  o.tag = std::uint64_t{units_.number_of(u)} << 32 | (c.next_wqe + u.at_wqe.strides);
+  keys_.request.push(o);
+  u.keys = send_unit::keys_state::asked;
+  operating_ |= units_.mask_of(u);
+  ++operations_;
   return false;
 }
 
 // What was executed stays so, whatever has happened to the queue pair meanwhile.
-void requester::take_key_answers() {
-  if (!keys.response.can_pop()) return;
-  const icm::key_answer a = keys.response.pop();
-  unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
+void key_requests::take_answer() {
+  if (!keys_.response.can_pop()) return;
+  const icm::key_answer a = keys_.response.pop();
+  send_unit& u = units_[static_cast<unsigned>(a.tag >> 32)];
   qp_runtime& r = qps_[u.grant.qpn];
-  operating_ &= ~mask_of(u);
-  u.keys = a.status == icm::key_status::ok ? unit::keys_state::none : unit::keys_state::refused;
+  operating_ &= ~units_.mask_of(u);
+  u.keys = a.status == icm::key_status::ok ? send_unit::keys_state::none : send_unit::keys_state::refused;
   u.keys_answer = a.status;
   if (a.status != icm::key_status::ok) return;
   r.keys_valid = true;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processing units and the send queues that they read: which unit has what on chip, and what it asks for.
+// Which unit reads what of a send queue, and when it has what it needs.
+#include "model/transport/requester/queue_reader.h"
+
 #include <algorithm>
 
-#include "model/transport/requester/requester.h"
+#include "model/transport/requester/rules.h"
 
 namespace rnic::transport {
 
 // A free unit that has the queue pair's WQEs already, else one into whose memory nothing is on its way. One is free.
-unsigned requester::choose_unit(const scheduler::grant& g) {
+unsigned queue_reader::choose_unit(const scheduler::grant& g, std::uint32_t busy) {
   unsigned chosen = 0, rank = 0;
   for (unsigned i = 0; i < units_.size(); ++i) {
     descriptor_window& w = units_[i].window;
     const bool has = w.is_of(g.qpn);
     if (has && g.doorbell) w.age();
-    if ((busy_units_ >> i & 1) != 0) continue;
+    if ((busy >> i & 1) != 0) continue;
     const unsigned its = has ? 3 : w.under_way() ? 1 : 2;
     if (its <= rank && !has) continue;
     rank = its;
@@ -22,15 +24,14 @@ unsigned requester::choose_unit(const scheduler::grant& g) {
   return chosen;
 }
 
-// Reads the queue from the next WQE on, unless that is on its way.
-void requester::start_fetch(unit& u) {
+void queue_reader::start(send_unit& u) {
   const context& c = *u.ctx;
   descriptor_window& w = u.window;
-  u.at = unit::state::fetch;
+  u.at = send_unit::state::fetch;
   if (w.awaits(c, c.next_wqe)) {
-    u.awaited = true;
+    u.at_wqe.awaited = true;
     if (!w.wants()) {
-      fetching_ |= mask_of(u);
+      fetching_ |= units_.mask_of(u);
       return;
     }
   } else {
@@ -41,12 +42,12 @@ void requester::start_fetch(unit& u) {
     if (w.asked()) ++unclaimed_;
     w.begin(c, longest_read(c, want));
   }
-  ask_for_descriptors(u);
+  ask(u);
 }
 
 // While a unit executes WQEs it reads the next ones, if those from `next` to the end of what it holds say that the
 // queue goes on behind it. Their headers are followed as their bytes come in.
-void requester::read_ahead(unit& u, std::uint32_t next) {
+void queue_reader::read_ahead(send_unit& u, std::uint32_t next) {
   const context& c = *u.ctx;
   descriptor_window& w = u.window;
   const std::uint64_t ring = std::uint64_t{1} << (c.log_sq_size + c.log_sq_stride);
@@ -56,71 +57,71 @@ void requester::read_ahead(unit& u, std::uint32_t next) {
   if (!u.wqe.fetches() && u.wqe.length > packet_bytes(c, u.wqe)) return;  // this one takes long, if not several turns
   if (!w.goes_on_behind(c, next)) return;
   w.extend(end);
-  ask_for_descriptors(u);
+  ask(u);
 }
 
-void requester::ask_for_descriptors(unit& u) {
-  if (!descriptor_out.claim()) return;
-  descriptor_out.push(u.window.job(*u.ctx, u.window.extended() ? 0 : u.span));
+void queue_reader::ask(send_unit& u) {
+  if (!jobs_.claim()) return;
+  jobs_.push(u.window.job(*u.ctx, u.window.extended() ? 0 : u.span));
   ++qps_[u.grant.qpn].fetches;
-  if (u.at == unit::state::fetch) fetching_ |= mask_of(u);
+  if (u.at == send_unit::state::fetch) fetching_ |= units_.mask_of(u);
 }
 
 // What a unit does not want any more is nobody's.
-void requester::take_descriptors() {
-  if (!descriptor_in.can_pop()) return;
-  descriptor_in.take_due([this](const descriptor_result& d) {
+void queue_reader::take_results() {
+  if (!results_.can_pop()) return;
+  results_.take_due([this](const descriptor_result& d) {
     --qps_[d.qpn].fetches;
-    unit& u = units_[d.unit];
+    send_unit& u = units_[d.unit];
     if (u.window.take(d)) {
-      fetching_ &= ~mask_of(u);
+      fetching_ &= ~units_.mask_of(u);
     } else {
       --unclaimed_;
-      ++late_descriptors_;
+      ++late_;
     }
   });
 }
 
-// What is read ahead ticks the requester only while somebody waits for it, or it is counted.
-void requester::listen_to_descriptors() {
-  descriptor_in.set_quiet(fetching_ == 0 && unclaimed_ == 0 && halts_.empty());
-}
-
-void requester::forget_descriptors(unit& u) {
+void queue_reader::forget(send_unit& u) {
   if (u.window.asked()) ++unclaimed_;
   u.window.forget();
 }
 
+void queue_reader::forget_all() {
+  for (send_unit& u : units_) forget(u);
+  fetching_ = 0;
+}
+
 // An extension that has failed is asked for again when its turn comes, and fails then.
-void requester::finish_fetch(unit& u) {
-  u.at = unit::state::work;
+void queue_reader::finish(send_unit& u) {
+  u.at = send_unit::state::work;
   descriptor_window& w = u.window;
   if (w.extended()) return;
-  if (must_stop(u)) return forget_descriptors(u);
+  if (qps_[u.grant.qpn].must_stop()) return forget(u);
   const context& c = *u.ctx;
   if (!w.begins_with(c.next_wqe)) return;  // a retransmission moved the QP meanwhile
   if (w.failed()) {
     // Approximation: a send queue that cannot be read ends the QP with a local error of the WQE that is not known.
-    forget_descriptors(u);
-    if (icm::flushes(c.state)) return end_turn(u, report_kind::idle);
+    forget(u);
+    if (icm::flushes(c.state)) return units_.end_turn(u, scheduler::report::kind::idle);
     return cannot_execute(u);
   }
   if (!w.posted(c, 0)) return;  // the queue's end
   const unsigned size = wqe_size(w.at(0));
   if (size <= w.held() && !wqe_stamped(w.at(0), size)) return;
-  if (w.held() < longest_read(c, size)) return start_fetch(u);  // all of it
+  if (w.held() < longest_read(c, size)) return start(u);  // all of it
   if (size <= w.held()) ++stamped_;
-  if (++u.stamp_tries < config_.stamp_retries) return start_fetch(u);
+  if (++u.stamp_tries < config_.stamp_retries) return start(u);
   cannot_execute(u);
 }
 
 // WQE next_wqe, which could not be read or is never finished.
-void requester::cannot_execute(unit& u) {
+void queue_reader::cannot_execute(send_unit& u) const {
   u.wqe.error = syndrome::local_qp_operation;
   u.wqe.signalled = true;
-  u.current = true;
-  u.current_index = u.ctx->next_wqe;
-  u.strides = 1;
+  u.at_wqe.current = true;
+  u.at_wqe.index = u.ctx->next_wqe;
+  u.at_wqe.strides = 1;
 }
 
 }  // namespace rnic::transport

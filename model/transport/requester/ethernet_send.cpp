@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ethernet queue pairs: whole frames from the WQE, with tags, checksums and segmentation (adapter data plane A.8.1).
+#include "model/transport/requester/ethernet_send.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "model/abi/queues.h"
-#include "model/transport/requester/requester.h"
+#include "model/transport/requester/rules.h"
+#include "model/transport/transport_if.h"
 #include "model/wire/bytes.h"
 #include "model/wire/internet.h"
 
@@ -47,29 +50,27 @@ bool parse_ethernet(const std::uint8_t* wqe, unsigned& at, send_wqe& out) {
   return true;
 }
 
-/// Frames longer than the port takes, or shorter than a header, are not sent.
-std::uint8_t requester::ethernet_fault(const unit& u) const {
+std::uint8_t ethernet_fault(const send_unit& u, std::uint32_t port_mtu) {
   const ethernet_send& e = u.wqe.ethernet;
   const std::uint32_t most = std::min<std::uint32_t>(packet_bytes(*u.ctx, u.wqe), u.wqe.length);
   const bool forced = (u.ctx->dest.flags & icm::path_flag_vlan) != 0;
   const std::uint32_t tag = e.tag_type != 0 || forced ? wire::vlan_tag_bytes : 0;
   const std::uint64_t frame = std::uint64_t{e.header_bytes} + most;
-  const std::uint32_t limit = std::min<std::uint32_t>(port_mtu_[u.ctx->dest.port % ports], room);
+  const std::uint32_t limit = std::min<std::uint32_t>(port_mtu, room);
   return frame < wire::ethernet_header_bytes || frame + tag + fcs_bytes > limit ? syndrome::local_length
                                                                                 : std::uint8_t{0};
 }
 
-/// BlueFlame posting leaves index and QPN in the control segment, where VLAN tag and its bits are otherwise.
-void requester::forget_leftovers(unit& u) const {
+void forget_leftovers(send_unit& u) {
   const std::uint32_t index = abi::get(u.bytes.data(), control::index);
   const std::uint32_t qpn = abi::get(u.bytes.data(), control::qpn);
-  if (qpn == (u.ctx->qpn & 0xffffff) && index == (u.current_index & 0xffff)) u.wqe.ethernet.tag_type = 0;
+  if (qpn == (u.ctx->qpn & 0xffffff) && index == (u.at_wqe.index & 0xffff)) u.wqe.ethernet.tag_type = 0;
 }
 
-void requester::begin_ethernet(unit& u, gather_job& job, const packet_place& place) {
-  const context& c = *u.ctx;
+void begin_ethernet(const send_unit& u, gather_job& job, const packet_place& place, const gid::gid_table& gids,
+                    std::uint16_t udp_port) {
+  const icm::requester_context& c = *u.ctx;
   const ethernet_send& e = u.wqe.ethernet;
-  const gid::gid_table& gids = *gids_[c.dest.port % ports];
   payload::frame& f = *job.frame;
   ethernet_work& w = job.ethernet;
   w.offload = e;
@@ -78,7 +79,7 @@ void requester::begin_ethernet(unit& u, gather_job& job, const packet_place& pla
   w.segmented = u.wqe.is_segmented();
   w.offset = place.offset;
   w.last = place.last;
-  w.udp_port = udp_port_;
+  w.udp_port = udp_port;
   if ((c.dest.flags & icm::path_flag_vlan) != 0)
     if (const auto vid = gids.vlan(c.dest.vlan_index)) {
       w.offload.tag_type = wire::type_ctag;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Go-back: where a queue pair goes on, and the messages that are forgotten with it.
+#include "model/transport/requester/go_back.h"
+
+#include "model/transport/requester/drain.h"
+#include "model/transport/requester/rules.h"
+
+namespace rnic::transport {
+
+bool is_complete(const message& m, wire::psn_t unacked) {
+  if (m.syndrome != 0) return m.writes == 0;
+  if (m.local) return m.sent;
+  if (m.read) return m.answered() && m.writes == 0;
+  return m.last_psn.before(unacked);
+}
+
+void go_back::announce(sim::statistics& to) const {
+  to.add(owner_.name() + ".retransmissions", retransmissions_);
+  to.add(owner_.name() + ".go_back.walked", walked_);
+  to.add(owner_.name() + ".go_back.taken_back", taken_back_);
+}
+
+void go_back::wait_for_walk(qp_runtime& r) {
+  waiting_.push(qps_, r);
+  owner_.wake_next();
+}
+
+void go_back::cut(qp_runtime& r, std::uint32_t keep) {
+  if (messages_.cut_behind(r, keep)) wait_for_walk(r);
+}
+
+void go_back::rewind(context& c, qp_runtime& r, std::uint32_t index, wire::psn_t psn) {
+  message& m = messages_[index];
+  if (c.state == icm::qp_state::rts)
+    drained_queues::note_begun(c, r, messages_);  // also what is forgotten now has to end before SQD
+  cut(r, index);
+  if (!r.resends || next_psn(c).since(r.sent_before) >= half_window) r.sent_before = next_psn(c);
+  r.resends = true;
+  m.asked_from = psn.since(m.first_psn);
+  r.asked_psn = r.heard_psn = psn;
+  c.next_wqe = m.wqe_index;
+  c.message_offset = m.asked_from * mtu_of(c);
+  c.next_psn = psn.value();
+  r.failing = false;
+  ++retransmissions_;
+  units_.restart(r);
+}
+
+void go_back::fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t syn, std::uint8_t vendor,
+                   wire::psn_t psn) {
+  message& m = messages_[index];
+  cut(r, index);
+  m.syndrome = syn;
+  m.vendor = vendor;
+  c.next_wqe = m.wqe_index + m.strides;
+  c.message_offset = 0;
+  c.next_psn = psn.value();
+  r.failing = true;
+  // Of the message and of what is behind it. What is before it still leaves.
+  withdrawals_.write(r.qpn, m.first_packet, next_packet_, owner_.now());
+  units_.restart(r);
+  messages_.may_complete(r);
+  owner_.wake_next();
+}
+
+void go_back::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
+  c.message_offset = 0;
+  c.state = state;
+  r.failing = r.rnr_wait = r.retrying = false;
+  timers_.stop(r);
+  withdraw_all(r);
+  units_.restart(r);
+  if (r.head != no_index) {
+    r.unwalked = true;
+    wait_for_walk(r);
+    messages_.may_complete(r);
+  }
+  resumes_.resume(r);
+  owner_.wake_next();
+}
+
+void go_back::discard(qp_runtime& r) { cut(r, no_index); }
+
+go_back::context* go_back::context_of(const qp_runtime& r, bool& pending) {
+  context* c = nullptr;
+  const auto found = contexts_.ask(r.qpn, c);
+  const bool there = found == context_memory::result::hit;
+  pending = found == context_memory::result::pending || (there && !contexts_.access(context_memory::go_back, r.qpn));
+  return there ? c : nullptr;
+}
+
+void go_back::begin() {
+  if (walk_.begun) return;
+  engine_.begin();
+  walk_ = {};
+  walk_.begun = true;
+}
+
+void go_back::walk() {
+  if (waiting_.empty()) return;
+  qp_runtime& r = qps_[waiting_.front()];
+  if (!r.unwalked) return;
+  begin();
+  owner_.wake_next();
+  if (!walk_.read) {
+    bool pending = false;
+    const context* const c = context_of(r, pending);
+    if (pending) return;
+    walk_.read = true;
+    walk_.unacked = c != nullptr ? unacked_psn(*c) : wire::psn_t();
+    walk_.at = r.head;
+  }
+  const std::uint32_t at = walk_.at;
+  if (at != no_index && messages_[at].syndrome == 0 && is_complete(messages_[at], walk_.unacked)) {
+    walk_.kept = at;
+    walk_.at = messages_[at].next;
+    ++walked_;
+    return;
+  }
+  r.unwalked = false;
+  walk_.restarts = at != no_index;
+  if (walk_.restarts) walk_.next_wqe = messages_[at].wqe_index;
+  // What was kept may have been completed meanwhile.
+  messages_.cut_behind(r, at == r.head ? no_index : walk_.kept);
+}
+
+void go_back::take_back() {
+  if (waiting_.empty()) return;
+  qp_runtime& r = qps_[waiting_.front()];
+  if (r.unwalked) return owner_.wake_next();
+  begin();
+  if (r.cut != no_index) {
+    if (messages_.may_release(message_table::by_go_back)) {
+      messages_.release_cut(r, walk_.counts);
+      ++taken_back_;
+    }
+    return owner_.wake_next();
+  }
+  bool pending = false;
+  context* const c = context_of(r, pending);
+  if (pending) return;
+  if (c != nullptr) {
+    walk_.counts.take_off(*c);
+    if (walk_.restarts) c->next_wqe = walk_.next_wqe;
+    contexts_.mark_dirty(r.qpn);
+  }
+  waiting_.pop(qps_);
+  walk_.begun = false;
+  engine_.end();
+  owner_.wake_next();
+}
+
+}  // namespace rnic::transport

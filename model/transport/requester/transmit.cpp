@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which packet starts next, what it is, and what follows it.
+#include "model/transport/requester/transmit.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "model/transport/message_packets.h"
+#include "model/transport/requester/ethernet_send.h"
+#include "model/transport/requester/message_entry.h"
+#include "model/transport/requester/mlx_wqe.h"
+#include "model/transport/requester/rules.h"
+
+namespace rnic::transport {
+
+namespace {
+constexpr std::uint32_t translation_bytes = 4096;  // what one translation covers
+
+unsigned priority_of(const icm::requester_context& c, const datagram_address& a) {
+  if (c.type != icm::service::ud && c.type != icm::service::mlx) return c.dest.priority & 7u;
+  const bool tagged = c.type == icm::service::ud && a.vlan_present;
+  return tagged ? a.vlan_tci >> 13 : a.priority & 7u;
+}
+}  // namespace
+
+void transmit::announce(sim::statistics& to) const {
+  to.add(owner_.name() + ".packets", packets_);
+  to.add(owner_.name() + ".wqes", units_.wqes());
+  to.add(owner_.name() + ".receive_waits", receive_waits_);
+}
+
+void transmit::work() {
+  if (units_.sendable() == 0) return engine_.idle();
+  if (!engine_.is_free()) return engine_.await();
+  units_.release_due();
+  const std::uint32_t up_to_last = static_cast<std::uint32_t>((std::uint64_t{2} << last_sent_) - 1);
+  for (const std::uint32_t turn : {~up_to_last, up_to_last}) {
+    for (std::uint32_t rest = units_.asking() & turn; rest != 0; rest &= rest - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(rest));
+      if (!start(units_[i])) continue;
+      last_sent_ = i;
+      return note_hold_up();
+    }
+  }
+  note_hold_up();
+}
+
+// Why nothing can start when the engine is free: what the first unit waits for that would, if all wait.
+void transmit::note_hold_up() {
+  if (units_.sendable() == 0) return engine_.idle();
+  const std::uint32_t asking = units_.asking();
+  if (asking != 0 && !engine_.is_free()) return;  // the engine will look at it
+  const std::uint32_t of = asking != 0 ? asking : units_.sendable();
+  engine_.blocked(units_[static_cast<unsigned>(__builtin_ctz(of))].held_up_by);
+}
+
+// What keeps the unit's packet from starting, before anything of it is looked at.
+bool transmit::blocked(send_unit& u, unsigned priority) {
+  const unsigned port = u.ctx->dest.port % egress_ports;
+  u.held_up_by = "gather";
+  if (!ports_.packets.claim()) return true;
+  if (ports_.pieces.free_slots() < gather_job::most_pieces) {
+    owner_.wake_next();
+    return true;
+  }
+  u.held_up_by = "rate limit";
+  if (!pacing_.in_time(u)) return true;
+  u.held_up_by = "egress credits";
+  if (!credits_.available(port, priority)) {
+    if (!credits_.await(u, port, priority)) give_up(u);
+    return true;
+  }
+  u.held_up_by = "read engine";
+  if (u.wqe.fetches() && !ports_.read_engine.is_free()) {
+    units_.hold(units_.mask_of(u), ports_.read_engine.free_at());
+    return true;
+  }
+  u.held_up_by = "context memory";
+  return !contexts_.claim(context_memory::transmit);
+}
+
+// The queue pair waits for something that takes long, and others have the unit. False, for those who say that nothing
+// has started.
+bool transmit::give_up(send_unit& u) {
+  units_.end_turn(u, scheduler::report::kind::stalled);
+  owner_.wake_next();
+  return false;
+}
+
+bool transmit::start(send_unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  if (r.must_stop() || !u.at_wqe.current || u.at_wqe.index != c.next_wqe || icm::flushes(c.state)) {
+    units_.give_back(u);
+    return false;
+  }
+  const unsigned priority = priority_of(c, u.wqe.address);
+  if (blocked(u, priority)) return false;
+  if (!source_is_ours(c)) {
+    refuse_source(u);
+    return false;
+  }
+  u.held_up_by = "messages and scatters under way";
+  if (u.at_wqe.message == no_index && !open_message(u)) return false;
+  const bool read = u.wqe.fetches();
+  const std::uint32_t packets = read ? packets_of(u.wqe.length - c.message_offset, packet_bytes(c, u.wqe)) : 1;
+  u.held_up_by = "packets under way";
+  if (!window_open(c, packets)) return give_up(u);
+  const bool waited = u.credit_since != sim::never;
+  contexts_.access_pinned(context_memory::transmit);
+  credits_.use(u, c.dest.port % egress_ports, priority);
+
+  const packet_place place = place_of_next(c, u.wqe, packets);
+  gather_job job = job_of(u, place);
+  build(u, job, place, priority);
+  spans_.leave(job.frame->span, owner_.name(), "transmit", owner_.now_ps(),
+               waited ? sim::wait::arbitration : sim::wait::none);
+  const unsigned pieces = job.pieces;
+  if (config_.translation_blocks) u.translating += pieces;
+  departures_.started(r, job.last_local);
+  ++packets_;
+  ports_.packets.push(std::move(job));
+
+  engine_.start(std::max({1u, interval_of(u, place), pieces}));
+  if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.now();
+  after_packet(u, place.length, packets);
+  if (place.ack_request) r.asked_psn = next_psn(c);
+  timers_.start(c, r);
+  if (units_.sendable() != 0) engine_.await();
+  return true;
+}
+
+packet_place transmit::place_of_next(const context& c, const send_wqe& wqe, std::uint32_t packets) const {
+  const std::uint32_t left = wqe.length - c.message_offset, mtu = packet_bytes(c, wqe);
+  const bool read = wqe.fetches();
+  packet_place place;
+  place.psn = next_psn(c);
+  place.offset = c.message_offset;
+  place.length = read ? left : std::min(left, mtu);
+  place.first = c.message_offset == 0 || read;
+  place.last = read || left <= mtu;
+  const std::uint32_t interval_mask = (1u << std::min<unsigned>(c.ack_request_log, 23)) - 1;
+  const bool window_ends = next_psn(c).since(unacked_psn(c)) + packets >= config_.max_unacked_packets;
+  place.ack_request =
+      icm::is_reliable(c.type) && (place.last || (place.psn.value() & interval_mask) == interval_mask || window_ends);
+  return place;
+}
+
+// What gather is told of the packet, without its headers.
+gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
+  const context& c = *u.ctx;
+  gather_job job;
+  job.frame = frames_.get();
+  job.number = next_packet_++;
+  job.qpn = u.grant.qpn;
+  job.pd = c.pd;
+  job.message = u.at_wqe.message;
+  job.generation = messages_[u.at_wqe.message].generation;
+  job.psn = place.psn;
+  job.last_local = place.last && !icm::is_reliable(c.type);
+  job.reserved_lkey = settings_.reserved_lkey;
+  job.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
+  job.function = c.function;
+  job.unit = static_cast<std::uint8_t>(units_.number_of(u));
+  job.frame->span = place.last ? u.span : 0;
+  job.plain = c.type == icm::service::ethernet;
+  return job;
+}
+
+// Its headers, and its payload or where that is.
+void transmit::build(send_unit& u, gather_job& job, const packet_place& place, unsigned priority) {
+  const context& c = *u.ctx;
+  const unsigned port = c.dest.port % egress_ports;
+  const bool special = c.type == icm::service::mlx;
+  if (job.plain)
+    begin_ethernet(u, job, place, *gids_[port], settings_.udp_port);
+  else if (!special)
+    build_request(*job.frame, c, u.wqe, place, *gids_[port],
+                  {settings_.udp_port, config_.congestion.reaction.priorities});
+  pacing_.started(u, job.frame->length);
+  job.frame->priority = static_cast<std::uint8_t>(priority);
+  job.frame->port = static_cast<std::uint8_t>(port);
+  const std::uint32_t headers = job.plain ? u.wqe.ethernet.header_bytes : 0;
+  if (!u.wqe.fetches()) hand_pieces(u, job, headers, headers + place.length);
+  if (special && !open_special_frame(*job.frame, c, u.wqe, *gids_[port], settings_.udp_port))
+    job.syndrome = syndrome::local_qp_operation;
+}
+
+// For how long the packet has the engine.
+unsigned transmit::interval_of(send_unit& u, const packet_place& place) {
+  const unsigned stall =
+      std::exchange(u.stall, 0);  // for what was missing of the context: nothing goes on under a miss
+  if (u.wqe.fetches()) {
+    ports_.read_engine.use(config_.read_request_cycles + stall);
+    return config_.read_request_cycles;
+  }
+  if (u.wqe.all_inline)
+    return stall + std::max(place.length == 0 ? config_.empty_cycles : config_.inline_cycles,
+                            place.first ? u.at_wqe.taking : 0);
+  const unsigned stream = place.length / config_.datapath_bytes + (place.length % config_.datapath_bytes != 0 ? 1 : 0);
+  return stall + (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
+}
+
+// The entry of the GID table that a connected QP's path names, looked at for each packet: it may change under traffic.
+bool transmit::source_is_ours(const context& c) const {
+  if (!icm::is_reliable(c.type) && c.type != icm::service::uc) return true;
+  const auto type = (c.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
+  return gids_[c.dest.port % egress_ports]->may_send(c.dest.gid_index, type, c.dest.remote_gid, c.function);
+}
+
+// That of an address vector, which is of the entry's version.
+bool transmit::source_is_ours(const context& c, const datagram_address& a) const {
+  const gid::gid_table& gids = *gids_[c.dest.port % egress_ports];
+  return gids.may_send(a.gid_index, gids[a.gid_index].type, a.gid.data(), c.function);
+}
+
+// The message cannot be sent, or not to its end: a local error, as of an address vector without a source.
+void transmit::refuse_source(send_unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  if (r.tail != no_index && messages_[r.tail].wqe_index == c.next_wqe)
+    go_back_.fail(c, r, r.tail, syndrome::local_qp_operation, 0, next_psn(c));
+  else
+    u.wqe.error = syndrome::local_qp_operation;
+  units_.give_back(u);
+}
+
+// Counts of PSNs are bounded so that old and new ones can be told apart.
+bool transmit::window_open(const context& c, std::uint32_t packets) const {
+  if (!icm::is_reliable(c.type)) return true;
+  const std::uint32_t under_way = next_psn(c).since(unacked_psn(c));
+  return under_way == 0 || under_way + packets <= config_.max_unacked_packets;
+}
+
+// First packet of a WQE in this turn: enters the message in the table, unless it was there before a retransmission.
+bool transmit::open_message(send_unit& u) {
+  context& c = *u.ctx;
+  qp_runtime& r = qps_[u.grant.qpn];
+  const std::uint32_t mtu = packet_bytes(c, u.wqe);
+  if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
+    u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
+  if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
+  if (c.type == icm::service::ud && !source_is_ours(c, u.wqe.address)) u.wqe.error = syndrome::local_qp_operation;
+  if (c.type == icm::service::ethernet && u.wqe.error == 0)
+    u.wqe.error = ethernet_fault(u, settings_.port_mtu[c.dest.port % egress_ports]);
+  if (u.wqe.error != 0) {
+    units_.give_back(u);
+    return false;
+  }
+  u.at_wqe.started = sim::never;
+  if (r.tail != no_index && messages_[r.tail].wqe_index == c.next_wqe) {
+    u.at_wqe.message = r.tail;
+    return true;
+  }
+  const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= r.reads.limit(most_reads(c));
+  if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) return give_up(u);
+  if (u.wqe.fetches() ? !messages_.available_for_read() : !messages_.available()) {
+    messages_.await_room(r);
+    return give_up(u);
+  }
+  if (icm::is_reliable(c.type) && !may_use_receive(c, u.wqe)) {
+    r.needs_receive = true;
+    ++receive_waits_;
+    return give_up(u);
+  }
+  u.at_wqe.message = enter_message(messages_, r, u, packets_of(u.wqe.length, mtu), next_packet_);
+  return true;
+}
+
+// The packet's part of the scatter/gather list, to bytes `at` to `end` of its payload: a piece a cycle. Inline bytes
+// are copied at once.
+void transmit::hand_pieces(send_unit& u, gather_job& job, std::uint32_t at, std::uint32_t end) {
+  std::uint8_t* payload = job.frame->buffer.data() + payload::frame::payload_start;
+  while (at < end && u.at_wqe.segment < u.wqe.count) {
+    const wqe_segment& s = u.wqe.segments[u.at_wqe.segment];
+    const std::uint32_t n = std::min({end - at, s.length - u.at_wqe.segment_offset, translation_bytes});
+    if (s.is_inline) {
+      std::memcpy(payload + at, u.bytes.data() + s.address + u.at_wqe.segment_offset, n);
+    } else {
+      const auto place = static_cast<std::uint16_t>(at);
+      ports_.pieces.push_after(gather_piece{s.address + u.at_wqe.segment_offset, n, s.lkey, place}, 0);
+      ++job.pieces;
+    }
+    at += n;
+    u.at_wqe.segment_offset += n;
+    if (u.at_wqe.segment_offset == s.length) {
+      ++u.at_wqe.segment;
+      u.at_wqe.segment_offset = 0;
+    }
+  }
+}
+
+void transmit::after_packet(send_unit& u, std::uint32_t length, std::uint32_t packets) {
+  context& c = *u.ctx;
+  c.next_psn = (next_psn(c) + packets).value();
+  u.turn_bytes += u.wqe.fetches() ? 0 : length;
+  const bool ends = c.message_offset + length == u.wqe.length;
+  if (!ends) {
+    c.message_offset += length;
+    if (u.turn_bytes >= config_.turn_bytes) {
+      units_.end_turn(u, scheduler::report::kind::more);
+      owner_.wake_next();
+    }
+    return;
+  }
+  c.message_offset = 0;
+  c.next_wqe += u.at_wqe.strides;
+  u.busy_until = u.at_wqe.started + (u.wqe.fetches() ? config_.read_wqe_cycles : config_.wqe_cycles);
+  units_.executed(u);
+  units_.give_back(u);
+}
+
+/// Without a credit one message may go all the same, to find out: its answer brings the next credits, and if there is
+/// no receive for it, the answer is receiver-not-ready. So it is when nothing is under way: no answer would come any
+/// more. Messages whose completion is not reported yet count as under way.
+bool transmit::may_use_receive(const context& c, const send_wqe& wqe) const {
+  if ((c.flags & icm::requester_flag_unlimited) != 0 || !config_.end_to_end_credits || !wqe.takes_receive())
+    return true;
+  return c.receives_used <= c.receives_told || c.unacked_psn == c.next_psn;
+}
+
+}  // namespace rnic::transport

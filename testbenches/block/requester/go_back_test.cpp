@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Go-back: a forgotten message a cycle, and who waits for it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "testbenches/block/requester/bench.h"
+
+namespace {
+
+using namespace rnic;
+using wire::operation;
+
+constexpr std::uint32_t first_psn = 0xfffffe;
+
+const sim::server& engine_of(const bench::bench& b) {
+  for (const sim::server* s : b.core.servers())
+    if (s->name() == "requester.go_back_engine") return *s;
+  throw std::runtime_error("no go-back engine");
+}
+std::uint64_t count(const bench::bench& b, const char* name) { return b.stats.value(std::string("requester.") + name); }
+
+/// `many` WRITEs of a packet, of which the one with this place was lost.
+class lost : public testing::TestWithParam<std::tuple<unsigned, unsigned, bool>> {};
+TEST_P(lost, messages_behind_are_taken_back_one_a_cycle_and_sent_again) {
+  const auto [many, place, always] = GetParam();
+  if (place >= many) GTEST_SKIP() << "not one of them";
+  bench::setup s;
+  s.time.always_tick = always;
+  bench::bench b(s);
+  for (unsigned i = 0; i < many; ++i) b.post_write(16);
+  b.ring_doorbell();
+  b.run_ns(8000);
+  ASSERT_EQ(b.w.sent.size(), many);
+  b.respond(operation::acknowledge, (first_psn + place) & 0xffffff, 0x60);
+  b.run_ns(8000);
+  const unsigned behind = many - 1 - place;
+  EXPECT_EQ(count(b, "searched_messages"), place);
+  EXPECT_EQ(count(b, "go_back.taken_back"), behind);
+  EXPECT_EQ(engine_of(b).operations(), behind != 0 ? 1u : 0u);
+  // A message a cycle, in turn with those before it, which complete; in the cycle after the last it settles.
+  EXPECT_EQ(engine_of(b).busy_cycles(), behind + std::min(place, behind));
+  ASSERT_EQ(b.w.sent.size(), many + behind + 1);
+  for (unsigned i = place; i < many; ++i)
+    EXPECT_EQ(b.sent(many + i - place).bth.psn.value(), (first_psn + i) & 0xffffff);
+  b.ack((first_psn + many - 1) & 0xffffff);
+  b.run_ns(500);
+  EXPECT_EQ(b.w.cqes.size(), many);
+}
+INSTANTIATE_TEST_SUITE_P(go_back, lost,
+                         testing::Combine(testing::Values(1u, 2u, 5u, 14u), testing::Values(0u, 1u, 4u, 13u),
+                                          testing::Bool()));
+
+/// An error of the queue pair: what is complete stays, the first message that is not begins the flush.
+TEST(go_back, walks_past_what_is_complete_when_the_queue_pair_is_in_error) {
+  bench::bench b;
+  for (unsigned i = 0; i < 6; ++i) b.post_write(16);
+  b.ring_doorbell();
+  b.run_ns(8000);
+  b.ack((first_psn + 3) & 0xffffff);
+  b.run_ns(4);  // the error comes two cycles later: two of four have completed
+  b.w.to_error.push_back(bench::qpn);
+  b.w.wake_next();
+  b.run_ns(8000);
+  ASSERT_EQ(b.w.cqes.size(), 6u);
+  for (unsigned i = 0; i < 6; ++i) {
+    EXPECT_EQ(b.w.cqes[i].second.wqe_index, i);
+    EXPECT_EQ(b.w.cqes[i].second.syndrome, i < 4 ? 0 : transport::syndrome::flush) << i;
+  }
+  EXPECT_EQ(count(b, "go_back.walked"), 2u);
+  EXPECT_EQ(count(b, "go_back.taken_back"), 2u);
+}
+
+/// Its unit stands still, and what comes for it waits; another queue pair's messages go on.
+TEST(go_back, keeps_answers_of_its_queue_pair_in_front_until_it_is_done) {
+  bench::bench b;
+  for (unsigned i = 0; i < 14; ++i) b.post_write(16);
+  b.ring_doorbell();
+  b.run_ns(8000);
+  ASSERT_EQ(b.w.sent.size(), 14u);
+  b.respond(operation::acknowledge, first_psn, 0x60);
+  b.ack(first_psn + 1);  // it has got two after all; the requester went back to the first
+  b.run_ns(60);          // 30 cycles
+  EXPECT_EQ(count(b, "go_back.taken_back"), 13u);
+  b.run_ns(8000);
+  // What is acknowledged of it was sent before: all that is before the next packet to send.
+  EXPECT_EQ(b.w.cqes.size() + count(b, "ghost_responses"), 1u);
+}
+
+}  // namespace
