@@ -139,14 +139,15 @@ void endpoint::serve_request() {
       return_credit(t);
       break;
     case payload::tlp_type::mem_read:
-      if (reply_count_ == replies_.size()) return;  // the reply's departure ticks this block
+      if (reply_count_ == replies_.size()) return serving_.blocked("replies");  // one that leaves ticks this block
       serve_read(t);
       break;
     default:
-      if (reply_count_ == replies_.size()) return;
+      if (reply_count_ == replies_.size()) return serving_.blocked("replies");
       serve_config(t);
       break;
   }
+  serving_.start(1);
   requests_[request_head_].reset();
   request_head_ = (request_head_ + 1) % requests_.size();
   write_done_ = 0;
@@ -207,6 +208,7 @@ bool endpoint::serve_write(const payload::tlp& t) {
   }
   write_done_ = from;
   if (write_done_ == t.length) return true;
+  serving_.start(1);
   wake_next();
   return false;
 }
@@ -218,7 +220,10 @@ bool endpoint::push_run(target at, const std::uint8_t* data, std::uint32_t bytes
     return true;
   }
   const sim::fifo_out<mmio_write>& out = at.where == bar::registers ? command_out : doorbell_out;
-  if (!out.claim()) return false;
+  if (!out.claim()) {
+    serving_.blocked(at.where == bar::registers ? "command" : "doorbell");
+    return false;
+  }
   mmio_write w;
   w.offset = at.offset;
   w.length = bytes;

@@ -21,6 +21,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
@@ -49,7 +50,9 @@ struct endpoint_config {
 /// Where the PCIe core has a clock of its own (core_config::khz), packets of both directions and credits cross to it
 /// (pcie_core.h); where it has the adapter's, its interface and the link are here.
 ///
-/// Requests are served in their order, one a cycle; completions for the DMA engine do not wait behind them.
+/// Requests are served in their order, one a cycle (a write of several lines, a line a cycle); completions for the DMA
+/// engine do not wait behind them. What holds a request up is "doorbell" or "command", whose channel is full, or
+/// "replies", of which as many wait for the link as the host has credits for reads.
 /// Approximation: a completion may pass a BAR write that waits for room in command_out or doorbell_out, which strict
 /// PCIe order forbids; no deadlock can come from a full doorbell channel that way, and no software can tell.
 ///
@@ -141,6 +144,7 @@ class endpoint : public sim::clocked_block,
   sim::time_ps cycle_ps_;
   sim::time_ps last_arrival_ = 0;  // of a packet,
   bool ahead_ = false;             // which needed no tick
+  sim::server serving_{*this, "requests"};
   std::vector<payload::tlp_ptr> requests_;  // ring, as long as the advertised headers
   std::size_t request_head_ = 0;
   std::size_t request_count_ = 0;

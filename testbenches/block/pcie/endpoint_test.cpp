@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configuration space, BARs and MSI-X as software on the bus sees them.
+#include "testbenches/bench/held_up.h"
 #include "testbenches/block/pcie/bench.h"
 
 namespace rnic::test {
@@ -267,6 +268,28 @@ void expect_waiting_writes_once(bool always_tick) {
 }
 TEST(pcie_bar, writes_that_wait_for_a_full_channel_are_counted_and_marked_once) { expect_waiting_writes_once(false); }
 TEST(pcie_bar, ticked_always_they_are_counted_and_marked_once) { expect_waiting_writes_once(true); }
+
+// The channel takes four. The fifth is here at 50'126'810, seen at edge 21'405, and waits to now, 22'631; what is taken
+// in the next cycle makes room at 22'633.
+TEST(pcie_bar, says_by_whom_a_write_is_held_up) {
+  bench b;
+  b.doorbell.open = false;
+  b.down.record = true;
+  const auto busy = [&b] { return rnic::bench::busy_cycles(b.core, "pcie.requests"); };
+  const std::uint64_t before = busy();
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(b.root.mmio_store(b.bar2_at + 8 * i, &i, 4, 0));
+  }
+  b.run_ns(3000);
+  EXPECT_EQ(b.down.packets.at(4).arrival, 50'126'810u);
+  EXPECT_EQ(b.core.now(), 22'631u);
+  EXPECT_EQ(rnic::bench::held_up(b.core, "pcie.requests"), "doorbell 1226; ");
+  EXPECT_EQ(busy() - before, 4u);
+  b.doorbell.reopen();
+  b.run_ns(3000);
+  EXPECT_EQ(rnic::bench::held_up(b.core, "pcie.requests"), "doorbell 1228; ");
+  EXPECT_EQ(busy() - before, 6u);
+}
 
 TEST(pcie_bar, full_doorbell_channel_stops_the_processor_by_credits_and_loses_nothing) {
   options o;

@@ -46,8 +46,8 @@ RELAXED = {
 # Beginnings of the names of what does nothing but let a frame's bytes pass.
 DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
-TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"}, {"datapath", "requester send engine"},
-            {"datapath", "responder check"}]
+TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"},
+            {"datapath", "requester send engine"}, {"datapath", "responder check"}]
 
 
 def scenarios():
