@@ -13,6 +13,9 @@
 
 namespace rnic::transport {
 
+/// What became of a question for a receive WQE: it is there; it is being fetched; none is posted; it cannot be read.
+enum class receive_result : std::uint8_t { ready, pending, empty, failed };
+
 /// One data segment of a receive WQE.
 struct receive_segment {
   std::uint64_t address = 0;
@@ -30,7 +33,7 @@ class receive_wqe_cache {
   receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
                     std::uint64_t translate_tag, std::uint64_t dma_tag);
 
-  enum class result : std::uint8_t { ready, pending, empty, failed };
+  using result = receive_result;
   /// Whether WQE ctx.rq_consumed was posted. `empty` only by a reading of the record that began after the first call
   /// that had to ask. Updates ctx.rq_posted.
   result available(icm::responder_context& ctx);

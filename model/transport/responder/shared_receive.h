@@ -12,6 +12,7 @@
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
@@ -22,7 +23,7 @@ namespace rnic::transport {
 /// is kept, or read again by its index.
 class shared_receive {
  public:
-  enum class result : std::uint8_t { ready, pending, empty, failed };
+  using result = receive_result;
   /// A receive WQE without its link.
   struct entry_view {
     const std::uint8_t* segments = nullptr;

@@ -13,6 +13,7 @@
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/responder/atomic_unit.h"
+#include "model/wire/packet.h"
 
 namespace rnic::transport {
 
@@ -120,10 +121,26 @@ inline constexpr responder_error memory_unreachable{syndrome_operational, 0, eve
 /// Class J: a key that may not be invalidated. The SEND itself is acknowledged by nobody.
 inline constexpr responder_error invalidation_refused{0, cqe_remote_invalid, 0};
 
+/// What firmware sets for the whole adapter.
+struct responder_registers {
+  std::uint16_t roce_v2_port = wire::roce_v2_udp_port;
+  bool sums_packets = false;  ///< rx_checksum_mode
+  std::uint32_t reserved_lkey = 0, special_qp_base = 0, num_qps_log = 24;
+};
+
+/// Packets that were dropped, by reason. Several parts find the reasons; the counters are one each.
+struct drop_counters {
+  std::uint64_t no_qp = 0, state = 0, service = 0, address = 0, pkey = 0, qkey = 0, mad_length = 0, halted = 0,
+                error = 0, sequence = 0, duplicate_read = 0, duplicate_atomic = 0, no_wqe = 0, unreliable = 0,
+                ethernet_no_wqe = 0, ethernet_vlan = 0, ethernet_function = 0;
+};
+
 /// A QP with something on chip. Its context is pinned from the moment it is there.
 struct responder_flow {
   std::uint32_t qpn = 0;
+  std::uint16_t number = 0;  ///< its place
   bool used = false;
+  bool touched = false;  ///< may have become idle
   bool dirty = false;
   bool stop = false;                         ///< halted: take nothing new, finish what was accepted
   bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
@@ -168,7 +185,6 @@ struct responder_slot {
   std::uint16_t next = no_link, previous = no_link;  ///< order of acceptance
   action what = action::write;
   bool cancelled = false;
-  bool started = false;    ///< its first payload write was issued
   bool last = false;       ///< of its message
   bool answered = false;   ///< wants an answer (AckReq, or action::answer)
   bool has_wqe = false;    ///< its message has a receive WQE
