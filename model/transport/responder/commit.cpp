@@ -61,87 +61,102 @@ commit::commit(sim::clocked_block& owner, const icm::icm_map& map, flow_table& f
       drops_(drops),
       spans_(spans) {}
 
+/// Of those whose time has come the oldest that can go on. It stands behind none of its queue pair: the first one that
+/// has to wait holds up those behind it.
 void commit::work() {
+  if (slots_.empty()) return;
   ++pass_;
   for (std::uint16_t i = slots_.first(); i != no_link;) {
     responder_slot& s = slots_[i];
+    if (s.ready > owner_.now()) return;  // when its time comes, we are ticked
     const std::uint16_t next = s.next;
-    if (s.ready > owner_.now()) {
-      owner_.wake_at(s.ready);
-      return;
-    }
     responder_flow& f = flows_[s.flow];
-    if (f.blocked_pass != pass_ && !step(i)) f.blocked_pass = pass_;
-    i = next;
+    const progress made = f.blocked_pass == pass_ ? progress::none : step(i);
+    if (made == progress::none) {
+      f.blocked_pass = pass_;
+      i = next;
+      continue;
+    }
+    if (made == progress::some || (next != no_link && slots_[next].ready <= owner_.now())) owner_.wake_next();
+    return;
   }
 }
 
-/// False: its queue pair has to wait.
-bool commit::step(std::uint16_t i) {
+commit::progress commit::step(std::uint16_t i) {
   responder_slot& s = slots_[i];
-  if (s.translated != s.pieces) return false;
+  if (s.translated != s.pieces) return progress::none;
   if (s.keys != responder_slot::keys_state::none) {
-    if (s.keys == responder_slot::keys_state::asked) return false;  // the answer will name this slot
+    if (s.keys == responder_slot::keys_state::asked) return progress::none;  // the answer will name this slot
     if (s.keys == responder_slot::keys_state::refused) keys_.fail(s);
   }
   if (!s.cancelled) {
-    if (s.comm_est && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return false;
+    if (s.comm_est && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return progress::none;
     s.comm_est = false;
     if (s.status != icm::translate_status::ok) fail_translation(s);
   }
-  if (!s.cancelled && !carry_out(s)) return false;
+  if (!s.cancelled) {
+    const progress made = carry_out(s);
+    if (made != progress::all) return made;
+  }
   --flows_[s.flow].slots;
   slots_.release(i);
-  return true;
+  return progress::all;
 }
 
-bool commit::carry_out(responder_slot& s) {
-  if (s.answered && answers_.is_full(flows_[s.flow])) return false;
+commit::progress commit::carry_out(responder_slot& s) {
+  if (s.answered && answers_.is_full(flows_[s.flow])) return progress::none;
   switch (s.what) {
     case responder_slot::action::write:
       return payload(s);
     case responder_slot::action::read:
-      return read(s);
+      return read(s) ? progress::all : progress::none;
     case responder_slot::action::atomic:
-      return atomic(s);
+      return atomic(s) ? progress::all : progress::none;
     case responder_slot::action::answer:
       answer(s);
-      return true;
+      break;
     case responder_slot::action::failure:
-      return failure(s);
+      return failure(s) ? progress::all : progress::none;
   }
-  return true;
+  return progress::all;
 }
 
-bool commit::payload(responder_slot& s) {
-  responder_flow& f = flows_[s.flow];
-  if (s.completes && !completions_.room()) return false;
+/// A write in a cycle; with the last one the packet is done.
+commit::progress commit::payload(responder_slot& s) {
+  const responder_flow& f = flows_[s.flow];
+  if (s.completes && !completions_.room()) return progress::none;
   unsigned end = 2u * s.pieces;
   while (end != 0 && s.segments[end - 1].length == 0) --end;
-  for (; s.next_segment < end; ++s.next_segment) {
+  while (s.next_segment < end && s.segments[s.next_segment].length == 0) ++s.next_segment;
+  if (s.next_segment < end) {
+    if (!writes_.claim()) return progress::none;
     const icm::translate_response::segment& part = s.segments[s.next_segment];
-    if (part.length == 0) continue;
-    if (!writes_.claim()) return false;
-    const bool final = s.last && s.next_segment + 1 == end;
-    pcie::dma_request r;
-    r.op = pcie::dma_request::kind::write;
-    r.notify = final;
-    r.function = f.ctx->function;
-    r.address = part.address;
-    r.length = part.length;
-    r.source = s.frame->buffer.data() + s.source;
-    r.keep = s.frame;
-    if (final) {
-      note(s);
-      r.span = s.frame->span;
-    }
-    writes_.push(std::move(r));
-    s.source += part.length;
+    ++s.next_segment;
+    write(s, f, part, s.next_segment == end);
+    if (s.next_segment != end) return progress::some;
   }
-  if (s.invalidates && !keys_.invalidate(s, f)) return false;
+  if (s.invalidates && !keys_.invalidate(s, f)) return progress::none;
   if (s.completes) complete(f, s);
-  if (s.answered) answers_.set_ack(f, s.psn, s.msn, s.frame->span);
-  return true;
+  if (s.answered) answers_.set_ack(flows_[s.flow], s.psn, s.msn, s.frame->span);
+  return progress::all;
+}
+
+void commit::write(responder_slot& s, const responder_flow& f, const icm::translate_response::segment& part,
+                   bool last) {
+  pcie::dma_request r;
+  r.op = pcie::dma_request::kind::write;
+  r.notify = s.last && last;
+  r.function = f.ctx->function;
+  r.address = part.address;
+  r.length = part.length;
+  r.source = s.frame->buffer.data() + s.source;
+  r.keep = s.frame;
+  if (r.notify) {
+    note(s);
+    r.span = s.frame->span;
+  }
+  writes_.push(std::move(r));
+  s.source += part.length;
 }
 
 void commit::complete(const responder_flow& f, const responder_slot& s) {

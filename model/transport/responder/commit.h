@@ -25,7 +25,9 @@ namespace rnic::transport {
 /// their pipeline's time, and with them writes payload, completes receives, sets answers, hands READs and atomics over,
 /// ends queue pairs.
 ///
-/// Ports: one payload write a cycle; one completion, one event, one answer or one READ.
+/// Ports: one packet goes on in a cycle: one payload write, and with its last one the completion and the answer; or one
+/// READ or atomic, one answer, one failure. Of the packets whose time has come the oldest that can go on is chosen (a
+/// bit a slot, by age).
 /// Order: within a queue pair; a packet that has to wait (translation, a key, room for its completion) holds up the
 /// packets of its queue pair and no others.
 /// Stalls: translation owes an address; no room for a write, a completion, an event; an ACK that answers enough; the
@@ -41,9 +43,11 @@ class commit {
   void work();
 
  private:
-  bool step(std::uint16_t i);
-  bool carry_out(responder_slot& s);
-  bool payload(responder_slot& s);
+  enum class progress : std::uint8_t { none, some, all };
+  progress step(std::uint16_t i);
+  progress carry_out(responder_slot& s);
+  progress payload(responder_slot& s);
+  void write(responder_slot& s, const responder_flow& f, const icm::translate_response::segment& part, bool last);
   bool read(responder_slot& s);
   bool atomic(responder_slot& s);
   void answer(const responder_slot& s);

@@ -139,22 +139,20 @@ void control::work() {
   if (!command_.idle()) work_command();
 }
 
+/// A step of one of them in a cycle, in turn.
 void control::work_halts() {
-  for (std::size_t k = 0; k < stopping_.size();) {
-    if (go_on(stopping_[k]))
-      stopping_.erase(stopping_.begin() + static_cast<std::ptrdiff_t>(k));
-    else
-      ++k;
-  }
+  owner_.wake_next();
+  if (turn_ >= stopping_.size()) turn_ = 0;
+  if (go_on(stopping_[turn_]))
+    stopping_.erase(stopping_.begin() + static_cast<std::ptrdiff_t>(turn_));
+  else
+    ++turn_;
 }
 
 /// False: not in this cycle.
 bool control::begin(stopping_entry& e, std::uint16_t place) {
   if (e.discard) {
-    if (!of_.reads.room(1)) {
-      owner_.wake_next();
-      return false;
-    }
+    if (!of_.reads.room(1)) return false;
     read_command r;
     r.what = read_command::kind::forget;
     r.qpn = e.qpn;
@@ -182,8 +180,7 @@ bool control::go_on(stopping_entry& e) {
     responder_flow& f = of_.flows[i];
     of_.answers.give_up(f);
     acknowledgement::forget(f);
-    owner_.wake_next();  // what holds the flow ends with an answer of memory, or in this tick
-    return false;
+    return false;  // what holds the flow ends with an answer of memory, or in this tick
   }
   if (of_.completions.holds(qpn)) return false;
   if (of_.receives.flushing(qpn)) {

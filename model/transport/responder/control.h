@@ -26,8 +26,8 @@ namespace rnic::transport {
 ///
 /// A halted queue pair takes nothing new; what was accepted is finished or, where it is discarded, given up; its
 /// context and its ring go to ICM or are forgotten; then the command is done. Reset discards all queue pairs on chip.
-/// Ports: one register access at a time by firmware. Stalls: answers of memory that the queue pair waits for, the way
-/// to the READ generator.
+/// Ports: one register access at a time by firmware; of the halts one goes on in a cycle, in turn. Stalls: answers of
+/// memory that the queue pair waits for, the way to the READ generator.
 class control {
  public:
   /// A diagnostic counter (adapter control plane, 10.3).
@@ -77,6 +77,7 @@ class control {
   std::vector<diagnostic> counters_;
   std::vector<std::uint32_t> at_reset_;  // what they begin at
   std::vector<stopping_entry> stopping_;
+  std::size_t turn_ = 0;
   live_command<icm::responder_context> command_;
   bool resetting_ = false;
   std::uint32_t selected_ = 0, selected_srq_ = 0;

@@ -56,53 +56,53 @@ void key_withdrawal::fail(responder_slot& s) {
   ++completions_.errors.remote_invalid;
 }
 
-/// They are as if they had come later.
-void key_withdrawal::refuse(std::uint32_t key) {
+/// Whether the walk may go on behind it.
+bool key_withdrawal::pass(responder_slot& s) const {
   using action = responder_slot::action;
-  for (std::uint16_t i = slots_.first(); i != no_link; i = slots_[i].next) {
-    responder_slot& s = slots_[i];
-    const bool accesses = s.what == action::write || s.fetches();
-    if (!accesses || s.in_wqe || s.next_segment != 0 || s.keys != responder_slot::keys_state::none) continue;
-    if (names(s, key)) s.status = icm::translate_status::bad_key;
-  }
+  const bool accesses = s.what == action::write || s.fetches();
+  if (s.in_wqe || s.keys != responder_slot::keys_state::none || !names(s, key_)) return true;
+  if (s.next_segment != 0) return false;
+  if (accesses) s.status = icm::translate_status::bad_key;
+  return true;
 }
 
-bool key_withdrawal::uses(std::uint32_t key) const {
-  for (std::uint16_t i = slots_.first(); i != no_link; i = slots_[i].next) {
-    const responder_slot& s = slots_[i];
-    if (s.in_wqe || s.next_segment == 0 || s.keys != responder_slot::keys_state::none) continue;
-    if (names(s, key)) return true;
-  }
-  return false;
+void key_withdrawal::walk() {
+  place_ = slots_.taken_from(place_);
+  if (place_ != slots_.size() && pass(slots_[place_])) ++place_;
+  place_ = slots_.taken_from(place_);
+  if (place_ != slots_.size()) return owner_.wake_next();
+  at_ = phase::telling;
 }
 
 void key_withdrawal::work() {
-  if (!revoking_) {
+  if (at_ == phase::idle) {
     if (!keys_.revoke.can_pop()) return;
-    if (!reads_.room(1)) return;  // who makes room ticks us
     key_ = keys_.revoke.pop().key;
-    revoking_ = true;
+    place_ = 0;
     reads_revoked_ = false;
-    refuse(key_);
-    read_command r;  // behind the requests that were translated under it
+    at_ = phase::walking;
+  }
+  if (at_ == phase::walking) walk();
+  if (at_ == phase::telling) {
+    if (!reads_.room(1)) return;  // who makes room ticks us
+    read_command r;               // behind the requests that were translated under it
     r.what = read_command::kind::revoke;
     r.key = key_;
     reads_.push(r);
+    at_ = phase::told;
   }
-  if (!flushing_) {
-    if (!reads_revoked_) return;  // the report ticks us
-    if (uses(key_)) return owner_.wake_next();
-    if (!writes_.claim()) return;
-    pcie::dma_request flush;  // behind all payload before it
+  if (at_ == phase::told) {
+    if (!reads_revoked_ || !writes_.claim()) return;  // the report ticks us
+    pcie::dma_request flush;                          // behind all payload before it
     flush.op = pcie::dma_request::kind::write;
     flush.notify = true;
     writes_.push(std::move(flush));
     flush_end_ = writes_.asked();
-    flushing_ = true;
+    at_ = phase::flushing;
   }
-  if (writes_.done() < flush_end_ || !keys_.revoked.claim()) return;
+  if (at_ != phase::flushing || writes_.done() < flush_end_ || !keys_.revoked.claim()) return;
   keys_.revoked.push({key_});
-  revoking_ = flushing_ = false;
+  at_ = phase::idle;
   if (keys_.revoke.can_pop()) owner_.wake_next();
 }
 

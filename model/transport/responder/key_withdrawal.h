@@ -18,10 +18,11 @@ namespace rnic::transport {
 /// Part of the responder (IBA 9.4.1.1, 10.6.7): asks for the withdrawal of the key that a SEND names, and answers for
 /// what the responder has under a key that is withdrawn, by whomever.
 ///
-/// Ports: one operation, one answer a cycle; one revocation at a time, in three steps: packets checked under the key
-/// that have not begun to write are refused, the READ generator is told; those that have begun are waited for; an empty
-/// write behind all of theirs has left. Memory: none; a comparator at each slot.
-/// Counter: invalidations.
+/// Ports: one operation, one answer a cycle; one revocation at a time, in three steps. A walk over the packets between
+/// check and commit, one a cycle: one that was checked under the key and has not begun to write is refused, as if it
+/// had come later; one that has begun is waited for. What is checked behind the walk finds the key withdrawn in
+/// translation. Then the READ generator is told, behind what it was handed meanwhile; last an empty write, behind all
+/// payload, leaves. Counter: invalidations.
 class key_withdrawal {
  public:
   key_withdrawal(sim::clocked_block& owner, icm::key_port& keys, slot_table& slots, payload_writes& writes,
@@ -40,8 +41,9 @@ class key_withdrawal {
   void work();
 
  private:
-  void refuse(std::uint32_t key);
-  bool uses(std::uint32_t key) const;
+  enum class phase : std::uint8_t { idle, walking, telling, told, flushing };
+  bool pass(responder_slot& s) const;
+  void walk();
 
   sim::clocked_block& owner_;
   icm::key_port& keys_;
@@ -49,9 +51,10 @@ class key_withdrawal {
   payload_writes& writes_;
   read_port& reads_;
   completion_port& completions_;
+  phase at_ = phase::idle;
+  std::size_t place_ = 0;  // walking: the next one
   bool reads_revoked_ = false;
-  bool revoking_ = false, flushing_ = false;  // a revocation has begun; the payload before it is being flushed,
-  std::uint64_t flush_end_ = 0;               // which is done when as many writes are
+  std::uint64_t flush_end_ = 0;  // flushing is done when as many writes are
   std::uint32_t key_ = 0;
   std::uint64_t invalidations_ = 0;
 };

@@ -39,14 +39,17 @@ class place_lookup {
   bool full_of_reads() const { return reads_ >= most_reads_; }
 
  private:
+  void ask(responder_slot& s);
+  void advance();
+
   sim::clocked_block& owner_;
   const responder_registers& registers_;
   icm::translate_port& port_;
   const flow_table& flows_;
   slot_table& slots_;
   const unsigned most_reads_;
-  unsigned unissued_ = 0;  // packets with pieces that were not asked for
-  unsigned reads_ = 0;     // first addresses of READs and atomics that translation owes
+  std::uint16_t next_ = no_link;  // oldest packet with pieces that were not asked for
+  unsigned reads_ = 0;            // first addresses of READs and atomics that translation owes
 };
 
 }  // namespace rnic::transport

@@ -9,6 +9,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
+#include "model/sim/ring.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
@@ -42,7 +43,7 @@ class receive_wqe_cache {
   /// A message is done: look ahead.
   void look_ahead(const icm::responder_context& ctx);
 
-  /// Sends what could not be sent when it came up.
+  /// Sends what has come up, one translation and one read a cycle.
   void work();
   void translated(std::uint32_t tag, const icm::translate_response& r);
   void read_done(std::uint32_t tag, pcie::dma_status status);
@@ -80,7 +81,8 @@ class receive_wqe_cache {
   static bool idle(const line& l);
   void read_record(line& l, const icm::responder_context& ctx, bool on_demand);
   void fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index);
-  void send(line& l);
+  bool send_translation(std::uint32_t tag);
+  bool send_read(std::uint32_t tag);
   void settle(line& l);
   std::uint32_t index_of(const line& l) const { return static_cast<std::uint32_t>(&l - lines_.data()); }
   std::uint8_t* bytes(const line& l, unsigned b) { return storage_.data() + (index_of(l) * 2u + b) * line_bytes_; }
@@ -93,7 +95,7 @@ class receive_wqe_cache {
   std::vector<std::uint32_t> keys_;  // QPN of each line, 0: none
   std::vector<std::uint8_t> storage_;
   std::uint64_t uses_ = 0;
-  unsigned to_send_ = 0;  // batches and records in a phase to_*
+  sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of batches and records in these phases
 };
 
 /// Reads segment `i` of a WQE of that many bytes. False at its end (size or terminator, A.3.3).

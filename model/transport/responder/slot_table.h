@@ -46,6 +46,12 @@ class slot_table {
     (s.next == no_link ? last_ : slots_[s.next].previous) = s.previous;
     free_.push_back(i);
   }
+  /// The first place from `place` on that is taken, size() when there is none.
+  std::size_t taken_from(std::size_t place) const {
+    while (place != slots_.size() && !slots_[place].frame) ++place;
+    return place;
+  }
+  std::size_t size() const { return slots_.size(); }
   /// f(slot) for the packets of a queue pair that are not given up, oldest first.
   template <class F>
   void for_flow(std::uint16_t flow, F f) {
