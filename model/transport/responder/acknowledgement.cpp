@@ -78,10 +78,19 @@ void acknowledgement::route(responder_flow& f) {
   }
 }
 
+/// Whose it will be is not known yet.
+bool acknowledgement::may_read_context() {
+  constexpr auto user = static_cast<unsigned>(context_user::answers);
+  if (flows_.ports().can_access(user)) return true;
+  flows_.ports().try_access(user);  // it waits
+  return false;
+}
+
 /// One in an interval, in turn of ports and priorities that have a place.
 void acknowledgement::send() {
   if (ready_.empty()) return;
   if (next_ > owner_.now()) return owner_.wake_at(next_);
+  if (!may_read_context()) return;
   const std::uint16_t i = ready_.take(out_);
   if (i == answer_lines::none) return;
   responder_flow& f = flows_[i];
@@ -92,6 +101,7 @@ void acknowledgement::send() {
 }
 
 void acknowledgement::send_one(responder_flow& f) {
+  flows_.access(f, context_user::answers);
   next_ = owner_.now() + interval_;
   if (awaited_) owner_.wake_next();  // by a packet
   awaited_ = false;
@@ -117,7 +127,7 @@ void acknowledgement::send_one(responder_flow& f) {
 
 /// One answer of a queue pair that has READs there, in a cycle.
 void acknowledgement::hand() {
-  if (hands_.empty() || !reads_.room(1)) return;
+  if (hands_.empty() || !reads_.room(1) || !may_read_context()) return;
   responder_flow& f = flows_[hands_.pop()];
   f.in_hand = false;
   if (f.ack_pending || f.nak_pending) hand_one(f, ack_goes_first(f));
@@ -126,6 +136,7 @@ void acknowledgement::hand() {
 }
 
 void acknowledgement::hand_one(responder_flow& f, bool ack) {
+  flows_.access(f, context_user::answers);
   read_command r;
   r.what = ack ? read_command::kind::acknowledge : read_command::kind::refuse;
   r.flow = f.number;
@@ -142,6 +153,7 @@ void acknowledgement::hand_one(responder_flow& f, bool ack) {
 }
 
 void acknowledgement::hand_over(responder_flow& f, read_command r, bool held) {
+  flows_.access(f, context_user::answers);
   const wire::psn_t psn(r.psn);
   const std::uint32_t handed = f.reads_accepted - f.reads_held - (held ? 1 : 0);
   const bool before_ack = r.again && f.ack_pending && !psn.after(wire::psn_t(f.ack_psn));

@@ -21,12 +21,13 @@ namespace rnic::transport {
 /// Part of the responder: one pending ACK and one pending NAK a queue pair, kept in its flow, and what goes before
 /// them. An answer leaves to answer_transmit, or, behind READs, to the READ generator.
 ///
-/// Ports: from the commit one answer or one request a cycle, from held_reads one request; to answer_transmit one answer
-/// in `ack_cycles`; to the READ generator a request and the answers before it (read_port), and one answer more a cycle.
-/// Memories: the lines of those that may leave (answer_lines) and a ring of those for the generator: a place a flow
-/// each. Stalls: an answer waits while answer_transmit has no place for its port and priority, or READs before it are
-/// in host memory. An ACK answers `ack_coalesce` requests where it could leave; where it could not, nothing waits for
-/// it. Counters: acks, naks, those included that the generator has sent.
+/// Ports: an access to the context of each answer or request that goes; from the commit one answer or one request a
+/// cycle, from held_reads one request; to answer_transmit one answer in `ack_cycles`; to the READ generator a request
+/// and the answers before it (read_port), and one answer more a cycle. Memories: the lines of those that may leave
+/// (answer_lines) and a ring of those for the generator: a place a flow each. Stalls: an answer waits while
+/// answer_transmit has no place for its port and priority, or READs before it are in host memory. An ACK answers
+/// `ack_coalesce` requests where it could leave; where it could not, nothing waits for it. Counters: acks, naks, those
+/// included that the generator has sent.
 class acknowledgement {
  public:
   acknowledgement(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, answer_port& out,
@@ -42,7 +43,7 @@ class acknowledgement {
   static void forget(responder_flow& f) { f.ack_pending = f.nak_pending = false; }
 
   /// Room for a request and the answers that go before it. Refused, the owner is ticked when one has gone.
-  bool may_hand_over() const { return reads_.room(3); }
+  bool may_hand_over(const responder_flow& f) { return reads_.room(3) && flows_.may_access(f, context_user::answers); }
   /// A READ or an atomic that was accepted goes to the READ generator, behind the answers of what was before it. Where
   /// a repeated one goes before what an answer is for, that one waits for it. `held`: it was accepted before it was put
   /// aside.
@@ -58,6 +59,7 @@ class acknowledgement {
   void hand();
 
  private:
+  bool may_read_context();
   void route(responder_flow& f);
   void send_one(responder_flow& f);
   void hand_one(responder_flow& f, bool ack);

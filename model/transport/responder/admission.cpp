@@ -57,7 +57,7 @@ bool admission::take_waiting() {
       f.in_waiting = false;
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
     };
-    const bool known = flows_.resolve(f);
+    const bool known = flows_.resolve(f, context_user::check) == flow_table::found::known;
     if (f.wait_head == no_link) {  // its frames were dropped: no such QP, or it is in the error state
       leave();
       flows_.leave(f.number);
@@ -123,12 +123,17 @@ bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
   if (i == no_link) i = flows_.open(qpn);
   if (i == no_link) return false;  // some QP must leave first: that happens in our tick
   responder_flow& f = flows_[i];
-  const bool known = flows_.resolve(f);
-  if (known && f.wait_head == no_link && run(f, frame) == verdict::done) {
-    start(f);
-    return true;
+  using found = flow_table::found;
+  const found context = flows_.resolve(f, context_user::check);
+  if (context == found::no_port) return false;
+  if (context == found::known && f.wait_head == no_link) {
+    if (!flows_.may_access(f, context_user::check)) return false;
+    if (run(f, frame) == verdict::done) {
+      start(f);
+      return true;
+    }
   }
-  if (!known && f.ctx == nullptr && !f.waited_context) {  // refused: no such QP
+  if (context == found::unknown) {
     ++drops_.no_qp;
     check_.start(1);
     flows_.leave(i);
@@ -155,7 +160,7 @@ void admission::start(responder_flow& f) {
 }
 
 verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
-  if (slots_.full()) return verdict::wait;
+  if (slots_.full() || !flows_.may_access(f, context_user::check)) return verdict::wait;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
   const bool fetches = !frame->plain && (op == wire::operation::read_request || is_atomic(op));
@@ -172,6 +177,7 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   if (marked && requests_.passed()) notices_.note(f);
   if (fetches) read_engine_.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
   ++packets_;
+  flows_.access(f, context_user::check);
   flows_.count_use(f);
   cost_ = interval;
   spans_.leave(span, owner_.name(), "context", owner_.now_ps(),

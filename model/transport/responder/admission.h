@@ -29,6 +29,7 @@ namespace rnic::transport {
 ///
 /// Intervals: as responder_config says by kind of packet, at least its beats and `beat_overhead_cycles`; a packet that
 /// is dropped at the door or begins to wait: 1. READs and atomics take the engine that both halves share as well.
+/// Ports: one access to the context of the packet's queue pair (flow_table).
 /// Stalls: a packet waits for its queue pair's context, in one of `context_wait_frames` places, and lets those of
 /// others pass; where there is no place for it, or none on chip for its queue pair, its stream waits and the others go
 /// on. All wait for a free slot; READs and atomics for the shared engine and for translation. Counters: packets,

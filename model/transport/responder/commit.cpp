@@ -132,7 +132,7 @@ commit::progress commit::payload(responder_slot& s) {
     if (!writes_.claim()) return progress::none;
     const icm::translate_response::segment& part = s.segments[s.next_segment];
     ++s.next_segment;
-    write(s, f, part, s.next_segment == end);
+    write(s, part, s.next_segment == end);
     if (s.next_segment != end) return progress::some;
   }
   if (s.invalidates && !keys_.invalidate(s, f)) return progress::none;
@@ -141,12 +141,11 @@ commit::progress commit::payload(responder_slot& s) {
   return progress::all;
 }
 
-void commit::write(responder_slot& s, const responder_flow& f, const icm::translate_response::segment& part,
-                   bool last) {
+void commit::write(responder_slot& s, const icm::translate_response::segment& part, bool last) {
   pcie::dma_request r;
   r.op = pcie::dma_request::kind::write;
   r.notify = s.last && last;
-  r.function = f.ctx->function;
+  r.function = s.function;
   r.address = part.address;
   r.length = part.length;
   r.source = s.frame->buffer.data() + s.source;
@@ -231,7 +230,7 @@ bool commit::read(responder_slot& s) {
     r.first.count = s.segments[1].length != 0 ? 2 : 1;
   }
   const bool place = s.duplicate || (f.reads_held == 0 && held_.has_place(f.qpn, f.reads_on_chip() != 0));
-  if (!(place ? answers_.may_hand_over() : held_.put_aside(f, r))) return false;
+  if (!(place ? answers_.may_hand_over(f) : held_.put_aside(f, r))) return false;
   note(s);
   if (place) answers_.hand_over(f, r);
   return true;
@@ -272,7 +271,10 @@ void commit::fail_translation(responder_slot& s) {
 bool commit::failure(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   if (s.cqe_syndrome != 0 && !completions_.room()) return false;
-  if (s.event != 0 && !completions_.raise(s.event, f.qpn)) return false;
+  if (s.event != 0 && !completions_.may_raise()) return false;
+  if (!flows_.may_access(f, context_user::errors)) return false;
+  flows_.access(f, context_user::errors);
+  if (s.event != 0) completions_.raise(s.event, f.qpn);
   if (s.cqe_syndrome != 0) completions_.fail(s.cqn, f.qpn, s.wqe_index, s.cqe_syndrome, s.srqn);
   if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++completions_.errors.remote_invalid;
   if (s.nak == syndrome_access) ++completions_.errors.remote_access;
@@ -291,7 +293,7 @@ bool commit::atomic(responder_slot& s) {
   }
   if (f.stop) return give_up(s);
   // Nor before the READs that wait in host memory.
-  if (!reads_.can_take() || f.reads_held != 0 || !answers_.may_hand_over()) return false;
+  if (!reads_.can_take() || f.reads_held != 0 || !answers_.may_hand_over(f)) return false;
   icm::rdma_resources* h = nullptr;
   using result = read_backlog::rings::result;
   const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::rdma_resources);

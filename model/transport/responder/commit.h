@@ -47,7 +47,7 @@ class commit {
   progress step(std::uint16_t i);
   progress carry_out(responder_slot& s);
   progress payload(responder_slot& s);
-  void write(responder_slot& s, const responder_flow& f, const icm::translate_response::segment& part, bool last);
+  void write(responder_slot& s, const icm::translate_response::segment& part, bool last);
   bool read(responder_slot& s);
   bool atomic(responder_slot& s);
   void answer(const responder_slot& s);

@@ -77,12 +77,12 @@ void error_state::attend() {
   if (!attention_.empty()) place();
   for (const std::uint16_t i : flows_.to_do()) {
     responder_flow& f = flows_[i];
-    if (!flows_.resolve(f)) {
-      if (f.todo == 0) return owner_.wake_next();  // there is no such queue pair
-      continue;
-    }
+    const flow_table::found context = flows_.resolve(f, context_user::errors);
+    if (context == flow_table::found::unknown) return owner_.wake_next();  // it has nothing to do any more
+    if (context != flow_table::found::known || !flows_.may_access(f, context_user::errors)) continue;
     const step done = attend(f);
     if (done == step::none) continue;
+    flows_.access(f, context_user::errors);
     if (done == step::last) {
       flows_.count_use(f);
       flows_.clear_todo(f);
@@ -187,11 +187,13 @@ void error_state::clear() {
 /// the QP. False: not yet.
 bool error_state::tell_last(std::uint32_t qpn) {
   if (receives_.flushing(qpn)) return false;
+  constexpr auto user = static_cast<unsigned>(context_user::errors);
   icm::responder_context* ctx = nullptr;
   const auto found = contexts_.ask(qpn, ctx);
   if (found == flow_table::contexts::result::pending) return false;
   if (found != flow_table::contexts::result::hit || (ctx->flags & icm::responder_flag_last_wqe) != 0) return true;
-  if (!completions_.raise(event_last_wqe, qpn)) return false;
+  if (!completions_.may_raise() || !flows_.ports().try_access(user)) return false;
+  completions_.raise(event_last_wqe, qpn);
   ctx->flags |= icm::responder_flag_last_wqe;
   contexts_.use(qpn);
   contexts_.mark_dirty(qpn);

@@ -2,6 +2,7 @@
 #include "model/transport/responder/ethernet_check.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/transport/responder/rules.h"
 #include "model/wire/bytes.h"
@@ -92,7 +93,7 @@ choice choose(const icm::rss_rules& r, const payload::frame& f) {
 }  // namespace
 
 ethernet_check::ethernet_check(const responder_registers& registers, const gid_tables& gids,
-                               flow_table::contexts& contexts, const flow_table& flows, packet_intake& intake,
+                               flow_table::contexts& contexts, flow_table& flows, packet_intake& intake,
                                receive_descriptors& receives, drop_counters& drops)
     : registers_(registers),
       gids_(gids),
@@ -109,14 +110,17 @@ void ethernet_check::announce(sim::statistics& to, const std::string& name) cons
 bool ethernet_check::spread(payload::frame& frame) {
   const std::uint32_t qpn = frame.packet.bth.dest_qp;
   if (qpn == 0 || flows_.halted(qpn)) return true;
+  constexpr auto user = static_cast<unsigned>(context_user::check);
+  if (!flows_.ports().can_access(user)) return flows_.ports().try_access(user);  // it waits
   const std::uint16_t open = flows_.find(qpn);
-  icm::responder_context* ctx = open != no_link ? flows_[open].ctx : nullptr;
+  icm::responder_context* ctx = open != no_link ? std::as_const(flows_)[open].ctx : nullptr;
   if (ctx == nullptr) {
     using result = flow_table::contexts::result;
     const result found = contexts_.lookup(qpn, ctx);
     if (found == result::pending) return false;
     if (found == result::refused) return true;
   }
+  flows_.ports().access(user);
   if (ctx->qpn != qpn || ctx->type != icm::service::rss) return true;
   const bool receives = ctx->state == icm::qp_state::rtr || ctx->state == icm::qp_state::rts;
   const choice to = receives ? choose(icm::rss_of(*ctx), frame) : choice{0, 0};

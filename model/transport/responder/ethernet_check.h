@@ -24,7 +24,7 @@ class ethernet_check {
  public:
   using gid_tables = std::array<gid::gid_table*, 2>;
   ethernet_check(const responder_registers& registers, const gid_tables& gids, flow_table::contexts& contexts,
-                 const flow_table& flows, packet_intake& intake, receive_descriptors& receives, drop_counters& drops);
+                 flow_table& flows, packet_intake& intake, receive_descriptors& receives, drop_counters& drops);
   void announce(sim::statistics& to, const std::string& name) const;
 
   /// A frame for a spreading queue pair goes to one of its targets. False: not now; the owner is ticked.
@@ -41,7 +41,7 @@ class ethernet_check {
   const responder_registers& registers_;
   const gid_tables gids_;
   flow_table::contexts& contexts_;
-  const flow_table& flows_;
+  flow_table& flows_;
   packet_intake& intake_;
   receive_descriptors& receives_;
   drop_counters& drops_;

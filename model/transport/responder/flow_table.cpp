@@ -12,6 +12,7 @@ flow_table::flow_table(sim::clocked_block& owner, const responder_config& cfg, c
       backlog_(backlog),
       slots_(slots),
       drops_(drops),
+      ports_(owner, "context_memory", cfg.context_ports, {"check", "answers", "reads", "errors", "firmware"}),
       flows_(cfg.flows),
       frames_(cfg.context_wait_frames) {
   for (unsigned i = cfg.flows; i-- != 0;) free_.push_back(static_cast<std::uint16_t>(i));
@@ -47,13 +48,34 @@ std::uint16_t flow_table::open(std::uint32_t qpn) {
   return i;
 }
 
-bool flow_table::resolve(responder_flow& f) {
-  if (f.ctx != nullptr) return true;
+bool flow_table::may_access(const responder_flow& f, context_user user) {
+  const auto number = static_cast<unsigned>(user);
+  if (accesses(f, user) || ports_.can_access(number)) return true;
+  ports_.try_access(number);  // it waits
+  return false;
+}
+
+void flow_table::access(responder_flow& f, context_user user) {
+  if (accesses(f, user)) return;
+  ports_.access(static_cast<unsigned>(user));
+  f.accessed_at = owner_.now();
+  f.accessed_by = static_cast<std::uint8_t>(user);
+}
+
+flow_table::found flow_table::resolve(responder_flow& f, context_user user) {
+  if (f.ctx != nullptr) return found::known;
+  if (!may_access(f, user)) return found::no_port;
+  const found now = look_up(f);
+  if (now == found::known) access(f, user);
+  return now;
+}
+
+flow_table::found flow_table::look_up(responder_flow& f) {
   icm::responder_context* ctx = nullptr;
   const auto r = contexts_.ask(f.qpn, ctx);
   if (r == contexts::result::pending) {
     f.waited_context = true;
-    return false;
+    return found::pending;
   }
   // Contexts come from host memory: one with sizes that no QP has is as if there was none.
   const auto impossible = [](const icm::responder_context& c) {
@@ -63,16 +85,16 @@ bool flow_table::resolve(responder_flow& f) {
     drop_waiting(f, &drops_.no_qp);
     if (f.todo != 0) clear_todo(f);
     f.waited_context = false;
-    return false;
+    return found::unknown;
   }
   f.ctx = ctx;
   if (backlog_.open(f) == read_backlog::result::pending) {
     f.ctx = nullptr;
     f.waited_context = true;
-    return false;
+    return found::pending;
   }
   contexts_.pin(f.qpn);
-  return true;
+  return found::known;
 }
 
 /// A place that is opened for a frame which then cannot stay is closed again, and has used nothing.

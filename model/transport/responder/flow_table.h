@@ -9,15 +9,30 @@
 
 #include "model/icm/context_cache.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
 #include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 
+/// Who reads and writes contexts.
+enum class context_user : std::uint8_t {
+  check,    ///< a packet: state, PSN, message under way
+  answers,  ///< an ACK, a NAK, a request for the READ generator: address of the peer, credits
+  reads,    ///< a queue pair whose READs come back from host memory
+  errors,   ///< a queue pair on its way into the error state, or in it
+  firmware  ///< publishing, changing
+};
+
 /// Part of the responder: the queue pairs that have something on chip (responder_flow), their contexts, and the frames
 /// of theirs that wait. A queue pair has a place from the first frame or task of it until nothing of it is left: what
 /// was written to in a cycle is looked at at the end of it, or of the next tick, and leaves when it is idle.
+///
+/// Ports of the contexts: `context_ports` accesses a cycle, each a read that may be written back, by users with names
+/// (context_user), who wait in turn where there are more. What a user does with one context in a cycle is one access.
+/// Whether one has come that is being fetched is seen at the fill buffers, without a port; fills and write-backs have a
+/// port of their own.
 ///
 /// Memories: responder_config::flows places, found by queue pair number with a comparator at each (one look-up a cycle
 /// by the check, one by firmware's commands and reads that come back); contexts behind the cache
@@ -25,7 +40,7 @@ namespace rnic::transport {
 /// queue pair. Firmware's halts: a bit a queue pair.
 ///
 /// Stalls: open() finds no place while all are in use, wait() no place for a frame. Both come free in a tick of the
-/// owner. Counter: context_waits, queue pairs whose context was not on chip.
+/// owner. Counters: context_waits, queue pairs whose context was not on chip; context_memory.<user>.waits.
 class flow_table {
  public:
   using contexts = icm::context_cache<icm::responder_context>;
@@ -46,9 +61,20 @@ class flow_table {
 
   const std::vector<std::uint32_t>& qpns() const { return active_qpns_; }
 
-  /// The context is there. False: it is being fetched, or, without `waited_context`, there is none: the frames that
-  /// waited for it are dropped.
-  bool resolve(responder_flow& f);
+  enum class found : std::uint8_t {
+    known,
+    pending,  ///< the context is being fetched
+    no_port,  ///< not in this cycle
+    unknown   ///< there is none; the frames that waited for it are dropped
+  };
+  /// Whether its context is on chip. What is not there is fetched, and the owner is ticked.
+  found resolve(responder_flow& f, context_user user);
+  /// Whether the user may access the context of the queue pair in this cycle. Refused, the owner is ticked in the next.
+  bool may_access(const responder_flow& f, context_user user);
+  /// Does, behind may_access().
+  void access(responder_flow& f, context_user user);
+  /// The ports, for who does not know its queue pair yet.
+  sim::memory_ports& ports() { return ports_; }
   /// The queue pair for which resolve() said so goes on: now that counts as a use.
   void count_use(responder_flow& f);
   /// One that was written to and is idle leaves its place.
@@ -94,13 +120,18 @@ class flow_table {
     f.touched = true;
     touched_.push_back(f.number);
   }
+  found look_up(responder_flow& f);
   static bool idle(const responder_flow& f);
+  bool accesses(const responder_flow& f, context_user user) const {
+    return f.accessed_at == owner_.now() && f.accessed_by == static_cast<std::uint8_t>(user);
+  }
 
   sim::clocked_block& owner_;
   contexts& contexts_;
   read_backlog& backlog_;
   const slot_table& slots_;
   drop_counters& drops_;
+  sim::memory_ports ports_;
   std::vector<responder_flow> flows_;
   std::vector<std::uint16_t> free_, active_, touched_, to_do_;
   std::vector<std::uint32_t> active_qpns_;  // beside active_

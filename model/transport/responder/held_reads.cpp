@@ -35,7 +35,7 @@ bool held_reads::put_aside(responder_flow& f, const read_command& r) {
     case read_backlog::result::no_memory:
       break;
   }
-  if (f.reads_held != 0 || !reads_.can_take() || !answers_.may_hand_over()) return false;
+  if (f.reads_held != 0 || !reads_.can_take() || !answers_.may_hand_over(f)) return false;
   answers_.hand_over(f, r);
   return true;
 }
@@ -75,10 +75,12 @@ void held_reads::begin() {
 }
 
 held_reads::fetched held_reads::fetch(responder_flow& f) {
-  if (!flows_.resolve(f)) return f.waited_context ? fetched::no : fetched::nothing;
+  const flow_table::found context = flows_.resolve(f, context_user::reads);
+  if (context != flow_table::found::known)
+    return context == flow_table::found::unknown ? fetched::nothing : fetched::no;
   if (f.reads_held == 0) return fetched::nothing;
   if (!has_place(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
-  if (!answers_.may_hand_over()) return fetched::no;                       // who makes room ticks us
+  if (!answers_.may_hand_over(f)) return fetched::no;                      // who makes room ticks us
   read_command r;
   r.flow = f.number;
   r.writes_before = writes_.asked();

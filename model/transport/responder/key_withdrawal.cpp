@@ -30,7 +30,7 @@ bool key_withdrawal::invalidate(responder_slot& s, const responder_flow& f) {
   o.key = s.frame->packet.invalidate_rkey;
   o.pd = s.pd;
   o.qpn = f.qpn;
-  o.function = f.ctx->function;
+  o.function = s.function;
   o.tag = slots_.index_of(s);
   keys_.request.push(o);
   s.keys = state::asked;

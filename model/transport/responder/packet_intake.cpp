@@ -35,6 +35,7 @@ responder_slot& packet_intake::begin(responder_flow& f, payload::frame_ptr& fram
   s.to_receive_queue = s.in_wqe = s.missed = s.duplicate = s.invalidates = false;
   s.keys = responder_slot::keys_state::none;
   s.unreliable = !icm::is_reliable(ctx.type);
+  s.function = ctx.function;
   s.cqn = ctx.cqn;
   s.pd = ctx.pd;
   s.srqn = names_queue(ctx) ? srqn_of(ctx) : 0;

@@ -85,6 +85,7 @@ void responder::announce(sim::statistics& stats) {
   withdrawal_.announce(stats, n);
   answers_.announce(stats, n);
   stats.add(n + ".context_waits", flows_.context_waits);
+  flows_.ports().announce(stats);
   const std::pair<const char*, const std::uint64_t*> drops[] = {{"no_qp", &drops_.no_qp},
                                                                 {"state", &drops_.state},
                                                                 {"service", &drops_.service},

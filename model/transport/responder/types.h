@@ -37,6 +37,7 @@ struct responder_config {
   unsigned context_wait_frames = 16;    ///< frames that wait for a context or a receive WQE (calibration 5: >= 16)
   unsigned flows = 64;                  ///< QPs with a packet on chip at once (design)
   unsigned slots = 64;                  ///< packets between check and commit (design)
+  unsigned context_ports = 2;           ///< accesses to the contexts on chip in a cycle (design: a dual-ported memory)
   unsigned cqe_queue = 32;              ///< completions that wait for their payload's write (design)
   unsigned ack_cycles = 12;             ///< interval between two ACKs: keeps up with write_cycles (design)
   unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
@@ -140,7 +141,9 @@ struct responder_flow {
   std::uint32_t qpn = 0;
   std::uint16_t number = 0;  ///< its place
   bool used = false;
-  bool touched = false;  ///< may have become idle
+  bool touched = false;                        ///< may have become idle
+  sim::cycle_t accessed_at = sim::never;       ///< its context, by
+  std::uint8_t accessed_by = 0;                ///< a context_user
   bool dirty = false;
   bool stop = false;                         ///< halted: take nothing new, finish what was accepted
   bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
@@ -212,6 +215,7 @@ struct responder_slot {
   std::uint32_t cqn = 0;         ///< where its completion goes
   std::uint32_t pd = 0;          ///< domain of the keys that it names
   std::uint32_t srqn = 0;        ///< XRC: shared receive queue that it names in its completion
+  std::uint16_t function = 0;    ///< that its queue pair belongs to
   std::uint16_t wqe_index = 0;
   std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
   std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own

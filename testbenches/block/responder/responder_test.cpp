@@ -442,11 +442,21 @@ std::vector<std::uint64_t> record(const bench& b) {
   return seen;
 }
 
-TEST(responder_laws, sleeping_is_invisible) {
+/// Ports of the contexts.
+struct responder_laws_by_ports : testing::TestWithParam<unsigned> {
+  responder_config config() const {
+    responder_config c;
+    c.context_ports = GetParam();
+    return c;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(ports, responder_laws_by_ports, testing::Values(1u, 2u));
+
+TEST_P(responder_laws_by_ports, sleeping_is_invisible) {
   sim::timebase::options always;
   always.always_tick = true;
-  bench asleep;
-  bench awake(always);
+  bench asleep({}, config());
+  bench awake(always, config());
   load(asleep);
   load(awake);
   asleep.run(60000);                     // both are in the same kernel
@@ -456,11 +466,11 @@ TEST(responder_laws, sleeping_is_invisible) {
   EXPECT_EQ(record(asleep), record(awake));
 }
 
-TEST(responder_laws, order_inside_an_edge_is_nothing) {
+TEST_P(responder_laws_by_ports, order_inside_an_edge_is_nothing) {
   sim::timebase::options shuffled;
   shuffled.shuffle_seed = 12345;
-  bench one;
-  bench other(shuffled);
+  bench one({}, config());
+  bench other(shuffled, config());
   load(one);
   load(other);
   one.run(60000);
