@@ -60,7 +60,7 @@ answer_job make_answer(const answer_address& to, payload::frame_ptr frame, wire:
   j.syndrome = syndrome;
   j.function = to.function;
   j.psn = psn;
-  j.msn = msn & 0xffffff;
+  j.msn = wire::psn_t(msn).value();
   j.payload = payload;
   j.remote_qpn = to.remote_qpn;
   j.original = original;
@@ -68,7 +68,7 @@ answer_job make_answer(const answer_address& to, payload::frame_ptr frame, wire:
   return j;
 }
 
-std::uint8_t acknowledgement(const icm::responder_context& ctx) {
+std::uint8_t ack_syndrome(const icm::responder_context& ctx) {
   // A shared queue's receives are nobody's own; a context of an XRC target has no queue either.
   const bool counts = (ctx.flags & icm::responder_flag_no_credits) == 0 && ctx.log_rq_stride != 0;
   return counts ? credit_code(receives_left(ctx, ctx.rq_consumed)) : syndrome_ack;

@@ -78,7 +78,7 @@ answer_job make_answer(const answer_address& to, payload::frame_ptr frame, wire:
 
 /// Syndrome of an answer that acknowledges: with the receives that are known of (IBA 9.7.7.2). They are counted after
 /// all messages that were accepted, of which the answer's MSN may be an earlier one: never more than there are.
-std::uint8_t acknowledgement(const icm::responder_context& ctx);
+std::uint8_t ack_syndrome(const icm::responder_context& ctx);
 
 /// How a path's packets are encapsulated.
 wire::encapsulation encapsulation_of(const icm::path& path);

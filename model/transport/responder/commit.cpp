@@ -1,104 +1,165 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder: what a checked packet leaves behind: payload, completion, answer, error.
-#include <algorithm>
+#include "model/transport/responder/commit.h"
 
-#include "model/transport/responder/responder.h"
+#include <algorithm>
+#include <utility>
+
 #include "model/transport/responder/rules.h"
-#include "model/transport/responder/tags.h"
 
 namespace rnic::transport {
 namespace {
 
 constexpr std::uint32_t cqe_grh_present = 1u << 31;
-constexpr std::uint8_t vendor_error = 0x88;  // A.5.3: the one value seen on a real responder; only reported upward
+
+atomic_operation operation_of(const wire::packet& p) {
+  const bool masked = wire::transport_of(p.bth.opcode) == wire::transport::manufacturer;
+  atomic_operation a;
+  a.swap_add = p.atomic.swap_add;
+  if (wire::operation_of(p.bth.opcode) == wire::operation::fetch_add) {
+    if (masked) a.boundaries = p.atomic.compare;
+    return a;
+  }
+  a.what = atomic_operation::kind::compare_swap;
+  a.compare = p.atomic.compare;
+  if (!masked) return a;
+  a.swap_mask = p.atomic.swap_mask;
+  a.compare_mask = p.atomic.compare_mask;
+  return a;
+}
+
+/// The newest entry with this PSN.
+bool find_answer(const icm::rdma_resources& ring, std::uint32_t psn, std::uint64_t& original) {
+  using icm::rdma_resources;
+  for (unsigned age = 1; age <= rdma_resources::depth; ++age) {
+    const unsigned at = (ring.entries[0].next + rdma_resources::depth - age) % rdma_resources::depth;
+    const rdma_resources::entry& e = ring.entries[at];
+    if (!e.is(rdma_resources::kind::atomic) || e.psn != psn) continue;
+    original = e.value;
+    return true;
+  }
+  return false;
+}
 
 }  // namespace
 
-void responder::commit() {
+commit::commit(sim::clocked_block& owner, const icm::icm_map& map, flow_table& flows, slot_table& slots,
+               payload_writes& writes, completion_port& completions, key_withdrawal& keys, acknowledgement& answers,
+               held_reads& held, read_port& reads, read_backlog::rings& rings, error_state& errors,
+               drop_counters& drops, sim::span_recorder& spans)
+    : owner_(owner),
+      map_(map),
+      flows_(flows),
+      slots_(slots),
+      writes_(writes),
+      completions_(completions),
+      keys_(keys),
+      answers_(answers),
+      held_(held),
+      reads_(reads),
+      rings_(rings),
+      errors_(errors),
+      drops_(drops),
+      spans_(spans) {}
+
+/// Of those whose time has come the oldest that can go on. It stands behind none of its queue pair: the first one that
+/// has to wait holds up those behind it.
+void commit::work() {
+  if (slots_.empty()) return;
   ++pass_;
-  for (std::uint16_t i = first_slot_; i != no_link;) {
+  for (std::uint16_t i = slots_.first(); i != no_link;) {
     responder_slot& s = slots_[i];
+    if (s.ready > owner_.now()) return;  // when its time comes, we are ticked
     const std::uint16_t next = s.next;
-    if (s.ready > now()) {
-      wake_at(s.ready);
-      return;
-    }
     responder_flow& f = flows_[s.flow];
-    if (f.blocked_pass != pass_ && !commit_slot(i)) f.blocked_pass = pass_;
-    i = next;
+    const progress made = f.blocked_pass == pass_ ? progress::none : step(i);
+    if (made == progress::none) {
+      f.blocked_pass = pass_;
+      i = next;
+      continue;
+    }
+    if (made == progress::some || (next != no_link && slots_[next].ready <= owner_.now())) owner_.wake_next();
+    return;
   }
 }
 
-bool responder::commit_slot(std::uint16_t i) {
+commit::progress commit::step(std::uint16_t i) {
   responder_slot& s = slots_[i];
-  if (s.translated != s.pieces) return false;
+  if (s.translated != s.pieces) return progress::none;
   if (s.keys != responder_slot::keys_state::none) {
-    if (s.keys == responder_slot::keys_state::asked) return false;  // the answer will name this slot
-    if (s.keys == responder_slot::keys_state::refused) fail_invalidation(s);
+    if (s.keys == responder_slot::keys_state::asked) return progress::none;  // the answer will name this slot
+    if (s.keys == responder_slot::keys_state::refused) keys_.fail(s);
   }
   if (!s.cancelled) {
-    if (s.comm_est && !raise(event_comm_est, flows_[s.flow].qpn)) return false;
+    if (s.comm_est && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return progress::none;
     s.comm_est = false;
     if (s.status != icm::translate_status::ok) fail_translation(s);
   }
   if (!s.cancelled) {
-    if (s.answered && ack_is_full(flows_[s.flow])) return false;
-    switch (s.what) {
-      case responder_slot::action::write:
-        if (!commit_payload(s)) return false;
-        break;
-      case responder_slot::action::read:
-        if (!commit_read(s)) return false;
-        break;
-      case responder_slot::action::atomic:
-        if (!commit_atomic(s)) return false;
-        break;
-      case responder_slot::action::answer:
-        commit_answer(s);
-        break;
-      case responder_slot::action::failure:
-        if (!commit_failure(s)) return false;
-        break;
-    }
+    const progress made = carry_out(s);
+    if (made != progress::all) return made;
   }
-  release_slot(i);
-  return true;
+  --flows_[s.flow].slots;
+  slots_.release(i);
+  return progress::all;
 }
 
-bool responder::commit_payload(responder_slot& s) {
-  responder_flow& f = flows_[s.flow];
-  if (s.completes && !cqe_room()) return false;
+commit::progress commit::carry_out(responder_slot& s) {
+  if (s.answered && answers_.is_full(flows_[s.flow])) return progress::none;
+  switch (s.what) {
+    case responder_slot::action::write:
+      return payload(s);
+    case responder_slot::action::read:
+      return read(s) ? progress::all : progress::none;
+    case responder_slot::action::atomic:
+      return atomic(s) ? progress::all : progress::none;
+    case responder_slot::action::answer:
+      answer(s);
+      break;
+    case responder_slot::action::failure:
+      return failure(s) ? progress::all : progress::none;
+  }
+  return progress::all;
+}
+
+/// A write in a cycle; with the last one the packet is done.
+commit::progress commit::payload(responder_slot& s) {
+  const responder_flow& f = flows_[s.flow];
+  if (s.completes && !completions_.room()) return progress::none;
   unsigned end = 2u * s.pieces;
   while (end != 0 && s.segments[end - 1].length == 0) --end;
-  for (; s.next_segment < end; ++s.next_segment) {
+  while (s.next_segment < end && s.segments[s.next_segment].length == 0) ++s.next_segment;
+  if (s.next_segment < end) {
+    if (!writes_.claim()) return progress::none;
     const icm::translate_response::segment& part = s.segments[s.next_segment];
-    if (part.length == 0) continue;
-    if (!dma_write.request.claim()) return false;
-    const bool final = s.last && s.next_segment + 1 == end;
-    pcie::dma_request r;
-    r.op = pcie::dma_request::kind::write;
-    r.notify = final;
-    r.function = f.ctx->function;
-    r.address = part.address;
-    r.length = part.length;
-    r.source = s.frame->buffer.data() + s.source;
-    r.keep = s.frame;
-    if (final) {
-      note_commit(s);
-      r.span = s.frame->span;
-      ++writes_asked_;
-    }
-    dma_write.request.push(std::move(r));
-    s.source += part.length;
+    ++s.next_segment;
+    write(s, part, s.next_segment == end);
+    if (s.next_segment != end) return progress::some;
   }
-  if (s.invalidates && !invalidate(s)) return false;
+  if (s.invalidates && !keys_.invalidate(s, f)) return progress::none;
   if (s.completes) complete(f, s);
-  if (s.answered) set_ack(f, s.psn, s.msn, s.frame->span);
-  return true;
+  if (s.answered) answers_.set_ack(flows_[s.flow], s.psn, s.msn, s.frame->span);
+  return progress::all;
 }
 
-void responder::complete(const responder_flow& f, responder_slot& s) {
-  if (s.frame->plain) return complete_ethernet(f, s);
+void commit::write(responder_slot& s, const icm::translate_response::segment& part, bool last) {
+  pcie::dma_request r;
+  r.op = pcie::dma_request::kind::write;
+  r.notify = s.last && last;
+  r.function = s.function;
+  r.address = part.address;
+  r.length = part.length;
+  r.source = s.frame->buffer.data() + s.source;
+  r.keep = s.frame;
+  if (r.notify) {
+    note(s);
+    r.span = s.frame->span;
+  }
+  writes_.push(std::move(r));
+  s.source += part.length;
+}
+
+void commit::complete(const responder_flow& f, const responder_slot& s) {
+  if (s.frame->plain) return complete_plain(f, s);
   const wire::packet& p = s.frame->packet;
   completion::cqe_request c;
   c.cqn = s.cqn;
@@ -117,67 +178,19 @@ void responder::complete(const responder_flow& f, responder_slot& s) {
   c.opcode = s.cqe_opcode;
   c.solicited = p.bth.solicited;
   c.span = s.frame->span;
-  queue_cqe(c);
-}
-
-void responder::complete_in_error(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
-                                  std::uint32_t srqn) {
-  completion::cqe_request c;
-  c.cqn = cqn;
-  c.qpn = qpn;
-  c.wqe_index = wqe_index;
-  c.remote_qpn = srqn;
-  c.opcode = abi::cqe::opcode_error;
-  c.syndrome = syndrome;
-  c.vendor_error = syndrome == cqe_flushed ? std::uint8_t{0} : vendor_error;
-  c.solicited = true;
-  queue_cqe(c);
-  switch (syndrome) {
-    case cqe_local_length:
-      ++count_.local_length;
-      break;
-    case cqe_local_operation:
-      ++count_.local_operation;
-      break;
-    case cqe_local_protection:
-      ++count_.local_protection;
-      break;
-    case cqe_flushed:
-      ++count_.flushed;
-      break;
-    default:
-      break;
-  }
-}
-
-void responder::queue_cqe(const completion::cqe_request& cqe) {
-  completion_entry& e = cqes_[(cqe_head_ + cqe_count_) % cqes_.size()];
-  e.cqe = cqe;
-  e.after = writes_asked_;
-  ++cqe_count_;
-}
-
-void responder::push_cqes() {
-  while (cqe_count_ != 0 && cqes_[cqe_head_].after <= writes_done_) {
-    if (!cqe_out.claim()) return;
-    if (!cqe_room()) wake_next();  // somebody may wait for the room
-    cqe_out.push(cqes_[cqe_head_].cqe);
-    cqe_head_ = (cqe_head_ + 1) % cqes_.size();
-    --cqe_count_;
-    if (first_slot_ != no_link || todo_flows_ != 0) wake_next();  // one of them may have waited for the room
-  }
+  completions_.push(c);
 }
 
 /// Where the time of a packet went that is being committed.
-void responder::note_commit(const responder_slot& s) {
+void commit::note(const responder_slot& s) {
   const sim::span_id span = s.frame->span;
-  if (s.missed) spans_.leave(span, name(), "translation", now_ps(), sim::wait::translation_miss);
-  spans_.leave(span, name(), "commit", now_ps());
+  if (s.missed) spans_.leave(span, owner_.name(), "translation", owner_.now_ps(), sim::wait::translation_miss);
+  spans_.leave(span, owner_.name(), "commit", owner_.now_ps());
 }
 
 /// A repeated request is not served beyond the number that was agreed on, nor where its answer is still to be sent
 /// anyway (so the READ generator finds where it has the request).
-bool responder::drop_repeated(const responder_slot& s) {
+bool commit::drop_repeated(const responder_slot& s) const {
   if (!s.duplicate) return false;
   const responder_flow& f = flows_[s.flow];
   return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) ||
@@ -185,7 +198,7 @@ bool responder::drop_repeated(const responder_slot& s) {
 }
 
 /// What the READ generator needs of the queue pair and of the slot.
-read_command responder::command_of(const responder_slot& s) {
+read_command commit::command_of(const responder_slot& s) const {
   const responder_flow& f = flows_[s.flow];
   read_command r;
   r.flow = s.flow;
@@ -193,19 +206,19 @@ read_command responder::command_of(const responder_slot& s) {
   r.psn = s.psn;
   r.msn = s.msn;
   r.again = s.duplicate;
-  r.writes_before = writes_asked_;
+  r.writes_before = writes_.asked();
   r.span = s.frame->span;
   return r;
 }
 
-bool responder::commit_read(responder_slot& s) {
+bool commit::read(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   // There is no place for a repeated one and will be one: the peer asks again.
-  if (drop_repeated(s) || (s.duplicate && !reads.can_take())) {
-    ++count_.drop_duplicate_read;
+  if (drop_repeated(s) || (s.duplicate && !reads_.can_take())) {
+    ++drops_.duplicate_read;
     return true;
   }
-  if (f.stop) return give_up_request(s);
+  if (f.stop) return give_up(s);
   read_command r = command_of(s);
   const wire::reth& reth = s.frame->packet.reth;
   r.key = reth.rkey;
@@ -216,32 +229,32 @@ bool responder::commit_read(responder_slot& s) {
     r.first.segments = {s.segments[0], s.segments[1]};
     r.first.count = s.segments[1].length != 0 ? 2 : 1;
   }
-  const bool place = s.duplicate || (f.reads_held == 0 && read_has_place(f.qpn, f.reads_on_chip() != 0));
-  if (!(place ? may_hand_over() : put_aside(f, r))) return false;
-  note_commit(s);
-  if (place) hand_over(f, r);
+  const bool place = s.duplicate || (f.reads_held == 0 && held_.has_place(f.qpn, f.reads_on_chip() != 0));
+  if (!(place ? answers_.may_hand_over(f) : held_.put_aside(f, r))) return false;
+  note(s);
+  if (place) answers_.hand_over(f, r);
   return true;
 }
 
 /// Its queue pair is halted: nobody will be answered.
-bool responder::give_up_request(const responder_slot& s) {
+bool commit::give_up(const responder_slot& s) {
   if (!s.duplicate) --flows_[s.flow].reads_new;
   return true;
 }
 
-void responder::commit_answer(responder_slot& s) {
+void commit::answer(const responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   if (s.nak == syndrome_ack)
-    set_ack(f, s.psn, s.msn, s.frame->span);
+    answers_.set_ack(f, s.psn, s.msn, s.frame->span);
   else
-    set_nak(f, s.nak, s.psn, s.msn);
+    answers_.set_nak(f, s.nak, s.psn, s.msn);
 }
 
-void responder::fail_translation(responder_slot& s) {
+void commit::fail_translation(responder_slot& s) {
   if (s.what == responder_slot::action::failure) return;
   const bool quiet = s.duplicate || (s.unreliable && !s.to_receive_queue && !s.has_wqe);
   if (quiet) {  // a repeated READ without rights any more; UC: the message is dropped
-    ++(s.duplicate ? count_.drop_duplicate_read : count_.drop_unreliable);
+    ++(s.duplicate ? drops_.duplicate_read : drops_.unreliable);
     s.cancelled = true;
     return;
   }
@@ -255,74 +268,78 @@ void responder::fail_translation(responder_slot& s) {
     s.event = error.event;
 }
 
-bool responder::commit_failure(responder_slot& s) {
+bool commit::failure(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
-  if (s.cqe_syndrome != 0 && !cqe_room()) return false;
-  if (s.event != 0 && !raise(s.event, f.qpn)) return false;
-  if (s.cqe_syndrome != 0) complete_in_error(s.cqn, f.qpn, s.wqe_index, s.cqe_syndrome, s.srqn);
-  if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++count_.remote_invalid;
-  if (s.nak == syndrome_access) ++count_.remote_access;
-  if (s.event == event_qp_fatal) ++count_.local_operation;
-  if (s.nak != 0 && !s.unreliable) set_nak(f, s.nak, s.psn, s.msn);
-  enter_error(f, s.rq_after, true, s.cqe_syndrome != 0 ? s.wqe_index : no_entry);
+  if (s.cqe_syndrome != 0 && !completions_.room()) return false;
+  if (s.event != 0 && !completions_.may_raise()) return false;
+  if (!flows_.may_access(f, context_user::errors)) return false;
+  flows_.access(f, context_user::errors);
+  if (s.event != 0) completions_.raise(s.event, f.qpn);
+  if (s.cqe_syndrome != 0) completions_.fail(s.cqn, f.qpn, s.wqe_index, s.cqe_syndrome, s.srqn);
+  if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++completions_.errors.remote_invalid;
+  if (s.nak == syndrome_access) ++completions_.errors.remote_access;
+  if (s.event == event_qp_fatal) ++completions_.errors.local_operation;
+  if (s.nak != 0 && !s.unreliable) answers_.set_nak(f, s.nak, s.psn, s.msn);
+  errors_.enter(f, s.rq_after, true, s.cqe_syndrome != 0 ? s.wqe_index : receive_descriptors::none);
   return true;
 }
 
-bool responder::raise(std::uint8_t event, std::uint32_t number) {
-  if (!event_out.bound()) return true;
-  if (!event_out.claim()) return false;
-  completion::event_request e;
-  e.type = event;
-  e.set(abi::eqe::number, number);
-  event_out.push(e);
+/// Hands the request on, in the order of its QP. What has no answer to be repeated any more is dropped.
+bool commit::atomic(responder_slot& s) {
+  responder_flow& f = flows_[s.flow];
+  if (drop_repeated(s)) {
+    ++drops_.duplicate_atomic;
+    return true;
+  }
+  if (f.stop) return give_up(s);
+  // Nor before the READs that wait in host memory.
+  if (!reads_.can_take() || f.reads_held != 0 || !answers_.may_hand_over(f)) return false;
+  icm::rdma_resources* h = nullptr;
+  using result = read_backlog::rings::result;
+  const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::rdma_resources);
+  const result found = room ? rings_.lookup(f.qpn, h) : result::refused;
+  if (found == result::pending) return false;
+  const bool known = found == result::hit;
+  read_command r = command_of(s);
+  r.what = s.duplicate ? read_command::kind::replay : read_command::kind::atomic;
+  if (s.duplicate && (!known || !find_answer(*h, s.psn, r.original))) {
+    ++drops_.duplicate_atomic;
+    return true;
+  }
+  if (!known) {  // software gave the QP no memory for its resources
+    --f.reads_new;
+    s.what = responder_slot::action::failure;
+    s.msn = s.msn_before;
+    s.nak = invalid_request.nak;
+    s.event = invalid_request.event;
+    return failure(s);
+  }
+  if (!s.duplicate) rings_.pin(f.qpn);
+  r.key = s.frame->packet.atomic.rkey;
+  r.first.segments[0] = s.segments[0];
+  r.first.count = 1;
+  r.operation = operation_of(s.frame->packet);
+  note(s);
+  answers_.hand_over(f, r);
   return true;
 }
 
-void responder::release_slot(std::uint16_t i) {
-  responder_slot& s = slots_[i];
-  s.frame.reset();
-  (s.previous == no_link ? first_slot_ : slots_[s.previous].next) = s.next;
-  (s.next == no_link ? last_slot_ : slots_[s.next].previous) = s.previous;
-  --flows_[s.flow].slots;
-  free_slots_.push_back(i);
-}
-
-std::uint16_t responder::first_uncompleted(const responder_flow& f) const {
-  const std::uint16_t mine = index_of(f);
-  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next)
-    if (slots_[i].flow == mine && !slots_[i].cancelled) return slots_[i].rq_before;
-  return static_cast<std::uint16_t>(f.ctx->rq_consumed - (f.ctx->in_message == 1 ? 1 : 0));
-}
-
-void responder::cancel_slots(responder_flow& f) {
-  const std::uint16_t mine = index_of(f);
-  for (std::uint16_t i = first_slot_; i != no_link; i = slots_[i].next) {
-    responder_slot& s = slots_[i];
-    if (s.flow == mine && !s.cancelled) cancel_slot(f, s);
-  }
-}
-
-void responder::cancel_slot(responder_flow& f, responder_slot& s) {
-  s.cancelled = true;
-  if (s.fetches() && !s.duplicate) --f.reads_new;
-  if (s.issued != s.pieces) {
-    s.pieces = s.issued;
-    --unissued_;
-  }
-}
-
-void responder::enter_error(responder_flow& f, std::uint16_t rq_consumed, bool tell_requester, std::uint32_t done) {
-  icm::responder_context& ctx = *f.ctx;
-  flush_shared(f, done);
-  cancel_slots(f);
-  for (std::uint16_t w = f.wait_head; w != no_link; w = waiting_[w].next) ++count_.drop_error;
-  drop_waiting(f);
-  ctx.state = icm::qp_state::error;
-  if (!is_shared(ctx)) ctx.rq_consumed = rq_consumed;
-  ctx.in_message = 0;
-  f.dirty = true;
-  if (tell_requester) errors_.push_back(f.qpn);
-  start_polling(f);
+void commit::complete_plain(const responder_flow& f, const responder_slot& s) {
+  const responder_slot::ethernet_result& r = s.ethernet;
+  completion::cqe_request c;
+  c.cqn = f.ctx->cqn;
+  c.qpn = f.qpn | r.qpn_flags;
+  c.immediate = s.frame->packet.immediate;
+  c.sl_vid = r.tci;
+  c.smac = {0,         0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,
+            r.encoding};
+  c.byte_count = s.byte_count;
+  c.wqe_index = s.wqe_index;
+  c.checksum = r.checksum;
+  c.opcode = s.cqe_opcode;
+  c.solicited = true;
+  c.span = s.frame->span;
+  completions_.push(c);
 }
 
 }  // namespace rnic::transport

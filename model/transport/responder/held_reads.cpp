@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder: READs that were accepted without a place on chip, and their way back to it.
-#include <algorithm>
-#include <utility>
+#include "model/transport/responder/held_reads.h"
 
-#include "model/transport/responder/responder.h"
+#include <algorithm>
 
 namespace rnic::transport {
 
-/// A QP whose READs are on chip keeps its context there until their responses have left: in the context's set there
-/// stays room for another, so that what arrives for that one does not wait for responses.
-bool responder::read_has_place(std::uint32_t qpn, bool has_some) const {
-  return reads.can_take_new(has_some) && (has_some || reads.idle() || !contexts_.crowded(qpn));
+held_reads::held_reads(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows,
+                       flow_table::contexts& contexts, read_backlog& backlog, read_port& reads,
+                       acknowledgement& answers, const payload_writes& writes, sim::span_recorder& spans)
+    : owner_(owner),
+      flows_(flows),
+      contexts_(contexts),
+      backlog_(backlog),
+      reads_(reads),
+      answers_(answers),
+      writes_(writes),
+      spans_(spans),
+      at_once_(cfg.read_fetches) {
+  fetching_.reserve(at_once_);
 }
 
-/// A READ that has no place in the generator goes to host memory. False: not yet, or there is no memory for it and it
-/// waits for a place where it is.
-bool responder::put_aside(responder_flow& f, const read_command& r) {
+/// A QP whose READs are on chip keeps its context there until their responses have left: in the context's set there
+/// stays room for another, so that what arrives for that one does not wait for responses.
+bool held_reads::has_place(std::uint32_t qpn, bool has_some) const {
+  return reads_.can_take_new(has_some) && (has_some || reads_.idle() || !contexts_.crowded(qpn));
+}
+
+bool held_reads::put_aside(responder_flow& f, const read_command& r) {
   switch (backlog_.keep(f, r)) {
     case read_backlog::result::pending:
       return false;
@@ -24,54 +35,55 @@ bool responder::put_aside(responder_flow& f, const read_command& r) {
     case read_backlog::result::no_memory:
       break;
   }
-  if (f.reads_held != 0 || !reads.can_take() || !may_hand_over()) return false;
-  hand_over(f, r);
+  if (f.reads_held != 0 || !reads_.can_take() || !answers_.may_hand_over(f)) return false;
+  answers_.hand_over(f, r);
   return true;
 }
 
 /// One request comes back in a cycle; those of several QPs are fetched at once.
-void responder::work_backlog() {
-  fetch_more();
+void held_reads::work() {
+  if (backlog_.empty() && fetching_.empty()) return;
+  begin();
   for (std::size_t k = 0; k < fetching_.size(); ++k) {
-    const std::uint16_t i = fetching_[k];
-    const fetched what = fetch_read(i);
-    if (what == fetched::no) continue;
-    responder_flow& f = flows_[i];
+    responder_flow& f = flows_[fetching_[k]];
+    if (fetch(f) == fetched::no) continue;
     f.fetching = false;
     fetching_.erase(fetching_.begin() + static_cast<std::ptrdiff_t>(k));
     if (f.reads_held != 0) backlog_.list(f.qpn);  // behind the others
-    wake_next();
+    owner_.wake_next();
     return;
   }
 }
 
-/// The QPs that have waited longest get a place on chip.
-void responder::fetch_more() {
-  if (backlog_.empty() || fetching_.size() == config_.read_fetches) return;
+/// The QP that has waited longest gets a place on chip.
+void held_reads::begin() {
+  if (backlog_.empty() || fetching_.size() == at_once_) return;
   const std::uint32_t qpn = backlog_.front();
-  std::uint16_t i = find_flow(qpn);
-  if (halted_.count(qpn) != 0 || (i != no_link && flows_[i].stop)) {  // what waits of it is given up
+  std::uint16_t i = flows_.find(qpn);
+  const flow_table& present = flows_;
+  if (flows_.halted(qpn) || (i != no_link && present[i].stop)) {  // what waits of it is given up
     backlog_.pop();
-    return wake_next();
+    return owner_.wake_next();
   }
-  if (!read_has_place(qpn, i != no_link && flows_[i].reads_on_chip() != 0)) return;  // who has one wakes us
-  if (i == no_link) i = open_flow(qpn);
+  if (!has_place(qpn, i != no_link && present[i].reads_on_chip() != 0)) return;  // who has one wakes us
+  if (i == no_link) i = flows_.open(qpn);
   if (i == no_link) return;  // one that leaves wakes us
   backlog_.pop();
   flows_[i].fetching = true;
   fetching_.push_back(i);
-  if (!backlog_.empty()) wake_next();
+  if (!backlog_.empty()) owner_.wake_next();
 }
 
-responder::fetched responder::fetch_read(std::uint16_t i) {
-  responder_flow& f = flows_[i];
-  if (!resolve(f)) return f.waited_context ? fetched::no : fetched::nothing;
+held_reads::fetched held_reads::fetch(responder_flow& f) {
+  const flow_table::found context = flows_.resolve(f, context_user::reads);
+  if (context != flow_table::found::known)
+    return context == flow_table::found::unknown ? fetched::nothing : fetched::no;
   if (f.reads_held == 0) return fetched::nothing;
-  if (!read_has_place(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
-  if (!may_hand_over()) return fetched::no;                                     // who makes room ticks us
+  if (!has_place(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
+  if (!answers_.may_hand_over(f)) return fetched::no;                      // who makes room ticks us
   read_command r;
-  r.flow = i;
-  r.writes_before = writes_asked_;
+  r.flow = f.number;
+  r.writes_before = writes_.asked();
   switch (backlog_.fetch(f, r)) {
     case read_backlog::result::pending:
       return fetched::no;
@@ -81,17 +93,17 @@ responder::fetched responder::fetch_read(std::uint16_t i) {
     case read_backlog::result::done:
       break;
   }
-  count_use(f);
+  flows_.count_use(f);
   f.waited_context = false;
-  spans_.leave(r.span, name(), "READ backlog", now_ps(), sim::wait::arbitration);
-  hand_over(f, r, true);
+  spans_.leave(r.span, owner_.name(), "READ backlog", owner_.now_ps(), sim::wait::arbitration);
+  answers_.hand_over(f, r, true);
   return fetched::request;
 }
 
-void responder::stop_fetching(responder_flow& f) {
+void held_reads::stop(responder_flow& f) {
   if (!f.fetching) return;
   f.fetching = false;
-  fetching_.erase(std::find(fetching_.begin(), fetching_.end(), index_of(f)));
+  fetching_.erase(std::find(fetching_.begin(), fetching_.end(), f.number));
 }
 
 }  // namespace rnic::transport

@@ -70,7 +70,7 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
     list(f.qpn);
   }
   rdma_resources::entry& e = *ring->take();
-  e.psn = r.psn & 0xffffff;
+  e.psn = r.psn & 0xffffff;  // width of the field
   e.msn = r.msn & 0xffffff;
   e.what = static_cast<std::uint32_t>(kind::read);
   e.key = r.key;

@@ -11,6 +11,11 @@
 
 namespace rnic::transport {
 
+/// Requests of a queue pair are counted, modulo 2^32. Whether the one at `at` comes behind the one at `sequence`,
+constexpr bool behind(std::uint32_t at, std::uint32_t sequence) { return static_cast<std::int32_t>(at - sequence) > 0; }
+/// and whether an answer that goes behind the first `after` of them is due when so many are through.
+constexpr bool is_due(std::uint32_t through, std::uint32_t after) { return !behind(after, through); }
+
 /// From the responder, in order. Of a queue pair, what has to be answered in this order; nothing of its context is
 /// read later.
 struct read_command {

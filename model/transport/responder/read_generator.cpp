@@ -219,14 +219,14 @@ void read_generator::executed(const atomic_unit::outcome& o) {
 /// Of an ACK and a NAK the one that fewer requests go before: the requester's going back may have put the NAK behind
 /// some that wait for the ACK.
 bool read_generator::ack_first(const stream& s) {
-  return s.ack.pending && (!s.nak.pending || static_cast<std::int32_t>(s.nak.after - s.ack.after) > 0);
+  return s.ack.pending && (!s.nak.pending || behind(s.nak.after, s.ack.after));
 }
 
 /// It leaves before any response.
 bool read_generator::answer_ready(const stream& s) {
   if (!s.ack.pending && !s.nak.pending) return false;
   const answer& a = ack_first(s) ? s.ack : s.nak;
-  return static_cast<std::int32_t>(s.ended - a.after) >= 0;
+  return is_due(s.ended, a.after);
 }
 
 /// The queue pair stands in its line when its next answer is whole.
@@ -298,7 +298,7 @@ void read_generator::leave_response(std::uint16_t f) {
     a.frame->span = x.r.span;
     spans_.leave(x.r.span, name(), "gather", now_ps(), sim::wait::payload_fetch);
   }
-  const std::uint32_t psn = (x.r.psn + a.offset / s.mtu) & 0xffffff;
+  const std::uint32_t psn = (wire::psn_t(x.r.psn) + a.offset / s.mtu).value();
   answer_job response = make_answer(s.to, std::move(a.frame), op, psn, x.r.syndrome, x.r.msn, a.length);
   if (limiter_.any()) limiter_.sent(s.qpn, answer_length(response));
   answers.push(std::move(response));

@@ -8,10 +8,6 @@
 
 namespace rnic::transport {
 
-namespace {
-bool behind(std::uint32_t at, std::uint32_t sequence) { return static_cast<std::int32_t>(at - sequence) > 0; }
-}  // namespace
-
 void read_generator::accept() {
   if (!command_in.can_pop()) return;
   read_command& r = command_in.front();
@@ -227,7 +223,7 @@ void read_generator::fail(std::uint16_t f) {
   e.nak = reads && x.head != no_link ? gathers_[x.head].nak : x.nak;
   if (x.given_up || e.nak == 0) return may_leave(f);  // it was given up, or begins again
   e.event = reads ? gathers_[x.head].event : x.event;
-  e.psn = reads ? (x.r.psn + gathers_[x.head].offset / s.mtu) & 0xffffff : x.r.psn;
+  e.psn = reads ? (wire::psn_t(x.r.psn) + gathers_[x.head].offset / s.mtu).value() : x.r.psn;
   e.msn = x.r.msn;
   ++count_.faults;
   reports_.push(e);  // ahead of the ends of what is given up

@@ -9,7 +9,7 @@
 namespace rnic::transport {
 namespace {
 
-constexpr std::uint32_t kinds = 4;  // tag: line * 4 + {batch 0, batch 1, record}
+constexpr std::uint32_t kinds = 4, record_kind = 2;  // tag: line * 4 + {batch 0, batch 1, record}
 
 }  // namespace
 
@@ -37,7 +37,9 @@ receive_wqe_cache::receive_wqe_cache(const responder_config& cfg, icm::translate
       dma_tag_(dma_tag),
       lines_(cfg.receive_lines),
       keys_(cfg.receive_lines),
-      storage_(std::size_t{2} * cfg.receive_lines * cfg.receive_line_bytes) {}
+      storage_(std::size_t{2} * cfg.receive_lines * cfg.receive_line_bytes),
+      to_translate_(std::size_t{2} * cfg.receive_lines),
+      to_read_(std::size_t{3} * cfg.receive_lines) {}
 
 receive_wqe_cache::line* receive_wqe_cache::find(std::uint32_t qpn) {
   for (std::size_t i = 0; i < keys_.size(); ++i)
@@ -139,8 +141,8 @@ void receive_wqe_cache::read_record(line& l, const icm::responder_context& ctx, 
   l.record_address = ctx.db_record;
   l.function = ctx.function;
   l.on_demand = on_demand;
-  ++to_send_;
-  send(l);
+  to_read_.push(index_of(l) * kinds + record_kind);
+  work();
 }
 
 void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index) {
@@ -160,51 +162,49 @@ void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context&
   x.request.length = count << ctx.log_rq_stride;
   x.request.tag = translate_tag_ | (index_of(l) * kinds + b);
   x.state = phase::to_translate;
-  ++to_send_;
-  send(l);
+  to_translate_.push(index_of(l) * kinds + b);
+  work();
 }
 
-void receive_wqe_cache::send(line& l) {
-  if (l.record == phase::to_read && dma_.request.claim()) {
-    pcie::dma_request r;
-    r.function = l.function;
+bool receive_wqe_cache::send_translation(std::uint32_t tag) {
+  if (!translate_.request.claim()) return false;
+  batch& x = lines_[tag / kinds].batches[tag % kinds];
+  translate_.request.push(x.request);
+  x.state = phase::translating;
+  return true;
+}
+
+/// False: not all of it in this cycle. Asking the channel once more has us ticked in the next one.
+bool receive_wqe_cache::send_read(std::uint32_t tag) {
+  if (!dma_.request.claim()) return false;
+  line& l = lines_[tag / kinds];
+  pcie::dma_request r;
+  r.function = l.function;
+  r.tag = dma_tag_ | tag;
+  const bool record = tag % kinds == record_kind;
+  if (record) {
     r.length = 4;
     r.address = l.record_address;
     r.destination = l.record_bytes.data();
-    r.tag = dma_tag_ | (index_of(l) * kinds + 2);
-    dma_.request.push(std::move(r));
     l.record = phase::reading;
-    --to_send_;
+    dma_.request.push(std::move(r));
+    return true;
   }
-  for (unsigned b = 0; b < 2; ++b) {
-    batch& x = l.batches[b];
-    if (x.state == phase::to_translate && translate_.request.claim()) {
-      translate_.request.push(x.request);
-      x.state = phase::translating;
-      --to_send_;
-    }
-    while (x.state == phase::to_read && dma_.request.claim()) {
-      const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
-      pcie::dma_request r;
-      r.function = l.function;
-      r.length = s.length;
-      r.address = s.address;
-      r.destination = bytes(l, b) + (x.next_segment == 0 ? 0 : x.answer.segments[0].length);
-      r.tag = dma_tag_ | (index_of(l) * kinds + b);
-      dma_.request.push(std::move(r));
-      ++x.open;
-      if (++x.next_segment == x.answer.count) {
-        x.state = phase::reading;
-        --to_send_;
-      }
-    }
-  }
+  batch& x = l.batches[tag % kinds];
+  const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
+  r.length = s.length;
+  r.address = s.address;
+  r.destination = bytes(l, tag % kinds) + (x.next_segment == 0 ? 0 : x.answer.segments[0].length);
+  dma_.request.push(std::move(r));
+  ++x.open;
+  if (++x.next_segment != x.answer.count) return send_read(tag);
+  x.state = phase::reading;
+  return true;
 }
 
 void receive_wqe_cache::work() {
-  if (to_send_ == 0) return;
-  for (line& l : lines_)
-    if (l.qpn != 0) send(l);
+  while (!to_translate_.empty() && send_translation(to_translate_.front())) to_translate_.drop();
+  while (!to_read_.empty() && send_read(to_read_.front())) to_read_.drop();
 }
 
 void receive_wqe_cache::translated(std::uint32_t tag, const icm::translate_response& r) {
@@ -216,8 +216,8 @@ void receive_wqe_cache::translated(std::uint32_t tag, const icm::translate_respo
     x.answer = r;
     x.next_segment = 0;
     x.state = phase::to_read;
-    ++to_send_;
-    send(l);
+    to_read_.push(tag);
+    work();
   }
   settle(l);
 }
@@ -225,7 +225,7 @@ void receive_wqe_cache::translated(std::uint32_t tag, const icm::translate_respo
 void receive_wqe_cache::read_done(std::uint32_t tag, pcie::dma_status status) {
   line& l = lines_[tag / kinds];
   const bool ok = status == pcie::dma_status::ok;
-  if (tag % kinds == 2) {
+  if (tag % kinds == record_kind) {
     l.record = ok ? phase::valid : phase::failed;
   } else {
     batch& x = l.batches[tag % kinds];

@@ -9,9 +9,13 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
+#include "model/sim/ring.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
+
+/// What became of a question for a receive WQE: it is there; it is being fetched; none is posted; it cannot be read.
+enum class receive_result : std::uint8_t { ready, pending, empty, failed };
 
 /// One data segment of a receive WQE.
 struct receive_segment {
@@ -30,7 +34,7 @@ class receive_wqe_cache {
   receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
                     std::uint64_t translate_tag, std::uint64_t dma_tag);
 
-  enum class result : std::uint8_t { ready, pending, empty, failed };
+  using result = receive_result;
   /// Whether WQE ctx.rq_consumed was posted. `empty` only by a reading of the record that began after the first call
   /// that had to ask. Updates ctx.rq_posted.
   result available(icm::responder_context& ctx);
@@ -39,7 +43,7 @@ class receive_wqe_cache {
   /// A message is done: look ahead.
   void look_ahead(const icm::responder_context& ctx);
 
-  /// Sends what could not be sent when it came up.
+  /// Sends what has come up, one translation and one read a cycle.
   void work();
   void translated(std::uint32_t tag, const icm::translate_response& r);
   void read_done(std::uint32_t tag, pcie::dma_status status);
@@ -77,7 +81,8 @@ class receive_wqe_cache {
   static bool idle(const line& l);
   void read_record(line& l, const icm::responder_context& ctx, bool on_demand);
   void fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index);
-  void send(line& l);
+  bool send_translation(std::uint32_t tag);
+  bool send_read(std::uint32_t tag);
   void settle(line& l);
   std::uint32_t index_of(const line& l) const { return static_cast<std::uint32_t>(&l - lines_.data()); }
   std::uint8_t* bytes(const line& l, unsigned b) { return storage_.data() + (index_of(l) * 2u + b) * line_bytes_; }
@@ -90,7 +95,7 @@ class receive_wqe_cache {
   std::vector<std::uint32_t> keys_;  // QPN of each line, 0: none
   std::vector<std::uint8_t> storage_;
   std::uint64_t uses_ = 0;
-  unsigned to_send_ = 0;  // batches and records in a phase to_*
+  sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of batches and records in these phases
 };
 
 /// Reads segment `i` of a WQE of that many bytes. False at its end (size or terminator, A.3.3).

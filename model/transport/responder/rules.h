@@ -16,6 +16,9 @@ inline constexpr std::uint8_t cqe_inline = 0x20;  ///< A.5.2: the payload lies i
 inline constexpr std::uint8_t cqe_write_immediate = 0, cqe_send = 1, cqe_send_immediate = 2,
                               cqe_send_invalidate = 3;  ///< A.5.2
 
+/// Message sequence numbers count messages as PSNs count packets (IBA 9.7.5.1.5).
+constexpr std::uint32_t next_msn(std::uint32_t msn) { return (wire::psn_t(msn) + 1).value(); }
+
 constexpr bool is_send(wire::operation op) {
   return op <= wire::operation::send_only_immediate || op >= wire::operation::send_last_invalidate;
 }

@@ -32,7 +32,9 @@ shared_receive::shared_receive(const std::string& name, sim::clocked_block& owne
       dma_tag_(dma_tag),
       contexts_(name, owner, cfg.srqs, map, icm::table::srqc, 0),
       lines_(cfg.shared_lines),
-      kept_(cfg.shared_kept) {
+      kept_(cfg.shared_kept),
+      to_translate_(std::size_t{cfg.shared_lines} + cfg.shared_kept),
+      to_read_(std::size_t{2} * cfg.shared_lines + cfg.shared_kept) {
   if (cfg.shared_lines == 0 || cfg.shared_kept == 0)
     throw sim::config_error(owner.name() + ".shared_lines, .shared_kept: must be 1 or more");
   for (line& l : lines_) l.ahead.bytes.resize(line_bytes_);
@@ -224,8 +226,8 @@ void shared_receive::read_record(line& l, const icm::srq_context& c, bool on_dem
   l.record_at = c.consumed;
   l.ahead.function = c.function;
   l.on_demand = on_demand;
-  ++to_send_;
-  send_record(l);
+  to_read_.push(record_tag | static_cast<std::uint32_t>(&l - lines_.data()));
+  send();
 }
 
 void shared_receive::start(fetch& f, const icm::srq_context& c, std::uint16_t index, unsigned count,
@@ -243,48 +245,50 @@ void shared_receive::start(fetch& f, const icm::srq_context& c, std::uint16_t in
   f.request.length = count << c.log_stride;
   f.request.tag = translate_tag_ | tag;
   f.state = phase::to_translate;
-  ++to_send_;
-  send(f, tag);
+  to_translate_.push(tag);
+  send();
 }
 
-void shared_receive::send_record(line& l) {
-  if (l.record != phase::to_read || !dma_.request.claim()) return;
+bool shared_receive::send_translation(std::uint32_t tag) {
+  if (!translate_.request.claim()) return false;
+  fetch& f = fetch_of(tag);
+  translate_.request.push(f.request);
+  f.state = phase::translating;
+  return true;
+}
+
+/// False: not all of it in this cycle. Asking the channel once more has us ticked in the next one.
+bool shared_receive::send_read(std::uint32_t tag) {
+  if (!dma_.request.claim()) return false;
   pcie::dma_request r;
-  r.function = l.ahead.function;
-  r.length = 4;
-  r.address = l.record_address;
-  r.destination = l.record_bytes.data();
-  r.tag = dma_tag_ | record_tag | static_cast<std::uint64_t>(&l - lines_.data());
-  dma_.request.push(std::move(r));
-  l.record = phase::reading;
-  --to_send_;
-}
-
-void shared_receive::send(fetch& f, std::uint32_t tag) {
-  if (f.state == phase::to_translate && translate_.request.claim()) {
-    translate_.request.push(f.request);
-    f.state = phase::translating;
-    --to_send_;
-  }
-  while (f.state == phase::to_read && dma_.request.claim()) {
-    const icm::translate_response::segment& s = f.answer.segments[f.next_segment];
-    pcie::dma_request r;
-    r.function = f.function;
-    r.length = s.length;
-    r.address = s.address;
-    r.destination = f.bytes.data() + (f.next_segment == 0 ? 0 : f.answer.segments[0].length);
-    r.tag = dma_tag_ | tag;
+  r.tag = dma_tag_ | tag;
+  if ((tag & record_tag) != 0) {
+    line& l = lines_[tag & ~record_tag];
+    r.function = l.ahead.function;
+    r.length = 4;
+    r.address = l.record_address;
+    r.destination = l.record_bytes.data();
     dma_.request.push(std::move(r));
-    ++f.open;
-    if (++f.next_segment != f.answer.count) continue;
-    f.state = phase::reading;
-    --to_send_;
+    l.record = phase::reading;
+    return true;
   }
+  fetch& f = fetch_of(tag);
+  const icm::translate_response::segment& s = f.answer.segments[f.next_segment];
+  r.function = f.function;
+  r.length = s.length;
+  r.address = s.address;
+  r.destination = f.bytes.data() + (f.next_segment == 0 ? 0 : f.answer.segments[0].length);
+  dma_.request.push(std::move(r));
+  ++f.open;
+  if (++f.next_segment != f.answer.count) return send_read(tag);
+  f.state = phase::reading;
+  return true;
 }
 
-void shared_receive::send_all() {
-  for (std::uint32_t tag = 0; tag < lines_.size() + kept_.size(); ++tag) send(fetch_of(tag), tag);
-  for (line& l : lines_) send_record(l);
+/// One translation and one read a cycle.
+void shared_receive::send() {
+  while (!to_translate_.empty() && send_translation(to_translate_.front())) to_translate_.drop();
+  while (!to_read_.empty() && send_read(to_read_.front())) to_read_.drop();
 }
 
 void shared_receive::translated(std::uint32_t tag, const icm::translate_response& r) {
@@ -295,8 +299,8 @@ void shared_receive::translated(std::uint32_t tag, const icm::translate_response
   }
   f.answer = r;
   f.state = phase::to_read;
-  ++to_send_;
-  send(f, tag);
+  to_read_.push(tag);
+  send();
 }
 
 void shared_receive::read_done(std::uint32_t tag, pcie::dma_status status) {
@@ -312,19 +316,28 @@ void shared_receive::read_done(std::uint32_t tag, pcie::dma_status status) {
     f.state = f.answer.status == icm::translate_status::ok ? phase::valid : phase::failed;
 }
 
-/// Whether a limit was passed is known when the record has been read after the entry was taken.
+/// Whether a limit was passed is known when the record has been read after the entry was taken. One queue in a cycle.
 void shared_receive::check_limits() {
-  for (line& l : lines_) {
-    icm::srq_context* c = nullptr;
-    if (!l.watch || open(l.srqn, c) != result::ready) continue;
-    if (!settle_record(l, *c)) fail(*c);
-    if (l.watch && l.record == phase::idle) read_record(l, *c, false);
+  const auto ready = [](const line& l) { return l.watch && l.record != phase::to_read && l.record != phase::reading; };
+  const auto l = std::find_if(lines_.begin(), lines_.end(), ready);
+  if (l == lines_.end()) return;
+  icm::srq_context* c = nullptr;
+  const result found = open(l->srqn, c);
+  if (found == result::pending) return;
+  const bool good = found == result::ready && settle_record(*l, *c);
+  if (found == result::ready && !good) fail(*c);
+  if (!good) {  // nobody is told of a limit any more
+    l->watch = false;
+    --watching_;
+  } else if (l->watch && l->record == phase::idle) {
+    read_record(*l, *c, false);
   }
+  if (watching_ > 1) owner_.wake_next();
 }
 
 bool shared_receive::work(std::uint8_t& event, std::uint32_t& srqn) {
   contexts_.service();
-  if (to_send_ != 0) send_all();
+  send();
   if (watching_ != 0) check_limits();
   if (!stopped_.empty()) work_stopped();
   if (notices_.empty()) return false;

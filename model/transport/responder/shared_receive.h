@@ -12,6 +12,8 @@
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/ring.h"
+#include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
@@ -22,7 +24,7 @@ namespace rnic::transport {
 /// is kept, or read again by its index.
 class shared_receive {
  public:
-  enum class result : std::uint8_t { ready, pending, empty, failed };
+  using result = receive_result;
   /// A receive WQE without its link.
   struct entry_view {
     const std::uint8_t* segments = nullptr;
@@ -107,9 +109,9 @@ class shared_receive {
   bool settle_record(line& l, icm::srq_context& c);
   void read_record(line& l, const icm::srq_context& c, bool on_demand);
   void start(fetch& f, const icm::srq_context& c, std::uint16_t index, unsigned count, std::uint32_t tag);
-  void send(fetch& f, std::uint32_t tag);
-  void send_record(line& l);
-  void send_all();
+  bool send_translation(std::uint32_t tag);
+  bool send_read(std::uint32_t tag);
+  void send();
   void check_limits();
   void work_stopped();
   void fail(icm::srq_context& c);
@@ -130,8 +132,8 @@ class shared_receive {
   std::vector<line> lines_;
   std::vector<kept_entry> kept_;
   std::uint64_t uses_ = 0;
-  unsigned to_send_ = 0;   // fetches and records in a phase to_*
-  unsigned watching_ = 0;  // lines with `watch`
+  sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of fetches and records in these phases
+  unsigned watching_ = 0;                            // lines with `watch`
   std::vector<notice> notices_;
   struct stopped {
     std::uint32_t srqn;

@@ -13,6 +13,7 @@
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/responder/atomic_unit.h"
+#include "model/wire/packet.h"
 
 namespace rnic::transport {
 
@@ -36,6 +37,7 @@ struct responder_config {
   unsigned context_wait_frames = 16;    ///< frames that wait for a context or a receive WQE (calibration 5: >= 16)
   unsigned flows = 64;                  ///< QPs with a packet on chip at once (design)
   unsigned slots = 64;                  ///< packets between check and commit (design)
+  unsigned context_ports = 2;           ///< accesses to the contexts on chip in a cycle (design: a dual-ported memory)
   unsigned cqe_queue = 32;              ///< completions that wait for their payload's write (design)
   unsigned ack_cycles = 12;             ///< interval between two ACKs: keeps up with write_cycles (design)
   unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
@@ -120,10 +122,28 @@ inline constexpr responder_error memory_unreachable{syndrome_operational, 0, eve
 /// Class J: a key that may not be invalidated. The SEND itself is acknowledged by nobody.
 inline constexpr responder_error invalidation_refused{0, cqe_remote_invalid, 0};
 
+/// What firmware sets for the whole adapter.
+struct responder_registers {
+  std::uint16_t roce_v2_port = wire::roce_v2_udp_port;
+  bool sums_packets = false;  ///< rx_checksum_mode
+  std::uint32_t reserved_lkey = 0, special_qp_base = 0, num_qps_log = 24;
+};
+
+/// Packets that were dropped, by reason. Several parts find the reasons; the counters are one each.
+struct drop_counters {
+  std::uint64_t no_qp = 0, state = 0, service = 0, address = 0, pkey = 0, qkey = 0, mad_length = 0, halted = 0,
+                error = 0, sequence = 0, duplicate_read = 0, duplicate_atomic = 0, no_wqe = 0, unreliable = 0,
+                ethernet_no_wqe = 0, ethernet_vlan = 0, ethernet_function = 0;
+};
+
 /// A QP with something on chip. Its context is pinned from the moment it is there.
 struct responder_flow {
   std::uint32_t qpn = 0;
+  std::uint16_t number = 0;  ///< its place
   bool used = false;
+  bool touched = false;                        ///< may have become idle
+  sim::cycle_t accessed_at = sim::never;       ///< its context, by
+  std::uint8_t accessed_by = 0;                ///< a context_user
   bool dirty = false;
   bool stop = false;                         ///< halted: take nothing new, finish what was accepted
   bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
@@ -168,7 +188,6 @@ struct responder_slot {
   std::uint16_t next = no_link, previous = no_link;  ///< order of acceptance
   action what = action::write;
   bool cancelled = false;
-  bool started = false;    ///< its first payload write was issued
   bool last = false;       ///< of its message
   bool answered = false;   ///< wants an answer (AckReq, or action::answer)
   bool has_wqe = false;    ///< its message has a receive WQE
@@ -196,6 +215,7 @@ struct responder_slot {
   std::uint32_t cqn = 0;         ///< where its completion goes
   std::uint32_t pd = 0;          ///< domain of the keys that it names
   std::uint32_t srqn = 0;        ///< XRC: shared receive queue that it names in its completion
+  std::uint16_t function = 0;    ///< that its queue pair belongs to
   std::uint16_t wqe_index = 0;
   std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
   std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own

@@ -447,6 +447,8 @@ struct bench {
     s.wake_next();
   }
   void run(unsigned cycles = 3000);
+  /// A counter of the responder.
+  std::uint64_t count(const std::string& counter) const { return stats.value(r.name() + "." + counter); }
 
   static std::vector<std::uint8_t> pattern(std::size_t n, unsigned seed = 1) {
     std::vector<std::uint8_t> v(n);

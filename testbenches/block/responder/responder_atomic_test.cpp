@@ -71,7 +71,7 @@ TEST(responder_atomic, repetitions_are_answered_and_not_executed) {
     EXPECT_EQ(b.s.answers[20 + n]->atomic_original, 4u + n);
     EXPECT_EQ(b.s.answers[20 + n]->aeth.msn, 20u);
   }
-  EXPECT_EQ(b.r.count().drop_duplicate_atomic, 4u);
+  EXPECT_EQ(b.count("drop.duplicate_atomic"), 4u);
   EXPECT_EQ(b.word(), 20u);
   EXPECT_EQ(b.atomic_writes(), writes);
 }

@@ -49,7 +49,7 @@ TEST(spreading, reaches_the_owners_queue_pairs) {
   b.arrive(parent);
   ASSERT_EQ(b.s.cqes.size(), 1u);
   EXPECT_EQ(b.s.cqes[0].second.qpn & 0xffffff, own_target);
-  EXPECT_EQ(b.r.count().drop_ethernet_function, 0u);
+  EXPECT_EQ(b.count("drop.ethernet_function"), 0u);
 }
 
 void expect_kept_out(std::uint16_t thief) {
@@ -58,7 +58,7 @@ void expect_kept_out(std::uint16_t thief) {
   b.arrive(parent);
   EXPECT_TRUE(b.s.cqes.empty());
   EXPECT_TRUE(b.s.writes.empty()) << "not a byte of it is in the other function's memory";
-  EXPECT_EQ(b.r.count().drop_ethernet_function, 1u);
+  EXPECT_EQ(b.count("drop.ethernet_function"), 1u);
   EXPECT_EQ(b.get(foreign_target).rq_consumed, 0);
 }
 
@@ -71,7 +71,7 @@ TEST(spreading, does_not_reach_other_kinds_of_queue_pairs) {
   b.put(spreading(owning_function, foreign_target));
   b.arrive(parent);
   EXPECT_TRUE(b.s.cqes.empty());
-  EXPECT_EQ(b.r.count().drop_service, 1u);
+  EXPECT_EQ(b.count("drop.service"), 1u);
 }
 
 TEST(spreading, does_not_go_round_in_circles) {
@@ -79,7 +79,7 @@ TEST(spreading, does_not_go_round_in_circles) {
   b.put(spreading(owning_function, parent));
   b.arrive(parent);
   EXPECT_TRUE(b.s.cqes.empty());
-  EXPECT_EQ(b.r.count().drop_service, 1u);
+  EXPECT_EQ(b.count("drop.service"), 1u);
 }
 
 TEST(spreading, of_queue_pairs_that_do_not_exist_is_dropped) {
@@ -87,7 +87,7 @@ TEST(spreading, of_queue_pairs_that_do_not_exist_is_dropped) {
   b.put(spreading(owning_function, 0x77));
   b.arrive(parent);
   EXPECT_TRUE(b.s.cqes.empty());
-  EXPECT_EQ(b.r.count().drop_no_qp, 1u);
+  EXPECT_EQ(b.count("drop.no_qp"), 1u);
 }
 
 /// A frame that nobody spread is steering's business: rules name their own queue pairs.

@@ -132,7 +132,7 @@ TEST(responder, ud_send_with_a_q_key_that_differs_in_its_highest_bit) {
         },
         wire::transport::ud);
   b.run();
-  EXPECT_EQ(b.r.count().drop_qkey, 3u);
+  EXPECT_EQ(b.count("drop.qkey"), 3u);
   EXPECT_EQ(b.s.cqes.size(), 1u);
 }
 
@@ -268,7 +268,7 @@ TEST(responder, halt_writes_the_context_back_and_release_goes_on) {
   b.write(operation::write_only, 101, bench::pattern(8), data_va, 8);
   b.run();
   EXPECT_EQ(b.s.answers.size(), 1u);  // dropped
-  EXPECT_EQ(b.r.count().drop_halted, 1u);
+  EXPECT_EQ(b.count("drop.halted"), 1u);
   b.r.cr_write(cr::qp_command, cr::qp_command_release);
   b.write(operation::write_only, 101, bench::pattern(8), data_va, 8);
   b.run();
@@ -389,7 +389,7 @@ TEST(responder, ud_send_has_the_grh_area) {
   b.send(operation::send_only, 1, bench::pattern(50), with_key(0xbad), wire::transport::ud);
   b.send(operation::send_only, 2, bench::pattern(50), with_key(0x1ee7), wire::transport::ud);
   b.run();
-  EXPECT_EQ(b.r.count().drop_qkey, 1u);
+  EXPECT_EQ(b.count("drop.qkey"), 1u);
   ASSERT_EQ(b.s.cqes.size(), 1u);
   const auto& cqe = b.s.cqes[0].second;
   EXPECT_EQ(cqe.byte_count, 90u);
@@ -438,29 +438,39 @@ std::vector<std::uint64_t> record(const bench& b) {
   for (const auto& [at, e] : b.s.cqes) seen.insert(seen.end(), {at, e.wqe_index, e.byte_count, e.syndrome});
   for (const auto at : b.s.write_cycle) seen.push_back(at);
   for (const auto& [name, value] : b.stats.all()) seen.push_back(*value);
-  seen.push_back(b.r.count().packets);
+  seen.push_back(b.count("packets"));
   return seen;
 }
 
-TEST(responder_laws, sleeping_is_invisible) {
+/// Ports of the contexts.
+struct responder_laws_by_ports : testing::TestWithParam<unsigned> {
+  responder_config config() const {
+    responder_config c;
+    c.context_ports = GetParam();
+    return c;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(ports, responder_laws_by_ports, testing::Values(1u, 2u));
+
+TEST_P(responder_laws_by_ports, sleeping_is_invisible) {
   sim::timebase::options always;
   always.always_tick = true;
-  bench asleep;
-  bench awake(always);
+  bench asleep({}, config());
+  bench awake(always, config());
   load(asleep);
   load(awake);
   asleep.run(60000);                     // both are in the same kernel
   EXPECT_EQ(asleep.s.cqes.size(), 12u);  // ten messages, two flushed
-  EXPECT_EQ(asleep.r.count().reads, 4u);
+  EXPECT_EQ(asleep.count("reads"), 4u);
   EXPECT_EQ(asleep.s.errors.size(), 1u);
   EXPECT_EQ(record(asleep), record(awake));
 }
 
-TEST(responder_laws, order_inside_an_edge_is_nothing) {
+TEST_P(responder_laws_by_ports, order_inside_an_edge_is_nothing) {
   sim::timebase::options shuffled;
   shuffled.shuffle_seed = 12345;
-  bench one;
-  bench other(shuffled);
+  bench one({}, config());
+  bench other(shuffled, config());
   load(one);
   load(other);
   one.run(60000);

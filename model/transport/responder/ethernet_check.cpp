@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder: plain frames into the receive queues of Ethernet queue pairs (adapter data plane A.8.2 - A.8.4).
-#include <algorithm>
+#include "model/transport/responder/ethernet_check.h"
 
-#include "model/transport/responder/responder.h"
+#include <algorithm>
+#include <utility>
+
 #include "model/transport/responder/rules.h"
 #include "model/wire/bytes.h"
 #include "model/wire/internet.h"
@@ -91,28 +92,35 @@ choice choose(const icm::rss_rules& r, const payload::frame& f) {
 
 }  // namespace
 
-bool responder::accept_ethernet() {
-  payload::frame_ptr& front = ethernet_in.front();
-  if (!plain_spread_ && !spread(*front)) return false;
-  plain_spread_ = true;
-  if (!admit(front, front->packet.bth.dest_qp)) return false;
-  ethernet_in.pop();
-  plain_spread_ = false;
-  return true;
+ethernet_check::ethernet_check(const responder_registers& registers, const gid_tables& gids,
+                               flow_table::contexts& contexts, flow_table& flows, packet_intake& intake,
+                               receive_descriptors& receives, drop_counters& drops)
+    : registers_(registers),
+      gids_(gids),
+      contexts_(contexts),
+      flows_(flows),
+      intake_(intake),
+      receives_(receives),
+      drops_(drops) {}
+
+void ethernet_check::announce(sim::statistics& to, const std::string& name) const {
+  to.add(name + ".ethernet", received_);
 }
 
-/// A frame for a spreading QP goes to one of its targets. False: not now.
-bool responder::spread(payload::frame& frame) {
+bool ethernet_check::spread(payload::frame& frame) {
   const std::uint32_t qpn = frame.packet.bth.dest_qp;
-  if (resetting_ || qpn == 0 || halted_.count(qpn) != 0) return true;
-  const std::uint16_t open = find_flow(qpn);
-  icm::responder_context* ctx = open != no_link ? flows_[open].ctx : nullptr;
+  if (qpn == 0 || flows_.halted(qpn)) return true;
+  constexpr auto user = static_cast<unsigned>(context_user::check);
+  if (!flows_.ports().can_access(user)) return flows_.ports().try_access(user);  // it waits
+  const std::uint16_t open = flows_.find(qpn);
+  icm::responder_context* ctx = open != no_link ? std::as_const(flows_)[open].ctx : nullptr;
   if (ctx == nullptr) {
-    using result = icm::context_cache<icm::responder_context>::result;
+    using result = flow_table::contexts::result;
     const result found = contexts_.lookup(qpn, ctx);
     if (found == result::pending) return false;
     if (found == result::refused) return true;
   }
+  flows_.ports().access(user);
   if (ctx->qpn != qpn || ctx->type != icm::service::rss) return true;
   const bool receives = ctx->state == icm::qp_state::rtr || ctx->state == icm::qp_state::rts;
   const choice to = receives ? choose(icm::rss_of(*ctx), frame) : choice{0, 0};
@@ -122,14 +130,14 @@ bool responder::spread(payload::frame& frame) {
   return true;
 }
 
-responder::verdict responder::check_ethernet(responder_flow& f, payload::frame_ptr& frame) {
+verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
-  if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? count_.drop_error : count_.drop_state);
-  if (ctx.type != icm::service::ethernet) return drop(count_.drop_service);
-  if (frame->port != ctx.dest.port) return drop(count_.drop_address);
+  if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? drops_.error : drops_.state);
+  if (ctx.type != icm::service::ethernet) return drop(drops_.service);
+  if (frame->port != ctx.dest.port) return drop(drops_.address);
   // The numbers in a spreading QP are its owner's choice: they reach that function's queue pairs and no others.
   const std::uint32_t spread_by = frame->packet.xrceth;
-  if (spread_by != 0 && spread_by != (was_spread | ctx.function)) return drop(count_.drop_ethernet_function);
+  if (spread_by != 0 && spread_by != (was_spread | ctx.function)) return drop(drops_.ethernet_function);
   const wire::frame_view v = wire::inspect(frame->data(), frame->length);
   const icm::ethernet_rules rules = icm::rules_of(ctx.dest);
   const bool tagged = v.ctag || v.stag;
@@ -137,19 +145,19 @@ responder::verdict responder::check_ethernet(responder_flow& f, payload::frame_p
   const unsigned kind = !tagged ? 1u : vid == 0 ? 2u : 4u;
   const bool wrong_vlan = (rules.flags & icm::ethernet_rule_own_vlan) != 0 &&
                           vid != gids_[ctx.dest.port & 1]->vlan(ctx.dest.vlan_index).value_or(0);
-  if (wrong_vlan || (rules.vlan_control & kind) != 0) return drop(count_.drop_ethernet_vlan);
-  if (!has_receive_queue(ctx)) return drop(count_.drop_ethernet_no_wqe);
-  shared_receive::entry_view entry;
-  const supply found = find_receive(ctx, true, true, entry);
-  if (found == supply::pending) return verdict::wait;
-  if (found == supply::empty) return drop(count_.drop_ethernet_no_wqe);
-  if (found == supply::failed) return refuse(f, frame, memory_unreachable);
+  if (wrong_vlan || (rules.vlan_control & kind) != 0) return drop(drops_.ethernet_vlan);
+  if (!has_receive_queue(ctx)) return drop(drops_.ethernet_no_wqe);
+  receive_descriptors::entry entry;
+  const auto found = receives_.find(ctx, true, true, entry);
+  if (found == receive_descriptors::result::pending) return verdict::wait;
+  if (found == receive_descriptors::result::empty) return drop(drops_.ethernet_no_wqe);
+  if (found == receive_descriptors::result::failed) return intake_.refuse(f, frame, memory_unreachable);
 
-  ++count_.ethernet;
-  responder_slot& s = new_slot(f, frame, responder_slot::action::write);
+  ++received_;
+  responder_slot& s = intake_.begin(f, frame, responder_slot::action::write);
   payload::frame& in = *s.frame;
   s.comm_est = false;
-  s.ethernet = result_of(in, v, sums_packets_);
+  s.ethernet = result_of(in, v, registers_.sums_packets);
   if ((rules.flags & icm::ethernet_rule_hide_vlan) != 0) s.ethernet.qpn_flags = s.ethernet.tci = 0;
   if (tagged && (rules.flags & icm::ethernet_rule_keep_vlan) == 0) {
     wire::remove_tag(in.data());
@@ -162,25 +170,7 @@ responder::verdict responder::check_ethernet(responder_flow& f, payload::frame_p
     in.length += fcs_bytes;
   }
   s.source = in.begin;
-  return receive_whole(f, s, entry, cqe_send, in.length, false);
-}
-
-void responder::complete_ethernet(const responder_flow& f, const responder_slot& s) {
-  const responder_slot::ethernet_result& r = s.ethernet;
-  completion::cqe_request c;
-  c.cqn = f.ctx->cqn;
-  c.qpn = f.qpn | r.qpn_flags;
-  c.immediate = s.frame->packet.immediate;
-  c.sl_vid = r.tci;
-  c.smac = {0,         0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,
-            r.encoding};
-  c.byte_count = s.byte_count;
-  c.wqe_index = s.wqe_index;
-  c.checksum = r.checksum;
-  c.opcode = s.cqe_opcode;
-  c.solicited = true;
-  c.span = s.frame->span;
-  queue_cqe(c);
+  return intake_.receive_whole(f, s, entry, cqe_send, in.length, false);
 }
 
 }  // namespace rnic::transport

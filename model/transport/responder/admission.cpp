@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/admission.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/transport/responder/rules.h"
+#include "model/transport/transport_cr.h"
+#include "model/wire/groups.h"
+
+namespace rnic::transport {
+
+admission::admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
+                     const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
+                     request_check& requests, ethernet_check& plain, cnp_sender& notices, shared_engine& read_engine,
+                     drop_counters& drops, sim::span_recorder& spans)
+    : owner_(owner),
+      config_(cfg),
+      registers_(registers),
+      in_(in),
+      flows_(flows),
+      slots_(slots),
+      places_(places),
+      requests_(requests),
+      plain_(plain),
+      notices_(notices),
+      read_engine_(read_engine),
+      drops_(drops),
+      spans_(spans),
+      check_(owner, "check") {
+  waiting_.reserve(cfg.flows);
+}
+
+void admission::announce(sim::statistics& to, const std::string& name) const {
+  to.add(name + ".packets", packets_);
+  to.add(name + ".check_busy_cycles", check_cycles_);
+}
+
+void admission::work() {
+  const auto others = [this] { return in_.plain.can_pop() || in_.copies.can_pop(); };
+  const auto anything = [&] { return in_.requests.can_pop() || others() || !waiting_.empty(); };
+  if (!anything()) return;
+  if (!check_.is_free()) return check_.await();
+  if (!take_waiting()) {
+    if (others())
+      take_in_turn();
+    else if (in_.requests.can_pop())
+      take_request();
+  }
+  if (!check_.is_free() && anything()) check_.await();
+}
+
+bool admission::take_waiting() {
+  for (std::size_t k = 0; k < waiting_.size(); ++k) {
+    responder_flow& f = flows_[waiting_[k]];
+    const auto leave = [&] {
+      f.in_waiting = false;
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
+    };
+    const bool known = flows_.resolve(f, context_user::check) == flow_table::found::known;
+    if (f.wait_head == no_link) {  // its frames were dropped: no such QP, or it is in the error state
+      leave();
+      flows_.leave(f.number);
+      owner_.wake_next();
+      return true;
+    }
+    if (!known || run(f, flows_.front(f)) == verdict::wait) continue;
+    flows_.pop(f);
+    if (f.wait_head == no_link) leave();
+    start(f);
+    return true;
+  }
+  return false;
+}
+
+bool admission::take_request() {
+  payload::frame_ptr& front = in_.requests.front();
+  if (!admit(front, destination(*front))) return false;
+  in_.requests.pop();
+  return true;
+}
+
+/// Of a datagram to a group, for the queue pair that multicast has put into it.
+bool admission::take_copy() {
+  payload::frame_ptr& front = in_.copies.front();
+  if (!admit(front, front->packet.bth.dest_qp)) return false;
+  in_.copies.pop();
+  return true;
+}
+
+bool admission::take_plain() {
+  payload::frame_ptr& front = in_.plain.front();
+  if (!spread_ && !plain_.spread(*front)) return false;
+  spread_ = true;
+  if (!admit(front, front->packet.bth.dest_qp)) return false;
+  in_.plain.pop();
+  spread_ = false;
+  return true;
+}
+
+/// One that cannot be taken now does not hold up the others.
+bool admission::take_in_turn() {
+  const bool waits[] = {in_.requests.can_pop(), in_.copies.can_pop(), in_.plain.can_pop()};
+  for (unsigned k = 0; k != 3; ++k) {
+    const unsigned kind = (turn_ + k) % 3;
+    if (!waits[kind]) continue;
+    if (kind == 0 ? take_request() : kind == 1 ? take_copy() : take_plain()) {
+      turn_ = (kind + 1) % 3;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Checks a frame for a QP, lets it wait, or drops it. False: no place for it now.
+bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
+  std::uint16_t i = flows_.find(qpn);
+  if (qpn == 0 || flows_.refuses(qpn, i)) {
+    ++(qpn == 0 ? drops_.no_qp : drops_.halted);
+    check_.start(1);
+    return true;
+  }
+  if (i == no_link) i = flows_.open(qpn);
+  if (i == no_link) return false;  // some QP must leave first: that happens in our tick
+  responder_flow& f = flows_[i];
+  using found = flow_table::found;
+  const found context = flows_.resolve(f, context_user::check);
+  if (context == found::no_port) return false;
+  if (context == found::known && f.wait_head == no_link) {
+    if (!flows_.may_access(f, context_user::check)) return false;
+    if (run(f, frame) == verdict::done) {
+      start(f);
+      return true;
+    }
+  }
+  if (context == found::unknown) {
+    ++drops_.no_qp;
+    check_.start(1);
+    flows_.leave(i);
+    return true;
+  }
+  if (!flows_.has_room_to_wait()) return false;  // one of the frames that wait goes on in our tick
+  wait(f, std::move(frame));
+  check_.start(1);
+  return true;
+}
+
+void admission::wait(responder_flow& f, payload::frame_ptr frame) {
+  flows_.wait(f, std::move(frame));
+  if (f.in_waiting) return;
+  f.in_waiting = true;
+  waiting_.push_back(f.number);
+}
+
+/// A packet was checked.
+void admission::start(responder_flow& f) {
+  check_.start(cost_);
+  check_cycles_ += cost_;
+  flows_.leave(f.number);
+}
+
+verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
+  if (slots_.full() || !flows_.may_access(f, context_user::check)) return verdict::wait;
+  const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
+  const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
+  const bool fetches = !frame->plain && (op == wire::operation::read_request || is_atomic(op));
+  if (fetches && places_.full_of_reads()) return verdict::wait;  // the address ticks us
+  if (fetches && !read_engine_.is_free()) {
+    owner_.wake_at(read_engine_.free_at());
+    return verdict::wait;
+  }
+  const unsigned interval = interval_of(*frame, fetches);
+  const sim::span_id span = t.last ? frame->span : 0;
+  const bool plain = frame->plain, marked = notices_.answers(*frame);
+  if (marked) notices_.keep(*frame);
+  if ((plain ? plain_.check(f, frame) : requests_.check(f, frame)) == verdict::wait) return verdict::wait;
+  if (marked && requests_.passed()) notices_.note(f);
+  if (fetches) read_engine_.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
+  ++packets_;
+  flows_.access(f, context_user::check);
+  flows_.count_use(f);
+  cost_ = interval;
+  spans_.leave(span, owner_.name(), "context", owner_.now_ps(),
+               f.waited_context ? sim::wait::context_miss : sim::wait::none);
+  f.waited_context = false;
+  return verdict::done;
+}
+
+unsigned admission::interval_of(const payload::frame& frame, bool fetches) const {
+  const unsigned payload = frame.packet.payload_length;
+  const wire::operation op = wire::operation_of(frame.packet.bth.opcode);
+  const bool receives =
+      is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
+  const unsigned base = fetches        ? config_.read_cycles
+                        : !receives    ? config_.write_cycles
+                        : payload != 0 ? config_.receive_cycles
+                                       : config_.receive_header_cycles;
+  const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  return std::max({1u, base, config_.beat_overhead_cycles + beats});
+}
+
+std::uint32_t admission::destination(const payload::frame& f) const {
+  const std::uint32_t qpn = f.packet.bth.dest_qp, special = registers_.special_qp_base;
+  // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3).
+  if (qpn == 1) return special == 0 ? 0 : special + cr::special_qp1 + f.port;
+  // The wire does not know the numbers that special QPs have in the adapter. Number 0 has no place on Ethernet.
+  const bool is_special = special != 0 && qpn - special < cr::special_qps;
+  return qpn == wire::group_qpn || is_special ? 0 : qpn;
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission: which packet is checked next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/payload/frame.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/server.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/transport/responder/cnp_sender.h"
+#include "model/transport/responder/ethernet_check.h"
+#include "model/transport/responder/flow_table.h"
+#include "model/transport/responder/place_lookup.h"
+#include "model/transport/responder/request_check.h"
+#include "model/transport/responder/slot_table.h"
+#include "model/transport/responder/types.h"
+#include "model/transport/shared_engine.h"
+
+namespace rnic::transport {
+
+/// Part of the responder: takes packets of three streams (requests, copies for groups, plain frames) in turn, gives
+/// their queue pairs a place on chip, and has them checked, those that waited first; one operation of the engine
+/// `check` each.
+///
+/// Intervals: as responder_config says by kind of packet, at least its beats and `beat_overhead_cycles`; a packet that
+/// is dropped at the door or begins to wait: 1. READs and atomics take the engine that both halves share as well.
+/// Ports: one access to the context of the packet's queue pair (flow_table).
+/// Stalls: a packet waits for its queue pair's context, in one of `context_wait_frames` places, and lets those of
+/// others pass; where there is no place for it, or none on chip for its queue pair, its stream waits and the others go
+/// on. All wait for a free slot; READs and atomics for the shared engine and for translation. Counters: packets,
+/// check_busy_cycles; drop.no_qp, drop.halted.
+class admission {
+ public:
+  struct streams {
+    sim::fifo_in<payload::frame_ptr>&requests, &copies, &plain;
+  };
+  admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
+            const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
+            request_check& requests, ethernet_check& plain, cnp_sender& notices, shared_engine& read_engine,
+            drop_counters& drops, sim::span_recorder& spans);
+  void announce(sim::statistics& to, const std::string& name) const;
+
+  /// In each tick, last of all: what was freed in it is used.
+  void work();
+
+ private:
+  bool take_waiting();
+  bool take_request();
+  bool take_copy();
+  bool take_plain();
+  bool take_in_turn();
+  bool admit(payload::frame_ptr& frame, std::uint32_t qpn);
+  void wait(responder_flow& f, payload::frame_ptr frame);
+  verdict run(responder_flow& f, payload::frame_ptr& frame);
+  unsigned interval_of(const payload::frame& frame, bool fetches) const;
+  void start(responder_flow& f);
+  std::uint32_t destination(const payload::frame& f) const;
+
+  sim::clocked_block& owner_;
+  const responder_config& config_;
+  const responder_registers& registers_;
+  const streams in_;
+  flow_table& flows_;
+  const slot_table& slots_;
+  const place_lookup& places_;
+  request_check& requests_;
+  ethernet_check& plain_;
+  cnp_sender& notices_;
+  shared_engine& read_engine_;
+  drop_counters& drops_;
+  sim::span_recorder& spans_;
+  std::vector<std::uint16_t> waiting_;  // queue pairs with frames that wait, longest first
+  unsigned turn_ = 0;                   // of requests, copies and plain frames, when several wait
+  bool spread_ = false;                 // the plain frame in front has its final QP
+  sim::server check_;
+  unsigned cost_ = 1;  // cycles of the packet just checked
+  std::uint64_t packets_ = 0, check_cycles_ = 0;
+};
+
+}  // namespace rnic::transport

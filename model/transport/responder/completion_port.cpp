@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/completion_port.h"
+
+namespace rnic::transport {
+namespace {
+
+constexpr std::uint8_t vendor_error = 0x88;  // A.5.3: the one value seen on a real responder; only reported upward
+
+}  // namespace
+
+completion_port::completion_port(sim::clocked_block& owner, const responder_config& cfg,
+                                 sim::fifo_out<completion::cqe_request>& cqe,
+                                 sim::fifo_out<completion::event_request>& event, const payload_writes& writes)
+    : owner_(owner), cqe_(cqe), event_(event), writes_(writes), waiting_(cfg.cqe_queue) {}
+
+void completion_port::announce(sim::statistics& to, const std::string& name) const {
+  to.add(name + ".error.local_length", errors.local_length);
+  to.add(name + ".error.local_operation", errors.local_operation);
+  to.add(name + ".error.local_protection", errors.local_protection);
+  to.add(name + ".error.flushed", errors.flushed);
+  to.add(name + ".error.remote_invalid", errors.remote_invalid);
+  to.add(name + ".error.remote_access", errors.remote_access);
+}
+
+void completion_port::push(const completion::cqe_request& cqe) {
+  entry& e = waiting_.extend();
+  e.cqe = cqe;
+  e.after = writes_.asked();
+}
+
+void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
+                           std::uint32_t srqn) {
+  completion::cqe_request c;
+  c.cqn = cqn;
+  c.qpn = qpn;
+  c.wqe_index = wqe_index;
+  c.remote_qpn = srqn;
+  c.opcode = abi::cqe::opcode_error;
+  c.syndrome = syndrome;
+  c.vendor_error = syndrome == cqe_flushed ? std::uint8_t{0} : vendor_error;
+  c.solicited = true;
+  push(c);
+  switch (syndrome) {
+    case cqe_local_length:
+      ++errors.local_length;
+      break;
+    case cqe_local_operation:
+      ++errors.local_operation;
+      break;
+    case cqe_local_protection:
+      ++errors.local_protection;
+      break;
+    case cqe_flushed:
+      ++errors.flushed;
+      break;
+    default:
+      break;
+  }
+}
+
+void completion_port::work() {
+  if (waiting_.empty() || waiting_.front().after > writes_.done()) return;
+  if (!cqe_.claim()) return;
+  if (waiting_.full()) owner_.wake_next();  // somebody may wait for the room
+  cqe_.push(waiting_.front().cqe);
+  waiting_.drop();
+  if (!waiting_.empty() && waiting_.front().after <= writes_.done()) owner_.wake_next();
+}
+
+bool completion_port::holds(std::uint32_t qpn) const {
+  for (std::size_t n = 0; n < waiting_.size(); ++n)
+    if ((waiting_[n].cqe.qpn & 0xffffff) == qpn) return true;
+  return false;
+}
+
+bool completion_port::raise(std::uint8_t event, std::uint32_t number) {
+  if (!event_.bound()) return true;
+  if (!event_.claim()) return false;
+  completion::event_request e;
+  e.type = event;
+  e.set(abi::eqe::number, number);
+  event_.push(e);
+  return true;
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the parts of the responder complete receives and raise events.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/completion/completion_if.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/ring.h"
+#include "model/sim/statistics.h"
+#include "model/transport/responder/payload_writes.h"
+#include "model/transport/responder/types.h"
+
+namespace rnic::transport {
+
+/// Part of the responder: completions in order, each behind the payload writes that were asked for before it; events.
+///
+/// Stages: push (cycle 0), hand-over to the completion block when the writes before it are on their way, one a cycle
+/// (in cycle 0 where nothing is to be waited for). Memory: a ring of responder_config::cqe_queue completions, one write
+/// and one read port. Stalls: a full ring holds up who completes; the owner is ticked when it has room again.
+/// Counters: error.*, receives and messages that ended in error.
+class completion_port {
+ public:
+  completion_port(sim::clocked_block& owner, const responder_config& cfg, sim::fifo_out<completion::cqe_request>& cqe,
+                  sim::fifo_out<completion::event_request>& event, const payload_writes& writes);
+  void announce(sim::statistics& to, const std::string& name) const;
+
+  bool room() const { return !waiting_.full(); }
+  void push(const completion::cqe_request& cqe);
+  /// push() of a receive that ends in error.
+  void fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome, std::uint32_t srqn);
+  /// Hands on; in each tick, behind what pushes.
+  void work();
+  /// A completion of the queue pair is still here.
+  bool holds(std::uint32_t qpn) const;
+  /// Whether raise() is possible in this cycle. Refused, the owner is ticked when it may be.
+  bool may_raise() { return !event_.bound() || event_.claim(); }
+  /// False: not in this cycle.
+  bool raise(std::uint8_t event, std::uint32_t number);
+
+  struct error_counters {
+    std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
+                  remote_access = 0;
+  };
+  error_counters errors;
+
+ private:
+  struct entry {
+    completion::cqe_request cqe;
+    std::uint64_t after = 0;  // payload writes that must be on their way
+  };
+
+  sim::clocked_block& owner_;
+  sim::fifo_out<completion::cqe_request>& cqe_;
+  sim::fifo_out<completion::event_request>& event_;
+  const payload_writes& writes_;
+  sim::ring<entry> waiting_;
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain frames for the receive queues of Ethernet queue pairs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "model/gid/gid_table.h"
+#include "model/payload/frame.h"
+#include "model/sim/statistics.h"
+#include "model/transport/responder/flow_table.h"
+#include "model/transport/responder/packet_intake.h"
+#include "model/transport/responder/receive_descriptors.h"
+#include "model/transport/responder/types.h"
+
+namespace rnic::transport {
+
+/// Part of the responder: the check of a plain frame (adapter data plane A.8.2 - A.8.4), in the place of request_check.
+/// Ports: one frame an initiation interval; its context, one VLAN of the port's table, one receive descriptor, one
+/// slot. Stalls: the context of a spreading queue pair, or the descriptor, is not there. Counters: ethernet;
+/// drop.ethernet_*.
+class ethernet_check {
+ public:
+  using gid_tables = std::array<gid::gid_table*, 2>;
+  ethernet_check(const responder_registers& registers, const gid_tables& gids, flow_table::contexts& contexts,
+                 flow_table& flows, packet_intake& intake, receive_descriptors& receives, drop_counters& drops);
+  void announce(sim::statistics& to, const std::string& name) const;
+
+  /// A frame for a spreading queue pair goes to one of its targets. False: not now; the owner is ticked.
+  bool spread(payload::frame& frame);
+  /// There must be a free slot.
+  verdict check(responder_flow& f, payload::frame_ptr& frame);
+
+ private:
+  static verdict drop(std::uint64_t& counter) {
+    ++counter;
+    return verdict::done;
+  }
+
+  const responder_registers& registers_;
+  const gid_tables gids_;
+  flow_table::contexts& contexts_;
+  flow_table& flows_;
+  packet_intake& intake_;
+  receive_descriptors& receives_;
+  drop_counters& drops_;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace rnic::transport

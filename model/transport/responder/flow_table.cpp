@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/flow_table.h"
+
+#include <algorithm>
+
+namespace rnic::transport {
+
+flow_table::flow_table(sim::clocked_block& owner, const responder_config& cfg, contexts& cache, read_backlog& backlog,
+                       const slot_table& slots, drop_counters& drops)
+    : owner_(owner),
+      contexts_(cache),
+      backlog_(backlog),
+      slots_(slots),
+      drops_(drops),
+      ports_(owner, "context_memory", cfg.context_ports, {"check", "answers", "reads", "errors", "firmware"}),
+      flows_(cfg.flows),
+      frames_(cfg.context_wait_frames) {
+  for (unsigned i = cfg.flows; i-- != 0;) free_.push_back(static_cast<std::uint16_t>(i));
+  for (unsigned i = cfg.context_wait_frames; i-- != 0;) {
+    frames_[i].next = free_frame_;
+    free_frame_ = static_cast<std::uint16_t>(i);
+  }
+  active_.reserve(cfg.flows);
+  active_qpns_.reserve(cfg.flows);
+  touched_.reserve(cfg.flows);
+  to_do_.reserve(cfg.flows);
+}
+
+std::uint16_t flow_table::find(std::uint32_t qpn) const {
+  for (std::size_t i = 0; i < active_qpns_.size(); ++i)
+    if (active_qpns_[i] == qpn) return active_[i];
+  return no_link;
+}
+
+std::uint16_t flow_table::open(std::uint32_t qpn) {
+  if (free_.empty()) return no_link;
+  const std::uint16_t i = free_.back();
+  free_.pop_back();
+  const bool touched = flows_[i].touched;
+  responder_flow& f = flows_[i];
+  f = responder_flow{};
+  f.number = i;
+  f.touched = touched;
+  f.qpn = qpn;
+  f.used = true;
+  active_.push_back(i);
+  active_qpns_.push_back(qpn);
+  return i;
+}
+
+bool flow_table::may_access(const responder_flow& f, context_user user) {
+  const auto number = static_cast<unsigned>(user);
+  if (accesses(f, user) || ports_.can_access(number)) return true;
+  ports_.try_access(number);  // it waits
+  return false;
+}
+
+void flow_table::access(responder_flow& f, context_user user) {
+  if (accesses(f, user)) return;
+  ports_.access(static_cast<unsigned>(user));
+  f.accessed_at = owner_.now();
+  f.accessed_by = static_cast<std::uint8_t>(user);
+}
+
+flow_table::found flow_table::resolve(responder_flow& f, context_user user) {
+  if (f.ctx != nullptr) return found::known;
+  if (!may_access(f, user)) return found::no_port;
+  const found now = look_up(f);
+  if (now == found::known) access(f, user);
+  return now;
+}
+
+flow_table::found flow_table::look_up(responder_flow& f) {
+  icm::responder_context* ctx = nullptr;
+  const auto r = contexts_.ask(f.qpn, ctx);
+  if (r == contexts::result::pending) {
+    f.waited_context = true;
+    return found::pending;
+  }
+  // Contexts come from host memory: one with sizes that no QP has is as if there was none.
+  const auto impossible = [](const icm::responder_context& c) {
+    return c.log_rq_size > 15 || c.log_rq_stride > 10 || c.log_max_rd_atomic > 7;
+  };
+  if (r == contexts::result::refused || ctx->qpn != f.qpn || impossible(*ctx)) {
+    drop_waiting(f, &drops_.no_qp);
+    if (f.todo != 0) clear_todo(f);
+    f.waited_context = false;
+    return found::unknown;
+  }
+  f.ctx = ctx;
+  if (backlog_.open(f) == read_backlog::result::pending) {
+    f.ctx = nullptr;
+    f.waited_context = true;
+    return found::pending;
+  }
+  contexts_.pin(f.qpn);
+  return found::known;
+}
+
+/// A place that is opened for a frame which then cannot stay is closed again, and has used nothing.
+void flow_table::count_use(responder_flow& f) {
+  if (f.counted) return;
+  f.counted = true;
+  if (f.waited_context) ++context_waits;
+  contexts_.use(f.qpn);
+}
+
+bool flow_table::idle(const responder_flow& f) {
+  return f.wait_head == no_link && !f.in_waiting && f.slots == 0 && !f.in_generator() && !f.fetching &&
+         !f.ack_pending && !f.nak_pending && !f.in_answers && !f.in_hand && f.todo == 0;
+}
+
+void flow_table::leave() {
+  for (const std::uint16_t i : touched_) {
+    flows_[i].touched = false;
+    leave(i);
+  }
+  touched_.clear();
+}
+
+void flow_table::leave(std::uint16_t i) {
+  responder_flow& f = flows_[i];
+  if (!f.used || !idle(f)) return;
+  bool awaited = !backlog_.empty();  // its QPs may have waited for the place
+  if (f.ctx != nullptr) {
+    if (f.dirty) contexts_.mark_dirty(f.qpn);
+    awaited = awaited || (!slots_.empty() && contexts_.crowded(f.qpn));  // so may a checked READ: held_reads::has_place
+    contexts_.unpin(f.qpn);
+  }
+  f.used = false;
+  f.ctx = nullptr;
+  const auto k =
+      static_cast<std::size_t>(std::find(active_qpns_.begin(), active_qpns_.end(), f.qpn) - active_qpns_.begin());
+  active_qpns_[k] = active_qpns_.back();
+  active_qpns_.pop_back();
+  active_[k] = active_.back();
+  active_.pop_back();
+  free_.push_back(i);
+  if (awaited) owner_.wake_next();
+}
+
+void flow_table::wait(responder_flow& f, payload::frame_ptr frame) {
+  const std::uint16_t w = free_frame_;
+  free_frame_ = frames_[w].next;
+  frames_[w].frame = std::move(frame);
+  frames_[w].next = no_link;
+  (f.wait_tail == no_link ? f.wait_head : frames_[f.wait_tail].next) = w;
+  f.wait_tail = w;
+}
+
+void flow_table::pop(responder_flow& f) {
+  const std::uint16_t w = f.wait_head;
+  f.wait_head = frames_[w].next;
+  if (f.wait_head == no_link) f.wait_tail = no_link;
+  frames_[w].frame.reset();
+  frames_[w].next = free_frame_;
+  free_frame_ = w;
+}
+
+void flow_table::drop_waiting(responder_flow& f, std::uint64_t* counter) {
+  while (f.wait_head != no_link) {
+    if (counter != nullptr) ++*counter;
+    pop(f);
+  }
+}
+
+void flow_table::add_todo(responder_flow& f, std::uint8_t todo) {
+  if (f.todo == 0) to_do_.push_back(f.number);
+  f.todo |= todo;
+}
+
+void flow_table::clear_todo(responder_flow& f) {
+  f.todo = 0;
+  to_do_.erase(std::remove(to_do_.begin(), to_do_.end(), f.number), to_do_.end());
+}
+
+}  // namespace rnic::transport

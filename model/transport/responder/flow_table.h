@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs on chip.
+#pragma once
+
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "model/icm/context_cache.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
+#include "model/transport/responder/read_backlog.h"
+#include "model/transport/responder/slot_table.h"
+#include "model/transport/responder/types.h"
+
+namespace rnic::transport {
+
+/// Who reads and writes contexts.
+enum class context_user : std::uint8_t {
+  check,    ///< a packet: state, PSN, message under way
+  answers,  ///< an ACK, a NAK, a request for the READ generator: address of the peer, credits
+  reads,    ///< a queue pair whose READs come back from host memory
+  errors,   ///< a queue pair on its way into the error state, or in it
+  firmware  ///< publishing, changing
+};
+
+/// Part of the responder: the queue pairs that have something on chip (responder_flow), their contexts, and the frames
+/// of theirs that wait. A queue pair has a place from the first frame or task of it until nothing of it is left: what
+/// was written to in a cycle is looked at at the end of it, or of the next tick, and leaves when it is idle.
+///
+/// Ports of the contexts: `context_ports` accesses a cycle, each a read that may be written back, by users with names
+/// (context_user), who wait in turn where there are more. What a user does with one context in a cycle is one access.
+/// Whether one has come that is being fetched is seen at the fill buffers, without a port; fills and write-backs have a
+/// port of their own.
+///
+/// Memories: responder_config::flows places, found by queue pair number with a comparator at each (one look-up a cycle
+/// by the check, one by firmware's commands and reads that come back); contexts behind the cache
+/// adapter.responder.contexts, where those of queue pairs on chip are pinned; context_wait_frames frames in a list a
+/// queue pair. Firmware's halts: a bit a queue pair.
+///
+/// Stalls: open() finds no place while all are in use, wait() no place for a frame. Both come free in a tick of the
+/// owner. Counters: context_waits, queue pairs whose context was not on chip; context_memory.<user>.waits.
+class flow_table {
+ public:
+  using contexts = icm::context_cache<icm::responder_context>;
+
+  flow_table(sim::clocked_block& owner, const responder_config& cfg, contexts& cache, read_backlog& backlog,
+             const slot_table& slots, drop_counters& drops);
+
+  /// Its place, no_link when it has none; open() gives it one, no_link: all are in use.
+  std::uint16_t find(std::uint32_t qpn) const;
+  std::uint16_t open(std::uint32_t qpn);
+  /// For writing: looked at in leave().
+  responder_flow& operator[](std::uint16_t i) {
+    responder_flow& f = flows_[i];
+    touch(f);
+    return f;
+  }
+  const responder_flow& operator[](std::uint16_t i) const { return flows_[i]; }
+
+  const std::vector<std::uint32_t>& qpns() const { return active_qpns_; }
+
+  enum class found : std::uint8_t {
+    known,
+    pending,  ///< the context is being fetched
+    no_port,  ///< not in this cycle
+    unknown   ///< there is none; the frames that waited for it are dropped
+  };
+  /// Whether its context is on chip. What is not there is fetched, and the owner is ticked.
+  found resolve(responder_flow& f, context_user user);
+  /// Whether the user may access the context of the queue pair in this cycle. Refused, the owner is ticked in the next.
+  bool may_access(const responder_flow& f, context_user user);
+  /// Does, behind may_access().
+  void access(responder_flow& f, context_user user);
+  /// The ports, for who does not know its queue pair yet.
+  sim::memory_ports& ports() { return ports_; }
+  /// The queue pair for which resolve() said so goes on: now that counts as a use.
+  void count_use(responder_flow& f);
+  /// One that was written to and is idle leaves its place.
+  void leave();
+  void leave(std::uint16_t i);
+
+  bool has_room_to_wait() const { return free_frame_ != no_link; }
+  void wait(responder_flow& f, payload::frame_ptr frame);
+  payload::frame_ptr& front(const responder_flow& f) { return frames_[f.wait_head].frame; }
+  void pop(responder_flow& f);
+  /// Drops all frames that wait, each counted in `counter`, if any.
+  void drop_waiting(responder_flow& f, std::uint64_t* counter = nullptr);
+
+  /// What is to be done with a queue pair beside its packets (flow_todo_*); those with anything, longest first.
+  void add_todo(responder_flow& f, std::uint8_t todo);
+  void clear_todo(responder_flow& f);
+  const std::vector<std::uint16_t>& to_do() const { return to_do_; }
+
+  /// Firmware has stopped it, or resets the adapter: nothing of it may begin.
+  bool halted(std::uint32_t qpn) const { return closed_ || halted_.count(qpn) != 0; }
+  /// A frame for it is dropped.
+  bool refuses(std::uint32_t qpn, std::uint16_t place) const {
+    return place == no_link ? halted(qpn) : closed_ || flows_[place].stop;
+  }
+  void halt(std::uint32_t qpn) { halted_.insert(qpn); }
+  void release(std::uint32_t qpn) { halted_.erase(qpn); }
+  /// From a reset's beginning to its end, when no halt is left.
+  void close() { closed_ = true; }
+  void reopen() {
+    closed_ = false;
+    halted_.clear();
+  }
+
+  std::uint64_t context_waits = 0;
+
+ private:
+  struct waiting_frame {
+    payload::frame_ptr frame;
+    std::uint16_t next = no_link;
+  };
+  void touch(responder_flow& f) {
+    if (f.touched) return;
+    f.touched = true;
+    touched_.push_back(f.number);
+  }
+  found look_up(responder_flow& f);
+  static bool idle(const responder_flow& f);
+  bool accesses(const responder_flow& f, context_user user) const {
+    return f.accessed_at == owner_.now() && f.accessed_by == static_cast<std::uint8_t>(user);
+  }
+
+  sim::clocked_block& owner_;
+  contexts& contexts_;
+  read_backlog& backlog_;
+  const slot_table& slots_;
+  drop_counters& drops_;
+  sim::memory_ports ports_;
+  std::vector<responder_flow> flows_;
+  std::vector<std::uint16_t> free_, active_, touched_, to_do_;
+  std::vector<std::uint32_t> active_qpns_;  // beside active_
+  std::vector<waiting_frame> frames_;
+  std::uint16_t free_frame_ = no_link;
+  std::unordered_set<std::uint32_t> halted_;
+  bool closed_ = false;
+};
+
+}  // namespace rnic::transport

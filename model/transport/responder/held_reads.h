@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// READs that were accepted without a place on chip, and their way back to it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/sim/clocked_block.h"
+#include "model/sim/span.h"
+#include "model/transport/responder/acknowledgement.h"
+#include "model/transport/responder/flow_table.h"
+#include "model/transport/responder/payload_writes.h"
+#include "model/transport/responder/read_backlog.h"
+#include "model/transport/responder/read_port.h"
+#include "model/transport/responder/types.h"
+
+namespace rnic::transport {
+
+/// Part of the responder: puts READs that find no place in the READ generator into host memory (read_backlog.h), and
+/// fetches one of each queue pair in turn when there is a place.
+///
+/// Ports: from the commit one READ a cycle; one queue pair of the list a cycle begins to be fetched, `read_fetches` at
+/// once; one READ a cycle goes on to the generator.
+/// Stalls: the queue pair's ring, its context or its place on chip is not there; the way to the generator is full.
+class held_reads {
+ public:
+  held_reads(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, flow_table::contexts& contexts,
+             read_backlog& backlog, read_port& reads, acknowledgement& answers, const payload_writes& writes,
+             sim::span_recorder& spans);
+
+  /// There is a place for a new READ of this queue pair, which `has_some` there.
+  bool has_place(std::uint32_t qpn, bool has_some) const;
+  /// A READ that has no place goes to host memory. False: not yet, or there is no memory for it and it waits for a
+  /// place where it is.
+  bool put_aside(responder_flow& f, const read_command& r);
+  /// In each tick.
+  void work();
+  /// The queue pair is halted.
+  void stop(responder_flow& f);
+
+ private:
+  enum class fetched : std::uint8_t { no, request, nothing };
+  void begin();
+  fetched fetch(responder_flow& f);
+
+  sim::clocked_block& owner_;
+  flow_table& flows_;
+  flow_table::contexts& contexts_;
+  read_backlog& backlog_;
+  read_port& reads_;
+  acknowledgement& answers_;
+  const payload_writes& writes_;
+  sim::span_recorder& spans_;
+  const unsigned at_once_;
+  std::vector<std::uint16_t> fetching_;  // flows with READs in host memory, one of each is being fetched
+};
+
+}  // namespace rnic::transport

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/place_lookup.h"
+
+#include "model/transport/responder/tags.h"
+
+namespace rnic::transport {
+
+place_lookup::place_lookup(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
+                           icm::translate_port& port, const flow_table& flows, slot_table& slots)
+    : owner_(owner),
+      registers_(registers),
+      port_(port),
+      flows_(flows),
+      slots_(slots),
+      most_reads_(cfg.read_translations) {}
+
+void place_lookup::add(responder_slot& s, std::uint64_t va, std::uint32_t key, std::uint32_t length,
+                       std::uint64_t check_length, icm::access access) {
+  RNIC_ASSERT(s.pieces < responder_slot::max_pieces, owner_.name() + ": more pieces than a receive WQE has segments");
+  s.piece_list[s.pieces] = {va, key, length, check_length, access};
+  s.segments[2 * s.pieces] = s.segments[2 * s.pieces + 1] = {};
+  ++s.pieces;
+  if (next_ == no_link) next_ = slots_.index_of(s);
+}
+
+void place_lookup::cancel(responder_slot& s) {
+  s.pieces = s.issued;
+  if (slots_.index_of(s) == next_) advance();
+}
+
+void place_lookup::issue(responder_slot& s) {
+  if (slots_.index_of(s) == next_) work();
+}
+
+void place_lookup::work() {
+  if (next_ != no_link && port_.request.claim()) ask(slots_[next_]);
+}
+
+/// Past packets that have nothing to ask for: they are found by a bit a slot.
+void place_lookup::advance() {
+  do next_ = slots_[next_].next;
+  while (next_ != no_link && slots_[next_].issued == slots_[next_].pieces);
+}
+
+void place_lookup::ask(responder_slot& s) {
+  const responder_flow& f = flows_[s.flow];
+  const responder_slot::piece& piece = s.piece_list[s.issued];
+  icm::translate_request r;
+  const bool physical = s.to_receive_queue && piece.key == registers_.reserved_lkey &&
+                        (f.ctx->flags & icm::responder_flag_reserved_lkey) != 0;
+  r.what = physical ? icm::translate_request::kind::reserved_key : icm::translate_request::kind::key;
+  if (s.in_wqe) {
+    r.what = icm::translate_request::kind::buffer;
+    r.buffer_mtt = f.ctx->rq_address;
+    r.log_page = f.ctx->log_page;
+  }
+  r.access = piece.access;
+  r.key = piece.key;
+  r.pd = s.to_receive_queue ? s.receive_pd : s.pd;
+  r.qpn = f.qpn;
+  r.length = piece.length;
+  r.va = piece.va;
+  r.check_length = piece.check_length;
+  r.tag = tag_slot | std::uint64_t{slots_.index_of(s)} << 8 | s.issued;
+  r.span = s.frame->span;
+  port_.request.push(r);
+  if (s.fetches()) ++reads_;
+  if (++s.issued == s.pieces) advance();
+  if (next_ != no_link) owner_.wake_next();
+}
+
+void place_lookup::translated(std::uint32_t tag, const icm::translate_response& r) {
+  responder_slot& s = slots_[tag >> 8];
+  const unsigned piece = tag & 0xff;
+  ++s.translated;
+  if (s.fetches()) --reads_;
+  s.missed = s.missed || r.missed;
+  s.segments[2 * piece] = r.count > 0 ? r.segments[0] : icm::translate_response::segment{};
+  s.segments[2 * piece + 1] = r.count > 1 ? r.segments[1] : icm::translate_response::segment{};
+  if (r.status != icm::translate_status::ok && s.status == icm::translate_status::ok) s.status = r.status;
+}
+
+}  // namespace rnic::transport

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/read_returns.h"
+
+namespace rnic::transport {
+
+read_returns::read_returns(sim::clocked_block& owner, flow_table& flows, read_port& reads, read_backlog::rings& rings,
+                           acknowledgement& answers, key_withdrawal& keys, completion_port& completions,
+                           error_state& errors, drop_counters& drops)
+    : owner_(owner),
+      flows_(flows),
+      reads_(reads),
+      rings_(rings),
+      answers_(answers),
+      keys_(keys),
+      completions_(completions),
+      errors_(errors),
+      drops_(drops) {}
+
+void read_returns::work() {
+  if (!reads_.report.can_pop()) return;
+  const read_report& r = reads_.report.front();
+  responder_flow& f = flows_[r.flow];
+  switch (r.what) {
+    case read_report::kind::ended:
+      end(f, r);
+      break;
+    case read_report::kind::answered:
+      answers_.answered(f, r);
+      break;
+    case read_report::kind::fault:
+      if (!fail(f, r)) return owner_.wake_next();
+      break;
+    case read_report::kind::discarded:
+      f.discarding = false;
+      break;
+    case read_report::kind::revoked:
+      keys_.reads_revoked();
+      break;
+  }
+  reads_.report.drop();
+}
+
+void read_returns::end(responder_flow& f, const read_report& r) {
+  ++f.reads_finished;
+  reads_.ended(f.reads_on_chip() == 0);
+  --(r.again ? f.reads_again : f.reads_new);
+  if (r.dropped) ++(r.replay ? drops_.duplicate_atomic : drops_.duplicate_read);
+  if (!r.atomic) return;
+  icm::rdma_resources* ring = r.executed ? rings_.peek(f.qpn) : nullptr;
+  if (icm::rdma_resources::entry* e = ring != nullptr ? ring->take() : nullptr; e != nullptr) {
+    e->psn = r.psn & 0xffffff;  // width of the field
+    e->what = static_cast<std::uint32_t>(icm::rdma_resources::kind::atomic);
+    e->value = r.original;
+    rings_.mark_dirty(f.qpn);
+  }
+  rings_.unpin(f.qpn);
+}
+
+bool read_returns::fail(responder_flow& f, const read_report& r) {
+  if (f.discarding) return true;  // it is being given up anyway
+  if (!reads_.room(1) || !completions_.may_raise() || !flows_.may_access(f, context_user::errors)) return false;
+  flows_.access(f, context_user::errors);
+  completions_.raise(r.event, f.qpn);
+  ++(r.nak == syndrome_access ? completions_.errors.remote_access : completions_.errors.local_operation);
+  answers_.give_up(f);
+  answers_.set_nak(f, r.nak, r.psn, r.msn);
+  errors_.enter(f, errors_.first_uncompleted(f), true);
+  return true;
+}
+
+}  // namespace rnic::transport
