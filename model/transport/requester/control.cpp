@@ -13,14 +13,14 @@ namespace rnic::transport {
 using result = context_memory::result;
 
 // The responder found an error, or a completion was lost: everything not yet complete is flushed.
-void control::take_errors() {
+void requester_control::take_errors() {
   if (ports_.errors.can_pop() && stop_for(ports_.errors.front().qpn, false)) ports_.errors.pop();
   if (!ports_.lost.bound()) return;
   if (ports_.lost.can_pop() && stop_for(ports_.lost.front().qpn, true)) ports_.lost.pop();
 }
 
 // False: not now. `fatal`: nobody has told software yet.
-bool control::stop_for(std::uint32_t qpn, bool fatal) {
+bool requester_control::stop_for(std::uint32_t qpn, bool fatal) {
   if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
   if (to_.back.busy(qps_[qpn]) || (fatal && !ports_.events.claim())) return false;
   context* c = nullptr;
@@ -38,12 +38,12 @@ bool control::stop_for(std::uint32_t qpn, bool fatal) {
   return true;
 }
 
-void control::work() {
+void requester_control::work() {
   if (!halts_.empty()) halt();
   if (!command_.idle()) command();
 }
 
-void control::halt() {
+void requester_control::halt() {
   qp_runtime& first = qps_[halts_.front()];
   if (halt_step(first)) {
     // No message, no packet in gather, no response in scatter, no read of its queue.
@@ -58,7 +58,7 @@ void control::halt() {
 }
 
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
-void control::reset() {
+void requester_control::reset() {
   to_.leaving.take_left();
   to_.reader.take_results();
   qps_.for_each([this](qp_runtime& r) {
@@ -83,14 +83,14 @@ void control::reset() {
   owner_.wake_next();
 }
 
-void control::finish_reset() {
+void requester_control::finish_reset() {
   contexts_.drop_all();
   to_.limiter.clear();
   resetting_ = false;
 }
 
 // True: nothing of the QP is on chip any more.
-bool control::halt_step(qp_runtime& r) {
+bool requester_control::halt_step(qp_runtime& r) {
   if (!r.flushing && !take_messages(r)) return false;
   contexts_.flush(r.qpn);
   return !contexts_.busy(r.qpn);
@@ -98,7 +98,7 @@ bool control::halt_step(qp_runtime& r) {
 
 // What is under way ends, what is complete is reported, and the rest is forgotten; then only the context is left.
 // False: not all of it yet.
-bool control::take_messages(qp_runtime& r) {
+bool requester_control::take_messages(qp_runtime& r) {
   if (r.unit >= 0 || !r.nothing_under_way() || to_.back.busy(r)) return false;
   context* c = nullptr;
   const result found = contexts_.ask(r.qpn, c);
@@ -130,7 +130,7 @@ bool control::take_messages(qp_runtime& r) {
 }
 
 // The oldest message that is not complete, from its first unacknowledged packet on, is what comes next.
-void control::save_position(context& c, const qp_runtime& r) {
+void requester_control::save_position(context& c, const qp_runtime& r) {
   const message& m = to_.messages[r.head];
   if (m.local) {
     c.next_wqe = m.wqe_index;
@@ -143,7 +143,7 @@ void control::save_position(context& c, const qp_runtime& r) {
 
 // Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware. XRC
 // targets, whose numbers are beyond those that send, have no more than a context here.
-void control::command() {
+void requester_control::command() {
   const std::uint32_t qpn = command_.qpn();
   qp_runtime* const r = qps_.legal(qpn) ? &qps_[qpn] : nullptr;
   if (r != nullptr && to_.back.busy(*r)) return;
@@ -168,7 +168,7 @@ void control::command() {
 }
 
 // What is under way goes on. A send queue that is stopped or started, or a new limit, is seen by the unit at once.
-void control::after_change(context& c, qp_runtime& r, icm::qp_state was) {
+void requester_control::after_change(context& c, qp_runtime& r, icm::qp_state was) {
   to_.timers.start(c, r);
   to_.pace.change_limit(c, r);
   if (c.state == was) return;
@@ -178,7 +178,7 @@ void control::after_change(context& c, qp_runtime& r, icm::qp_state was) {
   owner_.wake_next();
 }
 
-std::uint32_t control::read(std::uint32_t offset) const {
+std::uint32_t requester_control::read(std::uint32_t offset) const {
   switch (offset) {
     case cr::qp_select:
       return selected_;
@@ -205,7 +205,7 @@ std::uint32_t control::read(std::uint32_t offset) const {
   return offset >= cr::diagnostics ? to_.diagnostics.read(offset - cr::diagnostics) : 0;
 }
 
-void control::write(std::uint32_t offset, std::uint32_t value) {
+void requester_control::write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::reset && value == 1) reset();
   if (offset == cr::drained && value == 1 && !to_.drained.empty()) to_.drained.pop();
   if (offset == cr::qp_select) selected_ = value;
@@ -224,7 +224,7 @@ void control::write(std::uint32_t offset, std::uint32_t value) {
   if (qps_.legal(selected_)) halt_or_release(qps_[selected_], value);
 }
 
-void control::halt_or_release(qp_runtime& r, std::uint32_t what) {
+void requester_control::halt_or_release(qp_runtime& r, std::uint32_t what) {
   if (what == cr::qp_command_release) {
     if (r.halting) return;
     r.halted = false;

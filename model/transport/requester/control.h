@@ -37,7 +37,7 @@ namespace rnic::transport {
 /// messages taken back by go-back, its context in ICM); a command about a queue pair that goes on working.
 ///
 /// Stalls: context not on chip; go-back of the queue pair; channel of events full.
-class control {
+class requester_control {
  public:
   using context = icm::requester_context;
   struct port_set {
@@ -58,7 +58,7 @@ class control {
     resumptions& resumes;
     diagnostic_counters& diagnostics;
   };
-  control(sim::clocked_block& owner, const requester_config& config, requester_settings& settings, port_set ports,
+  requester_control(sim::clocked_block& owner, const requester_config& config, requester_settings& settings, port_set ports,
           qp_table& qps, context_memory& contexts, neighbours to)
       : owner_(owner), config_(config), settings_(settings), ports_(ports), qps_(qps), contexts_(contexts), to_(to) {
     settings_.port_mtu.fill(config.port_mtu);

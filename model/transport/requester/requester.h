@@ -140,7 +140,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   departures departures_;
   transmit transmit_;
   processing_units processing_;
-  control control_;
+  requester_control control_;
 };
 
 }  // namespace rnic::transport

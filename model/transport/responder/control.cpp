@@ -7,7 +7,7 @@
 
 namespace rnic::transport {
 
-control::control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
+responder_control::responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
                  std::vector<diagnostic> counters)
     : owner_(owner), registers_(registers), of_(of), counters_(std::move(counters)), at_reset_(counters_.size(), 0) {
   stopping_.reserve(16);
@@ -15,7 +15,7 @@ control::control(sim::clocked_block& owner, responder_registers& registers, cons
 
 // ---------------------------------------------------------------- registers
 
-std::uint32_t control::read(std::uint32_t offset) const {
+std::uint32_t responder_control::read(std::uint32_t offset) const {
   if (offset >= cr::diagnostics) {
     for (std::size_t i = 0; i != counters_.size(); ++i)
       if (counters_[i].first == offset - cr::diagnostics)
@@ -46,7 +46,7 @@ std::uint32_t control::read(std::uint32_t offset) const {
   }
 }
 
-void control::write(std::uint32_t offset, std::uint32_t value) {
+void responder_control::write(std::uint32_t offset, std::uint32_t value) {
   constexpr std::uint32_t number = 0xffffff;
   switch (offset) {
     case cr::qp_select:
@@ -88,7 +88,7 @@ void control::write(std::uint32_t offset, std::uint32_t value) {
   }
 }
 
-void control::command(std::uint32_t qpn, std::uint32_t code) {
+void responder_control::command(std::uint32_t qpn, std::uint32_t code) {
   switch (code) {
     case cr::qp_command_halt:
     case cr::qp_command_discard:
@@ -111,7 +111,7 @@ void control::command(std::uint32_t qpn, std::uint32_t code) {
 
 // ---------------------------------------------------------------- halts
 
-void control::halt(std::uint32_t qpn, bool discard) {
+void responder_control::halt(std::uint32_t qpn, bool discard) {
   of_.flows.halt(qpn);
   const auto same = [&](const stopping_entry& e) { return e.qpn == qpn; };
   const auto e = std::find_if(stopping_.begin(), stopping_.end(), same);
@@ -121,7 +121,7 @@ void control::halt(std::uint32_t qpn, bool discard) {
     *e = {qpn, e->discard || discard, false};
 }
 
-void control::release(std::uint32_t qpn) {
+void responder_control::release(std::uint32_t qpn) {
   const auto same = [&](const stopping_entry& e) { return e.qpn == qpn; };
   stopping_.erase(std::remove_if(stopping_.begin(), stopping_.end(), same), stopping_.end());
   of_.flows.release(qpn);
@@ -129,18 +129,18 @@ void control::release(std::uint32_t qpn) {
   of_.errors.check(qpn);
 }
 
-bool control::halting(std::uint32_t qpn) const {
+bool responder_control::halting(std::uint32_t qpn) const {
   return std::any_of(stopping_.begin(), stopping_.end(), [&](const stopping_entry& e) { return e.qpn == qpn; });
 }
 
-void control::work() {
+void responder_control::work() {
   if (!stopping_.empty()) work_halts();
   if (resetting_ && stopping_.empty()) finish_reset();
   if (!command_.idle()) work_command();
 }
 
 /// A step of one of them in a cycle, in turn.
-void control::work_halts() {
+void responder_control::work_halts() {
   owner_.wake_next();
   if (turn_ >= stopping_.size()) turn_ = 0;
   if (go_on(stopping_[turn_]))
@@ -150,7 +150,7 @@ void control::work_halts() {
 }
 
 /// False: not in this cycle.
-bool control::begin(stopping_entry& e, std::uint16_t place) {
+bool responder_control::begin(stopping_entry& e, std::uint16_t place) {
   if (e.discard) {
     if (!of_.reads.room(1)) return false;
     read_command r;
@@ -172,7 +172,7 @@ bool control::begin(stopping_entry& e, std::uint16_t place) {
 }
 
 /// True: nothing of it is left.
-bool control::go_on(stopping_entry& e) {
+bool responder_control::go_on(stopping_entry& e) {
   const std::uint32_t qpn = e.qpn;
   const std::uint16_t i = of_.flows.find(qpn);
   if (!e.begun && !begin(e, i)) return false;
@@ -199,7 +199,7 @@ bool control::go_on(stopping_entry& e) {
 }
 
 /// Of a queue pair that goes on working: what is on chip goes to ICM, or software's fields come from firmware.
-void control::work_command() {
+void responder_control::work_command() {
   const std::uint32_t qpn = command_.qpn();
   if (command_.at() != decltype(command_)::step::change) {
     const flow_table& flows = of_.flows;
@@ -221,7 +221,7 @@ void control::work_command() {
 
 // ---------------------------------------------------------------- reset
 
-void control::reset() {
+void responder_control::reset() {
   for (const std::uint32_t qpn : of_.flows.qpns()) halt(qpn, true);
   of_.flows.close();
   of_.receives.drop_own();
@@ -235,7 +235,7 @@ void control::reset() {
 }
 
 /// No QP is known any more: what still arrives finds no context.
-void control::finish_reset() {
+void responder_control::finish_reset() {
   if (!of_.reads.room(1)) return owner_.wake_next();
   read_command r;
   r.what = read_command::kind::forget_all;

@@ -28,7 +28,7 @@ namespace rnic::transport {
 /// context and its ring go to ICM or are forgotten; then the command is done. Reset discards all queue pairs on chip.
 /// Ports: one register access at a time by firmware; of the halts one goes on in a cycle, in turn. Stalls: answers of
 /// memory that the queue pair waits for, the way to the READ generator.
-class control {
+class responder_control {
  public:
   /// A diagnostic counter (adapter control plane, 10.3).
   using diagnostic = std::pair<std::uint32_t, const std::uint64_t*>;
@@ -45,7 +45,7 @@ class control {
     error_state& errors;
     cnp_sender& notices;
   };
-  control(sim::clocked_block& owner, responder_registers& registers, const parts& of, std::vector<diagnostic> counters);
+  responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of, std::vector<diagnostic> counters);
 
   std::uint32_t read(std::uint32_t offset) const;
   void write(std::uint32_t offset, std::uint32_t value);

@@ -116,7 +116,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   request_check requests_;
   ethernet_check plain_;
   admission admission_;
-  control control_;
+  responder_control control_;
 };
 
 }  // namespace rnic::transport
