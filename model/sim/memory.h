@@ -50,18 +50,22 @@ class memory_ports : public hierarchy_object {
     last_ = user;
     ++users_[user].accesses;
   }
-  /// The same for a user that waits where there is no port: it is counted, and its block is ticked at the next edge.
-  bool try_access(unsigned user) {
-    if (can_access(user)) {
-      access(user);
-      return true;
-    }
+  /// Whether the user will get a port in this cycle; where not, it waits: it is counted, and its block is ticked at the
+  /// next edge.
+  bool claim(unsigned user) {
+    if (can_access(user)) return true;
     RNIC_ASSERT(user < users_.size(), name() + ": access of nobody");
     begin();
     if ((waiting_ & bit(user)) == 0) ++users_[user].waits;
     waiting_ |= bit(user);
     owner_.wake_next();
     return false;
+  }
+  /// claim() and access().
+  bool try_access(unsigned user) {
+    if (!claim(user)) return false;
+    access(user);
+    return true;
   }
 
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
