@@ -78,19 +78,11 @@ void acknowledgement::route(responder_flow& f) {
   }
 }
 
-/// Whose it will be is not known yet.
-bool acknowledgement::may_read_context() {
-  constexpr auto user = static_cast<unsigned>(context_user::answers);
-  if (flows_.ports().can_access(user)) return true;
-  flows_.ports().try_access(user);  // it waits
-  return false;
-}
-
 /// One in an interval, in turn of ports and priorities that have a place.
 void acknowledgement::send() {
   if (ready_.empty()) return;
   if (next_ > owner_.now()) return owner_.wake_at(next_);
-  if (!may_read_context()) return;
+  if (!flows_.may_access(context_user::answers)) return;
   const std::uint16_t i = ready_.take(out_);
   if (i == answer_lines::none) return;
   responder_flow& f = flows_[i];
@@ -127,7 +119,7 @@ void acknowledgement::send_one(responder_flow& f) {
 
 /// One answer of a queue pair that has READs there, in a cycle.
 void acknowledgement::hand() {
-  if (hands_.empty() || !reads_.room(1) || !may_read_context()) return;
+  if (hands_.empty() || !reads_.room(1) || !flows_.may_access(context_user::answers)) return;
   responder_flow& f = flows_[hands_.pop()];
   f.in_hand = false;
   if (f.ack_pending || f.nak_pending) hand_one(f, ack_goes_first(f));

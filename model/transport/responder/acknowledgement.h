@@ -59,7 +59,6 @@ class acknowledgement {
   void hand();
 
  private:
-  bool may_read_context();
   void route(responder_flow& f);
   void send_one(responder_flow& f);
   void hand_one(responder_flow& f, bool ack);

@@ -211,7 +211,8 @@ void responder_control::work_command() {
   icm::responder_context* ctx = nullptr;
   const auto found = of_.contexts.lookup(qpn, ctx);
   if (found == flow_table::contexts::result::pending) return;
-  if (!of_.flows.ports().try_access(static_cast<unsigned>(context_user::firmware))) return;
+  if (!of_.flows.may_access(context_user::firmware)) return;
+  of_.flows.access(context_user::firmware);
   if (found == flow_table::contexts::result::hit && ctx->qpn != 0) {
     icm::change(*ctx, command_.settings(), command_.how());
     of_.contexts.mark_dirty(qpn);

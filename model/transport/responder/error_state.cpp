@@ -187,12 +187,12 @@ void error_state::clear() {
 /// the QP. False: not yet.
 bool error_state::tell_last(std::uint32_t qpn) {
   if (receives_.flushing(qpn)) return false;
-  constexpr auto user = static_cast<unsigned>(context_user::errors);
   icm::responder_context* ctx = nullptr;
   const auto found = contexts_.ask(qpn, ctx);
   if (found == flow_table::contexts::result::pending) return false;
   if (found != flow_table::contexts::result::hit || (ctx->flags & icm::responder_flag_last_wqe) != 0) return true;
-  if (!completions_.may_raise() || !flows_.ports().try_access(user)) return false;
+  if (!completions_.may_raise() || !flows_.may_access(context_user::errors)) return false;
+  flows_.access(context_user::errors);
   completions_.raise(event_last_wqe, qpn);
   ctx->flags |= icm::responder_flag_last_wqe;
   contexts_.use(qpn);

@@ -110,8 +110,7 @@ void ethernet_check::announce(sim::statistics& to, const std::string& name) cons
 bool ethernet_check::spread(payload::frame& frame) {
   const std::uint32_t qpn = frame.packet.bth.dest_qp;
   if (qpn == 0 || flows_.halted(qpn)) return true;
-  constexpr auto user = static_cast<unsigned>(context_user::check);
-  if (!flows_.ports().can_access(user)) return flows_.ports().try_access(user);  // it waits
+  if (!flows_.may_access(context_user::check)) return false;
   const std::uint16_t open = flows_.find(qpn);
   icm::responder_context* ctx = open != no_link ? std::as_const(flows_)[open].ctx : nullptr;
   if (ctx == nullptr) {
@@ -120,7 +119,7 @@ bool ethernet_check::spread(payload::frame& frame) {
     if (found == result::pending) return false;
     if (found == result::refused) return true;
   }
-  flows_.ports().access(user);
+  flows_.access(context_user::check);
   if (ctx->qpn != qpn || ctx->type != icm::service::rss) return true;
   const bool receives = ctx->state == icm::qp_state::rtr || ctx->state == icm::qp_state::rts;
   const choice to = receives ? choose(icm::rss_of(*ctx), frame) : choice{0, 0};

@@ -49,10 +49,7 @@ std::uint16_t flow_table::open(std::uint32_t qpn) {
 }
 
 bool flow_table::may_access(const responder_flow& f, context_user user) {
-  const auto number = static_cast<unsigned>(user);
-  if (accesses(f, user) || ports_.can_access(number)) return true;
-  ports_.try_access(number);  // it waits
-  return false;
+  return accesses(f, user) || ports_.claim(static_cast<unsigned>(user));
 }
 
 void flow_table::access(responder_flow& f, context_user user) {

@@ -71,10 +71,13 @@ class flow_table {
   found resolve(responder_flow& f, context_user user);
   /// Whether the user may access the context of the queue pair in this cycle. Refused, the owner is ticked in the next.
   bool may_access(const responder_flow& f, context_user user);
+  /// The same, of a queue pair that is not known yet.
+  bool may_access(context_user user) { return ports_.claim(static_cast<unsigned>(user)); }
   /// Does, behind may_access().
   void access(responder_flow& f, context_user user);
-  /// The ports, for who does not know its queue pair yet.
-  sim::memory_ports& ports() { return ports_; }
+  /// The same for a context that has no place here.
+  void access(context_user user) { ports_.access(static_cast<unsigned>(user)); }
+  const sim::memory_ports& ports() const { return ports_; }
   /// The queue pair for which resolve() said so goes on: now that counts as a use.
   void count_use(responder_flow& f);
   /// One that was written to and is idle leaves its place.
