@@ -130,7 +130,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   sim::timed_inbox<payload::tlp_ptr> completions_;  // at the time at which the processor has them
   sim::timed_inbox<operation> operations_;          // at the time at which they reach the link
   sim::ring<device_read> reads_;                    // in the order of `ready`
-  std::uint32_t read_done_ = 0;  // bytes of the first read that are answered
+  std::uint32_t read_done_ = 0;                     // bytes of the first read that are answered
   std::vector<pending_read> pending_;
   std::vector<std::uint16_t> free_tags_;
   std::vector<space_waiter*> waiters_;

@@ -17,8 +17,8 @@ inline constexpr std::size_t widest_beat = 64;
 /// From the cycle in which a packet's last beat is taken to the cycle in which its result is valid: mask, CRC, result.
 inline constexpr unsigned pipeline_cycles = 3;
 
-/// Cycles from the first beat of a stream of `length` bytes (at least 1) offered to the result, on a datapath of `width`
-/// bytes, when nothing stalls.
+/// Cycles from the first beat of a stream of `length` bytes (at least 1) offered to the result, on a datapath of
+/// `width` bytes, when nothing stalls.
 constexpr std::uint64_t cycles_of(std::size_t length, std::size_t width) {
   return sim::beats_of(length, width) - 1 + pipeline_cycles;
 }

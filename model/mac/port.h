@@ -157,7 +157,7 @@ class port : public sim::clocked_block,
   sim::time_ps receive_ps_;
   unsigned receive_width_;  // frames a cycle
   sim::fast_divider by_rate_;
-  bool never_late_;         // the datapath brings bytes at least as fast as the line wants them
+  bool never_late_;  // the datapath brings bytes at least as fast as the line wants them
   payload::frame_pool& pool_;
   sim::span_recorder& spans_;
   payload::frame_sink_if* line_ = nullptr;

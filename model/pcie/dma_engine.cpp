@@ -537,8 +537,7 @@ void dma_engine::issue_ahead() {
 /// Its last packet is sent at edge `at` and has left at `left`.
 void dma_engine::end_write(sim::cycle_t at, sim::time_ps left) {
   spans_.leave(write_.span, owner_.name(), "dma", left, write_wait_);
-  if (write_client_ != no_client && write_.notify)
-    give_answer(write_client_, write_.tag, dma_status::ok, at + 1);
+  if (write_client_ != no_client && write_.notify) give_answer(write_client_, write_.tag, dma_status::ok, at + 1);
   write_.keep.reset();
   write_active_ = false;
 }

@@ -56,8 +56,8 @@ class dma_engine {
 
   /// A completion has arrived.
   void complete(const payload::tlp& t);
-  /// A completion is on its way that comes at edge `at` (never: not known). True: it is not the last one of its request and as it should
-  /// be; its data has been put away, and it need not come. Of others complete() must follow.
+  /// A completion is on its way that comes at edge `at` (never: not known). True: it is not the last one of its request
+  /// and as it should be; its data has been put away, and it need not come. Of others complete() must follow.
   bool complete_ahead(const payload::tlp& t, sim::cycle_t at);
   /// Answers to clients, time-outs and the start of one request. The owner's tick calls this, then issue() unless it
   /// used the transmitter itself.

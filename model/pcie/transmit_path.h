@@ -51,7 +51,8 @@ class transmit_path {
   sim::cycle_t next_edge(sim::cycle_t sent_at, std::uint32_t payload) {
     if (crossing_ != nullptr) return sim::never;
     const sim::time_ps room = std::max(link_.wire().busy_until(), interface_->free_ps());
-    const sim::cycle_t edge = std::max(sent_at + 1, room > ahead() ? owner_.domain().edge_at_or_after(room - ahead()) : 0);
+    const sim::cycle_t edge =
+        std::max(sent_at + 1, room > ahead() ? owner_.domain().edge_at_or_after(room - ahead()) : 0);
     if (edge > interface_->free_at()) return sim::never;
     return link_.has_at_hand(credit_class::posted, payload) ? edge : sim::never;
   }

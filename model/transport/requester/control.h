@@ -58,8 +58,8 @@ class requester_control {
     resumptions& resumes;
     diagnostic_counters& diagnostics;
   };
-  requester_control(sim::clocked_block& owner, const requester_config& config, requester_settings& settings, port_set ports,
-          qp_table& qps, context_memory& contexts, neighbours to)
+  requester_control(sim::clocked_block& owner, const requester_config& config, requester_settings& settings,
+                    port_set ports, qp_table& qps, context_memory& contexts, neighbours to)
       : owner_(owner), config_(config), settings_(settings), ports_(ports), qps_(qps), contexts_(contexts), to_(to) {
     settings_.port_mtu.fill(config.port_mtu);
   }

@@ -8,7 +8,7 @@
 namespace rnic::transport {
 
 responder_control::responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
-                 std::vector<diagnostic> counters)
+                                     std::vector<diagnostic> counters)
     : owner_(owner), registers_(registers), of_(of), counters_(std::move(counters)), at_reset_(counters_.size(), 0) {
   stopping_.reserve(16);
 }

@@ -45,7 +45,8 @@ class responder_control {
     error_state& errors;
     cnp_sender& notices;
   };
-  responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of, std::vector<diagnostic> counters);
+  responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
+                    std::vector<diagnostic> counters);
 
   std::uint32_t read(std::uint32_t offset) const;
   void write(std::uint32_t offset, std::uint32_t value);

@@ -141,9 +141,9 @@ struct responder_flow {
   std::uint32_t qpn = 0;
   std::uint16_t number = 0;  ///< its place
   bool used = false;
-  bool touched = false;                        ///< may have become idle
-  sim::cycle_t accessed_at = sim::never;       ///< its context, by
-  std::uint8_t accessed_by = 0;                ///< a context_user
+  bool touched = false;                   ///< may have become idle
+  sim::cycle_t accessed_at = sim::never;  ///< its context, by
+  std::uint8_t accessed_by = 0;           ///< a context_user
   bool dirty = false;
   bool stop = false;                         ///< halted: take nothing new, finish what was accepted
   bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
