@@ -59,9 +59,7 @@ dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned 
   if (c.fill_bytes_per_cycle == 0) throw sim::config_error("pcie.dma.fill_bytes_per_cycle: must be at least 1");
   clients_.reserve(clients);
   for (unsigned i = 0; i < clients; ++i) {
-    clients_.emplace_back(owner);
-    clients_.back().to_issue.slots.resize(c.reads_per_client);
-    clients_.back().answers.slots.resize(c.reads_per_client);
+    clients_.emplace_back(owner, c.reads_per_client);
   }
   for (unsigned i = 0; i < clients; ++i) clients_[i].port.request.show_in(asking_, i);
   msix_.show_in(asking_, clients);
@@ -154,13 +152,12 @@ void dma_engine::fail_read(std::uint32_t index, dma_status status) {
   }
   if (read.issued == read.length) return;
   read.issued = read.length;
-  ring<std::uint32_t>& queue = clients_[read.client].to_issue;
-  for (unsigned n = queue.count; n != 0; --n) {  // once around, without this one
-    const std::uint32_t other = queue.front();
-    queue.pop();
+  sim::ring<std::uint32_t>& queue = clients_[read.client].to_issue;
+  for (std::size_t n = queue.size(); n != 0; --n) {  // once around, without this one
+    const std::uint32_t other = queue.pop();
     if (other != index) queue.push(other);
   }
-  if (queue.count == 0) issue_mask_ &= ~(std::uint64_t{1} << read.client);
+  if (queue.empty()) issue_mask_ &= ~(std::uint64_t{1} << read.client);
 }
 
 void dma_engine::finish_read_if_done(std::uint32_t index) {
@@ -175,14 +172,14 @@ void dma_engine::finish_read_if_done(std::uint32_t index) {
 }
 
 void dma_engine::give_answer(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready) {
-  ring<answer>& answers = clients_[client].answers;
+  sim::ring<answer>& answers = clients_[client].answers;
   const sim::cycle_t now = owner_.now();
-  if (answers.count == 0 && ready > now && clients_[client].port.response.can_push()) {
+  if (answers.empty() && ready > now && clients_[client].port.response.can_push()) {
     clients_[client].port.response.push_after(dma_response{tag, status}, ready - now);
     request_closed(client);
     return;
   }
-  if (answers.count != 0) ready = std::max(ready, answers.back().ready);
+  if (!answers.empty()) ready = std::max(ready, answers.back().ready);
   answers.push({{tag, status}, ready});
   answer_mask_ |= std::uint64_t{1} << client;
   if (ready > now) owner_.wake_at(ready);
@@ -195,9 +192,9 @@ void dma_engine::answer_clients() {
     const sim::cycle_t now = owner_.now();
     if (c.answers.front().ready > now || !c.port.response.claim()) continue;
     c.port.response.push(c.answers.front().response);
-    c.answers.pop();
+    c.answers.drop();
     request_closed(i);
-    if (c.answers.count == 0)
+    if (c.answers.empty())
       answer_mask_ &= ~(std::uint64_t{1} << i);
     else
       owner_.wake_at(std::max(now + 1, c.answers.front().ready));
@@ -257,7 +254,7 @@ void dma_engine::stop_started() {
     write_active_ = false;
   }
   for (client_state& c : clients_) {
-    for (unsigned n = c.to_issue.count; n != 0; --n) {
+    for (std::size_t n = c.to_issue.size(); n != 0; --n) {
       const std::uint32_t index = c.to_issue.front();
       if (may_master(reads_[index].function)) continue;
       ++refused_;
@@ -445,7 +442,7 @@ bool dma_engine::request_waits() {
 }
 
 void dma_engine::issue_read(unsigned client) {
-  ring<std::uint32_t>& queue = clients_[client].to_issue;
+  sim::ring<std::uint32_t>& queue = clients_[client].to_issue;
   const std::uint32_t index = queue.front();
   read_state& r = reads_[index];
   const std::uint32_t n = to_boundary(r.address, r.length - r.issued, space_.now().max_read_request);
@@ -471,8 +468,8 @@ void dma_engine::issue_read(unsigned client) {
   r.address += n;
   ++r.packets;
   if (r.issued == r.length) {
-    queue.pop();
-    if (queue.count == 0) issue_mask_ &= ~(std::uint64_t{1} << client);
+    queue.drop();
+    if (queue.empty()) issue_mask_ &= ~(std::uint64_t{1} << client);
   }
   ++read_packets_;
   path_.send(std::move(t), 0, first);

@@ -14,6 +14,7 @@
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 
@@ -83,25 +84,11 @@ class dma_engine {
     dma_response response;
     sim::cycle_t ready = 0;
   };
-  /// Bounded ring of at most `reads_per_client` things.
-  template <class T>
-  struct ring {
-    std::vector<T> slots;
-    unsigned head = 0;
-    unsigned count = 0;
-    T& front() { return slots[head]; }
-    T& back() { return slots[(head + count - 1) % slots.size()]; }
-    void push(const T& v) { slots[(head + count++) % slots.size()] = v; }
-    void pop() {
-      head = (head + 1) % static_cast<unsigned>(slots.size());
-      --count;
-    }
-  };
   struct client_state {
-    explicit client_state(sim::clocked_block& owner) : port(owner) {}
+    client_state(sim::clocked_block& owner, unsigned reads) : port(owner), to_issue(reads), answers(reads) {}
     client_port port;
-    ring<std::uint32_t> to_issue;  // reads with packets to send
-    ring<answer> answers;
+    sim::ring<std::uint32_t> to_issue;  // reads with packets to send
+    sim::ring<answer> answers;
     unsigned in_flight = 0;  // requests that will be answered
   };
   struct read_state {

@@ -91,7 +91,7 @@ void endpoint::tick() {
   if (send_reply()) return;
   const bool in_write = dma_.write_under_way();
   dma_.issue();
-  if (in_write && reply_count_ != 0 && dma_.clear_at() != sim::never)  // a completion waits for its end
+  if (in_write && !replies_.empty() && dma_.clear_at() != sim::never)  // a completion waits for its end
     wake_at(std::max(now() + 1, dma_.clear_at()));
 }
 
@@ -123,35 +123,34 @@ void endpoint::receive() {
     dma_.complete(*t);
     return;
   }
-  if (request_count_ == requests_.size()) {  // a peer that does not keep to its credits
+  if (requests_.full()) {  // a peer that does not keep to its credits
     ++overflows_;
     return;
   }
-  requests_[(request_head_ + request_count_++) % requests_.size()] = std::move(t);
+  requests_.push(std::move(t));
 }
 
 void endpoint::serve_request() {
-  if (request_count_ == 0) return;
-  const payload::tlp& t = *requests_[request_head_];
+  if (requests_.empty()) return;
+  const payload::tlp& t = *requests_.front();
   switch (t.type) {
     case payload::tlp_type::mem_write:
       if (!serve_write(t)) return;
       return_credit(t);
       break;
     case payload::tlp_type::mem_read:
-      if (reply_count_ == replies_.size()) return serving_.blocked("replies");  // one that leaves ticks this block
+      if (replies_.full()) return serving_.blocked("replies");  // one that leaves ticks this block
       serve_read(t);
       break;
     default:
-      if (reply_count_ == replies_.size()) return serving_.blocked("replies");
+      if (replies_.full()) return serving_.blocked("replies");
       serve_config(t);
       break;
   }
   serving_.start(1);
-  requests_[request_head_].reset();
-  request_head_ = (request_head_ + 1) % requests_.size();
+  requests_.pop();
   write_done_ = 0;
-  if (--request_count_ != 0) wake_next();
+  if (!requests_.empty()) wake_next();
 }
 
 void endpoint::return_credit(const payload::tlp& t) {
@@ -360,34 +359,29 @@ payload::tlp_ptr endpoint::answer(const payload::tlp& request, payload::tlp_stat
   t->tag = request.tag;
   t->address = request.address & 0x7f;  // lower address field
   t->byte_count = 4;
-  pending_reply& r = replies_[(reply_head_ + reply_count_++) % replies_.size()];
-  r.packet = t;
-  r.ready = now() + cycles;
-  if (reply_count_ > 1) {
-    pending_reply& before = replies_[(reply_head_ + reply_count_ - 2) % replies_.size()];
-    r.ready = std::max(r.ready, before.ready);
-  }
-  wake_at(r.ready);
+  sim::cycle_t ready = now() + cycles;
+  if (!replies_.empty()) ready = std::max(ready, replies_.back().ready);
+  replies_.push({t, ready});
+  wake_at(ready);
   return_credit(request);
   return t;
 }
 
 /// Completions push posted writes ahead of them, so none is sent in the middle of one.
 bool endpoint::send_reply() {
-  if (reply_count_ == 0) return false;
+  if (replies_.empty()) return false;
   if (dma_.write_under_way()) {
     if (dma_.clear_at() != sim::never) wake_at(std::max(now() + 1, dma_.clear_at()));
     return false;
   }
-  pending_reply& r = replies_[reply_head_];
+  pending_reply& r = replies_.front();
   if (r.ready > now()) {
     wake_at(r.ready);
     return false;
   }
   if (!path_.can_send(credit_class::completion, r.packet->length)) return false;
   path_.send_reply(std::move(r.packet));
-  reply_head_ = (reply_head_ + 1) % replies_.size();
-  --reply_count_;
+  replies_.drop();
   wake_next();
   return true;
 }

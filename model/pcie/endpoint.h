@@ -21,6 +21,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -145,13 +146,9 @@ class endpoint : public sim::clocked_block,
   sim::time_ps last_arrival_ = 0;  // of a packet,
   bool ahead_ = false;             // which needed no tick
   sim::server serving_{*this, "requests"};
-  std::vector<payload::tlp_ptr> requests_;  // ring, as long as the advertised headers
-  std::size_t request_head_ = 0;
-  std::size_t request_count_ = 0;
-  std::uint32_t write_done_ = 0;        // bytes of the first request that are handed on
-  std::vector<pending_reply> replies_;  // ring
-  std::size_t reply_head_ = 0;
-  std::size_t reply_count_ = 0;
+  sim::ring<payload::tlp_ptr> requests_;  // as long as the advertised headers
+  std::uint32_t write_done_ = 0;          // bytes of the first request that are handed on
+  sim::ring<pending_reply> replies_;
   std::uint16_t own_id_ = 0;
 
   std::uint64_t bar_writes_ = 0, bar_reads_ = 0, config_reads_ = 0, config_writes_ = 0, unsupported_reads_ = 0;
