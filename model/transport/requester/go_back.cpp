@@ -34,7 +34,7 @@ void go_back::rewind(context& c, qp_runtime& r, std::uint32_t index, wire::psn_t
   if (c.state == icm::qp_state::rts)
     drained_queues::note_begun(c, r, messages_);  // also what is forgotten now has to end before SQD
   cut(r, index);
-  if (!r.resends || next_psn(c).since(r.sent_before) >= half_window) r.sent_before = next_psn(c);
+  if (!r.resends || r.sent_before.before(next_psn(c))) r.sent_before = next_psn(c);
   r.resends = true;
   m.asked_from = psn.since(m.first_psn);
   r.asked_psn = r.heard_psn = psn;

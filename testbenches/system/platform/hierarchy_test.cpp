@@ -127,7 +127,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
   EXPECT_EQ(with_parameters, 2 * (1 + 22U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
-  EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.contexts.entries");
+  EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.context_ports");
 }
 
 TEST(Hierarchy, ABlockHasNoProcess) {
