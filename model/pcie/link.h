@@ -161,15 +161,8 @@ class link_transmitter {
     if (blocked_) owner_.wake_at(std::max(owner_.domain().edge_at_or_after(arrival), owner_.now() + 1));
   }
 
-  /// The owner's present time, without the division after the first call in a tick.
-  sim::time_ps now_ps() {
-    const sim::cycle_t cycle = owner_.now();
-    if (cycle != now_cycle_) {
-      now_cycle_ = cycle;
-      now_ps_ = owner_.now_ps();
-    }
-    return now_ps_;
-  }
+  /// The owner's present time.
+  sim::time_ps now_ps() const { return owner_.now_ps(); }
   /// Whether the last refusal of can_send() was for want of credit, not because the transmit buffer is full.
   bool refused_for_credit() const { return refused_for_credit_; }
   /// Times a packet found no credit (once for each packet and class).
@@ -218,8 +211,6 @@ class link_transmitter {
 
   sim::clocked_block& owner_;
   link_wire wire_;
-  sim::cycle_t now_cycle_ = sim::never;
-  sim::time_ps now_ps_ = 0;
   std::array<account, 3> accounts_{};
   std::vector<credit_return> returns_;  // ring, in the order of arrival
   std::size_t return_head_ = 0;

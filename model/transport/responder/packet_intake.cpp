@@ -8,11 +8,10 @@
 
 namespace rnic::transport {
 
-packet_intake::packet_intake(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows,
-                             slot_table& slots, place_lookup& places, receive_descriptors& receives,
-                             drop_counters& drops, sim::span_recorder& spans)
+packet_intake::packet_intake(sim::clocked_block& owner, const responder_config& cfg, slot_table& slots,
+                             place_lookup& places, receive_descriptors& receives, drop_counters& drops,
+                             sim::span_recorder& spans)
     : owner_(owner),
-      flows_(flows),
       slots_(slots),
       places_(places),
       receives_(receives),

@@ -23,8 +23,8 @@ enum class verdict : std::uint8_t { done, wait };
 /// Stages: those of responder_config::receive, from the check of a packet to its commit; their registers are the slots.
 class packet_intake {
  public:
-  packet_intake(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, slot_table& slots,
-                place_lookup& places, receive_descriptors& receives, drop_counters& drops, sim::span_recorder& spans);
+  packet_intake(sim::clocked_block& owner, const responder_config& cfg, slot_table& slots, place_lookup& places,
+                receive_descriptors& receives, drop_counters& drops, sim::span_recorder& spans);
 
   /// A slot for the packet, whose frame it takes, in the state that its queue pair is in.
   responder_slot& begin(responder_flow& f, payload::frame_ptr& frame, responder_slot::action what);
@@ -48,7 +48,6 @@ class packet_intake {
 
  private:
   sim::clocked_block& owner_;
-  flow_table& flows_;
   slot_table& slots_;
   place_lookup& places_;
   receive_descriptors& receives_;

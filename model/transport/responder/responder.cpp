@@ -56,7 +56,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       returns_(*this, flows_, reads, histories_, answers_, withdrawal_, completions_, errors_, drops_),
       commit_(*this, map, flows_, slots_, writes_, completions_, withdrawal_, answers_, held_, reads, histories_,
               errors_, drops_, spans),
-      intake_(*this, config_, flows_, slots_, places_, receives_, drops_, spans),
+      intake_(*this, config_, slots_, places_, receives_, drops_, spans),
       requests_(registers_, gids, intake_, places_, receives_, drops_),
       plain_(registers_, gids, contexts_, flows_, intake_, receives_, drops_),
       admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, requests_,
