@@ -225,10 +225,9 @@ void dma_engine::check_timeouts() {
 
 // ---------------------------------------------------------------- start of requests
 
-void dma_engine::step() {
+void dma_engine::give_answers() {
   check_timeouts();
   answer_clients();
-  start();
 }
 
 bool dma_engine::may_master(std::uint16_t function) const {

@@ -60,9 +60,10 @@ class dma_engine {
   /// A completion is on its way that comes at edge `at` (never: not known). True: it is not the last one of its request
   /// and as it should be; its data has been put away, and it need not come. Of others complete() must follow.
   bool complete_ahead(const payload::tlp& t, sim::cycle_t at);
-  /// Answers to clients, time-outs and the start of one request. The owner's tick calls this, then issue() unless it
-  /// used the transmitter itself.
-  void step();
+  /// Answers to clients, and time-outs. The owner's tick calls this, may send something itself, and calls start();
+  void give_answers();
+  /// the start of one request; then issue() unless it used the transmitter itself.
+  void start();
   /// Sends at most one packet.
   void issue();
   /// Whether requests may go out at all (beside bus mastering, which software controls).
@@ -115,7 +116,6 @@ class dma_engine {
   void put_away(tag_state& tag, const payload::tlp& t);
   void answer_clients();
   void check_timeouts();
-  void start();
   void start_request(unsigned client);
   void start_read(unsigned client, const dma_request& r);
   void start_msix();

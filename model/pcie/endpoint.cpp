@@ -87,8 +87,10 @@ void endpoint::connect(tlp_link_if& peer) {
 void endpoint::tick() {
   receive();
   serve_request();
-  dma_.step();
-  if (send_reply()) return;
+  dma_.give_answers();
+  const bool replied = send_reply();  // between two writes, however close they follow each other
+  dma_.start();
+  if (replied) return;
   const bool in_write = dma_.write_under_way();
   dma_.issue();
   if (in_write && !replies_.empty() && dma_.clear_at() != sim::never)  // a completion waits for its end

@@ -49,7 +49,8 @@ struct endpoint_config {
 /// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes).
 ///
 /// Where the PCIe core has a clock of its own (core_config::khz), packets of both directions and credits cross to it
-/// (pcie_core.h); where it has the adapter's, its interface and the link are here.
+/// (pcie_core.h); where it has the adapter's, its interface and the link are here. What waits in front of the crossing,
+/// for room, credits or tags, is not counted as blocked: the interface, which counts that, is behind it.
 ///
 /// Requests are served in their order, one a cycle (a write of several lines, a line a cycle); completions for the DMA
 /// engine do not wait behind them. What holds a request up is "doorbell" or "command", whose channel is full, or

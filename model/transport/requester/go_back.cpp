@@ -20,8 +20,14 @@ void go_back::announce(sim::statistics& to) const {
   to.add(owner_.name() + ".go_back.taken_back", taken_back_);
 }
 
+// Its context is needed at the end, and stays on chip: units keep theirs while their queue pairs wait behind this one,
+// and might leave it no place to come back to.
 void go_back::wait_for_walk(qp_runtime& r) {
+  if (waiting_.has(r)) return;
   waiting_.push(qps_, r);
+  context* c = nullptr;
+  r.kept_for_back = contexts_.ask(r.qpn, c) == context_memory::result::hit;
+  if (r.kept_for_back) contexts_.pin(r.qpn);
   owner_.wake_next();
 }
 
@@ -144,6 +150,8 @@ void go_back::take_back() {
     if (walk_.restarts) c->next_wqe = walk_.next_wqe;
     contexts_.mark_dirty(r.qpn);
   }
+  if (r.kept_for_back) contexts_.unpin(r.qpn);
+  r.kept_for_back = false;
   waiting_.pop(qps_);
   walk_.begun = false;
   engine_.end();

@@ -100,6 +100,10 @@ void message_table::returned::take_off(context& c) const {
 
 message_search::result message_search::find(const qp_runtime& r, wire::psn_t psn, std::uint32_t& index) {
   const bool goes_on = qpn_ == r.qpn && psn_ == psn && at_ != no_index && messages_[at_].generation == generation_;
+  if (goes_on && found_) {
+    index = at_;
+    return result::found;
+  }
   if (goes_on && looked_at_ == owner_.now()) {  // an entry a cycle
     owner_.wake_next();
     return result::pending;
@@ -108,15 +112,14 @@ message_search::result message_search::find(const qp_runtime& r, wire::psn_t psn
   psn_ = psn;
   at_ = goes_on ? messages_[at_].next : r.head;
   looked_at_ = owner_.now();
-  if (at_ != no_index && !messages_[at_].holds(psn)) {
-    generation_ = messages_[at_].generation;
-    ++steps_;
-    owner_.wake_next();
-    return result::pending;
-  }
   index = at_;
-  at_ = qpn_ = no_index;
-  return index != no_index ? result::found : result::none;
+  found_ = at_ != no_index && messages_[at_].holds(psn);
+  if (at_ == no_index) return result::none;
+  generation_ = messages_[at_].generation;
+  if (found_) return result::found;
+  ++steps_;
+  owner_.wake_next();
+  return result::pending;
 }
 
 }  // namespace rnic::transport

@@ -88,7 +88,8 @@ class message_table {
 };
 
 /// One engine that looks for the message that holds a PSN, from the oldest on, an entry a cycle. It begins anew when
-/// the queue pair or PSN is another, or when the entry at which it stands was given away.
+/// the queue pair or PSN is another, or when the entry at which it stands was given away. What it has found stays in
+/// its registers until it looks for something else.
 class message_search {
  public:
   message_search(sim::clocked_block& owner, message_table& messages) : owner_(owner), messages_(messages) {}
@@ -103,6 +104,7 @@ class message_search {
   message_table& messages_;
   std::uint32_t qpn_ = no_index, at_ = no_index, generation_ = 0;
   wire::psn_t psn_;
+  bool found_ = false;  // it stands at the one
   sim::cycle_t looked_at_ = sim::never;
   std::uint64_t steps_ = 0;
 };

@@ -118,11 +118,12 @@ struct qp_runtime {
   std::uint8_t member = 0;                         ///< bit per list
   std::uint8_t priority = 0;
   read_window reads;
-  bool unwalked = false;      ///< it is in error, and go-back has not found the first message that did not complete
-  bool ends_stalled = false;  ///< its unit ends the turn as stalled
-  bool stalled = false;       ///< the scheduler waits for our resume
-  bool has_work = false;      ///< look for WQEs even without a legal doorbell
-  bool resends = false;       ///< it went back, and not all before `sent_before` is acknowledged yet
+  bool unwalked = false;       ///< it is in error, and go-back has not found the first message that did not complete
+  bool kept_for_back = false;  ///< go-back has its context pinned
+  bool ends_stalled = false;   ///< its unit ends the turn as stalled
+  bool stalled = false;        ///< the scheduler waits for our resume
+  bool has_work = false;       ///< look for WQEs even without a legal doorbell
+  bool resends = false;        ///< it went back, and not all before `sent_before` is acknowledged yet
   bool rnr_wait = false;
   bool needs_receive = false;       ///< its next message waits for a receive of the peer's (end-to-end credits)
   bool retrying = false;            ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
