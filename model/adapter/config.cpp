@@ -39,11 +39,11 @@ class group {
 
 const std::vector<std::string> policies{"lru", "fifo", "random"};  // of icm::replacement
 
-void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::context_cache_config& c,
-                    const char* source) {
+void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::context_cache_config& c, const char* source,
+                    unsigned least_ways = 1) {
   group(to, prefix)
-      .add("entries", c.entries, 1, many, "contexts", source)
-      .add("ways", c.ways, 1, 64, "ways", source)
+      .add("entries", c.entries, least_ways, many, "contexts", source)
+      .add("ways", c.ways, least_ways, 64, "ways", source)
       .add("fills", c.fills, 1, 64, "misses", source)
       .add("write_backs", c.write_backs, 1, 64, "contexts", "design")
       .choose("replacement", c.policy, policies, "design")
@@ -149,7 +149,7 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
       .add("ack_cycles", c.ack_cycles, 1, many, "cycles", "design")
       .add("ack_coalesce", c.ack_coalesce, 1, many, "requests", "design")
       .add("context_wait_frames", c.context_wait_frames, 1, 1024, "frames", "calibration 5: at least 16")
-      .add("flows", c.flows, 1, 1024, "queue pairs", "design")
+      .add("flows", c.flows, 2, 1024, "queue pairs", "design: at least one beside those whose READs are answered")
       .add("slots", c.slots, 1, 1024, "packets", "design")
       .add("context_ports", c.context_ports, 1, 8, "accesses", "design: a cycle, of the contexts on chip")
       .add("cqe_queue", c.cqe_queue, 1, 1024, "completions", "design")
@@ -171,7 +171,8 @@ void announce_responder(sim::parameter_set& to, transport::responder_config& c) 
            "calibration 5: of 30 with the channel in front, divided by design")
       .add("answer.waiting", c.answer.waiting, 1, 64, "answers",
            "design: by user, port and priority; 2 cover the way back of a free place");
-  announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap");
+  // One of a set is for requests, whatever READs have pinned the others.
+  announce_cache(to, "adapter.responder.contexts.", c.contexts, "calibration 5, 7.4: QPC cache, misses overlap", 2);
   announce_cache(to, "adapter.responder.histories.", c.histories, "design: rings of READs and atomics, by QP");
   announce_cache(to, "adapter.responder.srqs.", c.srqs, "design: contexts of shared receive queues");
   group(to, "adapter.responder.atomics.")

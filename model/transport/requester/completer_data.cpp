@@ -108,7 +108,7 @@ void completer::take_scattered() {
   const scatter_done d = ports_.scattered.pop();
   qp_runtime& r = qps_[d.qpn];
   --r.jobs;
-  if (scatters_.remove_user(d.list)) messages_.room_came();
+  if (scatters_.remove_user(d.list)) messages_.list_came();
   message& m = messages_[d.message];
   if (m.generation != d.generation) return;  // given up meanwhile
   --m.writes;

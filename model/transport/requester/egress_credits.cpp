@@ -27,16 +27,7 @@ void egress_credits::give_back(unsigned port, unsigned priority) {
   ++pool.credits;
   pool.moved = owner_.now();
   units_.release(pool.awaited_by);
-  resume_parked(pool);
-}
-
-// The first of the QPs that gave up, unless it has been stopped since.
-void egress_credits::resume_parked(egress_pool& pool) {
-  while (!pool.parked.empty()) {
-    qp_runtime& r = pool.parked.pop(qps_);
-    if (r.halting || r.halted) continue;
-    return resumes_.resume(r);
-  }
+  resumes_.resume_first(pool.parked);
 }
 
 // The last credit is gone: those that wait for one need not try.
@@ -71,7 +62,7 @@ bool egress_credits::await(send_unit& u, unsigned port, unsigned priority) {
 void egress_credits::pass_on() {
   for (unsigned port = 0; port < egress_ports; ++port)
     for (unsigned priority = 0; awaited_[port] && priority < egress_priorities; ++priority)
-      if (pools_[port][priority].credits != 0) resume_parked(pools_[port][priority]);
+      if (pools_[port][priority].credits != 0) resumes_.resume_first(pools_[port][priority].parked);
 }
 
 }  // namespace rnic::transport

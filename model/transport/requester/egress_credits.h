@@ -40,8 +40,6 @@ class egress_credits {
   void pass_on();
 
  private:
-  void resume_parked(egress_pool& pool);
-
   sim::clocked_block& owner_;
   unsigned wait_cycles_;
   channels& in_;

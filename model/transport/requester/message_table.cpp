@@ -39,14 +39,23 @@ void message_table::append_read(context& c, qp_runtime& r, std::uint32_t index, 
 void message_table::answered(qp_runtime& r) { r.reading = messages_[r.reading].next_read; }
 
 void message_table::give(message& m, std::uint32_t index) {
-  if (m.read) scatters_.release(m.scatter, owner_.now());
+  const bool list_is_free = m.read && scatters_.release(m.scatter, owner_.now());
   ++m.generation;
   messages_.give(index);
-  room_came();
+  resumes_.resume_first(room_);
+  if (list_is_free) resumes_.resume_first(lists_);
 }
 
-void message_table::room_came() {
-  if (!room_.empty()) resumes_.resume(room_.pop(qps_));
+bool message_table::has_room(qp_runtime& r, bool reads) {
+  const bool message = messages_.available(), list = !reads || scatters_.available();
+  if (message && list) return true;
+  (message ? lists_ : room_).push(qps_, r);
+  return false;
+}
+
+void message_table::pass_on() {
+  if (messages_.available()) resumes_.resume_first(room_);
+  if (scatters_.available()) resumes_.resume_first(lists_);
 }
 
 void message_table::release_head(context& c, qp_runtime& r) {

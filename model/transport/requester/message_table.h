@@ -25,7 +25,11 @@ namespace rnic::transport {
 /// message that their own report names); two searches (message_search); release, one message a cycle: completions come
 /// before go-back.
 ///
-/// A release wakes one of the queue pairs that wait for room. A message that is given away gets a new generation.
+/// Queue pairs that find no room wait in a list for a message, in another for a scatter list, of which a READ needs one
+/// too. What comes free wakes the first of its list. One that was woken may not need the room any more, or wait for
+/// something else first: as long as there is room, the end of each turn of a processing unit wakes the next one.
+///
+/// A message that is given away gets a new generation.
 class message_table {
  public:
   using context = icm::requester_context;
@@ -42,9 +46,12 @@ class message_table {
   void announce(sim::statistics& to) const { release_port_.announce(to); }
 
   message& operator[](std::uint32_t index) { return messages_[index]; }
-  bool available() const { return messages_.available(); }
-  /// There is room for a READ: its message, and where its data goes.
-  bool available_for_read() const { return messages_.available() && scatters_.available(); }
+  /// There is room for a message, and for where its data goes if it `reads`. False: the queue pair waits for it.
+  bool has_room(qp_runtime& r, bool reads);
+  /// A scatter list whose message was gone before is free.
+  void list_came() { resumes_.resume_first(lists_); }
+  /// A turn has ended: room that a woken queue pair has not taken is left to the next one.
+  void pass_on();
 
   /// A message behind all others of the queue pair: the entry as it was never used, to be filled.
   message& append(qp_runtime& r, std::uint32_t& index);
@@ -66,10 +73,6 @@ class message_table {
   /// Takes back the first message of the list that was cut.
   void release_cut(qp_runtime& r, returned& counts);
 
-  /// The queue pair has found no room.
-  void await_room(qp_runtime& r) { room_.push(qps_, r); }
-  /// A list of a READ is free again.
-  void room_came();
   /// Queue pairs whose head may be complete, for completions.
   qp_queue& to_complete() { return to_complete_; }
   void may_complete(qp_runtime& r) { to_complete_.push(qps_, r); }
@@ -83,7 +86,8 @@ class message_table {
   resumptions& resumes_;
   sim::clocked_block& owner_;
   index_pool<message> messages_;
-  qp_queue room_{qp_list::room}, to_complete_{qp_list::drain};
+  qp_queue room_{qp_list::room}, lists_{qp_list::scatter};  // who waits for a message, for a scatter list
+  qp_queue to_complete_{qp_list::drain};
   sim::memory_ports release_port_;
 };
 

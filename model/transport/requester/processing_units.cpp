@@ -284,8 +284,7 @@ bool processing_units::run_local(send_unit& u) {
     owner_.wake_at(u.busy_until);
     return false;
   }
-  if (!to_.messages.available()) {
-    to_.messages.await_room(r);
+  if (!to_.messages.has_room(r, false)) {
     units_.end_turn(u, report_kind::stalled);
     return false;
   }
@@ -348,6 +347,7 @@ void processing_units::push_report(send_unit& u) {
   busy_ &= ~units_.mask_of(u);
   ports_.reports.push({r.qpn, kind, r.priority});
   to_.credits.pass_on();
+  to_.messages.pass_on();
   if (ports_.grants.can_pop()) owner_.wake_next();
 }
 

@@ -32,6 +32,14 @@ class resumptions {
     if (r.rnr_wait || r.failing || (limiter_.any() && limiter_.parked(r.qpn))) return;
     if (r.stalled || r.ends_stalled) resume(r);
   }
+  /// There is one of what these wait for. One that was stopped meanwhile looks again when it is released.
+  void resume_first(qp_queue& waiting) {
+    while (!waiting.empty()) {
+      qp_runtime& r = waiting.pop(qps_);
+      if (r.halting || r.halted) continue;
+      return resume(r);
+    }
+  }
   /// Once a cycle.
   void push() {
     while (!waiting_.empty() && report_.claim()) {

@@ -50,11 +50,15 @@ class scatter_lists {
     lists_.give(index);
     return true;
   }
-  /// Its message is gone.
-  void release(std::uint32_t index, sim::cycle_t now) {
-    if (lists_[index].users == 0) return lists_.give(index);
+  /// Its message is gone. True: the list is free again.
+  bool release(std::uint32_t index, sim::cycle_t now) {
+    if (lists_[index].users == 0) {
+      lists_.give(index);
+      return true;
+    }
     lists_[index].orphan_since = now;
     if (reader_ != nullptr) reader_->wake_at(now + 1);
+    return false;
   }
 
   // ---- scatter's port

@@ -255,10 +255,7 @@ bool transmit::open_message(send_unit& u) {
   }
   const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= r.reads.limit(most_reads(c));
   if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) return give_up(u);
-  if (u.wqe.fetches() ? !messages_.available_for_read() : !messages_.available()) {
-    messages_.await_room(r);
-    return give_up(u);
-  }
+  if (!messages_.has_room(r, u.wqe.fetches())) return give_up(u);
   if (icm::is_reliable(c.type) && !may_use_receive(c, u.wqe)) {
     r.needs_receive = true;
     ++receive_waits_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/responder/read_port.h"
 
-#include <algorithm>
-
 namespace rnic::transport {
 
 read_port::read_port(sim::clocked_block& owner, const responder_config& cfg)
@@ -12,7 +10,7 @@ read_port::read_port(sim::clocked_block& owner, const responder_config& cfg)
       waiting_(cfg.read_hand_over),
       places_(cfg.read_queue),
       all_places_(cfg.read_queue),
-      most_reading_(std::max(1u, cfg.flows / 2)) {}
+      most_reading_(cfg.flows / 2) {}
 
 void read_port::push(const read_command& r) { waiting_.push(r); }
 

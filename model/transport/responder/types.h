@@ -35,7 +35,7 @@ struct responder_config {
   unsigned beat_overhead_cycles = 5;    ///< interval is at least this + payload / bytes_per_cycle (calibration 5)
   unsigned bytes_per_cycle = 16;        ///< datapath of 128 bit (calibration 5)
   unsigned context_wait_frames = 16;    ///< frames that wait for a context or a receive WQE (calibration 5: >= 16)
-  unsigned flows = 64;                  ///< QPs with a packet on chip at once (design)
+  unsigned flows = 64;                  ///< QPs with a packet on chip at once, 2..1024 (design)
   unsigned slots = 64;                  ///< packets between check and commit (design)
   unsigned context_ports = 2;           ///< accesses to the contexts on chip in a cycle (design: a dual-ported memory)
   unsigned cqe_queue = 32;              ///< completions that wait for their payload's write (design)

@@ -36,6 +36,11 @@ struct bench final : time_of_a_bench, sim::clocked_block {
     ++c.outstanding;
     return index;
   }
+  void take_back_behind_head() {
+    table.cut_behind(r, r.head);
+    message_table::returned counts;
+    while (r.cut != no_index) table.release_cut(r, counts);
+  }
   void run(std::function<bool()> each_cycle) {
     act = std::move(each_cycle);
     wake_next();
@@ -187,17 +192,42 @@ TEST(message_table, room_that_comes_lets_one_queue_pair_go_on_that_found_none) {
   bench b(2);
   b.append(1);
   const auto second = b.append(2);
-  EXPECT_FALSE(b.table.available());
-  b.table.await_room(b.qps[7]);
-  b.table.await_room(b.qps[8]);
+  EXPECT_FALSE(b.table.has_room(b.qps[7], false));
+  EXPECT_FALSE(b.table.has_room(b.qps[8], false));
   const auto generation = b.table[second].generation;
-  b.table.cut_behind(b.r, b.r.head);
-  message_table::returned counts;
-  b.table.release_cut(b.r, counts);
-  EXPECT_TRUE(b.table.available());
+  b.take_back_behind_head();
   EXPECT_TRUE(b.qps[7].has_work);
   EXPECT_FALSE(b.qps[8].has_work);
   EXPECT_NE(b.table[second].generation, generation);
+  EXPECT_TRUE(b.table.has_room(b.qps[7], true));
+}
+
+TEST(message_table, room_that_a_queue_pair_has_not_taken_is_left_to_the_next_one) {
+  bench b(2);
+  b.append(1);
+  b.append(2);
+  for (unsigned qpn : {7, 8, 9}) EXPECT_FALSE(b.table.has_room(b.qps[qpn], false));
+  b.table.pass_on();
+  EXPECT_FALSE(b.qps[7].has_work) << "there is none";
+  b.take_back_behind_head();
+  b.qps[8].halted = true;
+  b.table.pass_on();
+  EXPECT_FALSE(b.qps[8].has_work);
+  EXPECT_TRUE(b.qps[9].has_work);
+}
+
+TEST(message_table, room_for_a_message_is_not_for_one_that_waits_for_a_list) {
+  bench b(16);
+  b.append(1);
+  for (unsigned i = 0; i < 8; ++i) b.append(2 + i, 1, true);
+  b.append(10);
+  EXPECT_TRUE(b.table.has_room(b.qps[7], false));
+  EXPECT_FALSE(b.table.has_room(b.qps[7], true));
+  b.table.pass_on();
+  b.table.release_head(b.c, b.r);
+  EXPECT_FALSE(b.qps[7].has_work);
+  b.table.release_head(b.c, b.r);
+  EXPECT_TRUE(b.qps[7].has_work);
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many queue pairs for few messages, scatter lists, units and timers: each of them comes to its end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "model/transport/transport_cr.h"
+#include "model/wire/bytes.h"
+#include "testbenches/block/requester/bench.h"
+
+namespace {
+
+using namespace rnic;
+using wire::operation;
+
+constexpr std::uint32_t first_psn = 0xfffffe, ring_bytes = 1024, many = 12;
+
+/// Queue pairs with a ring each, and peers that answer each packet that they expect. `lost`: of so many packets the
+/// last one does not arrive; 0: all arrive.
+struct few : bench::bench {
+  few(const ::bench::setup& s, unsigned qps, unsigned lost = 0) : bench(s), lost_(lost), expected_(qps, first_psn) {
+    for (std::uint32_t i = 0; i < qps; ++i) {
+      context.sq_address = ::bench::ring + i * ring_bytes;
+      context.remote_qpn = ::bench::remote_qpn + i;
+      make_qp(::bench::qpn + i);
+    }
+  }
+  /// What queue pair `i` has to send: READs, WRITEs, or one after the other.
+  void post(std::uint32_t i, const char* verbs, std::uint32_t messages = many) {
+    for (std::uint32_t n = 0; n <= messages; ++n) {
+      std::uint8_t* const slot = w.memory.data() + ::bench::ring + i * ring_bytes + n * 64;
+      const bool reads = verbs[n % 2] == 'r';
+      const std::uint32_t words[] = {reads ? 0x10u : 0x08u,
+                                     3,
+                                     0xc,
+                                     0,
+                                     0x7f00,
+                                     0x5000,
+                                     0xabcd,
+                                     0,
+                                     64,
+                                     ::bench::good_key,
+                                     0,
+                                     static_cast<std::uint32_t>(::bench::data + 64 * i)};
+      for (std::size_t k = 0; k < std::size(words); ++k) wire::store_be32(slot + 4 * k, words[k]);
+      if (n == messages) slot[0] = 0x80;  // software's
+    }
+    w.to_ring.push_back({::bench::qpn + i, 0x80, ::bench::owning_function, {}, 0});
+    w.wake_next();
+  }
+  void answer() {
+    for (; seen_ < w.sent.size(); ++seen_) {
+      const wire::packet p = sent(seen_);
+      const std::uint32_t i = p.bth.dest_qp - ::bench::remote_qpn, psn = p.bth.psn.value();
+      if ((lost_ != 0 && seen_ % lost_ == lost_ - 1) || wire::psn_t(psn).after(wire::psn_t(expected_[i]))) continue;
+      if (psn == expected_[i]) expected_[i] = (psn + 1) & 0xffffff;
+      const bool reads = wire::operation_of(p.bth.opcode) == operation::read_request;
+      if (reads)
+        respond(operation::read_response_only, psn, 0x1f, std::vector<std::uint8_t>(64));
+      else
+        ack(psn);
+      w.to_rx.back()->packet.bth.dest_qp = ::bench::qpn + i;
+    }
+  }
+  void expect_completions(std::size_t completions) {
+    for (unsigned us = 0; us < 5000 && w.cqes.size() < completions; ++us) {
+      run_ns(500);
+      if (context.type == icm::service::rc) answer();
+    }
+    ASSERT_EQ(w.cqes.size(), completions);
+  }
+  std::size_t completed(std::uint32_t i) const {
+    return static_cast<std::size_t>(std::count_if(w.cqes.begin(), w.cqes.end(), [&](const auto& e) {
+      return e.second.qpn == ::bench::qpn + i && e.second.syndrome == 0;
+    }));
+  }
+
+ private:
+  unsigned lost_;
+  std::vector<std::uint32_t> expected_;
+  std::size_t seen_ = 0;
+};
+
+struct scarce {
+  const char* what;
+  unsigned messages, lists, units, timers;
+};
+void PrintTo(const scarce& s, std::ostream* to) { *to << s.what; }
+
+class room : public testing::TestWithParam<std::tuple<scarce, unsigned, const char*, unsigned>> {};
+TEST_P(room, that_one_leaves_is_taken_by_the_next) {
+  const auto [s, qps, verbs, lost] = GetParam();
+  ::bench::setup with;
+  with.requester.outstanding_entries = s.messages;
+  with.requester.scatter_lists = s.lists;
+  with.requester.processing_units = s.units;
+  with.requester.timers.entries = s.timers;
+  with.ack_timeout = lost != 0 ? 1 : 0;
+  few b(with, qps, lost);
+  for (unsigned i = 0; i < qps; ++i) b.post(i, verbs);
+  b.expect_completions(std::size_t{qps} * many);
+  for (unsigned i = 0; i < qps; ++i) EXPECT_EQ(b.completed(i), many);
+}
+constexpr scarce scarcities[] = {{"one message", 1, 64, 8, 64},
+                                 {"two messages", 2, 64, 8, 64},
+                                 {"three messages", 3, 64, 8, 64},
+                                 {"one list", 64, 1, 8, 64},
+                                 {"two messages and a list", 2, 1, 8, 64},
+                                 {"one unit and three messages", 3, 2, 1, 64},
+                                 {"one timer", 64, 64, 8, 1},
+                                 {"one of each", 1, 1, 1, 1}};
+INSTANTIATE_TEST_SUITE_P(requester, room,
+                         testing::Combine(testing::ValuesIn(scarcities), testing::Values(1u, 2u, 4u, 16u),
+                                          testing::Values("ww", "rr", "wr"), testing::Values(0u, 7u)));
+
+TEST(room, of_messages_that_complete_when_they_have_left) {
+  ::bench::setup with;
+  with.type = icm::service::uc;
+  with.requester.outstanding_entries = 1;
+  few b(with, 5);
+  for (unsigned i = 0; i < 5; ++i) b.post(i, "ww");
+  b.expect_completions(5 * many);
+}
+
+/// One message is under way, and two more queue pairs wait for its room.
+struct two_wait : few {
+  two_wait() : few(one_message(), 3) {
+    post(0, "ww", 1);
+    run_ns(3000);
+    for (unsigned i = 1; i < 3; ++i) {
+      post(i, "ww");
+      run_ns(3000);
+    }
+    EXPECT_EQ(w.sent.size(), 1u);
+  }
+  static ::bench::setup one_message() {
+    ::bench::setup s;
+    s.requester.outstanding_entries = 1;
+    return s;
+  }
+};
+
+TEST(room, is_not_kept_by_one_that_was_halted) {
+  two_wait b;
+  b.dut.cr_write(transport::cr::qp_select, ::bench::qpn + 1);
+  b.dut.cr_write(transport::cr::qp_command, transport::cr::qp_command_halt);
+  b.run_ns(3000);
+  EXPECT_EQ(b.dut.cr_read(transport::cr::qp_status), 0u);
+  b.expect_completions(1 + many);
+  EXPECT_EQ(b.completed(2), many);
+  b.dut.cr_write(transport::cr::qp_command, transport::cr::qp_command_release);
+  b.expect_completions(1 + 2 * many);
+  EXPECT_EQ(b.completed(1), many);
+}
+
+TEST(room, is_not_kept_by_one_that_does_not_need_it_any_more) {
+  two_wait b;
+  b.w.to_error.push_back(::bench::qpn + 1);
+  b.w.wake_next();
+  b.expect_completions(1 + 2 * many);
+  EXPECT_EQ(b.completed(1), 0u);
+  EXPECT_EQ(b.completed(2), many);
+}
+
+}  // namespace
