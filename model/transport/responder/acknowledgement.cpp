@@ -87,7 +87,8 @@ void acknowledgement::send() {
   if (i == answer_lines::none) return;
   responder_flow& f = flows_[i];
   f.in_answers = false;
-  if ((f.ack_pending || f.nak_pending) && !f.in_generator()) send_one(f);
+  // Firmware may have changed the path since: then it goes to the end of the new one's line.
+  if ((f.ack_pending || f.nak_pending) && !f.in_generator() && ready_.is_line(i, f.ctx->dest)) send_one(f);
   route(f);
   if (!ready_.empty()) owner_.wake_at(std::max(next_, owner_.now() + 1));
 }

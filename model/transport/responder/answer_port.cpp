@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/responder/answer_port.h"
 
+#include <cassert>
 #include <utility>
 
 #include "model/gid/gid_table.h"
@@ -27,6 +28,7 @@ bool answer_port::claim(unsigned port, unsigned priority) {
 }
 
 void answer_port::push(answer_job&& j) {
+  assert(room_[j.port][j.priority] != 0);
   --room_[j.port][j.priority];
   job.push(std::move(j));
 }

@@ -248,6 +248,15 @@ void read_generator::may_leave(std::uint16_t f) {
   lines_.put(f, s.to.path);
 }
 
+/// It waits for no place and no time to send any more: the next queue pair here may have another path and another rate.
+void read_generator::leave_line(stream& s) {
+  if (s.stands) lines_.remove(number(s));
+  if (s.parked)
+    parked_.erase(
+        std::find_if(parked_.begin(), parked_.end(), [&](const parking& p) { return p.stream == number(s); }));
+  s.stands = s.parked = false;
+}
+
 void read_generator::leave() {
   if (!parked_.empty()) unpark();
   if (!faults_.empty()) fail(faults_.pop());

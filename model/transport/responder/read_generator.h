@@ -48,9 +48,10 @@ namespace rnic::transport {
 /// Stalls: ask, while no gather is free, the engine or translation is busy, or read_translations of the packets of its
 /// queue pair wait for translation; an atomic, while the unit or its lock is taken; read, when the DMA engine takes
 /// none; leave, by answer_transmit, for its port and priority only; one that is ahead of its rate leaves its line until
-/// it is due. A command that has to look at the requests of its queue pair (repeated, discard) looks at one a cycle,
-/// and the commands behind it wait so long. Reports wait in a queue that has a place for each that can be due.
-/// Commands never wait for answers to leave: the responder knows of a place for each request.
+/// it is due. One that is given up leaves its line, and one whose path changes goes to the end of the new one. A
+/// command that has to look at the requests of its queue pair (repeated, discard) looks at one a cycle, and the
+/// commands behind it wait so long. Reports wait in a queue that has a place for each that can be due. Commands never
+/// wait for answers to leave: the responder knows of a place for each request.
 class read_generator : public sim::clocked_block {
  public:
   read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg, payload::frame_pool& frames,
@@ -112,6 +113,7 @@ class read_generator : public sim::clocked_block {
   void leave_response(std::uint16_t f);
   void leave_atomic(stream& s);
   void may_leave(std::uint16_t f);
+  void leave_line(stream& s);
   static bool ack_first(const stream& s);
   static bool answer_ready(const stream& s);
   bool in_time(std::uint16_t f);
@@ -121,6 +123,7 @@ class read_generator : public sim::clocked_block {
   void accept();
   void take(const read_command& r);
   void take_answer(const read_command& r);
+  void address(stream& s, const read_command& r);
   bool will_send(const stream& s, const read_command& r) const;
   std::uint32_t go_back(stream& s, const read_command& r);
   void yield(stream& s, const read_command& r, wire::psn_t end);

@@ -61,8 +61,7 @@ void read_generator::accept() {
 
 void read_generator::take(const read_command& r) {
   stream& s = streams_[r.flow];
-  s.qpn = r.qpn;
-  s.to = r.to;
+  address(s, r);
   s.mtu = icm::mtu_bytes(r.to.path.mtu_code > 5 ? 5 : r.to.path.mtu_code);
   ++count_.requests;
   if (r.again) ++count_.repeated;
@@ -92,10 +91,18 @@ void read_generator::take(const read_command& r) {
   may_ask(x.r.flow);
 }
 
-void read_generator::take_answer(const read_command& r) {
-  stream& s = streams_[r.flow];
+/// The line that it stands in is that of its path, by which all its answers go from now on.
+void read_generator::address(stream& s, const read_command& r) {
   s.qpn = r.qpn;
   s.to = r.to;
+  if (!s.stands || lines_.is_line(r.flow, s.to.path)) return;
+  lines_.remove(r.flow);
+  lines_.put(r.flow, s.to.path);
+}
+
+void read_generator::take_answer(const read_command& r) {
+  stream& s = streams_[r.flow];
+  address(s, r);
   ++s.answers;
   if (s.failed) return end_answers(s, 0, 0);
   if (r.what == kind::refuse) s.ack.pending = false;  // what was received before is acknowledged by the NAK's PSN
@@ -214,7 +221,7 @@ void read_generator::begin_again(job& x) {
 void read_generator::fail(std::uint16_t f) {
   stream& s = streams_[f];
   s.faulty = false;
-  if (s.first == no_link || s.failed) return;
+  if (s.first == no_link || s.failed) return may_leave(f);  // an answer may have come meanwhile
   const job& x = jobs_[s.first];
   const bool reads = x.r.what == kind::read;
   read_report e;
@@ -232,6 +239,7 @@ void read_generator::fail(std::uint16_t f) {
 }
 
 void read_generator::give_up(stream& s) {
+  leave_line(s);
   s.ack.pending = s.nak.pending = false;
   if (s.answers != 0) end_answers(s, 0, 0);
   s.turn = no_link;

@@ -73,6 +73,27 @@ TEST(acknowledgement, is_full_of_as_many_requests_as_it_may_answer) {
   EXPECT_EQ(full, (std::vector<bool>{false, true, false}));
 }
 
+/// The path changes while its ACK waits for the interval; of the new priority there is no place until one comes back.
+TEST(acknowledgement, of_a_changed_path_waits_in_the_new_line) {
+  responder_config c;
+  c.answer.waiting = 1;
+  bench t(c);
+  t.w.gives_room = false;
+  responder_flow& other = t.open(1);
+  responder_flow& f = t.open();
+  t.contexts[1].dest.priority = 5;
+  t.at(100, [&] { t.b.answers.set_ack(other, 1, 1, 0); });
+  t.at(101, [&] { t.b.answers.set_ack(f, 70, 5, 0); });
+  t.at(102, [&] { t.contexts[0].dest.priority = 5; });
+  t.run(200);
+  ASSERT_EQ(leaving(t), (std::vector<cycle>{102}));
+  t.w.to_give.push_back({0, 5});
+  t.run(50);
+  ASSERT_EQ(t.w.answers.size(), 2u);
+  EXPECT_EQ(t.w.answers[1].what.psn, 70u);
+  EXPECT_EQ(t.w.answers[1].what.priority, 5u);
+}
+
 TEST(acknowledgement, nak_takes_the_place_of_the_ack_before_it) {
   bench t;
   responder_flow& other = t.open(1);

@@ -59,7 +59,7 @@ struct block : sim::clocked_block {
         errors(*this, cfg, flows, contexts, slots, places, receives, completions, answers, drops, dma_read),
         commits(*this, map, flows, slots, writes, completions, withdrawal, answers, held, reads, rings, errors, drops,
                 spans),
-        intake(*this, cfg, flows, slots, places, receives, drops, spans) {
+        intake(*this, cfg, slots, places, receives, drops, spans) {
     answers.announce(stats, name());
     completions.announce(stats, name());
   }

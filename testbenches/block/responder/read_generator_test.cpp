@@ -151,6 +151,42 @@ TEST(read_generator, a_priority_without_places_is_in_nobody_elses_way) {
   EXPECT_EQ(r.w.answers.size(), 5u);
 }
 
+/// Its response waits for the paused priority; the next queue pair in its place has another one and waits for nothing.
+TEST(read_generator, one_that_is_given_up_leaves_its_line) {
+  rig r;
+  r.w.gives_room[0][3] = false;
+  for (std::uint16_t f = 0; f < 4; ++f) r.start(r.request(f, 100, 0x1000, 64));
+  r.run(400);
+  ASSERT_EQ(r.w.answers.size(), 2u) << "2 and 3 stand in the line";
+  r.start(r.other(kind::discard, 2, 0));
+  r.run(50);
+  ASSERT_EQ(r.told(told::discarded), 1u);
+  r.start(r.request(2, 200, 0x1000, 64, 0));
+  r.run(400);
+  ASSERT_EQ(r.w.answers.size(), 3u);
+  EXPECT_EQ(r.w.answers[2].job.psn, 200u);
+  EXPECT_EQ(r.w.answers[2].job.priority, 0u);
+  EXPECT_EQ(r.w.answers[2].at - r.w.read_answers.back(), from_memory);
+  for (unsigned i = 0; i < 2; ++i) r.w.to_give.push_back({0, 3});
+  r.run(50);
+  ASSERT_EQ(r.w.answers.size(), 4u);
+  EXPECT_EQ(r.w.answers[3].job.remote_qpn, 0x1003u);
+}
+
+/// A request that comes behind a change of the path takes along what waits.
+TEST(read_generator, a_changed_path_is_another_line) {
+  rig r;
+  r.w.gives_room[0][3] = false;
+  for (std::uint16_t f = 0; f < 3; ++f) r.start(r.request(f, 100, 0x1000, 64));
+  r.run(400);
+  ASSERT_EQ(r.w.answers.size(), 2u) << "2 stands in the line";
+  r.start(r.request(2, 101, 0x1000, 64, 5));
+  r.run(400);
+  ASSERT_EQ(r.psns(), (std::vector<std::uint32_t>{100, 100, 100, 101}));
+  EXPECT_EQ(r.w.answers[2].job.priority, 5u);
+  EXPECT_EQ(r.w.answers[3].job.priority, 5u);
+}
+
 TEST(read_generator, reports_that_nobody_takes_hold_up_no_answer) {
   rig r;
   r.w.takes_reports = false;
