@@ -185,8 +185,13 @@ bool acknowledgement::give_up(responder_flow& f) {
     reads_.push(r);
     f.discarding = true;
   }
-  read_backlog::forget(f);
+  forget_held(f);
   return true;
+}
+
+void acknowledgement::forget_held(responder_flow& f) {
+  read_backlog::forget(f);
+  route(f);
 }
 
 void acknowledgement::answered(responder_flow& f, const read_report& r) {

@@ -50,6 +50,8 @@ class acknowledgement {
   void hand_over(responder_flow& f, read_command r, bool held = false);
   /// What the READ generator and host memory have of it is given up. False: it cannot be told now.
   bool give_up(responder_flow& f);
+  /// READs in host memory are given up; an answer that waited for them goes.
+  void forget_held(responder_flow& f);
   /// The generator's word on answers that it was handed.
   void answered(responder_flow& f, const read_report& r);
 

@@ -89,14 +89,15 @@ commit::progress commit::step(std::uint16_t i) {
     if (s.keys == responder_slot::keys_state::asked) return progress::none;  // the answer will name this slot
     if (s.keys == responder_slot::keys_state::refused) keys_.fail(s);
   }
+  const bool raises = s.comm_est && !s.cancelled;
   if (!s.cancelled) {
-    if (s.comm_est && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return progress::none;
+    if (raises && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return progress::none;
     s.comm_est = false;
     if (s.status != icm::translate_status::ok) fail_translation(s);
   }
   if (!s.cancelled) {
     const progress made = carry_out(s);
-    if (made != progress::all) return made;
+    if (made != progress::all) return raises ? progress::some : made;
   }
   --flows_[s.flow].slots;
   slots_.release(i);
@@ -128,14 +129,16 @@ commit::progress commit::payload(responder_slot& s) {
   unsigned end = 2u * s.pieces;
   while (end != 0 && s.segments[end - 1].length == 0) --end;
   while (s.next_segment < end && s.segments[s.next_segment].length == 0) ++s.next_segment;
-  if (s.next_segment < end) {
+  const bool writes = s.next_segment < end;
+  if (writes) {
     if (!writes_.claim()) return progress::none;
     const icm::translate_response::segment& part = s.segments[s.next_segment];
     ++s.next_segment;
     write(s, part, s.next_segment == end);
     if (s.next_segment != end) return progress::some;
   }
-  if (s.invalidates && !keys_.invalidate(s, f)) return progress::none;
+  if (s.invalidates && !keys_.invalidate(s, f))
+    return writes || s.keys == responder_slot::keys_state::asked ? progress::some : progress::none;
   if (s.completes) complete(f, s);
   if (s.answered) answers_.set_ack(flows_[s.flow], s.psn, s.msn, s.frame->span);
   return progress::all;

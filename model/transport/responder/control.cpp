@@ -157,6 +157,7 @@ bool responder_control::begin(stopping_entry& e, std::uint16_t place) {
     r.what = read_command::kind::forget;
     r.qpn = e.qpn;
     of_.reads.push(r);
+    of_.errors.forget(e.qpn);
   }
   e.begun = true;
   of_.errors.stop(e.qpn);
@@ -178,8 +179,8 @@ bool responder_control::go_on(stopping_entry& e) {
   if (!e.begun && !begin(e, i)) return false;
   if (i != no_link) {
     responder_flow& f = of_.flows[i];
-    of_.answers.give_up(f);
     acknowledgement::forget(f);
+    of_.answers.give_up(f);
     return false;  // what holds the flow ends with an answer of memory, or in this tick
   }
   if (of_.completions.holds(qpn)) return false;
@@ -209,13 +210,16 @@ void responder_control::work_command() {
     return command_.publish(of_.contexts);
   }
   icm::responder_context* ctx = nullptr;
-  const auto found = of_.contexts.lookup(qpn, ctx);
+  const auto found = of_.contexts.ask(qpn, ctx);
   if (found == flow_table::contexts::result::pending) return;
-  if (!of_.flows.may_access(context_user::firmware)) return;
-  of_.flows.access(context_user::firmware);
-  if (found == flow_table::contexts::result::hit && ctx->qpn != 0) {
-    icm::change(*ctx, command_.settings(), command_.how());
-    of_.contexts.mark_dirty(qpn);
+  if (found == flow_table::contexts::result::hit) {
+    if (!of_.flows.may_access(context_user::firmware)) return;
+    of_.flows.access(context_user::firmware);
+    of_.contexts.use(qpn);
+    if (ctx->qpn == qpn) {  // not of another one that shares the entry
+      icm::change(*ctx, command_.settings(), command_.how());
+      of_.contexts.mark_dirty(qpn);
+    }
   }
   command_.end();
 }

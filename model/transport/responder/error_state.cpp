@@ -60,7 +60,11 @@ void error_state::take(sim::fifo_in<qp_error>& in) {
   if (in.bound() && in.can_pop()) attention_.push_back({in.pop().qpn, flow_todo_error, 0});
 }
 
-void error_state::check(std::uint32_t qpn) { attention_.push_back({qpn, flow_todo_check, 0}); }
+void error_state::check(std::uint32_t qpn) {
+  const auto same = [qpn](const attention_entry& a) { return a.qpn == qpn; };
+  attention_.erase(std::remove_if(attention_.begin(), attention_.end(), same), attention_.end());
+  attention_.push_back({qpn, flow_todo_check, 0});
+}
 
 void error_state::tell(sim::fifo_out<qp_error>& out) {
   if (errors_.empty()) return;
@@ -116,7 +120,7 @@ error_state::step error_state::attend(responder_flow& f) {
     return next(f, flow_todo_error);
   }
   if ((f.todo & flow_todo_check) != 0) {
-    if (f.reads_held != 0 && f.reads_on_chip() == 0) read_backlog::forget(f);  // left by the halt, as those on chip
+    if (f.reads_held != 0 && f.reads_on_chip() == 0) answers_.forget_held(f);  // left by the halt, as those on chip
     if (ctx.state == icm::qp_state::error) {
       receives_.flush(f, slots_, receive_descriptors::none);
       // A SEND was under way: its WQE has no completion yet.
@@ -140,6 +144,7 @@ error_state::step error_state::next(responder_flow& f, std::uint8_t done) {
 /// One receive of those that software has posted.
 error_state::step error_state::flush(responder_flow& f) {
   icm::responder_context& ctx = *f.ctx;
+  if (ctx.state != icm::qp_state::error) return step::last;
   ctx.rq_posted = f.posted;
   f.dirty = true;
   const auto left = static_cast<std::uint16_t>(ctx.rq_posted - ctx.rq_consumed);
@@ -174,6 +179,10 @@ void error_state::stop(std::uint32_t qpn) {
   if (e == polls_.end()) return;
   if (at_ > static_cast<std::size_t>(e - polls_.begin())) --at_;
   polls_.erase(e);
+}
+
+void error_state::forget(std::uint32_t qpn) {
+  errors_.erase(std::remove(errors_.begin(), errors_.end(), qpn), errors_.end());
 }
 
 void error_state::clear() {

@@ -43,7 +43,7 @@ class error_state {
 
   /// Takes what others report of a queue pair: the requester's half, or completion (a completion was lost).
   void take(sim::fifo_in<qp_error>& in);
-  /// A look at a queue pair that firmware has released.
+  /// A look at a queue pair that firmware has released. What it was to be attended to for before is of its former life.
   void check(std::uint32_t qpn);
   /// Doorbell records; in each tick.
   void poll();
@@ -54,6 +54,8 @@ class error_state {
   void tell(sim::fifo_out<qp_error>& out);
   /// No look at its records any more.
   void stop(std::uint32_t qpn);
+  /// It is discarded: nobody is told of its errors any more.
+  void forget(std::uint32_t qpn);
   /// Reset: nobody is attended to.
   void clear();
 

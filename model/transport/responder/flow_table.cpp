@@ -118,7 +118,7 @@ void flow_table::leave() {
 void flow_table::leave(std::uint16_t i) {
   responder_flow& f = flows_[i];
   if (!f.used || !idle(f)) return;
-  bool awaited = !backlog_.empty();  // its QPs may have waited for the place
+  bool awaited = !backlog_.empty() || free_.empty();  // QPs may have waited for the place
   if (f.ctx != nullptr) {
     if (f.dirty) contexts_.mark_dirty(f.qpn);
     awaited = awaited || (!slots_.empty() && contexts_.crowded(f.qpn));  // so may a checked READ: held_reads::has_place

@@ -88,7 +88,7 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
     case read_backlog::result::pending:
       return fetched::no;
     case read_backlog::result::no_memory:
-      read_backlog::forget(f);
+      answers_.forget_held(f);
       return fetched::nothing;
     case read_backlog::result::done:
       break;

@@ -117,6 +117,8 @@ void read_backlog::forget(responder_flow& f) {
   f.ctx->flags &= static_cast<std::uint8_t>(~(icm::responder_flag_reads_held | icm::responder_flag_reads_late));
   f.dirty = true;
   f.reads_accepted -= f.reads_held;
+  for (std::uint32_t* after : {&f.ack_after, &f.nak_after})
+    if (behind(*after, f.reads_accepted)) *after = f.reads_accepted;
   f.reads_new -= f.reads_held;
   f.reads_held = 0;
 }

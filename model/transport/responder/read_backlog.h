@@ -39,7 +39,8 @@ class read_backlog {
   result keep(responder_flow& f, const read_command& r);
   /// Takes out the oldest that waits: what the check knew of it, without its flow and translation. There must be one.
   result fetch(responder_flow& f, read_command& out);
-  /// What waits of the flow is given up. Its entries are found to be free when the next READ is put aside.
+  /// What waits of the flow is given up, and answers behind it go behind nothing of it. Its entries are found to be
+  /// free when the next READ is put aside.
   static void forget(responder_flow& f);
 
   /// QPs with READs that wait, longest first.

@@ -49,6 +49,45 @@ TEST(commit, writes_when_the_pipeline_has_ended) {
   EXPECT_EQ(t.b.slots_left.back(), (std::pair<cycle, std::size_t>{100 + pipeline, 0}));
 }
 
+/// The first packet's event is its turn, though its ACK is full: the second queue pair's packet goes a cycle later.
+TEST(commit, an_event_is_all_of_a_cycle) {
+  responder_config c;
+  c.ack_coalesce = 1;
+  bench t(c);
+  responder_flow& a = t.open(0);
+  responder_flow& b = t.open(1);
+  responder_flow& other = t.open(2);
+  t.at(100, [&] {
+    responder_slot& s = check(t, a, 64, 0x100);
+    s.answered = s.comm_est = true;
+    check(t, b, 64, 0x200);
+  });
+  t.at(100 + pipeline - 2, [&] { t.b.answers.set_ack(other, 1, 1, 0); });
+  t.at(100 + pipeline - 1, [&] { t.b.answers.set_ack(a, 1, 1, 0); });
+  t.run(300);
+  EXPECT_EQ(t.w.events.size(), 1u);
+  ASSERT_EQ(t.b.slots_left.size(), 3u);
+  EXPECT_EQ(t.b.slots_left[1], (std::pair<cycle, std::size_t>{100 + pipeline + 1, 1}));
+}
+
+/// So are the last write and the key's request.
+TEST(commit, a_request_for_a_key_is_all_of_a_cycle) {
+  bench t;
+  sim::fifo<icm::key_operation> channel{"keys", t.core, 2};
+  sim::fifo_in<icm::key_operation> asked{t.w};
+  t.b.keys.request.bind(channel);
+  asked.bind(channel);
+  responder_flow& a = t.open(0);
+  responder_flow& b = t.open(1);
+  t.at(100, [&] {
+    check(t, a, 64, 0x100).invalidates = true;
+    check(t, b, 64, 0x200);
+  });
+  t.run(300);
+  ASSERT_EQ(t.b.slots_left.size(), 2u) << "the key's answer never comes";
+  EXPECT_EQ(t.b.slots_left[1], (std::pair<cycle, std::size_t>{100 + pipeline + 1, 1}));
+}
+
 TEST(commit, one_write_in_a_cycle) {
   bench t;
   responder_flow& f = t.open();

@@ -478,6 +478,36 @@ TEST_P(responder_laws_by_ports, order_inside_an_edge_is_nothing) {
   EXPECT_EQ(record(one), record(other));
 }
 
+/// The requester's error waits for the only place on chip, which a slow READ of another queue pair has.
+TEST(responder_laws, sleeping_is_invisible_to_one_that_waits_for_a_place) {
+  sim::timebase::options always;
+  always.always_tick = true;
+  responder_config c;
+  c.flows = 1;
+  bench asleep({}, c);
+  bench awake(always, c);
+  for (bench* b : {&asleep, &awake}) {
+    icm::responder_context other = bench::context();
+    other.qpn = qpn + 1;
+    b->put(other);
+    b->s.read_cycles = 1000;
+    b->post(0, {{data_va, lkey, 64}});
+    b->send(operation::read_request, 100, {}, [](wire::packet& p) {
+      p.bth.dest_qp = qpn + 1;
+      p.reth = {data_va, rkey, 64};
+    });
+  }
+  asleep.run(600);
+  for (bench* b : {&asleep, &awake}) {
+    b->s.to_tell.push_back({qpn});
+    b->s.wake_next();
+  }
+  asleep.run(20000);
+  EXPECT_EQ(asleep.s.answers.size(), 1u);
+  EXPECT_EQ(asleep.s.cqes.size(), 1u);
+  EXPECT_EQ(record(asleep), record(awake));
+}
+
 TEST(responder_laws, steady_state_takes_no_more_frames) {
   bench b;
   for (unsigned i = 0; i < 50; ++i) b.write(operation::write_only, 100 + i, bench::pattern(64), data_va, 64);
