@@ -478,24 +478,28 @@ TEST_P(responder_laws_by_ports, order_inside_an_edge_is_nothing) {
   EXPECT_EQ(record(one), record(other));
 }
 
-/// The requester's error waits for the only place on chip, which a slow READ of another queue pair has.
+/// The requester's error waits for a place on chip: the READ of one queue pair has one, the SEND of another, whose
+/// receive is being looked for, the other.
 TEST(responder_laws, sleeping_is_invisible_to_one_that_waits_for_a_place) {
   sim::timebase::options always;
   always.always_tick = true;
   responder_config c;
-  c.flows = 1;
+  c.flows = 2;
   bench asleep({}, c);
   bench awake(always, c);
   for (bench* b : {&asleep, &awake}) {
-    icm::responder_context other = bench::context();
-    other.qpn = qpn + 1;
-    b->put(other);
+    for (const std::uint32_t n : {qpn + 1, qpn + 2}) {
+      icm::responder_context other = bench::context();
+      other.qpn = n;
+      b->put(other);
+    }
     b->s.read_cycles = 1000;
     b->post(0, {{data_va, lkey, 64}});
     b->send(operation::read_request, 100, {}, [](wire::packet& p) {
       p.bth.dest_qp = qpn + 1;
       p.reth = {data_va, rkey, 64};
     });
+    b->send(operation::send_only, 100, bench::pattern(64), [](wire::packet& p) { p.bth.dest_qp = qpn + 2; });
   }
   asleep.run(600);
   for (bench* b : {&asleep, &awake}) {
@@ -503,8 +507,8 @@ TEST(responder_laws, sleeping_is_invisible_to_one_that_waits_for_a_place) {
     b->s.wake_next();
   }
   asleep.run(20000);
-  EXPECT_EQ(asleep.s.answers.size(), 1u);
-  EXPECT_EQ(asleep.s.cqes.size(), 1u);
+  EXPECT_EQ(asleep.s.answers.size(), 2u);
+  EXPECT_EQ(asleep.s.cqes.size(), 2u);  // the SEND, and what was flushed
   EXPECT_EQ(record(asleep), record(awake));
 }
 
