@@ -97,8 +97,10 @@ def scenarios():
     add("--sizes 65536 --qps 4 --verb read --set adapter.pcie.width=1", "PCIe, ")
     add("--sizes 4096 --qps 4 --set adapter.pcie.interface_bytes=4", "pcie interface of adapter b")
     add("--sizes 64 --qps 16 --set adapter.pcie.interface_bytes=1", "pcie interface of adapter b")
-    add("--sizes 4096 --qps 4 --set adapter.pcie.core_khz=100000", "pcie core receive of adapter a")
-    add("--sizes 4096 --qps 4 --verb read --set adapter.pcie.core_khz=100000", "pcie core interface of adapter a")
+    add("--sizes 4096 --qps 4 --set adapter.pcie.core_khz=100000 --set adapter.pcie.interface_bytes=16",
+        "pcie core receive of adapter a")
+    add("--sizes 4096 --qps 4 --verb read --set adapter.pcie.core_khz=100000 --set adapter.pcie.interface_bytes=16",
+        "pcie core interface of adapter a")
     add("--sizes 8 --qps 16 --verb read --set driver.post_send_ns=20", "read engine")
     add("--sizes 64 --qps 16 --verb read --set adapter.requester.read_request_cycles=60", "read engine")
     add("--sizes 256 --qps 16 --set adapter.datapath_bytes=1", "datapath: ")
