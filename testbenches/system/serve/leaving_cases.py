@@ -95,7 +95,7 @@ def stopped():
     meetings = [(made(app, options), words)
                 for app, options, words in (
                     ("ib_write_bw", [], [STANDS]), ("ib_read_bw", ["--rdma-cm"], [STANDS]),
-                    ("rc_pingpong", ["--iterations", 4000], ["retry counter", SILENT]),
+                    ("rc_pingpong", ["--iterations", 100000], ["retry counter", SILENT]),
                     ("rping", [], ["retry counter", SILENT]), ("qperf", [], [STANDS]))]
     for m, _ in meetings:
         m.begin()
