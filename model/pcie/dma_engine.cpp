@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "model/sim/beats.h"
 #include "model/sim/check.h"
 
 namespace rnic::pcie {
@@ -165,8 +166,7 @@ void dma_engine::finish_read_if_done(std::uint32_t index) {
   if (read.packets != 0 || read.issued != read.length) return;
   const std::uint32_t fill = std::min(read.length, config_.fill_limit_bytes);
   sim::cycle_t ready = std::max(owner_.now(), fill_free_);
-  if (read.status == dma_status::ok)
-    fill_free_ = ready += (fill + config_.fill_bytes_per_cycle - 1) / config_.fill_bytes_per_cycle;
+  if (read.status == dma_status::ok) fill_free_ = ready += sim::beats_of(fill, config_.fill_bytes_per_cycle);
   give_answer(read.client, read.tag, read.status, ready);
   free_reads_.push_back(index);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/multicast/multicast.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "model/payload/frame_copy.h"
+#include "model/payload/frame_stream.h"
 #include "model/sim/check.h"
 #include "model/transport/transport_cr.h"
 
@@ -93,7 +93,7 @@ void multicast::copy() {
     blocked_ = true;
     return copier_.blocked("responder");
   }
-  const unsigned beats = std::max(1u, (frame_->length + bytes_per_cycle_ - 1) / bytes_per_cycle_);
+  const sim::cycle_t beats = payload::beats_of(frame_->length, bytes_per_cycle_);
   const std::uint32_t qpn = members_[next_++];
   const bool last = next_ == members_.size();
   if (last) {  // the message is with all when the last one has it

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model/sim/beats.h"
 #include "model/transport/message_packets.h"
 #include "model/transport/requester/ethernet_send.h"
 #include "model/transport/requester/message_entry.h"
@@ -198,7 +199,7 @@ unsigned transmit::interval_of(send_unit& u, const packet_place& place) {
   if (u.wqe.all_inline)
     return stall + std::max(place.length == 0 ? config_.empty_cycles : config_.inline_cycles,
                             place.first ? u.at_wqe.taking : 0);
-  const unsigned stream = place.length / config_.datapath_bytes + (place.length % config_.datapath_bytes != 0 ? 1 : 0);
+  const auto stream = static_cast<unsigned>(sim::beats_of(place.length, config_.datapath_bytes));
   return stall + (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
 }
 

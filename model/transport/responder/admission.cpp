@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/beats.h"
 #include "model/transport/responder/rules.h"
 #include "model/transport/transport_cr.h"
 #include "model/wire/groups.h"
@@ -195,7 +196,7 @@ unsigned admission::interval_of(const payload::frame& frame, bool fetches) const
                         : !receives    ? config_.write_cycles
                         : payload != 0 ? config_.receive_cycles
                                        : config_.receive_header_cycles;
-  const unsigned beats = (payload + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.bytes_per_cycle));
   return std::max({1u, base, config_.beat_overhead_cycles + beats});
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/sim/beats.h"
 #include "model/transport/message_packets.h"
 
 namespace rnic::transport {
@@ -154,7 +155,7 @@ void read_generator::ask_packet(std::uint16_t j) {
   x.gathered += a.length;
   x.all_asked = x.gathered == x.r.length;
   a.span = x.all_asked ? x.r.span : 0;
-  const unsigned beats = (a.length + config_.bytes_per_cycle - 1) / config_.bytes_per_cycle;
+  const auto beats = static_cast<unsigned>(sim::beats_of(a.length, config_.bytes_per_cycle));
   engine_.start(std::max({1u, config_.read_packet_cycles, config_.beat_overhead_cycles + beats}));
   if (a.length == 0) return;
   if (x.refused) {
