@@ -104,6 +104,11 @@ void host_memory::watch(std::uint64_t address, std::size_t bytes, write_watcher&
     bucket_of(page).push_back(entry);
     pages_[page] |= watched;
   }
+  for (watch_listener* l : listeners_) l->watch_added();
+}
+
+void host_memory::remove(watch_listener& listener) {
+  listeners_.erase(std::remove(listeners_.begin(), listeners_.end(), &listener), listeners_.end());
 }
 
 void host_memory::unwatch(std::uint64_t address, std::size_t bytes, write_watcher& watcher) {

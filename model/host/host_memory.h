@@ -24,6 +24,13 @@ class write_watcher {
   virtual void memory_written(std::uint64_t address, std::uint32_t bytes, sim::time_ps at) = 0;
 };
 
+/// Told when somebody begins to watch: what is to be written there must not be put off any more.
+class watch_listener {
+ public:
+  virtual ~watch_listener() = default;
+  virtual void watch_added() = 0;
+};
+
 /// DMA-able memory. A range of bus addresses is reserved once and backed by the operating system page by page at first
 /// touch, so bus address and pointer differ by a constant, pointers are stable, and looking up costs two compares.
 /// Only what has been allocated exists for devices; anything else is an unsupported request.
@@ -90,6 +97,17 @@ class host_memory {
   /// Ends the watch with the same arguments; no effect when there is none.
   void unwatch(std::uint64_t address, std::size_t bytes, write_watcher& watcher);
 
+  /// Who is told of new watches, until it is removed.
+  void add(watch_listener& listener) { listeners_.push_back(&listener); }
+  void remove(watch_listener& listener);
+  /// Whether a write there would have an effect that can be seen without looking at the bytes: a watch, or a refusal.
+  bool tells(std::uint64_t address, std::uint32_t bytes) const {
+    const std::uint64_t offset = address - base_;
+    if (offset >= bytes_ || bytes > bytes_ - offset || bytes == 0) return true;
+    const std::uint8_t state = pages_[offset / page_bytes];
+    return offset % page_bytes + bytes > page_bytes || (state & (allocated | watched)) != allocated;
+  }
+
   /// A device write as the root complex makes it visible. Returns false, and writes nothing, when not allocated.
   bool device_write(std::uint64_t address, const std::uint8_t* data, std::uint32_t bytes, sim::time_ps at);
 
@@ -117,6 +135,7 @@ class host_memory {
   std::array<std::vector<watch_entry>, buckets> watches_;  // by page; a watch is in the bucket of each of its pages
   std::vector<write_watcher*> to_notify_;
   std::size_t allocated_bytes_ = 0;
+  std::vector<watch_listener*> listeners_;
 };
 
 }  // namespace rnic::host

@@ -7,7 +7,6 @@
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
-#include "model/sim/timebase.h"
 
 namespace rnic::host {
 
@@ -36,7 +35,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
       pool_(pool),
       spans_(spans),
       link_(this->name() + ".link", *this, c.link),
-      posted_(this->name() + ".posted", *this, 256),
+      posted_(std::max<std::size_t>(c.posted_headers, 256)),
       completions_(this->name() + ".completions", *this, 64),
       operations_(this->name() + ".operations", *this, 64),
       reads_(c.non_posted_headers + 1),
@@ -49,6 +48,8 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
     throw sim::config_error(this->name() + ".store_to_link_ps: must be at least 1");
   if (c.processor_tags == 0 || c.processor_tags > 256)
     throw sim::config_error(this->name() + ".processor_tags: must be 1 to 256");
+  domain.base().add(*this);
+  memory.add(*this);
   for (unsigned i = c.processor_tags; i-- != 0;) free_tags_.push_back(static_cast<std::uint16_t>(i));
   const std::string& n = this->name();
   stats.add(n + ".writes", writes_);
@@ -71,6 +72,11 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
   stats.add(n + ".link.credit_stalls", link_.credit_stalls());
 }
 
+root_complex::~root_complex() {
+  memory_.remove(*this);
+  domain().base().remove(*this);
+}
+
 void root_complex::connect(pcie::tlp_link_if& peer) {
   peer_ = &peer;
   link_.connect(peer);
@@ -91,10 +97,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
     return;
   }
   if (packet->type == payload::tlp_type::mem_write) {
-    memory_.touch_soon(packet->address, packet->length, true);
-    spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
-    const sim::time_ps visible = timing_.write(packet->address, packet->length, arrival);
-    posted_.push(std::move(packet), visible);
+    take_write(std::move(packet), arrival);
     return;
   }
   if (reads_.full()) {  // a peer that does not keep to its credits
@@ -124,9 +127,14 @@ void root_complex::insert(device_read r) {
 }
 
 void root_complex::tick() {
-  write_one();
-  take_completion();
-  check_timeouts();
+  write_due();
+  if (!completions_.empty()) take_completion();
+  if (check_at_ != ~sim::time_ps{0}) check_timeouts();
+  if (!reads_.empty() || !operations_.empty()) send();
+  if (!waiters_.empty()) wake_waiters();
+}
+
+void root_complex::send() {
   unsigned sent = 0;
   while (sent < config_.sends_per_cycle) {
     // Turn and turn about, so neither loads and stores nor completions starve.
@@ -139,23 +147,81 @@ void root_complex::tick() {
     ++sent;
   }
   if (sent == config_.sends_per_cycle) wake_next();
-  if (!waiters_.empty()) wake_waiters();
+}
+
+/// The next completions of the read that is being answered, as long as no operation of the processor can be at the link
+/// before them: each at the edge at which the transmit buffer has room for it.
+void root_complex::send_ahead() {
+  const sim::time_ps others =
+      operations_.empty() ? link_.now_ps() + config_.store_to_link_ps : operations_.front_arrival();
+  while (read_done_ != 0 && link_.has_at_hand(pcie::credit_class::completion, config_.completion_bytes)) {
+    const sim::time_ps at = domain().edge_time(domain().edge_at_or_after(link_.wire().room_at()));
+    if (at >= others) return;
+    put_completion(at);
+  }
 }
 
 // ---------------------------------------------------------------- from the device
 
-void root_complex::return_credit(const payload::tlp& t) {
-  peer_->credit(pcie::credits_of(t), link_.now_ps() + config_.link.credit_latency_ps);
+void root_complex::return_credit(const payload::tlp& t, sim::time_ps given) {
+  peer_->credit(pcie::credits_of(t), given + config_.link.credit_latency_ps);
 }
 
-void root_complex::write_one() {
-  if (!posted_.can_pop()) return;
-  const payload::tlp_ptr t = posted_.pop();  // has booked the edge of the next one
-  write_memory(*t);
-  return_credit(*t);
+/// Each becomes visible at an edge of its own (memory_timing).
+void root_complex::take_write(payload::tlp_ptr packet, sim::time_ps arrival) {
+  write_unseen(domain().base().now_ps());
+  if (posted_.full()) {  // a peer that does not keep to its credits
+    ++malformed_;
+    return;
+  }
+  memory_.touch_soon(packet->address, packet->length, true);
+  spans_.leave(packet->span, name(), "link", arrival, sim::wait::pcie);
+  posted_write& w = posted_.extend();
+  w.edge = domain().edge_at_or_after(timing_.write(packet->address, packet->length, arrival));
+  w.visible = domain().edge_time(w.edge);
+  w.seen = is_seen(*packet);
+  if (w.seen)
+    wake_at(w.edge);
+  else
+    return_credit(*packet, w.visible);
+  w.packet = std::move(packet);
 }
 
-void root_complex::write_memory(const payload::tlp& t) {
+/// Whether anything but the bytes in memory tells that it has become visible.
+bool root_complex::is_seen(const payload::tlp& t) const {
+  return !domain().base().may_defer() || t.span != 0 || t.poisoned || (t.address >= msi_base && t.address < msi_end) ||
+         memory_.tells(t.address, t.length);
+}
+
+/// Those before the first seen one that are visible before `before`.
+void root_complex::write_unseen(sim::time_ps before) {
+  while (!posted_.empty() && !posted_.front().seen && posted_.front().visible < before) {
+    write_memory(*posted_.front().packet, posted_.front().visible);
+    posted_.drop();
+  }
+}
+
+void root_complex::catch_up(sim::time_ps before) {
+  write_unseen(before);
+  if (!posted_.empty() && !posted_.front().seen) wake_at(posted_.front().edge);
+}
+
+void root_complex::watch_added() {
+  for (std::size_t i = 0; i < posted_.size(); ++i) {
+    posted_write& w = posted_[i];
+    if (!w.seen && w.edge > now()) wake_at(w.edge);
+  }
+}
+
+void root_complex::write_due() {
+  while (!posted_.empty() && posted_.front().edge <= now()) {
+    const posted_write w = posted_.pop();
+    write_memory(*w.packet, w.visible);
+    if (w.seen) return_credit(*w.packet, w.visible);
+  }
+}
+
+void root_complex::write_memory(const payload::tlp& t, sim::time_ps at) {
   if (t.poisoned) {
     ++poisoned_;
     return;
@@ -165,15 +231,15 @@ void root_complex::write_memory(const payload::tlp& t) {
     std::uint32_t data = 0;
     std::memcpy(&data, t.data.data(), std::min<std::uint32_t>(t.length, 4));
     if (interrupts_ != nullptr)
-      interrupts_->interrupt(static_cast<std::uint16_t>(t.requester & 0xff), t.address, data, link_.now_ps());
+      interrupts_->interrupt(static_cast<std::uint16_t>(t.requester & 0xff), t.address, data, at);
     return;
   }
   if (t.address % page + t.length > page) {
     ++malformed_;
     return;
   }
-  spans_.leave(t.span, name(), "memory write", link_.now_ps());
-  if (!memory_.device_write(t.address, t.data.data(), t.length, link_.now_ps())) {
+  spans_.leave(t.span, name(), "memory write", at);
+  if (!memory_.device_write(t.address, t.data.data(), t.length, at)) {
     ++unsupported_writes_;
     return;
   }
@@ -181,7 +247,7 @@ void root_complex::write_memory(const payload::tlp& t) {
   write_bytes_ += t.length;
 }
 
-void root_complex::refuse(const payload::tlp& request, payload::tlp_status status) {
+void root_complex::refuse(const payload::tlp& request, payload::tlp_status status, sim::time_ps at) {
   ++unsupported_reads_;
   payload::tlp_ptr t = pool_.get();
   t->type = payload::tlp_type::completion;
@@ -189,7 +255,7 @@ void root_complex::refuse(const payload::tlp& request, payload::tlp_status statu
   t->requester = request.requester;
   t->tag = request.tag;
   t->byte_count = request.length;
-  link_.send(std::move(t), link_.now_ps());
+  link_.send(std::move(t), at);
 }
 
 /// Where the bytes of a read are; nullptr: nowhere.
@@ -202,19 +268,27 @@ const std::uint8_t* root_complex::data_of(const device_read& read) const {
   return memory_.at(request.address, request.length);
 }
 
-/// One completion of the first read that is due; data as it is now.
+/// One completion of the first read that is due.
 bool root_complex::send_completion() {
+  if (read_done_ != 0 && !link_.wire().has_room(link_.now_ps())) send_ahead();
   if (reads_.empty()) return false;
-  device_read& r = reads_.front();
+  const device_read& r = reads_.front();
   if (r.ready > link_.now_ps()) {
     wake_at(domain().edge_at_or_after(r.ready));
     return false;
   }
-  const payload::tlp& request = *r.request;
   if (!link_.can_send(pcie::credit_class::completion, config_.completion_bytes)) return false;
+  put_completion(link_.now_ps());
+  return true;
+}
+
+/// The next one of the first read, at `at`; data as it is now.
+void root_complex::put_completion(sim::time_ps at) {
+  device_read& r = reads_.front();
+  const payload::tlp& request = *r.request;
   const std::uint8_t* const from = data_of(r);
   if (from == nullptr) {
-    refuse(request, r.answered ? request.status : payload::tlp_status::unsupported_request);
+    refuse(request, r.answered ? request.status : payload::tlp_status::unsupported_request, at);
     read_done_ = request.length;
   } else {
     const std::uint64_t address = request.address + read_done_;
@@ -229,17 +303,16 @@ bool root_complex::send_completion() {
     t->byte_count = request.length - read_done_;
     t->span = request.span;
     std::memcpy(t->data.data(), from + read_done_, n);
-    link_.send(std::move(t), link_.now_ps());
+    link_.send(std::move(t), at);
     read_done_ += n;
     read_bytes_ += n;
   }
-  if (read_done_ < request.length) return true;
+  if (read_done_ < request.length) return;
   ++read_requests_;
-  return_credit(request);
+  return_credit(request, at);
   r.request.reset();
   reads_.drop();
   read_done_ = 0;
-  return true;
 }
 
 // ---------------------------------------------------------------- from the processor

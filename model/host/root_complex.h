@@ -17,6 +17,7 @@
 #include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/sim/timebase.h"
 #include "model/sim/timed_inbox.h"
 
 namespace rnic::host {
@@ -51,11 +52,19 @@ class device_traffic_if {
 /// (memory_timing.h); reads find what is in memory when their first completion is sent; accesses to what host_memory
 /// does not have are unsupported requests. The processor takes one completion in a cycle. Approximation: reads of
 /// different latency classes do not queue for memory; the device's header credits bound them.
-class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public processor_port {
+///
+/// Nothing is ticked for a write that nobody can see becoming visible: the bytes are there before anything looks at
+/// them (sim::deferred_work), and the credit goes back with the time at which it does.
+class root_complex : public sim::clocked_block,
+                     public pcie::tlp_link_if,
+                     public processor_port,
+                     private sim::deferred_work,
+                     private watch_listener {
  public:
   /// The pool must outlive everything that is bound to the link.
   root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c, host_memory& memory,
                payload::tlp_pool& pool, sim::span_recorder& spans, sim::statistics& stats);
+  ~root_complex() override;
 
   /// Link-up, once, before time starts.
   void connect(pcie::tlp_link_if& peer);
@@ -67,7 +76,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   /// The data of a forwarded read, in `request` itself, or a status other than success. Completions leave from now on.
   void answer(payload::tlp_ptr request, payload::tlp_status status);
   /// A forwarded write has been done, or thrown away: its room is the device's again.
-  void done_with(const payload::tlp& write) { return_credit(write); }
+  void done_with(const payload::tlp& write) { return_credit(write, link_.now_ps()); }
 
   void deliver(payload::tlp_ptr packet, sim::time_ps arrival) override;
   void credit(const pcie::credit_amount& amount, sim::time_ps arrival) override { link_.credit(amount, arrival); }
@@ -86,6 +95,12 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
     reader* to = nullptr;
     std::uint64_t token = 0;
   };
+  struct posted_write {
+    payload::tlp_ptr packet;
+    sim::cycle_t edge = 0;     // at which it becomes visible
+    sim::time_ps visible = 0;  // time of that edge
+    bool seen = false;         // this block is ticked then
+  };
   struct device_read {
     payload::tlp_ptr request;
     sim::time_ps ready = 0;
@@ -101,20 +116,28 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   };
 
   void tick() override;
-  void write_one();
-  void write_memory(const payload::tlp& t);
+  void take_write(payload::tlp_ptr packet, sim::time_ps arrival);
+  void write_due();
+  void write_unseen(sim::time_ps before);
+  void catch_up(sim::time_ps before) override;
+  void watch_added() override;
+  bool is_seen(const payload::tlp& t) const;
+  void write_memory(const payload::tlp& t, sim::time_ps at);
   void take_completion();
   void complete_read(std::uint16_t tag, payload::tlp_status status);
   void check_timeouts();
+  void send();
   bool send_completion();
-  void refuse(const payload::tlp& request, payload::tlp_status status);
+  void send_ahead();
+  void put_completion(sim::time_ps at);
+  void refuse(const payload::tlp& request, payload::tlp_status status, sim::time_ps at);
   void insert(device_read read);
   const std::uint8_t* data_of(const device_read& read) const;
   bool send_operation();
   void wake_waiters();
   bool start(payload::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
              std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span);
-  void return_credit(const payload::tlp& t);
+  void return_credit(const payload::tlp& t, sim::time_ps given);
 
   root_complex_config config_;
   host_memory& memory_;
@@ -126,7 +149,7 @@ class root_complex : public sim::clocked_block, public pcie::tlp_link_if, public
   interrupt_controller_if* interrupts_ = nullptr;
   device_traffic_if* outside_ = nullptr;
 
-  sim::timed_inbox<payload::tlp_ptr> posted_;       // at the time at which they are visible
+  sim::ring<posted_write> posted_;                  // in their order
   sim::timed_inbox<payload::tlp_ptr> completions_;  // at the time at which the processor has them
   sim::timed_inbox<operation> operations_;          // at the time at which they reach the link
   sim::ring<device_read> reads_;                    // in the order of `ready`

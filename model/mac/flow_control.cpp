@@ -25,8 +25,7 @@ void flow_control::hold(unsigned priority, std::uint16_t quanta, sim::time_ps no
   latest_until_ = std::max(latest_until_, after);
 }
 
-std::uint8_t flow_control::paused(sim::time_ps now) const {
-  if (now >= latest_until_) return 0;
+std::uint8_t flow_control::paused_ones(sim::time_ps now) const {
   unsigned mask = 0;
   for (unsigned i = 0; i < 8; ++i) mask |= (now < until_[i] ? 1u : 0u) << i;
   return static_cast<std::uint8_t>(mask);
@@ -37,8 +36,7 @@ std::uint8_t flow_control::wanted(std::uint8_t above) const {
   return send_pause && above != 0 ? 0xff : 0;
 }
 
-bool flow_control::must_tell(std::uint8_t above, sim::time_ps now) const {
-  if (send_pfc == 0 && !send_pause) return false;
+bool flow_control::news(std::uint8_t above, sim::time_ps now) const {
   const std::uint8_t want = wanted(above);
   return want != told_ || (want != 0 && now >= refresh_at_);
 }

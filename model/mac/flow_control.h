@@ -31,13 +31,15 @@ class flow_control {
   /// A pause frame was received. PAUSE stops all priorities, PFC those it names; time 0 lets them go on.
   void receive(const wire::pause_frame& p, sim::time_ps now);
   /// Priorities that may not send at `now`.
-  std::uint8_t paused(sim::time_ps now) const;
+  std::uint8_t paused(sim::time_ps now) const { return now >= latest_until_ ? std::uint8_t{0} : paused_ones(now); }
   sim::time_ps paused_until(unsigned priority) const { return until_[priority]; }
 
   /// Priorities that the peer would have to stop, given those whose ingress buffer is above XOFF.
   std::uint8_t wanted(std::uint8_t above) const;
   /// Whether the peer has to be told something now: a change, or a pause that is about to run out.
-  bool must_tell(std::uint8_t above, sim::time_ps now) const;
+  bool must_tell(std::uint8_t above, sim::time_ps now) const {
+    return (send_pfc != 0 || send_pause) && news(above, now);
+  }
   /// Time of the next refresh, or no time when nothing is paused.
   sim::time_ps refresh_at() const { return refresh_at_; }
   /// The frame to be sent, which must be sent at `now`; remembers what the peer knows then.
@@ -54,6 +56,8 @@ class flow_control {
   sim::time_ps quanta_time(std::uint64_t quanta) const {
     return quanta * wire::bits_per_quantum * sim::ps_per_us / rate_mbps_;
   }
+  std::uint8_t paused_ones(sim::time_ps now) const;
+  bool news(std::uint8_t above, sim::time_ps now) const;
   void hold(unsigned priority, std::uint16_t quanta, sim::time_ps now);
   void remember(std::uint8_t want, sim::time_ps now);
 

@@ -127,8 +127,9 @@ bool port::transmit() {
     if (ready != 0) drop_for_link_down(ready);
     return ready != 0;
   }
-  if (now() < choice_edge()) return false;
-  if (flow_.must_tell(ingress_.above(), now_ps())) {
+  const bool must_tell = flow_.must_tell(ingress_.above(), now_ps());
+  if ((egress_.waiting() == 0 && !must_tell) || now() < choice_edge_) return false;
+  if (must_tell) {
     transmit_pause();
     return false;
   }
@@ -221,6 +222,8 @@ void port::put_on_line(payload::frame_ptr frame, sim::time_ps not_before) {
   const sim::time_ps line_time = by_rate_(to_next);
   line_free_ += line_time;
   line_fraction_ = to_next - line_time * config_.rate_mbps;
+  const sim::cycle_t free = domain().edge_at_or_after(line_free_ + 1);
+  choice_edge_ = free == 0 ? 0 : free - 1;
 
   frame->stamp = first_bit;
   const sim::time_ps last_bit = first_bit + by_rate_(to_last_bit);
@@ -257,12 +260,11 @@ void port::ask_for_wake() {
     if (egress_.waiting() != 0 && with_credit_room(egress_.waiting()) != 0) wake_next();
     return;
   }
+  const bool must_tell = flow_.must_tell(ingress_.above(), now_ps());
+  if (egress_.waiting() == 0 && !must_tell && flow_.refresh_at() == ~sim::time_ps{0}) return;
   const std::uint8_t paused = flow_.paused(now_ps());
   const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~paused & ~egress_.held(now_ps()));
-  if (free != 0 || flow_.must_tell(ingress_.above(), now_ps())) {
-    const bool blocked = free != 0 && with_credit_room(free) == 0 && !flow_.must_tell(ingress_.above(), now_ps());
-    if (!blocked) wake_at(std::max(now() + 1, choice_edge()));
-  }
+  if (must_tell || (free != 0 && with_credit_room(free) != 0)) wake_at(std::max(now() + 1, choice_edge_));
   sim::time_ps resume = egress_.held_until(now_ps());
   for (unsigned held = egress_.waiting() & paused; held != 0; held &= held - 1)
     resume = std::min(resume, flow_.paused_until(static_cast<unsigned>(__builtin_ctz(held))));

@@ -144,11 +144,6 @@ class port : public sim::clocked_block,
   bool link_up() const { return up_ && line_ != nullptr && carrier_; }
   std::uint32_t read_flow_stats(std::uint32_t offset) const;
   void set_up(bool up);
-  /// First edge at which the next frame may be chosen: the line is free before the edge after it.
-  sim::cycle_t choice_edge() const {
-    const sim::cycle_t after = domain().edge_at_or_after(line_free_ + 1);
-    return after == 0 ? 0 : after - 1;
-  }
 
   /// The receiver's time from the last bit of a frame on the line to its check; of it the FEC's share comes first.
   sim::time_ps fec_ps() const;
@@ -184,6 +179,7 @@ class port : public sim::clocked_block,
   } open_;                           // on the line, and its last bytes are still being written (frame.open)
   sim::time_ps line_free_ = 0;       // start of the next frame's preamble, before the transmit latency
   std::uint64_t line_fraction_ = 0;  // what line_free_ was rounded down by, in 1 / rate_mbps ps
+  sim::cycle_t choice_edge_ = 0;     // the next frame may be chosen: the line is free before the edge after it
   bool up_ = false;
   bool ignore_fcs_ = false;
   std::uint16_t mtu_;

@@ -23,14 +23,17 @@ class handle {
     if (p_ != nullptr) ++p_->references;
   }
   handle(handle&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
-  handle& operator=(handle other) noexcept {
-    std::swap(p_, other.p_);
+  handle& operator=(const handle& other) { return *this = handle(other); }
+  handle& operator=(handle&& other) noexcept {
+    node* const old = std::exchange(p_, std::exchange(other.p_, nullptr));
+    if (old != nullptr) release(old);
     return *this;
   }
-  ~handle() { reset(); }
+  ~handle() {
+    if (p_ != nullptr) release(p_);
+  }
   void reset() {
-    if (p_ != nullptr && --p_->references == 0) p_->home->give_back(p_);
-    p_ = nullptr;
+    if (p_ != nullptr) release(std::exchange(p_, nullptr));
   }
   T& operator*() const { return p_->value; }
   T* operator->() const { return &p_->value; }
@@ -44,6 +47,10 @@ class handle {
     T value{};
   };
   explicit handle(node* p) : p_(p) { ++p->references; }
+  // Most handles that end are empty: what they ask is short, and this is in one place.
+  [[gnu::noinline]] static void release(node* p) {
+    if (--p->references == 0) p->home->give_back(p);
+  }
   node* p_ = nullptr;
 };
 

@@ -154,10 +154,13 @@ class link_transmitter {
     if (a.data != infinite_credits) a.data -= data_credits(carried_bytes(packet));
   }
 
-  /// From the peer, through the owner's tlp_link_if.
+  /// From the peer, through the owner's tlp_link_if. The peer may know early when it gives one back.
   void credit(const credit_amount& amount, sim::time_ps arrival) {
     if (return_count_ == returns_.size()) grow();
-    returns_[wrapped(return_head_ + return_count_++)] = {amount, arrival};
+    std::size_t at = return_count_++;
+    for (; at != 0 && returns_[wrapped(return_head_ + at - 1)].arrival > arrival; --at)
+      returns_[wrapped(return_head_ + at)] = returns_[wrapped(return_head_ + at - 1)];
+    returns_[wrapped(return_head_ + at)] = {amount, arrival};
     if (blocked_) owner_.wake_at(std::max(owner_.domain().edge_at_or_after(arrival), owner_.now() + 1));
   }
 

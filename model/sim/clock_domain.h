@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/sim/hierarchy.h"
@@ -58,7 +59,7 @@ class clock_domain : public hierarchy_object {
   timebase& base() const { return base_; }
 
   cycle_t now() const { return serving_ ? served_ : passed_edge(); }
-  time_ps now_ps() const { return serving_ ? served_ps_ : edge_time(now()); }
+  time_ps now_ps() const { return serving_ ? served_ps_ : passed_edge_ps(); }
   time_ps edge_time(cycle_t k) const {
     return period_.phase_ps + (k < small_cycle_ ? by_den_(k * period_.num_ps) : scale(k, period_.num_ps, period_.den));
   }
@@ -87,7 +88,7 @@ class clock_domain : public hierarchy_object {
   friend class server;
   friend class timebase;
   static constexpr unsigned max_blocks = 64;
-  static constexpr unsigned wheel_size = 4096;
+  static constexpr unsigned wheel_size = 512;
   struct far_wake {
     cycle_t when;
     unsigned id;  ///< of the block
@@ -99,7 +100,9 @@ class clock_domain : public hierarchy_object {
   void remove(channel& c);
   void add(server& s) { servers_.push_back(&s); }
   void remove(server& s);
-  cycle_t passed_edge() const;  // last edge that is not in the future
+  // Outside of an edge, which is seldom: the way of a tick stays short where these are inlined.
+  [[gnu::noinline, gnu::cold]] cycle_t passed_edge() const;  // last edge that is not in the future
+  [[gnu::noinline, gnu::cold]] time_ps passed_edge_ps() const { return edge_time(passed_edge()); }
   void wake_at(unsigned id, cycle_t when) {
     if (serving_ && when - served_ - 1 < wheel_size - 1) {  // an edge in the future, within the wheel
       mark(id, when);
@@ -107,7 +110,7 @@ class clock_domain : public hierarchy_object {
     }
     wake_slow(id, when);
   }
-  void wake_slow(unsigned id, cycle_t when);
+  [[gnu::noinline]] void wake_slow(unsigned id, cycle_t when);
   void keep_far(unsigned id, cycle_t when);
   std::uint64_t take_far();
   void mark(unsigned id, cycle_t when) {
@@ -116,6 +119,10 @@ class clock_domain : public hierarchy_object {
     used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
     used_words_ |= std::uint64_t{1} << (slot / 64);
   }
+  template <unsigned Id>
+  static void tick_one(clock_domain& d);
+  template <std::size_t... Id>
+  static constexpr auto ticks_of(std::index_sequence<Id...>);
   void serve(time_ps now);  // called by the timebase at next_edge_ps_
   void find_next();
   /// floor((x * by + and_more) / through), where x * by does not fit into 64 bits.

@@ -58,6 +58,10 @@ void timebase::remove(clock_domain& domain) {
   next_edges_[domain.index_] = ~time_ps{0};
 }
 
+void timebase::remove(deferred_work& work) {
+  deferred_.erase(std::remove(deferred_.begin(), deferred_.end(), &work), deferred_.end());
+}
+
 void timebase::request(time_ps when) {
   if (!serving_) schedule(when);  // serve() schedules the earliest edge itself when it is done
 }
@@ -87,6 +91,12 @@ bool timebase::may_serve(time_ps next) {
   return next < horizon_;
 }
 
+inline time_ps timebase::earliest() const {
+  time_ps edge = ~time_ps{0};
+  for (const time_ps e : next_edges_) edge = std::min(edge, e);
+  return edge;
+}
+
 void timebase::serve() {
   ++activations_;
   now_ = kernel_now_ = sc_core::sc_time_stamp().value();
@@ -94,16 +104,17 @@ void timebase::serve() {
   serving_ = true;
   horizon_ = 0;
   const std::size_t count = next_edges_.size();
-  const time_ps* const edges = next_edges_.data();
-  time_ps next = ~time_ps{0};
   for (;;) {
+    // Which domains are due is a branch for each, which the machine foresees; what a search finds it would wait for.
     for (std::size_t i = 0; i < count; ++i)
-      if (edges[i] <= now_) domains_[i]->serve(now_);
-    next = ~time_ps{0};
-    for (std::size_t i = 0; i < count; ++i) next = std::min(next, edges[i]);
+      if (next_edges_[i] <= now_) domains_[i]->serve(now_);
+    const time_ps next = earliest();
     if (!may_serve(next)) break;
     now_ = next;
   }
+  const time_ps others = std::max(horizon_, now_ + 1);
+  for (deferred_work* w : deferred_) w->catch_up(others);
+  const time_ps next = earliest();
   serving_ = false;
   if (next != ~time_ps{0}) schedule(next);
 }
@@ -216,7 +227,20 @@ std::uint64_t clock_domain::take_far() {
   return due;
 }
 
+/// One function for each place of a block: the machine foresees which one is called and begins with the block before
+/// it has found out that it is this one's turn.
+template <unsigned Id>
+void clock_domain::tick_one(clock_domain& d) {
+  d.blocks_[Id]->tick();
+}
+
+template <std::size_t... Id>
+constexpr auto clock_domain::ticks_of(std::index_sequence<Id...>) {
+  return std::array<void (*)(clock_domain&), sizeof...(Id)>{&tick_one<Id>...};
+}
+
 void clock_domain::serve(time_ps now) {
+  static constexpr auto tick_of_each = ticks_of(std::make_index_sequence<max_blocks>{});
   RNIC_ASSERT(next_ps_ == now, name() + ": served at a time that is not its edge");
   served_ = next_;
   served_ps_ = now;
@@ -234,7 +258,7 @@ void clock_domain::serve(time_ps now) {
     const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
     mask &= mask - 1;
     ++ticks_;
-    blocks_[id]->tick();
+    tick_of_each[id](*this);
   }
   serving_ = false;
   find_next();
@@ -263,9 +287,11 @@ void clock_domain::find_next() {
     // The first used slot after the served one, once around: the rest of its word, then the other words in order.
     const unsigned first = static_cast<unsigned>((served_ + 1) % wheel_size);
     unsigned word = first / 64;
+    if (((used_[word] >> (first % 64)) & 1) != 0) return set_next(served_ + 1);  // often
     std::uint64_t bits = used_[word] & (~std::uint64_t{0} << (first % 64));
     if (bits == 0) {
-      const std::uint64_t after = word == 63 ? 0 : used_words_ & (~std::uint64_t{0} << (word + 1));
+      static_assert(wheel_size / 64 < 64);
+      const std::uint64_t after = used_words_ & (~std::uint64_t{0} << (word + 1));
       word = static_cast<unsigned>(__builtin_ctzll(after != 0 ? after : used_words_));
       bits = used_[word];
     }

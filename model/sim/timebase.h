@@ -18,6 +18,15 @@ namespace rnic::sim {
 
 class clock_domain;
 
+/// What a block leaves undone while only the clocked world runs, because nothing in it can see the difference.
+class deferred_work {
+ public:
+  virtual ~deferred_work() = default;
+  /// The kernel is about to run others, which may look: what is due before `before` is done now, and the rest has its
+  /// wake-up.
+  virtual void catch_up(time_ps before) = 0;
+};
+
 /// Serves the edges of all clock domains of a simulation with a single SystemC method: at most one kernel activation
 /// per instant at which some domain has an edge with work, and fewer where it may run ahead. Measured against one event
 /// per block and one method per domain, this is the cheapest of the exact ways (testbenches/perf).
@@ -47,6 +56,10 @@ class timebase {
   void notify(sc_core::sc_event& event, time_ps when = 0);
   /// A tick has called code that may have notified events of its own, such as a TLM socket's other side.
   void left_model() { horizon_ = 0; }
+  /// Whether work may be put off now: edges are being served, and what was deferred is asked for before others run.
+  bool may_defer() const { return serving_; }
+  void add(deferred_work& work) { deferred_.push_back(&work); }
+  void remove(deferred_work& work);
   const options& opts() const { return options_; }
   /// Activations of the kernel's method since the start: the cost that does not depend on the machine.
   std::uint64_t kernel_activations() const { return activations_; }
@@ -60,12 +73,14 @@ class timebase {
   void schedule(time_ps when);
   void serve();
   bool may_serve(time_ps next);
+  time_ps earliest() const;
   unsigned pick_id(std::uint64_t taken);
 
   options options_;
   std::mt19937_64 rng_;
   std::vector<clock_domain*> domains_;
   std::vector<time_ps> next_edges_;  // of the domains, in their order: searched at each instant
+  std::vector<deferred_work*> deferred_;
   std::unique_ptr<process> process_;
   time_ps now_ = 0;
   time_ps ahead_until_ = 0;
