@@ -150,7 +150,8 @@ void root_complex::send() {
 }
 
 /// The next completions of the read that is being answered, as long as no operation of the processor can be at the link
-/// before them: each at the edge at which the transmit buffer has room for it.
+/// before them: each at the edge at which the transmit buffer has room for it. Those of the next read are not: it finds
+/// what is in memory when its first one is sent.
 void root_complex::send_ahead() {
   const sim::time_ps others =
       operations_.empty() ? link_.now_ps() + config_.store_to_link_ps : operations_.front_arrival();

@@ -115,7 +115,7 @@ class server : public hierarchy_object {
   }
   static void add(std::vector<hold_up>& all, const char* by, std::uint64_t cycles) {
     for (hold_up& h : all)
-      if (std::strcmp(h.by, by) == 0) {
+      if (h.by == by || std::strcmp(h.by, by) == 0) {
         h.cycles += cycles;
         return;
       }

@@ -53,6 +53,35 @@ TEST(pcie_arbitration, a_read_and_the_write_that_starts_behind_it_take_turns_pac
   EXPECT_EQ(b.stat("pcie.dma.write_packets"), 4u);
 }
 
+/// Completions of 64 bytes keep the link busy for 700 ns. A store that comes to the link in the middle finds there what
+/// the transmit buffer holds, 80 ns, and the packet that was let in last: 84 bytes of 0.134 ns each. Then come its own
+/// 32, and the link's 60 ns.
+TEST(pcie_arbitration, a_store_waits_for_what_the_transmit_buffer_holds_and_no_more) {
+  options o;
+  o.root.completion_bytes = 64;
+  contest b(o);
+  b.down.record = true;
+  const std::uint64_t word = 7;
+  sim::time_ps least = ~sim::time_ps{0}, most = 0;
+  for (unsigned offset = 250; offset < 900; offset += 17) {
+    b.down.packets.clear();
+    b.read(0, 4096, offset);
+    b.run_ns(offset);
+    const sim::time_ps at_link = b.time() + 48'000;
+    ASSERT_TRUE(b.root.mmio_store(b.bar2_at, &word, 8, 0));
+    b.run_ns(4000);
+    ASSERT_EQ(b.down.packets.size(), 65u);
+    for (const auto& s : b.down.packets) {
+      if (s.packet->type != payload::tlp_type::mem_write) continue;
+      least = std::min(least, s.arrival - at_link);
+      most = std::max(most, s.arrival - at_link);
+    }
+  }
+  EXPECT_LT(least, 60'000u + 4'500 + 1'000) << "some find the link idle";
+  EXPECT_GT(most, 80'000u + 4'000 + 60'000) << "some find the buffer full";
+  EXPECT_LE(most, 80'000u + 11'300 + 4'500 + 60'000 + 1'000);
+}
+
 TEST(pcie_arbitration, no_read_starts_while_a_write_has_packets_to_send) {
   contest b;
   b.write(0, 1024);
