@@ -39,10 +39,11 @@ struct requester_config {
     unsigned place = 12;     ///< where its payload goes, what is complete with it
     unsigned cycles() const { return context + sequence + message + place; }
   } response;
-  /// From a packet's payload being there to its frame leaving: 45 cycles (calibration 5), of which the way from the
-  /// transmit engine to gather takes one. Only their sum was fitted; how it divides is design.
+  /// From a packet's source being known to its frame leaving: 45 cycles (calibration 5) from its payload being there,
+  /// of which the way from the transmit engine to gather takes one and the look-up of the source GID
+  /// gid::source_config::source_cycles. Only their sum was fitted; how it divides is design.
   struct transmit_stages {
-    unsigned path = 12;      ///< address path of the context or the WQE, source GID and MAC
+    unsigned path = 10;      ///< address path of the context or the WQE
     unsigned headers = 14;   ///< Ethernet to BTH and its extensions, lengths, IPv4 checksum
     unsigned align = 10;     ///< payload behind the headers
     unsigned hand_over = 8;  ///< beats in the order of the line's lanes, to the ICRC engine

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/gid/gid_cr.h"
+#include "model/gid/gid_source.h"
 #include "model/sim/timebase.h"
 #include "model/transport/responder/answer_transmit.h"
 
@@ -198,9 +199,10 @@ struct rig {
   sim::statistics stats;
   payload::frame_pool frames;
   std::array<gid::gid_table, 2> gids;
+  std::array<gid::gid_source, 2> sources{gid::gid_source({}, gids[0]), gid::gid_source({}, gids[1])};
   std::uint16_t roce_v2_port = wire::roce_v2_udp_port;
   responder_config cfg;
-  answer_transmit dut{"answer_transmit", core, cfg, {&gids[0], &gids[1]}, roce_v2_port, spans, stats};
+  answer_transmit dut{"answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, roce_v2_port, spans, stats};
   world w{core, cfg.answer.waiting};
   std::deque<sim::fifo<answer_job>> jobs;
   std::deque<sim::fifo<answer_room>> room;

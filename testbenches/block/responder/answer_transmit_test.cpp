@@ -116,8 +116,12 @@ TEST(answer_transmit, a_credit_is_used_in_the_cycle_in_which_it_is_seen) {
   const cycle waited = r.w.given[0] - r.w.pushed[1].at;
   EXPECT_EQ(r.count("credit_wait_cycles"), waited);
   const sim::span& s = r.spans[span];
-  const std::vector<std::pair<std::string, cycle>> stages{
-      {"accept", r.w.pushed[1].at + 1}, {"egress credit", waited}, {"path", 8}, {"headers", 12}, {"hand-over", 9}};
+  const std::vector<std::pair<std::string, cycle>> stages{{"accept", r.w.pushed[1].at + 1},
+                                                          {"egress credit", waited},
+                                                          {"source gid", 2},
+                                                          {"path", 6},
+                                                          {"headers", 12},
+                                                          {"hand-over", 9}};
   ASSERT_EQ(s.count(), stages.size());
   sim::time_ps before = 0;
   for (unsigned i = 0; i < stages.size(); ++i) {
@@ -169,8 +173,9 @@ TEST(answer_transmit, priorities_take_turns) {
   }
 }
 
-/// An entry that is not valid, one of the other version, one of another function, IPv4 with an IPv6 peer.
-TEST(answer_transmit, an_answer_without_a_source_ends_here_and_costs_no_credit) {
+/// An entry that is not valid, one of the other version, one of another function, IPv4 with an IPv6 peer. Each has the
+/// only credit for the two cycles of its look-up.
+TEST(answer_transmit, an_answer_without_a_source_ends_here_and_gives_its_credit_back) {
   rig r(1);
   r.w.gives[0][3] = false;
   r.gids[0].cr_write(gid::cr::num_vfs, 4);
@@ -185,8 +190,12 @@ TEST(answer_transmit, an_answer_without_a_source_ends_here_and_costs_no_credit) 
   r.w.starts[responses].push_back({0, r.job(foreign, operation::read_response_only, 8, 64)});
   r.run(100);
   EXPECT_EQ(r.count("sourceless"), 8u);
+  for (const char* why : {"invalid", "version", "function", "family"})
+    EXPECT_EQ(r.count((std::string("source_gid.") + why).c_str()), 2u) << why;
+  EXPECT_EQ(r.count("source_gid.look_ups"), 9u);
   EXPECT_EQ(r.psns(), (std::vector<std::uint32_t>{8}));
-  EXPECT_EQ(r.count("credit_wait_cycles"), 0u);
+  ASSERT_EQ(r.w.frames.size(), 1u);
+  EXPECT_EQ(r.w.frames[0].first - r.w.pushed[0].at, 8 * 2 + way);
 }
 
 // Bytes by scapy 2.5.0 (Ether, Dot1Q, IP, IPv6, UDP and contrib.roce's GRH, BTH, AETH), up to the ICRC.
