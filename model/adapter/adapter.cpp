@@ -31,6 +31,7 @@ config consistent(config c) {
                           &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes,
                           &c.pcie.dma.fill_bytes_per_cycle})
     *width = c.datapath_bytes;
+  c.requester.response_overhead_cycles = c.responder.beat_overhead_cycles;
   if (c.pcie.core.interface_bytes == 0) c.pcie.core.interface_bytes = c.datapath_bytes;
   return c;
 }

@@ -96,6 +96,8 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("miss_stall_cycles", c.miss_stall_cycles, 0, many, "cycles",
            "calibration 7.4: 475 ns; a missing entry of a context stops transmit or READ engine")
       .add("read_request_cycles", c.read_request_cycles, 1, many, "cycles", "calibration 5: 19.4")
+      .add("read_response_cycles", c.read_response_cycles, 0, many, "cycles",
+           "calibration 5: RX engine, 16.4, of the 19.4 that are with the response")
       .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
       .add("transmit.path_cycles", c.transmit.path, 1, 1000, "cycles", "calibration 5: of 44, divided by design")
       .add("transmit.header_cycles", c.transmit.headers, 0, 1000, "cycles", "calibration 5: of 44, divided by design")

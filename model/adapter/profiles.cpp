@@ -49,6 +49,7 @@ const setting connectx5_100g[] = {
     {"adapter.requester.gather_cycles", "6", "calibration 5: TX engine, 6 + L/64"},
     {"adapter.requester.miss_stall_cycles", "0", "calibration 5: misses overlap"},
     {"adapter.requester.read_request_cycles", "6", "calibration 5: 5.7; Connect-IB 88 M/s"},
+    {"adapter.requester.read_response_cycles", "4", "calibration 5: RX engine, max(4.1, 2 + L/64)"},
     {"adapter.requester.continue_cycles", "2", "calibration 5: 2 + L/64"},
     {"adapter.requester.transmit.path_cycles", "11",
      "calibration 2.3: sum of TX and RX pipeline, fitted to SENDs of 32 B and 1 KB (K02), divided by design"},

@@ -28,6 +28,10 @@ struct requester_config {
   /// (calibration 7.4: 475 ns an entry, RC has two, others one; 400 fit C07 with what the fills take beside it).
   unsigned miss_stall_cycles = 170;
   unsigned read_request_cycles = 19;  ///< transmit engine, READ request (calibration: 19.4)
+  /// READ engine, what of read_request_cycles is the response's, which takes it as any received packet does: at least
+  /// this, or response_overhead_cycles and its beats (calibration 5: RX engine, max(16.4, 5 + L / 16)).
+  unsigned read_response_cycles = 16;
+  unsigned response_overhead_cycles = 5;  ///< the responder's beat_overhead_cycles: one datapath receives
   unsigned continue_cycles = 5;  ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
   unsigned datapath_bytes = 16;  ///< per cycle (calibration: 128 bit)
   /// Receive pipeline of a response behind the ICRC check: 60 cycles with what is in front of it (calibration 5). Only
