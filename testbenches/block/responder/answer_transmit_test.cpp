@@ -53,6 +53,21 @@ TEST(answer_transmit, answers_of_one_cycle_leave_one_a_cycle_response_first_then
   }
 }
 
+/// The requests look up in even cycles and those of the other port in odd ones: an answer of a port in two cycles, of
+/// both ports one a cycle.
+TEST(answer_transmit, an_only_read_port_of_the_tables_is_used_in_turn) {
+  rig r(64, 2, {}, true);
+  for (unsigned i = 0; i < 4; ++i) r.start(responses, i);
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 4u);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ((r.w.frames[i].first - (way - 1)) % 2, 1u) << i;
+  EXPECT_EQ(r.w.frames[3].first - r.w.frames[0].first, 6u);
+  for (unsigned i = 0; i < 8; ++i) r.start(responses, i, 3, 0, i % 2);
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 12u);
+  EXPECT_EQ(r.w.frames[11].first - r.w.frames[4].first, 7u);
+}
+
 /// Handed over as READ response 1, response 2, ACK 3, response 4, ACK 5; only the first has a credit.
 TEST(answer_transmit, answers_of_a_queue_pair_leave_in_the_order_in_which_they_were_handed_over) {
   rig r(1);

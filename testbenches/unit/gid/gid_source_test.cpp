@@ -75,8 +75,11 @@ TEST(gid_source, datagram_takes_the_version_of_the_entry) {
   gid_source s({}, t);
   source_request r = request(3, roce_type::v2, false);
   r.any_version = true;
+  EXPECT_EQ(s.look_up(r).why, refusal::none);
   EXPECT_EQ(s.look_up(r).type, roce_type::v1);
   r.index = 20;
+  r.type = roce_type::v1;
+  EXPECT_EQ(s.look_up(r).why, refusal::none);
   EXPECT_EQ(s.look_up(r).type, roce_type::v2);
   r.ipv4 = true;
   EXPECT_EQ(s.look_up(r).why, refusal::family);
