@@ -53,6 +53,23 @@ TEST(answer_transmit, answers_of_one_cycle_leave_one_a_cycle_response_first_then
   }
 }
 
+/// Its address is one of the port's own: an acknowledgement, and a CNP, which nobody else addresses.
+TEST(answer_transmit, answers_to_the_port_itself_come_back) {
+  rig r;
+  const icm::responder_context c = context();
+  r.gids[0].cr_write(gid::cr::mac_word(9, 0), gid::cr::mac_valid | unsigned{c.dest.dmac[0]} << 8 | c.dest.dmac[1]);
+  r.gids[0].cr_write(gid::cr::mac_word(9, 1), c.dest.dmac[5]);
+  r.start(acknowledgements, 1);
+  r.start(notifications, 2, 3, 5);
+  std::copy_n(c.dest.dmac, 6, r.w.starts[notifications].back().job.frame->packet.dmac.begin());
+  r.start(notifications, 3, 3, 5);  // to another one
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 3u);
+  EXPECT_EQ(r.w.frames[0].second->loopback, payload::frame::loopback_only);
+  EXPECT_EQ(r.w.frames[1].second->loopback, payload::frame::loopback_only);
+  EXPECT_EQ(r.w.frames[2].second->loopback, payload::frame::loopback_none);
+}
+
 /// The requests look up in even cycles and those of the other port in odd ones: an answer of a port in two cycles, of
 /// both ports one a cycle.
 TEST(answer_transmit, an_only_read_port_of_the_tables_is_used_in_turn) {
