@@ -29,6 +29,7 @@ INTERFACES = {
     "model/icm/context_change.h": "what of a context is software's and what is hardware's",
     "model/icm/icm_map.h": "where the tables lie: written by firmware, read by the blocks",
     "model/gid/gid_table.h": "written by firmware, read by the blocks",
+    "model/gid/source_reader.h": "how a transmit pipeline looks sources up",
 }
 
 # What every block stands on, lowest first.

@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "firmware/bus/network_card.h"
+#include "host_driver/hosts/gid_source_twin.h"
 #include "host_driver/hosts/gid_twin.h"
 #include "model/host/root_complex_socket.h"
 #include "model/icrc/icrc_model.h"
@@ -66,6 +67,19 @@ std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, cons
   return std::make_unique<gid_match_rtl>(std::move(engine), entries);
 }
 
+std::unique_ptr<gid::gid_source_if> make_gid_source(const adapter::config& c, const std::string& name,
+                                                    const sim::clock_domain& clock, const gid::gid_table& entries) {
+  if (c.gid == adapter::implementation::model) return nullptr;
+  if (c.gid_source.source_cycles != gid_source_reference::config.source_cycles)
+    throw sim::config_error("rtl.gid: adapter.gid.source_cycles must be " +
+                            std::to_string(gid_source_reference::config.source_cycles) + ", of which there is RTL");
+  auto engine = c.gid == adapter::implementation::rtl ? rtl::make_gid_source_rtl()
+                                                      : std::make_unique<shadow<rtl::gid_source_pins>>(
+                                                            name, clock, std::make_unique<gid_source_reference>(),
+                                                            [] { return rtl::make_gid_source_rtl(); });
+  return std::make_unique<gid_source_rtl>(std::move(engine), entries);
+}
+
 adapter::icrc_engine_factory engine_factory(const adapter::config& c) {
   return [what = c.icrc, width = c.datapath_bytes](const std::string& block, const sim::clock_domain& clock) {
     return make_engine(what, block, clock, width);
@@ -75,6 +89,12 @@ adapter::icrc_engine_factory engine_factory(const adapter::config& c) {
 adapter::gid_match_factory match_factory(const adapter::config& c) {
   return [&c](const std::string& block, const sim::clock_domain& clock, const gid::gid_table& entries) {
     return make_gid_match(c, block, clock, entries);
+  };
+}
+
+adapter::gid_source_factory source_factory(const adapter::config& c) {
+  return [&c](const std::string& name, const sim::clock_domain& clock, const gid::gid_table& entries) {
+    return make_gid_source(c, name, clock, entries);
   };
 }
 
@@ -181,7 +201,8 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       root_(std::string(name()) + ".root_complex", uncore_, root_config(cfg), memory_, env.packets, env.spans,
             env.statistics),
       bus_setup_(root_, cfg.bus_setup),
-      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter), match_factory(cfg.adapter)),
+      adapter_("adapter", env, cfg.adapter, engine_factory(cfg.adapter), match_factory(cfg.adapter),
+               source_factory(cfg.adapter)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {

@@ -31,6 +31,7 @@ config consistent(config c) {
                           &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes,
                           &c.pcie.dma.fill_bytes_per_cycle})
     *width = c.datapath_bytes;
+  c.requester.response_overhead_cycles = c.responder.beat_overhead_cycles;
   if (c.pcie.core.interface_bytes == 0) c.pcie.core.interface_bytes = c.datapath_bytes;
   return c;
 }
@@ -38,7 +39,8 @@ config consistent(config c) {
 }  // namespace
 
 adapter::adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
-                 const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match)
+                 const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match,
+                 const gid_source_factory& gid_source)
     : sc_core::sc_module(module_name),
       name_(sc_core::sc_module::name()),
       config_(consistent(cfg)),
@@ -57,15 +59,16 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
       descriptor_fetch_(name_ + ".descriptor_fetch", core_, requester_.descriptors(), env.spans, env.statistics),
-      gather_(name_ + ".gather", core_, config_.requester, {&gids_[0], &gids_[1]}, requester_.withdrawn(), env.spans,
-              env.statistics),
+      gather_(name_ + ".gather", core_, config_.requester, make_gid_sources(name_ + ".gather", gid_source),
+              requester_.withdrawn(), env.spans, env.statistics),
       scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_.lists(), env.spans,
                env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
       read_generator_(name_ + ".read_generator", core_, config_.responder, env.frames, env.spans, env.statistics),
-      answer_transmit_(name_ + ".answer_transmit", core_, config_.responder, {&gids_[0], &gids_[1]},
-                       responder_.roce_v2_port(), env.spans, env.statistics),
+      answer_transmit_(name_ + ".answer_transmit", core_, config_.responder,
+                       make_gid_sources(name_ + ".answer_transmit", gid_source), responder_.roce_v2_port(), env.spans,
+                       env.statistics),
       multicast_(name_ + ".multicast", core_, config_.multicast, icm_map_, env.frames, env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
@@ -99,6 +102,19 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_memory();
   bind_registers();
   bind_reset();
+}
+
+gid::source_access adapter::make_gid_sources(const std::string& block, const gid_source_factory& make) {
+  gid::source_access access;
+  access.shared = config_.gid_source.source_ports == 1;
+  access.turn = gid_sources_.empty() ? 0 : 1;
+  for (unsigned port = 0; port < gids_.size(); ++port) {
+    auto made = make ? make(block + ".gid_source" + std::to_string(port + 1), core_, gids_[port]) : nullptr;
+    if (made == nullptr) made = std::make_unique<gid::gid_source>(config_.gid_source, gids_[port]);
+    access.by_port[port] = made.get();
+    gid_sources_.push_back(std::move(made));
+  }
+  return access;
 }
 
 std::vector<const sim::clock_domain*> adapter::clocks() const {
@@ -217,7 +233,8 @@ void adapter::bind_transmit() {
   connect("gather_to_requester_events", gather_.event_out, requester_.gather_event_in, hand_over);
   connect("gather_to_requester_addresses", gather_.address_out, requester_.address_in, config_.descriptor_depth);
   // Both channels are the transmit pipeline as well: a register for each of its cycles.
-  const unsigned pipeline = config_.channel_depth + config_.requester.transmit.cycles();
+  const unsigned pipeline =
+      config_.channel_depth + config_.gid_source.source_cycles + config_.requester.transmit.cycles();
   connect("gather_to_requester_left", gather_.left_out, requester_.left_in, pipeline);
   connect("gather_to_icrc_insert_frames", gather_.tx_out, icrc_insert_.inputs[0], pipeline);
   using source = transport::egress_source;
@@ -251,7 +268,7 @@ void adapter::bind_answers() {
   }
   // The channel is the pipeline as well: a register for each of its cycles.
   connect("answer_transmit_to_icrc_insert_frames", answer_transmit_.tx_out, icrc_insert_.inputs[1],
-          config_.channel_depth + config_.responder.answer.cycles());
+          config_.channel_depth + config_.gid_source.source_cycles + config_.responder.answer.cycles());
 }
 
 void adapter::bind_receive() {

@@ -13,6 +13,7 @@
 #include "model/command/firmware_dma.h"
 #include "model/ethernet/steering.h"
 #include "model/gid/gid_match.h"
+#include "model/gid/gid_source.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/icm_map.h"
 #include "model/icm/icm_registers.h"
@@ -51,6 +52,10 @@ using icrc_engine_factory =
 using gid_match_factory = std::function<std::unique_ptr<gid::gid_match_if>(
     const std::string& parser, const sim::clock_domain& clock, const gid::gid_table& entries)>;
 
+/// Makes the look-up of sources with this full name, over the tables of a port; nullptr: the model's.
+using gid_source_factory = std::function<std::unique_ptr<gid::gid_source_if>(
+    const std::string& name, const sim::clock_domain& clock, const gid::gid_table& entries)>;
+
 /// One adapter. Only construction and binding: all behaviour is in the blocks.
 ///
 /// Its blocks, clock domains and channels are its children in SystemC's hierarchy: "requester", "clock",
@@ -60,9 +65,10 @@ using gid_match_factory = std::function<std::unique_ptr<gid::gid_match_if>(
 class adapter : public sc_core::sc_module {
  public:
   /// `icrc_engine` makes the engines of the icrc blocks: the model's, or verilated RTL; `gid_match`, where it is given,
-  /// the matches of the parsers.
+  /// the matches of the parsers, `gid_source` the look-ups of the transmit pipelines.
   adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
-          const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match = {});
+          const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match = {},
+          const gid_source_factory& gid_source = {});
 
   /// The outside: the slot and the ports. Elaboration ends with an error that names it when the slot or the first port
   /// is bound to nothing (sim::config_error, out of sc_start); a second port that is not cabled has no link.
@@ -122,6 +128,7 @@ class adapter : public sc_core::sc_module {
   void connect_keys(unsigned client, const std::string& block, icm::key_port& port);
   template <class Port>
   void connect_revocations(unsigned holder, const std::string& block, Port& port);
+  gid::source_access make_gid_sources(const std::string& block, const gid_source_factory& make);
   void announce(sim::statistics& to) const;
   void name_parameters();
   void end_of_elaboration() override;
@@ -141,7 +148,8 @@ class adapter : public sc_core::sc_module {
   sim::clock_domain firmware_clock_;
   no_registers no_registers_;
   std::array<gid::gid_table, 2> gids_;
-  std::vector<std::unique_ptr<gid::gid_match_if>> gid_matches_;  // by port
+  std::vector<std::unique_ptr<gid::gid_match_if>> gid_matches_;   // by port
+  std::vector<std::unique_ptr<gid::gid_source_if>> gid_sources_;  // by transmit pipeline and port
   icm::icm_map icm_map_;
   register_bus::cr_bus cr_bus_;
 

@@ -96,6 +96,8 @@ void announce_requester(sim::parameter_set& to, transport::requester_config& c) 
       .add("miss_stall_cycles", c.miss_stall_cycles, 0, many, "cycles",
            "calibration 7.4: 475 ns; a missing entry of a context stops transmit or READ engine")
       .add("read_request_cycles", c.read_request_cycles, 1, many, "cycles", "calibration 5: 19.4")
+      .add("read_response_cycles", c.read_response_cycles, 0, many, "cycles",
+           "calibration 5: RX engine, 16.4, of the 19.4 that are with the response")
       .add("continue_cycles", c.continue_cycles, 1, many, "cycles", "calibration 5: 5 + L/16")
       .add("transmit.path_cycles", c.transmit.path, 1, 1000, "cycles", "calibration 5: of 44, divided by design")
       .add("transmit.header_cycles", c.transmit.headers, 0, 1000, "cycles", "calibration 5: of 44, divided by design")
@@ -292,7 +294,7 @@ void announce(sim::parameter_set& to, config& c) {
       "design: the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle");
   to.add_synonyms("rtl.icrc", {"false", "true"});
   to.add_choice("rtl.gid", c.gid, {"model", "rtl", "shadow"},
-                "design: the GID matches are the model's, verilated RTL, or the RTL beside the model");
+                "design: GID matches and look-ups of sources: the model's, verilated RTL, or RTL beside the model");
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
   announce_responder(to, c.responder);
@@ -324,7 +326,11 @@ void announce(sim::parameter_set& to, config& c) {
               "design: 128 comparators a port; hashed: buckets in a memory")
       .add("compare_cycles", c.gid_match.compare_cycles, 1, 16, "cycles",
            "design: compare, encode; of the RX pipeline of calibration 5")
-      .add("probe_cycles", c.gid_match.probe_cycles, 1, 16, "cycles", "design: read, compare");
+      .add("probe_cycles", c.gid_match.probe_cycles, 1, 16, "cycles", "design: read, compare")
+      .add("source_cycles", c.gid_source.source_cycles, 1, 16, "cycles",
+           "design: read, check; of the TX pipeline of calibration 5, for requests and answers alike")
+      .add("source_ports", c.gid_source.source_ports, 1, 2, "read ports",
+           "design: one for each transmit pipeline; with one the pipelines read in turn");
   group(to, "adapter.parser.")
       .add("parser_cycles", c.parser.parser_cycles, 1, many, "cycles",
            "calibration 5: of the RX pipeline's 60, what its headers do not take to come");

@@ -12,7 +12,7 @@
 #include "model/completion/completion.h"
 #include "model/doorbell/doorbell.h"
 #include "model/ethernet/steering.h"
-#include "model/gid/gid_match_if.h"
+#include "model/gid/gid_source_if.h"
 #include "model/icm/translation.h"
 #include "model/icrc/icrc_block.h"
 #include "model/mac/port.h"
@@ -52,7 +52,7 @@ struct config {
   unsigned descriptor_depth = 64;
   bool shared_read_engine = true;               ///< requester and responder do READs and atomics on one engine
   implementation icrc = implementation::model;  ///< its two engines
-  implementation gid = implementation::model;   ///< the match of each port
+  implementation gid = implementation::model;   ///< the match of each port, and the look-ups of sources
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -66,7 +66,8 @@ struct config {
   transport::multicast_config multicast;
   completion::completion_config completion;
   parser::parser::config parser;
-  gid::match_config gid_match;  ///< of each port; its cycles are part of the receive pipeline
+  gid::match_config gid_match;    ///< of each port; its cycles are part of the receive pipeline
+  gid::source_config gid_source;  ///< of each port and transmit pipeline, which begins with its cycles
   ethernet::steering::config steering;
   mac::port::config port;  ///< of every port; index is set by the adapter
 };

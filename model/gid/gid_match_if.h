@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "model/wire/packet.h"
@@ -12,6 +13,12 @@ namespace rnic::gid {
 inline constexpr unsigned table_size = 128;
 
 enum class roce_type : std::uint8_t { v1 = 0, v2 = 2 };
+
+/// ::ffff:a.b.c.d
+inline bool is_mapped_ipv4(const std::uint8_t* id) {
+  static constexpr std::uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(id, prefix, sizeof prefix) == 0;
+}
 
 /// How the entry of a destination GID is found.
 enum class match_method : std::uint8_t {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 
 #include "model/gid/gid_match_if.h"
@@ -33,15 +32,9 @@ struct entry {
   std::uint16_t function = 0;  ///< owner, by window
 };
 
-/// ::ffff:a.b.c.d
-inline bool is_mapped_ipv4(const std::uint8_t* id) {
-  static constexpr std::uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(id, prefix, sizeof prefix) == 0;
-}
-
-/// 128 entries, with the port's MAC and VLAN tables beside them. Read by requester and parser within their ticks (the
-/// parser finds entries by gid_match), written by firmware through the register bus, which has edges of its own between
-/// those of the core clock.
+/// 128 entries, with the port's MAC and VLAN tables beside them. Read by what receives within its tick (the parser
+/// finds entries by gid_match), by what sends through gid_source, written by firmware through the register bus, which
+/// has edges of its own between those of the core clock.
 class gid_table : public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   const entry& operator[](unsigned index) const { return entries_[index % table_size]; }
@@ -51,14 +44,8 @@ class gid_table : public register_bus::cr_target_if, public register_bus::reset_
   /// one at least.
   unsigned probes(const wire::gid& dgid, roce_type type, std::optional<unsigned> found) const;
 
-  /// Transmit: whether packets of a function may leave with entry `index` as their source: it is valid, of that
-  /// version, the function's own, and RoCE v2 addresses are both IPv4 or both IPv6.
-  bool may_send(unsigned index, roce_type type, const std::uint8_t* dgid, std::uint16_t function) const {
-    const entry& e = (*this)[index];
-    return e.valid && e.type == type && (num_vfs_ == 0 || e.function == function) &&
-           (type == roce_type::v1 || is_mapped_ipv4(e.id.data()) == is_mapped_ipv4(dgid));
-  }
-
+  /// Virtual functions of the port. If there are any, each entry is one function's own.
+  std::uint16_t num_vfs() const { return static_cast<std::uint16_t>(num_vfs_); }
   const wire::mac_address& mac(unsigned index) const { return macs_[index % table_size]; }
   bool mac_valid(unsigned index) const { return mac_valid_[index % table_size]; }
   /// Whether a frame to this address is for this port (a valid MAC of the table, broadcast or multicast).

@@ -66,6 +66,12 @@ void link_end::post_receive(std::uint64_t address, std::uint32_t bytes, std::uin
       "post_recv");
 }
 
+void link_end::take_out(const ibv_wc& wc, std::uint8_t* to) const {
+  if ((wc.wc_flags & host_driver::wc_inline_receive) == 0) return;
+  const std::uint32_t before = ah_ != nullptr ? datagram_header : 0;
+  std::memcpy(to - before, receiver_->last_received(), wc.byte_len);
+}
+
 void make_message(ibv_send_wr& wr, const verb& v, std::uint64_t address, std::uint32_t rkey, std::uint64_t found) {
   wr.opcode = v.opcode;
   if (!v.atomic) {

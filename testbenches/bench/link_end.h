@@ -25,6 +25,8 @@ class link_end {
   void post_send(ibv_send_wr& list) const;
   /// One receive; `bytes` of payload at `address`, which for datagrams has datagram_headroom before it.
   void post_receive(std::uint64_t address, std::uint32_t bytes, std::uint32_t lkey, std::uint64_t id = 0) const;
+  /// Of a receive that was polled last: a message that has stayed in it goes to `to`, where the others are.
+  void take_out(const ibv_wc& wc, std::uint8_t* to) const;
 
  private:
   void create_xrc(ibv_cq& send_cq, ibv_cq& receive_cq);

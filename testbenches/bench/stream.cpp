@@ -160,6 +160,8 @@ bool stream::take_receives() {
         (config_.verb->immediate &&
          wc[static_cast<unsigned>(i)].imm_data != __builtin_bswap32(static_cast<std::uint32_t>(index))))
       throw std::runtime_error("a receive completed with another opcode or immediate than was sent");
+    lanes_[index].ends[1].take_out(wc[static_cast<unsigned>(i)],
+                                   destination_.at(slot(static_cast<std::uint32_t>(index))));
     ++lanes_[index].received;
     without_receives_[index / 64] |= std::uint64_t{1} << (index % 64);
     ++received_;

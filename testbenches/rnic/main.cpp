@@ -93,6 +93,11 @@ void add_traffic(CLI::App& command, traffic_options& o) {
       ->check(CLI::Range(0u, 912u))
       ->capture_default_str();
   command
+      .add_option("--inline-receive", o.inline_receive,
+                  "Messages that take a receive stay in it up to this size, a datagram with 40 bytes more")
+      ->check(CLI::Range(0u, 512u))
+      ->capture_default_str();
+  command
       .add_option("--sizes", o.sizes,
                   "Message sizes in bytes, e.g. 2,64,4096 (default 2 to 65536 in powers of two; ud: to --mtu)")
       ->delimiter(',')

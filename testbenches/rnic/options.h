@@ -40,6 +40,7 @@ struct traffic_options {
   unsigned priority = 0;  ///< 0..7
   unsigned mtu = 2048;
   unsigned inline_bytes = 220;  ///< payloads up to this size are written into the descriptor (perftest's default)
+  unsigned inline_receive = 0;  ///< messages that take a receive stay in it up to this size; 0: none
   std::vector<std::uint32_t> sizes;
   unsigned cable_metres = 3;
   unsigned rate_mbps = 0;  ///< 0: the profile's

@@ -62,7 +62,7 @@ bool notification_point::due(std::uint32_t qpn, const wire::gid& peer, unsigned 
 }
 
 void notification_point::build(payload::frame& out, const wire::packet& received, std::uint8_t port,
-                               std::uint16_t gid_index, std::uint32_t remote_qpn, const gid::gid_table& gids) const {
+                               std::uint16_t gid_index, std::uint32_t remote_qpn) const {
   wire::packet& p = out.packet;
   p = wire::packet{};
   p.dmac = received.smac;
@@ -90,7 +90,7 @@ void notification_point::build(payload::frame& out, const wire::packet& received
   out.priority = config_.cnp_priority;
   out.port = port;
   out.gid_index = gid_index;
-  out.loopback = gids.owns(p.dmac) ? payload::frame::loopback_only : payload::frame::loopback_none;
+  out.loopback = payload::frame::loopback_none;
 }
 
 void notification_point::clear() {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/congestion/ecn.h"
@@ -27,7 +26,7 @@ class notification_point {
   bool due(std::uint32_t qpn, const wire::gid& peer, unsigned port, sim::time_ps now);
   /// Makes `out` the CNP to the packet's sender, for its queue pair `remote_qpn` (adapter data plane C.9).
   void build(payload::frame& out, const wire::packet& received, std::uint8_t port, std::uint16_t gid_index,
-             std::uint32_t remote_qpn, const gid::gid_table& gids) const;
+             std::uint32_t remote_qpn) const;
   /// All queue pairs are gone.
   void clear();
 

@@ -22,6 +22,7 @@
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/requester/settings.h"
+#include "model/transport/shared_engine.h"
 
 namespace rnic::transport {
 
@@ -35,6 +36,10 @@ namespace rnic::transport {
 /// for an answer, or for an acknowledgement none needs to be known; of an answer that is refused or unexpected it is
 /// searched for, an entry a cycle. When a timer ends the search finds where to go back to.
 ///
+/// READ engine: a READ response takes it for its beats and response_overhead_cycles, at least read_response_cycles. The
+/// least that the first one of a READ can take was booked with the request; what is more is added here, so the next
+/// READ starts later. Nothing waits for it here.
+///
 /// Stalls, for all behind it too: context not on chip; no room for a job of scatter; search; go-back of its queue pair.
 /// Reports of scatter wait for go-back of their queue pair.
 class completer {
@@ -45,6 +50,7 @@ class completer {
     sim::fifo_out<scatter_job>& scatter;
     sim::fifo_in<scatter_done>& scattered;
     sim::fifo_out<congestion_notice>& notices;
+    shared_engine& read_engine;
   };
   completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
             const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts, message_table& messages,
@@ -69,6 +75,7 @@ class completer {
   void handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index);
   void handle_atomic(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index);
   void accept(context& c, qp_runtime& r, std::uint32_t index);
+  void use_read_engine(std::uint32_t payload, bool first);
   bool acknowledge_before(context& c, qp_runtime& r, wire::psn_t psn);
   void progress(context& c, qp_runtime& r, wire::psn_t unacked);
   void still_answering(context& c, qp_runtime& r, wire::psn_t psn);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Responses that bring data, and their way to host memory.
+#include <algorithm>
 #include <utility>
 
+#include "model/sim/beats.h"
 #include "model/transport/requester/completer.h"
 #include "model/transport/requester/rules.h"
 
@@ -39,8 +41,18 @@ void completer::handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, st
       out_of_order || p.payload_length != expected || t.last != last || (t.aeth && is_nak(p.aeth.syndrome));
   if (bad) return go_back_.fail(c, r, index, syndrome::bad_response, 0, psn);
   if (t.aeth) take_receives(c, r, psn, p.aeth);
+  use_read_engine(p.payload_length, t.first);
   if (p.payload_length != 0) scatter_payload(c, r, index, f, offset);
   accept(c, r, index);
+}
+
+// The request has taken it for a response of one packet whose beats are no more than that.
+// Approximation: a response that finds the engine taken goes on; the engine is late by its cycles, and the next READ.
+void completer::use_read_engine(std::uint32_t payload, bool first) {
+  const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.datapath_bytes));
+  const unsigned least = config_.read_response_cycles;
+  const unsigned cycles = std::max(least, config_.response_overhead_cycles + beats) - (first ? least : 0);
+  if (cycles != 0) ports_.read_engine.use(cycles);
 }
 
 // The original value goes to the scatter list in the byte order of the host (adapter data plane C.6): little-endian.

@@ -28,6 +28,10 @@ struct requester_config {
   /// (calibration 7.4: 475 ns an entry, RC has two, others one; 400 fit C07 with what the fills take beside it).
   unsigned miss_stall_cycles = 170;
   unsigned read_request_cycles = 19;  ///< transmit engine, READ request (calibration: 19.4)
+  /// READ engine, what of read_request_cycles is the response's, which takes it as any received packet does: at least
+  /// this, or response_overhead_cycles and its beats (calibration 5: RX engine, max(16.4, 5 + L / 16)).
+  unsigned read_response_cycles = 16;
+  unsigned response_overhead_cycles = 5;  ///< the responder's beat_overhead_cycles: one datapath receives
   unsigned continue_cycles = 5;  ///< transmit engine, further packets, plus L / datapath_bytes (as receive: 5 + L/16)
   unsigned datapath_bytes = 16;  ///< per cycle (calibration: 128 bit)
   /// Receive pipeline of a response behind the ICRC check: 60 cycles with what is in front of it (calibration 5). Only
@@ -39,10 +43,11 @@ struct requester_config {
     unsigned place = 12;     ///< where its payload goes, what is complete with it
     unsigned cycles() const { return context + sequence + message + place; }
   } response;
-  /// From a packet's payload being there to its frame leaving: 45 cycles (calibration 5), of which the way from the
-  /// transmit engine to gather takes one. Only their sum was fitted; how it divides is design.
+  /// From a packet's source being known to its frame leaving: 45 cycles (calibration 5) from its payload being there,
+  /// of which the way from the transmit engine to gather takes one and the look-up of the source GID
+  /// gid::source_config::source_cycles. Only their sum was fitted; how it divides is design.
   struct transmit_stages {
-    unsigned path = 12;      ///< address path of the context or the WQE, source GID and MAC
+    unsigned path = 10;      ///< address path of the context or the WQE
     unsigned headers = 14;   ///< Ethernet to BTH and its extensions, lengths, IPv4 checksum
     unsigned align = 10;     ///< payload behind the headers
     unsigned hand_over = 8;  ///< beats in the order of the line's lanes, to the ICRC engine

@@ -52,7 +52,7 @@ void congestion_port::note_marked(const context& c, const payload::frame& f) {
     return;
   }
   payload::frame_ptr cnp = frames_.get();
-  notification_.build(*cnp, f.packet, f.port, f.gid_index, c.remote_qpn, *gids_[f.port % egress_ports]);
+  notification_.build(*cnp, f.packet, f.port, f.gid_index, c.remote_qpn);
   notice_.push(congestion_notice{c.qpn, std::move(cnp)});
 }
 

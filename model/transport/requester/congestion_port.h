@@ -24,12 +24,11 @@ namespace rnic::transport {
 class congestion_port {
  public:
   using context = icm::requester_context;
-  congestion_port(const requester_config& config, qp_table& qps, context_memory& contexts, const gid_tables& gids,
-                  payload::frame_pool& frames, rate_limiter& limiter, sim::fifo_out<congestion_notice>& notice)
+  congestion_port(const requester_config& config, qp_table& qps, context_memory& contexts, payload::frame_pool& frames,
+                  rate_limiter& limiter, sim::fifo_out<congestion_notice>& notice)
       : config_(config.congestion),
         qps_(qps),
         contexts_(contexts),
-        gids_(gids),
         frames_(frames),
         limiter_(limiter),
         notice_(notice),
@@ -45,7 +44,6 @@ class congestion_port {
   const congestion_config& config_;
   qp_table& qps_;
   context_memory& contexts_;
-  const gid_tables& gids_;
   payload::frame_pool& frames_;
   rate_limiter& limiter_;
   sim::fifo_out<congestion_notice>& notice_;

@@ -67,36 +67,32 @@ void forget_leftovers(send_unit& u) {
   if (qpn == (u.ctx->qpn & 0xffffff) && index == (u.at_wqe.index & 0xffff)) u.wqe.ethernet.tag_type = 0;
 }
 
-void begin_ethernet(const send_unit& u, gather_job& job, const packet_place& place, const gid::gid_table& gids,
-                    std::uint16_t udp_port) {
+void begin_ethernet(const send_unit& u, gather_job& job, const packet_place& place, std::uint16_t udp_port) {
   const icm::requester_context& c = *u.ctx;
   const ethernet_send& e = u.wqe.ethernet;
   payload::frame& f = *job.frame;
   ethernet_work& w = job.ethernet;
   w.offload = e;
   w.rules = icm::rules_of(c.dest);
-  w.smac_index = c.dest.smac_index;
   w.segmented = u.wqe.is_segmented();
   w.offset = place.offset;
   w.last = place.last;
   w.udp_port = udp_port;
-  if ((c.dest.flags & icm::path_flag_vlan) != 0)
-    if (const auto vid = gids.vlan(c.dest.vlan_index)) {
-      w.offload.tag_type = wire::type_ctag;
-      w.offload.tci = static_cast<std::uint16_t>(*vid | (c.dest.priority & 7) << 13);
-    }
+  w.own_priority = c.dest.priority & 7;
   w.software_tag = e.tag_type != 0;
   w.software_tci = e.tci;
   f.begin = payload::frame::payload_start;
   f.length = e.header_bytes + place.length;
   std::memcpy(f.data(), u.bytes.data() + e.header_at, e.header_bytes);
   f.source = static_cast<std::uint8_t>(egress_source::requester);
-  wire::mac_address dmac;
-  std::copy_n(e.dmac.begin(), dmac.size(), dmac.begin());
-  const bool named = std::any_of(dmac.begin(), dmac.end(), [](std::uint8_t b) { return b != 0; });
-  f.loopback = e.loopback || (named && gids.owns(dmac)) ? payload::frame::loopback_only
-               : (dmac[0] & 1) != 0                     ? payload::frame::loopback_too
-                                                        : payload::frame::loopback_none;
+  gid::source_request& r = job.source;
+  r.mac_index = c.dest.smac_index;
+  r.tagged = (c.dest.flags & icm::path_flag_vlan) != 0;
+  r.vlan_index = c.dest.vlan_index;
+  std::copy_n(e.dmac.begin(), r.dmac.size(), r.dmac.begin());
+  f.loopback = e.loopback             ? payload::frame::loopback_only
+               : (r.dmac[0] & 1) != 0 ? payload::frame::loopback_too
+                                      : payload::frame::loopback_none;
 }
 
 }  // namespace rnic::transport

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "model/gid/gid_table.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/send_unit.h"
@@ -17,7 +16,6 @@ std::uint8_t ethernet_fault(const send_unit& u, std::uint32_t port_mtu);
 /// BlueFlame posting leaves index and QPN in the control segment, where VLAN tag and its bits are otherwise.
 void forget_leftovers(send_unit& u);
 /// The frame of a packet up to its payload, and what gather has to do to it.
-void begin_ethernet(const send_unit& u, gather_job& job, const packet_place& place, const gid::gid_table& gids,
-                    std::uint16_t udp_port);
+void begin_ethernet(const send_unit& u, gather_job& job, const packet_place& place, std::uint16_t udp_port);
 
 }  // namespace rnic::transport

@@ -4,26 +4,30 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/transport/requester/packet.h"
+
 namespace rnic::transport {
 
 namespace {
 constexpr unsigned place_bits = 16;
 
-sim::pipeline transmit_pipeline(const requester_config::transmit_stages& t, unsigned offload) {
-  return {
-      {"path", t.path}, {"headers", t.headers}, {"align", t.align}, {"offload", offload}, {"hand-over", t.hand_over}};
+sim::pipeline transmit_pipeline(unsigned source, const requester_config::transmit_stages& t, unsigned offload) {
+  return {{"source gid", source}, {"path", t.path},     {"headers", t.headers},
+          {"align", t.align},     {"offload", offload}, {"hand-over", t.hand_over}};
 }
 }  // namespace
 
-gather::gather(std::string name, sim::clock_domain& domain, const requester_config& cfg, const gid_tables& gids,
-               withdrawals& withdrawn, sim::span_recorder& spans, sim::statistics& stats)
+gather::gather(std::string name, sim::clock_domain& domain, const requester_config& cfg,
+               const gid::source_access& sources, withdrawals& withdrawn, sim::span_recorder& spans,
+               sim::statistics& stats)
     : clocked_block(name, domain),
       translation_blocks_(cfg.translation_blocks),
-      gids_(gids),
+      ect_priorities_(cfg.congestion.reaction.priorities),
+      sources_(*this, sources, stats),
       withdrawn_(withdrawn),
       spans_(spans),
-      pipeline_(transmit_pipeline(cfg.transmit, 0)),
-      plain_pipeline_(transmit_pipeline(cfg.transmit, cfg.ethernet_offload_cycles)),
+      pipeline_(transmit_pipeline(sources_.cycles(), cfg.transmit, 0)),
+      plain_pipeline_(transmit_pipeline(sources_.cycles(), cfg.transmit, cfg.ethernet_offload_cycles)),
       slots_(cfg.gather_depth) {
   withdrawn_.bind_reader(*this);
   const std::pair<const char*, const std::uint64_t*> all[] = {{"packets", &packets_},
@@ -71,13 +75,34 @@ void gather::leave() {
     ++withdrawn_packets_;
     return drop_slot();
   }
-  if (!tx_out.claim() || !left_out.claim()) return;
-  if (s.job.plain && !finish_ethernet(s)) {
-    if (tell(s, gather_event::kind::blocked)) drop_slot();
-    return;
+  if (!s.blocked) {
+    if (!tx_out.claim() || !left_out.claim() || !look_up_source(s)) return;
+    if (!s.blocked) leave_pipeline(s);
   }
-  leave_pipeline(s);
-  drop_slot();
+  if (!s.blocked || tell(s, gather_event::kind::blocked)) drop_slot();
+}
+
+// False: not in this cycle, or it has none.
+bool gather::look_up_source(slot& s) {
+  payload::frame& f = *s.job.frame;
+  const unsigned port = f.port % ports;
+  if (!sources_.open(port)) {
+    wake_next();
+    return false;
+  }
+  const gid::source found = sources_.look_up(port, s.job.source);
+  if (found.why != gid::refusal::none) {
+    s.syndrome = syndrome::local_qp_operation;
+    s.failed_at = now() + sources_.cycles();
+    wake_at(s.failed_at);
+    return false;
+  }
+  if (found.own_destination) f.loopback = payload::frame::loopback_only;
+  if (s.job.source.checked)
+    finish_request(f, s.job.source, found, ect_priorities_);
+  else if (s.job.plain)
+    s.blocked = !finish_ethernet(s, found);
+  return true;
 }
 
 // True: it has failed, and the transmit engine does not know it yet. One that was withdrawn fails for nobody.
@@ -90,6 +115,7 @@ bool gather::stands(slot& s) {
     return false;
   }
   if (withdrawn(s) || s.syndrome == 0) return false;
+  if (now() < s.failed_at) return true;
   if (!tell(s, gather_event::kind::failed)) return true;
   ++failed_;
   judging_ = true;
@@ -120,9 +146,11 @@ const char* gather::leave_held_up_by() const {
   const slot& s = slots_.front();
   if (s.pending != 0) return "payload";
   if (judging_) return verdict_in.can_pop() ? nullptr : "requester";
-  if (s.dropped || s.syndrome != 0) return event_out.can_push() ? nullptr : "requester";
+  if (s.syndrome != 0 && !s.dropped && now() < s.failed_at) return nullptr;  // the look-up is under way
+  if (s.dropped || s.blocked || s.syndrome != 0) return event_out.can_push() ? nullptr : "requester";
   if (!tx_out.can_push()) return "icrc insert";
-  return left_out.can_push() ? nullptr : "requester";
+  if (!left_out.can_push()) return "requester";
+  return sources_.open(s.job.frame->port % ports) ? nullptr : "gid table";
 }
 
 void gather::drop_slot() {

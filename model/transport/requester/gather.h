@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/gid/gid_table.h"
+#include "model/gid/source_reader.h"
 #include "model/icm/contexts.h"
 #include "model/icm/key_operation_if.h"
 #include "model/icm/translation_if.h"
@@ -28,15 +28,15 @@ namespace rnic::transport {
 /// Frame of an Ethernet QP: what has to be done to it when all of it is there.
 struct ethernet_work {
   bool segmented = false, last = false, software_tag = false;
-  std::uint8_t smac_index = 0;
+  std::uint8_t own_priority = 0;  ///< of the tag whose VID is the queue pair's
   std::uint16_t software_tci = 0, udp_port = 0;
   icm::ethernet_rules rules{};
   std::uint32_t offset = 0;  ///< of the packet's payload in a segmented message
   ethernet_send offload;
 };
 
-/// A packet that the transmit engine has started: a frame with headers, and room for its payload. Inline bytes are
-/// there.
+/// A packet that the transmit engine has started: what its headers will say, a frame with room for them, and room for
+/// its payload. Inline bytes are there, and the headers of frames that software has made.
 struct gather_job {
   static constexpr unsigned most_pieces = send_wqe::max_segments + payload::frame::capacity / 4096;
   payload::frame_ptr frame;
@@ -52,6 +52,7 @@ struct gather_job {
   bool reserved_key = false;
   bool plain = false;  ///< frame of an Ethernet QP
   ethernet_work ethernet;
+  gid::source_request source;
 };
 
 /// What one address gives of a packet's payload: up to 4096 bytes.
@@ -96,26 +97,32 @@ struct gather_verdict {};
 /// Stages: accept, into the queue of packets (cycle 0); ask, one address a cycle, packet by packet (0 for a packet that
 /// finds nobody in front of it); translation; read, one DMA request a cycle (two for a piece across a page); memory;
 /// leave, one packet a cycle in the order in which they were started, the first in the cycle behind accept; then the
-/// transmit pipeline (requester_config::transmit), for an Ethernet QP with `ethernet_offload_cycles` more: the
-/// registers of the channels of frames and of what has left.
+/// look-up of its source (gid::gid_source_if) and the transmit pipeline (requester_config::transmit), for an Ethernet
+/// QP with `ethernet_offload_cycles` more: the registers of the channels of frames and of what has left.
 ///
-/// Memories: queue of packets (`gather_depth` entries); payload is written into the frames by the DMA engine.
+/// Source: the look-up is made in the cycle in which a packet leaves, and what the tables hold then is in its headers,
+/// or whether it may leave at all. One that may not is a failure when the look-up is over; what follows it by then is
+/// taken back out of the look-up's registers, and makes its own again behind the verdict.
+///
+/// Memories: queue of packets (`gather_depth` entries); payload is written into the frames by the DMA engine. A read
+/// port of each port's GID, MAC and VLAN tables (gid::source_reader).
 ///
 /// Stalls: accept, when the queue is full; ask, when translation takes no request; read, when the DMA engine takes none
 /// or nobody takes the word that an address is known; leave, until all of the oldest packet is there, while a channel
-/// behind it is full, and from a packet that failed until the verdict. A packet that is withdrawn asks for nothing
-/// more, passes over a piece a cycle, and goes when memory has answered what it had asked for.
+/// behind it is full, in a cycle in which the tables' only read port is the answers', and from a packet that failed
+/// until the verdict. A packet that is withdrawn asks for nothing more, passes over a piece a cycle, and goes when
+/// memory has answered what it had asked for.
 ///
 /// Three engines of a cycle each say by whom they are blocked: ask by "translation" (or "requester", who takes no word
-/// of a withdrawn packet's address), read by "dma" or "requester", leave by "payload", by "requester" or "icrc insert".
+/// of a withdrawn packet's address), read by "dma" or "requester", leave by "payload", by "requester", "icrc insert" or
+/// "gid table".
 ///
 /// Revocation of a key is answered when memory has answered what was asked for by then.
 class gather : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2;
-  using gid_tables = std::array<const gid::gid_table*, ports>;
 
-  gather(std::string name, sim::clock_domain& domain, const requester_config& cfg, const gid_tables& gids,
+  gather(std::string name, sim::clock_domain& domain, const requester_config& cfg, const gid::source_access& sources,
          withdrawals& withdrawn, sim::span_recorder& spans, sim::statistics& stats);
 
   sim::fifo_in<gather_job> job_in{*this};
@@ -135,7 +142,9 @@ class gather : public sim::clocked_block {
     std::uint16_t asked = 0, pending = 0;
     std::uint8_t syndrome = 0;
     bool dropped = false;  // withdrawn, or judged
+    bool blocked = false;  // a frame that its queue pair may not send
     sim::cycle_t asked_at = 0;
+    sim::cycle_t failed_at = 0;  // from here on it is known that it has no source
   };
 
   void tick() override;
@@ -152,12 +161,14 @@ class gather : public sim::clocked_block {
   const char* ask_held_up_by() const;
   const char* read_held_up_by() const;
   const char* leave_held_up_by() const;
-  bool finish_ethernet(slot& s);
+  bool look_up_source(slot& s);
+  bool finish_ethernet(slot& s, const gid::source& found);
   bool withdrawn(slot& s);
   slot& at(std::uint32_t number) { return slots_[number - first_slot_]; }
 
   const bool translation_blocks_;
-  gid_tables gids_;
+  const std::uint8_t ect_priorities_;
+  gid::source_reader sources_;
   withdrawals& withdrawn_;
   sim::span_recorder& spans_;
   const sim::pipeline pipeline_, plain_pipeline_;  // of packets, of an Ethernet QP's frames

@@ -21,13 +21,12 @@ unsigned kind_of(bool tagged, std::uint16_t tci) {
 }  // namespace
 
 /// False: it may not leave, and has not been changed.
-bool gather::finish_ethernet(slot& s) {
+bool gather::finish_ethernet(slot& s, const gid::source& found) {
   payload::frame& f = *s.job.frame;
   const ethernet_work& w = s.job.ethernet;
   const ethernet_send& e = w.offload;
   if ((w.rules.flags & icm::ethernet_rule_own_source) != 0) {
-    const wire::mac_address& own = gids_[f.port % ports]->mac(w.smac_index);
-    if (!std::equal(own.begin(), own.end(), f.data() + 6)) return false;
+    if (!std::equal(found.mac.begin(), found.mac.end(), f.data() + 6)) return false;
   }
   const std::uint16_t type = wire::load_be16(f.data() + 12);
   const bool in_frame = (type == wire::type_ctag || type == wire::type_stag) && f.length >= 16;
@@ -42,8 +41,10 @@ bool gather::finish_ethernet(slot& s) {
     if (e.ip_checksum) wire::set_ipv4_checksum(f.data(), v);
     if (e.l4_checksum) wire::set_l4_checksum(f.data(), v);
   }
-  if (e.tag_type != 0) {
-    wire::insert_tag(f.data(), e.tag_type, e.tci);
+  const std::uint16_t tag_type = found.vlan_valid ? wire::type_ctag : e.tag_type;
+  if (tag_type != 0) {
+    const auto own_tci = static_cast<std::uint16_t>(found.vlan | w.own_priority << 13);
+    wire::insert_tag(f.data(), tag_type, found.vlan_valid ? own_tci : e.tci);
     f.begin -= wire::vlan_tag_bytes;
     f.length += wire::vlan_tag_bytes;
   }

@@ -52,7 +52,7 @@ void parse_mlx_wqe(const std::uint8_t* wqe, send_wqe& out) {
 }
 
 bool open_special_frame(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe,
-                        const gid::gid_table& gids, std::uint16_t udp_port) {
+                        std::uint16_t udp_port) {
   f.begin = payload::frame::payload_start;
   f.length = wqe.length;
   f.packet = wire::packet{};
@@ -62,11 +62,16 @@ bool open_special_frame(payload::frame& f, const icm::requester_context& ctx, co
       f.packet.payload_offset > inline_prefix(wqe))
     return false;
   f.gid_index = ctx.dest.gid_index;
-  f.loopback =
-      wqe.address.loopback || gids.owns(f.packet.dmac) ? payload::frame::loopback_only : payload::frame::loopback_none;
+  f.loopback = wqe.address.loopback ? payload::frame::loopback_only : payload::frame::loopback_none;
   f.insert_icrc = !wqe.keep_icrc;
   f.source = static_cast<std::uint8_t>(transport::egress_source::requester);
   return true;
+}
+
+gid::source_request source_of_special(const payload::frame& f) {
+  gid::source_request r;
+  r.dmac = f.packet.dmac;
+  return r;
 }
 
 }  // namespace rnic::transport

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model/gid/gid_table.h"
+#include "model/gid/gid_source_if.h"
 #include "model/icm/contexts.h"
 #include "model/payload/frame.h"
 #include "model/transport/requester/send_wqe.h"
@@ -30,6 +30,9 @@ void parse_mlx_wqe(const std::uint8_t* wqe, send_wqe& out);
 /// place, loopback, and what the icrc block needs to write the ICRC. False: the inline bytes are not the headers of a
 /// RoCE packet of this length and of the queue pair's version, and the frame cannot be sent.
 bool open_special_frame(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe,
-                        const gid::gid_table& gids, std::uint16_t udp_port);
+                        std::uint16_t udp_port);
+
+/// What such a frame needs of the tables of its port: whether it comes back.
+gid::source_request source_of_special(const payload::frame& f);
 
 }  // namespace rnic::transport

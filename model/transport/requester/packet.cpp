@@ -15,6 +15,7 @@ namespace {
 using wire::operation;
 
 constexpr std::uint32_t controlled_qkey = 0x80000000;
+constexpr std::uint32_t icrc_bytes = 4;
 
 operation operation_for(const send_wqe& wqe, const packet_place& at) {
   switch (wqe.opcode) {
@@ -61,14 +62,7 @@ wire::transport transport_for(icm::service type, const send_wqe& wqe) {
   }
 }
 
-/// Frames to the port's own address come back inside the adapter; those to a group do that too and go out as well
-/// (adapter data plane B.5).
-std::uint8_t loopback_of(bool forced, const wire::mac_address& dmac, const gid::gid_table& gids, bool datagram) {
-  if (forced || gids.owns(dmac)) return payload::frame::loopback_only;
-  return datagram && (dmac[0] & 1) != 0 ? payload::frame::loopback_too : payload::frame::loopback_none;
-}
-
-void address_connected(payload::frame& f, const icm::path& path, const gid::gid_table& gids) {
+void address_connected(payload::frame& f, const icm::path& path) {
   wire::packet& p = f.packet;
   std::copy_n(path.dmac, 6, p.dmac.begin());
   std::copy_n(path.remote_gid, 16, p.dgid.begin());
@@ -76,19 +70,15 @@ void address_connected(payload::frame& f, const icm::path& path, const gid::gid_
   p.flow_label = path.flow_label & 0xfffff;
   p.hop_limit = path.hop_limit;
   p.udp_source = udp_source_of(path);
-  p.vlan_present = false;
-  if ((path.flags & icm::path_flag_vlan) != 0) {
-    const auto vid = gids.vlan(path.vlan_index);
-    p.vlan_present = vid.has_value();
-    p.vlan_tci = static_cast<std::uint16_t>(vid.value_or(0) | (path.priority & 7) << 13);
-  }
+  p.vlan_present = (path.flags & icm::path_flag_vlan) != 0;
+  p.vlan_tci = static_cast<std::uint16_t>((path.priority & 7) << 13);
   f.gid_index = path.gid_index;
   f.priority = path.priority & 7;
-  f.loopback = loopback_of((path.flags & icm::path_flag_loopback) != 0, p.dmac, gids, false);
+  const bool forced = (path.flags & icm::path_flag_loopback) != 0;
+  f.loopback = forced ? payload::frame::loopback_only : payload::frame::loopback_none;
 }
 
-void address_datagram(payload::frame& f, const icm::requester_context& ctx, const datagram_address& a,
-                      const gid::gid_table& gids) {
+void address_datagram(payload::frame& f, const icm::requester_context& ctx, const datagram_address& a) {
   wire::packet& p = f.packet;
   p.dmac = a.dmac;
   p.dgid = a.gid;
@@ -100,28 +90,50 @@ void address_datagram(payload::frame& f, const icm::requester_context& ctx, cons
   p.vlan_tci = a.vlan_tci;
   f.gid_index = a.gid_index;
   f.priority = a.vlan_present ? static_cast<std::uint8_t>(a.vlan_tci >> 13) : a.priority;
-  f.loopback = loopback_of(a.loopback, p.dmac, gids, true);
+  // Frames to a group come back and go out as well (adapter data plane B.5).
+  f.loopback = a.loopback             ? payload::frame::loopback_only
+               : (p.dmac[0] & 1) != 0 ? payload::frame::loopback_too
+                                      : payload::frame::loopback_none;
+}
+
+wire::encapsulation encapsulation(bool v2, const wire::gid& dgid) {
+  if (!v2) return wire::encapsulation::roce_v1;
+  return gid::is_mapped_ipv4(dgid.data()) ? wire::encapsulation::roce_v2_ipv4 : wire::encapsulation::roce_v2_ipv6;
 }
 
 }  // namespace
 
-void build_request(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
-                   const gid::gid_table& gids, const packet_settings& settings) {
+gid::source_request source_of(const icm::requester_context& ctx, const send_wqe& wqe) {
+  gid::source_request r;
+  r.checked = true;
+  r.mac_index = ctx.dest.smac_index;
+  r.function = ctx.function;
+  if (ctx.type == icm::service::ud) {
+    r.any_version = true;
+    r.ipv4 = gid::is_mapped_ipv4(wqe.address.gid.data());
+    r.index = wqe.address.gid_index;
+    r.dmac = wqe.address.dmac;
+    return r;
+  }
+  r.type = (ctx.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
+  r.ipv4 = gid::is_mapped_ipv4(ctx.dest.remote_gid);
+  r.index = ctx.dest.gid_index;
+  r.tagged = (ctx.dest.flags & icm::path_flag_vlan) != 0;
+  r.vlan_index = ctx.dest.vlan_index;
+  std::copy_n(ctx.dest.dmac, 6, r.dmac.begin());
+  return r;
+}
+
+void begin_request(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
+                   std::uint16_t udp_port) {
   wire::packet& p = f.packet;
   const bool datagram = ctx.type == icm::service::ud;
   if (datagram)
-    address_datagram(f, ctx, wqe.address, gids);
+    address_datagram(f, ctx, wqe.address);
   else
-    address_connected(f, ctx.dest, gids);
-  const gid::entry& source = gids[f.gid_index];
-  p.sgid = source.id;
-  p.smac = gids.mac(ctx.dest.smac_index);
-  const bool v2 = datagram ? source.type == gid::roce_type::v2 : (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
-  p.encap = !v2                                  ? wire::encapsulation::roce_v1
-            : gid::is_mapped_ipv4(p.dgid.data()) ? wire::encapsulation::roce_v2_ipv4
-                                                 : wire::encapsulation::roce_v2_ipv6;
-  p.udp_dest = settings.udp_port;
-  if (v2 && (settings.ect_priorities >> (f.priority & 7) & 1) != 0) p.traffic_class = ecn_capable(p.traffic_class);
+    address_connected(f, ctx.dest);
+  p.encap = encapsulation(datagram || (ctx.dest.flags & icm::path_flag_roce_v2) != 0, p.dgid);
+  p.udp_dest = udp_port;
   p.udp_checksum = 0;
   p.ipv4_id = 0;
   p.ipv4_fragment = 0x4000;
@@ -145,12 +157,25 @@ void build_request(payload::frame& f, const icm::requester_context& ctx, const s
     p.deth = {(wqe.address.qkey & controlled_qkey) != 0 ? ctx.qkey : wqe.address.qkey, 0, ctx.qpn & 0xffffff};
   p.payload_length = wqe.fetches() ? 0 : place.length;
 
-  const std::uint8_t* begin = wire::build(p, f.buffer.data() + payload::frame::payload_start);
-  f.begin = static_cast<std::uint32_t>(begin - f.buffer.data());
-  f.length = p.icrc_offset + 4;
+  f.length = static_cast<std::uint32_t>(wire::header_length(p)) + ((p.payload_length + 3) & ~3u) + icrc_bytes;
   f.port = ctx.dest.port;
   f.insert_icrc = true;
   f.source = static_cast<std::uint8_t>(transport::egress_source::requester);
+}
+
+void finish_request(payload::frame& f, const gid::source_request& asked, const gid::source& found,
+                    std::uint8_t ect_priorities) {
+  wire::packet& p = f.packet;
+  const bool v2 = found.type == gid::roce_type::v2;
+  p.sgid = found.id;
+  p.smac = found.mac;
+  if (asked.tagged) p.vlan_present = found.vlan_valid;
+  p.vlan_tci |= found.vlan;
+  p.encap = encapsulation(v2, p.dgid);
+  if (v2 && (ect_priorities >> (f.priority & 7) & 1) != 0) p.traffic_class = ecn_capable(p.traffic_class);
+  const std::uint8_t* begin = wire::build(p, f.buffer.data() + payload::frame::payload_start);
+  f.begin = static_cast<std::uint32_t>(begin - f.buffer.data());
+  f.length = p.icrc_offset + icrc_bytes;
 }
 
 }  // namespace rnic::transport

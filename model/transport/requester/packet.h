@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model/gid/gid_table.h"
+#include "model/gid/gid_source_if.h"
 #include "model/icm/contexts.h"
 #include "model/payload/frame.h"
 #include "model/transport/requester/send_wqe.h"
@@ -20,16 +20,19 @@ struct packet_place {
   bool ack_request = false;
 };
 
-/// What is the same for all packets.
-struct packet_settings {
-  std::uint16_t udp_port = 0;
-  std::uint8_t ect_priorities = 0;  ///< bit n: RoCE v2 packets of priority n say that they are ECN capable
-};
+/// What the packet's headers need of the tables of its port.
+gid::source_request source_of(const icm::requester_context& ctx, const send_wqe& wqe);
 
-/// Writes all headers in front of the payload at frame::payload_start (whose bytes may come later), pad and room for
-/// the ICRC behind it, and sets the frame's begin, length, priority, port, loopback, gid_index and packet.
-/// Adapter data plane A.10; operation codes by C.3.
-void build_request(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
-                   const gid::gid_table& gids, const packet_settings& settings);
+/// What context and WQE say of the packet: the frame's packet, priority, port, loopback, gid_index, and its length as
+/// rate limits count it. That of a datagram is RoCE v2's: its version is known with its source. Adapter data plane
+/// A.10; operation codes by C.3.
+void begin_request(payload::frame& f, const icm::requester_context& ctx, const send_wqe& wqe, const packet_place& place,
+                   std::uint16_t udp_port);
+
+/// Writes all headers in front of the payload at frame::payload_start, pad and room for the ICRC behind it, when the
+/// source that was asked for is there; begin and length of the frame. `ect_priorities`, bit n: RoCE v2 packets of
+/// priority n say that they are ECN capable.
+void finish_request(payload::frame& f, const gid::source_request& asked, const gid::source& found,
+                    std::uint8_t ect_priorities);
 
 }  // namespace rnic::transport

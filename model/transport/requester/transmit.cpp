@@ -98,10 +98,6 @@ bool transmit::start(send_unit& u) {
   }
   const unsigned priority = priority_of(c, u.wqe.address);
   if (blocked(u, priority)) return false;
-  if (!source_is_ours(c)) {
-    refuse_source(u);
-    return false;
-  }
   u.held_up_by = "messages and scatters under way";
   if (u.at_wqe.message == no_index && !open_message(u)) return false;
   const bool read = u.wqe.fetches();
@@ -169,23 +165,23 @@ gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
   return job;
 }
 
-// Its headers, and its payload or where that is.
+// What its headers will say, and its payload or where that is.
 void transmit::build(send_unit& u, gather_job& job, const packet_place& place, unsigned priority) {
   const context& c = *u.ctx;
   const unsigned port = c.dest.port % egress_ports;
   const bool special = c.type == icm::service::mlx;
   if (job.plain)
-    begin_ethernet(u, job, place, *gids_[port], settings_.udp_port);
+    begin_ethernet(u, job, place, settings_.udp_port);
   else if (!special)
-    build_request(*job.frame, c, u.wqe, place, *gids_[port],
-                  {settings_.udp_port, config_.congestion.reaction.priorities});
+    begin_request(*job.frame, c, u.wqe, place, settings_.udp_port);
   pacing_.started(u, job.frame->length);
   job.frame->priority = static_cast<std::uint8_t>(priority);
   job.frame->port = static_cast<std::uint8_t>(port);
   const std::uint32_t headers = job.plain ? u.wqe.ethernet.header_bytes : 0;
   if (!u.wqe.fetches()) hand_pieces(u, job, headers, headers + place.length);
-  if (special && !open_special_frame(*job.frame, c, u.wqe, *gids_[port], settings_.udp_port))
+  if (special && !open_special_frame(*job.frame, c, u.wqe, settings_.udp_port))
     job.syndrome = syndrome::local_qp_operation;
+  if (!job.plain) job.source = special ? source_of_special(*job.frame) : source_of(c, u.wqe);
 }
 
 // For how long the packet has the engine.
@@ -203,30 +199,6 @@ unsigned transmit::interval_of(send_unit& u, const packet_place& place) {
   return stall + (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
 }
 
-// The entry of the GID table that a connected QP's path names, looked at for each packet: it may change under traffic.
-bool transmit::source_is_ours(const context& c) const {
-  if (!icm::is_reliable(c.type) && c.type != icm::service::uc) return true;
-  const auto type = (c.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
-  return gids_[c.dest.port % egress_ports]->may_send(c.dest.gid_index, type, c.dest.remote_gid, c.function);
-}
-
-// That of an address vector, which is of the entry's version.
-bool transmit::source_is_ours(const context& c, const datagram_address& a) const {
-  const gid::gid_table& gids = *gids_[c.dest.port % egress_ports];
-  return gids.may_send(a.gid_index, gids[a.gid_index].type, a.gid.data(), c.function);
-}
-
-// The message cannot be sent, or not to its end: a local error, as of an address vector without a source.
-void transmit::refuse_source(send_unit& u) {
-  context& c = *u.ctx;
-  qp_runtime& r = qps_[u.grant.qpn];
-  if (r.tail != no_index && messages_[r.tail].wqe_index == c.next_wqe)
-    go_back_.fail(c, r, r.tail, syndrome::local_qp_operation, 0, next_psn(c));
-  else
-    u.wqe.error = syndrome::local_qp_operation;
-  units_.give_back(u);
-}
-
 // Counts of PSNs are bounded so that old and new ones can be told apart.
 bool transmit::window_open(const context& c, std::uint32_t packets) const {
   if (!icm::is_reliable(c.type)) return true;
@@ -242,7 +214,6 @@ bool transmit::open_message(send_unit& u) {
   if (c.message_offset > u.wqe.length || (c.message_offset == u.wqe.length && u.wqe.length != 0))
     u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
   if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
-  if (c.type == icm::service::ud && !source_is_ours(c, u.wqe.address)) u.wqe.error = syndrome::local_qp_operation;
   if (c.type == icm::service::ethernet && u.wqe.error == 0)
     u.wqe.error = ethernet_fault(u, settings_.port_mtu[c.dest.port % egress_ports]);
   if (u.wqe.error != 0) {

@@ -50,13 +50,12 @@ class transmit {
     shared_engine& read_engine;
   };
   transmit(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
-           const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans, port_set ports,
-           qp_table& qps, context_memory& contexts, message_table& messages, unit_table& units, go_back& back,
-           ack_timers& timers, egress_credits& credits, pacing& pace, departures& leaving, std::uint64_t& next_packet)
+           payload::frame_pool& frames, sim::span_recorder& spans, port_set ports, qp_table& qps,
+           context_memory& contexts, message_table& messages, unit_table& units, go_back& back, ack_timers& timers,
+           egress_credits& credits, pacing& pace, departures& leaving, std::uint64_t& next_packet)
       : owner_(owner),
         config_(config),
         settings_(settings),
-        gids_(gids),
         frames_(frames),
         spans_(spans),
         ports_(ports),
@@ -82,9 +81,6 @@ class transmit {
   bool blocked(send_unit& u, unsigned priority);
   bool open_message(send_unit& u);
   bool give_up(send_unit& u);
-  bool source_is_ours(const context& c) const;
-  bool source_is_ours(const context& c, const datagram_address& a) const;
-  void refuse_source(send_unit& u);
   bool window_open(const context& c, std::uint32_t packets) const;
   bool may_use_receive(const context& c, const send_wqe& wqe) const;
   packet_place place_of_next(const context& c, const send_wqe& wqe, std::uint32_t packets) const;
@@ -97,7 +93,6 @@ class transmit {
   sim::clocked_block& owner_;
   const requester_config& config_;
   const requester_settings& settings_;
-  const gid_tables& gids_;
   payload::frame_pool& frames_;
   sim::span_recorder& spans_;
   port_set ports_;

@@ -170,7 +170,7 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
     owner_.wake_at(read_engine_.free_at());
     return verdict::wait;
   }
-  const unsigned interval = interval_of(*frame, fetches);
+  const unsigned interval = interval_of(*f.ctx, *frame, fetches);
   const sim::span_id span = t.last ? frame->span : 0;
   const bool plain = frame->plain, marked = notices_.answers(*frame);
   if (marked) notices_.keep(*frame);
@@ -187,16 +187,18 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   return verdict::done;
 }
 
-unsigned admission::interval_of(const payload::frame& frame, bool fetches) const {
+unsigned admission::interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool fetches) const {
   const unsigned payload = frame.packet.payload_length;
   const wire::operation op = wire::operation_of(frame.packet.bth.opcode);
+  const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.bytes_per_cycle));
   const bool receives =
       is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
-  const unsigned base = fetches        ? config_.read_cycles
-                        : !receives    ? config_.write_cycles
-                        : payload != 0 ? config_.receive_cycles
-                                       : config_.receive_header_cycles;
-  const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.bytes_per_cycle));
+  const unsigned with_list = config_.receive_cycles, without = config_.receive_header_cycles;
+  const unsigned base = fetches                                          ? config_.read_cycles
+                        : !receives                                      ? config_.write_cycles
+                        : payload == 0                                   ? without
+                        : !frame.plain && goes_inline(ctx, frame.packet) ? std::min(with_list, without + beats)
+                                                                         : with_list;
   return std::max({1u, base, config_.beat_overhead_cycles + beats});
 }
 

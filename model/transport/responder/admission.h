@@ -28,12 +28,13 @@ namespace rnic::transport {
 /// `check` each.
 ///
 /// Intervals: as responder_config says by kind of packet, at least its beats and `beat_overhead_cycles`; a packet that
-/// is dropped at the door or begins to wait: 1. READs and atomics take the engine that both halves share as well.
-/// Ports: one access to the context of the packet's queue pair (flow_table).
-/// Stalls: a packet waits for its queue pair's context, in one of `context_wait_frames` places, and lets those of
-/// others pass; where there is no place for it, or none on chip for its queue pair, its stream waits and the others go
-/// on. All wait for a free slot; READs and atomics for the shared engine and for translation. Counters: packets,
-/// check_busy_cycles; drop.no_qp, drop.halted.
+/// is dropped at the door or begins to wait: 1. A packet into buffers is moved while their list is followed
+/// (`receive_cycles` beside `receive_header_cycles`); one into the receive WQE itself has no list: its beats come
+/// behind the header's cycles, as far as they are fewer. READs and atomics take the engine that both halves share as
+/// well. Ports: one access to the context of the packet's queue pair (flow_table). Stalls: a packet waits for its queue
+/// pair's context, in one of `context_wait_frames` places, and lets those of others pass; where there is no place for
+/// it, or none on chip for its queue pair, its stream waits and the others go on. All wait for a free slot; READs and
+/// atomics for the shared engine and for translation. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
 class admission {
  public:
   struct streams {
@@ -57,7 +58,7 @@ class admission {
   bool admit(payload::frame_ptr& frame, std::uint32_t qpn);
   void wait(responder_flow& f, payload::frame_ptr frame);
   verdict run(responder_flow& f, payload::frame_ptr& frame);
-  unsigned interval_of(const payload::frame& frame, bool fetches) const;
+  unsigned interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool fetches) const;
   void start(responder_flow& f);
   std::uint32_t destination(const payload::frame& f) const;
 

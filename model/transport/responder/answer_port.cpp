@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "model/gid/gid_table.h"
+#include "model/gid/gid_match_if.h"
 #include "model/transport/credits.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/rules.h"

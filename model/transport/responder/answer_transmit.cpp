@@ -14,6 +14,24 @@ namespace {
 constexpr std::uint64_t bit(unsigned l) { return std::uint64_t{1} << l; }
 constexpr unsigned line_of(unsigned port, unsigned priority) { return port * answer_transmit::priorities + priority; }
 
+gid::source_request source_of(const answer_job& j) {
+  gid::source_request r;
+  if (j.complete) {
+    r.dmac = j.frame->packet.dmac;
+    return r;
+  }
+  r.checked = true;
+  r.type = (j.path.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
+  r.ipv4 = gid::is_mapped_ipv4(j.path.remote_gid);
+  r.tagged = (j.path.flags & icm::path_flag_vlan) != 0;
+  r.index = j.path.gid_index;
+  r.mac_index = j.path.smac_index;
+  r.vlan_index = j.path.vlan_index;
+  r.function = j.function;
+  std::copy_n(j.path.dmac, 6, r.dmac.begin());
+  return r;
+}
+
 }  // namespace
 
 answer_transmit::line::line(unsigned each, std::uint16_t first_credits)
@@ -22,17 +40,21 @@ answer_transmit::line::line(unsigned each, std::uint16_t first_credits)
       credits(first_credits) {}
 
 answer_transmit::answer_transmit(std::string name, sim::clock_domain& domain, const responder_config& cfg,
-                                 const gid_tables& gids, const std::uint16_t& roce_v2_port, sim::span_recorder& spans,
-                                 sim::statistics& stats)
+                                 const gid::source_access& sources, const std::uint16_t& roce_v2_port,
+                                 sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
       credit_in{sim::fifo_in<egress_credit>(*this), sim::fifo_in<egress_credit>(*this)},
-      pipeline_{{"path", cfg.answer.path}, {"headers", cfg.answer.headers}, {"hand-over", cfg.answer.hand_over}},
+      sources_(*this, sources, stats),
+      pipeline_{{"source gid", sources_.cycles()},
+                {"path", cfg.answer.path},
+                {"headers", cfg.answer.headers},
+                {"hand-over", cfg.answer.hand_over}},
       ect_priorities_(cfg.congestion.reaction.priorities),
-      gids_(gids),
       roce_v2_port_(roce_v2_port),
       spans_(spans),
       lines_(std::size_t{ports} * priorities, line(cfg.answer.waiting, static_cast<std::uint16_t>(cfg.egress_frames))),
-      credited_(cfg.egress_frames == 0 ? 0 : bit(ports * priorities) - 1) {
+      credited_(cfg.egress_frames == 0 ? 0 : bit(ports * priorities) - 1),
+      refused_(std::size_t{sources_.cycles()} + 1) {
   const std::pair<const char*, const std::uint64_t*> all[] = {{"responses", &accepted_[0]},
                                                               {"acknowledgements", &accepted_[1]},
                                                               {"notifications", &accepted_[2]},
@@ -43,6 +65,7 @@ answer_transmit::answer_transmit(std::string name, sim::clock_domain& domain, co
 
 void answer_transmit::tick() {
   take_credits();
+  take_refused();
   accept();
   leave();
   for (unsigned p = 0; p < ports; ++p) credit_in[p].set_quiet((starved_ >> line_of(p, 0) & 0xff) == 0);
@@ -50,16 +73,24 @@ void answer_transmit::tick() {
 
 void answer_transmit::take_credits() {
   for (unsigned p = 0; p < ports; ++p)
-    credit_in[p].take_due([&](const egress_credit& c) {
-      const unsigned n = line_of(p, c.priority & 7);
-      line& l = lines_[n];
-      ++l.credits;
-      credited_ |= bit(n);
-      if ((starved_ & bit(n)) == 0) return;
-      starved_ &= ~bit(n);
-      l.fed_at = now();
-      credit_wait_cycles_ += l.fed_at - l.starved_at;
-    });
+    credit_in[p].take_due([&](const egress_credit& c) { give_credit(line_of(p, c.priority & 7)); });
+}
+
+void answer_transmit::give_credit(unsigned n) {
+  line& l = lines_[n];
+  ++l.credits;
+  credited_ |= bit(n);
+  if ((starved_ & bit(n)) == 0) return;
+  starved_ &= ~bit(n);
+  l.fed_at = now();
+  credit_wait_cycles_ += l.fed_at - l.starved_at;
+}
+
+// Each tick behind the end of a look-up's cycles, of which one an answer is: at most one in a cycle.
+void answer_transmit::take_refused() {
+  if (refused_.empty() || refused_.front().known_at > now()) return;
+  give_credit(refused_.pop().line);
+  ++sourceless_;
 }
 
 void answer_transmit::accept() {
@@ -85,22 +116,37 @@ void answer_transmit::starve(unsigned n, sim::cycle_t from_cycle) {
   lines_[n].starved_at = from_cycle;
 }
 
+// Ports and priorities that have an answer and a credit, and whose tables take a look-up in this cycle.
+std::uint64_t answer_transmit::able() const {
+  std::uint64_t lines = waiting_ & credited_;
+  for (unsigned p = 0; p < ports; ++p)
+    if (!sources_.open(p)) lines &= ~(std::uint64_t{0xff} << line_of(p, 0));
+  return lines;
+}
+
 void answer_transmit::leave() {
-  const std::uint64_t able = waiting_ & credited_;
-  if (able == 0 || !tx_out.claim()) return;
-  const auto n = static_cast<unsigned>(by_priority_.pick(able));
+  const std::uint64_t lines = able();
+  const bool turn_waits = lines == 0 && (waiting_ & credited_) != 0;
+  entry_.waits_for(turn_waits ? "gid table" : nullptr);
+  if (turn_waits) wake_next();
+  if (lines == 0 || !tx_out.claim()) return;
+  const auto n = static_cast<unsigned>(by_priority_.pick(lines));
   line& l = lines_[n];
   const unsigned u = l.order.pop();
   waiting& w = l.places[u].front();
   entry_.start(1);
   from[u].room.push({w.job.port, w.job.priority});
-  if (w.job.complete || write_headers(w.job)) {
+  if (--l.credits == 0) credited_ &= ~bit(n);
+  const gid::source found = sources_.look_up(w.job.port, source_of(w.job));
+  if (found.why == gid::refusal::none) {
+    if (!w.job.complete) write_headers(w.job, found);
+    if (found.own_destination) w.job.frame->loopback = payload::frame::loopback_only;
     note_wait(l, w);
-    if (--l.credits == 0) credited_ &= ~bit(n);
     tx_out.push_after(std::move(w.job.frame), pipeline_.cycles());
   } else {
-    ++sourceless_;
     w.job.frame.reset();
+    refused_.push({now() + sources_.cycles(), n});
+    wake_at(now() + sources_.cycles());
   }
   l.places[u].drop();
   if (l.order.empty())
@@ -117,18 +163,14 @@ void answer_transmit::note_wait(const line& l, const waiting& w) {
   pipeline_.mark(spans_, span, *this, now());
 }
 
-void answer_transmit::address(const icm::path& path, payload::frame& f) const {
-  const gid::gid_table& g = *gids_[path.port & 1];
+void answer_transmit::address(const icm::path& path, const gid::source& from_here, payload::frame& f) const {
   wire::packet& p = f.packet;
   std::copy_n(path.dmac, 6, p.dmac.begin());
-  p.smac = g.mac(path.smac_index);
-  p.sgid = g[path.gid_index].id;
+  p.smac = from_here.mac;
+  p.sgid = from_here.id;
   std::copy_n(path.remote_gid, 16, p.dgid.begin());
-  if ((path.flags & icm::path_flag_vlan) != 0) {
-    const auto vid = g.vlan(path.vlan_index);
-    p.vlan_present = true;
-    p.vlan_tci = static_cast<std::uint16_t>((path.priority & 7) << 13 | vid.value_or(0));
-  }
+  p.vlan_present = (path.flags & icm::path_flag_vlan) != 0;
+  p.vlan_tci = static_cast<std::uint16_t>((path.priority & 7) << 13 | from_here.vlan);
   p.encap = encapsulation_of(path);
   p.traffic_class = path.traffic_class;
   if ((path.flags & icm::path_flag_roce_v2) != 0 && (ect_priorities_ >> (path.priority & 7) & 1) != 0)
@@ -139,18 +181,15 @@ void answer_transmit::address(const icm::path& path, payload::frame& f) const {
   p.udp_dest = roce_v2_port_;
   f.priority = path.priority & 7;
   f.port = path.port & 1;
-  const bool looped = (path.flags & icm::path_flag_loopback) != 0 || g.owns(p.dmac);
+  const bool looped = (path.flags & icm::path_flag_loopback) != 0;
   f.loopback = looped ? payload::frame::loopback_only : payload::frame::loopback_none;
   f.gid_index = path.gid_index;
 }
 
-// False: it has no source.
-bool answer_transmit::write_headers(answer_job& j) const {
-  const auto type = (j.path.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;
-  if (!gids_[j.port]->may_send(j.path.gid_index, type, j.path.remote_gid, j.function)) return false;
+void answer_transmit::write_headers(answer_job& j, const gid::source& from_here) const {
   payload::frame& f = *j.frame;
   f.packet = wire::packet{};
-  address(j.path, f);
+  address(j.path, from_here, f);
   wire::packet& p = f.packet;
   p.bth.opcode = j.opcode;
   p.bth.dest_qp = j.remote_qpn;
@@ -164,7 +203,6 @@ bool answer_transmit::write_headers(answer_job& j) const {
   f.length = p.icrc_offset + 4;
   f.insert_icrc = true;
   f.source = static_cast<std::uint8_t>(egress_source::responder);
-  return true;
 }
 
 }  // namespace rnic::transport

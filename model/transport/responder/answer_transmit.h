@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/gid/gid_table.h"
+#include "model/gid/source_reader.h"
 #include "model/payload/frame.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
@@ -30,8 +30,8 @@ namespace rnic::transport {
 /// are free again; egress credits, by port; frames out.
 ///
 /// Stages: accept, from each input into its waiting places (cycle 0); leave, one answer a cycle (0 for one that finds
-/// nobody in front of it); then path, headers and hand-over (responder_config::answer), whose registers are the channel
-/// of frames. Initiation interval: 1.
+/// nobody in front of it); then the look-up of its source (gid::gid_source_if), path, headers and hand-over
+/// (responder_config::answer), whose registers are the channel of frames. Initiation interval: 1.
 ///
 /// Order: the answers of a port and priority, and so those of a queue pair, leave in the order in which they were
 /// handed over; of one cycle first the READ engine's, then the acknowledgement, then the CNP. An ACK is handed over
@@ -40,26 +40,27 @@ namespace rnic::transport {
 ///
 /// Memories: of each input `answer.waiting` places a port and priority (one write, one read port); beside them, of each
 /// port and priority, from which input its answers came (2 bits each, registers: up to three are written in a cycle,
-/// one is read). A frame that leaves reads one entry each of its port's GID, MAC and VLAN tables.
+/// one is read). A read port of each port's GID, MAC and VLAN tables (gid::source_reader).
 ///
-/// Stalls: an answer, while its port and priority has no credit, waits for its turn, or the channel of frames is full.
+/// Stalls: an answer, while its port and priority has no credit, waits for its turn, the channel of frames is full, or
+/// in a cycle in which its tables' only read port is the requests'.
 /// Accept never does: users hand over what they know a place for (answer_port). So an answer that waits for a credit
 /// stands before none of another priority, in here as well as in the channels. Two places a user cover the two cycles
 /// from an answer's leaving to the next one that knows of it.
 ///
 /// An answer whose source is no entry of the GID table that the queue pair's function may send with (any more) ends
-/// here, is counted, and takes no credit. What was handed over leaves, also when its queue pair is halted meanwhile or
-/// the adapter reset: by then the port is down and drops it.
+/// here when its look-up is over, is counted, and its credit is there for another one. What was handed over leaves,
+/// also when its queue pair is halted meanwhile or the adapter reset: by then the port is down and drops it.
 ///
 /// Counters: answers by input; `sourceless`; `credit_wait_cycles`, in which a port and priority had an answer and no
-/// credit, summed over all of these. Engine: entry, a cycle an answer.
+/// credit, summed over all of these. Engine: entry, a cycle an answer; blocked by "gid table".
 class answer_transmit : public sim::clocked_block {
  public:
   static constexpr unsigned ports = 2, priorities = 8;
-  using gid_tables = std::array<const gid::gid_table*, ports>;
 
-  answer_transmit(std::string name, sim::clock_domain& domain, const responder_config& cfg, const gid_tables& gids,
-                  const std::uint16_t& roce_v2_port, sim::span_recorder& spans, sim::statistics& stats);
+  answer_transmit(std::string name, sim::clock_domain& domain, const responder_config& cfg,
+                  const gid::source_access& sources, const std::uint16_t& roce_v2_port, sim::span_recorder& spans,
+                  sim::statistics& stats);
 
   /// Far end of an answer_port.
   struct user {
@@ -91,22 +92,30 @@ class answer_transmit : public sim::clocked_block {
 
   void tick() override;
   void take_credits();
+  void take_refused();
+  void give_credit(unsigned l);
   void accept();
   void leave();
+  std::uint64_t able() const;
   void note_wait(const line& l, const waiting& w);
-  bool write_headers(answer_job& j) const;
-  void address(const icm::path& path, payload::frame& f) const;
+  void write_headers(answer_job& j, const gid::source& from_here) const;
+  void address(const icm::path& path, const gid::source& from_here, payload::frame& f) const;
   void starve(unsigned l, sim::cycle_t from_cycle);
 
+  gid::source_reader sources_;
   const sim::pipeline pipeline_;
   const std::uint8_t ect_priorities_;
-  const gid_tables gids_;
   const std::uint16_t& roce_v2_port_;
   sim::span_recorder& spans_;
   std::vector<line> lines_;     // by port and priority
   std::uint64_t waiting_ = 0;   // lines that hold an answer,
   std::uint64_t credited_ = 0;  // that have a credit,
   std::uint64_t starved_ = 0;   // that hold one and have none
+  struct refused_answer {
+    sim::cycle_t known_at = 0;
+    unsigned line = 0;
+  };
+  sim::ring<refused_answer> refused_;  // look-ups under way of answers that have no source
   sim::round_robin by_priority_;
   sim::server entry_{*this, "entry"};  // of the pipeline
 

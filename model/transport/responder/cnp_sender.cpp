@@ -9,10 +9,9 @@ namespace {
 constexpr unsigned log_queue_pairs = 18;  // QPNs on chip, as requester_config::log_qps
 }  // namespace
 
-cnp_sender::cnp_sender(sim::clocked_block& owner, const responder_config& cfg, const gid_tables& gids,
-                       payload::frame_pool& frames, answer_port& out, read_port& reads)
+cnp_sender::cnp_sender(sim::clocked_block& owner, const responder_config& cfg, payload::frame_pool& frames,
+                       answer_port& out, read_port& reads)
     : owner_(owner),
-      gids_(gids),
       frames_(frames),
       out_(out),
       reads_(reads),
@@ -41,8 +40,7 @@ void cnp_sender::note(const responder_flow& f) {
   const wire::packet& p = kept_.packet;
   const bool datagram = wire::transport_of(p.bth.opcode) == wire::transport::ud;
   payload::frame_ptr cnp = frames_.get();
-  point_.build(*cnp, p, kept_.port, kept_.gid_index, datagram ? p.deth.src_qp : f.ctx->remote_qpn,
-               *gids_[kept_.port & 1]);
+  point_.build(*cnp, p, kept_.port, kept_.gid_index, datagram ? p.deth.src_qp : f.ctx->remote_qpn);
   queue(f.qpn, std::move(cnp));
 }
 

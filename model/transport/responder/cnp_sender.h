@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -31,9 +30,8 @@ namespace rnic::transport {
 /// Counters: np_ecn_marked_roce_packets, np_cnp_sent, np_cnp_lost.
 class cnp_sender {
  public:
-  using gid_tables = std::array<gid::gid_table*, 2>;
-  cnp_sender(sim::clocked_block& owner, const responder_config& cfg, const gid_tables& gids,
-             payload::frame_pool& frames, answer_port& out, read_port& reads);
+  cnp_sender(sim::clocked_block& owner, const responder_config& cfg, payload::frame_pool& frames, answer_port& out,
+             read_port& reads);
   void announce(sim::statistics& to, const std::string& name) const;
 
   /// Whether the packet under check is to be told of, if its queue pair takes it.
@@ -54,7 +52,6 @@ class cnp_sender {
   bool send(unsigned port);
 
   sim::clocked_block& owner_;
-  const gid_tables gids_;
   payload::frame_pool& frames_;
   answer_port& out_;
   read_port& reads_;

@@ -281,7 +281,7 @@ verdict request_check::ud(responder_flow& f, payload::frame_ptr& frame) {
   const wire::packet& p = frame->packet;
   if (!has_receive_queue(ctx)) return drop(drops_.no_wqe);
   receive_descriptors::entry entry;
-  const bool in_wqe = goes_inline(ctx, p.payload_length + grh_area);
+  const bool in_wqe = goes_inline(ctx, p);
   const supply found = receives_.find(ctx, true, !in_wqe, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return drop(drops_.no_wqe);
@@ -326,7 +326,7 @@ verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame
   if (!length_ok && !(t.first && p.payload_length <= mtu && t.last)) return refuse(f, frame);
   if (!has_receive_queue(ctx)) return no_receive(f, frame);
   receive_descriptors::entry entry;
-  const bool in_wqe = t.first && t.last && goes_inline(ctx, p.payload_length);
+  const bool in_wqe = goes_inline(ctx, p);
   const supply found = receives_.find(ctx, t.first, p.payload_length != 0 && !in_wqe, entry);
   if (found == supply::pending) return verdict::wait;
   if (found == supply::empty) return no_receive(f, frame);

@@ -49,7 +49,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       completions_(*this, config_, cqe_out, event_out, writes_),
       receives_(this->name() + ".srqs", *this, config_, map, translate, dma_read, completions_),
       places_(*this, config_, registers_, translate, flows_, slots_),
-      notices_(*this, config_, gids, frames, notifications, reads),
+      notices_(*this, config_, frames, notifications, reads),
       answers_(*this, config_, flows_, acknowledgements, reads, frames, spans),
       withdrawal_(*this, keys, slots_, writes_, reads, completions_),
       held_(*this, config_, flows_, contexts_, backlog_, reads, answers_, writes_, spans),

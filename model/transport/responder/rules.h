@@ -66,10 +66,15 @@ inline constexpr std::uint32_t srqn_valid = 1u << 24;
 constexpr std::uint32_t srqn_of(const icm::responder_context& ctx) { return ctx.srqn & 0xffffff; }
 constexpr bool has_receive_queue(const icm::responder_context& ctx) { return is_shared(ctx) || ctx.log_rq_stride != 0; }
 
-/// A message of one packet whose `bytes` have room in the receive WQE goes there where the QP asks for it (adapter data
-/// plane A.3.3): a longer one could turn out too long when its first packet is in memory.
-constexpr bool goes_inline(const icm::responder_context& ctx, std::uint32_t bytes) {
-  return (ctx.flags & icm::responder_flag_inline_receive) != 0 && bytes != 0 && bytes <= 1u << ctx.log_rq_stride;
+/// A message of one packet that has room in the receive WQE, a datagram with its GRH area, goes there where the QP asks
+/// for it (adapter data plane A.3.3): a longer one could turn out too long when its first packet is in memory.
+inline bool goes_inline(const icm::responder_context& ctx, const wire::packet& p) {
+  if ((ctx.flags & icm::responder_flag_inline_receive) == 0) return false;
+  const wire::opcode_traits& t = wire::traits(p.bth.opcode);
+  const bool datagram = wire::transport_of(p.bth.opcode) == wire::transport::ud;
+  const std::uint32_t bytes = p.payload_length + (datagram ? grh_area : 0);
+  return t.first && t.last && is_send(wire::operation_of(p.bth.opcode)) && bytes != 0 &&
+         bytes <= 1u << ctx.log_rq_stride;
 }
 
 }  // namespace rnic::transport

@@ -42,9 +42,9 @@ struct responder_config {
   unsigned ack_cycles = 12;             ///< interval between two ACKs: keeps up with write_cycles (design)
   unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
   /// From the decision to send an answer to the ICRC block: with that 45 cycles (calibration 5), divided by design; one
-  /// of them is the channel to answer_transmit.
+  /// of them is the channel to answer_transmit, and gid::source_config::source_cycles the look-up of the source GID.
   struct answer_stages {
-    unsigned path = 8;       ///< address path of the context, source GID
+    unsigned path = 6;       ///< address path of the context
     unsigned headers = 12;   ///< Ethernet to AETH, lengths, IPv4 checksum
     unsigned hand_over = 9;  ///< payload behind them, beats to the ICRC engine
     unsigned waiting = 2;    ///< places for answers without a credit, by input, port and priority (design)

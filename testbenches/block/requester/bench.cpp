@@ -89,7 +89,7 @@ bench::bench(const setup& s)
       sched("scheduler", core, {}, spans, stats),
       dut("requester", core, s.requester, map, {&gids[0], &gids[1]}, frames, spans, stats),
       descriptor_fetch("descriptor_fetch", core, dut.descriptors(), spans, stats),
-      gather("gather", core, s.requester, {&gids[0], &gids[1]}, dut.withdrawn(), spans, stats),
+      gather("gather", core, s.requester, {{&sources[0], &sources[1]}}, dut.withdrawn(), spans, stats),
       scatter("scatter", core, s.requester.scatter_jobs, dut.lists(), spans, stats),
       w(core, s.memory_cycles) {
   w.doorbell.bind(ring_q);

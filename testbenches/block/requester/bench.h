@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/gid/gid_table.h"
+#include "model/gid/gid_source.h"
 #include "model/icm/icm_map.h"
 #include "model/scheduler/scheduler.h"
 #include "model/sim/clock_domain.h"
@@ -93,6 +93,7 @@ struct bench {
   payload::frame_pool frames;
   icm::icm_map map;
   std::array<gid::gid_table, 2> gids;
+  std::array<gid::gid_source, 2> sources{gid::gid_source({}, gids[0]), gid::gid_source({}, gids[1])};
   scheduler::scheduler sched;
   transport::requester dut;
   transport::descriptor_fetch descriptor_fetch;

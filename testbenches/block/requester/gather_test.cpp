@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/gid/gid_cr.h"
+#include "model/gid/gid_source.h"
 #include "model/sim/timebase.h"
 #include "testbenches/bench/held_up.h"
 
@@ -143,8 +145,9 @@ struct rig {
   sim::statistics stats;
   payload::frame_pool frames;
   std::array<gid::gid_table, 2> gids;
+  std::array<gid::gid_source, 2> sources{gid::gid_source({}, gids[0]), gid::gid_source({}, gids[1])};
   transport::withdrawals withdrawn{18};
-  transport::gather dut{"gather", core, config(), {&gids[0], &gids[1]}, withdrawn, spans, stats};
+  transport::gather dut;
   world w{core};
   sim::fifo<transport::gather_job> jobs{"jobs", core, 2};
   sim::fifo<transport::gather_piece> pieces{"pieces", core, 128};
@@ -159,7 +162,9 @@ struct rig {
   sim::fifo<icm::translate_response> translations{"translations", core, 4};
   sim::fifo<icm::key_revocation> revocations{"revocations", core, 2}, revoked{"revoked", core, 2};
 
-  rig() {
+  /// `shared`: with the answers, one read port of the tables.
+  explicit rig(bool shared = false)
+      : dut("gather", core, config(), {{&sources[0], &sources[1]}, shared}, withdrawn, spans, stats) {
     w.job.bind(jobs);
     dut.job_in.bind(jobs);
     w.piece.bind(pieces);
@@ -431,6 +436,35 @@ TEST(gather_held_up, by_the_requester) {
   r.run(100);
   EXPECT_EQ(r.w.events.at(0).first, 6u);
   EXPECT_EQ(held_up(r, "leave"), "payload 2; requester 95; ");
+}
+
+/// The only read port is its own in even cycles: four packets, accepted from edge 2 on, leave at 4, 6, 8 and 10.
+TEST(gather_held_up, by_the_tables_read_port) {
+  rig r(true);
+  for (unsigned i = 0; i < 4; ++i) r.start({});
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 4u);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(r.w.frames[i].first, 4 + 2 * i + pipeline);
+  EXPECT_EQ(held_up(r, "leave"), "gid table 4; ");
+}
+
+/// Looked up at 3, refused at 5; who asked sees it at 6 and says so, at 7 it is withdrawn, and the one behind it, which
+/// has no headers to be written, leaves at 8.
+TEST(gather, packet_without_a_source_fails_when_its_look_up_is_over) {
+  rig r;
+  r.start({});
+  r.w.starts.back().job.source.checked = true;
+  r.start({}, 0, 6);
+  r.run(100);
+  ASSERT_EQ(r.w.events.size(), 2u);
+  EXPECT_EQ(r.w.events[0].first, 6u);
+  EXPECT_EQ(r.w.events[0].second.what, event_kind::failed);
+  EXPECT_EQ(r.w.events[0].second.syndrome, 0x02);
+  EXPECT_EQ(r.w.events[1].second.what, event_kind::withdrawn);
+  ASSERT_EQ(r.w.frames.size(), 1u);
+  EXPECT_EQ(r.w.frames[0].first, 8 + pipeline);
+  EXPECT_EQ(r.count("source_gid.invalid"), 1u);
+  EXPECT_EQ(r.count("source_gid.look_ups"), 2u);
 }
 
 TEST(withdrawals, a_write_is_seen_a_cycle_later) {

@@ -161,6 +161,38 @@ void lossy_reads(unsigned percent, std::uint8_t log_depth, unsigned seed, std::u
   }
 }
 
+std::uint64_t read_engine_cycles(const ::bench::bench& b) {
+  for (const sim::server* s : b.core.servers())
+    if (s->name() == "requester.read_engine") return s->busy_cycles();
+  throw std::runtime_error("no READ engine");
+}
+
+/// The request takes the engine for 19 cycles, 16 of them for a response of up to 11 beats. Of three packets, the first
+/// takes 5 + 64 in all, the second as much again, and the third, of 952 bytes, 5 + 60.
+TEST(reads, a_response_takes_the_engine_for_its_beats) {
+  reads b({}, 7);
+  slow_peer peer(b, 1, 0);
+  const auto cycles_of = [&](std::uint32_t length) {
+    const std::size_t done = b.w.cqes.size() + 1;
+    const auto before = read_engine_cycles(b);
+    b.post(0, length);
+    b.ring_doorbell();
+    for (unsigned us = 0; us < 100 && b.w.cqes.size() < done; ++us) {
+      b.run_ns(1000);
+      peer.listen();
+      peer.answer();
+    }
+    EXPECT_EQ(b.w.cqes.size(), done);
+    return read_engine_cycles(b) - before;
+  };
+  cycles_of(64);  // its context was missing
+  EXPECT_EQ(cycles_of(64), 19u);
+  EXPECT_EQ(cycles_of(11 * 16), 19u);
+  EXPECT_EQ(cycles_of(11 * 16 + 1), 20u);
+  EXPECT_EQ(cycles_of(256), 19u + 5);
+  EXPECT_EQ(cycles_of(3000), 19u + 53 + 69 + 65);
+}
+
 TEST(reads, one_at_a_time) { lossy_reads(0, 0, 1); }
 TEST(reads, eight_at_a_time) { lossy_reads(0, 3, 1); }
 TEST(reads, one_percent_lost) { lossy_reads(1, 3, 2); }

@@ -107,6 +107,26 @@ TEST_P(connected_source, entry_that_goes_and_comes_between_messages_is_not_notic
 
 INSTANTIATE_TEST_SUITE_P(services, connected_source, ::testing::Values(icm::service::rc, icm::service::uc));
 
+/// The tables as they are when the packet leaves: its VID, and whether it comes back (the peer's MAC becomes our own).
+TEST(rc_source, tag_and_loopback_are_those_of_the_tables) {
+  bench::setup s = of(icm::service::rc);
+  s.vlan = true;
+  bench::bench b(s);
+  send(b);
+  b.gids[0].cr_write(cr::vlan_word(2), 78);  // not valid any more
+  const wire::mac_address peer = b.sent(0).dmac;
+  b.gids[0].cr_write(cr::mac_word(9, 0), cr::mac_valid | unsigned{peer[0]} << 8 | peer[1]);
+  b.gids[0].cr_write(cr::mac_word(9, 1),
+                     unsigned{peer[2]} << 24 | unsigned{peer[3]} << 16 | unsigned{peer[4]} << 8 | peer[5]);
+  send(b);
+  ASSERT_EQ(b.w.sent.size(), 2u);
+  EXPECT_TRUE(b.sent(0).vlan_present);
+  EXPECT_EQ(b.sent(0).vlan_tci & 0xfff, 77);
+  EXPECT_FALSE(b.sent(1).vlan_present);
+  EXPECT_EQ(b.w.sent[0].second->loopback, payload::frame::loopback_none);
+  EXPECT_EQ(b.w.sent[1].second->loopback, payload::frame::loopback_only);
+}
+
 TEST(rc_source, repetition_is_refused_as_well) {
   bench::bench b(of(icm::service::rc));
   send(b, 3000);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/gid/gid_cr.h"
+#include "model/gid/gid_source.h"
 #include "model/sim/timebase.h"
 #include "model/transport/responder/answer_transmit.h"
 
@@ -113,8 +114,11 @@ inline icm::responder_context context(std::uint8_t gid_index = v4_entry) {
 }
 
 struct rig {
-  explicit rig(unsigned credits = 64, unsigned places = 2, const sim::timebase::options& opts = {})
-      : base(opts), cfg(config(credits, places)) {
+  /// `shared`: with the requests, one read port of the tables.
+  explicit rig(unsigned credits = 64, unsigned places = 2, const sim::timebase::options& opts = {}, bool shared = false)
+      : base(opts),
+        cfg(config(credits, places)),
+        dut("answer_transmit", core, cfg, {{&sources[0], &sources[1]}, shared, 1}, roce_v2_port, spans, stats) {
     for (auto& port : w.gives) port.fill(true);
     for (unsigned u = 0; u < 3; ++u) {
       jobs.emplace_back("jobs" + std::to_string(u), core, 2);
@@ -198,9 +202,10 @@ struct rig {
   sim::statistics stats;
   payload::frame_pool frames;
   std::array<gid::gid_table, 2> gids;
+  std::array<gid::gid_source, 2> sources{gid::gid_source({}, gids[0]), gid::gid_source({}, gids[1])};
   std::uint16_t roce_v2_port = wire::roce_v2_udp_port;
   responder_config cfg;
-  answer_transmit dut{"answer_transmit", core, cfg, {&gids[0], &gids[1]}, roce_v2_port, spans, stats};
+  answer_transmit dut;
   world w{core, cfg.answer.waiting};
   std::deque<sim::fifo<answer_job>> jobs;
   std::deque<sim::fifo<answer_room>> room;

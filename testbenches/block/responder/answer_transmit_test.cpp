@@ -53,6 +53,38 @@ TEST(answer_transmit, answers_of_one_cycle_leave_one_a_cycle_response_first_then
   }
 }
 
+/// Its address is one of the port's own: an acknowledgement, and a CNP, which nobody else addresses.
+TEST(answer_transmit, answers_to_the_port_itself_come_back) {
+  rig r;
+  const icm::responder_context c = context();
+  r.gids[0].cr_write(gid::cr::mac_word(9, 0), gid::cr::mac_valid | unsigned{c.dest.dmac[0]} << 8 | c.dest.dmac[1]);
+  r.gids[0].cr_write(gid::cr::mac_word(9, 1), c.dest.dmac[5]);
+  r.start(acknowledgements, 1);
+  r.start(notifications, 2, 3, 5);
+  std::copy_n(c.dest.dmac, 6, r.w.starts[notifications].back().job.frame->packet.dmac.begin());
+  r.start(notifications, 3, 3, 5);  // to another one
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 3u);
+  EXPECT_EQ(r.w.frames[0].second->loopback, payload::frame::loopback_only);
+  EXPECT_EQ(r.w.frames[1].second->loopback, payload::frame::loopback_only);
+  EXPECT_EQ(r.w.frames[2].second->loopback, payload::frame::loopback_none);
+}
+
+/// The requests look up in even cycles and those of the other port in odd ones: an answer of a port in two cycles, of
+/// both ports one a cycle.
+TEST(answer_transmit, an_only_read_port_of_the_tables_is_used_in_turn) {
+  rig r(64, 2, {}, true);
+  for (unsigned i = 0; i < 4; ++i) r.start(responses, i);
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 4u);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ((r.w.frames[i].first - (way - 1)) % 2, 1u) << i;
+  EXPECT_EQ(r.w.frames[3].first - r.w.frames[0].first, 6u);
+  for (unsigned i = 0; i < 8; ++i) r.start(responses, i, 3, 0, i % 2);
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 12u);
+  EXPECT_EQ(r.w.frames[11].first - r.w.frames[4].first, 7u);
+}
+
 /// Handed over as READ response 1, response 2, ACK 3, response 4, ACK 5; only the first has a credit.
 TEST(answer_transmit, answers_of_a_queue_pair_leave_in_the_order_in_which_they_were_handed_over) {
   rig r(1);
@@ -116,8 +148,12 @@ TEST(answer_transmit, a_credit_is_used_in_the_cycle_in_which_it_is_seen) {
   const cycle waited = r.w.given[0] - r.w.pushed[1].at;
   EXPECT_EQ(r.count("credit_wait_cycles"), waited);
   const sim::span& s = r.spans[span];
-  const std::vector<std::pair<std::string, cycle>> stages{
-      {"accept", r.w.pushed[1].at + 1}, {"egress credit", waited}, {"path", 8}, {"headers", 12}, {"hand-over", 9}};
+  const std::vector<std::pair<std::string, cycle>> stages{{"accept", r.w.pushed[1].at + 1},
+                                                          {"egress credit", waited},
+                                                          {"source gid", 2},
+                                                          {"path", 6},
+                                                          {"headers", 12},
+                                                          {"hand-over", 9}};
   ASSERT_EQ(s.count(), stages.size());
   sim::time_ps before = 0;
   for (unsigned i = 0; i < stages.size(); ++i) {
@@ -169,8 +205,9 @@ TEST(answer_transmit, priorities_take_turns) {
   }
 }
 
-/// An entry that is not valid, one of the other version, one of another function, IPv4 with an IPv6 peer.
-TEST(answer_transmit, an_answer_without_a_source_ends_here_and_costs_no_credit) {
+/// An entry that is not valid, one of the other version, one of another function, IPv4 with an IPv6 peer. Each has the
+/// only credit for the two cycles of its look-up.
+TEST(answer_transmit, an_answer_without_a_source_ends_here_and_gives_its_credit_back) {
   rig r(1);
   r.w.gives[0][3] = false;
   r.gids[0].cr_write(gid::cr::num_vfs, 4);
@@ -185,8 +222,12 @@ TEST(answer_transmit, an_answer_without_a_source_ends_here_and_costs_no_credit) 
   r.w.starts[responses].push_back({0, r.job(foreign, operation::read_response_only, 8, 64)});
   r.run(100);
   EXPECT_EQ(r.count("sourceless"), 8u);
+  for (const char* why : {"invalid", "version", "function", "family"})
+    EXPECT_EQ(r.count((std::string("source_gid.") + why).c_str()), 2u) << why;
+  EXPECT_EQ(r.count("source_gid.look_ups"), 9u);
   EXPECT_EQ(r.psns(), (std::vector<std::uint32_t>{8}));
-  EXPECT_EQ(r.count("credit_wait_cycles"), 0u);
+  ASSERT_EQ(r.w.frames.size(), 1u);
+  EXPECT_EQ(r.w.frames[0].first - r.w.pushed[0].at, 8 * 2 + way);
 }
 
 // Bytes by scapy 2.5.0 (Ether, Dot1Q, IP, IPv6, UDP and contrib.roce's GRH, BTH, AETH), up to the ICRC.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/gid/gid_cr.h"
+#include "model/gid/gid_source.h"
 #include "model/sim/timebase.h"
 #include "model/transport/responder/answer_transmit.h"
 #include "model/transport/responder/read_generator.h"
@@ -306,7 +307,7 @@ struct bench {
         core("core", base, sim::clock_period::from_khz(427'000)),
         r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
         generator("read_generator", core, cfg, frames, spans, stats),
-        out("answer_transmit", core, cfg, {&gids[0], &gids[1]}, r.roce_v2_port(), spans, stats),
+        out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, r.roce_v2_port(), spans, stats),
         s(core, r, generator, out) {
     r.reads.command.bind(commands);
     generator.command_in.bind(commands);
@@ -465,6 +466,7 @@ struct bench {
   sim::clock_domain core;
   icm::icm_map map;
   std::array<gid::gid_table, 2> gids;
+  std::array<gid::gid_source, 2> sources{gid::gid_source({}, gids[0]), gid::gid_source({}, gids[1])};
   payload::frame_pool frames;
   sim::span_recorder spans;
   sim::statistics stats;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The GID match as RTL in the whole adapter: a match whose encoder has a wrong bit is found by `shadow` in latency
-and soak, on either side; without a fault `rtl` and `shadow` are invisible; what there is no RTL of is refused.
+"""GID match and look-up of sources as RTL in the whole adapter: a match whose encoder has a wrong bit, or a source that
+has one in its MAC, is found by `shadow` in latency and soak, on either side; without a fault `rtl` and `shadow` are
+invisible; what there is no RTL of is refused.
 
-usage: check_gid_in_the_system.py PROGRAM PROGRAM_WITH_A_WRONG_MATCH
+usage: check_gid_in_the_system.py PROGRAM PROGRAM_WITH_A_WRONG_BLOCK gid_match|gid_source
 """
 import json
 import os
@@ -12,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 
-REPORT = re.compile(r"rnic: ([ab])\.adapter\.parser1\.gid_match: model and RTL differ in cycle (\d+) at index: model 0x([0-9a-f]+), "
-                    r"RTL 0x([0-9a-f]+); look-up \d+, RoCE v2, GID [0-9a-f:]+; waveform in (\S+\.fst)")
+REPORT = r"rnic: ([ab])\.adapter\.%s: model and RTL differ in cycle (\d+) at %s: model 0x([0-9a-f]+), RTL 0x([0-9a-f]+); look-up \d+, %s; waveform in (\S+\.fst)"
+# Block: where in the adapter, the port that differs, what is in the block.
+BLOCKS = {"gid_match": (r"parser1\.gid_match", "index", "RoCE v2, GID [0-9a-f:]+"),
+          "gid_source": (r"(?:gather|answer_transmit)\.gid_source1", "mac", r"RoCE v2, entry \d+, function 0, MAC \d+")}
 LATENCY = ["latency", "--sizes", "64", "--iterations", "5", "--quiet"]
 SOAK = ["soak", "--messages", "60", "--qps", "2", "--largest", "5000", "--quiet"]
 
@@ -25,8 +28,9 @@ def run(program, arguments, folder, number=[0]):
     return subprocess.run([program] + arguments, capture_output=True, text=True, timeout=120, cwd=where), where
 
 
-def check(plain, wrong, folder):
+def check(plain, wrong, block, folder):
     faults = []
+    report = re.compile(REPORT % BLOCKS[block])
 
     def expect(ok, text):
         if not ok:
@@ -46,14 +50,16 @@ def check(plain, wrong, folder):
     for side in "ab":
         for load in (LATENCY, SOAK):
             done, where = run(wrong, load + ["--set", side + ".rtl.gid=shadow"], folder)
-            found = REPORT.search(done.stderr)
+            found = report.search(done.stderr)
             expect(done.returncode == 1 and found is not None, "%s: %d: %s" % (load[0], done.returncode, done.stderr[-400:]))
             if found is not None:
                 expect(found[1] == side and found[3] != found[4], found[0])
                 expect(os.path.getsize(os.path.join(where, found[5])) > 300, "waveform is empty")
-    for setting in ("adapter.gid.match=hashed", "adapter.gid.compare_cycles=3"):
+    for setting, has in (("adapter.gid.match=hashed", "adapter.gid.compare_cycles 2"),
+                         ("adapter.gid.compare_cycles=3", "adapter.gid.compare_cycles 2"),
+                         ("adapter.gid.source_cycles=3", "adapter.gid.source_cycles must be 2")):
         done, _ = run(plain, LATENCY + ["--set", "rtl.gid=rtl", "--set", setting], folder)
-        expect(done.returncode == 2 and done.stderr.count("\n") == 1 and "adapter.gid.compare_cycles 2" in done.stderr,
+        expect(done.returncode == 2 and done.stderr.count("\n") == 1 and has in done.stderr,
                "%s: %d: %s" % (setting, done.returncode, done.stderr))
     done, _ = run(plain, LATENCY + ["--set", "rtl.icrc=rtl", "--set", "adapter.datapath_bytes=32"], folder)
     expect(done.returncode == 2 and "adapter.datapath_bytes must be 16 or 64" in done.stderr, done.stderr)
@@ -62,7 +68,7 @@ def check(plain, wrong, folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        faults = check(sys.argv[1], sys.argv[2], folder)
+        faults = check(sys.argv[1], sys.argv[2], sys.argv[3], folder)
     for fault in faults:
         print(fault)
     return 1 if faults else 0

@@ -142,6 +142,7 @@ hosts::connection_options connection_from(const traffic_options& traffic) {
   c.priority = traffic.priority;
   c.mtu = traffic.mtu;
   c.inline_bytes = traffic.inline_bytes;
+  c.inline_receive = traffic.inline_receive;
   c.kernel = verb_of(traffic).masked;
   if (c.kernel) c.inline_bytes = std::max(c.inline_bytes, masked_room);
   return c;

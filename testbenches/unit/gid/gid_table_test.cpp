@@ -70,23 +70,6 @@ TEST(gid_table, matches_gid_and_version) {
   EXPECT_EQ(t.match(id(1), roce_type::v1), std::nullopt);
 }
 
-TEST(gid_table, source_is_valid_of_the_version_the_family_and_the_function) {
-  gid_table t;
-  const wire::gid ipv6 = id(7), ipv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2};
-  put_gid(t, 3, 1, cr::gid_valid);
-  put_gid(t, 20, 1, cr::gid_valid | 2u << cr::gid_type_shift);
-  EXPECT_TRUE(t.may_send(3, roce_type::v1, ipv6.data(), 5));
-  EXPECT_TRUE(t.may_send(3, roce_type::v1, ipv4.data(), 5));  // there is no IP
-  EXPECT_FALSE(t.may_send(3, roce_type::v2, ipv6.data(), 5));
-  EXPECT_TRUE(t.may_send(20, roce_type::v2, ipv6.data(), 5));
-  EXPECT_FALSE(t.may_send(20, roce_type::v2, ipv4.data(), 5));
-  EXPECT_FALSE(t.may_send(21, roce_type::v1, ipv6.data(), 5));
-  t.set_num_vfs(4);
-  EXPECT_TRUE(t.may_send(20, roce_type::v2, ipv6.data(), 1));
-  EXPECT_FALSE(t.may_send(20, roce_type::v2, ipv6.data(), 0));
-  EXPECT_FALSE(t.may_send(3, roce_type::v1, ipv6.data(), 1));
-}
-
 TEST(gid_table, first_match_wins) {
   gid_table t;
   put_gid(t, 127, 9, cr::gid_valid);
