@@ -118,7 +118,7 @@ void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
   for (unsigned side = 0; side < 2; ++side) {
     const std::string prefix = side == 0 ? "a.rtl." : "b.rtl.";
-    const std::vector<std::string> names{"as_both", "model", "rtl", "shadow"};
+    constexpr const char* names = "as_both, model, rtl, shadow";
     to.add_choice(prefix + "icrc", c.icrc_of_side[side], names,
                   "design: rtl.icrc of one side; a system of one adapter is a");
     to.add_choice(prefix + "gid", c.gid_of_side[side], names, "design: rtl.gid of one side");
@@ -141,7 +141,7 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add("host.non_posted_headers", c.root_complex.non_posted_headers, 1, 127, "packets",
          "design: credits given to the device");
   to.add("host.store_buffer", c.root_complex.store_buffer, 1, 1024, "stores", "design");
-  to.add_choice("host.buffers", c.bus.buffers, {"llc", "dram", "remote"},
+  to.add_choice("host.buffers", c.bus.buffers, "llc, dram, remote",
                 "design: where the memory of driver and programs lies");
   to.add("driver.lossless_global_pause", c.driver.lossless_global_pause,
          "design: 802.3x pause both ways, as mlx4_en's default");
@@ -153,7 +153,7 @@ void announce(sim::parameter_set& to, node_config& c) {
   to.add("driver.poll_empty_ns", c.driver.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
   to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "design: page size of memory regions");
   to.add("driver.large_cqe", c.driver.large_cqe, "design: 64-byte CQEs and EQEs");
-  to.add_choice("driver.blue_flame", c.driver.blue_flame, {"by_device", "with_inline_data", "all", "none"},
+  to.add_choice("driver.blue_flame", c.driver.blue_flame, "by_device, with_inline_data, all, none",
                 "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
                 "libmlx4 and libmlx5 do");
   to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "design: queue pairs; grows with --qps");

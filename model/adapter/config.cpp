@@ -23,8 +23,8 @@ class group {
     return *this;
   }
   template <class T>
-  const group& choose(const char* name, T& field, std::vector<std::string> names, const char* source) const {
-    to_.add_choice(prefix_ + name, field, std::move(names), source);
+  const group& choose(const char* name, T& field, const char* names, const char* source) const {
+    to_.add_choice(prefix_ + name, field, names, source);
     return *this;
   }
   const group& add(const char* name, bool& field, const char* source) const {
@@ -37,7 +37,7 @@ class group {
   std::string prefix_;
 };
 
-const std::vector<std::string> policies{"lru", "fifo", "random"};  // of icm::replacement
+constexpr const char* policies = "lru, fifo, random";  // of icm::replacement
 
 void announce_cache(sim::parameter_set& to, const std::string& prefix, icm::context_cache_config& c, const char* source,
                     unsigned least_ways = 1) {
@@ -211,7 +211,7 @@ void announce_congestion(sim::parameter_set& to, transport::congestion_config& c
   group(to, "adapter.congestion.notification.")
       .add("priorities", c.notification.priorities, 0, 255, "mask", "design: off; bit n: marked packets cause CNPs")
       .add("interval_us", c.notification.interval_us, 0, many, "us", "DCQCN: 50 (np_min_time_between_cnps)")
-      .choose("scope", c.notification.scope, {"qp", "address", "port"}, "adapter data plane E.8: of one QP")
+      .choose("scope", c.notification.scope, "qp, address, port", "adapter data plane E.8: of one QP")
       .add("cnp_priority", c.notification.cnp_priority, 0, 7, "", "adapter data plane E.8: 6 (np_cnp_prio)")
       .add("cnp_dscp", c.notification.cnp_dscp, 0, 63, "", "adapter data plane E.8: 48 (np_cnp_dscp)")
       .add("cnp_ecn", c.notification.cnp_ecn, 0, 3, "", "adapter data plane C.9: TOS 0xc2 of a captured one")
@@ -260,14 +260,14 @@ void announce_port(sim::parameter_set& to, mac::port::config& c) {
       .add("rate_mbps", c.rate_mbps, 1000, 400'000, "Mb/s", "calibration 2.5: 10, 40, 56 Gb/s")
       .add("mac_tx_ns", c.mac_tx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
       .add("mac_rx_ns", c.mac_rx_ns, 1, many, "ns", "calibration 5: MAC, PCS and PHY")
-      .choose("fec", c.fec, {"none", "rs_528_514"}, "calibration 5: 40GBASE-R4 has none")
+      .choose("fec", c.fec, "none, rs_528_514", "calibration 5: 40GBASE-R4 has none")
       .add("fec_decode_ns", c.fec_decode_ns, 0, many, "ns", "calibration 5: 100 ns, 51.2 of them to gather a code word")
       .add("ingress_bytes", c.ingress_bytes, 4096, 1u << 26, "bytes", "design")
       .add("xoff_bytes", c.xoff_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("xon_bytes", c.xon_bytes, 0, 1u << 30, "bytes", "adapter data plane E.5")
       .add("pause_quanta", c.pause_quanta, 1, 65535, "quanta", "IEEE 802.3 annex 31B")
       .add("egress_frames", c.egress_frames, 1, 64, "frames", "design: of each source and priority")
-      .choose("egress_arbitration", c.egress_arbitration, {"strict", "round_robin", "ets"},
+      .choose("egress_arbitration", c.egress_arbitration, "strict, round_robin, ets",
               "IEEE 802.1Q 8.6.8, until firmware sets another")
       .add("class_catch_up_ns", c.class_catch_up_ns, 0, many, "ns", "design: what other classes' frames take")
       .add("default_priority", c.default_priority, 0, 7, "", "adapter data plane E.3")
@@ -288,10 +288,10 @@ void announce(sim::parameter_set& to, config& c) {
       .add("channel_depth", c.channel_depth, 1, 4096, "items", "design")
       .add("descriptor_depth", c.descriptor_depth, 3, 4096, "items", "design");
   to.add_choice(
-      "rtl.icrc", c.icrc, {"model", "rtl", "shadow"},
+      "rtl.icrc", c.icrc, "model, rtl, shadow",
       "design: the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle");
   to.add_synonyms("rtl.icrc", {"false", "true"});
-  to.add_choice("rtl.gid", c.gid, {"model", "rtl", "shadow"},
+  to.add_choice("rtl.gid", c.gid, "model, rtl, shadow",
                 "design: the GID matches are the model's, verilated RTL, or the RTL beside the model");
   announce_pcie(to, c.pcie);
   announce_requester(to, c.requester);
@@ -315,12 +315,9 @@ void announce(sim::parameter_set& to, config& c) {
   group(to, "adapter.doorbell.")
       .add("decode_cycles", c.doorbell.decode_cycles, 1, many, "cycles", "design")
       .add("bf_line_cycles", c.doorbell.bf_line_cycles, 1, many, "cycles", "calibration 5: BF ingest");
-  group(to, "adapter.scheduler.")
-      .add("descriptors", c.scheduler.descriptors, 1, 65'536, "WQEs", "calibration 5: WQE cache, 128 to 256")
-      .add("grant_cycles", c.scheduler.grant_cycles, 1, many, "cycles", "design")
-      .add("grants", c.scheduler.grants, 1, 32, "queue pairs", "calibration 5: processing units");
+  to.add("adapter.scheduler", c.scheduler);
   group(to, "adapter.gid.")
-      .choose("match", c.gid_match.method, {"parallel", "hashed"},
+      .choose("match", c.gid_match.method, "parallel, hashed",
               "design: 128 comparators a port; hashed: buckets in a memory")
       .add("compare_cycles", c.gid_match.compare_cycles, 1, 16, "cycles",
            "design: compare, encode; of the RX pipeline of calibration 5")
