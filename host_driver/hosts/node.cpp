@@ -54,10 +54,10 @@ std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, 
 std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, const std::string& block,
                                                   const sim::clock_domain& clock, const gid::gid_table& entries) {
   if (c.gid == adapter::implementation::model) return nullptr;
-  constexpr gid::match_config has = gid_match_reference::config;
-  if (c.gid_match.method != has.method || c.gid_match.compare_cycles != has.compare_cycles)
+  constexpr std::uint8_t cycles = gid_match_reference::compare_cycles;
+  if (c.gid_match.method != gid::match_method::parallel || c.gid_match.compare_cycles != cycles)
     throw sim::config_error("rtl.gid: adapter.gid.match must be parallel and adapter.gid.compare_cycles " +
-                            std::to_string(has.compare_cycles) + ", of which there is RTL");
+                            std::to_string(cycles) + ", of which there is RTL");
   auto engine = c.gid == adapter::implementation::rtl
                     ? rtl::make_gid_match_rtl()
                     : std::make_unique<shadow<rtl::gid_match_pins>>(block + ".gid_match", clock,
@@ -94,7 +94,7 @@ node_config make_node_config(const std::string& profile) {
 }
 
 node_config of_side(node_config c, unsigned side) {
-  const auto of_this = [side](const std::array<std::uint8_t, 2>& own, adapter::implementation& what) {
+  const auto of_this = [side](const std::array<std::uint8_t, 2>& own, sim::parameter<adapter::implementation>& what) {
     if (own[side % 2] != 0) what = static_cast<adapter::implementation>(own[side % 2] - 1);
   };
   of_this(c.icrc_of_side, c.adapter.icrc);

@@ -32,7 +32,11 @@ struct config {
   unsigned log_qps = 18;  ///< doorbells for QPNs from 2^log_qps on are counted and ignored
   std::array<std::uint8_t, priorities> weights{1, 1, 1, 1, 1, 1, 1, 1};  ///< grants in a row per priority, 1..255
 
-  void list(sim::fields& are) { are("grant_cycles", grant_cycles)("grants", grants)("descriptors", descriptors); }
+  void list(sim::fields& are) {
+    are("grant_cycles", grant_cycles);
+    are("grants", grants);
+    are("descriptors", descriptors);
+  }
 };
 
 /// Round robin over the QPs of a priority, weighted round robin over priorities. Doorbells of a QP that is not idle

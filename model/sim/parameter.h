@@ -100,13 +100,16 @@ struct field {
 
 /// The parameters of a config struct, which names each of its fields once, in a function of its own:
 ///
-///   void list(sim::fields& are) { are("grants", grants)("cache", cache); }
+///   void list(sim::fields& are) {
+///     are("grants", grants);
+///     are("cache", cache);
+///   }
 ///
 /// What is below another struct has the path "cache.entries"; `are("", cache)` puts its names beside the others.
 class fields {
  public:
   template <class T>
-  fields& operator()(const std::string& name, parameter<T>& p) {
+  void operator()(const std::string& name, parameter<T>& p) {
     constexpr auto by_size = sizeof(T) == 1   ? field::kind::u8
                              : sizeof(T) == 2 ? field::kind::u16
                              : sizeof(T) == 4 ? field::kind::u32
@@ -116,15 +119,13 @@ class fields {
                       : std::is_same_v<T, bool> ? field::kind::boolean
                                                 : by_size;
     all_.push_back({prefix_ + name, type, &p.value_, &d});
-    return *this;
   }
   template <class Config>
-  fields& operator()(const std::string& name, Config& below) {
+  void operator()(const std::string& name, Config& below) {
     const std::string above = prefix_;
     if (!name.empty()) prefix_ += name + ".";
     below.list(*this);
     prefix_ = above;
-    return *this;
   }
 
  private:

@@ -30,7 +30,13 @@ struct config {
   parameter<std::uint16_t> middle{300, {300, 301, "", "design"}};
   inner below, beside;
   void list(fields& are) {
-    are("depth", depth)("small", small)("on", on)("paint", paint)("middle", middle)("below", below)("", beside);
+    are("depth", depth);
+    are("small", small);
+    are("on", on);
+    are("paint", paint);
+    are("middle", middle);
+    are("below", below);
+    are("", beside);
   }
 };
 
