@@ -26,7 +26,7 @@ class parameter_set {
   void add(const std::string& path, Config& config) {
     for (const field& f : fields_of(path, config)) insert(f);
   }
-  /// What a plain field is.
+  // The same of a plain field: of software, which knows nothing of the ground floor.
   template <class T>
   void add(const std::string& path, T& target, std::uint64_t lowest, std::uint64_t highest, const char* unit,
            const char* source) {
