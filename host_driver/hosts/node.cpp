@@ -107,21 +107,24 @@ node_config of_side(node_config c, unsigned side) {
 static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.lossless_global_pause", c.lossless_global_pause,
          "design: 802.3x pause both ways, as mlx4_en's default");
-  to.add("driver.pfc_mask", c.pfc_mask, 0, 255, "priorities, one bit each",
-         "design: with PFC, in place of global pause");
-  to.add("driver.post_send_ns", c.post_send_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
-  to.add("driver.post_recv_ns", c.post_recv_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
-  to.add("driver.poll_ns", c.poll_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
-  to.add("driver.poll_empty_ns", c.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
-  to.add("driver.mr_page_shift", c.mr_page_shift, 12, 30, "log2 bytes", "design: page size of memory regions");
+  to.add("driver.pfc_mask", c.pfc_mask,
+         sim::range{0, 255, "priorities, one bit each", "design: with PFC, in place of global pause"});
+  to.add("driver.post_send_ns", c.post_send_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
+  to.add("driver.post_recv_ns", c.post_recv_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
+  to.add("driver.poll_ns", c.poll_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
+  to.add("driver.poll_empty_ns", c.poll_empty_ns, sim::range{0, 1'000'000, "ns", "design: one load that hits"});
+  to.add("driver.mr_page_shift", c.mr_page_shift,
+         sim::range{12, 30, "log2 bytes", "design: page size of memory regions"});
   to.add("driver.large_cqe", c.large_cqe, "design: 64-byte CQEs and EQEs");
-  to.add_choice("driver.blue_flame", c.blue_flame, "by_device, with_inline_data, all, none",
-                "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
-                "libmlx4 and libmlx5 do");
-  to.add("driver.log_num_qp", c.log_num_qp, 10, 18, "log2", "design: queue pairs; grows with --qps");
-  to.add("driver.log_num_cq", c.log_num_cq, 8, 16, "log2", "design: completion queues");
-  to.add("driver.log_num_mpt", c.log_num_mpt, 8, 19, "log2", "design: memory regions");
-  to.add("driver.log_num_mtt", c.log_num_mtt, 12, 24, "log2", "design: pages of memory; grows with what is asked for");
+  to.add("driver.blue_flame", c.blue_flame,
+         sim::choice{"by_device, with_inline_data, all, none",
+                     "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
+                     "libmlx4 and libmlx5 do"});
+  to.add("driver.log_num_qp", c.log_num_qp, sim::range{10, 18, "log2", "design: queue pairs; grows with --qps"});
+  to.add("driver.log_num_cq", c.log_num_cq, sim::range{8, 16, "log2", "design: completion queues"});
+  to.add("driver.log_num_mpt", c.log_num_mpt, sim::range{8, 19, "log2", "design: memory regions"});
+  to.add("driver.log_num_mtt", c.log_num_mtt,
+         sim::range{12, 24, "log2", "design: pages of memory; grows with what is asked for"});
 }
 
 void announce(sim::parameter_set& to, node_config& c) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/gid/gid_match.h"
 
-#include "model/sim/check.h"
-
 namespace rnic::gid {
 
 gid_match::gid_match(const match_config& cfg, const gid_table& entries)

@@ -51,10 +51,10 @@ std::uint16_t number_of(const declaration& d) { return known().number_of(d); }
 
 const declaration& declaration_of(std::uint16_t number) { return known().at(number); }
 
-std::uint64_t count_names(const char* names) {
-  std::uint64_t count = 1;
-  for (const char* n = names; *n != 0; ++n) count += *n == ',' ? 1 : 0;
-  return count;
+std::uint64_t declaration::last_of(const char* names) {
+  std::uint64_t commas = 0;
+  for (const char* n = names; *n != 0; ++n) commas += *n == ',' ? 1 : 0;
+  return commas;
 }
 
 std::uint64_t field::load() const {

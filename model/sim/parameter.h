@@ -27,18 +27,24 @@ struct choice {
   const char* source;
 };
 
+/// Any of the three.
 struct declaration {
-  std::uint64_t lowest, highest;
-  const char* unit;
-  const char* names;  ///< of a choice, else nullptr
+  declaration(const range& r) : lowest(r.lowest), highest(r.highest), unit(r.unit), source(r.source) {}
+  declaration(const choice& c) : highest(last_of(c.names)), names(c.names), source(c.source) {}
+  declaration(const char* of_a_flag) : source(of_a_flag) {}
+
+  std::uint64_t lowest = 0, highest = 1;
+  const char* unit = "";
+  const char* names = nullptr;  ///< of a choice
   const char* source;
+
+ private:
+  static std::uint64_t last_of(const char* names);
 };
 
-/// Each declaration is kept once, whatever number of configurations has it: a field holds its number only.
+/// Each declaration is kept once, whatever number of configurations has it: a parameter holds its number only.
 std::uint16_t number_of(const declaration& d);
 const declaration& declaration_of(std::uint16_t number);
-/// Number of names that a choice has.
-std::uint64_t count_names(const char* names);
 
 /// Reads as its value, is assigned values, and takes nothing but the value from another one: the declaration belongs to
 /// the place.
@@ -49,15 +55,13 @@ class parameter {
   static_assert(sizeof(T) <= 8 && (std::is_enum_v<T> || std::is_unsigned_v<T>));
 
  public:
-  parameter(T value, const range& r)
-      : value_(value), number_(number_of({r.lowest, r.highest, r.unit, nullptr, r.source})) {
+  parameter(T value, const range& r) : value_(value), number_(number_of(r)) {
     static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>, "a number has a range");
   }
-  parameter(T value, const choice& c)
-      : value_(value), number_(number_of({0, count_names(c.names) - 1, "", c.names, c.source})) {
+  parameter(T value, const choice& c) : value_(value), number_(number_of(c)) {
     static_assert(sizeof(T) == 1 && !std::is_same_v<T, bool>, "an enumeration of one byte has names");
   }
-  parameter(T value, const char* source) : value_(value), number_(number_of({0, 1, "", nullptr, source})) {
+  parameter(T value, const char* source) : value_(value), number_(number_of(source)) {
     static_assert(std::is_same_v<T, bool>, "what is true or false has a source only");
   }
   parameter(const parameter&) = default;
@@ -98,6 +102,17 @@ struct field {
   std::string refusal(const std::string& text) const;
 };
 
+/// A field of which `d`, which is kept, is declared.
+template <class T>
+field field_of(std::string path, T& value, const declaration& d) {
+  constexpr auto by_size = sizeof(T) == 1   ? field::kind::u8
+                           : sizeof(T) == 2 ? field::kind::u16
+                           : sizeof(T) == 4 ? field::kind::u32
+                                            : field::kind::u64;
+  const auto type = d.names != nullptr ? field::kind::choice : std::is_same_v<T, bool> ? field::kind::boolean : by_size;
+  return {std::move(path), type, &value, &d};
+}
+
 /// The parameters of a config struct, which names each of its fields once, in a function of its own:
 ///
 ///   void list(sim::fields& are) {
@@ -110,15 +125,7 @@ class fields {
  public:
   template <class T>
   void operator()(const std::string& name, parameter<T>& p) {
-    constexpr auto by_size = sizeof(T) == 1   ? field::kind::u8
-                             : sizeof(T) == 2 ? field::kind::u16
-                             : sizeof(T) == 4 ? field::kind::u32
-                                              : field::kind::u64;
-    const declaration& d = p.declared();
-    const auto type = d.names != nullptr        ? field::kind::choice
-                      : std::is_same_v<T, bool> ? field::kind::boolean
-                                                : by_size;
-    all_.push_back({prefix_ + name, type, &p.value_, &d});
+    all_.push_back(field_of(prefix_ + name, p.value_, p.declared()));
   }
   template <class Config>
   void operator()(const std::string& name, Config& below) {

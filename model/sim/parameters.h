@@ -26,24 +26,10 @@ class parameter_set {
   void add(const std::string& path, Config& config) {
     for (const field& f : fields_of(path, config)) insert(f);
   }
-  // The same of a plain field: of software, which knows nothing of the ground floor.
+  /// A plain field, of software, which knows nothing of the ground floor.
   template <class T>
-  void add(const std::string& path, T& target, std::uint64_t lowest, std::uint64_t highest, const char* unit,
-           const char* source) {
-    const auto type = sizeof(T) == 1   ? field::kind::u8
-                      : sizeof(T) == 2 ? field::kind::u16
-                      : sizeof(T) == 4 ? field::kind::u32
-                                       : field::kind::u64;
-    insert({path, type, &target, &declaration_of(number_of({lowest, highest, unit, nullptr, source}))});
-  }
-  template <class T>
-  void add_choice(const std::string& path, T& target, const char* names, const char* source) {
-    static_assert(sizeof(T) == 1);
-    insert({path, field::kind::choice, &target,
-            &declaration_of(number_of({0, count_names(names) - 1, "", names, source}))});
-  }
-  void add(const std::string& path, bool& target, const char* source) {
-    insert({path, field::kind::boolean, &target, &declaration_of(number_of({0, 1, "", nullptr, source}))});
+  void add(const std::string& path, T& plain, const declaration& d) {
+    insert(field_of(path, plain, declaration_of(number_of(d))));
   }
   /// Other names of a choice's values 0, 1, ..., which older settings use.
   void add_synonyms(const std::string& path, std::vector<std::string> names);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/sim/check.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "model/sim/check.h"
 #include "model/transport/congestion/rates.h"
 
 namespace rnic::transport {
