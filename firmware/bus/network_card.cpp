@@ -11,7 +11,7 @@ firmware_config config_of(const adapter::config& adapter, const firmware_config&
   firmware_config f = more;
   f.num_ports = adapter.ports;
   f.device_id = adapter.who.device_id;
-  f.version = adapter.who.firmware;
+  f.version = {adapter.who.firmware_major, adapter.who.firmware_minor, adapter.who.firmware_subminor};
   f.board_id = adapter.who.board;
   f.core_clock_mhz = static_cast<std::uint16_t>(adapter.clock_khz / 1000);
   f.roce_v2 = f.roce_v2 && adapter.parser.roce_v2;

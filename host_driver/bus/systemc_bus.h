@@ -11,6 +11,7 @@
 #include "host_driver/bus_if.h"
 #include "model/host/host_memory.h"
 #include "model/host/processor_port.h"
+#include "model/sim/parameter.h"
 #include "model/sim/timebase.h"
 
 namespace rnic::host_driver {
@@ -28,7 +29,10 @@ class systemc_bus : public sc_core::sc_module,
     std::uint32_t first_vector = 0x40;           ///< interrupt data of MSI-X entry 0 (any free vector of the processor)
     std::uint64_t msi_address = host::msi_base;  ///< local APIC 0, fixed delivery (Intel SDM vol. 3, 11.11)
     std::uint64_t retry_ps = 10'000;             ///< when the root complex has too many reads under way
-    host::memory_class buffers = host::memory_class::llc;  ///< where the driver's memory lies
+    sim::parameter<host::memory_class> buffers{
+        host::memory_class::llc, {"llc, dram, remote", "design: where the memory of driver and programs lies"}};
+
+    void list(sim::fields& are) { are("buffers", buffers); }
   };
 
   systemc_bus(const sc_core::sc_module_name& name, sim::timebase& base, host::host_memory& memory, const config& cfg);

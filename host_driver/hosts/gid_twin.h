@@ -15,14 +15,20 @@ namespace rnic::hosts {
 /// The model with a port for firmware's writes, as the RTL has one: what lockstep compares with.
 class gid_match_reference final : public rtl::twin<rtl::gid_match_pins> {
  public:
-  static constexpr gid::match_config config{gid::match_method::parallel, 2, 2};
+  static constexpr std::uint8_t compare_cycles = 2;  ///< those of the RTL
+  static gid::match_config config() {
+    gid::match_config c;
+    c.method = gid::match_method::parallel;
+    c.compare_cycles = compare_cycles;
+    return c;
+  }
 
   rtl::gid_match_pins::outputs clock(const rtl::gid_match_pins::inputs& in) override;
   rtl::gid_match_pins::outputs sample() const override { return {}; }  // nobody asks
 
  private:
   gid::gid_table table_;
-  gid::gid_match match_{config, table_};
+  gid::gid_match match_{config(), table_};
 };
 
 /// A drop-in for gid_match with the configuration above: the RTL, or lockstep of both. Firmware writes the port's table
@@ -36,7 +42,7 @@ class gid_match_rtl final : public gid::gid_match_if {
   gid::match_outputs step(const gid::match_inputs& in) override { return engine_->clock({in, {}, false}); }
   void reset() override;
   result look_up(const wire::gid& dgid, gid::roce_type type) override;
-  unsigned pass_cycles() const override { return gid_match_reference::config.compare_cycles; }
+  unsigned pass_cycles() const override { return gid_match_reference::compare_cycles; }
 
  private:
   void write_what_changed();

@@ -55,10 +55,10 @@ std::unique_ptr<icrc::icrc_engine_if> make_engine(adapter::implementation what, 
 std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, const std::string& block,
                                                   const sim::clock_domain& clock, const gid::gid_table& entries) {
   if (c.gid == adapter::implementation::model) return nullptr;
-  constexpr gid::match_config has = gid_match_reference::config;
-  if (c.gid_match.method != has.method || c.gid_match.compare_cycles != has.compare_cycles)
+  constexpr std::uint8_t cycles = gid_match_reference::compare_cycles;
+  if (c.gid_match.method != gid::match_method::parallel || c.gid_match.compare_cycles != cycles)
     throw sim::config_error("rtl.gid: adapter.gid.match must be parallel and adapter.gid.compare_cycles " +
-                            std::to_string(has.compare_cycles) + ", of which there is RTL");
+                            std::to_string(cycles) + ", of which there is RTL");
   auto engine = c.gid == adapter::implementation::rtl
                     ? rtl::make_gid_match_rtl()
                     : std::make_unique<shadow<rtl::gid_match_pins>>(block + ".gid_match", clock,
@@ -114,73 +114,46 @@ node_config make_node_config(const std::string& profile) {
 }
 
 node_config of_side(node_config c, unsigned side) {
-  const auto of_this = [side](const std::array<std::uint8_t, 2>& own, adapter::implementation& what) {
-    if (own[side % 2] != 0) what = static_cast<adapter::implementation>(own[side % 2] - 1);
+  const auto of_this = [](std::uint8_t own, sim::parameter<adapter::implementation>& what) {
+    if (own != 0) what = static_cast<adapter::implementation>(own - 1);
   };
-  of_this(c.icrc_of_side, c.adapter.icrc);
-  of_this(c.gid_of_side, c.adapter.gid);
+  const rtl_of_side& own = c.sides[side % 2];
+  of_this(own.icrc, c.adapter.icrc);
+  of_this(own.gid, c.adapter.gid);
   return c;
 }
 
-void announce_memory(sim::parameter_set& to, host::memory_timing_config& m, sim::time_ps slow) {
-  to.add("host.llc_read_ps", m.llc_read_ps, 1, slow, "ps", "calibration 5: 310 ns for 64 bytes in all");
-  to.add("host.dram_extra_ps", m.dram_extra_ps, 0, slow, "ps", "calibration 5");
-  to.add("host.remote_extra_ps", m.remote_extra_ps, 0, slow, "ps", "calibration 5");
-  to.add("host.posted_visible_ps", m.posted_visible_ps, 1, slow, "ps", "calibration 5: 160 ns in all");
-  to.add("host.allocate_ps", m.allocate_ps, 0, slow, "ps",
-         "calibration 2.4: a write to a line that is not in the cache; fitted to 8 bytes of 64 MB and of 4 KB");
-  to.add("host.io_cache_sets", m.io_cache_sets, 1, 1u << 20, "sets of 64-byte lines",
-         "calibration 2.4: 1.5 MB of the LLC for the device's writes");
-  to.add("host.io_cache_ways", m.io_cache_ways, 1, 32, "ways", "calibration 2.4: 2 of 20");
+/// The driver, which is software and knows nothing of the ground floor, has plain fields.
+static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
+  to.add("driver.lossless_global_pause", c.lossless_global_pause,
+         "design: 802.3x pause both ways, as mlx4_en's default");
+  to.add("driver.pfc_mask", c.pfc_mask,
+         sim::range{0, 255, "priorities, one bit each", "design: with PFC, in place of global pause"});
+  to.add("driver.post_send_ns", c.post_send_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
+  to.add("driver.post_recv_ns", c.post_recv_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
+  to.add("driver.poll_ns", c.poll_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
+  to.add("driver.poll_empty_ns", c.poll_empty_ns, sim::range{0, 1'000'000, "ns", "design: one load that hits"});
+  to.add("driver.mr_page_shift", c.mr_page_shift,
+         sim::range{12, 30, "log2 bytes", "design: page size of memory regions"});
+  to.add("driver.large_cqe", c.large_cqe, "design: 64-byte CQEs and EQEs");
+  to.add("driver.blue_flame", c.blue_flame,
+         sim::choice{"by_device, with_inline_data, all, none",
+                     "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
+                     "libmlx4 and libmlx5 do"});
+  to.add("driver.log_num_qp", c.log_num_qp, sim::range{10, 18, "log2", "design: queue pairs; grows with --qps"});
+  to.add("driver.log_num_cq", c.log_num_cq, sim::range{8, 16, "log2", "design: completion queues"});
+  to.add("driver.log_num_mpt", c.log_num_mpt, sim::range{8, 19, "log2", "design: memory regions"});
+  to.add("driver.log_num_mtt", c.log_num_mtt,
+         sim::range{12, 24, "log2", "design: pages of memory; grows with what is asked for"});
 }
 
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
-  for (unsigned side = 0; side < 2; ++side) {
-    const std::string prefix = side == 0 ? "a.rtl." : "b.rtl.";
-    const std::vector<std::string> names{"as_both", "model", "rtl", "shadow"};
-    to.add_choice(prefix + "icrc", c.icrc_of_side[side], names,
-                  "design: rtl.icrc of one side; a system of one adapter is a");
-    to.add_choice(prefix + "gid", c.gid_of_side[side], names, "design: rtl.gid of one side");
-  }
-  constexpr std::uint64_t slow = 1000 * sim::ps_per_us;  // a command of the driver is given up after less than a second
-  to.add("tlm.sockets", c.tlm_sockets, "design: PCIe and Ethernet through TLM-2.0 sockets: same results");
-  to.add("host.uncore_khz", c.uncore_khz, 10'000, 10'000'000, "kHz",
-         "design: the root complex writes memory once in a cycle");
-  announce_memory(to, c.root_complex.memory, slow);
-  to.add("host.store_to_link_ps", c.root_complex.store_to_link_ps, 1, slow, "ps", "calibration 5: 120 ns in all");
-  to.add("host.link_to_processor_ps", c.root_complex.link_to_processor_ps, 1, slow, "ps", "calibration 5");
-  to.add("host.max_payload_bytes", c.bus_setup.max_payload, 128, 4096, "bytes", "calibration 5: MPS 256");
-  to.add("host.max_read_request_bytes", c.bus_setup.max_read_request, 128, 4096, "bytes", "calibration 5: MRRS 512");
-  to.add("host.completion_bytes", c.root_complex.completion_bytes, 64, 256, "bytes",
-         "calibration 5: 256 on IVB and later");
-  to.add("host.posted_headers", c.root_complex.posted_headers, 1, 127, "packets",
-         "design: credits given to the device");
-  to.add("host.posted_data", c.root_complex.posted_data, 32, 2047, "units of 16 bytes",
-         "design: credits given to the device");
-  to.add("host.non_posted_headers", c.root_complex.non_posted_headers, 1, 127, "packets",
-         "design: credits given to the device");
-  to.add("host.store_buffer", c.root_complex.store_buffer, 1, 1024, "stores", "design");
-  to.add_choice("host.buffers", c.bus.buffers, {"llc", "dram", "remote"},
-                "design: where the memory of driver and programs lies");
-  to.add("driver.lossless_global_pause", c.driver.lossless_global_pause,
-         "design: 802.3x pause both ways, as mlx4_en's default");
-  to.add("driver.pfc_mask", c.driver.pfc_mask, 0, 255, "priorities, one bit each",
-         "design: with PFC, in place of global pause");
-  to.add("driver.post_send_ns", c.driver.post_send_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
-  to.add("driver.post_recv_ns", c.driver.post_recv_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
-  to.add("driver.poll_ns", c.driver.poll_ns, 0, 1'000'000, "ns", "calibration 5: latency budget");
-  to.add("driver.poll_empty_ns", c.driver.poll_empty_ns, 0, 1'000'000, "ns", "design: one load that hits");
-  to.add("driver.mr_page_shift", c.driver.mr_page_shift, 12, 30, "log2 bytes", "design: page size of memory regions");
-  to.add("driver.large_cqe", c.driver.large_cqe, "design: 64-byte CQEs and EQEs");
-  to.add_choice("driver.blue_flame", c.driver.blue_flame, {"by_device", "with_inline_data", "all", "none"},
-                "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
-                "libmlx4 and libmlx5 do");
-  to.add("driver.log_num_qp", c.driver.log_num_qp, 10, 18, "log2", "design: queue pairs; grows with --qps");
-  to.add("driver.log_num_cq", c.driver.log_num_cq, 8, 16, "log2", "design: completion queues");
-  to.add("driver.log_num_mpt", c.driver.log_num_mpt, 8, 19, "log2", "design: memory regions");
-  to.add("driver.log_num_mtt", c.driver.log_num_mtt, 12, 24, "log2",
-         "design: pages of memory; grows with what is asked for");
+  to.add("a.rtl", c.sides[0]);
+  to.add("b.rtl", c.sides[1]);
+  to.add("tlm.sockets", c.tlm_sockets);
+  to.add("host", c);
+  announce_driver(to, c.driver);
 }
 
 /// The rims of an adapter whose two sides are TLM sockets.

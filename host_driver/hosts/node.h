@@ -16,11 +16,24 @@
 #include "model/host/bus_setup.h"
 #include "model/host/host_memory.h"
 #include "model/host/root_complex.h"
+#include "model/sim/parameter.h"
 
 namespace rnic::hosts {
 
 /// Type of the report, an error, with which a shadow ends a run (SC_REPORT_ERROR): its message is rtl::difference's.
 inline constexpr const char* rtl_difference = "/rnic/rtl/difference";
+
+/// What the blocks with a twin in RTL are on one side of a system: as on both, or adapter::implementation + 1.
+struct rtl_of_side {
+  static constexpr const char* names = "as_both, model, rtl, shadow";
+  sim::parameter<std::uint8_t> icrc{0, {names, "design: rtl.icrc of one side; a system of one adapter is a"}};
+  sim::parameter<std::uint8_t> gid{0, {names, "design: rtl.gid of one side"}};
+
+  void list(sim::fields& are) {
+    are("icrc", icrc);
+    are("gid", gid);
+  }
+};
 
 struct node_config {
   adapter::config adapter;
@@ -29,11 +42,21 @@ struct node_config {
   host::root_complex_config root_complex;
   host::bus_setup::config bus_setup;
   host_driver::systemc_bus::config bus;
-  /// rtl.icrc and rtl.gid of each side of a system, 0: as both; else adapter::implementation + 1.
-  std::array<std::uint8_t, 2> icrc_of_side{}, gid_of_side{};
-  bool tlm_sockets = false;              ///< slot and port are TLM-2.0 sockets; else plain calls do the same
-  std::uint32_t uncore_khz = 1'000'000;  ///< clock of the root complex
+  std::array<rtl_of_side, 2> sides;  ///< of a system
+  /// Slot and port are TLM-2.0 sockets; else plain calls do the same.
+  sim::parameter<bool> tlm_sockets{false, "design: PCIe and Ethernet through TLM-2.0 sockets: same results"};
+  /// Clock of the root complex.
+  sim::parameter<std::uint32_t> uncore_khz{
+      1'000'000, {10'000, 10'000'000, "kHz", "design: the root complex writes memory once in a cycle"}};
   host_driver::config driver = host_driver::config::small();
+
+  /// The host's; announce() has the other prefixes.
+  void list(sim::fields& are) {
+    are("uncore_khz", uncore_khz);
+    are("", root_complex);
+    are("", bus_setup);
+    are("", bus);
+  }
 };
 
 /// Default for hosts with one adapter port in use: everything of a profile, a driver with small tables.

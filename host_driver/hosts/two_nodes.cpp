@@ -8,6 +8,12 @@
 
 namespace rnic::hosts {
 
+void announce(sim::parameter_set& to, two_nodes_config& c) {
+  announce(to, c.node);
+  to.add("cable", c);
+  to.add("sim", c.timing);
+}
+
 two_nodes::two_nodes(const two_nodes_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};

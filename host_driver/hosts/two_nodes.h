@@ -26,14 +26,25 @@ class meeting;
 struct two_nodes_config {
   node_config node;
   std::optional<node_config> node_b;  ///< when the second host is not like the first
-  unsigned cable_metres = 3;
-  std::uint32_t hop_ps = 0;  ///< picoseconds that a switch on the way takes
-  std::string capture;       ///< file for the frames on the cable, empty: none
+  sim::parameter<unsigned> cable_metres{3, {0, 100'000, "m", "design: --cable"}};
+  sim::parameter<std::uint32_t> hop_ps{
+      0,
+      {0, 1'000'000'000, "ps",
+       "calibration 5: 250 ns of a cut-through switch on the way, without other traffic; 0: none"}};
+  std::string capture;  ///< file for the frames on the cable, empty: none
   tlm::capture_writer::config capture_options;
   fabric::fault_plan faults;     ///< what happens to frames on the cable
   std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own
   sim::timebase::options timing;
+
+  /// The cable's; announce() has the other prefixes.
+  void list(sim::fields& are) {
+    are("metres", cable_metres);
+    are("hop_ps", hop_ps);
+  }
 };
+/// Announces every parameter of the system, in which one node_config is for both hosts.
+void announce(sim::parameter_set& to, two_nodes_config& c);
 
 /// Builds the system before the simulation starts, and runs one program on each host.
 class two_nodes {

@@ -43,7 +43,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                  const gid_source_factory& gid_source)
     : sc_core::sc_module(module_name),
       name_(sc_core::sc_module::name()),
-      config_(consistent(cfg)),
+      config_(consistent(sim::checked(cfg, name_))),
       core_(name_ + ".clock", env.base, core_period(config_.clock_khz)),
       firmware_clock_(name_ + ".firmware_clock", env.base, firmware_period(config_.clock_khz)),
       command_(name_ + ".command", core_, config_.command),

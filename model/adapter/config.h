@@ -2,7 +2,6 @@
 // Every number of an adapter, block by block.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,30 +28,54 @@ namespace rnic::adapter {
 
 /// How an adapter names itself to its driver: configuration space, QUERY_FW, QUERY_ADAPTER.
 struct identity {
-  std::uint16_t device_id = 0x1007;     ///< ConnectX-3 Pro (adapter control plane 1.1)
-  std::uint16_t vf_device_id = 0x1004;  ///< its virtual functions
-  std::array<std::uint16_t, 3> firmware{2, 42, 5000};
+  sim::parameter<std::uint16_t> device_id{0x1007, {0, 0xffff, "", "adapter control plane 1.1: ConnectX-3 Pro"}};
+  sim::parameter<std::uint16_t> vf_device_id{0x1004,
+                                             {0, 0xffff, "", "adapter control plane 1.1: its virtual functions"}};
+  sim::parameter<std::uint16_t> firmware_major{2, {0, 0xffff, "", "calibration 2.2: 2.42.5000"}};
+  sim::parameter<std::uint16_t> firmware_minor{42, {0, 0xffff, "", "calibration 2.2: 2.42.5000"}};
+  sim::parameter<std::uint16_t> firmware_subminor{5000, {0, 0xffff, "", "calibration 2.2: 2.42.5000"}};
   std::string board = "MT_1090111019";  ///< up to 16 characters
+
+  void list(sim::fields& are) {
+    are("device_id", device_id);
+    are("vf_device_id", vf_device_id);
+    are("firmware_major", firmware_major);
+    are("firmware_minor", firmware_minor);
+    are("firmware_subminor", firmware_subminor);
+  }
 };
 
 /// What a block with a twin in RTL is: shadow is the model with the RTL beside it, whose first difference ends the run.
 enum class implementation : std::uint8_t { model, rtl, shadow };
+inline constexpr const char* implementation_names = "model, rtl, shadow";
 
 struct config {
   std::string profile = "connectx3pro_40g";  ///< of which the values are, where nobody changes them
   identity who;
-  std::uint32_t clock_khz = 427'000;  ///< core clock (calibration 5: hca_core_clock)
-  unsigned ports = 2;                 ///< Ethernet ports, 1 or 2
-  unsigned datapath_bytes =
-      16;  ///< that every block and channel of the core clock takes a cycle (calibration 5: 128 bit)
-  /// Items of each channel between two blocks (design: covers the longest stall of a neighbour's pipeline).
-  unsigned channel_depth = 16;
-  /// Items of the channels for doorbells, grants, completions and DMA requests. 3 at least: one store to a BlueFlame
-  /// buffer may end two descriptors and begin a third.
-  unsigned descriptor_depth = 64;
-  bool shared_read_engine = true;               ///< requester and responder do READs and atomics on one engine
-  implementation icrc = implementation::model;  ///< its two engines
-  implementation gid = implementation::model;   ///< the match of each port, and the look-ups of sources
+  sim::parameter<std::uint32_t> clock_khz{427'000,
+                                          {1000, 10'000'000, "kHz", "calibration 5: hca_core_clock"}};  ///< core clock
+  sim::parameter<unsigned> ports{2, {1, 2, "ports", "design: two-port card"}};
+  /// That every block and channel of the core clock takes a cycle.
+  sim::parameter<unsigned> datapath_bytes{
+      16,
+      {1, 256, "bytes",
+       "calibration 5: 128 bit, C02; of every block from the DMA engine to gather, ports and responder"}};
+  /// Of each channel between two blocks: covers the longest stall of a neighbour's pipeline.
+  sim::parameter<unsigned> channel_depth{16, {1, 4096, "items", "design"}};
+  /// Of the channels for doorbells, grants, completions and DMA requests. 3 at least: one store to a BlueFlame buffer
+  /// may end two descriptors and begin a third.
+  sim::parameter<unsigned> descriptor_depth{64, {3, 4096, "items", "design"}};
+  sim::parameter<bool> shared_read_engine{true,
+                                          "calibration 5: requester and responder do READs and atomics on one engine"};
+  /// Its two engines.
+  sim::parameter<implementation> icrc{
+      implementation::model,
+      {implementation_names,
+       "design: the ICRC engines are the model's, verilated RTL, or the model's with the RTL compared in every cycle"}};
+  /// The match of each port, and the look-ups of sources.
+  sim::parameter<implementation> gid{
+      implementation::model,
+      {implementation_names, "design: GID matches and look-ups of sources: the model's, verilated RTL, or RTL beside the model"}};
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;
@@ -70,6 +93,34 @@ struct config {
   gid::source_config gid_source;  ///< of each port and transmit pipeline, which begins with its cycles
   ethernet::steering::config steering;
   mac::port::config port;  ///< of every port; index is set by the adapter
+
+  /// What is below "adapter". Whether a block is RTL has names of its own (announce).
+  void list(sim::fields& are) {
+    are("identity", who);
+    are("clock_khz", clock_khz);
+    are("ports", ports);
+    are("datapath_bytes", datapath_bytes);
+    are("channel_depth", channel_depth);
+    are("descriptor_depth", descriptor_depth);
+    are("shared_read_engine", shared_read_engine);
+    are("firmware", command);
+    are("firmware", firmware_port);
+    are("pcie", pcie);
+    are("translation", translation);
+    are("doorbell", doorbell);
+    are("scheduler", scheduler);
+    are("congestion", congestion);
+    are("requester", requester);
+    are("responder", responder);
+    are("multicast", multicast);
+    are("completion", completion);
+    are("parser", parser);
+    are("gid", gid_match);
+    are("gid", gid_source);
+    are("steering", steering);
+    are("port", port);
+    are("port.roce_v2", parser.roce_v2);
+  }
 };
 
 /// "connectx3pro_40g", "connectx5_100g": all that there are.

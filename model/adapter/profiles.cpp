@@ -117,8 +117,6 @@ config profile(const std::string& name) {
   const std::vector<std::string>& known = profile_names();
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw sim::config_error("--profile " + name + ": expected connectx3pro_40g or connectx5_100g");
-  // The port's egress room is one number on both sides of the credit channel.
-  c.port.egress_frames = c.requester.egress_frames = c.responder.egress_frames = 16;
   c.profile = name;
   if (name == "connectx5_100g") {
     c.who.board = "MT_0000000012";

@@ -20,10 +20,7 @@ constexpr unsigned control_word = word(hcr::control);
 }  // namespace
 
 command_block::command_block(std::string name, sim::clock_domain& core, const config& cfg)
-    : clocked_block(name, core), mmio(*this), config_(cfg) {
-  if (cfg.max_commands == 0 || cfg.max_commands > 255)
-    throw sim::config_error(this->name() + ".max_commands: must be 1 to 255");
-}
+    : clocked_block(name, core), mmio(*this), config_(sim::checked(cfg, this->name())) {}
 
 void command_block::function_level_reset(std::uint16_t function) {
   if (function != 0) return;

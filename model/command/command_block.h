@@ -15,6 +15,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
 
@@ -57,9 +58,11 @@ class command_block : public sim::clocked_block,
                       public register_bus::reset_target_if {
  public:
   struct config {
-    unsigned max_commands =
-        16;  ///< commands accepted and waiting for firmware; QUERY_FW offers as many (control plane 4.2)
+    /// Commands accepted and waiting for firmware; QUERY_FW offers as many (control plane 4.2).
+    sim::parameter<unsigned> max_commands{16, {1, 255, "commands", "adapter control plane 2"}};
     unsigned notice_ps = 1;  ///< picoseconds until firmware's interrupt line has moved: less than half a core period
+
+    void list(sim::fields& are) { are("max_commands", max_commands); }
   };
 
   command_block(std::string name, sim::clock_domain& core, const config& cfg);

@@ -15,12 +15,9 @@ firmware_port::firmware_port(std::string name, sim::clock_domain& firmware_clock
     : clocked_block(name, firmware_clock),
       notices(this->name() + ".notices", *this, 32),
       dma_answers(this->name() + ".dma_answers", *this, 2),
-      config_(cfg),
+      config_(sim::checked(cfg, this->name())),
       bus_(bus),
-      dma_(dma) {
-  if (cfg.cr_read_cycles == 0 || cfg.cr_write_cycles == 0 || cfg.dma_start_cycles == 0)
-    throw sim::config_error(this->name() + ": access cycles must be at least 1");
-}
+      dma_(dma) {}
 
 bool firmware_port::is_read() const { return request_.what == kind::dma_read || request_.what == kind::icm_read; }
 

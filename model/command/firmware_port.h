@@ -14,6 +14,7 @@
 #include "model/register_bus/notice.h"
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 #include "model/sim/timed_inbox.h"
 
 namespace rnic::command {
@@ -48,9 +49,18 @@ class firmware_processor_if {
 class firmware_port : public sim::clocked_block {
  public:
   struct config {
-    unsigned cr_read_cycles = 8;  ///< firmware cycles from a load to its value: chosen, on-chip bus of a slow processor
-    unsigned cr_write_cycles = 2;    ///< firmware cycles of a posted store: chosen, same
-    unsigned dma_start_cycles = 16;  ///< firmware cycles to set up one DMA descriptor: chosen, same
+    /// Firmware cycles from a load to its value; a slow processor.
+    sim::parameter<unsigned> cr_read_cycles{8, {1, sim::many, "cycles", "design: on-chip bus"}};
+    /// Firmware cycles of a posted store.
+    sim::parameter<unsigned> cr_write_cycles{2, {1, sim::many, "cycles", "design: on-chip bus"}};
+    /// Firmware cycles to set up one DMA descriptor.
+    sim::parameter<unsigned> dma_start_cycles{16, {1, sim::many, "cycles", "design: on-chip bus"}};
+
+    void list(sim::fields& are) {
+      are("cr_read_cycles", cr_read_cycles);
+      are("cr_write_cycles", cr_write_cycles);
+      are("dma_start_cycles", dma_start_cycles);
+    }
   };
 
   firmware_port(std::string name, sim::clock_domain& firmware_clock, const config& cfg, register_bus::cr_bus& bus,

@@ -16,12 +16,9 @@ constexpr std::uint8_t status_overflow = 9, status_write_fail = 10;  // CQ conte
 bool is_error(const cqe_request& r) { return (r.opcode & abi::cqe::opcode_mask) == abi::cqe::opcode_error; }
 
 const completion_config& checked(const std::string& name, const completion_config& c) {
-  if (c.event_depth == 0 || c.moderated_depth == 0)
-    throw sim::config_error(name + ".event_depth, .moderated_depth: at least 1");
   if (c.write_depth < 4) throw sim::config_error(name + ".write_depth: at least 4");
-  if (c.page_entries == 0 || (c.page_entries & (c.page_entries - 1)) != 0)
-    throw sim::config_error(name + ".page_entries: a power of two");
-  return c;
+  if ((c.page_entries & (c.page_entries - 1)) != 0) throw sim::config_error(name + ".page_entries: a power of two");
+  return sim::checked(c, name);
 }
 }  // namespace
 

@@ -28,7 +28,11 @@ constexpr std::uint64_t eq_pages = 128, eqs_per_page = 4;
 
 doorbell::doorbell(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
                    sim::statistics& stats)
-    : clocked_block(name, domain), config_(cfg), spans_(spans), gathers_(cfg.bf_gathers), remainders_(cfg.bf_gathers) {
+    : clocked_block(name, domain),
+      config_(sim::checked(cfg, this->name())),
+      spans_(spans),
+      gathers_(cfg.bf_gathers),
+      remainders_(cfg.bf_gathers) {
   if (cfg.bf_gathers == 0) throw sim::config_error("doorbell: bf_gathers must be at least 1");
   if (cfg.log_bf_reg_size != 9) throw sim::config_error("doorbell: log_bf_reg_size must be 9");
   const std::string prefix = this->name() + ".";

@@ -14,6 +14,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -21,10 +22,16 @@
 namespace rnic::doorbell {
 
 struct config {
-  unsigned decode_cycles = 1;    ///< per doorbell register write (design)
-  unsigned bf_line_cycles = 8;   ///< per started 64-byte line of a BlueFlame store (calibration section 5: BF ingest)
+  sim::parameter<unsigned> decode_cycles{1, {1, sim::many, "cycles", "design"}};  ///< per doorbell register write
+  /// Per started 64-byte line of a BlueFlame store.
+  sim::parameter<unsigned> bf_line_cycles{8, {1, sim::many, "cycles", "calibration 5: BF ingest"}};
   unsigned bf_gathers = 16;      ///< BlueFlame buffers that are being filled at once (design)
   unsigned log_bf_reg_size = 9;  ///< bytes of a BlueFlame register: two buffers of 256 (QUERY_DEV_CAP)
+
+  void list(sim::fields& are) {
+    are("decode_cycles", decode_cycles);
+    are("bf_line_cycles", bf_line_cycles);
+  }
 };
 
 /// Writes that are no doorbell change nothing but a counter. A BlueFlame buffer becomes a send doorbell with its

@@ -30,14 +30,13 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
       rx_in{sim::fifo_in<payload::frame_ptr>(*this), sim::fifo_in<payload::frame_ptr>(*this)},
       out(*this),
       departures{sim::fifo_out<payload::departure>(*this), sim::fifo_out<payload::departure>(*this)},
-      config_(cfg),
+      config_(sim::checked(cfg, this->name())),
       gids_(gids),
       frames_(frames),
       walk_(this->name() + ".groups", *this, cfg.groups, map, stats),
       registers_{register_file(*this, 0), register_file(*this, 1)},
       pipeline_(cfg.frames) {
-  if (cfg.frames == 0 || cfg.bytes_per_cycle == 0)
-    throw sim::config_error(this->name() + ": frames and bytes_per_cycle must be 1 or more");
+  if (cfg.bytes_per_cycle == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more");
   members_.reserve(icm::multicast_group::max_members);
   for (port_tables& t : tables_) t.groups.reserve(longest_list);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"frames", &count_.frames},
@@ -118,7 +117,7 @@ void steering::take() {
     const sim::cycle_t headers =
         payload::byte_at(*f, std::clamp(f->length, 1u, header_bytes) - 1, config_.bytes_per_cycle);
     const sim::cycle_t begins = std::max(headers, now());
-    pipeline_.push({std::move(f), begins + std::max(1u, config_.pipeline_cycles)});
+    pipeline_.push({std::move(f), begins + config_.pipeline_cycles});
     wake_at(pipeline_.back().ready);
   }
   if (rx_in[0].can_pop() || rx_in[1].can_pop()) input_.await();

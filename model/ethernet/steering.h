@@ -20,6 +20,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
@@ -40,12 +41,21 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
  public:
   static constexpr unsigned ports = 2;
   struct config {
-    unsigned pipeline_cycles = 16;  ///< headers, filters, search of a cached entry (design: share of the 60 cycles that
-                                    ///< a RoCE packet spends in the receive pipeline)
-    unsigned frame_cycles = 8;      ///< smallest interval between two frames (design: 53 M frames/s, above line rate)
+    /// Headers, filters, search of a cached entry.
+    sim::parameter<unsigned> pipeline_cycles{16, {1, sim::many, "cycles", "design: share of the receive pipeline"}};
+    /// Smallest interval between two frames: 53 M frames/s.
+    sim::parameter<unsigned> frame_cycles{8, {1, sim::many, "cycles", "design: above line rate of 64-byte frames"}};
     unsigned bytes_per_cycle = 16;  ///< width of the datapath (adapter.datapath_bytes)
-    unsigned frames = 16;           ///< inside at once; more wait in front of the block (design)
-    icm::context_cache_config groups{64, 4, 1, 0, 1, icm::replacement::lru};  ///< entries of the group table (design)
+    /// Inside at once; more wait in front of the block.
+    sim::parameter<unsigned> frames{16, {1, 1024, "frames", "design"}};
+    icm::context_cache_config groups{64, 4, 1, 0, 1, "design: group table of Ethernet addresses"};
+
+    void list(sim::fields& are) {
+      are("pipeline_cycles", pipeline_cycles);
+      are("frame_cycles", frame_cycles);
+      are("frames", frames);
+      are("groups", groups);
+    }
   };
   struct counters {
     std::uint64_t frames = 0, copies = 0;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/gid/gid_match.h"
 
-#include "model/sim/check.h"
-
 namespace rnic::gid {
 
 gid_match::gid_match(const match_config& cfg, const gid_table& entries)
-    : config_(cfg), entries_(entries), under_way_(std::size_t{cfg.compare_cycles} + 2) {
-  if (cfg.compare_cycles == 0) throw sim::config_error("adapter.gid.compare_cycles: must be at least 1");
-  if (cfg.probe_cycles == 0) throw sim::config_error("adapter.gid.probe_cycles: must be at least 1");
-}
+    : config_(sim::checked(cfg, "adapter.gid")), entries_(entries), under_way_(std::size_t{cfg.compare_cycles} + 2) {}
 
 unsigned gid_match::pass_cycles() const {
   return config_.method == match_method::parallel ? config_.compare_cycles : 1u + config_.probe_cycles;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "model/sim/parameter.h"
 #include "model/wire/packet.h"
 
 namespace rnic::gid {
@@ -27,9 +28,19 @@ enum class match_method : std::uint8_t {
 };
 
 struct match_config {
-  match_method method = match_method::parallel;
-  std::uint8_t compare_cycles = 2;  ///< parallel: from a look-up to its result: compare, encode
-  std::uint8_t probe_cycles = 2;    ///< hashed: from one entry of a bucket to the next: read, compare
+  sim::parameter<match_method> method{
+      match_method::parallel, {"parallel, hashed", "design: 128 comparators a port; hashed: buckets in a memory"}};
+  /// Parallel: from a look-up to its result.
+  sim::parameter<std::uint8_t> compare_cycles{
+      2, {1, 16, "cycles", "design: compare, encode; of the RX pipeline of calibration 5"}};
+  /// Hashed: from one entry of a bucket to the next.
+  sim::parameter<std::uint8_t> probe_cycles{2, {1, 16, "cycles", "design: read, compare"}};
+
+  void list(sim::fields& are) {
+    are("match", method);
+    are("compare_cycles", compare_cycles);
+    are("probe_cycles", probe_cycles);
+  }
 };
 
 /// Inputs of one cycle. A look-up is taken when valid and ready; until then it is offered unchanged.

@@ -5,13 +5,24 @@
 #include <cstdint>
 
 #include "model/gid/gid_match_if.h"
+#include "model/sim/parameter.h"
 #include "model/wire/packet.h"
 
 namespace rnic::gid {
 
 struct source_config {
-  std::uint8_t source_cycles = 2;  ///< from a look-up to its result: read and compare, check
-  std::uint8_t source_ports = 2;   ///< read ports of a port's tables for the two transmit pipelines, 1 or 2
+  /// From a look-up to its result.
+  sim::parameter<std::uint8_t> source_cycles{
+      2,
+      {1, 16, "cycles", "design: read, check; of the TX pipeline of calibration 5, for requests and answers alike"}};
+  /// Of a port's tables, for the two transmit pipelines.
+  sim::parameter<std::uint8_t> source_ports{
+      2, {1, 2, "read ports", "design: one for each transmit pipeline; with one the pipelines read in turn"}};
+
+  void list(sim::fields& are) {
+    are("source_cycles", source_cycles);
+    are("source_ports", source_ports);
+  }
 };
 
 /// What a packet that leaves names of its port's tables.

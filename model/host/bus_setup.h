@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/host/processor_port.h"
+#include "model/sim/parameter.h"
 
 namespace rnic::host {
 
@@ -15,9 +16,15 @@ class bus_setup : public processor_port::reader {
  public:
   struct config {
     std::uint64_t window = 0x38'0000'0000;  ///< bus addresses for BARs, above all of host_memory's by default
-    std::uint32_t max_payload = 256;        ///< bytes; the host's limit, the device's lower one wins (calibration 5)
-    std::uint32_t max_read_request = 512;   ///< bytes (calibration 5)
-    bool enable = true;                     ///< memory space and bus master, as a driver's pci_enable does
+    /// The host's limit; the device's lower one wins.
+    sim::parameter<std::uint32_t> max_payload{256, {128, 4096, "bytes", "calibration 5: MPS 256"}};
+    sim::parameter<std::uint32_t> max_read_request{512, {128, 4096, "bytes", "calibration 5: MRRS 512"}};
+    bool enable = true;  ///< memory space and bus master, as a driver's pci_enable does
+
+    void list(sim::fields& are) {
+      are("max_payload_bytes", max_payload);
+      are("max_read_request_bytes", max_read_request);
+    }
   };
   struct result {
     bool present = false;

@@ -32,7 +32,7 @@ bool io_cache::write(std::uint64_t line) {
 
 memory_timing::memory_timing(const char* owner, const memory_timing_config& c, const host_memory& memory,
                              sim::time_ps cycle_ps)
-    : config_(c), memory_(memory), cycle_ps_(cycle_ps), cache_(c.io_cache_sets, c.io_cache_ways) {
+    : config_(sim::checked(c, owner)), memory_(memory), cycle_ps_(cycle_ps), cache_(c.io_cache_sets, c.io_cache_ways) {
   if (c.llc_read_ps < c.posted_visible_ps)
     throw sim::config_error(std::string(owner) +
                             ".llc_read_ps: must not be less than posted_visible_ps, a read would pass a write");

@@ -6,22 +6,41 @@
 #include <vector>
 
 #include "model/host/host_memory.h"
+#include "model/sim/parameter.h"
 #include "model/sim/types.h"
 
 namespace rnic::host {
 
+/// A command of the driver is given up after less than a second.
+inline constexpr std::uint64_t slow_ps = 1000 * sim::ps_per_us;
+
 struct memory_timing_config {
-  sim::time_ps llc_read_ps = 160'000;       ///< read packet to first completion, LLC hit: 310 ns for 64 bytes in all
-  sim::time_ps dram_extra_ps = 70'000;      ///< calibration 5
-  sim::time_ps remote_extra_ps = 100'000;   ///< calibration 5: other socket
-  sim::time_ps posted_visible_ps = 80'000;  ///< write packet to a load that sees it: 160 ns in all
+  /// Read packet to first completion, LLC hit.
+  sim::parameter<sim::time_ps> llc_read_ps{160'000, {1, slow_ps, "ps", "calibration 5: 310 ns for 64 bytes in all"}};
+  sim::parameter<sim::time_ps> dram_extra_ps{70'000, {0, slow_ps, "ps", "calibration 5"}};
+  sim::parameter<sim::time_ps> remote_extra_ps{100'000, {0, slow_ps, "ps", "calibration 5"}};  ///< other socket
+  /// Write packet to a load that sees it.
+  sim::parameter<sim::time_ps> posted_visible_ps{80'000, {1, slow_ps, "ps", "calibration 5: 160 ns in all"}};
   /// A line that no cache of the device's socket holds, until it can be written: it is owned, its victim written back.
-  /// Fitted to the read of 8 bytes behind their write (calibration 2.4: 733 ns of a window of 64 MB, 642 of 4 KB); the
-  /// read is 4 ns behind.
-  sim::time_ps allocate_ps = 95'000;
-  unsigned io_cache_sets =
-      12288;                   ///< times ways and 64 bytes: what of the LLC the device's writes may allocate, 1.5 MB
-  unsigned io_cache_ways = 2;  ///< of 20 (calibration 2.4: knee between 1 and 1.5 MB of a window on 15 MB)
+  /// The read of 8 bytes behind their write takes 733 ns of a window of 64 MB, 642 of 4 KB; the read is 4 ns behind.
+  sim::parameter<sim::time_ps> allocate_ps{
+      95'000,
+      {0, slow_ps, "ps",
+       "calibration 2.4: a write to a line that is not in the cache; fitted to 8 bytes of 64 MB and of 4 KB"}};
+  /// What of the LLC the device's writes may allocate: knee between 1 and 1.5 MB of a window on 15 MB.
+  sim::parameter<unsigned> io_cache_sets{
+      12288, {1, 1u << 20, "sets of 64-byte lines", "calibration 2.4: 1.5 MB of the LLC for the device's writes"}};
+  sim::parameter<unsigned> io_cache_ways{2, {1, 32, "ways", "calibration 2.4: 2 of 20"}};
+
+  void list(sim::fields& are) {
+    are("llc_read_ps", llc_read_ps);
+    are("dram_extra_ps", dram_extra_ps);
+    are("remote_extra_ps", remote_extra_ps);
+    are("posted_visible_ps", posted_visible_ps);
+    are("allocate_ps", allocate_ps);
+    are("io_cache_sets", io_cache_sets);
+    are("io_cache_ways", io_cache_ways);
+  }
 };
 
 /// Lines that writes of the device have allocated, least recently written ones leave. Indexed by the line's number, so

@@ -29,7 +29,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
                            host_memory& memory, payload::tlp_pool& pool, sim::span_recorder& spans,
                            sim::statistics& stats)
     : clocked_block(name, domain),
-      config_(c),
+      config_(sim::checked(c, this->name())),
       memory_(memory),
       timing_(this->name().c_str(), c.memory, memory, domain.longest_cycle()),
       pool_(pool),
@@ -42,10 +42,7 @@ root_complex::root_complex(std::string name, sim::clock_domain& domain, const ro
       pending_(c.processor_tags) {
   if (c.completion_bytes != 64 && c.completion_bytes != 128 && c.completion_bytes != 256)
     throw sim::config_error(this->name() + ".completion_bytes: must be 64, 128 or 256");
-  if (c.posted_headers == 0 || c.posted_data < 32 || c.non_posted_headers == 0)
-    throw sim::config_error(this->name() + ".posted_data: credits must allow at least one packet of 512 bytes");
-  if (c.store_to_link_ps == 0 || c.link_to_processor_ps == 0 || c.store_buffer == 0 || c.sends_per_cycle == 0)
-    throw sim::config_error(this->name() + ".store_to_link_ps: must be at least 1");
+  if (c.sends_per_cycle == 0) throw sim::config_error(this->name() + ".sends_per_cycle: must be at least 1");
   if (c.processor_tags == 0 || c.processor_tags > 256)
     throw sim::config_error(this->name() + ".processor_tags: must be 1 to 256");
   domain.base().add(*this);

@@ -14,6 +14,7 @@
 #include "model/pcie/link.h"
 #include "model/pcie/tlp_link_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -26,17 +27,35 @@ namespace rnic::host {
 struct root_complex_config {
   pcie::link_config link;
   memory_timing_config memory;
-  sim::time_ps store_to_link_ps = 48'000;      ///< processor to link: 120 ns in all for a store to the device
-  sim::time_ps link_to_processor_ps = 48'000;  ///< completion to processor register
-  std::uint32_t completion_bytes = 256;        ///< completions end at multiples of it: 64, 128 or 256 (calibration 5)
-  std::uint32_t posted_headers = 64;           ///< advertised to the device (design)
-  std::uint32_t posted_data = 1024;            ///< units of 16 bytes (design)
-  std::uint32_t non_posted_headers = 64;       ///< reads of the device under way (design)
-  unsigned store_buffer = 32;                  ///< processor operations between processor and link (design)
-  unsigned processor_tags = 32;                ///< processor reads under way
-  unsigned sends_per_cycle = 4;                ///< width of the transmit buffer: packets into it in a cycle (design)
+  /// Processor to link, of a store to the device.
+  sim::parameter<sim::time_ps> store_to_link_ps{48'000, {1, slow_ps, "ps", "calibration 5: 120 ns in all"}};
+  /// Completion to processor register.
+  sim::parameter<sim::time_ps> link_to_processor_ps{48'000, {1, slow_ps, "ps", "calibration 5"}};
+  /// Completions end at multiples of it: 64, 128 or 256.
+  sim::parameter<std::uint32_t> completion_bytes{256, {64, 256, "bytes", "calibration 5: 256 on IVB and later"}};
+  sim::parameter<std::uint32_t> posted_headers{64, {1, 127, "packets", "design: credits given to the device"}};
+  sim::parameter<std::uint32_t> posted_data{1024,
+                                            {32, 2047, "units of 16 bytes", "design: credits given to the device"}};
+  /// Reads of the device under way.
+  sim::parameter<std::uint32_t> non_posted_headers{64, {1, 127, "packets", "design: credits given to the device"}};
+  /// Processor operations between processor and link.
+  sim::parameter<unsigned> store_buffer{32, {1, 1024, "stores", "design"}};
+  unsigned processor_tags = 32;  ///< processor reads under way
+  unsigned sends_per_cycle = 4;  ///< width of the transmit buffer: packets into it in a cycle (design)
   sim::time_ps completion_timeout_ps = 50'000'000'000;  ///< 50 ms (Base Specification 3.0, 2.8)
   std::uint16_t device_id = 0x0100;                     ///< bus 1, device 0: where the adapter is
+
+  /// The link has one set of parameters for both of its ends, which are the adapter's.
+  void list(sim::fields& are) {
+    are("", memory);
+    are("store_to_link_ps", store_to_link_ps);
+    are("link_to_processor_ps", link_to_processor_ps);
+    are("completion_bytes", completion_bytes);
+    are("posted_headers", posted_headers);
+    are("posted_data", posted_data);
+    are("non_posted_headers", non_posted_headers);
+    are("store_buffer", store_buffer);
+  }
 };
 
 /// Takes the device's requests in the place of host_memory (platform_bridge.h).

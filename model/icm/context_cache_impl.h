@@ -13,13 +13,16 @@ namespace rnic::icm {
 template <class Context>
 context_cache<Context>::context_cache(std::string name, sim::clocked_block& owner, const context_cache_config& config,
                                       const icm_map& map, table which, std::uint32_t offset)
-    : dma(owner), name_(std::move(name)), owner_(owner), config_(config), map_(map), which_(which), offset_(offset) {
+    : dma(owner),
+      name_(std::move(name)),
+      owner_(owner),
+      config_(sim::checked(config, name_)),
+      map_(map),
+      which_(which),
+      offset_(offset) {
   static_assert(std::is_trivially_copyable_v<Context>, "contexts move between memory and chip as bytes");
-  if (config.ways == 0 || config.entries == 0 || config.entries % config.ways != 0 ||
-      ((config.entries / config.ways) & (config.entries / config.ways - 1)) != 0)
+  if (config.entries % config.ways != 0 || ((config.entries / config.ways) & (config.entries / config.ways - 1)) != 0)
     throw sim::config_error(name_ + ".entries, .ways: entries / ways must be a power of two");
-  if (config.fills == 0 || config.fills > 1024) throw sim::config_error(name_ + ".fills: 1..1024");
-  if (config.write_backs == 0 || config.write_backs > 1024) throw sim::config_error(name_ + ".write_backs: 1..1024");
   set_mask_ = config.entries / config.ways - 1;
   keys_.assign(config.entries, no_key);
   slots_.resize(config.entries);

@@ -10,12 +10,6 @@ namespace {
 constexpr std::uint64_t page_entry_bytes = 8;
 constexpr std::uint64_t table_page = 4096;
 
-const key_engine_config& checked(const std::string& name, const key_engine_config& c) {
-  if (c.page_list_entries == 0 || c.page_list_entries > table_page / page_entry_bytes)
-    throw sim::config_error(name + ".page_list_entries: 1..512");
-  return c;
-}
-
 bool binds_or_invalidates(key_operation::kind k) { return k != key_operation::kind::fast_register; }
 }  // namespace
 
@@ -28,7 +22,7 @@ key_engine::key_engine(sim::clocked_block& owner, const key_engine_config& confi
                sim::fifo_in<key_revocation>(owner), sim::fifo_in<key_revocation>(owner)}},
       dma(owner),
       owner_(owner),
-      config_(checked(owner.name(), config)),
+      config_(sim::checked(config, owner.name() + ".keys")),
       tables_(tables),
       engine_(owner, "keys"),
       pages_(config.page_list_entries * page_entry_bytes) {}

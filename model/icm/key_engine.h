@@ -11,14 +11,24 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 #include "model/sim/server.h"
 
 namespace rnic::icm {
 
 struct key_engine_config {
-  unsigned operation_cycles = 40;   ///< from taking an operation to the check of its entry (design: as a WQE's parsing)
-  unsigned page_cycles = 1;         ///< for each page of a list that is copied (design: eight bytes a cycle)
-  unsigned page_list_entries = 64;  ///< pages read by one request, 1..512 (design: a read request of 512 bytes)
+  /// From taking an operation to the check of its entry: as a WQE's parsing.
+  sim::parameter<unsigned> operation_cycles{40, {0, sim::many, "cycles", "design: invalidate, register, bind"}};
+  /// For each page of a list that is copied.
+  sim::parameter<unsigned> page_cycles{1, {0, sim::many, "cycles", "design: page of a list copied, 8 bytes a cycle"}};
+  /// Pages read by one request, which is one of 512 bytes.
+  sim::parameter<unsigned> page_list_entries{64, {1, 512, "entries", "design: page list read at once"}};
+
+  void list(sim::fields& are) {
+    are("operation_cycles", operation_cycles);
+    are("page_cycles", page_cycles);
+    are("page_list_entries", page_list_entries);
+  }
 };
 
 /// The tables, as their owner shows them to the engine.

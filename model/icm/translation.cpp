@@ -13,11 +13,8 @@ namespace {
 const translation_config& checked(const std::string& name, const translation_config& c, unsigned clients) {
   const unsigned l = c.mtt_line_entries;
   if (l != 1 && l != 2 && l != 4 && l != 8) throw sim::config_error(name + ".mtt_line_entries: 1, 2, 4 or 8");
-  if (c.fills == 0 || c.fills > 256) throw sim::config_error(name + ".fills: 1..256");
-  if (c.waiting == 0 || c.waiting > 64) throw sim::config_error(name + ".waiting: 1..64");
-  if (c.translate_cycles == 0) throw sim::config_error(name + ".translate_cycles: at least 1");
   if (clients == 0 || clients > 64) throw sim::config_error(name + ": 1..64 clients");
-  return c;
+  return sim::checked(c, name);
 }
 }  // namespace
 

@@ -15,23 +15,43 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::icm {
 
 struct translation_config {
-  unsigned translate_cycles = 4;  ///< cycles from a request to its answer on a hit (design choice: two table reads)
-  unsigned mpt_entries = 128;     ///< decoded MPT entries on chip (calibration, section 7.4: knee at 100 regions)
-  unsigned mpt_ways = 4;          ///< associativity (design choice)
-  unsigned mtt_entries = 2816;    ///< page translations on chip (calibration, section 7.4: 2000 to 2800)
-  unsigned mtt_ways = 11;         ///< associativity (design: 32 sets of lines)
-  unsigned mtt_line_entries = 8;  ///< entries fetched by one miss: 1, 2, 4 or 8 (64-byte line of the host)
-  unsigned fills = 16;            ///< misses under way at once (calibration, section 7.4)
-  unsigned waiting = 64;          ///< requests inside the block, 1..64
-  unsigned miss_cycles = 60;      ///< cycles from the arrival of fetched data to its use (calibration 5: 475 ns in all)
-  replacement policy = replacement::lru;  ///< of both caches (design choice)
-  key_engine_config keys;                 ///< operations on keys
+  /// Cycles from a request to its answer on a hit.
+  sim::parameter<unsigned> translate_cycles{4, {1, sim::many, "cycles", "design: two table reads"}};
+  /// Decoded MPT entries on chip.
+  sim::parameter<unsigned> mpt_entries{128, {1, sim::many, "entries", "calibration 7.4: knee at 100 regions"}};
+  sim::parameter<unsigned> mpt_ways{4, {1, 64, "ways", "design"}};  ///< associativity
+  /// Page translations on chip.
+  sim::parameter<unsigned> mtt_entries{2816, {1, sim::many, "entries", "calibration 7.4: 2000 to 2800"}};
+  sim::parameter<unsigned> mtt_ways{11, {1, 64, "ways", "calibration 7.4"}};  ///< associativity: 32 sets of lines
+  /// Entries fetched by one miss: 1, 2, 4 or 8.
+  sim::parameter<unsigned> mtt_line_entries{8, {1, 8, "entries", "design: 64-byte line of the host"}};
+  sim::parameter<unsigned> fills{16, {1, 64, "misses", "calibration 7.4"}};  ///< misses under way at once
+  sim::parameter<unsigned> waiting{64, {1, 64, "requests", "design"}};       ///< requests inside the block
+  /// Cycles from the arrival of fetched data to its use.
+  sim::parameter<unsigned> miss_cycles{60, {0, sim::many, "cycles", "calibration 5: 475 ns, of which a DMA read 330"}};
+  sim::parameter<replacement> policy{replacement::lru, {replacement_names, "design"}};  ///< of both caches
+  key_engine_config keys;                                                               ///< operations on keys
+
+  void list(sim::fields& are) {
+    are("translate_cycles", translate_cycles);
+    are("mpt_entries", mpt_entries);
+    are("mpt_ways", mpt_ways);
+    are("mtt_entries", mtt_entries);
+    are("mtt_ways", mtt_ways);
+    are("mtt_line_entries", mtt_line_entries);
+    are("fills", fills);
+    are("waiting", waiting);
+    are("miss_cycles", miss_cycles);
+    are("replacement", policy);
+    are("keys", keys);
+  }
 };
 
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do

@@ -64,10 +64,10 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       credits_out{sim::fifo_out<transport::egress_credit>(*this), sim::fifo_out<transport::egress_credit>(*this)},
       departures{sim::fifo_in<payload::departure>(*this), sim::fifo_in<payload::departure>(*this),
                  sim::fifo_in<payload::departure>(*this)},
-      config_(cfg),
+      config_(sim::checked(cfg, this->name())),
       receive_ps_(fec_ps() + cfg.mac_rx_ns * sim::ps_per_ns),
       receive_width_(line_frames_a_cycle(domain, cfg.rate_mbps)),
-      by_rate_(std::max(cfg.rate_mbps, 1u)),
+      by_rate_(cfg.rate_mbps),
       never_late_(is_as_fast_as_line(domain, cfg)),
       pool_(pool),
       spans_(spans),
@@ -82,15 +82,10 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       default_priority_(cfg.default_priority) {
   for (unsigned i = 0; i < departures.size(); ++i) departures[i].show_in(departed_, i);
   const std::string& n = this->name();
-  require(cfg.rate_mbps >= 10 && cfg.rate_mbps <= 400'000, n + ".rate_mbps: must be 10 to 400000");
   require(cfg.datapath_bytes >= 1, n + ".datapath_bytes: must be at least 1");
-  require(cfg.egress_frames >= 1, n + ".egress_frames: must be at least 1");
   require(cfg.xoff_bytes <= cfg.ingress_bytes, n + ".xoff_bytes: must not be above ingress_bytes");
   require(cfg.xon_bytes <= cfg.xoff_bytes, n + ".xon_bytes: must not be above xoff_bytes");
-  require(cfg.pause_refresh_percent >= 1 && cfg.pause_refresh_percent <= 99, n + ".pause_refresh_percent: 1 to 99");
-  require(cfg.default_priority < 8, n + ".default_priority: must be 0 to 7");
-  require(cfg.egress_arbitration <= 2, n + ".egress_arbitration: must be 0 (strict), 1 (round robin) or 2 (ETS)");
-  egress_.mode = static_cast<arbitration>(cfg.egress_arbitration);
+  egress_.mode = cfg.egress_arbitration;
 }
 
 /// A code word has 5140 bits of 257, each of which carries 256 of the MAC's (IEEE 802.3, 91.5.2).

@@ -143,7 +143,7 @@ void port::device_reset() {
   default_priority_ = config_.default_priority;
   ignore_fcs_ = false;
   mac_ = {};
-  egress_.mode = static_cast<mac::arbitration>(config_.egress_arbitration);
+  egress_.mode = config_.egress_arbitration;
   egress_.prio2tc = egress::own_class_each;
   egress_.classes.fill({});
   for (unsigned tc = 0; tc < 8; ++tc) egress_.limit(tc, 0);

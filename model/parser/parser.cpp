@@ -96,7 +96,7 @@ parser::parser(std::string name, sim::clock_domain& domain, const config& cfg, c
       roce_out(*this),
       ethernet_out(*this),
       departures(*this),
-      config_(cfg),
+      config_(sim::checked(cfg, this->name())),
       gids_(gids),
       roce_v2_port_(roce_v2_port),
       spans_(spans),
@@ -141,7 +141,7 @@ void parser::take() {
   looked_up_.reset();
   const way to = classify(*f);
   const sim::cycle_t headers = payload::byte_at(*f, header_bytes(*f, to == way::roce) - 1, config_.bytes_per_cycle);
-  const sim::cycle_t parsed = std::max(headers, now()) + std::max(1u, config_.parser_cycles);
+  const sim::cycle_t parsed = std::max(headers, now()) + config_.parser_cycles;
   const sim::cycle_t matched = parsed + match_cycles(parsed);
   spans_.leave(f->span, name(), "parser", domain().edge_time(parsed));
   if (to == way::nowhere) {

@@ -13,6 +13,7 @@
 #include "model/payload/frame_stream.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
@@ -59,9 +60,14 @@ const char* to_string(drop d);
 class parser : public sim::clocked_block {
  public:
   struct config {
-    unsigned parser_cycles = 2;  ///< behind the last header byte; of the receive pipeline's 60 cycles (calibration 5)
+    /// Behind the last header byte.
+    sim::parameter<unsigned> parser_cycles{
+        2, {1, sim::many, "cycles", "calibration 5: of the RX pipeline's 60, what its headers do not take to come"}};
     unsigned bytes_per_cycle = 16;  ///< width of the datapath (adapter.datapath_bytes)
-    bool roce_v2 = true;            ///< else of the first generation: RoCE v2 is UDP like any other
+    /// Else RoCE v2 is UDP like any other. Its name is the port's (adapter.port.roce_v2).
+    sim::parameter<bool> roce_v2{true, "adapter control plane 2.4: ROCE_V1_V2; false: RoCE v1 alone"};
+
+    void list(sim::fields& are) { are("parser_cycles", parser_cycles); }
   };
 
   /// `match` is the port's, and this parser the only one that asks it. `roce_v2_port`: the register with the UDP

@@ -17,18 +17,16 @@ std::uint32_t size_code(std::uint32_t bytes) { return static_cast<std::uint32_t>
 
 }  // namespace
 
-config_space::config_space(const config& c) : config_(c) {
+config_space::config_space(const config& c) : config_(sim::checked(c, "pcie.config")) {
   const auto bar_ok = [](std::uint64_t bytes) { return power_of_two(bytes) && bytes >= 4096 && bytes <= 1ull << 40; };
   if (!bar_ok(c.bar0_bytes) || !bar_ok(c.bar2_bytes) || !bar_ok(c.vf_bar2_bytes))
     throw sim::config_error("pcie.config.bar_bytes: must be a power of two, 4 KiB to 1 TiB");
-  if (c.msix_vectors == 0 || c.msix_vectors > 2048)
-    throw sim::config_error("pcie.config.msix_vectors: must be 1 to 2048");
   if (c.msix_table_offset % 8 != 0 || c.msix_pba_offset % 8 != 0 ||
       c.msix_table_offset + 16ull * c.msix_vectors > c.bar0_bytes || c.msix_pba_offset + 256ull > c.bar0_bytes)
     throw sim::config_error("pcie.config.msix_table_offset: table and PBA must lie in BAR0 at multiples of 8");
   if (c.total_vfs > 126) throw sim::config_error("pcie.config.total_vfs: must be 0 to 126");
-  if (!power_of_two(c.max_payload_bytes) || c.max_payload_bytes < 128 || c.max_payload_bytes > 4096)
-    throw sim::config_error("pcie.config.max_payload_bytes: must be a power of two, 128 to 4096");
+  if (!power_of_two(c.max_payload_bytes))
+    throw sim::config_error("pcie.config.max_payload_bytes: must be a power of two");
   // Vital product data: identifier string and end tag (PCI Local Bus Specification 3.0, appendix I).
   const std::size_t length = std::min<std::size_t>(c.product_name.size(), 200);
   vpd_[0] = 0x82;
@@ -204,7 +202,7 @@ void config_space::decode() {
   state_.bar0 = bar(cfg::bar0);
   state_.bar2 = bar(cfg::bar2);
   const std::uint16_t control = get16(cfg::device_control);
-  state_.max_payload = std::min(128u << std::min(control >> 5 & 7, 5), config_.max_payload_bytes);
+  state_.max_payload = std::min<std::uint32_t>(128u << std::min(control >> 5 & 7, 5), config_.max_payload_bytes);
   state_.max_read_request = 128u << std::min(control >> 12 & 7, 5);
   state_.msix_enabled = (get16(cfg::msix_control) & 0x8000) != 0;
   state_.msix_masked = (get16(cfg::msix_control) & 0x4000) != 0;

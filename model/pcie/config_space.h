@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "model/sim/parameter.h"
+
 namespace rnic::pcie {
 
 /// Offsets of the capabilities (adapter control plane 1.1).
@@ -34,24 +36,30 @@ enum class error : std::uint32_t {
 class config_space {
  public:
   struct config {
-    std::uint16_t vendor_id = 0x15b3;                     ///< adapter control plane 1.1
-    std::uint16_t device_id = 0x1007;                     ///< ConnectX-3 Pro
-    std::uint16_t vf_device_id = 0x1004;                  ///< virtual functions of ConnectX-3 and -3 Pro
-    std::uint32_t class_code = 0x020000;                  ///< Ethernet controller
-    std::uint8_t revision = 0;                            ///< must not be 0xa0 (adapter control plane 1.1)
-    std::uint16_t subsystem_id = 0x0055;                  ///< board (design)
-    std::uint64_t bar0_bytes = 1u << 20;                  ///< 1 MiB, power of two
-    std::uint64_t bar2_bytes = 8u << 20;                  ///< 8 MiB, power of two
-    std::uint64_t vf_bar2_bytes = 8u << 20;               ///< one virtual function's
-    std::uint16_t msix_vectors = 128;                     ///< 1..2048
-    std::uint32_t msix_table_offset = 0x7c000;            ///< in BAR0
-    std::uint32_t msix_pba_offset = 0x7d000;              ///< in BAR0
-    std::uint16_t total_vfs = 0;                          ///< 0: no SR-IOV capability; at most 126
-    std::uint32_t max_payload_bytes = 512;                ///< supported; 128..4096, power of two
+    std::uint16_t vendor_id = 0x15b3;        ///< adapter control plane 1.1
+    std::uint16_t device_id = 0x1007;        ///< ConnectX-3 Pro
+    std::uint16_t vf_device_id = 0x1004;     ///< virtual functions of ConnectX-3 and -3 Pro
+    std::uint32_t class_code = 0x020000;     ///< Ethernet controller
+    std::uint8_t revision = 0;               ///< must not be 0xa0 (adapter control plane 1.1)
+    std::uint16_t subsystem_id = 0x0055;     ///< board (design)
+    std::uint64_t bar0_bytes = 1u << 20;     ///< 1 MiB, power of two
+    std::uint64_t bar2_bytes = 8u << 20;     ///< 8 MiB, power of two
+    std::uint64_t vf_bar2_bytes = 8u << 20;  ///< one virtual function's
+    sim::parameter<std::uint16_t> msix_vectors{128, {1, 256, "vectors", "adapter control plane 1.2"}};
+    std::uint32_t msix_table_offset = 0x7c000;  ///< in BAR0
+    std::uint32_t msix_pba_offset = 0x7d000;    ///< in BAR0
+    std::uint16_t total_vfs = 0;                ///< 0: no SR-IOV capability; at most 126
+    /// Supported; a power of two.
+    sim::parameter<std::uint32_t> max_payload_bytes{512, {128, 4096, "bytes", "calibration 5: host sets 256"}};
     std::uint64_t serial_number = 0x0002'c903'0000'0001;  ///< device serial number capability
     unsigned link_generation = 3;
     unsigned link_width = 8;
     std::string product_name = "ConnectX-3 Pro class adapter model";  ///< vital product data
+
+    void list(sim::fields& are) {
+      are("msix_vectors", msix_vectors);
+      are("max_payload_bytes", max_payload_bytes);
+    }
   };
   /// Decoded registers, valid until the next write.
   struct state {

@@ -9,20 +9,34 @@
 #include "model/sim/beats.h"
 #include "model/sim/check.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 #include "model/sim/server.h"
 
 namespace rnic::pcie {
 
 /// The PCIe core: link and what makes packets of requests. Its widths and cycles are those of its clock.
 struct core_config {
-  std::uint32_t khz = 0;  ///< its clock; 0: it has the adapter's, and there is no crossing
+  /// Its clock; 0: it has the adapter's, and there is no crossing.
+  sim::parameter<std::uint32_t> khz{0, {0, 10'000'000, "kHz", "design: 0, the PCIe core has the adapter's clock"}};
   /// Of its interface, a beat a cycle; a request without data is one beat. The adapter puts the width of its datapath
   /// in the place of 0.
-  std::uint32_t interface_bytes = 0;
-  unsigned request_setup_cycles = 0;  ///< of the interface, before each request of either kind; this adapter has none
-  /// Flip-flops through which the pointers of the crossing and the credits go (Cummings, SNUG 2002: two).
-  unsigned synchroniser_stages = 2;
-  unsigned crossing_packets = 16;  ///< slots of the crossing in each direction
+  sim::parameter<std::uint32_t> interface_bytes{0, {0, 512, "bytes", "design: 0, as wide as adapter.datapath_bytes"}};
+  /// Of the interface, before each request of either kind; this adapter has none.
+  sim::parameter<unsigned> request_setup_cycles{
+      0, {0, sim::many, "cycles of core_khz", "design: none; measuring cards have one"}};
+  /// Through which the pointers of the crossing and the credits go.
+  sim::parameter<unsigned> synchroniser_stages{2,
+                                               {2, 8, "flip-flops", "Cummings 2002: two; of the crossing to core_khz"}};
+  /// Slots of the crossing in each direction.
+  sim::parameter<unsigned> crossing_packets{16, {1, 1024, "packets", "design: of the crossing to core_khz"}};
+
+  void list(sim::fields& are) {
+    are("core_khz", khz);
+    are("interface_bytes", interface_bytes);
+    are("request_setup_cycles", request_setup_cycles);
+    are("synchroniser_stages", synchroniser_stages);
+    are("crossing_packets", crossing_packets);
+  }
 };
 
 /// A packet on its way to the core.

@@ -54,9 +54,6 @@ dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned 
       msix_(owner),
       timeout_cycles_(owner.domain().cycles(c.completion_timeout_ps)) {
   if (clients == 0 || clients > 63) throw sim::config_error("pcie.dma: needs 1 to 63 clients");
-  if (c.tags == 0 || c.tags > 256) throw sim::config_error("pcie.dma.tags: must be 1 to 256");
-  if (c.reads_per_client == 0 || c.reads_per_client > 64)
-    throw sim::config_error("pcie.dma.reads_per_client: must be 1 to 64");
   if (c.fill_bytes_per_cycle == 0) throw sim::config_error("pcie.dma.fill_bytes_per_cycle: must be at least 1");
   clients_.reserve(clients);
   for (unsigned i = 0; i < clients; ++i) {
@@ -164,7 +161,7 @@ void dma_engine::fail_read(std::uint32_t index, dma_status status) {
 void dma_engine::finish_read_if_done(std::uint32_t index) {
   const read_state& read = reads_[index];
   if (read.packets != 0 || read.issued != read.length) return;
-  const std::uint32_t fill = std::min(read.length, config_.fill_limit_bytes);
+  const std::uint32_t fill = std::min<std::uint32_t>(read.length, config_.fill_limit_bytes);
   sim::cycle_t ready = std::max(owner_.now(), fill_free_);
   if (read.status == dma_status::ok) fill_free_ = ready += sim::beats_of(fill, config_.fill_bytes_per_cycle);
   give_answer(read.client, read.tag, read.status, ready);

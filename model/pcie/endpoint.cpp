@@ -32,7 +32,7 @@ endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_c
                    register_file_if& bar0, register_file_if& bar2, payload::tlp_pool& pool, sim::span_recorder& spans,
                    sim::statistics& stats)
     : clocked_block(name, domain),
-      config_(c),
+      config_(sim::checked(c, this->name())),
       space_(c.space),
       vectors_(c.space.msix_vectors),
       link_(this->name() + ".link", *this, c.link),
@@ -46,10 +46,7 @@ endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_c
       cycle_ps_(domain.longest_cycle()),
       requests_(std::size_t{c.posted_headers} + c.non_posted_headers),
       replies_(c.non_posted_headers) {
-  if (c.posted_headers == 0 || c.non_posted_headers == 0 || c.posted_data < 16 || c.non_posted_data == 0)
-    throw sim::config_error(this->name() + ".posted_headers: credits must allow at least one packet of 256 bytes");
-  if (c.mmio_read_cycles == 0 || c.config_cycles == 0)
-    throw sim::config_error(this->name() + ".mmio_read_cycles: must be at least 1");
+  if (c.non_posted_data == 0) throw sim::config_error(this->name() + ".non_posted_data: must be at least 1");
   announce(stats);
 }
 

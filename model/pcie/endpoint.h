@@ -21,6 +21,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
@@ -36,14 +37,27 @@ struct endpoint_config {
   dma_config dma;
   core_config core;
   config_space::config space;
-  /// Buffers advertised to the root complex (design): headers, and data in units of 16 bytes.
-  std::uint32_t posted_headers = 64;
-  std::uint32_t posted_data = 512;
-  std::uint32_t non_posted_headers = 16;
+  // Buffers advertised to the root complex: headers, and data.
+  sim::parameter<std::uint32_t> posted_headers{64, {1, 127, "packets", "design: credits given to the host"}};
+  sim::parameter<std::uint32_t> posted_data{512, {16, 2047, "units of 16 bytes", "design: credits given to the host"}};
+  sim::parameter<std::uint32_t> non_posted_headers{16, {1, 127, "packets", "design: credits given to the host"}};
   std::uint32_t non_posted_data = 16;
-  unsigned mmio_read_cycles = 20;     ///< register bus round trip of a BAR read (design)
-  unsigned config_cycles = 20;        ///< configuration access (design)
+  /// Register bus round trip of a BAR read.
+  sim::parameter<unsigned> mmio_read_cycles{20, {1, sim::many, "cycles", "design"}};
+  sim::parameter<unsigned> config_cycles{20, {1, sim::many, "cycles", "design"}};  ///< configuration access
   std::uint32_t max_read_bytes = 64;  ///< longer reads of a BAR are unsupported requests (design)
+
+  void list(sim::fields& are) {
+    are("", link);
+    are("", dma);
+    are("", core);
+    are("", space);
+    are("posted_headers", posted_headers);
+    are("posted_data", posted_data);
+    are("non_posted_headers", non_posted_headers);
+    are("mmio_read_cycles", mmio_read_cycles);
+    are("config_cycles", config_cycles);
+  }
 };
 
 /// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes).

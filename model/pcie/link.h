@@ -13,15 +13,16 @@
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 
 namespace rnic::pcie {
 
 /// Both directions of a link are built from the same values.
 struct link_config {
-  unsigned generation = 3;  ///< 1..4: 2.5, 5, 8, 16 GT/s a lane
-  unsigned width = 8;       ///< lanes: 1, 2, 4, 8, 16
-  /// What ACK, flow-control and SKP leave of the raw rate, per mille (calibration 7.2: 0.945 fits 54.45 of 57.6 Gb/s).
-  std::uint32_t dll_efficiency_permille = 945;
+  sim::parameter<unsigned> generation{3, {1, 4, "", "calibration 5: Gen3"}};  ///< 2.5, 5, 8, 16 GT/s a lane
+  sim::parameter<unsigned> width{8, {1, 16, "lanes", "calibration 5: x8"}};   ///< 1, 2, 4, 8 or 16
+  /// What ACK, flow-control and SKP leave of the raw rate (calibration 7.2: 0.945 fits 54.45 of 57.6 Gb/s).
+  sim::parameter<std::uint32_t> dll_efficiency_permille{945, {1, 1000, "per mille", "calibration 5: 0.945"}};
   /// Framing, sequence number, header and LCRC of a request with a 64-bit address, of one with a 32-bit address, and of
   /// a completion, in bytes (calibration 2.4).
   std::uint32_t request64_overhead_bytes = 24;
@@ -30,11 +31,21 @@ struct link_config {
   /// Last byte at the transmitter's to last byte at the receiver's transaction layer: both PHYs, scrambling, elastic
   /// buffer, link layer with its check. With the root complex's latencies it makes up the 310 ns of a 64-byte read, of
   /// which calibration 5 gives the sum only.
-  sim::time_ps latency_ps = 60'000;
+  sim::parameter<sim::time_ps> latency_ps{
+      60'000, {1, sim::many * 1000, "ps", "calibration 5: share of the 310 ns of a 64-byte read"}};
   /// How far ahead of the wire a transmitter fills its transmit buffer: two packets of 256 bytes.
-  sim::time_ps transmit_buffer_ps = 80'000;
+  sim::parameter<sim::time_ps> transmit_buffer_ps{80'000, {0, sim::many, "ps", "design"}};
   /// A flow-control update on its way back: link latency and the update timer (Base Specification 3.0, 2.6.1.2).
-  sim::time_ps credit_latency_ps = 80'000;
+  sim::parameter<sim::time_ps> credit_latency_ps{80'000, {1, sim::many * 1000, "ps", "design"}};
+
+  void list(sim::fields& are) {
+    are("generation", generation);
+    are("width", width);
+    are("dll_efficiency_permille", dll_efficiency_permille);
+    are("latency_ps", latency_ps);
+    are("transmit_buffer_ps", transmit_buffer_ps);
+    are("credit_latency_ps", credit_latency_ps);
+  }
 };
 
 /// Bytes in 16-byte credit units.
@@ -51,15 +62,9 @@ inline credit_amount credits_of(const payload::tlp& t) { return {class_of(t), 1,
 /// The transmitting end of the lanes, with the transmit buffer in front of them.
 class link_wire {
  public:
-  link_wire(const std::string& name, const link_config& c) : config_(c) {
+  link_wire(const std::string& name, const link_config& c) : config_(sim::checked(c, name)) {
     static constexpr std::array<std::uint64_t, 5> mega_transfers{0, 2500, 5000, 8000, 16000};
-    if (c.generation < 1 || c.generation > 4) throw sim::config_error(name + ".generation: must be 1 to 4");
-    if (c.width == 0 || c.width > 16 || (c.width & (c.width - 1)) != 0)
-      throw sim::config_error(name + ".width: must be 1, 2, 4, 8 or 16");
-    if (c.dll_efficiency_permille == 0 || c.dll_efficiency_permille > 1000)
-      throw sim::config_error(name + ".dll_efficiency_permille: must be 1 to 1000");
-    if (c.latency_ps == 0 || c.credit_latency_ps == 0)
-      throw sim::config_error(name + ".latency_ps: must be at least 1");
+    if ((c.width & (c.width - 1)) != 0) throw sim::config_error(name + ".width: must be 1, 2, 4, 8 or 16");
     // ps a byte = 8 bits * 10^6 / (MT/s * lanes * coding * efficiency), kept as a fixed-point number of 2^-24 ps.
     const bool wide_code = c.generation >= 3;  // 128b/130b, else 8b/10b
     const std::uint64_t num = std::uint64_t{8'000'000} * (wide_code ? 130 : 10) * 1000;

@@ -8,11 +8,8 @@ namespace rnic::scheduler {
 
 scheduler::scheduler(std::string name, sim::clock_domain& domain, const config& cfg, sim::span_recorder& spans,
                      sim::statistics& stats)
-    : clocked_block(name, domain), config_(cfg), spans_(spans) {
+    : clocked_block(name, domain), config_(sim::checked(cfg, this->name())), spans_(spans) {
   if (cfg.log_qps < 8 || cfg.log_qps > 24) throw sim::config_error("scheduler: log_qps must be 8..24");
-  if (cfg.descriptors == 0) throw sim::config_error("scheduler: descriptors must be at least 1");
-  if (cfg.grants == 0 || cfg.grant_cycles == 0)
-    throw sim::config_error("scheduler: grants and grant_cycles must be at least 1");
   for (const std::uint8_t w : cfg.weights)
     if (w == 0) throw sim::config_error("scheduler: weights must be 1..255");
   table_.resize((std::size_t{1} << cfg.log_qps) / chunk);

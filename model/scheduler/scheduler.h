@@ -12,6 +12,7 @@
 #include "model/scheduler/scheduler_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -23,11 +24,19 @@ inline constexpr unsigned priorities = 8;
 inline constexpr std::uint32_t any_uar = 0xffff'ffff;
 
 struct config {
-  unsigned grant_cycles = 2;   ///< from one grant to the next (design; 427 MHz / 2 is far above the message rate)
-  unsigned grants = 8;         ///< QPs in service at once: processing units (calibration section 5)
-  unsigned descriptors = 128;  ///< WQEs that came by BlueFlame and wait, of all QPs (calibration 5: WQE cache)
-  unsigned log_qps = 18;       ///< doorbells for QPNs from 2^log_qps on are counted and ignored
+  sim::parameter<unsigned> grant_cycles{2, {1, sim::many, "cycles", "design"}};  ///< from one grant to the next
+  /// In service at once.
+  sim::parameter<unsigned> grants{8, {1, 32, "queue pairs", "calibration 5: processing units"}};
+  /// That came by BlueFlame and wait, of all QPs.
+  sim::parameter<unsigned> descriptors{128, {1, 65'536, "WQEs", "calibration 5: WQE cache, 128 to 256"}};
+  unsigned log_qps = 18;  ///< doorbells for QPNs from 2^log_qps on are counted and ignored
   std::array<std::uint8_t, priorities> weights{1, 1, 1, 1, 1, 1, 1, 1};  ///< grants in a row per priority, 1..255
+
+  void list(sim::fields& are) {
+    are("grant_cycles", grant_cycles);
+    are("grants", grants);
+    are("descriptors", descriptors);
+  }
 };
 
 /// Round robin over the QPs of a priority, weighted round robin over priorities. Doorbells of a QP that is not idle

@@ -29,46 +29,6 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-std::uint64_t load(const parameter_set::info& i) {
-  using kind = parameter_set::info::kind;
-  switch (i.type) {
-    case kind::u8:
-    case kind::choice:
-      return *static_cast<const std::uint8_t*>(i.target);
-    case kind::u16:
-      return *static_cast<const std::uint16_t*>(i.target);
-    case kind::u32:
-      return *static_cast<const std::uint32_t*>(i.target);
-    case kind::u64:
-      return *static_cast<const std::uint64_t*>(i.target);
-    case kind::boolean:
-      return *static_cast<const bool*>(i.target) ? 1 : 0;
-  }
-  return 0;
-}
-
-void store(const parameter_set::info& i, std::uint64_t v) {
-  using kind = parameter_set::info::kind;
-  switch (i.type) {
-    case kind::u8:
-    case kind::choice:
-      *static_cast<std::uint8_t*>(i.target) = static_cast<std::uint8_t>(v);
-      break;
-    case kind::u16:
-      *static_cast<std::uint16_t*>(i.target) = static_cast<std::uint16_t>(v);
-      break;
-    case kind::u32:
-      *static_cast<std::uint32_t*>(i.target) = static_cast<std::uint32_t>(v);
-      break;
-    case kind::u64:
-      *static_cast<std::uint64_t*>(i.target) = v;
-      break;
-    case kind::boolean:
-      *static_cast<bool*>(i.target) = v != 0;
-      break;
-  }
-}
-
 bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t& out) {
   if (i.type == parameter_set::info::kind::boolean) {
     if (text == "true" || text == "1") return out = 1, true;
@@ -76,10 +36,10 @@ bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t&
     return false;
   }
   if (i.type == parameter_set::info::kind::choice) {
-    for (const std::vector<std::string>* names : {&i.names, &i.synonyms}) {
-      const auto name = std::find(names->begin(), names->end(), text);
-      out = static_cast<std::uint64_t>(name - names->begin());
-      if (name != names->end()) return true;
+    for (const std::vector<std::string>& names : {i.names(), i.synonyms}) {
+      const auto name = std::find(names.begin(), names.end(), text);
+      out = static_cast<std::uint64_t>(name - names.begin());
+      if (name != names.end()) return true;
     }
     return false;
   }
@@ -90,26 +50,10 @@ bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t&
   return error == std::errc{} && end == last && first != last;
 }
 
-/// The legal values in words.
-std::string range_of(const parameter_set::info& i) {
-  using kind = parameter_set::info::kind;
-  if (i.type == kind::boolean) return "true or false";
-  if (i.type != kind::choice)
-    return std::to_string(i.minimum) + " to " + std::to_string(i.maximum) + (i.unit.empty() ? "" : " " + i.unit);
-  std::string all = i.names.front();
-  for (std::size_t n = 1; n < i.names.size(); ++n) all += (n + 1 == i.names.size() ? " or " : ", ") + i.names[n];
-  return all;
-}
-
 }  // namespace
 
-void parameter_set::add(std::string path, bool& target, std::string source) {
-  insert({std::move(path), "", std::move(source), 0, 1, info::kind::boolean, &target, {}});
-}
-
-void parameter_set::insert(info&& i) {
-  const std::string path = i.path;
-  RNIC_ASSERT(by_path_.emplace(path, std::move(i)).second, "parameter announced twice: " + path);
+void parameter_set::insert(const field& f) {
+  RNIC_ASSERT(by_path_.try_emplace(f.path, info{f, f.declared->source}).second, "parameter announced twice: " + f.path);
 }
 
 const parameter_set::info& parameter_set::find(const std::string& path, const std::string& where) const {
@@ -125,10 +69,8 @@ const parameter_set::info& parameter_set::find(const std::string& path, const st
 void parameter_set::set(const std::string& path, const std::string& text, const std::string& where) {
   const info& i = find(path, where);
   std::uint64_t v = 0;
-  if (!parse(i, text, v) || v < i.minimum || v > i.maximum) {
-    throw config_error(where + ": " + path + ": '" + text + "' is not legal, expected " + range_of(i));
-  }
-  store(i, v);
+  if (!parse(i, text, v) || !i.legal(v)) throw config_error(where + ": " + i.refusal(text));
+  i.store(v);
 }
 
 void parameter_set::add_synonyms(const std::string& path, std::vector<std::string> names) {
@@ -180,17 +122,16 @@ std::vector<const parameter_set::info*> parameter_set::of(const std::string& pat
 
 std::string parameter_set::value(const std::string& path) const {
   const info& i = find(path, "parameters");
-  const std::uint64_t v = load(i);
-  if (i.type == info::kind::choice) return i.names[v];
-  return i.type == info::kind::boolean ? (v != 0 ? "true" : "false") : std::to_string(v);
+  return i.text(i.load());
 }
 
 std::string parameter_set::to_toml() const {
   std::string out;
   for (const auto& [path, i] : by_path_) {
+    const std::string unit = i.declared->unit;
     const char* quote = i.type == info::kind::choice ? "\"" : "";
-    out += path + " = " + quote + value(path) + quote + "  # " + (i.unit.empty() ? "" : i.unit + "; ") + i.source +
-           (i.type == info::kind::choice ? ": " + range_of(i) : "") + "\n";
+    out += path + " = " + quote + value(path) + quote + "  # " + (unit.empty() ? "" : unit + "; ") + i.source +
+           (i.type == info::kind::choice ? ": " + i.expected() : "") + "\n";
   }
   return out;
 }

@@ -3,50 +3,36 @@
 // results.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
+
+#include "model/sim/parameter.h"
 
 namespace rnic::sim {
 
-/// Registry of parameters. Blocks keep plain config structs; this binds names ("adapter.transport.tx_pipeline_cycles")
-/// to their fields. Errors are sim::config_error with one line that names the parameter and its legal range.
+/// Registry of parameters. Blocks declare them in their config structs (parameter.h); this binds their names
+/// ("adapter.requester.wqe_cycles") to a configuration. Errors are sim::config_error with one line that names the
+/// parameter and its legal range.
 class parameter_set {
  public:
-  struct info {
-    std::string path;
-    std::string unit;    ///< "cycles", "ns", "bytes", "" ...
-    std::string source;  ///< where the value comes from
-    std::uint64_t minimum = 0, maximum = 0;
-    enum class kind { u8, u16, u32, u64, boolean, choice } type = kind::u32;
-    void* target = nullptr;
-    std::vector<std::string> names;       ///< choice: of the values 0, 1, ...
-    std::vector<std::string> synonyms{};  ///< choice: understood as well
+  struct info : field {
+    std::string source;                   ///< where the value comes from
+    std::vector<std::string> synonyms{};  ///< choice: understood as well, for 0, 1, ...
   };
 
-  void add(std::string path, bool& target, std::string source);
-  /// One of `names`, which are those of the values 0, 1, ... of a one-byte enumeration or integer.
-  template <class Choice>
-  void add_choice(std::string path, Choice& target, std::vector<std::string> names, std::string source) {
-    static_assert(sizeof(Choice) == 1);
-    const std::uint64_t last = names.size() - 1;
-    insert({std::move(path), "", std::move(source), 0, last, info::kind::choice, &target, std::move(names)});
+  /// A parameter, or a config struct below the path. It must live as long as it is set through this.
+  template <class Config>
+  void add(const std::string& path, Config& config) {
+    for (const field& f : fields_of(path, config)) insert(f);
+  }
+  /// A plain field, of software, which knows nothing of the ground floor.
+  template <class T>
+  void add(const std::string& path, T& plain, const declaration& d) {
+    insert(field_of(path, plain, declaration_of(number_of(d))));
   }
   /// Other names of a choice's values 0, 1, ..., which older settings use.
   void add_synonyms(const std::string& path, std::vector<std::string> names);
-  template <class Integer>
-  void add(std::string path, Integer& target, std::uint64_t minimum, std::uint64_t maximum, std::string unit,
-           std::string source) {
-    static_assert(sizeof(Integer) <= 8 && !std::is_signed_v<Integer>);
-    const auto type = sizeof(Integer) == 1   ? info::kind::u8
-                      : sizeof(Integer) == 2 ? info::kind::u16
-                      : sizeof(Integer) == 4 ? info::kind::u32
-                                             : info::kind::u64;
-    insert({std::move(path), std::move(unit), std::move(source), minimum, maximum, type, &target, {}});
-  }
 
   /// Sets one parameter from text: decimal or 0x hexadecimal number, true/false, a choice's name. An unknown path names
   /// the nearest known one. `where` opens the error line: "--set" or the file's name.
@@ -67,7 +53,7 @@ class parameter_set {
   std::string to_toml() const;
 
  private:
-  void insert(info&& i);
+  void insert(const field& f);
   const info& find(const std::string& path, const std::string& where) const;
   std::map<std::string, info> by_path_;
 };

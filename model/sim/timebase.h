@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "model/sim/parameter.h"
 #include "model/sim/types.h"
 
 namespace sc_core {
@@ -33,10 +34,22 @@ class deferred_work {
 class timebase {
  public:
   struct options {
-    bool always_tick = false;  ///< tick every block at every edge: for the test that sleeping is invisible
-    std::uint64_t shuffle_seed =
-        0;                  ///< not 0: another order of blocks inside an edge, for the test that order is nothing
-    bool run_ahead = true;  ///< false: run_ahead_until() has no effect, for the test that it is invisible
+    options(bool tick_all = false, std::uint64_t seed = 0) {
+      always_tick = tick_all;
+      shuffle_seed = seed;
+    }
+
+    parameter<bool> always_tick{false, "design: every block at every edge, the proof that sleeping is invisible"};
+    /// Not 0: another order, for the test that order is nothing.
+    parameter<std::uint64_t> shuffle_seed{0, {0, ~std::uint64_t{0}, "", "design: order of blocks inside an edge"}};
+    /// False: run_ahead_until() has no effect, for the test that it is invisible.
+    parameter<bool> run_ahead{true, "design: serve edges ahead of the kernel where nothing else is due"};
+
+    void list(fields& are) {
+      are("always_tick", always_tick);
+      are("shuffle_seed", shuffle_seed);
+      are("run_ahead", run_ahead);
+    }
   };
 
   timebase() : timebase(options{}) {}

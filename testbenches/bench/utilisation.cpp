@@ -110,7 +110,7 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
   const share busiest = shares_between(before, after).front();
   if (busiest.busy >= saturated) return busiest.name;
   const auto elapsed = static_cast<double>(after.at - before.at);
-  const unsigned units = std::min(qps, system.config().node.adapter.requester.processing_units);
+  const unsigned units = std::min<unsigned>(qps, system.config().node.adapter.requester.processing_units);
   for (unsigned i = 0; i < 2; ++i)
     if (static_cast<double>(after.units_ps[i] - before.units_ps[i]) >= saturated * elapsed * units)
       return i == 0 ? "processing units of adapter a" : "processing units of adapter b";

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/sim/check.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -23,11 +22,9 @@ bool is_group(const wire::gid& g) {
 }  // namespace
 
 notification_point::notification_point(const notification_config& c, unsigned log_qps)
-    : config_(c), mask_((1u << log_qps) - 1), by_qp_(std::max<std::size_t>(1, (std::size_t{1} << log_qps) / page)) {
-  if (c.cnp_priority > 7 || c.cnp_dscp > 63 || c.cnp_ecn > 3 || c.queue == 0)
-    throw sim::config_error(
-        "congestion.notification: cnp_priority 0 to 7, cnp_dscp 0 to 63, cnp_ecn 0 to 3, queue 1 or more");
-}
+    : config_(sim::checked(c, "congestion.notification")),
+      mask_((1u << log_qps) - 1),
+      by_qp_(std::max<std::size_t>(1, (std::size_t{1} << log_qps) / page)) {}
 
 bool notification_point::answers(const wire::packet& p, std::uint8_t priority) const {
   return marked(p) && (config_.priorities >> (priority & 7) & 1) != 0 && p.encap != wire::encapsulation::roce_v1 &&

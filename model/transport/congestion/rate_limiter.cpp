@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "model/sim/check.h"
 #include "model/transport/congestion/rates.h"
 
 namespace rnic::transport {
@@ -18,18 +17,10 @@ constexpr std::size_t usual_parkings = 1024;
 }  // namespace
 
 rate_limiter::rate_limiter(const congestion_config& c, const sim::clock_domain& domain, unsigned log_qps)
-    : config_(c),
+    : config_(sim::checked(c, "congestion")),
       domain_(domain),
       mask_((1u << log_qps) - 1),
-      pages_(std::max<std::size_t>(1, (std::size_t{1} << log_qps) / page)) {
-  const reaction_config& r = c.reaction;
-  if (r.alpha_timer_us == 0 || r.increase_timer_us == 0 || r.byte_counter == 0 || r.min_rate_mbps == 0)
-    throw sim::config_error("congestion.reaction: timers, byte_counter and min_rate_mbps must be 1 or more");
-  if (r.gain_per_1024 > 1024 || r.initial_alpha > 1024 || r.decrease_shift < 10 || r.decrease_shift > 20)
-    throw sim::config_error("congestion.reaction: gain_per_1024 and initial_alpha up to 1024, decrease_shift 10 to 20");
-  if (r.min_decrease_percent > 100 || r.first_cnp_percent > 100)
-    throw sim::config_error("congestion.reaction: min_decrease_percent and first_cnp_percent must be 0 to 100");
-}
+      pages_(std::max<std::size_t>(1, (std::size_t{1} << log_qps) / page)) {}
 
 rate_limiter::flow* rate_limiter::find(std::uint32_t qpn) const {
   const auto& p = pages_[(qpn & mask_) / page];

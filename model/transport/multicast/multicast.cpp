@@ -14,13 +14,12 @@ multicast::multicast(const std::string& name, sim::clock_domain& domain, const m
                      const icm::icm_map& map, payload::frame_pool& frames, sim::span_recorder& spans,
                      sim::statistics& stats)
     : clocked_block(name, domain),
-      bytes_per_cycle_(config.bytes_per_cycle),
+      bytes_per_cycle_(sim::checked(config, this->name()).bytes_per_cycle),
       frames_(frames),
       spans_(spans),
       walk_(this->name() + ".groups", *this, config.groups, map, stats),
       waiting_(config.waiting) {
-  if (config.bytes_per_cycle == 0 || config.waiting == 0)
-    throw sim::config_error(this->name() + ": bytes_per_cycle and waiting must be 1 or more");
+  if (bytes_per_cycle_ == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more");
   members_.reserve(icm::multicast_group::max_members);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"datagrams", &datagrams_},
                                                                 {"copies", &copies_},

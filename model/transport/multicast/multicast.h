@@ -14,6 +14,7 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/parameter.h"
 #include "model/sim/ring.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
@@ -23,9 +24,14 @@ namespace rnic::transport {
 
 struct multicast_config {
   unsigned bytes_per_cycle = 16;  ///< the datapath's: adapter.responder.bytes_per_cycle
-  icm::context_cache_config groups{64, 4, 1,
-                                   0,  1, icm::replacement::lru};  ///< entries of the multicast group table (design)
-  unsigned waiting = 16;  ///< datagrams that wait for the copies of the one before them (design)
+  icm::context_cache_config groups{64, 4, 1, 0, 1, "design: multicast group table"};
+  /// Datagrams that wait for the copies of the one before them.
+  sim::parameter<unsigned> waiting{16, {1, 4096, "datagrams", "design"}};
+
+  void list(sim::fields& are) {
+    are("groups", groups);
+    are("waiting", waiting);
+  }
 };
 
 /// Data sheet of the multicast fan-out (adapter data plane A.9.4, B.6).
@@ -58,7 +64,7 @@ class multicast final : public sim::clocked_block,
                         public register_bus::cr_target_if,
                         public register_bus::reset_target_if {
  public:
-  /// Throws sim::config_error when bytes_per_cycle or waiting is 0, and as the cache does.
+  /// Throws sim::config_error for values that cannot work.
   multicast(const std::string& name, sim::clock_domain& domain, const multicast_config& config, const icm::icm_map& map,
             payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats);
 

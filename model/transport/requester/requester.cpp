@@ -8,22 +8,10 @@ namespace rnic::transport {
 
 namespace {
 
-void check(bool ok, const char* what) {
-  if (!ok) throw sim::config_error(std::string("requester: ") + what);
-}
-
-void check(const requester_config& c) {
-  check(c.processing_units >= 1 && c.processing_units <= 32, "processing_units must be 1..32");
-  check(c.prefetch_bytes >= 64 && c.prefetch_bytes <= 1024, "prefetch_bytes must be 64..1024");
-  check(c.gather_depth >= 1 && c.gather_depth <= 64, "gather_depth must be 1..64");
-  check(c.scatter_jobs >= 1, "scatter_jobs must be at least 1");
-  check(c.outstanding_entries >= 1 && c.scatter_lists >= 1, "outstanding_entries and scatter_lists must be at least 1");
-  check(c.max_unacked_packets >= 1 && c.max_unacked_packets <= 1u << 23, "max_unacked_packets must be 1..2^23");
-  check(c.timers.entries >= 1 && c.timers.expiry_cycles >= 1, "timers.entries and .expiry_cycles must be at least 1");
-  check(c.log_qps >= 8 && c.log_qps <= 24, "log_qps must be 8..24");
-  check(c.datapath_bytes >= 1, "datapath_bytes must be at least 1");
-  check(c.context_ports >= 1 && c.context_ports <= 8, "context_ports must be 1..8");
-  check(c.turn_wqes >= 1 && c.turn_bytes >= 1, "turn_wqes and turn_bytes must be at least 1");
+const requester_config& checked(const requester_config& c, const std::string& name) {
+  if (c.log_qps < 8 || c.log_qps > 24) throw sim::config_error(name + ".log_qps: must be 8 to 24");
+  if (c.datapath_bytes == 0) throw sim::config_error(name + ".datapath_bytes: must be at least 1");
+  return sim::checked(c, name);
 }
 
 }  // namespace
@@ -32,7 +20,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
                      const gid_tables& gids, payload::frame_pool& frames, sim::span_recorder& spans,
                      sim::statistics& stats)
     : clocked_block(name, domain),
-      config_(cfg),
+      config_(checked(cfg, this->name())),
       gids_(gids),
       contexts_(*this, cfg.contexts, cfg.context_ports, map),
       qps_(cfg.log_qps),
@@ -60,7 +48,6 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
                {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
                 resumes_, diagnostics_}) {
-  check(cfg);
   for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
   transmit_.announce(stats);
   processing_.announce(stats);

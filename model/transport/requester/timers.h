@@ -9,17 +9,26 @@
 #include <vector>
 
 #include "model/sim/clock_domain.h"
+#include "model/sim/parameter.h"
 #include "model/sim/types.h"
 #include "model/transport/requester/tables.h"
 
 namespace rnic::transport {
 
 struct timer_config {
-  unsigned entries = 4096;                   ///< running at once; more wait for one of these to end (design: a QP each
-                                             ///< for all messages that can be under way)
-  std::uint32_t granularity_ps = 1'024'000;  ///< a timer ends at a multiple of it, never early (design: a quarter of
-                                             ///< the unit of IBA 9.7.6.1.3)
-  unsigned expiry_cycles = 8;                ///< from the end of one timer to that of the next (design: context access)
+  /// Running at once; more wait for one of these to end.
+  sim::parameter<unsigned> entries{4096, {1, 1u << 24, "timers", "design: one for each message under way"}};
+  /// A timer ends at a multiple of it, never early.
+  sim::parameter<std::uint32_t> granularity_ps{
+      1'024'000, {1, 100'000'000, "ps", "design: a quarter of the unit of IBA 9.7.6.1.3"}};
+  /// From the end of one timer to that of the next.
+  sim::parameter<unsigned> expiry_cycles{8, {1, 4000, "cycles", "design: one context access"}};
+
+  void list(sim::fields& are) {
+    are("entries", entries);
+    are("granularity_ps", granularity_ps);
+    are("expiry_cycles", expiry_cycles);
+  }
 };
 
 /// A timer for each QP that needs one, as far as there are entries. They end one after the other, earliest first.

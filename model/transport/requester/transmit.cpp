@@ -193,8 +193,8 @@ unsigned transmit::interval_of(send_unit& u, const packet_place& place) {
     return config_.read_request_cycles;
   }
   if (u.wqe.all_inline)
-    return stall + std::max(place.length == 0 ? config_.empty_cycles : config_.inline_cycles,
-                            place.first ? u.at_wqe.taking : 0);
+    return stall + std::max<unsigned>(place.length == 0 ? config_.empty_cycles : config_.inline_cycles,
+                                      place.first ? u.at_wqe.taking : 0);
   const auto stream = static_cast<unsigned>(sim::beats_of(place.length, config_.datapath_bytes));
   return stall + (place.first ? config_.gather_cycles : config_.continue_cycles) + stream;
 }

@@ -26,7 +26,7 @@ acknowledgement::acknowledgement(sim::clocked_block& owner, const responder_conf
       reads_(reads),
       frames_(frames),
       spans_(spans),
-      interval_(std::max(1u, cfg.ack_cycles)),
+      interval_(cfg.ack_cycles),
       coalesce_(cfg.ack_coalesce),
       ready_(cfg.flows),
       hands_(cfg.flows) {}

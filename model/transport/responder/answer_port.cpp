@@ -12,7 +12,6 @@
 namespace rnic::transport {
 
 answer_port::answer_port(sim::clocked_block& owner, unsigned places) : job(owner), room(owner) {
-  if (places == 0) throw sim::config_error(owner.name() + ".answer.waiting: must be 1 or more, not 0");
   for (auto& port : room_) port.fill(static_cast<std::uint16_t>(places));
 }
 

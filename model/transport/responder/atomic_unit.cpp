@@ -32,10 +32,15 @@ std::uint64_t atomic_operation::apply(std::uint64_t memory) const {
 
 atomic_unit::atomic_unit(sim::clocked_block& owner, const atomic_unit_config& config, pcie::dma_port& read,
                          pcie::dma_port& write, std::uint64_t dma_tag)
-    : owner_(owner), config_(config), read_(read), write_(write), tag_(dma_tag), entries_(config.in_flight) {
+    : owner_(owner),
+      config_(sim::checked(config, owner.name() + ".atomics")),
+      read_(read),
+      write_(write),
+      tag_(dma_tag),
+      entries_(config.in_flight) {
   const unsigned locks = config.lock_buckets;
-  if (config.in_flight == 0 || locks == 0 || (locks & (locks - 1)) != 0)
-    throw sim::config_error(owner.name() + ".atomics: in_flight must be 1 or more, lock_buckets a power of two");
+  if ((locks & (locks - 1)) != 0)
+    throw sim::config_error(owner.name() + ".atomics.lock_buckets: must be a power of two");
   for (unsigned i = 0; i < config.in_flight; ++i)
     engines_.push_back(std::make_unique<sim::server>(owner, "atomic_unit" + std::to_string(i)));
 }

@@ -9,6 +9,7 @@
 
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/parameter.h"
 #include "model/sim/server.h"
 
 namespace rnic::transport {
@@ -27,9 +28,18 @@ struct atomic_operation {
 };
 
 struct atomic_unit_config {
-  unsigned in_flight = 1;     ///< operations at once (calibration: one unit; later generations 16)
-  unsigned lock_buckets = 1;  ///< locks, a power of two, chosen by the low address bits (calibration: whole unit; 4096)
-  unsigned lock_cycles = 26;  ///< from the operand's arrival to its write (calibration C08: 2.7 Mops, 370 ns each)
+  /// Operations at once.
+  sim::parameter<unsigned> in_flight{1, {1, 64, "operations", "calibration 5: one unit; connectx5_100g 16"}};
+  /// Locks, a power of two, chosen by the low address bits.
+  sim::parameter<unsigned> lock_buckets{1, {1, 4096, "locks", "calibration 5: whole unit; 4096, power of two"}};
+  /// From the operand's arrival to its write; 370 ns an operation in all.
+  sim::parameter<unsigned> lock_cycles{26, {0, sim::many, "cycles", "calibration C08: 2.7 Mops"}};
+
+  void list(sim::fields& are) {
+    are("in_flight", in_flight);
+    are("lock_buckets", lock_buckets);
+    are("lock_cycles", lock_cycles);
+  }
 };
 
 /// Part of the responder: reads the operand, changes it, writes it back. Its lock is held until the write is on its

@@ -22,7 +22,7 @@ error_state::error_state(sim::clocked_block& owner, const responder_config& cfg,
       answers_(answers),
       drops_(drops),
       dma_(dma),
-      interval_(std::max(1u, cfg.flush_poll_cycles)) {
+      interval_(cfg.flush_poll_cycles) {
   attention_.reserve(64);
   polls_.reserve(64);
 }

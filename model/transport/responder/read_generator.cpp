@@ -22,7 +22,7 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
                                payload::frame_pool& frames, sim::span_recorder& spans, sim::statistics& stats)
     : clocked_block(name, domain),
       answers(*this, cfg.answer.waiting),
-      config_(cfg),
+      config_(sim::checked(cfg, this->name())),
       spans_(spans),
       limiter_(config_.congestion, domain, log_qps),
       gathers_(*this, cfg.read_gathers, frames, translate, dma_read),
@@ -34,8 +34,6 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
       faults_(cfg.flows),
       lines_(cfg.flows),
       reports_(cfg.read_queue + reports_a_stream * std::size_t{cfg.flows} + reports_beside) {
-  if (cfg.read_queue == 0 || cfg.read_gathers == 0 || cfg.read_translations == 0)
-    throw sim::config_error(this->name() + ": read_queue, read_gathers and read_translations must be 1 or more");
   for (unsigned i = cfg.read_queue; i-- != 0;) free_jobs_.push_back(static_cast<std::uint16_t>(i));
   parked_.reserve(cfg.flows);
   const std::pair<const char*, const std::uint64_t*> all[] = {
@@ -156,7 +154,7 @@ void read_generator::ask_packet(std::uint16_t j) {
   x.all_asked = x.gathered == x.r.length;
   a.span = x.all_asked ? x.r.span : 0;
   const auto beats = static_cast<unsigned>(sim::beats_of(a.length, config_.bytes_per_cycle));
-  engine_.start(std::max({1u, config_.read_packet_cycles, config_.beat_overhead_cycles + beats}));
+  engine_.start(std::max<sim::cycle_t>(config_.read_packet_cycles, config_.beat_overhead_cycles + beats));
   if (a.length == 0) return;
   if (x.refused) {
     a.nak = access_violation.nak;

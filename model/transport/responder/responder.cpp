@@ -8,13 +8,8 @@ namespace rnic::transport {
 namespace {
 
 const responder_config& checked(const responder_config& c, const std::string& name) {
-  if (c.flows < 2 || c.contexts.ways < 2 || c.slots == 0 || c.cqe_queue == 0 || c.receive_lines == 0 ||
-      c.bytes_per_cycle == 0 || c.read_fetches == 0 || c.ack_coalesce == 0 || c.context_wait_frames == 0 ||
-      c.read_hand_over < 3)
-    throw sim::config_error(name +
-                            ": slots, cqe_queue, receive_lines, bytes_per_cycle, read_fetches, ack_coalesce and "
-                            "context_wait_frames must be 1 or more, flows and contexts.ways 2, read_hand_over 3");
-  return c;
+  if (c.bytes_per_cycle == 0) throw sim::config_error(name + ".bytes_per_cycle: must be 1 or more");
+  return sim::checked(c, name);
 }
 
 }  // namespace

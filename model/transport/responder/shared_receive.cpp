@@ -24,7 +24,7 @@ shared_receive::shared_receive(const std::string& name, sim::clocked_block& owne
                                const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
                                std::uint64_t translate_tag, std::uint64_t dma_tag)
     : owner_(owner),
-      prefetch_(std::max(1u, cfg.receive_prefetch)),
+      prefetch_(cfg.receive_prefetch),
       line_bytes_(cfg.receive_line_bytes),
       translate_(translate),
       dma_(dma),

@@ -10,6 +10,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/payload/frame.h"
+#include "model/sim/parameter.h"
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/responder/atomic_unit.h"
@@ -21,57 +22,136 @@ struct responder_config {
   /// From a packet's check to its first payload write: 60 cycles with parser and ICRC check in front of it (calibration
   /// 5). Only the sum was fitted; how it divides is design.
   struct receive_stages {
-    unsigned sequence = 12;  ///< PSN, opcode behind opcode
-    unsigned rights = 10;    ///< access that the queue pair and the message have
-    unsigned place = 14;     ///< address and length of what it brings; translation has it beside
-    unsigned order = 10;     ///< behind the packets of its queue pair
+    /// PSN, opcode behind opcode.
+    sim::parameter<unsigned> sequence{12, {1, sim::many, "cycles", "calibration 5: of 46, divided by design"}};
+    /// Access that the queue pair and the message have.
+    sim::parameter<unsigned> rights{10, {0, sim::many, "cycles", "calibration 5: of 46, divided by design"}};
+    /// Address and length of what it brings; translation has it beside.
+    sim::parameter<unsigned> place{14, {0, sim::many, "cycles", "calibration 5: of 46, divided by design"}};
+    /// Behind the packets of its queue pair.
+    sim::parameter<unsigned> order{10, {0, sim::many, "cycles", "calibration 5: of 46, divided by design"}};
     unsigned cycles() const { return sequence + rights + place + order; }
+
+    void list(sim::fields& are) {
+      are("sequence_cycles", sequence);
+      are("rights_cycles", rights);
+      are("place_cycles", place);
+      are("order_cycles", order);
+    }
   } receive;
-  unsigned write_cycles = 12;     ///< engine initiation interval, RDMA WRITE (calibration 5)
-  unsigned read_miss_cycles = 0;  ///< READ engine stands still for a missing context (calibration 5: misses overlap)
-  unsigned read_cycles = 17;      ///< READ request: 16.4 (calibration 5)
-  unsigned receive_cycles = 20;   ///< packet into a receive WQE with payload: 19.6 (calibration 5)
-  unsigned receive_header_cycles = 13;  ///< the same without payload: 12.6 (calibration 5)
-  unsigned beat_overhead_cycles = 5;    ///< interval is at least this + payload / bytes_per_cycle (calibration 5)
-  unsigned bytes_per_cycle = 16;        ///< datapath of 128 bit (calibration 5)
-  unsigned context_wait_frames = 16;    ///< frames that wait for a context or a receive WQE (calibration 5: >= 16)
-  unsigned flows = 64;                  ///< QPs with a packet on chip at once, 2..1024 (design)
-  unsigned slots = 64;                  ///< packets between check and commit (design)
-  unsigned context_ports = 2;           ///< accesses to the contexts on chip in a cycle (design: a dual-ported memory)
-  unsigned cqe_queue = 32;              ///< completions that wait for their payload's write (design)
-  unsigned ack_cycles = 12;             ///< interval between two ACKs: keeps up with write_cycles (design)
-  unsigned ack_coalesce = 64;           ///< requests that one ACK may answer when it had to wait; 1: one ACK each
+  /// Engine initiation interval, RDMA WRITE.
+  sim::parameter<unsigned> write_cycles{12, {1, sim::many, "cycles", "calibration 5"}};
+  /// READ engine stands still for a missing context.
+  sim::parameter<unsigned> read_miss_cycles{
+      0, {0, sim::many, "cycles", "calibration 7.4: 475 ns, a missing context stops the READ engine"}};
+  sim::parameter<unsigned> read_cycles{17, {1, sim::many, "cycles", "calibration 5: 16.4"}};  ///< READ request
+  /// Packet into a receive WQE with payload.
+  sim::parameter<unsigned> receive_cycles{20, {1, sim::many, "cycles", "calibration 5: 19.6"}};
+  /// The same without payload.
+  sim::parameter<unsigned> receive_header_cycles{13, {1, sim::many, "cycles", "calibration 5: 12.6"}};
+  /// Interval is at least this + payload / bytes_per_cycle.
+  sim::parameter<unsigned> beat_overhead_cycles{5, {0, sim::many, "cycles", "calibration 5: 5 + L/16"}};
+  unsigned bytes_per_cycle = 16;  ///< datapath of 128 bit (calibration 5)
+  /// Frames that wait for a context or a receive WQE.
+  sim::parameter<unsigned> context_wait_frames{16, {1, 1024, "frames", "calibration 5: at least 16"}};
+  /// QPs with a packet on chip at once.
+  sim::parameter<unsigned> flows{
+      64, {2, 1024, "queue pairs", "design: at least one beside those whose READs are answered"}};
+  sim::parameter<unsigned> slots{64, {1, 1024, "packets", "design"}};  ///< packets between check and commit
+  /// To the contexts on chip in a cycle: a dual-ported memory.
+  sim::parameter<unsigned> context_ports{2, {1, 8, "accesses", "design: a cycle, of the contexts on chip"}};
+  /// Completions that wait for their payload's write.
+  sim::parameter<unsigned> cqe_queue{32, {1, 1024, "completions", "design"}};
+  /// Interval between two ACKs: keeps up with write_cycles.
+  sim::parameter<unsigned> ack_cycles{12, {1, sim::many, "cycles", "design"}};
+  /// Requests that one ACK may answer when it had to wait; 1: one ACK each.
+  sim::parameter<unsigned> ack_coalesce{64, {1, sim::many, "requests", "design"}};
   /// From the decision to send an answer to the ICRC block: with that 45 cycles (calibration 5), divided by design; one
   /// of them is the channel to answer_transmit, and gid::source_config::source_cycles the look-up of the source GID.
   struct answer_stages {
-    unsigned path = 6;       ///< address path of the context
-    unsigned headers = 12;   ///< Ethernet to AETH, lengths, IPv4 checksum
-    unsigned hand_over = 9;  ///< payload behind them, beats to the ICRC engine
-    unsigned waiting = 2;    ///< places for answers without a credit, by input, port and priority (design)
+    /// Address path of the context.
+    sim::parameter<unsigned> path{
+        6, {1, sim::many, "cycles", "calibration 5: of 30 with the channel in front, divided by design"}};
+    /// Ethernet to AETH, lengths, IPv4 checksum.
+    sim::parameter<unsigned> headers{
+        12, {0, sim::many, "cycles", "calibration 5: of 30 with the channel in front, divided by design"}};
+    /// Payload behind them, beats to the ICRC engine.
+    sim::parameter<unsigned> hand_over{
+        9, {0, sim::many, "cycles", "calibration 5: of 30 with the channel in front, divided by design"}};
+    /// Places for answers without a credit, by input, port and priority.
+    sim::parameter<unsigned> waiting{
+        2, {1, 64, "answers", "design: by user, port and priority; 2 cover the way back of a free place"}};
     unsigned cycles() const { return path + headers + hand_over; }
+
+    void list(sim::fields& are) {
+      are("path_cycles", path);
+      are("header_cycles", headers);
+      are("hand_over_cycles", hand_over);
+      are("waiting", waiting);
+    }
   } answer;
-  unsigned read_queue = 64;          ///< READ and atomic requests on chip, of them an eighth not for new READs (design)
-  unsigned read_fetches = 16;        ///< QPs whose READs are fetched from host memory at once (design)
-  unsigned read_hand_over = 8;       ///< commands to the READ generator that wait for payload before them (design)
-  unsigned read_gathers = 32;        ///< READ response packets being gathered, all QPs (calibration 5: PCIe tags)
-  unsigned read_packet_cycles = 12;  ///< smallest interval between two response packets (design, as write_cycles)
+  /// READ and atomic requests on chip, of them an eighth not for new READs.
+  sim::parameter<unsigned> read_queue{64, {1, 1024, "requests", "design"}};
+  /// QPs whose READs are fetched from host memory at once.
+  sim::parameter<unsigned> read_fetches{16, {1, 64, "QPs", "design"}};
+  /// Commands to the READ generator that wait for payload before them.
+  sim::parameter<unsigned> read_hand_over{8, {3, 256, "commands", "design"}};
+  /// READ response packets being gathered, all QPs.
+  sim::parameter<unsigned> read_gathers{32, {1, 256, "packets", "calibration 5: PCIe tags"}};
+  /// Smallest interval between two response packets.
+  sim::parameter<unsigned> read_packet_cycles{12, {1, sim::many, "cycles", "design: as write_cycles"}};
   /// READs and atomics whose first address is looked up at once, and addresses of one READ behind that: with 1 a miss
-  /// stands in the way of the next (calibration 5: 475 ns for a missing context or translation).
-  unsigned read_translations = 1;
-  unsigned receive_lines = 64;         ///< QPs whose receive WQEs are kept on chip (design)
-  unsigned receive_prefetch = 8;       ///< receive WQEs fetched by one read (design)
+  /// stands in the way of the next.
+  sim::parameter<unsigned> read_translations{
+      1,
+      {1, 64, "translations",
+       "calibration 5: 475 ns for a missing context or translation, one at a time as its context"}};
+  /// QPs whose receive WQEs are kept on chip.
+  sim::parameter<unsigned> receive_lines{64, {1, 4096, "queue pairs", "design"}};
+  sim::parameter<unsigned> receive_prefetch{8, {1, 64, "WQEs", "design"}};  ///< receive WQEs fetched by one read
   unsigned receive_line_bytes = 1024;  ///< largest receive WQE and bound of one fetch
   unsigned shared_lines = 16;          ///< shared receive queues whose entries are kept on chip (design)
   unsigned shared_kept = 64;           ///< entries of these that messages under way have taken (design)
-  icm::context_cache_config srqs{64, 4, 4,
-                                 0,  4, icm::replacement::lru};  ///< contexts of shared receive queues (design)
-  unsigned flush_poll_cycles = 4000;  ///< between two looks at the doorbell records of QPs in the error state (design)
-  unsigned egress_frames = 16;        ///< credits per port and priority (mac config of the same name)
-  congestion_config congestion;       ///< the same as the requester's
-  atomic_unit_config atomics;         ///< atomic operations on host memory
-  icm::context_cache_config histories{64, 4, 4,
-                                      0,  4, icm::replacement::lru};  ///< rings of READs and atomics, by QP (design)
-  icm::context_cache_config contexts{256, 8, 16, 60};  ///< of 128 RC or 256 UC and UD QPs, non-blocking (calibration 5)
+  icm::context_cache_config srqs{64, 4, 4, 0, 4, "design: contexts of shared receive queues"};
+  /// Between two looks at the doorbell records of QPs in the error state.
+  sim::parameter<unsigned> flush_poll_cycles{4000, {1, sim::many, "cycles", "design"}};
+  unsigned egress_frames = 16;   ///< credits per port and priority (mac config of the same name)
+  congestion_config congestion;  ///< the same as the requester's
+  atomic_unit_config atomics;    ///< atomic operations on host memory
+  icm::context_cache_config histories{64, 4, 4, 0, 4, "design: rings of READs and atomics, by QP"};
+  /// Of 128 RC or 256 UC and UD QPs. One of a set is for requests, whatever READs have pinned the others.
+  icm::context_cache_config contexts{256, 8, 16, 60, 8, "calibration 5, 7.4: QPC cache, misses overlap", 2};
+
+  void list(sim::fields& are) {
+    are("receive", receive);
+    are("write_cycles", write_cycles);
+    are("read_miss_cycles", read_miss_cycles);
+    are("read_cycles", read_cycles);
+    are("receive_cycles", receive_cycles);
+    are("receive_header_cycles", receive_header_cycles);
+    are("beat_overhead_cycles", beat_overhead_cycles);
+    are("context_wait_frames", context_wait_frames);
+    are("flows", flows);
+    are("slots", slots);
+    are("context_ports", context_ports);
+    are("cqe_queue", cqe_queue);
+    are("ack_cycles", ack_cycles);
+    are("ack_coalesce", ack_coalesce);
+    are("answer", answer);
+    are("read_queue", read_queue);
+    are("read_fetches", read_fetches);
+    are("read_hand_over", read_hand_over);
+    are("read_gathers", read_gathers);
+    are("read_packet_cycles", read_packet_cycles);
+    are("read_translations", read_translations);
+    are("receive_lines", receive_lines);
+    are("receive_prefetch", receive_prefetch);
+    are("flush_poll_cycles", flush_poll_cycles);
+    are("srqs", srqs);
+    are("histories", histories);
+    are("contexts", contexts);
+    are("atomics", atomics);
+  }
 };
 
 inline constexpr std::uint16_t no_link = 0xffff;

@@ -61,7 +61,7 @@ struct bench {
     EXPECT_EQ(user.next, numbers.size());
     return user.contexts.counters().misses - before;
   }
-  static constexpr icm::context_cache_config one_set{4, 4, 1, 0, 2};
+  inline static const icm::context_cache_config one_set{4, 4, 1, 0, 2};
   bool started = false;
   sim::timebase base;
   sim::clock_domain clock;

@@ -66,7 +66,7 @@ class owner : public sim::clocked_block {
 };
 
 struct rig {
-  explicit rig(bool always = false, const icm::context_cache_config& c = {64, 64, 1, 0, 1, icm::replacement::lru})
+  explicit rig(bool always = false, const icm::context_cache_config& c = {64, 64, 1, 0, 1})
       : base({always, 0}),
         clock("core", base, {1000, 1, 0}),
         memory(clock, 0x10000, memory_cycles),

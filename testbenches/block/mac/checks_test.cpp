@@ -210,14 +210,24 @@ TEST(mac_checks, bad_configuration_names_the_parameter) {
   sim::span_recorder spans;
   sim::timebase base;
   sim::clock_domain domain("core", base, {1000, 1, 0});
-  port::config c;
-  c.xoff_bytes = c.ingress_bytes + 1;
-  try {
-    port p("p", domain, c, pool, spans);
-    FAIL();
-  } catch (const sim::config_error& e) {
-    EXPECT_NE(std::string(e.what()).find("p.xoff_bytes"), std::string::npos);
-  }
+  const auto refusal = [&](const port::config& c) -> std::string {
+    try {
+      port p("p", domain, c, pool, spans);
+    } catch (const sim::config_error& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  port::config crossed;
+  crossed.xoff_bytes = crossed.ingress_bytes + 1;
+  EXPECT_NE(refusal(crossed).find("p.xoff_bytes"), std::string::npos);
+  port::config low, high, unknown;
+  low.mtu = 63;
+  high.rate_mbps = 400'001;
+  unknown.egress_arbitration = static_cast<arbitration>(3);
+  EXPECT_EQ(refusal(low), "p.mtu: '63' is not legal, expected 64 to 10000 bytes");
+  EXPECT_EQ(refusal(high), "p.rate_mbps: '400001' is not legal, expected 1000 to 400000 Mb/s");
+  EXPECT_EQ(refusal(unknown), "p.egress_arbitration: '3' is not legal, expected strict, round_robin or ets");
 }
 
 }  // namespace

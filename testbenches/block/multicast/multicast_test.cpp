@@ -70,12 +70,18 @@ struct world : sim::clocked_block {
 };
 
 struct rig {
+  static transport::multicast_config configuration(unsigned bytes_per_cycle) {
+    transport::multicast_config c;
+    c.bytes_per_cycle = bytes_per_cycle;
+    c.groups = {64, 64, 1, 0, 1};
+    return c;
+  }
   explicit rig(bool always = false, unsigned bytes_per_cycle = 16)
       : base({always, 0}),
         core("core", base, {1000, 1, 0}),
         memory(core, 0x10000, memory_cycles),
         table(map, memory),
-        dut("multicast", core, {bytes_per_cycle, {64, 64, 1, 0, 1, icm::replacement::lru}}, map, frames, spans, stats),
+        dut("multicast", core, configuration(bytes_per_cycle), map, frames, spans, stats),
         w(core, dut) {
     memory.attach(dut.groups().dma);
     dut.cr_write(transport::cr::mcg_hash_bits, group_table::hash_bits);

@@ -202,7 +202,9 @@ void crowd_bucket(bench& b, unsigned entries) {
 }
 
 TEST(parser, gid_match_is_a_stage_with_cycles_and_counters) {
-  bench b(true, {}, {gid::match_method::parallel, 5, 2});
+  gid::match_config slow;
+  slow.compare_cycles = 5;
+  bench b(true, {}, slow);
   b.send(bench::packet());
   wire::packet elsewhere = bench::packet();
   elsewhere.dgid[15] = 77;
@@ -221,7 +223,9 @@ TEST(parser, gid_match_is_a_stage_with_cycles_and_counters) {
 
 /// Four frames whose entry lies behind `others` in its bucket. One enters in 8 cycles; an entry is read in 2.
 void check_hashed(unsigned others) {
-  bench b(true, {}, {gid::match_method::hashed, 2, 2});
+  gid::match_config hashed;
+  hashed.method = gid::match_method::hashed;
+  bench b(true, {}, hashed);
   crowd_bucket(b, others);
   if (others != 0) b.gids.cr_write(gid::cr::gid_word(4, 4), 0);  // the same GID in front of them
   b.gids.cr_write(gid::cr::gid_word(50, 2), 0xffff);

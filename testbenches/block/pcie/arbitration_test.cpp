@@ -63,7 +63,7 @@ TEST(pcie_arbitration, a_store_waits_for_what_the_transmit_buffer_holds_and_no_m
   b.down.record = true;
   const std::uint64_t word = 7;
   sim::time_ps least = ~sim::time_ps{0}, most = 0;
-  for (unsigned offset = 250; offset < 900; offset += 17) {
+  for (unsigned offset = 250; offset < 1300; offset += 17) {
     b.down.packets.clear();
     b.read(0, 4096, offset);
     b.run_ns(offset);

@@ -204,17 +204,19 @@ std::vector<sim::cycle_t> repetitions(const bench::setup& s) {
   return at;
 }
 
-bench::setup with_timers(const transport::timer_config& timers) {
+bench::setup with_timers(unsigned entries, std::uint32_t granularity_ps, unsigned expiry_cycles) {
   bench::setup s;
   s.ack_timeout = 1;  // 8.192 us
   s.retry_limit = 1;
-  s.requester.timers = timers;
+  s.requester.timers.entries = entries;
+  s.requester.timers.granularity_ps = granularity_ps;
+  s.requester.timers.expiry_cycles = expiry_cycles;
   return s;
 }
 
 TEST(timers, that_end_together_are_served_one_after_the_other) {
   constexpr unsigned apart = 300;
-  const auto at = repetitions(with_timers({64, 4'096'000, apart}));  // all of them end at one multiple of it
+  const auto at = repetitions(with_timers(64, 4'096'000, apart));  // all of them end at one multiple of it
   ASSERT_EQ(at.size(), 4u);
   for (std::size_t i = 1; i < at.size(); ++i) EXPECT_GE(at[i], at[i - 1] + apart);
   EXPECT_LT(at[3], at[0] + 4 * apart);
@@ -222,7 +224,7 @@ TEST(timers, that_end_together_are_served_one_after_the_other) {
 
 TEST(timers, that_find_no_entry_begin_when_another_has_ended) {
   constexpr sim::cycle_t timeout = 4096;  // cycles of 2 ns
-  const auto at = repetitions(with_timers({2, 1000, 1}));
+  const auto at = repetitions(with_timers(2, 1000, 1));
   ASSERT_EQ(at.size(), 4u);
   EXPECT_LT(at[1], timeout + 500);
   EXPECT_GE(at[2], 2 * timeout);

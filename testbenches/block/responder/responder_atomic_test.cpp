@@ -102,7 +102,8 @@ TEST(responder_atomic, history_lives_in_host_memory) {
 /// Cycles from the first to the last of eight answers, four for each of two queue pairs, words `distance` apart.
 sim::cycle_t cycles_of_two(unsigned locks, std::uint64_t distance) {
   responder_config cfg;
-  cfg.atomics = {16, locks, 26};
+  cfg.atomics.in_flight = 16;
+  cfg.atomics.lock_buckets = locks;
   atomic_bench b(cfg);
   icm::responder_context other = b.context();
   other.qpn = 0x49;
@@ -129,7 +130,8 @@ TEST(responder_atomic, many_locks_leave_other_words_alone) { EXPECT_LE(cycles_of
 
 TEST(responder_atomic, order_in_a_queue_pair_needs_no_lock) {
   responder_config cfg;
-  cfg.atomics = {16, 4096, 26};
+  cfg.atomics.in_flight = 16;
+  cfg.atomics.lock_buckets = 4096;
   atomic_bench b(cfg);
   for (std::uint32_t n = 0; n < 8; ++n) b.add(100 + n, 1, aligned_va + n * 64);
   b.run(20000);

@@ -75,7 +75,7 @@ TEST(GidLockstep, AgreesInEveryCycle) {
 /// What firmware writes into a port's table, whenever it does, the drop-in finds as the model does, in its cycles.
 TEST(GidDropIn, FindsWhatTheTableHolds) {
   gid::gid_table table;
-  gid::gid_match model(reference::config, table);
+  gid::gid_match model(reference::config(), table);
   hosts::gid_match_rtl rtl(rtl::make_gid_match_rtl(), table);
   std::mt19937_64 rng(7);
   unsigned hits = 0;

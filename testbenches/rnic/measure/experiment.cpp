@@ -35,16 +35,7 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
   c.cable_metres = traffic.cable_metres;
   fit(c.node.driver, d);
   sim::parameter_set parameters;
-  hosts::announce(parameters, c.node);
-  parameters.add("cable.metres", c.cable_metres, 0, 100'000, "m", "design: --cable");
-  parameters.add("cable.hop_ps", c.hop_ps, 0, 1'000'000'000, "ps",
-                 "a cut-through switch on the way, without other traffic; calibration 5: 250 ns");
-  parameters.add("sim.always_tick", c.timing.always_tick,
-                 "design: every block at every edge, the proof that sleeping is invisible");
-  parameters.add("sim.run_ahead", c.timing.run_ahead,
-                 "design: serve edges ahead of the kernel where nothing else is due");
-  parameters.add("sim.shuffle_seed", c.timing.shuffle_seed, 0, ~std::uint64_t{0}, "",
-                 "design: order of blocks inside an edge");
+  hosts::announce(parameters, c);
   if (!common.config_file.empty()) parameters.load_toml(common.config_file);
   for (const std::string& a : common.assignments) parameters.set_assignment(a);
   c.capture = common.pcap_file;

@@ -37,11 +37,19 @@ void put(gid_table& t, unsigned i, unsigned host, bool valid = true) {
   t.cr_write(cr::gid_word(i, 4), (valid ? cr::gid_valid : 0) | 2u << cr::gid_type_shift);
 }
 
+match_config of(match_method method, std::uint8_t compare_cycles, std::uint8_t probe_cycles) {
+  match_config c;
+  c.method = method;
+  c.compare_cycles = compare_cycles;
+  c.probe_cycles = probe_cycles;
+  return c;
+}
+
 TEST(gid_match, parallel_takes_one_a_cycle) {
   gid_table t;
   put(t, 5, 1);
   put(t, 90, 1);
-  gid_match m({match_method::parallel, 3, 2}, t);
+  gid_match m(of(match_method::parallel, 3, 2), t);
   const auto hit = m.look_up(ipv4(1), roce_type::v2), miss = m.look_up(ipv4(1), roce_type::v1);
   EXPECT_EQ(hit.index, std::optional<unsigned>(5));
   EXPECT_EQ(hit.cycles, 3u);
@@ -57,7 +65,7 @@ TEST(gid_match, hashed_pays_for_each_entry_of_the_bucket) {
   for (unsigned host = 1; host < 0x4000 && together.size() < 3; ++host)
     if (bucket_of(ipv4(host), roce_type::v2) == bucket_of(ipv4(1), roce_type::v2)) together.push_back(host);
   ASSERT_EQ(together.size(), 3u);
-  gid_match m({match_method::hashed, 2, 4}, t);
+  gid_match m(of(match_method::hashed, 2, 4), t);
   EXPECT_EQ(m.look_up(ipv4(1), roce_type::v2).cycles, 1u + 4u) << "an empty bucket is read once";
   for (unsigned i = 0; i < 3; ++i) put(t, 10 * i, together[i]);
   for (unsigned i = 0; i < 3; ++i) {
@@ -78,7 +86,7 @@ TEST(gid_match, clocked_it_has_the_cycles_that_it_tells) {
     std::mt19937 rng(7);
     const auto host = [&rng] { return static_cast<unsigned>(rng() % 300); };
     for (unsigned i = 0; i < table_size; ++i) put(t, i, host(), rng() % 4 != 0);
-    gid_match clocked({method, 3, 2}, t), told({method, 3, 2}, t);
+    gid_match clocked(of(method, 3, 2), t), told(of(method, 3, 2), t);
     struct due {
       unsigned cycle;
       std::optional<unsigned> index;

@@ -26,7 +26,14 @@ struct bench final : time_of_a_bench, sim::clocked_block {
   explicit bench(unsigned expiry_cycles, bool always = false)
       : time_of_a_bench(always),
         clocked_block("bench", clock),
-        timers(*this, {16, 1000, expiry_cycles}, qps, limiter) {}
+        timers(*this, configuration(expiry_cycles), qps, limiter) {}
+  static transport::timer_config configuration(unsigned expiry_cycles) {
+    transport::timer_config c;
+    c.entries = 16;
+    c.granularity_ps = 1000;
+    c.expiry_cycles = expiry_cycles;
+    return c;
+  }
   transport::qp_runtime& start(std::uint32_t qpn, std::uint8_t code, std::uint32_t unacked = 1,
                                std::uint32_t next = 2) {
     icm::requester_context c{};

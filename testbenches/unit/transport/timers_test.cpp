@@ -14,7 +14,14 @@ using transport::no_index;
 
 struct bench {
   explicit bench(unsigned entries, std::uint32_t granularity_ps = 1000)
-      : base({false, 0}), clock("core", base, {1000, 1, 0}), timers({entries, granularity_ps, 1}, clock) {}
+      : base({false, 0}), clock("core", base, {1000, 1, 0}), timers(configuration(entries, granularity_ps), clock) {}
+  static transport::timer_config configuration(unsigned entries, std::uint32_t granularity_ps) {
+    transport::timer_config c;
+    c.entries = entries;
+    c.granularity_ps = granularity_ps;
+    c.expiry_cycles = 1;
+    return c;
+  }
   void start(std::uint32_t qpn, sim::cycle_t now, sim::cycle_t span) { timers.start(table, table[qpn], now, span); }
   /// What ends up to `until`, looked at as the requester does: one at a time, at the edges named by earliest().
   std::vector<std::pair<std::uint32_t, sim::cycle_t>> ends(sim::cycle_t until) {
