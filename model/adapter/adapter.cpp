@@ -84,6 +84,9 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     parsers_.push_back(std::make_unique<parser::parser>(parser, core_, config_.parser, gids_[i], *gid_matches_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
+  const std::vector<std::string> halves = {".requester_read_engine", ".responder_read_engine"};
+  for (const std::string& e : config_.shared_read_engine ? std::vector<std::string>{".read_engine"} : halves)
+    read_engines_.push_back(std::make_unique<transport::read_engine>(name_ + e, core_, env.statistics));
   announce(env.statistics);
   pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
   for (const auto& p : ports_)
@@ -93,6 +96,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_descriptors();
   bind_transmit();
   bind_answers();
+  bind_read_engine();
   bind_receive();
   bind_ethernet();
   bind_departures();
@@ -134,6 +138,7 @@ void adapter::name_parameters() {
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
+  for (const auto& e : read_engines_) name(*e, "adapter");
   name(read_generator_, "adapter.responder");
   name(answer_transmit_, "adapter.responder");
   name(multicast_, "adapter.multicast");
@@ -200,10 +205,6 @@ void adapter::bind_descriptors() {
   connect("responder_to_completion_events", responder_.event_out, completion_.event[1], depth);
   connect("requester_to_responder_errors", requester_.error_out, responder_.error_in, depth);
   connect("responder_to_requester_errors", responder_.error_out, requester_.error_in, depth);
-  if (config_.shared_read_engine) {
-    connect("requester_to_responder_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
-    connect("responder_to_requester_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
-  }
   connect("requester_to_responder_congestion", requester_.notice_out, responder_.notice_in, depth);
   connect("completion_to_requester_losses", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("completion_to_responder_losses", completion_.qp_errors[1], responder_.lost_in, depth);
@@ -232,6 +233,18 @@ void adapter::bind_transmit() {
     connect(port + "_to_answer_transmit_credits", returned[static_cast<unsigned>(source::responder)],
             answer_transmit_.credit_in[i], credits);
   }
+}
+
+/// Each half asks its engine, which is the same one where they share it.
+void adapter::bind_read_engine() {
+  using engine = transport::read_engine;
+  const auto bind = [this](engine& to, engine::half half, const std::string& name, transport::read_engine_port& port) {
+    const std::string block = to.basename();
+    connect(name + "_to_" + block + "_requests", port.request, to.request[half], hand_over);
+    connect(block + "_to_" + name + "_grants", to.grant[half], port.grant, hand_over);
+  };
+  bind(*read_engines_.front(), engine::requester, "requester", requester_.read_engine);
+  bind(*read_engines_.back(), engine::responder, "responder", responder_.read_engine);
 }
 
 void adapter::bind_answers() {

@@ -23,6 +23,7 @@
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/multicast/multicast.h"
+#include "model/transport/read_engine/read_engine.h"
 #include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
@@ -128,6 +129,7 @@ class adapter : public sc_core::sc_module {
   void bind_descriptors();
   void bind_transmit();
   void bind_answers();
+  void bind_read_engine();
   void bind_receive();
   void bind_departures();
   void bind_ethernet();
@@ -159,6 +161,7 @@ class adapter : public sc_core::sc_module {
   transport::gather gather_;
   transport::scatter scatter_;
   transport::responder responder_;
+  std::vector<std::unique_ptr<transport::read_engine>> read_engines_;  // one for both halves, or one of each
   transport::read_generator read_generator_;
   transport::answer_transmit answer_transmit_;
   transport::multicast multicast_;

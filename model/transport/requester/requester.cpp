@@ -79,7 +79,6 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
 // it in this list have changed.
 void requester::tick() {
   contexts_.service();
-  read_engine.work();
   credits_.take();
   control_.take_errors();
   processing_.reader().take_results();

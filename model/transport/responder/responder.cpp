@@ -115,7 +115,6 @@ void responder::announce(sim::statistics& stats) {
 
 void responder::tick() {
   contexts_.service();
-  read_engine.work();
   histories_.service();
   if (translate.response.can_pop()) take_translation();
   if (dma_read.response.can_pop()) take_read();
