@@ -88,18 +88,21 @@ void read_generator::settle(std::uint16_t g) {
 
 // ---------------------------------------------------------------- asking
 
-/// The queue pair's request in turn goes to the queue of what it needs, unless it stands there or waits.
+/// The queue pair's request in turn goes to the queue of what it needs, unless it stands there or waits. It may stand in
+/// the other one as well, for a request that was in turn before: what is asked for there finds that when it comes up.
 void read_generator::may_ask(std::uint16_t f) {
   stream& s = streams_[f];
-  if (s.asks || s.turn == no_link || jobs_[s.turn].executing) return;
+  if (s.turn == no_link || jobs_[s.turn].executing) return;
   const job& x = jobs_[s.turn];
   if (x.r.what == kind::read && x.head != no_link) {
     unsigned open = 0;
     for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next) open += gathers_[g].translating ? 1 : 0;
     if (open >= config_.read_translations) return;
   }
-  s.asks = true;
   const bool swaps = x.r.what == kind::atomic && !x.all_asked && !x.refused;
+  bool& stands = swaps ? s.swaps : s.asks;
+  if (stands) return;
+  stands = true;
   (swaps ? swapping_ : asking_).push(f);
   if (swaps) ++tries_;
 }
@@ -181,14 +184,14 @@ void read_generator::start_atomic() {
   if (tries_ == 0 || !dma_read.request.claim()) return;
   const std::uint16_t f = swapping_.pop();
   stream& s = streams_[f];
-  s.asks = false;
+  s.swaps = false;
   --tries_;
   if (s.turn != no_link) {
     job& x = jobs_[s.turn];
     const bool waits = x.r.what == kind::atomic && !x.all_asked && !x.refused;
     x.executing = waits && atomics_.start(s.turn, s.to.function, x.r.first.segments[0].address, x.r.operation);
     if (waits && !x.executing) {  // behind the others
-      s.asks = true;
+      s.swaps = true;
       swapping_.push(f);
     }
   }

@@ -94,9 +94,10 @@ class read_generator : public sim::clocked_block {
     std::uint32_t abandoned = 0;                          // gathers that memory still writes to
     std::uint32_t answers = 0;                            // ACKs and NAKs that were not reported
     answer ack, nak;
-    std::uint8_t translating = 0;                                       // packets
-    bool failed = false, discarding = false;                            // until that is told, or was
-    bool asks = false, stands = false, parked = false, faulty = false;  // in one of the queues
+    std::uint8_t translating = 0;             // packets
+    bool failed = false, discarding = false;  // until that is told, or was
+    bool asks = false, swaps = false;  // in the queue for a packet, in that for the atomic unit: one may be left over
+    bool stands = false, parked = false, faulty = false;  // in one of the others
   };
 
   void tick() override;

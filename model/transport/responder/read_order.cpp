@@ -322,7 +322,7 @@ void read_generator::refuse_key(std::uint32_t key) {
     if (!x.used || x.r.key != key || x.r.what == kind::replay) continue;
     if (x.r.what == kind::read || (!x.executing && !x.all_asked)) x.refused = true;
     const std::uint16_t f = x.r.flow;
-    if (x.refused && streams_[f].asks) ++tries_;  // an atomic that waits for the unit does not need it
+    if (x.refused && streams_[f].swaps) ++tries_;  // an atomic that waits for the unit does not need it
   }
 }
 
