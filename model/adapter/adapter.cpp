@@ -35,6 +35,22 @@ config consistent(config c) {
   return c;
 }
 
+std::vector<std::unique_ptr<transport::read_engine>> make_read_engines(const std::string& adapter,
+                                                                       sim::clock_domain& clock, bool shared,
+                                                                       sim::statistics& stats) {
+  std::vector<std::unique_ptr<transport::read_engine>> all;
+  const auto make = [&](const char* name) {
+    all.push_back(std::make_unique<transport::read_engine>(adapter + name, clock, stats));
+  };
+  if (shared) {
+    make(".read_engine");
+  } else {
+    make(".requester_read_engine");
+    make(".responder_read_engine");
+  }
+  return all;
+}
+
 }  // namespace
 
 adapter::adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
@@ -54,6 +70,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       icm_registers_(icm_map_, translation_),
       doorbell_(name_ + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
       scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
+      read_engines_(make_read_engines(name_, core_, config_.shared_read_engine, env.statistics)),
       requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
       descriptor_fetch_(name_ + ".descriptor_fetch", core_, requester_.descriptors(), env.spans, env.statistics),
@@ -84,9 +101,6 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     parsers_.push_back(std::make_unique<parser::parser>(parser, core_, config_.parser, gids_[i], *gid_matches_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
-  const std::vector<std::string> halves = {".requester_read_engine", ".responder_read_engine"};
-  for (const std::string& e : config_.shared_read_engine ? std::vector<std::string>{".read_engine"} : halves)
-    read_engines_.push_back(std::make_unique<transport::read_engine>(name_ + e, core_, env.statistics));
   announce(env.statistics);
   pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
   for (const auto& p : ports_)

@@ -156,12 +156,12 @@ class adapter : public sc_core::sc_module {
   icm::icm_registers icm_registers_;
   doorbell::doorbell doorbell_;
   scheduler::scheduler scheduler_;
+  std::vector<std::unique_ptr<transport::read_engine>> read_engines_;  // one for both halves, or one of each
   transport::requester requester_;
   transport::descriptor_fetch descriptor_fetch_;
   transport::gather gather_;
   transport::scatter scatter_;
   transport::responder responder_;
-  std::vector<std::unique_ptr<transport::read_engine>> read_engines_;  // one for both halves, or one of each
   transport::read_generator read_generator_;
   transport::answer_transmit answer_transmit_;
   transport::multicast multicast_;
