@@ -17,14 +17,20 @@ namespace rnic::hosts {
 /// owners of entries itself; the RTL is told with each.
 class gid_source_reference final : public rtl::twin<rtl::gid_source_pins> {
  public:
-  static constexpr gid::source_config config{2, 2};
+  static constexpr std::uint8_t source_cycles = 2;
 
   rtl::gid_source_pins::outputs clock(const rtl::gid_source_pins::inputs& in) override;
   rtl::gid_source_pins::outputs sample() const override { return {}; }  // nobody asks
 
  private:
+  static gid::source_config config() {
+    gid::source_config c;
+    c.source_cycles = source_cycles;
+    return c;
+  }
+
   gid::gid_table table_;
-  gid::gid_source source_{config, table_};
+  gid::gid_source source_{config(), table_};
 };
 
 /// A drop-in for gid_source with the configuration above: the RTL, or lockstep of both. What firmware has changed in
@@ -37,7 +43,7 @@ class gid_source_rtl final : public gid::gid_source_if {
   gid::source_outputs step(const gid::source_inputs& in) override { return engine_->clock({in, {}, false}); }
   void reset() override;
   gid::source look_up(const gid::source_request& request) override;
-  unsigned cycles() const override { return gid_source_reference::config.source_cycles; }
+  unsigned cycles() const override { return gid_source_reference::source_cycles; }
 
  private:
   using row = rtl::gid_source_pins::row_write;

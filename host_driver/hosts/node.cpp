@@ -70,9 +70,9 @@ std::unique_ptr<gid::gid_match_if> make_gid_match(const adapter::config& c, cons
 std::unique_ptr<gid::gid_source_if> make_gid_source(const adapter::config& c, const std::string& name,
                                                     const sim::clock_domain& clock, const gid::gid_table& entries) {
   if (c.gid == adapter::implementation::model) return nullptr;
-  if (c.gid_source.source_cycles != gid_source_reference::config.source_cycles)
+  if (c.gid_source.source_cycles != gid_source_reference::source_cycles)
     throw sim::config_error("rtl.gid: adapter.gid.source_cycles must be " +
-                            std::to_string(gid_source_reference::config.source_cycles) + ", of which there is RTL");
+                            std::to_string(gid_source_reference::source_cycles) + ", of which there is RTL");
   auto engine = c.gid == adapter::implementation::rtl ? rtl::make_gid_source_rtl()
                                                       : std::make_unique<shadow<rtl::gid_source_pins>>(
                                                             name, clock, std::make_unique<gid_source_reference>(),

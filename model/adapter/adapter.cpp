@@ -36,6 +36,22 @@ config consistent(config c) {
   return c;
 }
 
+std::vector<std::unique_ptr<transport::read_engine>> make_read_engines(const std::string& adapter,
+                                                                       sim::clock_domain& clock, bool shared,
+                                                                       sim::statistics& stats) {
+  std::vector<std::unique_ptr<transport::read_engine>> all;
+  const auto make = [&](const char* name) {
+    all.push_back(std::make_unique<transport::read_engine>(adapter + name, clock, stats));
+  };
+  if (shared) {
+    make(".read_engine");
+  } else {
+    make(".requester_read_engine");
+    make(".responder_read_engine");
+  }
+  return all;
+}
+
 }  // namespace
 
 adapter::adapter(const sc_core::sc_module_name& module_name, const environment& env, const config& cfg,
@@ -56,6 +72,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       icm_registers_(icm_map_, translation_),
       doorbell_(name_ + ".doorbell", core_, config_.doorbell, env.spans, env.statistics),
       scheduler_(name_ + ".scheduler", core_, config_.scheduler, env.spans, env.statistics),
+      read_engines_(make_read_engines(name_, core_, config_.shared_read_engine, env.statistics)),
       requester_(name_ + ".requester", core_, config_.requester, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
       descriptor_fetch_(name_ + ".descriptor_fetch", core_, requester_.descriptors(), env.spans, env.statistics),
@@ -96,6 +113,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   bind_descriptors();
   bind_transmit();
   bind_answers();
+  bind_read_engine();
   bind_receive();
   bind_ethernet();
   bind_departures();
@@ -150,6 +168,7 @@ void adapter::name_parameters() {
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
+  for (const auto& e : read_engines_) name(*e, "adapter");
   name(read_generator_, "adapter.responder");
   name(answer_transmit_, "adapter.responder");
   name(multicast_, "adapter.multicast");
@@ -216,10 +235,6 @@ void adapter::bind_descriptors() {
   connect("responder_to_completion_events", responder_.event_out, completion_.event[1], depth);
   connect("requester_to_responder_errors", requester_.error_out, responder_.error_in, depth);
   connect("responder_to_requester_errors", responder_.error_out, requester_.error_in, depth);
-  if (config_.shared_read_engine) {
-    connect("requester_to_responder_reads", requester_.read_engine.told, responder_.read_engine.heard, depth);
-    connect("responder_to_requester_reads", responder_.read_engine.told, requester_.read_engine.heard, depth);
-  }
   connect("requester_to_responder_congestion", requester_.notice_out, responder_.notice_in, depth);
   connect("completion_to_requester_losses", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("completion_to_responder_losses", completion_.qp_errors[1], responder_.lost_in, depth);
@@ -249,6 +264,18 @@ void adapter::bind_transmit() {
     connect(port + "_to_answer_transmit_credits", returned[static_cast<unsigned>(source::responder)],
             answer_transmit_.credit_in[i], credits);
   }
+}
+
+/// Each half asks its engine, which is the same one where they share it.
+void adapter::bind_read_engine() {
+  using engine = transport::read_engine;
+  const auto bind = [this](engine& to, engine::half half, const std::string& name, transport::read_engine_port& port) {
+    const std::string block = to.basename();
+    connect(name + "_to_" + block + "_requests", port.request, to.request[half], hand_over);
+    connect(block + "_to_" + name + "_grants", to.grant[half], port.grant, hand_over);
+  };
+  bind(*read_engines_.front(), engine::requester, "requester", requester_.read_engine);
+  bind(*read_engines_.back(), engine::responder, "responder", responder_.read_engine);
 }
 
 void adapter::bind_answers() {

@@ -24,6 +24,7 @@
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
 #include "model/transport/multicast/multicast.h"
+#include "model/transport/read_engine/read_engine.h"
 #include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
@@ -135,6 +136,7 @@ class adapter : public sc_core::sc_module {
   void bind_descriptors();
   void bind_transmit();
   void bind_answers();
+  void bind_read_engine();
   void bind_receive();
   void bind_departures();
   void bind_ethernet();
@@ -162,6 +164,7 @@ class adapter : public sc_core::sc_module {
   icm::icm_registers icm_registers_;
   doorbell::doorbell doorbell_;
   scheduler::scheduler scheduler_;
+  std::vector<std::unique_ptr<transport::read_engine>> read_engines_;  // one for both halves, or one of each
   transport::requester requester_;
   transport::descriptor_fetch descriptor_fetch_;
   transport::gather gather_;

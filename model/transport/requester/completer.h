@@ -12,6 +12,7 @@
 #include "model/sim/pipeline.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/congestion_port.h"
@@ -22,7 +23,6 @@
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/requester/settings.h"
-#include "model/transport/shared_engine.h"
 
 namespace rnic::transport {
 
@@ -50,7 +50,7 @@ class completer {
     sim::fifo_out<scatter_job>& scatter;
     sim::fifo_in<scatter_done>& scattered;
     sim::fifo_out<congestion_notice>& notices;
-    shared_engine& read_engine;
+    read_engine_port& read_engine;
   };
   completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
             const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts, message_table& messages,

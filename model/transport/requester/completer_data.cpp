@@ -52,7 +52,7 @@ void completer::use_read_engine(std::uint32_t payload, bool first) {
   const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.datapath_bytes));
   const unsigned least = config_.read_response_cycles;
   const unsigned cycles = std::max(least, config_.response_overhead_cycles + beats) - (first ? least : 0);
-  if (cycles != 0) ports_.read_engine.use(cycles);
+  if (cycles != 0) ports_.read_engine.take(cycles);
 }
 
 // The original value goes to the scatter list in the byte order of the host (adapter data plane C.6): little-endian.

@@ -261,7 +261,7 @@ bool processing_units::load_from(send_unit& u, const std::uint8_t* bytes, std::u
   } else {
     parse_send_wqe(whole, c.type, u.wqe);
   }
-  u.at_wqe.current = true;
+  units_.parsed(u);
   u.at_wqe.index = n;
   if (c.type == icm::service::ethernet) forget_leftovers(u);
   u.at_wqe.strides = ring_bytes(c, size) >> c.log_sq_stride;

@@ -25,6 +25,7 @@
 #include "model/sim/timed_inbox.h"
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/completer.h"
 #include "model/transport/requester/completions.h"
@@ -50,7 +51,6 @@
 #include "model/transport/requester/tables.h"
 #include "model/transport/requester/transmit.h"
 #include "model/transport/requester/withdrawals.h"
-#include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -86,8 +86,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_out<scatter_job> scatter_out{*this};
   sim::fifo_in<scatter_done> scatter_in{*this};
   scatter_lists& lists() { return scatters_; }  ///< of which scatter has the other port
-  shared_engine read_engine{*this};             ///< with the responder
-  icm::key_port keys{*this};                    ///< may stay unbound where no such operation is posted
+  read_engine_port read_engine{*this};
+  icm::key_port keys{*this};  ///< may stay unbound where no such operation is posted
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};

@@ -33,9 +33,10 @@ struct wqe_place {
   std::uint32_t index = 0, strides = 1;
   std::uint32_t message = no_index;
   std::uint32_t segment = 0, segment_offset = 0;
-  sim::cycle_t started = 0;  ///< never: no packet yet
-  unsigned taking = 0;       ///< cycles in which the transmit engine takes its descriptor from the buffer
-  bool awaited = false;      ///< the unit has waited for its descriptor
+  sim::cycle_t started = 0;   ///< never: no packet yet
+  unsigned taking = 0;        ///< cycles in which the transmit engine takes its descriptor from the buffer
+  bool awaited = false;       ///< the unit has waited for its descriptor
+  bool awaits_grant = false;  ///< it has waited for a grant of the READ engine
 };
 
 /// One processing unit.
@@ -75,9 +76,9 @@ struct send_unit {
   }
 };
 
-/// The units, and what the transmit engine sees of them: a register each for "has a WQE to send" and "need not be
-/// looked at". Units write these when a WQE is ready or their turn ends, the transmit engine when it has sent or found
-/// what holds it up, go-back when a queue pair is to ask its context where to go on.
+/// The units, and what the transmit engine sees of them: a register each for "has a WQE to send", "need not be looked
+/// at" and "has a READ or an atomic". Units write these when a WQE is ready or their turn ends, the transmit engine
+/// when it has sent or found what holds it up, go-back when a queue pair is to ask its context where to go on.
 class unit_table {
  public:
   unit_table(sim::clocked_block& owner, unsigned units, qp_table& qps) : owner_(owner), qps_(qps), units_(units) {}
@@ -95,6 +96,13 @@ class unit_table {
   std::uint32_t sendable() const { return sendable_; }
   /// Of these the ones that may start a packet, as far as is known.
   std::uint32_t asking() const { return sendable_ & ~held_; }
+  /// Units that have parsed a READ or an atomic, which has not started.
+  std::uint32_t reading() const { return reading_; }
+  void parsed(send_unit& u) {
+    u.at_wqe.current = true;
+    u.at_wqe.awaits_grant = false;
+    if (u.wqe.fetches() && u.wqe.error == 0) reading_ |= mask_of(u);
+  }
   void offer(const send_unit& u) {
     sendable_ |= mask_of(u);
     held_ &= ~mask_of(u);
@@ -107,7 +115,7 @@ class unit_table {
   }
   /// The unit's WQE has been executed.
   void executed(send_unit& u) {
-    u.at_wqe.current = false;
+    drop_wqe(u);
     u.span = 0;
     ++u.turn_wqes;
     ++wqes_;
@@ -120,12 +128,13 @@ class unit_table {
     qps_[u.grant.qpn].ends_stalled = kind == scheduler::report::kind::stalled;
     forget_credit(u);
     sendable_ &= ~mask_of(u);
+    reading_ &= ~mask_of(u);
   }
   /// The unit that serves the queue pair drops its WQE and asks the context where to go on.
   void restart(const qp_runtime& r) {
     if (r.unit < 0) return;
     send_unit& u = *of(r);
-    u.at_wqe.current = false;
+    drop_wqe(u);
     give_back(u);
   }
   /// Nothing can start for the unit before `until`, unless release() says otherwise.
@@ -148,11 +157,15 @@ class unit_table {
   }
 
  private:
+  void drop_wqe(send_unit& u) {
+    u.at_wqe.current = false;
+    reading_ &= ~mask_of(u);
+  }
   sim::clocked_block& owner_;
   qp_table& qps_;
   std::vector<send_unit> units_;
-  std::uint32_t sendable_ = 0, held_ = 0;  // masks of units
-  sim::cycle_t held_until_ = sim::never;   // the first of those that are held
+  std::uint32_t sendable_ = 0, held_ = 0, reading_ = 0;  // masks of units
+  sim::cycle_t held_until_ = sim::never;                 // the first of those that are held
   std::uint64_t wqes_ = 0;
 };
 

@@ -32,6 +32,11 @@ void transmit::announce(sim::statistics& to) const {
 }
 
 void transmit::work() {
+  choose();
+  if (units_.reading() != 0) ports_.read_engine.ask(config_.read_request_cycles);
+}
+
+void transmit::choose() {
   if (units_.sendable() == 0) return engine_.idle();
   if (!engine_.is_free()) return engine_.await();
   units_.release_due();
@@ -73,8 +78,8 @@ bool transmit::blocked(send_unit& u, unsigned priority) {
     return true;
   }
   u.held_up_by = "read engine";
-  if (u.wqe.fetches() && !ports_.read_engine.is_free()) {
-    units_.hold(units_.mask_of(u), ports_.read_engine.free_at());
+  if (u.wqe.fetches() && !ports_.read_engine.granted()) {
+    u.at_wqe.awaits_grant = true;
     return true;
   }
   u.held_up_by = "context memory";
@@ -111,6 +116,8 @@ bool transmit::start(send_unit& u) {
   const packet_place place = place_of_next(c, u.wqe, packets);
   gather_job job = job_of(u, place);
   build(u, job, place, priority);
+  if (read && std::exchange(u.at_wqe.awaits_grant, false))
+    spans_.leave(job.frame->span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
   spans_.leave(job.frame->span, owner_.name(), "transmit", owner_.now_ps(),
                waited ? sim::wait::arbitration : sim::wait::none);
   const unsigned pieces = job.pieces;
@@ -189,7 +196,7 @@ unsigned transmit::interval_of(send_unit& u, const packet_place& place) {
   const unsigned stall =
       std::exchange(u.stall, 0);  // for what was missing of the context: nothing goes on under a miss
   if (u.wqe.fetches()) {
-    ports_.read_engine.use(config_.read_request_cycles + stall);
+    ports_.read_engine.use(stall);
     return config_.read_request_cycles;
   }
   if (u.wqe.all_inline)

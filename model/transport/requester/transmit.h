@@ -11,6 +11,7 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/context_memory.h"
@@ -23,7 +24,6 @@
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/settings.h"
-#include "model/transport/shared_engine.h"
 
 namespace rnic::transport {
 
@@ -35,11 +35,13 @@ namespace rnic::transport {
 /// Stages: choose, in turn among the units that have a WQE to send (cycle 0); open, with the first packet of a WQE: an
 /// entry of the message table, and of the scatter lists for a READ; headers from context or WQE; PSN and place of the
 /// next packet, timer. All in the cycle in which the packet starts; then the engine is busy for the packet's interval
-/// (`gather_cycles`, `inline_cycles`, ..., requester_config), the READ engine for that of a READ.
+/// (`gather_cycles`, `inline_cycles`, ..., requester_config). A READ or an atomic takes a grant of the READ engine, for
+/// which the engine asks as soon as a unit has one of them, whether it may start or not: so the grant is there in the
+/// cycle in which the unit is in its turn, if the READ engine was free.
 ///
 /// Stalls, in the order in which they are looked at: gather takes no packet or has no room for its pieces; the queue
-/// pair's time has not come; no egress credit; the READ engine is busy; no port of the context memory; no room for a
-/// message or READ; fence, limit of READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to
+/// pair's time has not come; no egress credit; no grant of the READ engine; no port of the context memory; no room for
+/// a message or READ; fence, limit of READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to
 /// another. What holds the unit up that has its turn is what the engine is blocked by.
 class transmit {
  public:
@@ -47,7 +49,7 @@ class transmit {
   struct port_set {
     sim::fifo_out<gather_job>& packets;
     sim::fifo_out<gather_piece>& pieces;
-    shared_engine& read_engine;
+    read_engine_port& read_engine;
   };
   transmit(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
            payload::frame_pool& frames, sim::span_recorder& spans, port_set ports, qp_table& qps,
@@ -76,6 +78,7 @@ class transmit {
   void work();
 
  private:
+  void choose();
   void note_hold_up();
   bool start(send_unit& u);
   bool blocked(send_unit& u, unsigned priority);

@@ -11,9 +11,16 @@
 
 namespace rnic::transport {
 
+namespace {
+bool fetches(const payload::frame& f) {
+  const wire::operation op = wire::operation_of(f.packet.bth.opcode);
+  return !f.plain && (op == wire::operation::read_request || is_atomic(op));
+}
+}  // namespace
+
 admission::admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
                      const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
-                     request_check& requests, ethernet_check& plain, cnp_sender& notices, shared_engine& read_engine,
+                     request_check& requests, ethernet_check& plain, cnp_sender& notices, read_engine_port& read_engine,
                      drop_counters& drops, sim::span_recorder& spans)
     : owner_(owner),
       config_(cfg),
@@ -38,24 +45,43 @@ void admission::announce(sim::statistics& to, const std::string& name) const {
 }
 
 void admission::work() {
-  const auto others = [this] { return in_.plain.can_pop() || in_.copies.can_pop(); };
-  const auto anything = [&] { return in_.requests.can_pop() || others() || !waiting_.empty(); };
-  if (!anything()) return;
-  if (!check_.is_free()) return check_.await();
+  if (waiting_.empty() && !comes()) return;
+  began_to_wait_ = taken_ = false;
+  if (check_.is_free())
+    choose();
+  else
+    check_.await();
+  if (read_waits()) read_engine_.ask(config_.read_cycles);
+}
+
+bool admission::comes() const { return in_.requests.can_pop() || in_.plain.can_pop() || in_.copies.can_pop(); }
+
+void admission::choose() {
   if (!take_waiting()) {
-    if (others())
+    if (in_.plain.can_pop() || in_.copies.can_pop())
       take_in_turn();
     else if (in_.requests.can_pop())
       take_request();
   }
-  if (!check_.is_free() && anything()) check_.await();
+  // A packet that has begun to wait has freed nothing for the others that do: all are ticked by what they wait for.
+  if (!check_.is_free() && (comes() || (!began_to_wait_ && !waiting_.empty()))) check_.await();
+}
+
+/// A READ or an atomic is in front of the requests, or of a queue pair's packets that wait. What comes in front when a
+/// request is taken is seen in the next cycle.
+bool admission::read_waits() {
+  if (!taken_ && in_.requests.can_pop() && fetches(*in_.requests.front())) return true;
+  return std::any_of(waiting_.begin(), waiting_.end(), [this](std::uint16_t f) {
+    const responder_flow& flow = std::as_const(flows_)[f];
+    return flow.wait_head != no_link && fetches(*flows_.front(flow));
+  });
 }
 
 bool admission::take_waiting() {
   for (std::size_t k = 0; k < waiting_.size(); ++k) {
     responder_flow& f = flows_[waiting_[k]];
     const auto leave = [&] {
-      f.in_waiting = false;
+      f.in_waiting = f.awaits_grant = false;
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
     };
     const bool known = flows_.resolve(f, context_user::check) == flow_table::found::known;
@@ -78,6 +104,7 @@ bool admission::take_request() {
   payload::frame_ptr& front = in_.requests.front();
   if (!admit(front, destination(*front))) return false;
   in_.requests.pop();
+  taken_ = true;
   return true;
 }
 
@@ -147,6 +174,7 @@ bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
 }
 
 void admission::wait(responder_flow& f, payload::frame_ptr frame) {
+  began_to_wait_ = true;
   flows_.wait(f, std::move(frame));
   if (f.in_waiting) return;
   f.in_waiting = true;
@@ -163,38 +191,45 @@ void admission::start(responder_flow& f) {
 verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   if (slots_.full() || !flows_.may_access(f, context_user::check)) return verdict::wait;
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
-  const wire::operation op = wire::operation_of(frame->packet.bth.opcode);
-  const bool fetches = !frame->plain && (op == wire::operation::read_request || is_atomic(op));
-  if (fetches && places_.full_of_reads()) return verdict::wait;  // the address ticks us
-  if (fetches && !read_engine_.is_free()) {
-    owner_.wake_at(read_engine_.free_at());
+  const bool read = fetches(*frame);
+  const sim::span_id span = t.last ? frame->span : 0;
+  if (read && places_.full_of_reads()) return verdict::wait;  // the address ticks us
+  if (read && !read_engine_.granted()) {                      // and so does the grant
+    if (!f.awaits_grant) leave_context(f, span);
+    f.awaits_grant = true;
     return verdict::wait;
   }
-  const unsigned interval = interval_of(*f.ctx, *frame, fetches);
-  const sim::span_id span = t.last ? frame->span : 0;
+  const unsigned interval = interval_of(*f.ctx, *frame, read);
   const bool plain = frame->plain, marked = notices_.answers(*frame);
   if (marked) notices_.keep(*frame);
   if ((plain ? plain_.check(f, frame) : requests_.check(f, frame)) == verdict::wait) return verdict::wait;
   if (marked && requests_.passed()) notices_.note(f);
-  if (fetches) read_engine_.use(config_.read_cycles + (f.waited_context ? config_.read_miss_cycles : 0));
+  if (read) read_engine_.use(f.waited_context ? config_.read_miss_cycles : 0);
   ++packets_;
   flows_.access(f, context_user::check);
   flows_.count_use(f);
   cost_ = interval;
-  spans_.leave(span, owner_.name(), "context", owner_.now_ps(),
-               f.waited_context ? sim::wait::context_miss : sim::wait::none);
-  f.waited_context = false;
+  if (f.awaits_grant)
+    spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
+  else
+    leave_context(f, span);
+  f.waited_context = f.awaits_grant = false;
   return verdict::done;
 }
 
-unsigned admission::interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool fetches) const {
+void admission::leave_context(const responder_flow& f, sim::span_id span) {
+  spans_.leave(span, owner_.name(), "context", owner_.now_ps(),
+               f.waited_context ? sim::wait::context_miss : sim::wait::none);
+}
+
+unsigned admission::interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool read) const {
   const unsigned payload = frame.packet.payload_length;
   const wire::operation op = wire::operation_of(frame.packet.bth.opcode);
   const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.bytes_per_cycle));
   const bool receives =
       is_send(op) || op == wire::operation::write_last_immediate || op == wire::operation::write_only_immediate;
   const unsigned with_list = config_.receive_cycles, without = config_.receive_header_cycles;
-  const unsigned base = fetches                                          ? config_.read_cycles
+  const unsigned base = read                                             ? config_.read_cycles
                         : !receives                                      ? config_.write_cycles
                         : payload == 0                                   ? without
                         : !frame.plain && goes_inline(ctx, frame.packet) ? std::min(with_list, without + beats)

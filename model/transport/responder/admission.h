@@ -12,6 +12,7 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/responder/cnp_sender.h"
 #include "model/transport/responder/ethernet_check.h"
 #include "model/transport/responder/flow_table.h"
@@ -19,7 +20,6 @@
 #include "model/transport/responder/request_check.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
-#include "model/transport/shared_engine.h"
 
 namespace rnic::transport {
 
@@ -30,11 +30,16 @@ namespace rnic::transport {
 /// Intervals: as responder_config says by kind of packet, at least its beats and `beat_overhead_cycles`; a packet that
 /// is dropped at the door or begins to wait: 1. A packet into buffers is moved while their list is followed
 /// (`receive_cycles` beside `receive_header_cycles`); one into the receive WQE itself has no list: its beats come
-/// behind the header's cycles, as far as they are fewer. READs and atomics take the engine that both halves share as
-/// well. Ports: one access to the context of the packet's queue pair (flow_table). Stalls: a packet waits for its queue
-/// pair's context, in one of `context_wait_frames` places, and lets those of others pass; where there is no place for
-/// it, or none on chip for its queue pair, its stream waits and the others go on. All wait for a free slot; READs and
-/// atomics for the shared engine and for translation. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
+/// behind the header's cycles, as far as they are fewer. A READ or an atomic takes a grant of the READ engine as well, for which
+/// admission asks when it sees one: in front of the requests or among the packets that wait, while `check` is busy too.
+/// Ports: one access to the context of the packet's queue pair (flow_table). Among the queue pairs with packets that
+/// wait the longest one that may go on is chosen in the cycle: each of `flows` has a flag for its context, its kind of
+/// packet and what that needs, and the choice is a priority encoder over them. Contexts that are being fetched are seen
+/// at the fill buffers, without a port.
+/// Stalls: a packet waits for its queue pair's context, in one of `context_wait_frames` places, and lets those of
+/// others pass; where there is no place for it, or none on chip for its queue pair, its stream waits and the others go
+/// on. All wait for a free slot; READs and atomics for a grant of the READ engine and for translation. Counters:
+/// packets, check_busy_cycles; drop.no_qp, drop.halted.
 class admission {
  public:
   struct streams {
@@ -42,7 +47,7 @@ class admission {
   };
   admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
             const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
-            request_check& requests, ethernet_check& plain, cnp_sender& notices, shared_engine& read_engine,
+            request_check& requests, ethernet_check& plain, cnp_sender& notices, read_engine_port& read_engine,
             drop_counters& drops, sim::span_recorder& spans);
   void announce(sim::statistics& to, const std::string& name) const;
 
@@ -51,6 +56,9 @@ class admission {
 
  private:
   bool take_waiting();
+  bool comes() const;
+  void choose();
+  bool read_waits();
   bool take_request();
   bool take_copy();
   bool take_plain();
@@ -58,7 +66,8 @@ class admission {
   bool admit(payload::frame_ptr& frame, std::uint32_t qpn);
   void wait(responder_flow& f, payload::frame_ptr frame);
   verdict run(responder_flow& f, payload::frame_ptr& frame);
-  unsigned interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool fetches) const;
+  void leave_context(const responder_flow& f, sim::span_id span);
+  unsigned interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool read) const;
   void start(responder_flow& f);
   std::uint32_t destination(const payload::frame& f) const;
 
@@ -72,12 +81,14 @@ class admission {
   request_check& requests_;
   ethernet_check& plain_;
   cnp_sender& notices_;
-  shared_engine& read_engine_;
+  read_engine_port& read_engine_;
   drop_counters& drops_;
   sim::span_recorder& spans_;
   std::vector<std::uint16_t> waiting_;  // queue pairs with frames that wait, longest first
   unsigned turn_ = 0;                   // of requests, copies and plain frames, when several wait
   bool spread_ = false;                 // the plain frame in front has its final QP
+  bool began_to_wait_ = false;          // in this tick: a packet,
+  bool taken_ = false;                  // the request that was in front
   sim::server check_;
   unsigned cost_ = 1;  // cycles of the packet just checked
   std::uint64_t packets_ = 0, check_cycles_ = 0;

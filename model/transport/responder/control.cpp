@@ -112,7 +112,7 @@ void responder_control::command(std::uint32_t qpn, std::uint32_t code) {
 // ---------------------------------------------------------------- halts
 
 void responder_control::halt(std::uint32_t qpn, bool discard) {
-  of_.flows.halt(qpn);
+  of_.flows.halts().halt(qpn);
   const auto same = [&](const stopping_entry& e) { return e.qpn == qpn; };
   const auto e = std::find_if(stopping_.begin(), stopping_.end(), same);
   if (e == stopping_.end())
@@ -124,7 +124,7 @@ void responder_control::halt(std::uint32_t qpn, bool discard) {
 void responder_control::release(std::uint32_t qpn) {
   const auto same = [&](const stopping_entry& e) { return e.qpn == qpn; };
   stopping_.erase(std::remove_if(stopping_.begin(), stopping_.end(), same), stopping_.end());
-  of_.flows.release(qpn);
+  of_.flows.halts().release(qpn);
   if (const std::uint16_t i = of_.flows.find(qpn); i != no_link) of_.flows[i].stop = false;
   of_.errors.check(qpn);
 }
@@ -228,7 +228,7 @@ void responder_control::work_command() {
 
 void responder_control::reset() {
   for (const std::uint32_t qpn : of_.flows.qpns()) halt(qpn, true);
-  of_.flows.close();
+  of_.flows.halts().close();
   of_.receives.drop_own();
   of_.errors.clear();
   registers_ = {};
@@ -250,7 +250,7 @@ void responder_control::finish_reset() {
   of_.backlog.clear();
   of_.receives.drop_shared();
   of_.notices.clear();
-  of_.flows.reopen();
+  of_.flows.halts().reopen();
   resetting_ = false;
 }
 

@@ -97,7 +97,7 @@ void error_state::attend() {
 
 void error_state::place() {
   const attention_entry a = attention_.front();
-  if (!flows_.halted(a.qpn)) {
+  if (!flows_.halts().halted(a.qpn)) {
     std::uint16_t i = flows_.find(a.qpn);
     if (i == no_link) i = flows_.open(a.qpn);
     if (i == no_link) return;  // some QP must leave first: that happens in our tick

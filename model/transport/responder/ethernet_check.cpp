@@ -109,7 +109,7 @@ void ethernet_check::announce(sim::statistics& to, const std::string& name) cons
 
 bool ethernet_check::spread(payload::frame& frame) {
   const std::uint32_t qpn = frame.packet.bth.dest_qp;
-  if (qpn == 0 || flows_.halted(qpn)) return true;
+  if (qpn == 0 || flows_.halts().halted(qpn)) return true;
   if (!flows_.may_access(context_user::check)) return false;
   const std::uint16_t open = flows_.find(qpn);
   icm::responder_context* ctx = open != no_link ? std::as_const(flows_)[open].ctx : nullptr;

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "model/icm/context_cache.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/memory.h"
+#include "model/transport/responder/queue_pair_halts.h"
 #include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
@@ -37,7 +37,7 @@ enum class context_user : std::uint8_t {
 /// Memories: responder_config::flows places, found by queue pair number with a comparator at each (one look-up a cycle
 /// by the check, one by firmware's commands and reads that come back); contexts behind the cache
 /// adapter.responder.contexts, where those of queue pairs on chip are pinned; context_wait_frames frames in a list a
-/// queue pair. Firmware's halts: a bit a queue pair.
+/// queue pair. Firmware's halts (queue_pair_halts).
 ///
 /// Stalls: open() finds no place while all are in use, wait() no place for a frame. Both come free in a tick of the
 /// owner. Counters: context_waits, queue pairs whose context was not on chip; context_memory.<user>.waits.
@@ -96,19 +96,10 @@ class flow_table {
   void clear_todo(responder_flow& f);
   const std::vector<std::uint16_t>& to_do() const { return to_do_; }
 
-  /// Firmware has stopped it, or resets the adapter: nothing of it may begin.
-  bool halted(std::uint32_t qpn) const { return closed_ || halted_.count(qpn) != 0; }
+  queue_pair_halts& halts() { return halts_; }
   /// A frame for it is dropped.
   bool refuses(std::uint32_t qpn, std::uint16_t place) const {
-    return place == no_link ? halted(qpn) : closed_ || flows_[place].stop;
-  }
-  void halt(std::uint32_t qpn) { halted_.insert(qpn); }
-  void release(std::uint32_t qpn) { halted_.erase(qpn); }
-  /// From a reset's beginning to its end, when no halt is left.
-  void close() { closed_ = true; }
-  void reopen() {
-    closed_ = false;
-    halted_.clear();
+    return place == no_link ? halts_.halted(qpn) : halts_.closed() || flows_[place].stop;
   }
 
   std::uint64_t context_waits = 0;
@@ -140,8 +131,7 @@ class flow_table {
   std::vector<std::uint32_t> active_qpns_;  // beside active_
   std::vector<waiting_frame> frames_;
   std::uint16_t free_frame_ = no_link;
-  std::unordered_set<std::uint32_t> halted_;
-  bool closed_ = false;
+  queue_pair_halts halts_;
 };
 
 }  // namespace rnic::transport

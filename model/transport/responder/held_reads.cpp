@@ -61,7 +61,7 @@ void held_reads::begin() {
   const std::uint32_t qpn = backlog_.front();
   std::uint16_t i = flows_.find(qpn);
   const flow_table& present = flows_;
-  if (flows_.halted(qpn) || (i != no_link && present[i].stop)) {  // what waits of it is given up
+  if (flows_.halts().halted(qpn) || (i != no_link && present[i].stop)) {  // what waits of it is given up
     backlog_.pop();
     return owner_.wake_next();
   }

@@ -12,7 +12,6 @@ namespace rnic::transport {
 
 namespace {
 
-constexpr unsigned log_qps = 18;                               // QPNs on chip, as requester_config::log_qps
 constexpr std::uint64_t tag_operand = std::uint64_t{2} << 32;  // DMA reads of atomic_unit
 constexpr unsigned reports_a_stream = 4, reports_beside = 1;   // fault, answers twice, discard; revocation
 
@@ -24,18 +23,15 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
       answers(*this, cfg.answer.waiting),
       config_(sim::checked(cfg, this->name())),
       spans_(spans),
-      limiter_(config_.congestion, domain, log_qps),
+      pacing_(*this, config_),
       gathers_(*this, cfg.read_gathers, frames, translate, dma_read),
       atomics_(*this, cfg.atomics, dma_read, dma_write, tag_operand),
-      jobs_(cfg.read_queue),
-      streams_(cfg.flows),
+      requests_(cfg, gathers_),
       asking_(cfg.flows),
       swapping_(cfg.flows),
       faults_(cfg.flows),
       lines_(cfg.flows),
       reports_(cfg.read_queue + reports_a_stream * std::size_t{cfg.flows} + reports_beside) {
-  for (unsigned i = cfg.read_queue; i-- != 0;) free_jobs_.push_back(static_cast<std::uint16_t>(i));
-  parked_.reserve(cfg.flows);
   const std::pair<const char*, const std::uint64_t*> all[] = {
       {"requests", &count_.requests}, {"packets", &count_.packets}, {"bytes", &count_.bytes},
       {"atomics", &count_.atomics},   {"answers", &count_.answers}, {"repeated", &count_.repeated},
@@ -47,7 +43,7 @@ void read_generator::tick() {
   answers.work();
   if (dma_write.response.can_pop()) {
     dma_write.response.drop();
-    ++writes_done_;
+    ++writes_.done;
   }
   if (dma_read.response.can_pop()) {
     const pcie::dma_response r = dma_read.response.pop();
@@ -58,13 +54,13 @@ void read_generator::tick() {
   }
   settle(gathers_.take_address());
   atomic_unit::outcome done;
-  if (atomics_.work(writes_asked_, writes_done_, done)) executed(done);
+  if (atomics_.work(writes_.asked, writes_.done, done)) executed(done);
   accept();
   leave();
   start_atomic();
   ask();
   settle(gathers_.read());
-  if (revoking_) end_revocation();
+  if (revocation_.under_way) end_revocation();
   report();
 }
 
@@ -72,8 +68,8 @@ void read_generator::tick() {
 void read_generator::settle(std::uint16_t g) {
   if (g == no_link) return;
   const read_gathers::packet& a = gathers_[g];
-  stream& s = streams_[a.flow];
-  if (a.job != no_link && !jobs_[a.job].given_up) {
+  stream& s = requests_.of(a.flow);
+  if (a.job != no_link && !requests_[a.job].given_up) {
     may_ask(a.flow);
     return may_leave(a.flow);
   }
@@ -86,35 +82,33 @@ void read_generator::settle(std::uint16_t g) {
 
 // ---------------------------------------------------------------- asking
 
-/// The queue pair's request in turn goes to the queue of what it needs, unless it stands there or waits.
+/// The queue pair's request in turn goes to the queue of what it needs, unless it stands there or waits. It may stand
+/// in the other one as well, for a request that was in turn before: what is asked for there finds that when it comes
+/// up.
 void read_generator::may_ask(std::uint16_t f) {
-  stream& s = streams_[f];
-  if (s.asks || s.turn == no_link || jobs_[s.turn].executing) return;
-  const job& x = jobs_[s.turn];
+  stream& s = requests_.of(f);
+  if (s.turn == no_link || requests_[s.turn].executing) return;
+  const job& x = requests_[s.turn];
   if (x.r.what == kind::read && x.head != no_link) {
     unsigned open = 0;
     for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next) open += gathers_[g].translating ? 1 : 0;
     if (open >= config_.read_translations) return;
   }
-  s.asks = true;
   const bool swaps = x.r.what == kind::atomic && !x.all_asked && !x.refused;
+  bool& stands = swaps ? s.swaps : s.asks;
+  if (stands) return;
+  stands = true;
   (swaps ? swapping_ : asking_).push(f);
   if (swaps) ++tries_;
-}
-
-/// All packets of the request in turn are asked for, or memory was changed by it.
-void read_generator::advance(stream& s) {
-  s.turn = jobs_[s.turn].next;
-  ++s.gathered;
 }
 
 void read_generator::ask() {
   if (asking_.empty()) return;
   const std::uint16_t f = asking_.front();
-  stream& s = streams_[f];
+  stream& s = requests_.of(f);
   if (s.turn != no_link) {
     const std::uint16_t j = s.turn;
-    job& x = jobs_[j];
+    job& x = requests_[j];
     if (x.r.what == kind::read && !x.all_asked) {
       if (gathers_.full()) return;  // one comes free in our tick
       if (!engine_.is_free()) return engine_.await();
@@ -128,7 +122,7 @@ void read_generator::ask() {
     } else if (x.r.what == kind::replay) {
       x.all_asked = true;
     }
-    if (x.all_asked) advance(s);
+    if (x.all_asked) requests_.advance(s);
   }
   asking_.drop();
   s.asks = false;
@@ -138,8 +132,8 @@ void read_generator::ask() {
 }
 
 void read_generator::ask_packet(std::uint16_t j) {
-  job& x = jobs_[j];
-  const stream& s = streams_[x.r.flow];
+  job& x = requests_[j];
+  const stream& s = requests_.of(x.r.flow);
   const std::uint16_t g = gathers_.begin();
   read_gathers::packet& a = gathers_[g];
   a.offset = x.gathered;
@@ -178,15 +172,15 @@ void read_generator::start_atomic() {
   tries_ = atomics_.full() ? 0 : std::min(tries_, swapping_.size());  // until one ends
   if (tries_ == 0 || !dma_read.request.claim()) return;
   const std::uint16_t f = swapping_.pop();
-  stream& s = streams_[f];
-  s.asks = false;
+  stream& s = requests_.of(f);
+  s.swaps = false;
   --tries_;
   if (s.turn != no_link) {
-    job& x = jobs_[s.turn];
+    job& x = requests_[s.turn];
     const bool waits = x.r.what == kind::atomic && !x.all_asked && !x.refused;
     x.executing = waits && atomics_.start(s.turn, s.to.function, x.r.first.segments[0].address, x.r.operation);
     if (waits && !x.executing) {  // behind the others
-      s.asks = true;
+      s.swaps = true;
       swapping_.push(f);
     }
   }
@@ -195,8 +189,8 @@ void read_generator::start_atomic() {
 }
 
 void read_generator::executed(const atomic_unit::outcome& o) {
-  job& x = jobs_[o.job];
-  stream& s = streams_[x.r.flow];
+  job& x = requests_[o.job];
+  stream& s = requests_.of(x.r.flow);
   x.executing = false;
   x.executed = o.ok;
   x.r.original = o.original;
@@ -208,33 +202,20 @@ void read_generator::executed(const atomic_unit::outcome& o) {
   }
   ++count_.atomics;
   x.all_asked = true;
-  if (s.turn == o.job) advance(s);
+  if (s.turn == o.job) requests_.advance(s);
   may_ask(x.r.flow);
   may_leave(x.r.flow);
 }
 
 // ---------------------------------------------------------------- leaving
 
-/// Of an ACK and a NAK the one that fewer requests go before: the requester's going back may have put the NAK behind
-/// some that wait for the ACK.
-bool read_generator::ack_first(const stream& s) {
-  return s.ack.pending && (!s.nak.pending || behind(s.nak.after, s.ack.after));
-}
-
-/// It leaves before any response.
-bool read_generator::answer_ready(const stream& s) {
-  if (!s.ack.pending && !s.nak.pending) return false;
-  const answer& a = ack_first(s) ? s.ack : s.nak;
-  return is_due(s.ended, a.after);
-}
-
 /// The queue pair stands in its line when its next answer is whole.
 void read_generator::may_leave(std::uint16_t f) {
-  stream& s = streams_[f];
+  stream& s = requests_.of(f);
   if (s.stands || s.parked || s.faulty || s.failed) return;
-  if (!answer_ready(s)) {
+  if (!s.answer_ready()) {
     if (s.first == no_link) return;
-    const job& x = jobs_[s.first];
+    const job& x = requests_[s.first];
     const bool reads = x.r.what == kind::read;
     if (x.given_up || (reads ? x.head == no_link || gathers_[x.head].open != 0 : !x.all_asked)) return;
     if ((reads ? gathers_[x.head].nak : x.nak) != 0) {
@@ -249,25 +230,26 @@ void read_generator::may_leave(std::uint16_t f) {
 
 /// It waits for no place and no time to send any more: the next queue pair here may have another path and another rate.
 void read_generator::leave_line(stream& s) {
-  if (s.stands) lines_.remove(number(s));
-  if (s.parked)
-    parked_.erase(
-        std::find_if(parked_.begin(), parked_.end(), [&](const parking& p) { return p.stream == number(s); }));
+  if (s.stands) lines_.remove(requests_.flow_of(s));
+  if (s.parked) pacing_.leave(requests_.flow_of(s));
   s.stands = s.parked = false;
 }
 
 void read_generator::leave() {
-  if (!parked_.empty()) unpark();
+  if (const std::uint16_t f = pacing_.come_back(); f != no_link) {
+    requests_.of(f).parked = false;
+    may_leave(f);
+  }
   if (!faults_.empty()) fail(faults_.pop());
   if (lines_.empty()) return;
   const std::uint16_t f = lines_.take(answers);
   if (f == answer_lines::none) return;
-  stream& s = streams_[f];
+  stream& s = requests_.of(f);
   s.stands = false;
-  if (answer_ready(s)) {
+  if (s.answer_ready()) {
     leave_answer(s);
-  } else if (s.first != no_link && !jobs_[s.first].given_up) {
-    const job& x = jobs_[s.first];
+  } else if (s.first != no_link && !requests_[s.first].given_up) {
+    const job& x = requests_[s.first];
     if (x.r.what != kind::read) {
       if (x.all_asked && x.nak == 0) leave_atomic(s);
     } else if (x.head != no_link && gathers_[x.head].open == 0 && gathers_[x.head].nak == 0) {
@@ -279,8 +261,8 @@ void read_generator::leave() {
 }
 
 void read_generator::leave_answer(stream& s) {
-  const bool acknowledges = ack_first(s);
-  answer& a = acknowledges ? s.ack : s.nak;
+  const bool acknowledges = s.ack_first();
+  pending_answer& a = acknowledges ? s.ack : s.nak;
   payload::frame_ptr frame = gathers_.frame();
   frame->span = a.span;
   spans_.leave(a.span, name(), "acknowledge", now_ps(), sim::wait::arbitration);
@@ -291,10 +273,14 @@ void read_generator::leave_answer(stream& s) {
 }
 
 void read_generator::leave_response(std::uint16_t f) {
-  stream& s = streams_[f];
+  stream& s = requests_.of(f);
   const std::uint16_t j = s.first;
-  job& x = jobs_[j];
-  if (limiter_.any() && !in_time(f)) return;
+  job& x = requests_[j];
+  rate_limiter& limits = pacing_.limits();
+  if (limits.any() && !pacing_.in_time(f, s.qpn)) {
+    s.parked = true;
+    return;
+  }
   const std::uint16_t g = x.head;
   read_gathers::packet& a = gathers_[g];
   const bool first = a.offset == 0, last = a.offset + a.length == x.r.length;
@@ -308,7 +294,7 @@ void read_generator::leave_response(std::uint16_t f) {
   }
   const std::uint32_t psn = (wire::psn_t(x.r.psn) + a.offset / s.mtu).value();
   answer_job response = make_answer(s.to, std::move(a.frame), op, psn, x.r.syndrome, x.r.msn, a.length);
-  if (limiter_.any()) limiter_.sent(s.qpn, answer_length(response));
+  if (limits.any()) limits.sent(s.qpn, answer_length(response));
   answers.push(std::move(response));
   ++count_.packets;
   count_.bytes += a.length;
@@ -319,7 +305,7 @@ void read_generator::leave_response(std::uint16_t f) {
 }
 
 void read_generator::leave_atomic(stream& s) {
-  const job& x = jobs_[s.first];
+  const job& x = requests_[s.first];
   payload::frame_ptr frame = gathers_.frame();
   frame->span = x.r.span;
   spans_.leave(x.r.span, name(), "atomic", now_ps(), sim::wait::payload_fetch);
@@ -327,30 +313,6 @@ void read_generator::leave_atomic(stream& s) {
                            0, x.r.original));
   ++count_.packets;
   end(s.first);
-}
-
-/// Whether its rate lets the queue pair send now; else it leaves its line until then.
-bool read_generator::in_time(std::uint16_t f) {
-  stream& s = streams_[f];
-  const sim::cycle_t due = limiter_.due(s.qpn);
-  if (due <= now()) return true;
-  s.parked = true;
-  parked_.push_back({f, due});
-  wake_at(due);
-  return false;
-}
-
-/// One that is due comes back in a cycle; its rate may have become lower meanwhile.
-void read_generator::unpark() {
-  const auto p = std::find_if(parked_.begin(), parked_.end(), [this](const parking& x) { return x.due <= now(); });
-  if (p == parked_.end()) return;
-  const std::uint16_t f = p->stream;
-  p->due = limiter_.due(streams_[f].qpn);
-  wake_at(std::max(p->due, now() + 1));
-  if (p->due > now()) return;
-  parked_.erase(p);
-  streams_[f].parked = false;
-  may_leave(f);
 }
 
 void read_generator::report() {

@@ -15,12 +15,13 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
-#include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/responder/answer_lines.h"
 #include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/read_commands.h"
 #include "model/transport/responder/read_gathers.h"
+#include "model/transport/responder/read_requests.h"
+#include "model/transport/responder/response_pacing.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
@@ -66,38 +67,8 @@ class read_generator : public sim::clocked_block {
 
  private:
   using kind = read_command::kind;
-  struct job {
-    read_command r;
-    std::uint32_t sequence = 0;                    // among those of its queue pair
-    std::uint32_t gathered = 0;                    // bytes asked for
-    std::uint16_t head = no_link, tail = no_link;  // gathers in order
-    std::uint16_t next = no_link;                  // of its queue pair
-    bool used = false, given_up = false, all_asked = false;
-    bool executing = false, executed = false;  // the atomic unit has it, has ended it
-    bool refused = false;                      // its key was withdrawn before it began
-    std::uint8_t nak = 0, event = 0;           // of an atomic
-  };
-  struct answer {
-    bool pending = false;
-    std::uint8_t syndrome = 0;
-    std::uint32_t psn = 0, msn = 0, after = 0;  // after: so many requests go first
-    sim::span_id span = 0;
-  };
-  /// A queue pair.
-  struct stream {
-    std::uint32_t qpn = 0;
-    answer_address to;
-    std::uint32_t mtu = 0;
-    std::uint16_t first = no_link;                        // its requests, in order
-    std::uint16_t turn = no_link;                         // the one to be asked for
-    std::uint32_t accepted = 0, gathered = 0, ended = 0;  // requests
-    std::uint32_t abandoned = 0;                          // gathers that memory still writes to
-    std::uint32_t answers = 0;                            // ACKs and NAKs that were not reported
-    answer ack, nak;
-    std::uint8_t translating = 0;                                       // packets
-    bool failed = false, discarding = false;                            // until that is told, or was
-    bool asks = false, stands = false, parked = false, faulty = false;  // in one of the queues
-  };
+  using job = read_request;
+  using stream = read_stream;
 
   void tick() override;
   // read_generator.cpp
@@ -105,7 +76,6 @@ class read_generator : public sim::clocked_block {
   void ask_packet(std::uint16_t j);
   void start_atomic();
   void executed(const atomic_unit::outcome& o);
-  void advance(stream& s);
   void may_ask(std::uint16_t f);
   void settle(std::uint16_t g);
   void leave();
@@ -114,53 +84,41 @@ class read_generator : public sim::clocked_block {
   void leave_atomic(stream& s);
   void may_leave(std::uint16_t f);
   void leave_line(stream& s);
-  static bool ack_first(const stream& s);
-  static bool answer_ready(const stream& s);
-  bool in_time(std::uint16_t f);
-  void unpark();
   void report();
   // read_order.cpp
   void accept();
   void take(const read_command& r);
   void take_answer(const read_command& r);
   void address(stream& s, const read_command& r);
-  bool will_send(const stream& s, const read_command& r) const;
-  std::uint32_t go_back(stream& s, const read_command& r);
-  void yield(stream& s, const read_command& r, wire::psn_t end);
-  void begin_again(job& x);
-  void insert(stream& s, std::uint16_t j);
   void fail(std::uint16_t f);
   void give_up(stream& s);
   void reap(std::uint16_t j);
   void end(std::uint16_t j);
+  void report_end(const job& x);
   void end_answers(stream& s, unsigned acks, unsigned naks);
   void end_discard(stream& s);
   void refuse_key(std::uint32_t key);
   void end_revocation();
-  wire::psn_t end_psn(const stream& s, const read_command& r) const;
-  std::uint16_t number(const stream& s) const { return static_cast<std::uint16_t>(&s - streams_.data()); }
 
   const responder_config config_;
   sim::span_recorder& spans_;
-  rate_limiter limiter_;
+  response_pacing pacing_;
   read_gathers gathers_;
   atomic_unit atomics_;
-  std::vector<job> jobs_;
-  std::vector<stream> streams_;
-  std::vector<std::uint16_t> free_jobs_;
+  read_requests requests_;
   sim::ring<std::uint16_t> asking_, swapping_, faults_;  // streams: for a packet, for the atomic unit; that failed
-  struct parking {
-    std::uint16_t stream;
-    sim::cycle_t due;
-  };
-  std::vector<parking> parked_;
   answer_lines lines_;
   sim::ring<read_report> reports_;
   sim::server engine_{*this, "ask"}, order_{*this, "order"};
-  bool walking_ = false, revoking_ = false;
-  std::uint32_t revoked_key_ = 0;
+  bool walking_ = false;
+  struct {
+    bool under_way = false;
+    std::uint32_t key = 0;
+  } revocation_;
   std::size_t tries_ = 0;  // of those in swapping_ that may find a lock free
-  std::uint64_t writes_asked_ = 0, writes_done_ = 0;
+  struct {
+    std::uint64_t asked = 0, done = 0;
+  } writes_;
   struct {
     std::uint64_t requests = 0, packets = 0, bytes = 0, atomics = 0, answers = 0, repeated = 0, given_up = 0,
                   faults = 0;

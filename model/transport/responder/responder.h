@@ -15,6 +15,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/notice.h"
+#include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/responder/acknowledgement.h"
 #include "model/transport/responder/admission.h"
 #include "model/transport/responder/answer_port.h"
@@ -37,7 +38,6 @@
 #include "model/transport/responder/request_check.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
-#include "model/transport/shared_engine.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -66,8 +66,8 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   pcie::dma_port dma_write;                      ///< payload
   pcie::dma_port dma_read;                       ///< receive WQEs, doorbell records
   icm::translate_port translate;
-  shared_engine read_engine{*this};  ///< with the requester
-  icm::key_port keys;                ///< SEND with invalidate. May stay unbound where nobody sends it
+  read_engine_port read_engine{*this};
+  icm::key_port keys;  ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
   sim::fifo_out<completion::event_request> event_out;
   sim::fifo_out<qp_error> error_out;            ///< to the requester: this QP is in the error state

@@ -228,7 +228,8 @@ struct responder_flow {
   bool stop = false;                         ///< halted: take nothing new, finish what was accepted
   bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
   bool in_waiting = false;
-  bool counted = false;  ///< the use of its context, for which it was opened
+  bool awaits_grant = false;  ///< its oldest frame that waits has waited for the READ engine
+  bool counted = false;       ///< the use of its context, for which it was opened
   icm::responder_context* ctx = nullptr;
   std::uint16_t wait_head = no_link, wait_tail = no_link;  ///< frames that wait, oldest first
   std::uint16_t slots = 0;                                 ///< packets checked and not committed

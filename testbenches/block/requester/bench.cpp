@@ -91,6 +91,7 @@ bench::bench(const setup& s)
       descriptor_fetch("descriptor_fetch", core, dut.descriptors(), spans, stats),
       gather("gather", core, s.requester, {{&sources[0], &sources[1]}}, dut.withdrawn(), spans, stats),
       scatter("scatter", core, s.requester.scatter_jobs, dut.lists(), spans, stats),
+      read_engine("read_engine", core, stats),
       w(core, s.memory_cycles) {
   w.doorbell.bind(ring_q);
   sched.doorbell_in.bind(ring_q);
@@ -157,6 +158,10 @@ bench::bench(const setup& s)
   dut.error_out.bind(error_out);
   w.error_in.bind(error_out);
   w.error_out.bind(error_in);
+  dut.read_engine.request.bind(read_requests);
+  read_engine.request[transport::read_engine::requester].bind(read_requests);
+  read_engine.grant[transport::read_engine::requester].bind(read_grants);
+  dut.read_engine.grant.bind(read_grants);
   dut.error_in.bind(error_in);
   w.credit.bind(credit);
   dut.credit_in[0].bind(credit);

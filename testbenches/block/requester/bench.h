@@ -13,6 +13,7 @@
 #include "model/scheduler/scheduler.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
+#include "model/transport/read_engine/read_engine.h"
 #include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
@@ -99,6 +100,7 @@ struct bench {
   transport::descriptor_fetch descriptor_fetch;
   transport::gather gather;
   transport::scatter scatter;
+  transport::read_engine read_engine;
   world w;
   sim::fifo<scheduler::send_doorbell> ring_q{"ring", core, 16};
   sim::fifo<scheduler::grant> grants{"grants", core, 8};
@@ -120,6 +122,8 @@ struct bench {
   sim::fifo<transport::gather_left> left{"left", core, 64};
   sim::fifo<transport::gather_event> gather_events{"gather_events", core, 2};
   sim::fifo<transport::gather_address> known{"known", core, 8};
+  sim::fifo<transport::read_engine_request> read_requests{"read_requests", core, 2};
+  sim::fifo<transport::read_engine_grant> read_grants{"read_grants", core, 2};
   sim::fifo<transport::scatter_job> scatter_jobs{"scatter_jobs", core, 2};
   sim::fifo<transport::scatter_done> scatter_reports{"scatter_reports", core, 2};
   sim::fifo<completion::cqe_request> cqe{"cqe", core, 4};

@@ -15,6 +15,7 @@
 #include "model/gid/gid_cr.h"
 #include "model/gid/gid_source.h"
 #include "model/sim/timebase.h"
+#include "model/transport/read_engine/read_engine.h"
 #include "model/transport/responder/answer_transmit.h"
 #include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/responder.h"
@@ -306,9 +307,14 @@ struct bench {
       : base(opts),
         core("core", base, sim::clock_period::from_khz(427'000)),
         r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
+        reads("read_engine", core, stats),
         generator("read_generator", core, cfg, frames, spans, stats),
         out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, r.roce_v2_port(), spans, stats),
         s(core, r, generator, out) {
+    r.read_engine.request.bind(read_requests);
+    reads.request[read_engine::responder].bind(read_requests);
+    reads.grant[read_engine::responder].bind(read_grants);
+    r.read_engine.grant.bind(read_grants);
     r.reads.command.bind(commands);
     generator.command_in.bind(commands);
     generator.report_out.bind(reports);
@@ -471,7 +477,10 @@ struct bench {
   sim::span_recorder spans;
   sim::statistics stats;
   responder r;
+  read_engine reads;
   read_generator generator;
+  sim::fifo<read_engine_request> read_requests{"read_requests", core, 2};
+  sim::fifo<read_engine_grant> read_grants{"read_grants", core, 2};
   sim::fifo<read_command> commands{"commands", core, 2};
   sim::fifo<read_report> reports{"reports", core, 2};
   answer_transmit out;

@@ -43,7 +43,7 @@ TEST(error_state, what_waits_of_a_former_life_is_dropped) {
   t.at(105, [&] {
     t.b.errors.take(in);
     t.b.errors.check(first_qpn);  // the release
-    t.b.flows.halt(first_qpn + 1);
+    t.b.flows.halts().halt(first_qpn + 1);
   });
   for (cycle n = 106; n != 115; ++n) t.at(n, [&] { t.b.errors.attend(); });
   t.run(200);

@@ -256,6 +256,24 @@ TEST(read_generator, reads_do_not_wait_for_atomics_of_others) {
   EXPECT_EQ(r.w.answers[0].job.remote_qpn, 0x1009u);
 }
 
+/// The queue pair whose atomic waits for the unit is given up, and its place is another's: that has nothing to do with
+/// the unit, which the one in front of it has for 500 cycles more.
+TEST(read_generator, a_read_does_not_wait_for_the_turn_of_an_atomic_that_was_given_up) {
+  rig r;
+  r.w.read_cycles = 500;
+  r.start(r.add(0, 100, 0x2000, 1), 10);
+  r.start(r.add(1, 100, 0x2000, 1));
+  r.start(r.other(kind::discard, 1, 0));
+  r.run(60);
+  ASSERT_EQ(r.told(told::discarded), 1u);
+  const std::size_t asked = r.w.reads.size();
+  ASSERT_EQ(asked, 1u) << "the operand of the first";
+  r.start(r.request(1, 300, 0x1000, 64));
+  r.run(60);
+  ASSERT_EQ(r.w.reads.size(), 2u);
+  EXPECT_EQ(r.w.reads[1].first - r.w.commanded.back(), to_memory);
+}
+
 // ---------------------------------------------------------------- order
 
 TEST(read_generator, an_ack_goes_where_it_was_commanded) {

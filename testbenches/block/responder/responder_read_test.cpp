@@ -49,6 +49,37 @@ TEST(responder_read, zero_length_needs_no_key) {
   EXPECT_EQ(b.s.answers[0]->payload_length, 0u);
 }
 
+/// 17: read_cycles. The next one asks while one is checked.
+TEST(responder_read, requests_follow_each_other_at_the_interval_of_the_read_engine) {
+  bench b;
+  auto c = bench::context();
+  c.log_max_rd_atomic = 4;
+  b.put(c);
+  for (unsigned i = 0; i < 9; ++i) b.read(100 + i, data_va, 8);
+  b.run(5000);
+  ASSERT_EQ(b.s.answers.size(), 9u);
+  for (unsigned i = 2; i < 9; ++i) EXPECT_EQ(b.s.answers[i].at - b.s.answers[i - 1].at, 17u) << i;
+  EXPECT_EQ(b.stats.value("read_engine.responder.grants"), 9u);
+}
+
+/// What its own context does not need, a READ of another queue pair finds.
+TEST(responder_read, grant_of_a_queue_pair_that_is_stopped_is_used_by_the_next) {
+  bench b;
+  b.r.cr_write(cr::qp_select, qpn);
+  b.read(100, data_va, 8);  // misses its context, and has asked for the engine meanwhile
+  b.run(20);
+  ASSERT_EQ(b.stats.value("read_engine.responder.grants"), 1u);
+  b.r.cr_write(cr::qp_command, cr::qp_command_halt);
+  b.run();
+  ASSERT_EQ(b.r.cr_read(cr::qp_status), 0u);
+  ASSERT_EQ(b.s.answers.size(), 0u);
+  b.r.cr_write(cr::qp_command, cr::qp_command_release);
+  b.read(100, data_va, 8);
+  b.run();
+  EXPECT_EQ(b.s.answers.size(), 1u);
+  EXPECT_EQ(b.stats.value("read_engine.responder.grants"), 1u);
+}
+
 TEST(responder_read, later_acks_stay_behind) {
   bench b;
   b.write(operation::write_only, 100, bench::pattern(8, 5), data_va, 8);

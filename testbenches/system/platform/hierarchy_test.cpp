@@ -89,10 +89,10 @@ TEST(Hierarchy, EveryObjectHasANameOfItsOwnBelowItsParent) {
 TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   const hosts::two_nodes system(default_system());
   const std::map<std::string, unsigned> kinds = kinds_below("a.adapter");
-  EXPECT_EQ(kinds.at("clocked_block"), 23U);
+  EXPECT_EQ(kinds.at("clocked_block"), 24U);
   EXPECT_EQ(kinds.at("clock_domain"), 2U);
   // READ engine, congestion, losses, interrupts, scatter, gather, answers, descriptor fetch, READs
-  const unsigned descriptors = 12 + 2 + 1 + 2 + 1 + 2 + 6 + 6 + 2 + 2;
+  const unsigned descriptors = 12 + 4 + 1 + 2 + 1 + 2 + 6 + 6 + 2 + 2;
   const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2) + 2 + 2 * 3;  // and multicast, and what has left a port
   const unsigned memory = 6 * 2 + 19 * 2 + 2 * 2 + 3 * 2;  // translations, DMA, keys, who holds translations
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
@@ -101,7 +101,19 @@ TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
        {"a.adapter.clock", "a.adapter.firmware_clock", "a.uncore", "a.root_complex.posted", "a.adapter.port1.from_line",
         "a.adapter.doorbell_to_scheduler_sends", "a.adapter.requester_contexts_to_pcie_dma_requests",
         "a.adapter.port2_to_parser2_frames", "a.adapter.responder_to_read_generator_commands",
-        "b.adapter.answer_transmit_to_icrc_insert_frames"})
+        "b.adapter.answer_transmit_to_icrc_insert_frames", "a.adapter.read_engine.turns"})
+    EXPECT_NE(sc_core::sc_find_object(name), nullptr) << name;
+}
+
+TEST(Hierarchy, AReadEngineOfEachHalfWhereTheyShareNone) {
+  hosts::two_nodes_config config = default_system();
+  config.node.adapter.shared_read_engine = false;
+  const hosts::two_nodes system(config);
+  EXPECT_EQ(kinds_below("a.adapter").at("clocked_block"), 25U);
+  EXPECT_EQ(sc_core::sc_find_object("a.adapter.read_engine"), nullptr);
+  for (const char* const name :
+       {"a.adapter.requester_read_engine.turns", "b.adapter.responder_read_engine.turns",
+        "a.adapter.requester_to_requester_read_engine_requests", "b.adapter.responder_read_engine_to_responder_grants"})
     EXPECT_NE(sc_core::sc_find_object(name), nullptr) << name;
 }
 
@@ -124,7 +136,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
     ++with_parameters;
     EXPECT_FALSE(parameters.of(path->value).empty()) << o->name();
   }
-  EXPECT_EQ(with_parameters, 2 * (1 + 22U));  // all blocks but firmware's DMA have some, and the adapter itself
+  EXPECT_EQ(with_parameters, 2 * (1 + 23U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
   EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.context_ports");

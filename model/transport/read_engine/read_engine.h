@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The READ engine: where READs and atomics of both halves of the transport take turns.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "model/sim/arbiter.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/server.h"
+#include "model/sim/statistics.h"
+#include "model/transport/read_engine/read_engine_port.h"
+
+namespace rnic::transport {
+
+/// Data sheet. READs and atomics that the adapter asks for, as requester, and those that it is asked for, as responder,
+/// take turns on one engine of the chip; WRITEs and SENDs need none of it (calibration 5: Connect-IB does 88 M/s as
+/// requester, 121 M/s as responder, 50 M/s of each at once).
+///
+/// Ports: two requests, one of each half; two grants. An item of a request says for how many cycles it takes the
+/// engine, and whether it wants a grant.
+///
+/// Stages: the cycle in which a request is seen and the engine is free: the engine is taken for its cycles, and the
+/// grant goes on its way, which its half sees a cycle later. So a half has its grant two cycles after it has asked, and
+/// one that has asked again by the time at which the engine comes free loses no cycle. One request a cycle at most, by
+/// a round robin over the halves; one that wants no grant goes before all that do, since it belongs to what has just
+/// started.
+///
+/// Memories: none but the arbiter's last winner. What was granted is a half's and not a queue pair's
+/// (read_engine_port): a request is never taken back.
+///
+/// Stalls: a request waits for the engine, or for room in its half's grants, where the other half's go on. An engine
+/// that is free and has only requests without room is blocked by that half's grants. Counters: <half>.grants;
+/// <half>.wait_cycles, in which a request was there and could not be taken.
+class read_engine : public sim::clocked_block {
+ public:
+  enum half : unsigned { requester, responder, halves };
+
+  read_engine(const std::string& name, sim::clock_domain& domain, sim::statistics& stats);
+
+  std::array<sim::fifo_in<read_engine_request>, halves> request;  ///< may stay unbound: the half has another engine
+  std::array<sim::fifo_out<read_engine_grant>, halves> grant;
+
+ private:
+  struct counters {
+    std::uint64_t grants = 0, wait_cycles = 0;
+  };
+  void tick() override;
+
+  sim::server engine_;
+  sim::round_robin next_;
+  std::array<sim::cycle_t, halves> since_{sim::never, sim::never};  // the request in front is there
+  std::array<counters, halves> counts_;
+};
+
+}  // namespace rnic::transport
