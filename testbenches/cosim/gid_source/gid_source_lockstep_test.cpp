@@ -174,7 +174,7 @@ TEST(GidSourceLockstep, AgreesInEveryCycle) {
 /// What firmware writes into a port's tables, whenever it does, the drop-in finds as the model does.
 TEST(GidSourceDropIn, FindsWhatTheTablesHold) {
   gid::gid_table table;
-  gid::gid_source model(reference::config, table);
+  gid::gid_source model({}, table);
   hosts::gid_source_rtl rtl(rtl::make_gid_source_rtl(), table);
   EXPECT_EQ(rtl.cycles(), model.cycles());
   random rng(7);

@@ -132,7 +132,9 @@ TEST(gid_source, tells_frames_that_come_back) {
 TEST(gid_source, clocked_it_answers_after_its_cycles_from_one_state_of_the_tables) {
   for (const std::uint8_t cycles : {std::uint8_t{1}, std::uint8_t{2}, std::uint8_t{5}}) {
     tables t;
-    gid_source clocked({cycles, 2}, t), told({cycles, 2}, t);
+    source_config config;
+    config.source_cycles = cycles;
+    gid_source clocked(config, t), told(config, t);
     std::mt19937 rng(11);
     struct due {
       unsigned cycle;
