@@ -163,7 +163,7 @@ void lossy_reads(unsigned percent, std::uint8_t log_depth, unsigned seed, std::u
 
 std::uint64_t read_engine_cycles(const ::bench::bench& b) {
   for (const sim::server* s : b.core.servers())
-    if (s->name() == "requester.read_engine") return s->busy_cycles();
+    if (s->name() == "read_engine.turns") return s->busy_cycles();
   throw std::runtime_error("no READ engine");
 }
 
