@@ -75,7 +75,8 @@ struct config {
   /// The match of each port, and the look-ups of sources.
   sim::parameter<implementation> gid{
       implementation::model,
-      {implementation_names, "design: GID matches and look-ups of sources: the model's, verilated RTL, or RTL beside the model"}};
+      {implementation_names,
+       "design: GID matches and look-ups of sources: the model's, verilated RTL, or RTL beside the model"}};
 
   command::command_block::config command;
   command::firmware_port::config firmware_port;

@@ -13,8 +13,7 @@ namespace rnic::gid {
 struct source_config {
   /// From a look-up to its result.
   sim::parameter<std::uint8_t> source_cycles{
-      2,
-      {1, 16, "cycles", "design: read, check; of the TX pipeline of calibration 5, for requests and answers alike"}};
+      2, {1, 16, "cycles", "design: read, check; of the TX pipeline of calibration 5, for requests and answers alike"}};
   /// Of a port's tables, for the two transmit pipelines.
   sim::parameter<std::uint8_t> source_ports{
       2, {1, 2, "read ports", "design: one for each transmit pipeline; with one the pipelines read in turn"}};

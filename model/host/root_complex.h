@@ -68,10 +68,10 @@ class device_traffic_if {
 };
 
 /// Clocked in the host's domain (1 GHz uncore by default). Writes of the device become visible in order, one in a cycle
-/// (memory_timing.h); reads find what is in memory when their first completion is sent, or up to store_to_link_ps before
-/// the later ones are; accesses to what host_memory does not have are unsupported requests. The processor takes one
-/// completion in a cycle. Approximation: reads of different latency classes do not queue for memory; the device's header
-/// credits bound them.
+/// (memory_timing.h); reads find what is in memory when their first completion is sent, or up to store_to_link_ps
+/// before the later ones are; accesses to what host_memory does not have are unsupported requests. The processor takes
+/// one completion in a cycle. Approximation: reads of different latency classes do not queue for memory; the device's
+/// header credits bound them.
 ///
 /// Nothing is ticked for a write that nobody can see becoming visible: the bytes are there before anything looks at
 /// them (sim::deferred_work), and the credit goes back with the time at which it does.

@@ -30,16 +30,15 @@ namespace rnic::transport {
 /// Intervals: as responder_config says by kind of packet, at least its beats and `beat_overhead_cycles`; a packet that
 /// is dropped at the door or begins to wait: 1. A packet into buffers is moved while their list is followed
 /// (`receive_cycles` beside `receive_header_cycles`); one into the receive WQE itself has no list: its beats come
-/// behind the header's cycles, as far as they are fewer. A READ or an atomic takes a grant of the READ engine as well, for which
-/// admission asks when it sees one: in front of the requests or among the packets that wait, while `check` is busy too.
-/// Ports: one access to the context of the packet's queue pair (flow_table). Among the queue pairs with packets that
-/// wait the longest one that may go on is chosen in the cycle: each of `flows` has a flag for its context, its kind of
-/// packet and what that needs, and the choice is a priority encoder over them. Contexts that are being fetched are seen
-/// at the fill buffers, without a port.
-/// Stalls: a packet waits for its queue pair's context, in one of `context_wait_frames` places, and lets those of
-/// others pass; where there is no place for it, or none on chip for its queue pair, its stream waits and the others go
-/// on. All wait for a free slot; READs and atomics for a grant of the READ engine and for translation. Counters:
-/// packets, check_busy_cycles; drop.no_qp, drop.halted.
+/// behind the header's cycles, as far as they are fewer. A READ or an atomic takes a grant of the READ engine as well,
+/// for which admission asks when it sees one: in front of the requests or among the packets that wait, while `check` is
+/// busy too. Ports: one access to the context of the packet's queue pair (flow_table). Among the queue pairs with
+/// packets that wait the longest one that may go on is chosen in the cycle: each of `flows` has a flag for its context,
+/// its kind of packet and what that needs, and the choice is a priority encoder over them. Contexts that are being
+/// fetched are seen at the fill buffers, without a port. Stalls: a packet waits for its queue pair's context, in one of
+/// `context_wait_frames` places, and lets those of others pass; where there is no place for it, or none on chip for its
+/// queue pair, its stream waits and the others go on. All wait for a free slot; READs and atomics for a grant of the
+/// READ engine and for translation. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
 class admission {
  public:
   struct streams {

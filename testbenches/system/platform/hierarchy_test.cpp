@@ -98,10 +98,11 @@ TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
   EXPECT_EQ(kinds.at("timed_inbox"), 2 * 3U + 1 + 2 + 1);  // ports, PCIe, firmware's port, firmware's DMA
   for (const char* const name :
-       {"a.adapter.clock", "a.adapter.firmware_clock", "a.uncore", "a.root_complex.completions", "a.adapter.port1.from_line",
-        "a.adapter.doorbell_to_scheduler_sends", "a.adapter.requester_contexts_to_pcie_dma_requests",
-        "a.adapter.port2_to_parser2_frames", "a.adapter.responder_to_read_generator_commands",
-        "b.adapter.answer_transmit_to_icrc_insert_frames", "a.adapter.read_engine.turns"})
+       {"a.adapter.clock", "a.adapter.firmware_clock", "a.uncore", "a.root_complex.completions",
+        "a.adapter.port1.from_line", "a.adapter.doorbell_to_scheduler_sends",
+        "a.adapter.requester_contexts_to_pcie_dma_requests", "a.adapter.port2_to_parser2_frames",
+        "a.adapter.responder_to_read_generator_commands", "b.adapter.answer_transmit_to_icrc_insert_frames",
+        "a.adapter.read_engine.turns"})
     EXPECT_NE(sc_core::sc_find_object(name), nullptr) << name;
 }
 
