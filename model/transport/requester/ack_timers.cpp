@@ -26,7 +26,7 @@ ack_timers::ack_timers(sim::clocked_block& owner, const timer_config& config, qp
 
 void ack_timers::start(const context& c, qp_runtime& r) {
   if (qp_timers::is_on(r) || !icm::is_reliable(c.type) || c.ack_timeout == 0) return;
-  if (c.unacked_psn == c.next_psn && !r.retrying) return;
+  if (c.unacked_psn == c.next_psn && !r.progress.retrying) return;
   if (limiter_.any() && nothing_asked(c, r)) return;
   timers_.start(qps_, r, owner_.now(), unit_ << std::min<unsigned>(c.ack_timeout, 31));
 }
@@ -34,7 +34,7 @@ void ack_timers::start(const context& c, qp_runtime& r) {
 // Between two packets that ask for an acknowledgement a paced QP may take longer than its timer, which runs from the
 // second on (IBA 9.7.6.1.3).
 bool ack_timers::nothing_asked(const context& c, const qp_runtime& r) const {
-  return limiter_.limits(r.qpn) && r.asked_psn.since(unacked_psn(c)) - 1 >= half_window;
+  return limiter_.limits(r.qpn) && r.progress.asked.since(unacked_psn(c)) - 1 >= half_window;
 }
 
 void ack_timers::restart(const context& c, qp_runtime& r) {

@@ -120,7 +120,7 @@ bool completer::handle(payload::frame_ptr& f) {
     return p.bth.opcode == wire::opcode_cnp ? congestion_.handle_cnp(*f) : drop(counts_.not_a_response);
   if (!qps_.known(qpn) || qps_[qpn].head == no_index) return drop(counts_.stray);  // nothing under way
   qp_runtime& r = qps_[qpn];
-  if (r.halted || r.halting) return drop(counts_.dropped_halted);
+  if (r.stop.halted || r.stop.halting) return drop(counts_.dropped_halted);
   if (go_back_.busy(r) || (what != answer::acknowledge && !ports_.scatter.claim())) return false;
   context* c = nullptr;
   const found at = contexts_.ask(qpn, c);
@@ -182,7 +182,7 @@ bool completer::message_of(const qp_runtime& r, const wire::packet& p, std::uint
 // any more; the responder answers again when it sees their packets again. But it has all that is before them.
 void completer::handle_early(context& c, qp_runtime& r, const wire::packet& p) {
   const wire::psn_t unacked = unacked_psn(c);
-  const bool was_sent = r.resends && p.bth.psn.since(unacked) < r.sent_before.since(unacked);
+  const bool was_sent = r.progress.resends && p.bth.psn.since(unacked) < r.progress.sent_before.since(unacked);
   if (was_sent && !acknowledges(p)) still_answering(c, r, p.bth.psn);
   if (!acknowledges(p) || !was_sent || c.next_psn == c.unacked_psn) {
     ++counts_.ghost;
@@ -218,7 +218,7 @@ void completer::handle_not_ready(context& c, qp_runtime& r, const wire::packet& 
   ++counts_.rnr_naks;
   diagnostics_.count(diagnostic_counters::rnr);
   c.receives_told = 0;
-  if (r.rnr_wait || !acknowledge_before(c, r, psn)) return;
+  if (r.progress.rnr_wait || !acknowledge_before(c, r, psn)) return;
   if (c.rnr_retry_limit != unlimited_rnr_retries) {
     if (c.rnr_retries_left == 0) {
       if (index != no_index) go_back_.fail(c, r, index, syndrome::rnr_retry_exceeded, vendor_rnr, psn);
@@ -226,11 +226,11 @@ void completer::handle_not_ready(context& c, qp_runtime& r, const wire::packet& 
     }
     --c.rnr_retries_left;
   }
-  r.rnr_wait = true;
+  r.progress.rnr_wait = true;
   if (index != no_index) go_back_.rewind(c, r, index, psn);
   // What is on its way behind that packet may be answered with sequence NAKs, which can come after the wait. It is
   // sent again from there on: such a NAK is no new loss. One that is gets noticed by the timer.
-  r.retrying = r.sent_before.since(psn) > 1;
+  r.progress.retrying = r.progress.sent_before.since(psn) > 1;
   timers_.wait_for_receiver(r, p.aeth.syndrome);
 }
 
@@ -240,7 +240,8 @@ void completer::handle_nak(context& c, qp_runtime& r, const wire::packet& p, std
   if (code == sequence_error) {
     diagnostics_.count(diagnostic_counters::out_of_sequence);
     if (!acknowledge_before(c, r, psn)) return;
-    if (!r.rnr_wait) retry(c, r, index, psn);  // else of packets behind the one that was not ready: the timer decides
+    if (!r.progress.rnr_wait)
+      retry(c, r, index, psn);  // else of packets behind the one that was not ready: the timer decides
     return;
   }
   if (!acknowledge_before(c, r, psn) || index == no_index) return;
@@ -255,7 +256,7 @@ bool completer::acknowledge_before(context& c, qp_runtime& r, wire::psn_t psn) {
   if (r.reading != no_index && messages_[r.reading].missing().before(psn)) {
     const wire::psn_t missing = messages_[r.reading].missing();
     progress(c, r, missing);
-    if (!r.rnr_wait) {
+    if (!r.progress.rnr_wait) {
       r.reads.lost(config_.reads_after_loss);
       retry(c, r, r.reading, missing);
     }
@@ -270,12 +271,12 @@ void completer::progress(context& c, qp_runtime& r, wire::psn_t unacked) {
   const std::uint32_t by = unacked.since(unacked_psn(c));
   if (by == 0 || by >= half_window) return;
   c.unacked_psn = unacked.value();
-  if (r.resends && !r.sent_before.after(unacked)) r.resends = false;
+  if (r.progress.resends && !r.progress.sent_before.after(unacked)) r.progress.resends = false;
   c.retries_left = c.retry_limit;
   c.rnr_retries_left = c.rnr_retry_limit;
-  r.retrying = false;
-  r.extra_retries = 0;
-  if (!r.rnr_wait) timers_.restart(c, r);
+  r.progress.retrying = false;
+  r.progress.extra_retries = 0;
+  if (!r.progress.rnr_wait) timers_.restart(c, r);
   if (is_complete(messages_[r.head], unacked)) messages_.may_complete(r);
   resumes_.wake_stalled(r);
 }
@@ -283,16 +284,16 @@ void completer::progress(context& c, qp_runtime& r, wire::psn_t unacked) {
 // Answers to what was asked for before the requester went back are on their way, and that to the repeated request comes
 // behind them: to ask once more would only make the peer later. Each of them counts once, so that this has an end.
 void completer::still_answering(context& c, qp_runtime& r, wire::psn_t psn) {
-  if (!r.retrying || r.rnr_wait || r.failing || !psn.after(r.heard_psn)) return;
-  r.heard_psn = psn;
+  if (!r.progress.retrying || r.progress.rnr_wait || r.failing || !psn.after(r.progress.heard)) return;
+  r.progress.heard = psn;
   timers_.restart(c, r);
 }
 
 // Sends again from `psn` on, which message `index` holds, once until something new is acknowledged or the timer
 // expires.
 void completer::retry(context& c, qp_runtime& r, std::uint32_t index, wire::psn_t psn) {
-  if (r.retrying) return;
-  const bool extra = c.retry_limit == most_retries && r.extra_retries < config_.extra_retries;
+  if (r.progress.retrying) return;
+  const bool extra = c.retry_limit == most_retries && r.progress.extra_retries < config_.extra_retries;
   if (c.retries_left == 0 && !extra) {
     if (index != no_index) go_back_.fail(c, r, index, syndrome::retry_exceeded, vendor_retry, psn);
     return;
@@ -300,37 +301,37 @@ void completer::retry(context& c, qp_runtime& r, std::uint32_t index, wire::psn_
   if (c.retries_left != 0)
     --c.retries_left;
   else
-    ++r.extra_retries;
-  r.retrying = true;
+    ++r.progress.extra_retries;
+  r.progress.retrying = true;
   if (index != no_index) go_back_.rewind(c, r, index, psn);
   timers_.restart(c, r);
   resumes_.resume(r);
 }
 
 bool completer::time_out(qp_runtime& r) {
-  const bool stopped = r.halted || r.halting;
+  const bool stopped = r.stop.halted || r.stop.halting;
   if (go_back_.busy(r)) return false;
   context* c = nullptr;
   const found at = stopped ? found::refused : contexts_.ask(r.qpn, c);
   if (at == found::pending) return false;
   const bool there = at == found::hit && c->qpn == r.qpn;
   std::uint32_t index = no_index;
-  const bool waits = there && !r.rnr_wait && r.head != no_index && c->state != icm::qp_state::error;
+  const bool waits = there && !r.progress.rnr_wait && r.head != no_index && c->state != icm::qp_state::error;
   if (waits && timer_search_.find(r, unacked_psn(*c), index) == message_search::result::pending) return false;
   if (there && !contexts_.access(context_memory::timers, r.qpn)) return false;
   timers_.stop(r);
   if (!there) return true;
   contexts_.mark_dirty(r.qpn);
-  if (r.rnr_wait) {
-    r.rnr_wait = false;
-    if (c->ack_timeout == 0) r.retrying = false;  // only a NAK could tell of a loss
+  if (r.progress.rnr_wait) {
+    r.progress.rnr_wait = false;
+    if (c->ack_timeout == 0) r.progress.retrying = false;  // only a NAK could tell of a loss
     resumes_.resume(r);
     return true;
   }
   if (index == no_index || messages_[index].syndrome != 0) return true;
   ++counts_.timeouts;
   diagnostics_.count(diagnostic_counters::timeout);
-  r.retrying = false;
+  r.progress.retrying = false;
   r.reads.lost(config_.reads_after_loss);
   retry(*c, r, index, unacked_psn(*c));
   return true;

@@ -110,7 +110,7 @@ void completer::scatter_payload(const context& c, qp_runtime& r, std::uint32_t i
   j.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
   scatters_.add_user(m.scatter);
   ++m.writes;
-  ++r.jobs;
+  ++r.under_way.jobs;
   ports_.scatter.push(std::move(j));
 }
 
@@ -119,7 +119,7 @@ void completer::take_scattered() {
   if (!ports_.scattered.can_pop() || go_back_.busy(qps_[ports_.scattered.front().qpn])) return;
   const scatter_done d = ports_.scattered.pop();
   qp_runtime& r = qps_[d.qpn];
-  --r.jobs;
+  --r.under_way.jobs;
   if (scatters_.remove_user(d.list)) messages_.list_came();
   message& m = messages_[d.message];
   if (m.generation != d.generation) return;  // given up meanwhile

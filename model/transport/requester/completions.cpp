@@ -59,7 +59,7 @@ void completions::complete_head(context& c, qp_runtime& r) {
     diagnostics_.count_error(m.syndrome);
     c.next_wqe = m.wqe_index + m.strides;
   }
-  if (r.keys_valid && m.wqe_index + m.strides == r.keys_end) r.keys_valid = false;
+  if (r.keys.valid && m.wqe_index + m.strides == r.keys.end) r.keys.valid = false;
   use_receive(c, r, m);
   messages_.release_head(c, r);
   if (failed) {
@@ -71,7 +71,7 @@ void completions::complete_head(context& c, qp_runtime& r) {
 /// A message is done. Where nothing has told of receives behind it (a NAK acknowledges without credits), it has used
 /// one of those that are known, or was the one that finds out: then its answer is still to come.
 void completions::use_receive(context& c, const qp_runtime& r, const message& m) const {
-  const bool told_behind = r.told_psn.since(m.last_psn) - 1 < half_window;
+  const bool told_behind = r.progress.told.since(m.last_psn) - 1 < half_window;
   if (m.takes_receive && c.receives_told >= 0 && !told_behind) --c.receives_told;
 }
 

@@ -23,7 +23,7 @@ bool congestion_port::handle_cnp(const payload::frame& f) {
     return true;
   };
   const std::uint8_t reacting = config_.reaction.priorities;
-  const bool stopped = qps_.known(qpn) && (qps_[qpn].halted || qps_[qpn].halting);
+  const bool stopped = qps_.known(qpn) && (qps_[qpn].stop.halted || qps_[qpn].stop.halting);
   if (reacting == 0 || !qps_.legal(qpn) || stopped || p.encap == wire::encapsulation::roce_v1) return ignore();
   context* c = nullptr;
   const auto found = contexts_.ask(qpn, c);

@@ -21,7 +21,7 @@ void requester_control::take_errors() {
 
 // False: not now. `fatal`: nobody has told software yet.
 bool requester_control::stop_for(std::uint32_t qpn, bool fatal) {
-  if (!qps_.legal(qpn) || qps_[qpn].halted || qps_[qpn].flushing) return true;
+  if (!qps_.legal(qpn) || qps_[qpn].stop.halted || qps_[qpn].stop.flushing) return true;
   if (to_.back.busy(qps_[qpn]) || (fatal && !ports_.events.claim())) return false;
   context* c = nullptr;
   const result found = contexts_.ask(qpn, c);
@@ -50,8 +50,8 @@ void requester_control::halt() {
     RNIC_ASSERT(first.head == no_index && first.nothing_under_way(),
                 owner_.name() + ": a halted queue pair has something under way");
     halts_.pop(qps_);
-    first.halting = first.flushing = first.discard = false;
-    first.halted = true;
+    first.stop.halting = first.stop.flushing = first.stop.discard = false;
+    first.stop.halted = true;
   }
   if (!halts_.empty()) owner_.wake_next();
   if (halts_.empty() && resetting_) finish_reset();
@@ -62,12 +62,13 @@ void requester_control::reset() {
   to_.leaving.take_left();
   to_.reader.take_results();
   qps_.for_each([this](qp_runtime& r) {
-    const bool rests = r.head == no_index && r.unit < 0 && r.nothing_under_way() && !r.halting && !to_.back.busy(r);
+    const bool rests =
+        r.head == no_index && r.turn.unit < 0 && r.nothing_under_way() && !r.stop.halting && !to_.back.busy(r);
     to_.timers.stop(r);
-    r.halted = rests;
-    r.keys_valid = false;
+    r.stop.halted = rests;
+    r.keys.valid = false;
     if (rests) return;
-    r.halting = r.discard = true;
+    r.stop.halting = r.stop.discard = true;
     to_.back.withdraw_all(r);
     halts_.push(qps_, r);
   });
@@ -91,7 +92,7 @@ void requester_control::finish_reset() {
 
 // True: nothing of the QP is on chip any more.
 bool requester_control::halt_step(qp_runtime& r) {
-  if (!r.flushing && !take_messages(r)) return false;
+  if (!r.stop.flushing && !take_messages(r)) return false;
   contexts_.flush(r.qpn);
   return !contexts_.busy(r.qpn);
 }
@@ -99,18 +100,18 @@ bool requester_control::halt_step(qp_runtime& r) {
 // What is under way ends, what is complete is reported, and the rest is forgotten; then only the context is left.
 // False: not all of it yet.
 bool requester_control::take_messages(qp_runtime& r) {
-  if (r.unit >= 0 || !r.nothing_under_way() || to_.back.busy(r)) return false;
+  if (r.turn.unit >= 0 || !r.nothing_under_way() || to_.back.busy(r)) return false;
   context* c = nullptr;
   const result found = contexts_.ask(r.qpn, c);
   if (found == result::pending) return false;
   if (c != nullptr && found == result::hit) {
     if (!contexts_.access(context_memory::control, r.qpn)) return false;
-    if (!r.discard && r.head != no_index && is_complete(to_.messages[r.head], unacked_psn(*c))) {
+    if (!r.stop.discard && r.head != no_index && is_complete(to_.messages[r.head], unacked_psn(*c))) {
       to_.messages.may_complete(r);
       return false;
     }
-    if (!r.discard && c->state == icm::qp_state::rts) drained_queues::note_begun(*c, r, to_.messages);
-    if (!r.discard && r.head != no_index) save_position(*c, r);
+    if (!r.stop.discard && c->state == icm::qp_state::rts) drained_queues::note_begun(*c, r, to_.messages);
+    if (!r.stop.discard && r.head != no_index) save_position(*c, r);
     if (r.head == no_index) c->outstanding = c->rd_outstanding = 0;
     contexts_.mark_dirty(r.qpn);
   }
@@ -119,13 +120,13 @@ bool requester_control::take_messages(qp_runtime& r) {
     return false;
   }
   to_.timers.stop(r);
-  r.rnr_wait = r.retrying = r.failing = r.resends = r.needs_receive = false;
+  r.progress.rnr_wait = r.progress.retrying = r.failing = r.progress.resends = r.needs_receive = false;
   r.reads.open();
-  if (r.discard) r.keys_valid = false;
+  if (r.stop.discard) r.keys.valid = false;
   for (send_unit& u : to_.units)
     if (u.window.is_of(r.qpn)) to_.reader.forget(u);
-  if (r.discard) to_.limiter.forget(r.qpn);
-  r.flushing = true;
+  if (r.stop.discard) to_.limiter.forget(r.qpn);
+  r.stop.flushing = true;
   return true;
 }
 
@@ -149,7 +150,7 @@ void requester_control::command() {
   if (r != nullptr && to_.back.busy(*r)) return;
   if (command_.at() != decltype(command_)::step::change) {
     const bool asked = command_.at() == decltype(command_)::step::publish;
-    if (asked && r != nullptr && r->unit >= 0 && to_.units.of(*r)->pinned)
+    if (asked && r != nullptr && r->turn.unit >= 0 && to_.units.of(*r)->pinned)
       contexts_.mark_dirty(qpn);  // the unit tells of its changes only at its end
     return command_.publish(contexts_);
   }
@@ -183,7 +184,7 @@ std::uint32_t requester_control::read(std::uint32_t offset) const {
     case cr::qp_select:
       return selected_;
     case cr::qp_status:
-      if (command_.busy_with(selected_) || (qps_.known(selected_) && qps_[selected_].halting))
+      if (command_.busy_with(selected_) || (qps_.known(selected_) && qps_[selected_].stop.halting))
         return cr::qp_status_busy;
       return command_.refused() ? cr::qp_status_refused : 0;
     case cr::reset:
@@ -226,14 +227,14 @@ void requester_control::write(std::uint32_t offset, std::uint32_t value) {
 
 void requester_control::halt_or_release(qp_runtime& r, std::uint32_t what) {
   if (what == cr::qp_command_release) {
-    if (r.halting) return;
-    r.halted = false;
+    if (r.stop.halting) return;
+    r.stop.halted = false;
     to_.resumes.resume(r);
   } else if (what == cr::qp_command_halt || what == cr::qp_command_discard) {
-    r.halting = true;
-    r.halted = false;
-    r.discard = what == cr::qp_command_discard;
-    if (r.discard) to_.back.withdraw_all(r);
+    r.stop.halting = true;
+    r.stop.halted = false;
+    r.stop.discard = what == cr::qp_command_discard;
+    if (r.stop.discard) to_.back.withdraw_all(r);
     halts_.push(qps_, r);
   }
   owner_.wake_next();

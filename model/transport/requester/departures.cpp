@@ -7,7 +7,7 @@ namespace rnic::transport {
 void departures::started(qp_runtime& r, bool last_local) {
   if (last_local) ++local_;
   ++leaving_;
-  ++r.packets;
+  ++r.under_way.packets;
   listen();
 }
 
@@ -33,7 +33,7 @@ void departures::take_left() {
 void departures::gone(std::uint32_t qpn, bool last_local) {
   --leaving_;
   if (last_local) --local_;
-  --qps_[qpn].packets;
+  --qps_[qpn].under_way.packets;
 }
 
 void departures::message_left(std::uint32_t index, std::uint32_t generation, std::uint32_t qpn) {

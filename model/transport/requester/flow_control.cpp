@@ -19,7 +19,7 @@ void completer::take_receives(context& c, qp_runtime& r, wire::psn_t psn, const 
     c.flags |= icm::requester_flag_unlimited;
   else
     c.receives_told = static_cast<std::int16_t>(std::min(credit_counts[code], most_told));
-  r.told_psn = psn + 1;
+  r.progress.told = psn + 1;
   if (!r.needs_receive) return;
   r.needs_receive = false;
   resumes_.wake_stalled(r);

@@ -40,10 +40,10 @@ void go_back::rewind(context& c, qp_runtime& r, std::uint32_t index, wire::psn_t
   if (c.state == icm::qp_state::rts)
     drained_queues::note_begun(c, r, messages_);  // also what is forgotten now has to end before SQD
   cut(r, index);
-  if (!r.resends || r.sent_before.before(next_psn(c))) r.sent_before = next_psn(c);
-  r.resends = true;
+  if (!r.progress.resends || r.progress.sent_before.before(next_psn(c))) r.progress.sent_before = next_psn(c);
+  r.progress.resends = true;
   m.asked_from = psn.since(m.first_psn);
-  r.asked_psn = r.heard_psn = psn;
+  r.progress.asked = r.progress.heard = psn;
   c.next_wqe = m.wqe_index;
   c.message_offset = m.asked_from * mtu_of(c);
   c.next_psn = psn.value();
@@ -72,7 +72,7 @@ void go_back::fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t 
 void go_back::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
   c.message_offset = 0;
   c.state = state;
-  r.failing = r.rnr_wait = r.retrying = false;
+  r.failing = r.progress.rnr_wait = r.progress.retrying = false;
   timers_.stop(r);
   withdraw_all(r);
   units_.restart(r);

@@ -34,7 +34,7 @@ bool key_requests::may_begin(send_unit& u) {
     owner_.wake_next();
     return false;
   }
-  if (r.packets == 0) return true;
+  if (r.under_way.packets == 0) return true;
   leaving_.await();
   return false;
 }
@@ -44,7 +44,7 @@ bool key_requests::run(send_unit& u) {
   const qp_runtime& r = qps_[u.grant.qpn];
   const icm::key_operation& k = u.wqe.keys;
   constexpr std::uint32_t longest_queue = 1u << 16;                              // WQEs
-  if (r.keys_valid && r.keys_end - c.next_wqe - 1 < longest_queue) return true;  // before a retransmission
+  if (r.keys.valid && r.keys.end - c.next_wqe - 1 < longest_queue) return true;  // before a retransmission
   if (u.keys == send_unit::keys_state::refused) {
     u.keys = send_unit::keys_state::none;
     u.wqe.error = syndrome_of(k.what, u.keys_answer);
@@ -78,8 +78,8 @@ void key_requests::take_answer() {
   u.keys = a.status == icm::key_status::ok ? send_unit::keys_state::none : send_unit::keys_state::refused;
   u.keys_answer = a.status;
   if (a.status != icm::key_status::ok) return;
-  r.keys_valid = true;
-  r.keys_end = static_cast<std::uint32_t>(a.tag);
+  r.keys.valid = true;
+  r.keys.end = static_cast<std::uint32_t>(a.tag);
 }
 
 }  // namespace rnic::transport

@@ -24,7 +24,7 @@ void pacing::set_limit(const send_unit& u) {
 void pacing::change_limit(const context& c, qp_runtime& r) {
   const std::uint8_t code = c.type == icm::service::ud ? std::uint8_t{0} : c.dest.static_rate;
   if (limiter_.change_limit(r.qpn, limit_of(c, code))) resumes_.resume(r);
-  if (r.unit < 0) return;
+  if (r.turn.unit < 0) return;
   units_.release(units_.mask_of(*units_.of(r)));  // it may have waited for its time
   owner_.wake_next();
 }

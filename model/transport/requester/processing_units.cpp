@@ -54,7 +54,7 @@ void processing_units::take_grant() {
     u.turn_wqes = u.turn_bytes = 0;
     u.stamp_tries = 0;
     u.keys = send_unit::keys_state::none;
-    qps_[u.grant.qpn].unit = static_cast<std::int8_t>(best);
+    qps_[u.grant.qpn].turn.unit = static_cast<std::int8_t>(best);
     owner_.wake_next();
   }
 }
@@ -119,7 +119,7 @@ void processing_units::step(send_unit& u) {
 void processing_units::open_context(send_unit& u) {
   const std::uint32_t qpn = u.grant.qpn;
   qp_runtime& r = qps_[qpn];
-  if (r.halting || r.halted) return units_.end_turn(u, report_kind::stalled);
+  if (r.stop.halting || r.stop.halted) return units_.end_turn(u, report_kind::stalled);
   context* c = nullptr;
   const auto found = contexts_.ask(qpn, c);
   if (found == context_memory::result::pending) {
@@ -139,11 +139,11 @@ void processing_units::open_context(send_unit& u) {
   if (u.grant.doorbell && !legal_ring) {
     ++counts_.wrong_uar;
     u.grant.descriptor.reset();
-    if (!r.has_work) return units_.end_turn(u, report_kind::idle);
+    if (!r.turn.has_work) return units_.end_turn(u, report_kind::idle);
   }
-  u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.has_work;
-  r.has_work = false;
-  r.priority = c->dest.priority & 7;
+  u.lone = u.grant.doorbell && u.grant.descriptor && !u.grant.more && !r.turn.has_work;
+  r.turn.has_work = false;
+  r.turn.priority = c->dest.priority & 7;
   contexts_.pin(qpn);
   u.pinned = true;
   u.ctx = c;
@@ -329,12 +329,12 @@ void processing_units::push_report(send_unit& u) {
   u.window.give_up();
   qp_runtime& r = qps_[u.grant.qpn];
   report_kind kind = u.report;
-  if (r.poked && !r.halting && !r.halted) kind = report_kind::more;
-  if (kind == report_kind::more) r.has_work = true;
+  if (r.turn.poked && !r.stop.halting && !r.stop.halted) kind = report_kind::more;
+  if (kind == report_kind::more) r.turn.has_work = true;
   if (kind == report_kind::stalled) ++counts_.stalls;
-  r.poked = r.ends_stalled = false;
-  r.stalled = kind == report_kind::stalled;
-  r.unit = -1;
+  r.turn.poked = r.turn.ends_stalled = false;
+  r.turn.stalled = kind == report_kind::stalled;
+  r.turn.unit = -1;
   if (u.pinned) {
     contexts_.mark_dirty(r.qpn);
     contexts_.unpin(r.qpn);
@@ -345,7 +345,7 @@ void processing_units::push_report(send_unit& u) {
   u.at = send_unit::state::free;
   counts_.busy_cycles += owner_.now() - u.granted_at;
   busy_ &= ~units_.mask_of(u);
-  ports_.reports.push({r.qpn, kind, r.priority});
+  ports_.reports.push({r.qpn, kind, r.turn.priority});
   to_.credits.pass_on();
   to_.messages.pass_on();
   if (ports_.grants.can_pop()) owner_.wake_next();

@@ -63,7 +63,7 @@ void queue_reader::read_ahead(send_unit& u, std::uint32_t next) {
 void queue_reader::ask(send_unit& u) {
   if (!jobs_.claim()) return;
   jobs_.push(u.window.job(*u.ctx, u.window.extended() ? 0 : u.span));
-  ++qps_[u.grant.qpn].fetches;
+  ++qps_[u.grant.qpn].under_way.fetches;
   if (u.at == send_unit::state::fetch) fetching_ |= units_.mask_of(u);
 }
 
@@ -71,7 +71,7 @@ void queue_reader::ask(send_unit& u) {
 void queue_reader::take_results() {
   if (!results_.can_pop()) return;
   results_.take_due([this](const descriptor_result& d) {
-    --qps_[d.qpn].fetches;
+    --qps_[d.qpn].under_way.fetches;
     send_unit& u = units_[d.unit];
     if (u.window.take(d)) {
       fetching_ &= ~units_.mask_of(u);

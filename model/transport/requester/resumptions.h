@@ -20,23 +20,23 @@ class resumptions {
 
   /// It may have work.
   void resume(qp_runtime& r) {
-    if (r.halting || r.halted) return;
-    r.has_work = true;
-    if (r.unit >= 0)
-      r.poked = true;
+    if (r.stop.halting || r.stop.halted) return;
+    r.turn.has_work = true;
+    if (r.turn.unit >= 0)
+      r.turn.poked = true;
     else
       waiting_.push(qps_, r);
   }
   /// The same for one that waits for nothing but what has just come.
   void wake_stalled(qp_runtime& r) {
-    if (r.rnr_wait || r.failing || (limiter_.any() && limiter_.parked(r.qpn))) return;
-    if (r.stalled || r.ends_stalled) resume(r);
+    if (r.progress.rnr_wait || r.failing || (limiter_.any() && limiter_.parked(r.qpn))) return;
+    if (r.turn.stalled || r.turn.ends_stalled) resume(r);
   }
   /// There is one of what these wait for. One that was stopped meanwhile looks again when it is released.
   void resume_first(qp_queue& waiting) {
     while (!waiting.empty()) {
       qp_runtime& r = waiting.pop(qps_);
-      if (r.halting || r.halted) continue;
+      if (r.stop.halting || r.stop.halted) continue;
       return resume(r);
     }
   }
@@ -44,12 +44,12 @@ class resumptions {
   void push() {
     while (!waiting_.empty() && report_.claim()) {
       qp_runtime& r = waiting_.pop(qps_);
-      if (r.unit >= 0) {  // a grant was under way: its report says `more`
-        r.poked = true;
+      if (r.turn.unit >= 0) {  // a grant was under way: its report says `more`
+        r.turn.poked = true;
         continue;
       }
-      r.stalled = false;
-      report_.push({r.qpn, scheduler::report::kind::resume, r.priority});
+      r.turn.stalled = false;
+      report_.push({r.qpn, scheduler::report::kind::resume, r.turn.priority});
     }
   }
 

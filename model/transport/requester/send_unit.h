@@ -90,7 +90,9 @@ class unit_table {
   std::vector<send_unit>::iterator end() { return units_.end(); }
   unsigned number_of(const send_unit& u) const { return static_cast<unsigned>(&u - units_.data()); }
   std::uint32_t mask_of(const send_unit& u) const { return 1u << number_of(u); }
-  send_unit* of(const qp_runtime& r) { return r.unit >= 0 ? &units_[static_cast<unsigned>(r.unit)] : nullptr; }
+  send_unit* of(const qp_runtime& r) {
+    return r.turn.unit >= 0 ? &units_[static_cast<unsigned>(r.turn.unit)] : nullptr;
+  }
 
   /// Units that have a WQE for the transmit engine.
   std::uint32_t sendable() const { return sendable_; }
@@ -125,14 +127,14 @@ class unit_table {
   void end_turn(send_unit& u, scheduler::report::kind kind) {
     u.report = kind;
     u.at = send_unit::state::finish;
-    qps_[u.grant.qpn].ends_stalled = kind == scheduler::report::kind::stalled;
+    qps_[u.grant.qpn].turn.ends_stalled = kind == scheduler::report::kind::stalled;
     forget_credit(u);
     sendable_ &= ~mask_of(u);
     reading_ &= ~mask_of(u);
   }
   /// The unit that serves the queue pair drops its WQE and asks the context where to go on.
   void restart(const qp_runtime& r) {
-    if (r.unit < 0) return;
+    if (r.turn.unit < 0) return;
     send_unit& u = *of(r);
     drop_wqe(u);
     give_back(u);

@@ -100,46 +100,65 @@ class read_window {
   std::uint8_t few_ = 0;  // 0: there is no limit but the QP's
 };
 
-/// What the requester knows of a QP beside its context.
+/// What the requester knows of a QP beside its context: groups by who writes them (README.md).
 struct qp_runtime {
   std::array<std::uint32_t, static_cast<unsigned>(qp_list::count)> link{};
   std::uint32_t qpn = 0;
   std::uint32_t head = no_index, tail = no_index;  ///< messages, oldest first
   std::uint32_t reading = no_index;                ///< of these the first READ or atomic whose answer is not complete
   std::uint32_t cut = no_index;                    ///< those that are forgotten, until go-back has taken them back
-  wire::psn_t sent_before;                         ///< behind the last packet that was ever sent, if it resends
-  wire::psn_t heard_psn;                           ///< last answer that went beyond what is missing since it went back
-  wire::psn_t told_psn;                            ///< behind the packet whose answer told of receives
-  wire::psn_t asked_psn;                           ///< behind the last packet that asked for an acknowledgement
-  std::uint16_t packets = 0;                       ///< between their start and the end of the transmit pipeline
-  std::uint16_t jobs = 0;                          ///< READ response packets on their way to host memory
-  std::uint8_t fetches = 0;                        ///< reads of its send queue under way
-  std::int8_t unit = -1;                           ///< processing unit that serves it
-  std::uint8_t member = 0;                         ///< bit per list
-  std::uint8_t priority = 0;
+  /// What was sent, answered and sent again.
+  struct {
+    wire::psn_t sent_before;          ///< behind the last packet that was ever sent, if it resends
+    wire::psn_t heard;                ///< last answer that went beyond what is missing since it went back
+    wire::psn_t told;                 ///< behind the packet whose answer told of receives
+    wire::psn_t asked;                ///< behind the last packet that asked for an acknowledgement
+    std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)
+    bool resends = false;             ///< it went back, and not all before `sent_before` is acknowledged yet
+    bool rnr_wait = false;
+    bool retrying = false;  ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
+  } progress;
+  /// Where something of it still is.
+  struct {
+    std::uint16_t packets = 0;  ///< between their start and the end of the transmit pipeline
+    std::uint16_t jobs = 0;     ///< READ response packets on their way to host memory
+    std::uint8_t fetches = 0;   ///< reads of its send queue
+  } under_way;
+  /// Of the processing units and the scheduler.
+  struct {
+    std::int8_t unit = -1;  ///< that serves it
+    std::uint8_t priority = 0;
+    bool ends_stalled = false;  ///< its unit ends the turn as stalled
+    bool stalled = false;       ///< the scheduler waits for our resume
+    bool has_work = false;      ///< look for WQEs even without a legal doorbell
+    bool poked = false;         ///< resumed while a unit serves it
+  } turn;
+  std::uint8_t member = 0;  ///< bit per list
   read_window reads;
   bool unwalked = false;       ///< it is in error, and go-back has not found the first message that did not complete
   bool kept_for_back = false;  ///< go-back has its context pinned
-  bool ends_stalled = false;   ///< its unit ends the turn as stalled
-  bool stalled = false;        ///< the scheduler waits for our resume
-  bool has_work = false;       ///< look for WQEs even without a legal doorbell
-  bool resends = false;        ///< it went back, and not all before `sent_before` is acknowledged yet
-  bool rnr_wait = false;
-  bool needs_receive = false;       ///< its next message waits for a receive of the peer's (end-to-end credits)
-  bool retrying = false;            ///< it went back, by retry or RNR wait, and nothing new was acknowledged since
-  std::uint32_t extra_retries = 0;  ///< used since something new was acknowledged (requester_config)
-  bool failing = false;             ///< the tail of the messages ends in error
-  bool poked = false;               ///< resumed while a unit serves it
-  bool halting = false, halted = false, discard = false;
-  bool keys_valid = false;             ///< the operation on keys before WQE keys_end was executed and not completed:
-  std::uint32_t keys_end = 0;          ///< a retransmission that goes back behind it leaves it out
-  bool flushing = false;               ///< halting: only the context's way back to ICM is left
-  sim::cycle_t deadline = sim::never;  ///< of the timer (acknowledgement or RNR)
-  sim::cycle_t timer_span = 0;         ///< not 0: it waits for an entry, and runs that long then
-  sim::cycle_t queued = sim::never;    ///< key of its entry in the heap that counts
+  bool needs_receive = false;  ///< its next message waits for a receive of the peer's (end-to-end credits)
+  bool failing = false;        ///< the tail of the messages ends in error
+  /// Of control.
+  struct {
+    bool halting = false, halted = false, discard = false;
+    bool flushing = false;  ///< halting: only the context's way back to ICM is left
+  } stop;
+  /// The operation on keys before WQE `end` was executed and not completed: a retransmission that goes back behind it
+  /// leaves it out.
+  struct {
+    bool valid = false;
+    std::uint32_t end = 0;
+  } keys;
+  /// Of acknowledgement or RNR.
+  struct {
+    sim::cycle_t deadline = sim::never;
+    sim::cycle_t span = 0;             ///< not 0: it waits for an entry, and runs that long then
+    sim::cycle_t queued = sim::never;  ///< key of its entry in the heap that counts
+  } timer;
   /// Nothing is started for it until something comes that it waits for.
-  bool must_stop() const { return halting || halted || rnr_wait || failing; }
-  bool nothing_under_way() const { return packets == 0 && jobs == 0 && fetches == 0; }
+  bool must_stop() const { return stop.halting || stop.halted || progress.rnr_wait || failing; }
+  bool nothing_under_way() const { return under_way.packets == 0 && under_way.jobs == 0 && under_way.fetches == 0; }
 };
 
 /// Table of QPs, flat and grown by pages.

@@ -40,22 +40,22 @@ class qp_timers {
         by_granularity_(granularity_) {}
 
   /// The QP has a timer, running or waiting for an entry.
-  static bool is_on(const qp_runtime& r) { return r.deadline != sim::never || r.timer_span != 0; }
+  static bool is_on(const qp_runtime& r) { return r.timer.deadline != sim::never || r.timer.span != 0; }
   /// Starts it anew, `span` cycles (at least 1) from now on; without a free entry from the moment on that it gets one.
   void start(qp_table& table, qp_runtime& r, sim::cycle_t now, sim::cycle_t span) {
-    if (r.deadline == sim::never && running_ == entries_) {
-      r.timer_span = span;
+    if (r.timer.deadline == sim::never && running_ == entries_) {
+      r.timer.span = span;
       ++waits_;
       return waiting_.push(table, r);
     }
-    if (r.deadline == sim::never) ++running_;
-    r.timer_span = 0;
+    if (r.timer.deadline == sim::never) ++running_;
+    r.timer.span = 0;
     set(r, by_granularity_(now + span + granularity_ - 1) * granularity_);
   }
   void stop(qp_table& table, qp_runtime& r, sim::cycle_t now) {
-    r.timer_span = 0;
-    if (r.deadline == sim::never) return;
-    r.deadline = sim::never;
+    r.timer.span = 0;
+    if (r.timer.deadline == sim::never) return;
+    r.timer.deadline = sim::never;
     --running_;
     give_entry(table, now);
   }
@@ -66,14 +66,14 @@ class qp_timers {
     while (!heap_.empty() && heap_.front().first <= now) {
       const auto [key, qpn] = heap_.front();
       qp_runtime& r = table[qpn];
-      if (r.queued == key && r.deadline <= now) return qpn;
+      if (r.timer.queued == key && r.timer.deadline <= now) return qpn;
       std::pop_heap(heap_.begin(), heap_.end(), std::greater<>{});
       heap_.pop_back();
-      if (r.queued != key) continue;
-      r.queued = sim::never;
-      if (r.deadline == sim::never) continue;
-      r.queued = r.deadline;
-      push({r.deadline, qpn});
+      if (r.timer.queued != key) continue;
+      r.timer.queued = sim::never;
+      if (r.timer.deadline == sim::never) continue;
+      r.timer.queued = r.timer.deadline;
+      push({r.timer.deadline, qpn});
     }
     return no_index;
   }
@@ -84,9 +84,9 @@ class qp_timers {
   using node = std::pair<sim::cycle_t, std::uint32_t>;
   // A deadline that moves later costs nothing until the old one is reached.
   void set(qp_runtime& r, sim::cycle_t deadline) {
-    r.deadline = deadline;
-    if (r.queued <= deadline) return;
-    r.queued = deadline;
+    r.timer.deadline = deadline;
+    if (r.timer.queued <= deadline) return;
+    r.timer.queued = deadline;
     push({deadline, r.qpn});
   }
   void push(node n) {
@@ -96,8 +96,8 @@ class qp_timers {
   void give_entry(qp_table& table, sim::cycle_t now) {
     while (!waiting_.empty()) {
       qp_runtime& r = waiting_.pop(table);
-      if (r.timer_span == 0) continue;  // stopped meanwhile
-      return start(table, r, now, r.timer_span);
+      if (r.timer.span == 0) continue;  // stopped meanwhile
+      return start(table, r, now, r.timer.span);
     }
   }
 

@@ -129,7 +129,7 @@ bool transmit::start(send_unit& u) {
   engine_.start(std::max({1u, interval_of(u, place), pieces}));
   if (u.at_wqe.started == sim::never) u.at_wqe.started = owner_.now();
   after_packet(u, place.length, packets);
-  if (place.ack_request) r.asked_psn = next_psn(c);
+  if (place.ack_request) r.progress.asked = next_psn(c);
   timers_.start(c, r);
   if (units_.sendable() != 0) engine_.await();
   return true;

@@ -196,8 +196,8 @@ TEST(message_table, room_that_comes_lets_one_queue_pair_go_on_that_found_none) {
   EXPECT_FALSE(b.table.has_room(b.qps[8], false));
   const auto generation = b.table[second].generation;
   b.take_back_behind_head();
-  EXPECT_TRUE(b.qps[7].has_work);
-  EXPECT_FALSE(b.qps[8].has_work);
+  EXPECT_TRUE(b.qps[7].turn.has_work);
+  EXPECT_FALSE(b.qps[8].turn.has_work);
   EXPECT_NE(b.table[second].generation, generation);
   EXPECT_TRUE(b.table.has_room(b.qps[7], true));
 }
@@ -208,12 +208,12 @@ TEST(message_table, room_that_a_queue_pair_has_not_taken_is_left_to_the_next_one
   b.append(2);
   for (unsigned qpn : {7, 8, 9}) EXPECT_FALSE(b.table.has_room(b.qps[qpn], false));
   b.table.pass_on();
-  EXPECT_FALSE(b.qps[7].has_work) << "there is none";
+  EXPECT_FALSE(b.qps[7].turn.has_work) << "there is none";
   b.take_back_behind_head();
-  b.qps[8].halted = true;
+  b.qps[8].stop.halted = true;
   b.table.pass_on();
-  EXPECT_FALSE(b.qps[8].has_work);
-  EXPECT_TRUE(b.qps[9].has_work);
+  EXPECT_FALSE(b.qps[8].turn.has_work);
+  EXPECT_TRUE(b.qps[9].turn.has_work);
 }
 
 TEST(message_table, room_for_a_message_is_not_for_one_that_waits_for_a_list) {
@@ -225,9 +225,9 @@ TEST(message_table, room_for_a_message_is_not_for_one_that_waits_for_a_list) {
   EXPECT_FALSE(b.table.has_room(b.qps[7], true));
   b.table.pass_on();
   b.table.release_head(b.c, b.r);
-  EXPECT_FALSE(b.qps[7].has_work);
+  EXPECT_FALSE(b.qps[7].turn.has_work);
   b.table.release_head(b.c, b.r);
-  EXPECT_TRUE(b.qps[7].has_work);
+  EXPECT_TRUE(b.qps[7].turn.has_work);
 }
 
 }  // namespace
