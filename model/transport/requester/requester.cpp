@@ -41,7 +41,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),
       departures_(*this, {left_in, gather_event_in, verdict_out}, qps_, contexts_, messages_, go_back_, credits_),
       transmit_(*this, config_, settings_, frames, spans, {packet_out, piece_out, read_engine}, qps_, contexts_,
-                messages_, units_, go_back_, timers_, credits_, pacing_, departures_, next_packet_),
+                messages_, units_, timers_, credits_, pacing_, departures_, next_packet_),
       processing_(*this, config_, settings_, spans,
                   {grant_in, report_out, address_in, descriptor_out, descriptor_in, keys}, qps_, contexts_, units_,
                   {messages_, go_back_, completions_, drained_, credits_, pacing_, departures_}, next_packet_),

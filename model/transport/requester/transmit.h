@@ -18,7 +18,6 @@
 #include "model/transport/requester/departures.h"
 #include "model/transport/requester/egress_credits.h"
 #include "model/transport/requester/gather.h"
-#include "model/transport/requester/go_back.h"
 #include "model/transport/requester/message_table.h"
 #include "model/transport/requester/pacing.h"
 #include "model/transport/requester/packet.h"
@@ -53,7 +52,7 @@ class transmit {
   };
   transmit(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
            payload::frame_pool& frames, sim::span_recorder& spans, port_set ports, qp_table& qps,
-           context_memory& contexts, message_table& messages, unit_table& units, go_back& back, ack_timers& timers,
+           context_memory& contexts, message_table& messages, unit_table& units, ack_timers& timers,
            egress_credits& credits, pacing& pace, departures& leaving, std::uint64_t& next_packet)
       : owner_(owner),
         config_(config),
@@ -65,7 +64,6 @@ class transmit {
         contexts_(contexts),
         messages_(messages),
         units_(units),
-        go_back_(back),
         timers_(timers),
         credits_(credits),
         pacing_(pace),
@@ -103,7 +101,6 @@ class transmit {
   context_memory& contexts_;
   message_table& messages_;
   unit_table& units_;
-  go_back& go_back_;
   ack_timers& timers_;
   egress_credits& credits_;
   pacing& pacing_;
