@@ -86,6 +86,41 @@ TEST(completion, overflow_is_an_error_event) {
   ASSERT_EQ(b.pins.seen.size(), 1u);
 }
 
+TEST(completion, a_lost_completion_stops_its_queue_pair_and_a_flushed_one_does_not) {
+  rig b;
+  for (std::uint32_t n = 0; n < 8; ++n) b.complete(n);
+  b.run(2000);
+  EXPECT_TRUE(b.to_requester.seen.empty());
+  completion::cqe_request r;
+  r.cqn = cqn;
+  r.qpn = 0x49;
+  r.opcode = rnic::abi::cqe::opcode_error;
+  r.syndrome = static_cast<std::uint8_t>(rnic::abi::cqe::error::flushed);
+  b.cqes.send(r);
+  b.complete(9);
+  b.cqes.send(r);
+  b.run(2000);
+  EXPECT_EQ(b.count(cr::count_cq_overflow), 3u);
+  EXPECT_EQ(b.to_requester.seen, std::vector<std::uint32_t>{0x48});
+  EXPECT_EQ(b.to_responder.seen, std::vector<std::uint32_t>{0x48});
+}
+
+TEST(completion, a_consumer_index_that_cannot_be_read_is_an_access_violation) {
+  rig b;
+  b.block.cr_write(cr::event_map + 4 * 4, eqn);
+  b.cq.db_record = 0x80000;  // beyond memory
+  b.store_cq();
+  for (std::uint32_t n = 0; n < 9; ++n) b.complete(n);
+  b.run(3000);
+  EXPECT_EQ(b.count(cr::count_cqe), 8u);
+  EXPECT_EQ(b.count(cr::count_cq_overflow), 1u);
+  EXPECT_EQ(b.memory.get32(b.eqe_at(0)), 0x00040000u);
+  EXPECT_EQ(*b.memory.at(b.eqe_at(0) + 0x0f), 2u);
+  b.command(cr::queue_command_halt);
+  b.run(1000);
+  EXPECT_EQ(b.stored_cq().status, 10u);
+}
+
 TEST(completion, event_and_interrupt_come_after_the_entry) {
   rig b;
   b.complete(0);

@@ -60,6 +60,24 @@ class interrupt_pins : public sim::clocked_block {
   sim::fifo<pcie::msix_request> channel_;
 };
 
+/// The QPs that a completion was lost of.
+class lost_pairs : public sim::clocked_block {
+ public:
+  lost_pairs(sim::clock_domain& d, sim::fifo_out<transport::qp_error>& from)
+      : clocked_block("lost", d), in_(*this), channel_("lost_pairs", d, 2) {
+    from.bind(channel_);
+    in_.bind(channel_);
+  }
+  std::vector<std::uint32_t> seen;
+
+ private:
+  void tick() override {
+    while (in_.can_pop()) seen.push_back(in_.pop().qpn);
+  }
+  sim::fifo_in<transport::qp_error> in_;
+  sim::fifo<transport::qp_error> channel_;
+};
+
 inline constexpr std::uint64_t cqc = 0x1000, eqc = 0x2000, mtt = 0x3000, record = 0x4000, cq_buffer = 0x10000,
                                eq_buffer = 0x20000;
 inline constexpr std::uint32_t cqn = 5, eqn = 3;
@@ -78,7 +96,9 @@ struct rig {
         other_cqes(clock, block.cqe[1]),
         events(clock, block.event[0]),
         doorbells(clock, block.doorbell),
-        pins(clock, block.msix) {
+        pins(clock, block.msix),
+        to_requester(clock, block.qp_errors[0]),
+        to_responder(clock, block.qp_errors[1]) {
     memory.attach(block.dma);
     memory.attach(block.cqs.dma);
     memory.attach(block.eqs.dma);
@@ -181,6 +201,7 @@ struct rig {
   source<completion::event_request> events;
   source<completion::queue_doorbell> doorbells;
   interrupt_pins pins;
+  lost_pairs to_requester, to_responder;
   icm::cq_context cq{};
   icm::eq_context eq{};
 };

@@ -10,8 +10,11 @@ using cycles = std::vector<sim::cycle_t>;
 
 /// Everything is on chip when the test begins: one completion has gone through, the log is empty.
 struct warm : rig {
-  explicit warm(const completion::completion_config& cfg = {}, unsigned log_cq = 6) : rig(32, false, log_cq, cfg) {
+  explicit warm(const completion::completion_config& cfg = {}, unsigned log_cq = 6, std::uint16_t period_us = 0)
+      : rig(32, false, log_cq, cfg) {
     memory.be32(record, 0);
+    cq.period_us = period_us;
+    store_cq();
     complete(0);
     run(800);
     completion::queue_doorbell d;  // brings the EQ's context
@@ -316,6 +319,17 @@ TEST(completion_queues, the_running_index_wraps) {
   EXPECT_EQ(b.count(cr::count_cqe), 14u);
   EXPECT_EQ(b.count(cr::count_cq_overflow), 1u);
   EXPECT_EQ(b.memory.get32(b.cqe_at(4) + 0x14), 0x1008u);
+}
+
+/// The period begins when the entry is decided, a cycle after its request was pushed, and ends to the cycle; the event
+/// then takes its pipeline and a channel.
+TEST(completion_timing, a_moderated_event_comes_at_the_end_of_its_period) {
+  warm b({}, 6, 5);
+  b.arm(2, 1, 1);
+  b.forget();
+  b.complete(1);
+  b.run(6000);
+  EXPECT_EQ(b.writes(b.cqes.sent.at(0)), (cycles{10, 1 + 5000 + 9}));
 }
 
 }  // namespace

@@ -353,6 +353,23 @@ TEST(steering, reset_forgets) {
   EXPECT_EQ(b.only(), 0u);
 }
 
+TEST(steering, group_filter_holds_1024_addresses) {
+  bench b;
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.write(cr::rqp_multicast, 2u << 30 | 0x41);
+  b.write(cr::multicast_filter_high, 0x0300);
+  for (std::uint32_t i = 0; i < 1023; ++i) b.write(cr::multicast_filter_add, 0x10000 + i);
+  b.write(cr::multicast_filter_add, 7);
+  b.write(cr::multicast_filter_add, 8);  // has no place
+  b.write(cr::multicast_filter_on, 1);
+  b.arrive(3, 7);
+  EXPECT_EQ(b.only(), 0x41u);
+  EXPECT_EQ(b.s.count().drop_group_filtered, 0u);
+  b.arrive(3, 8);
+  EXPECT_EQ(b.only(), 0u);
+  EXPECT_EQ(b.s.count().drop_group_filtered, 1u);
+}
+
 TEST(steering, unknown_registers_do_nothing) {
   bench b;
   for (std::uint32_t offset = 0; offset < 0x10000; offset += 4)

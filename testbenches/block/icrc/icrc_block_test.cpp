@@ -383,6 +383,24 @@ TEST(IcrcInsert, AFullOutputLeavesThreeFramesInTheEngine) {
   EXPECT_EQ(held_up(rtl.insert), "port 1 4967; ");
 }
 
+// A frame that is a single beat has no other to come: one more of them can be offered.
+TEST(IcrcInsert, AFullOutputLeavesFourFramesOfOneBeatInTheEngine) {
+  using what = bench::made_of;
+  sim::timebase base;
+  payload::frame_pool pool;
+  bench model(base, what::model, 5000, 64), stepped(base, what::stepped_model, 5000, 64);
+  for (bench* t : {&model, &stepped}) {
+    for (int i = 0; i < 8; ++i) t->a.waiting.push_back(make_frame(pool, send_only, 0, 0));
+  }
+  run(4);
+  // Two in the channel; one's result, one in the CRC register, one that is masked, one that waits in front of it.
+  EXPECT_EQ(model.insert.counters().frames_inserted, 6U);
+  EXPECT_EQ(stepped.insert.counters().frames_inserted, 6U);
+  run(16);
+  EXPECT_EQ(model.out0.taken.size(), 8U);
+  EXPECT_EQ(stepped.out0.at, model.out0.at);
+}
+
 TEST(IcrcCheck, SaysByWhomItIsHeldUp) {
   sim::timebase base;
   payload::frame_pool pool;

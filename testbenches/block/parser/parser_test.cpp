@@ -329,6 +329,54 @@ TEST(parser, each_reason_has_its_counter) {
   expect(drop::wrong_vlan);
 }
 
+TEST(parser, entry_of_a_vlan_takes_no_frame_without_its_tag) {
+  bench b(false);
+  wire::packet w = bench::version1();
+  w.vlan_present = false;
+  b.send(w);
+  w.vlan_present = true;
+  w.vlan_tci = 5 << 13;  // a priority, and no VLAN
+  b.send(w);
+  b.run();
+  EXPECT_EQ(b.p.dropped(drop::wrong_vlan), 2u);
+  EXPECT_TRUE(b.r.got.empty());
+}
+
+TEST(parser, fourteen_bytes_are_the_shortest_frame) {
+  bench b;
+  for (const std::uint32_t length : {14u, 13u}) {
+    payload::frame& f = b.send(bench::packet());
+    f.data()[12] = 0x88;  // of no protocol that it looks into
+    f.data()[13] = 0xcc;
+    f.length = length;
+  }
+  b.run();
+  ASSERT_EQ(b.r.got_plain.size(), 1u);
+  EXPECT_EQ(b.r.got_plain[0]->length, 14u);
+  EXPECT_EQ(b.p.dropped(drop::truncated), 1u);
+}
+
+// Two short frames fill the channel, a long one waits for room, and the pipeline is empty behind it: the next one has
+// its headers long before the 68 beats of the long one are over, and waits for the last of them.
+TEST(parser, none_overtakes_the_bytes_of_one_that_had_to_wait) {
+  bench b;
+  b.r.blocked = true;
+  b.send(bench::packet());
+  b.send(bench::packet());
+  b.send(bench::packet(), 1024);
+  b.run(300);
+  EXPECT_TRUE(b.r.got.empty());
+  b.r.blocked = false;
+  b.r.wake_next();
+  b.run(10);
+  EXPECT_EQ(b.r.got.size(), 3u) << "the channel has room";
+  b.send(bench::packet());
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 4u);
+  EXPECT_EQ(b.r.got[3].first - b.r.got[2].first, 68u);
+  EXPECT_EQ(b.r.got[3].second->first_byte, payload::last_byte_at(*b.r.got[2].second, 16) + 1);
+}
+
 TEST(parser, version_of_the_gid_counts) {
   bench b(false);
   wire::packet w = bench::packet();

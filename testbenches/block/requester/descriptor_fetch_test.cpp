@@ -56,6 +56,7 @@ struct world : sim::clocked_block {
   pcie::dma_status status = pcie::dma_status::ok;
 
   std::vector<cycle> pushed, asked, read;
+  std::vector<std::uint64_t> asked_for;                         ///< places in the queue
   std::vector<std::pair<std::uint64_t, std::uint32_t>> places;  ///< that were read: address and length
   std::vector<end> ends;
 
@@ -95,6 +96,7 @@ struct world : sim::clocked_block {
   }
   void find(const icm::translate_request& t) {
     asked.push_back(now());
+    asked_for.push_back(t.va);
     icm::translate_response r;
     r.tag = t.tag;
     r.missed = misses_for != 0;
@@ -253,6 +255,8 @@ TEST(descriptor_fetch, units_take_turns_asking) {
   r.run(100);
   ASSERT_EQ(r.w.ends.size(), 4u);
   for (unsigned i = 1; i < 8; ++i) EXPECT_EQ(r.w.asked[i] - r.w.asked[i - 1], 1u) << i;
+  for (unsigned i = 0; i < 8; ++i)
+    EXPECT_EQ(r.w.asked_for[i], offset + (i < 4 ? 0xf80 : 0)) << "the ends of all are behind the beginnings of all";
   for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(r.has(i, 0, 0xf80, 256));
 }
 

@@ -309,6 +309,22 @@ TEST(scatter, what_was_not_begun_of_a_message_that_was_given_up_writes_nothing) 
   EXPECT_TRUE(r.lists.remove_user(second)) << "its last user has gone";
 }
 
+/// A packet begins in cycle 2, and what the message table writes is seen a cycle later: given up in cycle 1 it writes
+/// nothing, in cycle 2 it goes on.
+class given_up : public testing::TestWithParam<std::pair<cycle, std::uint64_t>> {};
+TEST_P(given_up, is_seen_a_cycle_later) {
+  rig r;
+  const std::uint32_t list = r.list({{0x1000, 64, good_key, false}});
+  r.respond(list, 0, 64);
+  r.lists.release(list, GetParam().first);
+  r.run(100);
+  ASSERT_EQ(r.w.pushed[0], 1u);
+  ASSERT_EQ(r.w.reports.size(), 1u);
+  EXPECT_EQ(r.count("given_up"), GetParam().second);
+  EXPECT_EQ(r.count("writes"), 1 - GetParam().second);
+}
+INSTANTIATE_TEST_SUITE_P(scatter, given_up, testing::Values(std::pair{cycle{1}, 1u}, std::pair{cycle{2}, 0u}));
+
 /// The write of the packet that was begun is answered, then an empty write behind all others, then the revocation.
 TEST(scatter, revocation_is_answered_when_what_was_begun_is_in_memory) {
   rig r;

@@ -37,6 +37,30 @@ TEST(doorbell, cq_arm_in_one_and_in_two_stores) {
   EXPECT_EQ(b.sw.queues[1].sequence, 2);
 }
 
+TEST(doorbell, first_half_of_a_cq_arm_is_used_once) {
+  bench b;
+  b.sw.write(201 * page + 0x20, {0x21, 0, 0, 0x86});
+  b.sw.write(201 * page + 0x24, {0, 0, 0, 9});
+  b.sw.write(201 * page + 0x24, {0, 0, 0, 10});
+  b.run(100);
+  ASSERT_EQ(b.sw.queues.size(), 1u);
+  EXPECT_EQ(b.sw.queues[0].index, 9u);
+  EXPECT_EQ(b.stats.value("doorbell.cq_arms"), 1u);
+  EXPECT_EQ(b.stats.value("doorbell.bad_length"), 1u);
+}
+
+TEST(doorbell, first_half_of_a_cq_arm_does_not_outlive_a_reset) {
+  bench b;
+  b.sw.write(201 * page + 0x20, {0x21, 0, 0, 0x86});
+  b.run(50);
+  b.dut.device_reset();
+  b.dut.cr_write(rnic::doorbell::cr::log_num_uars, 10);
+  b.sw.write(201 * page + 0x24, {0, 0, 0, 9});
+  b.run(50);
+  EXPECT_TRUE(b.sw.queues.empty());
+  EXPECT_EQ(b.stats.value("doorbell.bad_length"), 1u);
+}
+
 TEST(doorbell, eq_6_is_in_page_1_at_810) {
   bench b;
   b.sw.write(1 * page + 0x810, {0x80, 0, 0, 0x20});

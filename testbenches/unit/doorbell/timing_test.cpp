@@ -146,6 +146,20 @@ TEST(doorbell_blueflame, what_comes_late_of_an_evicted_descriptor_is_not_of_the_
   EXPECT_EQ(b.stats.value("doorbell.blueflames"), 3u);
 }
 
+/// As many descriptors as there are places may have lost theirs: the rest of each is known.
+TEST(doorbell_blueflame, the_rests_of_several_evicted_descriptors_are_dropped) {
+  doorbell::config c;
+  c.bf_gathers = 2;
+  bench b(c);
+  for (unsigned n = 0; n < 4; ++n) b.sw.line(buffer(n), blueflame_read(8));  // 2 and 3 take the places of 0 and 1
+  for (unsigned n = 0; n < 4; ++n) b.sw.line(buffer(n) + 64, second_line(static_cast<std::uint8_t>(n)));
+  b.run(400);
+  ASSERT_EQ(b.sw.sends.size(), 4u);
+  for (unsigned n = 0; n < 4; ++n) EXPECT_EQ(bool(b.sw.sends[n].second.descriptor), n >= 2) << n;
+  EXPECT_EQ(b.stats.value("doorbell.blueflame_partial"), 2u);
+  EXPECT_EQ(b.stats.value("doorbell.blueflames"), 2u);
+}
+
 /// What of it never comes is not waited for: the first line of the next descriptor ends that.
 TEST(doorbell_blueflame, the_next_descriptor_in_the_buffer_of_an_evicted_one_is_whole) {
   doorbell::config c;

@@ -70,6 +70,34 @@ TEST(gid_source, is_valid_of_the_version_the_function_and_the_family) {
   EXPECT_EQ(why(request(3, roce_type::v2, false, 1)), refusal::version) << "the first reason counts";
 }
 
+TEST(gid_source, one_virtual_function_has_entries_of_its_own) {
+  tables t;
+  gid_source s({}, t);
+  t.set_num_vfs(1);  // 16 entries of the physical function, 112 of the virtual one
+  EXPECT_EQ(s.look_up(request(3, roce_type::v1, false, 1)).why, refusal::function);
+  EXPECT_EQ(s.look_up(request(20, roce_type::v2, false, 0)).why, refusal::function);
+  EXPECT_EQ(s.look_up(request(20, roce_type::v2, false, 1)).why, refusal::none);
+}
+
+TEST(gid_source, reset_forgets_gids_macs_vids_and_functions) {
+  tables t;
+  gid_source s({}, t);
+  t.set_num_vfs(1);
+  t.device_reset();
+  EXPECT_EQ(s.look_up(request(20, roce_type::v2, false, 1)).why, refusal::invalid);
+  source_request r;
+  r.mac_index = 5;
+  r.vlan_index = 2;
+  r.tagged = true;
+  r.dmac = own;
+  EXPECT_EQ(s.look_up(r).mac, wire::mac_address{});
+  EXPECT_FALSE(s.look_up(r).own_destination);
+  EXPECT_FALSE(s.look_up(r).vlan_valid);
+  EXPECT_EQ(t.cr_read(cr::vlan_word(2)), 0u);
+  put(t, 20, false, cr::gid_valid | v2);
+  EXPECT_EQ(s.look_up(request(20, roce_type::v2, false, 5)).why, refusal::none) << "nobody's own";
+}
+
 TEST(gid_source, datagram_takes_the_version_of_the_entry) {
   tables t;
   gid_source s({}, t);
