@@ -84,7 +84,7 @@ TEST(ack_timers, run_for_the_code_of_the_queue_pair) {
 /// Everything that is not acknowledged is to be sent again: until then nothing is under way, and it must not get stuck.
 TEST(ack_timers, run_while_a_queue_pair_goes_back) {
   bench b(1);
-  b.qps[4].retrying = true;
+  b.qps[4].progress.retrying = true;
   b.start(4, 1, 7, 7);
   b.run_us(40);
   EXPECT_EQ(b.ends, (list{{4, 2 * unit}}));
