@@ -69,11 +69,26 @@ void flow_control::remember(std::uint8_t want, sim::time_ps now) {
   told_ = want;
 }
 
+/// Durations are those that have been: what was left of a pause, or has begun of one, ends here.
 void flow_control::reset(sim::time_ps now) {
-  for (sim::time_ps& t : until_) t = std::min(t, now);
+  for (unsigned i = 0; i < 8; ++i) {
+    counters& c = counters_[i];
+    c.rx_duration_ps -= std::max(until_[i], now) - now;
+    until_[i] = std::min(until_[i], now);
+    if (((told_ >> i) & 1) != 0) c.tx_duration_ps += now - told_since_[i];
+  }
   latest_until_ = now;
   told_ = 0;
   refresh_at_ = ~sim::time_ps{0};
+}
+
+/// A pause that lasts is counted from now on: a resume takes back no more than that.
+void flow_control::clear_counters(sim::time_ps now) {
+  for (unsigned i = 0; i < 8; ++i) {
+    counters_[i] = {};
+    counters_[i].rx_duration_ps = std::max(until_[i], now) - now;
+  }
+  told_since_.fill(now);
 }
 
 void flow_control::announce(const std::string& prefix, sim::statistics& to) const {

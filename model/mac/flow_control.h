@@ -48,7 +48,7 @@ class flow_control {
   /// Link went down: nobody is paused any more.
   void reset(sim::time_ps now);
   const counters& of(unsigned priority) const { return counters_[priority]; }
-  void clear_counters() { counters_.fill({}); }
+  void clear_counters(sim::time_ps now);
   /// Counters of each priority as "<prefix>.prio<n>.<counter>".
   void announce(const std::string& prefix, sim::statistics& to) const;
 

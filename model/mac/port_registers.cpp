@@ -120,7 +120,7 @@ void port::cr_write(std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::reset_counters:
       stats_.clear();
-      flow_.clear_counters();
+      flow_.clear_counters(now_ps());
       break;
     default:
       break;
@@ -137,7 +137,7 @@ void port::device_reset() {
   set_up(false);
   flow_.send_pause = flow_.obey_pause = false;
   flow_.send_pfc = flow_.obey_pfc = 0;
-  flow_.clear_counters();
+  flow_.clear_counters(now_ps());
   stats_.clear();
   mtu_ = config_.mtu;
   default_priority_ = config_.default_priority;

@@ -50,7 +50,6 @@ void key_withdrawal::fail(responder_slot& s) {
   s.keys = responder_slot::keys_state::none;
   if (s.cancelled) return;
   s.what = responder_slot::action::failure;
-  s.msn = s.msn_before;
   s.nak = invalidation_refused.nak;
   s.cqe_syndrome = invalidation_refused.completion;
   ++completions_.errors.remote_invalid;

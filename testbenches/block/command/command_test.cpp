@@ -21,6 +21,7 @@
 #include "model/command/command_cr.h"
 #include "model/command/firmware_port.h"
 #include "model/completion/completion_cr.h"
+#include "model/mac/mac_cr.h"
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
 
@@ -39,6 +40,7 @@ class dma_engine : public sim::clocked_block {
   sim::fifo_out<pcie::dma_response> response;
   std::vector<std::uint8_t> memory;
   unsigned reads = 0, writes = 0;
+  unsigned cycles = dma_cycles;
 
   std::uint8_t* at(std::uint64_t address) { return memory.data() + (address - memory_base); }
 
@@ -50,7 +52,7 @@ class dma_engine : public sim::clocked_block {
       response.push({j.request.tag, serve(j.request)});
     }
     if (request.can_pop()) {
-      waiting_.push_back({now() + dma_cycles, request.pop()});
+      waiting_.push_back({now() + cycles, request.pop()});
     }
     if (!waiting_.empty()) wake_at(std::max(waiting_.front().due, now() + 1));
   }
@@ -307,6 +309,23 @@ TEST(Command, ResetDuringDmaIsSurvived) {
     b->write(abi::bar0::reset, 1);
     b->run_ns(10000);
   }
+}
+
+/// A mailbox that cannot be reached is refused after 10 us, and a reset comes 5 us before that. The refusal is not that
+/// of the first thing that firmware does when it starts again, which waits for it: the ports are switched off.
+TEST(Command, AnswerToDmaOfBeforeAResetIsNobodys) {
+  bench b;
+  plain_registers ports;
+  b.bus.map(register_bus::cr_base::mac, ports);
+  b.engine.cycles = 5000;
+  b.command(abi::opcode::query_fw, 0, 0, 0xdead0000);
+  b.run_ns(5000);
+  ports.values[mac::cr::port_control] = 1;
+  b.write(abi::bar0::reset, 1);
+  b.run_ns(4000);
+  EXPECT_EQ(ports.values[mac::cr::port_control], 1u) << "memory has not answered";
+  b.run_ns(20000);
+  EXPECT_EQ(ports.values[mac::cr::port_control], 0u);
 }
 
 TEST(Registers, OwnershipIsClaimedByReading) {

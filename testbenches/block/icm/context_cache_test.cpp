@@ -157,6 +157,43 @@ TEST(context_cache, least_recently_used_is_replaced) {
   EXPECT_EQ(b.memory.writes(), 0u);
 }
 
+/// One that was fetched and not asked for yet stays, though the other was used since: else who fetched it would fetch
+/// it again, and so on.
+TEST(context_cache, what_nobody_has_seen_yet_is_not_replaced) {
+  bench b({2, 2, 2, 0, 2});
+  b.run(1);
+  b.user.ask(1);
+  b.run(300);
+  icm::cq_context* c = nullptr;
+  ASSERT_EQ(b.user.contexts.lookup(2, c), cache::result::pending);
+  b.run(300);
+  b.user.ask(1);
+  b.run(10);
+  EXPECT_EQ(b.user.contexts.counters().hits, 1u);
+  b.user.ask(3);
+  b.run(300);
+  EXPECT_EQ(b.user.contexts.peek(1), nullptr);
+  EXPECT_NE(b.user.contexts.peek(2), nullptr);
+  EXPECT_NE(b.user.contexts.peek(3), nullptr);
+}
+
+/// Of two ways one is left free by who may wait long: a set with a pinned one is crowded for all others.
+TEST(context_cache, a_set_is_crowded_when_one_way_is_left) {
+  bench b({2, 2, 2, 0, 2});
+  b.run(1);
+  b.user.ask(1);
+  b.run(300);
+  EXPECT_FALSE(b.user.contexts.crowded(2));
+  b.user.contexts.pin(1);
+  EXPECT_TRUE(b.user.contexts.crowded(2));
+  EXPECT_FALSE(b.user.contexts.crowded(1)) << "it has its way";
+  b.user.contexts.unpin(1);
+  EXPECT_FALSE(b.user.contexts.crowded(2));
+  icm::cq_context* c = nullptr;
+  ASSERT_EQ(b.user.contexts.lookup(3, c), cache::result::pending);
+  EXPECT_TRUE(b.user.contexts.crowded(2)) << "one that is being filled stays, too";
+}
+
 TEST(context_cache, dirty_entry_is_written_back_and_read_again) {
   bench b({1, 1, 4, 0, 1});
   b.run(1);

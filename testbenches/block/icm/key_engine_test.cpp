@@ -182,4 +182,64 @@ TEST(key_engine, says_by_whom_it_is_held_up) {
   EXPECT_EQ(rnic::bench::held_up(b.clock, "tpt.keys"), "memory 107; holders 32; ");
 }
 
+/// Two pages of region 0x124, which is free: its translations are those at 0x200.
+struct registration : keys {
+  explicit registration(const icm::translation_config& c = at_once()) : keys(c) {
+    memory.be32(entry, free_region);
+    memory.be32(entry + 0x34, 8);  // room for so many
+    for (unsigned i = 0; i < 2; ++i) memory.be64(page_list + 8 * i, (0x7000000 + 0x1000 * i) | 1);
+    icm::key_operation o = invalidate(0x124, 1);
+    o.what = icm::key_operation::kind::fast_register;
+    o.start = 0x10000;
+    o.length = 0x2000;
+    o.page_list = page_list;
+    first.ask(o);
+  }
+  static constexpr std::uint64_t entry = mpt_host + 0x24 * 64, page_list = 0x30000;
+  static constexpr std::uint32_t free_region = 3u << 28 | 1u << 17 | 1u << 8, by_software = 0xfu << 28;
+};
+
+/// The entry is known after 143 cycles, the page list 103 later, the translations are written in 5, and the entry.
+TEST(key_engine, a_fast_registration_writes_translations_and_entry) {
+  registration b;
+  b.run(400);
+  EXPECT_EQ(b.first.status.at(1), icm::key_status::ok);
+  EXPECT_EQ(b.memory.get32(b.entry) >> 28, 0u);
+  EXPECT_EQ(b.memory.get32(mtt_host + 0x20c), 0x7001001u);
+  EXPECT_EQ(b.tpt.keys().counters().registrations, 1u);
+}
+
+/// Firmware takes the entry back while the page list is read: it stays software's.
+TEST(key_engine, an_entry_taken_back_meanwhile_is_not_written) {
+  registration b;
+  b.run(200);
+  b.memory.be32(b.entry, b.by_software | b.free_region);
+  b.cr(icm::cr::tpt_index, 0x124);
+  b.cr(icm::cr::tpt_command, icm::cr::tpt_command_drop_mpt);
+  b.run(500);
+  EXPECT_EQ(b.first.status.at(1), icm::key_status::wrong_state);
+  EXPECT_EQ(b.memory.get32(b.entry) >> 28, 0xfu);
+  EXPECT_EQ(b.tpt.keys().counters().registrations, 0u);
+  EXPECT_EQ(b.tpt.keys().counters().refused, 1u);
+}
+
+/// A line of old translations has come and is not usable yet when they are written anew: it is not used, nor kept.
+TEST(key_engine, translations_fetched_before_they_were_registered_are_fetched_again) {
+  icm::translation_config c = at_once();
+  c.miss_cycles = 20;
+  registration b(c);
+  auto of_buffer = b.key(0, 16, 7);
+  of_buffer.what = icm::translate_request::kind::buffer;
+  of_buffer.log_page = 12;
+  of_buffer.buffer_mtt = 0x200;
+  b.run(140);
+  b.users[0]->ask(of_buffer);
+  b.run(500);
+  EXPECT_EQ(b.first.status.at(1), icm::key_status::ok);
+  EXPECT_LT(b.users[0]->asked.at(7) + 102, b.first.answered.at(1));
+  EXPECT_EQ(b.tpt.counters().stale, 1u);
+  EXPECT_EQ(b.users[0]->answers.at(7).segments[0].address, 0x7000000u);
+  EXPECT_EQ(b.answer(of_buffer).segments[0].address, 0x7000000u);
+}
+
 }  // namespace

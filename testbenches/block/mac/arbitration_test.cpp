@@ -97,6 +97,21 @@ TEST(mac_arbitration, class_with_a_highest_rate) {
   EXPECT_NEAR(rate(2, 275), 40.0, 0.1);
 }
 
+/// At 100 Mb/s a frame of 1020 bytes with preamble, FCS and gap keeps its class back for 81.6 us. What is to wait under
+/// another rate is counted anew: the next one goes at once, and the one behind it after 816 ns.
+TEST(mac_arbitration, a_changed_highest_rate_owes_nothing_of_the_last_one) {
+  bench t;
+  t.a.mac.cr_write(cr::max_rate + 4 * 2, 100);
+  for (unsigned i = 0; i < 3; ++i) t.a.tx.send(t.frame(996, 2, true));
+  bench::run_ns(20'000);
+  ASSERT_EQ(t.log.notes.size(), 1u);
+  t.a.mac.cr_write(cr::max_rate + 4 * 2, 10'000);
+  bench::run_ns(3'000);
+  ASSERT_EQ(t.log.notes.size(), 3u);
+  EXPECT_EQ(t.log.notes[1].first_bit, 20'001'000u + 60'000u);
+  EXPECT_EQ(t.log.notes[2].first_bit, 20'817'000u + 60'000u);
+}
+
 TEST(mac_arbitration, credits_come_back_when_a_frame_starts) {
   bench t;
   for (unsigned i = 0; i < 5; ++i) t.a.tx.send(t.frame(1082, 3, true));

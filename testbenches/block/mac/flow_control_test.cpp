@@ -98,6 +98,67 @@ TEST(mac_flow_control, global_pause_stops_all_if_obeyed) {
   EXPECT_EQ(t.log.notes[1].first_bit, 1'368'000u);
 }
 
+/// One that is prolonged is one: 10 quanta at 40 Gb/s are 128 ns, of which 100 have gone when 10 more are asked for.
+TEST(mac_flow_control, a_pause_that_is_prolonged_has_one_transition) {
+  flow_control f(40'000);
+  f.obey_pfc = 0x08;
+  f.receive(pfc(0x18, 10), 1'000);
+  f.receive(pfc(0x18, 10), 101'000);
+  EXPECT_EQ(f.paused_until(3), 229'000u);
+  EXPECT_EQ(f.of(3).rx_frames, 2u);
+  EXPECT_EQ(f.of(3).rx_transitions, 1u);
+  EXPECT_EQ(f.of(3).rx_duration_ps, 228'000u);
+  f.receive(pfc(0x08, 10), 229'000);  // the first one has ended at this instant: another
+  EXPECT_EQ(f.of(3).rx_transitions, 2u);
+  f.receive(pfc(0x08, 0), 239'000);
+  EXPECT_EQ(f.of(3).rx_duration_ps, 238'000u);
+  EXPECT_EQ(f.of(3).rx_transitions, 2u);
+}
+
+/// Of 838.848 us, 100 ns have gone when the line loses its carrier; and it is not told of any more.
+TEST(mac_flow_control, a_lost_link_ends_what_both_sides_have_asked_for) {
+  flow_control f(40'000);
+  f.obey_pfc = f.send_pfc = 0x08;
+  f.receive(pfc(0x08, 0xffff), 1'000);
+  f.tell(0x08, 51'000, 0xffff, 50);
+  f.reset(101'000);
+  EXPECT_EQ(f.paused(101'000), 0);
+  EXPECT_EQ(f.of(3).rx_duration_ps, 100'000u);
+  EXPECT_EQ(f.of(3).tx_duration_ps, 50'000u);
+  EXPECT_EQ(f.refresh_at(), ~sim::time_ps{0});
+  EXPECT_TRUE(f.must_tell(0x08, 101'000)) << "who comes back knows nothing";
+}
+
+/// Cleared after 100 ns of a pause which ends by a resume after 30 more.
+TEST(mac_flow_control, counters_cleared_in_a_pause_count_what_is_left_of_it) {
+  flow_control f(40'000);
+  f.obey_pfc = f.send_pfc = 0x08;
+  f.receive(pfc(0x08, 0xffff), 1'000);
+  f.tell(0x08, 1'000, 0xffff, 50);
+  f.clear_counters(101'000);
+  f.receive(pfc(0x08, 0), 131'000);
+  f.tell(0, 131'000, 0xffff, 50);
+  EXPECT_EQ(f.of(3).rx_frames, 1u);
+  EXPECT_EQ(f.of(3).rx_transitions, 0u);
+  EXPECT_EQ(f.of(3).rx_duration_ps, 30'000u);
+  EXPECT_EQ(f.of(3).tx_duration_ps, 30'000u);
+}
+
+TEST(mac_flow_control, a_pause_does_not_outlive_the_carrier) {
+  bench t;
+  t.a.mac.cr_write(cr::pfcrx, 0xff);
+  t.a.mac.deliver(pause_frame_of(t, pfc(0x08, 0xffff)), 100'000);
+  t.a.tx.send(t.frame(60, 3, true), 1'999);
+  bench::run_ns(1'000);
+  EXPECT_EQ(t.a.mac.cr_read(cr::paused), 0x08u);
+  t.a.mac.carrier(false, 1'100'000);
+  t.a.mac.carrier(true, 1'500'000);
+  bench::run_ns(2'000);
+  EXPECT_EQ(t.a.mac.cr_read(cr::paused), 0u);
+  ASSERT_EQ(t.log.notes.size(), 1u);
+  EXPECT_EQ(t.log.notes[0].first_bit, 2'000'000u + 60'000u);
+}
+
 /// A slow receiver, small buffers: the peer is stopped and let go, nothing is lost, order is kept.
 void check_lossless(bool priority_based) {
   port::config slow;

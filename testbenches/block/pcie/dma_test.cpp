@@ -393,6 +393,29 @@ TEST(pcie_dma, refused_without_bus_mastering) {
   EXPECT_EQ(b.stat("pcie.dma.refused_requests"), 3u);
 }
 
+/// Cycles of the adapter from a read of 1024 bytes to its answer, when no more than the last `limit` bytes of a read
+/// are put down behind its last packet.
+sim::cycle_t cycles_of_a_read(std::uint32_t limit) {
+  return rnic::bench::in_child([limit] {
+    options o;
+    o.endpoint.dma.fill_limit_bytes = limit;
+    bench b(o);
+    const auto buffer = b.memory.allocate(4096);
+    std::vector<std::uint8_t> back(1024);
+    b.clients[0]->queue(read_request(buffer.address, 1024, back.data()));
+    b.run_ns(4000);
+    return b.core.edge_at_or_after(b.clients[0]->answers.at(0).at) - b.core.edge_at_or_after(b.clients[0]->sent.at(0));
+  });
+}
+
+/// 16 bytes a cycle: 1024 take 64 cycles, 256 take 16 and 64 take 4.
+TEST(pcie_dma, no_more_than_the_limit_of_a_read_is_put_down_behind_it) {
+  const sim::cycle_t all = cycles_of_a_read(1024);
+  EXPECT_EQ(cycles_of_a_read(4096), all);
+  EXPECT_EQ(all - cycles_of_a_read(256), 48u);
+  EXPECT_EQ(all - cycles_of_a_read(64), 60u);
+}
+
 TEST(pcie_dma, lost_completions_time_out_and_late_ones_are_counted) {
   options o;
   o.endpoint.dma.completion_timeout_ps = 50'000'000;

@@ -25,6 +25,27 @@ TEST(error_state, flushes_receives_of_the_error_state_only) {
   EXPECT_TRUE(t.b.flows.to_do().empty());
 }
 
+/// Sixteen receives are a full ring and all are flushed; seventeen are no count that software can have posted.
+TEST(error_state, flushes_a_ring_that_is_exactly_full) {
+  bench t;
+  responder_flow& full = t.open(0);
+  responder_flow& too_many = t.open(1);
+  t.contexts[0].state = t.contexts[1].state = icm::qp_state::error;
+  t.at(100, [&] {
+    full.posted = 16;
+    too_many.posted = 17;
+    for (responder_flow* f : {&full, &too_many}) t.b.flows.add_todo(*f, flow_todo_flush);
+  });
+  for (cycle c = 101; c != 150; ++c) t.at(c, [&] { t.b.errors.attend(); });
+  t.run(300);
+  ASSERT_EQ(t.w.cqes.size(), 16u);
+  for (unsigned i = 0; i != 16; ++i) {
+    EXPECT_EQ(t.w.cqes[i].what.qpn, first_qpn);
+    EXPECT_EQ(t.w.cqes[i].what.wqe_index, i);
+  }
+  EXPECT_EQ(t.contexts[1].rq_consumed, 0u);
+}
+
 /// An error of its former life still waits, behind a queue pair without a place, when firmware releases the next one.
 TEST(error_state, what_waits_of_a_former_life_is_dropped) {
   responder_config c;

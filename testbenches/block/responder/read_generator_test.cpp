@@ -247,6 +247,23 @@ TEST(read_generator, an_atomic_changes_memory_once_and_answers_what_was_there) {
   EXPECT_EQ(r.count("atomics"), 2u);
 }
 
+/// From memory's answer to the report: seen a cycle later, as many cycles as the lock is held for, a cycle to memory,
+/// 20 there and one back; the report is seen a cycle after it was made.
+sim::cycle_t from_operand_to_report(unsigned lock_cycles) {
+  return rnic::bench::in_child([lock_cycles] {
+    responder_config c;
+    c.atomics.lock_cycles = lock_cycles;
+    rig r(c);
+    r.start(r.add(0, 100, 0x2000, 5), 10);
+    r.run(500);
+    return r.w.reports.at(0).first - r.w.read_answers.at(0);
+  });
+}
+TEST(read_generator, an_atomic_holds_its_lock_for_the_cycles_of_its_parameter) {
+  EXPECT_EQ(from_operand_to_report(7), 1u + 7 + 1 + 20 + 1 + 1);
+  EXPECT_EQ(from_operand_to_report(26), 1u + 26 + 1 + 20 + 1 + 1);
+}
+
 TEST(read_generator, reads_do_not_wait_for_atomics_of_others) {
   rig r;
   for (std::uint16_t f = 0; f < 4; ++f) r.start(r.add(f, 100, 0x2000, 1));
@@ -365,6 +382,22 @@ TEST(read_generator, memory_that_cannot_be_read_is_told_and_the_rest_given_up) {
   EXPECT_EQ(r.told(told::discarded), 1u);
   EXPECT_EQ(r.psns().back(), 101u);
   EXPECT_EQ(r.w.answers.back().job.opcode, 0x11);
+}
+
+/// An ACK that was on its way when the READ before it failed is not sent: the NAK is the last word.
+TEST(read_generator, an_answer_behind_a_fault_ends_unsent) {
+  rig r;
+  r.start(r.request(0, 100, 0x7000000, 64));
+  r.run(300);
+  ASSERT_EQ(r.told(told::fault), 1u);
+  r.start(r.other(kind::acknowledge, 0, 101));
+  r.run(300);
+  EXPECT_TRUE(r.w.answers.empty());
+  ASSERT_EQ(r.told(told::answered), 1u);
+  const read_report& end = r.w.reports.back().second;
+  EXPECT_EQ(end.what, told::answered);
+  EXPECT_EQ(end.answers, 1u);
+  EXPECT_EQ(end.acks, 0u);
 }
 
 TEST(read_generator, a_discard_ends_when_memory_owes_nothing) {

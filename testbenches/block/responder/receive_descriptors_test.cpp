@@ -136,6 +136,54 @@ TEST(receive_descriptors, next_ones_of_an_own_queue_are_read_ahead) {
   for (unsigned i = 1; i != 8; ++i) EXPECT_EQ(k.found[i].first - k.found[i - 1].first, 41u) << i;
 }
 
+/// Four entries, of which three are taken; the limit is two. Events when software has posted `more` before the third.
+std::size_t limit_events(unsigned more) {
+  bench t;
+  responder_flow& f = t.open();
+  t.share(*f.ctx);
+  icm::srq_context s;
+  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
+  s.limit = 2;
+  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+  for (unsigned i = 0; i != 4; ++i) t.post(i, 0x100, 64, true);
+  taker k{t, *f.ctx};
+  k.most = 3;
+  k.idle = 60;
+  k.start();
+  t.run(250);
+  EXPECT_EQ(k.found.size(), 2u);
+  EXPECT_TRUE(t.w.events.empty()) << "two are left, not less";
+  for (unsigned i = 0; i != more; ++i) t.post(4 + i, 0x100, 64, true);
+  t.run(400);
+  EXPECT_EQ(k.found.size(), 3u);
+  for (const auto& e : t.w.events) EXPECT_EQ(e.what.type, 0x14);
+  return t.w.events.size();
+}
+TEST(receive_descriptors, less_than_the_limit_is_told_once) { EXPECT_EQ(limit_events(0), 1u); }
+TEST(receive_descriptors, exactly_the_limit_is_told_nobody) { EXPECT_EQ(limit_events(1), 0u); }
+
+/// The answer for a queue of domain `queue`, asked for by a queue pair of domain `qp`.
+result in_domain(std::uint16_t queue, std::uint16_t qp) {
+  bench t;
+  responder_flow& f = t.open();
+  t.share(*f.ctx);
+  icm::srq_context s;
+  std::memcpy(&s, t.w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
+  s.xrcd = queue;
+  std::memcpy(t.w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+  f.ctx->type = icm::service::xrc;
+  f.ctx->qkey = qp;
+  result found = result::pending;
+  std::uint32_t pd = 0;
+  for (const cycle c : {100u, 150u}) t.at(c, [&] { found = t.b.receives.in_domain(*f.ctx, srqn, pd); });
+  t.run(200);
+  EXPECT_EQ(pd, found == result::ready ? 9u : 0u);
+  return found;
+}
+TEST(receive_descriptors, of_the_own_domain) { EXPECT_EQ(in_domain(3, 3), result::ready); }
+TEST(receive_descriptors, of_another_domain) { EXPECT_EQ(in_domain(3, 4), result::failed); }
+TEST(receive_descriptors, domain_0_is_no_domain) { EXPECT_EQ(in_domain(0, 0), result::failed); }
+
 /// What a queue pair in error has taken of a shared queue: one a cycle, but for the one that has its completion.
 TEST(receive_descriptors, flushes_one_in_a_cycle) {
   bench t;

@@ -327,6 +327,20 @@ TEST(responder_read, repetition_without_rights_or_outside_is_dropped) {
   EXPECT_EQ(b.count("drop.duplicate_read"), 2u);
 }
 
+/// Of a queue pair that does not let its peer read (any more).
+TEST(responder_read, repetition_after_the_right_to_read_is_gone_is_dropped) {
+  bench b;
+  auto c = bench::context();
+  c.access = icm::responder_access_write;
+  b.put(c);
+  b.read(98, data_va, 1024);
+  b.run(3000);
+  EXPECT_TRUE(b.s.answers.empty());
+  EXPECT_TRUE(b.s.errors.empty());
+  EXPECT_EQ(b.count("drop.duplicate_read"), 1u);
+  EXPECT_EQ(b.count("duplicates"), 1u);
+}
+
 TEST(responder_read, rights_are_checked_for_the_whole_range) {
   bench b;
   b.read(100, data_va, 0x100001);

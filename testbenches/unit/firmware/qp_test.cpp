@@ -55,6 +55,7 @@ TEST(Qp, ContextsReachHardware) {
   EXPECT_EQ(rq.cqn, 0x80u);
   EXPECT_EQ(rq.ack_timeout, 14);
   EXPECT_EQ(rq.retry_limit, 7);
+  EXPECT_EQ(rq.retries_left, 7);
   EXPECT_EQ(rq.rnr_retries_left, 6);
   EXPECT_EQ(rq.log_max_rd_atomic, 4);
   EXPECT_EQ(rq.ack_request_log, 8);

@@ -188,6 +188,18 @@ TEST(Mpt, BadOnesAreRefused) {
   EXPECT_EQ(d.run(opcode::hw2sw_mpt, 0x123, 1), status::reg_bound);
 }
 
+/// The translation table has 2^31 entries: a region of two pages may have the last two, and not one behind them.
+TEST(Mpt, TranslationsUpToTheLastOneOfTheTable) {
+  driver_model d;
+  d.bring_up();
+  d.fill_mpt(0x123, false);
+  d.put(abi::mpt::mtt_address, (std::uint64_t{8} << 31) - 8);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::bad_param);
+  d.put(abi::mpt::mtt_address, (std::uint64_t{8} << 31) - 16);
+  EXPECT_EQ(d.run(opcode::sw2hw_mpt, 0x123), status::ok);
+  EXPECT_EQ(d.hw.reg(register_bus::cr_base::icm, icm::cr::tpt_count), 2u);
+}
+
 TEST(Srq, LifeOfAnSrq) {
   driver_model d;
   d.bring_up();
