@@ -23,7 +23,10 @@ class handle {
     if (p_ != nullptr) ++p_->references;
   }
   handle(handle&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
-  handle& operator=(const handle& other) { return *this = handle(other); }
+  handle& operator=(const handle& other) {
+    if (this != &other) *this = handle(other);
+    return *this;
+  }
   handle& operator=(handle&& other) noexcept {
     node* const old = std::exchange(p_, std::exchange(other.p_, nullptr));
     if (old != nullptr) release(old);
