@@ -151,14 +151,24 @@ class bench:
             bad = [k for k in result["statistics"] if "bad_icrc" in k or "bad_ip" in k or k.endswith("drop.bad_length")]
             ok = ok and not bad
             text += "".join("%s: %d\n" % (k, result["statistics"][k]) for k in bad)
-        if self.lossy and guest[0] == 0 and "work request 2 failed: transport retry counter exceeded" in text:
-            # The guest has all and has ended; its last acknowledgement was lost, and nobody is there to repeat it.
-            print("%-60s once more: the last acknowledgement was lost" % name, flush=True)
+        lost = self.lost_last(guest, text) if not ok and self.lossy else None
+        if lost:
+            print("%-60s once more: the %s was lost" % (name, lost), flush=True)
             self.repeat = True
             return
         self.note(name, ok)
         if not ok:
             self.show(status, text, guest)
+
+    def lost_last(self, guest, text):
+        """What the guest sent last, if it was lost: the guest has all and has ended, so that nobody repeats it."""
+        if guest[0] != 0 and not lost_its_channel(guest):
+            return None
+        if "work request 2 failed: transport retry counter exceeded" in text:
+            return "last acknowledgement"
+        if "the peer does not send any more" in text and wire_image.leaves_without_word(self.pcap, MODEL_MAC):
+            return "DREQ"
+        return None
 
     def show(self, status, text, guest):
         print("--- model, status %s\n%s--- guest, status %d\n%s---" % (status, text, guest[0], guest[1]), flush=True)

@@ -9,7 +9,7 @@ FIRST = {0, 4, 5, 6, 10, 11, 13, 16}  # SEND, WRITE and READ RESPONSE: FIRST or 
 IMMEDIATE = {3, 5, 9, 11}
 WITH_AETH = {13, 15, 16}
 WITH_RETH = {6, 10, 11, 12}
-DREQ, DREP = 0x15, 0x16  # attributes of the connection manager's datagrams
+REQ, DREQ, DREP = 0x10, 0x15, 0x16  # attributes of the connection manager's datagrams
 
 
 def frames(path):
@@ -70,6 +70,13 @@ def farewell(path, mac):
         answered += mad == DREP and to_it
         behind += p.transport == RC and asked != 0 and not to_it
     return asked, answered, behind
+
+
+def leaves_without_word(path, mac):
+    """Whether to this MAC address a REQ has come, and no DREQ."""
+    mads = [int.from_bytes(p.payload[16:18], "big") for p in packets(path)
+            if p.transport == UD and p.qpn == 1 and p.target.hex(":") == mac]
+    return REQ in mads and DREQ not in mads
 
 
 class image:
