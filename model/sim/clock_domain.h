@@ -123,7 +123,7 @@ class clock_domain : public hierarchy_object {
   static void tick_one(clock_domain& d);
   template <std::size_t... Id>
   static constexpr auto ticks_of(std::index_sequence<Id...>);
-  void serve(time_ps now);  // called by the timebase at next_edge_ps_
+  void serve(time_ps now);  // called by the timebase at its next edge
   void find_next();
   /// floor((x * by + and_more) / through), where x * by does not fit into 64 bits.
   static std::uint64_t scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more = 0);
@@ -135,22 +135,23 @@ class clock_domain : public hierarchy_object {
   fast_divider by_num_, by_den_;
   cycle_t small_cycle_ = 0;  // up to here 64 bits are enough for the conversions: hours of simulated time
   time_ps small_time_ = 0;
-  std::array<clocked_block*, max_blocks> blocks_{};
-  std::uint64_t all_ = 0;                              // mask of registered blocks
-  std::array<std::uint64_t, wheel_size> wheel_{};      // blocks to tick, by edge modulo the size
-  std::array<std::uint64_t, wheel_size / 64> used_{};  // which wheel slots are not empty, and
-  std::uint64_t used_words_ = 0;                       // which words of used_ are not zero
-  std::vector<far_wake> far_;                          // wake-ups beyond the wheel, each once, the earliest first,
-  std::size_t far_head_ = 0;                           // which is here: those before it are done
-  std::array<cycle_t, max_blocks> last_far_;           // per block the last one that was asked for, while it is there
-  cycle_t far_min_ = never;
   cycle_t served_ = never;  // last edge served or passed in sleep; `never` is the edge before edge 0
   time_ps served_ps_ = 0;
-  bool serving_ = false;
   cycle_t next_ = never;
-  time_ps next_ps_ = ~time_ps{0};
+  time_ps* next_edge_ = nullptr;  // time of next_, which the timebase keeps
+  bool serving_ = false;
   std::uint64_t active_edges_ = 0;
   std::uint64_t ticks_ = 0;
+  cycle_t far_min_ = never;
+  std::uint64_t forced_ = 0;                           // always_tick: all blocks, at each edge
+  std::uint64_t used_words_ = 0;                       // which words of used_ are not zero, and
+  std::array<std::uint64_t, wheel_size / 64> used_{};  // which wheel slots are not empty
+  std::array<std::uint64_t, wheel_size> wheel_{};      // blocks to tick, by edge modulo the size
+  std::array<clocked_block*, max_blocks> blocks_{};
+  std::uint64_t all_ = 0;                     // mask of registered blocks
+  std::vector<far_wake> far_;                 // wake-ups beyond the wheel, each once, the earliest first,
+  std::size_t far_head_ = 0;                  // which is here: those before it are done
+  std::array<cycle_t, max_blocks> last_far_;  // per block the last one that was asked for, while it is there
   std::vector<channel*> channels_;
   std::vector<server*> servers_;
 };

@@ -51,6 +51,8 @@ void timebase::add(clock_domain& domain) {
   domain.index_ = domains_.size();
   domains_.push_back(&domain);
   next_edges_.push_back(~time_ps{0});
+  for (clock_domain* d : domains_)
+    if (d != nullptr) d->next_edge_ = &next_edges_[d->index_];  // they have moved
 }
 
 void timebase::remove(clock_domain& domain) {
@@ -63,7 +65,10 @@ void timebase::remove(deferred_work& work) {
 }
 
 void timebase::request(time_ps when) {
-  if (!serving_) schedule(when);  // serve() schedules the earliest edge itself when it is done
+  if (serving_)
+    lowered_ = std::min(lowered_, when);  // serve() schedules the earliest edge itself when it is done
+  else
+    schedule(when);
 }
 
 void timebase::schedule(time_ps when) {
@@ -91,32 +96,35 @@ bool timebase::may_serve(time_ps next) {
   return next < horizon_;
 }
 
-inline time_ps timebase::earliest() const {
-  time_ps edge = ~time_ps{0};
-  for (const time_ps e : next_edges_) edge = std::min(edge, e);
-  return edge;
-}
-
 void timebase::serve() {
   ++activations_;
   now_ = kernel_now_ = sc_core::sc_time_stamp().value();
   while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
   horizon_ = 0;
+  const time_ps* const edges = next_edges_.data();
   const std::size_t count = next_edges_.size();
+  time_ps now = now_, next;
   for (;;) {
     // Which domains are due is a branch for each, which the machine foresees; what a search finds it would wait for.
-    for (std::size_t i = 0; i < count; ++i)
-      if (next_edges_[i] <= now_) domains_[i]->serve(now_);
-    const time_ps next = earliest();
+    next = lowered_ = ~time_ps{0};
+    for (std::size_t i = 0; i != count; ++i) {
+      time_ps edge = edges[i];
+      if (edge <= now) {
+        domains_[i]->serve(now);
+        edge = edges[i];
+      }
+      next = std::min(next, edge);
+    }
+    next = std::min(next, lowered_);
     if (!may_serve(next)) break;
-    now_ = next;
+    now_ = now = next;
   }
   const time_ps others = std::max(horizon_, now_ + 1);
+  lowered_ = next;
   for (deferred_work* w : deferred_) w->catch_up(others);
-  const time_ps next = earliest();
   serving_ = false;
-  if (next != ~time_ps{0}) schedule(next);
+  if (lowered_ != ~time_ps{0}) schedule(lowered_);
 }
 
 unsigned timebase::pick_id(std::uint64_t taken) {
@@ -163,15 +171,18 @@ void clock_domain::add(clocked_block& block) {
   block.id_ = id;
   blocks_[id] = &block;
   all_ |= std::uint64_t{1} << id;
-  if (base_.opts().always_tick && next_ == never) {
+  if (!base_.opts().always_tick) return;
+  forced_ = all_;
+  if (next_ == never) {
     set_next(edge_at_or_after(base_.now_ps() + 1));
-    base_.request(next_ps_);
+    base_.request(*next_edge_);
   }
 }
 
 void clock_domain::remove(clocked_block& block) {
   const std::uint64_t bit = std::uint64_t{1} << block.id_;
   all_ &= ~bit;
+  forced_ &= ~bit;
   blocks_[block.id_] = nullptr;
   const auto head = far_.begin() + static_cast<std::ptrdiff_t>(far_head_);
   far_.erase(std::remove_if(head, far_.end(), [&](const far_wake& w) { return w.id == block.id_; }), far_.end());
@@ -196,7 +207,7 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
   }
   if (when < next_) {
     set_next(when);
-    base_.request(next_ps_);
+    base_.request(*next_edge_);
   }
 }
 
@@ -241,7 +252,7 @@ constexpr auto clock_domain::ticks_of(std::index_sequence<Id...>) {
 
 void clock_domain::serve(time_ps now) {
   static constexpr auto tick_of_each = ticks_of(std::make_index_sequence<max_blocks>{});
-  RNIC_ASSERT(next_ps_ == now, name() + ": served at a time that is not its edge");
+  RNIC_ASSERT(*next_edge_ == now, name() + ": served at a time that is not its edge");
   served_ = next_;
   served_ps_ = now;
   serving_ = true;
@@ -251,8 +262,7 @@ void clock_domain::serve(time_ps now) {
   used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
   if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
   if (far_min_ <= served_) mask |= take_far();
-  if (base_.opts().always_tick) mask = all_;
-  mask &= all_;
+  mask |= forced_;
   ++active_edges_;
   while (mask != 0) {
     const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
@@ -275,13 +285,12 @@ void clock_domain::remove(channel& c) { channels_.erase(std::find(channels_.begi
 
 void clock_domain::set_next(cycle_t edge) {
   next_ = edge;
-  next_ps_ = edge == never ? ~time_ps{0} : edge_time(edge);
-  base_.next_edges_[index_] = next_ps_;
+  *next_edge_ = edge == never ? ~time_ps{0} : edge_time(edge);
 }
 
 void clock_domain::find_next() {
   next_ = far_min_;
-  if (base_.opts().always_tick) {
+  if (forced_ != 0) {
     next_ = served_ + 1;
   } else if (used_words_ != 0) {
     // The first used slot after the served one, once around: the rest of its word, then the other words in order.

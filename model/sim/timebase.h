@@ -86,19 +86,19 @@ class timebase {
   void schedule(time_ps when);
   void serve();
   bool may_serve(time_ps next);
-  time_ps earliest() const;
   unsigned pick_id(std::uint64_t taken);
 
   options options_;
   std::mt19937_64 rng_;
   std::vector<clock_domain*> domains_;
-  std::vector<time_ps> next_edges_;  // of the domains, in their order: searched at each instant
+  std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
   std::vector<deferred_work*> deferred_;
   std::unique_ptr<process> process_;
   time_ps now_ = 0;
   time_ps ahead_until_ = 0;
   time_ps kernel_now_ = 0;  // valid while serving
   time_ps horizon_ = 0;     // edges before it may be served: nothing else is due; 0: ask the kernel
+  time_ps lowered_ = 0;     // while serving: the earliest edge that was asked for in a domain that had no such edge
   // Notifications under way, the earliest last. A notification is never taken back: the kernel would keep its record
   // until its time comes, and a timer of a second would leave a million of them. One that finds no work is harmless.
   static constexpr unsigned max_scheduled = 16;

@@ -2,7 +2,6 @@
 // CRC-32 over what may not change on the way.
 #include "model/wire/icrc.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "model/wire/crc32.h"
@@ -18,15 +17,18 @@ constexpr std::size_t ipv4_length = 20;
 constexpr std::size_t udp_length = 8;
 constexpr std::size_t bth_length = 12;
 constexpr std::size_t longest_prefix = grh_length + udp_length + bth_length;
+/// What is not longer is copied as a whole: one more call costs more than so many bytes.
+constexpr std::size_t short_packet = 160;
+static_assert(short_packet >= longest_prefix);
 
 }  // namespace
 
 std::uint32_t icrc(encapsulation encap, const std::uint8_t* l3, std::size_t length) {
-  std::uint8_t masked[longest_prefix];
+  std::uint8_t masked[short_packet];
   const bool ipv4 = encap == encapsulation::roce_v2_ipv4;
   const std::size_t ip = ipv4 ? ipv4_length : grh_length;
   const std::size_t bth = ip + (encap == encapsulation::roce_v1 ? 0 : udp_length);
-  const std::size_t prefix = std::min(bth + bth_length, length);
+  const std::size_t prefix = length <= short_packet ? length : bth + bth_length;
   std::memcpy(masked, l3, prefix);
   if (ipv4) {
     masked[1] = masked[8] = masked[10] = masked[11] = 0xff;
@@ -36,7 +38,8 @@ std::uint32_t icrc(encapsulation encap, const std::uint8_t* l3, std::size_t leng
   }
   if (encap != encapsulation::roce_v1) masked[ip + 6] = masked[ip + 7] = 0xff;
   masked[bth + 4] = 0xff;
-  return crc32(crc32(crc_of_dummy_lrh, masked, prefix), l3 + prefix, length - prefix);
+  const std::uint32_t crc = crc32(crc_of_dummy_lrh, masked, prefix);
+  return prefix == length ? crc : crc32(crc, l3 + prefix, length - prefix);
 }
 
 std::uint32_t icrc(const std::uint8_t* frame, const packet& p) {
