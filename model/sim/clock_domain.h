@@ -104,9 +104,13 @@ class clock_domain : public hierarchy_object {
   [[gnu::noinline, gnu::cold]] cycle_t passed_edge() const;  // last edge that is not in the future
   [[gnu::noinline, gnu::cold]] time_ps passed_edge_ps() const { return edge_time(passed_edge()); }
   void wake_at(unsigned id, cycle_t when) {
-    if (serving_ && when - served_ - 1 < wheel_size - 1) {  // an edge in the future, within the wheel
-      mark(id, when);
-      return;  // serve() looks for the next edge when it is done
+    if (serving_) {  // serve() looks for the next edge when it is done
+      const cycle_t ahead = when - served_ - 1;
+      if (ahead == 0) {
+        soon_ |= std::uint64_t{1} << id;
+        return;
+      }
+      if (ahead < wheel_size - 1) return mark(id, when);
     }
     wake_slow(id, when);
   }
@@ -119,6 +123,7 @@ class clock_domain : public hierarchy_object {
     used_[slot / 64] |= std::uint64_t{1} << (slot % 64);
     used_words_ |= std::uint64_t{1} << (slot / 64);
   }
+  std::uint64_t take_slot(unsigned slot);  // the blocks of a slot, which is empty then
   template <unsigned Id>
   static void tick_one(clock_domain& d);
   template <std::size_t... Id>
@@ -142,6 +147,7 @@ class clock_domain : public hierarchy_object {
   bool serving_ = false;
   std::uint64_t active_edges_ = 0;
   std::uint64_t ticks_ = 0;
+  std::uint64_t soon_ = 0;  // blocks to tick at the edge after the served one, beside those in the wheel
   cycle_t far_min_ = never;
   std::uint64_t forced_ = 0;                           // always_tick: all blocks, at each edge
   std::uint64_t used_words_ = 0;                       // which words of used_ are not zero, and

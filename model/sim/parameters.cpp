@@ -53,7 +53,8 @@ bool parse(const parameter_set::info& i, const std::string& text, std::uint64_t&
 }  // namespace
 
 void parameter_set::insert(const field& f) {
-  RNIC_ASSERT(by_path_.try_emplace(f.path, info{f, f.declared->source}).second, "parameter announced twice: " + f.path);
+  const bool is_new = by_path_.try_emplace(f.path, info{f, f.declared->source}).second;
+  RNIC_ASSERT(is_new, "parameter announced twice: " + f.path);
 }
 
 const parameter_set::info& parameter_set::find(const std::string& path, const std::string& where) const {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 #include <systemc>
+#include <utility>
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
@@ -188,7 +189,9 @@ void clock_domain::remove(clocked_block& block) {
   far_.erase(std::remove_if(head, far_.end(), [&](const far_wake& w) { return w.id == block.id_; }), far_.end());
   far_min_ = far_head_ == far_.size() ? never : far_[far_head_].when;
   last_far_[block.id_] = never;
-  for (auto& slot : wheel_) slot &= ~bit;
+  soon_ &= ~bit;
+  for (unsigned slot = 0; slot < wheel_size; ++slot)
+    if ((wheel_[slot] & bit) != 0 && (wheel_[slot] &= ~bit) == 0) take_slot(slot);
 }
 
 void clock_domain::wake_slow(unsigned id, cycle_t when) {
@@ -238,6 +241,12 @@ std::uint64_t clock_domain::take_far() {
   return due;
 }
 
+inline std::uint64_t clock_domain::take_slot(unsigned slot) {
+  used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+  if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
+  return std::exchange(wheel_[slot], 0);
+}
+
 /// One function for each place of a block: the machine foresees which one is called and begins with the block before
 /// it has found out that it is this one's turn.
 template <unsigned Id>
@@ -257,12 +266,9 @@ void clock_domain::serve(time_ps now) {
   served_ps_ = now;
   serving_ = true;
   const unsigned slot = static_cast<unsigned>(served_ % wheel_size);
-  std::uint64_t mask = wheel_[slot];
-  wheel_[slot] = 0;
-  used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
-  if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
+  std::uint64_t mask = std::exchange(soon_, 0) | forced_;
+  if (wheel_[slot] != 0) mask |= take_slot(slot);
   if (far_min_ <= served_) mask |= take_far();
-  mask |= forced_;
   ++active_edges_;
   while (mask != 0) {
     const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
@@ -289,14 +295,12 @@ void clock_domain::set_next(cycle_t edge) {
 }
 
 void clock_domain::find_next() {
+  if ((soon_ | forced_) != 0) return set_next(served_ + 1);
   next_ = far_min_;
-  if (forced_ != 0) {
-    next_ = served_ + 1;
-  } else if (used_words_ != 0) {
+  if (used_words_ != 0) {
     // The first used slot after the served one, once around: the rest of its word, then the other words in order.
     const unsigned first = static_cast<unsigned>((served_ + 1) % wheel_size);
     unsigned word = first / 64;
-    if (((used_[word] >> (first % 64)) & 1) != 0) return set_next(served_ + 1);  // often
     std::uint64_t bits = used_[word] & (~std::uint64_t{0} << (first % 64));
     if (bits == 0) {
       static_assert(wheel_size / 64 < 64);

@@ -88,6 +88,19 @@ TEST(Wheel, WakesAtNearAndFarEdges) {
   EXPECT_EQ(d.active_edges(), plan.size());
 }
 
+/// A block that is gone leaves those that asked for the same edges, and no edges of its own: neither in the wheel, once
+/// around or later, nor behind it.
+TEST(Wheel, AnotherMayGoThatAskedForTheSameEdges) {
+  timebase base;
+  clock_domain d("d", base, {1000, 1, 0});
+  sleeper stays(d, {5, 6, 700, 5000});
+  { const sleeper same(d, {5}), alone(d, {9}), far(d, {5000}), near(d, {700}); }
+  run_ns(20'000);
+  EXPECT_EQ(stays.woken, (std::vector<cycle_t>{5, 6, 700, 5000}));
+  EXPECT_EQ(d.active_edges(), 4U);
+  EXPECT_EQ(d.ticks(), 4U);
+}
+
 TEST(Wheel, WakesAfterALongSleepFromOutside) {
   timebase base;
   clock_domain d("d", base, {102'400, 33, 0});
