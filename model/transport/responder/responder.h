@@ -27,6 +27,7 @@
 #include "model/transport/responder/ethernet_check.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/held_reads.h"
+#include "model/transport/responder/history_memory.h"
 #include "model/transport/responder/key_withdrawal.h"
 #include "model/transport/responder/packet_intake.h"
 #include "model/transport/responder/payload_writes.h"
@@ -98,6 +99,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   drop_counters drops_;
   icm::context_cache<icm::responder_context> contexts_;
   icm::context_cache<icm::rdma_resources> histories_;
+  history_memory rings_;
   slot_table slots_;
   read_backlog backlog_;
   flow_table flows_;
