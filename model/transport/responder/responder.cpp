@@ -84,6 +84,7 @@ void responder::announce(sim::statistics& stats) {
   stats.add(n + ".context_waits", flows_.context_waits);
   flows_.ports().announce(stats);
   rings_.ports().announce(stats);
+  receives_.contexts().ports().announce(stats);
   const std::pair<const char*, const std::uint64_t*> drops[] = {{"no_qp", &drops_.no_qp},
                                                                 {"state", &drops_.state},
                                                                 {"service", &drops_.service},
@@ -107,7 +108,7 @@ void responder::announce(sim::statistics& stats) {
   notices_.announce(stats, n);
   contexts_.announce(stats);
   histories_.announce(stats);
-  receives_.contexts().announce(stats);
+  receives_.contexts().on_chip().announce(stats);
 }
 
 void responder::tick() {

@@ -79,7 +79,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   read_port reads;                              ///< to the READ generator
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
-  icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts(); }
+  icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts().on_chip(); }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return registers_.roce_v2_port; }
 

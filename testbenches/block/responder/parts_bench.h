@@ -300,7 +300,7 @@ struct bench {
     w.revoked.bind(revoked);
     bind(b.dma_read, reads, read_answers, w.read, w.read_done);
     bind(b.dma_write, writes, write_answers, w.write, w.written);
-    bind(b.receives.contexts().dma, srq_reads, srq_answers, w.srq_read, w.srq_read_done);
+    bind(b.receives.contexts().on_chip().dma, srq_reads, srq_answers, w.srq_read, w.srq_read_done);
     bind(b.rings.dma, ring_reads, ring_answers, w.ring_read, w.ring_read_done);
     b.translate.request.bind(translations);
     w.translate.bind(translations);
