@@ -51,11 +51,12 @@ void receive_descriptors::look_ahead(const icm::responder_context& ctx) {
 bool receive_descriptors::give_back(const responder_flow& f) {
   icm::responder_context& ctx = *f.ctx;
   if (ctx.in_message != in_send) return true;
+  if (is_shared(ctx) && (f.slots != 0 || !completions_.room())) return false;  // its payload may be on its way
+  ++given_back_;
   if (!is_shared(ctx)) {
     --ctx.rq_consumed;
     return true;
   }
-  if (f.slots != 0 || !completions_.room()) return false;  // its payload may be on its way
   completions_.fail(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid, 0);
   return true;
 }
@@ -71,6 +72,10 @@ receive_descriptors::result receive_descriptors::choose(icm::responder_context& 
   ctx.srqn = srqn_valid | srqn;
   ctx.cqn = contexts_.completion_queue(srqn);
   return found;
+}
+
+std::uint64_t receive_descriptors::steps() const {
+  return own_.steps() + given_back_ + contexts_.ports().accesses(static_cast<unsigned>(srq_user::check));
 }
 
 // ---------------------------------------------------------------- flushing

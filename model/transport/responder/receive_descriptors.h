@@ -55,6 +55,10 @@ class receive_descriptors {
   /// The packet for which that was ready has gone on.
   void used(std::uint32_t srqn) { contexts_.used(srqn); }
 
+  /// A number that changes when a question was more than a look at what is under way: who asked has read its context,
+  /// and begun a reading or taken one over.
+  std::uint64_t steps() const;
+
   /// What a queue pair in error has taken of a shared queue and not completed goes back to software as flushed. `done`:
   /// an entry that was completed in error just now, or none.
   static constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -95,6 +99,7 @@ class receive_descriptors {
   shared_contexts contexts_;
   shared_receive shared_;
   std::vector<flushed> flushes_;
+  std::uint64_t given_back_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -56,8 +56,8 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       intake_(*this, config_, slots_, places_, receives_, drops_, spans),
       requests_(registers_, gids, intake_, places_, receives_, drops_),
       plain_(registers_, gids, contexts_, flows_, intake_, receives_, drops_),
-      admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, requests_,
-                 plain_, notices_, read_engine, drops_, spans),
+      admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, receives_,
+                 requests_, plain_, notices_, read_engine, drops_, spans),
       control_(
           *this, registers_,
           {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_, notices_},
