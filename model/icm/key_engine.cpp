@@ -38,7 +38,8 @@ const char* key_engine::held_up_by() const {
   static constexpr std::array<const char*, clients> asking{"requester", "responder"};
   if (in_flight_) return "memory";
   if (at_ == phase::revoke || at_ == phase::wait) return "holders";
-  return at_ == phase::answer ? asking[client_] : "dma";
+  if (at_ == phase::answer) return asking[client_];
+  return dma.request.can_push() ? "entries" : "dma";
 }
 
 bool key_engine::take() {
@@ -298,7 +299,7 @@ bool key_engine::load(std::uint32_t slot, mpt_entry& out) {
 bool key_engine::store(std::uint32_t slot, const mpt_entry& entry) {
   std::uint64_t bus = 0;
   if (!tables_.mpt_address(slot, bus)) return fail(key_status::memory_error);
-  if (!dma.request.claim()) return false;
+  if (!dma.request.claim() || !tables_.may_replace()) return false;
   tables_.replace(slot, entry, true);
   pcie::dma_request r;
   r.op = pcie::dma_request::kind::write;
@@ -314,7 +315,10 @@ bool key_engine::store(std::uint32_t slot, const mpt_entry& entry) {
 
 void key_engine::take_response() {
   if (!dma.response.can_pop()) return;
-  failed_ = dma.response.pop().status != pcie::dma_status::ok;
+  failed_ = dma.response.front().status != pcie::dma_status::ok;
+  const bool keeps = reading_ && !stale_ && !failed_;
+  if (keeps && !tables_.may_replace()) return;
+  dma.response.drop();
   in_flight_ = false;
   if (storing_) {
     storing_ = false;
@@ -326,7 +330,7 @@ void key_engine::take_response() {
     loaded_ = mpt_entry{};
     loaded_.flags = mpt_entry::status_software << 28;
     if (!failed_) loaded_ = decode_mpt(bytes_.data());
-    if (!failed_ && !stale_) tables_.replace(slot_, loaded_, false);
+    if (keeps) tables_.replace(slot_, loaded_, false);
     failed_ = false;
   } else {
     have_ = true;

@@ -37,6 +37,8 @@ class key_tables_if {
   virtual ~key_tables_if() = default;
   virtual std::uint32_t slot_of(std::uint32_t key) const = 0;
   virtual const mpt_entry* cached(std::uint32_t slot) = 0;
+  /// Whether replace() is possible in this cycle: it takes a write port. Refused, the owner is ticked in the next.
+  virtual bool may_replace() = 0;
   /// `entry` is what the table holds from now on; fetches of it under way are not used. `changed` is false when it was
   /// only read.
   virtual void replace(std::uint32_t slot, const mpt_entry& entry, bool changed) = 0;
@@ -49,7 +51,13 @@ class key_tables_if {
 /// Part of address translation. One operation at a time, in turn of the clients. An entry is changed on chip and
 /// written through to ICM; while that write is on its way, the entry is not read from there (locked). The engine is
 /// busy for the cycles of its parameters; between them it is blocked by "memory" (a read or a write that is under way),
-/// "dma", "holders" of translations that have not answered a revocation, or the client that takes no answer.
+/// "entries", whose write port another entry takes, "dma", "holders" of translations that have not answered a
+/// revocation, or the client that takes no answer.
+///
+/// Ports: what it changes (invalidation, registration, binding, a window taken back) and what it had to read goes into
+/// the entries on chip, each by one write (translation: `mpt_write_ports`). So one that was not there is changed a
+/// cycle behind its arrival at the earliest. The lists of pages are written to ICM; of the translations on chip it only
+/// clears valid bits.
 class key_engine {
  public:
   static constexpr unsigned clients = 2;  ///< who asks, and holds translations

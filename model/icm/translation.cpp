@@ -30,6 +30,7 @@ translation::translation(std::string name, sim::clock_domain& domain, const tran
       fills_(config.fills),
       jobs_(config.waiting),
       answers_(clients),
+      mpt_writes_(*this, "mpt_memory", config_.mpt_write_ports, {"fills", "keys"}),
       keys_(*this, config_.keys, *this) {
   for (unsigned i = 0; i < clients; ++i) {
     request.emplace_back(*this);
@@ -102,7 +103,12 @@ void translation::take_fills() {
   }
   if (fills_arrived_ == 0) return;
   for (fill& f : fills_)
-    if (f.active && f.arrived && f.usable <= now()) finish(f);
+    if (f.active && f.arrived && f.usable <= now() && may_finish(f)) finish(f);
+}
+
+/// An entry of a region is written into the memory of these.
+bool translation::may_finish(const fill& f) {
+  return !f.mpt || f.stale || f.failed || mpt_writes_.try_access(by_fills);
 }
 
 void translation::finish(fill& f) {
@@ -391,6 +397,7 @@ std::uint32_t translation::slot_of(std::uint32_t key) const {
 }
 
 void translation::replace(std::uint32_t slot, const mpt_entry& entry, bool changed) {
+  mpt_writes_.access(by_keys);
   mpt_entry* const e = mpts_.find(slot);
   (e != nullptr ? *e : mpts_.insert(slot)) = entry;
   if (!changed) return;
@@ -466,6 +473,7 @@ void translation::announce(sim::statistics& to) const {
                                                                 {"keys.refused", &k.refused},
                                                                 {"keys.revocations", &k.revocations}};
   for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
+  mpt_writes_.announce(to);
 }
 
 }  // namespace rnic::icm

@@ -15,6 +15,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
 #include "model/sim/parameter.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
@@ -27,6 +28,8 @@ struct translation_config {
   /// Decoded MPT entries on chip.
   sim::parameter<unsigned> mpt_entries{128, {1, sim::many, "entries", "calibration 7.4: knee at 100 regions"}};
   sim::parameter<unsigned> mpt_ways{4, {1, 64, "ways", "design"}};  ///< associativity
+  /// Of them so many are written in a cycle: fetched ones, and those that an operation on keys changes.
+  sim::parameter<unsigned> mpt_write_ports{1, {1, 8, "entries", "design: written a cycle"}};
   /// Page translations on chip.
   sim::parameter<unsigned> mtt_entries{2816, {1, sim::many, "entries", "calibration 7.4: 2000 to 2800"}};
   sim::parameter<unsigned> mtt_ways{11, {1, 64, "ways", "calibration 7.4"}};  ///< associativity: 32 sets of lines
@@ -43,6 +46,7 @@ struct translation_config {
     are("translate_cycles", translate_cycles);
     are("mpt_entries", mpt_entries);
     are("mpt_ways", mpt_ways);
+    are("mpt_write_ports", mpt_write_ports);
     are("mtt_entries", mtt_entries);
     are("mtt_ways", mtt_ways);
     are("mtt_line_entries", mtt_line_entries);
@@ -57,6 +61,11 @@ struct translation_config {
 /// Answers translate_requests of up to 64 clients, one look-up a cycle, round robin; requests that wait for a fetch do
 /// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
 /// plane A.11). Misses of one line are merged. Only operations on keys change entries, on chip and in ICM at once.
+///
+/// Memories: decoded MPT entries, a read port of the look-up and one of the key engine, `mpt_write_ports` to write:
+/// `fills`, what was fetched, and `keys`, what the key engine reads and changes; who is refused waits a cycle and is
+/// counted (mpt_memory.<user>.waits). MTT lines, one port each; no two fetches end in one cycle. What firmware or an
+/// operation drops is found by a comparator at each entry and loses its valid bit: that takes no port.
 ///
 /// The look-up is blocked by "memory", when all fetches or all places are waiting for it, by "dma", which takes no
 /// fetch, and by "clients", who take no answers and have all places.
@@ -126,9 +135,11 @@ class translation : public sim::clocked_block, private key_tables_if {
     sim::cycle_t usable = 0;
   };
   enum class step : std::uint8_t { done, waits, blocked };
+  enum writer : unsigned { by_fills, by_keys };  // of MPT entries on chip
 
   void tick() override;
   void take_fills();
+  bool may_finish(const fill& f);
   void finish(fill& f);
   void give(job& j, const fill& f);
   void deliver();
@@ -150,6 +161,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   // key_tables_if
   std::uint32_t slot_of(std::uint32_t key) const override;
   const mpt_entry* cached(std::uint32_t slot) override { return mpts_.find(slot); }
+  bool may_replace() override { return mpt_writes_.claim(by_keys); }
   void replace(std::uint32_t slot, const mpt_entry& entry, bool changed) override;
   void forget_mtts(std::uint64_t mtt_address, std::uint64_t entries) override;
   bool mpt_address(std::uint32_t slot, std::uint64_t& bus) const override { return fetch_address(true, slot, bus); }
@@ -179,6 +191,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
   statistics stats_;
   sim::server look_up_{*this, "look_up"};
+  sim::memory_ports mpt_writes_;
   key_engine keys_;
 };
 

@@ -20,8 +20,9 @@ bool fetches(const payload::frame& f) {
 
 admission::admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
                      const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
-                     request_check& requests, ethernet_check& plain, cnp_sender& notices, read_engine_port& read_engine,
-                     drop_counters& drops, sim::span_recorder& spans)
+                     const receive_descriptors& receives, request_check& requests, ethernet_check& plain,
+                     cnp_sender& notices, read_engine_port& read_engine, drop_counters& drops,
+                     sim::span_recorder& spans)
     : owner_(owner),
       config_(cfg),
       registers_(registers),
@@ -29,6 +30,7 @@ admission::admission(sim::clocked_block& owner, const responder_config& cfg, con
       flows_(flows),
       slots_(slots),
       places_(places),
+      receives_(receives),
       requests_(requests),
       plain_(plain),
       notices_(notices),
@@ -46,7 +48,7 @@ void admission::announce(sim::statistics& to, const std::string& name) const {
 
 void admission::work() {
   if (waiting_.empty() && !comes()) return;
-  began_to_wait_ = taken_ = false;
+  began_to_wait_ = taken_ = looked_ = false;
   if (check_.is_free())
     choose();
   else
@@ -91,7 +93,12 @@ bool admission::take_waiting() {
       owner_.wake_next();
       return true;
     }
-    if (!known || run(f, flows_.front(f)) == verdict::wait) continue;
+    if (!known) continue;
+    if (run(f, flows_.front(f)) == verdict::wait) {
+      if (!looked_) continue;
+      owner_.wake_next();  // for the others
+      return true;
+    }
     flows_.pop(f);
     if (f.wait_head == no_link) leave();
     start(f);
@@ -134,6 +141,10 @@ bool admission::take_in_turn() {
     if (!waits[kind]) continue;
     if (kind == 0 ? take_request() : kind == 1 ? take_copy() : take_plain()) {
       turn_ = (kind + 1) % 3;
+      return true;
+    }
+    if (looked_) {
+      owner_.wake_next();  // for the others
       return true;
     }
   }
@@ -202,7 +213,12 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   const unsigned interval = interval_of(*f.ctx, *frame, read);
   const bool plain = frame->plain, marked = notices_.answers(*frame);
   if (marked) notices_.keep(*frame);
-  if ((plain ? plain_.check(f, frame) : requests_.check(f, frame)) == verdict::wait) return verdict::wait;
+  const std::uint64_t steps = receives_.steps();
+  if ((plain ? plain_.check(f, frame) : requests_.check(f, frame)) == verdict::wait) {
+    looked_ = receives_.steps() != steps;
+    if (looked_) flows_.access(f, context_user::check);
+    return verdict::wait;
+  }
   if (marked && requests_.passed()) notices_.note(f);
   if (read) read_engine_.use(f.waited_context ? config_.read_miss_cycles : 0);
   ++packets_;

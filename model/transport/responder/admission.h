@@ -17,6 +17,7 @@
 #include "model/transport/responder/ethernet_check.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/place_lookup.h"
+#include "model/transport/responder/receive_descriptors.h"
 #include "model/transport/responder/request_check.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
@@ -32,13 +33,16 @@ namespace rnic::transport {
 /// (`receive_cycles` beside `receive_header_cycles`); one into the receive WQE itself has no list: its beats come
 /// behind the header's cycles, as far as they are fewer. A READ or an atomic takes a grant of the READ engine as well,
 /// for which admission asks when it sees one: in front of the requests or among the packets that wait, while `check` is
-/// busy too. Ports: one access to the context of the packet's queue pair (flow_table). Among the queue pairs with
-/// packets that wait the longest one that may go on is chosen in the cycle: each of `flows` has a flag for its context,
-/// its kind of packet and what that needs, and the choice is a priority encoder over them. Contexts that are being
-/// fetched are seen at the fill buffers, without a port. Stalls: a packet waits for its queue pair's context, in one of
-/// `context_wait_frames` places, and lets those of others pass; where there is no place for it, or none on chip for its
-/// queue pair, its stream waits and the others go on. All wait for a free slot; READs and atomics for a grant of the
-/// READ engine and for translation. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
+/// busy too. Ports: one look a cycle: an access to the context of the packet's queue pair (flow_table), and with it the
+/// packet is checked, or a reading of its receive queue is begun or taken over; a plain frame makes one to the queue
+/// pair that spreads before it. Among the queue pairs with packets that wait the longest one that has something to do
+/// is chosen in the cycle. That is a priority encoder over `flows` places in the order of their waiting; its inputs are
+/// a bit each, without a look at a context: the fill buffer has its context (a comparator at each of them), the reading
+/// that it waits for has come (a comparator at each line of receives), its packet is no READ or atomic or these have a
+/// grant and a translation; and for all a slot and a port. Stalls: a packet waits for its queue pair's context, in one
+/// of `context_wait_frames` places, and lets those of others pass; where there is no place for it, or none on chip for
+/// its queue pair, its stream waits and the others go on. All wait for a free slot; READs and atomics for a grant of
+/// the READ engine and for translation. Counters: packets, check_busy_cycles; drop.no_qp, drop.halted.
 class admission {
  public:
   struct streams {
@@ -46,8 +50,8 @@ class admission {
   };
   admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
             const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
-            request_check& requests, ethernet_check& plain, cnp_sender& notices, read_engine_port& read_engine,
-            drop_counters& drops, sim::span_recorder& spans);
+            const receive_descriptors& receives, request_check& requests, ethernet_check& plain, cnp_sender& notices,
+            read_engine_port& read_engine, drop_counters& drops, sim::span_recorder& spans);
   void announce(sim::statistics& to, const std::string& name) const;
 
   /// In each tick, last of all: what was freed in it is used.
@@ -77,6 +81,7 @@ class admission {
   flow_table& flows_;
   const slot_table& slots_;
   const place_lookup& places_;
+  const receive_descriptors& receives_;
   request_check& requests_;
   ethernet_check& plain_;
   cnp_sender& notices_;
@@ -87,7 +92,8 @@ class admission {
   unsigned turn_ = 0;                   // of requests, copies and plain frames, when several wait
   bool spread_ = false;                 // the plain frame in front has its final QP
   bool began_to_wait_ = false;          // in this tick: a packet,
-  bool taken_ = false;                  // the request that was in front
+  bool taken_ = false;                  // the request that was in front,
+  bool looked_ = false;                 // at a context, and the packet goes on waiting
   sim::server check_;
   unsigned cost_ = 1;  // cycles of the packet just checked
   std::uint64_t packets_ = 0, check_cycles_ = 0;

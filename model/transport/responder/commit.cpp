@@ -42,12 +42,11 @@ bool find_answer(const icm::rdma_resources& ring, std::uint32_t psn, std::uint64
 
 }  // namespace
 
-commit::commit(sim::clocked_block& owner, const icm::icm_map& map, flow_table& flows, slot_table& slots,
-               payload_writes& writes, completion_port& completions, key_withdrawal& keys, acknowledgement& answers,
-               held_reads& held, read_port& reads, read_backlog::rings& rings, error_state& errors,
-               drop_counters& drops, sim::span_recorder& spans)
+commit::commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, payload_writes& writes,
+               completion_port& completions, key_withdrawal& keys, acknowledgement& answers, held_reads& held,
+               read_port& reads, history_memory& rings, error_state& errors, drop_counters& drops,
+               sim::span_recorder& spans)
     : owner_(owner),
-      map_(map),
       flows_(flows),
       slots_(slots),
       writes_(writes),
@@ -298,11 +297,11 @@ bool commit::atomic(responder_slot& s) {
   // Nor before the READs that wait in host memory.
   if (!reads_.can_take() || f.reads_held != 0 || !answers_.may_hand_over(f)) return false;
   icm::rdma_resources* h = nullptr;
-  using result = read_backlog::rings::result;
-  const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(icm::rdma_resources);
-  const result found = room ? rings_.lookup(f.qpn, h) : result::refused;
-  if (found == result::pending) return false;
-  const bool known = found == result::hit;
+  using result = history_memory::found;
+  const result found = rings_.find(f.qpn, history_user::commit, h);
+  if (found == result::pending || found == result::no_port) return false;
+  const bool known = found == result::known;
+  if (known) rings_.access(f.qpn, history_user::commit, false);
   read_command r = command_of(s);
   r.what = s.duplicate ? read_command::kind::replay : read_command::kind::atomic;
   if (s.duplicate && (!known || !find_answer(*h, s.psn, r.original))) {

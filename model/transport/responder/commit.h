@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "model/icm/icm_map.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
 #include "model/transport/responder/acknowledgement.h"
@@ -12,9 +11,9 @@
 #include "model/transport/responder/error_state.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/held_reads.h"
+#include "model/transport/responder/history_memory.h"
 #include "model/transport/responder/key_withdrawal.h"
 #include "model/transport/responder/payload_writes.h"
-#include "model/transport/responder/read_backlog.h"
 #include "model/transport/responder/read_port.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
@@ -30,14 +29,14 @@ namespace rnic::transport {
 /// bit a slot, by age).
 /// Order: within a queue pair; a packet that has to wait (translation, a key, room for its completion) holds up the
 /// packets of its queue pair and no others.
+/// READ put aside, an atomic: one access to the ring of its queue pair (history_memory).
 /// Stalls: translation owes an address; no room for a write, a completion, an event; an ACK that answers enough; the
 /// READ generator or host memory have no place for a READ.
 class commit {
  public:
-  commit(sim::clocked_block& owner, const icm::icm_map& map, flow_table& flows, slot_table& slots,
-         payload_writes& writes, completion_port& completions, key_withdrawal& keys, acknowledgement& answers,
-         held_reads& held, read_port& reads, read_backlog::rings& rings, error_state& errors, drop_counters& drops,
-         sim::span_recorder& spans);
+  commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, payload_writes& writes,
+         completion_port& completions, key_withdrawal& keys, acknowledgement& answers, held_reads& held,
+         read_port& reads, history_memory& rings, error_state& errors, drop_counters& drops, sim::span_recorder& spans);
 
   /// In each tick.
   void work();
@@ -61,7 +60,6 @@ class commit {
   bool give_up(const responder_slot& s);
 
   sim::clocked_block& owner_;
-  const icm::icm_map& map_;
   flow_table& flows_;
   slot_table& slots_;
   payload_writes& writes_;
@@ -70,7 +68,7 @@ class commit {
   acknowledgement& answers_;
   held_reads& held_;
   read_port& reads_;
-  read_backlog::rings& rings_;
+  history_memory& rings_;
   error_state& errors_;
   drop_counters& drops_;
   sim::span_recorder& spans_;

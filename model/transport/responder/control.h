@@ -35,7 +35,7 @@ class responder_control {
   struct parts {
     flow_table& flows;
     flow_table::contexts& contexts;
-    read_backlog::rings& rings;
+    history_memory::rings& rings;
     read_backlog& backlog;
     receive_descriptors& receives;
     completion_port& completions;

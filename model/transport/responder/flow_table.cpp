@@ -85,8 +85,10 @@ flow_table::found flow_table::look_up(responder_flow& f) {
     return found::unknown;
   }
   f.ctx = ctx;
-  if (backlog_.open(f) == read_backlog::result::pending) {
+  const read_backlog::result ring = backlog_.open(f);
+  if (ring == read_backlog::result::pending || ring == read_backlog::result::no_port) {
     f.ctx = nullptr;
+    if (ring == read_backlog::result::no_port) return found::no_port;
     f.waited_context = true;
     return found::pending;
   }

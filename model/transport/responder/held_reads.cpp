@@ -29,6 +29,7 @@ bool held_reads::has_place(std::uint32_t qpn, bool has_some) const {
 bool held_reads::put_aside(responder_flow& f, const read_command& r) {
   switch (backlog_.keep(f, r)) {
     case read_backlog::result::pending:
+    case read_backlog::result::no_port:
       return false;
     case read_backlog::result::done:
       return true;
@@ -86,6 +87,7 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
   r.writes_before = writes_.asked();
   switch (backlog_.fetch(f, r)) {
     case read_backlog::result::pending:
+    case read_backlog::result::no_port:
       return fetched::no;
     case read_backlog::result::no_memory:
       answers_.forget_held(f);

@@ -21,7 +21,8 @@ namespace rnic::transport {
 ///
 /// Ports: from the commit one READ a cycle; one queue pair of the list a cycle begins to be fetched, `read_fetches` at
 /// once; one READ a cycle goes on to the generator.
-/// Stalls: the queue pair's ring, its context or its place on chip is not there; the way to the generator is full.
+/// Stalls: the queue pair's ring, its context or its place on chip is not there, or a port of these is taken; the way
+/// to the generator is full.
 class held_reads {
  public:
   held_reads(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, flow_table::contexts& contexts,

@@ -14,11 +14,18 @@ constexpr std::uint32_t not_listed = ~std::uint32_t{0};
 
 bool waits(const rdma_resources::entry& e) { return e.is(kind::read); }
 
-read_backlog::result result_of(read_backlog::rings::result r) {
-  using from = read_backlog::rings::result;
-  return r == from::hit       ? read_backlog::result::done
-         : r == from::pending ? read_backlog::result::pending
-                              : read_backlog::result::no_memory;
+read_backlog::result result_of(history_memory::found f) {
+  switch (f) {
+    case history_memory::found::known:
+      return read_backlog::result::done;
+    case history_memory::found::pending:
+      return read_backlog::result::pending;
+    case history_memory::found::no_port:
+      return read_backlog::result::no_port;
+    case history_memory::found::none:
+      break;
+  }
+  return read_backlog::result::no_memory;
 }
 
 /// READs that were given up are in the ring as if they waited.
@@ -41,14 +48,14 @@ unsigned read_backlog::oldest(const rdma_resources& ring) {
 read_backlog::result read_backlog::open(responder_flow& f) {
   if ((f.ctx->flags & icm::responder_flag_reads_held) == 0) return result::done;
   rdma_resources* ring = nullptr;
-  const result found = result_of(rings_.ask(f.qpn, ring));
-  if (found == result::pending) return found;
+  const result found = result_of(rings_.find(f.qpn, history_user::opening, ring));
+  if (found == result::pending || found == result::no_port) return found;
+  if (found == result::done) rings_.access(f.qpn, history_user::opening, false);
   const unsigned at = found == result::done ? oldest(*ring) : rdma_resources::depth;
   if (at == rdma_resources::depth) {  // not what was written: the peer will ask again
     f.ctx->flags &= static_cast<std::uint8_t>(~icm::responder_flag_reads_held);
     return result::done;
   }
-  rings_.use(f.qpn);
   f.held_psn = ring->entries[at].psn;
   f.reads_held = static_cast<std::uint32_t>(std::count_if(std::begin(ring->entries), std::end(ring->entries), waits));
   f.reads_accepted += f.reads_held;
@@ -57,11 +64,11 @@ read_backlog::result read_backlog::open(responder_flow& f) {
 }
 
 read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r) {
-  const bool room = map_.layout(icm::table::rdmarc).entry_bytes >= sizeof(rdma_resources);
-  if (!room || f.reads_held == rdma_resources::depth) return result::no_memory;
+  if (f.reads_held == rdma_resources::depth) return result::no_memory;
   rdma_resources* ring = nullptr;
-  const result found = result_of(rings_.lookup(f.qpn, ring));
+  const result found = result_of(rings_.find(f.qpn, history_user::commit, ring));
   if (found != result::done) return found;
+  rings_.access(f.qpn, history_user::commit, true);
   if (f.reads_held == 0) {
     remove_stale(*ring);
     f.held_psn = r.psn;
@@ -78,7 +85,6 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
   e.value = r.va;
   e.pd = r.pd;
   e.span = r.span;
-  rings_.mark_dirty(f.qpn);
   ++f.reads_held;
   ++f.reads_accepted;
   f.dirty = true;
@@ -88,9 +94,10 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
 
 read_backlog::result read_backlog::fetch(responder_flow& f, read_command& out) {
   rdma_resources* ring = nullptr;
-  const result found = result_of(rings_.lookup(f.qpn, ring));
+  const result found = result_of(rings_.find(f.qpn, history_user::reads, ring));
   if (found != result::done) return found;
   const unsigned at = oldest(*ring);
+  rings_.access(f.qpn, history_user::reads, at != rdma_resources::depth);
   if (at == rdma_resources::depth) return result::no_memory;
   rdma_resources::entry& e = ring->entries[at];
   out.qpn = f.qpn;
@@ -103,7 +110,6 @@ read_backlog::result read_backlog::fetch(responder_flow& f, read_command& out) {
   out.pd = e.pd;
   out.span = e.span;
   e.what = static_cast<std::uint32_t>(kind::none);
-  rings_.mark_dirty(f.qpn);
   f.dirty = true;
   if (--f.reads_held == 0)
     forget(f);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/icm/context_cache.h"
+#include "model/transport/responder/history_memory.h"
 #include "model/transport/responder/read_commands.h"
 #include "model/transport/responder/types.h"
 
@@ -20,18 +20,17 @@ namespace rnic::transport {
 /// Those that wait are the youngest READs of their QP. Atomics do not wait here: their operands have no room in an
 /// entry of 32 bytes.
 ///
-/// Memories: the rings, 512 bytes a QP, in ICM behind the cache adapter.responder.histories (write-back, a miss is a
-/// DMA read), one access a cycle; the list, one link of 24 bits a QP on chip.
+/// Memories: the rings, through a port of history_memory each time; the list, one link of 24 bits a QP on chip.
 class read_backlog {
  public:
-  using rings = icm::context_cache<icm::rdma_resources>;
   enum class result : std::uint8_t {
     done,
     pending,   ///< the ring is being fetched; the owner is ticked when it is there
+    no_port,   ///< not in this cycle; the owner is ticked in the next
     no_memory  ///< software gave the QP no entries, or not enough
   };
 
-  read_backlog(const icm::icm_map& map, rings& cache) : map_(map), rings_(cache) {}
+  explicit read_backlog(history_memory& rings) : rings_(rings) {}
 
   /// What waits of a flow whose context has just been found. Until done, nothing of the flow may be checked.
   result open(responder_flow& f);
@@ -58,8 +57,7 @@ class read_backlog {
  private:
   static unsigned oldest(const icm::rdma_resources& ring);
 
-  const icm::icm_map& map_;
-  rings& rings_;
+  history_memory& rings_;
   std::vector<std::uint32_t> link_;  // by QPN: the next in the list, itself when last, or not_listed
   std::uint32_t head_ = 0, tail_ = 0;
   std::size_t count_ = 0;

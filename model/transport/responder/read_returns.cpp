@@ -3,7 +3,7 @@
 
 namespace rnic::transport {
 
-read_returns::read_returns(sim::clocked_block& owner, flow_table& flows, read_port& reads, read_backlog::rings& rings,
+read_returns::read_returns(sim::clocked_block& owner, flow_table& flows, read_port& reads, history_memory& rings,
                            acknowledgement& answers, key_withdrawal& keys, completion_port& completions,
                            error_state& errors, drop_counters& drops)
     : owner_(owner),
@@ -22,7 +22,7 @@ void read_returns::work() {
   responder_flow& f = flows_[r.flow];
   switch (r.what) {
     case read_report::kind::ended:
-      end(f, r);
+      if (!end(f, r)) return;  // who is refused a port is ticked
       break;
     case read_report::kind::answered:
       answers_.answered(f, r);
@@ -40,20 +40,24 @@ void read_returns::work() {
   reads_.report.drop();
 }
 
-void read_returns::end(responder_flow& f, const read_report& r) {
+bool read_returns::end(responder_flow& f, const read_report& r) {
+  icm::rdma_resources* ring = nullptr;
+  if (r.atomic && r.executed && rings_.on_chip(f.qpn)) {
+    if (rings_.find(f.qpn, history_user::reports, ring) != history_memory::found::known) return false;
+    rings_.access(f.qpn, history_user::reports, true);
+  }
   ++f.reads_finished;
   reads_.ended(f.reads_on_chip() == 0);
   --(r.again ? f.reads_again : f.reads_new);
   if (r.dropped) ++(r.replay ? drops_.duplicate_atomic : drops_.duplicate_read);
-  if (!r.atomic) return;
-  icm::rdma_resources* ring = r.executed ? rings_.peek(f.qpn) : nullptr;
+  if (!r.atomic) return true;
   if (icm::rdma_resources::entry* e = ring != nullptr ? ring->take() : nullptr; e != nullptr) {
     e->psn = r.psn & 0xffffff;  // width of the field
     e->what = static_cast<std::uint32_t>(icm::rdma_resources::kind::atomic);
     e->value = r.original;
-    rings_.mark_dirty(f.qpn);
   }
   rings_.unpin(f.qpn);
+  return true;
 }
 
 bool read_returns::fail(responder_flow& f, const read_report& r) {

@@ -15,7 +15,8 @@ receive_descriptors::receive_descriptors(const std::string& name, sim::clocked_b
     : owner_(owner),
       completions_(completions),
       own_(cfg, translate, dma, tag_receive, tag_receive),
-      shared_(name, owner, cfg, map, translate, dma, tag_shared, tag_shared) {
+      contexts_(name, owner, cfg, map),
+      shared_(owner, cfg, contexts_, translate, dma, tag_shared, tag_shared) {
   flushes_.reserve(cfg.slots + cfg.flows);
 }
 
@@ -50,26 +51,31 @@ void receive_descriptors::look_ahead(const icm::responder_context& ctx) {
 bool receive_descriptors::give_back(const responder_flow& f) {
   icm::responder_context& ctx = *f.ctx;
   if (ctx.in_message != in_send) return true;
+  if (is_shared(ctx) && (f.slots != 0 || !completions_.room())) return false;  // its payload may be on its way
+  ++given_back_;
   if (!is_shared(ctx)) {
     --ctx.rq_consumed;
     return true;
   }
-  if (f.slots != 0 || !completions_.room()) return false;  // its payload may be on its way
   completions_.fail(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid, 0);
   return true;
 }
 
 receive_descriptors::result receive_descriptors::in_domain(const icm::responder_context& ctx, std::uint32_t srqn,
                                                            std::uint32_t& pd) {
-  return shared_.in_domain(srqn, domain_of(ctx), pd);
+  return contexts_.in_domain(srqn, domain_of(ctx), pd);
 }
 
 receive_descriptors::result receive_descriptors::choose(icm::responder_context& ctx, std::uint32_t srqn) {
   const result found = in_domain(ctx, srqn, ctx.pd);
   if (found != result::ready) return found;
   ctx.srqn = srqn_valid | srqn;
-  ctx.cqn = shared_.completion_queue(srqn);
+  ctx.cqn = contexts_.completion_queue(srqn);
   return found;
+}
+
+std::uint64_t receive_descriptors::steps() const {
+  return own_.steps() + given_back_ + contexts_.ports().accesses(static_cast<unsigned>(srq_user::check));
 }
 
 // ---------------------------------------------------------------- flushing
@@ -111,9 +117,19 @@ void receive_descriptors::drop_flushes(std::uint32_t qpn) {
 
 void receive_descriptors::work() {
   own_.work();
+  contexts_.on_chip().service();
+  shared_.work();
+  contexts_.work_halts([this](std::uint32_t srqn) { return shared_.forget(srqn); });
+  if (!contexts_.has_notice() || !completions_.may_raise()) return;
   std::uint8_t event = 0;
   std::uint32_t srqn = 0;
-  if (completions_.may_raise() && shared_.work(event, srqn)) completions_.raise(event, srqn);
+  contexts_.take_notice(event, srqn);
+  completions_.raise(event, srqn);
+}
+
+void receive_descriptors::drop_shared() {
+  shared_.drop_all();
+  contexts_.drop_all();
 }
 
 void receive_descriptors::drop_own() {

@@ -9,6 +9,7 @@
 #include "model/sim/ring.h"
 #include "model/transport/responder/completion_port.h"
 #include "model/transport/responder/receive_wqe.h"
+#include "model/transport/responder/shared_contexts.h"
 #include "model/transport/responder/shared_receive.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
@@ -17,7 +18,8 @@ namespace rnic::transport {
 
 /// Part of the responder: finds the descriptor for a packet, takes it for a message, gives it back.
 ///
-/// Memories: lines of own queues (receive_wqe.h); contexts, lines and kept entries of shared ones (shared_receive.h);
+/// Memories: lines of own queues (receive_wqe.h); of shared ones contexts (shared_contexts.h), lines and kept entries
+/// (shared_receive.h);
 /// descriptors of shared queues that an error leaves to be flushed: a ring of as many as there are packets between
 /// check and commit, and one a queue pair beside. Ports: one question a cycle by the check; DMA reads, translation: one
 /// request a cycle each; one flush a cycle to the completions. Stalls: a descriptor that has to be fetched, a doorbell
@@ -32,7 +34,7 @@ class receive_descriptors {
                       const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
                       completion_port& completions);
 
-  icm::context_cache<icm::srq_context>& contexts() { return shared_.contexts(); }
+  shared_contexts& contexts() { return contexts_; }
 
   /// The descriptor for a message that begins (`first`) or goes on; its bytes, valid within this tick, only where
   /// `payload` needs them.
@@ -51,7 +53,11 @@ class receive_descriptors {
   /// The same, and the message ends in its completion queue.
   result choose(icm::responder_context& ctx, std::uint32_t srqn);
   /// The packet for which that was ready has gone on.
-  void used(std::uint32_t srqn) { shared_.used(srqn); }
+  void used(std::uint32_t srqn) { contexts_.used(srqn); }
+
+  /// A number that changes when a question was more than a look at what is under way: who asked has read its context,
+  /// and begun a reading or taken one over.
+  std::uint64_t steps() const;
 
   /// What a queue pair in error has taken of a shared queue and not completed goes back to software as flushed. `done`:
   /// an entry that was completed in error just now, or none.
@@ -73,12 +79,12 @@ class receive_descriptors {
   void drop(std::uint32_t qpn) { own_.drop(qpn); }
   bool busy(std::uint32_t qpn) const { return own_.busy(qpn); }
   /// Firmware stops a shared queue, and lets it go on.
-  void halt_shared(std::uint32_t srqn, bool discard) { shared_.halt(srqn, discard); }
-  void release_shared(std::uint32_t srqn) { shared_.release(srqn); }
-  bool halting_shared(std::uint32_t srqn) const { return shared_.halting(srqn); }
+  void halt_shared(std::uint32_t srqn, bool discard) { contexts_.halt(srqn, discard); }
+  void release_shared(std::uint32_t srqn) { contexts_.release(srqn); }
+  bool halting_shared(std::uint32_t srqn) const { return contexts_.halting(srqn); }
   /// Reset: own queues and flushes at its beginning, shared ones at its end.
   void drop_own();
-  void drop_shared() { shared_.drop_all(); }
+  void drop_shared();
 
  private:
   struct flushed {
@@ -90,8 +96,10 @@ class receive_descriptors {
   sim::clocked_block& owner_;
   completion_port& completions_;
   receive_wqe_cache own_;
+  shared_contexts contexts_;
   shared_receive shared_;
   std::vector<flushed> flushes_;
+  std::uint64_t given_back_ = 0;
 };
 
 }  // namespace rnic::transport

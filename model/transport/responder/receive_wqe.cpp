@@ -77,6 +77,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
   if (l->record == phase::valid) {
     l->record = phase::idle;
     l->used_at = ++uses_;
+    ++steps_;
     ctx.rq_posted = static_cast<std::uint16_t>(abi::load32(l->record_bytes.data()));
     if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
@@ -137,6 +138,7 @@ void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
 }
 
 void receive_wqe_cache::read_record(line& l, const icm::responder_context& ctx, bool on_demand) {
+  ++steps_;
   l.record = phase::to_read;
   l.record_address = ctx.db_record;
   l.function = ctx.function;
@@ -147,6 +149,7 @@ void receive_wqe_cache::read_record(line& l, const icm::responder_context& ctx, 
 
 void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index) {
   batch& x = l.batches[b];
+  ++steps_;
   l.function = ctx.function;
   const unsigned ring = 1u << ctx.log_rq_size;
   const unsigned slot = index & (ring - 1);

@@ -48,6 +48,9 @@ class receive_wqe_cache {
   void translated(std::uint32_t tag, const icm::translate_response& r);
   void read_done(std::uint32_t tag, pcie::dma_status status);
 
+  /// Readings that were begun or taken over so far.
+  std::uint64_t steps() const { return steps_; }
+
   /// Forgets a QP.
   void drop(std::uint32_t qpn);
   void drop_all();
@@ -94,7 +97,7 @@ class receive_wqe_cache {
   std::vector<line> lines_;
   std::vector<std::uint32_t> keys_;  // QPN of each line, 0: none
   std::vector<std::uint8_t> storage_;
-  std::uint64_t uses_ = 0;
+  std::uint64_t uses_ = 0, steps_ = 0;
   sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of batches and records in these phases
 };
 

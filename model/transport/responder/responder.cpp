@@ -37,8 +37,9 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       config_(checked(config, this->name())),
       contexts_(this->name() + ".contexts", *this, config.contexts, map, icm::table::qpc, 128),
       histories_(this->name() + ".histories", *this, config.histories, map, icm::table::rdmarc, 0),
+      rings_(*this, config_.history_ports, histories_),
       slots_(config.slots),
-      backlog_(map, histories_),
+      backlog_(rings_),
       flows_(*this, config_, contexts_, backlog_, slots_, drops_),
       writes_(dma_write),
       completions_(*this, config_, cqe_out, event_out, writes_),
@@ -49,14 +50,14 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       withdrawal_(*this, keys, slots_, writes_, reads, completions_),
       held_(*this, config_, flows_, contexts_, backlog_, reads, answers_, writes_, spans),
       errors_(*this, config_, flows_, contexts_, slots_, places_, receives_, completions_, answers_, drops_, dma_read),
-      returns_(*this, flows_, reads, histories_, answers_, withdrawal_, completions_, errors_, drops_),
-      commit_(*this, map, flows_, slots_, writes_, completions_, withdrawal_, answers_, held_, reads, histories_,
-              errors_, drops_, spans),
+      returns_(*this, flows_, reads, rings_, answers_, withdrawal_, completions_, errors_, drops_),
+      commit_(*this, flows_, slots_, writes_, completions_, withdrawal_, answers_, held_, reads, rings_, errors_,
+              drops_, spans),
       intake_(*this, config_, slots_, places_, receives_, drops_, spans),
       requests_(registers_, gids, intake_, places_, receives_, drops_),
       plain_(registers_, gids, contexts_, flows_, intake_, receives_, drops_),
-      admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, requests_,
-                 plain_, notices_, read_engine, drops_, spans),
+      admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, receives_,
+                 requests_, plain_, notices_, read_engine, drops_, spans),
       control_(
           *this, registers_,
           {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_, notices_},
@@ -82,6 +83,8 @@ void responder::announce(sim::statistics& stats) {
   answers_.announce(stats, n);
   stats.add(n + ".context_waits", flows_.context_waits);
   flows_.ports().announce(stats);
+  rings_.ports().announce(stats);
+  receives_.contexts().ports().announce(stats);
   const std::pair<const char*, const std::uint64_t*> drops[] = {{"no_qp", &drops_.no_qp},
                                                                 {"state", &drops_.state},
                                                                 {"service", &drops_.service},
@@ -105,7 +108,7 @@ void responder::announce(sim::statistics& stats) {
   notices_.announce(stats, n);
   contexts_.announce(stats);
   histories_.announce(stats);
-  receives_.contexts().announce(stats);
+  receives_.contexts().on_chip().announce(stats);
 }
 
 void responder::tick() {

@@ -27,6 +27,7 @@
 #include "model/transport/responder/ethernet_check.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/held_reads.h"
+#include "model/transport/responder/history_memory.h"
 #include "model/transport/responder/key_withdrawal.h"
 #include "model/transport/responder/packet_intake.h"
 #include "model/transport/responder/payload_writes.h"
@@ -78,7 +79,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   read_port reads;                              ///< to the READ generator
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
-  icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts(); }
+  icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts().on_chip(); }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return registers_.roce_v2_port; }
 
@@ -98,6 +99,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   drop_counters drops_;
   icm::context_cache<icm::responder_context> contexts_;
   icm::context_cache<icm::rdma_resources> histories_;
+  history_memory rings_;
   slot_table slots_;
   read_backlog backlog_;
   flow_table flows_;

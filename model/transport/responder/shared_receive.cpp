@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t link_bytes = 16;
 constexpr std::uint32_t record_tag = 1u << 16;  // | line
-constexpr std::uint8_t event_srq_catastrophic = 0x12, event_srq_limit = 0x14;
+constexpr std::uint8_t event_srq_limit = 0x14;
 
 std::uint16_t left_of(const icm::srq_context& c) {
   const auto left = static_cast<std::uint16_t>(c.posted - c.consumed);
@@ -20,9 +20,9 @@ std::uint16_t left_of(const icm::srq_context& c) {
 
 }  // namespace
 
-shared_receive::shared_receive(const std::string& name, sim::clocked_block& owner, const responder_config& cfg,
-                               const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
-                               std::uint64_t translate_tag, std::uint64_t dma_tag)
+shared_receive::shared_receive(sim::clocked_block& owner, const responder_config& cfg, shared_contexts& contexts,
+                               icm::translate_port& translate, pcie::dma_port& dma, std::uint64_t translate_tag,
+                               std::uint64_t dma_tag)
     : owner_(owner),
       prefetch_(cfg.receive_prefetch),
       line_bytes_(cfg.receive_line_bytes),
@@ -30,7 +30,7 @@ shared_receive::shared_receive(const std::string& name, sim::clocked_block& owne
       dma_(dma),
       translate_tag_(translate_tag),
       dma_tag_(dma_tag),
-      contexts_(name, owner, cfg.srqs, map, icm::table::srqc, 0),
+      contexts_(contexts),
       lines_(cfg.shared_lines),
       kept_(cfg.shared_kept),
       to_translate_(std::size_t{cfg.shared_lines} + cfg.shared_kept),
@@ -39,8 +39,6 @@ shared_receive::shared_receive(const std::string& name, sim::clocked_block& owne
     throw sim::config_error(owner.name() + ".shared_lines, .shared_kept: must be 1 or more");
   for (line& l : lines_) l.ahead.bytes.resize(line_bytes_);
   for (kept_entry& k : kept_) k.data.bytes.resize(line_bytes_);
-  notices_.reserve(16);
-  stopped_.reserve(16);
 }
 
 // ---------------------------------------------------------------- what is on chip
@@ -78,36 +76,6 @@ shared_receive::kept_entry* shared_receive::take_kept() {
   return oldest;
 }
 
-shared_receive::result shared_receive::open(std::uint32_t srqn, icm::srq_context*& ctx) {
-  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
-  if (std::any_of(stopped_.begin(), stopped_.end(), same)) return result::pending;
-  using found_kind = icm::context_cache<icm::srq_context>::result;
-  const auto found = contexts_.ask(srqn, ctx);
-  if (found == found_kind::pending) return result::pending;
-  // Contexts come from host memory: one with sizes that no queue has is as if there was none.
-  const bool good = found == found_kind::hit && ctx->srqn == srqn && ctx->valid != 0 && ctx->error == 0 &&
-                    ctx->log_size <= 16 && ctx->log_stride >= 5 && (1u << ctx->log_stride) <= line_bytes_;
-  return good ? result::ready : result::failed;
-}
-
-// Domain 0 is none: queue pairs that only send, and queues that are not for everybody, have it.
-shared_receive::result shared_receive::in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd) {
-  icm::srq_context* c = nullptr;
-  const result r = open(srqn, c);
-  if (r != result::ready) return r;
-  if (domain == 0 || c->xrcd != domain) return result::failed;
-  pd = c->pd;
-  return result::ready;
-}
-
-/// The queue cannot be used any more; software is told once.
-void shared_receive::fail(icm::srq_context& c) {
-  if (c.error == 0) notices_.push_back({event_srq_catastrophic, c.srqn});
-  c.error = 1;
-  contexts_.mark_dirty(c.srqn);
-  owner_.wake_next();
-}
-
 // ---------------------------------------------------------------- the head of the list
 
 /// Takes over a reading of the doorbell record. False: it failed.
@@ -121,51 +89,62 @@ bool shared_receive::settle_record(line& l, icm::srq_context& c) {
     l.watch = false;
     --watching_;
     if (c.limit != 0 && left_of(c) < c.limit) {
-      notices_.push_back({event_srq_limit, c.srqn});
+      contexts_.tell(event_srq_limit, c.srqn);
       c.limit = 0;
-      owner_.wake_next();
     }
   }
   return true;
 }
 
+/// What the packet needs is on its way: that is seen at the line.
+bool shared_receive::waits(const line& l, const icm::srq_context& c) {
+  if (l.record == phase::valid || l.record == phase::failed) return false;
+  return left_of(c) == 0 ? l.record != phase::idle : !l.ahead.rests();
+}
+
 shared_receive::result shared_receive::head(std::uint32_t srqn, entry_view& out) {
   icm::srq_context* c = nullptr;
-  if (const result r = open(srqn, c); r != result::ready) return r;
+  if (const result r = contexts_.open(srqn, srq_user::check, c); r != result::ready) return r;
   line* l = find_or_take(srqn);
-  if (l == nullptr) return result::pending;
-  const bool asked = l->record == phase::valid && l->on_demand;
-  if (!settle_record(*l, *c)) {
-    fail(*c);
+  if (l == nullptr || waits(*l, *c) || !contexts_.may_access(srqn, srq_user::check)) return result::pending;
+  const result r = next(*l, *c, out);
+  if (r != result::ready) contexts_.access(srqn, srq_user::check);
+  return r;
+}
+
+shared_receive::result shared_receive::next(line& l, icm::srq_context& c, entry_view& out) {
+  const bool asked = l.record == phase::valid && l.on_demand;
+  if (!settle_record(l, c)) {
+    contexts_.fail(c);
     return result::failed;
   }
-  if (left_of(*c) == 0) {
+  if (left_of(c) == 0) {
     if (asked) return result::empty;
-    if (l->record == phase::idle) read_record(*l, *c, true);
+    if (l.record == phase::idle) read_record(l, c, true);
     return result::pending;
   }
-  fetch& f = l->ahead;
-  const auto place = static_cast<std::uint16_t>(c->next_wqe - f.first);
-  if (f.state == phase::failed || c->next_wqe >= 1u << c->log_size) {
+  fetch& f = l.ahead;
+  const auto place = static_cast<std::uint16_t>(c.next_wqe - f.first);
+  if (f.state == phase::failed || c.next_wqe >= 1u << c.log_size) {
     f.state = phase::idle;
-    fail(*c);
+    contexts_.fail(c);
     return result::failed;
   }
-  if (f.state == phase::valid && l->usable != 0 && place < f.count) {
-    const std::uint8_t* entry = f.bytes.data() + (std::size_t{place} << c->log_stride);
-    out = {entry + link_bytes, (1u << c->log_stride) - link_bytes, c->pd, c->next_wqe};
+  if (f.state == phase::valid && l.usable != 0 && place < f.count) {
+    const std::uint8_t* entry = f.bytes.data() + (std::size_t{place} << c.log_stride);
+    out = {entry + link_bytes, (1u << c.log_stride) - link_bytes, c.pd, c.next_wqe};
     return result::ready;
   }
   if (!f.rests()) return result::pending;
   const unsigned count =
-      std::min({prefetch_, line_bytes_ >> c->log_stride, unsigned{left_of(*c)}, (1u << c->log_size) - c->next_wqe});
-  l->usable = left_of(*c);
-  start(f, *c, c->next_wqe, count, static_cast<std::uint32_t>(l - lines_.data()));
+      std::min({prefetch_, line_bytes_ >> c.log_stride, unsigned{left_of(c)}, (1u << c.log_size) - c.next_wqe});
+  l.usable = left_of(c);
+  start(f, c, c.next_wqe, count, static_cast<std::uint32_t>(&l - lines_.data()));
   return result::pending;
 }
 
 void shared_receive::take(std::uint32_t srqn, const entry_view& entry, bool keep) {
-  icm::srq_context& c = *contexts_.peek(srqn);
+  icm::srq_context& c = *contexts_.on_chip().peek(srqn);
   line& l = *find(srqn);
   const std::uint8_t* whole = entry.segments - link_bytes;
   kept_entry* k = find_kept(srqn, entry.index);  // of an earlier message in the same entry
@@ -182,7 +161,7 @@ void shared_receive::take(std::uint32_t srqn, const entry_view& entry, bool keep
   }
   c.next_wqe = wire::load_be16(whole + 2);
   l.used_at = ++uses_;
-  contexts_.use(srqn);
+  contexts_.used(srqn);
   ++c.consumed;
   --l.usable;
   contexts_.mark_dirty(srqn);
@@ -194,11 +173,13 @@ void shared_receive::take(std::uint32_t srqn, const entry_view& entry, bool keep
 
 shared_receive::result shared_receive::taken(std::uint32_t srqn, std::uint16_t index, entry_view& out) {
   icm::srq_context* c = nullptr;
-  if (const result r = open(srqn, c); r != result::ready) return r;
+  if (const result r = contexts_.open(srqn, srq_user::check, c); r != result::ready) return r;
   kept_entry* k = find_kept(srqn, index);
-  if (k == nullptr) {
-    k = take_kept();
-    if (k == nullptr) return result::pending;
+  const bool known = k != nullptr;
+  if (!known) k = take_kept();
+  if (k == nullptr || !k->data.rests() || !contexts_.may_access(srqn, srq_user::check)) return result::pending;
+  contexts_.access(srqn, srq_user::check);
+  if (!known) {
     k->srqn = srqn;
     k->index = index;
     k->used_at = ++uses_;
@@ -208,12 +189,11 @@ shared_receive::result shared_receive::taken(std::uint32_t srqn, std::uint16_t i
   }
   if (k->data.state == phase::failed) {
     k->srqn = no_queue;
-    fail(*c);
+    contexts_.fail(*c);
     return result::failed;
   }
-  if (k->data.state != phase::valid) return result::pending;
   k->used_at = ++uses_;
-  contexts_.use(srqn);
+  contexts_.used(srqn);
   out = {k->data.bytes.data() + link_bytes, (1u << c->log_stride) - link_bytes, c->pd, index};
   return result::ready;
 }
@@ -322,10 +302,14 @@ void shared_receive::check_limits() {
   const auto l = std::find_if(lines_.begin(), lines_.end(), ready);
   if (l == lines_.end()) return;
   icm::srq_context* c = nullptr;
-  const result found = open(l->srqn, c);
+  const result found = contexts_.open(l->srqn, srq_user::limits, c);
   if (found == result::pending) return;
+  if (found == result::ready) {
+    if (!contexts_.may_access(l->srqn, srq_user::limits)) return;
+    contexts_.access(l->srqn, srq_user::limits);
+  }
   const bool good = found == result::ready && settle_record(*l, *c);
-  if (found == result::ready && !good) fail(*c);
+  if (found == result::ready && !good) contexts_.fail(*c);
   if (!good) {  // nobody is told of a limit any more
     l->watch = false;
     --watching_;
@@ -335,36 +319,13 @@ void shared_receive::check_limits() {
   if (watching_ > 1) owner_.wake_next();
 }
 
-bool shared_receive::work(std::uint8_t& event, std::uint32_t& srqn) {
-  contexts_.service();
+void shared_receive::work() {
   send();
   if (watching_ != 0) check_limits();
-  if (!stopped_.empty()) work_stopped();
-  if (notices_.empty()) return false;
-  event = notices_.front().event;
-  srqn = notices_.front().srqn;
-  notices_.erase(notices_.begin());
-  if (!notices_.empty()) owner_.wake_next();
-  return true;
-}
-
-// ---------------------------------------------------------------- firmware
-
-void shared_receive::halt(std::uint32_t srqn, bool discard) {
-  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
-  stopped_.erase(std::remove_if(stopped_.begin(), stopped_.end(), same), stopped_.end());
-  stopped_.push_back({srqn, discard, false});
-  owner_.wake_next();
-}
-
-void shared_receive::release(std::uint32_t srqn) {
-  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
-  stopped_.erase(std::remove_if(stopped_.begin(), stopped_.end(), same), stopped_.end());
-  owner_.wake_next();
 }
 
 /// Forgets the line and the kept entries whose reads are over.
-void shared_receive::forget_idle(std::uint32_t srqn) {
+bool shared_receive::forget(std::uint32_t srqn) {
   if (line* l = find(srqn); l != nullptr && idle(*l)) {
     if (l->watch) --watching_;
     l->watch = false;
@@ -372,25 +333,8 @@ void shared_receive::forget_idle(std::uint32_t srqn) {
   }
   for (kept_entry& k : kept_)
     if (k.srqn == srqn && k.data.rests()) k.srqn = no_queue;
-}
-
-bool shared_receive::halting(std::uint32_t srqn) const {
-  return std::any_of(stopped_.begin(), stopped_.end(), [&](const stopped& x) { return x.srqn == srqn && !x.done; });
-}
-
-void shared_receive::work_stopped() {
-  for (stopped& s : stopped_) {
-    if (s.done) continue;
-    owner_.wake_next();  // what holds the queue ends with an answer of memory
-    forget_idle(s.srqn);
-    const auto mine = [&](const kept_entry& k) { return k.srqn == s.srqn; };
-    if (find(s.srqn) != nullptr || std::any_of(kept_.begin(), kept_.end(), mine)) continue;
-    if (s.discard)
-      contexts_.drop(s.srqn);
-    else
-      contexts_.flush(s.srqn);
-    s.done = !contexts_.busy(s.srqn);
-  }
+  const auto mine = [&](const kept_entry& k) { return k.srqn == srqn; };
+  return find(srqn) == nullptr && std::none_of(kept_.begin(), kept_.end(), mine);
 }
 
 void shared_receive::drop_all() {
@@ -400,9 +344,6 @@ void shared_receive::drop_all() {
   }
   watching_ = 0;
   for (kept_entry& k : kept_) k.srqn = no_queue;
-  contexts_.drop_all();
-  notices_.clear();
-  stopped_.clear();
 }
 
 }  // namespace rnic::transport

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared receive queues on chip: contexts, doorbell records, the linked list of WQEs.
+// Shared receive queues on chip: doorbell records, the linked list of WQEs.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/icm/translation_if.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/ring.h"
 #include "model/transport/responder/receive_wqe.h"
+#include "model/transport/responder/shared_contexts.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
@@ -22,6 +21,12 @@ namespace rnic::transport {
 /// names its successor, and as many as the doorbell record says may be taken. Entries are read ahead in the order in
 /// which they lie in memory, and used as far as the links keep to that order. What has been taken and is not complete
 /// is kept, or read again by its index.
+///
+/// Memories: `shared_lines` queues and `shared_kept` entries, found by a comparator at each; contexts are those of
+/// shared_contexts. Ports: one question a cycle by the check; one queue a cycle is looked at for its limit; one
+/// translation, one read a cycle. An access to the context is made when an entry is taken, a reading is taken over or
+/// a read begins; while that is under way the line says so. Stalls: translation and the DMA engine take nothing, a port
+/// of the contexts is taken.
 class shared_receive {
  public:
   using result = receive_result;
@@ -33,18 +38,10 @@ class shared_receive {
     std::uint16_t index = 0;
   };
 
-  shared_receive(const std::string& name, sim::clocked_block& owner, const responder_config& cfg,
-                 const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
-                 std::uint64_t translate_tag, std::uint64_t dma_tag);
+  shared_receive(sim::clocked_block& owner, const responder_config& cfg, shared_contexts& contexts,
+                 icm::translate_port& translate, pcie::dma_port& dma, std::uint64_t translate_tag,
+                 std::uint64_t dma_tag);
 
-  icm::context_cache<icm::srq_context>& contexts() { return contexts_; }
-
-  /// XRC: whether there is such a queue in this domain (`failed`: not), and the queue's protection domain.
-  result in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd);
-  /// The packet for which in_domain() was ready has gone on.
-  void used(std::uint32_t srqn) { contexts_.use(srqn); }
-  /// Of a queue for which in_domain() was ready in this tick.
-  std::uint32_t completion_queue(std::uint32_t srqn) { return contexts_.peek(srqn)->cqn; }
   /// The entry at the head. `empty` only by a reading of the doorbell record that began after the first call that had
   /// to ask. The view is valid within the calling tick. `failed`: no such queue, or it is in error.
   result head(std::uint32_t srqn, entry_view& out);
@@ -52,15 +49,13 @@ class shared_receive {
   void take(std::uint32_t srqn, const entry_view& entry, bool keep);
   /// An entry that was taken before.
   result taken(std::uint32_t srqn, std::uint16_t index, entry_view& out);
-  /// Sends what could not be sent when it came up. True with an event of a queue: its limit was passed, or it failed.
-  bool work(std::uint8_t& event, std::uint32_t& srqn);
+  /// Sends what could not be sent when it came up, and looks whether a limit was passed. In each tick.
+  void work();
   void translated(std::uint32_t tag, const icm::translate_response& r);
   void read_done(std::uint32_t tag, pcie::dma_status status);
 
-  /// Firmware stops a queue: its context goes to ICM (`discard`: is forgotten), and who needs it waits for release().
-  void halt(std::uint32_t srqn, bool discard);
-  void release(std::uint32_t srqn);
-  bool halting(std::uint32_t srqn) const;  ///< something of it is still on chip
+  /// Forgets what is here of a queue. False: a read of it is under way.
+  bool forget(std::uint32_t srqn);
   void drop_all();
 
  private:
@@ -95,13 +90,10 @@ class shared_receive {
     std::uint64_t used_at = 0;
     fetch data;
   };
-  struct notice {
-    std::uint8_t event;
-    std::uint32_t srqn;
-  };
   static constexpr std::uint32_t no_queue = ~std::uint32_t{0};
 
-  result open(std::uint32_t srqn, icm::srq_context*& ctx);
+  result next(line& l, icm::srq_context& c, entry_view& out);
+  static bool waits(const line& l, const icm::srq_context& c);
   line* find(std::uint32_t srqn);
   line* find_or_take(std::uint32_t srqn);
   kept_entry* find_kept(std::uint32_t srqn, std::uint16_t index);
@@ -113,12 +105,9 @@ class shared_receive {
   bool send_read(std::uint32_t tag);
   void send();
   void check_limits();
-  void work_stopped();
-  void fail(icm::srq_context& c);
   fetch& fetch_of(std::uint32_t tag) {
     return tag < lines_.size() ? lines_[tag].ahead : kept_[tag - lines_.size()].data;
   }
-  void forget_idle(std::uint32_t srqn);
   static bool idle(const line& l) {
     return l.ahead.rests() && (l.record == phase::idle || l.record == phase::valid || l.record == phase::failed);
   }
@@ -128,18 +117,12 @@ class shared_receive {
   icm::translate_port& translate_;
   pcie::dma_port& dma_;
   std::uint64_t translate_tag_, dma_tag_;
-  icm::context_cache<icm::srq_context> contexts_;
+  shared_contexts& contexts_;
   std::vector<line> lines_;
   std::vector<kept_entry> kept_;
   std::uint64_t uses_ = 0;
   sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of fetches and records in these phases
   unsigned watching_ = 0;                            // lines with `watch`
-  std::vector<notice> notices_;
-  struct stopped {
-    std::uint32_t srqn;
-    bool discard, done;
-  };
-  std::vector<stopped> stopped_;
 };
 
 }  // namespace rnic::transport

@@ -60,6 +60,11 @@ struct responder_config {
   sim::parameter<unsigned> slots{64, {1, 1024, "packets", "design"}};  ///< packets between check and commit
   /// To the contexts on chip in a cycle: a dual-ported memory.
   sim::parameter<unsigned> context_ports{2, {1, 8, "accesses", "design: a cycle, of the contexts on chip"}};
+  /// To the rings of READs and atomics on chip: an atomic and an answer, or a READ that is put aside, every few cycles.
+  sim::parameter<unsigned> history_ports{1, {1, 8, "accesses", "design: a cycle, of the rings on chip"}};
+  /// To the contexts of shared receive queues on chip: a packet every few cycles, and limits.
+  sim::parameter<unsigned> srq_ports{1,
+                                     {1, 8, "accesses", "design: a cycle, of the contexts of shared queues on chip"}};
   /// Completions that wait for their payload's write.
   sim::parameter<unsigned> cqe_queue{32, {1, 1024, "completions", "design"}};
   /// Interval between two ACKs: keeps up with write_cycles.
@@ -134,6 +139,8 @@ struct responder_config {
     are("flows", flows);
     are("slots", slots);
     are("context_ports", context_ports);
+    are("history_ports", history_ports);
+    are("srq_ports", srq_ports);
     are("cqe_queue", cqe_queue);
     are("ack_cycles", ack_cycles);
     are("ack_coalesce", ack_coalesce);

@@ -94,16 +94,17 @@ struct keys : rig {
 cycle took(const asker& a, std::uint64_t tag) { return a.answered.at(tag) - a.asked.at(tag); }
 
 /// Taken after 1, 40 cycles of the operation; a read of 100 with a cycle each way, a write that is told after 3 with a
-/// cycle each way; the answer is seen a cycle later: 1 + 40 + 102 + 5 + 1.
+/// cycle each way; the answer is seen a cycle later: 1 + 40 + 102 + 5 + 1. The entry that was read and the one that has
+/// no meaning any more are written on chip one after the other: 1.
 TEST(key_engine, an_entry_that_is_not_on_chip) {
   keys b;
   b.first.ask(keys::invalidate(0x123, 1));
   b.run(300);
   EXPECT_EQ(b.first.status.at(1), icm::key_status::ok);
-  EXPECT_EQ(took(b.first, 1), 149u);
+  EXPECT_EQ(took(b.first, 1), 150u);
   ASSERT_EQ(b.memory.log.size(), 2u);
   EXPECT_EQ(b.memory.log[0].address, mpt_host + 0x23 * 64);
-  EXPECT_EQ(b.memory.log[1].at - b.memory.log[0].at, 102u);
+  EXPECT_EQ(b.memory.log[1].at - b.memory.log[0].at, 103u);
   EXPECT_EQ(b.tpt.keys().counters().invalidations, 1u);
 }
 
@@ -172,14 +173,15 @@ TEST(key_engine, an_answer_waits_for_both_revocations) {
   EXPECT_EQ(b.tpt.keys().counters().revocations, 1u);
 }
 
-/// Memory: a read of 100 and a write of 3, each with a cycle each way. Holders: a cycle each way, and 30 of the second.
+/// Memory: a read of 100 and a write of 3, each with a cycle each way. Entries: that which was read takes the write
+/// port for a cycle. Holders: a cycle each way, and 30 of the second.
 TEST(key_engine, says_by_whom_it_is_held_up) {
   keys b(at_once(), true);
   b.second.slowly = 30;
   b.first.ask(keys::invalidate(0x123, 1));
   b.run(300);
-  EXPECT_EQ(took(b.first, 1), 1u + 40 + 102 + 5 + 32 + 1);
-  EXPECT_EQ(rnic::bench::held_up(b.clock, "tpt.keys"), "memory 107; holders 32; ");
+  EXPECT_EQ(took(b.first, 1), 1u + 40 + 102 + 1 + 5 + 32 + 1);
+  EXPECT_EQ(rnic::bench::held_up(b.clock, "tpt.keys"), "memory 107; entries 1; holders 32; ");
 }
 
 /// Two pages of region 0x124, which is free: its translations are those at 0x200.
@@ -198,6 +200,58 @@ struct registration : keys {
   static constexpr std::uint64_t entry = mpt_host + 0x24 * 64, page_list = 0x30000;
   static constexpr std::uint32_t free_region = 3u << 28 | 1u << 17 | 1u << 8, by_software = 0xfu << 28;
 };
+
+/// The write port of the entries on chip, in one cycle wanted by what was fetched for a translation and by an
+/// invalidation: the entry that was fetched is written first, the other one in the next cycle. `apart`: cycles between
+/// the two.
+struct write_port : keys {
+  explicit write_port(unsigned ports) : keys(with(ports)) { tpt.announce(stats); }
+  static icm::translation_config with(unsigned ports) {
+    icm::translation_config c = at_once();
+    c.mpt_write_ports = ports;
+    return c;
+  }
+  /// The invalidation of an entry on chip is asked for 62 cycles behind a translation that misses: 1 + 102 cycles to
+  /// where the latter's entry is written, 1 + 40 to where the former's is.
+  void both(int apart) {
+    answer(key(0x10010, 64, 1));
+    auto other = key(0x10010, 64, 2);
+    other.key = 0x124u << 8 | 0x45;
+    users[0]->ask(other);
+    run(static_cast<unsigned>(62 + apart));
+    first.ask(invalidate(0x123, 1));
+    run(400);
+    translation = users[0]->answered.at(2) - users[0]->asked.at(2);
+    invalidation = took(first, 1);
+  }
+  std::uint64_t waits(const char* user) const { return stats.value(std::string("tpt.mpt_memory.") + user + ".waits"); }
+  sim::statistics stats;
+  cycle translation = 0, invalidation = 0;
+};
+
+TEST(key_engine, an_entry_that_was_fetched_is_written_before_one_that_changes) {
+  write_port b(1);
+  b.both(0);
+  EXPECT_EQ(b.translation, 210u);
+  EXPECT_EQ(b.invalidation, 47u + 1);
+  EXPECT_EQ(b.waits("keys"), 1u);
+  EXPECT_EQ(b.waits("fills"), 0u);
+}
+TEST(key_engine, an_entry_changes_beside_another_one_where_there_are_two_ports) {
+  write_port b(2);
+  b.both(0);
+  EXPECT_EQ(b.invalidation, 47u);
+  EXPECT_EQ(b.waits("keys"), 0u);
+}
+void expect_no_wait(int apart) {
+  write_port b(1);
+  b.both(apart);
+  EXPECT_EQ(b.translation, 210u);
+  EXPECT_EQ(b.invalidation, 47u);
+  EXPECT_EQ(b.waits("keys") + b.waits("fills"), 0u);
+}
+TEST(key_engine, a_cycle_before_a_fetched_entry_an_invalidation_does_not_wait) { expect_no_wait(-1); }
+TEST(key_engine, a_cycle_behind_a_fetched_entry_an_invalidation_does_not_wait) { expect_no_wait(1); }
 
 /// The entry is known after 143 cycles, the page list 103 later, the translations are written in 5, and the entry.
 TEST(key_engine, a_fast_registration_writes_translations_and_entry) {

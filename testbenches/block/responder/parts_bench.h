@@ -18,6 +18,7 @@
 #include "model/transport/responder/held_reads.h"
 #include "model/transport/responder/packet_intake.h"
 #include "model/transport/responder/place_lookup.h"
+#include "model/transport/responder/read_returns.h"
 #include "model/transport/responder/tags.h"
 
 namespace rnic::transport::test::parts {
@@ -26,7 +27,7 @@ using cycle = sim::cycle_t;
 using action = responder_slot::action;
 
 inline constexpr std::uint32_t first_qpn = 0x48, srqn = 5;
-inline constexpr std::uint64_t ring_bus = 0x3000, record_bus = 0x2000, srqc_bus = 0x8000;
+inline constexpr std::uint64_t ring_bus = 0x3000, record_bus = 0x2000, srqc_bus = 0x8000, rings_bus = 0x9000;
 inline constexpr unsigned entry_bytes = 64;
 
 /// The parts, in the order of the responder's tick. What a test does in a cycle it does in the place of the checks.
@@ -46,8 +47,9 @@ struct block : sim::clocked_block {
         reads(*this, cfg),
         contexts("parts.contexts", *this, cfg.contexts, map, icm::table::qpc, 128),
         rings("parts.histories", *this, cfg.histories, map, icm::table::rdmarc, 0),
+        histories(*this, cfg.history_ports, rings),
         slots(cfg.slots),
-        backlog(map, rings),
+        backlog(histories),
         flows(*this, cfg, contexts, backlog, slots, drops),
         writes(dma_write),
         completions(*this, cfg, cqe, event, writes),
@@ -57,8 +59,9 @@ struct block : sim::clocked_block {
         withdrawal(*this, keys, slots, writes, reads, completions),
         held(*this, cfg, flows, contexts, backlog, reads, answers, writes, spans),
         errors(*this, cfg, flows, contexts, slots, places, receives, completions, answers, drops, dma_read),
-        commits(*this, map, flows, slots, writes, completions, withdrawal, answers, held, reads, rings, errors, drops,
+        commits(*this, flows, slots, writes, completions, withdrawal, answers, held, reads, histories, errors, drops,
                 spans),
+        returns(*this, flows, reads, histories, answers, withdrawal, completions, errors, drops),
         intake(*this, cfg, slots, places, receives, drops, spans) {
     answers.announce(stats, name());
     completions.announce(stats, name());
@@ -77,6 +80,7 @@ struct block : sim::clocked_block {
   read_port reads;
   icm::context_cache<icm::responder_context> contexts;
   icm::context_cache<icm::rdma_resources> rings;
+  history_memory histories;
   slot_table slots;
   read_backlog backlog;
   flow_table flows;
@@ -89,6 +93,7 @@ struct block : sim::clocked_block {
   held_reads held;
   error_state errors;
   commit commits;
+  read_returns returns;
   packet_intake intake;
 
   std::function<void()> in_cycle = [] {};
@@ -97,6 +102,7 @@ struct block : sim::clocked_block {
  private:
   void tick() override {
     wake_next();
+    rings.service();
     if (translate.response.can_pop()) {
       const icm::translate_response r = translate.response.pop();
       const auto tag = static_cast<std::uint32_t>(r.tag);
@@ -118,7 +124,7 @@ struct block : sim::clocked_block {
     }
     writes.work();
     withdrawal.take_answer();
-    if (reads.report.can_pop() && reads.report.pop().what == read_report::kind::revoked) withdrawal.reads_revoked();
+    returns.work();
     out.work();
     receives.work();
     commits.work();
@@ -144,8 +150,8 @@ struct block : sim::clocked_block {
 struct world : sim::clocked_block {
   explicit world(sim::clock_domain& d) : clocked_block("world", d) {}
 
-  sim::fifo_in<pcie::dma_request> write{*this}, read{*this}, srq_read{*this};
-  sim::fifo_out<pcie::dma_response> written{*this}, read_done{*this}, srq_read_done{*this};
+  sim::fifo_in<pcie::dma_request> write{*this}, read{*this}, srq_read{*this}, ring_read{*this};
+  sim::fifo_out<pcie::dma_response> written{*this}, read_done{*this}, srq_read_done{*this}, ring_read_done{*this};
   sim::fifo_in<icm::translate_request> translate{*this};
   sim::fifo_out<icm::translate_response> translated{*this};
   sim::fifo_in<completion::cqe_request> cqe{*this};
@@ -179,7 +185,7 @@ struct world : sim::clocked_block {
   std::deque<answer_room> to_give;
 
  private:
-  std::deque<at<pcie::dma_response>> read_, srq_, written_;
+  std::deque<at<pcie::dma_response>> read_, srq_, rings_, written_;
   std::deque<at<icm::translate_response>> translated_;
 
   template <class T, class To>
@@ -199,6 +205,7 @@ struct world : sim::clocked_block {
     wake_next();
     serve(read, read_, true);
     serve(srq_read, srq_, false);
+    serve(ring_read, rings_, false);
     if (now() % write_every == 0 && write.can_pop()) {
       pcie::dma_request r = write.pop();
       if (r.length != 0) std::memcpy(memory.data() + r.address, r.source, r.length);
@@ -246,6 +253,7 @@ struct world : sim::clocked_block {
     }
     deliver(read_, read_done);
     deliver(srq_, srq_read_done);
+    deliver(rings_, ring_read_done);
     deliver(written_, written);
     deliver(translated_, translated);
   }
@@ -268,6 +276,8 @@ struct bench {
         read_answers("read_answers", core, 64),
         srq_reads("srq_reads", core, 4),
         srq_answers("srq_answers", core, 64),
+        ring_reads("ring_reads", core, 4),
+        ring_answers("ring_answers", core, 64),
         writes("writes", core, 4),
         write_answers("write_answers", core, 64),
         translations("translations", core, 4),
@@ -290,13 +300,16 @@ struct bench {
     w.revoked.bind(revoked);
     bind(b.dma_read, reads, read_answers, w.read, w.read_done);
     bind(b.dma_write, writes, write_answers, w.write, w.written);
-    bind(b.receives.contexts().dma, srq_reads, srq_answers, w.srq_read, w.srq_read_done);
+    bind(b.receives.contexts().on_chip().dma, srq_reads, srq_answers, w.srq_read, w.srq_read_done);
+    bind(b.rings.dma, ring_reads, ring_answers, w.ring_read, w.ring_read_done);
     b.translate.request.bind(translations);
     w.translate.bind(translations);
     w.translated.bind(translated);
     b.translate.response.bind(translated);
     map.layout(icm::table::srqc) = {0, 64, 8};
     map.map(0, srqc_bus, 0x1000);
+    map.layout(icm::table::rdmarc) = {0x1000, sizeof(icm::rdma_resources), 3};
+    map.map(0x1000, rings_bus, 0x1000);
     for (auto& c : contexts) c = context();
   }
 
@@ -413,6 +426,8 @@ struct bench {
   sim::fifo<pcie::dma_response> read_answers;
   sim::fifo<pcie::dma_request> srq_reads;
   sim::fifo<pcie::dma_response> srq_answers;
+  sim::fifo<pcie::dma_request> ring_reads;
+  sim::fifo<pcie::dma_response> ring_answers;
   sim::fifo<pcie::dma_request> writes;
   sim::fifo<pcie::dma_response> write_answers;
   sim::fifo<icm::translate_request> translations;

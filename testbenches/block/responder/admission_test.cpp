@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which packet is checked next: one look at a context in a cycle.
+#include "testbenches/bench/child.h"
+#include "testbenches/block/responder/bench.h"
+
+namespace rnic::transport::test {
+namespace {
+
+using wire::operation;
+
+/// A SEND waits for its receive on one queue pair, and `apart` cycles behind it a WRITE comes on another: the cycle of
+/// its payload's write, from where it was sent.
+sim::cycle_t in_process(unsigned apart, unsigned sends) {
+  bench b;
+  for (unsigned n = 1; n != 4; ++n) {
+    icm::responder_context c = bench::context();
+    c.qpn = qpn + n;
+    b.put(c);
+  }
+  b.post(0, {{data_va, lkey, 256}});
+  const auto write = [&b](unsigned n, std::uint32_t psn) {
+    b.send(operation::write_only, psn, bench::pattern(8), [n](wire::packet& p) {
+      p.bth.dest_qp = qpn + n;
+      p.reth = {data_va + 4096, rkey, 8};
+    });
+  };
+  for (unsigned n = 0; n != 4; ++n) write(n, 100);  // brings their contexts on chip
+  b.run(3000);
+  for (unsigned n = 0; n != sends; ++n)
+    b.send(operation::send_only, 101, bench::pattern(16), [n](wire::packet& p) { p.bth.dest_qp = qpn + n; });
+  b.run(apart);
+  const std::size_t before = b.s.writes.size();
+  write(3, 101);
+  b.run(2000);
+  for (std::size_t i = before; i != b.s.writes.size(); ++i)
+    if (b.s.writes[i].length == 8) return b.s.write_cycle[i] - apart;
+  return 0;
+}
+sim::cycle_t written(unsigned apart, unsigned sends) {
+  return rnic::bench::in_child([=] { return in_process(apart, sends); });
+}
+
+/// Cycles by which the WRITE is later than one that nobody is in front of.
+std::vector<sim::cycle_t> later(unsigned first, unsigned end, unsigned sends) {
+  const sim::cycle_t alone = written(60, sends);
+  std::vector<sim::cycle_t> list;
+  for (unsigned apart = first; apart != end; ++apart) list.push_back(written(apart, sends) - alone);
+  return list;
+}
+
+/// The doorbell record comes 132 cycles behind the SEND (130 of memory, a cycle each way): in that cycle it is taken
+/// over and the descriptor asked for, with the look at the context that the cycle has. The WRITE is a cycle later.
+TEST(admission, a_look_takes_its_cycle_though_its_packet_goes_on_waiting) {
+  EXPECT_EQ(later(128, 136, 1), (std::vector<sim::cycle_t>{0, 0, 0, 0, 1, 0, 0, 0}));
+}
+
+/// Of three queue pairs whose records come in three cycles, each has its look in a cycle of its own.
+TEST(admission, one_queue_pair_is_looked_at_in_a_cycle) {
+  EXPECT_EQ(later(128, 138, 3), (std::vector<sim::cycle_t>{0, 0, 0, 0, 3, 2, 1, 0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace rnic::transport::test

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts of shared receive queues: who gets a port in a cycle, who waits.
+#include "testbenches/block/responder/parts_bench.h"
+
+namespace rnic::transport::test::parts {
+namespace {
+
+using result = receive_result;
+
+std::uint64_t waits(const bench& t, const char* user) {
+  return t.stats.value(std::string("parts.srq_memory.") + user + ".waits");
+}
+std::uint64_t accesses(bench& t, srq_user user) {
+  return t.b.receives.contexts().ports().accesses(static_cast<unsigned>(user));
+}
+
+struct srq_bench : bench {
+  explicit srq_bench(unsigned ports = 1) : bench(with(ports)) { b.receives.contexts().ports().announce(stats); }
+  static responder_config with(unsigned ports) {
+    responder_config c;
+    c.srq_ports = ports;
+    return c;
+  }
+  /// Whether the user has a port for the context in this cycle; if so it makes its access.
+  bool access(std::uint32_t queue, srq_user user) {
+    shared_contexts& c = b.receives.contexts();
+    if (!c.may_access(queue, user)) return false;
+    c.access(queue, user);
+    return true;
+  }
+  /// A packet asks in every cycle from 100 on, and takes what it gets, up to `most`: when it has.
+  std::vector<cycle> take(unsigned most, std::uint16_t limit) {
+    responder_flow& f = open();
+    share(*f.ctx);
+    icm::srq_context s;
+    std::memcpy(&s, w.memory.data() + srqc_bus + srqn * sizeof s, sizeof s);
+    s.limit = limit;
+    std::memcpy(w.memory.data() + srqc_bus + srqn * sizeof s, &s, sizeof s);
+    for (unsigned i = 0; i != 8; ++i) post(i, 0x100 * (i + 1), 64, true);
+    std::vector<cycle> taken;
+    b.in_cycle = [&] {
+      receive_descriptors::entry e;
+      if (b.now() < 100 || taken.size() == most) return;
+      if (b.receives.find(*f.ctx, true, true, e) != result::ready) return;
+      taken.push_back(b.now());
+      b.receives.take(*f.ctx, e, false);
+    };
+    run(300);
+    b.in_cycle = [] {};
+    return taken;
+  }
+};
+
+/// Context 22 cycles, doorbell record 22, translation and entries 29: at the end of each the packet that asks all the
+/// time makes one access, the last with the entry. While it waits it takes no port.
+TEST(shared_contexts, a_packet_that_waits_takes_no_port) {
+  srq_bench t;
+  EXPECT_EQ(t.take(1, 0), (std::vector<cycle>{100 + 22 + 22 + 29}));
+  EXPECT_EQ(accesses(t, srq_user::check), 3u);
+  EXPECT_EQ(accesses(t, srq_user::limits), 0u);
+  EXPECT_EQ(waits(t, "check"), 0u);
+}
+
+/// A limit is looked at in the cycle behind the take that may have passed it: the next take is a cycle later.
+TEST(shared_contexts, a_packet_waits_a_cycle_for_the_limit) {
+  srq_bench t;
+  EXPECT_EQ(t.take(3, 8), (std::vector<cycle>{173, 175, 176}));
+  EXPECT_EQ(waits(t, "check"), 1u);
+  EXPECT_EQ(waits(t, "limits"), 0u);
+  EXPECT_EQ(t.w.events.size(), 1u);
+}
+
+TEST(shared_contexts, with_two_ports_it_does_not) {
+  srq_bench t(2);
+  EXPECT_EQ(t.take(3, 8), (std::vector<cycle>{173, 174, 175}));
+  EXPECT_EQ(waits(t, "check"), 0u);
+}
+
+TEST(shared_contexts, who_was_refused_is_served_next) {
+  srq_bench t;
+  std::vector<bool> may;
+  for (const cycle c : {100u, 101u, 102u})
+    t.at(c, [&] {
+      for (const srq_user u : {srq_user::limits, srq_user::check}) may.push_back(t.access(srqn, u));
+    });
+  t.run(200);
+  EXPECT_EQ(may, (std::vector<bool>{true, false, false, true, true, false}));
+  EXPECT_EQ(waits(t, "check"), 2u);
+  EXPECT_EQ(waits(t, "limits"), 1u);
+}
+
+/// What a packet does with its queue is one access; that of another packet with another queue is a second one.
+TEST(shared_contexts, one_context_is_one_access) {
+  srq_bench t;
+  std::vector<bool> may;
+  t.at(100, [&] {
+    for (const std::uint32_t queue : {srqn, srqn, srqn + 1}) may.push_back(t.access(queue, srq_user::check));
+  });
+  t.run(200);
+  EXPECT_EQ(may, (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(accesses(t, srq_user::check), 1u);
+}
+
+}  // namespace
+}  // namespace rnic::transport::test::parts
