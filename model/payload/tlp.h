@@ -32,8 +32,16 @@ struct tlp {
   std::array<std::uint8_t, max_data> data;
 
   bool posted() const { return type == tlp_type::mem_write; }
-  bool has_data() const {
-    return type == tlp_type::mem_write || type == tlp_type::cfg_write || (type == tlp_type::completion && length != 0);
+  /// Bytes of data in the packet.
+  std::uint32_t carried() const { return type == tlp_type::mem_read || type == tlp_type::cfg_read ? 0 : length; }
+  /// Enables the `length` bytes from `address` on (Base Specification 3.0, 2.2.5).
+  void enable_bytes() {
+    const unsigned first = static_cast<unsigned>(address & 3);
+    const bool one_dword = first + std::uint64_t{length} <= 4;
+    const unsigned from = 0xfu << first & 0xf;
+    const unsigned to = 0xfu >> (-(first + length) & 3);
+    first_be = static_cast<std::uint8_t>(one_dword ? from & to : from);
+    last_be = static_cast<std::uint8_t>(one_dword ? 0 : to);
   }
   void recycle() {
     type = tlp_type::mem_read;

@@ -104,8 +104,7 @@ void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   const bool alone = arrival >= last_arrival_ + cycle_ps_;
   if (!alone && ahead_) arrival = std::max(arrival, domain().edge_time(domain().edge_at_or_after(last_arrival_)) + 1);
   last_arrival_ = arrival;
-  ahead_ = packet->type == payload::tlp_type::completion &&
-           dma_.complete_ahead(*packet, alone ? domain().edge_at_or_after(arrival) : sim::never);
+  ahead_ = packet->type == payload::tlp_type::completion && dma_.complete_ahead(*packet, alone, arrival);
   if (!ahead_) inbox_.push(std::move(packet), arrival);
 }
 
