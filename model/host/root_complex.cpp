@@ -319,10 +319,11 @@ bool root_complex::start(payload::tlp_type type, std::uint16_t function, std::ui
   t->address = address;
   t->length = bytes;
   t->span = span;
-  spans_.leave(span, name(), "post", domain().base().now_ps(), sim::wait::software);
+  const sim::time_ps posted = domain().base().now_ps();
+  spans_.leave(span, name(), "post", posted, sim::wait::software);
   t->enable_bytes();
   if (data != nullptr) std::memcpy(t->data.data(), data, bytes);
-  operations_.push({std::move(t), to, token}, domain().base().now_ps() + config_.store_to_link_ps);
+  operations_.push({std::move(t), to, token}, posted + config_.store_to_link_ps);
   return true;
 }
 

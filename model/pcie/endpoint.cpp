@@ -189,12 +189,13 @@ bool endpoint::serve_write(const payload::tlp& t) {
     return true;
   }
   std::uint32_t from = write_done_;
-  while (from < t.length && !enabled(t, from)) ++from;
+  const bool whole = t.has_all_enabled();
+  while (!whole && from < t.length && !enabled(t, from)) ++from;
   if (from < t.length) {
     const target run{at.where, at.offset + from};
     const std::uint32_t limit =
         std::min(t.length - from, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
-    std::uint32_t bytes = 1;
+    std::uint32_t bytes = whole ? limit : 1;
     while (bytes < limit && enabled(t, from + bytes)) ++bytes;
     if (!push_run(run, t.data.data() + from, bytes, t.span)) return false;
     from += bytes;
