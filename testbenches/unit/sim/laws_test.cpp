@@ -38,7 +38,7 @@ TEST(FastDivider, DividesAsTheMachineDoes) {
   const std::uint64_t top = fast_divider::limit - 1;
   for (const std::uint64_t d :
        {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{7}, std::uint64_t{33}, std::uint64_t{427},
-        std::uint64_t{1'000'000}, (std::uint64_t{1} << 32) + 1, std::uint64_t{1} << 62, top}) {
+        std::uint64_t{1'000'003}, (std::uint64_t{1} << 32) + 1, std::uint64_t{1} << 62, top}) {
     const fast_divider by(d);
     for (const std::uint64_t q : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{12'345'678'901}, top / d}) {
       if (q > top / d) continue;
