@@ -106,8 +106,9 @@ void timebase::serve() {
   const std::size_t count = next_edges_.size();
   for (;;) {
     // Which domains are due is a branch for each, which the machine foresees; what a search finds it would wait for.
+    const time_ps now = now_;
     for (std::size_t i = 0; i < count; ++i)
-      if (next_edges_[i] <= now_) domains_[i]->serve(now_);
+      if (next_edges_[i] <= now) domains_[i]->serve(now);
     const time_ps next = earliest();
     if (!may_serve(next)) break;
     now_ = next;
