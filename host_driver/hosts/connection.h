@@ -27,7 +27,7 @@ struct message_segments {
     count = bytes == 0 ? 0 : bytes > longest ? 2 : 1;
   }
   std::array<ibv_sge, 2> list;
-  int count = 0;
+  int count;  ///< of one that was made of a message
 };
 
 /// What both ends of a connection agree on.

@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::uint32_t page = 4096;
 
-void set_byte_enables(payload::tlp& t) {
-  const unsigned first = static_cast<unsigned>(t.address & 3);
-  const std::uint64_t end = first + std::uint64_t{t.length};
-  const unsigned from = 0xfu << first & 0xf;
-  const unsigned to = 0xfu >> ((4 - end % 4) % 4);
-  t.first_be = static_cast<std::uint8_t>(end <= 4 ? from & to : from);
-  t.last_be = static_cast<std::uint8_t>(end <= 4 ? 0 : to);
-}
-
 }  // namespace
 
 root_complex::root_complex(std::string name, sim::clock_domain& domain, const root_complex_config& c,
@@ -89,7 +80,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
     completions_.push(std::move(packet), arrival + config_.link_to_processor_ps);
     return;
   }
-  if (outside_ != nullptr && packet->type != payload::tlp_type::completion) {
+  if (outside_ != nullptr) {
     outside_->request(std::move(packet), arrival);
     return;
   }
@@ -132,26 +123,22 @@ void root_complex::tick() {
 }
 
 void root_complex::send() {
-  unsigned sent = 0;
-  while (sent < config_.sends_per_cycle) {
+  const sim::time_ps now = now_ps();
+  for (unsigned sent = 0; sent < config_.sends_per_cycle; ++sent) {
     // Turn and turn about, so neither loads and stores nor completions starve.
-    bool any = false;
-    for (unsigned attempt = 0; attempt < 2 && !any; ++attempt) {
-      any = operation_next_ ? send_operation() : send_completion();
+    if (operation_next_ ? send_operation(now) : send_completion(now))
       operation_next_ = !operation_next_;
-    }
-    if (!any) break;
-    ++sent;
+    else if (!(operation_next_ ? send_completion(now) : send_operation(now)))
+      return;
   }
-  if (sent == config_.sends_per_cycle) wake_next();
+  wake_next();
 }
 
 /// The next completions of the read that is being answered, as long as no operation of the processor can be at the link
 /// before them: each at the edge at which the transmit buffer has room for it. Those of the next read are not: it finds
 /// what is in memory when its first one is sent.
-void root_complex::send_ahead() {
-  const sim::time_ps others =
-      operations_.empty() ? link_.now_ps() + config_.store_to_link_ps : operations_.front_arrival();
+void root_complex::send_ahead(sim::time_ps now) {
+  const sim::time_ps others = operations_.empty() ? now + config_.store_to_link_ps : operations_.front_arrival();
   while (read_done_ != 0 && link_.has_at_hand(pcie::credit_class::completion, config_.completion_bytes)) {
     const sim::time_ps at = domain().edge_time(domain().edge_at_or_after(link_.wire().room_at()));
     if (at >= others) return;
@@ -193,8 +180,11 @@ bool root_complex::is_seen(const payload::tlp& t) const {
 
 /// Those before the first seen one that are visible before `before`.
 void root_complex::write_unseen(sim::time_ps before) {
-  while (!posted_.empty() && !posted_.front().seen && posted_.front().visible < before) {
-    write_memory(*posted_.front().packet, posted_.front().visible);
+  while (!posted_.empty()) {
+    posted_write& w = posted_.front();
+    if (w.seen || w.visible >= before) return;
+    write_memory(*w.packet, w.visible);
+    w.packet.reset();
     posted_.drop();
   }
 }
@@ -267,16 +257,16 @@ const std::uint8_t* root_complex::data_of(const device_read& read) const {
 }
 
 /// One completion of the first read that is due.
-bool root_complex::send_completion() {
-  if (read_done_ != 0 && !link_.wire().has_room(link_.now_ps())) send_ahead();
+bool root_complex::send_completion(sim::time_ps now) {
+  if (read_done_ != 0 && !link_.wire().has_room(now)) send_ahead(now);
   if (reads_.empty()) return false;
-  const device_read& r = reads_.front();
-  if (r.ready > link_.now_ps()) {
-    wake_at(domain().edge_at_or_after(r.ready));
+  const sim::time_ps ready = reads_.front().ready;
+  if (ready > now) {
+    wake_at(domain().edge_at_or_after(ready));
     return false;
   }
   if (!link_.can_send(pcie::credit_class::completion, config_.completion_bytes)) return false;
-  put_completion(link_.now_ps());
+  put_completion(now);
   return true;
 }
 
@@ -290,7 +280,7 @@ void root_complex::put_completion(sim::time_ps at) {
     read_done_ = request.length;
   } else {
     const std::uint64_t address = request.address + read_done_;
-    const auto room = config_.completion_bytes - static_cast<std::uint32_t>(address % config_.completion_bytes);
+    const auto room = config_.completion_bytes - (static_cast<std::uint32_t>(address) & (config_.completion_bytes - 1));
     const std::uint32_t n = std::min(request.length - read_done_, room);
     payload::tlp_ptr t = pool_.get();
     t->type = payload::tlp_type::completion;
@@ -329,10 +319,11 @@ bool root_complex::start(payload::tlp_type type, std::uint16_t function, std::ui
   t->address = address;
   t->length = bytes;
   t->span = span;
-  spans_.leave(span, name(), "post", domain().base().now_ps(), sim::wait::software);
-  set_byte_enables(*t);
+  const sim::time_ps posted = domain().base().now_ps();
+  spans_.leave(span, name(), "post", posted, sim::wait::software);
+  t->enable_bytes();
   if (data != nullptr) std::memcpy(t->data.data(), data, bytes);
-  operations_.push({std::move(t), to, token}, domain().base().now_ps() + config_.store_to_link_ps);
+  operations_.push({std::move(t), to, token}, posted + config_.store_to_link_ps);
   return true;
 }
 
@@ -352,12 +343,12 @@ bool root_complex::mmio_store(std::uint64_t address, const void* data, std::uint
 }
 
 /// The first operation in order; a load waits for a tag and for credit, a store for credit.
-bool root_complex::send_operation() {
+bool root_complex::send_operation(sim::time_ps now) {
   if (!operations_.can_pop()) return false;
   const payload::tlp& t = *operations_.front().packet;
   const bool posted = t.type == payload::tlp_type::mem_write;
   if (!posted && free_tags_.empty()) return false;  // a completion or the time-out ticks this block
-  if (!link_.can_send(pcie::class_of(t), pcie::carried_bytes(t))) return false;
+  if (!link_.can_send(pcie::class_of(t), t.carried())) return false;
   operation o = operations_.pop();
   --operations_held_;
   if (posted) {
@@ -371,15 +362,15 @@ bool root_complex::send_operation() {
     p.token = o.token;
     p.bytes = o.packet->type == payload::tlp_type::cfg_write ? 0 : o.packet->length;
     p.received = 0;
-    p.deadline = link_.now_ps() + config_.completion_timeout_ps;
+    p.deadline = now + config_.completion_timeout_ps;
     o.packet->tag = tag;
     if (check_at_ == ~sim::time_ps{0}) {
       check_at_ = p.deadline;
       wake_at(domain().edge_at_or_after(check_at_));
     }
   }
-  spans_.leave(o.packet->span, name(), "store path", link_.now_ps());
-  link_.send(std::move(o.packet), link_.now_ps());
+  spans_.leave(o.packet->span, name(), "store path", now);
+  link_.send(std::move(o.packet), now);
   return true;
 }
 

@@ -147,13 +147,13 @@ class root_complex : public sim::clocked_block,
   void complete_read(std::uint16_t tag, payload::tlp_status status);
   void check_timeouts();
   void send();
-  bool send_completion();
-  void send_ahead();
+  bool send_completion(sim::time_ps now);
+  void send_ahead(sim::time_ps now);
   void put_completion(sim::time_ps at);
   void refuse(const payload::tlp& request, payload::tlp_status status, sim::time_ps at);
   void insert(device_read read);
   const std::uint8_t* data_of(const device_read& read) const;
-  bool send_operation();
+  bool send_operation(sim::time_ps now);
   void wake_waiters();
   bool start(payload::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
              std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span);

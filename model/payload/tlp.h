@@ -32,8 +32,27 @@ struct tlp {
   std::array<std::uint8_t, max_data> data;
 
   bool posted() const { return type == tlp_type::mem_write; }
-  bool has_data() const {
-    return type == tlp_type::mem_write || type == tlp_type::cfg_write || (type == tlp_type::completion && length != 0);
+  /// Bytes of data in the packet.
+  std::uint32_t carried() const { return type == tlp_type::mem_read || type == tlp_type::cfg_read ? 0 : length; }
+  struct byte_enables {
+    std::uint8_t first, last;
+  };
+  /// Of all the `length` bytes from `address` on (Base Specification 3.0, 2.2.5).
+  byte_enables without_holes() const {
+    const unsigned first = static_cast<unsigned>(address & 3);
+    const bool one_dword = first + std::uint64_t{length} <= 4;
+    const unsigned from = 0xfu << first & 0xf;
+    const unsigned to = 0xfu >> (-(first + length) & 3);
+    return {static_cast<std::uint8_t>(one_dword ? from & to : from), static_cast<std::uint8_t>(one_dword ? 0 : to)};
+  }
+  void enable_bytes() {
+    const byte_enables all = without_holes();
+    first_be = all.first;
+    last_be = all.last;
+  }
+  bool has_all_enabled() const {
+    const byte_enables all = without_holes();
+    return first_be == all.first && last_be == all.last;
   }
   void recycle() {
     type = tlp_type::mem_read;

@@ -27,19 +27,6 @@ std::uint32_t in_dwords(const payload::tlp& t) {
 
 bool answered(const dma_request& r) { return r.op == dma_request::kind::read || r.notify; }
 
-/// Byte enables of a contiguous access (Base Specification 3.0, 2.2.5).
-void set_byte_enables(payload::tlp& t) {
-  const unsigned first = static_cast<unsigned>(t.address & 3);
-  const std::uint64_t end = first + std::uint64_t{t.length};
-  if (end <= 4) {
-    t.first_be = static_cast<std::uint8_t>((0xfu << first) & (0xfu >> (4 - end)));
-    t.last_be = 0;
-  } else {
-    t.first_be = static_cast<std::uint8_t>(0xfu << first & 0xf);
-    t.last_be = static_cast<std::uint8_t>(0xfu >> ((4 - end % 4) % 4));
-  }
-}
-
 }  // namespace
 
 dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, transmit_path& path,
@@ -55,6 +42,7 @@ dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned 
       timeout_cycles_(owner.domain().cycles(c.completion_timeout_ps)) {
   if (clients == 0 || clients > 63) throw sim::config_error("pcie.dma: needs 1 to 63 clients");
   if (c.fill_bytes_per_cycle == 0) throw sim::config_error("pcie.dma.fill_bytes_per_cycle: must be at least 1");
+  interrupts_bit_ = std::uint64_t{1} << clients;
   clients_.reserve(clients);
   for (unsigned i = 0; i < clients; ++i) {
     clients_.emplace_back(owner, c.reads_per_client);
@@ -86,12 +74,12 @@ void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
 
 // ---------------------------------------------------------------- completions and answers
 
-bool dma_engine::complete_ahead(const payload::tlp& t, sim::cycle_t at) {
+bool dma_engine::complete_ahead(const payload::tlp& t, bool alone, sim::time_ps arrival) {
   if (t.tag >= tags_.size()) return false;
   tag_state& tag = tags_[t.tag];
-  const bool inner = tag.active && tag.coming == 0 && at < tag.deadline && t.byte_count == tag.remaining &&
-                     t.length != 0 && t.length < tag.remaining && t.status == payload::tlp_status::success &&
-                     !t.poisoned;
+  const bool inner = tag.active && t.length < tag.remaining && alone && tag.coming == 0 &&
+                     t.byte_count == tag.remaining && t.length != 0 && t.status == payload::tlp_status::success &&
+                     !t.poisoned && owner_.domain().edge_at_or_after(arrival) < tag.deadline;
   if (inner)
     put_away(tag, t);
   else
@@ -261,29 +249,29 @@ void dma_engine::stop_started() {
   owner_.wake_next();
 }
 
+/// Clients with a request to be taken, and interrupts.
+std::uint64_t dma_engine::waiting() const {
+  const bool interrupt = msix_recheck_ || ((asking_ & interrupts_bit_) != 0 && msix_.can_pop());
+  std::uint64_t all = interrupt ? interrupts_bit_ : 0;
+  for (std::uint64_t rest = asking_ & ~interrupts_bit_; rest != 0; rest &= rest - 1)
+    if (clients_[static_cast<unsigned>(__builtin_ctzll(rest))].port.request.can_pop()) all |= rest & -rest;
+  return all;
+}
+
 void dma_engine::start() {
   if (write_active_ || (asking_ == 0 && !msix_recheck_)) return;
   if (owner_.now() < clear_at_) return owner_.wake_at(clear_at_);
-  const std::uint64_t interrupts = std::uint64_t{1} << clients_.size();
-  std::uint64_t ready = msix_recheck_ ? interrupts : 0;
-  for (std::uint64_t rest = asking_ & ~ready; rest != 0; rest &= rest - 1) {
-    const unsigned i = static_cast<unsigned>(__builtin_ctzll(rest));
-    if (i == clients_.size()) {
-      if (msix_.can_pop()) ready |= interrupts;
-      continue;
-    }
-    client_port& port = clients_[i].port;
-    if (!port.request.can_pop()) continue;
-    const bool blocked = (full_ >> i & 1) != 0 && answered(port.request.front());
-    if (!blocked) ready |= std::uint64_t{1} << i;
-  }
+  std::uint64_t ready = waiting();
+  for (std::uint64_t rest = ready & full_; rest != 0; rest &= rest - 1)
+    if (answered(clients_[static_cast<unsigned>(__builtin_ctzll(rest))].port.request.front())) ready &= ~(rest & -rest);
   if (ready == 0) return;
   const unsigned winner = static_cast<unsigned>(start_order_.pick(ready));
-  if (winner == clients_.size())
+  const std::uint64_t bit = std::uint64_t{1} << winner;
+  if (bit == interrupts_bit_)
     start_msix();
   else
     start_request(winner);
-  if (!write_active_ && ((ready & ~(std::uint64_t{1} << winner)) != 0 || msix_recheck_)) owner_.wake_next();
+  if (!write_active_ && (ready != bit || msix_recheck_)) owner_.wake_next();
 }
 
 void dma_engine::request_opened(unsigned client) {
@@ -302,24 +290,32 @@ bool dma_engine::may_begin(const dma_request& r) const {
 
 void dma_engine::start_request(unsigned client) {
   sim::fifo_in<dma_request>& in = clients_[client].port.request;
-  if (in.front().op == dma_request::kind::read && may_begin(in.front())) {
-    request_opened(client);
-    start_read(client, in.front());
-    in.drop();
-    return;
-  }
-  dma_request r = in.pop();
+  dma_request& r = in.front();
   if (answered(r)) request_opened(client);
   if (!may_begin(r)) {
-    const bool refused = r.length != 0;
-    if (refused) ++refused_;
-    if (answered(r))
-      give_answer(client, r.tag, refused ? dma_status::unsupported_request : dma_status::ok, owner_.now() + 1);
-    return;
+    refuse(client, r);
+  } else if (r.op == dma_request::kind::read) {
+    start_read(client, r);
+  } else {
+    write_ = std::move(r);
+    start_write(client);
+    ++write_requests_;
+    write_bytes_ += write_.length;
   }
-  ++write_requests_;
-  write_bytes_ += r.length;
-  write_ = std::move(r);
+  in.drop();
+}
+
+/// One of no bytes has been done.
+void dma_engine::refuse(unsigned client, dma_request& r) {
+  const bool refused = r.length != 0;
+  if (refused) ++refused_;
+  if (answered(r))
+    give_answer(client, r.tag, refused ? dma_status::unsupported_request : dma_status::ok, owner_.now() + 1);
+  r.keep.reset();
+}
+
+/// What is in write_.
+void dma_engine::start_write(unsigned client) {
   write_active_ = true;
   write_client_ = client;
   written_ = 0;
@@ -381,10 +377,7 @@ void dma_engine::start_msix() {
   write_.source = nullptr;
   write_.span = 0;
   std::memcpy(write_.bytes.data(), &m.data, 4);  // little-endian, as all of PCI
-  write_active_ = true;
-  write_client_ = no_client;
-  written_ = 0;
-  write_wait_ = sim::wait::none;
+  start_write(no_client);
 }
 
 // ---------------------------------------------------------------- packets
@@ -422,19 +415,11 @@ void dma_engine::issue() {
   }
   // The next tick is when a request can be started, or when there is room for another packet.
   const sim::cycle_t next = std::max(owner_.now() + 1, clear_at_);
-  if (!write_active_ && request_waits()) owner_.wake_at(next);
+  if (!write_active_ && waiting() != 0) owner_.wake_at(next);
   if (write_active_ || (issue_mask_ != 0 && !free_tags_.empty()))
     path_.await_room(next);
   else if (issue_mask_ != 0)
     path_.blocked("tags");
-}
-
-bool dma_engine::request_waits() {
-  for (std::uint64_t rest = asking_; rest != 0; rest &= rest - 1) {
-    const unsigned i = static_cast<unsigned>(__builtin_ctzll(rest));
-    if (i == clients_.size() ? msix_.can_pop() : clients_[i].port.request.can_pop()) return true;
-  }
-  return msix_recheck_;
 }
 
 void dma_engine::issue_read(unsigned client) {
@@ -458,7 +443,7 @@ void dma_engine::issue_read(unsigned client) {
   t->address = r.address;
   t->length = n;
   t->span = r.span;
-  set_byte_enables(*t);
+  t->enable_bytes();
   const bool first = r.issued == 0;
   r.issued += n;
   r.address += n;
@@ -478,8 +463,8 @@ std::uint32_t dma_engine::write_packet_bytes() const {
   return to_boundary(write_.address, write_.length - written_, payload - into);
 }
 
-payload::tlp_ptr dma_engine::next_of_write() {
-  const std::uint32_t n = write_packet_bytes();
+/// Its next `n` bytes, write_packet_bytes().
+payload::tlp_ptr dma_engine::next_of_write(std::uint32_t n) {
   payload::tlp_ptr t = pool_.get();
   t->type = payload::tlp_type::mem_write;
   t->requester = requester_of(write_.function);
@@ -487,7 +472,7 @@ payload::tlp_ptr dma_engine::next_of_write() {
   t->length = n;
   const std::uint8_t* from = write_.source != nullptr ? write_.source : write_.bytes.data();
   std::memcpy(t->data.data(), from + written_, n);
-  set_byte_enables(*t);
+  t->enable_bytes();
   written_ += n;
   write_.address += n;
   if (written_ == write_.length) t->span = write_.span;  // the message goes on with its last packet
@@ -497,7 +482,7 @@ payload::tlp_ptr dma_engine::next_of_write() {
 
 void dma_engine::issue_write() {
   const bool first = written_ == 0;
-  payload::tlp_ptr t = next_of_write();
+  payload::tlp_ptr t = next_of_write(write_packet_bytes());
   const std::uint32_t bytes = in_dwords(*t);
   const sim::time_ps left = path_.send(std::move(t), bytes, first);
   if (written_ == write_.length)
@@ -516,10 +501,11 @@ void dma_engine::issue_ahead() {
   }
   sim::cycle_t at = owner_.now();
   while (write_active_) {
-    const sim::cycle_t next = path_.next_edge(at, write_packet_bytes());
+    const std::uint32_t n = write_packet_bytes();
+    const sim::cycle_t next = path_.next_edge(at, n);
     if (next == sim::never) break;
     at = next;
-    payload::tlp_ptr t = next_of_write();
+    payload::tlp_ptr t = next_of_write(n);
     const std::uint32_t bytes = in_dwords(*t);
     const sim::time_ps left = path_.send_at(at, std::move(t), bytes);
     if (written_ == write_.length) end_write(at, left);

@@ -70,9 +70,10 @@ class dma_engine {
 
   /// A completion has arrived.
   void complete(const payload::tlp& t);
-  /// A completion is on its way that comes at edge `at` (never: not known). True: it is not the last one of its request
-  /// and as it should be; its data has been put away, and it need not come. Of others complete() must follow.
-  bool complete_ahead(const payload::tlp& t, sim::cycle_t at);
+  /// A completion is on its way that comes at the first edge not before `arrival`; where it may come later, `alone` is
+  /// false. True: it is not the last one of its request and as it should be; its data has been put away, and it need
+  /// not come. Of others complete() must follow.
+  bool complete_ahead(const payload::tlp& t, bool alone, sim::time_ps arrival);
   /// Answers to clients, and time-outs. The owner's tick calls this, may send something itself, and calls start();
   void give_answers();
   /// the start of one request; then issue() unless it used the transmitter itself.
@@ -130,7 +131,9 @@ class dma_engine {
   void answer_clients();
   void check_timeouts();
   void start_request(unsigned client);
+  void refuse(unsigned client, dma_request& r);
   void start_read(unsigned client, const dma_request& r);
+  void start_write(unsigned client);
   void start_msix();
   bool interrupt_allowed(unsigned vector) const;
   bool may_master(std::uint16_t function) const;
@@ -139,11 +142,11 @@ class dma_engine {
   void issue_write();
   void issue_ahead();
   void end_write(sim::cycle_t at, sim::time_ps left);
-  payload::tlp_ptr next_of_write();
+  payload::tlp_ptr next_of_write(std::uint32_t n);
   void give_answer(unsigned client, std::uint64_t tag, dma_status status, sim::cycle_t ready);
   void fail_read(std::uint32_t index, dma_status status);
   void finish_read_if_done(std::uint32_t index);
-  bool request_waits();
+  std::uint64_t waiting() const;
   void request_opened(unsigned client);
   void request_closed(unsigned client);
   std::uint32_t write_packet_bytes() const;
@@ -159,6 +162,7 @@ class dma_engine {
   msix_table& vectors_;
   sim::span_recorder& spans_;
   std::vector<client_state> clients_;
+  std::uint64_t interrupts_bit_;  // of asking_: behind those of the clients
   sim::fifo_in<msix_request> msix_;
   std::uint16_t requester_ = 0;
 

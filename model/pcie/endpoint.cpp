@@ -104,8 +104,7 @@ void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   const bool alone = arrival >= last_arrival_ + cycle_ps_;
   if (!alone && ahead_) arrival = std::max(arrival, domain().edge_time(domain().edge_at_or_after(last_arrival_)) + 1);
   last_arrival_ = arrival;
-  ahead_ = packet->type == payload::tlp_type::completion &&
-           dma_.complete_ahead(*packet, alone ? domain().edge_at_or_after(arrival) : sim::never);
+  ahead_ = packet->type == payload::tlp_type::completion && dma_.complete_ahead(*packet, alone, arrival);
   if (!ahead_) inbox_.push(std::move(packet), arrival);
 }
 
@@ -190,12 +189,13 @@ bool endpoint::serve_write(const payload::tlp& t) {
     return true;
   }
   std::uint32_t from = write_done_;
-  while (from < t.length && !enabled(t, from)) ++from;
+  const bool whole = t.has_all_enabled();
+  while (!whole && from < t.length && !enabled(t, from)) ++from;
   if (from < t.length) {
     const target run{at.where, at.offset + from};
     const std::uint32_t limit =
         std::min(t.length - from, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
-    std::uint32_t bytes = 1;
+    std::uint32_t bytes = whole ? limit : 1;
     while (bytes < limit && enabled(t, from + bytes)) ++bytes;
     if (!push_run(run, t.data.data() + from, bytes, t.span)) return false;
     from += bytes;

@@ -55,9 +55,8 @@ inline credit_class class_of(const payload::tlp& t) {
   if (t.type == payload::tlp_type::completion) return credit_class::completion;
   return t.posted() ? credit_class::posted : credit_class::non_posted;
 }
-inline std::uint32_t carried_bytes(const payload::tlp& t) { return t.has_data() ? t.length : 0; }
 /// What a packet occupies in the receiver.
-inline credit_amount credits_of(const payload::tlp& t) { return {class_of(t), 1, data_credits(carried_bytes(t))}; }
+inline credit_amount credits_of(const payload::tlp& t) { return {class_of(t), 1, data_credits(t.carried())}; }
 
 /// The transmitting end of the lanes, with the transmit buffer in front of them.
 class link_wire {
@@ -81,7 +80,7 @@ class link_wire {
     const std::uint32_t overhead = completion             ? config_.completion_overhead_bytes
                                    : t.address >> 32 != 0 ? config_.request64_overhead_bytes
                                                           : config_.request32_overhead_bytes;
-    const std::uint32_t carried = carried_bytes(t);
+    const std::uint32_t carried = t.carried();
     const std::uint32_t dwords = carried == 0 ? 0 : (static_cast<std::uint32_t>(t.address & 3) + carried + 3) / 4;
     return ((overhead + 4 * dwords) * byte_time_ + 0xff'ffff) >> 24;
   }
@@ -90,7 +89,7 @@ class link_wire {
   bool has_room(sim::time_ps now) const { return busy_until_ <= now + config_.transmit_buffer_ps; }
   sim::time_ps room_at() const { return busy_until_ - config_.transmit_buffer_ps; }
   /// The packet starts at `earliest` at the earliest. Returns the time at which its last byte leaves.
-  sim::time_ps send(payload::tlp_ptr packet, sim::time_ps earliest) {
+  sim::time_ps send(payload::tlp_ptr&& packet, sim::time_ps earliest) {
     const sim::time_ps time = serialisation(*packet);
     busy_until_ = std::max(busy_until_, earliest) + time;
     busy_ps_ += time;
@@ -118,7 +117,7 @@ class link_wire {
 class link_transmitter {
  public:
   link_transmitter(const std::string& name, sim::clocked_block& owner, const link_config& c)
-      : owner_(owner), wire_(name, c), returns_(64) {}
+      : owner_(owner), wire_(name, c), returns_(64), mask_(returns_.size() - 1) {}
 
   void connect(tlp_link_if& peer) { wire_.connect(peer); }
   link_wire& wire() { return wire_; }
@@ -148,7 +147,7 @@ class link_transmitter {
     return have.headers >= 1 && have.data >= data_credits(bytes);
   }
   /// Sends a packet that can_send() allowed; see link_wire::send.
-  sim::time_ps send(payload::tlp_ptr packet, sim::time_ps earliest) {
+  sim::time_ps send(payload::tlp_ptr&& packet, sim::time_ps earliest) {
     take_credit(*packet);
     return wire_.send(std::move(packet), earliest);
   }
@@ -156,16 +155,15 @@ class link_transmitter {
   void take_credit(const payload::tlp& packet) {
     account& a = accounts_[static_cast<std::size_t>(class_of(packet))];
     if (a.headers != infinite_credits) a.headers -= 1;
-    if (a.data != infinite_credits) a.data -= data_credits(carried_bytes(packet));
+    if (a.data != infinite_credits) a.data -= data_credits(packet.carried());
   }
 
   /// From the peer, through the owner's tlp_link_if. The peer may know early when it gives one back.
   void credit(const credit_amount& amount, sim::time_ps arrival) {
-    if (return_count_ == returns_.size()) grow();
+    if (return_count_ > mask_) grow();
     std::size_t at = return_count_++;
-    for (; at != 0 && returns_[wrapped(return_head_ + at - 1)].arrival > arrival; --at)
-      returns_[wrapped(return_head_ + at)] = returns_[wrapped(return_head_ + at - 1)];
-    returns_[wrapped(return_head_ + at)] = {amount, arrival};
+    for (; at != 0 && returned(at - 1).arrival > arrival; --at) returned(at) = returned(at - 1);
+    returned(at) = {amount, arrival};
     if (blocked_) owner_.wake_at(std::max(owner_.domain().edge_at_or_after(arrival), owner_.now() + 1));
   }
 
@@ -192,14 +190,14 @@ class link_transmitter {
     sim::time_ps arrival = 0;
   };
 
-  std::size_t wrapped(std::size_t i) const { return i >= returns_.size() ? i - returns_.size() : i; }
+  credit_return& returned(std::size_t n) { return returns_[(return_head_ + n) & mask_]; }
   void absorb(sim::time_ps now) {
     while (return_count_ != 0 && returns_[return_head_].arrival <= now) {
       const credit_amount& r = returns_[return_head_].amount;
       account& a = accounts_[static_cast<std::size_t>(r.type)];
       a.headers = r.headers == infinite_credits ? infinite_credits : a.headers + r.headers;
       a.data = r.data == infinite_credits ? infinite_credits : a.data + r.data;
-      return_head_ = wrapped(return_head_ + 1);
+      return_head_ = (return_head_ + 1) & mask_;
       --return_count_;
       blocked_ = false;
     }
@@ -212,15 +210,17 @@ class link_transmitter {
   }
   void grow() {
     std::vector<credit_return> bigger(returns_.size() * 2);
-    for (std::size_t i = 0; i < return_count_; ++i) bigger[i] = returns_[wrapped(return_head_ + i)];
+    for (std::size_t i = 0; i < return_count_; ++i) bigger[i] = returned(i);
     returns_.swap(bigger);
+    mask_ = returns_.size() - 1;
     return_head_ = 0;
   }
 
   sim::clocked_block& owner_;
   link_wire wire_;
   std::array<account, 3> accounts_{};
-  std::vector<credit_return> returns_;  // ring, in the order of arrival
+  std::vector<credit_return> returns_;  // ring, in the order of arrival; a power of two of them
+  std::size_t mask_;
   std::size_t return_head_ = 0;
   std::size_t return_count_ = 0;
   bool refused_for_credit_ = false;

@@ -48,7 +48,7 @@ void pcie_core::receive() {
   if (!receive_.is_free()) return receive_.await();
   if (in_.full()) return receive_.blocked("endpoint");  // it wakes us
   payload::tlp_ptr t = arrived_.pop();
-  const sim::cycle_t beats = interface_.beats(carried_bytes(*t));
+  const sim::cycle_t beats = interface_.beats(t->carried());
   receive_.start(beats);
   const bool write = t->type == payload::tlp_type::mem_write;
   const sim::span_id span = t->span;

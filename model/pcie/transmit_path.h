@@ -41,7 +41,7 @@ class transmit_path {
 
   /// A packet of a request, `bytes` of which pass the interface. Returns when it has left: its last byte the adapter,
   /// or all of it for the core.
-  sim::time_ps send(payload::tlp_ptr packet, std::uint32_t bytes, bool first) {
+  sim::time_ps send(payload::tlp_ptr&& packet, std::uint32_t bytes, bool first) {
     if (crossing_ != nullptr) return cross(std::move(packet), bytes, first);
     const sim::time_ps begin = interface_->occupy(bytes, first, link_.now_ps());
     return link_.send(std::move(packet), begin);
@@ -57,7 +57,7 @@ class transmit_path {
     return link_.has_at_hand(credit_class::posted, payload) ? edge : sim::never;
   }
   /// send() at edge next_edge().
-  sim::time_ps send_at(sim::cycle_t edge, payload::tlp_ptr packet, std::uint32_t bytes) {
+  sim::time_ps send_at(sim::cycle_t edge, payload::tlp_ptr&& packet, std::uint32_t bytes) {
     return link_.send(std::move(packet), interface_->occupy_at(edge, bytes));
   }
   /// The interface: a request's packet waits that cannot pass because of `by`, or nothing waits any more (sim::server).
@@ -68,9 +68,9 @@ class transmit_path {
     if (interface_) interface_->engine().idle();
   }
   /// A completion. It has an interface of its own where the core has the adapter's clock.
-  void send_reply(payload::tlp_ptr packet) {
+  void send_reply(payload::tlp_ptr&& packet) {
     if (crossing_ != nullptr) {
-      const std::uint32_t bytes = carried_bytes(*packet);
+      const std::uint32_t bytes = packet->carried();
       cross(std::move(packet), bytes, false);
     } else {
       link_.send(std::move(packet), link_.now_ps());
@@ -91,7 +91,7 @@ class transmit_path {
 
  private:
   sim::time_ps ahead() const { return link_.wire().config().transmit_buffer_ps; }
-  sim::time_ps cross(payload::tlp_ptr packet, std::uint32_t bytes, bool first) {
+  sim::time_ps cross(payload::tlp_ptr&& packet, std::uint32_t bytes, bool first) {
     link_.take_credit(*packet);
     crossing_->push({std::move(packet), bytes, first});
     return link_.now_ps();

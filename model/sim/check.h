@@ -30,7 +30,12 @@ class invariant_error : public std::logic_error {
 
 }  // namespace rnic::sim
 
-#define RNIC_ASSERT(condition, what)                                                       \
-  do {                                                                                     \
-    if (!(condition)) ::rnic::sim::fail_invariant(#condition, __FILE__, __LINE__, (what)); \
+/// The text is made in a function of its own: where it is checked there is a comparison and a branch, and no room for
+/// strings on the stack.
+#define RNIC_ASSERT(condition, what)                                         \
+  do {                                                                       \
+    if (!(condition)) [&]() __attribute__((noinline, cold, noreturn)) {      \
+        ::rnic::sim::fail_invariant(#condition, __FILE__, __LINE__, (what)); \
+      }                                                                      \
+    ();                                                                      \
   } while (false)

@@ -20,24 +20,28 @@ class clocked_block;
 class server;
 class timebase;
 
-/// Exact division by a number that is known once and used often: a multiplication and a correction instead of a
-/// division in every conversion between edges and time.
+/// Exact division by a number that is known once and used often: a multiplication and a shift instead of a division in
+/// every conversion between edges and time.
 class fast_divider {
  public:
-  explicit fast_divider(std::uint64_t divisor = 1)
-      : divisor_(divisor), reciprocal_(divisor == 1 ? 0 : ~std::uint64_t{0} / divisor) {}
+  /// Dividends are below this.
+  static constexpr std::uint64_t limit = std::uint64_t{1} << 63;
+  /// `divisor`: 1 to limit. With 2^shift the power of two that is not less, the factor 2^(63 + shift) / divisor,
+  /// rounded up, fits into 64 bits, and is less than 2^shift / divisor too large: for no x below 2^63 that makes the
+  /// quotient reach the next number.
+  explicit fast_divider(std::uint64_t divisor = 1) {
+    while ((std::uint64_t{1} << shift_) < divisor) ++shift_;
+    factor_ = static_cast<std::uint64_t>(((wide{1} << (63 + shift_)) + divisor - 1) / divisor);
+  }
   /// floor(x / divisor)
   std::uint64_t operator()(std::uint64_t x) const {
-    if (divisor_ == 1) return x;
-    __extension__ using wide = unsigned __int128;
-    auto q = static_cast<std::uint64_t>((static_cast<wide>(x) * reciprocal_) >> 64);
-    while (x - q * divisor_ >= divisor_) ++q;  // the reciprocal is rounded down: at most two steps
-    return q;
+    return static_cast<std::uint64_t>((wide{2 * x} * factor_) >> 64) >> shift_;
   }
 
  private:
-  std::uint64_t divisor_;
-  std::uint64_t reciprocal_;
+  __extension__ using wide = unsigned __int128;
+  std::uint64_t factor_;
+  unsigned shift_ = 0;
 };
 
 /// Period of a clock as a fraction of picoseconds: edge k is at phase_ps + floor(k * num_ps / den).

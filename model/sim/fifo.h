@@ -13,6 +13,7 @@
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
+#include "model/sim/ring.h"
 
 namespace rnic::sim {
 
@@ -28,7 +29,10 @@ template <class T>
 class fifo : public channel {
  public:
   fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
-      : channel(name, domain, depth, width), slots_(depth), latency_(latency) {
+      : channel(name, domain, depth, width),
+        slots_(places_for(depth)),
+        mask_of_slots_(slots_.size() - 1),
+        latency_(latency) {
     if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
   }
 
@@ -128,8 +132,10 @@ class fifo : public channel {
   template <class U>
   void enter(U&& item, cycle_t cycles) {
     const cycle_t now = domain_.now();
-    RNIC_ASSERT(occupied(now) != depth_, name() + ": push into a full channel");
-    entry& e = slots_[wrapped(head_ + count_)];
+    // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
+    const std::size_t held = occupied(now) + 1;
+    RNIC_ASSERT(held <= depth_, name() + ": push into a full channel");
+    entry& e = slots_[(head_ + count_) & mask_of_slots_];
     e.item = std::forward<U>(item);
     const cycle_t visible = now + latency_ + cycles;
     if (visible > last_visible_) {
@@ -147,8 +153,6 @@ class fifo : public channel {
     ++count_;
     ++usage_.pushes;
     if (mask_ != nullptr) *mask_ |= mask_bit_;
-    // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
-    const std::size_t held = occupied(now);
     if (held > usage_.max_occupancy) usage_.max_occupancy = held;
     if (held == depth_) filled(now);
     if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= depth_)) consumer_->wake_at(last_visible_);
@@ -168,7 +172,7 @@ class fifo : public channel {
     freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
     freed_at_ = now;
     if (count_ == depth_) usage_.full_cycles += now - full_since_;
-    head_ = wrapped(head_ + 1);
+    head_ = (head_ + 1) & mask_of_slots_;
     --count_;
     if (count_ + freed_now_ == depth_ && producer_ != nullptr) producer_->wake_at(now + 1);
     if (count_ == 0) {
@@ -180,10 +184,10 @@ class fifo : public channel {
       consumer_->wake_at(visible > now ? visible : now + 1);
     }
   }
-  std::size_t wrapped(std::size_t i) const { return i >= depth_ ? i - depth_ : i; }
   std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
-  std::vector<entry> slots_;
+  std::vector<entry> slots_;  // a power of two of them
+  std::size_t mask_of_slots_;
   unsigned latency_;
   clocked_block* producer_ = nullptr;
   clocked_block* consumer_ = nullptr;

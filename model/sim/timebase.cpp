@@ -151,8 +151,8 @@ clock_domain::clock_domain(const std::string& name, timebase& base, clock_period
   period_.den /= common;
   by_num_ = fast_divider(period_.num_ps);
   by_den_ = fast_divider(period_.den);
-  small_cycle_ = ~std::uint64_t{0} / period_.num_ps;
-  small_time_ = (~std::uint64_t{0} - period_.num_ps) / period_.den;
+  small_cycle_ = fast_divider::limit / period_.num_ps;
+  small_time_ = (fast_divider::limit - period_.num_ps) / period_.den;
   last_far_.fill(never);
   base_.add(*this);
 }

@@ -2,6 +2,7 @@
 // How things reach a block from outside of its clock domain: from a cable, a PCIe link, a processor.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
+#include "model/sim/ring.h"
 
 namespace rnic::sim {
 
@@ -21,34 +23,35 @@ template <class T>
 class timed_inbox : public hierarchy_object {
  public:
   timed_inbox(const std::string& name, clocked_block& consumer, std::size_t expected_depth = 64)
-      : hierarchy_object(name, "timed_inbox"), consumer_(consumer), slots_(expected_depth) {}
+      : hierarchy_object(name, "timed_inbox"),
+        consumer_(consumer),
+        slots_(places_for(expected_depth)),
+        mask_(slots_.size() - 1) {}
   timed_inbox(const timed_inbox&) = delete;
   timed_inbox& operator=(const timed_inbox&) = delete;
 
-  void push(T item, time_ps arrival) {
+  void push(T&& item, time_ps arrival) {
     RNIC_ASSERT(arrival >= last_arrival_, name() + ": arrivals must not go back in time");
     last_arrival_ = arrival;
-    if (count_ == slots_.size()) grow();
-    entry& e = slots_[wrapped(head_ + count_)];
+    if (count_ > mask_) grow();
+    entry& e = slots_[(head_ + count_) & mask_];
     e.item = std::move(item);
     e.edge = consumer_.domain().edge_at_or_after(arrival);
     e.arrival = arrival;
     if (++count_ == 1) consumer_.wake_at(e.edge);
   }
+  void push(const T& item, time_ps arrival) { push(T(item), arrival); }
 
   bool can_pop() const { return count_ != 0 && slots_[head_].edge <= consumer_.now(); }
   T& front() { return slots_[head_].item; }
   time_ps front_arrival() const { return slots_[head_].arrival; }
   T pop() {
-    RNIC_ASSERT(can_pop(), name() + ": nothing has arrived");
-    T item = std::move(slots_[head_].item);
-    head_ = wrapped(head_ + 1);
-    --count_;
-    if (count_ != 0) {
-      const cycle_t edge = slots_[head_].edge;
-      const cycle_t next = consumer_.now() + 1;
-      consumer_.wake_at(edge > next ? edge : next);
-    }
+    const cycle_t now = consumer_.now();
+    entry& e = slots_[head_];
+    RNIC_ASSERT(count_ != 0 && e.edge <= now, name() + ": nothing has arrived");
+    T item = std::move(e.item);
+    head_ = (head_ + 1) & mask_;
+    if (--count_ != 0) consumer_.wake_at(std::max(slots_[head_].edge, now + 1));
     return item;
   }
   bool empty() const { return count_ == 0; }
@@ -60,16 +63,17 @@ class timed_inbox : public hierarchy_object {
     cycle_t edge = 0;
     time_ps arrival = 0;
   };
-  std::size_t wrapped(std::size_t i) const { return i >= slots_.size() ? i - slots_.size() : i; }
   void grow() {
     std::vector<entry> bigger(slots_.size() * 2);
-    for (std::size_t i = 0; i < count_; ++i) bigger[i] = std::move(slots_[wrapped(head_ + i)]);
+    for (std::size_t i = 0; i < count_; ++i) bigger[i] = std::move(slots_[(head_ + i) & mask_]);
     slots_.swap(bigger);
+    mask_ = slots_.size() - 1;
     head_ = 0;
   }
 
   clocked_block& consumer_;
-  std::vector<entry> slots_;
+  std::vector<entry> slots_;  // a power of two of them
+  std::size_t mask_;
   std::size_t head_ = 0;
   std::size_t count_ = 0;
   time_ps last_arrival_ = 0;

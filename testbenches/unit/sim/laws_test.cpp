@@ -34,6 +34,21 @@ class sleeper final : public clocked_block {
 
 void run_ns(std::uint64_t ns) { sc_core::sc_start(sc_core::sc_time::from_value(ns * 1000)); }
 
+TEST(FastDivider, DividesAsTheMachineDoes) {
+  const std::uint64_t top = fast_divider::limit - 1;
+  for (const std::uint64_t d :
+       {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{7}, std::uint64_t{33}, std::uint64_t{427},
+        std::uint64_t{1'000'003}, (std::uint64_t{1} << 32) + 1, std::uint64_t{1} << 62, top}) {
+    const fast_divider by(d);
+    for (const std::uint64_t q : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{12'345'678'901}, top / d}) {
+      if (q > top / d) continue;
+      ASSERT_EQ(by(q * d), q) << d;
+      ASSERT_TRUE(q == 0 || by(q * d - 1) == q - 1) << d;
+    }
+    ASSERT_EQ(by(top), top / d) << d;
+  }
+}
+
 TEST(Edges, DoNotDrift) {
   timebase base;
   // 322.265625 MHz has 322265625 edges in a second, 427 MHz 427000000: the last one of the second is exactly there.
