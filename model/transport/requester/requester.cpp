@@ -29,7 +29,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       descriptors_(cfg.processing_units),
       limiter_(config_.congestion, domain, cfg.log_qps),
       resumes_(qps_, limiter_, report_out),
-      messages_(*this, cfg.outstanding_entries, qps_, scatters_, resumes_),
+      messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, qps_, scatters_, resumes_),
       units_(*this, cfg.processing_units, qps_),
       timers_(*this, config_.timers, qps_, limiter_),
       go_back_(*this, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_, next_packet_),
