@@ -58,7 +58,6 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
     : owner_(owner),
       config_(config),
       settings_(settings),
-      gids_(gids),
       ports_(ports),
       qps_(qps),
       contexts_(contexts),
@@ -69,6 +68,7 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
       resumes_(resumes),
       diagnostics_(diagnostics),
       spans_(spans),
+      path_(owner, gids),
       congestion_(config, qps, contexts, frames, limiter, ports.notices),
       pipeline_{{"response context", config.response.context},
                 {"response sequence", config.response.sequence},
@@ -135,7 +135,8 @@ bool completer::handle(payload::frame_ptr& f) {
   if (!contexts_.claim(context_memory::completer)) return false;
   const bool serves =
       c->type == service_of(p) && (c->state == icm::qp_state::rts || c->state == icm::qp_state::sq_draining);
-  if (!serves || !from_peer(*c, *f)) {
+  // Else anybody could acknowledge or refuse what he has not received.
+  if (!serves || !path_.of_peer(c->dest, *f) || (p.bth.pkey & 0x7fff) != 0x7fff) {
     contexts_.access(context_memory::completer, qpn);
     return drop(serves ? counts_.foreign : counts_.stray);
   }
@@ -162,17 +163,6 @@ bool completer::handle(payload::frame_ptr& f) {
     handle_acknowledge(*c, r, p, index);
   contexts_.mark_dirty(qpn);
   return true;
-}
-
-// The checks that every packet of a connection has to pass, requests and answers alike (IBA 9.6.1; adapter data plane
-// A.9.1, steps 8 and 9): else anybody could acknowledge or refuse what he has not received.
-bool completer::from_peer(const context& c, const payload::frame& f) const {
-  const wire::packet& p = f.packet;
-  const bool v2 = (c.dest.flags & icm::path_flag_roce_v2) != 0;
-  const gid::entry& own = (*gids_[c.dest.port % egress_ports])[c.dest.gid_index];
-  return f.port == c.dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c.dest.remote_gid)) &&
-         own.valid && v2 == (own.type == gid::roce_type::v2) && p.dgid == own.id &&
-         v2 == (p.encap != wire::encapsulation::roce_v1) && (p.bth.pkey & 0x7fff) == 0x7fff;
 }
 
 // The message that a response names, where it is needed. False: it is being searched for.

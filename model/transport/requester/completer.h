@@ -12,6 +12,7 @@
 #include "model/sim/pipeline.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/path_check.h"
 #include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
@@ -35,6 +36,8 @@ namespace rnic::transport {
 /// told of what has come, its payload handed to scatter, a retransmission decided. The message is the first that waits
 /// for an answer, or for an acknowledgement none needs to be known; of an answer that is refused or unexpected it is
 /// searched for, an entry a cycle. When a timer ends the search finds where to go back to.
+///
+/// Memories: the context; the ports' GID tables, a read port of its own (path_check); the message table.
 ///
 /// READ engine: a packet of a READ response takes it for its beats and response_overhead_cycles, at least
 /// read_response_cycles. The least that the first one of a READ can take was booked with the request, so one of a few
@@ -71,7 +74,6 @@ class completer {
 
  private:
   bool handle(payload::frame_ptr& f);
-  bool from_peer(const context& c, const payload::frame& f) const;
   bool message_of(const qp_runtime& r, const wire::packet& p, std::uint32_t& index);
   void handle_early(context& c, qp_runtime& r, const wire::packet& p);
   void handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p, std::uint32_t index);
@@ -96,7 +98,6 @@ class completer {
   sim::clocked_block& owner_;
   const requester_config& config_;
   const requester_settings& settings_;
-  const gid_tables& gids_;
   port_set ports_;
   qp_table& qps_;
   context_memory& contexts_;
@@ -107,6 +108,7 @@ class completer {
   resumptions& resumes_;
   diagnostic_counters& diagnostics_;
   sim::span_recorder& spans_;
+  path_check path_;
   congestion_port congestion_;
   const sim::pipeline pipeline_;
   message_search response_search_, timer_search_;

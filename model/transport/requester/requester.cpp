@@ -21,7 +21,6 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
                      sim::statistics& stats)
     : clocked_block(name, domain),
       config_(checked(cfg, this->name())),
-      gids_(gids),
       contexts_(*this, cfg.contexts, cfg.context_ports, map),
       qps_(cfg.log_qps),
       scatters_(cfg.scatter_lists),
@@ -35,7 +34,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       go_back_(*this, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_, next_packet_),
       drained_(*this, contexts_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out),
-      completer_(*this, config_, settings_, gids_, {rx_in, scatter_out, scatter_in, notice_out, response_engine}, qps_,
+      completer_(*this, config_, settings_, gids, {rx_in, scatter_out, scatter_in, notice_out, response_engine}, qps_,
                  contexts_, messages_, scatters_, go_back_, timers_, resumes_, diagnostics_, limiter_, frames, spans),
       credits_(*this, cfg.egress_frames, cfg.credit_wait_cycles, credit_in, qps_, units_, resumes_),
       pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),

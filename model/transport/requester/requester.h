@@ -114,7 +114,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void tick() override;
 
   const requester_config config_;
-  const gid_tables gids_;
 
   // Memories and registers.
   context_memory contexts_;
