@@ -269,13 +269,15 @@ void adapter::bind_transmit() {
 /// Each half asks its engine, which is the same one where they share it.
 void adapter::bind_read_engine() {
   using engine = transport::read_engine;
-  const auto bind = [this](engine& to, engine::half half, const std::string& name, transport::read_engine_port& port) {
+  const auto bind = [this](engine& to, engine::user user, const std::string& name, const std::string& what,
+                           transport::read_engine_port& port) {
     const std::string block = to.basename();
-    connect(name + "_to_" + block + "_requests", port.request, to.request[half], hand_over);
-    connect(block + "_to_" + name + "_grants", to.grant[half], port.grant, hand_over);
+    connect(name + "_to_" + block + "_" + what + "requests", port.request, to.request[user], hand_over);
+    connect(block + "_to_" + name + "_" + what + "grants", to.grant[user], port.grant, hand_over);
   };
-  bind(*read_engines_.front(), engine::requester, "requester", requester_.read_engine);
-  bind(*read_engines_.back(), engine::responder, "responder", responder_.read_engine);
+  bind(*read_engines_.front(), engine::requester, "requester", "", requester_.read_engine);
+  bind(*read_engines_.front(), engine::responses, "requester", "response_", requester_.response_engine);
+  bind(*read_engines_.back(), engine::responder, "responder", "", responder_.read_engine);
 }
 
 void adapter::bind_answers() {

@@ -32,7 +32,8 @@ namespace rnic::ethernet {
 /// the entry, with `plain` and packet.bth.dest_qp set. Queue pairs that spread frames are the responder's matter.
 ///
 /// B0: the address is a group identifier of protocol Ethernet in the multicast group table, unicast as well; what is
-/// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table.
+/// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table, which has a
+/// comparator for each entry, for one frame at a time, and an encoder that takes the lowest.
 ///
 /// A frame comes beat by beat. Its first byte is handed on pipeline_cycles after its header was there, the others
 /// follow, and the responder gets it whole; the next one is taken when its bytes have gone through. An entry behind the

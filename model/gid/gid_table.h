@@ -32,9 +32,14 @@ struct entry {
   std::uint16_t function = 0;  ///< owner, by window
 };
 
-/// 128 entries, with the port's MAC and VLAN tables beside them. Read by what receives within its tick (the parser
-/// finds entries by gid_match), by what sends through gid_source, written by firmware through the register bus, which
-/// has edges of its own between those of the core clock.
+/// 128 entries, with the port's MAC and VLAN tables beside them. Written by firmware through the register bus, which
+/// has edges of its own between those of the core clock. Read by what sends through gid_source, and in the receive path
+/// by, each by a port of its own:
+///   parser                       a look-up of GIDs (gid_match), and the VLAN of the entry that it has found; the
+///                                comparators of the MAC table, for one frame
+///   steering                     the comparators of the MAC table, for one frame that is not RoCE
+///   completer and request check  one GID entry, where the parser's look-up has not found the path's (path_check)
+///   ethernet check               one VLAN, of a frame for an Ethernet queue pair
 class gid_table : public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   const entry& operator[](unsigned index) const { return entries_[index % table_size]; }

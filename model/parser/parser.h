@@ -53,7 +53,8 @@ const char* to_string(drop d);
 ///   parser     parser_cycles from the beat with the last byte of its headers; the frame comes beat by beat,
 ///              bytes_per_cycle in each cycle, and the next one is taken behind its last
 ///   gid match  its own cycles (gid::gid_match_if), for all frames; those that are RoCE for a unicast GID look it up
-///              and wait for the look-up before. Others take the cycles of a hit at once.
+///              and wait for the look-up before. Others take the cycles of a hit at once. The VLAN of the entry comes
+///              with the result; the destination MAC is compared with all valid ones of the port in the stage before
 ///
 /// Then its first byte leaves and the others follow, beat by beat (cut-through). A full channel stalls all of it, and
 /// the MAC behind: the input is blocked by "icrc check" or "steering", whose frame is the first.

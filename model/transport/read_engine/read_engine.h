@@ -15,43 +15,45 @@
 namespace rnic::transport {
 
 /// Data sheet. READs and atomics that the adapter asks for, as requester, and those that it is asked for, as responder,
-/// take turns on one engine of the chip; WRITEs and SENDs need none of it (calibration 5: Connect-IB does 88 M/s as
-/// requester, 121 M/s as responder, 50 M/s of each at once).
+/// take turns on one engine of the chip, and so do the responses to the former; WRITEs and SENDs need none of it
+/// (calibration 5: Connect-IB does 88 M/s as requester, 121 M/s as responder, 50 M/s of each at once).
 ///
-/// Ports: two requests, one of each half; two grants. An item of a request says for how many cycles it takes the
-/// engine, and whether it wants a grant.
+/// Ports: three requests, one of each half for its READs and one of the requester for the packets of responses; a grant
+/// for each. An item of a request says for how many cycles it takes the engine, and whether it wants a grant.
 ///
 /// Stages: the cycle in which a request is seen and the engine is free: the engine is taken for its cycles, and the
-/// grant goes on its way, which its half sees a cycle later. So a half has its grant two cycles after it has asked, and
-/// one that has asked again by the time at which the engine comes free loses no cycle. One request a cycle at most, by
-/// a round robin over the halves; one that wants no grant goes before all that do, since it belongs to what has just
-/// started.
+/// grant goes on its way, which its user sees a cycle later. So a user has its grant two cycles after it has asked, and
+/// one that has asked again by the time at which the engine comes free loses no cycle. One request a cycle at most: one
+/// that wants no grant before all that do, since it belongs to what has just started; then a response, since its READ
+/// has had its turn, and what has arrived behind it waits as well; then the halves by a round robin. There are no more
+/// responses than what the requester's READs have asked for, so the halves always come to their turn.
 ///
-/// Memories: none but the arbiter's last winner. What was granted is a half's and not a queue pair's
+/// Memories: none but the arbiter's last winner. What was granted is a user's and not a queue pair's
 /// (read_engine_port): a request is never taken back.
 ///
-/// Stalls: a request waits for the engine, or for room in its half's grants, where the other half's go on. An engine
-/// that is free and has only requests without room is blocked by that half's grants. Counters: <half>.grants;
-/// <half>.wait_cycles, in which a request was there and could not be taken.
+/// Stalls: a request waits for the engine, or for room in its user's grants, where the others' go on. An engine that is
+/// free and has only requests without room is blocked by those grants. Counters: <user>.grants; <user>.wait_cycles, in
+/// which a request was there and could not be taken.
 class read_engine : public sim::clocked_block {
  public:
-  enum half : unsigned { requester, responder, halves };
+  enum user : unsigned { requester, responder, responses, users };
 
   read_engine(const std::string& name, sim::clock_domain& domain, sim::statistics& stats);
 
-  std::array<sim::fifo_in<read_engine_request>, halves> request;  ///< may stay unbound: the half has another engine
-  std::array<sim::fifo_out<read_engine_grant>, halves> grant;
+  std::array<sim::fifo_in<read_engine_request>, users> request;  ///< may stay unbound: the half has another engine
+  std::array<sim::fifo_out<read_engine_grant>, users> grant;
 
  private:
   struct counters {
     std::uint64_t grants = 0, wait_cycles = 0;
   };
   void tick() override;
+  unsigned choose(std::uint64_t stops, std::uint64_t ready);
 
   sim::server engine_;
   sim::round_robin next_;
-  std::array<sim::cycle_t, halves> since_{sim::never, sim::never};  // the request in front is there
-  std::array<counters, halves> counts_;
+  std::array<sim::cycle_t, users> since_{sim::never, sim::never, sim::never};  // the request in front is there
+  std::array<counters, users> counts_;
 };
 
 }  // namespace rnic::transport

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A half of the transport at the READ engine.
+// A user of the READ engine: a half of the transport, or the responses to its READs.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace rnic::transport {
 
-/// The engine is taken for so many cycles: by a READ or an atomic, which waits for the grant; or without one, by what
-/// has been granted its start and takes longer: it stands still for what was missing of a context, or is passed by the
-/// packets of a response.
+/// The engine is taken for so many cycles: by a READ, an atomic or a packet of a response, which waits for the grant;
+/// or without one, by what has been granted its start and lets the engine stand still for what was missing of a
+/// context.
 struct read_engine_request {
   std::uint32_t cycles = 0;
   bool wants_grant = true;
@@ -19,10 +19,11 @@ struct read_engine_request {
 struct read_engine_grant {};
 
 /// The two channels, and a register: a request is under way, from its beginning to the use of its grant. There is one
-/// at most. A half asks as soon as it has a READ or an atomic, before that can start, and the grant waits in its
-/// channel until one starts. It is for no queue pair: where the one for which was asked is halted, goes into error,
-/// gives up its turn or lies in a domain that is revoked, the grant is the next one's, or stays until there is one.
-/// Cycles without a grant go before it; where the channel takes nothing, they wait in a counter.
+/// at most. A half asks as soon as it has a READ or an atomic, before that can start, and the completer when a packet
+/// of a response lacks nothing else; the grant waits in its channel until it is used. It is for no queue pair: where
+/// the one for which was asked is halted, goes into error, gives up its turn or lies in a domain that is revoked, the
+/// grant is the next one's, or stays until there is one. Cycles without a grant go before it; where the channel takes
+/// nothing, they wait in a counter.
 class read_engine_port {
  public:
   explicit read_engine_port(sim::clocked_block& owner) : request(owner), grant(owner) {}
@@ -30,24 +31,20 @@ class read_engine_port {
   sim::fifo_in<read_engine_grant> grant;
 
   bool granted() const { return grant.can_pop(); }
-  /// There is a READ or an atomic. Nothing, where a request is under way.
+  /// There is something for which to ask. Nothing, where a request is under way.
   void ask(std::uint32_t cycles) {
     if (under_way_ || owed_ != 0 || !request.claim()) return;
     request.push({cycles, true});
     under_way_ = true;
   }
-  /// One starts, and lets the engine stand still for `missing` cycles behind it.
-  void use(std::uint32_t missing) {
+  /// It goes on, and lets the engine stand still for `missing` cycles behind it.
+  void use(std::uint32_t missing = 0) {
     grant.drop();
     under_way_ = false;
-    take(missing);
-  }
-  /// What needs no grant takes the engine.
-  void take(std::uint32_t cycles) {
-    owed_ += cycles;
+    owed_ += missing;
     work();
   }
-  /// In each tick, before anything is asked.
+  /// In each tick, before anything is asked, where cycles may be missing.
   void work() {
     if (owed_ == 0 || !request.claim()) return;
     request.push({owed_, false});

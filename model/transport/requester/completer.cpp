@@ -58,7 +58,6 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
     : owner_(owner),
       config_(config),
       settings_(settings),
-      gids_(gids),
       ports_(ports),
       qps_(qps),
       contexts_(contexts),
@@ -69,6 +68,7 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
       resumes_(resumes),
       diagnostics_(diagnostics),
       spans_(spans),
+      path_(owner, gids),
       congestion_(config, qps, contexts, frames, limiter, ports.notices),
       pipeline_{{"response context", config.response.context},
                 {"response sequence", config.response.sequence},
@@ -99,11 +99,16 @@ void completer::take_response() {
   const sim::span_id span = ports_.responses.front()->span;
   if (!handle(ports_.responses.front())) return;
   if (span != 0) {
-    // The channel from the ICRC check is the pipeline; what is left is a wait for the context or for room.
+    // The channel from the ICRC check is the pipeline; what is left is a wait for the context or for room, and then for
+    // the READ engine.
     const sim::cycle_t entered = owner_.domain().edge_at_or_after(spans_[span].end());
-    pipeline_.mark(spans_, span, owner_, std::min(entered, owner_.now() - pipeline_.cycles()));
-    spans_.leave(span, owner_.name(), "complete", owner_.now_ps());
+    const sim::cycle_t complete = std::min(asked_engine_, owner_.now());
+    pipeline_.mark(spans_, span, owner_, std::min(entered, complete - pipeline_.cycles()));
+    spans_.leave(span, owner_.name(), "complete", owner_.domain().edge_time(complete));
+    if (asked_engine_ != sim::never)
+      spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
   }
+  asked_engine_ = sim::never;
   ports_.responses.pop();
 }
 
@@ -122,6 +127,7 @@ bool completer::handle(payload::frame_ptr& f) {
   qp_runtime& r = qps_[qpn];
   if (r.stop.halted || r.stop.halting) return drop(counts_.dropped_halted);
   if (go_back_.busy(r) || (what != answer::acknowledge && !ports_.scatter.claim())) return false;
+  if (asked_engine_ != sim::never && !ports_.read_engine.granted()) return false;
   context* c = nullptr;
   const found at = contexts_.ask(qpn, c);
   if (at == found::pending) return false;
@@ -129,7 +135,8 @@ bool completer::handle(payload::frame_ptr& f) {
   if (!contexts_.claim(context_memory::completer)) return false;
   const bool serves =
       c->type == service_of(p) && (c->state == icm::qp_state::rts || c->state == icm::qp_state::sq_draining);
-  if (!serves || !from_peer(*c, *f)) {
+  // Else anybody could acknowledge or refuse what he has not received.
+  if (!serves || !path_.of_peer(c->dest, *f) || (p.bth.pkey & 0x7fff) != 0x7fff) {
     contexts_.access(context_memory::completer, qpn);
     return drop(serves ? counts_.foreign : counts_.stray);
   }
@@ -138,6 +145,8 @@ bool completer::handle(payload::frame_ptr& f) {
   const bool expected = ahead < next_psn(*c).since(unacked_psn(*c));
   std::uint32_t index = no_index;
   if (expected && !message_of(r, p, index)) return false;
+  const read_part part = expected && what == answer::read ? part_of(*c, r, p, index) : read_part::stray;
+  if (part == read_part::expected && !has_engine(p)) return false;
   contexts_.access(context_memory::completer, qpn);
   if (notification_point::marked(p)) congestion_.note_marked(*c, *f);
   if (ahead >= half_window) {
@@ -147,24 +156,13 @@ bool completer::handle(payload::frame_ptr& f) {
   if (!expected)
     handle_early(*c, r, p);
   else if (what == answer::read)
-    handle_read(*c, r, f, index);
+    handle_read(*c, r, f, index, part);
   else if (what == answer::atomic)
     handle_atomic(*c, r, f, index);
   else
     handle_acknowledge(*c, r, p, index);
   contexts_.mark_dirty(qpn);
   return true;
-}
-
-// The checks that every packet of a connection has to pass, requests and answers alike (IBA 9.6.1; adapter data plane
-// A.9.1, steps 8 and 9): else anybody could acknowledge or refuse what he has not received.
-bool completer::from_peer(const context& c, const payload::frame& f) const {
-  const wire::packet& p = f.packet;
-  const bool v2 = (c.dest.flags & icm::path_flag_roce_v2) != 0;
-  const gid::entry& own = (*gids_[c.dest.port % egress_ports])[c.dest.gid_index];
-  return f.port == c.dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c.dest.remote_gid)) &&
-         own.valid && v2 == (own.type == gid::roce_type::v2) && p.dgid == own.id &&
-         v2 == (p.encap != wire::encapsulation::roce_v1) && (p.bth.pkey & 0x7fff) == 0x7fff;
 }
 
 // The message that a response names, where it is needed. False: it is being searched for.
@@ -250,10 +248,15 @@ void completer::handle_nak(context& c, qp_runtime& r, const wire::packet& p, std
   go_back_.fail(c, r, index, syndrome::bad_response, 0, psn);
 }
 
+// A READ before `psn` waits for its answer.
+bool completer::lacks_data_before(const qp_runtime& r, wire::psn_t psn) const {
+  return r.reading != no_index && messages_[r.reading].missing().before(psn);
+}
+
 // All packets before `psn` have arrived. False: there is a READ among them whose data has not, so responses are lost
 // and the READ is asked for again.
 bool completer::acknowledge_before(context& c, qp_runtime& r, wire::psn_t psn) {
-  if (r.reading != no_index && messages_[r.reading].missing().before(psn)) {
+  if (lacks_data_before(r, psn)) {
     const wire::psn_t missing = messages_[r.reading].missing();
     progress(c, r, missing);
     if (!r.progress.rnr_wait) {

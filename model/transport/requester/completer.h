@@ -12,6 +12,7 @@
 #include "model/sim/pipeline.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/path_check.h"
 #include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
@@ -36,11 +37,18 @@ namespace rnic::transport {
 /// for an answer, or for an acknowledgement none needs to be known; of an answer that is refused or unexpected it is
 /// searched for, an entry a cycle. When a timer ends the search finds where to go back to.
 ///
-/// READ engine: a READ response takes it for its beats and response_overhead_cycles, at least read_response_cycles. The
-/// least that the first one of a READ can take was booked with the request; what is more is added here, so the next
-/// READ starts later. Nothing waits for it here.
+/// Memories: the context; the ports' GID tables, a read port of its own (path_check); the message table.
 ///
-/// Stalls, for all behind it too: context not on chip; no room for a job of scatter; search; go-back of its queue pair.
+/// READ engine: a packet of a READ response takes it for its beats and response_overhead_cycles, at least
+/// read_response_cycles. The least that the first one of a READ can take was booked with the request, so one of a few
+/// beats takes no more. A packet that does asks when it stands in front, is the one that was expected and lacks nothing
+/// else, and goes on in the cycle in which it has the grant, two cycles later where the engine is free; the one behind
+/// it has asked before the engine has ended. A response that brings nothing (repeated, late, refused) takes no engine.
+///
+/// Stalls, for all behind it too, which are acknowledgements, notifications of congestion and other responses, and by
+/// the ICRC check requests where the channel is full: context not on chip; no room for a job of scatter; search;
+/// go-back of its queue pair; no grant of the READ engine. The last ends by itself: what the engine does takes a known
+/// number of cycles, responses come before all that want to start there, and none of it waits for what stands here.
 /// Reports of scatter wait for go-back of their queue pair.
 class completer {
  public:
@@ -66,16 +74,19 @@ class completer {
 
  private:
   bool handle(payload::frame_ptr& f);
-  bool from_peer(const context& c, const payload::frame& f) const;
   bool message_of(const qp_runtime& r, const wire::packet& p, std::uint32_t& index);
   void handle_early(context& c, qp_runtime& r, const wire::packet& p);
   void handle_acknowledge(context& c, qp_runtime& r, const wire::packet& p, std::uint32_t index);
   void handle_not_ready(context& c, qp_runtime& r, const wire::packet& p, std::uint32_t index);
   void handle_nak(context& c, qp_runtime& r, const wire::packet& p, std::uint32_t index);
-  void handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index);
+  /// What a packet of a READ response is to its message.
+  enum class read_part : std::uint8_t { stray, not_of_a_read, repeated, behind_a_loss, wrong, expected };
+  read_part part_of(const context& c, const qp_runtime& r, const wire::packet& p, std::uint32_t index) const;
+  bool has_engine(const wire::packet& p);
+  void handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index, read_part part);
   void handle_atomic(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index);
   void accept(context& c, qp_runtime& r, std::uint32_t index);
-  void use_read_engine(std::uint32_t payload, bool first);
+  bool lacks_data_before(const qp_runtime& r, wire::psn_t psn) const;
   bool acknowledge_before(context& c, qp_runtime& r, wire::psn_t psn);
   void progress(context& c, qp_runtime& r, wire::psn_t unacked);
   void still_answering(context& c, qp_runtime& r, wire::psn_t psn);
@@ -87,7 +98,6 @@ class completer {
   sim::clocked_block& owner_;
   const requester_config& config_;
   const requester_settings& settings_;
-  const gid_tables& gids_;
   port_set ports_;
   qp_table& qps_;
   context_memory& contexts_;
@@ -98,9 +108,11 @@ class completer {
   resumptions& resumes_;
   diagnostic_counters& diagnostics_;
   sim::span_recorder& spans_;
+  path_check path_;
   congestion_port congestion_;
   const sim::pipeline pipeline_;
   message_search response_search_, timer_search_;
+  sim::cycle_t asked_engine_ = sim::never;  // when the response in front did
   struct {
     std::uint64_t timeouts = 0, naks = 0, rnr_naks = 0, stray = 0, duplicate = 0, ghost = 0, foreign = 0,
                   not_a_response = 0, dropped_halted = 0;

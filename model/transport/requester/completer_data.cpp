@@ -13,46 +13,68 @@ namespace {
 bool is_nak(std::uint8_t syndrome) { return (syndrome >> 5 & 3) != 0; }
 }  // namespace
 
-void completer::handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index) {
-  const wire::packet& p = f->packet;
+completer::read_part completer::part_of(const context& c, const qp_runtime& r, const wire::packet& p,
+                                        std::uint32_t index) const {
+  if (index == no_index) return read_part::stray;
+  const message& m = messages_[index];
+  if (!m.read || m.atomic) return read_part::not_of_a_read;
   const wire::psn_t psn = p.bth.psn;
-  if (index == no_index) {
-    ++counts_.stray;
-    return;
-  }
-  message& m = messages_[index];
-  if (!m.read || m.atomic) return go_back_.fail(c, r, index, syndrome::bad_response, 0, psn);
   const std::uint32_t place = psn.since(m.first_psn);
-  if (place < m.got) {
-    ++counts_.duplicate;
-    return;
-  }
-  // Lost responses, of this READ or of an earlier one: ask again.
-  if (!acknowledge_before(c, r, psn)) return still_answering(c, r, psn);
+  if (place < m.got) return read_part::repeated;
+  if (lacks_data_before(r, psn)) return read_part::behind_a_loss;
   const wire::opcode_traits& t = wire::traits(p.bth.opcode);
   const std::uint32_t mtu = mtu_of(c);
   const bool last = psn == m.last_psn;
-  const std::uint32_t offset = place * mtu;
-  const std::uint32_t expected = last ? m.length - offset : mtu;
+  const std::uint32_t expected = last ? m.length - place * mtu : mtu;
   // An answer begins with FIRST or ONLY, at the packet that was asked for last, and nowhere else. That to a repeated
   // request of the rest may also go on with MIDDLE or LAST (adapter data plane C.7.3).
   const bool out_of_order = t.first ? place != m.asked_from : place == 0;
-  const bool bad =
+  const bool wrong =
       out_of_order || p.payload_length != expected || t.last != last || (t.aeth && is_nak(p.aeth.syndrome));
-  if (bad) return go_back_.fail(c, r, index, syndrome::bad_response, 0, psn);
-  if (t.aeth) take_receives(c, r, psn, p.aeth);
-  use_read_engine(p.payload_length, t.first);
-  if (p.payload_length != 0) scatter_payload(c, r, index, f, offset);
-  accept(c, r, index);
+  return wrong ? read_part::wrong : read_part::expected;
 }
 
-// The request has taken it for a response of one packet whose beats are no more than that.
-// Approximation: a response that finds the engine taken goes on; the engine is late by its cycles, and the next READ.
-void completer::use_read_engine(std::uint32_t payload, bool first) {
-  const auto beats = static_cast<unsigned>(sim::beats_of(payload, config_.datapath_bytes));
+// The request has taken the engine for a response of one packet whose beats are no more than that.
+bool completer::has_engine(const wire::packet& p) {
+  const auto beats = static_cast<unsigned>(sim::beats_of(p.payload_length, config_.datapath_bytes));
   const unsigned least = config_.read_response_cycles;
+  const bool first = wire::traits(p.bth.opcode).first;
   const unsigned cycles = std::max(least, config_.response_overhead_cycles + beats) - (first ? least : 0);
-  if (cycles != 0) ports_.read_engine.take(cycles);
+  if (cycles == 0) return true;
+  if (ports_.read_engine.granted()) {
+    ports_.read_engine.use();
+    return true;
+  }
+  ports_.read_engine.ask(cycles);
+  asked_engine_ = owner_.now();
+  return false;
+}
+
+void completer::handle_read(context& c, qp_runtime& r, payload::frame_ptr& f, std::uint32_t index, read_part part) {
+  const wire::packet& p = f->packet;
+  const wire::psn_t psn = p.bth.psn;
+  switch (part) {
+    case read_part::stray:
+      ++counts_.stray;
+      return;
+    case read_part::not_of_a_read:
+      return go_back_.fail(c, r, index, syndrome::bad_response, 0, psn);
+    case read_part::repeated:
+      ++counts_.duplicate;
+      return;
+    case read_part::behind_a_loss:  // of responses to this READ or to an earlier one: ask again
+      acknowledge_before(c, r, psn);
+      return still_answering(c, r, psn);
+    case read_part::wrong:
+      acknowledge_before(c, r, psn);
+      return go_back_.fail(c, r, index, syndrome::bad_response, 0, psn);
+    case read_part::expected:
+      break;
+  }
+  acknowledge_before(c, r, psn);
+  if (wire::traits(p.bth.opcode).aeth) take_receives(c, r, psn, p.aeth);
+  if (p.payload_length != 0) scatter_payload(c, r, index, f, psn.since(messages_[index].first_psn) * mtu_of(c));
+  accept(c, r, index);
 }
 
 // The original value goes to the scatter list in the byte order of the host (adapter data plane C.6): little-endian.

@@ -20,10 +20,11 @@ namespace rnic::transport {
 /// are linked among themselves too, so that the first one whose answer is not complete (`qp_runtime::reading`) is known
 /// without a search: with it, an answer or an acknowledgement is compared, not with the messages before it.
 ///
-/// Ports: append, one message when its first packet starts (processing units and transmit engine, never both in a
-/// cycle for one queue pair); read and change of one message by its index (completer; each of those who look at the
-/// message that their own report names); two searches (message_search); release, one message a cycle: completions come
-/// before go-back.
+/// Ports: append, `message_append_ports` messages a cycle, each when its first packet starts or when a processing unit
+/// executes it without one: units come before the transmit engine, the first one of them before the others; read and
+/// change of one message by its index (completer; each of those who look at the message that their own report names);
+/// two searches (message_search); release, one message a cycle: completions come before go-back. Of append and release,
+/// who was refused is counted (`message_append.<user>.waits`), asks again a cycle later and comes first then.
 ///
 /// Queue pairs that find no room wait in a list for a message, in another for a scatter list, of which a READ needs one
 /// too. What comes free wakes the first of its list. One that was woken may not need the room any more, or wait for
@@ -33,17 +34,22 @@ namespace rnic::transport {
 class message_table {
  public:
   using context = icm::requester_context;
+  enum appender : unsigned { by_transmit, by_units };
   enum releaser : unsigned { by_completion, by_go_back };
 
-  message_table(sim::clocked_block& owner, unsigned entries, qp_table& qps, scatter_lists& scatters,
-                resumptions& resumes)
+  message_table(sim::clocked_block& owner, unsigned entries, unsigned append_ports, qp_table& qps,
+                scatter_lists& scatters, resumptions& resumes)
       : qps_(qps),
         scatters_(scatters),
         resumes_(resumes),
         owner_(owner),
         messages_(entries),
+        append_ports_(owner, "message_append", append_ports, {"transmit", "units"}),
         release_port_(owner, "message_release", 1, {"completions", "go_back"}) {}
-  void announce(sim::statistics& to) const { release_port_.announce(to); }
+  void announce(sim::statistics& to) const {
+    append_ports_.announce(to);
+    release_port_.announce(to);
+  }
 
   message& operator[](std::uint32_t index) { return messages_[index]; }
   /// There is room for a message, and for where its data goes if it `reads`. False: the queue pair waits for it.
@@ -53,6 +59,8 @@ class message_table {
   /// A turn has ended: room that a woken queue pair has not taken is left to the next one.
   void pass_on();
 
+  /// Takes a port to append in this cycle; false: they are others', and the owner is ticked at the next edge.
+  bool may_append(appender who) { return append_ports_.try_access(who); }
   /// A message behind all others of the queue pair: the entry as it was never used, to be filled.
   message& append(qp_runtime& r, std::uint32_t& index);
   /// The entry just appended is that of a READ or atomic with this scatter list. Counts it in the context.
@@ -88,7 +96,7 @@ class message_table {
   index_pool<message> messages_;
   qp_queue room_{qp_list::room}, lists_{qp_list::scatter};  // who waits for a message, for a scatter list
   qp_queue to_complete_{qp_list::drain};
-  sim::memory_ports release_port_;
+  sim::memory_ports append_ports_, release_port_;
 };
 
 /// One engine that looks for the message that holds a PSN, from the oldest on, an entry a cycle. It begins anew when

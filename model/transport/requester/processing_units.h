@@ -39,7 +39,8 @@ namespace rnic::transport {
 /// pair.
 ///
 /// Stalls of a unit: context not on chip; descriptors; service time; addresses of its packets that are being looked up;
-/// an operation on keys; go-back of its queue pair; channel of reports or completions full.
+/// an operation on keys; a port to append to the message table; go-back of its queue pair; channel of reports or
+/// completions full.
 class processing_units {
  public:
   using context = icm::requester_context;

@@ -86,8 +86,9 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_out<scatter_job> scatter_out{*this};
   sim::fifo_in<scatter_done> scatter_in{*this};
   scatter_lists& lists() { return scatters_; }  ///< of which scatter has the other port
-  read_engine_port read_engine{*this};
-  icm::key_port keys{*this};  ///< may stay unbound where no such operation is posted
+  read_engine_port read_engine{*this};          ///< of READs and atomics
+  read_engine_port response_engine{*this};      ///< the same engine, of the packets of their responses
+  icm::key_port keys{*this};                    ///< may stay unbound where no such operation is posted
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
@@ -113,7 +114,6 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   void tick() override;
 
   const requester_config config_;
-  const gid_tables gids_;
 
   // Memories and registers.
   context_memory contexts_;

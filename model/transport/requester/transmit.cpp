@@ -240,6 +240,8 @@ bool transmit::open_message(send_unit& u) {
     ++receive_waits_;
     return give_up(u);
   }
+  u.held_up_by = "message table";
+  if (!messages_.may_append(message_table::by_transmit)) return false;
   u.at_wqe.message = enter_message(messages_, r, u, packets_of(u.wqe.length, mtu), next_packet_);
   return true;
 }

@@ -17,9 +17,9 @@
 namespace rnic::transport {
 
 /// Part of the responder: the check of a plain frame (adapter data plane A.8.2 - A.8.4), in the place of request_check.
-/// Ports: one frame an initiation interval; its context, one VLAN of the port's table, one receive descriptor, one
-/// slot. Stalls: the context of a spreading queue pair, or the descriptor, is not there. Counters: ethernet;
-/// drop.ethernet_*.
+/// Ports: one frame an initiation interval; its context, one receive descriptor, one slot; a read port of the ports'
+/// VLAN tables, of its own. Stalls: the context of a spreading queue pair, or the descriptor, is not there. Counters:
+/// ethernet; drop.ethernet_*.
 class ethernet_check {
  public:
   using gid_tables = std::array<gid::gid_table*, 2>;

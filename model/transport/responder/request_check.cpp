@@ -41,9 +41,10 @@ wire::transport class_of(icm::service s) {
 
 }  // namespace
 
-request_check::request_check(const responder_registers& registers, const gid_tables& gids, packet_intake& intake,
-                             place_lookup& places, receive_descriptors& receives, drop_counters& drops)
-    : registers_(registers), gids_(gids), intake_(intake), places_(places), receives_(receives), drops_(drops) {}
+request_check::request_check(sim::clocked_block& owner, const responder_registers& registers,
+                             const path_check::gid_tables& gids, packet_intake& intake, place_lookup& places,
+                             receive_descriptors& receives, drop_counters& drops)
+    : registers_(registers), path_(owner, gids), intake_(intake), places_(places), receives_(receives), drops_(drops) {}
 
 void request_check::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".writes", count_.writes);
@@ -64,14 +65,8 @@ bool request_check::gate(const responder_flow& f, const payload::frame& frame) {
   };
   if (!receives(ctx.state)) return count(ctx.state == icm::qp_state::error ? drops_.error : drops_.state);
   if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(drops_.service);
-  if (icm::is_reliable(ctx.type) || ctx.type == icm::service::uc) {
-    const gid::gid_table& gids = *gids_[ctx.dest.port & 1];
-    const gid::entry& own = gids[ctx.dest.gid_index];
-    const bool v2 = (ctx.dest.flags & icm::path_flag_roce_v2) != 0;
-    if (frame.port != ctx.dest.port || std::memcmp(p.sgid.data(), ctx.dest.remote_gid, 16) != 0 || !own.valid ||
-        v2 != (own.type == gid::roce_type::v2) || p.dgid != own.id || v2 != (p.encap != wire::encapsulation::roce_v1))
-      return count(drops_.address);
-  }
+  const bool connected = icm::is_reliable(ctx.type) || ctx.type == icm::service::uc;
+  if (connected && !path_.of_peer(ctx.dest, frame)) return count(drops_.address);
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
   if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(drops_.pkey);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {

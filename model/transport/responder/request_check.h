@@ -2,13 +2,12 @@
 // The state flow of a request from its headers to a slot.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
-#include "model/gid/gid_table.h"
 #include "model/payload/frame.h"
 #include "model/sim/statistics.h"
+#include "model/transport/path_check.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/packet_intake.h"
 #include "model/transport/responder/place_lookup.h"
@@ -21,15 +20,14 @@ namespace rnic::transport {
 /// service, addresses, keys; then PSN, opcode behind opcode, rights, lengths; what it executes goes into a slot.
 ///
 /// Ports: one packet an initiation interval (its cost is admission's). It reads and writes the packet's context and its
-/// flow, one entry of the port's GID table; asks for one receive descriptor, writes one slot.
+/// flow; has a read port of the ports' GID tables (path_check); asks for one receive descriptor, writes one slot.
 /// Stalls: the receive descriptor, the shared queue that an XRC message names, or room for a completion is not there:
 /// verdict::wait, nothing has changed, and the packet is checked again when the owner is ticked.
 /// Counters: writes, sends, reads, atomics, executed; duplicates; rnr; out_of_sequence; drop.* of what is refused.
 class request_check {
  public:
-  using gid_tables = std::array<gid::gid_table*, 2>;
-  request_check(const responder_registers& registers, const gid_tables& gids, packet_intake& intake,
-                place_lookup& places, receive_descriptors& receives, drop_counters& drops);
+  request_check(sim::clocked_block& owner, const responder_registers& registers, const path_check::gid_tables& gids,
+                packet_intake& intake, place_lookup& places, receive_descriptors& receives, drop_counters& drops);
   void announce(sim::statistics& to, const std::string& name) const;
 
   /// There must be a free slot.
@@ -62,7 +60,7 @@ class request_check {
   }
 
   const responder_registers& registers_;
-  const gid_tables gids_;
+  path_check path_;
   packet_intake& intake_;
   place_lookup& places_;
   receive_descriptors& receives_;

@@ -54,7 +54,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       commit_(*this, flows_, slots_, writes_, completions_, withdrawal_, answers_, held_, reads, rings_, errors_,
               drops_, spans),
       intake_(*this, config_, slots_, places_, receives_, drops_, spans),
-      requests_(registers_, gids, intake_, places_, receives_, drops_),
+      requests_(*this, registers_, {gids[0], gids[1]}, intake_, places_, receives_, drops_),
       plain_(registers_, gids, contexts_, flows_, intake_, receives_, drops_),
       admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, receives_,
                  requests_, plain_, notices_, read_engine, drops_, spans),

@@ -217,6 +217,24 @@ TEST(ReadEngine, OneThatOnlyOneHalfIsBoundToServesIt) {
   EXPECT_EQ(responder.started, (cycles{12, 29}));
 }
 
+/// The engine is taken at 11; at 30 what the requester has missed comes first, at 70 the response before the halves,
+/// and another one, there at 73, at 75. It is not in the halves' turn: behind the requester comes the responder.
+TEST(ReadEngine, ResponsesGoBeforeWhatWantsToStart) {
+  rig r;
+  half responses("responses", r.clock, r.dut, read_engine::responses);
+  r.requester.missing = 40;
+  r.requester.reads(10, 2, 19);
+  r.responder.reads(12, 1, 17);
+  responses.reads(15, 2, 5);
+  r.run(200);
+  EXPECT_EQ(responses.started, (cycles{71, 76}));
+  EXPECT_EQ(r.responder.started, cycles{81});
+  EXPECT_EQ(r.requester.started, (cycles{12, 98}));
+  EXPECT_EQ(r.count("responses.grants"), 2u);
+  EXPECT_EQ(r.count("responses.wait_cycles"), (70u - 16) + (75 - 72));
+  EXPECT_EQ(r.engine().busy_cycles(), 2 * 19u + 40 + 2 * 5 + 17);
+}
+
 /// Sleeping and the order of ticks are not seen. The requester's first is granted at 12 and starts at 35; what it has
 /// missed goes at 47 before the responder's second, which is there as well.
 class ReadEngineTicks : public ::testing::TestWithParam<sim::timebase::options> {};

@@ -162,6 +162,10 @@ bench::bench(const setup& s)
   read_engine.request[transport::read_engine::requester].bind(read_requests);
   read_engine.grant[transport::read_engine::requester].bind(read_grants);
   dut.read_engine.grant.bind(read_grants);
+  dut.response_engine.request.bind(response_requests);
+  read_engine.request[transport::read_engine::responses].bind(response_requests);
+  read_engine.grant[transport::read_engine::responses].bind(response_grants);
+  dut.response_engine.grant.bind(response_grants);
   dut.error_in.bind(error_in);
   w.credit.bind(credit);
   dut.credit_in[0].bind(credit);

@@ -124,6 +124,8 @@ struct bench {
   sim::fifo<transport::gather_address> known{"known", core, 8};
   sim::fifo<transport::read_engine_request> read_requests{"read_requests", core, 2};
   sim::fifo<transport::read_engine_grant> read_grants{"read_grants", core, 2};
+  sim::fifo<transport::read_engine_request> response_requests{"response_requests", core, 2};
+  sim::fifo<transport::read_engine_grant> response_grants{"response_grants", core, 2};
   sim::fifo<transport::scatter_job> scatter_jobs{"scatter_jobs", core, 2};
   sim::fifo<transport::scatter_done> scatter_reports{"scatter_reports", core, 2};
   sim::fifo<completion::cqe_request> cqe{"cqe", core, 4};

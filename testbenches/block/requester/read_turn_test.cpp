@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requester at the READ engine: when it asks, when it goes on, and what becomes of a grant that nobody needs.
+// The requester at the READ engine, for READs and for their responses: when it asks, when it goes on, and what becomes
+// of a grant that nobody needs.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "model/transport/transport_cr.h"
 #include "testbenches/block/requester/bench.h"
@@ -132,6 +134,141 @@ TEST(read_turn, a_missing_context_stops_the_engine_behind_its_read) {
   ASSERT_TRUE(b.run_until_sent(3));
   EXPECT_EQ(b.w.sent[1].first - b.w.sent[0].first, 19u + 600) << "two entries";
   EXPECT_EQ(b.w.sent[2].first - b.w.sent[1].first, 19u);
+}
+
+/// A packet of a READ response with a span of its own.
+sim::span_id answer(bench::bench& b, wire::operation op, std::uint32_t psn, std::size_t bytes) {
+  b.respond(op, psn & 0xffffff, 0x1f, std::vector<std::uint8_t>(bytes));
+  return b.w.to_rx.back()->span = b.spans.open(0);
+}
+
+/// When the stage was left, in cycles; never: it was not there.
+sim::cycle_t left(const bench::bench& b, sim::span_id id, const char* stage) {
+  const sim::span& s = b.spans[id];
+  for (unsigned i = 0; i < s.count(); ++i)
+    if (std::string(s[i].stage) == stage) return s[i].at / 2000;
+  return sim::never;
+}
+
+/// READs are sent, and the engine has nothing to do any more.
+struct answered : bench::bench {
+  answered(const ::bench::setup& s, unsigned reads, std::uint32_t bytes) : bench(s) {
+    spans.enable(true);
+    allow_eight(*this);
+    for (unsigned i = 0; i < reads; ++i) post_read(bytes);
+    ring_doorbell();
+    EXPECT_TRUE(run_until_sent(reads));
+    run_ns(1000);
+  }
+  std::uint64_t granted() const { return stats.value("read_engine.responses.grants"); }
+};
+
+/// 5 + 12 beats are one more than was booked.
+TEST(response_turn, one_that_takes_longer_than_was_booked_has_its_grant_two_cycles_later) {
+  answered b(fast(19), 1, 177);
+  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 177);
+  b.run_ns(2000);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(left(b, span, "read engine") - left(b, span, "complete"), 2u);
+  EXPECT_EQ(b.granted(), 1u);
+}
+
+TEST(response_turn, one_that_takes_what_was_booked_asks_for_nothing) {
+  answered b(fast(19), 1, 176);
+  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 176);
+  b.run_ns(2000);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_NE(left(b, span, "complete"), sim::never);
+  EXPECT_EQ(left(b, span, "read engine"), sim::never);
+  EXPECT_EQ(b.granted(), 0u);
+}
+
+/// 5 + 64 beats, of which 16 were booked with each request.
+TEST(response_turn, responses_follow_each_other_at_the_interval_of_the_engine) {
+  answered b(fast(19), 8, 1024);
+  std::vector<sim::span_id> spans;
+  for (unsigned i = 0; i < 8; ++i) spans.push_back(answer(b, wire::operation::read_response_only, 0xfffffe + i, 1024));
+  b.run_ns(5000);
+  ASSERT_EQ(b.w.cqes.size(), 8u);
+  for (unsigned i = 1; i < 8; ++i)
+    EXPECT_EQ(left(b, spans[i], "read engine") - left(b, spans[i - 1], "read engine"), 53u) << i;
+}
+
+/// Of one READ: the first takes 53, the others all of their 69.
+TEST(response_turn, packets_follow_each_other_at_the_interval_of_the_engine) {
+  answered b(fast(19), 1, 4 * 1024);
+  using o = wire::operation;
+  std::vector<sim::span_id> spans;
+  for (const o op : {o::read_response_first, o::read_response_middle, o::read_response_middle, o::read_response_last})
+    spans.push_back(answer(b, op, 0xfffffe + static_cast<std::uint32_t>(spans.size()), 1024));
+  b.run_ns(5000);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  const auto at = [&](unsigned i) { return left(b, spans[i], "read engine"); };
+  EXPECT_EQ(at(1) - at(0), 53u);
+  EXPECT_EQ(at(2) - at(1), 69u);
+  EXPECT_EQ(at(3) - at(2), 69u);
+}
+
+/// Its READ has missed both entries of its context. The engine is taken a cycle before the READ sees its grant, for 19
+/// and 600 cycles; the response sees its own a cycle after that.
+TEST(response_turn, one_waits_as_long_as_the_engine_stands_still) {
+  bench::setup s = fast(19);
+  s.requester.miss_stall_cycles = 300;
+  bench::bench b(s);
+  b.spans.enable(true);
+  scheduler::send_doorbell d;
+  d.qpn = bench::qpn;
+  d.uar = 0x80;
+  d.span = b.spans.open(0);
+  const sim::span_id read = d.span;
+  b.post_read(1024);
+  b.w.to_ring.push_back(std::move(d));
+  b.w.wake_next();
+  ASSERT_TRUE(b.run_until_sent(1));
+  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 1024);
+  b.run_ns(5000);
+  ASSERT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(left(b, span, "read engine") - left(b, read, "read engine"), 19u + 600);
+}
+
+/// The second READ of 8 bytes waits for the engine, which stands still; the response to the first does not.
+TEST(response_turn, one_that_asks_for_nothing_waits_for_nothing) {
+  bench::setup s = fast(19);
+  s.requester.miss_stall_cycles = 2000;
+  bench::bench b(s);
+  b.post_read(8);
+  b.post_read(8);
+  b.ring_doorbell();
+  ASSERT_TRUE(b.run_until_sent(1));
+  b.respond(wire::operation::read_response_only, 0xfffffe, 0x1f, std::vector<std::uint8_t>(8));
+  b.run_ns(1000);
+  EXPECT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(b.w.sent.size(), 1u);
+}
+
+/// The engine stands still when a response asks; its queue pair is halted, which drops it. The answer to the repeated
+/// READ uses its grant.
+TEST(response_turn, a_grant_of_a_response_that_was_dropped_is_the_next_ones) {
+  bench::setup s = fast(19);
+  s.requester.miss_stall_cycles = 2000;
+  bench::bench b(s);
+  b.post_read(1024);
+  b.ring_doorbell();
+  ASSERT_TRUE(b.run_until_sent(1));
+  b.respond(wire::operation::read_response_only, 0xfffffe, 0x1f, std::vector<std::uint8_t>(1024));
+  b.run_ns(100);
+  b.dut.cr_write(cr::qp_select, bench::qpn);
+  b.dut.cr_write(cr::qp_command, cr::qp_command_halt);
+  b.run_ns(20'000);
+  ASSERT_EQ(b.dut.cr_read(cr::qp_status), 0u);
+  EXPECT_EQ(b.stats.value("requester.dropped_halted"), 1u);
+  EXPECT_EQ(b.stats.value("read_engine.responses.grants"), 1u);
+  b.dut.cr_write(cr::qp_command, cr::qp_command_release);
+  ASSERT_TRUE(b.run_until_sent(2));
+  b.respond(wire::operation::read_response_only, 0xfffffe, 0x1f, std::vector<std::uint8_t>(1024));
+  b.run_ns(20'000);
+  EXPECT_EQ(b.w.cqes.size(), 1u);
+  EXPECT_EQ(b.stats.value("read_engine.responses.grants"), 1u);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many queue pairs for few messages, scatter lists, units and timers: each of them comes to its end.
+// Many queue pairs for few messages, scatter lists, units, timers and ports: each of them comes to its end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "model/transport/transport_cr.h"
@@ -26,12 +27,12 @@ struct few : bench::bench {
       make_qp(::bench::qpn + i);
     }
   }
-  /// What queue pair `i` has to send: READs, WRITEs, or one after the other.
+  /// What queue pair `i` has to send: READs, WRITEs, requests to do nothing, or one after the other.
   void post(std::uint32_t i, const char* verbs, std::uint32_t messages = many) {
     for (std::uint32_t n = 0; n <= messages; ++n) {
       std::uint8_t* const slot = w.memory.data() + ::bench::ring + i * ring_bytes + n * 64;
-      const bool reads = verbs[n % 2] == 'r';
-      const std::uint32_t words[] = {reads ? 0x10u : 0x08u,
+      const char verb = verbs[n % 2];
+      const std::uint32_t words[] = {verb == 'r' ? 0x10u : verb == 'w' ? 0x08u : 0x00u,
                                      3,
                                      0xc,
                                      0,
@@ -161,6 +162,49 @@ TEST(room, is_not_kept_by_one_that_does_not_need_it_any_more) {
   b.expect_completions(1 + 2 * many);
   EXPECT_EQ(b.completed(1), 0u);
   EXPECT_EQ(b.completed(2), many);
+}
+
+/// Two queue pairs, of which the second one has its descriptors 244 cycles after the first: so its first request meets
+/// the third of the first one, which has one each 122 cycles.
+struct meeting : few {
+  meeting(const char* verb, unsigned append_ports) : few(with(append_ports), 2) {
+    post(0, "nn", 3);
+    post(1, verb, 1);
+    expect_completions(4);
+  }
+  static ::bench::setup with(unsigned append_ports) {
+    ::bench::setup s;
+    s.requester.wqe_cycles = 122;
+    s.requester.message_append_ports = append_ports;
+    return s;
+  }
+  std::uint64_t waits(const char* user) const {
+    return stats.value(std::string("requester.message_append.") + user + ".waits");
+  }
+  std::vector<sim::cycle_t> completed_at() const {
+    std::vector<sim::cycle_t> at;
+    for (const auto& [cycle, e] : w.cqes) at.push_back(cycle - w.cqes[0].first);
+    return at;
+  }
+};
+using cycles = std::vector<sim::cycle_t>;
+
+TEST(message_append, is_one_a_cycle_for_all_units) {
+  const meeting b("nn", 1);
+  EXPECT_EQ(b.completed_at(), (cycles{0, 122, 244, 245}));
+  EXPECT_EQ(b.waits("units"), 1u);
+}
+
+TEST(message_append, of_two_ports_takes_those_of_two_units) {
+  const meeting b("nn", 2);
+  EXPECT_EQ(b.waits("units"), 0u);
+}
+
+/// The transmit engine is refused, and comes first a cycle later.
+TEST(message_append, of_the_transmit_engine_waits_for_a_unit) {
+  const meeting b("ww", 1);
+  EXPECT_EQ(b.waits("transmit"), 1u);
+  EXPECT_EQ(b.waits("units"), 0u);
 }
 
 }  // namespace

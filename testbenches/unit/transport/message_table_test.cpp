@@ -24,7 +24,8 @@ struct time_of_a_bench {
 
 /// The table in a block that does in each cycle what the test says, until that says no.
 struct bench final : time_of_a_bench, sim::clocked_block {
-  explicit bench(unsigned entries = 16) : clocked_block("bench", clock), table(*this, entries, qps, lists, resumes) {}
+  explicit bench(unsigned entries = 16)
+      : clocked_block("bench", clock), table(*this, entries, 1, qps, lists, resumes) {}
 
   std::uint32_t append(std::uint32_t psn, std::uint32_t packets = 1, bool read = false, bool local = false) {
     std::uint32_t index = no_index;
@@ -186,6 +187,21 @@ TEST(message_table, one_is_released_a_cycle_and_its_users_take_turns) {
     return true;
   });
   EXPECT_EQ(seen, (std::vector<std::pair<sim::cycle_t, char>>{{0, 'c'}, {1, 'g'}, {2, 'c'}, {3, 'g'}}));
+}
+
+TEST(message_table, one_is_appended_a_cycle_and_its_users_take_turns) {
+  bench b;
+  std::vector<std::pair<sim::cycle_t, char>> seen;
+  sim::cycle_t begun = sim::never;
+  b.run([&] {
+    if (begun == sim::never) begun = b.now();
+    if (seen.size() == 4) return false;
+    for (unsigned unit = 0; unit != 2; ++unit)
+      if (b.table.may_append(message_table::by_units)) seen.emplace_back(b.now() - begun, 'u');
+    if (b.table.may_append(message_table::by_transmit)) seen.emplace_back(b.now() - begun, 't');
+    return true;
+  });
+  EXPECT_EQ(seen, (std::vector<std::pair<sim::cycle_t, char>>{{0, 'u'}, {1, 't'}, {2, 'u'}, {3, 't'}}));
 }
 
 TEST(message_table, room_that_comes_lets_one_queue_pair_go_on_that_found_none) {

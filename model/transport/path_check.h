@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a packet came the way of its connection.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "model/gid/gid_table.h"
+#include "model/icm/contexts.h"
+#include "model/payload/frame.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
+#include "model/wire/ethernet.h"
+
+namespace rnic::transport {
+
+/// Data sheet. Part of each half of the transport: a packet's port, addresses and version of RoCE are those of its
+/// connection's path (IBA volume 1, 9.6.1; adapter data plane A.9.1, steps 8 and 9).
+///
+/// The parser has looked up the packet's destination (gid::gid_match), and the entry that it found goes with the frame:
+/// where that is the path's own, nothing is read. A table may hold a GID and version twice, as that of a host and that
+/// of a VLAN of it, and the look-up finds the lower entry; and what goes to a group was not looked up. Then the path's
+/// entry is read and compared.
+///
+/// Ports: one packet a cycle. Memories: a read port of the ports' GID tables, of its own, for one entry a cycle; so it
+/// waits for nobody, and a second one in a cycle would be a fault of the model. Stages: none of its own, it is the
+/// context's stage of the pipeline that it is a part of.
+class path_check {
+ public:
+  using gid_tables = std::array<const gid::gid_table*, 2>;
+  path_check(sim::clocked_block& owner, const gid_tables& gids) : gids_(gids), port_(owner, "path_gid", 1, {"check"}) {}
+
+  bool of_peer(const icm::path& path, const payload::frame& f) {
+    const wire::packet& p = f.packet;
+    const bool v2 = (path.flags & icm::path_flag_roce_v2) != 0;
+    return f.port == path.port && v2 == (p.encap != wire::encapsulation::roce_v1) &&
+           std::memcmp(p.sgid.data(), path.remote_gid, p.sgid.size()) == 0 &&
+           ((f.gid_index == path.gid_index && !wire::is_multicast(p.dgid)) || is_entry(path, p.dgid, v2));
+  }
+  /// Entries that were read.
+  std::uint64_t reads() const { return port_.accesses(0); }
+
+ private:
+  bool is_entry(const icm::path& path, const wire::gid& dgid, bool v2) {
+    port_.access(0);
+    const gid::entry& own = (*gids_[path.port % gids_.size()])[path.gid_index];
+    return own.valid && v2 == (own.type == gid::roce_type::v2) && dgid == own.id;
+  }
+
+  const gid_tables gids_;
+  sim::memory_ports port_;
+};
+
+}  // namespace rnic::transport
