@@ -22,7 +22,11 @@ namespace rnic::transport {
 /// check and commit, one a cycle: one that was checked under the key and has not begun to write is refused, as if it
 /// had come later; one that has begun is waited for. What is checked behind the walk finds the key withdrawn in
 /// translation. Then the READ generator is told, behind what it was handed meanwhile; last an empty write, behind all
-/// payload, leaves. Counter: invalidations.
+/// payload, leaves.
+///
+/// Writes: an answer that of the operation into the packet's place (`keys`), the walk the refusal into the place at
+/// which it stands (`status`): fields of their own, each with one write a cycle. The entry of the key is the key
+/// engine's, who writes it through a counted port (icm/translation.h). Counter: invalidations.
 class key_withdrawal {
  public:
   key_withdrawal(sim::clocked_block& owner, icm::key_port& keys, slot_table& slots, payload_writes& writes,
