@@ -41,7 +41,8 @@ namespace rnic::transport {
 /// Stalls, in the order in which they are looked at: gather takes no packet or has no room for its pieces; the queue
 /// pair's time has not come; no egress credit; no grant of the READ engine; no port of the context memory; no room for
 /// a message or READ; fence, limit of READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to
-/// another; no port to append to the message table. What holds the unit up that has its turn is what the engine is blocked by.
+/// another; no port to append to the message table. What holds the unit up that has its turn is what the engine is
+/// blocked by.
 class transmit {
  public:
   using context = icm::requester_context;
