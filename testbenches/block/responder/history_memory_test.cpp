@@ -37,6 +37,14 @@ read_report executed(const responder_flow& f, std::uint32_t psn) {
   return r;
 }
 
+/// The atomic of this PSN has been executed: its report is under way at the end of `c`.
+void report_at(bench& t, cycle c, responder_flow& f, std::uint32_t psn) {
+  t.at(c, [&t, &f, psn] {
+    t.b.histories.pin(first_qpn);
+    t.w.report.push(executed(f, psn));
+  });
+}
+
 /// Its answer is in the ring in the cycle in which the report comes, and the place of the request is free.
 TEST(history_memory, an_answer_is_written_in_the_cycle_of_its_report) {
   bench t;
@@ -44,10 +52,7 @@ TEST(history_memory, an_answer_is_written_in_the_cycle_of_its_report) {
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
   f.reads_accepted = f.reads_new = 1;
-  t.at(99, [&] {
-    t.b.histories.pin(first_qpn);
-    t.w.report.push(executed(f, 9));
-  });
+  report_at(t, 99, f, 9);
   t.at(100, [&] {
     EXPECT_EQ(f.reads_finished, 1u);
     EXPECT_EQ(t.b.rings.peek(first_qpn)->entries[0].value, 77u);
@@ -66,10 +71,7 @@ TEST(history_memory, a_read_is_put_aside_in_the_cycle_behind_an_answer) {
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
   f.reads_accepted = f.reads_new = 1;
-  t.at(99, [&] {
-    t.b.histories.pin(first_qpn);
-    t.w.report.push(executed(f, 9));
-  });
+  report_at(t, 99, f, 9);
   std::vector<kept> made;
   for (const cycle c : {100u, 101u}) t.at(c, [&] { made.push_back(t.b.backlog.keep(g, read_command{})); });
   t.run(200);
@@ -87,11 +89,7 @@ TEST(history_memory, who_was_refused_is_served_next) {
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
   f.reads_accepted = f.reads_new = 2;
-  for (const cycle c : {99u, 100u})
-    t.at(c, [&, c] {
-      t.b.histories.pin(first_qpn);
-      t.w.report.push(executed(f, static_cast<std::uint32_t>(c)));
-    });
+  for (const cycle c : {99u, 100u}) report_at(t, c, f, static_cast<std::uint32_t>(c));
   std::vector<kept> made;
   for (const cycle c : {100u, 101u}) t.at(c, [&] { made.push_back(t.b.backlog.keep(g, read_command{})); });
   std::vector<std::uint32_t> finished;
@@ -110,10 +108,7 @@ TEST(history_memory, two_ports_serve_both) {
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
   f.reads_accepted = f.reads_new = 1;
-  t.at(99, [&] {
-    t.b.histories.pin(first_qpn);
-    t.w.report.push(executed(f, 9));
-  });
+  report_at(t, 99, f, 9);
   std::vector<kept> made;
   t.at(100, [&] {
     made.push_back(t.b.backlog.keep(g, read_command{}));
