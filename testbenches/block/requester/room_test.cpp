@@ -87,7 +87,7 @@ struct scarce {
   const char* what;
   unsigned messages, lists, units, timers;
 };
-void PrintTo(const scarce& s, std::ostream* to) { *to << s.what; }
+std::ostream& operator<<(std::ostream& to, const scarce& s) { return to << s.what; }
 
 class room : public testing::TestWithParam<std::tuple<scarce, unsigned, const char*, unsigned>> {};
 TEST_P(room, that_one_leaves_is_taken_by_the_next) {

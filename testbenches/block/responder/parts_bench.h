@@ -406,15 +406,6 @@ struct bench {
   std::vector<std::pair<cycle, std::function<void()>>> script;
   block b;
   world w;
-
- private:
-  static void bind(pcie::dma_port& port, sim::fifo<pcie::dma_request>& requests, sim::fifo<pcie::dma_response>& answers,
-                   sim::fifo_in<pcie::dma_request>& in, sim::fifo_out<pcie::dma_response>& out) {
-    port.request.bind(requests);
-    in.bind(requests);
-    out.bind(answers);
-    port.response.bind(answers);
-  }
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
   sim::fifo<answer_job> job;
@@ -432,6 +423,15 @@ struct bench {
   sim::fifo<pcie::dma_response> write_answers;
   sim::fifo<icm::translate_request> translations;
   sim::fifo<icm::translate_response> translated;
+
+ private:
+  static void bind(pcie::dma_port& port, sim::fifo<pcie::dma_request>& requests, sim::fifo<pcie::dma_response>& answers,
+                   sim::fifo_in<pcie::dma_request>& in, sim::fifo_out<pcie::dma_response>& out) {
+    port.request.bind(requests);
+    in.bind(requests);
+    out.bind(answers);
+    port.response.bind(answers);
+  }
 };
 
 }  // namespace rnic::transport::test::parts
