@@ -23,25 +23,36 @@ namespace rnic::transport {
 /// of a VLAN of it, and the look-up finds the lower entry; and what goes to a group was not looked up. Then the path's
 /// entry is read and compared.
 ///
-/// Ports: one packet a cycle. Memories: a read port of the ports' GID tables, of its own, for one entry a cycle; so it
-/// waits for nobody, and a second one in a cycle would be a fault of the model. Stages: none of its own, it is the
-/// context's stage of the pipeline that it is a part of.
+/// Ports: one packet a cycle. Memories: a read port of the ports' GID tables, of its own, for one entry a cycle. What
+/// was read and found right goes on with the frame, so a packet that waits and is looked at again reads nothing; a
+/// second one in a cycle that has to read waits for the next (may_check). Stages: none of its own, it is the context's
+/// stage of the pipeline that it is a part of.
 class path_check {
  public:
   using gid_tables = std::array<const gid::gid_table*, 2>;
   path_check(sim::clocked_block& owner, const gid_tables& gids) : gids_(gids), port_(owner, "path_gid", 1, {"check"}) {}
 
-  bool of_peer(const icm::path& path, const payload::frame& f) {
+  /// False: its path's entry has to be read, and the port is taken. The owner is ticked at the next edge.
+  bool may_check(const icm::path& path, const payload::frame& f) { return is_found(path, f) || port_.claim(0); }
+  /// To be asked when may_check() has said so in this tick, or by who looks at one packet a cycle.
+  bool of_peer(const icm::path& path, payload::frame& f) {
     const wire::packet& p = f.packet;
     const bool v2 = (path.flags & icm::path_flag_roce_v2) != 0;
-    return f.port == path.port && v2 == (p.encap != wire::encapsulation::roce_v1) &&
-           std::memcmp(p.sgid.data(), path.remote_gid, p.sgid.size()) == 0 &&
-           ((f.gid_index == path.gid_index && !wire::is_multicast(p.dgid)) || is_entry(path, p.dgid, v2));
+    if (f.port != path.port || v2 != (p.encap != wire::encapsulation::roce_v1) ||
+        std::memcmp(p.sgid.data(), path.remote_gid, p.sgid.size()) != 0)
+      return false;
+    if (is_found(path, f)) return true;
+    if (!is_entry(path, p.dgid, v2)) return false;
+    f.gid_index = path.gid_index;
+    return true;
   }
   /// Entries that were read.
   std::uint64_t reads() const { return port_.accesses(0); }
 
  private:
+  static bool is_found(const icm::path& path, const payload::frame& f) {
+    return f.gid_index == path.gid_index && !wire::is_multicast(f.packet.dgid);
+  }
   bool is_entry(const icm::path& path, const wire::gid& dgid, bool v2) {
     port_.access(0);
     const gid::entry& own = (*gids_[path.port % gids_.size()])[path.gid_index];

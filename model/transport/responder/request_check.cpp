@@ -39,6 +39,9 @@ wire::transport class_of(icm::service s) {
   }
 }
 
+/// A connection of its own, on whose path its packets have to come.
+bool has_path(icm::service s) { return icm::is_reliable(s) || s == icm::service::uc; }
+
 }  // namespace
 
 request_check::request_check(sim::clocked_block& owner, const responder_registers& registers,
@@ -56,7 +59,7 @@ void request_check::announce(sim::statistics& to, const std::string& name) const
   to.add(name + ".out_of_sequence", count_.out_of_sequence);
 }
 
-bool request_check::gate(const responder_flow& f, const payload::frame& frame) {
+bool request_check::gate(const responder_flow& f, payload::frame& frame) {
   const icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = frame.packet;
   const auto count = [](std::uint64_t& c) {
@@ -65,8 +68,7 @@ bool request_check::gate(const responder_flow& f, const payload::frame& frame) {
   };
   if (!receives(ctx.state)) return count(ctx.state == icm::qp_state::error ? drops_.error : drops_.state);
   if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(drops_.service);
-  const bool connected = icm::is_reliable(ctx.type) || ctx.type == icm::service::uc;
-  if (connected && !path_.of_peer(ctx.dest, frame)) return count(drops_.address);
+  if (has_path(ctx.type) && !path_.of_peer(ctx.dest, frame)) return count(drops_.address);
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
   if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(drops_.pkey);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {
@@ -79,6 +81,7 @@ bool request_check::gate(const responder_flow& f, const payload::frame& frame) {
 }
 
 verdict request_check::check(responder_flow& f, payload::frame_ptr& frame) {
+  if (has_path(f.ctx->type) && !path_.may_check(f.ctx->dest, *frame)) return verdict::wait;
   passed_ = gate(f, *frame);
   if (!passed_) return verdict::done;
   switch (carrier_of(frame->packet.bth.opcode)) {

@@ -21,7 +21,8 @@ namespace rnic::transport {
 ///
 /// Ports: one packet an initiation interval (its cost is admission's). It reads and writes the packet's context and its
 /// flow; has a read port of the ports' GID tables (path_check); asks for one receive descriptor, writes one slot.
-/// Stalls: the receive descriptor, the shared queue that an XRC message names, or room for a completion is not there:
+/// Stalls: the port of the GID tables is another packet's, or the receive descriptor, the shared queue that an XRC
+/// message names, or room for a completion is not there:
 /// verdict::wait, nothing has changed, and the packet is checked again when the owner is ticked.
 /// Counters: writes, sends, reads, atomics, executed; duplicates; rnr; out_of_sequence; drop.* of what is refused.
 class request_check {
@@ -40,7 +41,7 @@ class request_check {
 
  private:
   using supply = receive_descriptors::result;
-  bool gate(const responder_flow& f, const payload::frame& frame);
+  bool gate(const responder_flow& f, payload::frame& frame);
   verdict rc(responder_flow& f, payload::frame_ptr& frame);
   verdict uc(responder_flow& f, payload::frame_ptr& frame);
   verdict ud(responder_flow& f, payload::frame_ptr& frame);

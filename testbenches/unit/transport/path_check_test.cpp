@@ -68,6 +68,24 @@ TEST(path_check, an_entry_that_no_look_up_finds_is_read) {
   EXPECT_EQ(b.dut.reads(), 1u);
 }
 
+/// A queue pair whose packet waits is looked at again, and so are others in the same cycle: one of them reads.
+TEST(path_check, two_packets_in_a_cycle_read_one_after_the_other) {
+  bench b;
+  b.path.gid_index = twin;
+  const payload::frame_ptr first = b.f, second = b.frames.get();
+  *second = *first;
+  EXPECT_TRUE(b.dut.may_check(b.path, *first));
+  EXPECT_TRUE(b.dut.of_peer(b.path, *first));
+  EXPECT_FALSE(b.dut.may_check(b.path, *second));
+  EXPECT_TRUE(b.dut.may_check(b.path, *first));  // it waits, and reads nothing any more
+  EXPECT_TRUE(b.dut.of_peer(b.path, *first));
+  EXPECT_EQ(b.dut.reads(), 1u);
+  sc_core::sc_start(sc_core::sc_time(10, sc_core::SC_NS));
+  EXPECT_TRUE(b.dut.may_check(b.path, *second));
+  EXPECT_TRUE(b.dut.of_peer(b.path, *second));
+  EXPECT_EQ(b.dut.reads(), 2u);
+}
+
 TEST(path_check, a_packet_to_another_of_our_addresses_is_not_the_peers) {
   bench b;
   b.f->packet.dgid = b.tables[0][other].id;
