@@ -48,8 +48,8 @@ class meeting:
     def end(self, content=False):
         """The next client is served. `content`: with the first one, too."""
         second = self.client(self.short)
-        expect(second.wait(40) == 0, "%s: %s" % (self.name, second.text))
-        expect(self.server.wait(40) == (0 if content else 1), "%s: %s" % (self.name, self.server.text))
+        expect(second.wait(150) == 0, "%s: %s" % (self.name, second.text))
+        expect(self.server.wait(150) == (0 if content else 1), "%s: %s" % (self.name, self.server.text))
         runs = self.server.result["runs"]
         expect([r["ok"] for r in runs] == [content, True], "%s: %s" % (self.name, runs))
 

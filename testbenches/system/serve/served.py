@@ -141,6 +141,7 @@ class wire:
         self.model = serve("model", "datagram:unix:%s,%s" % (path("model"), path("peer")), *arguments, **more)
 
     def send(self, frame):
+        self.socket.settimeout(30)  # what the model has not read yet has to make room
         self.socket.sendto(bytes(frame), path("model"))
 
     def receive(self, seconds):
