@@ -38,6 +38,9 @@ class bus_if {
   /// Processor time.
   virtual void spend_ps(std::uint64_t ps) = 0;
   virtual std::uint64_t now_ps() const = 0;
+  /// While `on`, one process alone uses this bus, and it waits for nothing but by calls of it: its waits may then cost
+  /// the simulation less. The results are the same. A bus that cannot do that ignores it.
+  virtual void run_ahead(bool on) { static_cast<void>(on); }
 
   /// Waits until the device has written into [address, address + bytes) since the last call of wait_for_write or
   /// arm_watch on this watch, or until the timeout (0: none): the processor's polling loop, whose next load misses

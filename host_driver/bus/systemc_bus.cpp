@@ -33,6 +33,7 @@ template <class Done>
 bool systemc_bus::wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done) {
   constexpr std::uint64_t first_piece = 1'000'000;  // 1 us
   for (std::uint64_t piece = first_piece; !done(); piece *= 4) {
+    base_.leave();
     if (deadline == forever) {
       sc_core::wait(event);
       continue;
@@ -54,8 +55,8 @@ std::uint32_t systemc_bus::split_access(Start start) {
   pending_read* read = free_reads_.back();
   free_reads_.pop_back();
   read->completed = false;
-  while (!start(reinterpret_cast<std::uint64_t>(read))) sc_core::wait(duration(cfg_.retry_ps));
-  while (!read->completed) sc_core::wait(read->done);
+  while (!start(reinterpret_cast<std::uint64_t>(read))) pass(cfg_.retry_ps);
+  wait_until(read->done, forever, [read] { return read->completed; });
   std::uint32_t value = 0;
   std::memcpy(&value, read->data.data(), sizeof value);
   free_reads_.push_back(read);
@@ -110,6 +111,7 @@ void systemc_bus::store_at(std::uint64_t address, const void* data, std::size_t 
     const std::size_t n = std::min(bytes - at, line - (address + at) % line);
     while (turn != stores_done_ || !port_->mmio_store(address + at, from, static_cast<std::uint32_t>(n), span)) {
       if (turn == stores_done_) port_->wait_for_space(*this);
+      base_.leave();
       sc_core::wait(space_);
     }
     at += n;
@@ -144,16 +146,34 @@ void systemc_bus::release(const dma_memory& memory) {
   memory_.release({memory.bus_address, memory.pointer, memory.bytes});
 }
 
-void systemc_bus::spend_ps(std::uint64_t ps) {
-  busy_ps_ += ps;
-  if (ps != 0) sc_core::wait(duration(ps));
+/// Lets time go by, without the kernel where the program may run ahead of it.
+void systemc_bus::pass(std::uint64_t ps) {
+  const std::uint64_t until = base_.now_ps() + ps;
+  if (runs_ahead_ && base_.pass(until)) return;
+  base_.leave();
+  sc_core::wait(duration(until - now()));
 }
 
-std::uint64_t systemc_bus::now_ps() const { return now(); }
+void systemc_bus::spend_ps(std::uint64_t ps) {
+  busy_ps_ += ps;
+  if (ps != 0) pass(ps);
+}
+
+/// At the end the kernel gets where the program is.
+void systemc_bus::run_ahead(bool on) {
+  runs_ahead_ = on;
+  if (!on && now_ps() != now())
+    pass(0);
+  else
+    base_.leave();
+}
 
 void systemc_bus::watch::memory_written(std::uint64_t, std::uint32_t, sim::time_ps at) {
   hit = true;
-  base.notify(written, at);
+  if (passing)
+    base.end_pass();
+  else
+    base.notify(written, at);
 }
 
 bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) {
@@ -168,7 +188,11 @@ bool systemc_bus::wait_for_write(std::uint64_t bus_address, std::size_t bytes, s
   w->first = bus_address;
   w->bytes = bytes;
   memory_.watch(bus_address, bytes, *w);
-  wait_until(w->written, timeout_ps == 0 ? forever : now() + timeout_ps, [w] { return w->hit || w->ended; });
+  const std::uint64_t deadline = timeout_ps == 0 ? forever : now_ps() + timeout_ps;
+  w->passing = runs_ahead_;
+  const bool passed = runs_ahead_ && base_.pass(deadline);
+  w->passing = false;
+  if (!passed) wait_until(w->written, deadline, [w] { return w->hit || w->ended; });
   w->waits = false;
   memory_.unwatch(bus_address, bytes, *w);
   w->written.cancel();
@@ -201,7 +225,7 @@ void systemc_bus::interrupt(std::uint16_t function, std::uint64_t address, std::
 
 bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
   vector_state& v = vector_of(vector);
-  const std::uint64_t deadline = timeout_ps == 0 ? forever : now() + timeout_ps;
+  const std::uint64_t deadline = timeout_ps == 0 ? forever : now_ps() + timeout_ps;
   if (!wait_until(v.raised, deadline, [&v] { return v.pending; })) return false;
   v.pending = false;
   return true;

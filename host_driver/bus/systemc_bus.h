@@ -53,7 +53,8 @@ class systemc_bus : public sc_core::sc_module,
   dma_memory allocate(std::size_t bytes, std::size_t alignment) override;
   void release(const dma_memory& memory) override;
   void spend_ps(std::uint64_t ps) override;
-  std::uint64_t now_ps() const override;
+  std::uint64_t now_ps() const override { return base_.now_ps(); }
+  void run_ahead(bool on) override;
   bool wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) override;
   void end_wait(std::uint64_t bus_address) override;
   bool wait_interrupt(unsigned vector, std::uint64_t timeout_ps) override;
@@ -76,6 +77,7 @@ class systemc_bus : public sc_core::sc_module,
     sim::timebase& base;
     sc_core::sc_event written;
     bool hit = false, waits = false, ended = false;
+    bool passing = false;  // the process is in timebase::pass() and needs no event
     std::uint64_t first = 0;
     std::size_t bytes = 0;
     void memory_written(std::uint64_t address, std::uint32_t bytes, sim::time_ps at) override;
@@ -95,11 +97,13 @@ class systemc_bus : public sc_core::sc_module,
   std::uint64_t bar_address(unsigned bar);
   std::uint16_t find_msix();
   vector_state& vector_of(unsigned vector);
+  void pass(std::uint64_t ps);
   template <class Done>
-  static bool wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done);
+  bool wait_until(sc_core::sc_event& event, std::uint64_t deadline, Done done);
 
   config cfg_;
   std::uint64_t busy_ps_ = 0;
+  bool runs_ahead_ = false;
   sim::timebase& base_;
   host::host_memory& memory_;
   host::processor_port* port_ = nullptr;

@@ -31,6 +31,7 @@ class timebase::process : public sc_core::sc_module {
     dont_initialize();
   }
   void wake_in(unsigned event, time_ps delay) { wake_[event].notify(sc_core::sc_time::from_value(delay)); }
+  void take_back(unsigned event) { wake_[event].cancel(); }
 
  private:
   void serve() { base_.serve(); }
@@ -46,7 +47,7 @@ timebase::timebase(const options& opts) : options_(opts), rng_(opts.shuffle_seed
 
 timebase::~timebase() = default;
 
-time_ps timebase::now_ps() const { return serving_ ? now_ : sc_core::sc_time_stamp().value(); }
+time_ps timebase::now_ps() const { return serving_ || ahead_ ? now_ : sc_core::sc_time_stamp().value(); }
 
 void timebase::add(clock_domain& domain) {
   domain.index_ = domains_.size();
@@ -68,7 +69,7 @@ void timebase::remove(deferred_work& work) {
 void timebase::request(time_ps when) {
   if (serving_)
     lowered_ = std::min(lowered_, when);  // serve() schedules the earliest edge itself when it is done
-  else
+  else if (!ahead_)                       // pass() and leave() find it
     schedule(when);
 }
 
@@ -103,29 +104,83 @@ void timebase::serve() {
   while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
   horizon_ = 0;
-  const time_ps* const edges = next_edges_.data();
-  const std::size_t count = next_edges_.size();
-  time_ps now = now_, next;
-  for (;;) {
-    // Which domains are due is a branch for each, which the machine foresees; what a search finds it would wait for.
-    next = lowered_ = ~time_ps{0};
-    for (std::size_t i = 0; i != count; ++i) {
-      time_ps edge = edges[i];
-      if (edge <= now) {
-        domains_[i]->serve(now);
-        edge = edges[i];
-      }
-      next = std::min(next, edge);
-    }
-    next = std::min(next, lowered_);
-    if (!may_serve(next)) break;
-    now_ = now = next;
-  }
-  const time_ps others = std::max(horizon_, now_ + 1);
+  time_ps next;
+  while (may_serve(next = serve_instant(now_))) now_ = next;
   lowered_ = next;
-  for (deferred_work* w : deferred_) w->catch_up(others);
+  catch_up(std::max(horizon_, now_ + 1));
   serving_ = false;
   if (lowered_ != ~time_ps{0}) schedule(lowered_);
+}
+
+/// The edges that are due at `now`; returns when the next one is.
+inline time_ps timebase::serve_instant(time_ps now) {
+  const time_ps* const edges = next_edges_.data();
+  const std::size_t count = next_edges_.size();
+  // Which domains are due is a branch for each, which the machine foresees; what a search finds it would wait for.
+  time_ps next = lowered_ = ~time_ps{0};
+  for (std::size_t i = 0; i != count; ++i) {
+    time_ps edge = edges[i];
+    if (edge <= now) {
+      domains_[i]->serve(now);
+      edge = edges[i];
+    }
+    next = std::min(next, edge);
+  }
+  return std::min(next, lowered_);
+}
+
+time_ps timebase::earliest_edge() const { return *std::min_element(next_edges_.begin(), next_edges_.end()); }
+
+void timebase::catch_up(time_ps before) {
+  for (deferred_work* w : deferred_) w->catch_up(before);
+}
+
+/// In a program: whether `when` comes before everything that is due in the kernel, but for the edges. Their
+/// notifications are in the way of the question; those up to `when` have served their purpose when that is served here,
+/// and their records in the kernel go as soon as it gets there.
+bool timebase::is_first(time_ps when) {
+  if (when < horizon_) return true;
+  while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= when) process_->take_back(--scheduled_count_);
+  return may_serve(when);
+}
+
+/// The order of things is that of a process that waits in the kernel: at an instant the edges come first, and what was
+/// deferred is caught up with before the program looks.
+bool timebase::pass(time_ps until) {
+  RNIC_ASSERT(!serving_, "a tick cannot wait");
+  if (ahead_until_ == 0) return false;
+  kernel_now_ = sc_core::sc_time_stamp().value();
+  if (!ahead_) now_ = kernel_now_;
+  ahead_ = serving_ = true;
+  ended_ = false;
+  horizon_ = 0;
+  time_ps next = earliest_edge();
+  while (!ended_ && next <= until && is_first(next)) {
+    if (until < horizon_) horizon_ = until + 1;
+    do {
+      now_ = next;
+      next = serve_instant(next);
+    } while (next < horizon_);
+  }
+  bool there = ended_;
+  if (!there && next > until && is_first(until)) {
+    there = true;
+    if (now_ != until) {
+      now_ = until;
+      catch_up(until);  // may ask for an edge at this instant
+      if (earliest_edge() == until) serve_instant(until);
+    }
+  }
+  catch_up(there ? now_ + 1 : std::max(horizon_, now_ + 1));
+  serving_ = false;
+  if (!there) leave();
+  return there;
+}
+
+void timebase::leave() {
+  if (!std::exchange(ahead_, false)) return;
+  const time_ps next = earliest_edge();
+  if (next != ~time_ps{0}) schedule(next);
 }
 
 unsigned timebase::pick_id(std::uint64_t taken) {

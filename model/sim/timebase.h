@@ -29,8 +29,9 @@ class deferred_work {
 };
 
 /// Serves the edges of all clock domains of a simulation with a single SystemC method: at most one kernel activation
-/// per instant at which some domain has an edge with work, and fewer where it may run ahead. Measured against one event
-/// per block and one method per domain, this is the cheapest of the exact ways (testbenches/perf).
+/// per instant at which some domain has an edge with work, and fewer where it may run ahead, which a program may do
+/// with it. Measured against one event per block and one method per domain, this is the cheapest of the exact ways
+/// (testbenches/perf).
 class timebase {
  public:
   struct options {
@@ -58,7 +59,8 @@ class timebase {
   timebase(const timebase&) = delete;
   timebase& operator=(const timebase&) = delete;
 
-  /// Present simulated time. Inside an edge that is served ahead of the kernel, the time of that edge.
+  /// Present simulated time. Inside an edge that is served ahead of the kernel, the time of that edge; in a program
+  /// that is ahead of it, that program's.
   time_ps now_ps() const;
   /// Lets edges before `until` be served without returning to the kernel, as long as nothing else in it is due: the
   /// results are the same, one activation serves many edges. `until` must not be after the time to which the kernel is
@@ -67,6 +69,18 @@ class timebase {
   /// Notifies `event` at `when` (at present if that has passed). Everything that a tick does to the kernel goes through
   /// here, since edges may be served ahead of it.
   void notify(sc_core::sc_event& event, time_ps when = 0);
+  /// For a program that waits for a time, or for what a tick does, and for nothing else of the kernel: serves the edges
+  /// up to and with those at `until`, or those of the instant at which a tick calls end_pass(), in the calling process
+  /// (SC_THREAD), which then goes on at that time, ahead of the kernel. Two activations of the kernel less for each
+  /// wait. False where something else is due by then: nobody is ahead any more, and the process must wait in the
+  /// kernel, for the rest of the time, before it does anything else.
+  bool pass(time_ps until);
+  void end_pass() {
+    ended_ = true;
+    horizon_ = 0;
+  }
+  /// The calling process, which may be ahead of the kernel, is about to wait in it: until now_ps() as it was, or later.
+  void leave();
   /// A tick has called code that may have notified events of its own, such as a TLM socket's other side.
   void left_model() { horizon_ = 0; }
   /// Whether work may be put off now: edges are being served, and what was deferred is asked for before others run.
@@ -86,6 +100,10 @@ class timebase {
   void schedule(time_ps when);
   void serve();
   bool may_serve(time_ps next);
+  bool is_first(time_ps when);
+  time_ps serve_instant(time_ps now);
+  time_ps earliest_edge() const;
+  void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
 
   options options_;
@@ -105,6 +123,8 @@ class timebase {
   std::array<time_ps, max_scheduled> scheduled_{};
   unsigned scheduled_count_ = 0;
   bool serving_ = false;
+  bool ended_ = false;  // what the program waits for has happened
+  bool ahead_ = false;  // a program runs, at now_, and no notification of an edge before that is under way
   std::uint64_t activations_ = 0;
 };
 

@@ -216,10 +216,11 @@ void stream::run_host(hosts::endpoint& e, const work& w) {
   stream* out = w.sends;
   stream* in = receiving(w);
   e.bus->spend_ps(1);
+  e.bus->run_ahead(true);
   for (;;) {
     const bool sending = out != nullptr && out->completed_ < out->target_;
     const bool receiving = in != nullptr && in->received_ < in->target_;
-    if (!sending && (!receiving || in->ended_without_rest(e.bus->now_ps()))) return;
+    if (!sending && (!receiving || in->ended_without_rest(e.bus->now_ps()))) break;
     bool moved = false;
     if (sending) moved |= out->fill(w.size);
     if (sending) moved |= out->take_completions();
@@ -235,6 +236,7 @@ void stream::run_host(hosts::endpoint& e, const work& w) {
     else
       e.device->wait_cq(in->receive_cq_, 0, none.data(), in->unreliable() ? long_silence : 0);
   }
+  e.bus->run_ahead(false);
 }
 
 void stream::forget_content(std::uint32_t size) {

@@ -84,7 +84,7 @@ def main():
     for name, costs in measured.items():
         for what, now in costs.items():
             before = recorded.get("per_message", {}).get(name, {}).get(what)
-            change = (now - before) / before if before else None
+            change = None if before is None else (now - before) / before if before else float(now != 0)
             bad = not options.update and (change is None or abs(change) > TOLERANCE)
             faults += bad
             print(f"{name:16} {what:13} {now:12.2f} a message" +
