@@ -135,7 +135,7 @@ bool key_engine::bind_region() {
   const std::uint32_t slot = tables_.slot_of(operation_.lkey);
   if (!stored_) {
     mpt_entry e;
-    if (!load(slot, e)) return false;
+    if (!may_change(slot) || !load(slot, e)) return false;
     if (failed_) return fail(key_status::bad_key);
     if (const key_status s = check_bound_region(e, operation_); s != key_status::ok) return fail(s);
     ++e.windows;
@@ -150,7 +150,7 @@ bool key_engine::leave_region() {
   const std::uint32_t slot = tables_.slot_of(target_.lkey);
   if (!stored_) {
     mpt_entry e;
-    if (!load(slot, e)) return false;
+    if (!may_change(slot) || !load(slot, e)) return false;
     if (!failed_ && e.region() && e.key == key_to_index(target_.lkey) && e.windows != 0) {
       --e.windows;
       return store(slot, e);
@@ -216,7 +216,7 @@ bool key_engine::store_target() {
   const std::uint32_t slot = operation_.what == kind::release ? operation_.key : tables_.slot_of(operation_.key);
   if (!stored_) {
     mpt_entry e;
-    if (!load(slot, e)) return false;
+    if (!may_change(slot) || !load(slot, e)) return false;
     if (failed_) return fail(key_status::bad_key);
     if (const key_status s = check_target(e, operation_); s != key_status::ok) return fail(s);
     return store(slot, after(e, operation_));
@@ -277,6 +277,7 @@ bool key_engine::load(std::uint32_t slot, mpt_entry& out) {
   }
   have_ = false;
   if (const mpt_entry* e = tables_.cached(slot); e != nullptr) {
+    if (!may_read(slot)) return false;
     out = *e;
     return true;
   }
@@ -294,6 +295,23 @@ bool key_engine::load(std::uint32_t slot, mpt_entry& out) {
   slot_ = slot;
   reading_ = in_flight_ = true;
   return false;
+}
+
+// One entry a cycle, which is in a register as long as the cycle lasts.
+bool key_engine::may_read(std::uint32_t slot) {
+  if (read_at_ == owner_.now()) {
+    if (read_slot_ != slot) owner_.wake_next();
+    return read_slot_ == slot;
+  }
+  if (!tables_.may_read()) return false;
+  read_at_ = owner_.now();
+  read_slot_ = slot;
+  return true;
+}
+
+// An entry that is read to be changed is read when it can be written.
+bool key_engine::may_change(std::uint32_t slot) {
+  return dma.request.claim() && (tables_.cached(slot) == nullptr || tables_.may_replace());
 }
 
 bool key_engine::store(std::uint32_t slot, const mpt_entry& entry) {

@@ -37,6 +37,8 @@ class key_tables_if {
   virtual ~key_tables_if() = default;
   virtual std::uint32_t slot_of(std::uint32_t key) const = 0;
   virtual const mpt_entry* cached(std::uint32_t slot) = 0;
+  /// Whether an entry on chip is read in this cycle: it takes a read port. Refused, the owner is ticked in the next.
+  virtual bool may_read() = 0;
   /// Whether replace() is possible in this cycle: it takes a write port. Refused, the owner is ticked in the next.
   virtual bool may_replace() = 0;
   /// `entry` is what the table holds from now on; fetches of it under way are not used. `changed` is false when it was
@@ -51,13 +53,14 @@ class key_tables_if {
 /// Part of address translation. One operation at a time, in turn of the clients. An entry is changed on chip and
 /// written through to ICM; while that write is on its way, the entry is not read from there (locked). The engine is
 /// busy for the cycles of its parameters; between them it is blocked by "memory" (a read or a write that is under way),
-/// "entries", whose write port another entry takes, "dma", "holders" of translations that have not answered a
+/// "entries", whose port another entry takes, "dma", "holders" of translations that have not answered a
 /// revocation, or the client that takes no answer.
 ///
 /// Ports: what it changes (invalidation, registration, binding, a window taken back) and what it had to read goes into
 /// the entries on chip, each by one write (translation: `mpt_write_ports`). So one that was not there is changed a
-/// cycle behind its arrival at the earliest. The lists of pages are written to ICM; of the translations on chip it only
-/// clears valid bits.
+/// cycle behind its arrival at the earliest. Entries on chip it reads one a cycle (`mpt_read_ports`): a binding looks
+/// at window and region in two. The lists of pages are written to ICM; of the translations on chip it only clears valid
+/// bits.
 class key_engine {
  public:
   static constexpr unsigned clients = 2;  ///< who asks, and holds translations
@@ -111,6 +114,8 @@ class key_engine {
   bool await_holders();
   bool give_answer();
   bool load(std::uint32_t slot, mpt_entry& out);
+  bool may_read(std::uint32_t slot);
+  bool may_change(std::uint32_t slot);
   bool store(std::uint32_t slot, const mpt_entry& entry);
   bool fail(key_status status);
   void take_response();
@@ -137,6 +142,8 @@ class key_engine {
   std::uint32_t told_key_ = 0;
   std::array<std::uint8_t, mpt_bytes> bytes_{};
   mpt_entry loaded_;
+  sim::cycle_t read_at_ = sim::never;  // the last read of an entry on chip,
+  std::uint32_t read_slot_ = 0;        // this one
   std::vector<std::uint8_t> pages_;
   statistics stats_;
 };

@@ -30,6 +30,7 @@ translation::translation(std::string name, sim::clock_domain& domain, const tran
       fills_(config.fills),
       jobs_(config.waiting),
       answers_(clients),
+      mpt_reads_(*this, "mpt_reads", config_.mpt_read_ports, {"look_up", "keys"}),
       mpt_writes_(*this, "mpt_memory", config_.mpt_write_ports, {"fills", "keys"}),
       keys_(*this, config_.keys, *this) {
   for (unsigned i = 0; i < clients; ++i) {
@@ -268,6 +269,7 @@ void translation::run(unsigned index) {
   const step s = advance(jobs_[index], index);
   if (s == step::done) complete(index);
   if (s == step::blocked) blocked_ |= std::uint64_t{1} << index;
+  if (s == step::again) retry_ |= std::uint64_t{1} << index;
 }
 
 translation::step translation::advance(job& j, unsigned index) {
@@ -293,38 +295,39 @@ translation::step translation::advance(job& j, unsigned index) {
   return resolve_pages(j, index);
 }
 
-/// done with pages_known unset: the answer is complete.
+/// done with pages_known unset: the answer is complete. again: in the next cycle, when there is a port, or with the
+/// region below the window.
 translation::step translation::check_key(job& j, unsigned index) {
-  for (;;) {
-    const std::uint32_t slot = slot_of(j.key);
-    const mpt_entry* e = &j.mpt;
-    if (!j.have_mpt) {
-      e = mpts_.find(slot);
-      if (e == nullptr) {
-        const step s = fetch(true, slot, index);
-        if (s == step::done) j.answer.status = translate_status::bad_key;
-        return s;
-      }
-      ++stats_.mpt_hits;
+  const std::uint32_t slot = slot_of(j.key);
+  const mpt_entry* e = &j.mpt;
+  if (!j.have_mpt) {
+    e = mpts_.find(slot);
+    if (e == nullptr) {
+      const step s = fetch(true, slot, index);
+      if (s == step::done) j.answer.status = translate_status::bad_key;
+      return s;
     }
-    j.have_mpt = false;
-    j.answer.status = check_mpt(*e, j.request, j.key, j.through_window);
-    if (j.answer.status != translate_status::ok) return step::done;
-    if (e->region()) {
-      if (j.request.length == 0) return step::done;
-      if (e->physical()) {
-        answer_contiguous(j);
-        return step::done;
-      }
-      j.log_page = static_cast<std::uint8_t>(e->log_page);
-      const std::uint64_t page_bytes = std::uint64_t{1} << j.log_page;
-      split(j, e->mtt_address, j.request.va - e->start + (e->start & (page_bytes - 1)));
-      return step::done;
-    }
+    if (!mpt_reads_.try_access(by_look_up)) return step::again;
+    ++stats_.mpt_hits;
+  }
+  j.have_mpt = false;
+  j.answer.status = check_mpt(*e, j.request, j.key, j.through_window);
+  if (j.answer.status != translate_status::ok) return step::done;
+  if (!e->region()) {
     j.key = e->lkey;
     if (e->zero_based()) j.request.va += e->start;
     j.through_window = true;
+    return step::again;
   }
+  if (j.request.length == 0) return step::done;
+  if (e->physical()) {
+    answer_contiguous(j);
+    return step::done;
+  }
+  j.log_page = static_cast<std::uint8_t>(e->log_page);
+  const std::uint64_t page_bytes = std::uint64_t{1} << j.log_page;
+  split(j, e->mtt_address, j.request.va - e->start + (e->start & (page_bytes - 1)));
+  return step::done;
 }
 
 void translation::split(job& j, std::uint64_t mtt_address, std::uint64_t offset) {
@@ -473,6 +476,7 @@ void translation::announce(sim::statistics& to) const {
                                                                 {"keys.refused", &k.refused},
                                                                 {"keys.revocations", &k.revocations}};
   for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
+  mpt_reads_.announce(to);
   mpt_writes_.announce(to);
 }
 

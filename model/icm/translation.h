@@ -28,6 +28,8 @@ struct translation_config {
   /// Decoded MPT entries on chip.
   sim::parameter<unsigned> mpt_entries{128, {1, sim::many, "entries", "calibration 7.4: knee at 100 regions"}};
   sim::parameter<unsigned> mpt_ways{4, {1, 64, "ways", "design"}};  ///< associativity
+  /// Of them so many are read in a cycle: one by the look-up, one by an operation on keys.
+  sim::parameter<unsigned> mpt_read_ports{2, {1, 8, "entries", "design: read a cycle, by look-up and key engine"}};
   /// Of them so many are written in a cycle: fetched ones, and those that an operation on keys changes.
   sim::parameter<unsigned> mpt_write_ports{1, {1, 8, "entries", "design: written a cycle"}};
   /// Page translations on chip.
@@ -46,6 +48,7 @@ struct translation_config {
     are("translate_cycles", translate_cycles);
     are("mpt_entries", mpt_entries);
     are("mpt_ways", mpt_ways);
+    are("mpt_read_ports", mpt_read_ports);
     are("mpt_write_ports", mpt_write_ports);
     are("mtt_entries", mtt_entries);
     are("mtt_ways", mtt_ways);
@@ -62,10 +65,12 @@ struct translation_config {
 /// not hold up others. Entries are read from the dMPT and MTT tables in ICM in the published layouts (adapter data
 /// plane A.11). Misses of one line are merged. Only operations on keys change entries, on chip and in ICM at once.
 ///
-/// Memories: decoded MPT entries, a read port of the look-up and one of the key engine, `mpt_write_ports` to write:
-/// `fills`, what was fetched, and `keys`, what the key engine reads and changes; who is refused waits a cycle and is
-/// counted (mpt_memory.<user>.waits). MTT lines, one port each; no two fetches end in one cycle. What firmware or an
-/// operation drops is found by a comparator at each entry and loses its valid bit: that takes no port.
+/// Memories: decoded MPT entries, with `mpt_read_ports` to read: `look_up`, an entry a cycle, and `keys`, what the key
+/// engine looks at, one a cycle; and `mpt_write_ports` to write: `fills`, what was fetched, and `keys`, what the key
+/// engine reads and changes. Who is refused waits a cycle and is counted (mpt_reads.<user>.waits,
+/// mpt_memory.<user>.waits). The region below a window is looked up in the cycle behind that of the window. MTT lines,
+/// one port each; no two fetches end in one cycle. What firmware or an operation drops is found by a comparator at each
+/// entry and loses its valid bit: that takes no port.
 ///
 /// The look-up is blocked by "memory", when all fetches or all places are waiting for it, by "dma", which takes no
 /// fetch, and by "clients", who take no answers and have all places.
@@ -134,8 +139,9 @@ class translation : public sim::clocked_block, private key_tables_if {
     std::uint64_t waiters = 0;  // mask of jobs
     sim::cycle_t usable = 0;
   };
-  enum class step : std::uint8_t { done, waits, blocked };
+  enum class step : std::uint8_t { done, waits, blocked, again };
   enum writer : unsigned { by_fills, by_keys };  // of MPT entries on chip
+  enum reader : unsigned { by_look_up, by_key_engine };
 
   void tick() override;
   void take_fills();
@@ -161,6 +167,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   // key_tables_if
   std::uint32_t slot_of(std::uint32_t key) const override;
   const mpt_entry* cached(std::uint32_t slot) override { return mpts_.find(slot); }
+  bool may_read() override { return mpt_reads_.try_access(by_key_engine); }
   bool may_replace() override { return mpt_writes_.claim(by_keys); }
   void replace(std::uint32_t slot, const mpt_entry& entry, bool changed) override;
   void forget_mtts(std::uint64_t mtt_address, std::uint64_t entries) override;
@@ -191,7 +198,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
   statistics stats_;
   sim::server look_up_{*this, "look_up"};
-  sim::memory_ports mpt_writes_;
+  sim::memory_ports mpt_reads_, mpt_writes_;
   key_engine keys_;
 };
 

@@ -17,6 +17,7 @@ namespace rnic::sim {
 
 class channel;
 class clocked_block;
+class memory_ports;
 class server;
 class timebase;
 
@@ -85,10 +86,13 @@ class clock_domain : public hierarchy_object {
   const std::vector<channel*>& channels() const { return channels_; }
   /// The engines of its blocks, in order of construction.
   const std::vector<server*>& servers() const { return servers_; }
+  /// The counted ports of its blocks' memories, in order of construction.
+  const std::vector<memory_ports*>& memories() const { return memories_; }
 
  private:
   friend class channel;
   friend class clocked_block;
+  friend class memory_ports;
   friend class server;
   friend class timebase;
   static constexpr unsigned max_blocks = 64;
@@ -104,6 +108,8 @@ class clock_domain : public hierarchy_object {
   void remove(channel& c);
   void add(server& s) { servers_.push_back(&s); }
   void remove(server& s);
+  void add(memory_ports& m) { memories_.push_back(&m); }
+  void remove(memory_ports& m);
   // Outside of an edge, which is seldom: the way of a tick stays short where these are inlined.
   [[gnu::noinline, gnu::cold]] cycle_t passed_edge() const;  // last edge that is not in the future
   [[gnu::noinline, gnu::cold]] time_ps passed_edge_ps() const { return edge_time(passed_edge()); }
@@ -164,6 +170,7 @@ class clock_domain : public hierarchy_object {
   std::array<cycle_t, max_blocks> last_far_;  // per block the last one that was asked for, while it is there
   std::vector<channel*> channels_;
   std::vector<server*> servers_;
+  std::vector<memory_ports*> memories_;
 };
 
 }  // namespace rnic::sim

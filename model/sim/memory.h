@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/sim/check.h"
+#include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
 #include "model/sim/statistics.h"
@@ -18,23 +19,28 @@ namespace rnic::sim {
 /// have names. Priority is the order in which their block asks in its tick, but who was refused has a port of the next
 /// cycle before all others, in turn: so nobody starves. What lies in the memory is its owner's matter.
 ///
+/// Its domain lists it (clock_domain::memories), so that what limits a run can be read from the accesses: it is in use
+/// for as many cycles as all ports take to make them, and a user is kept waiting in the cycles of its refusals.
+///
 /// An access is asked for when everything else that it needs is there: a user that may still have to wait for
 /// something else would take a port for nothing, and as often as its block is ticked (law 3).
 class memory_ports : public hierarchy_object {
  public:
   /// `leaf`: what the memory is ("context_memory"); its name is that of the block, a dot, and this. Users are numbered
-  /// from 0 on, in the order of their names; at most 32.
-  memory_ports(clocked_block& owner, const std::string& leaf, unsigned ports, std::initializer_list<const char*> users)
+  /// from 0 on, in the order of their names; at most 64.
+  memory_ports(clocked_block& owner, const std::string& leaf, unsigned ports, std::vector<std::string> users)
       : hierarchy_object(owner.name() + "." + leaf, "memory"), owner_(owner), ports_(ports) {
     if (ports == 0) throw config_error(name() + ": ports must be at least 1");
-    RNIC_ASSERT(users.size() <= 32, name() + ": more than 32 users");
-    for (const char* u : users) users_.push_back({u});
+    RNIC_ASSERT(users.size() <= most_users, name() + ": more than 64 users");
+    for (std::string& u : users) users_.push_back({std::move(u)});
+    owner.domain().add(*this);
   }
+  ~memory_ports() override { owner_.domain().remove(*this); }
 
   /// The user would get a port in this cycle. Changes nothing.
   bool can_access(unsigned user) const {
     if (at_ == owner_.now()) return has_port(bit(user));
-    const std::uint32_t kept = waiting_of_last_cycle();
+    const std::uint64_t kept = waiting_of_last_cycle();
     return (kept & bit(user)) != 0 || count(kept) < ports_;
   }
   /// Takes a port. can_access() has said that there is one.
@@ -61,36 +67,47 @@ class memory_ports : public hierarchy_object {
     return true;
   }
 
+  struct counted {
+    std::string name;
+    std::uint64_t accesses = 0;
+    std::uint64_t waits = 0;  ///< cycles in which it was refused
+  };
+  const std::vector<counted>& users() const { return users_; }
   std::uint64_t accesses(unsigned user) const { return users_[user].accesses; }
   /// Cycles in which the user had to wait.
   std::uint64_t waits(unsigned user) const { return users_[user].waits; }
+  /// Cycles in which all ports would have made what accesses there were.
+  std::uint64_t busy_cycles() const {
+    std::uint64_t all = 0;
+    for (const counted& u : users_) all += u.accesses;
+    return all / ports_;
+  }
   /// The waits of each user, as "<name>.<user>.waits".
   void announce(statistics& to) const {
     for (const counted& u : users_) to.add(name() + "." + u.name + ".waits", u.waits);
   }
 
  private:
-  struct counted {
-    const char* name;
-    std::uint64_t accesses = 0, waits = 0;
-  };
-  static std::uint32_t bit(unsigned user) { return std::uint32_t{1} << user; }
+  static constexpr unsigned most_users = 64;
+  static std::uint64_t bit(unsigned user) { return std::uint64_t{1} << user; }
   // Of those that were refused a cycle ago, as many as there are ports, in turn from the last one that was served on.
-  std::uint32_t waiting_of_last_cycle() const {
+  std::uint64_t waiting_of_last_cycle() const {
     if (at_ == never || at_ + 1 != owner_.now()) return 0;
-    std::uint32_t first = 0, rest = waiting_;
-    const std::uint32_t behind = last_ >= 31 ? 0 : ~std::uint32_t{0} << (last_ + 1);
+    std::uint64_t first = 0, rest = waiting_;
+    const std::uint64_t behind = last_ + 1 >= most_users ? 0 : ~std::uint64_t{0} << (last_ + 1);
     for (unsigned n = 0; n < ports_ && rest != 0; ++n) {
-      const std::uint32_t of = (rest & behind) != 0 ? rest & behind : rest;
-      const std::uint32_t next = of & ~(of - 1);
+      const std::uint64_t of = (rest & behind) != 0 ? rest & behind : rest;
+      const std::uint64_t next = of & ~(of - 1);
       first |= next;
       rest &= ~next;
     }
     return first;
   }
-  static unsigned count(std::uint32_t mask) { return mask == 0 ? 0 : static_cast<unsigned>(__builtin_popcount(mask)); }
+  static unsigned count(std::uint64_t mask) {
+    return mask == 0 ? 0 : static_cast<unsigned>(__builtin_popcountll(mask));
+  }
   // One that is kept for the user, or one that nobody has and that is kept for nobody.
-  bool has_port(std::uint32_t user) const { return (kept_ & user) != 0 || taken_ + count(kept_) < ports_; }
+  bool has_port(std::uint64_t user) const { return (kept_ & user) != 0 || taken_ + count(kept_) < ports_; }
   void take(unsigned user) {
     kept_ &= ~bit(user);
     ++taken_;
@@ -110,9 +127,9 @@ class memory_ports : public hierarchy_object {
   unsigned ports_;
   cycle_t at_ = never;  // what follows is of this cycle
   unsigned taken_ = 0;
-  unsigned last_ = 31;         // user of the last access
-  std::uint32_t kept_ = 0;     // masks of users: refused a cycle ago, and not served in this one yet;
-  std::uint32_t waiting_ = 0;  // refused in this one
+  unsigned last_ = most_users - 1;  // user of the last access
+  std::uint64_t kept_ = 0;          // masks of users: refused a cycle ago, and not served in this one yet;
+  std::uint64_t waiting_ = 0;       // refused in this one
   std::vector<counted> users_;
 };
 

@@ -342,6 +342,8 @@ std::uint64_t clock_domain::scale(std::uint64_t x, std::uint64_t by, std::uint64
 
 void clock_domain::remove(server& s) { servers_.erase(std::find(servers_.begin(), servers_.end(), &s)); }
 
+void clock_domain::remove(memory_ports& m) { memories_.erase(std::find(memories_.begin(), memories_.end(), &m)); }
+
 void clock_domain::remove(channel& c) { channels_.erase(std::find(channels_.begin(), channels_.end(), &c)); }
 
 void clock_domain::set_next(cycle_t edge) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host_driver/hosts/two_nodes.h"
+#include "model/sim/memory.h"
 #include "model/sim/server.h"
 
 namespace rnic::bench {
@@ -48,12 +49,17 @@ std::string words(const std::string& path) {
   return spaced(path.substr(block)) + " of adapter " + path.substr(0, first);
 }
 
-void add_engines(utilisation& u, const sim::clock_domain& clock) {
+void add_counted(utilisation& u, const sim::clock_domain& clock) {
   const auto ps = [&](std::uint64_t cycles) { return clock.edge_time(cycles) - clock.edge_time(0); };
   for (const sim::server* s : clock.servers()) {
     u.resources.push_back({words(s->name()), ps(s->busy_cycles())});
     for (const sim::server::hold_up& h : s->blocked_cycles())
       u.resources.back().blocked_ps.emplace_back(h.by, ps(h.cycles));
+  }
+  for (const sim::memory_ports* m : clock.memories()) {
+    u.resources.push_back({words(m->name()), ps(m->busy_cycles()), {}, true});
+    for (const sim::memory_ports::counted& user : m->users())
+      u.resources.back().blocked_ps.emplace_back(spaced(user.name), ps(user.waits));
   }
 }
 
@@ -85,7 +91,7 @@ utilisation measure_utilisation(hosts::two_nodes& system) {
   u.resources.push_back({"wire, b to a", wire_ps(system.node_b(), nic.port.rate_mbps)});
   for (const counter& c : counted) u.resources.push_back({c.name, system.statistics().value(c.statistic)});
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
-    for (const sim::clock_domain* clock : n->nic().clocks()) add_engines(u, *clock);
+    for (const sim::clock_domain* clock : n->nic().clocks()) add_counted(u, *clock);
   const auto units = [&](hosts::node& n, const char* counter) {
     return n.nic().clock().edge_time(system.statistics().value(counter)) - n.nic().clock().edge_time(0);
   };
@@ -100,7 +106,7 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
   for (std::size_t i = 0; i < after.resources.size(); ++i)
     shares.push_back({after.resources[i].name,
                       part_of(after.resources[i].busy_ps - before.resources[i].busy_ps, elapsed),
-                      blocked_between(before.resources[i], after.resources[i], elapsed)});
+                      blocked_between(before.resources[i], after.resources[i], elapsed), after.resources[i].memory});
   std::stable_sort(shares.begin(), shares.end(), [](const share& x, const share& y) { return x.busy > y.busy; });
   return shares;
 }

@@ -21,14 +21,17 @@ struct utilisation {
   struct resource {
     std::string name;  ///< "wire, a to b", "requester send engine of adapter a"
     std::uint64_t busy_ps = 0;
-    std::vector<std::pair<std::string, std::uint64_t>> blocked_ps{};  ///< by whom: engines only (sim::server::blocked)
+    /// Engines: by whom (sim::server::blocked). Memories: which user was kept waiting (sim::memory_ports).
+    std::vector<std::pair<std::string, std::uint64_t>> blocked_ps{};
+    bool memory = false;
   };
   std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
   std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
   sim::time_ps at = 0;
 };
 
-/// Wire, PCIe, processors, and every engine of both adapters (sim::server).
+/// Wire, PCIe, processors, and every engine and every memory with counted ports of both adapters (sim::server,
+/// sim::memory_ports). A memory is in use for the cycles in which all of its ports would have made its accesses.
 utilisation measure_utilisation(hosts::two_nodes& system);
 
 /// How much of the time between two measurements a resource was in use, 0 to 1 in steps of 0.0001, the most busy first.
@@ -36,7 +39,8 @@ utilisation measure_utilisation(hosts::two_nodes& system);
 struct share {
   std::string name;
   double busy = 0;
-  std::vector<std::pair<std::string, double>> blocked{};  ///< by whom, the longest first; none that is 0
+  std::vector<std::pair<std::string, double>> blocked{};  ///< by whom, the longest first; none that is 0;
+  bool memory = false;                                    ///< of a memory: who was kept waiting
 };
 std::vector<share> shares_between(const utilisation& before, const utilisation& after);
 

@@ -11,6 +11,7 @@
 #include <iomanip>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -99,9 +100,11 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
   };
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::string>> blockers;
+  std::set<std::string> memories;
   for (const usage_column& c : columns) {
     for (const bench::share& s : c.shares) {
       if (s.busy >= least) note(names, s.name);
+      if (s.memory) memories.insert(s.name);
       for (const auto& [by, part] : s.blocked) {
         if (part < least) continue;
         note(names, s.name);
@@ -117,7 +120,7 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
     for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * of(c, name));
     fmt::print("\n");
     for (const std::string& by : blockers[name]) {
-      fmt::print("      {:<42}", "blocked by: " + by);
+      fmt::print("      {:<42}", (memories.count(name) != 0 ? "kept waiting: " : "blocked by: ") + by);
       for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * blocked(c, name, by));
       fmt::print("\n");
     }
@@ -130,12 +133,20 @@ nlohmann::json utilisation_json(const std::vector<bench::share>& shares) {
   return all;
 }
 
-nlohmann::json blocked_json(const std::vector<bench::share>& shares) {
+namespace {
+
+nlohmann::json waits_json(const std::vector<bench::share>& shares, bool memories) {
   nlohmann::json all = nlohmann::json::object();
   for (const bench::share& s : shares)
-    for (const auto& [by, part] : s.blocked) all[s.name][by] = part;
+    if (s.memory == memories)
+      for (const auto& [by, part] : s.blocked) all[s.name][by] = part;
   return all;
 }
+
+}  // namespace
+
+nlohmann::json blocked_json(const std::vector<bench::share>& shares) { return waits_json(shares, false); }
+nlohmann::json kept_waiting_json(const std::vector<bench::share>& shares) { return waits_json(shares, true); }
 
 void check_writable(const common_options& options, const std::string& file) {
   if (file.empty()) return;

@@ -38,11 +38,14 @@ struct usage_column {
   std::uint32_t size = 0;
   std::vector<bench::share> shares;
 };
-/// A line for each resource that was in use, or blocked, for at least `least` (0 to 1) of the time of one column.
+/// A line for each resource that was in use, was blocked or kept a user waiting for at least `least` (0 to 1) of the
+/// time of one column.
 void print_utilisation(const std::vector<usage_column>& columns, double least);
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares);
 /// For each engine that was: by whom, and for which part of the time.
 nlohmann::json blocked_json(const std::vector<bench::share>& shares);
+/// For each memory whose ports somebody waited for: who, and for which part of the time.
+nlohmann::json kept_waiting_json(const std::vector<bench::share>& shares);
 
 /// Refuses, before a long run, to write over a file of the user's (usage_error).
 void check_writable(const common_options& options, const std::string& file);

@@ -103,6 +103,8 @@ struct requester_config {
   sim::parameter<unsigned> outstanding_entries{4096, {1, sim::many, "messages", "design"}};
   /// Into the message table in a cycle, by transmit engine and processing units together.
   sim::parameter<unsigned> message_append_ports{1, {1, 8, "messages", "design: a cycle, one port to write"}};
+  /// Into the memory of withdrawals in a cycle.
+  sim::parameter<unsigned> withdrawal_ports{1, {1, 8, "queue pairs", "design: a cycle, one port to write"}};
   sim::parameter<unsigned> scatter_lists{1024, {1, sim::many, "READs", "design"}};  ///< READs under way, all QPs
   /// READ response packets being written to host memory.
   sim::parameter<unsigned> scatter_jobs{32, {1, 64, "packets", "design"}};
@@ -152,6 +154,7 @@ struct requester_config {
     are("gather_depth", gather_depth);
     are("outstanding_entries", outstanding_entries);
     are("message_append_ports", message_append_ports);
+    are("withdrawal_ports", withdrawal_ports);
     are("scatter_lists", scatter_lists);
     are("scatter_jobs", scatter_jobs);
     are("max_unacked_packets", max_unacked_packets);

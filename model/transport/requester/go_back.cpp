@@ -2,6 +2,8 @@
 // Go-back: where a queue pair goes on, and the messages that are forgotten with it.
 #include "model/transport/requester/go_back.h"
 
+#include <algorithm>
+
 #include "model/transport/requester/drain.h"
 #include "model/transport/requester/rules.h"
 
@@ -18,6 +20,7 @@ void go_back::announce(sim::statistics& to) const {
   to.add(owner_.name() + ".retransmissions", retransmissions_);
   to.add(owner_.name() + ".go_back.walked", walked_);
   to.add(owner_.name() + ".go_back.taken_back", taken_back_);
+  withdrawal_ports_.announce(to);
 }
 
 // Its context is needed at the end, and stays on chip: units keep theirs while their queue pairs wait behind this one,
@@ -63,7 +66,7 @@ void go_back::fail(context& c, qp_runtime& r, std::uint32_t index, std::uint8_t 
   c.next_psn = psn.value();
   r.failing = true;
   // Of the message and of what is behind it. What is before it still leaves.
-  withdrawals_.write(r.qpn, m.first_packet, next_packet_, owner_.now());
+  withdraw(r, m.first_packet);
   units_.restart(r);
   messages_.may_complete(r);
   owner_.wake_next();
@@ -86,6 +89,21 @@ void go_back::enter_error(context& c, qp_runtime& r, icm::qp_state state) {
 }
 
 void go_back::discard(qp_runtime& r) { cut(r, no_index); }
+
+// Packets that are started from now on are not withdrawn, however long the write waits for its port.
+void go_back::withdraw(qp_runtime& r, std::uint64_t first) {
+  r.withdraw.first = withdrawing_.has(r) ? std::min(r.withdraw.first, first) : first;
+  r.withdraw.behind = next_packet_;
+  withdrawing_.push(qps_, r);
+  owner_.wake_next();
+}
+
+void go_back::write_withdrawals() {
+  while (!withdrawing_.empty() && withdrawal_ports_.try_access(0)) {
+    const qp_runtime& r = withdrawing_.pop(qps_);
+    withdrawals_.write(r.qpn, r.withdraw.first, r.withdraw.behind, owner_.now());
+  }
+}
 
 go_back::context* go_back::context_of(const qp_runtime& r, bool& pending) {
   context* c = nullptr;

@@ -6,6 +6,7 @@
 
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/memory.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
 #include "model/transport/requester/ack_timers.h"
@@ -33,13 +34,18 @@ namespace rnic::transport {
 /// A queue pair for which this is not over (`busy`) is not served: its unit stands still, responses, reports of gather
 /// and scatter, timers, halts and commands for it wait in front. Its completions go on.
 ///
-/// Registers: queue pair of the walk, message at which it stands, counts; a list of queue pairs that wait.
+/// Which packets will not leave it writes last in a cycle, `withdrawal_ports` queue pairs a cycle in the order in which
+/// failures, errors, discards and a reset ask for it; who is behind them waits (withdrawals.go_back.waits counts the
+/// cycles), and his packets leave for so much longer.
+///
+/// Registers: queue pair of the walk, message at which it stands, counts; a list of queue pairs that wait for the walk,
+/// another of those that wait for the write port of the withdrawals.
 class go_back {
  public:
   using context = icm::requester_context;
 
-  go_back(sim::clocked_block& owner, qp_table& qps, context_memory& contexts, message_table& messages,
-          unit_table& units, ack_timers& timers, withdrawals& withdrawn, resumptions& resumes,
+  go_back(sim::clocked_block& owner, unsigned withdrawal_ports, qp_table& qps, context_memory& contexts,
+          message_table& messages, unit_table& units, ack_timers& timers, withdrawals& withdrawn, resumptions& resumes,
           const std::uint64_t& next_packet)
       : owner_(owner),
         qps_(qps),
@@ -48,6 +54,7 @@ class go_back {
         units_(units),
         timers_(timers),
         withdrawals_(withdrawn),
+        withdrawal_ports_(owner, "withdrawals", withdrawal_ports, {"go_back"}),
         resumes_(resumes),
         next_packet_(next_packet),
         engine_(owner, "go_back_engine") {}
@@ -65,13 +72,16 @@ class go_back {
   /// All messages of the queue pair are forgotten.
   void discard(qp_runtime& r);
   /// Packets of the QP that gather has not let go yet will not leave.
-  void withdraw_all(const qp_runtime& r) { withdrawals_.write(r.qpn, 0, next_packet_, owner_.now()); }
+  void withdraw_all(qp_runtime& r) { withdraw(r, 0); }
 
   /// A message a cycle: before completions take theirs, and behind them.
   void walk();
   void take_back();
+  /// What was withdrawn, by whomever, is written; behind all of them.
+  void write_withdrawals();
 
  private:
+  void withdraw(qp_runtime& r, std::uint64_t first);
   void cut(qp_runtime& r, std::uint32_t keep);
   void wait_for_walk(qp_runtime& r);
   void begin();
@@ -84,11 +94,13 @@ class go_back {
   unit_table& units_;
   ack_timers& timers_;
   withdrawals& withdrawals_;
+  sim::memory_ports withdrawal_ports_;
   resumptions& resumes_;
   const std::uint64_t& next_packet_;
   sim::server engine_;
 
-  qp_queue waiting_{qp_list::back};  // the first one is being walked for
+  qp_queue waiting_{qp_list::back};          // the first one is being walked for
+  qp_queue withdrawing_{qp_list::withdraw};  // for the write port
   struct registers {
     bool begun = false;             // for the first one
     bool read = false;              // its context,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
@@ -21,10 +23,11 @@ namespace rnic::transport {
 /// without a search: with it, an answer or an acknowledgement is compared, not with the messages before it.
 ///
 /// Ports: append, `message_append_ports` messages a cycle, each when its first packet starts or when a processing unit
-/// executes it without one: units come before the transmit engine, the first one of them before the others; read and
+/// executes it without one: each unit is a user, before the transmit engine, the first one before the others; read and
 /// change of one message by its index (completer; each of those who look at the message that their own report names);
 /// two searches (message_search); release, one message a cycle: completions come before go-back. Of append and release,
-/// who was refused is counted (`message_append.<user>.waits`), asks again a cycle later and comes first then.
+/// who was refused is counted (`message_append.transmit.waits`, `message_append.unit<n>.waits`,
+/// `message_release.<user>.waits`), asks again a cycle later and comes before who was not, in turn.
 ///
 /// Queue pairs that find no room wait in a list for a message, in another for a scatter list, of which a READ needs one
 /// too. What comes free wakes the first of its list. One that was woken may not need the room any more, or wait for
@@ -34,17 +37,19 @@ namespace rnic::transport {
 class message_table {
  public:
   using context = icm::requester_context;
-  enum appender : unsigned { by_transmit, by_units };
+  /// Who appends: the transmit engine, or a processing unit.
+  static constexpr unsigned by_transmit = 0;
+  static constexpr unsigned by_unit(unsigned number) { return 1 + number; }
   enum releaser : unsigned { by_completion, by_go_back };
 
-  message_table(sim::clocked_block& owner, unsigned entries, unsigned append_ports, qp_table& qps,
+  message_table(sim::clocked_block& owner, unsigned entries, unsigned append_ports, unsigned units, qp_table& qps,
                 scatter_lists& scatters, resumptions& resumes)
       : qps_(qps),
         scatters_(scatters),
         resumes_(resumes),
         owner_(owner),
         messages_(entries),
-        append_ports_(owner, "message_append", append_ports, {"transmit", "units"}),
+        append_ports_(owner, "message_append", append_ports, appenders(units)),
         release_port_(owner, "message_release", 1, {"completions", "go_back"}) {}
   void announce(sim::statistics& to) const {
     append_ports_.announce(to);
@@ -60,7 +65,7 @@ class message_table {
   void pass_on();
 
   /// Takes a port to append in this cycle; false: they are others', and the owner is ticked at the next edge.
-  bool may_append(appender who) { return append_ports_.try_access(who); }
+  bool may_append(unsigned who) { return append_ports_.try_access(who); }
   /// A message behind all others of the queue pair: the entry as it was never used, to be filled.
   message& append(qp_runtime& r, std::uint32_t& index);
   /// The entry just appended is that of a READ or atomic with this scatter list. Counts it in the context.
@@ -87,6 +92,11 @@ class message_table {
   scatter_lists& scatters() { return scatters_; }
 
  private:
+  static std::vector<std::string> appenders(unsigned units) {
+    std::vector<std::string> names{"transmit"};
+    for (unsigned i = 0; i < units; ++i) names.push_back("unit" + std::to_string(i));
+    return names;
+  }
   void give(message& m, std::uint32_t index);
 
   qp_table& qps_;

@@ -289,7 +289,7 @@ bool processing_units::run_local(send_unit& u) {
     return false;
   }
   if (u.wqe.error == 0 && u.wqe.is_key_operation() && !keys_.run(u)) return false;
-  if (!to_.messages.may_append(message_table::by_units)) return false;
+  if (!to_.messages.may_append(message_table::by_unit(units_.number_of(u)))) return false;
   const std::uint32_t index = enter_message(to_.messages, r, u, 1, next_packet_);
   message& m = to_.messages[index];
   m.local = m.sent = true;

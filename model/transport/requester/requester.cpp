@@ -28,10 +28,12 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       descriptors_(cfg.processing_units),
       limiter_(config_.congestion, domain, cfg.log_qps),
       resumes_(qps_, limiter_, report_out),
-      messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, qps_, scatters_, resumes_),
+      messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, cfg.processing_units, qps_, scatters_,
+                resumes_),
       units_(*this, cfg.processing_units, qps_),
       timers_(*this, config_.timers, qps_, limiter_),
-      go_back_(*this, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_, next_packet_),
+      go_back_(*this, cfg.withdrawal_ports, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_,
+               next_packet_),
       drained_(*this, contexts_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out),
       completer_(*this, config_, settings_, gids, {rx_in, scatter_out, scatter_in, notice_out, response_engine}, qps_,
@@ -84,6 +86,7 @@ void requester::tick() {
   transmit_.work();
   processing_.take_grant();
   go_back_.take_back();  // what comes for the queue pair meets it as it went back, before it sends again
+  go_back_.write_withdrawals();
   resumes_.push();
   processing_.reader().listen(control_.halting());
   const sim::cycle_t next = std::min(timers_.next(), limiter_.earliest());

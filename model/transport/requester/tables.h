@@ -81,7 +81,7 @@ class index_pool {
 };
 
 /// Lists that a QP can be in, once each.
-enum class qp_list : std::uint8_t { drain, resume, room, scatter, credit, halt, timer, back, count };
+enum class qp_list : std::uint8_t { drain, resume, room, scatter, credit, halt, timer, back, withdraw, count };
 
 /// READs and atomics of a QP that may be under way. When an answer is lost the peer goes on with the others, and
 /// answers what is asked for again behind them: to ask for all of them again at each loss would fill its queue with
@@ -133,7 +133,7 @@ struct qp_runtime {
     bool has_work = false;      ///< look for WQEs even without a legal doorbell
     bool poked = false;         ///< resumed while a unit serves it
   } turn;
-  std::uint8_t member = 0;  ///< bit per list
+  std::uint16_t member = 0;  ///< bit per list
   read_window reads;
   bool unwalked = false;       ///< it is in error, and go-back has not found the first message that did not complete
   bool kept_for_back = false;  ///< go-back has its context pinned
@@ -150,6 +150,10 @@ struct qp_runtime {
     bool valid = false;
     std::uint32_t end = 0;
   } keys;
+  /// Its packets that will not leave, until go-back has written that (withdrawals.h).
+  struct {
+    std::uint64_t first = 0, behind = 0;
+  } withdraw;
   /// Of acknowledgement or RNR.
   struct {
     sim::cycle_t deadline = sim::never;
@@ -198,7 +202,7 @@ class qp_queue {
   std::uint32_t front() const { return head_; }
   void push(qp_table& table, qp_runtime& r) {
     if ((r.member >> slot_ & 1) != 0) return;
-    r.member = static_cast<std::uint8_t>(r.member | 1u << slot_);
+    r.member = static_cast<std::uint16_t>(r.member | 1u << slot_);
     r.link[slot_] = no_index;
     if (head_ == no_index)
       head_ = r.qpn;
@@ -209,7 +213,7 @@ class qp_queue {
   qp_runtime& pop(qp_table& table) {
     qp_runtime& r = table[head_];
     head_ = r.link[slot_];
-    r.member = static_cast<std::uint8_t>(r.member & ~(1u << slot_));
+    r.member = static_cast<std::uint16_t>(r.member & ~(1u << slot_));
     return r;
   }
 

@@ -28,6 +28,7 @@ enum class srq_user : std::uint8_t {
 /// be written back, by users with names (srq_user); who is refused has a port of the next cycle first. What a user does
 /// with one context in a cycle is one access. Who looks for a context compares tags, and that a reading is under way is
 /// seen at the queue's line: neither costs a port. Fills and write-backs have a port of their own.
+/// Halts of firmware are done one queue after the other, each until its context is in ICM.
 /// Stalls: a context that is being fetched, a port that is taken, a queue that is halted: `pending`, and the owner is
 /// ticked. Counters: srq_memory.<user>.waits.
 class shared_contexts {
@@ -69,13 +70,15 @@ class shared_contexts {
   void halt(std::uint32_t srqn, bool discard);
   void release(std::uint32_t srqn);
   bool halting(std::uint32_t srqn) const;  ///< something of it is still on chip
-  /// Goes on with the halts; `forget(srqn)` is asked to forget what else is on chip, and says whether that is so.
+  /// Goes on with the oldest halt that is not done; `forget(srqn)` is asked to forget what else is on chip, and says
+  /// whether that is so.
   template <class Forget>
   void work_halts(Forget forget) {
     for (stopped& s : stopped_) {
       if (s.done) continue;
-      owner_.wake_next();  // what holds the queue ends with an answer of memory
+      owner_.wake_next();  // what holds the queue ends with an answer of memory; then the next one
       if (forget(s.srqn)) write_back(s);
+      return;
     }
   }
   void drop_all();

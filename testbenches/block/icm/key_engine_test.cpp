@@ -253,6 +253,39 @@ void expect_no_wait(int apart) {
 TEST(key_engine, a_cycle_before_a_fetched_entry_an_invalidation_does_not_wait) { expect_no_wait(-1); }
 TEST(key_engine, a_cycle_behind_a_fetched_entry_an_invalidation_does_not_wait) { expect_no_wait(1); }
 
+/// The read ports of the entries on chip, in one cycle wanted by an invalidation and by a translation, which is asked
+/// for 40 cycles later: the look-up comes first.
+struct read_port : keys {
+  explicit read_port(unsigned ports) : keys(with(ports)) {
+    tpt.announce(stats);
+    answer(key(0x10010, 64, 1));
+    first.ask(invalidate(0x123, 1));
+    run(40);
+    auto other = key(0x10010, 64, 2);
+    users[0]->ask(other);
+    run(400);
+  }
+  static icm::translation_config with(unsigned ports) {
+    icm::translation_config c = at_once();
+    c.mpt_read_ports = ports;
+    return c;
+  }
+  std::uint64_t waits(const char* user) const { return stats.value(std::string("tpt.mpt_reads.") + user + ".waits"); }
+  sim::statistics stats;
+};
+
+TEST(key_engine, an_entry_is_read_behind_that_of_a_look_up_where_there_is_one_port) {
+  const read_port b(1);
+  EXPECT_EQ(took(b.first, 1), 47u + 1);
+  EXPECT_EQ(b.waits("keys"), 1u);
+  EXPECT_EQ(b.waits("look_up"), 0u);
+}
+TEST(key_engine, an_entry_is_read_beside_that_of_a_look_up) {
+  const read_port b(2);
+  EXPECT_EQ(took(b.first, 1), 47u);
+  EXPECT_EQ(b.waits("keys"), 0u);
+}
+
 /// The entry is known after 143 cycles, the page list 103 later, the translations are written in 5, and the entry.
 TEST(key_engine, a_fast_registration_writes_translations_and_entry) {
   registration b;

@@ -64,6 +64,24 @@ TEST(translation_timing, a_miss_of_the_page_only) {
   EXPECT_EQ(took(b, 3), 6u);
 }
 
+/// The window is read in one cycle and its region in the next: one more than of a region alone.
+TEST(translation_timing, of_a_window_its_region_is_read_a_cycle_later) {
+  rig b;
+  const std::uint64_t at = mpt_host + 0x30 * 64;
+  b.region(0x30, 2, 7, 0x11000, 0x1000, 0);
+  b.memory.be32(at, 1u << 12);  // window, remote read
+  b.memory.be32(at + 0x20, 0x123 << 8 | 0x45);
+  auto through = b.key(0x11020, 16, 1);
+  through.key = 0x30 << 8 | 2;
+  through.access = icm::access::remote_read;
+  ASSERT_EQ(b.answer(through).status, translate_status::ok);
+  through.tag = 2;
+  ASSERT_EQ(b.answer(through).status, translate_status::ok);
+  EXPECT_EQ(took(b, 2), 7u);
+  b.answer(b.key(0x11020, 16, 3));
+  EXPECT_EQ(took(b, 3), 6u);
+}
+
 TEST(translation_timing, hits_one_a_cycle) {
   rig b;
   b.answer(b.key(0x10000, 64, 0));

@@ -192,19 +192,57 @@ using cycles = std::vector<sim::cycle_t>;
 TEST(message_append, is_one_a_cycle_for_all_units) {
   const meeting b("nn", 1);
   EXPECT_EQ(b.completed_at(), (cycles{0, 122, 244, 245}));
-  EXPECT_EQ(b.waits("units"), 1u);
+  EXPECT_EQ(b.waits("unit0") + b.waits("unit1"), 1u);
 }
 
 TEST(message_append, of_two_ports_takes_those_of_two_units) {
   const meeting b("nn", 2);
-  EXPECT_EQ(b.waits("units"), 0u);
+  EXPECT_EQ(b.waits("unit0") + b.waits("unit1"), 0u);
 }
 
 /// The transmit engine is refused, and comes first a cycle later.
 TEST(message_append, of_the_transmit_engine_waits_for_a_unit) {
   const meeting b("ww", 1);
   EXPECT_EQ(b.waits("transmit"), 1u);
-  EXPECT_EQ(b.waits("units"), 0u);
+  EXPECT_EQ(b.waits("unit0") + b.waits("unit1"), 0u);
+}
+
+/// Three queue pairs have started a packet each; firmware discards them in one cycle: when gather sees of each that its
+/// packet is withdrawn.
+struct discards : few {
+  explicit discards(unsigned ports) : few(with(ports), 3) {
+    for (unsigned i = 0; i < 3; ++i) post(i, "ww", 1);
+    run_ns(3000);
+    const sim::cycle_t asked = core.now();
+    for (unsigned i = 0; i < 3; ++i) {
+      dut.cr_write(transport::cr::qp_select, ::bench::qpn + i);
+      dut.cr_write(transport::cr::qp_command, transport::cr::qp_command_discard);
+    }
+    for (unsigned n = 0; n < 10; ++n) {
+      run_ns(2);
+      for (unsigned i = 0; i < 3; ++i)
+        if (seen[i] == 0 && dut.withdrawn().read(::bench::qpn + i, i, core.now())) seen[i] = core.now() - asked;
+    }
+  }
+  static ::bench::setup with(unsigned ports) {
+    ::bench::setup s;
+    s.requester.withdrawal_ports = ports;
+    return s;
+  }
+  std::uint64_t waits() const { return stats.value("requester.withdrawals.go_back.waits"); }
+  cycles seen = cycles(3);
+};
+
+/// Asked for between two edges, written at the next one, seen a cycle later; one queue pair behind the other.
+TEST(withdrawals, are_written_one_a_cycle) {
+  const discards b(1);
+  EXPECT_EQ(b.seen, (cycles{2, 3, 4}));
+  EXPECT_EQ(b.waits(), 2u);
+}
+TEST(withdrawals, of_two_ports_are_written_two_a_cycle) {
+  const discards b(2);
+  EXPECT_EQ(b.seen, (cycles{2, 2, 3}));
+  EXPECT_EQ(b.waits(), 1u);
 }
 
 }  // namespace

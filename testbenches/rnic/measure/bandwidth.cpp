@@ -184,7 +184,8 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"limited_by", r.limited_by},
                                 {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
                                 {"utilisation", utilisation_json(r.shares)},
-                                {"blocked", blocked_json(r.shares)}});
+                                {"blocked", blocked_json(r.shares)},
+                                {"kept_waiting", kept_waiting_json(r.shares)}});
     result["statistics"] = experiment.statistics();
     result["use"] = experiment.use();
     write_json(options.common.json_file, result);

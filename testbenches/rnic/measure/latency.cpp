@@ -337,6 +337,7 @@ nlohmann::json to_json(const latency_row& r) {
           {"stages", stages_json(r.typical)},
           {"utilisation", utilisation_json(r.shares)},
           {"blocked", blocked_json(r.shares)},
+          {"kept_waiting", kept_waiting_json(r.shares)},
           {"statistics", r.statistics}};
 }
 

@@ -25,7 +25,7 @@ struct time_of_a_bench {
 /// The table in a block that does in each cycle what the test says, until that says no.
 struct bench final : time_of_a_bench, sim::clocked_block {
   explicit bench(unsigned entries = 16)
-      : clocked_block("bench", clock), table(*this, entries, 1, qps, lists, resumes) {}
+      : clocked_block("bench", clock), table(*this, entries, 1, 2, qps, lists, resumes) {}
 
   std::uint32_t append(std::uint32_t psn, std::uint32_t packets = 1, bool read = false, bool local = false) {
     std::uint32_t index = no_index;
@@ -195,13 +195,15 @@ TEST(message_table, one_is_appended_a_cycle_and_its_users_take_turns) {
   sim::cycle_t begun = sim::never;
   b.run([&] {
     if (begun == sim::never) begun = b.now();
-    if (seen.size() == 4) return false;
+    if (seen.size() == 6) return false;
     for (unsigned unit = 0; unit != 2; ++unit)
-      if (b.table.may_append(message_table::by_units)) seen.emplace_back(b.now() - begun, 'u');
+      if (b.table.may_append(message_table::by_unit(unit)))
+        seen.emplace_back(b.now() - begun, static_cast<char>('0' + unit));
     if (b.table.may_append(message_table::by_transmit)) seen.emplace_back(b.now() - begun, 't');
     return true;
   });
-  EXPECT_EQ(seen, (std::vector<std::pair<sim::cycle_t, char>>{{0, 'u'}, {1, 't'}, {2, 'u'}, {3, 't'}}));
+  EXPECT_EQ(seen,
+            (std::vector<std::pair<sim::cycle_t, char>>{{0, '0'}, {1, '1'}, {2, 't'}, {3, '0'}, {4, '1'}, {5, 't'}}));
 }
 
 TEST(message_table, room_that_comes_lets_one_queue_pair_go_on_that_found_none) {
