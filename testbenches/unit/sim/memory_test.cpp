@@ -18,10 +18,10 @@ enum user : unsigned { first, second, third };
 /// Users of a memory who want a number of accesses each, one a cycle, in fixed order.
 class users final : public clocked_block {
  public:
-  users(clock_domain& domain, unsigned ports) : clocked_block("users", domain), memory(*this, "memory", ports, names) {
+  users(clock_domain& domain, unsigned ports)
+      : clocked_block("users", domain), memory(*this, "memory", ports, {"first", "second", "third"}) {
     wake_at(1);
   }
-  static constexpr std::initializer_list<const char*> names = {"first", "second", "third"};
   memory_ports memory;
   unsigned wants[3] = {0, 0, 0};
   unsigned at_once = 1;
