@@ -126,10 +126,10 @@ void root_complex::send() {
   const sim::time_ps now = now_ps();
   for (unsigned sent = 0; sent < config_.sends_per_cycle; ++sent) {
     // Turn and turn about, so neither loads and stores nor completions starve.
-    if (operation_next_ ? send_operation(now) : send_completion(now))
-      operation_next_ = !operation_next_;
-    else if (!(operation_next_ ? send_completion(now) : send_operation(now)))
-      return;
+    // Who is sent gives the turn to the others, ahead of time (send_ahead) as well.
+    const bool sent_one =
+        operation_next_ ? send_operation(now) || send_completion(now) : send_completion(now) || send_operation(now);
+    if (!sent_one) return;
   }
   wake_next();
 }
@@ -272,6 +272,7 @@ bool root_complex::send_completion(sim::time_ps now) {
 
 /// The next one of the first read, at `at`; data as it is now.
 void root_complex::put_completion(sim::time_ps at) {
+  operation_next_ = true;
   device_read& r = reads_.front();
   const payload::tlp& request = *r.request;
   const std::uint8_t* const from = data_of(r);
@@ -371,6 +372,7 @@ bool root_complex::send_operation(sim::time_ps now) {
   }
   spans_.leave(o.packet->span, name(), "store path", now);
   link_.send(std::move(o.packet), now);
+  operation_next_ = false;
   return true;
 }
 

@@ -61,10 +61,14 @@ void flow_table::access(responder_flow& f, context_user user) {
 
 flow_table::found flow_table::resolve(responder_flow& f, context_user user) {
   if (f.ctx != nullptr) return found::known;
-  if (!may_access(f, user)) return found::no_port;
-  const found now = look_up(f);
+  const found now = find_context(f, user);
   if (now == found::known) access(f, user);
   return now;
+}
+
+flow_table::found flow_table::find_context(responder_flow& f, context_user user) {
+  if (f.ctx != nullptr) return found::known;
+  return may_access(f, user) ? look_up(f) : found::no_port;
 }
 
 flow_table::found flow_table::look_up(responder_flow& f) {

@@ -69,6 +69,8 @@ class flow_table {
   };
   /// Whether its context is on chip. What is not there is fetched, and the owner is ticked.
   found resolve(responder_flow& f, context_user user);
+  /// The same for a frame that may not be able to stay: its context is read (access) when it does, or is taken.
+  found find_context(responder_flow& f, context_user user);
   /// Whether the user may access the context of the queue pair in this cycle. Refused, the owner is ticked in the next.
   bool may_access(const responder_flow& f, context_user user);
   /// The same, of a queue pair that is not known yet.
