@@ -24,6 +24,10 @@ EXPERIMENTS = [
     ["bandwidth", "--transport", "ud", "--verb", "send", "--sizes", "8,1000", "--messages", "150", "--bidirectional"],
     ["bandwidth", "--transport", "xrc", "--verb", "write_imm", "--sizes", "8,9000", "--messages", "120", "--qps", "2"],
     ["bandwidth", "--verb", "fadd", "--messages", "120", "--qps", "3", "--bidirectional"],
+    # stores that reach the link beside completions
+    ["bandwidth", "--transport", "ud", "--verb", "send", "--qps", "4", "--messages", "80", "--sizes", "64,2000",
+     "--bidirectional", "--set", "host.store_to_link_ps=24000", "--set", "adapter.gid.source_ports=1", "--set",
+     "adapter.translation.waiting=2"],
 ]
 # Everything is narrow: channels of one item, caches of a set or two, one fill at a time. What has to wait, waits here.
 NARROW = ["adapter.channel_depth=1", "adapter.descriptor_depth=3", "adapter.requester.contexts.entries=4",
