@@ -13,21 +13,6 @@
 
 namespace rnic::pcie {
 
-namespace {
-
-constexpr std::uint32_t line_bytes = 64;
-
-bool enabled(const payload::tlp& t, std::uint32_t i) {
-  const std::uint64_t first = t.address / 4;
-  const std::uint64_t at = t.address + i;
-  const unsigned lane = static_cast<unsigned>(at & 3);
-  if (at / 4 == first) return (t.first_be >> lane & 1) != 0;
-  if (at / 4 == (t.address + t.length - 1) / 4) return (t.last_be >> lane & 1) != 0;
-  return true;
-}
-
-}  // namespace
-
 endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_config& c, unsigned dma_clients,
                    register_file_if& bar0, register_file_if& bar2, payload::tlp_pool& pool, sim::span_recorder& spans,
                    sim::statistics& stats)
@@ -37,28 +22,28 @@ endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_c
       vectors_(c.space.msix_vectors),
       link_(this->name() + ".link", *this, c.link),
       path_(*this, c.core, link_),
-      pool_(pool),
       spans_(spans),
-      bar0_(bar0),
-      bar2_(bar2),
       dma_(*this, c.dma, dma_clients, path_, pool, space_, vectors_, spans),
       inbox_(this->name() + ".inbox", *this, 256),
       cycle_ps_(domain.longest_cycle()),
       requests_(std::size_t{c.posted_headers} + c.non_posted_headers),
-      replies_(c.non_posted_headers) {
+      bars_(*this, config_.space, config_.max_read_bytes, space_, vectors_, bar0, bar2, {command_out, doorbell_out},
+            serving_, spans),
+      replies_(*this, c.non_posted_headers, pool, path_) {
   if (c.non_posted_data == 0) throw sim::config_error(this->name() + ".non_posted_data: must be at least 1");
   announce(stats);
 }
 
 void endpoint::announce(sim::statistics& stats) {
+  const bar_target::counters& bar = bars_.counts();
   dma_.announce(name() + ".dma", stats);
-  stats.add(name() + ".bar_writes", bar_writes_);
-  stats.add(name() + ".bar_reads", bar_reads_);
+  stats.add(name() + ".bar_writes", bar.writes);
+  stats.add(name() + ".bar_reads", bar.reads);
   stats.add(name() + ".config_reads", config_reads_);
   stats.add(name() + ".config_writes", config_writes_);
-  stats.add(name() + ".unsupported_reads", unsupported_reads_);
-  stats.add(name() + ".unsupported_writes", unsupported_writes_);
-  stats.add(name() + ".poisoned", poisoned_);
+  stats.add(name() + ".unsupported_reads", bar.unsupported_reads);
+  stats.add(name() + ".unsupported_writes", bar.unsupported_writes);
+  stats.add(name() + ".poisoned", bar.poisoned);
   stats.add(name() + ".receiver_overflows", overflows_);
   stats.add(name() + ".function_resets", resets_);
   stats.add(name() + ".link.packets", link_.wire().packets());
@@ -84,6 +69,7 @@ void endpoint::connect(tlp_link_if& peer) {
 void endpoint::tick() {
   receive();
   serve_request();
+  if (bars_.took_msix_write()) dma_.msix_changed();
   dma_.give_answers();
   const bool replied = send_reply();  // between two writes, however close they follow each other
   dma_.start();
@@ -133,7 +119,7 @@ void endpoint::serve_request() {
   const payload::tlp& t = *requests_.front();
   switch (t.type) {
     case payload::tlp_type::mem_write:
-      if (!serve_write(t)) return;
+      if (!bars_.write(t)) return;
       return_credit(t);
       break;
     case payload::tlp_type::mem_read:
@@ -147,7 +133,6 @@ void endpoint::serve_request() {
   }
   serving_.start(1);
   requests_.pop();
-  write_done_ = 0;
   if (!requests_.empty()) wake_next();
 }
 
@@ -156,153 +141,30 @@ void endpoint::return_credit(const payload::tlp& t) {
   peer_->credit(credits_of(t), given + config_.link.credit_latency_ps);
 }
 
-endpoint::target endpoint::decode(std::uint64_t address, std::uint64_t bytes) const {
-  const config_space::state& s = space_.now();
-  if (!s.memory_enabled) return {};
-  const auto inside = [&](std::uint64_t base, std::uint64_t size) {
-    return base != 0 && address >= base && address - base < size && bytes <= size - (address - base);
-  };
-  if (inside(s.bar0, config_.space.bar0_bytes)) return {bar::registers, address - s.bar0};
-  if (inside(s.bar2, config_.space.bar2_bytes)) return {bar::uar, address - s.bar2};
-  return {};
-}
-
-bool endpoint::in_msix(target at) const {
-  if (at.where != bar::registers) return false;
-  const std::uint64_t table = config_.space.msix_table_offset;
-  const std::uint64_t pba = config_.space.msix_pba_offset;
-  return (at.offset >= table && at.offset < table + 16ull * vectors_.vectors()) ||
-         (at.offset >= pba && at.offset < pba + (vectors_.vectors() + 63) / 64 * 8);
-}
-
-/// True when the whole write has been handed on; one line (or run of enabled bytes) a cycle.
-bool endpoint::serve_write(const payload::tlp& t) {
-  if (t.poisoned) {
-    ++poisoned_;
-    space_.report(error::poisoned);
-    return true;
-  }
-  const target at = decode(t.address, t.length);
-  if (at.where == bar::none) {
-    ++unsupported_writes_;
-    space_.report(error::unsupported_request);
-    return true;
-  }
-  std::uint32_t from = write_done_;
-  const bool whole = t.has_all_enabled();
-  while (!whole && from < t.length && !enabled(t, from)) ++from;
-  if (from < t.length) {
-    const target run{at.where, at.offset + from};
-    const std::uint32_t limit =
-        std::min(t.length - from, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
-    std::uint32_t bytes = whole ? limit : 1;
-    while (bytes < limit && enabled(t, from + bytes)) ++bytes;
-    if (!push_run(run, t.data.data() + from, bytes, t.span)) return false;
-    from += bytes;
-  }
-  if (write_done_ == 0) {  // its first part has gone on
-    ++bar_writes_;
-    if (t.length != 0) spans_.leave(t.span, name(), "mmio write", now_ps());
-  }
-  write_done_ = from;
-  if (write_done_ == t.length) return true;
-  serving_.start(1);
-  wake_next();
-  return false;
-}
-
-/// Approximation: only the physical function has BARs, so the function of a write is 0.
-bool endpoint::push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span) {
-  if (in_msix(at)) {
-    msix_write(at.offset, data, bytes);
-    return true;
-  }
-  const sim::fifo_out<mmio_write>& out = at.where == bar::registers ? command_out : doorbell_out;
-  if (!out.claim()) {
-    serving_.blocked(at.where == bar::registers ? "command" : "doorbell");
-    return false;
-  }
-  mmio_write w;
-  w.offset = at.offset;
-  w.length = bytes;
-  w.span = span;
-  std::memcpy(w.data.data(), data, bytes);
-  out.push(w);
-  return true;
-}
-
 void endpoint::serve_read(const payload::tlp& t) {
-  const target at = decode(t.address, t.length);
-  if (at.where == bar::none || t.length == 0 || t.length > config_.max_read_bytes) {
-    ++unsupported_reads_;
-    space_.report(error::unsupported_request);
+  if (!bars_.claims_read(t)) {
     answer(t, payload::tlp_status::unsupported_request, config_.mmio_read_cycles);
     return;
   }
-  ++bar_reads_;
   payload::tlp_ptr reply = answer(t, payload::tlp_status::success, config_.mmio_read_cycles);
   reply->length = t.length;
   reply->byte_count = t.length;
-  read_registers(t, at, reply->data.data());
-}
-
-/// Each dword that has an enabled byte is read once, in ascending order; other bytes are 0.
-void endpoint::read_registers(const payload::tlp& t, target at, std::uint8_t* to) {
-  std::memset(to, 0, t.length);
-  std::uint64_t loaded = ~std::uint64_t{0};
-  std::array<std::uint8_t, 4> word{};
-  for (std::uint32_t i = 0; i < t.length; ++i) {
-    if (!enabled(t, i)) continue;
-    const std::uint64_t offset = at.offset + i;
-    if (loaded != offset / 4) {
-      loaded = offset / 4;
-      const std::uint32_t value = register32({at.where, offset & ~std::uint64_t{3}}, 0);
-      std::memcpy(word.data(), &value, 4);
-    }
-    to[i] = word[offset & 3];
-  }
-}
-
-/// The four bytes as they lie in memory order.
-std::uint32_t endpoint::register32(target at, std::uint16_t function) {
-  if (in_msix(at)) return msix_read(at.offset);
-  register_file_if& file = at.where == bar::registers ? bar0_ : bar2_;
-  return __builtin_bswap32(file.read32(function, at.offset));
-}
-
-std::uint32_t endpoint::msix_read(std::uint64_t offset) const {
-  const std::uint64_t table = config_.space.msix_table_offset;
-  if (offset >= table && offset < table + 16ull * vectors_.vectors())
-    return vectors_.read32(static_cast<std::uint32_t>(offset - table));
-  return vectors_.pending32(static_cast<std::uint32_t>(offset - config_.space.msix_pba_offset));
-}
-
-void endpoint::msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes) {
-  const std::uint64_t table = config_.space.msix_table_offset;
-  for (std::uint32_t i = 0; i < bytes; ++i) {
-    const std::uint64_t at = offset + i;
-    if (at < table || at >= table + 16ull * vectors_.vectors()) continue;  // pending bits are read-only
-    const unsigned shift = static_cast<unsigned>(at & 3) * 8;
-    vectors_.write32(static_cast<std::uint32_t>(at - table) & ~3u, std::uint32_t{data[i]} << shift, 0xffu << shift);
-  }
-  dma_.msix_changed();
+  bars_.read(t, reply->data.data());
 }
 
 // ---------------------------------------------------------------- configuration
 
 std::uint32_t endpoint::look(payload::tlp& request) const {
   if (request.length == 0 || request.length > payload::tlp::max_data) return 0;
-  const bool config = request.type == payload::tlp_type::cfg_read;
-  if (config && ((request.completer & 0xff) != 0 || request.address + request.length > 4096)) return 0;
-  const target at = config ? target{} : decode(request.address, request.length);
-  if (!config && (request.type != payload::tlp_type::mem_read || !in_msix(at) ||
-                  !in_msix({at.where, at.offset + request.length - 1})))
+  if (request.type == payload::tlp_type::mem_read)
+    return bars_.look(request.address, request.length, request.data.data()) ? request.length : 0;
+  if (request.type != payload::tlp_type::cfg_read || (request.completer & 0xff) != 0 ||
+      request.address + request.length > 4096)
     return 0;
-  const std::uint64_t first = config ? request.address : at.offset;
   for (std::uint32_t i = 0; i < request.length; ++i) {
-    const std::uint64_t dword = (first + i) & ~std::uint64_t{3};
-    const std::uint32_t value = config ? space_.read32(static_cast<std::uint16_t>(dword)) : msix_read(dword);
-    request.data[i] = static_cast<std::uint8_t>(value >> 8 * ((first + i) & 3));
+    const std::uint64_t at = request.address + i;
+    const std::uint32_t value = space_.read32(static_cast<std::uint16_t>(at & ~std::uint64_t{3}));
+    request.data[i] = static_cast<std::uint8_t>(value >> 8 * (at & 3));
   }
   return request.length;
 }
@@ -311,7 +173,7 @@ void endpoint::serve_config(const payload::tlp& t) {
   const bool read = t.type == payload::tlp_type::cfg_read;
   const std::uint64_t end = (t.address & 3) + t.length;
   if ((t.completer & 0xff) != 0 || t.address >= 4096 || t.length == 0 || end > 4) {
-    ++unsupported_reads_;
+    ++bars_.counts().unsupported_reads;
     answer(t, payload::tlp_status::unsupported_request, config_.config_cycles);
     return;
   }
@@ -332,7 +194,7 @@ void endpoint::serve_config(const payload::tlp& t) {
   std::memcpy(&value, t.data.data(), t.length);
   unsigned enables = 0;
   for (std::uint32_t i = 0; i < t.length; ++i)
-    if (enabled(t, i)) enables |= 1u << ((offset & 3u) + i);
+    if (byte_enabled(t, i)) enables |= 1u << ((offset & 3u) + i);
   const config_space::effect e = space_.write32(offset, value << shift, enables);
   if (e.msix_changed || offset / 4 == cfg::command / 4) dma_.msix_changed();
   if (e.function_level_reset) reset_function();
@@ -348,20 +210,8 @@ void endpoint::reset_function() {
 
 // ---------------------------------------------------------------- outbound
 
-/// Puts a completion without data into the reply queue; the caller may add data to it.
 payload::tlp_ptr endpoint::answer(const payload::tlp& request, payload::tlp_status status, unsigned cycles) {
-  payload::tlp_ptr t = pool_.get();
-  t->type = payload::tlp_type::completion;
-  t->status = status;
-  t->requester = request.requester;
-  t->completer = own_id_;
-  t->tag = request.tag;
-  t->address = request.address & 0x7f;  // lower address field
-  t->byte_count = 4;
-  sim::cycle_t ready = now() + cycles;
-  if (!replies_.empty()) ready = std::max(ready, replies_.back().ready);
-  replies_.push({t, ready});
-  wake_at(ready);
+  payload::tlp_ptr t = replies_.put(request, status, own_id_, cycles);
   return_credit(request);
   return t;
 }
@@ -373,16 +223,7 @@ bool endpoint::send_reply() {
     if (dma_.clear_at() != sim::never) wake_at(std::max(now() + 1, dma_.clear_at()));
     return false;
   }
-  pending_reply& r = replies_.front();
-  if (r.ready > now()) {
-    wake_at(r.ready);
-    return false;
-  }
-  if (!path_.can_send(credit_class::completion, r.packet->length)) return false;
-  path_.send_reply(std::move(r.packet));
-  replies_.drop();
-  wake_next();
-  return true;
+  return replies_.send();
 }
 
 // ---------------------------------------------------------------- internal bus

@@ -2,12 +2,12 @@
 // The adapter's end of the PCIe link: configuration space, BARs, MSI-X, DMA engine.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "model/payload/tlp.h"
+#include "model/pcie/bar_target.h"
 #include "model/pcie/config_space.h"
 #include "model/pcie/core_interface.h"
 #include "model/pcie/dma_engine.h"
@@ -15,6 +15,7 @@
 #include "model/pcie/function_reset_if.h"
 #include "model/pcie/link.h"
 #include "model/pcie/msix_table.h"
+#include "model/pcie/reply_queue.h"
 #include "model/pcie/tlp_link_if.h"
 #include "model/pcie/transmit_path.h"
 #include "model/register_bus/cr_space.h"
@@ -60,7 +61,8 @@ struct endpoint_config {
   }
 };
 
-/// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes).
+/// Ports: dma().client(i) request/response, dma().msix(), command_out (BAR0 writes), doorbell_out (BAR2 writes). What
+/// BARs do is in bar_target.h.
 ///
 /// Where the PCIe core has a clock of its own (core_config::khz), packets of both directions and credits cross to it
 /// (pcie_core.h); where it has the adapter's, its interface and the link are here. What waits in front of the crossing,
@@ -71,12 +73,6 @@ struct endpoint_config {
 /// "replies", of which as many wait for the link as the host has credits for reads.
 /// Approximation: a completion may pass a BAR write that waits for room in command_out or doorbell_out, which strict
 /// PCIe order forbids; no deadlock can come from a full doorbell channel that way, and no software can tell.
-///
-/// BAR accesses: any 1 to `max_read_bytes` (reads) or any length (writes, cut at 64-byte lines) at any alignment; a
-/// register file is asked once for each dword touched, bytes not enabled are not delivered. Holes in byte enables split
-/// a write. What no BAR claims, crosses a BAR's end, is too long, or comes while memory space is disabled is an
-/// unsupported request: reads get a completion that says so, writes are dropped; both are counted and set the error
-/// bits.
 class endpoint : public sim::clocked_block,
                  public tlp_link_if,
                  public register_bus::cr_target_if,
@@ -113,32 +109,14 @@ class endpoint : public sim::clocked_block,
   void device_reset() override { dma_.enable(false); }
 
  private:
-  enum class bar : std::uint8_t { none, registers, uar };
-  struct target {
-    bar where = bar::none;
-    std::uint64_t offset = 0;
-  };
-  struct pending_reply {
-    payload::tlp_ptr packet;
-    sim::cycle_t ready = 0;
-  };
-
   void tick() override;
   void receive();
   void serve_request();
-  bool serve_write(const payload::tlp& t);
-  bool push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span);
   void serve_read(const payload::tlp& t);
-  void read_registers(const payload::tlp& t, target at, std::uint8_t* to);
-  std::uint32_t register32(target at, std::uint16_t function);
   void serve_config(const payload::tlp& t);
   void reset_function();
   payload::tlp_ptr answer(const payload::tlp& request, payload::tlp_status status, unsigned cycles);
   bool send_reply();
-  target decode(std::uint64_t address, std::uint64_t bytes) const;
-  bool in_msix(target at) const;
-  std::uint32_t msix_read(std::uint64_t offset) const;
-  void msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes);
   bool arrived() const;
   void return_credit(const payload::tlp& t);
   void announce(sim::statistics& stats);
@@ -149,10 +127,7 @@ class endpoint : public sim::clocked_block,
   link_transmitter link_;
   transmit_path path_;
   pcie_core* core_ = nullptr;  // behind a crossing
-  payload::tlp_pool& pool_;
   sim::span_recorder& spans_;
-  register_file_if& bar0_;
-  register_file_if& bar2_;
   function_reset_if* reset_target_ = nullptr;
   tlp_link_if* peer_ = nullptr;
   dma_engine dma_;
@@ -162,12 +137,11 @@ class endpoint : public sim::clocked_block,
   bool ahead_ = false;             // which needed no tick
   sim::server serving_{*this, "requests"};
   sim::ring<payload::tlp_ptr> requests_;  // as long as the advertised headers
-  std::uint32_t write_done_ = 0;          // bytes of the first request that are handed on
-  sim::ring<pending_reply> replies_;
+  bar_target bars_;
+  reply_queue replies_;
   std::uint16_t own_id_ = 0;
 
-  std::uint64_t bar_writes_ = 0, bar_reads_ = 0, config_reads_ = 0, config_writes_ = 0, unsupported_reads_ = 0;
-  std::uint64_t unsupported_writes_ = 0, poisoned_ = 0, overflows_ = 0, resets_ = 0;
+  std::uint64_t config_reads_ = 0, config_writes_ = 0, overflows_ = 0, resets_ = 0;
 };
 
 }  // namespace rnic::pcie

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the adapter's BARs lead to: registers, the MSI-X table, and the channels of posted writes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "model/payload/tlp.h"
+#include "model/pcie/config_space.h"
+#include "model/pcie/dma_if.h"
+#include "model/pcie/msix_table.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/server.h"
+#include "model/sim/span.h"
+
+namespace rnic::pcie {
+
+/// Whether byte `i` of a request is enabled (Base Specification 3.0, 2.2.5).
+bool byte_enabled(const payload::tlp& t, std::uint32_t i);
+
+/// BAR accesses: any 1 to `max_read_bytes` (reads) or any length (writes, cut at 64-byte lines) at any alignment; a
+/// register file is asked once for each dword touched, bytes not enabled are not delivered. Holes in byte enables split
+/// a write; one line, or run of enabled bytes, is handed on in a cycle. What no BAR claims, crosses a BAR's end, is too
+/// long, or comes while memory space is disabled is an unsupported request: reads say so, writes are dropped; both are
+/// counted and set the error bits.
+/// Approximation: only the physical function has BARs, so the function of a write is 0.
+class bar_target {
+ public:
+  /// Writes to BAR0 and BAR2.
+  struct outputs {
+    sim::fifo_out<mmio_write>& command;
+    sim::fifo_out<mmio_write>& doorbell;
+  };
+  /// `serving`: is told what holds a write up, and works a cycle for each part of it.
+  bar_target(sim::clocked_block& owner, const config_space::config& c, std::uint32_t max_read_bytes,
+             config_space& space, msix_table& vectors, register_file_if& bar0, register_file_if& bar2,
+             const outputs& to, sim::server& serving, sim::span_recorder& spans);
+
+  /// A part of the write. True: it was the last one.
+  bool write(const payload::tlp& t);
+  /// Whether the read is one of a BAR; else it is counted as unsupported.
+  bool claims_read(const payload::tlp& t);
+  /// Its data: each dword that has an enabled byte is read once, in ascending order; other bytes are 0.
+  void read(const payload::tlp& t, std::uint8_t* to);
+  /// Since the last call, something was written to the MSI-X table.
+  bool took_msix_write() { return std::exchange(msix_written_, false); }
+  /// For debuggers: `bytes` (1 or more) of the MSI-X table or pending bits; false: they are not all there.
+  bool look(std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const;
+
+  struct counters {
+    std::uint64_t writes = 0, reads = 0, unsupported_reads = 0, unsupported_writes = 0, poisoned = 0;
+  };
+  counters& counts() { return counts_; }
+
+ private:
+  enum class bar : std::uint8_t { none, registers, uar };
+  struct target {
+    bar where = bar::none;
+    std::uint64_t offset = 0;
+  };
+
+  target decode(std::uint64_t address, std::uint64_t bytes) const;
+  bool push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span);
+  std::uint32_t register32(target at, std::uint16_t function);
+  bool in_msix(target at) const;
+  std::uint32_t msix_read(std::uint64_t offset) const;
+  void msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes);
+
+  sim::clocked_block& owner_;
+  config_space::config config_;
+  std::uint32_t max_read_bytes_;
+  config_space& space_;
+  msix_table& vectors_;
+  register_file_if& bar0_;
+  register_file_if& bar2_;
+  outputs out_;
+  sim::server& serving_;
+  sim::span_recorder& spans_;
+  std::uint32_t done_ = 0;  // bytes of the write that are handed on
+  bool msix_written_ = false;
+  counters counts_;
+};
+
+}  // namespace rnic::pcie

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pcie/dma_writes.h"
+
+#include <cstring>
+#include <utility>
+
+namespace rnic::pcie {
+
+namespace {
+
+/// Bytes of a write's packet that pass the interface.
+std::uint32_t in_dwords(const payload::tlp& t) {
+  return (static_cast<std::uint32_t>(t.address & 3) + t.length + 3) & ~std::uint32_t{3};
+}
+
+}  // namespace
+
+dma_writes::dma_writes(sim::clocked_block& owner, const dma_config& c, dma_clients& clients, transmit_path& path,
+                       payload::tlp_pool& pool, const config_space& space, const bus_master& bus,
+                       sim::span_recorder& spans)
+    : owner_(owner),
+      aligned_(c.aligned_packets),
+      clients_(clients),
+      path_(path),
+      pool_(pool),
+      space_(space),
+      bus_(bus),
+      spans_(spans) {}
+
+/// What is in write_.
+void dma_writes::begin(unsigned client) {
+  active_ = true;
+  client_ = client;
+  written_ = 0;
+  wait_ = sim::wait::none;
+}
+
+void dma_writes::start(unsigned client, dma_request&& r) {
+  write_ = std::move(r);
+  begin(client);
+  ++counts_.requests;
+  counts_.bytes += write_.length;
+}
+
+void dma_writes::start(const msix_table::message& interrupt) {
+  write_.op = dma_request::kind::write;
+  write_.notify = false;
+  write_.function = 0;
+  write_.length = 4;
+  write_.address = interrupt.address;
+  write_.source = nullptr;
+  write_.span = 0;
+  std::memcpy(write_.bytes.data(), &interrupt.data, 4);  // little-endian, as all of PCI
+  begin(no_client);
+}
+
+bool dma_writes::stop() {
+  if (!active_ || (client_ != no_client && bus_.allowed(write_.function))) return false;
+  if (client_ != no_client && write_.notify)
+    clients_.give(client_, write_.tag, dma_status::unsupported_request, owner_.now() + 1);
+  write_.keep.reset();
+  active_ = false;
+  return true;
+}
+
+std::uint32_t dma_writes::packet_bytes() const {
+  const std::uint32_t payload = space_.now().max_payload;
+  const auto into = aligned_ ? static_cast<std::uint32_t>(write_.address % payload) : 0;
+  return to_boundary(write_.address, write_.length - written_, payload - into);
+}
+
+/// Its next `n` bytes, packet_bytes().
+payload::tlp_ptr dma_writes::next_packet(std::uint32_t n) {
+  payload::tlp_ptr t = pool_.get();
+  t->type = payload::tlp_type::mem_write;
+  t->requester = bus_.requester_of(write_.function);
+  t->address = write_.address;
+  t->length = n;
+  const std::uint8_t* from = write_.source != nullptr ? write_.source : write_.bytes.data();
+  std::memcpy(t->data.data(), from + written_, n);
+  t->enable_bytes();
+  written_ += n;
+  write_.address += n;
+  if (written_ == write_.length) t->span = write_.span;  // the message goes on with its last packet
+  ++counts_.packets;
+  return t;
+}
+
+void dma_writes::issue(bool alone) {
+  const bool first = written_ == 0;
+  payload::tlp_ptr t = next_packet(packet_bytes());
+  const std::uint32_t bytes = in_dwords(*t);
+  const sim::time_ps left = path_.send(std::move(t), bytes, first);
+  if (written_ == write_.length)
+    end(owner_.now(), left);
+  else if (alone)
+    issue_ahead();
+}
+
+/// The write's further packets, as far as their edges are known. Reads that are under way would take turns with them, a
+/// client's other answers keep their order with this one's, and a message whose time is recorded takes step by step.
+void dma_writes::issue_ahead() {
+  if (write_.span != 0 || (answered(write_) && !clients_.has_only_one(client_))) return;
+  sim::cycle_t at = owner_.now();
+  while (active_) {
+    const std::uint32_t n = packet_bytes();
+    const sim::cycle_t next = path_.next_edge(at, n);
+    if (next == sim::never) break;
+    at = next;
+    payload::tlp_ptr t = next_packet(n);
+    const std::uint32_t bytes = in_dwords(*t);
+    const sim::time_ps left = path_.send_at(at, std::move(t), bytes);
+    if (written_ == write_.length) end(at, left);
+  }
+  sent_until_ = at + 1;
+}
+
+/// Its last packet is sent at edge `at` and has left at `left`.
+void dma_writes::end(sim::cycle_t at, sim::time_ps left) {
+  spans_.leave(write_.span, owner_.name(), "dma", left, wait_);
+  if (client_ != no_client && write_.notify) clients_.give(client_, write_.tag, dma_status::ok, at + 1);
+  write_.keep.reset();
+  active_ = false;
+}
+
+}  // namespace rnic::pcie

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interrupts: which message may go out, and which waits as a pending bit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "model/pcie/bus_master.h"
+#include "model/pcie/config_space.h"
+#include "model/pcie/dma_if.h"
+#include "model/pcie/msix_table.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+
+namespace rnic::pcie {
+
+/// One request, or one pending bit that may go out now, at a time. A vector that is masked, a function that is, and a
+/// device that does not master the bus keep it pending (PCI Local Bus Specification 3.0, 6.8.2.2 and 6.8.3.4); what
+/// names no vector, or comes while MSI-X or DMA is off, is dropped and counted.
+class interrupts {
+ public:
+  interrupts(sim::clocked_block& owner, const config_space& space, msix_table& vectors, const bus_master& bus)
+      : space_(space), vectors_(vectors), bus_(bus), requests_(owner) {
+    requests_.show_in(asking_, 0);
+  }
+
+  sim::fifo_in<msix_request>& port() { return requests_; }
+  /// Masks, enables or pending bits have changed: they are looked at once more.
+  void changed() { recheck_ = true; }
+  bool rechecks() const { return recheck_; }
+  bool asking() const { return asking_ != 0 || recheck_; }  ///< there is something in the channel, visible or not
+  bool waiting() const { return recheck_ || (asking_ != 0 && requests_.can_pop()); }
+  /// Takes a request, or looks at the pending bits; the message that goes out, if one does.
+  std::optional<msix_table::message> take();
+
+  struct counters {
+    std::uint64_t sent = 0, pended = 0, dropped = 0;
+  };
+  const counters& counts() const { return counts_; }
+
+ private:
+  std::optional<unsigned> take_request();
+  std::optional<unsigned> take_pending();
+
+  const config_space& space_;
+  msix_table& vectors_;
+  const bus_master& bus_;
+  sim::fifo_in<msix_request> requests_;
+  std::uint64_t asking_ = 0;  // bit 0: something in the channel
+  bool recheck_ = false;
+  counters counts_;
+};
+
+}  // namespace rnic::pcie
