@@ -39,7 +39,7 @@ completion::completion(std::string name, sim::clock_domain& domain, const comple
       firmware_events_(firmware_events),
       writes_(config.write_depth),
       interrupts_(config.write_depth + config.event_depth),
-      moderated_(config.moderated_depth) {
+      moderation_(*this, config.moderated_depth) {
   for (unsigned i = 0; i < cqe_sources; ++i) cqe.emplace_back(*this);
   for (unsigned i = 0; i < event_sources; ++i) event.emplace_back(*this);
   event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
@@ -52,7 +52,7 @@ void completion::tick() {
   take_dma();
   hand_over_writes();
   if (halts_ != 0) serve_halts();
-  if (moderated_count_ != 0) serve_timers();
+  if (!moderation_.none()) moderation_.serve([this](const moderation::period& p) { return end_period(p); });
   serve_events();
   serve_doorbell();
   serve_cqes();
@@ -268,7 +268,7 @@ void completion::write_cqe(icm::cq_context& cq, const cqe_request& r, std::uint6
   if (solicited) cq.last_solicited = cq.producer;
   cqs.mark_dirty(cq.cqn);
   // An event that is being delayed counts all completions, also when only a solicited one could start it.
-  if (cq.arm == 2 || (cq.arm == 1 && (solicited || find_moderated(false, cq.cqn) != nullptr))) condition_met(cq);
+  if (cq.arm == 2 || (cq.arm == 1 && (solicited || moderation_.runs(false, cq.cqn)))) condition_met(cq);
 }
 
 void completion::encode(const cqe_request& r, std::uint8_t owner, std::uint8_t* to) const {

@@ -10,6 +10,7 @@
 #include "model/completion/buffer_pages.h"
 #include "model/completion/completion_cr.h"
 #include "model/completion/completion_if.h"
+#include "model/completion/moderation.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 #include "model/pcie/dma_if.h"
@@ -126,12 +127,6 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
     pcie::msix_request request;
     std::uint64_t after = 0;  // number of EQEs that must have been written
   };
-  struct moderated {
-    bool active = false;
-    bool event_queue = false;  // else of a CQ
-    std::uint32_t number = 0;
-    sim::time_ps deadline = 0;
-  };
 
   void tick() override;
   void take_dma();
@@ -157,12 +152,8 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
   bool update_eq(const queue_doorbell& d);
   void condition_met(icm::cq_context& cq);
   void fire(icm::cq_context& cq);
-  moderated* find_moderated(bool event_queue, std::uint32_t number);
-  void end_moderation(bool event_queue, std::uint32_t number);
-  bool moderate(bool event_queue, std::uint32_t number, std::uint16_t period_us);
-  bool end_period(moderated& m);
+  bool end_period(const moderation::period& p);
   void interrupt_due(icm::eq_context& eq);
-  void serve_timers();
 
   // Event queues (notify.cpp)
   void serve_events();
@@ -192,8 +183,7 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
   sim::ring<event_request> firmware_events_;  // raised through the registers
   sim::ring<pending_write> writes_;
   sim::ring<interrupt> interrupts_;
-  std::vector<moderated> moderated_;
-  unsigned moderated_count_ = 0;
+  moderation moderation_;
   std::uint64_t eqes_decided_ = 0, eqes_written_ = 0;
   std::uint64_t last_address_ = 0;  // of the last entry written: where a fence reads
   std::uint16_t last_function_ = 0;

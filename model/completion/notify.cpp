@@ -78,43 +78,16 @@ bool completion::update_eq(const queue_doorbell& d) {
 
 // ---------------------------------------------------------------- completion events
 
-completion::moderated* completion::find_moderated(bool event_queue, std::uint32_t number) {
-  if (moderated_count_ == 0) return nullptr;
-  for (moderated& m : moderated_)
-    if (m.active && m.event_queue == event_queue && m.number == number) return &m;
-  return nullptr;
-}
-
-void completion::end_moderation(bool event_queue, std::uint32_t number) {
-  if (moderated* m = find_moderated(event_queue, number); m != nullptr) {
-    m->active = false;
-    --moderated_count_;
-  }
-}
-
-/// A period begins, if none is running. False: there is no room for one.
-bool completion::moderate(bool event_queue, std::uint32_t number, std::uint16_t period_us) {
-  if (find_moderated(event_queue, number) != nullptr) return true;
-  for (moderated& m : moderated_) {
-    if (m.active) continue;
-    m = {true, event_queue, number, now_ps() + period_us * sim::ps_per_us};
-    ++moderated_count_;
-    wake_at(std::max(now() + 1, domain().edge_at_or_after(m.deadline)));
-    return true;
-  }
-  return false;
-}
-
 /// The armed CQ has what software waits for: now, or when moderation lets it, comes the event.
 /// Approximation: the period runs from the first completion that meets the condition, not from one before the arm.
 void completion::condition_met(icm::cq_context& cq) {
   const std::uint32_t unnotified = (cq.producer - cq.notified) & index_mask;
   const bool now_due = cq.period_us == 0 || (cq.max_count != 0 && unnotified >= cq.max_count);
-  if (now_due || !moderate(false, cq.cqn, cq.period_us)) fire(cq);
+  if (now_due || !moderation_.start(false, cq.cqn, cq.period_us)) fire(cq);
 }
 
 void completion::fire(icm::cq_context& cq) {
-  end_moderation(false, cq.cqn);
+  moderation_.end(false, cq.cqn);
   cq.arm = 0;
   cq.arm_sn = cq.armed_sn;
   cq.notified = cq.producer;
@@ -127,30 +100,18 @@ void completion::fire(icm::cq_context& cq) {
   wake_next();
 }
 
-void completion::serve_timers() {
-  sim::time_ps next = ~sim::time_ps{0};
-  for (moderated& m : moderated_) {
-    if (!m.active) continue;
-    if (m.deadline > now_ps())
-      next = std::min(next, m.deadline);
-    else if (end_period(m) && m.active)
-      end_moderation(m.event_queue, m.number);
-  }
-  if (next != ~sim::time_ps{0}) wake_at(std::max(now() + 1, domain().edge_at_or_after(next)));
-}
-
 /// What waited for it goes out. False: cannot now; who is waited for wakes us.
-bool completion::end_period(moderated& m) {
+bool completion::end_period(const moderation::period& p) {
   bool seen = false;
   bool wait = false;
-  if (m.event_queue) {
-    if (interrupts_.full() || find_halt(eq_halts_, m.number) != nullptr) return false;
-    icm::eq_context* eq = find_eq(m.number, seen, wait);
+  if (p.event_queue) {
+    if (interrupts_.full() || find_halt(eq_halts_, p.number) != nullptr) return false;
+    icm::eq_context* eq = find_eq(p.number, seen, wait);
     if (eq != nullptr && eq->state == state_armed) interrupt_for(*eq);
     return !wait;
   }
-  if (events_.full() || find_halt(cq_halts_, m.number) != nullptr) return false;
-  icm::cq_context* cq = find_cq(m.number, seen, wait);
+  if (events_.full() || find_halt(cq_halts_, p.number) != nullptr) return false;
+  icm::cq_context* cq = find_cq(p.number, seen, wait);
   if (cq != nullptr && cq->arm != 0) fire(*cq);
   return !wait;
 }
@@ -265,11 +226,11 @@ void completion::write_eqe(icm::eq_context& eq, const event_request& e, std::uin
 void completion::interrupt_due(icm::eq_context& eq) {
   const std::uint32_t unread = (eq.producer - eq.consumer) & index_mask;
   const bool now_due = eq.period_us == 0 || (eq.max_count != 0 && unread >= eq.max_count);
-  if (now_due || !moderate(true, eq.eqn, eq.period_us)) interrupt_for(eq);
+  if (now_due || !moderation_.start(true, eq.eqn, eq.period_us)) interrupt_for(eq);
 }
 
 void completion::interrupt_for(icm::eq_context& eq) {
-  end_moderation(true, eq.eqn);
+  moderation_.end(true, eq.eqn);
   eq.state = state_fired;
   interrupts_.push({{eq.function, eq.vector}, eqes_decided_});
   wake_next();
@@ -281,7 +242,7 @@ void completion::send_interrupts() {
   msix.push(interrupts_.front().request);
   interrupts_.drop();
   ++stats_.interrupts;
-  if (!interrupts_.empty() || moderated_count_ != 0) wake_next();  // the end of a period may have waited for the room
+  if (!interrupts_.empty() || !moderation_.none()) wake_next();  // the end of a period may have waited for the room
 }
 
 }  // namespace rnic::completion

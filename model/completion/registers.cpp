@@ -114,8 +114,7 @@ void completion::reset() {
   halts_ = 0;
   events_.clear();
   firmware_events_.clear();
-  for (moderated& m : moderated_) m.active = false;
-  moderated_count_ = 0;
+  moderation_.clear();
   event_map_.fill(static_cast<std::uint16_t>(cr::event_unmapped));
   cqe_bytes_ = eqe_bytes_ = 32;
   cq_select_ = eq_select_ = event_kind_ = 0;
@@ -183,7 +182,7 @@ void completion::serve_halt(halt_entry& h, bool is_cq) {
           if (f.arrived) f.active = false;
         }
     }
-    if (h.discard) end_moderation(!is_cq, h.number);
+    if (h.discard) moderation_.end(!is_cq, h.number);
     h.forgotten = true;
   }
   if (h.state == fence::wanted) {
