@@ -48,9 +48,11 @@ struct context_cache_config {
 /// changes contexts inside its tick. A miss is a DMA read of the context from ICM, a replaced dirty entry a DMA write.
 ///
 /// A context takes an entry. That of an acknowledged queue pair has a second one where its owner asks for it: looked
-/// up, filled and replaced by itself, in the set beside that of the first. It has what does not change
-/// while the queue pair works, so it is never dirty. Approximation: the first entry's copy has all of the context's
-/// bytes; the second one is there for the place and the time that it takes.
+/// up, filled and replaced by itself, in the set that a hash of its own gives: one comparison of tags in each of two
+/// sets. So one of the two may be driven out while the other stays; then the queue pair waits for that one alone, as
+/// for any miss, and its owner stands still for one. It has what does not change while the queue pair works, so it is
+/// never dirty. Approximation: the first entry's copy has all of the context's bytes; the second one is there for the
+/// place and the time that it takes.
 ///
 /// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Numbers are taken
 /// modulo the size of the table (adapter control plane 5.7), so two numbers that share an entry share its copy; the

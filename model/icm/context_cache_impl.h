@@ -40,12 +40,14 @@ std::uint32_t context_cache<Context>::key_of(std::uint32_t number) const {
 template <class Context>
 unsigned context_cache<Context>::first_way(std::uint32_t key) const {
   // As good as random, as the published fits assume (calibration 7.4): of the orders of these multipliers the one whose
-  // conflicts, for 16 to 792 numbers in a row, are nearest to those expected.
-  std::uint32_t hash = (key & ~second_key) * 0x27d4'eb2fu;
+  // conflicts, for 16 to 792 numbers in a row, are nearest to those expected. A second entry has the hash of the
+  // number's complement.
+  const std::uint32_t number = key & ~second_key;
+  std::uint32_t hash = (number == key ? number : ~number) * 0x27d4'eb2fu;
   hash = (hash ^ hash >> 15) * 0x1656'67b1u;
   hash = (hash ^ hash >> 13) * 0x85eb'ca77u;
   hash ^= hash >> 16;
-  return ((hash ^ key >> 31) & set_mask_) * config_.ways;  // a second entry: in the neighbouring set
+  return (hash & set_mask_) * config_.ways;
 }
 
 template <class Context>

@@ -32,6 +32,7 @@ translation::translation(std::string name, sim::clock_domain& domain, const tran
       answers_(clients),
       mpt_reads_(*this, "mpt_reads", config_.mpt_read_ports, {"look_up", "keys"}),
       mpt_writes_(*this, "mpt_memory", config_.mpt_write_ports, {"fills", "keys"}),
+      mtt_reads_(*this, "mtt_reads", config_.mtt_read_ports, {"look_up"}),
       keys_(*this, config_.keys, *this) {
   for (unsigned i = 0; i < clients; ++i) {
     request.emplace_back(*this);
@@ -347,14 +348,18 @@ void translation::split(job& j, std::uint64_t mtt_address, std::uint64_t offset)
   j.pages_known = true;
 }
 
-/// Looks up what is still missing; the fetches of two lines are under way together.
+/// Looks up what is still missing; the fetches of two lines are under way together. again: the second of two lines that
+/// are on chip, in the next cycle, when there is a port.
 translation::step translation::resolve_pages(job& j, unsigned index) {
   step result = step::done;
+  const mtt_line* read = nullptr;  // in this cycle
   for (unsigned i = 0; i < j.answer.count; ++i) {
     page_part& p = j.pages[i];
     if (p.resolved) continue;
     const std::uint64_t line = p.index >> log_line_;
     if (const mtt_line* l = mtts_.find(line); l != nullptr) {
+      if (l != read && !mtt_reads_.try_access(by_look_up)) return step::again;
+      read = l;
       p.entry = l->entry[p.index & (config_.mtt_line_entries - 1)];
       p.resolved = true;
       ++stats_.mtt_hits;
@@ -478,6 +483,7 @@ void translation::announce(sim::statistics& to) const {
   for (const auto& [n, c] : named) to.add(name() + "." + n, *c);
   mpt_reads_.announce(to);
   mpt_writes_.announce(to);
+  mtt_reads_.announce(to);
 }
 
 }  // namespace rnic::icm

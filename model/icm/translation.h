@@ -35,6 +35,8 @@ struct translation_config {
   /// Page translations on chip.
   sim::parameter<unsigned> mtt_entries{2816, {1, sim::many, "entries", "calibration 7.4: 2000 to 2800"}};
   sim::parameter<unsigned> mtt_ways{11, {1, 64, "ways", "calibration 7.4"}};  ///< associativity: 32 sets of lines
+  /// Of their lines so many are read in a cycle: one, or the two of a request that goes over the end of a line.
+  sim::parameter<unsigned> mtt_read_ports{2, {1, 8, "lines", "design: read a cycle, lines of even and of odd number"}};
   /// Entries fetched by one miss: 1, 2, 4 or 8.
   sim::parameter<unsigned> mtt_line_entries{8, {1, 8, "entries", "design: 64-byte line of the host"}};
   sim::parameter<unsigned> fills{16, {1, 64, "misses", "calibration 7.4"}};  ///< misses under way at once
@@ -52,6 +54,7 @@ struct translation_config {
     are("mpt_write_ports", mpt_write_ports);
     are("mtt_entries", mtt_entries);
     are("mtt_ways", mtt_ways);
+    are("mtt_read_ports", mtt_read_ports);
     are("mtt_line_entries", mtt_line_entries);
     are("fills", fills);
     are("waiting", waiting);
@@ -69,8 +72,10 @@ struct translation_config {
 /// engine looks at, one a cycle; and `mpt_write_ports` to write: `fills`, what was fetched, and `keys`, what the key
 /// engine reads and changes. Who is refused waits a cycle and is counted (mpt_reads.<user>.waits,
 /// mpt_memory.<user>.waits). The region below a window is looked up in the cycle behind that of the window. MTT lines,
-/// one port each; no two fetches end in one cycle. What firmware or an operation drops is found by a comparator at each
-/// entry and loses its valid bit: that takes no port.
+/// with `mtt_read_ports` to read, a line each: `look_up`, which reads a second one where a request goes over the end of
+/// a line, in the next cycle where there is one port (mtt_reads.look_up.waits); a line that was fetched for the request
+/// is not read. They have one port to write: no two fetches end in one cycle. What firmware or an operation drops is
+/// found by a comparator at each entry and loses its valid bit: that takes no port.
 ///
 /// The look-up is blocked by "memory", when all fetches or all places are waiting for it, by "dma", which takes no
 /// fetch, and by "clients", who take no answers and have all places.
@@ -140,8 +145,8 @@ class translation : public sim::clocked_block, private key_tables_if {
     sim::cycle_t usable = 0;
   };
   enum class step : std::uint8_t { done, waits, blocked, again };
-  enum writer : unsigned { by_fills, by_keys };  // of MPT entries on chip
-  enum reader : unsigned { by_look_up, by_key_engine };
+  enum writer : unsigned { by_fills, by_keys };          // of MPT entries on chip
+  enum reader : unsigned { by_look_up, by_key_engine };  // of MPT entries; of MTT lines the first
 
   void tick() override;
   void take_fills();
@@ -198,7 +203,7 @@ class translation : public sim::clocked_block, private key_tables_if {
   std::uint64_t dropped_at_ = 0;  // sequence_ at the last drop
   statistics stats_;
   sim::server look_up_{*this, "look_up"};
-  sim::memory_ports mpt_reads_, mpt_writes_;
+  sim::memory_ports mpt_reads_, mpt_writes_, mtt_reads_;
   key_engine keys_;
 };
 

@@ -340,11 +340,17 @@ std::uint64_t clock_domain::scale(std::uint64_t x, std::uint64_t by, std::uint64
   return static_cast<std::uint64_t>((static_cast<wide>(x) * by + and_more) / through);
 }
 
-void clock_domain::remove(server& s) { servers_.erase(std::find(servers_.begin(), servers_.end(), &s)); }
+namespace {
+/// From a list of what a domain has, which keeps its order.
+template <class T>
+void take_out(std::vector<T*>& list, T& one) {
+  list.erase(std::find(list.begin(), list.end(), &one));
+}
+}  // namespace
 
-void clock_domain::remove(memory_ports& m) { memories_.erase(std::find(memories_.begin(), memories_.end(), &m)); }
-
-void clock_domain::remove(channel& c) { channels_.erase(std::find(channels_.begin(), channels_.end(), &c)); }
+void clock_domain::remove(server& s) { take_out(servers_, s); }
+void clock_domain::remove(memory_ports& m) { take_out(memories_, m); }
+void clock_domain::remove(channel& c) { take_out(channels_, c); }
 
 void clock_domain::set_next(cycle_t edge) {
   next_ = edge;

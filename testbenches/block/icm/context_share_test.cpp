@@ -107,12 +107,39 @@ TEST(context_second_entry, goes_with_its_context) {
   EXPECT_EQ(b.misses({101}), 1u);
 }
 
-TEST(context_second_entry, is_in_the_set_beside_that_of_the_first) {
-  bench b({16, 1, 1, 0, 2});  // sixteen sets of one: with both in one set, one would always be missing
-  for (std::uint32_t n = 0; n < 16; ++n) {
-    b.misses({n, 100 + n});
-    EXPECT_EQ(b.misses({n, 100 + n}), 0u) << n;
-  }
+/// Sixteen sets of one: two that share a set drive each other out.
+const icm::context_cache_config sets_of_one{16, 1, 1, 0, 2};
+
+TEST(context_second_entry, has_a_hash_of_its_own) {
+  bench b(sets_of_one);
+  std::vector<std::uint32_t> own, firsts, both;  // numbers; pairs that share the first set, and the second
+  const auto share = [&b](std::uint32_t x, std::uint32_t y) {
+    b.misses({x, y});
+    return b.misses({x, y}) != 0;
+  };
+  for (std::uint32_t n = 0; n < 16; ++n)
+    if (share(n, 100 + n)) own.push_back(n);
+  for (std::uint32_t n = 0; n < 16; ++n)
+    for (std::uint32_t m = 0; m < n; ++m) {
+      if (!share(n, m)) continue;
+      firsts.push_back(16 * n + m);
+      if (share(100 + n, 100 + m)) both.push_back(16 * n + m);
+    }
+  EXPECT_EQ(own, std::vector<std::uint32_t>{1}) << "one in sixteen";
+  EXPECT_EQ(firsts.size(), 8u) << "120 pairs over sixteen sets";
+  EXPECT_TRUE(both.empty()) << "those that share the first set are apart in the second";
+}
+
+/// The first entry of 6 is in the set of the second one of 2, that of 4 in that of 0's first.
+TEST(context_second_entry, either_goes_without_the_other) {
+  bench b(sets_of_one);
+  EXPECT_EQ(b.misses({2, 102, 6}), 3u);
+  EXPECT_EQ(b.misses({2}), 0u) << "the first one stays";
+  EXPECT_EQ(b.misses({102}), 1u) << "and waits for the second";
+  EXPECT_EQ(b.misses({0, 100, 4}), 3u);
+  EXPECT_EQ(b.misses({100}), 0u) << "the second one stays";
+  EXPECT_EQ(b.misses({0}), 1u);
+  EXPECT_EQ(b.misses({100, 0}), 0u);
 }
 
 TEST(context_second_entry, one_that_is_not_to_be_filled_is_passed_over) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "model/sim/memory.h"
 #include "testbenches/bench/held_up.h"
 #include "testbenches/block/icm/translation_rig.h"
 
@@ -259,11 +260,18 @@ struct read_port : keys {
   explicit read_port(unsigned ports) : keys(with(ports)) {
     tpt.announce(stats);
     answer(key(0x10010, 64, 1));
+    answer(of_second(0));
     first.ask(invalidate(0x123, 1));
     run(40);
     auto other = key(0x10010, 64, 2);
     users[0]->ask(other);
     run(400);
+  }
+  /// Of region 0x124, on chip.
+  icm::translate_request of_second(std::uint64_t tag) const {
+    icm::translate_request r = key(0x10010, 64, tag);
+    r.key = 0x124 << 8 | 0x45;
+    return r;
   }
   static icm::translation_config with(unsigned ports) {
     icm::translation_config c = at_once();
@@ -285,6 +293,53 @@ TEST(key_engine, an_entry_is_read_beside_that_of_a_look_up) {
   EXPECT_EQ(took(b.first, 1), 47u);
   EXPECT_EQ(b.waits("keys"), 0u);
 }
+
+/// Two translations are asked for one behind the other, and with one port the first of the two takes it: the engine,
+/// refused, has it in the next cycle before the second.
+TEST(key_engine, an_entry_is_read_before_a_second_look_up) {
+  read_port b(1);
+  b.first.ask(keys::invalidate(0x124, 2));
+  b.run(40);
+  for (const std::uint64_t tag : {3, 4}) b.users[0]->ask(b.of_second(tag));
+  b.run(400);
+  EXPECT_EQ(took(b.first, 2), 47u + 1);
+  EXPECT_EQ(b.users[0]->answered.at(3) - b.users[0]->asked.at(3), 6u);
+  EXPECT_EQ(b.users[0]->answered.at(4) - b.users[0]->asked.at(4), 6u + 1);
+  EXPECT_EQ(b.waits("keys"), 1u + 1);
+  EXPECT_EQ(b.waits("look_up"), 1u);
+}
+
+/// Window and region are on chip: the window is read after 1 + 40 cycles, the region in the next one, however many
+/// ports there are. Both are written to memory, five cycles each, and the answer is seen a cycle later.
+void expect_a_binding_of(unsigned ports) {
+  keys b(read_port::with(ports));
+  b.memory.be32(mpt_host + 0x23 * 64, 1u << 17 | 1u << 15 | 0x7c00u | 1u << 8);
+  const std::uint64_t window = mpt_host + 0x30 * 64;
+  b.memory.be32(window + 8, 2u << 24 | 0x30);
+  b.memory.be32(window + 0xc, 3u << 24 | 7);
+  b.answer(b.key(0x10010, 64, 1));
+  auto through = b.key(0x10010, 64, 2);
+  through.key = 0x30 << 8 | 2;
+  ASSERT_EQ(b.answer(through).status, translate_status::window_not_bound);
+  icm::key_operation o;
+  o.what = icm::key_operation::kind::bind;
+  o.key = 0x30 << 8 | 2;
+  o.lkey = 0x123 << 8 | 0x45;
+  o.rights = icm::right_remote_read;
+  o.pd = 7;
+  o.start = 0x10000;
+  o.length = 0x1000;
+  o.tag = 1;
+  const auto reads = [&] { return b.clock.memories().front()->accesses(1); };
+  const std::uint64_t before = reads();
+  b.first.ask(o);
+  b.run(300);
+  ASSERT_EQ(b.first.status.at(1), icm::key_status::ok);
+  EXPECT_EQ(took(b.first, 1), 1u + 40 + 1 + 5 + 5 + 1);
+  EXPECT_EQ(reads() - before, 3u) << "the window again, before it is written";
+}
+TEST(key_engine, a_binding_reads_window_and_region_in_two_cycles) { expect_a_binding_of(1); }
+TEST(key_engine, a_binding_reads_them_in_two_cycles_where_there_are_two_ports) { expect_a_binding_of(2); }
 
 /// The entry is known after 143 cycles, the page list 103 later, the translations are written in 5, and the entry.
 TEST(key_engine, a_fast_registration_writes_translations_and_entry) {

@@ -226,6 +226,71 @@ TEST(translation_lines, a_request_over_the_end_of_a_line_fetches_both) {
   EXPECT_EQ(b.memory.log.size(), 2u);
 }
 
+/// Two lines on chip, read in one cycle where there are two ports; with one the second is read in the next cycle, and a
+/// request behind it is looked up a cycle later. `took`: cycles of the request over the end and of the one behind it.
+struct line_ports : region_of_three_lines {
+  explicit line_ports(unsigned ports) : region_of_three_lines(with(ports)) {
+    tpt.announce(stats);
+    for (const std::uint64_t page : {3, 4, 12}) answer(in_region(page << 12, 16, page));
+    const std::uint64_t before = accesses();
+    users[0]->ask(in_region(0x3ff0, 0x20, 20));
+    users[0]->ask(in_region(0xc000, 16, 21));
+    run(50);
+    read = accesses() - before;
+    over_the_end = users[0]->answers.at(20);
+    for (const std::uint64_t tag : {20, 21}) took.push_back(users[0]->answered.at(tag) - users[0]->asked.at(tag));
+  }
+  static icm::translation_config with(unsigned ports) {
+    icm::translation_config c = at_once();
+    c.mtt_read_ports = ports;
+    return c;
+  }
+  std::uint64_t accesses() const {
+    for (const sim::memory_ports* m : clock.memories())
+      if (m->name() == "tpt.mtt_reads") return m->accesses(0);
+    return 0;
+  }
+  std::uint64_t waits() const { return stats.value("tpt.mtt_reads.look_up.waits"); }
+  sim::statistics stats;
+  std::uint64_t read = 0;
+  icm::translate_response over_the_end;
+  std::vector<sim::cycle_t> took;
+};
+
+TEST(translation_ports, two_lines_are_read_in_a_cycle) {
+  const line_ports b(2);
+  EXPECT_EQ(b.took, (std::vector<sim::cycle_t>{6, 6}));
+  EXPECT_EQ(b.read, 3u);
+  EXPECT_EQ(b.waits(), 0u);
+}
+TEST(translation_ports, of_one_the_second_line_is_read_a_cycle_later) {
+  const line_ports b(1);
+  EXPECT_EQ(b.took, (std::vector<sim::cycle_t>{7, 7}));
+  EXPECT_EQ(b.read, 3u);
+  EXPECT_EQ(b.waits(), 1u);
+  ASSERT_EQ(b.over_the_end.count, 2u);
+  EXPECT_EQ(b.over_the_end.segments[0].address, 0x5030ff0u);
+  EXPECT_EQ(b.over_the_end.segments[1].address, 0x5040000u);
+}
+/// Pages 14 and 15 are in one line, which is read once.
+TEST(translation_ports, two_pages_of_a_line_are_one_access) {
+  line_ports b(1);
+  const std::uint64_t before = b.accesses();
+  b.answer(in_region(0xeff0, 0x20, 30));
+  EXPECT_EQ(took(b, 30), 6u);
+  EXPECT_EQ(b.accesses() - before, 1u);
+  EXPECT_EQ(b.waits(), 1u) << "that of the request over the end";
+}
+/// What was fetched is handed to the request: only a line that was on chip is read.
+TEST(translation_ports, a_line_that_was_fetched_is_not_read) {
+  line_ports b(1);
+  const std::uint64_t before = b.accesses();
+  b.write_mtt(40, {0x7000000});
+  b.answer(in_region(0x3ff0, 0x20, 30));
+  EXPECT_EQ(took(b, 30), 108u);
+  EXPECT_EQ(b.accesses() - before, 1u);
+}
+
 /// One of the two is on chip: only the other is fetched.
 void expect_one_fetch(bool first_known) {
   region_of_three_lines b;
