@@ -27,6 +27,7 @@ config consistent(config c) {
   c.congestion.line_mbps = c.port.rate_mbps;
   if (c.pcie.core.khz == c.clock_khz) c.pcie.core.khz = 0;  // one clock
   c.requester.congestion = c.responder.congestion = c.congestion;
+  c.requester.read_engine = c.responder.read_engine = c.read_engine;
   for (unsigned* width : {&c.requester.datapath_bytes, &c.responder.bytes_per_cycle, &c.multicast.bytes_per_cycle,
                           &c.parser.bytes_per_cycle, &c.steering.bytes_per_cycle, &c.port.datapath_bytes,
                           &c.pcie.dma.fill_bytes_per_cycle})
@@ -278,6 +279,7 @@ void adapter::bind_read_engine() {
   bind(*read_engines_.front(), engine::requester, "requester", "", requester_.read_engine);
   bind(*read_engines_.front(), engine::responses, "requester", "response_", requester_.response_engine);
   bind(*read_engines_.back(), engine::responder, "responder", "", responder_.read_engine);
+  bind(*read_engines_.back(), engine::generator, "read_generator", "", read_generator_.read_engine);
 }
 
 void adapter::bind_answers() {

@@ -84,7 +84,8 @@ struct config {
   icm::translation_config translation;
   doorbell::config doorbell;
   scheduler::config scheduler;
-  transport::congestion_config congestion;  ///< of both halves of the transport
+  transport::congestion_config congestion;    ///< of both halves of the transport
+  transport::read_engine_config read_engine;  ///< for the responses of both
   transport::requester_config requester;
   transport::responder_config responder;
   transport::multicast_config multicast;
@@ -104,6 +105,7 @@ struct config {
     are("channel_depth", channel_depth);
     are("descriptor_depth", descriptor_depth);
     are("shared_read_engine", shared_read_engine);
+    are("read_engine", read_engine);
     are("firmware", command);
     are("firmware", firmware_port);
     are("pcie", pcie);

@@ -24,6 +24,8 @@ const setting connectx5_100g[] = {
     {"adapter.identity.firmware_minor", "35", "design: 16.35.2000, of published runs with MT_0000000012"},
     {"adapter.identity.firmware_subminor", "2000", "design: 16.35.2000, of published runs with MT_0000000012"},
     {"adapter.shared_read_engine", "true", "calibration 5, connectx5_100g: Connect-IB 50 M/s of each against 88, 121"},
+    {"adapter.read_engine.piece_cycles", "1", "design: the least; of its READs of more than 64 B nothing is published"},
+    {"adapter.read_engine.bytes_per_cycle", "128", "design: two beats of the datapath a cycle, as at 40GbE"},
     {"adapter.clock_khz", "500000", "calibration 5: not published, chosen"},
     {"adapter.datapath_bytes", "64", "calibration 5: 512 bit"},
     {"adapter.port.rate_mbps", "100000", "design: 100GbE"},

@@ -397,7 +397,7 @@ int sc_main(int argc, char* argv[]) {
       app.add_subcommand("calibrate", "Published figures of this adapter family beside those of the model");
   calibrate_cmd->add_option("--only", calibrate.only, "Points whose id begins so, for example C04,C07")->delimiter(',');
   calibrate_cmd->add_flag("--held-out", calibrate.held_out,
-                          "Instead the published points that were looked at afterwards, V01 to V15");
+                          "Instead the published points that were looked at afterwards, V01 to V16");
   calibrate_cmd->add_option("--jobs", calibrate.jobs, "Experiments at a time, 0: one for each processor")
       ->check(CLI::Range(0u, 256u))
       ->capture_default_str();

@@ -4,17 +4,17 @@
 namespace rnic::transport {
 
 namespace {
-constexpr const char* names[] = {"requester", "responder", "responses"};
-constexpr const char* full[] = {"requester grants", "responder grants", "response grants"};
+constexpr const char* names[] = {"requester", "responder", "responses", "generator"};
+constexpr const char* full[] = {"requester grants", "responder grants", "response grants", "generator grants"};
 constexpr std::uint64_t bit(unsigned user) { return std::uint64_t{1} << user; }
 }  // namespace
 
 read_engine::read_engine(const std::string& name, sim::clock_domain& domain, sim::statistics& stats)
     : clocked_block(name, domain),
       request{sim::fifo_in<read_engine_request>(*this), sim::fifo_in<read_engine_request>(*this),
-              sim::fifo_in<read_engine_request>(*this)},
+              sim::fifo_in<read_engine_request>(*this), sim::fifo_in<read_engine_request>(*this)},
       grant{sim::fifo_out<read_engine_grant>(*this), sim::fifo_out<read_engine_grant>(*this),
-            sim::fifo_out<read_engine_grant>(*this)},
+            sim::fifo_out<read_engine_grant>(*this), sim::fifo_out<read_engine_grant>(*this)},
       engine_(*this, "turns") {
   for (unsigned u = 0; u != users; ++u) {
     stats.add(this->name() + "." + names[u] + ".grants", counts_[u].grants);
@@ -48,9 +48,10 @@ void read_engine::tick() {
   if (waiting != bit(u)) engine_.await();
 }
 
-// A response is not in the halves' turn: who comes next of them stays so.
+// Responses are not in the halves' turn: who comes next of them stays so.
 unsigned read_engine::choose(std::uint64_t stops, std::uint64_t ready) {
-  if (stops == 0 && (ready & bit(responses)) != 0) return responses;
+  for (const unsigned of : {responses, generator})
+    if (stops == 0 && (ready & bit(of)) != 0) return of;
   return static_cast<unsigned>(next_.pick(stops != 0 ? stops : ready));
 }
 

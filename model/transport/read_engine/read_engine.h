@@ -15,18 +15,21 @@
 namespace rnic::transport {
 
 /// Data sheet. READs and atomics that the adapter asks for, as requester, and those that it is asked for, as responder,
-/// take turns on one engine of the chip, and so do the responses to the former; WRITEs and SENDs need none of it
-/// (calibration 5: Connect-IB does 88 M/s as requester, 121 M/s as responder, 50 M/s of each at once).
+/// take turns on one engine of the chip, and so do the responses to both; WRITEs and SENDs need none of it
+/// (calibration 5: Connect-IB does 88 M/s as requester, 121 M/s as responder, 50 M/s of each at once). What the bytes
+/// of a response take: read_engine_config.
 ///
-/// Ports: three requests, one of each half for its READs and one of the requester for the packets of responses; a grant
-/// for each. An item of a request says for how many cycles it takes the engine, and whether it wants a grant.
+/// Ports: four requests, one of each half for its READs, one of the requester for the packets of responses that have
+/// come, one of the READ generator for those that it makes; a grant for each. An item of a request says for how many
+/// cycles it takes the engine, and whether it wants a grant.
 ///
 /// Stages: the cycle in which a request is seen and the engine is free: the engine is taken for its cycles, and the
 /// grant goes on its way, which its user sees a cycle later. So a user has its grant two cycles after it has asked, and
 /// one that has asked again by the time at which the engine comes free loses no cycle. One request a cycle at most: one
-/// that wants no grant before all that do, since it belongs to what has just started; then a response, since its READ
-/// has had its turn, and what has arrived behind it waits as well; then the halves by a round robin. There are no more
-/// responses than what the requester's READs have asked for, so the halves always come to their turn.
+/// that wants no grant before all that do, since it belongs to what has just started; then a response that has come,
+/// since its READ has had its turn, and what has arrived behind it waits as well; then one that is made, whose READ has
+/// had its turn too; then the halves by a round robin. There are no more responses of either kind than what READs that
+/// have had their turn asked for, so all come to theirs.
 ///
 /// Memories: none but the arbiter's last winner. What was granted is a user's and not a queue pair's
 /// (read_engine_port): a request is never taken back.
@@ -36,7 +39,7 @@ namespace rnic::transport {
 /// which a request was there and could not be taken.
 class read_engine : public sim::clocked_block {
  public:
-  enum user : unsigned { requester, responder, responses, users };
+  enum user : unsigned { requester, responder, responses, generator, users };
 
   read_engine(const std::string& name, sim::clock_domain& domain, sim::statistics& stats);
 
@@ -52,7 +55,7 @@ class read_engine : public sim::clocked_block {
 
   sim::server engine_;
   sim::round_robin next_;
-  std::array<sim::cycle_t, users> since_{sim::never, sim::never, sim::never};  // the request in front is there
+  std::array<sim::cycle_t, users> since_{sim::never, sim::never, sim::never, sim::never};  // the request in front came
   std::array<counters, users> counts_;
 };
 

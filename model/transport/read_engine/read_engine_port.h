@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user of the READ engine: a half of the transport, or the responses to its READs.
+// A user of the READ engine: a half of the transport, or the responses that it gets or makes.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct read_engine_request {
 struct read_engine_grant {};
 
 /// The two channels, and a register: a request is under way, from its beginning to the use of its grant. There is one
-/// at most. A half asks as soon as it has a READ or an atomic, before that can start, and the completer when a packet
-/// of a response lacks nothing else; the grant waits in its channel until it is used. It is for no queue pair: where
-/// the one for which was asked is halted, goes into error, gives up its turn or lies in a domain that is revoked, the
-/// grant is the next one's, or stays until there is one. Cycles without a grant go before it; where the channel takes
-/// nothing, they wait in a counter.
+/// at most. A half asks as soon as it has a READ or an atomic, before that can start, the completer when a packet of a
+/// response lacks nothing else, and the READ generator when the packet is the next that it reads; the grant waits in
+/// its channel until it is used. It is for no queue pair: where the one for which was asked is halted, goes into error,
+/// gives up its turn or lies in a domain that is revoked, the grant is the next one's, or stays until there is one.
+/// Cycles without a grant go before it; where the channel takes nothing, they wait in a counter.
 class read_engine_port {
  public:
   explicit read_engine_port(sim::clocked_block& owner) : request(owner), grant(owner) {}

@@ -39,11 +39,12 @@ namespace rnic::transport {
 ///
 /// Memories: the context; the ports' GID tables, a read port of its own (path_check); the message table.
 ///
-/// READ engine: a packet of a READ response takes it for its beats and response_overhead_cycles, at least
-/// read_response_cycles. The least that the first one of a READ can take was booked with the request, so one of a few
-/// beats takes no more. A packet that does asks when it stands in front, is the one that was expected and lacks nothing
-/// else, and goes on in the cycle in which it has the grant, two cycles later where the engine is free; the one behind
-/// it has asked before the engine has ended. A response that brings nothing (repeated, late, refused) takes no engine.
+/// READ engine: a packet of a READ response takes it for its bytes (read_engine_config::received) and
+/// response_overhead_cycles, at least read_response_cycles. The least that the first one of a READ can take was booked
+/// with the request, so one of up to 96 bytes takes no more. A packet that does asks when it stands in front, is the
+/// one that was expected and lacks nothing else, and goes on in the cycle in which it has the grant, two cycles later
+/// where the engine is free; the one behind it has asked before the engine has ended. A response that brings nothing
+/// (repeated, late, refused) takes no engine.
 ///
 /// Stalls, for all behind it too, which are acknowledgements, notifications of congestion and other responses, and by
 /// the ICRC check requests where the channel is full: context not on chip; no room for a job of scatter; search;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/sim/beats.h"
 #include "model/transport/requester/completer.h"
 #include "model/transport/requester/rules.h"
 
@@ -34,12 +33,12 @@ completer::read_part completer::part_of(const context& c, const qp_runtime& r, c
   return wrong ? read_part::wrong : read_part::expected;
 }
 
-// The request has taken the engine for a response of one packet whose beats are no more than that.
+// The request has taken the engine for a response of one packet that takes no more than that.
 bool completer::has_engine(const wire::packet& p) {
-  const auto beats = static_cast<unsigned>(sim::beats_of(p.payload_length, config_.datapath_bytes));
+  const unsigned bytes = config_.read_engine.received(p.payload_length);
   const unsigned least = config_.read_response_cycles;
   const bool first = wire::traits(p.bth.opcode).first;
-  const unsigned cycles = std::max(least, config_.response_overhead_cycles + beats) - (first ? least : 0);
+  const unsigned cycles = std::max(least, config_.response_overhead_cycles + bytes) - (first ? least : 0);
   if (cycles == 0) return true;
   if (ports_.read_engine.granted()) {
     ports_.read_engine.use();

@@ -7,6 +7,7 @@
 #include "model/icm/context_cache.h"
 #include "model/sim/parameter.h"
 #include "model/transport/congestion/config.h"
+#include "model/transport/read_engine/config.h"
 #include "model/transport/requester/timers.h"
 
 namespace rnic::transport {
@@ -40,11 +41,12 @@ struct requester_config {
       {0, sim::many, "cycles", "calibration 7.4: 475 ns; a missing entry of a context stops transmit or READ engine"}};
   /// Transmit engine, READ request.
   sim::parameter<unsigned> read_request_cycles{19, {1, sim::many, "cycles", "calibration 5: 19.4"}};
-  /// READ engine, what of read_request_cycles is the response's, which takes it as any received packet does: at least
-  /// this, or response_overhead_cycles and its beats: max(16.4, 5 + L / 16).
+  /// READ engine, what of read_request_cycles is the response's: a packet of it takes at least this, or
+  /// response_overhead_cycles and what its bytes take.
   sim::parameter<unsigned> read_response_cycles{
       16, {0, sim::many, "cycles", "calibration 5: RX engine, 16.4, of the 19.4 that are with the response"}};
   unsigned response_overhead_cycles = 5;  ///< the responder's beat_overhead_cycles: one datapath receives
+  read_engine_config read_engine;         ///< the same as the responder's
   /// Transmit engine, further packets, plus L / datapath_bytes; as receive.
   sim::parameter<unsigned> continue_cycles{5, {1, sim::many, "cycles", "calibration 5: 5 + L/16"}};
   unsigned datapath_bytes = 16;  ///< per cycle (calibration: 128 bit)

@@ -68,7 +68,8 @@ void acknowledgement::set_nak(responder_flow& f, std::uint8_t syndrome, std::uin
 void acknowledgement::route(responder_flow& f) {
   if ((!f.ack_pending && !f.nak_pending) || f.in_answers || f.in_hand) return;
   // Of READs only those in host memory are not handed over: an answer behind them goes when the last of them is.
-  if (!is_due(f.reads_accepted - f.reads_held, ack_goes_first(f) ? f.ack_after : f.nak_after)) return;
+  if (!is_due(f.reads_accepted - f.reads_held, ack_goes_first(f) ? f.ack_after : f.nak_after))
+    return owner_.wake_next();  // those may pass others (held_reads)
   if (f.in_generator()) {
     f.in_hand = true;
     hands_.push(f.number);

@@ -163,10 +163,9 @@ bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
   if (i == no_link) return false;  // some QP must leave first: that happens in our tick
   responder_flow& f = flows_[i];
   using found = flow_table::found;
-  const bool unread = f.ctx == nullptr;
   const found context = flows_.find_context(f, context_user::check);
   if (context == found::no_port) return false;
-  if (context == found::known && f.wait_head == no_link) {
+  if ((context == found::known || context == found::read) && f.wait_head == no_link) {
     if (!flows_.may_access(f, context_user::check)) return false;
     if (run(f, frame) == verdict::done) {
       start(f);
@@ -180,8 +179,7 @@ bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
     return true;
   }
   if (!flows_.has_room_to_wait()) return false;  // one of the frames that wait goes on in our tick
-  if (unread && context == found::known && flows_.may_access(f, context_user::check))
-    flows_.access(f, context_user::check);
+  if (context == found::read && flows_.may_access(f, context_user::check)) flows_.access(f, context_user::check);
   wait(f, std::move(frame));
   check_.start(1);
   return true;

@@ -45,6 +45,7 @@ std::uint16_t flow_table::open(std::uint32_t qpn) {
   f.used = true;
   active_.push_back(i);
   active_qpns_.push_back(qpn);
+  if (free_.empty() && !backlog_.empty()) owner_.wake_next();  // the first of the backlog has to be passed
   return i;
 }
 
@@ -60,10 +61,10 @@ void flow_table::access(responder_flow& f, context_user user) {
 }
 
 flow_table::found flow_table::resolve(responder_flow& f, context_user user) {
-  if (f.ctx != nullptr) return found::known;
   const found now = find_context(f, user);
-  if (now == found::known) access(f, user);
-  return now;
+  if (now != found::read) return now;
+  access(f, user);
+  return found::known;
 }
 
 flow_table::found flow_table::find_context(responder_flow& f, context_user user) {
@@ -97,7 +98,8 @@ flow_table::found flow_table::look_up(responder_flow& f) {
     return found::pending;
   }
   contexts_.pin(f.qpn);
-  return found::known;
+  if (f.reads_held != 0) owner_.wake_next();  // they may pass others (held_reads)
+  return found::read;
 }
 
 /// A place that is opened for a frame which then cannot stay is closed again, and has used nothing.

@@ -60,16 +60,19 @@ class flow_table {
   const responder_flow& operator[](std::uint16_t i) const { return flows_[i]; }
 
   const std::vector<std::uint32_t>& qpns() const { return active_qpns_; }
+  std::uint16_t places() const { return static_cast<std::uint16_t>(flows_.size()); }
 
   enum class found : std::uint8_t {
     known,
+    read,     ///< known from this cycle on: find_context() alone, which leaves the access to its caller
     pending,  ///< the context is being fetched
     no_port,  ///< not in this cycle
     unknown   ///< there is none; the frames that waited for it are dropped
   };
   /// Whether its context is on chip. What is not there is fetched, and the owner is ticked.
   found resolve(responder_flow& f, context_user user);
-  /// The same for a frame that may not be able to stay: its context is read (access) when it does, or is taken.
+  /// The same for a frame that may not be able to stay: where its context is `read`, the access is made when the frame
+  /// does, or is taken.
   found find_context(responder_flow& f, context_user user);
   /// Whether the user may access the context of the queue pair in this cycle. Refused, the owner is ticked in the next.
   bool may_access(const responder_flow& f, context_user user);

@@ -17,7 +17,7 @@ held_reads::held_reads(sim::clocked_block& owner, const responder_config& cfg, f
       writes_(writes),
       spans_(spans),
       at_once_(cfg.read_fetches) {
-  fetching_.reserve(at_once_);
+  fetching_.reserve(at_once_ + 1);
 }
 
 /// A QP whose READs are on chip keeps its context there until their responses have left: in the context's set there
@@ -44,11 +44,12 @@ bool held_reads::put_aside(responder_flow& f, const read_command& r) {
 /// One request comes back in a cycle; those of several QPs are fetched at once.
 void held_reads::work() {
   if (backlog_.empty() && fetching_.empty()) return;
-  begin();
+  if (!backlog_.empty()) begin();
   for (std::size_t k = 0; k < fetching_.size(); ++k) {
     responder_flow& f = flows_[fetching_[k]];
     if (fetch(f) == fetched::no) continue;
     f.fetching = false;
+    if (passing_ == f.number) passing_ = no_link;
     fetching_.erase(fetching_.begin() + static_cast<std::ptrdiff_t>(k));
     if (f.reads_held != 0) backlog_.list(f.qpn);  // behind the others
     owner_.wake_next();
@@ -56,23 +57,52 @@ void held_reads::work() {
   }
 }
 
-/// The QP that has waited longest gets a place on chip.
+/// One queue pair in a cycle.
 void held_reads::begin() {
-  if (backlog_.empty() || fetching_.size() == at_once_) return;
+  const bool lane = fetching_.size() < at_once_ + (passing_ == no_link ? 0 : 1);
+  const bool began = (lane && begin_first()) || begin_passing();
+  if (began && !backlog_.empty()) owner_.wake_next();
+}
+
+/// The QP that has waited longest gets a place on chip.
+bool held_reads::begin_first() {
   const std::uint32_t qpn = backlog_.front();
   std::uint16_t i = flows_.find(qpn);
   const flow_table& present = flows_;
   if (flows_.halts().halted(qpn) || (i != no_link && present[i].stop)) {  // what waits of it is given up
     backlog_.pop();
-    return owner_.wake_next();
+    return true;
   }
-  if (!has_place(qpn, i != no_link && present[i].reads_on_chip() != 0)) return;  // who has one wakes us
+  if (i != no_link && present[i].fetching) {  // it has passed the others, and stands behind them when that is done
+    backlog_.pop();
+    return true;
+  }
+  if (!has_place(qpn, i != no_link && present[i].reads_on_chip() != 0)) return false;  // who has one wakes us
   if (i == no_link) i = flows_.open(qpn);
-  if (i == no_link) return;  // one that leaves wakes us
+  if (i == no_link) return false;  // one that leaves wakes us
   backlog_.pop();
   flows_[i].fetching = true;
   fetching_.push_back(i);
-  if (!backlog_.empty()) owner_.wake_next();
+  return true;
+}
+
+bool held_reads::begin_passing() {
+  if (passing_ != no_link) return false;
+  const flow_table& present = flows_;
+  for (std::uint16_t i = 0; i != present.places(); ++i) {
+    if (!may_pass(present[i])) continue;
+    flows_[i].fetching = true;
+    fetching_.push_back(i);
+    passing_ = i;
+    return true;
+  }
+  return false;
+}
+
+/// It keeps its place until its READs are back, and has none on their way.
+bool held_reads::may_pass(const responder_flow& f) const {
+  return f.used && f.ctx != nullptr && f.reads_held != 0 && !f.fetching && !f.stop && !f.in_generator() &&
+         (f.ack_pending || f.nak_pending || reads_.idle()) && has_place(f.qpn, false);
 }
 
 held_reads::fetched held_reads::fetch(responder_flow& f) {
@@ -105,6 +135,7 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
 void held_reads::stop(responder_flow& f) {
   if (!f.fetching) return;
   f.fetching = false;
+  if (passing_ == f.number) passing_ = no_link;
   fetching_.erase(std::find(fetching_.begin(), fetching_.end(), f.number));
 }
 

@@ -19,8 +19,12 @@ namespace rnic::transport {
 /// Part of the responder: puts READs that find no place in the READ generator into host memory (read_backlog.h), and
 /// fetches one of each queue pair in turn when there is a place.
 ///
-/// Ports: from the commit one READ a cycle; one queue pair of the list a cycle begins to be fetched, `read_fetches` at
-/// once; one READ a cycle goes on to the generator.
+/// A queue pair that has a place on chip until its READs have come back, because an answer waits behind them, or an
+/// atomic does and the generator has nothing, passes the list when its first one cannot begin: else as many as there
+/// are places would stop all the others. Of several the lowest place goes first (a priority encoder over `flows` bits).
+///
+/// Ports: from the commit one READ a cycle; one queue pair a cycle begins to be fetched, `read_fetches` of the list at
+/// once and one that passes it; one READ a cycle goes on to the generator.
 /// Stalls: the queue pair's ring, its context or its place on chip is not there, or a port of these is taken; the way
 /// to the generator is full.
 class held_reads {
@@ -42,6 +46,9 @@ class held_reads {
  private:
   enum class fetched : std::uint8_t { no, request, nothing };
   void begin();
+  bool begin_first();
+  bool begin_passing();
+  bool may_pass(const responder_flow& f) const;
   fetched fetch(responder_flow& f);
 
   sim::clocked_block& owner_;
@@ -54,6 +61,7 @@ class held_reads {
   sim::span_recorder& spans_;
   const unsigned at_once_;
   std::vector<std::uint16_t> fetching_;  // flows with READs in host memory, one of each is being fetched
+  std::uint16_t passing_ = no_link;      // that of them which was not the first of the list
 };
 
 }  // namespace rnic::transport

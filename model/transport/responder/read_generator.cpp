@@ -110,10 +110,11 @@ void read_generator::ask() {
     const std::uint16_t j = s.turn;
     job& x = requests_[j];
     if (x.r.what == kind::read && !x.all_asked) {
+      const bool granted = has_engine(x);
       if (gathers_.full()) return;  // one comes free in our tick
       if (!engine_.is_free()) return engine_.await();
       const bool translated = x.r.length == 0 || x.refused || (x.gathered == 0 && x.r.first.count != 0);
-      if (!translated && !translate.request.claim()) return;
+      if (!granted || (!translated && !translate.request.claim())) return;
       ask_packet(j);
     } else if (x.refused && !x.all_asked && !x.executing) {
       x.nak = access_violation.nak;
@@ -124,6 +125,8 @@ void read_generator::ask() {
     }
     if (x.all_asked) requests_.advance(s);
   }
+  engine_.idle();
+  waits_for_engine_ = false;
   asking_.drop();
   s.asks = false;
   may_ask(f);
@@ -131,8 +134,27 @@ void read_generator::ask() {
   if (!asking_.empty() || tries_ != 0 || !lines_.empty() || !faults_.empty()) wake_next();
 }
 
+/// Cycles of the READ engine that the next packet of the request takes.
+unsigned read_generator::engine_cycles(const job& x) const {
+  const std::uint32_t mtu = requests_.of(x.r.flow).mtu;
+  return x.refused ? 0 : config_.read_engine.sent(x.gathered, std::min(mtu, x.r.length - x.gathered));
+}
+
+/// The packet may be asked for, as far as the READ engine goes.
+bool read_generator::has_engine(const job& x) {
+  const unsigned cycles = engine_cycles(x);
+  const bool granted = cycles == 0 || read_engine.granted();
+  if (!granted) read_engine.ask(cycles);
+  engine_.waits_for(granted ? nullptr : "read engine");
+  waits_for_engine_ |= !granted;
+  return granted;
+}
+
 void read_generator::ask_packet(std::uint16_t j) {
   job& x = requests_[j];
+  if (engine_cycles(x) != 0) read_engine.use();
+  if (waits_for_engine_ && x.gathered == 0)
+    spans_.leave(x.r.span, name(), "read engine", now_ps(), sim::wait::arbitration);
   const stream& s = requests_.of(x.r.flow);
   const std::uint16_t g = gathers_.begin();
   read_gathers::packet& a = gathers_[g];

@@ -15,6 +15,7 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/responder/answer_lines.h"
 #include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/atomic_unit.h"
@@ -29,12 +30,15 @@ namespace rnic::transport {
 /// Data sheet.
 ///
 /// Ports, each of one item a cycle: commands in, reports out; answers to answer_transmit (answer_port); address
-/// translation; DMA reads (READ payload, operands of atomics) and DMA writes (results of atomics).
+/// translation; DMA reads (READ payload, operands of atomics) and DMA writes (results of atomics); the READ engine.
 ///
 /// Stages: accept a command (cycle 0); ask, one response packet or one atomic in a cycle, in turn of the queue pairs (0
 /// for one that finds nobody in front of it); translation, of packets that the command brings none for; read, one DMA
 /// request a cycle; memory; leave, one answer a cycle, in the cycle in which the last byte of it is there. Interval of
 /// `ask`: read_packet_cycles, or the beats of the packet and beat_overhead_cycles, as of any packet in the datapath.
+/// READ engine: a packet takes it once (read_engine_config::sent), but the first of a READ that is of one piece: the
+/// request has had that turn. One that does asks when it is the next in turn, while `ask` is busy too, and is
+/// asked for in the cycle in which it has the grant: two cycles later where the engine is free.
 ///
 /// Order: the answers of a queue pair leave in the order in which they were commanded, whose requests' PSNs they have
 /// (adapter data plane C.7.3). A request is begun when all before it of its queue pair are asked for or have changed
@@ -46,13 +50,13 @@ namespace rnic::transport {
 /// `flows` queue pairs (list of their requests, one pending ACK, one pending NAK, address of the peer), links of
 /// answer_lines; limits of rate by queue pair.
 ///
-/// Stalls: ask, while no gather is free, the engine or translation is busy, or read_translations of the packets of its
-/// queue pair wait for translation; an atomic, while the unit or its lock is taken; read, when the DMA engine takes
-/// none; leave, by answer_transmit, for its port and priority only; one that is ahead of its rate leaves its line until
-/// it is due. One that is given up leaves its line, and one whose path changes goes to the end of the new one. A
-/// command that has to look at the requests of its queue pair (repeated, discard) looks at one a cycle, and the
-/// commands behind it wait so long. Reports wait in a queue that has a place for each that can be due. Commands never
-/// wait for answers to leave: the responder knows of a place for each request.
+/// Stalls: ask, while no gather is free, the engine or translation is busy, it has no grant of the READ engine, or
+/// read_translations of the packets of its queue pair wait for translation; an atomic, while the unit or its lock is
+/// taken; read, when the DMA engine takes none; leave, by answer_transmit, for its port and priority only; one that is
+/// ahead of its rate leaves its line until it is due. One that is given up leaves its line, and one whose path changes
+/// goes to the end of the new one. A command that has to look at the requests of its queue pair (repeated, discard)
+/// looks at one a cycle, and the commands behind it wait so long. Reports wait in a queue that has a place for each
+/// that can be due. Commands never wait for answers to leave: the responder knows of a place for each request.
 class read_generator : public sim::clocked_block {
  public:
   read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg, payload::frame_pool& frames,
@@ -64,6 +68,7 @@ class read_generator : public sim::clocked_block {
   icm::translate_port translate{*this};
   pcie::dma_port dma_read{*this};
   pcie::dma_port dma_write{*this};
+  read_engine_port read_engine{*this};  ///< of the responses that it makes
 
  private:
   using kind = read_command::kind;
@@ -73,6 +78,8 @@ class read_generator : public sim::clocked_block {
   void tick() override;
   // read_generator.cpp
   void ask();
+  unsigned engine_cycles(const job& x) const;
+  bool has_engine(const job& x);
   void ask_packet(std::uint16_t j);
   void start_atomic();
   void executed(const atomic_unit::outcome& o);
@@ -115,7 +122,8 @@ class read_generator : public sim::clocked_block {
     bool under_way = false;
     std::uint32_t key = 0;
   } revocation_;
-  std::size_t tries_ = 0;  // of those in swapping_ that may find a lock free
+  bool waits_for_engine_ = false;  // the packet that is next in turn, for a grant
+  std::size_t tries_ = 0;          // of those in swapping_ that may find a lock free
   struct {
     std::uint64_t asked = 0, done = 0;
   } writes_;

@@ -72,6 +72,7 @@ class read_requests {
   read_request& operator[](std::uint16_t j) { return requests_[j]; }
   std::vector<read_request>& all() { return requests_; }
   read_stream& of(std::uint16_t flow) { return streams_[flow]; }
+  const read_stream& of(std::uint16_t flow) const { return streams_[flow]; }
   std::uint16_t flow_of(const read_stream& s) const { return static_cast<std::uint16_t>(&s - streams_.data()); }
   unsigned count(const read_stream& s) const;
 

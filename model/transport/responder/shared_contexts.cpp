@@ -22,8 +22,7 @@ shared_contexts::shared_contexts(const std::string& name, sim::clocked_block& ow
 }
 
 shared_contexts::result shared_contexts::open(std::uint32_t srqn, srq_user user, icm::srq_context*& ctx) {
-  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
-  if (std::any_of(stopped_.begin(), stopped_.end(), same)) return result::pending;
+  if (find_halt(srqn) != stopped_.end()) return result::pending;
   const cache::result found = contexts_.ask(srqn, ctx);
   if (found == cache::result::pending) return result::pending;
   if (found == cache::result::refused) return result::failed;
@@ -88,16 +87,23 @@ void shared_contexts::take_notice(std::uint8_t& event, std::uint32_t& srqn) {
   if (!notices_.empty()) owner_.wake_next();
 }
 
+/// A queue has one halt at most: halt() begins anew.
+std::vector<shared_contexts::stopped>::iterator shared_contexts::find_halt(std::uint32_t srqn) {
+  return std::find_if(stopped_.begin(), stopped_.end(), [&](const stopped& s) { return s.srqn == srqn; });
+}
+
+void shared_contexts::forget_halt(std::uint32_t srqn) {
+  if (const auto s = find_halt(srqn); s != stopped_.end()) stopped_.erase(s);
+}
+
 void shared_contexts::halt(std::uint32_t srqn, bool discard) {
-  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
-  stopped_.erase(std::remove_if(stopped_.begin(), stopped_.end(), same), stopped_.end());
+  forget_halt(srqn);
   stopped_.push_back({srqn, discard, false});
   owner_.wake_next();
 }
 
 void shared_contexts::release(std::uint32_t srqn) {
-  const auto same = [&](const stopped& s) { return s.srqn == srqn; };
-  stopped_.erase(std::remove_if(stopped_.begin(), stopped_.end(), same), stopped_.end());
+  forget_halt(srqn);
   owner_.wake_next();
 }
 

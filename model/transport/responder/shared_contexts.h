@@ -95,6 +95,8 @@ class shared_contexts {
   bool accessed(std::uint32_t srqn, srq_user user) const {
     return accessed_at_ == owner_.now() && accessed_ == srqn && accessed_by_ == user;
   }
+  std::vector<stopped>::iterator find_halt(std::uint32_t srqn);
+  void forget_halt(std::uint32_t srqn);
   void write_back(stopped& s);
 
   sim::clocked_block& owner_;

@@ -13,6 +13,7 @@
 #include "model/sim/parameter.h"
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
+#include "model/transport/read_engine/config.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "model/wire/packet.h"
 
@@ -120,9 +121,10 @@ struct responder_config {
   icm::context_cache_config srqs{64, 4, 4, 0, 4, "design: contexts of shared receive queues"};
   /// Between two looks at the doorbell records of QPs in the error state.
   sim::parameter<unsigned> flush_poll_cycles{4000, {1, sim::many, "cycles", "design"}};
-  unsigned egress_frames = 16;   ///< credits per port and priority (mac config of the same name)
-  congestion_config congestion;  ///< the same as the requester's
-  atomic_unit_config atomics;    ///< atomic operations on host memory
+  unsigned egress_frames = 16;     ///< credits per port and priority (mac config of the same name)
+  congestion_config congestion;    ///< the same as the requester's
+  read_engine_config read_engine;  ///< the same as the requester's
+  atomic_unit_config atomics;      ///< atomic operations on host memory
   icm::context_cache_config histories{64, 4, 4, 0, 4, "design: rings of READs and atomics, by QP"};
   /// Of 128 RC or 256 UC and UD QPs. One of a set is for requests, whatever READs have pinned the others.
   icm::context_cache_config contexts{256, 8, 16, 60, 8, "calibration 5, 7.4: QPC cache, misses overlap", 2};

@@ -235,6 +235,26 @@ TEST(ReadEngine, ResponsesGoBeforeWhatWantsToStart) {
   EXPECT_EQ(r.engine().busy_cycles(), 2 * 19u + 40 + 2 * 5 + 17);
 }
 
+/// Those that are made come behind those that have come, and before what wants to start.
+TEST(ReadEngine, ResponsesThatAreMadeGoBehindThoseThatHaveCome) {
+  rig r;
+  half responses("responses", r.clock, r.dut, read_engine::responses);
+  half generator("generator", r.clock, r.dut, read_engine::generator);
+  r.requester.missing = 40;
+  r.requester.reads(10, 2, 19);
+  r.responder.reads(12, 1, 17);
+  generator.reads(14, 2, 8);
+  responses.reads(15, 2, 5);
+  r.run(200);
+  // 11: 19 cycles; 30: 40 that were missing; 70: 5; 75: 5, there since 73; 80 and 88: 8; 96: 17; 113.
+  EXPECT_EQ(responses.started, (cycles{71, 76}));
+  EXPECT_EQ(generator.started, (cycles{81, 89}));
+  EXPECT_EQ(r.responder.started, cycles{97});
+  EXPECT_EQ(r.requester.started, (cycles{12, 114}));
+  EXPECT_EQ(r.count("generator.grants"), 2u);
+  EXPECT_EQ(r.count("generator.wait_cycles"), (80u - 15) + (88 - 82));
+}
+
 /// Sleeping and the order of ticks are not seen. The requester's first is granted at 12 and starts at 35; what it has
 /// missed goes at 47 before the responder's second, which is there as well.
 class ReadEngineTicks : public ::testing::TestWithParam<sim::timebase::options> {};

@@ -163,10 +163,10 @@ struct answered : bench::bench {
   std::uint64_t granted() const { return stats.value("read_engine.responses.grants"); }
 };
 
-/// 5 + 12 beats are one more than was booked.
+/// 5 + 8 for a piece + 4 times 32 bytes are one more than was booked.
 TEST(response_turn, one_that_takes_longer_than_was_booked_has_its_grant_two_cycles_later) {
-  answered b(fast(19), 1, 177);
-  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 177);
+  answered b(fast(19), 1, 97);
+  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 97);
   b.run_ns(2000);
   ASSERT_EQ(b.w.cqes.size(), 1u);
   EXPECT_EQ(left(b, span, "read engine") - left(b, span, "complete"), 2u);
@@ -174,8 +174,8 @@ TEST(response_turn, one_that_takes_longer_than_was_booked_has_its_grant_two_cycl
 }
 
 TEST(response_turn, one_that_takes_what_was_booked_asks_for_nothing) {
-  answered b(fast(19), 1, 176);
-  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 176);
+  answered b(fast(19), 1, 96);
+  const sim::span_id span = answer(b, wire::operation::read_response_only, 0xfffffe, 96);
   b.run_ns(2000);
   ASSERT_EQ(b.w.cqes.size(), 1u);
   EXPECT_NE(left(b, span, "complete"), sim::never);
@@ -183,16 +183,22 @@ TEST(response_turn, one_that_takes_what_was_booked_asks_for_nothing) {
   EXPECT_EQ(b.granted(), 0u);
 }
 
-/// 5 + 64 beats, of which 16 were booked with each request.
-TEST(response_turn, responses_follow_each_other_at_the_interval_of_the_engine) {
-  answered b(fast(19), 8, 1024);
+/// 5 for itself, 8 for each piece of 256 bytes, 1 for each 32 bytes, of which 16 were booked with each request.
+class response_interval : public testing::TestWithParam<std::pair<std::uint32_t, sim::cycle_t>> {};
+TEST_P(response_interval, is_that_of_the_engine) {
+  const auto [bytes, interval] = GetParam();
+  answered b(fast(19), 8, bytes);
   std::vector<sim::span_id> spans;
-  for (unsigned i = 0; i < 8; ++i) spans.push_back(answer(b, wire::operation::read_response_only, 0xfffffe + i, 1024));
+  for (unsigned i = 0; i < 8; ++i) spans.push_back(answer(b, wire::operation::read_response_only, 0xfffffe + i, bytes));
   b.run_ns(5000);
   ASSERT_EQ(b.w.cqes.size(), 8u);
   for (unsigned i = 1; i < 8; ++i)
-    EXPECT_EQ(left(b, spans[i], "read engine") - left(b, spans[i - 1], "read engine"), 53u) << i;
+    EXPECT_EQ(left(b, spans[i], "read engine") - left(b, spans[i - 1], "read engine"), interval) << i;
 }
+INSTANTIATE_TEST_SUITE_P(bytes, response_interval,
+                         testing::Values(std::pair{256u, sim::cycle_t{5}}, std::pair{257u, sim::cycle_t{14}},
+                                         std::pair{512u, sim::cycle_t{21}}, std::pair{513u, sim::cycle_t{30}},
+                                         std::pair{1024u, sim::cycle_t{53}}));
 
 /// Of one READ: the first takes 53, the others all of their 69.
 TEST(response_turn, packets_follow_each_other_at_the_interval_of_the_engine) {

@@ -167,9 +167,10 @@ std::uint64_t read_engine_cycles(const ::bench::bench& b) {
   throw std::runtime_error("no READ engine");
 }
 
-/// The request takes the engine for 19 cycles, 16 of them for a response of up to 11 beats. Of three packets, the first
-/// takes 5 + 64 in all, the second as much again, and the third, of 952 bytes, 5 + 60.
-TEST(reads, a_response_takes_the_engine_for_its_beats) {
+/// The request takes the engine for 19 cycles, 16 of them for a response. That takes 5 for itself, 8 for each piece of
+/// 256 bytes and one for each 32 bytes. Of three packets, the first takes 5 + 4 * 8 + 32 in all, the second as much
+/// again, and the third, of 952 bytes, 5 + 4 * 8 + 30.
+TEST(reads, a_response_takes_the_engine_for_its_pieces_and_bytes) {
   reads b({}, 7);
   slow_peer peer(b, 1, 0);
   const auto cycles_of = [&](std::uint32_t length) {
@@ -187,10 +188,13 @@ TEST(reads, a_response_takes_the_engine_for_its_beats) {
   };
   cycles_of(64);  // its context was missing
   EXPECT_EQ(cycles_of(64), 19u);
-  EXPECT_EQ(cycles_of(11 * 16), 19u);
-  EXPECT_EQ(cycles_of(11 * 16 + 1), 20u);
-  EXPECT_EQ(cycles_of(256), 19u + 5);
-  EXPECT_EQ(cycles_of(3000), 19u + 53 + 69 + 65);
+  EXPECT_EQ(cycles_of(3 * 32), 19u);
+  EXPECT_EQ(cycles_of(3 * 32 + 1), 20u);
+  EXPECT_EQ(cycles_of(256), 3u + 5 + 8 + 8);
+  EXPECT_EQ(cycles_of(257), 3u + 5 + 2 * 8 + 9);
+  EXPECT_EQ(cycles_of(512), 3u + 5 + 2 * 8 + 16);
+  EXPECT_EQ(cycles_of(513), 3u + 5 + 3 * 8 + 17);
+  EXPECT_EQ(cycles_of(3000), 3u + 69 + 69 + 67);
 }
 
 TEST(reads, one_at_a_time) { lossy_reads(0, 0, 1); }

@@ -315,6 +315,10 @@ struct bench {
     reads.request[read_engine::responder].bind(read_requests);
     reads.grant[read_engine::responder].bind(read_grants);
     r.read_engine.grant.bind(read_grants);
+    generator.read_engine.request.bind(piece_requests);
+    reads.request[read_engine::generator].bind(piece_requests);
+    reads.grant[read_engine::generator].bind(piece_grants);
+    generator.read_engine.grant.bind(piece_grants);
     r.reads.command.bind(commands);
     generator.command_in.bind(commands);
     generator.report_out.bind(reports);
@@ -481,6 +485,8 @@ struct bench {
   read_generator generator;
   sim::fifo<read_engine_request> read_requests{"read_requests", core, 2};
   sim::fifo<read_engine_grant> read_grants{"read_grants", core, 2};
+  sim::fifo<read_engine_request> piece_requests{"piece_requests", core, 2};
+  sim::fifo<read_engine_grant> piece_grants{"piece_grants", core, 2};
   sim::fifo<read_command> commands{"commands", core, 2};
   sim::fifo<read_report> reports{"reports", core, 2};
   answer_transmit out;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/sim/timebase.h"
+#include "model/transport/read_engine/read_engine.h"
 #include "model/transport/responder/read_generator.h"
 
 namespace rnic::transport::test::generator {
@@ -153,6 +154,8 @@ struct rig {
     connect(w.read_done, reads_done, dut.dma_read.response);
     connect(dut.dma_write.request, writes, w.write);
     connect(w.written, writes_done, dut.dma_write.response);
+    connect(dut.read_engine.request, piece_requests, engine.request[read_engine::generator]);
+    connect(engine.grant[read_engine::generator], piece_grants, dut.read_engine.grant);
     w.wake_at(1);
   }
   template <class T>
@@ -220,9 +223,12 @@ struct rig {
   payload::frame_pool frames;
   responder_config cfg;
   read_generator dut{"read_generator", core, cfg, frames, spans, stats};
+  read_engine engine{"read_engine", core, stats};
   world w{core, cfg.answer.waiting};
   sim::fifo<read_command> commands{"commands", core, 2};
   sim::fifo<read_report> reports{"reports", core, 2};
+  sim::fifo<read_engine_request> piece_requests{"piece_requests", core, 2};
+  sim::fifo<read_engine_grant> piece_grants{"piece_grants", core, 2};
   sim::fifo<answer_job> jobs{"jobs", core, 2};
   sim::fifo<answer_room> rooms{"rooms", core, 32};
   sim::fifo<icm::translate_request> translate{"translate", core, 2};

@@ -62,7 +62,7 @@ TEST(read_generator, a_packet_without_an_address_asks_translation_first) {
   r.start(r.request(0, 100, 0x1000, 2048), 10);
   r.run(400);
   ASSERT_EQ(r.w.asked.size(), 1u) << "of the second packet";
-  EXPECT_EQ(r.w.asked[0] - r.w.commanded[0], to_memory + 69) << "the engine was busy with 64 beats and 5 cycles";
+  EXPECT_EQ(r.w.asked[0] - r.w.commanded[0], to_memory + 2 + 69) << "behind the grant 64 beats and 5 cycles";
   EXPECT_EQ(r.w.reads[1].first - r.w.asked[0], r.w.translate_cycles + 2);
 }
 
@@ -87,13 +87,97 @@ INSTANTIATE_TEST_SUITE_P(lengths, read_interval,
                                          std::pair{113u, cycle{13}}, std::pair{256u, cycle{21}},
                                          std::pair{1024u, cycle{69}}));
 
+// ---------------------------------------------------------------- pieces, and the READ engine
+
+std::uint64_t engine_cycles(const rig& r) {
+  for (const sim::server* s : r.core.servers())
+    if (s->name() == "read_engine.turns") return s->busy_cycles();
+  return 0;
+}
+
+struct piece_case {
+  unsigned length;
+  cycle engine;  ///< cycles of the READ engine beside those of the request
+};
+/// 8 for each packet but a first one of up to 256 bytes; one that takes some waits two cycles for its grant.
+class read_pieces : public testing::TestWithParam<piece_case> {};
+TEST_P(read_pieces, take_the_read_engine) {
+  const auto [length, engine] = GetParam();
+  rig r;
+  r.start(r.request(0, 100, 0x1000, length), 10);
+  r.run(600);
+  if (length != 0) {
+    ASSERT_FALSE(r.w.reads.empty());
+    EXPECT_EQ(r.w.reads[0].first - r.w.commanded[0], to_memory + (length > 256 ? 2 : 0));
+  }
+  EXPECT_EQ(engine_cycles(r), engine);
+  EXPECT_EQ(r.told(told::ended), 1u);
+}
+INSTANTIATE_TEST_SUITE_P(lengths, read_pieces,
+                         testing::Values(piece_case{0, 0}, piece_case{1, 0}, piece_case{256, 0}, piece_case{257, 8},
+                                         piece_case{512, 8}, piece_case{513, 8}, piece_case{1024, 8},
+                                         piece_case{1025, 8 + 8}, piece_case{2048, 8 + 8},
+                                         piece_case{2049, 8 + 8 + 8}));
+
+/// The second packet has asked while the first had `ask`: it loses nothing.
+TEST(read_generator, further_packets_have_their_grant_when_ask_is_free) {
+  rig r;
+  r.start(r.request(0, 100, 0x1000, 2048), 10);
+  r.run(600);
+  ASSERT_EQ(r.w.asked.size(), 1u);
+  EXPECT_EQ(r.w.asked[0] - r.w.commanded[0], to_memory + 2 + 69);
+  EXPECT_EQ(r.stats.value("read_engine.generator.grants"), 2u);
+}
+
+/// 100 cycles a piece. Those of up to 256 bytes stand behind the one that waits, and then go on at the interval of ask.
+TEST(read_generator, packets_follow_each_other_at_the_interval_of_the_read_engine) {
+  responder_config c;
+  c.read_engine.piece_cycles = 100;
+  rig r(c);
+  for (std::uint16_t f = 0; f < 4; ++f) r.start(r.request(f, 100, 0x1000, 512));
+  for (std::uint16_t f = 4; f < 6; ++f) r.start(r.request(f, 100, 0x1000, 64));
+  r.run(1000);
+  ASSERT_EQ(r.w.reads.size(), 6u);
+  for (unsigned i = 1; i < 4; ++i) EXPECT_EQ(r.w.reads[i].first - r.w.reads[i - 1].first, 100u) << i;
+  EXPECT_EQ(r.w.reads[4].first - r.w.reads[3].first, 5u + 32);
+  EXPECT_EQ(r.w.reads[5].first - r.w.reads[4].first, 12u);
+  for (const sim::server* s : r.core.servers())
+    if (s->name() == "read_generator.ask") {
+      const auto held = s->blocked_cycles();
+      ASSERT_EQ(held.size(), 1u);
+      EXPECT_STREQ(held[0].by, "read engine");
+      EXPECT_EQ(held[0].cycles, 2u + 3 * (100 - 37));
+    }
+}
+
+/// What waits for the engine is given up: the grant is the next packet's.
+TEST(read_generator, a_grant_of_a_read_that_is_given_up_is_the_next_ones) {
+  responder_config c;
+  c.read_engine.piece_cycles = 200;
+  rig r(c);
+  r.start(r.request(0, 100, 0x1000, 512));
+  r.start(r.request(1, 100, 0x1000, 512));
+  r.start(r.other(kind::discard, 1, 0), 20);
+  r.run(300);
+  ASSERT_EQ(r.w.reads.size(), 1u);
+  EXPECT_EQ(r.told(told::discarded), 1u);
+  EXPECT_EQ(r.stats.value("read_engine.generator.grants"), 2u);
+  const cycle before = r.core.now();
+  r.start(r.request(2, 100, 0x1000, 512));
+  r.run(300);
+  ASSERT_EQ(r.w.reads.size(), 2u);
+  EXPECT_EQ(r.w.reads[1].first - r.w.commanded.back(), to_memory);
+  EXPECT_GE(r.w.commanded.back(), before);
+  EXPECT_EQ(r.stats.value("read_engine.generator.grants"), 2u);
+}
+
 TEST(read_generator, queue_pairs_take_turns_packet_by_packet) {
   rig r;
   for (std::uint16_t f = 0; f < 3; ++f) r.start(r.request(f, 100, 0x1000, 4096));
   r.run(3000);
   ASSERT_EQ(r.w.answers.size(), 12u);
   std::vector<std::uint32_t> peers;
-  for (unsigned i = 1; i < 10; ++i) peers.push_back(r.w.answers[i].job.remote_qpn - 0x1000);
+  for (unsigned i = 0; i < 9; ++i) peers.push_back(r.w.answers[i].job.remote_qpn - 0x1000);
   EXPECT_EQ(peers, (std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2}));
 }
 

@@ -101,5 +101,40 @@ TEST(shared_contexts, one_context_is_one_access) {
   EXPECT_EQ(accesses(t, srq_user::check), 1u);
 }
 
+/// Firmware halts queues 5 and 6 between cycles 199 and 200. What is left to be done from 199 on, one digit a queue.
+std::vector<unsigned> halts(srq_bench& t, unsigned cycles) {
+  shared_contexts& c = t.b.receives.contexts();
+  t.at(199, [&] {
+    for (const std::uint32_t queue : {srqn, srqn + 1}) c.halt(queue, false);
+  });
+  std::vector<unsigned> left;
+  for (unsigned n = 0; n != cycles; ++n)
+    t.at(199 + n, [&] { left.push_back((c.halting(srqn) ? 1u : 0u) + (c.halting(srqn + 1) ? 10u : 0u)); });
+  t.run(300);
+  return left;
+}
+/// The packets of a cycle look for the contexts of both queues.
+void look_for(srq_bench& t, cycle when, std::initializer_list<std::uint32_t> queues) {
+  for (const std::uint32_t queue : queues)
+    t.at(when, [&t, queue] {
+      icm::srq_context* c = nullptr;
+      t.b.receives.contexts().open(queue, srq_user::check, c);
+    });
+}
+
+TEST(shared_halts, of_one_cycle_are_done_one_after_the_other) {
+  srq_bench t;
+  look_for(t, 100, {srqn, srqn + 1});
+  EXPECT_EQ(halts(t, 4), (std::vector<unsigned>{11, 10, 0, 0}));
+}
+/// Its context, asked for in cycle 190, is there in 212, and forgotten then.
+TEST(shared_halts, behind_one_that_is_being_fetched_wait) {
+  srq_bench t;
+  look_for(t, 190, {srqn});
+  std::vector<unsigned> expected(13, 11);
+  expected.insert(expected.end(), {10, 0});
+  EXPECT_EQ(halts(t, 15), expected);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test::parts

@@ -109,14 +109,14 @@ const std::vector<calibration_point>& points_of(const calibrate_options& options
   if (points.empty())
     throw usage_error(
         "--profile " + profile + ": there are no " + (options.held_out ? "held-out" : "published") + " points of it; " +
-        (options.held_out ? "of connectx3pro_40g there are V01 to V15" : "of connectx3pro_40g there are C01 to C10"));
+        (options.held_out ? "of connectx3pro_40g there are V01 to V16" : "of connectx3pro_40g there are C01 to C11"));
   return points;
 }
 
 /// What was not asked for: the points of the other profiles.
 void print_others(const calibrate_options& options) {
   if (options.common.profile != "connectx3pro_40g")
-    fmt::print("connectx3pro_40g has points of its own: C01 to C10, V01 to V15\n");
+    fmt::print("connectx3pro_40g has points of its own: C01 to C11, V01 to V16\n");
   if (options.common.profile != "connectx5_100g")
     fmt::print("connectx5_100g has points of its own: K01 to K05, none held out\n");
 }

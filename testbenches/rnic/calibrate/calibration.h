@@ -14,7 +14,7 @@ namespace rnic::program {
 
 /// One point of a published figure.
 struct calibration_point {
-  const char* id;       ///< of the experiment: C01 to C10, held out V01 to V15; K01 to K05
+  const char* id;       ///< of the experiment: C01 to C11, held out V01 to V16; K01 to K05
   std::string x;        ///< where on the curve
   const char* what;     ///< measured quantity
   const char* unit;     ///< of `expected`

@@ -188,10 +188,10 @@ rate_test outbound_spread(unsigned qps) {
   return t;
 }
 
-rate_test symmetric_read(unsigned qps) {
+rate_test symmetric_read(unsigned qps, std::uint32_t bytes) {
   rate_test t;
   t.load.opcode = IBV_WR_RDMA_READ;
-  t.load.size = 32;
+  t.load.size = bytes;
   t.load.qps = qps;
   t.load.threads = 8;
   t.load.window = 16;

@@ -56,8 +56,8 @@ rate_test outbound_read(std::uint32_t bytes);
 rate_test outbound_write(std::uint32_t bytes, bool is_inline);
 /// As outbound_write(), inline, over that many queue pairs, any of them for the next message.
 rate_test outbound_spread(unsigned qps);
-/// 32 B READs of two hosts from each other over any of `qps` queue pairs.
-rate_test symmetric_read(unsigned qps);
+/// READs of two hosts from each other over any of `qps` queue pairs.
+rate_test symmetric_read(unsigned qps, std::uint32_t bytes = 32);
 rate_test atomics();
 /// As atomics(), on any of `counters` of eight bytes each, from enough queue pairs that their number is not what
 /// limits.

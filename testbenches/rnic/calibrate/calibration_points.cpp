@@ -50,6 +50,9 @@ point_list make_published_points() {
   for (const auto& [megabytes, mops] : sizes)
     p.add("C10", p.megabytes(megabytes), "64 B WRITE rate to random places of a region", "M/s", mops, 15,
           "LITE, SOSP'17, fig. 5", p.rate(registered(64, megabytes)));
+  // One piece more than V16's 232 B at both ends.
+  p.add("C11", "264 B", "READ rate of each of two that read from each other, 48 queue pairs", "M/s", 6.99, 15,
+        "FaSST, OSDI'16, raw data", p.rate(symmetric_read(48, 264)));
   return p;
 }
 

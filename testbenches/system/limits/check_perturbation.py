@@ -32,7 +32,8 @@ RELAXED = {
                               "adapter.requester.descriptor_cycles": 0.7},
     "responder check": {"adapter.responder.write_cycles": 0.7, "adapter.responder.receive_cycles": 0.7,
                         "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.beat_overhead_cycles": 0.7},
-    "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7},
+    "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7,
+                    "adapter.read_engine.piece_cycles": 0.7},
     "read generator atomic unit": {"adapter.responder.atomics.in_flight": "16",
                               "adapter.responder.atomics.lock_buckets": "4096"},
     "read generator ask": {"adapter.responder.read_packet_cycles": 0.7},
@@ -43,11 +44,40 @@ RELAXED = {
     "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7},
     "window": {"--depth": 2},
 }
+# Beginning of a memory's name -> how many accesses it takes in a cycle.
+MEMORIES = {
+    "requester context memory": "adapter.requester.context_ports",
+    "requester message append": "adapter.requester.message_append_ports",
+    "requester withdrawals": "adapter.requester.withdrawal_ports",
+    "responder context memory": "adapter.responder.context_ports",
+    "responder history memory": "adapter.responder.history_ports",
+    "responder srq memory": "adapter.responder.srq_ports",
+    "translation mpt reads": "adapter.translation.mpt_read_ports",
+    "translation mpt memory": "adapter.translation.mpt_write_ports",
+    "translation mtt reads": "adapter.translation.mtt_read_ports",
+}
 # Beginnings of the names of what does nothing but let a frame's bytes pass.
 DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
 TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"},
             {"datapath", "requester send engine"}, {"datapath", "responder check"}]
+
+
+# An adapter whose engines are so quick that the one port of its contexts is not; the rates are high, so a run has more
+# messages.
+QUICK = ["driver.post_send_ns=1", "driver.poll_ns=1", "adapter.requester.wqe_cycles=1",
+         "adapter.requester.gather_cycles=1", "adapter.requester.inline_cycles=1", "adapter.requester.empty_cycles=1",
+         "adapter.requester.context_ports=1", "adapter.responder.write_cycles=1",
+         "adapter.responder.beat_overhead_cycles=1", "adapter.pcie.width=16", "adapter.port.rate_mbps=200000",
+         "adapter.doorbell.bf_line_cycles=1", "adapter.datapath_bytes=128", "adapter.completion.cqe_cycles=1",
+         "adapter.scheduler.grant_cycles=1"]
+
+
+def relaxations(named):
+    """(resource, settings): the named memory by itself, and in each case all other memories together."""
+    known = list(RELAXED.items())
+    known += [(m, {ports: 2}) for m, ports in MEMORIES.items() if named.startswith(m)]
+    return known + [("other memories", {ports: 2 for m, ports in MEMORIES.items() if not named.startswith(m)})]
 
 
 def scenarios():
@@ -110,6 +140,14 @@ def scenarios():
         ("window",))
     add("--sizes 64 --qps 16 --inline 64 --set adapter.doorbell.bf_line_cycles=60", "doorbell decoder of adapter a")
     add("--sizes 8 --qps 16 --verb send --set adapter.completion.cqe_cycles=60", "completion cqe engine")
+    # Of all memories only the requester's contexts can be what limits: the others take fewer accesses for a message than
+    # the engines in front of them take cycles at the least.
+    quick = "".join(" --set " + x for x in QUICK)
+    add("--sizes 8 --qps 16 --inline 8" + quick, "requester context memory of adapter a")
+    add("--sizes 0 --qps 16" + quick, "requester context memory of adapter a")
+    add("--sizes 8 --qps 32 --inline 8 --transport uc" + quick, "requester context memory of adapter a")
+    add("--sizes 8 --qps 8 --inline 8 --transport xrc" + quick, "requester context memory of adapter a")
+    add("--sizes 8 --qps 4 --inline 8 --bidirectional" + quick, "requester context memory of adapter ")
     # Over a long way: on a short one all that a message passes is a good part of the window's time.
     add("--sizes 64 --qps 1 --depth 1 --cable 1000", "window")
     add("--sizes 65536 --qps 4 --cable 100000 --depth 2", "window")
@@ -120,7 +158,8 @@ def scenarios():
 def run(program, arguments):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "r.json")
-        command = [program, "bandwidth", "--messages", "1500", "--quiet", "--json", file] + arguments
+        messages = "8000" if QUICK[0] in arguments else "1500"
+        command = [program, "bandwidth", "--messages", messages, "--quiet", "--json", file] + arguments
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit("%s: %s" % (" ".join(command), done.stderr))
@@ -153,7 +192,7 @@ def relaxed(arguments, values, settings):
                 now = int(values["adapter.datapath_bytes"])
             new = max(0 if now == 0 else 1, int(now * more))
             if name == "adapter.pcie.width":
-                new = min(new, 32)
+                new = min(new, 16)
             if new == now:
                 continue
         out += ["--set", "%s=%s" % (name, new)]
@@ -172,11 +211,12 @@ def check(program, scenario):
     rate, named, values = run(program, arguments)
     if not named.startswith(expected) and expected not in named:
         faults.append("%s: %s is named, expected %s" % (text, named, expected))
-    key = [r for r in RELAXED if named.startswith(r) or (r == "read engine" and r in named)]
+    known = relaxations(named)
+    key = [r for r, _ in known if named.startswith(r) or (r == "read engine" and r in named)]
     if not key:
         return faults + ["%s: nothing is known that gives more of %s" % (text, named)], []
     table = []
-    for resource, settings in RELAXED.items():
+    for resource, settings in known:
         more = relaxed(arguments, values, settings)
         if more is None:
             continue

@@ -92,7 +92,7 @@ TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   EXPECT_EQ(kinds.at("clocked_block"), 24U);
   EXPECT_EQ(kinds.at("clock_domain"), 2U);
   // READ engine, congestion, losses, interrupts, scatter, gather, answers, descriptor fetch, READs
-  const unsigned descriptors = 12 + 6 + 1 + 2 + 1 + 2 + 6 + 6 + 2 + 2;
+  const unsigned descriptors = 12 + 8 + 1 + 2 + 1 + 2 + 6 + 6 + 2 + 2;
   const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2) + 2 + 2 * 3;  // and multicast, and what has left a port
   const unsigned memory = 6 * 2 + 19 * 2 + 2 * 2 + 3 * 2;  // translations, DMA, keys, who holds translations
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
