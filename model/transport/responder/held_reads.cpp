@@ -132,6 +132,12 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
   return fetched::request;
 }
 
+void held_reads::watch() {
+  const flow_table& present = flows_;
+  const auto has_lost = [&](std::uint16_t i) { return !has_place(present[i].qpn, present[i].reads_on_chip() != 0); };
+  if (std::any_of(fetching_.begin(), fetching_.end(), has_lost)) owner_.wake_next();
+}
+
 void held_reads::stop(responder_flow& f) {
   if (!f.fetching) return;
   f.fetching = false;

@@ -40,6 +40,9 @@ class held_reads {
   bool put_aside(responder_flow& f, const read_command& r);
   /// In each tick.
   void work();
+  /// Behind all that takes places and contexts in a tick: one that is being fetched may have lost its place, and gives
+  /// up in the next cycle.
+  void watch();
   /// The queue pair is halted.
   void stop(responder_flow& f);
 

@@ -142,6 +142,7 @@ void responder::tick() {
   reads.work(writes_.done());
   places_.work();
   admission_.work();
+  held_.watch();
 }
 
 /// To whom the answer goes is in its tag.

@@ -186,7 +186,7 @@ std::string history_of(const sim::timebase::options& opts, std::uint32_t seed) {
 /// With some of these seeds four refused queue pairs, whose NAKs wait behind READs in host memory, have all places
 /// while others are before them in the backlog.
 class responder_backlog_random : public ::testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(seed, responder_backlog_random, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 10));
+INSTANTIATE_TEST_SUITE_P(seed, responder_backlog_random, ::testing::Range(1u, 25u));
 
 TEST_P(responder_backlog_random, sleep_and_order_of_blocks_are_invisible) {
   const auto run = [](sim::timebase::options opts) {
