@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "model/payload/frame.h"
 #include "model/sim/beats.h"
+#include "model/sim/check.h"
+#include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/types.h"
 
@@ -24,6 +27,19 @@ inline sim::cycle_t byte_at(const frame& f, std::uint32_t n, unsigned width) {
 }
 inline sim::cycle_t last_byte_at(const frame& f, unsigned width) {
   return byte_at(f, std::max(f.length, std::uint32_t{1}) - 1, width);
+}
+
+/// Law 17: `who` decides from byte `n` at edge `at`, or hands on what ends with it. That it is not there then is a
+/// broken invariant of `who`, or of what is in front of it.
+inline void expect_byte(const frame& f, std::uint32_t n, unsigned width, sim::cycle_t at,
+                        const sim::clocked_block& who) {
+  RNIC_ASSERT(byte_at(f, n, width) <= at, who.name() + ": byte " + std::to_string(n) + " of a frame is used at cycle " +
+                                              std::to_string(at) + " and comes at " +
+                                              std::to_string(byte_at(f, n, width)));
+}
+/// The same of a whole frame, by a block that takes it from a channel that stores and forwards.
+inline void expect_whole(const frame& f, unsigned width, sim::cycle_t at, const sim::clocked_block& who) {
+  expect_byte(f, std::max(f.length, std::uint32_t{1}) - 1, width, at, who);
 }
 
 /// Gives a frame on whose first byte leaves the producer `cycles` after `now`, a beat of `width` bytes in each cycle:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/payload/frame_stream.h"
 #include "model/transport/requester/rules.h"
 
 namespace rnic::transport {
@@ -97,6 +98,7 @@ void completer::announce(sim::statistics& to) const {
 void completer::take_response() {
   if (!ports_.responses.can_pop()) return;
   const sim::span_id span = ports_.responses.front()->span;
+  payload::expect_whole(*ports_.responses.front(), config_.datapath_bytes, owner_.now(), owner_);
   if (!handle(ports_.responses.front())) return;
   if (span != 0) {
     // The channel from the ICRC check is the pipeline; what is left is a wait for the context or for room, and then for

@@ -238,6 +238,54 @@ TEST(IcrcCheck, VerdictComesBehindTheLastByte) {
   for (std::size_t i = 0; i < twins.size(); ++i) EXPECT_EQ(twins[i]->verdict(), benches[others + i]->verdict()) << i;
 }
 
+/// Planted: has the result of a packet when its first beat has entered.
+class hasty_engine final : public icrc_engine_if {
+ public:
+  unsigned beat_bytes() const override { return model_.beat_bytes(); }
+  icrc_outputs outputs() const override { return {true, valid_, 0}; }
+  icrc_outputs step(const icrc_beat& in, bool result_ready) override {
+    const icrc_outputs now = outputs();
+    if (result_ready) valid_ = false;
+    if (in.valid && in.first) valid_ = true;
+    return now;
+  }
+  void reset() override { valid_ = false; }
+  result process(wire::encapsulation encap, const std::uint8_t* l3, std::size_t length) override {
+    return model_.process(encap, l3, length);
+  }
+
+ private:
+  icrc_model model_{16};
+  bool valid_ = false;
+};
+
+// Law 17.
+TEST(IcrcCheck, AVerdictBeforeTheLastByteEndsTheRun) {
+  sim::timebase base;
+  payload::frame_pool pool;
+  sim::clock_domain core("core", base, {2342, 1, 0});
+  sim::span_recorder spans;
+  icrc_check check("check", core, 1, std::make_unique<hasty_engine>(), spans);
+  frames in("in", core, 4), requests("requests", core, 2);
+  in.forward_by(sim::forwarding::cut_through);
+  feeder from(core);
+  collector to(core, 0);
+  from.width = 16;
+  from.waiting.push_back(make_frame(pool, send_only, 1024, 0));
+  from.out.bind(in);
+  check.inputs[0].bind(in);
+  check.requests.bind(requests);
+  to.in.bind(requests);
+  try {
+    run();
+    FAIL() << "the last byte came at cycle 69";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string(e.what()).find("check: byte 1081 of a frame is used at cycle 4 and comes at 69"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(IcrcInsert, PassesOtherFramesUntouched) {
   sim::timebase base;
   payload::frame_pool pool;

@@ -127,4 +127,21 @@ TEST(completer, does_not_search_for_the_answer_that_is_expected) {
   EXPECT_EQ(b.count("searched_messages"), 0u);
 }
 
+/// Law 17, planted: a response that the channel in front gives before its last byte is there.
+TEST(completer, a_response_without_its_last_byte_ends_the_run) {
+  pace b;
+  b.post_write(16);
+  b.ring_doorbell();
+  ASSERT_TRUE(b.run_until_sent(1));
+  b.ack(first_psn);
+  b.w.to_rx.back()->first_byte = 1'000'000;
+  try {
+    b.run_ns(200);
+    FAIL() << "its bytes come from cycle 1000000 on";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string(e.what()).find("requester: byte 61 of a frame is used at cycle "), std::string::npos)
+        << e.what();
+  }
+}
+
 }  // namespace

@@ -59,5 +59,19 @@ TEST(admission, one_queue_pair_is_looked_at_in_a_cycle) {
   EXPECT_EQ(later(128, 138, 3), (std::vector<sim::cycle_t>{0, 0, 0, 0, 3, 2, 1, 0, 0, 0}));
 }
 
+/// Law 17, planted: a frame that the channel in front gives before its last byte is there.
+TEST(admission, a_frame_without_its_last_byte_ends_the_run) {
+  bench b;
+  b.write(operation::write_only, 100, bench::pattern(512), data_va, 512);
+  b.s.to_send.back()->first_byte = 60;
+  try {
+    b.run(30);
+    FAIL() << "its bytes come from cycle 60 on";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string(e.what()).find("responder: byte 585 of a frame is used at cycle "), std::string::npos)
+        << e.what();
+  }
+}
+
 }  // namespace
 }  // namespace rnic::transport::test
