@@ -7,8 +7,9 @@ namespace rnic::adapter {
 
 namespace {
 
-constexpr unsigned hand_over = 2;            // one item a cycle from a pipeline to the next
-constexpr unsigned translation_clients = 6;  // descriptor fetch, responder, completion, scatter, gather, READ generator
+constexpr unsigned hand_over = 2;  // one item a cycle from a pipeline to the next
+// Descriptor fetch, responder, completion, scatter, gather, READ generator, receive fetch.
+constexpr unsigned translation_clients = 7;
 
 sim::clock_period core_period(std::uint32_t khz) { return {1'000'000'000, khz, 0}; }
 
@@ -83,6 +84,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
+      receive_fetch_(name_ + ".receive_fetch", core_, config_.responder.receive_fetches, responder_.received(),
+                     env.statistics),
       read_generator_(name_ + ".read_generator", core_, config_.responder, env.frames, env.spans, env.statistics),
       answer_transmit_(name_ + ".answer_transmit", core_, config_.responder,
                        make_gid_sources(name_ + ".answer_transmit", gid_source), responder_.roce_v2_port(), env.spans,
@@ -169,6 +172,7 @@ void adapter::name_parameters() {
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
   name(responder_, "adapter.responder");
+  name(receive_fetch_, "adapter.responder");
   for (const auto& e : read_engines_) name(*e, "adapter");
   name(read_generator_, "adapter.responder");
   name(answer_transmit_, "adapter.responder");
@@ -230,6 +234,8 @@ void adapter::bind_descriptors() {
   // Room for all that can be under way, since what is read ahead stays there while nobody waits for it.
   connect("descriptor_fetch_to_requester_results", descriptor_fetch_.result_out, requester_.descriptor_in,
           2 * config_.requester.processing_units);
+  connect("responder_to_receive_fetch_jobs", responder_.fetches.job, receive_fetch_.job_in, hand_over);
+  connect("receive_fetch_to_responder_results", receive_fetch_.result_out, responder_.fetches.result, hand_over);
   connect("requester_to_completion_cqes", requester_.cqe_out, completion_.cqe[0], depth);
   connect("responder_to_completion_cqes", responder_.cqe_out, completion_.cqe[1], depth);
   connect("requester_to_completion_events", requester_.event_out, completion_.event[0], depth);
@@ -350,6 +356,7 @@ void adapter::bind_memory() {
   connect_translation(3, "scatter", scatter_.translate);
   connect_translation(4, "gather", gather_.translate);
   connect_translation(5, "read_generator", read_generator_.translate);
+  connect_translation(6, "receive_fetch", receive_fetch_.translate);
   connect_revocations(0, "gather", gather_.keys);
   connect_revocations(1, "responder", responder_.keys);
   connect_revocations(2, "scatter", scatter_.keys);
@@ -357,7 +364,7 @@ void adapter::bind_memory() {
   connect_dma(dma_client::scatter, "scatter", scatter_.dma);
   connect_dma(dma_client::requester_context, "requester_contexts", requester_.contexts().dma);
   connect_dma(dma_client::responder_write, "responder_write", responder_.dma_write);
-  connect_dma(dma_client::responder_read, "responder_read", responder_.dma_read);
+  connect_dma(dma_client::receive_fetch, "receive_fetch", receive_fetch_.dma);
   connect_dma(dma_client::read_generator_read, "read_generator_read", read_generator_.dma_read);
   connect_dma(dma_client::read_generator_write, "read_generator_write", read_generator_.dma_write);
   connect_dma(dma_client::responder_context, "responder_contexts", responder_.contexts().dma);

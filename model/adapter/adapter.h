@@ -31,6 +31,7 @@
 #include "model/transport/requester/scatter.h"
 #include "model/transport/responder/answer_transmit.h"
 #include "model/transport/responder/read_generator.h"
+#include "model/transport/responder/receive_fetch.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
@@ -98,7 +99,7 @@ class adapter : public sc_core::sc_module {
     gather,
     scatter,
     responder_write,
-    responder_read,
+    receive_fetch,
     read_generator_read,
     read_generator_write,
     responder_context,
@@ -170,6 +171,7 @@ class adapter : public sc_core::sc_module {
   transport::gather gather_;
   transport::scatter scatter_;
   transport::responder responder_;
+  transport::receive_fetch receive_fetch_;
   transport::read_generator read_generator_;
   transport::answer_transmit answer_transmit_;
   transport::multicast multicast_;

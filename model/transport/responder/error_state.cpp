@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "model/transport/responder/rules.h"
-#include "model/transport/responder/tags.h"
+#include "model/wire/bytes.h"
 
 namespace rnic::transport {
 
 error_state::error_state(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows,
                          flow_table::contexts& contexts, slot_table& slots, place_lookup& places,
                          receive_descriptors& receives, completion_port& completions, acknowledgement& answers,
-                         drop_counters& drops, pcie::dma_port& dma)
+                         drop_counters& drops, receive_port& port)
     : owner_(owner),
       flows_(flows),
       contexts_(contexts),
@@ -21,7 +21,7 @@ error_state::error_state(sim::clocked_block& owner, const responder_config& cfg,
       completions_(completions),
       answers_(answers),
       drops_(drops),
-      dma_(dma),
+      port_(port),
       interval_(cfg.flush_poll_cycles) {
   attention_.reserve(64);
   polls_.reserve(64);
@@ -209,16 +209,16 @@ bool error_state::tell_last(std::uint32_t qpn) {
   return true;
 }
 
-void error_state::record_read(pcie::dma_status status) {
+void error_state::fetched(const receive_fetch_result& r) {
   record_.reading = false;
   record_.answered = true;
-  record_.ok = status == pcie::dma_status::ok;
+  record_.ok = r.ok;
 }
 
 void error_state::poll() {
   if (record_.answered) {
     record_.answered = false;
-    const auto posted = static_cast<std::uint16_t>(record_.bytes[2] << 8 | record_.bytes[3]);
+    const auto posted = static_cast<std::uint16_t>(wire::load_be32(port_.read({receive_place::part::error_record, 0})));
     for (poll_entry& e : polls_) {
       if (e.qpn != record_.qpn || !record_.ok || e.seen == posted) continue;
       e.seen = posted;
@@ -237,14 +237,12 @@ void error_state::poll() {
     polls_.erase(polls_.begin() + static_cast<std::ptrdiff_t>(at_));
     return owner_.wake_next();
   }
-  if (!dma_.request.claim()) return;
-  pcie::dma_request r;
-  r.function = e.function;
-  r.length = 4;
-  r.address = e.record;
-  r.destination = record_.bytes.data();
-  r.tag = tag_poll;
-  dma_.request.push(std::move(r));
+  receive_job j;
+  j.place = {receive_place::part::error_record, 0};
+  j.at = e.record;
+  j.bytes = receive_memory::record_bytes;
+  j.function = e.function;
+  port_.ask(j);
   record_.qpn = e.qpn;
   record_.reading = true;
   ++at_;

@@ -2,11 +2,9 @@
 // Queue pairs on their way into the error state, and those that are in it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/transport/responder/acknowledgement.h"
@@ -14,6 +12,7 @@
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/place_lookup.h"
 #include "model/transport/responder/receive_descriptors.h"
+#include "model/transport/responder/receive_port.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
 
@@ -23,14 +22,14 @@ namespace rnic::transport {
 /// receives that software posts are flushed as long as the queue pair stays there (IBA 10.3.1; adapter data plane
 /// A.7.2): its doorbell record is looked at every `flush_poll_cycles`.
 ///
-/// Ports: of both halves one error a cycle in, one out; one DMA read of a doorbell record at a time.
+/// Ports: of both halves one error a cycle in, one out; one doorbell record at a time, of receive fetch.
 /// Memories: lists of queue pairs with errors to be told or attended to, and of those whose records are looked at.
 /// Stalls: the place on chip, the context, the room for a completion or an event that the next step needs.
 class error_state {
  public:
   error_state(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, flow_table::contexts& contexts,
               slot_table& slots, place_lookup& places, receive_descriptors& receives, completion_port& completions,
-              acknowledgement& answers, drop_counters& drops, pcie::dma_port& dma);
+              acknowledgement& answers, drop_counters& drops, receive_port& port);
 
   /// `rq_consumed`: of the own queue, behind what was completed. `done`: receive descriptor that was completed in
   /// error.
@@ -47,7 +46,8 @@ class error_state {
   void check(std::uint32_t qpn);
   /// Doorbell records; in each tick.
   void poll();
-  void record_read(pcie::dma_status status);
+  /// A result of receive fetch: the part error_record.
+  void fetched(const receive_fetch_result& r);
   /// What queue pairs are to be attended to for. In each tick.
   void attend();
   /// Tells the requester's half; in each tick, behind what enters errors.
@@ -89,7 +89,7 @@ class error_state {
   completion_port& completions_;
   acknowledgement& answers_;
   drop_counters& drops_;
-  pcie::dma_port& dma_;
+  receive_port& port_;
   const unsigned interval_;
   std::vector<attention_entry> attention_;
   std::vector<std::uint32_t> errors_;  // QPNs the requester has to be told of
@@ -97,7 +97,6 @@ class error_state {
   std::size_t at_ = 0;
   struct {
     bool reading = false, answered = false, ok = false;
-    std::array<std::uint8_t, 4> bytes{};
     std::uint32_t qpn = 0;
   } record_;
   sim::cycle_t next_ = 0;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/responder/place_lookup.h"
 
-#include "model/transport/responder/tags.h"
-
 namespace rnic::transport {
 
 place_lookup::place_lookup(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
@@ -61,7 +59,7 @@ void place_lookup::ask(responder_slot& s) {
   r.length = piece.length;
   r.va = piece.va;
   r.check_length = piece.check_length;
-  r.tag = tag_slot | std::uint64_t{slots_.index_of(s)} << 8 | s.issued;
+  r.tag = std::uint64_t{slots_.index_of(s)} << 8 | s.issued;
   r.span = s.frame->span;
   port_.request.push(r);
   if (s.fetches()) ++reads_;
@@ -69,9 +67,9 @@ void place_lookup::ask(responder_slot& s) {
   if (next_ != no_link) owner_.wake_next();
 }
 
-void place_lookup::translated(std::uint32_t tag, const icm::translate_response& r) {
-  responder_slot& s = slots_[tag >> 8];
-  const unsigned piece = tag & 0xff;
+void place_lookup::translated(const icm::translate_response& r) {
+  responder_slot& s = slots_[static_cast<std::uint16_t>(r.tag >> 8)];
+  const unsigned piece = r.tag & 0xff;
   ++s.translated;
   if (s.fetches()) --reads_;
   s.missed = s.missed || r.missed;

@@ -33,8 +33,7 @@ class place_lookup {
   void cancel(responder_slot& s);
   /// Goes on with those that had to wait. In each tick.
   void work();
-  /// `tag`: low half of that of the answer.
-  void translated(std::uint32_t tag, const icm::translate_response& r);
+  void translated(const icm::translate_response& r);
   /// No READ or atomic may be added now; the owner is ticked when one may.
   bool full_of_reads() const { return reads_ >= most_reads_; }
 

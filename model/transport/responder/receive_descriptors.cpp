@@ -4,19 +4,17 @@
 #include <algorithm>
 
 #include "model/transport/responder/rules.h"
-#include "model/transport/responder/tags.h"
 
 namespace rnic::transport {
 
 receive_descriptors::receive_descriptors(const std::string& name, sim::clocked_block& owner,
-                                         const responder_config& cfg, const icm::icm_map& map,
-                                         icm::translate_port& translate, pcie::dma_port& dma,
+                                         const responder_config& cfg, const icm::icm_map& map, receive_port& port,
                                          completion_port& completions)
     : owner_(owner),
       completions_(completions),
-      own_(cfg, translate, dma, tag_receive, tag_receive),
+      own_(cfg, port),
       contexts_(name, owner, cfg, map),
-      shared_(owner, cfg, contexts_, translate, dma, tag_shared, tag_shared) {
+      shared_(owner, cfg, contexts_, port) {
   flushes_.reserve(cfg.slots + cfg.flows);
 }
 
@@ -115,8 +113,14 @@ void receive_descriptors::drop_flushes(std::uint32_t qpn) {
 
 // ----------------------------------------------------------------
 
+void receive_descriptors::fetched(const receive_fetch_result& r) {
+  if (r.place.in == receive_place::part::own || r.place.in == receive_place::part::own_record)
+    own_.fetched(r);
+  else
+    shared_.fetched(r);
+}
+
 void receive_descriptors::work() {
-  own_.work();
   contexts_.on_chip().service();
   shared_.work();
   contexts_.work_halts([this](std::uint32_t srqn) { return shared_.forget(srqn); });

@@ -8,6 +8,7 @@
 
 #include "model/sim/ring.h"
 #include "model/transport/responder/completion_port.h"
+#include "model/transport/responder/receive_port.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/shared_contexts.h"
 #include "model/transport/responder/shared_receive.h"
@@ -21,18 +22,17 @@ namespace rnic::transport {
 /// Memories: lines of own queues (receive_wqe.h); of shared ones contexts (shared_contexts.h), lines and kept entries
 /// (shared_receive.h);
 /// descriptors of shared queues that an error leaves to be flushed: a ring of as many as there are packets between
-/// check and commit, and one a queue pair beside. Ports: one question a cycle by the check; DMA reads, translation: one
-/// request a cycle each; one flush a cycle to the completions. Stalls: a descriptor that has to be fetched, a doorbell
-/// record that has to be read, a shared queue that is halted: `pending`, and the owner is ticked when it has come. A
-/// flush waits for room for its completion.
+/// check and commit, and one a queue pair beside. Ports: one question a cycle by the check; jobs for receive fetch and
+/// its results (receive_port.h), one of either a cycle; one flush a cycle to the completions. Stalls: a descriptor that
+/// has to be fetched, a doorbell record that has to be read, a shared queue that is halted: `pending`, and the owner is
+/// ticked when it has come. A flush waits for room for its completion.
 class receive_descriptors {
  public:
   using result = shared_receive::result;
   using entry = shared_receive::entry_view;
 
   receive_descriptors(const std::string& name, sim::clocked_block& owner, const responder_config& cfg,
-                      const icm::icm_map& map, icm::translate_port& translate, pcie::dma_port& dma,
-                      completion_port& completions);
+                      const icm::icm_map& map, receive_port& port, completion_port& completions);
 
   shared_contexts& contexts() { return contexts_; }
 
@@ -68,12 +68,10 @@ class receive_descriptors {
   bool flushing(std::uint32_t qpn) const;
   void drop_flushes(std::uint32_t qpn);
 
-  /// Sends what had to wait; events of shared queues. In each tick.
+  /// Limits and events of shared queues, firmware's halts of them. In each tick.
   void work();
-  void own_translated(std::uint32_t tag, const icm::translate_response& r) { own_.translated(tag, r); }
-  void own_read(std::uint32_t tag, pcie::dma_status status) { own_.read_done(tag, status); }
-  void shared_translated(std::uint32_t tag, const icm::translate_response& r) { shared_.translated(tag, r); }
-  void shared_read(std::uint32_t tag, pcie::dma_status status) { shared_.read_done(tag, status); }
+  /// A result of receive fetch for one of its places.
+  void fetched(const receive_fetch_result& r);
 
   /// Forgets a queue pair; busy: a read of its queue is still under way.
   void drop(std::uint32_t qpn) { own_.drop(qpn); }

@@ -7,11 +7,6 @@
 #include "model/abi/queues.h"
 
 namespace rnic::transport {
-namespace {
-
-constexpr std::uint32_t kinds = 4, record_kind = 2;  // tag: line * 4 + {batch 0, batch 1, record}
-
-}  // namespace
 
 std::uint16_t receives_left(const icm::responder_context& ctx, std::uint16_t index) {
   const auto left = static_cast<std::uint16_t>(ctx.rq_posted - index);
@@ -27,19 +22,12 @@ bool read_segment(const std::uint8_t* wqe, std::uint32_t bytes, unsigned i, rece
   return out.key != abi::wqe::data::invalid_lkey;
 }
 
-receive_wqe_cache::receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
-                                     std::uint64_t translate_tag, std::uint64_t dma_tag)
+receive_wqe_cache::receive_wqe_cache(const responder_config& cfg, receive_port& port)
     : prefetch_(cfg.receive_prefetch),
       line_bytes_(cfg.receive_line_bytes),
-      translate_(translate),
-      dma_(dma),
-      translate_tag_(translate_tag),
-      dma_tag_(dma_tag),
+      port_(port),
       lines_(cfg.receive_lines),
-      keys_(cfg.receive_lines),
-      storage_(std::size_t{2} * cfg.receive_lines * cfg.receive_line_bytes),
-      to_translate_(std::size_t{2} * cfg.receive_lines),
-      to_read_(std::size_t{3} * cfg.receive_lines) {}
+      keys_(cfg.receive_lines) {}
 
 receive_wqe_cache::line* receive_wqe_cache::find(std::uint32_t qpn) {
   for (std::size_t i = 0; i < keys_.size(); ++i)
@@ -48,8 +36,7 @@ receive_wqe_cache::line* receive_wqe_cache::find(std::uint32_t qpn) {
 }
 
 bool receive_wqe_cache::idle(const line& l) {
-  const auto rests = [](phase p) { return p == phase::idle || p == phase::valid || p == phase::failed; };
-  return rests(l.record) && rests(l.batches[0].state) && rests(l.batches[1].state);
+  return l.record != phase::asked && l.batches[0].state != phase::asked && l.batches[1].state != phase::asked;
 }
 
 receive_wqe_cache::line* receive_wqe_cache::find_or_take(std::uint32_t qpn) {
@@ -78,7 +65,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
     l->record = phase::idle;
     l->used_at = ++uses_;
     ++steps_;
-    ctx.rq_posted = static_cast<std::uint16_t>(abi::load32(l->record_bytes.data()));
+    ctx.rq_posted = static_cast<std::uint16_t>(abi::load32(port_.read(record_place(*l))));
     if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
   }
@@ -100,12 +87,11 @@ receive_wqe_cache::result receive_wqe_cache::get(const icm::responder_context& c
     }
     if (x.state != phase::valid) return result::pending;
     l->used_at = ++uses_;
-    wqe = bytes(*l, b) + (static_cast<std::uint16_t>(index - x.first) << ctx.log_rq_stride);
+    wqe = port_.read(batch_place(*l, b)) + (static_cast<std::uint16_t>(index - x.first) << ctx.log_rq_stride);
     return result::ready;
   }
   for (unsigned b = 0; b < 2; ++b) {
-    const phase p = l->batches[b].state;
-    if (p != phase::idle && p != phase::valid && p != phase::failed) continue;
+    if (l->batches[b].state == phase::asked) continue;
     fetch(*l, b, ctx, index);
     break;
   }
@@ -131,7 +117,7 @@ void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
     const batch& x = l->batches[b];
     const bool useful = x.state != phase::idle && x.state != phase::failed && x.count != 0 &&
                         static_cast<std::uint16_t>(x.first + x.count - 1 - ctx.rq_consumed) < left;
-    if (useful || (x.state != phase::idle && x.state != phase::valid && x.state != phase::failed)) continue;
+    if (useful || x.state == phase::asked) continue;
     fetch(*l, b, ctx, next);
     return;
   }
@@ -139,104 +125,40 @@ void receive_wqe_cache::look_ahead(const icm::responder_context& ctx) {
 
 void receive_wqe_cache::read_record(line& l, const icm::responder_context& ctx, bool on_demand) {
   ++steps_;
-  l.record = phase::to_read;
-  l.record_address = ctx.db_record;
-  l.function = ctx.function;
+  l.record = phase::asked;
   l.on_demand = on_demand;
-  to_read_.push(index_of(l) * kinds + record_kind);
-  work();
+  receive_job j;
+  j.place = record_place(l);
+  j.at = ctx.db_record;
+  j.bytes = receive_memory::record_bytes;
+  j.function = ctx.function;
+  port_.ask(j);
 }
 
 void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index) {
   batch& x = l.batches[b];
   ++steps_;
-  l.function = ctx.function;
   const unsigned ring = 1u << ctx.log_rq_size;
   const unsigned slot = index & (ring - 1);
   const unsigned count = std::min({prefetch_ == 0 ? 1u : prefetch_, line_bytes_ >> ctx.log_rq_stride,
                                    std::max<unsigned>(1, receives_left(ctx, index)), ring - slot});
   x.first = index;
   x.count = static_cast<std::uint16_t>(count);
-  x.request = icm::translate_request{};
-  x.request.what = icm::translate_request::kind::buffer;
-  x.request.log_page = ctx.log_page;
-  x.request.buffer_mtt = ctx.rq_address;
-  x.request.va = std::uint64_t{ctx.rq_offset} + (std::uint64_t{slot} << ctx.log_rq_stride);
-  x.request.length = count << ctx.log_rq_stride;
-  x.request.tag = translate_tag_ | (index_of(l) * kinds + b);
-  x.state = phase::to_translate;
-  to_translate_.push(index_of(l) * kinds + b);
-  work();
+  x.state = phase::asked;
+  receive_job j;
+  j.place = batch_place(l, b);
+  j.mtt = ctx.rq_address;
+  j.at = std::uint64_t{ctx.rq_offset} + (std::uint64_t{slot} << ctx.log_rq_stride);
+  j.bytes = count << ctx.log_rq_stride;
+  j.function = ctx.function;
+  j.log_page = ctx.log_page;
+  port_.ask(j);
 }
 
-bool receive_wqe_cache::send_translation(std::uint32_t tag) {
-  if (!translate_.request.claim()) return false;
-  batch& x = lines_[tag / kinds].batches[tag % kinds];
-  translate_.request.push(x.request);
-  x.state = phase::translating;
-  return true;
-}
-
-/// False: not all of it in this cycle. Asking the channel once more has us ticked in the next one.
-bool receive_wqe_cache::send_read(std::uint32_t tag) {
-  if (!dma_.request.claim()) return false;
-  line& l = lines_[tag / kinds];
-  pcie::dma_request r;
-  r.function = l.function;
-  r.tag = dma_tag_ | tag;
-  const bool record = tag % kinds == record_kind;
-  if (record) {
-    r.length = 4;
-    r.address = l.record_address;
-    r.destination = l.record_bytes.data();
-    l.record = phase::reading;
-    dma_.request.push(std::move(r));
-    return true;
-  }
-  batch& x = l.batches[tag % kinds];
-  const icm::translate_response::segment& s = x.answer.segments[x.next_segment];
-  r.length = s.length;
-  r.address = s.address;
-  r.destination = bytes(l, tag % kinds) + (x.next_segment == 0 ? 0 : x.answer.segments[0].length);
-  dma_.request.push(std::move(r));
-  ++x.open;
-  if (++x.next_segment != x.answer.count) return send_read(tag);
-  x.state = phase::reading;
-  return true;
-}
-
-void receive_wqe_cache::work() {
-  while (!to_translate_.empty() && send_translation(to_translate_.front())) to_translate_.drop();
-  while (!to_read_.empty() && send_read(to_read_.front())) to_read_.drop();
-}
-
-void receive_wqe_cache::translated(std::uint32_t tag, const icm::translate_response& r) {
-  line& l = lines_[tag / kinds];
-  batch& x = l.batches[tag % kinds];
-  if (r.status != icm::translate_status::ok || r.count == 0) {
-    x.state = phase::failed;
-  } else {
-    x.answer = r;
-    x.next_segment = 0;
-    x.state = phase::to_read;
-    to_read_.push(tag);
-    work();
-  }
-  settle(l);
-}
-
-void receive_wqe_cache::read_done(std::uint32_t tag, pcie::dma_status status) {
-  line& l = lines_[tag / kinds];
-  const bool ok = status == pcie::dma_status::ok;
-  if (tag % kinds == record_kind) {
-    l.record = ok ? phase::valid : phase::failed;
-  } else {
-    batch& x = l.batches[tag % kinds];
-    --x.open;
-    if (!ok) x.answer.status = icm::translate_status::not_mapped;
-    if (x.open == 0 && x.state == phase::reading)
-      x.state = x.answer.status == icm::translate_status::ok ? phase::valid : phase::failed;
-  }
+void receive_wqe_cache::fetched(const receive_fetch_result& r) {
+  const bool record = is_record(r.place);
+  line& l = lines_[record ? r.place.number : r.place.number / 2];
+  (record ? l.record : l.batches[r.place.number % 2].state) = r.ok ? phase::valid : phase::failed;
   settle(l);
 }
 

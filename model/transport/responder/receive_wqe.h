@@ -7,15 +7,21 @@
 #include <vector>
 
 #include "model/icm/contexts.h"
-#include "model/icm/translation_if.h"
-#include "model/pcie/dma_if.h"
-#include "model/sim/ring.h"
+#include "model/transport/responder/receive_port.h"
 #include "model/transport/responder/types.h"
 
 namespace rnic::transport {
 
 /// What became of a question for a receive WQE: it is there; it is being fetched; none is posted; it cannot be read.
 enum class receive_result : std::uint8_t { ready, pending, empty, failed };
+
+/// What is at a place of the receive memory.
+enum class receive_phase : std::uint8_t {
+  idle,   ///< nothing of use
+  asked,  ///< receive fetch has been asked for it, and has not told of it
+  valid,  ///< what was asked for
+  failed  ///< that cannot be read
+};
 
 /// One data segment of a receive WQE.
 struct receive_segment {
@@ -29,10 +35,13 @@ std::uint16_t receives_left(const icm::responder_context& ctx, std::uint16_t ind
 /// Part of the responder. Keeps for up to receive_lines QPs what was fetched of their receive queues: two batches of
 /// WQEs, so that the next is under way while the first is used. The doorbell record is read when the posted count
 /// known from the last reading is used up, and ahead of that in the background (adapter data plane A.2, A.3.3).
+///
+/// Memory: which line is whose and what its places in the receive memory hold, found by a comparator at each line.
+/// Ports: one question and one result a cycle; what a question has to read of host memory is a job of receive fetch.
+/// Stalls: all lines have jobs under way.
 class receive_wqe_cache {
  public:
-  receive_wqe_cache(const responder_config& cfg, icm::translate_port& translate, pcie::dma_port& dma,
-                    std::uint64_t translate_tag, std::uint64_t dma_tag);
+  receive_wqe_cache(const responder_config& cfg, receive_port& port);
 
   using result = receive_result;
   /// Whether WQE ctx.rq_consumed was posted. `empty` only by a reading of the record that began after the first call
@@ -43,10 +52,8 @@ class receive_wqe_cache {
   /// A message is done: look ahead.
   void look_ahead(const icm::responder_context& ctx);
 
-  /// Sends what has come up, one translation and one read a cycle.
-  void work();
-  void translated(std::uint32_t tag, const icm::translate_response& r);
-  void read_done(std::uint32_t tag, pcie::dma_status status);
+  /// Of places of the parts `own` and `own_record`.
+  void fetched(const receive_fetch_result& r);
 
   /// Readings that were begun or taken over so far.
   std::uint64_t steps() const { return steps_; }
@@ -58,14 +65,10 @@ class receive_wqe_cache {
   bool busy(std::uint32_t qpn) const;
 
  private:
-  enum class phase : std::uint8_t { idle, to_translate, translating, to_read, reading, valid, failed };
+  using phase = receive_phase;
   struct batch {
     phase state = phase::idle;
     std::uint16_t first = 0, count = 0;
-    std::uint8_t open = 0;  // reads under way
-    unsigned next_segment = 0;
-    icm::translate_response answer;
-    icm::translate_request request;
     bool holds(std::uint16_t i) const { return static_cast<std::uint16_t>(i - first) < count; }
   };
   struct line {
@@ -75,30 +78,24 @@ class receive_wqe_cache {
     phase record = phase::idle;
     bool on_demand = false;  // the reading under way was asked for by a packet that waits
     bool doomed = false;     // forget when its reads are done
-    std::uint16_t function = 0;
-    std::uint64_t record_address = 0;
-    std::array<std::uint8_t, 4> record_bytes{};
   };
   line* find(std::uint32_t qpn);
   line* find_or_take(std::uint32_t qpn);
   static bool idle(const line& l);
   void read_record(line& l, const icm::responder_context& ctx, bool on_demand);
   void fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index);
-  bool send_translation(std::uint32_t tag);
-  bool send_read(std::uint32_t tag);
   void settle(line& l);
   std::uint32_t index_of(const line& l) const { return static_cast<std::uint32_t>(&l - lines_.data()); }
-  std::uint8_t* bytes(const line& l, unsigned b) { return storage_.data() + (index_of(l) * 2u + b) * line_bytes_; }
+  receive_place batch_place(const line& l, unsigned b) const {
+    return {receive_place::part::own, index_of(l) * 2u + b};
+  }
+  receive_place record_place(const line& l) const { return {receive_place::part::own_record, index_of(l)}; }
 
   unsigned prefetch_, line_bytes_;
-  icm::translate_port& translate_;
-  pcie::dma_port& dma_;
-  std::uint64_t translate_tag_, dma_tag_;
+  receive_port& port_;
   std::vector<line> lines_;
   std::vector<std::uint32_t> keys_;  // QPN of each line, 0: none
-  std::vector<std::uint8_t> storage_;
   std::uint64_t uses_ = 0, steps_ = 0;
-  sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of batches and records in these phases
 };
 
 /// Reads segment `i` of a WQE of that many bytes. False at its end (size or terminator, A.3.3).

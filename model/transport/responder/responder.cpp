@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/responder/responder.h"
 
-#include "model/transport/responder/tags.h"
-
 namespace rnic::transport {
 
 namespace {
@@ -22,7 +20,6 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       ethernet_in(*this),
       copies_in(*this),
       dma_write(*this),
-      dma_read(*this),
       translate(*this),
       keys(*this),
       cqe_out(*this),
@@ -34,22 +31,24 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       acknowledgements(*this, config.answer.waiting),
       notifications(*this, config.answer.waiting),
       reads(*this, config),
+      fetches(*this, config, received_),
       config_(checked(config, this->name())),
       contexts_(this->name() + ".contexts", *this, config.contexts, map, icm::table::qpc, 128),
       histories_(this->name() + ".histories", *this, config.histories, map, icm::table::rdmarc, 0),
       rings_(*this, config_.history_ports, histories_),
+      received_(config_),
       slots_(config.slots),
       backlog_(rings_),
       flows_(*this, config_, contexts_, backlog_, slots_, drops_),
       writes_(dma_write),
       completions_(*this, config_, cqe_out, event_out, writes_),
-      receives_(this->name() + ".srqs", *this, config_, map, translate, dma_read, completions_),
+      receives_(this->name() + ".srqs", *this, config_, map, fetches, completions_),
       places_(*this, config_, registers_, translate, flows_, slots_),
       notices_(*this, config_, frames, notifications, reads),
       answers_(*this, config_, flows_, acknowledgements, reads, frames, spans),
       withdrawal_(*this, keys, slots_, writes_, reads, completions_),
       held_(*this, config_, flows_, contexts_, backlog_, reads, answers_, writes_, spans),
-      errors_(*this, config_, flows_, contexts_, slots_, places_, receives_, completions_, answers_, drops_, dma_read),
+      errors_(*this, config_, flows_, contexts_, slots_, places_, receives_, completions_, answers_, drops_, fetches),
       returns_(*this, flows_, reads, rings_, answers_, withdrawal_, completions_, errors_, drops_),
       commit_(*this, flows_, slots_, writes_, completions_, withdrawal_, answers_, held_, reads, rings_, errors_,
               drops_, spans),
@@ -115,8 +114,8 @@ void responder::tick() {
   contexts_.service();
   read_engine.work();
   histories_.service();
-  if (translate.response.can_pop()) take_translation();
-  if (dma_read.response.can_pop()) take_read();
+  if (translate.response.can_pop()) places_.translated(translate.response.pop());
+  if (fetches.result.can_pop()) take_fetched();
   writes_.work();
   withdrawal_.take_answer();
   errors_.take(error_in);
@@ -124,6 +123,7 @@ void responder::tick() {
   returns_.work();
   acknowledgements.work();
   notifications.work();
+  fetches.work();
   receives_.work();
   commit_.work();
   notices_.take(notice_in, control_.resetting());
@@ -145,31 +145,13 @@ void responder::tick() {
   held_.watch();
 }
 
-/// To whom the answer goes is in its tag.
-void responder::take_translation() {
-  const icm::translate_response r = translate.response.pop();
-  const auto tag = static_cast<std::uint32_t>(r.tag);
-  switch (r.tag & tag_kind) {
-    case tag_receive:
-      return receives_.own_translated(tag, r);
-    case tag_shared:
-      return receives_.shared_translated(tag, r);
-    default:
-      return places_.translated(tag, r);
-  }
-}
-
-void responder::take_read() {
-  const pcie::dma_response r = dma_read.response.pop();
-  const auto tag = static_cast<std::uint32_t>(r.tag);
-  switch (r.tag & tag_kind) {
-    case tag_receive:
-      return receives_.own_read(tag, r.status);
-    case tag_shared:
-      return receives_.shared_read(tag, r.status);
-    default:
-      return errors_.record_read(r.status);
-  }
+/// To whom it goes is in its place.
+void responder::take_fetched() {
+  const receive_fetch_result r = fetches.result.pop();
+  if (r.place.in == receive_place::part::error_record)
+    errors_.fetched(r);
+  else
+    receives_.fetched(r);
 }
 
 }  // namespace rnic::transport

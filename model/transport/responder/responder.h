@@ -36,6 +36,8 @@
 #include "model/transport/responder/read_port.h"
 #include "model/transport/responder/read_returns.h"
 #include "model/transport/responder/receive_descriptors.h"
+#include "model/transport/responder/receive_memory.h"
+#include "model/transport/responder/receive_port.h"
 #include "model/transport/responder/request_check.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
@@ -65,8 +67,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<payload::frame_ptr> ethernet_in;  ///< plain frames, steered to a QP. May stay unbound
   sim::fifo_in<payload::frame_ptr> copies_in;    ///< datagrams to groups, for a member each. May stay unbound
   pcie::dma_port dma_write;                      ///< payload
-  pcie::dma_port dma_read;                       ///< receive WQEs, doorbell records
-  icm::translate_port translate;
+  icm::translate_port translate;                 ///< where payload goes
   read_engine_port read_engine{*this};
   icm::key_port keys;  ///< SEND with invalidate. May stay unbound where nobody sends it
   sim::fifo_out<completion::cqe_request> cqe_out;
@@ -77,9 +78,11 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<congestion_notice> notice_in;    ///< from the requester. May stay unbound
   answer_port acknowledgements, notifications;  ///< to answer_transmit
   read_port reads;                              ///< to the READ generator
+  receive_port fetches;                         ///< to receive fetch
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
   icm::context_cache<icm::rdma_resources>& histories() { return histories_; }
   icm::context_cache<icm::srq_context>& srqs() { return receives_.contexts().on_chip(); }
+  receive_memory& received() { return received_; }
   /// Register with the UDP destination port of RoCE v2, for the parsers.
   const std::uint16_t& roce_v2_port() const { return registers_.roce_v2_port; }
 
@@ -90,8 +93,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
 
  private:
   void tick() override;
-  void take_translation();
-  void take_read();
+  void take_fetched();
   void announce(sim::statistics& stats);
 
   const responder_config config_;
@@ -100,6 +102,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   icm::context_cache<icm::responder_context> contexts_;
   icm::context_cache<icm::rdma_resources> histories_;
   history_memory rings_;
+  receive_memory received_;
   slot_table slots_;
   read_backlog backlog_;
   flow_table flows_;

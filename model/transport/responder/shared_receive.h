@@ -2,15 +2,12 @@
 // Shared receive queues on chip: doorbell records, the linked list of WQEs.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "model/icm/contexts.h"
-#include "model/icm/translation_if.h"
-#include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/ring.h"
+#include "model/transport/responder/receive_port.h"
 #include "model/transport/responder/receive_wqe.h"
 #include "model/transport/responder/shared_contexts.h"
 #include "model/transport/responder/types.h"
@@ -22,11 +19,12 @@ namespace rnic::transport {
 /// which they lie in memory, and used as far as the links keep to that order. What has been taken and is not complete
 /// is kept, or read again by its index.
 ///
-/// Memories: `shared_lines` queues and `shared_kept` entries, found by a comparator at each; contexts are those of
-/// shared_contexts. Ports: one question a cycle by the check; one queue a cycle is looked at for its limit; one
-/// translation, one read a cycle. An access to the context is made when an entry is taken, a reading is taken over or
-/// a read begins; while that is under way the line says so. Stalls: translation and the DMA engine take nothing, a port
-/// of the contexts is taken.
+/// Memories: `shared_lines` queues and `shared_kept` entries, found by a comparator at each, with places in the receive
+/// memory; entries that are kept, one written a cycle, by the check that takes it; contexts are those of
+/// shared_contexts. Ports: one question a cycle by the check; one queue a cycle is looked at for its limit; one result
+/// a cycle; what has to be read of host memory is a job of receive fetch. An access to the context is made when an
+/// entry is taken, a reading is taken over or a read begins; while that is under way the line says so. Stalls: all
+/// lines, or all kept entries, have jobs under way, a port of the contexts is taken.
 class shared_receive {
  public:
   using result = receive_result;
@@ -38,9 +36,7 @@ class shared_receive {
     std::uint16_t index = 0;
   };
 
-  shared_receive(sim::clocked_block& owner, const responder_config& cfg, shared_contexts& contexts,
-                 icm::translate_port& translate, pcie::dma_port& dma, std::uint64_t translate_tag,
-                 std::uint64_t dma_tag);
+  shared_receive(sim::clocked_block& owner, const responder_config& cfg, shared_contexts& contexts, receive_port& port);
 
   /// The entry at the head. `empty` only by a reading of the doorbell record that began after the first call that had
   /// to ask. The view is valid within the calling tick. `failed`: no such queue, or it is in error.
@@ -49,46 +45,35 @@ class shared_receive {
   void take(std::uint32_t srqn, const entry_view& entry, bool keep);
   /// An entry that was taken before.
   result taken(std::uint32_t srqn, std::uint16_t index, entry_view& out);
-  /// Sends what could not be sent when it came up, and looks whether a limit was passed. In each tick.
+  /// Looks whether a limit was passed. In each tick.
   void work();
-  void translated(std::uint32_t tag, const icm::translate_response& r);
-  void read_done(std::uint32_t tag, pcie::dma_status status);
+  /// Of places of the parts `shared`, `taken` and `shared_record`.
+  void fetched(const receive_fetch_result& r);
 
   /// Forgets what is here of a queue. False: a read of it is under way.
   bool forget(std::uint32_t srqn);
   void drop_all();
 
  private:
-  enum class phase : std::uint8_t { idle, to_translate, translating, to_read, reading, valid, failed };
-  /// One read of entries.
-  struct fetch {
-    phase state = phase::idle;
-    std::uint16_t first = 0, count = 0;
-    std::uint8_t open = 0;
-    unsigned next_segment = 0;
-    std::uint16_t function = 0;
-    icm::translate_request request;
-    icm::translate_response answer;
-    std::vector<std::uint8_t> bytes;
-    bool rests() const { return state == phase::idle || state == phase::valid || state == phase::failed; }
-  };
+  using phase = receive_phase;
   struct line {
     std::uint32_t srqn = no_queue;
     std::uint64_t used_at = 0;
-    fetch ahead;
-    std::uint16_t usable = 0;  ///< entries of `ahead` that were posted when it was read, less those taken
+    phase ahead = phase::idle;           ///< entries
+    std::uint16_t first = 0, count = 0;  ///< which
+    std::uint16_t usable = 0;            ///< of them that were posted when they were read, less those taken
     phase record = phase::idle;
     bool on_demand = false;       ///< the reading under way was asked for by a packet that waits
     bool watch = false;           ///< the limit may have been passed: decided by the next reading
     std::uint16_t record_at = 0;  ///< `consumed` when the reading began
-    std::uint64_t record_address = 0;
-    std::array<std::uint8_t, 4> record_bytes{};
   };
   struct kept_entry {
     std::uint32_t srqn = no_queue;
     std::uint16_t index = 0;
     std::uint64_t used_at = 0;
-    fetch data;
+    phase state = phase::idle;
+    bool copied = false;              ///< when it was taken; false: read by its index, into the receive memory
+    std::vector<std::uint8_t> bytes;  ///< copied
   };
   static constexpr std::uint32_t no_queue = ~std::uint32_t{0};
 
@@ -100,29 +85,24 @@ class shared_receive {
   kept_entry* take_kept();
   bool settle_record(line& l, icm::srq_context& c);
   void read_record(line& l, const icm::srq_context& c, bool on_demand);
-  void start(fetch& f, const icm::srq_context& c, std::uint16_t index, unsigned count, std::uint32_t tag);
-  bool send_translation(std::uint32_t tag);
-  bool send_read(std::uint32_t tag);
-  void send();
+  void read_entries(const receive_place& place, const icm::srq_context& c, std::uint16_t index, unsigned count);
   void check_limits();
-  fetch& fetch_of(std::uint32_t tag) {
-    return tag < lines_.size() ? lines_[tag].ahead : kept_[tag - lines_.size()].data;
+  static bool idle(const line& l) { return l.ahead != phase::asked && l.record != phase::asked; }
+  receive_place place_of(const line& l, receive_place::part in) const {
+    return {in, static_cast<std::uint32_t>(&l - lines_.data())};
   }
-  static bool idle(const line& l) {
-    return l.ahead.rests() && (l.record == phase::idle || l.record == phase::valid || l.record == phase::failed);
+  receive_place place_of(const kept_entry& k) const {
+    return {receive_place::part::taken, static_cast<std::uint32_t>(&k - kept_.data())};
   }
 
   sim::clocked_block& owner_;
   unsigned prefetch_, line_bytes_;
-  icm::translate_port& translate_;
-  pcie::dma_port& dma_;
-  std::uint64_t translate_tag_, dma_tag_;
   shared_contexts& contexts_;
+  receive_port& port_;
   std::vector<line> lines_;
   std::vector<kept_entry> kept_;
   std::uint64_t uses_ = 0;
-  sim::ring<std::uint32_t> to_translate_, to_read_;  // tags of fetches and records in these phases
-  unsigned watching_ = 0;                            // lines with `watch`
+  unsigned watching_ = 0;  // lines with `watch`
 };
 
 }  // namespace rnic::transport

@@ -115,6 +115,8 @@ struct responder_config {
   /// QPs whose receive WQEs are kept on chip.
   sim::parameter<unsigned> receive_lines{64, {1, 4096, "queue pairs", "design"}};
   sim::parameter<unsigned> receive_prefetch{8, {1, 64, "WQEs", "design"}};  ///< receive WQEs fetched by one read
+  /// Of descriptors and doorbell records, by receive fetch.
+  sim::parameter<unsigned> receive_fetches{64, {1, 1024, "fetches", "design: under way at once; one a line"}};
   unsigned receive_line_bytes = 1024;  ///< largest receive WQE and bound of one fetch
   unsigned shared_lines = 16;          ///< shared receive queues whose entries are kept on chip (design)
   unsigned shared_kept = 64;           ///< entries of these that messages under way have taken (design)
@@ -155,6 +157,7 @@ struct responder_config {
     are("read_translations", read_translations);
     are("receive_lines", receive_lines);
     are("receive_prefetch", receive_prefetch);
+    are("receive_fetches", receive_fetches);
     are("flush_poll_cycles", flush_poll_cycles);
     are("srqs", srqs);
     are("histories", histories);

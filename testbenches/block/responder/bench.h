@@ -18,6 +18,7 @@
 #include "model/transport/read_engine/read_engine.h"
 #include "model/transport/responder/answer_transmit.h"
 #include "model/transport/responder/read_generator.h"
+#include "model/transport/responder/receive_fetch.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
 
@@ -84,16 +85,17 @@ class station : public sim::clocked_block {
     }
   };
 
-  station(sim::clock_domain& d, responder& r, read_generator& reads, answer_transmit& out)
+  station(sim::clock_domain& d, responder& r, receive_fetch& fetch, read_generator& reads, answer_transmit& out)
       : clocked_block("station", d),
         write(*this, d, r.dma_write, "write"),
-        read(*this, d, r.dma_read, "read"),
+        read(*this, d, fetch.dma, "read"),
         context(*this, d, r.contexts().dma, "context"),
         history(*this, d, r.histories().dma, "history"),
         srq(*this, d, r.srqs().dma, "srq"),
         reads_read(*this, d, reads.dma_read, "reads_read"),
         reads_write(*this, d, reads.dma_write, "reads_write"),
         translations(*this, d, r.translate, "translate"),
+        fetch_translations(*this, d, fetch.translate, "fetch_translate"),
         reads_translations(*this, d, reads.translate, "reads_translate"),
         cqe("cqe", d, 4),
         event("event", d, 2),
@@ -135,7 +137,7 @@ class station : public sim::clocked_block {
   }
 
   client write, read, context, history, srq, reads_read, reads_write;
-  translation_client translations, reads_translations;
+  translation_client translations, fetch_translations, reads_translations;
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
   sim::fifo<qp_error> error;
@@ -178,6 +180,7 @@ class station : public sim::clocked_block {
     serve(reads_read);
     serve(reads_write);
     serve(translations);
+    serve(fetch_translations);
     serve(reads_translations);
     while (cqe_in.can_pop()) cqes.emplace_back(now(), cqe_in.pop());
     while (event_in.can_pop()) events.push_back(event_in.pop());
@@ -307,10 +310,15 @@ struct bench {
       : base(opts),
         core("core", base, sim::clock_period::from_khz(427'000)),
         r("responder", core, without_miss(cfg), map, {&gids[0], &gids[1]}, frames, spans, stats),
+        fetch("receive_fetch", core, cfg.receive_fetches, r.received(), stats),
         reads("read_engine", core, stats),
         generator("read_generator", core, cfg, frames, spans, stats),
         out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, r.roce_v2_port(), spans, stats),
-        s(core, r, generator, out) {
+        s(core, r, fetch, generator, out) {
+    r.fetches.job.bind(fetch_jobs);
+    fetch.job_in.bind(fetch_jobs);
+    fetch.result_out.bind(fetch_results);
+    r.fetches.result.bind(fetch_results);
     r.read_engine.request.bind(read_requests);
     reads.request[read_engine::responder].bind(read_requests);
     reads.grant[read_engine::responder].bind(read_grants);
@@ -481,6 +489,9 @@ struct bench {
   sim::span_recorder spans;
   sim::statistics stats;
   responder r;
+  receive_fetch fetch;
+  sim::fifo<receive_job> fetch_jobs{"fetch_jobs", core, 2};
+  sim::fifo<receive_fetch_result> fetch_results{"fetch_results", core, 2};
   read_engine reads;
   read_generator generator;
   sim::fifo<read_engine_request> read_requests{"read_requests", core, 2};

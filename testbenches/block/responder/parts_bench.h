@@ -19,7 +19,7 @@
 #include "model/transport/responder/packet_intake.h"
 #include "model/transport/responder/place_lookup.h"
 #include "model/transport/responder/read_returns.h"
-#include "model/transport/responder/tags.h"
+#include "model/transport/responder/receive_fetch.h"
 
 namespace rnic::transport::test::parts {
 
@@ -37,7 +37,6 @@ struct block : sim::clocked_block {
       : clocked_block("parts", d),
         cfg(c),
         dma_write(*this),
-        dma_read(*this),
         translate(*this),
         keys(*this),
         cqe(*this),
@@ -45,20 +44,22 @@ struct block : sim::clocked_block {
         error(*this),
         out(*this, cfg.answer.waiting),
         reads(*this, cfg),
+        fetches(*this, cfg, received),
         contexts("parts.contexts", *this, cfg.contexts, map, icm::table::qpc, 128),
         rings("parts.histories", *this, cfg.histories, map, icm::table::rdmarc, 0),
         histories(*this, cfg.history_ports, rings),
+        received(cfg),
         slots(cfg.slots),
         backlog(histories),
         flows(*this, cfg, contexts, backlog, slots, drops),
         writes(dma_write),
         completions(*this, cfg, cqe, event, writes),
-        receives("parts.srqs", *this, cfg, map, translate, dma_read, completions),
+        receives("parts.srqs", *this, cfg, map, fetches, completions),
         places(*this, cfg, registers, translate, flows, slots),
         answers(*this, cfg, flows, out, reads, frames, spans),
         withdrawal(*this, keys, slots, writes, reads, completions),
         held(*this, cfg, flows, contexts, backlog, reads, answers, writes, spans),
-        errors(*this, cfg, flows, contexts, slots, places, receives, completions, answers, drops, dma_read),
+        errors(*this, cfg, flows, contexts, slots, places, receives, completions, answers, drops, fetches),
         commits(*this, flows, slots, writes, completions, withdrawal, answers, held, reads, histories, errors, drops,
                 spans),
         returns(*this, flows, reads, histories, answers, withdrawal, completions, errors, drops),
@@ -70,7 +71,7 @@ struct block : sim::clocked_block {
   const responder_config cfg;
   responder_registers registers;
   drop_counters drops;
-  pcie::dma_port dma_write, dma_read;
+  pcie::dma_port dma_write;
   icm::translate_port translate;
   icm::key_port keys;
   sim::fifo_out<completion::cqe_request> cqe;
@@ -78,9 +79,11 @@ struct block : sim::clocked_block {
   sim::fifo_out<qp_error> error;
   answer_port out;
   read_port reads;
+  receive_port fetches;
   icm::context_cache<icm::responder_context> contexts;
   icm::context_cache<icm::rdma_resources> rings;
   history_memory histories;
+  receive_memory received;
   slot_table slots;
   read_backlog backlog;
   flow_table flows;
@@ -103,29 +106,13 @@ struct block : sim::clocked_block {
   void tick() override {
     wake_next();
     rings.service();
-    if (translate.response.can_pop()) {
-      const icm::translate_response r = translate.response.pop();
-      const auto tag = static_cast<std::uint32_t>(r.tag);
-      const std::uint64_t kind = r.tag & tag_kind;
-      if (kind == tag_receive)
-        receives.own_translated(tag, r);
-      else if (kind == tag_shared)
-        receives.shared_translated(tag, r);
-      else
-        places.translated(tag, r);
-    }
-    if (dma_read.response.can_pop()) {
-      const pcie::dma_response r = dma_read.response.pop();
-      const auto tag = static_cast<std::uint32_t>(r.tag);
-      if ((r.tag & tag_kind) == tag_receive)
-        receives.own_read(tag, r.status);
-      else
-        receives.shared_read(tag, r.status);
-    }
+    if (translate.response.can_pop()) places.translated(translate.response.pop());
+    if (fetches.result.can_pop()) receives.fetched(fetches.result.pop());
     writes.work();
     withdrawal.take_answer();
     returns.work();
     out.work();
+    fetches.work();
     receives.work();
     commits.work();
     answers.send();
@@ -152,8 +139,15 @@ struct world : sim::clocked_block {
 
   sim::fifo_in<pcie::dma_request> write{*this}, read{*this}, srq_read{*this}, ring_read{*this};
   sim::fifo_out<pcie::dma_response> written{*this}, read_done{*this}, srq_read_done{*this}, ring_read_done{*this};
-  sim::fifo_in<icm::translate_request> translate{*this};
-  sim::fifo_out<icm::translate_response> translated{*this};
+  struct translation_client {
+    sim::fifo_in<icm::translate_request> in;
+    sim::fifo_out<icm::translate_response> out;
+    std::deque<std::pair<cycle, icm::translate_response>> open{};
+  };
+  /// Of the parts, and of receive fetch.
+  translation_client places{sim::fifo_in<icm::translate_request>{*this}, sim::fifo_out<icm::translate_response>{*this}};
+  translation_client buffers{sim::fifo_in<icm::translate_request>{*this},
+                             sim::fifo_out<icm::translate_response>{*this}};
   sim::fifo_in<completion::cqe_request> cqe{*this};
   sim::fifo_in<completion::event_request> event{*this};
   sim::fifo_in<answer_job> job{*this};
@@ -186,7 +180,6 @@ struct world : sim::clocked_block {
 
  private:
   std::deque<at<pcie::dma_response>> read_, srq_, rings_, written_;
-  std::deque<at<icm::translate_response>> translated_;
 
   template <class T, class To>
   void deliver(std::deque<at<T>>& from, To& to) {
@@ -201,6 +194,25 @@ struct world : sim::clocked_block {
     answers_to.push_back({now() + read_cycles, {r.tag, pcie::dma_status::ok}});
     if (seen) reads_seen.push_back({now(), std::move(r)});
   }
+  void serve(translation_client& c) {
+    if (c.in.can_pop() && (held_key == 0 || c.in.front().key != held_key)) {
+      const icm::translate_request q = c.in.pop();
+      icm::translate_response r;
+      r.tag = q.tag;
+      const bool buffer = q.what == icm::translate_request::kind::buffer;
+      r.segments[0] = {(buffer ? q.buffer_mtt : 0) + q.va, q.length};
+      r.count = 1;
+      if (halves && q.length > 1) {
+        r.segments[0].length = q.length / 2;
+        r.segments[1] = {r.segments[0].address + q.length / 2, q.length - q.length / 2};
+        r.count = 2;
+      }
+      c.open.emplace_back(now() + translate_cycles, r);
+    }
+    if (c.open.empty() || c.open.front().first > now() || !c.out.claim()) return;
+    c.out.push(c.open.front().second);
+    c.open.pop_front();
+  }
   void tick() override {
     wake_next();
     serve(read, read_, true);
@@ -213,20 +225,8 @@ struct world : sim::clocked_block {
       r.keep.reset();
       writes_seen.push_back({now(), std::move(r)});
     }
-    if (translate.can_pop() && (held_key == 0 || translate.front().key != held_key)) {
-      const icm::translate_request q = translate.pop();
-      icm::translate_response r;
-      r.tag = q.tag;
-      const bool buffer = q.what == icm::translate_request::kind::buffer;
-      r.segments[0] = {(buffer ? q.buffer_mtt : 0) + q.va, q.length};
-      r.count = 1;
-      if (halves && q.length > 1) {
-        r.segments[0].length = q.length / 2;
-        r.segments[1] = {r.segments[0].address + q.length / 2, q.length - q.length / 2};
-        r.count = 2;
-      }
-      translated_.push_back({now() + translate_cycles, r});
-    }
+    serve(places);
+    serve(buffers);
     if (now() % cqe_every == 0 && cqe.can_pop()) cqes.push_back({now(), cqe.pop()});
     if (event.can_pop()) events.push_back({now(), event.pop()});
     if (command.can_pop()) {
@@ -255,7 +255,6 @@ struct world : sim::clocked_block {
     deliver(srq_, srq_read_done);
     deliver(rings_, ring_read_done);
     deliver(written_, written);
-    deliver(translated_, translated);
   }
 };
 
@@ -263,6 +262,7 @@ struct bench {
   explicit bench(const responder_config& cfg = {})
       : core("core", base, sim::clock_period::from_khz(500'000)),
         b(core, cfg, map, frames, spans, stats),
+        fetch("fetch", core, cfg.receive_fetches, b.received, stats),
         w(core),
         cqe("cqe", core, 2),
         event("event", core, 2),
@@ -281,7 +281,11 @@ struct bench {
         writes("writes", core, 4),
         write_answers("write_answers", core, 64),
         translations("translations", core, 4),
-        translated("translated", core, 64) {
+        translated("translated", core, 64),
+        buffers("buffers", core, 4),
+        buffers_found("buffers_found", core, 64),
+        jobs("jobs", core, 2),
+        results("results", core, 2) {
     b.cqe.bind(cqe);
     w.cqe.bind(cqe);
     b.event.bind(event);
@@ -298,14 +302,16 @@ struct bench {
     b.keys.revoke.bind(revoke);
     b.keys.revoked.bind(revoked);
     w.revoked.bind(revoked);
-    bind(b.dma_read, reads, read_answers, w.read, w.read_done);
+    b.fetches.job.bind(jobs);
+    fetch.job_in.bind(jobs);
+    fetch.result_out.bind(results);
+    b.fetches.result.bind(results);
+    bind(fetch.dma, reads, read_answers, w.read, w.read_done);
     bind(b.dma_write, writes, write_answers, w.write, w.written);
     bind(b.receives.contexts().on_chip().dma, srq_reads, srq_answers, w.srq_read, w.srq_read_done);
     bind(b.rings.dma, ring_reads, ring_answers, w.ring_read, w.ring_read_done);
-    b.translate.request.bind(translations);
-    w.translate.bind(translations);
-    w.translated.bind(translated);
-    b.translate.response.bind(translated);
+    bind(b.translate, translations, translated, w.places);
+    bind(fetch.translate, buffers, buffers_found, w.buffers);
     map.layout(icm::table::srqc) = {0, 64, 8};
     map.map(0, srqc_bus, 0x1000);
     map.layout(icm::table::rdmarc) = {0x1000, sizeof(icm::rdma_resources), 3};
@@ -405,6 +411,7 @@ struct bench {
   std::array<icm::responder_context, 8> contexts;
   std::vector<std::pair<cycle, std::function<void()>>> script;
   block b;
+  receive_fetch fetch;
   world w;
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
@@ -423,8 +430,19 @@ struct bench {
   sim::fifo<pcie::dma_response> write_answers;
   sim::fifo<icm::translate_request> translations;
   sim::fifo<icm::translate_response> translated;
+  sim::fifo<icm::translate_request> buffers;
+  sim::fifo<icm::translate_response> buffers_found;
+  sim::fifo<receive_job> jobs;
+  sim::fifo<receive_fetch_result> results;
 
  private:
+  static void bind(icm::translate_port& port, sim::fifo<icm::translate_request>& requests,
+                   sim::fifo<icm::translate_response>& answers, world::translation_client& to) {
+    port.request.bind(requests);
+    to.in.bind(requests);
+    to.out.bind(answers);
+    port.response.bind(answers);
+  }
   static void bind(pcie::dma_port& port, sim::fifo<pcie::dma_request>& requests, sim::fifo<pcie::dma_response>& answers,
                    sim::fifo_in<pcie::dma_request>& in, sim::fifo_out<pcie::dma_response>& out) {
     port.request.bind(requests);

@@ -43,8 +43,8 @@ struct taker {
   }
 };
 
-/// Doorbell record (asked at 100, seen by memory at 101, here at 122), translation of the ring (seen at 123, here at
-/// 129), descriptor (seen at 130, here at 151).
+/// Doorbell record (asked of receive fetch at 100, seen by memory at 102, told of at 124), translation of the ring
+/// (asked for at 124, seen at 126, at receive fetch at 132), descriptor (seen by memory at 133, told of at 155).
 TEST(receive_descriptors, first_one_of_an_own_queue_takes_three_accesses) {
   bench t;
   responder_flow& f = t.open();
@@ -53,12 +53,12 @@ TEST(receive_descriptors, first_one_of_an_own_queue_takes_three_accesses) {
   k.start();
   t.run(300);
   ASSERT_EQ(k.found.size(), 1u);
-  EXPECT_EQ(k.found[0], (std::pair<cycle, result>{151, result::ready}));
+  EXPECT_EQ(k.found[0], (std::pair<cycle, result>{155, result::ready}));
   EXPECT_EQ(k.addresses[0], 0x100u);
   ASSERT_GE(t.w.reads_seen.size(), 2u);
-  EXPECT_EQ(t.w.reads_seen[0].when, 101u);
+  EXPECT_EQ(t.w.reads_seen[0].when, 102u);
   EXPECT_EQ(t.w.reads_seen[0].what.address, record_bus);
-  EXPECT_EQ(t.w.reads_seen[1].when, 130u);
+  EXPECT_EQ(t.w.reads_seen[1].when, 133u);
   EXPECT_EQ(t.w.reads_seen[1].what.address, ring_bus);
 }
 
@@ -69,11 +69,11 @@ TEST(receive_descriptors, empty_is_said_by_a_record_that_was_read_for_it) {
   k.start();
   t.run(300);
   ASSERT_EQ(k.found.size(), 1u);
-  EXPECT_EQ(k.found[0], (std::pair<cycle, result>{122, result::empty}));
+  EXPECT_EQ(k.found[0], (std::pair<cycle, result>{124, result::empty}));
   EXPECT_EQ(t.w.reads_seen.size(), 1u);
 }
 
-/// Of a shared queue: context (22), record (22), translation and descriptors (29).
+/// Of a shared queue: context (22), record (24), translation and descriptors (31).
 TEST(receive_descriptors, first_one_of_a_shared_queue_takes_four_accesses) {
   bench t;
   responder_flow& f = t.open();
@@ -84,7 +84,7 @@ TEST(receive_descriptors, first_one_of_a_shared_queue_takes_four_accesses) {
   k.start();
   t.run(400);
   ASSERT_EQ(k.found.size(), 3u);
-  EXPECT_EQ(k.found[0], (std::pair<cycle, result>{100 + 22 + 22 + 29, result::ready}));
+  EXPECT_EQ(k.found[0], (std::pair<cycle, result>{100 + 22 + 24 + 31, result::ready}));
   EXPECT_EQ(k.found[1].first, k.found[0].first + 1);  // read with it
   EXPECT_EQ(k.addresses, (std::vector<std::uint64_t>{0x100, 0x200, 0x300}));
   EXPECT_EQ(f.ctx->rq_consumed, 2u);  // the entry, not a count

@@ -51,11 +51,11 @@ struct srq_bench : bench {
   }
 };
 
-/// Context 22 cycles, doorbell record 22, translation and entries 29: at the end of each the packet that asks all the
+/// Context 22 cycles, doorbell record 24, translation and entries 31: at the end of each the packet that asks all the
 /// time makes one access, the last with the entry. While it waits it takes no port.
 TEST(shared_contexts, a_packet_that_waits_takes_no_port) {
   srq_bench t;
-  EXPECT_EQ(t.take(1, 0), (std::vector<cycle>{100 + 22 + 22 + 29}));
+  EXPECT_EQ(t.take(1, 0), (std::vector<cycle>{100 + 22 + 24 + 31}));
   EXPECT_EQ(accesses(t, srq_user::check), 3u);
   EXPECT_EQ(accesses(t, srq_user::limits), 0u);
   EXPECT_EQ(waits(t, "check"), 0u);
@@ -64,7 +64,7 @@ TEST(shared_contexts, a_packet_that_waits_takes_no_port) {
 /// A limit is looked at in the cycle behind the take that may have passed it: the next take is a cycle later.
 TEST(shared_contexts, a_packet_waits_a_cycle_for_the_limit) {
   srq_bench t;
-  EXPECT_EQ(t.take(3, 8), (std::vector<cycle>{173, 175, 176}));
+  EXPECT_EQ(t.take(3, 8), (std::vector<cycle>{177, 179, 180}));
   EXPECT_EQ(waits(t, "check"), 1u);
   EXPECT_EQ(waits(t, "limits"), 0u);
   EXPECT_EQ(t.w.events.size(), 1u);
@@ -72,7 +72,7 @@ TEST(shared_contexts, a_packet_waits_a_cycle_for_the_limit) {
 
 TEST(shared_contexts, with_two_ports_it_does_not) {
   srq_bench t(2);
-  EXPECT_EQ(t.take(3, 8), (std::vector<cycle>{173, 174, 175}));
+  EXPECT_EQ(t.take(3, 8), (std::vector<cycle>{177, 178, 179}));
   EXPECT_EQ(waits(t, "check"), 0u);
 }
 

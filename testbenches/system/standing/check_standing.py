@@ -37,6 +37,7 @@ NARROW = ["adapter.channel_depth=1", "adapter.descriptor_depth=3", "adapter.requ
           "adapter.responder.histories.entries=2", "adapter.responder.histories.ways=1",
           "adapter.responder.context_wait_frames=3", "adapter.responder.slots=3", "adapter.responder.cqe_queue=1",
           "adapter.responder.answer.waiting=1", "adapter.responder.read_queue=2", "adapter.responder.receive_lines=2",
+          "adapter.responder.receive_fetches=1",
           "adapter.requester.processing_units=2", "adapter.requester.turn_bytes=3000",
           "adapter.requester.gather_depth=2", "adapter.requester.scatter_jobs=1", "adapter.translation.mpt_entries=4",
           "adapter.translation.mpt_ways=2", "adapter.translation.mtt_entries=32", "adapter.translation.mtt_ways=2",
