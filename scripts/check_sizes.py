@@ -31,7 +31,6 @@ EXEMPT = {
     "rnic::icm::requester_context": LAYOUT + " by the programming interface",
     "rnic::icm::responder_context": LAYOUT + " by the programming interface",
     "rnic::wire::packet": LAYOUT + " by the standard: the headers of a packet",
-    "rnic::completion::completion": TO_BE_DIVIDED,
     "rnic::doorbell::doorbell": TO_BE_DIVIDED,
     "rnic::icm::context_cache": TO_BE_DIVIDED,
     "rnic::icm::key_engine": TO_BE_DIVIDED,
