@@ -33,7 +33,6 @@ EXEMPT = {
     "rnic::wire::packet": LAYOUT + " by the standard: the headers of a packet",
     "rnic::doorbell::doorbell": TO_BE_DIVIDED,
     "rnic::icm::context_cache": TO_BE_DIVIDED,
-    "rnic::icm::key_engine": TO_BE_DIVIDED,
     "rnic::icm::translation": TO_BE_DIVIDED,
     "rnic::mac::port": TO_BE_DIVIDED,
     "rnic::sim::clock_domain": TO_BE_DIVIDED,
