@@ -34,7 +34,6 @@ EXEMPT = {
     "rnic::doorbell::doorbell": TO_BE_DIVIDED,
     "rnic::icm::context_cache": TO_BE_DIVIDED,
     "rnic::icm::translation": TO_BE_DIVIDED,
-    "rnic::mac::port": TO_BE_DIVIDED,
     "rnic::sim::clock_domain": TO_BE_DIVIDED,
     "rnic::transport::gather": TO_BE_DIVIDED,
     "rnic::transport::read_generator": TO_BE_DIVIDED,
