@@ -35,7 +35,6 @@ EXEMPT = {
     "rnic::icm::context_cache": TO_BE_DIVIDED,
     "rnic::icm::translation": TO_BE_DIVIDED,
     "rnic::sim::clock_domain": TO_BE_DIVIDED,
-    "rnic::transport::gather": TO_BE_DIVIDED,
     "rnic::transport::read_generator": TO_BE_DIVIDED,
     "rnic::transport::requester": TO_BE_DIVIDED,
     "rnic::transport::responder": TO_BE_DIVIDED,
