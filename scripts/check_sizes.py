@@ -33,7 +33,6 @@ EXEMPT = {
     "rnic::wire::packet": LAYOUT + " by the standard: the headers of a packet",
     "rnic::doorbell::doorbell": TO_BE_DIVIDED,
     "rnic::icm::context_cache": TO_BE_DIVIDED,
-    "rnic::icm::translation": TO_BE_DIVIDED,
     "rnic::sim::clock_domain": TO_BE_DIVIDED,
     "rnic::transport::read_generator": TO_BE_DIVIDED,
     "rnic::transport::requester": TO_BE_DIVIDED,
