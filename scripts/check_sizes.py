@@ -31,7 +31,6 @@ EXEMPT = {
     "rnic::icm::requester_context": LAYOUT + " by the programming interface",
     "rnic::icm::responder_context": LAYOUT + " by the programming interface",
     "rnic::wire::packet": LAYOUT + " by the standard: the headers of a packet",
-    "rnic::doorbell::doorbell": TO_BE_DIVIDED,
     "rnic::icm::context_cache": TO_BE_DIVIDED,
     "rnic::sim::clock_domain": TO_BE_DIVIDED,
     "rnic::transport::read_generator": TO_BE_DIVIDED,
