@@ -94,7 +94,7 @@ struct config {
   gid::match_config gid_match;    ///< of each port; its cycles are part of the receive pipeline
   gid::source_config gid_source;  ///< of each port and transmit pipeline, which begins with its cycles
   ethernet::steering::config steering;
-  mac::port::config port;  ///< of every port; index is set by the adapter
+  mac::port_config port;  ///< of every port; index is set by the adapter
 
   /// What is below "adapter". Whether a block is RTL has names of its own (announce).
   void list(sim::fields& are) {

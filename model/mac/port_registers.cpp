@@ -26,30 +26,30 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
   if (offset >= cr::flow_stats && offset < cr::flow_stats + cr::flow_stats_bytes)
     return read_flow_stats((offset - cr::flow_stats) & ~3u);
   if (offset >= cr::scheduler && offset < cr::scheduler + 32) {
-    const egress::share& s = egress_.classes[(offset - cr::scheduler) / 4];
+    const egress::share& s = transmit_.queues().classes[(offset - cr::scheduler) / 4];
     return static_cast<std::uint32_t>(s.group) << 16 | s.bandwidth;
   }
   if (offset >= cr::max_rate && offset < cr::max_rate + 32)
-    return egress_.classes[(offset - cr::max_rate) / 4].max_mbps;
+    return transmit_.queues().classes[(offset - cr::max_rate) / 4].max_mbps;
   switch (offset) {
     case cr::port_control:
-      return up_ ? 1 : 0;
+      return set_.up ? 1 : 0;
     case cr::port_status:
-      return (link_up() ? 1u : 0u) | (line_ != nullptr && carrier_ ? 2u : 0u);
+      return (link_up() ? 1u : 0u) | (line_.attached() && carrier_.there() ? 2u : 0u);
     case cr::link_rate:
       return config_.rate_mbps;
     case cr::link_speed_code:
       return cr::speed_code(config_.rate_mbps);
     case cr::mtu:
-      return mtu_;
+      return set_.mtu;
     case cr::default_priority:
-      return default_priority_;
+      return set_.default_priority;
     case cr::ignore_fcs:
-      return ignore_fcs_ ? 1 : 0;
+      return set_.ignore_fcs ? 1 : 0;
     case cr::mac_high:
-      return static_cast<std::uint32_t>(wire::to_u64(mac_) >> 32);
+      return static_cast<std::uint32_t>(wire::to_u64(set_.mac) >> 32);
     case cr::mac_low:
-      return static_cast<std::uint32_t>(wire::to_u64(mac_));
+      return static_cast<std::uint32_t>(wire::to_u64(set_.mac));
     case cr::pptx:
       return flow_.send_pause ? 1 : 0;
     case cr::pprx:
@@ -61,9 +61,9 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
     case cr::paused:
       return flow_.paused(now_ps());
     case cr::arbitration:
-      return static_cast<std::uint32_t>(egress_.mode);
+      return static_cast<std::uint32_t>(transmit_.queues().mode);
     case cr::prio2tc:
-      return egress_.prio2tc;
+      return transmit_.queues().prio2tc;
     default:
       return 0;
   }
@@ -71,13 +71,13 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
 
 void port::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset >= cr::scheduler && offset < cr::scheduler + 32) {
-    egress::share& s = egress_.classes[(offset - cr::scheduler) / 4];
+    egress::share& s = transmit_.queues().classes[(offset - cr::scheduler) / 4];
     s.group = static_cast<std::uint16_t>(value >> 16);
     s.bandwidth = static_cast<std::uint16_t>(value);
     return;
   }
   if (offset >= cr::max_rate && offset < cr::max_rate + 32) {
-    egress_.limit((offset - cr::max_rate) / 4, value < config_.rate_mbps ? value : 0);
+    transmit_.queues().limit((offset - cr::max_rate) / 4, value < config_.rate_mbps ? value : 0);
     return wake_next();
   }
   const bool bit0 = (value & 1) != 0;
@@ -86,19 +86,19 @@ void port::cr_write(std::uint32_t offset, std::uint32_t value) {
       set_up(bit0);
       break;
     case cr::mtu:
-      mtu_ = static_cast<std::uint16_t>(value);
+      set_.mtu = static_cast<std::uint16_t>(value);
       break;
     case cr::default_priority:
-      default_priority_ = value & 7;
+      set_.default_priority = value & 7;
       break;
     case cr::ignore_fcs:
-      ignore_fcs_ = bit0;
+      set_.ignore_fcs = bit0;
       break;
     case cr::mac_high:
-      mac_ = wire::mac_from_u64((std::uint64_t{value} & 0xffff) << 32 | (wire::to_u64(mac_) & 0xffffffff));
+      set_.mac = wire::mac_from_u64((std::uint64_t{value} & 0xffff) << 32 | (wire::to_u64(set_.mac) & 0xffffffff));
       break;
     case cr::mac_low:
-      mac_ = wire::mac_from_u64((wire::to_u64(mac_) & ~std::uint64_t{0xffffffff}) | value);
+      set_.mac = wire::mac_from_u64((wire::to_u64(set_.mac) & ~std::uint64_t{0xffffffff}) | value);
       break;
     case cr::pptx:
       flow_.send_pause = bit0;
@@ -113,10 +113,10 @@ void port::cr_write(std::uint32_t offset, std::uint32_t value) {
       flow_.obey_pfc = static_cast<std::uint8_t>(value);
       break;
     case cr::arbitration:
-      if (value <= 2) egress_.mode = static_cast<mac::arbitration>(value);
+      if (value <= 2) transmit_.queues().mode = static_cast<mac::arbitration>(value);
       break;
     case cr::prio2tc:
-      egress_.prio2tc = value & 0x77777777;
+      transmit_.queues().prio2tc = value & 0x77777777;
       break;
     case cr::reset_counters:
       stats_.clear();
@@ -129,8 +129,8 @@ void port::cr_write(std::uint32_t offset, std::uint32_t value) {
 }
 
 void port::set_up(bool up) {
-  if (up_ && !up) flow_.reset(now_ps());
-  up_ = up;
+  if (set_.up && !up) flow_.reset(now_ps());
+  set_.up = up;
 }
 
 void port::device_reset() {
@@ -139,14 +139,11 @@ void port::device_reset() {
   flow_.send_pfc = flow_.obey_pfc = 0;
   flow_.clear_counters(now_ps());
   stats_.clear();
-  mtu_ = config_.mtu;
-  default_priority_ = config_.default_priority;
-  ignore_fcs_ = false;
-  mac_ = {};
-  egress_.mode = config_.egress_arbitration;
-  egress_.prio2tc = egress::own_class_each;
-  egress_.classes.fill({});
-  for (unsigned tc = 0; tc < 8; ++tc) egress_.limit(tc, 0);
+  set_ = port_settings(config_);
+  transmit_.queues().mode = config_.egress_arbitration;
+  transmit_.queues().prio2tc = egress::own_class_each;
+  transmit_.queues().classes.fill({});
+  for (unsigned tc = 0; tc < 8; ++tc) transmit_.queues().limit(tc, 0);
   wake_next();
 }
 

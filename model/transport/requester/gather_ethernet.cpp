@@ -2,7 +2,7 @@
 // Frames of Ethernet queue pairs, when all of their bytes are there (adapter data plane A.8.1).
 #include <algorithm>
 
-#include "model/transport/requester/gather.h"
+#include "model/transport/requester/gather_leave.h"
 #include "model/wire/bytes.h"
 #include "model/wire/internet.h"
 
@@ -21,7 +21,7 @@ unsigned kind_of(bool tagged, std::uint16_t tci) {
 }  // namespace
 
 /// False: it may not leave, and has not been changed.
-bool gather::finish_ethernet(slot& s, const gid::source& found) {
+bool gather_leave::finish_ethernet(gather_slot& s, const gid::source& found) {
   payload::frame& f = *s.job.frame;
   const ethernet_work& w = s.job.ethernet;
   const ethernet_send& e = w.offload;
@@ -50,7 +50,7 @@ bool gather::finish_ethernet(slot& s, const gid::source& found) {
   }
   if (e.icrc && wire::decode(f.data(), f.length, f.packet, w.udp_port) == wire::decode_error::none)
     f.insert_icrc = true;
-  ++ethernet_frames_;
+  ++counters_.ethernet_frames;
   return true;
 }
 

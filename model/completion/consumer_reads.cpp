@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/completion/consumer_reads.h"
+
+#include "model/abi/queues.h"
+
+namespace rnic::completion {
+
+std::optional<consumer_reads::record> consumer_reads::take(const icm::cq_context& cq) {
+  fetch* f = nullptr;
+  for (fetch& c : fetches_)
+    if (c.active && !c.stale && c.cqn == cq.cqn) f = &c;
+  if (f == nullptr || !f->arrived) {
+    if (f == nullptr) start(cq);
+    return std::nullopt;
+  }
+  f->active = false;
+  return record{f->failed, abi::load32(f->data.data())};
+}
+
+void consumer_reads::start(const icm::cq_context& cq) {
+  for (unsigned i = 0; i < fetches_.size(); ++i) {
+    fetch& f = fetches_[i];
+    if (f.active) continue;
+    f.active = true;
+    f.arrived = f.failed = f.stale = false;
+    f.cqn = cq.cqn;
+    dma_.read(cq.db_record, cq.function, f.data.data(), dma_queue::answer::consumer_read, i);
+    return;
+  }
+}
+
+void consumer_reads::answered(std::uint32_t place, bool ok) {
+  fetch& f = fetches_[place];
+  f.arrived = true;
+  f.failed = !ok;
+  if (f.stale) f.active = false;
+}
+
+void consumer_reads::forget(std::uint32_t cqn) {
+  for (fetch& f : fetches_)
+    if (f.active && f.cqn == cqn) {
+      f.stale = true;
+      if (f.arrived) f.active = false;
+    }
+}
+
+void consumer_reads::forget_all() {
+  for (fetch& f : fetches_) {
+    f.stale = true;
+    if (f.arrived) f.active = false;
+  }
+}
+
+}  // namespace rnic::completion

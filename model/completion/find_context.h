@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The look-up of a queue's context, for who may have to ask again.
+#pragma once
+
+#include <cstdint>
+
+#include "model/icm/context_cache.h"
+#include "model/icm/contexts.h"
+
+namespace rnic::completion {
+
+inline std::uint32_t number_of(const icm::cq_context& cq) { return cq.cqn; }
+inline std::uint32_t number_of(const icm::eq_context& eq) { return eq.eqn; }
+
+/// The queue's context, or nullptr: then it is either to be waited for (`wait`) or not there. `seen`: it was found
+/// before for the same request, which counts as one use.
+template <class Context>
+Context* find_context(icm::context_cache<Context>& cache, std::uint32_t number, bool& seen, bool& wait) {
+  wait = false;
+  Context* queue = seen ? cache.peek(number) : nullptr;
+  if (queue == nullptr) {
+    using result = typename icm::context_cache<Context>::result;
+    const result r = cache.lookup(number, queue);
+    wait = r == result::pending;
+    if (r != result::hit) return nullptr;
+    seen = true;
+  }
+  return queue->valid == 0 || number_of(*queue) != number ? nullptr : queue;
+}
+
+}  // namespace rnic::completion

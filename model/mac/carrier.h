@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether there is a cable in working order.
+#pragma once
+
+#include <cstdint>
+
+#include "model/register_bus/notice.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/timed_inbox.h"
+
+namespace rnic::mac {
+
+/// Data sheet. Part of a port.
+///
+/// Changes of the carrier come from the cable with their time; one is taken a cycle, and firmware is told through its
+/// interrupt line. A frame any part of which was on the line while there was no carrier is lost.
+///
+/// Memory: changes under way (4); when the carrier went last and when it came back.
+class carrier_sense {
+ public:
+  explicit carrier_sense(sim::clocked_block& owner) : owner_(owner), changes_(owner.name() + ".carrier", owner, 4) {}
+
+  /// From the cable, at time `at`.
+  void changes(bool up, sim::time_ps at) { changes_.push(up, at); }
+  void bind_firmware(sim::timed_inbox<register_bus::notice>& inbox, sim::time_ps delay_ps) {
+    firmware_ = &inbox;
+    notice_ps_ = delay_ps;
+  }
+
+  bool there() const { return there_; }
+  /// Whether a frame with these first and last bits was cut.
+  bool cut(sim::time_ps first_bit, sim::time_ps last_bit) const { return first_bit < back_at_ && lost_at_ < last_bit; }
+
+  /// To be called first in each tick: what `lost()` does follows a loss, then firmware is told.
+  template <class Lost>
+  void work(Lost lost) {
+    if (changes_.empty() || !changes_.can_pop()) return;
+    const sim::time_ps at = changes_.front_arrival();
+    const bool up = changes_.pop();
+    if (up == there_) return;
+    there_ = up;
+    if (up) {
+      back_at_ = at;
+    } else {
+      lost_at_ = at;
+      back_at_ = ~sim::time_ps{0};
+      lost();
+    }
+    if (firmware_ != nullptr) firmware_->push(register_bus::notice::link, owner_.now_ps() + notice_ps_);
+  }
+
+ private:
+  sim::clocked_block& owner_;
+  sim::timed_inbox<bool> changes_;
+  sim::timed_inbox<register_bus::notice>* firmware_ = nullptr;
+  sim::time_ps notice_ps_ = 1;
+  bool there_ = true;
+  sim::time_ps lost_at_ = 0, back_at_ = 0;  // last time without carrier; back at ~0: it lasts
+};
+
+}  // namespace rnic::mac

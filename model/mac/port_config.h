@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of a port.
+#pragma once
+
+#include <cstdint>
+
+#include "model/mac/egress.h"
+#include "model/mac/ingress.h"
+#include "model/sim/parameter.h"
+#include "model/sim/types.h"
+
+namespace rnic::mac {
+
+struct port_config {
+  std::uint8_t index = 0;  ///< 0-based number of the port
+  sim::parameter<std::uint32_t> rate_mbps{40'000, {1000, 400'000, "Mb/s", "calibration 2.5: 10, 40, 56 Gb/s"}};
+  /// Start of a frame to its first bit on the line.
+  sim::parameter<std::uint32_t> mac_tx_ns{60, {1, sim::many, "ns", "calibration 5: MAC, PCS and PHY"}};
+  /// Last bit of a frame to its check.
+  sim::parameter<std::uint32_t> mac_rx_ns{80, {1, sim::many, "ns", "calibration 5: MAC, PCS and PHY"}};
+  /// Reed-Solomon FEC on the line (IEEE 802.3 clauses 91 and 108): bytes come out when the code word that they are in
+  /// is complete and decoded.
+  enum class line_code : std::uint8_t { none, rs_528_514 };
+  sim::parameter<line_code> fec{line_code::none, {"none, rs_528_514", "calibration 5: 40GBASE-R4 has none"}};
+  /// Of a code word.
+  sim::parameter<std::uint32_t> fec_decode_ns{
+      49, {0, sim::many, "ns", "calibration 5: 100 ns, 51.2 of them to gather a code word"}};
+  unsigned datapath_bytes = 16;  ///< a cycle of the core clock, to and from the line's side (adapter.datapath_bytes)
+  /// The credits a source begins with.
+  sim::parameter<std::uint32_t> egress_frames{16, {1, 512, "frames", "design: of each source and priority"}};
+  /// Buffer of each priority.
+  sim::parameter<std::uint32_t> ingress_bytes{65'536, {4096, 1u << 26, "bytes", "design"}};
+  /// Stop the peer above this.
+  sim::parameter<std::uint32_t> xoff_bytes{65'536 - pfc_headroom_bytes(40'000, 100, 4'200),
+                                           {0, 1u << 30, "bytes", "adapter data plane E.5"}};
+  /// XOFF - MTU.
+  sim::parameter<std::uint32_t> xon_bytes{65'536 - pfc_headroom_bytes(40'000, 100, 4'200) - 4'200,
+                                          {0, 1u << 30, "bytes", "adapter data plane E.5"}};
+  /// Time asked for in a pause frame; a quantum is 512 bit times.
+  sim::parameter<std::uint16_t> pause_quanta{0xffff, {1, 65535, "quanta", "IEEE 802.3 annex 31B"}};
+  /// Of that time, after which a pause is repeated.
+  sim::parameter<std::uint32_t> pause_refresh_percent{50, {1, 99, "% of the pause", "design"}};
+  /// Longest frame, FCS included.
+  sim::parameter<std::uint16_t> mtu{9'216, {64, 10'000, "bytes", "design: until firmware sets another"}};
+  /// Of untagged received frames, until firmware sets another.
+  sim::parameter<std::uint8_t> default_priority{0, {0, 7, "", "adapter data plane E.3"}};
+  /// Lateness behind other classes that a limited one makes up for.
+  sim::parameter<std::uint32_t> class_catch_up_ns{4'000,
+                                                  {0, sim::many, "ns", "design: what other classes' frames take"}};
+  sim::parameter<arbitration> egress_arbitration{
+      arbitration::round_robin, {"strict, round_robin, ets", "IEEE 802.1Q 8.6.8, until firmware sets another"}};
+
+  void list(sim::fields& are) {
+    are("rate_mbps", rate_mbps);
+    are("mac_tx_ns", mac_tx_ns);
+    are("mac_rx_ns", mac_rx_ns);
+    are("fec", fec);
+    are("fec_decode_ns", fec_decode_ns);
+    are("egress_frames", egress_frames);
+    are("ingress_bytes", ingress_bytes);
+    are("xoff_bytes", xoff_bytes);
+    are("xon_bytes", xon_bytes);
+    are("pause_quanta", pause_quanta);
+    are("pause_refresh_percent", pause_refresh_percent);
+    are("mtu", mtu);
+    are("default_priority", default_priority);
+    are("class_catch_up_ns", class_catch_up_ns);
+    are("egress_arbitration", egress_arbitration);
+  }
+};
+
+/// The part of the FEC in the receiver's time from the last bit of a frame on the line to its check. A code word has
+/// 5140 bits of 257, each of which carries 256 of the MAC's (IEEE 802.3, 91.5.2).
+inline sim::time_ps fec_ps(const port_config& config) {
+  constexpr std::uint64_t bits = 5140 / 257 * 256;
+  if (config.fec == port_config::line_code::none) return 0;
+  return (bits * sim::ps_per_us + config.rate_mbps - 1) / config.rate_mbps + config.fec_decode_ns * sim::ps_per_ns;
+}
+
+}  // namespace rnic::mac

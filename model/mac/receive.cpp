@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/mac/receive.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/wire/icrc.h"
+#include "model/wire/pause.h"
+
+namespace rnic::mac {
+
+namespace {
+/// Ends of shortest frames that a line can bring within a cycle: one, unless the clock is slow for it. The receive path
+/// is as wide.
+unsigned line_frames_a_cycle(const sim::clock_domain& domain, std::uint32_t rate_mbps) {
+  return static_cast<unsigned>(1 + domain.longest_cycle() * rate_mbps /
+                                       ((preamble_bytes + shortest_frame + gap_bytes) * mbps_ps_per_byte));
+}
+}  // namespace
+
+receive_side::receive_side(sim::clocked_block& owner, const port_common& common,
+                           const sim::fifo_out<payload::frame_ptr>& out, departure_ports& departures,
+                           const carrier_sense& carrier)
+    : owner_(owner),
+      to_(common),
+      out_(out),
+      departures_(departures),
+      carrier_(carrier),
+      receive_ps_(fec_ps(common.config) + common.config.mac_rx_ns * sim::ps_per_ns),
+      width_(line_frames_a_cycle(owner.domain(), common.config.rate_mbps)),
+      from_line_(owner.name() + ".from_line", owner),
+      looped_(owner.name() + ".looped", owner),
+      ingress_(common.config.ingress_bytes, common.config.xoff_bytes, common.config.xon_bytes,
+               common.config.datapath_bytes),
+      read_(owner, "ingress_read") {
+  for (unsigned i = 0; i < departures_.size(); ++i) departures_[i].show_in(departed_, i);
+}
+
+/// Those of the line first: it cannot wait.
+void receive_side::receive(bool link_up) {
+  unsigned room = width_;
+  for (; room != 0 && from_line_.can_pop(); --room) receive_from(from_line_, link_up);
+  for (; room != 0 && looped_.can_pop(); --room) receive_from(looped_, link_up);
+  if (looped_.can_pop()) owner_.wake_next();
+}
+
+void receive_side::receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, bool link_up) {
+  const sim::time_ps arrival = inbox.front_arrival() - receive_ps_;
+  payload::frame_ptr f = inbox.pop();
+  if (&inbox == &from_line_) f->loopback = payload::frame::loopback_none;
+  take_frame(std::move(f), arrival, link_up);
+}
+
+void receive_side::take_frame(payload::frame_ptr frame, sim::time_ps arrival, bool link_up) {
+  payload::frame& f = *frame;
+  to_.spans.leave(f.span, owner_.name(), "wire", arrival, sim::wait::wire);
+  if (to_.config.fec != port_config::line_code::none)
+    to_.spans.leave(f.span, owner_.name(), "rs-fec", arrival + fec_ps(to_.config));
+  to_.spans.leave(f.span, owner_.name(), "mac rx", owner_.now_ps());
+  const bool cut = carrier_.cut(f.stamp, arrival);
+  // What the sender's blocks noted in the frame does not travel on a cable.
+  f.port = to_.config.index;
+  f.source = 0;
+  f.control = f.insert_icrc = false;
+  f.icrc_ok = true;
+  f.gid_index = 0;
+  f.stamp = arrival;
+  const unsigned column = column_of(f);
+  f.priority = column == eth_stats::untagged ? to_.set.default_priority : static_cast<std::uint8_t>(column);
+  const std::uint32_t size = f.length + fcs_bytes;
+  if (!link_up || cut) {
+    ++to_.counters.drop_link_down;
+    return;
+  }
+  if (!passes_checks(f, size, column) || consume_control(f)) return;
+  ++to_.counters.rx_frames;
+  to_.counters.rx_bytes += size;
+  if (!ingress_.admit(std::move(frame), size, owner_.now())) {
+    ++to_.counters.drop_overflow;
+    to_.stats.receive_overflow();
+  }
+}
+
+/// FCS and size; counts what fails.
+bool receive_side::passes_checks(payload::frame& f, std::uint32_t size, unsigned column) {
+  f.fcs_ok = wire::ethernet_fcs(f.data(), f.length) == f.fcs;
+  const bool runt = size < shortest_frame || f.length < 14;
+  if (!f.fcs_ok) {
+    to_.stats.receive_bad(column, size, to_.set.mtu);
+    if (runt || !to_.set.ignore_fcs) {
+      ++(runt ? to_.counters.drop_runt : to_.counters.drop_fcs);
+      return false;
+    }
+  } else if (runt) {
+    to_.stats.undersize();
+    ++to_.counters.drop_runt;
+    return false;
+  } else {
+    to_.stats.receive(column, size, to_.set.mtu, f.data());
+  }
+  if (size <= to_.set.mtu) return true;
+  to_.stats.too_long();
+  ++to_.counters.drop_too_long;
+  return false;
+}
+
+/// MAC control frames end here.
+bool receive_side::consume_control(const payload::frame& f) {
+  wire::pause_frame p;
+  switch (wire::decode_pause(f.data(), f.length, p)) {
+    case wire::pause_kind::none:
+      return false;
+    case wire::pause_kind::unsupported:
+      ++to_.counters.drop_control;
+      break;
+    case wire::pause_kind::pause:
+      ++to_.counters.rx_pause;
+      to_.flow.receive(p, owner_.now_ps());
+      break;
+  }
+  to_.stats.control_frame();
+  return true;
+}
+
+void receive_side::take_departures() {
+  for (std::uint64_t left = departed_; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(__builtin_ctzll(left));
+    departures_[i].take_due([&](payload::departure&& d) { ingress_.depart(i, d); });
+  }
+  if (ingress_.above() != 0) ingress_.settle(owner_.now());
+}
+
+/// Whoever has paused the peer must know when there is room again.
+void receive_side::watch_departures() {
+  const bool watches = to_.flow.wanted(ingress_.above()) != 0;
+  if (watches != watches_)
+    for (auto& d : departures_) d.set_quiet(!watches);
+  watches_ = watches;
+  if (!watches) return;
+  const sim::cycle_t falls = ingress_.falls_at();
+  if (falls != sim::never) owner_.wake_at(std::max(falls, owner_.now() + 1));
+}
+
+void receive_side::hand_out() {
+  if (ingress_.empty()) return;
+  if (!read_.is_free()) return read_.await();
+  if (!out_.claim()) return;
+  payload::frame_ptr f = ingress_.take();
+  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f->stamp + receive_ps_));
+  if (owner_.now_ps() > checked)
+    to_.spans.leave(f->span, owner_.name(), "ingress buffer", owner_.now_ps(), sim::wait::arbitration);
+  const sim::cycle_t beats = payload::beats_of(f->length, to_.config.datapath_bytes);
+  f->first_byte = owner_.now() + 1;
+  read_.start(beats);
+  if (!departures_[0].bound()) ingress_.depart(0, {owner_.now(), f->length, f->priority});
+  out_.push(std::move(f));
+  if (!ingress_.empty()) read_.await();
+}
+
+}  // namespace rnic::mac

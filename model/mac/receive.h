@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receive direction of a port: checks, ingress buffers, and how they are read out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "model/mac/carrier.h"
+#include "model/mac/ingress.h"
+#include "model/mac/port_state.h"
+#include "model/payload/frame.h"
+#include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
+#include "model/sim/server.h"
+#include "model/sim/timed_inbox.h"
+
+namespace rnic::mac {
+
+/// Data sheet. Part of a port.
+///
+/// Stages: check, `mac_rx_ns` and the FEC's time after a frame's last bit, as many frames a cycle as the line can
+/// bring, those of the line before looped ones; into the ingress buffer of its priority in the same cycle, or dropped;
+/// read, round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block behind gets a
+/// frame with its first beat, a cycle after its check at the earliest. Room is given back as departures say. MAC
+/// control frames end at the check: pause frames are obeyed at once.
+///
+/// Memories: eight buffers in bytes (ingress); what is on its way from the line and from the own transmitter.
+///
+/// Stalls: read, by the block behind. The line cannot wait: a frame that finds its buffer full is dropped.
+///
+/// Departures tick the port only while somebody is to be paused or is.
+///
+/// Span marks: "wire" (wait::wire), "rs-fec" where the line has it, "mac rx", and "ingress buffer" when the block
+/// behind did not take the frame at once.
+///
+/// Counters: rx_frames, rx_bytes, rx_pause, drop_fcs, drop_runt, drop_too_long, drop_overflow, drop_link_down,
+/// drop_control.
+class receive_side {
+ public:
+  using departure_ports = std::array<sim::fifo_in<payload::departure>, ingress::takers>;
+
+  receive_side(sim::clocked_block& owner, const port_common& common, const sim::fifo_out<payload::frame_ptr>& out,
+               departure_ports& departures, const carrier_sense& carrier);
+
+  /// The last bit of a frame is here at that time: of the peer, or of the own transmitter.
+  void deliver(payload::frame_ptr frame, sim::time_ps arrival) {
+    from_line_.push(std::move(frame), arrival + receive_ps_);
+  }
+  void loop(payload::frame_ptr frame, sim::time_ps arrival) { looped_.push(std::move(frame), arrival + receive_ps_); }
+
+  /// To be called in each tick, before the transmit direction.
+  void work(bool link_up) {
+    take_departures();
+    receive(link_up);
+    hand_out();
+  }
+  /// Behind the transmit direction.
+  void watch_departures();
+  /// Priorities whose peer is to be paused.
+  std::uint8_t above() const { return ingress_.above(); }
+  const ingress& buffers() const { return ingress_; }
+
+ private:
+  void receive(bool link_up);
+  void receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, bool link_up);
+  void take_frame(payload::frame_ptr frame, sim::time_ps arrival, bool link_up);
+  bool passes_checks(payload::frame& f, std::uint32_t size, unsigned column);
+  bool consume_control(const payload::frame& f);
+  void take_departures();
+  void hand_out();
+
+  sim::clocked_block& owner_;
+  port_common to_;
+  const sim::fifo_out<payload::frame_ptr>& out_;
+  departure_ports& departures_;
+  const carrier_sense& carrier_;
+  const sim::time_ps receive_ps_;
+  const unsigned width_;  // frames a cycle
+  sim::timed_inbox<payload::frame_ptr> from_line_, looped_;
+  ingress ingress_;
+  std::uint64_t departed_ = 0;  // bit n: departures[n] holds something
+  sim::server read_;
+  bool watches_ = true;  // departures tick the port; quiet from its first tick on, until somebody is to be paused
+};
+
+}  // namespace rnic::mac
