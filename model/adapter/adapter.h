@@ -30,6 +30,7 @@
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/responder/answer_transmit.h"
+#include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/responder.h"
 #include "model/transport/transport_cr.h"
@@ -99,8 +100,9 @@ class adapter : public sc_core::sc_module {
     scatter,
     responder_write,
     responder_read,
-    read_generator_read,
-    read_generator_write,
+    read_generator,
+    atomic_unit_read,
+    atomic_unit_write,
     responder_context,
     responder_history,
     responder_srq,
@@ -171,6 +173,7 @@ class adapter : public sc_core::sc_module {
   transport::scatter scatter_;
   transport::responder responder_;
   transport::read_generator read_generator_;
+  transport::atomic_unit atomic_unit_;
   transport::answer_transmit answer_transmit_;
   transport::multicast multicast_;
   ethernet::steering steering_;
