@@ -87,6 +87,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       receive_fetch_(name_ + ".receive_fetch", core_, config_.responder.receive_fetches, responder_.received(),
                      env.statistics),
       read_generator_(name_ + ".read_generator", core_, config_.responder, env.frames, env.spans, env.statistics),
+      atomic_unit_(name_ + ".atomic_unit", core_, config_.responder.atomics, env.spans, env.statistics),
       answer_transmit_(name_ + ".answer_transmit", core_, config_.responder,
                        make_gid_sources(name_ + ".answer_transmit", gid_source), responder_.roce_v2_port(), env.spans,
                        env.statistics),
@@ -175,6 +176,7 @@ void adapter::name_parameters() {
   name(receive_fetch_, "adapter.responder");
   for (const auto& e : read_engines_) name(*e, "adapter");
   name(read_generator_, "adapter.responder");
+  name(atomic_unit_, "adapter.responder.atomics");
   name(answer_transmit_, "adapter.responder");
   name(multicast_, "adapter.multicast");
   name(steering_, "adapter.steering");
@@ -291,6 +293,8 @@ void adapter::bind_read_engine() {
 void adapter::bind_answers() {
   connect("responder_to_read_generator_commands", responder_.reads.command, read_generator_.command_in, hand_over);
   connect("read_generator_to_responder_reports", read_generator_.report_out, responder_.reads.report, hand_over);
+  connect("read_generator_to_atomic_unit_jobs", read_generator_.atomic_out, atomic_unit_.job_in, hand_over);
+  connect("atomic_unit_to_read_generator_outcomes", atomic_unit_.outcome_out, read_generator_.outcome_in, hand_over);
   struct user {
     transport::answer_port* port;
     std::string block, what;
@@ -365,8 +369,9 @@ void adapter::bind_memory() {
   connect_dma(dma_client::requester_context, "requester_contexts", requester_.contexts().dma);
   connect_dma(dma_client::responder_write, "responder_write", responder_.dma_write);
   connect_dma(dma_client::receive_fetch, "receive_fetch", receive_fetch_.dma);
-  connect_dma(dma_client::read_generator_read, "read_generator_read", read_generator_.dma_read);
-  connect_dma(dma_client::read_generator_write, "read_generator_write", read_generator_.dma_write);
+  connect_dma(dma_client::read_generator, "read_generator", read_generator_.dma_read);
+  connect_dma(dma_client::atomic_unit_read, "atomic_unit_read", atomic_unit_.dma_read);
+  connect_dma(dma_client::atomic_unit_write, "atomic_unit_write", atomic_unit_.dma_write);
   connect_dma(dma_client::responder_context, "responder_contexts", responder_.contexts().dma);
   connect_dma(dma_client::responder_history, "responder_histories", responder_.histories().dma);
   connect_dma(dma_client::responder_srq, "responder_srqs", responder_.srqs().dma);

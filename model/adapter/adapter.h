@@ -30,6 +30,7 @@
 #include "model/transport/requester/requester.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/responder/answer_transmit.h"
+#include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/receive_fetch.h"
 #include "model/transport/responder/responder.h"
@@ -100,8 +101,9 @@ class adapter : public sc_core::sc_module {
     scatter,
     responder_write,
     receive_fetch,
-    read_generator_read,
-    read_generator_write,
+    read_generator,
+    atomic_unit_read,
+    atomic_unit_write,
     responder_context,
     responder_history,
     responder_srq,
@@ -173,6 +175,7 @@ class adapter : public sc_core::sc_module {
   transport::responder responder_;
   transport::receive_fetch receive_fetch_;
   transport::read_generator read_generator_;
+  transport::atomic_unit atomic_unit_;
   transport::answer_transmit answer_transmit_;
   transport::multicast multicast_;
   ethernet::steering steering_;

@@ -5,92 +5,92 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/parameter.h"
+#include "model/sim/fifo.h"
 #include "model/sim/server.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/transport/responder/atomics.h"
 
 namespace rnic::transport {
 
-/// What an atomic operation does to the eight bytes in memory (IBA 9.4.5; masked: adapter data plane A.4.4).
-struct atomic_operation {
-  enum class kind : std::uint8_t { compare_swap, fetch_add };
-  kind what = kind::fetch_add;
-  std::uint64_t swap_add = 0, compare = 0;
-  std::uint64_t swap_mask = ~std::uint64_t{0};     ///< compare and swap: bits that are replaced
-  std::uint64_t compare_mask = ~std::uint64_t{0};  ///< and bits that are compared
-  std::uint64_t boundaries = 0;                    ///< fetch and add: bits behind which no carry goes
-
-  /// Content of the memory afterwards.
-  std::uint64_t apply(std::uint64_t memory) const;
-};
-
-struct atomic_unit_config {
-  /// Operations at once.
-  sim::parameter<unsigned> in_flight{1, {1, 64, "operations", "calibration 5: one unit; connectx5_100g 16"}};
-  /// Locks, a power of two, chosen by the low address bits.
-  sim::parameter<unsigned> lock_buckets{1, {1, 4096, "locks", "calibration 5: whole unit; 4096, power of two"}};
-  /// From the operand's arrival to its write; 370 ns an operation in all.
-  sim::parameter<unsigned> lock_cycles{26, {0, sim::many, "cycles", "calibration C08: 2.7 Mops"}};
-
-  void list(sim::fields& are) {
-    are("in_flight", in_flight);
-    are("lock_buckets", lock_buckets);
-    are("lock_cycles", lock_cycles);
-  }
-};
-
-/// Part of the responder: reads the operand, changes it, writes it back. Its lock is held until the write is on its
-/// way, so that no other operation under the same lock reads what was there before. Operands have the byte order of
-/// the host, little-endian (adapter data plane C.6).
-class atomic_unit {
+/// Data sheet.
+///
+/// Ports, each of one item a cycle: jobs in, from the READ generator; outcomes out; DMA reads (operands) and DMA writes
+/// (results), which ask for notice.
+///
+/// Stages of a job: taken (cycle 0); start, one a cycle: the oldest whose lock is free, with no older one of the same
+/// lock in front of it, asks for its operand (0 for one that finds nobody in front of it); memory; execute, lock_cycles
+/// from the operand's arrival to its write, one write a cycle; notice; outcome, one a cycle, in the cycle in which the
+/// notice is there. Then lock and engine are free, and the next one starts in that cycle. Operands have the byte order
+/// of the host, little-endian (adapter data plane C.6).
+///
+/// Order: jobs of a lock are executed in the order in which they were handed over. The lock, chosen by address, is held
+/// until the write is on its way, so that no other job of that lock reads what was there before. Among locks there is
+/// no order.
+///
+/// An abandoned job is not executed, unless its write was asked for: one that waits ends at once, one whose operand is
+/// under way when that has come. Each job has an outcome. Word that comes for one which has ended is nobody's.
+///
+/// Memories: a place for each job, in_flight of them with an engine, in the order of hand-over, with operand; each
+/// knows how many older ones of its lock are here (comparators of all places when it comes, and when one ends), and
+/// comparators for its number.
+///
+/// Stalls: jobs wait for lock and engine, for the DMA engine to take a read; executed ones for it to take a write;
+/// ended ones for room among the outcomes, and keep lock and engine until then. Jobs are always taken: the READ
+/// generator hands over no more than there are places. An engine that is free and has nothing to start is blocked by
+/// "lock", or by "memory", which takes no read. Counters: executed; abandoned; failed, memory could not be read;
+/// lock_waits, jobs that found an older one of their lock.
+class atomic_unit : public sim::clocked_block {
  public:
-  atomic_unit(sim::clocked_block& owner, const atomic_unit_config& config, pcie::dma_port& read, pcie::dma_port& write,
-              std::uint64_t dma_tag);
+  atomic_unit(const std::string& name, sim::clock_domain& domain, const atomic_unit_config& config,
+              sim::span_recorder& spans, sim::statistics& stats);
 
-  /// No place for an operation until one ends.
-  bool full() const { return used_ == entries_.size(); }
-  /// Takes an operation for `job`; false: no place, its lock is held, or no room towards memory. The owner is ticked
-  /// when one of these may have changed.
-  bool start(std::uint16_t job, std::uint16_t function, std::uint64_t address, const atomic_operation& what);
-  struct outcome {
-    std::uint16_t job = 0;
-    bool ok = false;
-    std::uint64_t original = 0;  ///< what was in memory
-  };
-  /// Goes on. Writes are counted in `writes_asked`, as all notified writes of the owner's port; `writes_done` of them
-  /// are on their way. True with an operation that has ended.
-  bool work(std::uint64_t& writes_asked, std::uint64_t writes_done, outcome& out);
-  /// The operation of `job` will not be executed, unless its write was issued. It still ends with an outcome.
-  void abandon(std::uint16_t job);
-  void read_done(std::uint32_t tag, pcie::dma_status status);
+  sim::fifo_in<atomic_job> job_in{*this};
+  sim::fifo_out<atomic_outcome> outcome_out{*this};
+  pcie::dma_port dma_read{*this};
+  pcie::dma_port dma_write{*this};
 
  private:
-  enum class phase : std::uint8_t { idle, reading, computing, writing };
-  struct entry {
-    phase at = phase::idle;
-    bool ok = true, abandoned = false;
-    std::uint16_t job = 0, function = 0;
-    std::uint64_t address = 0;
-    atomic_operation what;
+  enum class phase : std::uint8_t { waiting, reading, computing, writing, ended };
+  struct place {
+    atomic_job job;
+    phase at = phase::waiting;
+    bool failed = false, abandoned = false, executed = false;
+    std::uint16_t older = 0;  // jobs of its lock in front of it
+    sim::server* engine = nullptr;
     std::array<std::uint8_t, 8> operand{};
     std::uint64_t original = 0;
-    sim::cycle_t ready = 0;   // computing: end of it
-    std::uint64_t write = 0;  // writing: number of its write
+    sim::cycle_t ready = 0;  // computing: end of it
   };
-  std::uint64_t lock_of(std::uint64_t address) const { return address & (config_.lock_buckets - 1); }
-  bool write_back(entry& e, std::uint64_t& writes_asked);
+  void tick() override;
+  void take_notice();
+  void take_operand();
+  void take_job();
+  void abandon(std::uint16_t job);
+  void end();
+  void write();
+  void start();
+  void read(std::uint16_t at);
+  void free(std::size_t position);
+  sim::server* free_engine();
+  void hold_up(sim::server* engine, const char* by);
+  std::uint64_t lock_of(const place& p) const { return p.job.address & (config_.lock_buckets - 1); }
 
-  sim::clocked_block& owner_;
-  atomic_unit_config config_;
-  pcie::dma_port& read_;
-  pcie::dma_port& write_;
-  std::uint64_t tag_;
-  std::vector<entry> entries_;
-  std::vector<std::unique_ptr<sim::server>> engines_;  // one an entry
-  unsigned used_ = 0;
+  const atomic_unit_config config_;
+  sim::span_recorder& spans_;
+  std::vector<place> places_;
+  std::vector<std::uint16_t> order_, free_;  // places of jobs, in the order of hand-over; the others
+  std::vector<std::unique_ptr<sim::server>> engines_;
+  sim::server* held_up_ = nullptr;  // engine that something keeps from starting
+  unsigned waiting_ = 0, computing_ = 0, ended_ = 0;
+  struct {
+    std::uint64_t executed = 0, abandoned = 0, failed = 0, lock_waits = 0;
+  } count_;
 };
 
 }  // namespace rnic::transport

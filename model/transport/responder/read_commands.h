@@ -7,7 +7,7 @@
 #include "model/icm/translation_if.h"
 #include "model/sim/span.h"
 #include "model/transport/responder/answer_port.h"
-#include "model/transport/responder/atomic_unit.h"
+#include "model/transport/responder/atomics.h"
 
 namespace rnic::transport {
 

@@ -86,7 +86,7 @@ std::uint16_t read_gathers::read() {
     r.length = s.length;
     r.destination =
         a.frame->buffer.data() + payload::frame::payload_start + (a.next_segment == 0 ? 0 : a.where.segments[0].length);
-    r.tag = tag_memory | g;
+    r.tag = g;
     r.span = a.span;
     dma_.request.push(std::move(r));
     ++a.open;

@@ -18,8 +18,6 @@ namespace rnic::transport {
 /// nobody wants any more keeps its place until memory has answered what it was asked for.
 class read_gathers {
  public:
-  static constexpr std::uint64_t tag_memory = std::uint64_t{1} << 32;  ///< of its DMA reads
-
   struct packet {
     payload::frame_ptr frame;
     std::uint32_t offset = 0, length = 0;         ///< in the response, bytes

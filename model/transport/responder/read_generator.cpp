@@ -12,8 +12,7 @@ namespace rnic::transport {
 
 namespace {
 
-constexpr std::uint64_t tag_operand = std::uint64_t{2} << 32;  // DMA reads of atomic_unit
-constexpr unsigned reports_a_stream = 4, reports_beside = 1;   // fault, answers twice, discard; revocation
+constexpr unsigned reports_a_stream = 4, reports_beside = 1;  // fault, answers twice, discard; revocation
 
 }  // namespace
 
@@ -25,11 +24,11 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
       spans_(spans),
       pacing_(*this, config_),
       gathers_(*this, cfg.read_gathers, frames, translate, dma_read),
-      atomics_(*this, cfg.atomics, dma_read, dma_write, tag_operand),
       requests_(cfg, gathers_),
       asking_(cfg.flows),
       swapping_(cfg.flows),
       faults_(cfg.flows),
+      abandoned_(cfg.atomics.places()),
       lines_(cfg.flows),
       reports_(cfg.read_queue + reports_a_stream * std::size_t{cfg.flows} + reports_beside) {
   const std::pair<const char*, const std::uint64_t*> all[] = {
@@ -41,23 +40,12 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
 
 void read_generator::tick() {
   answers.work();
-  if (dma_write.response.can_pop()) {
-    dma_write.response.drop();
-    ++writes_.done;
-  }
-  if (dma_read.response.can_pop()) {
-    const pcie::dma_response r = dma_read.response.pop();
-    if ((r.tag & read_gathers::tag_memory) != 0)
-      settle(gathers_.take_memory(r));
-    else
-      atomics_.read_done(static_cast<std::uint32_t>(r.tag), r.status);
-  }
+  if (dma_read.response.can_pop()) settle(gathers_.take_memory(dma_read.response.pop()));
   settle(gathers_.take_address());
-  atomic_unit::outcome done;
-  if (atomics_.work(writes_.asked, writes_.done, done)) executed(done);
+  if (outcome_in.can_pop()) ended(outcome_in.pop());
   accept();
   leave();
-  start_atomic();
+  hand_atomic();
   ask();
   settle(gathers_.read());
   if (revocation_.under_way) end_revocation();
@@ -99,7 +87,6 @@ void read_generator::may_ask(std::uint16_t f) {
   if (stands) return;
   stands = true;
   (swaps ? swapping_ : asking_).push(f);
-  if (swaps) ++tries_;
 }
 
 void read_generator::ask() {
@@ -131,7 +118,7 @@ void read_generator::ask() {
   s.asks = false;
   may_ask(f);
   may_leave(f);
-  if (!asking_.empty() || tries_ != 0 || !lines_.empty() || !faults_.empty()) wake_next();
+  if (!asking_.empty() || may_hand() || !lines_.empty() || !faults_.empty()) wake_next();
 }
 
 /// Cycles of the READ engine that the next packet of the request takes.
@@ -188,37 +175,51 @@ void read_generator::ask_packet(std::uint16_t j) {
   gathers_.translate(g, t);
 }
 
-/// An atomic in turn. Those whose lock is taken let the others pass.
-void read_generator::start_atomic() {
-  if (swapping_.empty()) return;
-  tries_ = atomics_.full() ? 0 : std::min(tries_, swapping_.size());  // until one ends
-  if (tries_ == 0 || !dma_read.request.claim()) return;
+bool read_generator::may_hand() const {
+  return !abandoned_.empty() || (!swapping_.empty() && handed_ != config_.atomics.places());
+}
+
+/// Word of a job that was given up, or the atomic in turn. A number is given again when the job's outcome has come, and
+/// no job goes before word of an older one: so word that has crossed an outcome never meets another job.
+void read_generator::hand_atomic() {
+  if (!may_hand() || !atomic_out.claim()) return;
+  atomic_job a;
+  if (!abandoned_.empty()) {
+    a.what = atomic_job::kind::abandon;
+    a.job = abandoned_.pop();
+    atomic_out.push(a);
+    if (may_hand()) wake_next();
+    return;
+  }
   const std::uint16_t f = swapping_.pop();
   stream& s = requests_.of(f);
   s.swaps = false;
-  --tries_;
   if (s.turn != no_link) {
     job& x = requests_[s.turn];
-    const bool waits = x.r.what == kind::atomic && !x.all_asked && !x.refused;
-    x.executing = waits && atomics_.start(s.turn, s.to.function, x.r.first.segments[0].address, x.r.operation);
-    if (waits && !x.executing) {  // behind the others
-      s.swaps = true;
-      swapping_.push(f);
+    if (x.r.what == kind::atomic && !x.all_asked && !x.refused) {
+      x.executing = true;
+      ++handed_;
+      a.job = s.turn;
+      a.function = s.to.function;
+      a.address = x.r.first.segments[0].address;
+      a.operation = x.r.operation;
+      a.span = x.r.span;
+      atomic_out.push(a);
     }
   }
   may_ask(f);
-  if (tries_ != 0) wake_next();
+  if (may_hand()) wake_next();
 }
 
-void read_generator::executed(const atomic_unit::outcome& o) {
+void read_generator::ended(const atomic_outcome& o) {
   job& x = requests_[o.job];
   stream& s = requests_.of(x.r.flow);
+  --handed_;
   x.executing = false;
-  x.executed = o.ok;
+  x.executed = o.executed;
   x.r.original = o.original;
-  tries_ = swapping_.size();
   if (x.given_up) return reap(o.job);
-  if (!o.ok) {
+  if (!o.executed) {
     x.nak = memory_unreachable.nak;
     x.event = memory_unreachable.event;
   }
@@ -330,7 +331,7 @@ void read_generator::leave_atomic(stream& s) {
   const job& x = requests_[s.first];
   payload::frame_ptr frame = gathers_.frame();
   frame->span = x.r.span;
-  spans_.leave(x.r.span, name(), "atomic", now_ps(), sim::wait::payload_fetch);
+  spans_.leave(x.r.span, name(), "atomic", now_ps(), sim::wait::arbitration);
   answers.push(make_answer(s.to, std::move(frame), wire::operation::atomic_acknowledge, x.r.psn, x.r.syndrome, x.r.msn,
                            0, x.r.original));
   ++count_.packets;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// READ generator: READ responses from host memory, atomic operations, and the order of a queue pair's answers.
+// READ generator: READ responses from host memory, and the order of a queue pair's answers, those of atomics too.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/responder/answer_lines.h"
 #include "model/transport/responder/answer_port.h"
-#include "model/transport/responder/atomic_unit.h"
+#include "model/transport/responder/atomics.h"
 #include "model/transport/responder/read_commands.h"
 #include "model/transport/responder/read_gathers.h"
 #include "model/transport/responder/read_requests.h"
@@ -30,12 +30,15 @@ namespace rnic::transport {
 /// Data sheet.
 ///
 /// Ports, each of one item a cycle: commands in, reports out; answers to answer_transmit (answer_port); address
-/// translation; DMA reads (READ payload, operands of atomics) and DMA writes (results of atomics); the READ engine.
+/// translation; DMA reads (READ payload); jobs to the atomic unit, outcomes from it; the READ engine.
 ///
-/// Stages: accept a command (cycle 0); ask, one response packet or one atomic in a cycle, in turn of the queue pairs (0
-/// for one that finds nobody in front of it); translation, of packets that the command brings none for; read, one DMA
-/// request a cycle; memory; leave, one answer a cycle, in the cycle in which the last byte of it is there. Interval of
-/// `ask`: read_packet_cycles, or the beats of the packet and beat_overhead_cycles, as of any packet in the datapath.
+/// Stages: accept a command (cycle 0); ask, one response packet a cycle, in turn of the queue pairs (0 for one that
+/// finds nobody in front of it); translation, of packets that the command brings none for; read, one DMA request a
+/// cycle; memory; leave, one answer a cycle, in the cycle in which the last byte of it is there. Interval of `ask`:
+/// read_packet_cycles, or the beats of the packet and beat_overhead_cycles, as of any packet in the datapath. An atomic
+/// is handed to the atomic unit in turn of the queue pairs, one a cycle (0 for one that finds nobody in front of it),
+/// as long as that has a place for it: each job has one until its outcome has come. Word of a job that is given up goes
+/// before new jobs. The outcome is taken in the cycle in which it is there, and the answer leaves in that cycle.
 /// READ engine: a packet takes it once (read_engine_config::sent), but the first of a READ that is of one piece: the
 /// request has had that turn. One that does asks when it is the next in turn, while `ask` is busy too, and is
 /// asked for in the cycle in which it has the grant: two cycles later where the engine is free.
@@ -48,15 +51,16 @@ namespace rnic::transport {
 ///
 /// Memories: `read_queue` requests, `read_gathers` packets (one read and one write port each; comparators for keys),
 /// `flows` queue pairs (list of their requests, one pending ACK, one pending NAK, address of the peer), links of
-/// answer_lines; limits of rate by queue pair.
+/// answer_lines; limits of rate by queue pair; numbers of jobs that the atomic unit has and that were given up.
 ///
 /// Stalls: ask, while no gather is free, the engine or translation is busy, it has no grant of the READ engine, or
-/// read_translations of the packets of its queue pair wait for translation; an atomic, while the unit or its lock is
-/// taken; read, when the DMA engine takes none; leave, by answer_transmit, for its port and priority only; one that is
-/// ahead of its rate leaves its line until it is due. One that is given up leaves its line, and one whose path changes
-/// goes to the end of the new one. A command that has to look at the requests of its queue pair (repeated, discard)
-/// looks at one a cycle, and the commands behind it wait so long. Reports wait in a queue that has a place for each
-/// that can be due. Commands never wait for answers to leave: the responder knows of a place for each request.
+/// read_translations of the packets of its queue pair wait for translation; an atomic, while the unit has no place;
+/// read, when the DMA engine takes none; leave, by answer_transmit, for its port and priority only; one that is ahead
+/// of its rate leaves its line until it is due. One that is given up leaves its line, and one whose path changes goes
+/// to the end of the new one. A command that has to look at the requests of its queue pair (repeated, discard) looks at
+/// one a cycle, and the commands behind it wait so long. Reports wait in a queue that has a place for each that can be
+/// due. Commands never wait for answers to leave: the responder knows of a place for each request. A key is let go when
+/// nothing of it is under way, jobs that wait in the atomic unit too.
 class read_generator : public sim::clocked_block {
  public:
   read_generator(std::string name, sim::clock_domain& domain, const responder_config& cfg, payload::frame_pool& frames,
@@ -67,7 +71,8 @@ class read_generator : public sim::clocked_block {
   answer_port answers;
   icm::translate_port translate{*this};
   pcie::dma_port dma_read{*this};
-  pcie::dma_port dma_write{*this};
+  sim::fifo_out<atomic_job> atomic_out{*this};
+  sim::fifo_in<atomic_outcome> outcome_in{*this};
   read_engine_port read_engine{*this};  ///< of the responses that it makes
 
  private:
@@ -81,8 +86,9 @@ class read_generator : public sim::clocked_block {
   unsigned engine_cycles(const job& x) const;
   bool has_engine(const job& x);
   void ask_packet(std::uint16_t j);
-  void start_atomic();
-  void executed(const atomic_unit::outcome& o);
+  bool may_hand() const;
+  void hand_atomic();
+  void ended(const atomic_outcome& o);
   void may_ask(std::uint16_t f);
   void settle(std::uint16_t g);
   void leave();
@@ -111,9 +117,10 @@ class read_generator : public sim::clocked_block {
   sim::span_recorder& spans_;
   response_pacing pacing_;
   read_gathers gathers_;
-  atomic_unit atomics_;
   read_requests requests_;
   sim::ring<std::uint16_t> asking_, swapping_, faults_;  // streams: for a packet, for the atomic unit; that failed
+  sim::ring<std::uint16_t> abandoned_;                   // jobs of the atomic unit that it has not been told of
+  unsigned handed_ = 0;                                  // jobs that it has
   answer_lines lines_;
   sim::ring<read_report> reports_;
   sim::server engine_{*this, "ask"}, order_{*this, "order"};
@@ -123,10 +130,6 @@ class read_generator : public sim::clocked_block {
     std::uint32_t key = 0;
   } revocation_;
   bool waits_for_engine_ = false;  // the packet that is next in turn, for a grant
-  std::size_t tries_ = 0;          // of those in swapping_ that may find a lock free
-  struct {
-    std::uint64_t asked = 0, done = 0;
-  } writes_;
   struct {
     std::uint64_t requests = 0, packets = 0, bytes = 0, atomics = 0, answers = 0, repeated = 0, given_up = 0,
                   faults = 0;

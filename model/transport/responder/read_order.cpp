@@ -140,7 +140,7 @@ void read_generator::give_up(stream& s) {
     if (x.given_up) continue;
     ++count_.given_up;
     x.given_up = x.all_asked = true;
-    if (x.executing) atomics_.abandon(j);
+    if (x.executing) abandoned_.push(j);
     for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next) gathers_[g].dropped = true;
     reap(j);
   }
@@ -207,8 +207,8 @@ void read_generator::refuse_key(std::uint32_t key) {
   for (job& x : requests_.all()) {
     if (!x.used || x.r.key != key || x.r.what == kind::replay) continue;
     if (x.r.what == kind::read || (!x.executing && !x.all_asked)) x.refused = true;
-    const std::uint16_t f = x.r.flow;
-    if (x.refused && requests_.of(f).swaps) ++tries_;  // an atomic that waits for the unit does not need it
+    const std::uint16_t turn = requests_.of(x.r.flow).turn;
+    if (x.refused && turn != no_link && &requests_[turn] == &x) may_ask(x.r.flow);  // it needs no place of the unit
   }
 }
 

@@ -22,7 +22,7 @@ struct read_request {
   std::uint16_t head = no_link, tail = no_link;  // gathers in order
   std::uint16_t next = no_link;                  // of its queue pair
   bool used = false, given_up = false, all_asked = false;
-  bool executing = false, executed = false;  // the atomic unit has it, has ended it
+  bool executing = false, executed = false;  // the atomic unit has it; has changed memory
   bool refused = false;                      // its key was withdrawn before it began
   std::uint8_t nak = 0, event = 0;           // of an atomic
 };

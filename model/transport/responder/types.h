@@ -14,7 +14,7 @@
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/read_engine/config.h"
-#include "model/transport/responder/atomic_unit.h"
+#include "model/transport/responder/atomics.h"
 #include "model/wire/packet.h"
 
 namespace rnic::transport {

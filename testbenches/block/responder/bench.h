@@ -17,6 +17,7 @@
 #include "model/sim/timebase.h"
 #include "model/transport/read_engine/read_engine.h"
 #include "model/transport/responder/answer_transmit.h"
+#include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/receive_fetch.h"
 #include "model/transport/responder/responder.h"
@@ -85,7 +86,8 @@ class station : public sim::clocked_block {
     }
   };
 
-  station(sim::clock_domain& d, responder& r, receive_fetch& fetch, read_generator& reads, answer_transmit& out)
+  station(sim::clock_domain& d, responder& r, receive_fetch& fetch, read_generator& reads, atomic_unit& atomics,
+          answer_transmit& out)
       : clocked_block("station", d),
         write(*this, d, r.dma_write, "write"),
         read(*this, d, fetch.dma, "read"),
@@ -93,7 +95,8 @@ class station : public sim::clocked_block {
         history(*this, d, r.histories().dma, "history"),
         srq(*this, d, r.srqs().dma, "srq"),
         reads_read(*this, d, reads.dma_read, "reads_read"),
-        reads_write(*this, d, reads.dma_write, "reads_write"),
+        operands(*this, d, atomics.dma_read, "operands"),
+        results(*this, d, atomics.dma_write, "results"),
         translations(*this, d, r.translate, "translate"),
         fetch_translations(*this, d, fetch.translate, "fetch_translate"),
         reads_translations(*this, d, reads.translate, "reads_translate"),
@@ -136,7 +139,7 @@ class station : public sim::clocked_block {
     error_out.bind(error_back);
   }
 
-  client write, read, context, history, srq, reads_read, reads_write;
+  client write, read, context, history, srq, reads_read, operands, results;
   translation_client translations, fetch_translations, reads_translations;
   sim::fifo<completion::cqe_request> cqe;
   sim::fifo<completion::event_request> event;
@@ -178,7 +181,8 @@ class station : public sim::clocked_block {
     serve(history);
     serve(srq);
     serve(reads_read);
-    serve(reads_write);
+    serve(operands);
+    serve(results);
     serve(translations);
     serve(fetch_translations);
     serve(reads_translations);
@@ -218,7 +222,7 @@ class station : public sim::clocked_block {
       const bool is_write = r.op == pcie::dma_request::kind::write;
       if (is_write) {
         const std::uint8_t* from = r.source != nullptr ? r.source : r.bytes.data();
-        const bool data = &c == &write || &c == &reads_write;
+        const bool data = &c == &write || &c == &results;
         const bool legal = inside(r) && (!data || r.function == owning_function);
         if (legal) std::memcpy(memory.data() + r.address, from, r.length);
         if (data) {
@@ -239,7 +243,8 @@ class station : public sim::clocked_block {
       const pcie::dma_request& r = c.pending.front().r;
       pcie::dma_status status = pcie::dma_status::ok;
       if (r.op == pcie::dma_request::kind::read) {
-        if (inside(r) && ((&c != &read && &c != &reads_read) || r.function == owning_function))
+        const bool data = &c == &read || &c == &reads_read || &c == &operands;
+        if (inside(r) && (!data || r.function == owning_function))
           std::memcpy(r.destination, memory.data() + r.address, r.length);
         else
           status = pcie::dma_status::unsupported_request;
@@ -313,8 +318,9 @@ struct bench {
         fetch("receive_fetch", core, cfg.receive_fetches, r.received(), stats),
         reads("read_engine", core, stats),
         generator("read_generator", core, cfg, frames, spans, stats),
+        atomics("atomic_unit", core, cfg.atomics, spans, stats),
         out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, r.roce_v2_port(), spans, stats),
-        s(core, r, fetch, generator, out) {
+        s(core, r, fetch, generator, atomics, out) {
     r.fetches.job.bind(fetch_jobs);
     fetch.job_in.bind(fetch_jobs);
     fetch.result_out.bind(fetch_results);
@@ -331,6 +337,10 @@ struct bench {
     generator.command_in.bind(commands);
     generator.report_out.bind(reports);
     r.reads.report.bind(reports);
+    generator.atomic_out.bind(atomic_jobs);
+    atomics.job_in.bind(atomic_jobs);
+    atomics.outcome_out.bind(atomic_outcomes);
+    generator.outcome_in.bind(atomic_outcomes);
     answer_port* const users[] = {&generator.answers, &r.acknowledgements, &r.notifications};
     for (unsigned i = 0; i < answer_transmit::users; ++i) {
       jobs.emplace_back("answers" + std::to_string(i), core, 2);
@@ -494,12 +504,15 @@ struct bench {
   sim::fifo<receive_fetch_result> fetch_results{"fetch_results", core, 2};
   read_engine reads;
   read_generator generator;
+  atomic_unit atomics;
   sim::fifo<read_engine_request> read_requests{"read_requests", core, 2};
   sim::fifo<read_engine_grant> read_grants{"read_grants", core, 2};
   sim::fifo<read_engine_request> piece_requests{"piece_requests", core, 2};
   sim::fifo<read_engine_grant> piece_grants{"piece_grants", core, 2};
   sim::fifo<read_command> commands{"commands", core, 2};
   sim::fifo<read_report> reports{"reports", core, 2};
+  sim::fifo<atomic_job> atomic_jobs{"atomic_jobs", core, 2};
+  sim::fifo<atomic_outcome> atomic_outcomes{"atomic_outcomes", core, 2};
   answer_transmit out;
   std::deque<sim::fifo<answer_job>> jobs;
   std::deque<sim::fifo<answer_room>> room;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The READ generator with the responder, answer_transmit, translation and host memory around it.
+// The READ generator and the atomic unit with the responder, answer_transmit, translation and host memory around them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 
 #include "model/sim/timebase.h"
 #include "model/transport/read_engine/read_engine.h"
+#include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/read_generator.h"
 
 namespace rnic::transport::test::generator {
@@ -34,8 +35,8 @@ struct world : sim::clocked_block {
   sim::fifo_out<answer_room> room{*this};
   sim::fifo_in<icm::translate_request> translate{*this};
   sim::fifo_out<icm::translate_response> translated{*this};
-  sim::fifo_in<pcie::dma_request> read{*this}, write{*this};
-  sim::fifo_out<pcie::dma_response> read_done{*this}, written{*this};
+  sim::fifo_in<pcie::dma_request> read{*this}, operand{*this}, write{*this};
+  sim::fifo_out<pcie::dma_response> read_done{*this}, operand_done{*this}, written{*this};
 
   struct start {
     unsigned idle;  ///< cycles in front of it
@@ -56,8 +57,12 @@ struct world : sim::clocked_block {
     answer_job job;
   };
   std::vector<cycle> commanded, asked;  ///< commands; translations
-  std::vector<std::pair<cycle, pcie::dma_request>> reads;
-  std::vector<cycle> read_answers;
+  struct reader {
+    std::vector<std::pair<cycle, pcie::dma_request>> reads;
+    std::vector<cycle> answers;
+    std::deque<std::pair<cycle, pcie::dma_response>> under_way;
+  };
+  reader payload, operands;  ///< of the generator, of the atomic unit
   std::vector<sent> answers;
   std::vector<std::pair<cycle, read_report>> reports;
 
@@ -68,7 +73,7 @@ struct world : sim::clocked_block {
     T what;
   };
   std::deque<due<icm::translate_response>> addresses_;
-  std::deque<due<pcie::dma_response>> data_, writes_;
+  std::deque<due<pcie::dma_response>> writes_;
 
   void tick() override {
     wake_next();
@@ -84,7 +89,9 @@ struct world : sim::clocked_block {
       to_give.pop_front();
     }
     serve_translation();
-    serve_memory();
+    serve_memory(payload, read, read_done);
+    serve_memory(operands, operand, operand_done);
+    serve_writes();
   }
   void begin() {
     if (starts.empty()) return;
@@ -114,20 +121,22 @@ struct world : sim::clocked_block {
       addresses_.pop_front();
     }
   }
-  void serve_memory() {
-    if (takes_reads && now() % read_every == 0 && read.can_pop()) {
-      reads.emplace_back(now(), read.pop());
-      const pcie::dma_request& r = reads.back().second;
+  void serve_memory(reader& of, sim::fifo_in<pcie::dma_request>& in, sim::fifo_out<pcie::dma_response>& out) {
+    if (takes_reads && now() % read_every == 0 && in.can_pop()) {
+      of.reads.emplace_back(now(), in.pop());
+      const pcie::dma_request& r = of.reads.back().second;
       const bool inside = r.address + r.length <= memory.size();
       if (inside) std::memcpy(r.destination, memory.data() + r.address, r.length);
-      data_.push_back(
-          {now() + read_cycles, {r.tag, inside ? pcie::dma_status::ok : pcie::dma_status::unsupported_request}});
+      const pcie::dma_status status = inside ? pcie::dma_status::ok : pcie::dma_status::unsupported_request;
+      of.under_way.push_back({now() + read_cycles, {r.tag, status}});
     }
-    if (!data_.empty() && data_.front().at <= now() && read_done.claim()) {
-      read_answers.push_back(now());
-      read_done.push(data_.front().what);
-      data_.pop_front();
+    if (!of.under_way.empty() && of.under_way.front().first <= now() && out.claim()) {
+      of.answers.push_back(now());
+      out.push(of.under_way.front().second);
+      of.under_way.pop_front();
     }
+  }
+  void serve_writes() {
     if (write.can_pop()) {
       const pcie::dma_request r = write.pop();
       std::memcpy(memory.data() + r.address, r.bytes.data(), r.length);
@@ -152,8 +161,12 @@ struct rig {
     connect(w.translated, translated, dut.translate.response);
     connect(dut.dma_read.request, reads, w.read);
     connect(w.read_done, reads_done, dut.dma_read.response);
-    connect(dut.dma_write.request, writes, w.write);
-    connect(w.written, writes_done, dut.dma_write.response);
+    connect(dut.atomic_out, atomic_jobs, atomics.job_in);
+    connect(atomics.outcome_out, atomic_outcomes, dut.outcome_in);
+    connect(atomics.dma_read.request, operands, w.operand);
+    connect(w.operand_done, operands_done, atomics.dma_read.response);
+    connect(atomics.dma_write.request, writes, w.write);
+    connect(w.written, writes_done, atomics.dma_write.response);
     connect(dut.read_engine.request, piece_requests, engine.request[read_engine::generator]);
     connect(engine.grant[read_engine::generator], piece_grants, dut.read_engine.grant);
     w.wake_at(1);
@@ -223,6 +236,7 @@ struct rig {
   payload::frame_pool frames;
   responder_config cfg;
   read_generator dut{"read_generator", core, cfg, frames, spans, stats};
+  atomic_unit atomics{"atomic_unit", core, cfg.atomics, spans, stats};
   read_engine engine{"read_engine", core, stats};
   world w{core, cfg.answer.waiting};
   sim::fifo<read_command> commands{"commands", core, 2};
@@ -233,8 +247,11 @@ struct rig {
   sim::fifo<answer_room> rooms{"rooms", core, 32};
   sim::fifo<icm::translate_request> translate{"translate", core, 2};
   sim::fifo<icm::translate_response> translated{"translated", core, 8};
-  sim::fifo<pcie::dma_request> reads{"reads", core, 2}, writes{"writes", core, 2};
-  sim::fifo<pcie::dma_response> reads_done{"reads_done", core, 8}, writes_done{"writes_done", core, 8};
+  sim::fifo<atomic_job> atomic_jobs{"atomic_jobs", core, 2};
+  sim::fifo<atomic_outcome> atomic_outcomes{"atomic_outcomes", core, 2};
+  sim::fifo<pcie::dma_request> reads{"reads", core, 2}, operands{"operands", core, 2}, writes{"writes", core, 2};
+  sim::fifo<pcie::dma_response> reads_done{"reads_done", core, 8}, operands_done{"operands_done", core, 8},
+      writes_done{"writes_done", core, 8};
 };
 
 }  // namespace rnic::transport::test::generator

@@ -40,11 +40,11 @@ TEST(read_generator, one_read_alone_takes_a_cycle_in_and_none_out) {
   r.start(r.request(0, 100, 0x1000, 64), 10);
   r.run(300);
   ASSERT_EQ(r.w.answers.size(), 1u);
-  EXPECT_EQ(r.w.reads[0].first - r.w.commanded[0], to_memory);
-  EXPECT_EQ(r.w.answers[0].at - r.w.read_answers[0], from_memory);
+  EXPECT_EQ(r.w.payload.reads[0].first - r.w.commanded[0], to_memory);
+  EXPECT_EQ(r.w.answers[0].at - r.w.payload.answers[0], from_memory);
   EXPECT_EQ(payload_of(r.w.answers[0].job), bytes_at(r, 0x1000, 64));
   ASSERT_EQ(r.w.reports.size(), 1u);
-  EXPECT_EQ(r.w.reports[0].first - r.w.read_answers[0], from_memory) << "its place is free in that cycle";
+  EXPECT_EQ(r.w.reports[0].first - r.w.payload.answers[0], from_memory) << "its place is free in that cycle";
   EXPECT_EQ(r.w.reports[0].second.what, told::ended);
 }
 
@@ -53,7 +53,7 @@ TEST(read_generator, an_empty_read_touches_no_memory) {
   r.start(r.request(0, 100, 0, 0), 10);
   r.run(100);
   ASSERT_EQ(r.w.answers.size(), 1u);
-  EXPECT_TRUE(r.w.reads.empty());
+  EXPECT_TRUE(r.w.payload.reads.empty());
   EXPECT_EQ(r.w.answers[0].at - r.w.commanded[0], 3u);
 }
 
@@ -63,7 +63,7 @@ TEST(read_generator, a_packet_without_an_address_asks_translation_first) {
   r.run(400);
   ASSERT_EQ(r.w.asked.size(), 1u) << "of the second packet";
   EXPECT_EQ(r.w.asked[0] - r.w.commanded[0], to_memory + 2 + 69) << "behind the grant 64 beats and 5 cycles";
-  EXPECT_EQ(r.w.reads[1].first - r.w.asked[0], r.w.translate_cycles + 2);
+  EXPECT_EQ(r.w.payload.reads[1].first - r.w.asked[0], r.w.translate_cycles + 2);
 }
 
 /// The engine's interval a packet: read_packet_cycles, or its beats and beat_overhead_cycles.
@@ -73,8 +73,9 @@ TEST_P(read_interval, is_that_of_the_engine) {
   rig r;
   for (unsigned i = 0; i < 20; ++i) r.start(r.request(static_cast<std::uint16_t>(i), 100, 0x1000, length));
   r.run(3000);
-  ASSERT_EQ(r.w.reads.size(), 20u);
-  for (unsigned i = 1; i < 20; ++i) ASSERT_EQ(r.w.reads[i].first - r.w.reads[i - 1].first, interval) << i;
+  ASSERT_EQ(r.w.payload.reads.size(), 20u);
+  for (unsigned i = 1; i < 20; ++i)
+    ASSERT_EQ(r.w.payload.reads[i].first - r.w.payload.reads[i - 1].first, interval) << i;
   EXPECT_EQ(r.count("packets"), 20u);
   EXPECT_EQ(r.count("bytes"), 20u * length);
   for (const sim::server* s : r.core.servers())
@@ -107,8 +108,8 @@ TEST_P(read_pieces, take_the_read_engine) {
   r.start(r.request(0, 100, 0x1000, length), 10);
   r.run(600);
   if (length != 0) {
-    ASSERT_FALSE(r.w.reads.empty());
-    EXPECT_EQ(r.w.reads[0].first - r.w.commanded[0], to_memory + (length > 256 ? 2 : 0));
+    ASSERT_FALSE(r.w.payload.reads.empty());
+    EXPECT_EQ(r.w.payload.reads[0].first - r.w.commanded[0], to_memory + (length > 256 ? 2 : 0));
   }
   EXPECT_EQ(engine_cycles(r), engine);
   EXPECT_EQ(r.told(told::ended), 1u);
@@ -137,10 +138,10 @@ TEST(read_generator, packets_follow_each_other_at_the_interval_of_the_read_engin
   for (std::uint16_t f = 0; f < 4; ++f) r.start(r.request(f, 100, 0x1000, 512));
   for (std::uint16_t f = 4; f < 6; ++f) r.start(r.request(f, 100, 0x1000, 64));
   r.run(1000);
-  ASSERT_EQ(r.w.reads.size(), 6u);
-  for (unsigned i = 1; i < 4; ++i) EXPECT_EQ(r.w.reads[i].first - r.w.reads[i - 1].first, 100u) << i;
-  EXPECT_EQ(r.w.reads[4].first - r.w.reads[3].first, 5u + 32);
-  EXPECT_EQ(r.w.reads[5].first - r.w.reads[4].first, 12u);
+  ASSERT_EQ(r.w.payload.reads.size(), 6u);
+  for (unsigned i = 1; i < 4; ++i) EXPECT_EQ(r.w.payload.reads[i].first - r.w.payload.reads[i - 1].first, 100u) << i;
+  EXPECT_EQ(r.w.payload.reads[4].first - r.w.payload.reads[3].first, 5u + 32);
+  EXPECT_EQ(r.w.payload.reads[5].first - r.w.payload.reads[4].first, 12u);
   for (const sim::server* s : r.core.servers())
     if (s->name() == "read_generator.ask") {
       const auto held = s->blocked_cycles();
@@ -159,14 +160,14 @@ TEST(read_generator, a_grant_of_a_read_that_is_given_up_is_the_next_ones) {
   r.start(r.request(1, 100, 0x1000, 512));
   r.start(r.other(kind::discard, 1, 0), 20);
   r.run(300);
-  ASSERT_EQ(r.w.reads.size(), 1u);
+  ASSERT_EQ(r.w.payload.reads.size(), 1u);
   EXPECT_EQ(r.told(told::discarded), 1u);
   EXPECT_EQ(r.stats.value("read_engine.generator.grants"), 2u);
   const cycle before = r.core.now();
   r.start(r.request(2, 100, 0x1000, 512));
   r.run(300);
-  ASSERT_EQ(r.w.reads.size(), 2u);
-  EXPECT_EQ(r.w.reads[1].first - r.w.commanded.back(), to_memory);
+  ASSERT_EQ(r.w.payload.reads.size(), 2u);
+  EXPECT_EQ(r.w.payload.reads[1].first - r.w.commanded.back(), to_memory);
   EXPECT_GE(r.w.commanded.back(), before);
   EXPECT_EQ(r.stats.value("read_engine.generator.grants"), 2u);
 }
@@ -198,13 +199,14 @@ TEST(read_generator, memory_that_takes_nothing_stalls_only_what_needs_it) {
   for (std::uint16_t f = 0; f < 6; ++f) r.start(r.request(f, 100, 0x1000, 64));
   r.start(r.other(kind::replay, 9, 100));
   r.run(400);
-  EXPECT_TRUE(r.w.reads.empty());
+  EXPECT_TRUE(r.w.payload.reads.empty());
   ASSERT_EQ(r.w.answers.size(), 1u);
   EXPECT_EQ(r.w.answers[0].job.remote_qpn, 0x1009u);
   r.w.takes_reads = true;
   r.run(400);
-  ASSERT_EQ(r.w.reads.size(), 6u);
-  for (unsigned i = 1; i < 6; ++i) EXPECT_EQ(r.w.reads[i].first - r.w.reads[i - 1].first, 1u) << "they were asked for";
+  ASSERT_EQ(r.w.payload.reads.size(), 6u);
+  for (unsigned i = 1; i < 6; ++i)
+    EXPECT_EQ(r.w.payload.reads[i].first - r.w.payload.reads[i - 1].first, 1u) << "they were asked for";
   EXPECT_EQ(r.w.answers.size(), 7u);
 }
 
@@ -229,7 +231,7 @@ TEST(read_generator, a_priority_without_places_is_in_nobody_elses_way) {
   r.start(r.request(8, 100, 0x1000, 64, 5));
   r.run(400);
   ASSERT_EQ(r.w.answers.size(), 3u);
-  EXPECT_EQ(r.w.answers[2].at - r.w.read_answers[4], from_memory);
+  EXPECT_EQ(r.w.answers[2].at - r.w.payload.answers[4], from_memory);
   for (unsigned i = 0; i < 2; ++i) r.w.to_give.push_back({0, 3});
   r.run(20);
   EXPECT_EQ(r.w.answers.size(), 5u);
@@ -250,7 +252,7 @@ TEST(read_generator, one_that_is_given_up_leaves_its_line) {
   ASSERT_EQ(r.w.answers.size(), 3u);
   EXPECT_EQ(r.w.answers[2].job.psn, 200u);
   EXPECT_EQ(r.w.answers[2].job.priority, 0u);
-  EXPECT_EQ(r.w.answers[2].at - r.w.read_answers.back(), from_memory);
+  EXPECT_EQ(r.w.answers[2].at - r.w.payload.answers.back(), from_memory);
   for (unsigned i = 0; i < 2; ++i) r.w.to_give.push_back({0, 3});
   r.run(50);
   ASSERT_EQ(r.w.answers.size(), 4u);
@@ -290,9 +292,9 @@ TEST(read_generator, full_of_packets_it_asks_for_one_when_one_has_left) {
   r.w.read_cycles = 300;
   for (std::uint16_t f = 0; f < 4; ++f) r.start(r.request(f, 100, 0x1000, 64));
   r.run(1500);
-  ASSERT_EQ(r.w.reads.size(), 4u);
-  EXPECT_EQ(r.w.reads[1].first - r.w.reads[0].first, 12u);
-  EXPECT_EQ(r.w.reads[2].first, r.w.answers[0].at) << "asked for in the cycle in which the first one left";
+  ASSERT_EQ(r.w.payload.reads.size(), 4u);
+  EXPECT_EQ(r.w.payload.reads[1].first - r.w.payload.reads[0].first, 12u);
+  EXPECT_EQ(r.w.payload.reads[2].first, r.w.answers[0].at) << "asked for in the cycle in which the first one left";
 }
 
 class read_translations : public testing::TestWithParam<unsigned> {};
@@ -323,7 +325,7 @@ TEST(read_generator, an_atomic_changes_memory_once_and_answers_what_was_there) {
   EXPECT_EQ(r.w.answers[0].job.original, 0u);
   EXPECT_EQ(r.w.answers[1].job.original, 5u);
   EXPECT_EQ(r.w.memory[0x2000], 12u);
-  EXPECT_EQ(r.w.reads[0].first - r.w.commanded[0], to_memory);
+  EXPECT_EQ(r.w.operands.reads[0].first - r.w.commanded[0], to_memory + 1) << "by way of the atomic unit";
   ASSERT_EQ(r.w.reports.size(), 2u);
   EXPECT_TRUE(r.w.reports[1].second.executed);
   EXPECT_EQ(r.w.reports[1].second.original, 5u);
@@ -332,7 +334,7 @@ TEST(read_generator, an_atomic_changes_memory_once_and_answers_what_was_there) {
 }
 
 /// From memory's answer to the report: seen a cycle later, as many cycles as the lock is held for, a cycle to memory,
-/// 20 there and one back; the report is seen a cycle after it was made.
+/// 20 there and one back, a cycle to the generator; the report is seen a cycle after it was made.
 sim::cycle_t from_operand_to_report(unsigned lock_cycles) {
   return rnic::bench::in_child([lock_cycles] {
     responder_config c;
@@ -340,12 +342,12 @@ sim::cycle_t from_operand_to_report(unsigned lock_cycles) {
     rig r(c);
     r.start(r.add(0, 100, 0x2000, 5), 10);
     r.run(500);
-    return r.w.reports.at(0).first - r.w.read_answers.at(0);
+    return r.w.reports.at(0).first - r.w.operands.answers.at(0);
   });
 }
 TEST(read_generator, an_atomic_holds_its_lock_for_the_cycles_of_its_parameter) {
-  EXPECT_EQ(from_operand_to_report(7), 1u + 7 + 1 + 20 + 1 + 1);
-  EXPECT_EQ(from_operand_to_report(26), 1u + 26 + 1 + 20 + 1 + 1);
+  EXPECT_EQ(from_operand_to_report(7), 1u + 7 + 1 + 20 + 1 + 1 + 1);
+  EXPECT_EQ(from_operand_to_report(26), 1u + 26 + 1 + 20 + 1 + 1 + 1);
 }
 
 TEST(read_generator, reads_do_not_wait_for_atomics_of_others) {
@@ -357,7 +359,7 @@ TEST(read_generator, reads_do_not_wait_for_atomics_of_others) {
   EXPECT_EQ(r.w.answers[0].job.remote_qpn, 0x1009u);
 }
 
-/// The queue pair whose atomic waits for the unit is given up, and its place is another's: that has nothing to do with
+/// The queue pair whose atomic waits in the unit is given up, and its place is another's: that has nothing to do with
 /// the unit, which the one in front of it has for 500 cycles more.
 TEST(read_generator, a_read_does_not_wait_for_the_turn_of_an_atomic_that_was_given_up) {
   rig r;
@@ -367,12 +369,91 @@ TEST(read_generator, a_read_does_not_wait_for_the_turn_of_an_atomic_that_was_giv
   r.start(r.other(kind::discard, 1, 0));
   r.run(60);
   ASSERT_EQ(r.told(told::discarded), 1u);
-  const std::size_t asked = r.w.reads.size();
-  ASSERT_EQ(asked, 1u) << "the operand of the first";
+  ASSERT_EQ(r.w.operands.reads.size(), 1u) << "of the first";
   r.start(r.request(1, 300, 0x1000, 64));
   r.run(60);
-  ASSERT_EQ(r.w.reads.size(), 2u);
-  EXPECT_EQ(r.w.reads[1].first - r.w.commanded.back(), to_memory);
+  ASSERT_EQ(r.w.payload.reads.size(), 1u);
+  EXPECT_EQ(r.w.payload.reads[0].first - r.w.commanded.back(), to_memory);
+}
+
+/// The same where the unit has no place for it: it stands in the generator's queue for it, and so does what is left of
+/// it when the place is another's.
+TEST(read_generator, a_read_does_not_wait_for_a_place_of_the_unit) {
+  responder_config c;
+  c.atomics.waiting = 1;
+  rig r(c);
+  r.w.read_cycles = 500;
+  for (std::uint16_t f = 0; f < 4; ++f) r.start(r.add(f, 100, 0x2000, 1), 10);
+  r.start(r.other(kind::discard, 2, 0));
+  r.run(100);
+  ASSERT_EQ(r.told(told::discarded), 1u);
+  EXPECT_EQ(r.atomic_jobs.pushes(), 2u) << "one with the engine, one that waits";
+  r.start(r.request(2, 300, 0x1000, 64));
+  r.run(60);
+  ASSERT_EQ(r.w.payload.reads.size(), 1u);
+  EXPECT_EQ(r.w.payload.reads[0].first - r.w.commanded.back(), to_memory);
+  r.run(3000);
+  EXPECT_EQ(r.count("atomics"), 3u);
+  EXPECT_EQ(r.told(told::ended), 5u);
+}
+
+/// Command, job, outcome and report: seen a cycle after they were sent. What waits costs no read of memory.
+TEST(read_generator, an_atomic_that_waits_in_the_unit_is_given_up_at_once) {
+  rig r;
+  r.w.read_cycles = 500;
+  r.start(r.add(0, 100, 0x2000, 1), 10);
+  r.start(r.add(1, 100, 0x2000, 1));
+  r.start(r.other(kind::discard, 1, 0), 20);
+  r.run(100);
+  ASSERT_EQ(r.w.reports.size(), 2u);
+  EXPECT_EQ(r.w.reports[0].second.what, told::ended);
+  EXPECT_FALSE(r.w.reports[0].second.executed);
+  EXPECT_EQ(r.w.reports[0].first - r.w.commanded[2], 4u);
+  EXPECT_EQ(r.w.reports[1].second.what, told::discarded);
+  EXPECT_EQ(r.stats.value("atomic_unit.abandoned"), 1u);
+  r.run(1000);
+  EXPECT_EQ(r.w.operands.reads.size(), 1u);
+  EXPECT_EQ(r.w.answers.size(), 1u);
+}
+
+/// Nothing of a key is under way when it is let go: jobs that wait in the unit have been executed, those that had no
+/// place there are refused.
+TEST(read_generator, a_key_is_let_go_behind_the_jobs_of_the_unit) {
+  responder_config c;
+  c.atomics.waiting = 1;
+  rig r(c);
+  std::memset(r.w.memory.data() + 0x2000, 0, 8);
+  for (std::uint16_t f = 0; f < 4; ++f) r.start(r.add(f, 100, 0x2000, 1));
+  r.start(r.other(kind::revoke, 0, 0), 30);
+  r.run(2000);
+  EXPECT_EQ(r.w.memory[0x2000], 2u);
+  EXPECT_EQ(r.told(told::fault), 2u);
+  ASSERT_EQ(r.told(told::revoked), 1u);
+  unsigned executed = 0;
+  for (const auto& [at, x] : r.w.reports) {
+    if (x.what == told::revoked) {
+      EXPECT_EQ(executed, 2u);
+    }
+    executed += x.executed ? 1 : 0;
+  }
+}
+
+/// One place more is one job more that is there when the first ends.
+unsigned jobs_at_once(unsigned waiting) {
+  return rnic::bench::in_child([waiting] {
+    responder_config c;
+    c.atomics.waiting = waiting;
+    rig r(c);
+    r.w.read_cycles = 500;
+    for (std::uint16_t f = 0; f < 12; ++f) r.start(r.add(f, 100, 0x2000, 1));
+    r.run(200);
+    return static_cast<unsigned>(r.atomic_jobs.pushes());
+  });
+}
+TEST(read_generator, hands_over_as_many_atomics_as_the_unit_has_places) {
+  EXPECT_EQ(jobs_at_once(1), 2u);
+  EXPECT_EQ(jobs_at_once(2), 3u);
+  EXPECT_EQ(jobs_at_once(5), 6u);
 }
 
 // ---------------------------------------------------------------- order
@@ -489,7 +570,7 @@ TEST(read_generator, a_discard_ends_when_memory_owes_nothing) {
   r.w.read_cycles = 500;
   r.start(r.request(0, 100, 0x1000, 4096));
   r.run(200);
-  ASSERT_EQ(r.w.reads.size(), 3u);
+  ASSERT_EQ(r.w.payload.reads.size(), 3u);
   r.start(r.other(kind::discard, 0, 0));
   r.run(200);
   EXPECT_EQ(r.told(told::discarded), 0u);
@@ -498,7 +579,7 @@ TEST(read_generator, a_discard_ends_when_memory_owes_nothing) {
   ASSERT_EQ(r.w.reports.size(), 2u);
   EXPECT_EQ(r.w.reports[0].second.what, told::ended);
   EXPECT_EQ(r.w.reports[1].second.what, told::discarded);
-  EXPECT_EQ(r.w.reports[1].first - r.w.read_answers.back(), 3u);
+  EXPECT_EQ(r.w.reports[1].first - r.w.payload.answers.back(), 3u);
   EXPECT_EQ(r.count("given_up"), 1u);
 }
 
@@ -515,7 +596,7 @@ TEST(read_generator, a_key_is_let_go_when_memory_has_answered_what_was_asked_for
   ASSERT_EQ(r.told(told::fault), 1u);
   for (const auto& [at, x] : r.w.reports)
     if (x.what == told::revoked) {
-      EXPECT_GE(at, r.w.read_answers.back());
+      EXPECT_GE(at, r.w.payload.answers.back());
     }
 }
 

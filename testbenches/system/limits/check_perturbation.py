@@ -34,8 +34,8 @@ RELAXED = {
                         "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.beat_overhead_cycles": 0.7},
     "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7,
                     "adapter.read_engine.piece_cycles": 0.7},
-    "read generator atomic unit": {"adapter.responder.atomics.in_flight": "16",
-                              "adapter.responder.atomics.lock_buckets": "4096"},
+    "atomic unit engine": {"adapter.responder.atomics.in_flight": "16",
+                           "adapter.responder.atomics.lock_buckets": "4096"},
     "read generator ask": {"adapter.responder.read_packet_cycles": 0.7},
     "datapath": {"adapter.datapath_bytes": 2},
     "scheduler arbiter": {"adapter.scheduler.grant_cycles": 0.5},
@@ -113,11 +113,11 @@ def scenarios():
     add("--sizes 32 --qps 16 --transport uc --set driver.post_send_ns=20", "requester send engine of adapter a")
     add("--sizes 64 --qps 16 --set adapter.requester.gather_cycles=90", "requester send engine of adapter a")
     add("--sizes 1024 --qps 16 --set adapter.port.rate_mbps=100000", "requester send engine of adapter a")
-    add("--sizes 8 --qps 8 --verb cas", "read generator atomic unit")
-    add("--sizes 8 --qps 8 --verb fadd", "read generator atomic unit")
-    add("--sizes 8 --qps 2 --verb fadd", "read generator atomic unit")
-    add("--sizes 8 --qps 8 --verb masked_cas", "read generator atomic unit")
-    add("--sizes 8 --qps 8 --verb cas --roce v1", "read generator atomic unit")
+    add("--sizes 8 --qps 8 --verb cas", "atomic unit engine")
+    add("--sizes 8 --qps 8 --verb fadd", "atomic unit engine")
+    add("--sizes 8 --qps 2 --verb fadd", "atomic unit engine")
+    add("--sizes 8 --qps 8 --verb masked_cas", "atomic unit engine")
+    add("--sizes 8 --qps 8 --verb cas --roce v1", "atomic unit engine")
     add("--sizes 1024 --qps 4 --set adapter.responder.write_cycles=900", "responder check of adapter b")
     add("--sizes 64 --qps 16 --set adapter.responder.write_cycles=60", "responder check of adapter b")
     add("--sizes 64 --qps 16 --verb send --set adapter.responder.receive_cycles=80", "responder check of adapter b")
