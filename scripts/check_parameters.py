@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ELSEWHERE = {
     "rnic::transport::requester_config.congestion": "one set for both halves: adapter::config.congestion",
     "rnic::transport::responder_config.congestion": "one set for both halves: adapter::config.congestion",
+    "rnic::transport::requester_config.read_engine": "one set for both halves: adapter::config.read_engine",
+    "rnic::transport::responder_config.read_engine": "one set for both halves: adapter::config.read_engine",
     "rnic::host::root_complex_config.link": "one set for both ends: endpoint_config.link",
     "rnic::parser::parser::config.roce_v2": "adapter.port.roce_v2: adapter::config",
     "rnic::adapter::config.icrc": "rtl.icrc: adapter::announce",

@@ -111,7 +111,8 @@ def self_test():
 
     def planted(name, methods, fields):
         lines = [f"class {name} {{", " public:", f"  {name}() = default;", f"  explicit {name}(int a);",
-                 f"  ~{name}();", f"  {name}& operator=(const {name}&) = delete;", "  static constexpr int constant = 1;",
+                 f"  ~{name}();", f"  {name}& operator=(const {name}&) = delete;",
+                 "  static constexpr int constant = 1;",
                  "  template <class T>", "  void m0(T t) { int local = 0; auto add = [&] { return local; }; }"]
         lines += [f"  int m{i}(int a) const;" for i in range(1, methods)]
         lines += [" private:", "  struct { int one = 1; int two = 2; } group_;", "  part f1_{*this, 4}, f2_;"]

@@ -8,8 +8,8 @@
 namespace rnic::transport {
 
 /// The requester's host takes a response in pieces of the largest payload of a PCIe packet, each of which costs. The
-/// responder's request has the first piece of its response with it; what is more of its packet, and each further packet,
-/// takes the engine once more. Times are in cycles of the core clock.
+/// responder's request has the first piece of its response with it; what is more of its packet, and each further
+/// packet, takes the engine once more. Times are in cycles of the core clock.
 struct read_engine_config {
   /// Of each piece at the requester, and of each further turn at the responder. Fitted to what a READ of 264 B takes
   /// longer than one of 232 B, which has one of each less. That both are the same is design (calibration 7.4).

@@ -112,7 +112,7 @@ TEST(Hierarchy, AReadEngineOfEachHalfWhereTheyShareNone) {
   hosts::two_nodes_config config = default_system();
   config.node.adapter.shared_read_engine = false;
   const hosts::two_nodes system(config);
-  EXPECT_EQ(kinds_below("a.adapter").at("clocked_block"), 26U);
+  EXPECT_EQ(kinds_below("a.adapter").at("clocked_block"), 27U);
   EXPECT_EQ(sc_core::sc_find_object("a.adapter.read_engine"), nullptr);
   for (const char* const name :
        {"a.adapter.requester_read_engine.turns", "b.adapter.responder_read_engine.turns",
@@ -139,7 +139,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
     ++with_parameters;
     EXPECT_FALSE(parameters.of(path->value).empty()) << o->name();
   }
-  EXPECT_EQ(with_parameters, 2 * (1 + 23U));  // all blocks but firmware's DMA have some, and the adapter itself
+  EXPECT_EQ(with_parameters, 2 * (1 + 25U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
   EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.context_ports");
