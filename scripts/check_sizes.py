@@ -36,9 +36,6 @@ EXEMPT = {
     "rnic::transport::read_generator": TO_BE_DIVIDED,
     "rnic::transport::requester": TO_BE_DIVIDED,
     "rnic::transport::responder": TO_BE_DIVIDED,
-    "rnic::transport::responder_flow": TO_BE_DIVIDED,
-    "rnic::transport::responder_slot": TO_BE_DIVIDED,
-    "rnic::transport::send_unit": TO_BE_DIVIDED,
     "rnic::tlm::platform_bridge": TO_BE_DIVIDED,
 }
 

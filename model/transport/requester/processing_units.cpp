@@ -47,7 +47,8 @@ void processing_units::take_grant() {
     u.grant = std::move(g);
     u.span = u.grant.span;
     u.ctx = nullptr;
-    u.pinned = u.missed = u.second_missed = u.second_found = u.at_wqe.current = u.at_wqe.awaited = false;
+    u.pinned = u.entries.missed = u.entries.second_missed = u.entries.second_found = u.at_wqe.current =
+        u.at_wqe.awaited = false;
     u.stall = 0;
     u.granted_at = owner_.now();
     u.busy_until = 0;
@@ -123,8 +124,8 @@ void processing_units::open_context(send_unit& u) {
   context* c = nullptr;
   const auto found = contexts_.ask(qpn, c);
   if (found == context_memory::result::pending) {
-    if (!u.missed) u.stall += config_.miss_stall_cycles;
-    u.missed = true;
+    if (!u.entries.missed) u.stall += config_.miss_stall_cycles;
+    u.entries.missed = true;
     return await_context(u);
   }
   if (found == context_memory::result::refused || c->qpn != qpn ||
@@ -132,8 +133,8 @@ void processing_units::open_context(send_unit& u) {
     if (u.grant.doorbell) ++counts_.no_context;  // else a command has only asked it to look again
     return units_.end_turn(u, report_kind::idle);
   }
-  if (icm::is_reliable(c->type) && !u.second_found && !second_entry(u)) return;
-  u.second_found = true;
+  if (icm::is_reliable(c->type) && !u.entries.second_found && !second_entry(u)) return;
+  u.entries.second_found = true;
   if (!contexts_.access(context_memory::units, qpn)) return;
   const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
   if (u.grant.doorbell && !legal_ring) {
@@ -149,7 +150,7 @@ void processing_units::open_context(send_unit& u) {
   u.ctx = c;
   u.at = send_unit::state::work;
   spans_.leave(u.span, owner_.name(), "qp context", owner_.now_ps(),
-               u.missed ? sim::wait::context_miss : sim::wait::none);
+               u.entries.missed ? sim::wait::context_miss : sim::wait::none);
 }
 
 void processing_units::await_context(const send_unit& u) {
@@ -160,10 +161,10 @@ void processing_units::await_context(const send_unit& u) {
 // That of an acknowledged QP's context. One that the unit has waited for may have been driven out again: it goes on.
 bool processing_units::second_entry(send_unit& u) {
   using result = context_memory::result;
-  const result found = contexts_.second(u.grant.qpn, !u.second_missed);
+  const result found = contexts_.second(u.grant.qpn, !u.entries.second_missed);
   if (found == result::hit) return true;
-  if (found == result::pending && !u.second_missed) {
-    u.second_missed = u.missed = true;
+  if (found == result::pending && !u.entries.second_missed) {
+    u.entries.second_missed = u.entries.missed = true;
     u.stall += config_.miss_stall_cycles;
   }
   await_context(u);

@@ -45,11 +45,14 @@ struct send_unit {
   enum class keys_state : std::uint8_t { none, asked, refused };
   state at = state::free;
   bool pinned = false;
-  bool missed = false, second_missed = false;  ///< entries of the context; the unit has waited for them
-  bool second_found = false;                   ///< and goes on as soon as it gets at the context
-  bool lone = false;                           ///< the grant's descriptor is all that software has posted
-  bool paced = false;                          ///< waits, or has waited, for the QP's time
-  keys_state keys = keys_state::none;          ///< of the WQE's operation on keys
+  /// Of the context.
+  struct {
+    bool missed = false, second_missed = false;  ///< the unit has waited for them
+    bool second_found = false;                   ///< and goes on as soon as it gets at the context
+  } entries;
+  bool lone = false;                   ///< the grant's descriptor is all that software has posted
+  bool paced = false;                  ///< waits, or has waited, for the QP's time
+  keys_state keys = keys_state::none;  ///< of the WQE's operation on keys
   icm::key_status keys_answer = icm::key_status::ok;
   std::uint8_t stamp_tries = 0;
   scheduler::report::kind report = scheduler::report::kind::idle;

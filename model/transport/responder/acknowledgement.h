@@ -40,7 +40,7 @@ class acknowledgement {
   void set_ack(responder_flow& f, std::uint32_t psn, std::uint32_t msn, sim::span_id asked);
   void set_nak(responder_flow& f, std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn);
   /// Nobody will be answered.
-  static void forget(responder_flow& f) { f.ack_pending = f.nak_pending = false; }
+  static void forget(responder_flow& f) { f.ack.pending = f.nak.pending = false; }
 
   /// Room for a request and the answers that go before it. Refused, the owner is ticked when one has gone.
   bool may_hand_over(const responder_flow& f) { return reads_.room(3) && flows_.may_access(f, context_user::answers); }

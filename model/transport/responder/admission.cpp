@@ -76,7 +76,7 @@ bool admission::read_waits() {
   if (!taken_ && in_.requests.can_pop() && fetches(*in_.requests.front())) return true;
   return std::any_of(waiting_.begin(), waiting_.end(), [this](std::uint16_t f) {
     const responder_flow& flow = std::as_const(flows_)[f];
-    return flow.wait_head != no_link && fetches(*flows_.front(flow));
+    return flow.waits.head != no_link && fetches(*flows_.front(flow));
   });
 }
 
@@ -84,11 +84,11 @@ bool admission::take_waiting() {
   for (std::size_t k = 0; k < waiting_.size(); ++k) {
     responder_flow& f = flows_[waiting_[k]];
     const auto leave = [&] {
-      f.in_waiting = f.awaits_grant = false;
+      f.waits.listed = f.waits.grant = false;
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
     };
     const bool known = flows_.resolve(f, context_user::check) == flow_table::found::known;
-    if (f.wait_head == no_link) {  // its frames were dropped: no such QP, or it is in the error state
+    if (f.waits.head == no_link) {  // its frames were dropped: no such QP, or it is in the error state
       leave();
       flows_.leave(f.number);
       owner_.wake_next();
@@ -101,7 +101,7 @@ bool admission::take_waiting() {
       return true;
     }
     flows_.pop(f);
-    if (f.wait_head == no_link) leave();
+    if (f.waits.head == no_link) leave();
     start(f);
     return true;
   }
@@ -167,7 +167,7 @@ bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
   using found = flow_table::found;
   const found context = flows_.find_context(f, context_user::check);
   if (context == found::no_port) return false;
-  if ((context == found::known || context == found::read) && f.wait_head == no_link) {
+  if ((context == found::known || context == found::read) && f.waits.head == no_link) {
     if (!flows_.may_access(f, context_user::check)) return false;
     if (run(f, frame) == verdict::done) {
       start(f);
@@ -190,8 +190,8 @@ bool admission::admit(payload::frame_ptr& frame, std::uint32_t qpn) {
 void admission::wait(responder_flow& f, payload::frame_ptr frame) {
   began_to_wait_ = true;
   flows_.wait(f, std::move(frame));
-  if (f.in_waiting) return;
-  f.in_waiting = true;
+  if (f.waits.listed) return;
+  f.waits.listed = true;
   waiting_.push_back(f.number);
 }
 
@@ -209,8 +209,8 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   const sim::span_id span = t.last ? frame->span : 0;
   if (read && places_.full_of_reads()) return verdict::wait;  // the address ticks us
   if (read && !read_engine_.granted()) {                      // and so does the grant
-    if (!f.awaits_grant) leave_context(f, span);
-    f.awaits_grant = true;
+    if (!f.waits.grant) leave_context(f, span);
+    f.waits.grant = true;
     return verdict::wait;
   }
   const unsigned interval = interval_of(*f.ctx, *frame, read);
@@ -223,22 +223,22 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
     return verdict::wait;
   }
   if (marked && requests_.passed()) notices_.note(f);
-  if (read) read_engine_.use(f.waited_context ? config_.read_miss_cycles : 0);
+  if (read) read_engine_.use(f.waits.context ? config_.read_miss_cycles : 0);
   ++packets_;
   flows_.access(f, context_user::check);
   flows_.count_use(f);
   cost_ = interval;
-  if (f.awaits_grant)
+  if (f.waits.grant)
     spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
   else
     leave_context(f, span);
-  f.waited_context = f.awaits_grant = false;
+  f.waits.context = f.waits.grant = false;
   return verdict::done;
 }
 
 void admission::leave_context(const responder_flow& f, sim::span_id span) {
   spans_.leave(span, owner_.name(), "context", owner_.now_ps(),
-               f.waited_context ? sim::wait::context_miss : sim::wait::none);
+               f.waits.context ? sim::wait::context_miss : sim::wait::none);
 }
 
 unsigned admission::interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool read) const {

@@ -83,16 +83,16 @@ void commit::work() {
 
 commit::progress commit::step(std::uint16_t i) {
   responder_slot& s = slots_[i];
-  if (s.translated != s.pieces) return progress::none;
+  if (s.place.translated != s.place.pieces) return progress::none;
   if (s.keys != responder_slot::keys_state::none) {
     if (s.keys == responder_slot::keys_state::asked) return progress::none;  // the answer will name this slot
     if (s.keys == responder_slot::keys_state::refused) keys_.fail(s);
   }
-  const bool raises = s.comm_est && !s.cancelled;
+  const bool raises = s.completion.comm_est && !s.cancelled;
   if (!s.cancelled) {
     if (raises && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return progress::none;
-    s.comm_est = false;
-    if (s.status != icm::translate_status::ok) fail_translation(s);
+    s.completion.comm_est = false;
+    if (s.place.status != icm::translate_status::ok) fail_translation(s);
   }
   if (!s.cancelled) {
     const progress made = carry_out(s);
@@ -124,21 +124,21 @@ commit::progress commit::carry_out(responder_slot& s) {
 /// A write in a cycle; with the last one the packet is done.
 commit::progress commit::payload(responder_slot& s) {
   const responder_flow& f = flows_[s.flow];
-  if (s.completes && !completions_.room()) return progress::none;
-  unsigned end = 2u * s.pieces;
-  while (end != 0 && s.segments[end - 1].length == 0) --end;
-  while (s.next_segment < end && s.segments[s.next_segment].length == 0) ++s.next_segment;
-  const bool writes = s.next_segment < end;
+  if (s.completion.due && !completions_.room()) return progress::none;
+  unsigned end = 2u * s.place.pieces;
+  while (end != 0 && s.place.segments[end - 1].length == 0) --end;
+  while (s.place.next_segment < end && s.place.segments[s.place.next_segment].length == 0) ++s.place.next_segment;
+  const bool writes = s.place.next_segment < end;
   if (writes) {
     if (!writes_.claim()) return progress::none;
-    const icm::translate_response::segment& part = s.segments[s.next_segment];
-    ++s.next_segment;
-    write(s, part, s.next_segment == end);
-    if (s.next_segment != end) return progress::some;
+    const icm::translate_response::segment& part = s.place.segments[s.place.next_segment];
+    ++s.place.next_segment;
+    write(s, part, s.place.next_segment == end);
+    if (s.place.next_segment != end) return progress::some;
   }
   if (s.invalidates && !keys_.invalidate(s, f))
     return writes || s.keys == responder_slot::keys_state::asked ? progress::some : progress::none;
-  if (s.completes) complete(f, s);
+  if (s.completion.due) complete(f, s);
   if (s.answered) answers_.set_ack(flows_[s.flow], s.psn, s.msn, s.frame->span);
   return progress::all;
 }
@@ -150,22 +150,22 @@ void commit::write(responder_slot& s, const icm::translate_response::segment& pa
   r.function = s.function;
   r.address = part.address;
   r.length = part.length;
-  r.source = s.frame->buffer.data() + s.source;
+  r.source = s.frame->buffer.data() + s.place.source;
   r.keep = s.frame;
   if (r.notify) {
     note(s);
     r.span = s.frame->span;
   }
   writes_.push(std::move(r));
-  s.source += part.length;
+  s.place.source += part.length;
 }
 
 void commit::complete(const responder_flow& f, const responder_slot& s) {
   if (s.frame->plain) return complete_plain(f, s);
   const wire::packet& p = s.frame->packet;
   completion::cqe_request c;
-  c.cqn = s.cqn;
-  c.remote_qpn = s.srqn;
+  c.cqn = s.completion.cqn;
+  c.remote_qpn = s.completion.srqn;
   c.qpn = f.qpn;
   c.immediate = p.immediate;
   if (!wire::traits(p.bth.opcode).immediate) c.immediate = s.invalidates ? p.invalidate_rkey : 0;
@@ -175,9 +175,9 @@ void commit::complete(const responder_flow& f, const responder_slot& s) {
     c.smac = p.smac;
     if (p.vlan_present) c.qpn |= abi::cqe::ctag;
   }
-  c.byte_count = s.byte_count;
-  c.wqe_index = s.wqe_index;
-  c.opcode = s.cqe_opcode;
+  c.byte_count = s.completion.byte_count;
+  c.wqe_index = s.completion.wqe_index;
+  c.opcode = s.completion.opcode;
   c.solicited = p.bth.solicited;
   c.span = s.frame->span;
   completions_.push(c);
@@ -186,7 +186,7 @@ void commit::complete(const responder_flow& f, const responder_slot& s) {
 /// Where the time of a packet went that is being committed.
 void commit::note(const responder_slot& s) {
   const sim::span_id span = s.frame->span;
-  if (s.missed) spans_.leave(span, owner_.name(), "translation", owner_.now_ps(), sim::wait::translation_miss);
+  if (s.place.missed) spans_.leave(span, owner_.name(), "translation", owner_.now_ps(), sim::wait::translation_miss);
   spans_.leave(span, owner_.name(), "commit", owner_.now_ps());
 }
 
@@ -195,8 +195,8 @@ void commit::note(const responder_slot& s) {
 bool commit::drop_repeated(const responder_slot& s) const {
   if (!s.duplicate) return false;
   const responder_flow& f = flows_[s.flow];
-  return f.reads_again >= (1u << f.ctx->log_max_rd_atomic) ||
-         (f.reads_held != 0 && !wire::psn_t(s.psn).before(wire::psn_t(f.held_psn)));
+  return f.requests.again >= (1u << f.ctx->log_max_rd_atomic) ||
+         (f.requests.held != 0 && !wire::psn_t(s.psn).before(wire::psn_t(f.requests.held_psn)));
 }
 
 /// What the READ generator needs of the queue pair and of the slot.
@@ -227,11 +227,11 @@ bool commit::read(responder_slot& s) {
   r.length = reth.length;
   r.pd = s.pd;
   r.va = reth.va;
-  if (s.pieces != 0) {
-    r.first.segments = {s.segments[0], s.segments[1]};
-    r.first.count = s.segments[1].length != 0 ? 2 : 1;
+  if (s.place.pieces != 0) {
+    r.first.segments = {s.place.segments[0], s.place.segments[1]};
+    r.first.count = s.place.segments[1].length != 0 ? 2 : 1;
   }
-  const bool place = s.duplicate || (f.reads_held == 0 && held_.has_place(f.qpn, f.reads_on_chip() != 0));
+  const bool place = s.duplicate || (f.requests.held == 0 && held_.has_place(f.qpn, f.reads_on_chip() != 0));
   if (!(place ? answers_.may_hand_over(f) : held_.put_aside(f, r))) return false;
   note(s);
   if (place) answers_.hand_over(f, r);
@@ -240,7 +240,7 @@ bool commit::read(responder_slot& s) {
 
 /// Its queue pair is halted: nobody will be answered.
 bool commit::give_up(const responder_slot& s) {
-  if (!s.duplicate) --flows_[s.flow].reads_new;
+  if (!s.duplicate) --flows_[s.flow].requests.fresh;
   return true;
 }
 
@@ -254,7 +254,7 @@ void commit::answer(const responder_slot& s) {
 
 void commit::fail_translation(responder_slot& s) {
   if (s.what == responder_slot::action::failure) return;
-  const bool quiet = s.duplicate || (s.unreliable && !s.to_receive_queue && !s.has_wqe);
+  const bool quiet = s.duplicate || (s.unreliable && !s.place.of_receive && !s.completion.has_wqe);
   if (quiet) {  // a repeated READ without rights any more; UC: the message is dropped
     ++(s.duplicate ? drops_.duplicate_read : drops_.unreliable);
     s.cancelled = true;
@@ -262,27 +262,29 @@ void commit::fail_translation(responder_slot& s) {
   }
   s.what = responder_slot::action::failure;
   s.msn = s.msn_before;
-  const responder_error& error = s.to_receive_queue ? receive_protection : access_violation;
+  const responder_error& error = s.place.of_receive ? receive_protection : access_violation;
   s.nak = error.nak;
-  if (s.has_wqe || s.to_receive_queue)
-    s.cqe_syndrome = error.completion;
+  if (s.completion.has_wqe || s.place.of_receive)
+    s.completion.syndrome = error.completion;
   else
-    s.event = error.event;
+    s.completion.event = error.event;
 }
 
 bool commit::failure(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
-  if (s.cqe_syndrome != 0 && !completions_.room()) return false;
-  if (s.event != 0 && !completions_.may_raise()) return false;
+  if (s.completion.syndrome != 0 && !completions_.room()) return false;
+  if (s.completion.event != 0 && !completions_.may_raise()) return false;
   if (!flows_.may_access(f, context_user::errors)) return false;
   flows_.access(f, context_user::errors);
-  if (s.event != 0) completions_.raise(s.event, f.qpn);
-  if (s.cqe_syndrome != 0) completions_.fail(s.cqn, f.qpn, s.wqe_index, s.cqe_syndrome, s.srqn);
-  if (s.nak == syndrome_invalid && s.cqe_syndrome != cqe_local_length) ++completions_.errors.remote_invalid;
+  if (s.completion.event != 0) completions_.raise(s.completion.event, f.qpn);
+  if (s.completion.syndrome != 0)
+    completions_.fail(s.completion.cqn, f.qpn, s.completion.wqe_index, s.completion.syndrome, s.completion.srqn);
+  if (s.nak == syndrome_invalid && s.completion.syndrome != cqe_local_length) ++completions_.errors.remote_invalid;
   if (s.nak == syndrome_access) ++completions_.errors.remote_access;
-  if (s.event == event_qp_fatal) ++completions_.errors.local_operation;
+  if (s.completion.event == event_qp_fatal) ++completions_.errors.local_operation;
   if (s.nak != 0 && !s.unreliable) answers_.set_nak(f, s.nak, s.psn, s.msn);
-  errors_.enter(f, s.rq_after, true, s.cqe_syndrome != 0 ? s.wqe_index : receive_descriptors::none);
+  errors_.enter(f, s.completion.rq_after, true,
+                s.completion.syndrome != 0 ? s.completion.wqe_index : receive_descriptors::none);
   return true;
 }
 
@@ -295,7 +297,7 @@ bool commit::atomic(responder_slot& s) {
   }
   if (f.stop) return give_up(s);
   // Nor before the READs that wait in host memory.
-  if (!reads_.can_take() || f.reads_held != 0 || !answers_.may_hand_over(f)) return false;
+  if (!reads_.can_take() || f.requests.held != 0 || !answers_.may_hand_over(f)) return false;
   icm::rdma_resources* h = nullptr;
   using result = history_memory::found;
   const result found = rings_.find(f.qpn, history_user::commit, h);
@@ -309,16 +311,16 @@ bool commit::atomic(responder_slot& s) {
     return true;
   }
   if (!known) {  // software gave the QP no memory for its resources
-    --f.reads_new;
+    --f.requests.fresh;
     s.what = responder_slot::action::failure;
     s.msn = s.msn_before;
     s.nak = invalid_request.nak;
-    s.event = invalid_request.event;
+    s.completion.event = invalid_request.event;
     return failure(s);
   }
   if (!s.duplicate) rings_.pin(f.qpn);
   r.key = s.frame->packet.atomic.rkey;
-  r.first.segments[0] = s.segments[0];
+  r.first.segments[0] = s.place.segments[0];
   r.first.count = 1;
   r.operation = operation_of(s.frame->packet);
   note(s);
@@ -335,10 +337,10 @@ void commit::complete_plain(const responder_flow& f, const responder_slot& s) {
   c.sl_vid = r.tci;
   c.smac = {0,         0, static_cast<std::uint8_t>(r.status >> 8), static_cast<std::uint8_t>(r.status), r.extensions,
             r.encoding};
-  c.byte_count = s.byte_count;
-  c.wqe_index = s.wqe_index;
+  c.byte_count = s.completion.byte_count;
+  c.wqe_index = s.completion.wqe_index;
   c.checksum = r.checksum;
-  c.opcode = s.cqe_opcode;
+  c.opcode = s.completion.opcode;
   c.solicited = true;
   c.span = s.frame->span;
   completions_.push(c);

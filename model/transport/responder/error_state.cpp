@@ -42,14 +42,14 @@ void error_state::enter(responder_flow& f, std::uint16_t rq_consumed, bool tell_
 
 std::uint16_t error_state::first_uncompleted(const responder_flow& f) {
   for (std::uint16_t i = slots_.first(); i != no_link; i = slots_[i].next)
-    if (slots_[i].flow == f.number && !slots_[i].cancelled) return slots_[i].rq_before;
+    if (slots_[i].flow == f.number && !slots_[i].cancelled) return slots_[i].completion.rq_before;
   return static_cast<std::uint16_t>(f.ctx->rq_consumed - (f.ctx->in_message == in_send ? 1 : 0));
 }
 
 void error_state::cancel(responder_flow& f) {
   slots_.for_flow(f.number, [&](responder_slot& s) {
     s.cancelled = true;
-    if (s.fetches() && !s.duplicate) --f.reads_new;
+    if (s.fetches() && !s.duplicate) --f.requests.fresh;
     places_.cancel(s);
   });
 }
@@ -120,7 +120,7 @@ error_state::step error_state::attend(responder_flow& f) {
     return next(f, flow_todo_error);
   }
   if ((f.todo & flow_todo_check) != 0) {
-    if (f.reads_held != 0 && f.reads_on_chip() == 0) answers_.forget_held(f);  // left by the halt, as those on chip
+    if (f.requests.held != 0 && f.reads_on_chip() == 0) answers_.forget_held(f);  // left by the halt, as those on chip
     if (ctx.state == icm::qp_state::error) {
       receives_.flush(f, slots_, receive_descriptors::none);
       // A SEND was under way: its WQE has no completion yet.

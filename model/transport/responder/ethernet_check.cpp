@@ -155,7 +155,7 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   ++received_;
   responder_slot& s = intake_.begin(f, frame, responder_slot::action::write);
   payload::frame& in = *s.frame;
-  s.comm_est = false;
+  s.completion.comm_est = false;
   s.ethernet = result_of(in, v, registers_.sums_packets);
   if ((rules.flags & icm::ethernet_rule_hide_vlan) != 0) s.ethernet.qpn_flags = s.ethernet.tci = 0;
   if (tagged && (rules.flags & icm::ethernet_rule_keep_vlan) == 0) {
@@ -168,7 +168,7 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
     wire::store_le32(in.data() + in.length, in.fcs);
     in.length += fcs_bytes;
   }
-  s.source = in.begin;
+  s.place.source = in.begin;
   return intake_.receive_whole(f, s, entry, cqe_send, in.length, false);
 }
 

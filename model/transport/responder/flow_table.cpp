@@ -56,8 +56,8 @@ bool flow_table::may_access(const responder_flow& f, context_user user) {
 void flow_table::access(responder_flow& f, context_user user) {
   if (accesses(f, user)) return;
   ports_.access(static_cast<unsigned>(user));
-  f.accessed_at = owner_.now();
-  f.accessed_by = static_cast<std::uint8_t>(user);
+  f.access.at = owner_.now();
+  f.access.by = static_cast<std::uint8_t>(user);
 }
 
 flow_table::found flow_table::resolve(responder_flow& f, context_user user) {
@@ -76,7 +76,7 @@ flow_table::found flow_table::look_up(responder_flow& f) {
   icm::responder_context* ctx = nullptr;
   const auto r = contexts_.ask(f.qpn, ctx);
   if (r == contexts::result::pending) {
-    f.waited_context = true;
+    f.waits.context = true;
     return found::pending;
   }
   // Contexts come from host memory: one with sizes that no QP has is as if there was none.
@@ -86,7 +86,7 @@ flow_table::found flow_table::look_up(responder_flow& f) {
   if (r == contexts::result::refused || ctx->qpn != f.qpn || impossible(*ctx)) {
     drop_waiting(f, &drops_.no_qp);
     if (f.todo != 0) clear_todo(f);
-    f.waited_context = false;
+    f.waits.context = false;
     return found::unknown;
   }
   f.ctx = ctx;
@@ -94,11 +94,11 @@ flow_table::found flow_table::look_up(responder_flow& f) {
   if (ring == read_backlog::result::pending || ring == read_backlog::result::no_port) {
     f.ctx = nullptr;
     if (ring == read_backlog::result::no_port) return found::no_port;
-    f.waited_context = true;
+    f.waits.context = true;
     return found::pending;
   }
   contexts_.pin(f.qpn);
-  if (f.reads_held != 0) owner_.wake_next();  // they may pass others (held_reads)
+  if (f.requests.held != 0) owner_.wake_next();  // they may pass others (held_reads)
   return found::read;
 }
 
@@ -106,13 +106,13 @@ flow_table::found flow_table::look_up(responder_flow& f) {
 void flow_table::count_use(responder_flow& f) {
   if (f.counted) return;
   f.counted = true;
-  if (f.waited_context) ++context_waits;
+  if (f.waits.context) ++context_waits;
   contexts_.use(f.qpn);
 }
 
 bool flow_table::idle(const responder_flow& f) {
-  return f.wait_head == no_link && !f.in_waiting && f.slots == 0 && !f.in_generator() && !f.fetching &&
-         !f.ack_pending && !f.nak_pending && !f.in_answers && !f.in_hand && f.todo == 0;
+  return f.waits.head == no_link && !f.waits.listed && f.slots == 0 && !f.in_generator() && !f.requests.fetching &&
+         !f.ack.pending && !f.nak.pending && !f.answers.listed && !f.answers.in_hand && f.todo == 0;
 }
 
 void flow_table::leave() {
@@ -149,21 +149,21 @@ void flow_table::wait(responder_flow& f, payload::frame_ptr frame) {
   free_frame_ = frames_[w].next;
   frames_[w].frame = std::move(frame);
   frames_[w].next = no_link;
-  (f.wait_tail == no_link ? f.wait_head : frames_[f.wait_tail].next) = w;
-  f.wait_tail = w;
+  (f.waits.tail == no_link ? f.waits.head : frames_[f.waits.tail].next) = w;
+  f.waits.tail = w;
 }
 
 void flow_table::pop(responder_flow& f) {
-  const std::uint16_t w = f.wait_head;
-  f.wait_head = frames_[w].next;
-  if (f.wait_head == no_link) f.wait_tail = no_link;
+  const std::uint16_t w = f.waits.head;
+  f.waits.head = frames_[w].next;
+  if (f.waits.head == no_link) f.waits.tail = no_link;
   frames_[w].frame.reset();
   frames_[w].next = free_frame_;
   free_frame_ = w;
 }
 
 void flow_table::drop_waiting(responder_flow& f, std::uint64_t* counter) {
-  while (f.wait_head != no_link) {
+  while (f.waits.head != no_link) {
     if (counter != nullptr) ++*counter;
     pop(f);
   }

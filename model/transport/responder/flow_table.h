@@ -91,7 +91,7 @@ class flow_table {
 
   bool has_room_to_wait() const { return free_frame_ != no_link; }
   void wait(responder_flow& f, payload::frame_ptr frame);
-  payload::frame_ptr& front(const responder_flow& f) { return frames_[f.wait_head].frame; }
+  payload::frame_ptr& front(const responder_flow& f) { return frames_[f.waits.head].frame; }
   void pop(responder_flow& f);
   /// Drops all frames that wait, each counted in `counter`, if any.
   void drop_waiting(responder_flow& f, std::uint64_t* counter = nullptr);
@@ -122,7 +122,7 @@ class flow_table {
   found look_up(responder_flow& f);
   static bool idle(const responder_flow& f);
   bool accesses(const responder_flow& f, context_user user) const {
-    return f.accessed_at == owner_.now() && f.accessed_by == static_cast<std::uint8_t>(user);
+    return f.access.at == owner_.now() && f.access.by == static_cast<std::uint8_t>(user);
   }
 
   sim::clocked_block& owner_;

@@ -36,7 +36,7 @@ bool held_reads::put_aside(responder_flow& f, const read_command& r) {
     case read_backlog::result::no_memory:
       break;
   }
-  if (f.reads_held != 0 || !reads_.can_take() || !answers_.may_hand_over(f)) return false;
+  if (f.requests.held != 0 || !reads_.can_take() || !answers_.may_hand_over(f)) return false;
   answers_.hand_over(f, r);
   return true;
 }
@@ -48,10 +48,10 @@ void held_reads::work() {
   for (std::size_t k = 0; k < fetching_.size(); ++k) {
     responder_flow& f = flows_[fetching_[k]];
     if (fetch(f) == fetched::no) continue;
-    f.fetching = false;
+    f.requests.fetching = false;
     if (passing_ == f.number) passing_ = no_link;
     fetching_.erase(fetching_.begin() + static_cast<std::ptrdiff_t>(k));
-    if (f.reads_held != 0) backlog_.list(f.qpn);  // behind the others
+    if (f.requests.held != 0) backlog_.list(f.qpn);  // behind the others
     owner_.wake_next();
     return;
   }
@@ -73,7 +73,8 @@ bool held_reads::begin_first() {
     backlog_.pop();
     return true;
   }
-  if (i != no_link && present[i].fetching) {  // it has passed the others, and stands behind them when that is done
+  if (i != no_link &&
+      present[i].requests.fetching) {  // it has passed the others, and stands behind them when that is done
     backlog_.pop();
     return true;
   }
@@ -81,7 +82,7 @@ bool held_reads::begin_first() {
   if (i == no_link) i = flows_.open(qpn);
   if (i == no_link) return false;  // one that leaves wakes us
   backlog_.pop();
-  flows_[i].fetching = true;
+  flows_[i].requests.fetching = true;
   fetching_.push_back(i);
   return true;
 }
@@ -91,7 +92,7 @@ bool held_reads::begin_passing() {
   const flow_table& present = flows_;
   for (std::uint16_t i = 0; i != present.places(); ++i) {
     if (!may_pass(present[i])) continue;
-    flows_[i].fetching = true;
+    flows_[i].requests.fetching = true;
     fetching_.push_back(i);
     passing_ = i;
     return true;
@@ -101,15 +102,15 @@ bool held_reads::begin_passing() {
 
 /// It keeps its place until its READs are back, and has none on their way.
 bool held_reads::may_pass(const responder_flow& f) const {
-  return f.used && f.ctx != nullptr && f.reads_held != 0 && !f.fetching && !f.stop && !f.in_generator() &&
-         (f.ack_pending || f.nak_pending || reads_.idle()) && has_place(f.qpn, false);
+  return f.used && f.ctx != nullptr && f.requests.held != 0 && !f.requests.fetching && !f.stop && !f.in_generator() &&
+         (f.ack.pending || f.nak.pending || reads_.idle()) && has_place(f.qpn, false);
 }
 
 held_reads::fetched held_reads::fetch(responder_flow& f) {
   const flow_table::found context = flows_.resolve(f, context_user::reads);
   if (context != flow_table::found::known)
     return context == flow_table::found::unknown ? fetched::nothing : fetched::no;
-  if (f.reads_held == 0) return fetched::nothing;
+  if (f.requests.held == 0) return fetched::nothing;
   if (!has_place(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
   if (!answers_.may_hand_over(f)) return fetched::no;                      // who makes room ticks us
   read_command r;
@@ -126,7 +127,7 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
       break;
   }
   flows_.count_use(f);
-  f.waited_context = false;
+  f.waits.context = false;
   spans_.leave(r.span, owner_.name(), "READ backlog", owner_.now_ps(), sim::wait::arbitration);
   answers_.hand_over(f, r, true);
   return fetched::request;
@@ -139,8 +140,8 @@ void held_reads::watch() {
 }
 
 void held_reads::stop(responder_flow& f) {
-  if (!f.fetching) return;
-  f.fetching = false;
+  if (!f.requests.fetching) return;
+  f.requests.fetching = false;
   if (passing_ == f.number) passing_ = no_link;
   fetching_.erase(std::find(fetching_.begin(), fetching_.end(), f.number));
 }

@@ -8,8 +8,8 @@ namespace rnic::transport {
 
 namespace {
 bool names(const responder_slot& s, std::uint32_t key) {
-  const auto end = s.piece_list.begin() + s.pieces;
-  return std::any_of(s.piece_list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; });
+  const auto end = s.place.list.begin() + s.place.pieces;
+  return std::any_of(s.place.list.begin(), end, [&](const responder_slot::piece& p) { return p.key == key; });
 }
 }  // namespace
 
@@ -51,7 +51,7 @@ void key_withdrawal::fail(responder_slot& s) {
   if (s.cancelled) return;
   s.what = responder_slot::action::failure;
   s.nak = invalidation_refused.nak;
-  s.cqe_syndrome = invalidation_refused.completion;
+  s.completion.syndrome = invalidation_refused.completion;
   ++completions_.errors.remote_invalid;
 }
 
@@ -59,9 +59,9 @@ void key_withdrawal::fail(responder_slot& s) {
 bool key_withdrawal::pass(responder_slot& s) const {
   using action = responder_slot::action;
   const bool accesses = s.what == action::write || s.fetches();
-  if (s.in_wqe || s.keys != responder_slot::keys_state::none || !names(s, key_)) return true;
-  if (s.next_segment != 0) return false;
-  if (accesses) s.status = icm::translate_status::bad_key;
+  if (s.place.in_wqe || s.keys != responder_slot::keys_state::none || !names(s, key_)) return true;
+  if (s.place.next_segment != 0) return false;
+  if (accesses) s.place.status = icm::translate_status::bad_key;
   return true;
 }
 

@@ -30,30 +30,31 @@ responder_slot& packet_intake::begin(responder_flow& f, payload::frame_ptr& fram
   ++f.slots;
   f.dirty = true;
   s.what = what;
-  s.cancelled = s.last = s.answered = s.has_wqe = s.completes = s.comm_est = false;
-  s.to_receive_queue = s.in_wqe = s.missed = s.duplicate = s.invalidates = false;
+  s.cancelled = s.last = s.answered = s.completion.has_wqe = s.completion.due = s.completion.comm_est = false;
+  s.place.of_receive = s.place.in_wqe = s.place.missed = s.duplicate = s.invalidates = false;
   s.keys = responder_slot::keys_state::none;
   s.unreliable = !icm::is_reliable(ctx.type);
   s.function = ctx.function;
-  s.cqn = ctx.cqn;
+  s.completion.cqn = ctx.cqn;
   s.pd = ctx.pd;
-  s.srqn = names_queue(ctx) ? srqn_of(ctx) : 0;
-  s.pieces = s.issued = s.translated = 0;
-  s.status = icm::translate_status::ok;
-  s.nak = s.cqe_syndrome = s.event = 0;
+  s.completion.srqn = names_queue(ctx) ? srqn_of(ctx) : 0;
+  s.place.pieces = s.place.issued = s.place.translated = 0;
+  s.place.status = icm::translate_status::ok;
+  s.nak = s.completion.syndrome = s.completion.event = 0;
   s.psn = s.frame->packet.bth.psn.value();
   s.msn = s.msn_before = ctx.msn;
-  s.byte_count = 0;
-  s.rq_before = static_cast<std::uint16_t>(ctx.rq_consumed - (ctx.in_message == in_send && !is_shared(ctx) ? 1 : 0));
-  s.rq_after = ctx.rq_consumed;
-  s.source = s.frame->begin + s.frame->packet.payload_offset;
-  s.next_segment = 0;
+  s.completion.byte_count = 0;
+  s.completion.rq_before =
+      static_cast<std::uint16_t>(ctx.rq_consumed - (ctx.in_message == in_send && !is_shared(ctx) ? 1 : 0));
+  s.completion.rq_after = ctx.rq_consumed;
+  s.place.source = s.frame->begin + s.frame->packet.payload_offset;
+  s.place.next_segment = 0;
   s.ready = owner_.now() + pipeline_.cycles();
   pipeline_.mark(spans_, s.frame->span, owner_, owner_.now());
   owner_.wake_at(s.ready);
   if (ctx.state == icm::qp_state::rtr && (ctx.flags & icm::responder_flag_comm_est) == 0) {
     ctx.flags |= icm::responder_flag_comm_est;
-    s.comm_est = true;
+    s.completion.comm_est = true;
   }
   return s;
 }
@@ -80,11 +81,11 @@ verdict packet_intake::refuse(responder_flow& f, payload::frame_ptr& frame, cons
   }
   responder_slot& s = begin(f, frame, responder_slot::action::failure);
   s.nak = s.unreliable ? std::uint8_t{0} : error.nak;
-  s.has_wqe = has_wqe;
-  s.cqe_syndrome = has_wqe ? error.completion : std::uint8_t{0};
-  s.event = has_wqe ? std::uint8_t{0} : error.event;
-  s.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - (is_shared(ctx) ? 0 : 1));
-  s.rq_after = has_wqe || ctx.in_message != in_send ? ctx.rq_consumed : s.rq_before;
+  s.completion.has_wqe = has_wqe;
+  s.completion.syndrome = has_wqe ? error.completion : std::uint8_t{0};
+  s.completion.event = has_wqe ? std::uint8_t{0} : error.event;
+  s.completion.wqe_index = static_cast<std::uint16_t>(ctx.rq_consumed - (is_shared(ctx) ? 0 : 1));
+  s.completion.rq_after = has_wqe || ctx.in_message != in_send ? ctx.rq_consumed : s.completion.rq_before;
   ctx.state = icm::qp_state::error;
   return verdict::done;
 }
@@ -93,7 +94,7 @@ void packet_intake::finish(responder_flow& f, responder_slot& s, const wire::opc
   icm::responder_context& ctx = *f.ctx;
   const wire::packet& p = s.frame->packet;
   ctx.message_bytes += p.payload_length;
-  s.byte_count = ctx.message_bytes;
+  s.completion.byte_count = ctx.message_bytes;
   ctx.expected_psn = (p.bth.psn + 1).value();
   ctx.flags &= static_cast<std::uint8_t>(~icm::responder_flag_nak_sent);
   if (t.last) ctx.msn = next_msn(ctx.msn);
@@ -116,17 +117,17 @@ verdict packet_intake::receive_whole(responder_flow& f, responder_slot& s, const
                                      std::uint8_t cqe_opcode, std::uint32_t bytes, bool in_wqe) {
   icm::responder_context& ctx = *f.ctx;
   receives_.take(ctx, entry, false);
-  s.last = s.has_wqe = s.completes = true;
-  s.wqe_index = entry.index;
-  s.rq_after = ctx.rq_consumed;
-  s.cqe_opcode = cqe_opcode;
-  s.byte_count = bytes;
+  s.last = s.completion.has_wqe = s.completion.due = true;
+  s.completion.wqe_index = entry.index;
+  s.completion.rq_after = ctx.rq_consumed;
+  s.completion.opcode = cqe_opcode;
+  s.completion.byte_count = bytes;
   responder_error error{};
   if (in_wqe) {
-    put_in_wqe(s, ctx, s.byte_count);
-  } else if (!scatter(s, entry, 0, s.byte_count, error)) {
+    put_in_wqe(s, ctx, s.completion.byte_count);
+  } else if (!scatter(s, entry, 0, s.completion.byte_count, error)) {
     s.what = responder_slot::action::failure;
-    s.cqe_syndrome = error.completion;
+    s.completion.syndrome = error.completion;
     ctx.state = icm::qp_state::error;
   }
   places_.issue(s);
@@ -136,17 +137,17 @@ verdict packet_intake::receive_whole(responder_flow& f, responder_slot& s, const
 
 void packet_intake::put_in_wqe(responder_slot& s, const icm::responder_context& ctx, std::uint32_t length) {
   constexpr std::uint32_t no_key = 0;  // the queue's own translation
-  s.to_receive_queue = s.in_wqe = true;
-  s.cqe_opcode |= cqe_inline;
-  const std::uint32_t place = s.wqe_index & ((1u << ctx.log_rq_size) - 1);
+  s.place.of_receive = s.place.in_wqe = true;
+  s.completion.opcode |= cqe_inline;
+  const std::uint32_t place = s.completion.wqe_index & ((1u << ctx.log_rq_size) - 1);
   places_.add(s, ctx.rq_offset + (std::uint64_t{place} << ctx.log_rq_stride), no_key, length, 0,
               icm::access::local_write);
 }
 
 bool packet_intake::scatter(responder_slot& s, const receive_descriptors::entry& entry, std::uint32_t offset,
                             std::uint32_t length, responder_error& error) {
-  s.to_receive_queue = true;
-  s.receive_pd = entry.pd;
+  s.place.of_receive = true;
+  s.place.receive_pd = entry.pd;
   const auto fault = [&](const responder_error& why) {
     places_.cancel(s);
     error = why;

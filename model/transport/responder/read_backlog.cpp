@@ -56,22 +56,23 @@ read_backlog::result read_backlog::open(responder_flow& f) {
     f.ctx->flags &= static_cast<std::uint8_t>(~icm::responder_flag_reads_held);
     return result::done;
   }
-  f.held_psn = ring->entries[at].psn;
-  f.reads_held = static_cast<std::uint32_t>(std::count_if(std::begin(ring->entries), std::end(ring->entries), waits));
-  f.reads_accepted += f.reads_held;
-  f.reads_new += f.reads_held;
+  f.requests.held_psn = ring->entries[at].psn;
+  f.requests.held =
+      static_cast<std::uint32_t>(std::count_if(std::begin(ring->entries), std::end(ring->entries), waits));
+  f.requests.accepted += f.requests.held;
+  f.requests.fresh += f.requests.held;
   return result::done;
 }
 
 read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r) {
-  if (f.reads_held == rdma_resources::depth) return result::no_memory;
+  if (f.requests.held == rdma_resources::depth) return result::no_memory;
   rdma_resources* ring = nullptr;
   const result found = result_of(rings_.find(f.qpn, history_user::commit, ring));
   if (found != result::done) return found;
   rings_.access(f.qpn, history_user::commit, true);
-  if (f.reads_held == 0) {
+  if (f.requests.held == 0) {
     remove_stale(*ring);
-    f.held_psn = r.psn;
+    f.requests.held_psn = r.psn;
     f.ctx->flags |= icm::responder_flag_reads_held;
     f.ctx->flags &= static_cast<std::uint8_t>(~icm::responder_flag_reads_late);
     list(f.qpn);
@@ -85,8 +86,8 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
   e.value = r.va;
   e.pd = r.pd;
   e.span = r.span;
-  ++f.reads_held;
-  ++f.reads_accepted;
+  ++f.requests.held;
+  ++f.requests.accepted;
   f.dirty = true;
   ++kept_;
   return result::done;
@@ -111,10 +112,10 @@ read_backlog::result read_backlog::fetch(responder_flow& f, read_command& out) {
   out.span = e.span;
   e.what = static_cast<std::uint32_t>(kind::none);
   f.dirty = true;
-  if (--f.reads_held == 0)
+  if (--f.requests.held == 0)
     forget(f);
   else if (const unsigned next = oldest(*ring); next != rdma_resources::depth)
-    f.held_psn = ring->entries[next].psn;
+    f.requests.held_psn = ring->entries[next].psn;
   return result::done;
 }
 
@@ -122,11 +123,11 @@ void read_backlog::forget(responder_flow& f) {
   if (f.ctx == nullptr || (f.ctx->flags & icm::responder_flag_reads_held) == 0) return;
   f.ctx->flags &= static_cast<std::uint8_t>(~(icm::responder_flag_reads_held | icm::responder_flag_reads_late));
   f.dirty = true;
-  f.reads_accepted -= f.reads_held;
-  for (std::uint32_t* after : {&f.ack_after, &f.nak_after})
-    if (behind(*after, f.reads_accepted)) *after = f.reads_accepted;
-  f.reads_new -= f.reads_held;
-  f.reads_held = 0;
+  f.requests.accepted -= f.requests.held;
+  for (std::uint32_t* after : {&f.ack.after, &f.nak.after})
+    if (behind(*after, f.requests.accepted)) *after = f.requests.accepted;
+  f.requests.fresh -= f.requests.held;
+  f.requests.held = 0;
 }
 
 void read_backlog::list(std::uint32_t qpn) {

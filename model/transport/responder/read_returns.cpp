@@ -31,7 +31,7 @@ void read_returns::work() {
       if (!fail(f, r)) return owner_.wake_next();
       break;
     case read_report::kind::discarded:
-      f.discarding = false;
+      f.requests.discarding = false;
       break;
     case read_report::kind::revoked:
       keys_.reads_revoked();
@@ -46,9 +46,9 @@ bool read_returns::end(responder_flow& f, const read_report& r) {
     if (rings_.find(f.qpn, history_user::reports, ring) != history_memory::found::known) return false;
     rings_.access(f.qpn, history_user::reports, true);
   }
-  ++f.reads_finished;
+  ++f.requests.finished;
   reads_.ended(f.reads_on_chip() == 0);
-  --(r.again ? f.reads_again : f.reads_new);
+  --(r.again ? f.requests.again : f.requests.fresh);
   if (r.dropped) ++(r.replay ? drops_.duplicate_atomic : drops_.duplicate_read);
   if (!r.atomic) return true;
   if (icm::rdma_resources::entry* e = ring != nullptr ? ring->take() : nullptr; e != nullptr) {
@@ -61,7 +61,7 @@ bool read_returns::end(responder_flow& f, const read_report& r) {
 }
 
 bool read_returns::fail(responder_flow& f, const read_report& r) {
-  if (f.discarding) return true;  // it is being given up anyway
+  if (f.requests.discarding) return true;  // it is being given up anyway
   if (!reads_.room(1) || !completions_.may_raise() || !flows_.may_access(f, context_user::errors)) return false;
   flows_.access(f, context_user::errors);
   completions_.raise(r.event, f.qpn);

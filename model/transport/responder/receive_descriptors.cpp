@@ -87,7 +87,8 @@ void receive_descriptors::flush(const responder_flow& f, slot_table& slots, std:
   const icm::responder_context& ctx = *f.ctx;
   if (!is_shared(ctx)) return;
   slots.for_flow(f.number, [&](const responder_slot& s) {
-    if (s.has_wqe && s.completes && s.wqe_index != done) add_flush({f.qpn, s.cqn, s.srqn, s.wqe_index});
+    if (s.completion.has_wqe && s.completion.due && s.completion.wqe_index != done)
+      add_flush({f.qpn, s.completion.cqn, s.completion.srqn, s.completion.wqe_index});
   });
   if (ctx.in_message == in_send && ctx.rq_consumed != done)
     add_flush({f.qpn, ctx.cqn, names_queue(ctx) ? srqn_of(ctx) : 0, ctx.rq_consumed});

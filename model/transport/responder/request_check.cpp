@@ -220,12 +220,12 @@ verdict request_check::execute_write(responder_flow& f, payload::frame_ptr& fram
     ctx.message_bytes = 0;
   }
   if (t.immediate) {
-    s.has_wqe = s.completes = true;
-    s.wqe_index = entry.index;
+    s.completion.has_wqe = s.completion.due = true;
+    s.completion.wqe_index = entry.index;
     receives_.take(ctx, entry, false);
-    s.cqe_opcode = cqe_write_immediate;
+    s.completion.opcode = cqe_write_immediate;
   }
-  s.rq_after = ctx.rq_consumed;
+  s.completion.rq_after = ctx.rq_consumed;
   const std::uint32_t payload = s.frame->packet.payload_length;
   if (payload != 0)
     places_.add(s, ctx.write_va, ctx.write_rkey, payload, t.first ? remaining : 0, icm::access::remote_write);
@@ -243,10 +243,10 @@ verdict request_check::execute_read(responder_flow& f, payload::frame_ptr& frame
   const std::uint32_t mtu = path_mtu(ctx);
   // A request of data has none itself (C.3).
   if ((ctx.access & icm::responder_access_read) == 0 || p.payload_length != 0 || p.reth.length > longest_message ||
-      f.reads_new >= (1u << ctx.log_max_rd_atomic))
+      f.requests.fresh >= (1u << ctx.log_max_rd_atomic))
     return refuse(f, frame);
   ++count_.reads;
-  ++f.reads_new;
+  ++f.requests.fresh;
   responder_slot& s = intake_.begin(f, frame, responder_slot::action::read);
   const wire::reth& reth = s.frame->packet.reth;
   s.read_length = reth.length;
@@ -261,10 +261,10 @@ verdict request_check::execute_atomic(responder_flow& f, payload::frame_ptr& fra
   const wire::atomic_eth& a = frame->packet.atomic;
   const unsigned resources = std::min(1u << ctx.log_max_rd_atomic, icm::rdma_resources::depth);
   if ((ctx.access & icm::responder_access_atomic) == 0 || frame->packet.payload_length != 0 ||
-      a.va % atomic_bytes != 0 || f.reads_new >= resources)
+      a.va % atomic_bytes != 0 || f.requests.fresh >= resources)
     return refuse(f, frame);
   ++count_.atomics;
-  ++f.reads_new;
+  ++f.requests.fresh;
   responder_slot& s = intake_.begin(f, frame, responder_slot::action::atomic);
   const wire::packet& p = s.frame->packet;
   places_.add(s, p.atomic.va, p.atomic.rkey, atomic_bytes, 0, icm::access::remote_atomic);
@@ -294,7 +294,7 @@ verdict request_check::ud(responder_flow& f, payload::frame_ptr& frame) {
 
   responder_slot& s = intake_.begin(f, frame, responder_slot::action::write);
   s.unreliable = true;
-  s.source -= grh_area;
+  s.place.source -= grh_area;
   const wire::packet& in = s.frame->packet;
   return intake_.receive_whole(f, s, entry, wire::traits(in.bth.opcode).immediate ? cqe_send_immediate : cqe_send,
                                in.payload_length + grh_area, in_wqe);
@@ -335,11 +335,11 @@ verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame
     receives_.take(ctx, entry, !t.last);
     ctx.message_bytes = 0;
   }
-  s.has_wqe = true;
-  s.wqe_index = entry.index;
-  s.rq_after = ctx.rq_consumed;
-  s.completes = t.last;
-  s.cqe_opcode = t.immediate ? cqe_send_immediate : t.ieth ? cqe_send_invalidate : cqe_send;
+  s.completion.has_wqe = true;
+  s.completion.wqe_index = entry.index;
+  s.completion.rq_after = ctx.rq_consumed;
+  s.completion.due = t.last;
+  s.completion.opcode = t.immediate ? cqe_send_immediate : t.ieth ? cqe_send_invalidate : cqe_send;
   s.invalidates = t.ieth;
   responder_error error{};
   const std::uint32_t payload = s.frame->packet.payload_length;
@@ -348,7 +348,7 @@ verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame
   } else if (payload != 0 && !intake_.scatter(s, entry, ctx.message_bytes, payload, error)) {
     s.what = responder_slot::action::failure;
     s.nak = error.nak;
-    s.cqe_syndrome = error.completion;
+    s.completion.syndrome = error.completion;
     ctx.state = icm::qp_state::error;
     return verdict::done;
   }

@@ -228,46 +228,64 @@ struct drop_counters {
                 ethernet_no_wqe = 0, ethernet_vlan = 0, ethernet_function = 0;
 };
 
-/// A QP with something on chip. Its context is pinned from the moment it is there.
+/// A QP with something on chip, in groups by what they are of. Its context is pinned from the moment it is there.
 struct responder_flow {
   std::uint32_t qpn = 0;
   std::uint16_t number = 0;  ///< its place
   bool used = false;
-  bool touched = false;                   ///< may have become idle
-  sim::cycle_t accessed_at = sim::never;  ///< its context, by
-  std::uint8_t accessed_by = 0;           ///< a context_user
+  bool touched = false;  ///< may have become idle
   bool dirty = false;
-  bool stop = false;                         ///< halted: take nothing new, finish what was accepted
-  bool in_answers = false, in_hand = false;  ///< stands in the line of answers, or of those for the READ generator
-  bool in_waiting = false;
-  bool awaits_grant = false;  ///< its oldest frame that waits has waited for the READ engine
-  bool counted = false;       ///< the use of its context, for which it was opened
+  bool stop = false;     ///< halted: take nothing new, finish what was accepted
+  bool counted = false;  ///< the use of its context, for which it was opened
   icm::responder_context* ctx = nullptr;
-  std::uint16_t wait_head = no_link, wait_tail = no_link;  ///< frames that wait, oldest first
-  std::uint16_t slots = 0;                                 ///< packets checked and not committed
-  std::uint32_t reads_accepted = 0;                        ///< READ and atomic requests: committed,
-  std::uint32_t reads_finished = 0;                        ///< last response sent (or given up), as far as reported
-  std::uint32_t reads_new = 0, reads_again = 0;            ///< under way: first requests, repeated ones; both limited
-  std::uint32_t reads_held = 0;                            ///< accepted and in host memory, the youngest (read_backlog)
-  std::uint32_t held_psn = 0;                              ///< of the oldest of these
-  bool fetching = false;                                   ///< kept on chip until one of these was fetched
-  bool discarding = false;                                 ///< the READ generator gives up what it has of it
-  std::uint32_t answers_handed = 0;                        ///< ACKs and NAKs that are there
-  bool ack_pending = false, nak_pending = false;           ///< here
-  std::uint8_t nak_syndrome = 0;
-  std::uint32_t ack_psn = 0, ack_msn = 0, ack_after = 0;  ///< after: so many READs are handed over first
-  std::uint32_t nak_psn = 0, nak_msn = 0, nak_after = 0;
-  sim::span_id ack_span = 0;       ///< way of the packet that asked for the pending ACK
-  unsigned ack_requests = 0;       ///< answered by the pending ACK
+  std::uint16_t slots = 0;         ///< packets checked and not committed
   std::uint8_t todo = 0;           ///< flow_todo_*
   std::uint16_t posted = 0;        ///< todo flush: doorbell record
   std::uint64_t blocked_pass = 0;  ///< commit pass in which a packet of it could not go on
-  bool waited_context = false;
+  /// Of its context.
+  struct {
+    sim::cycle_t at = sim::never;
+    std::uint8_t by = 0;  ///< a context_user
+  } access;
+  /// Its frames that wait.
+  struct {
+    std::uint16_t head = no_link, tail = no_link;  ///< oldest first
+    bool listed = false;                           ///< it stands in admission's line
+    bool grant = false;                            ///< the oldest has waited for the READ engine,
+    bool context = false;                          ///< for the context
+  } waits;
+  /// READs and atomics.
+  struct {
+    std::uint32_t accepted = 0;          ///< committed,
+    std::uint32_t finished = 0;          ///< last response sent (or given up), as far as reported
+    std::uint32_t fresh = 0, again = 0;  ///< under way: first requests, repeated ones; both limited
+    std::uint32_t held = 0;              ///< accepted and in host memory, the youngest (read_backlog)
+    std::uint32_t held_psn = 0;          ///< of the oldest of these
+    bool fetching = false;               ///< kept on chip until one of these was fetched
+    bool discarding = false;             ///< the READ generator gives up what it has of it
+  } requests;
+  /// The one ACK and the one NAK that have not left the responder.
+  struct {
+    bool pending = false;
+    std::uint32_t psn = 0, msn = 0, after = 0;  ///< after: so many READs are handed over first
+    sim::span_id span = 0;                      ///< way of the packet that asked for it
+    unsigned requests = 0;                      ///< that it answers
+  } ack;
+  struct {
+    bool pending = false;
+    std::uint8_t syndrome = 0;
+    std::uint32_t psn = 0, msn = 0, after = 0;
+  } nak;
+  struct {
+    bool listed = false;       ///< it stands in the line of those that leave,
+    bool in_hand = false;      ///< or of those for the READ generator
+    std::uint32_t handed = 0;  ///< ACKs and NAKs that are there
+  } answers;
 
-  std::uint32_t reads() const { return reads_accepted - reads_finished; }
-  std::uint32_t reads_on_chip() const { return reads() - reads_held; }
+  std::uint32_t reads() const { return requests.accepted - requests.finished; }
+  std::uint32_t reads_on_chip() const { return reads() - requests.held; }
   /// The READ generator has something of it: what is answered now goes behind that.
-  bool in_generator() const { return reads_on_chip() != 0 || answers_handed != 0 || discarding; }
+  bool in_generator() const { return reads_on_chip() != 0 || answers.handed != 0 || requests.discarding; }
 };
 inline constexpr std::uint8_t flow_todo_check = 1, flow_todo_error = 2, flow_todo_flush = 4;
 
@@ -281,41 +299,24 @@ struct responder_slot {
   std::uint16_t next = no_link, previous = no_link;  ///< order of acceptance
   action what = action::write;
   bool cancelled = false;
-  bool last = false;       ///< of its message
-  bool answered = false;   ///< wants an answer (AckReq, or action::answer)
-  bool has_wqe = false;    ///< its message has a receive WQE
-  bool completes = false;  ///< a CQE ends it
-  bool comm_est = false;
-  bool to_receive_queue = false;  ///< pieces are of a receive WQE
-  bool in_wqe = false;            ///< the payload goes into the receive WQE itself
-  bool missed = false;
+  bool last = false;        ///< of its message
   bool unreliable = false;  ///< UC, UD: no answers
   bool duplicate = false;
   bool invalidates = false;  ///< SEND with invalidate: a key is withdrawn before the completion
   enum class keys_state : std::uint8_t { none, asked, done, refused };
   keys_state keys = keys_state::none;
-  std::uint8_t pieces = 0, issued = 0, translated = 0;
-  icm::translate_status status = icm::translate_status::ok;
-  std::uint8_t nak = 0;  ///< failure: AETH syndrome, 0 none; answer: syndrome
-  std::uint8_t cqe_syndrome = 0;
-  std::uint8_t event = 0;
-  std::uint8_t cqe_opcode = 0;
-  std::uint32_t psn = 0;  ///< of the answer
+  std::uint32_t pd = 0;        ///< domain of the keys that it names
+  std::uint16_t function = 0;  ///< that its queue pair belongs to
+  std::uint32_t read_length = 0;
+  sim::cycle_t ready = 0;  ///< end of the pipeline
+
+  // The answer.
+  bool answered = false;  ///< wants one (AckReq, or action::answer)
+  std::uint8_t nak = 0;   ///< failure: AETH syndrome, 0 none; answer: syndrome
+  std::uint32_t psn = 0;
   std::uint32_t msn = 0;  ///< after it
   std::uint32_t msn_before = 0;
-  std::uint32_t byte_count = 0;
-  std::uint32_t receive_pd = 0;  ///< to_receive_queue: domain of its keys
-  std::uint32_t cqn = 0;         ///< where its completion goes
-  std::uint32_t pd = 0;          ///< domain of the keys that it names
-  std::uint32_t srqn = 0;        ///< XRC: shared receive queue that it names in its completion
-  std::uint16_t function = 0;    ///< that its queue pair belongs to
-  std::uint16_t wqe_index = 0;
-  std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
-  std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own
-  std::uint32_t read_length = 0;
-  std::uint32_t source = 0;  ///< offset in the frame's buffer of the first byte to write
-  sim::cycle_t ready = 0;    ///< end of the pipeline
-  unsigned next_segment = 0;
+
   struct piece {
     std::uint64_t va;
     std::uint32_t key, length;
@@ -323,8 +324,33 @@ struct responder_slot {
     icm::access access;
   };
   bool fetches() const { return what == action::read || what == action::atomic; }
-  std::array<piece, max_pieces> piece_list;
-  std::array<icm::translate_response::segment, 2 * max_pieces> segments;  ///< two a piece, length 0: none
+  /// Where its payload goes.
+  struct {
+    bool of_receive = false;  ///< pieces are of a receive WQE
+    bool in_wqe = false;      ///< into the receive WQE itself
+    bool missed = false;
+    std::uint8_t pieces = 0, issued = 0, translated = 0;
+    icm::translate_status status = icm::translate_status::ok;
+    std::uint32_t receive_pd = 0;  ///< of_receive: domain of its keys
+    std::uint32_t source = 0;      ///< offset in the frame's buffer of the first byte to write
+    unsigned next_segment = 0;
+    std::array<piece, max_pieces> list;
+    std::array<icm::translate_response::segment, 2 * max_pieces> segments;  ///< two a piece, length 0: none
+  } place;
+  /// What it tells software.
+  struct {
+    bool has_wqe = false;                   ///< its message has a receive WQE
+    bool due = false;                       ///< a CQE ends it
+    bool comm_est = false;                  ///< an event: the first packet of an RTR queue pair
+    std::uint8_t syndrome = 0, opcode = 0;  ///< of the CQE
+    std::uint8_t event = 0;
+    std::uint32_t byte_count = 0;
+    std::uint32_t cqn = 0;   ///< where its completion goes
+    std::uint32_t srqn = 0;  ///< XRC: shared receive queue that it names in its completion
+    std::uint16_t wqe_index = 0;
+    std::uint16_t rq_before = 0;  ///< first receive WQE without completion when this packet is given up,
+    std::uint16_t rq_after = 0;   ///< and when it ends the QP with a completion of its own
+  } completion;
   /// Plain frame: what its completion says of it (adapter data plane A.5.2).
   struct ethernet_result {
     std::uint32_t qpn_flags = 0;

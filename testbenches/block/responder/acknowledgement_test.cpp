@@ -218,8 +218,8 @@ TEST_P(acknowledgement_sweep, answers_every_request_once) {
   }
   for (unsigned n = 0; n != pairs; ++n) {
     const responder_flow& f = std::as_const(t.b.flows)[t.b.flows.find(first_qpn + n)];
-    EXPECT_FALSE(f.ack_pending || f.in_answers) << n;
-    last[n] = f.ack_psn;
+    EXPECT_FALSE(f.ack.pending || f.answers.listed) << n;
+    last[n] = f.ack.psn;
     EXPECT_EQ(last[n], 99 + requests);
   }
   const auto answered = [&](std::uint32_t psn) {

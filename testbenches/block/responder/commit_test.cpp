@@ -32,9 +32,9 @@ TEST(commit, writes_when_the_pipeline_has_ended) {
   responder_flow& f = t.open();
   t.at(100, [&] {
     responder_slot& s = check(t, f, 64, 0x100);
-    s.completes = true;
-    s.wqe_index = 7;
-    s.byte_count = 64;
+    s.completion.due = true;
+    s.completion.wqe_index = 7;
+    s.completion.byte_count = 64;
     s.answered = true;
     s.msn = 3;
   });
@@ -59,7 +59,7 @@ TEST(commit, an_event_is_all_of_a_cycle) {
   responder_flow& other = t.open(2);
   t.at(100, [&] {
     responder_slot& s = check(t, a, 64, 0x100);
-    s.answered = s.comm_est = true;
+    s.answered = s.completion.comm_est = true;
     check(t, b, 64, 0x200);
   });
   t.at(100 + pipeline - 2, [&] { t.b.answers.set_ack(other, 1, 1, 0); });
@@ -150,7 +150,7 @@ TEST(commit, failure_gives_up_what_is_behind_it) {
     payload::frame_ptr frame = t.frame();
     responder_slot& s = t.b.intake.begin(f, frame, action::failure);
     s.nak = syndrome_access;
-    s.event = event_qp_access;
+    s.completion.event = event_qp_access;
     s.psn = 200;
   });
   t.at(101, [&] { check(t, f, 8, 0x100); });
@@ -177,8 +177,8 @@ TEST(commit, full_ring_of_completions_holds_it_up) {
   for (unsigned n = 0; n != 8; ++n)
     t.at(100 + n, [&t, &f, n] {
       responder_slot& s = check(t, f, 0, 0);
-      s.completes = true;
-      s.wqe_index = static_cast<std::uint16_t>(n);
+      s.completion.due = true;
+      s.completion.wqe_index = static_cast<std::uint16_t>(n);
     });
   t.run(1500);
   ASSERT_EQ(t.w.cqes.size(), 8u);
@@ -201,9 +201,9 @@ TEST_P(commit_sweep, every_byte_arrives_in_order) {
     t.at(100 + i * (idle + 1), [&t, i, bytes = bytes, piece = piece] {
       responder_flow& f = t.b.flows[t.b.flows.find(first_qpn + i % pairs)];
       responder_slot& s = check(t, f, bytes, 0x4000 + i * 0x1000, 1, piece);
-      s.completes = true;
-      s.wqe_index = static_cast<std::uint16_t>(i);
-      s.byte_count = bytes;
+      s.completion.due = true;
+      s.completion.wqe_index = static_cast<std::uint16_t>(i);
+      s.completion.byte_count = bytes;
     });
   const unsigned writes = bytes == 0 ? 0 : (bytes - 1) / piece + 1;
   t.run(500 + packets * (idle + 1 + (writes + 1) * write_every));

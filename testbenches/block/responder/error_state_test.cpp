@@ -78,7 +78,7 @@ TEST(error_state, an_answer_behind_reads_that_are_given_up_leaves) {
   responder_flow& f = t.open();
   t.at(100, [&] {
     t.contexts[0].flags |= icm::responder_flag_reads_held;
-    f.reads_held = f.reads_accepted = f.reads_new = 1;
+    f.requests.held = f.requests.accepted = f.requests.fresh = 1;
     t.b.answers.set_ack(f, 70, 5, 0);
   });
   t.at(120, [&] { t.b.answers.forget_held(f); });

@@ -51,10 +51,10 @@ TEST(history_memory, an_answer_is_written_in_the_cycle_of_its_report) {
   responder_flow& f = t.open();
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
-  f.reads_accepted = f.reads_new = 1;
+  f.requests.accepted = f.requests.fresh = 1;
   report_at(t, 99, f, 9);
   t.at(100, [&] {
-    EXPECT_EQ(f.reads_finished, 1u);
+    EXPECT_EQ(f.requests.finished, 1u);
     EXPECT_EQ(t.b.rings.peek(first_qpn)->entries[0].value, 77u);
     EXPECT_TRUE(t.b.rings.busy(first_qpn));  // to be written to host memory
   });
@@ -70,13 +70,13 @@ TEST(history_memory, a_read_is_put_aside_in_the_cycle_behind_an_answer) {
   responder_flow& g = t.open(1);
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
-  f.reads_accepted = f.reads_new = 1;
+  f.requests.accepted = f.requests.fresh = 1;
   report_at(t, 99, f, 9);
   std::vector<kept> made;
   for (const cycle c : {100u, 101u}) t.at(c, [&] { made.push_back(t.b.backlog.keep(g, read_command{})); });
   t.run(200);
   EXPECT_EQ(made, (std::vector<kept>{kept::no_port, kept::done}));
-  EXPECT_EQ(g.reads_held, 1u);
+  EXPECT_EQ(g.requests.held, 1u);
   EXPECT_EQ(waits(t, "commit"), 1u);
   EXPECT_EQ(waits(t, "reports"), 0u);
 }
@@ -88,12 +88,12 @@ TEST(history_memory, who_was_refused_is_served_next) {
   responder_flow& g = t.open(1);
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
-  f.reads_accepted = f.reads_new = 2;
+  f.requests.accepted = f.requests.fresh = 2;
   for (const cycle c : {99u, 100u}) report_at(t, c, f, static_cast<std::uint32_t>(c));
   std::vector<kept> made;
   for (const cycle c : {100u, 101u}) t.at(c, [&] { made.push_back(t.b.backlog.keep(g, read_command{})); });
   std::vector<std::uint32_t> finished;
-  for (const cycle c : {100u, 101u, 102u}) t.at(c, [&] { finished.push_back(f.reads_finished); });
+  for (const cycle c : {100u, 101u, 102u}) t.at(c, [&] { finished.push_back(f.requests.finished); });
   t.run(200);
   EXPECT_EQ(made, (std::vector<kept>{kept::no_port, kept::done}));
   EXPECT_EQ(finished, (std::vector<std::uint32_t>{1, 1, 2}));
@@ -107,12 +107,12 @@ TEST(history_memory, two_ports_serve_both) {
   responder_flow& g = t.open(1);
   t.b.histories.ports().announce(t.stats);
   fetch_rings(t);
-  f.reads_accepted = f.reads_new = 1;
+  f.requests.accepted = f.requests.fresh = 1;
   report_at(t, 99, f, 9);
   std::vector<kept> made;
   t.at(100, [&] {
     made.push_back(t.b.backlog.keep(g, read_command{}));
-    EXPECT_EQ(f.reads_finished, 1u);
+    EXPECT_EQ(f.requests.finished, 1u);
   });
   t.run(200);
   EXPECT_EQ(made, (std::vector<kept>{kept::done}));

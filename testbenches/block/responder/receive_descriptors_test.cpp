@@ -193,8 +193,8 @@ TEST(receive_descriptors, flushes_one_in_a_cycle) {
     for (std::uint16_t n = 0; n != 4; ++n) {
       payload::frame_ptr frame = t.frame();
       responder_slot& s = t.b.intake.begin(f, frame, action::write);
-      s.has_wqe = s.completes = true;
-      s.wqe_index = n;
+      s.completion.has_wqe = s.completion.due = true;
+      s.completion.wqe_index = n;
     }
     t.b.receives.flush(f, t.b.slots, 2);
     t.b.errors.cancel(f);
