@@ -74,9 +74,9 @@ platform_bridge::platform_bridge(const sc_core::sc_module_name& module_name, sim
       no_memory_({0, host::host_memory::page_bytes}),
       root_(std::string(name()) + ".root_port", uncore_, cfg.root, no_memory_, packets, spans, statistics),
       slot_("slot", root_),
-      sender_([this]() -> payload_sender::forward& { return *dma.operator->(); }, cfg.non_blocking),
-      rises_(cfg.wires),
-      falls_(cfg.wires) {
+      sender_([this]() -> payload_sender::forward& { return *dma.operator->(); }, cfg.non_blocking) {
+  wiring_.rises.resize(cfg.wires);
+  wiring_.falls.resize(cfg.wires);
   root_.forward(*this);
   config_space.register_b_transport(this, &platform_bridge::config_transport);
   config_space.register_transport_dbg(this, &platform_bridge::config_debug);
@@ -214,10 +214,10 @@ void platform_bridge::dispatch() {
       root_.done_with(*packet);
       continue;
     }
-    while (readers_free_ == 0) sc_core::wait(reader_free_);
-    --readers_free_;
-    reads_.push_back(std::move(packet));
-    read_waits_.notify();
+    while (reads_.readers_free == 0) sc_core::wait(reads_.reader_free);
+    --reads_.readers_free;
+    reads_.waiting.push_back(std::move(packet));
+    reads_.read_waits.notify();
   }
 }
 
@@ -236,11 +236,11 @@ void platform_bridge::write(const payload::tlp& packet) {
 
 void platform_bridge::read() {
   for (;;) {
-    ++readers_free_;
-    reader_free_.notify();
-    while (reads_.empty()) sc_core::wait(read_waits_);
-    payload::tlp_ptr packet = std::move(reads_.front());
-    reads_.pop_front();
+    ++reads_.readers_free;
+    reads_.reader_free.notify();
+    while (reads_.waiting.empty()) sc_core::wait(reads_.read_waits);
+    payload::tlp_ptr packet = std::move(reads_.waiting.front());
+    reads_.waiting.pop_front();
     payload::tlp_status status = payload::tlp_status::unsupported_request;
     if (packet->type == payload::tlp_type::mem_read && packet->length != 0 && packet->length <= payload::tlp::max_data)
       status = status_of(sender_.send(::tlm::TLM_READ_COMMAND, packet->address, packet->data.data(), packet->length));
@@ -258,11 +258,11 @@ void platform_bridge::read() {
 
 bool platform_bridge::raise(const payload::tlp& packet) {
   const std::uint64_t offset = packet.address - config_.wire_address;
-  if (packet.length != dword || offset % dword != 0 || offset / dword >= falls_.size()) return false;
+  if (packet.length != dword || offset % dword != 0 || offset / dword >= wiring_.falls.size()) return false;
   const std::size_t wire = offset / dword;
   ++pulses_;
-  rises_[wire] = true;
-  wires_move_.notify(sc_core::SC_ZERO_TIME);
+  wiring_.rises[wire] = true;
+  wiring_.move.notify(sc_core::SC_ZERO_TIME);
   return true;
 }
 
@@ -271,24 +271,24 @@ void platform_bridge::drive_wires() {
   for (;;) {
     const sim::time_ps now = sc_core::sc_time_stamp().value();
     sim::time_ps next = 0;
-    for (std::size_t i = 0; i < falls_.size(); ++i) {
-      if (rises_[i]) {
+    for (std::size_t i = 0; i < wiring_.falls.size(); ++i) {
+      if (wiring_.rises[i]) {
         wires[i].write(true);
-        rises_[i] = false;
-        falls_[i] = now + config_.wire_pulse_ps;
+        wiring_.rises[i] = false;
+        wiring_.falls[i] = now + config_.wire_pulse_ps;
       }
-      if (falls_[i] == 0) continue;
-      if (falls_[i] <= now) {
+      if (wiring_.falls[i] == 0) continue;
+      if (wiring_.falls[i] <= now) {
         wires[i].write(false);
-        falls_[i] = 0;
-      } else if (next == 0 || falls_[i] < next) {
-        next = falls_[i];
+        wiring_.falls[i] = 0;
+      } else if (next == 0 || wiring_.falls[i] < next) {
+        next = wiring_.falls[i];
       }
     }
     if (next == 0)
-      sc_core::wait(wires_move_);
+      sc_core::wait(wiring_.move);
     else
-      sc_core::wait(sc_core::sc_time::from_value(next - now), wires_move_);
+      sc_core::wait(sc_core::sc_time::from_value(next - now), wiring_.move);
   }
 }
 

@@ -119,12 +119,16 @@ class platform_bridge : public sc_core::sc_module,
 
   std::deque<arrived> arrived_;
   sc_core::sc_event arrival_;
-  std::deque<payload::tlp_ptr> reads_;  // for whichever reader is free
-  unsigned readers_free_ = 0;
-  sc_core::sc_event read_waits_, reader_free_;
-  std::vector<bool> rises_;          // by wire: a message has come
-  std::vector<sim::time_ps> falls_;  // by wire: the end of its pulse, 0: low
-  sc_core::sc_event wires_move_;
+  struct {
+    std::deque<payload::tlp_ptr> waiting;  // for whichever reader is free
+    unsigned readers_free = 0;
+    sc_core::sc_event read_waits, reader_free;
+  } reads_;
+  struct {
+    std::vector<bool> rises;          // by wire: a message has come
+    std::vector<sim::time_ps> falls;  // by wire: the end of its pulse, 0: low
+    sc_core::sc_event move;
+  } wiring_;
 
   std::uint64_t failed_writes_ = 0, failed_reads_ = 0, poisoned_ = 0, pulses_ = 0;
 };

@@ -113,7 +113,7 @@ void read_generator::ask() {
     if (x.all_asked) requests_.advance(s);
   }
   engine_.idle();
-  waits_for_engine_ = false;
+  front_.waits_for_engine = false;
   asking_.drop();
   s.asks = false;
   may_ask(f);
@@ -133,14 +133,14 @@ bool read_generator::has_engine(const job& x) {
   const bool granted = cycles == 0 || read_engine.granted();
   if (!granted) read_engine.ask(cycles);
   engine_.waits_for(granted ? nullptr : "read engine");
-  waits_for_engine_ |= !granted;
+  front_.waits_for_engine |= !granted;
   return granted;
 }
 
 void read_generator::ask_packet(std::uint16_t j) {
   job& x = requests_[j];
   if (engine_cycles(x) != 0) read_engine.use();
-  if (waits_for_engine_ && x.gathered == 0)
+  if (front_.waits_for_engine && x.gathered == 0)
     spans_.leave(x.r.span, name(), "read engine", now_ps(), sim::wait::arbitration);
   const stream& s = requests_.of(x.r.flow);
   const std::uint16_t g = gathers_.begin();

@@ -124,12 +124,14 @@ class read_generator : public sim::clocked_block {
   answer_lines lines_;
   sim::ring<read_report> reports_;
   sim::server engine_{*this, "ask"}, order_{*this, "order"};
-  bool walking_ = false;
   struct {
     bool under_way = false;
     std::uint32_t key = 0;
   } revocation_;
-  bool waits_for_engine_ = false;  // the packet that is next in turn, for a grant
+  struct {
+    bool waits_for_engine = false;  // the packet that is next in turn waits for a grant of the READ engine
+    bool walks = false;             // the command in front looks at one request after the other
+  } front_;
   struct {
     std::uint64_t requests = 0, packets = 0, bytes = 0, atomics = 0, answers = 0, repeated = 0, given_up = 0,
                   faults = 0;

@@ -12,15 +12,15 @@ void read_generator::accept() {
   if (!command_in.can_pop()) return;
   read_command& r = command_in.front();
   if (r.again || r.what == kind::discard) {  // looks at the requests of its queue pair, one a cycle
-    if (!walking_) {
+    if (!front_.walks) {
       const unsigned requests = requests_.count(requests_.of(r.flow));
       if (requests > 1) {
         order_.start(requests);
-        walking_ = true;
+        front_.walks = true;
       }
     }
     if (!order_.is_free()) return order_.await();
-    walking_ = false;
+    front_.walks = false;
   }
   switch (r.what) {
     case kind::read:
