@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Time explains itself (law 19), in every golden message of both profiles: the stages sum to the whole, to the picosecond;
+a block names each of its stages once; no stage of an adapter that is no wait is longer than 16 cycles of its clock.
+
+usage: check_stages.py PROGRAM
+
+A planted stage of 17 cycles must be found, and so must one that is named twice or left out.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from check_golden import COLD, MESSAGES, WARM
+
+LONGEST = 16  # cycles
+CLOCK_KHZ = {"connectx3pro_40g": 427_000, "connectx5_100g": 500_000}
+# (block without its adapter and number, stage): longer, and why.
+WHOLE = {
+    ("port", "mac tx"): "MAC, PCS and PMA are not clocked by the core, and known as what is left of a message's whole",
+    ("port", "mac rx"): "the same",
+    ("port", "rs-fec"): "a code word is gathered and decoded in the line's time",
+    ("atomic_unit", "execute"): "one operation of the atomic unit, known as a rate alone (calibration C08)",
+}
+# Longer, because it holds a wait that has no name of its own yet.
+TO_BE_DIVIDED = {
+    ("icrc_check", "icrc"): "bytes of a frame come in, a beat a cycle",
+    ("pcie", "dma"): "packets of a write follow each other on the link",
+    ("requester", "transmit"): "earlier packets of the message have the engine",
+    ("responder", "context"): "a receive descriptor is fetched",
+    ("completion", "completion"): "payload before it is written, the CQ's context is fetched",
+}
+MORE = [("READ 64 B", WARM + ["--verb", "read", "--sizes", "64"]),
+        ("SEND 1024 B over RoCE v1", WARM + ["--verb", "send", "--sizes", "1024", "--roce", "v1", "--ip", "6"])]
+
+
+def stages(program, arguments):
+    """(end to end, stages) of `rnic latency`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "message.json")
+        done = subprocess.run([program, "latency", "--iterations", "1", "--quiet", "--json", file] + arguments,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit("%s: exit status %d: %s" % (" ".join(arguments), done.returncode, done.stderr))
+        with open(file, encoding="utf-8") as f:
+            row = json.load(f)["rows"][0]
+    return row["end_to_end_ps"], row["stages"]
+
+
+def kind(stage):
+    """("port", "mac tx") of a.adapter.port1."""
+    return stage["block"].rsplit(".", 1)[-1].rstrip("0123456789"), stage["stage"]
+
+
+def faults(whole, all_stages, khz, used=None):
+    """What is wrong with a message; `used` gathers exemptions that it needs."""
+    out = []
+    total = sum(s["ps"] for s in all_stages)
+    if total != whole:
+        out.append("the stages sum to %d ps, the message takes %d" % (total, whole))
+    seen = set()
+    for s in all_stages:
+        name = (s["block"], s["stage"])
+        if name in seen:
+            out.append("%s: %s stands twice" % name)
+        seen.add(name)
+        cycles = s["ps"] * khz / 1e9
+        if ".adapter." not in s["block"] or s["wait"] != "none" or cycles <= LONGEST + 1e-2:
+            continue
+        if kind(s) in WHOLE or kind(s) in TO_BE_DIVIDED:
+            if used is not None:
+                used.add(kind(s))
+        else:
+            out.append("%s: %s takes %.1f cycles and has no parts" % (*name, cycles))
+    return out
+
+
+def profile_of(arguments):
+    return arguments[arguments.index("--profile") + 1] if "--profile" in arguments else "connectx3pro_40g"
+
+
+def main():
+    program = sys.argv[1]
+    wrong, used = [], set()
+    messages = MESSAGES + MORE
+    messages += [(name + ", connectx5_100g", arguments + ["--profile", "connectx5_100g"])
+                 for name, arguments in messages if "--profile" not in arguments and arguments[:2] != COLD]
+    for name, arguments in messages:
+        wrong += [name + ": " + f for f in faults(*stages(program, arguments), CLOCK_KHZ[profile_of(arguments)], used)]
+    wrong += ["%s: %s is exempt, and no message needs it" % e for e in (WHOLE.keys() | TO_BE_DIVIDED.keys()) - used]
+    for line in wrong:
+        print(line)
+
+    whole, planted = stages(program, WARM + ["--sizes", "2", "--set", "adapter.parser.parser_cycles=17"])
+    found = faults(whole, planted, CLOCK_KHZ["connectx3pro_40g"])
+    # The parser's stage has the cycles until the headers are there as well.
+    if len(found) != 1 or not found[0].startswith("b.adapter.parser1: parser takes "):
+        wrong.append("planted: a parser of 17 cycles")
+        print(wrong[-1], "is not all that was found:", found)
+    for what, changed in (("a stage is left out", planted[1:]), ("one stands twice", planted + planted[-1:])):
+        if not any("sum" in f for f in faults(whole, changed, 1)):
+            wrong.append("planted: " + what)
+            print(wrong[-1], "was not found")
+    if not any("stands twice" in f for f in faults(whole, planted + planted[-1:], 1)):
+        wrong.append("planted: a name that stands twice")
+        print(wrong[-1], "was not found")
+    print("%d messages, %d faults" % (len(messages), len(wrong)))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
