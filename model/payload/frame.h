@@ -36,6 +36,7 @@ struct frame {
   sim::span_id span = 0;
   bool open = false;  ///< transmit: its ICRC is written when its last byte is there, not before
   /// Edge at which its first byte is there for who takes it, the others beat by beat behind it (frame_stream.h).
+  /// 0: the whole of it is there.
   sim::cycle_t first_byte = 0;
   sim::time_ps stamp = 0;  ///< transmit: first bit leaves; receive: last bit arrived
   wire::packet packet;     ///< headers as parsed (receive) or as built (transmit)
