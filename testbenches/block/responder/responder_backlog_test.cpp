@@ -21,7 +21,7 @@ responder_config places(unsigned n) {
   return c;
 }
 
-std::uint64_t kept(const bench& b) { return b.stats.value("responder.requests.held"); }
+std::uint64_t kept(const bench& b) { return b.stats.value("responder.reads_held"); }
 
 /// The port's egress queue, which was full, is empty.
 void give_back(bench& b) {
