@@ -29,7 +29,7 @@ bool cq_arming::arm(const queue_doorbell& d) {
     return true;
   }
   const std::uint32_t index = d.index & index_mask;
-  if (((index - cq->consumer) & index_mask) <= ((cq->producer - cq->consumer) & index_mask)) cq->consumer = index;
+  take_consumer(*cq, index);
   cq->arm = d.command;
   cq->armed_sn = d.sequence;
   cqs_.mark_dirty(cq->cqn);

@@ -103,10 +103,7 @@ bool cq_engine::has_room(icm::cq_context& cq, bool& wait) {
     return false;
   }
   if (!record->failed) {
-    const std::uint32_t ci = record->index & index_mask;
-    const std::uint32_t step = (ci - cq.consumer) & index_mask;
-    if (step <= ((cq.producer - cq.consumer) & index_mask))
-      cq.consumer = ci;  // software's index is not believed blindly
+    take_consumer(cq, record->index);
     to_.cqs.mark_dirty(cq.cqn);
   }
   if (!full()) return true;

@@ -116,7 +116,7 @@ bool eq_engine::update(const queue_doorbell& d) {
     return true;
   }
   const std::uint32_t index = d.index & index_mask;
-  if (((index - eq->consumer) & index_mask) <= ((eq->producer - eq->consumer) & index_mask)) eq->consumer = index;
+  take_consumer(*eq, index);
   if (d.arm) {
     eq->state = interrupts::state_armed;
     if (eq->producer != index) to_.raised.due(*eq);

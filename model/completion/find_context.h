@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The look-up of a queue's context, for who may have to ask again.
+// The look-up of a queue's context, for who may have to ask again, and software's index in it.
 #pragma once
 
 #include <cstdint>
 
+#include "model/completion/settings.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
 
@@ -26,6 +27,14 @@ Context* find_context(icm::context_cache<Context>& cache, std::uint32_t number, 
     seen = true;
   }
   return queue->valid == 0 || number_of(*queue) != number ? nullptr : queue;
+}
+
+/// Takes software's consumer index, unless it is beyond what was produced: it is not believed blindly.
+template <class Context>
+void take_consumer(Context& queue, std::uint32_t index) {
+  index &= index_mask;
+  if (((index - queue.consumer) & index_mask) <= ((queue.producer - queue.consumer) & index_mask))
+    queue.consumer = index;
 }
 
 }  // namespace rnic::completion

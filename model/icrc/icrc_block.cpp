@@ -6,16 +6,13 @@
 
 #include "model/payload/frame_stream.h"
 #include "model/sim/check.h"
+#include "model/wire/bytes.h"
 #include "model/wire/groups.h"
 
 namespace rnic::icrc {
 namespace {
 
 constexpr std::uint32_t ethernet_header_bytes = 14;
-
-void store_little_endian(std::uint8_t* to, std::uint32_t word) {
-  for (unsigned i = 0; i < 4; ++i) to[i] = static_cast<std::uint8_t>(word >> (8 * i));
-}
 
 /// Bytes that go through the engine: from the L3 header to before the ICRC.
 stream covered(const payload::frame& f, unsigned width) {
@@ -122,7 +119,7 @@ void icrc_insert::pass(engine_stage::entry& e, const sim::fifo_out<payload::fram
 void icrc_insert::finish(payload::frame& f, std::uint32_t crc) {
   f.open = false;
   if (!f.insert_icrc) return;
-  store_little_endian(f.data() + f.packet.icrc_offset, crc);
+  wire::store_le32(f.data() + f.packet.icrc_offset, crc);
   f.packet.icrc = crc;
 }
 

@@ -4,9 +4,12 @@
 #include <algorithm>
 
 #include "model/transport/responder/rules.h"
-#include "model/wire/bytes.h"
 
 namespace rnic::transport {
+
+namespace {
+constexpr receive_place record_place{receive_place::part::error_record, 0};
+}  // namespace
 
 error_state::error_state(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows,
                          flow_table::contexts& contexts, slot_table& slots, place_lookup& places,
@@ -218,7 +221,7 @@ void error_state::fetched(const receive_fetch_result& r) {
 void error_state::poll() {
   if (record_.answered) {
     record_.answered = false;
-    const auto posted = static_cast<std::uint16_t>(wire::load_be32(port_.read({receive_place::part::error_record, 0})));
+    const auto posted = port_.posted(record_place);
     for (poll_entry& e : polls_) {
       if (e.qpn != record_.qpn || !record_.ok || e.seen == posted) continue;
       e.seen = posted;
@@ -237,12 +240,7 @@ void error_state::poll() {
     polls_.erase(polls_.begin() + static_cast<std::ptrdiff_t>(at_));
     return owner_.wake_next();
   }
-  receive_job j;
-  j.place = {receive_place::part::error_record, 0};
-  j.at = e.record;
-  j.bytes = receive_memory::record_bytes;
-  j.function = e.function;
-  port_.ask(j);
+  port_.ask_record(record_place, e.record, e.function);
   record_.qpn = e.qpn;
   record_.reading = true;
   ++at_;

@@ -2,10 +2,13 @@
 // The responder's end of receive fetch.
 #pragma once
 
+#include <cstdint>
+
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/ring.h"
 #include "model/transport/responder/receive_jobs.h"
+#include "model/wire/bytes.h"
 
 namespace rnic::transport {
 
@@ -26,12 +29,25 @@ class receive_port {
     waiting_.push(j);
     work();
   }
+  /// The same for a doorbell record, at a bus address.
+  void ask_record(const receive_place& place, std::uint64_t address, std::uint16_t function) {
+    receive_job j;
+    j.place = place;
+    j.at = address;
+    j.bytes = receive_memory::record_bytes;
+    j.function = function;
+    ask(j);
+  }
   /// One goes on in a cycle. In each tick, in front of who asks.
   void work() {
     while (!waiting_.empty() && job.claim()) job.push(waiting_.pop());
   }
   /// What a result has told of.
   const std::uint8_t* read(const receive_place& p) const { return memory_.read(p); }
+  /// Descriptors posted so far, by a doorbell record that a result has told of (adapter data plane A.2).
+  std::uint16_t posted(const receive_place& record) const {
+    return static_cast<std::uint16_t>(wire::load_be32(read(record)));
+  }
 
  private:
   const receive_memory& memory_;

@@ -65,7 +65,7 @@ receive_wqe_cache::result receive_wqe_cache::available(icm::responder_context& c
     l->record = phase::idle;
     l->used_at = ++uses_;
     ++steps_;
-    ctx.rq_posted = static_cast<std::uint16_t>(abi::load32(port_.read(record_place(*l))));
+    ctx.rq_posted = port_.posted(record_place(*l));
     if (receives_left(ctx, ctx.rq_consumed) != 0) return result::ready;
     if (l->on_demand) return result::empty;
   }
@@ -127,12 +127,7 @@ void receive_wqe_cache::read_record(line& l, const icm::responder_context& ctx, 
   ++steps_;
   l.record = phase::asked;
   l.on_demand = on_demand;
-  receive_job j;
-  j.place = record_place(l);
-  j.at = ctx.db_record;
-  j.bytes = receive_memory::record_bytes;
-  j.function = ctx.function;
-  port_.ask(j);
+  port_.ask_record(record_place(l), ctx.db_record, ctx.function);
 }
 
 void receive_wqe_cache::fetch(line& l, unsigned b, const icm::responder_context& ctx, std::uint16_t index) {

@@ -75,7 +75,7 @@ bool shared_receive::settle_record(line& l, icm::srq_context& c) {
   if (l.record == phase::failed) return false;
   if (l.record != phase::valid) return true;
   l.record = phase::idle;
-  c.posted = static_cast<std::uint16_t>(wire::load_be32(port_.read(place_of(l, receive_place::part::shared_record))));
+  c.posted = port_.posted(place_of(l, receive_place::part::shared_record));
   contexts_.mark_dirty(c.srqn);
   if (l.watch && l.record_at == c.consumed) {
     l.watch = false;
@@ -202,12 +202,7 @@ void shared_receive::read_record(line& l, const icm::srq_context& c, bool on_dem
   l.record = phase::asked;
   l.record_at = c.consumed;
   l.on_demand = on_demand;
-  receive_job j;
-  j.place = place_of(l, receive_place::part::shared_record);
-  j.at = c.db_record;
-  j.bytes = receive_memory::record_bytes;
-  j.function = c.function;
-  port_.ask(j);
+  port_.ask_record(place_of(l, receive_place::part::shared_record), c.db_record, c.function);
 }
 
 void shared_receive::read_entries(const receive_place& place, const icm::srq_context& c, std::uint16_t index,

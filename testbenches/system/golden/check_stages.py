@@ -9,6 +9,7 @@ A planted stage of 17 cycles must be found, and so must one that is named twice 
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,6 @@ import tempfile
 from check_golden import COLD, MESSAGES, WARM
 
 LONGEST = 16  # cycles
-CLOCK_KHZ = {"connectx3pro_40g": 427_000, "connectx5_100g": 500_000}
 # (block without its adapter and number, stage): longer, and why.
 WHOLE = {
     ("port", "mac tx"): "MAC, PCS and PMA are not clocked by the core, and known as what is left of a message's whole",
@@ -81,20 +81,27 @@ def profile_of(arguments):
     return arguments[arguments.index("--profile") + 1] if "--profile" in arguments else "connectx3pro_40g"
 
 
+def clock_khz(program, profile):
+    """Of the adapters' core."""
+    text = subprocess.run([program, "parameters", "--profile", profile], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"^adapter\.clock_khz = (\d+)", text, re.M)[1])
+
+
 def main():
     program = sys.argv[1]
     wrong, used = [], set()
+    khz = {profile: clock_khz(program, profile) for profile in ("connectx3pro_40g", "connectx5_100g")}
     messages = MESSAGES + MORE
     messages += [(name + ", connectx5_100g", arguments + ["--profile", "connectx5_100g"])
                  for name, arguments in messages if "--profile" not in arguments and arguments[:2] != COLD]
     for name, arguments in messages:
-        wrong += [name + ": " + f for f in faults(*stages(program, arguments), CLOCK_KHZ[profile_of(arguments)], used)]
+        wrong += [name + ": " + f for f in faults(*stages(program, arguments), khz[profile_of(arguments)], used)]
     wrong += ["%s: %s is exempt, and no message needs it" % e for e in (WHOLE.keys() | TO_BE_DIVIDED.keys()) - used]
     for line in wrong:
         print(line)
 
     whole, planted = stages(program, WARM + ["--sizes", "2", "--set", "adapter.parser.parser_cycles=17"])
-    found = faults(whole, planted, CLOCK_KHZ["connectx3pro_40g"])
+    found = faults(whole, planted, khz["connectx3pro_40g"])
     # The parser's stage has the cycles until the headers are there as well.
     if len(found) != 1 or not found[0].startswith("b.adapter.parser1: parser takes "):
         wrong.append("planted: a parser of 17 cycles")
