@@ -39,11 +39,6 @@ sim::cycle_t streams_from(const payload::frame& f, const stream& s, unsigned wid
   return std::max(begins, with_icrc > late ? with_icrc - late : 0);
 }
 
-/// The verdict of edge `at` has the last byte that it needs.
-void expect_icrc(const payload::frame& f, unsigned width, sim::cycle_t at, const sim::clocked_block& who) {
-  payload::expect_byte(f, f.packet.icrc_offset + 3u, width, at, who);
-}
-
 void mark(sim::span_recorder& spans, const std::string& block, const char* stage, const engine_stage::entry& e,
           sim::time_ps at) {
   spans.leave(e.frame->span, block, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
@@ -165,7 +160,7 @@ icrc_check::way icrc_check::way_of(const wire::packet& p) const {
 void icrc_check::leave() {
   engine_stage::entry* const e = engine_.result();
   if (e == nullptr) return;
-  expect_icrc(*e->frame, engine_.width(), now(), *this);
+  payload::expect_packet(*e->frame, engine_.width(), now(), *this);
   if (e->crc != e->frame->packet.icrc) {
     e->frame->icrc_ok = false;
     ++stats_.bad_icrc[e->frame->port % ports];
@@ -200,7 +195,7 @@ void icrc_check::enter() {
   if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {
     spans_.leave(e->frame->span, name(), "icrc", domain().edge_time(e->ready_at));
     ++stats_.frames_passed;
-    expect_icrc(*e->frame, engine_.width(), e->ready_at, *this);
+    payload::expect_packet(*e->frame, engine_.width(), e->ready_at, *this);
     out.push_after(std::move(e->frame), e->ready_at - now());
     engine_.take_ahead();
   }

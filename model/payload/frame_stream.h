@@ -37,9 +37,10 @@ inline void expect_byte(const frame& f, std::uint32_t n, unsigned width, sim::cy
               who.name() + ": byte " + std::to_string(n) + " of a frame is used at cycle " + std::to_string(at) +
                   " and comes at " + std::to_string(byte_at(f, n, width)));
 }
-/// The same of a whole frame, by a block that takes it from a channel that stores and forwards.
-inline void expect_whole(const frame& f, unsigned width, sim::cycle_t at, const sim::clocked_block& who) {
-  expect_byte(f, std::max(f.length, std::uint32_t{1}) - 1, width, at, who);
+/// The same of a whole RoCE packet, by a block that takes it behind the ICRC check: what a frame has behind its ICRC
+/// (padding of a short one, bytes that its IP length does not count) is nobody's and may still come.
+inline void expect_packet(const frame& f, unsigned width, sim::cycle_t at, const sim::clocked_block& who) {
+  expect_byte(f, f.packet.icrc_offset + 3u, width, at, who);
 }
 
 /// Gives a frame on whose first byte leaves the producer `cycles` after `now`, a beat of `width` bytes in each cycle:

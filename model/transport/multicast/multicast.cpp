@@ -44,7 +44,7 @@ void multicast::tick() {
 
 void multicast::take() {
   if (!in.can_pop()) return;
-  payload::expect_whole(*in.front(), bytes_per_cycle_, now(), *this);
+  payload::expect_packet(*in.front(), bytes_per_cycle_, now(), *this);
   ++datagrams_;
   if (waiting_.full()) {
     ++drop_full_;

@@ -98,7 +98,7 @@ void completer::announce(sim::statistics& to) const {
 void completer::take_response() {
   if (!ports_.responses.can_pop()) return;
   const sim::span_id span = ports_.responses.front()->span;
-  payload::expect_whole(*ports_.responses.front(), config_.datapath_bytes, owner_.now(), owner_);
+  payload::expect_packet(*ports_.responses.front(), config_.datapath_bytes, owner_.now(), owner_);
   if (!handle(ports_.responses.front())) return;
   if (span != 0) {
     // The channel from the ICRC check is the pipeline; what is left is a wait for the context or for room, and then for

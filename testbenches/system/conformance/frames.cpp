@@ -12,6 +12,7 @@ namespace rnic::conformance {
 namespace {
 
 constexpr std::uint32_t beyond_table = 0xabcdef, unused_number = 0xff0;
+constexpr std::size_t trailer_bytes = 1500;
 
 wire::transport class_of(service s) {
   switch (s) {
@@ -94,6 +95,7 @@ std::vector<std::uint8_t> frame_of(const packet& p, const subject& to) {
   if (p.harm == damage::icrc) first[w.icrc_offset] ^= 0x40;
   std::vector<std::uint8_t> frame(first, first + w.icrc_offset + 4);
   if (p.harm == damage::truncated) frame.resize(frame.size() - 16);
+  if (p.harm == damage::trailer) frame.resize(frame.size() + trailer_bytes, 0xa5);
   return frame;
 }
 

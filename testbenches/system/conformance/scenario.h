@@ -39,7 +39,8 @@ enum class key : std::uint8_t {
 enum class target : std::uint8_t { own, absent, nobody_at_all };
 enum class source : std::uint8_t { peer, stranger };
 /// What is wrong with a frame that its headers do not say.
-enum class damage : std::uint8_t { none, icrc, version, pad_excess, truncated };
+/// `trailer`: nothing but bytes behind the ICRC, which no length counts.
+enum class damage : std::uint8_t { none, icrc, version, pad_excess, truncated, trailer };
 
 /// A packet to inject or to hear. Numbers of requests count from the first one that their receiver expects, numbers of
 /// responses from the request that they answer, both as in the row's direction.
