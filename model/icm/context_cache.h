@@ -3,46 +3,20 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "model/icm/context_cache_config.h"
+#include "model/icm/context_place.h"
+#include "model/icm/context_tags.h"
+#include "model/icm/context_transfers.h"
 #include "model/icm/contexts.h"
 #include "model/icm/icm_map.h"
-#include "model/icm/replacement.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
-#include "model/sim/parameter.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::icm {
-
-struct context_cache_config {
-  /// Sizes have the source of the cache's place, a literal, and `least_ways` where less would not do there.
-  context_cache_config(unsigned contexts, unsigned associativity, unsigned misses, unsigned penalty = 0,
-                       unsigned replaced = 8, const char* source = "design", unsigned least_ways = 1)
-      : entries(contexts, {least_ways, sim::many, "contexts", source}),
-        ways(associativity, {least_ways, 64, "ways", source}),
-        fills(misses, {1, 64, "misses", source}),
-        miss_cycles(penalty, {0, sim::many, "cycles", "calibration 5: miss penalty beyond the DMA read"}),
-        write_backs(replaced, {1, 64, "contexts", "design"}) {}
-
-  sim::parameter<unsigned> entries;      ///< on chip; some contexts take two (context_cache::second)
-  sim::parameter<unsigned> ways;         ///< associativity; entries / ways sets, hashed index
-  sim::parameter<unsigned> fills;        ///< under way at once (1: a miss blocks)
-  sim::parameter<unsigned> miss_cycles;  ///< from the arrival of the data to the context being usable
-  sim::parameter<unsigned> write_backs;  ///< replaced contexts on their way to ICM at once
-  sim::parameter<replacement> policy{replacement::lru, {replacement_names, "design"}};  ///< within a set
-
-  void list(sim::fields& are) {
-    are("entries", entries);
-    are("ways", ways);
-    are("fills", fills);
-    are("miss_cycles", miss_cycles);
-    are("write_backs", write_backs);
-    are("replacement", policy);
-  }
-};
 
 /// Set-associative write-back cache of one kind of context, part of the block that owns it: the block looks up and
 /// changes contexts inside its tick. A miss is a DMA read of the context from ICM, a replaced dirty entry a DMA write.
@@ -51,8 +25,9 @@ struct context_cache_config {
 /// up, filled and replaced by itself, in the set that a hash of its own gives: one comparison of tags in each of two
 /// sets. So one of the two may be driven out while the other stays; then the queue pair waits for that one alone, as
 /// for any miss, and its owner stands still for one. It has what does not change while the queue pair works, so it is
-/// never dirty. Approximation: the first entry's copy has all of the context's bytes; the second one is there for the
-/// place and the time that it takes.
+/// never dirty. Parts: context_tags (who is here, who makes room), context_place (where in ICM), context_transfers
+/// (fills and write-backs), and the contexts themselves. Approximation: the first entry's copy has all of the context's
+/// bytes; the second one is there for the place and the time that it takes.
 ///
 /// Context is one of the structures of contexts.h; `offset` is where it lies in the table's entry. Numbers are taken
 /// modulo the size of the table (adapter control plane 5.7), so two numbers that share an entry share its copy; the
@@ -111,7 +86,7 @@ class context_cache {
   /// A fill, write-back or pin of the context is still open, or it is on chip and dirty.
   bool busy(std::uint32_t number) const;
   /// The context, or a fill of it, occupies a place.
-  bool on_chip(std::uint32_t number) const { return find(key_of(number)) != no_slot; }
+  bool on_chip(std::uint32_t number) const { return tags_.find(place_.key_of(number)) != context_tags::none; }
 
   struct statistics {
     std::uint64_t hits = 0, misses = 0, replaced_dirty = 0, stalls = 0;
@@ -126,71 +101,28 @@ class context_cache {
   void for_each(F f);
 
  private:
-  enum class slot_state : std::uint8_t { empty, filling, failed, valid };
-  struct slot {
-    slot_state state = slot_state::empty;
-    bool dirty = false;
-    bool fresh = false;  // filled, but not looked up since: what asked for it comes back soon
-    bool asked = false;  // found by ask() and not used since: who asked waits for something else
-    std::uint16_t pins = 0;
-    std::uint16_t fill = 0;
-    std::uint64_t used = 0;  // value of uses_ at the last hit
-  };
-  struct fill_buffer {
-    Context data;
-    std::uint32_t key;
-    unsigned slot;
-    bool active, dropped, arrived, failed;
-    sim::cycle_t usable;
-  };
-  struct write_back_buffer {
-    Context data;
-    std::uint32_t key;
-    bool active;
-  };
-  static constexpr std::uint32_t no_key = 0xffffffff;  // never a masked number: tables have less than 2^31 entries
-  static constexpr std::uint32_t second_key = 0x80000000;
-  static constexpr unsigned no_slot = 0xffffffff;
-  static constexpr std::uint64_t write_tag = std::uint64_t{1} << 32;
+  using state = context_tags::state;
+  static constexpr std::uint32_t second_key = context_tags::second_key;
+  static constexpr unsigned no_slot = context_tags::none;
 
-  std::uint32_t key_of(std::uint32_t number) const;
-  unsigned first_way(std::uint32_t key) const;
-  unsigned find(std::uint32_t key) const;
-  unsigned victim(std::uint32_t key) const;
-  unsigned make_room(std::uint32_t key);
-  std::optional<std::uint64_t> bus_address(std::uint32_t key) const;
   result start_fill(std::uint32_t key);
+  unsigned make_room(std::uint32_t key);
   bool write_back(unsigned s);
   bool send_back(unsigned s);
-  bool channel_has_room();
-  void take_answer(const pcie::dma_response& answer);
-  void finish(fill_buffer& f);
   void forget(unsigned s);
   void forget_second(std::uint32_t number);
-  void count_use(slot& s);
+  void count_use(unsigned s) { stats_.hits += tags_.use(s) ? 1 : 0; }  // the first use after a miss is the miss
   void note_stall(std::uint32_t key);
   void wake_waiting();
 
   std::string name_;
   sim::clocked_block& owner_;
-  context_cache_config config_;
-  const icm_map& map_;
-  table which_;
-  std::uint32_t offset_;
-  unsigned set_mask_ = 0;
-  std::vector<std::uint32_t> keys_;  // by slot, apart from the rest so that a set is one line of the host
-  std::vector<slot> slots_;
-  std::vector<Context> contexts_;
-  std::vector<fill_buffer> fills_;
-  std::vector<write_back_buffer> write_backs_;
+  context_place place_;
+  context_tags tags_;
+  context_transfers<Context> transfers_;
+  std::vector<Context> contexts_;       // by slot
   std::vector<std::uint32_t> stalled_;  // keys whose fill waits for something
-  unsigned fills_active_ = 0;
-  unsigned fills_delayed_ = 0;  // arrived, not usable yet
-  unsigned write_backs_active_ = 0;
-  std::uint64_t uses_ = 0;
-  shift_register random_;
   std::uint64_t progress_ = 0;
-  bool channel_was_full_ = false;  // a lookup or write-back waits for room in the DMA channel
   statistics stats_;
 };
 

@@ -2,7 +2,6 @@
 #include "model/sim/timebase.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <systemc>
 #include <utility>
@@ -197,29 +196,13 @@ unsigned timebase::pick_id(std::uint64_t taken) {
 // ---------------------------------------------------------------- clock_domain
 
 clock_domain::clock_domain(const std::string& name, timebase& base, clock_period period)
-    : hierarchy_object(name, "clock_domain"), base_(base), period_(period) {
-  if (period_.num_ps == 0 || period_.den == 0 || period_.num_ps / period_.den == 0)
-    throw config_error(this->name() + ": clock period must be at least 1 ps");
-  // In lowest terms, so that edge * num_ps and time * den stay within 64 bits for long.
-  const std::uint64_t common = std::gcd(period_.num_ps, period_.den);
-  period_.num_ps /= common;
-  period_.den /= common;
-  by_num_ = fast_divider(period_.num_ps);
-  by_den_ = fast_divider(period_.den);
-  small_cycle_ = fast_divider::limit / period_.num_ps;
-  small_time_ = (fast_divider::limit - period_.num_ps) / period_.den;
-  last_far_.fill(never);
+    : hierarchy_object(name, "clock_domain"), base_(base), edges_(this->name(), period) {
   base_.add(*this);
 }
 
 clock_domain::~clock_domain() { base_.remove(*this); }
 
-cycle_t clock_domain::passed_edge() const {
-  const time_ps t = base_.now_ps();
-  const cycle_t k = edge_at_or_after(t);
-  if (k == 0 || edge_time(k) == t) return k;
-  return k - 1;
-}
+cycle_t clock_domain::passed_edge() const { return edges_.at_or_before(base_.now_ps()); }
 
 void clock_domain::add(clocked_block& block) {
   if (~all_ == 0) throw config_error(name() + ": more than 64 blocks in one clock domain");
@@ -240,13 +223,8 @@ void clock_domain::remove(clocked_block& block) {
   all_ &= ~bit;
   forced_ &= ~bit;
   blocks_[block.id_] = nullptr;
-  const auto head = far_.begin() + static_cast<std::ptrdiff_t>(far_head_);
-  far_.erase(std::remove_if(head, far_.end(), [&](const far_wake& w) { return w.id == block.id_; }), far_.end());
-  far_min_ = far_head_ == far_.size() ? never : far_[far_head_].when;
-  last_far_[block.id_] = never;
+  wheel_.forget(block.id_);
   soon_ &= ~bit;
-  for (unsigned slot = 0; slot < wheel_size; ++slot)
-    if ((wheel_[slot] & bit) != 0 && (wheel_[slot] &= ~bit) == 0) take_slot(slot);
 }
 
 void clock_domain::wake_slow(unsigned id, cycle_t when) {
@@ -258,48 +236,14 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
   }
   const cycle_t ahead = when - (served_ + 1);
   RNIC_ASSERT(served_ == never || when > served_, name() + ": wake-up asked for an edge that has passed");
-  if (ahead < wheel_size - 1) {
-    mark(id, when);
-  } else if (last_far_[id] != when) {
-    keep_far(id, when);
-  }
+  if (wake_wheel::is_near(ahead))
+    wheel_.mark(id, when);
+  else
+    wheel_.keep_far(id, when);
   if (when < next_) {
     set_next(when);
     base_.request(*next_edge_);
   }
-}
-
-void clock_domain::keep_far(unsigned id, cycle_t when) {
-  const far_wake w{when, id};
-  const auto earlier = [](const far_wake& a, const far_wake& b) {
-    return a.when != b.when ? a.when < b.when : a.id < b.id;
-  };
-  const auto at = std::lower_bound(far_.begin() + static_cast<std::ptrdiff_t>(far_head_), far_.end(), w, earlier);
-  if (at == far_.end() || at->when != when || at->id != id) far_.insert(at, w);
-  last_far_[id] = when;
-  far_min_ = far_[far_head_].when;
-}
-
-// The blocks whose far wake-ups are due.
-std::uint64_t clock_domain::take_far() {
-  std::uint64_t due = 0;
-  for (; far_head_ != far_.size() && far_[far_head_].when <= served_; ++far_head_) {
-    const far_wake& w = far_[far_head_];
-    due |= std::uint64_t{1} << w.id;
-    if (last_far_[w.id] == w.when) last_far_[w.id] = never;
-  }
-  far_min_ = far_head_ == far_.size() ? never : far_[far_head_].when;
-  if (2 * far_head_ >= far_.size()) {  // their places are used again
-    far_.erase(far_.begin(), far_.begin() + static_cast<std::ptrdiff_t>(far_head_));
-    far_head_ = 0;
-  }
-  return due;
-}
-
-inline std::uint64_t clock_domain::take_slot(unsigned slot) {
-  used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
-  if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
-  return std::exchange(wheel_[slot], 0);
 }
 
 /// One function for each place of a block: the machine foresees which one is called and begins with the block before
@@ -320,10 +264,7 @@ void clock_domain::serve(time_ps now) {
   served_ = next_;
   served_ps_ = now;
   serving_ = true;
-  const unsigned slot = static_cast<unsigned>(served_ % wheel_size);
-  std::uint64_t mask = std::exchange(soon_, 0) | forced_;
-  if (wheel_[slot] != 0) mask |= take_slot(slot);
-  if (far_min_ <= served_) mask |= take_far();
+  std::uint64_t mask = std::exchange(soon_, 0) | forced_ | wheel_.take(served_);
   ++active_edges_;
   while (mask != 0) {
     const unsigned id = static_cast<unsigned>(__builtin_ctzll(mask));
@@ -333,11 +274,6 @@ void clock_domain::serve(time_ps now) {
   }
   serving_ = false;
   find_next();
-}
-
-std::uint64_t clock_domain::scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more) {
-  __extension__ using wide = unsigned __int128;
-  return static_cast<std::uint64_t>((static_cast<wide>(x) * by + and_more) / through);
 }
 
 namespace {
@@ -357,25 +293,7 @@ void clock_domain::set_next(cycle_t edge) {
   *next_edge_ = edge == never ? ~time_ps{0} : edge_time(edge);
 }
 
-void clock_domain::find_next() {
-  if ((soon_ | forced_) != 0) return set_next(served_ + 1);
-  next_ = far_min_;
-  if (used_words_ != 0) {
-    // The first used slot after the served one, once around: the rest of its word, then the other words in order.
-    const unsigned first = static_cast<unsigned>((served_ + 1) % wheel_size);
-    unsigned word = first / 64;
-    std::uint64_t bits = used_[word] & (~std::uint64_t{0} << (first % 64));
-    if (bits == 0) {
-      static_assert(wheel_size / 64 < 64);
-      const std::uint64_t after = used_words_ & (~std::uint64_t{0} << (word + 1));
-      word = static_cast<unsigned>(__builtin_ctzll(after != 0 ? after : used_words_));
-      bits = used_[word];
-    }
-    const unsigned slot = word * 64 + static_cast<unsigned>(__builtin_ctzll(bits));
-    next_ = std::min(next_, served_ + 1 + (slot - first) % wheel_size);
-  }
-  set_next(next_);
-}
+void clock_domain::find_next() { set_next((soon_ | forced_) != 0 ? served_ + 1 : wheel_.next_after(served_)); }
 
 // ---------------------------------------------------------------- clocked_block
 

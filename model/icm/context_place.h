@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where contexts lie in ICM.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "model/icm/context_tags.h"
+#include "model/icm/icm_map.h"
+
+namespace rnic::icm {
+
+/// Contexts of `bytes` bytes, at `offset` in the entries of a table. Numbers are taken modulo the size of the table
+/// (adapter control plane 5.7).
+class context_place {
+ public:
+  context_place(const icm_map& map, table which, std::uint32_t offset, std::uint32_t bytes)
+      : map_(map), which_(which), offset_(offset), bytes_(bytes) {}
+
+  std::uint32_t key_of(std::uint32_t number) const {
+    return number & ((std::uint32_t{1} << map_.layout(which_).log_entries) - 1);
+  }
+  /// Bus address of the context of `key`, or none: the table is not set up, or the page not mapped.
+  std::optional<std::uint64_t> address(std::uint32_t key) const {
+    if (offset_ + bytes_ > map_.layout(which_).entry_bytes) return std::nullopt;
+    const std::uint64_t icm = map_.entry(which_, key & ~context_tags::second_key) + offset_;
+    if ((icm & 0xfff) + bytes_ > 0x1000) return std::nullopt;
+    return map_.translate(icm);
+  }
+
+ private:
+  const icm_map& map_;
+  table which_;
+  std::uint32_t offset_, bytes_;
+};
+
+}  // namespace rnic::icm
