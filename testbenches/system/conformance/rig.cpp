@@ -75,7 +75,7 @@ bool tells_of_faults(const std::string& name) {
       "link_losses", "parser1.drop.", "parser2.drop.", "drop.bad_icrc", "steering.drop.",
       // responder
       "responder.drop.", "responder.naks", "responder.rnr", "responder.duplicates", "responder.out_of_sequence",
-      "responder.error.", "responder.np_cnp_lost",
+      "responder.error.", "responder.np_cnp_lost", "cnp_sender.np_cnp_lost",
       // requester
       "requester.retransmissions", "requester.timeouts", "requester.naks", "requester.rnr_naks", "requester.wrong_uar",
       "requester.no_context", "requester.bad_grant", "requester.stray_responses", "requester.duplicate_responses",
