@@ -91,6 +91,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
       answer_transmit_(name_ + ".answer_transmit", core_, config_.responder,
                        make_gid_sources(name_ + ".answer_transmit", gid_source), responder_.roce_v2_port(), env.spans,
                        env.statistics),
+      cnp_sender_(name_ + ".cnp_sender", core_, config_.responder.congestion.notification,
+                  config_.responder.answer.waiting, env.statistics),
       multicast_(name_ + ".multicast", core_, config_.multicast, icm_map_, env.frames, env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
@@ -178,6 +180,7 @@ void adapter::name_parameters() {
   name(read_generator_, "adapter.responder");
   name(atomic_unit_, "adapter.responder.atomics");
   name(answer_transmit_, "adapter.responder");
+  name(cnp_sender_, "adapter.congestion.notification");
   name(multicast_, "adapter.multicast");
   name(steering_, "adapter.steering");
   name(completion_, "adapter.completion");
@@ -244,7 +247,10 @@ void adapter::bind_descriptors() {
   connect("responder_to_completion_events", responder_.event_out, completion_.event[1], depth);
   connect("requester_to_responder_errors", requester_.error_out, responder_.error_in, depth);
   connect("responder_to_requester_errors", responder_.error_out, requester_.error_in, depth);
-  connect("requester_to_responder_congestion", requester_.notice_out, responder_.notice_in, depth);
+  connect("requester_to_read_generator_congestion", requester_.notice_out, read_generator_.notice_in, depth);
+  using cnp = transport::cnp_sender;
+  connect("requester_to_cnp_sender_cnps", requester_.cnp_out, cnp_sender_.notices[cnp::requester], depth);
+  connect("responder_to_cnp_sender_cnps", responder_.cnp_out, cnp_sender_.notices[cnp::responder], depth);
   connect("completion_to_requester_losses", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("completion_to_responder_losses", completion_.qp_errors[1], responder_.lost_in, depth);
   connect("completion_to_pcie_interrupts", completion_.msix, endpoint_.dma().msix(), depth);
@@ -300,7 +306,7 @@ void adapter::bind_answers() {
     std::string block, what;
   } const users[transport::answer_transmit::users] = {{&read_generator_.answers, "read_generator", "responses"},
                                                       {&responder_.acknowledgements, "responder", "acknowledgements"},
-                                                      {&responder_.notifications, "responder", "notifications"}};
+                                                      {&cnp_sender_.answers, "cnp_sender", "notifications"}};
   for (unsigned i = 0; i < transport::answer_transmit::users; ++i) {
     const user& u = users[i];
     connect(u.block + "_to_answer_transmit_" + u.what, u.port->job, answer_transmit_.from[i].job, hand_over);
@@ -416,7 +422,7 @@ void adapter::bind_registers() {
 void adapter::bind_reset() {
   endpoint_.on_function_reset(command_);
   std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_, &scheduler_, &requester_,
-                                                      &responder_, &completion_, &steering_, &multicast_};
+                                                      &responder_, &completion_, &steering_, &multicast_, &cnp_sender_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());

@@ -23,6 +23,7 @@
 #include "model/pcie/pcie_core.h"
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
+#include "model/transport/congestion/cnp_sender.h"
 #include "model/transport/multicast/multicast.h"
 #include "model/transport/read_engine/read_engine.h"
 #include "model/transport/requester/descriptor_fetch.h"
@@ -177,6 +178,7 @@ class adapter : public sc_core::sc_module {
   transport::read_generator read_generator_;
   transport::atomic_unit atomic_unit_;
   transport::answer_transmit answer_transmit_;
+  transport::cnp_sender cnp_sender_;
   transport::multicast multicast_;
   ethernet::steering steering_;
   completion::completion completion_;

@@ -32,6 +32,8 @@ const char* to_string(wait w) {
       return "pause";
     case wait::rate_limit:
       return "rate limit";
+    case wait::bytes:
+      return "bytes";
     case wait::wire:
       return "wire";
     case wait::peer:

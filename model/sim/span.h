@@ -23,6 +23,7 @@ enum class wait : std::uint8_t {
   arbitration,
   pause,
   rate_limit,
+  bytes,  ///< of the message, which come a beat a cycle
   wire,
   peer,
   software
@@ -40,17 +41,23 @@ class span {
     wait waited = wait::none;
     time_ps at = 0;
   };
-  static constexpr unsigned max_marks = 64;
+  static constexpr unsigned max_marks = 128;
+  static constexpr const char* beyond = "more stages";  ///< stage of the last mark when there were more
 
   void begin(time_ps at) {
     start_ = at;
     count_ = 0;
   }
   /// The message leaves `stage` of `block` at time `at`. Marks are kept in order of time: for a while a message's
-  /// payload and its completion are under way side by side, and each block tells of its own. Marks beyond max_marks
-  /// take the place of the last.
+  /// payload and its completion are under way side by side, and each block tells of its own. Of marks beyond max_marks
+  /// the latest is kept, as `beyond`.
   void leave(const char* block, const char* stage, time_ps at, wait waited = wait::none) {
-    if (count_ == max_marks) --count_;
+    if (count_ == max_marks) {
+      mark& last = marks_[max_marks - 1];
+      if (at >= last.at) last = {block, beyond, waited, at};
+      last.stage = beyond;
+      return;
+    }
     unsigned i = count_++;
     for (; i != 0 && marks_[i - 1].at > at; --i) marks_[i] = marks_[i - 1];
     marks_[i] = {block, stage, waited, at};

@@ -70,7 +70,7 @@ completer::completer(sim::clocked_block& owner, const requester_config& config, 
       diagnostics_(diagnostics),
       spans_(spans),
       path_(owner, gids),
-      congestion_(config, qps, contexts, frames, limiter, ports.notices),
+      congestion_(config, qps, contexts, frames, limiter, ports.notices, ports.cnps),
       pipeline_{{"response context", config.response.context},
                 {"response sequence", config.response.sequence},
                 {"response message", config.response.message},
@@ -150,7 +150,7 @@ bool completer::handle(payload::frame_ptr& f) {
   const read_part part = expected && what == answer::read ? part_of(*c, r, p, index) : read_part::stray;
   if (part == read_part::expected && !has_engine(p)) return false;
   contexts_.access(context_memory::completer, qpn);
-  if (notification_point::marked(p)) congestion_.note_marked(*c, *f);
+  congestion_.note(*c, *f);
   if (ahead >= half_window) {
     if (acknowledges(p) && psn + 1 == unacked_psn(*c)) take_receives(*c, r, psn, p.aeth);  // it may know of more
     return drop(counts_.duplicate);

@@ -58,7 +58,8 @@ class completer {
     sim::fifo_in<payload::frame_ptr>& responses;
     sim::fifo_out<scatter_job>& scatter;
     sim::fifo_in<scatter_done>& scattered;
-    sim::fifo_out<congestion_notice>& notices;
+    const sim::fifo_out<rate_notice>& notices;
+    const sim::fifo_out<congestion_notice>& cnps;
     read_engine_port& read_engine;
   };
   completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,

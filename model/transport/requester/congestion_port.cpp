@@ -3,15 +3,13 @@
 #include "model/transport/requester/congestion_port.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace rnic::transport {
 
 void congestion_port::announce(const std::string& name, sim::statistics& to) const {
   to.add(name + ".rp_cnp_handled", handled_);
   to.add(name + ".rp_cnp_ignored", ignored_);
-  to.add(name + ".np_ecn_marked_roce_packets", marked_);
-  to.add(name + ".np_cnp_lost", lost_);
+  marked_.announce(name, to);
 }
 
 /// A CNP counts for a QP that exists, has the sender for its peer, and is of a priority that reacts.
@@ -40,20 +38,8 @@ bool congestion_port::handle_cnp(const payload::frame& f) {
   if (connected && !from_peer) return ignore();
   limiter_.notified(qpn);
   ++handled_;
-  if (connected && notice_.bound() && notice_.claim()) notice_.push(congestion_notice{qpn, {}});
+  if (connected && notice_.bound() && notice_.claim()) notice_.push(rate_notice{qpn});
   return true;
-}
-
-void congestion_port::note_marked(const context& c, const payload::frame& f) {
-  if (!notification_.answers(f)) return;
-  ++marked_;
-  if (!notice_.bound() || !notice_.claim()) {
-    ++lost_;
-    return;
-  }
-  payload::frame_ptr cnp = frames_.get();
-  notification_.build(*cnp, f.packet, f.port, f.gid_index, c.remote_qpn);
-  notice_.push(congestion_notice{c.qpn, std::move(cnp)});
 }
 
 }  // namespace rnic::transport

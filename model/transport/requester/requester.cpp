@@ -36,7 +36,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
                next_packet_),
       drained_(*this, contexts_),
       completions_(*this, qps_, contexts_, messages_, go_back_, drained_, resumes_, diagnostics_, cqe_out, error_out),
-      completer_(*this, config_, settings_, gids, {rx_in, scatter_out, scatter_in, notice_out, response_engine}, qps_,
+      completer_(*this, config_, settings_, gids, {rx_in, scatter_out, scatter_in, notice_out, cnp_out, response_engine}, qps_,
                  contexts_, messages_, scatters_, go_back_, timers_, resumes_, diagnostics_, limiter_, frames, spans),
       credits_(*this, cfg.egress_frames, cfg.credit_wait_cycles, credit_in, qps_, units_, resumes_),
       pacing_(*this, config_.congestion, limiter_, qps_, units_, resumes_, spans),

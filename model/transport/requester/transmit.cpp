@@ -118,8 +118,11 @@ bool transmit::start(send_unit& u) {
   build(u, job, place, priority);
   if (read && std::exchange(u.at_wqe.awaits_grant, false))
     spans_.leave(job.frame->span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
-  spans_.leave(job.frame->span, owner_.name(), "transmit", owner_.now_ps(),
-               waited ? sim::wait::arbitration : sim::wait::none);
+  const bool behind = !place.first && u.at_wqe.started != sim::never;  // packets of its message
+  const sim::time_ps first = behind ? owner_.domain().edge_time(u.at_wqe.started) : owner_.now_ps();
+  const sim::wait why = waited ? sim::wait::arbitration : sim::wait::none;
+  spans_.leave(job.frame->span, owner_.name(), "transmit", first, behind ? sim::wait::none : why);
+  if (behind) spans_.leave(job.frame->span, owner_.name(), "packets", owner_.now_ps(), waited ? why : sim::wait::bytes);
   const unsigned pieces = job.pieces;
   if (config_.translation_blocks) u.translating += pieces;
   departures_.started(r, job.last_local);

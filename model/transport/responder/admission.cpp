@@ -22,7 +22,7 @@ bool fetches(const payload::frame& f) {
 admission::admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
                      const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
                      const receive_descriptors& receives, request_check& requests, ethernet_check& plain,
-                     cnp_sender& notices, read_engine_port& read_engine, drop_counters& drops,
+                     marked_packets& marked, read_engine_port& read_engine, drop_counters& drops,
                      sim::span_recorder& spans)
     : owner_(owner),
       config_(cfg),
@@ -34,7 +34,7 @@ admission::admission(sim::clocked_block& owner, const responder_config& cfg, con
       receives_(receives),
       requests_(requests),
       plain_(plain),
-      notices_(notices),
+      marked_(marked),
       read_engine_(read_engine),
       drops_(drops),
       spans_(spans),
@@ -84,7 +84,7 @@ bool admission::take_waiting() {
   for (std::size_t k = 0; k < waiting_.size(); ++k) {
     responder_flow& f = flows_[waiting_[k]];
     const auto leave = [&] {
-      f.waits.listed = f.waits.grant = false;
+      f.waits.listed = f.waits.grant = f.waits.receive = false;
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
     };
     const bool known = flows_.resolve(f, context_user::check) == flow_table::found::known;
@@ -214,15 +214,19 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
     return verdict::wait;
   }
   const unsigned interval = interval_of(*f.ctx, *frame, read);
-  const bool plain = frame->plain, marked = notices_.answers(*frame);
-  if (marked) notices_.keep(*frame);
-  const std::uint64_t steps = receives_.steps();
+  const bool plain = frame->plain, marked = marked_.answers(*frame);
+  if (marked) kept_ = {frame->packet, frame->port, frame->gid_index};  // execution may take the frame away
+  const std::uint64_t steps = receives_.steps(), refusals = receives_.refusals();
   if ((plain ? plain_.check(f, frame) : requests_.check(f, frame)) == verdict::wait) {
     looked_ = receives_.steps() != steps;
     if (looked_) flows_.access(f, context_user::check);
+    if (receives_.refusals() != refusals && !f.waits.receive) {
+      leave_context(f, span);
+      f.waits.receive = true;
+    }
     return verdict::wait;
   }
-  if (marked && requests_.passed()) notices_.note(f);
+  if (marked && requests_.passed()) tell_marked(f);
   if (read) read_engine_.use(f.waits.context ? config_.read_miss_cycles : 0);
   ++packets_;
   flows_.access(f, context_user::check);
@@ -230,10 +234,19 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   cost_ = interval;
   if (f.waits.grant)
     spans_.leave(span, owner_.name(), "read engine", owner_.now_ps(), sim::wait::arbitration);
+  else if (f.waits.receive)
+    spans_.leave(span, owner_.name(), "receive descriptor", owner_.now_ps(), sim::wait::descriptor_fetch);
   else
     leave_context(f, span);
-  f.waits.context = f.waits.grant = false;
+  f.waits.context = f.waits.grant = f.waits.receive = false;
   return verdict::done;
+}
+
+/// The packet under check was marked, and one for this queue pair.
+void admission::tell_marked(const responder_flow& f) {
+  const wire::packet& p = kept_.packet;
+  const bool datagram = wire::transport_of(p.bth.opcode) == wire::transport::ud;
+  marked_.tell(f.qpn, p, kept_.port, kept_.gid_index, datagram ? p.deth.src_qp : f.ctx->remote_qpn);
 }
 
 void admission::leave_context(const responder_flow& f, sim::span_id span) {

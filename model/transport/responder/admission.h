@@ -12,8 +12,8 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/congestion/marked_packets.h"
 #include "model/transport/read_engine/read_engine_port.h"
-#include "model/transport/responder/cnp_sender.h"
 #include "model/transport/responder/ethernet_check.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/place_lookup.h"
@@ -50,7 +50,7 @@ class admission {
   };
   admission(sim::clocked_block& owner, const responder_config& cfg, const responder_registers& registers,
             const streams& in, flow_table& flows, const slot_table& slots, const place_lookup& places,
-            const receive_descriptors& receives, request_check& requests, ethernet_check& plain, cnp_sender& notices,
+            const receive_descriptors& receives, request_check& requests, ethernet_check& plain, marked_packets& marked,
             read_engine_port& read_engine, drop_counters& drops, sim::span_recorder& spans);
   void announce(sim::statistics& to, const std::string& name) const;
 
@@ -69,6 +69,7 @@ class admission {
   bool admit(payload::frame_ptr& frame, std::uint32_t qpn);
   void wait(responder_flow& f, payload::frame_ptr frame);
   verdict run(responder_flow& f, payload::frame_ptr& frame);
+  void tell_marked(const responder_flow& f);
   void leave_context(const responder_flow& f, sim::span_id span);
   unsigned interval_of(const icm::responder_context& ctx, const payload::frame& frame, bool read) const;
   void start(responder_flow& f);
@@ -84,7 +85,7 @@ class admission {
   const receive_descriptors& receives_;
   request_check& requests_;
   ethernet_check& plain_;
-  cnp_sender& notices_;
+  marked_packets& marked_;
   read_engine_port& read_engine_;
   drop_counters& drops_;
   sim::span_recorder& spans_;
@@ -94,6 +95,11 @@ class admission {
   bool began_to_wait_ = false;          // in this tick: a packet,
   bool taken_ = false;                  // the request that was in front,
   bool looked_ = false;                 // at a context, and the packet goes on waiting
+  struct {
+    wire::packet packet;
+    std::uint8_t port = 0;
+    std::uint16_t gid_index = 0;
+  } kept_;  // of a marked packet under check: what a CNP needs of it
   sim::server check_;
   unsigned cost_ = 1;  // cycles of the packet just checked
   std::uint64_t packets_ = 0, check_cycles_ = 0;

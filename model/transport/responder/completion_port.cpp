@@ -10,8 +10,9 @@ constexpr std::uint8_t vendor_error = 0x88;  // A.5.3: the one value seen on a r
 
 completion_port::completion_port(sim::clocked_block& owner, const responder_config& cfg,
                                  sim::fifo_out<completion::cqe_request>& cqe,
-                                 sim::fifo_out<completion::event_request>& event, const payload_writes& writes)
-    : owner_(owner), cqe_(cqe), event_(event), writes_(writes), waiting_(cfg.cqe_queue) {}
+                                 sim::fifo_out<completion::event_request>& event, const payload_writes& writes,
+                                 sim::span_recorder& spans)
+    : owner_(owner), cqe_(cqe), event_(event), writes_(writes), spans_(spans), waiting_(cfg.cqe_queue) {}
 
 void completion_port::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".error.local_length", errors.local_length);
@@ -26,6 +27,8 @@ void completion_port::push(const completion::cqe_request& cqe) {
   entry& e = waiting_.extend();
   e.cqe = cqe;
   e.after = writes_.asked();
+  e.since = owner_.now();
+  e.marked = false;
 }
 
 void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
@@ -60,6 +63,11 @@ void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t w
 
 void completion_port::work() {
   if (waiting_.empty() || waiting_.front().after > writes_.done()) return;
+  entry& front = waiting_.front();
+  if (front.since != owner_.now() && !front.marked) {  // else it has not waited for it, or this was seen before
+    spans_.leave(front.cqe.span, owner_.name(), "payload write", owner_.now_ps(), sim::wait::pcie);
+    front.marked = true;
+  }
   if (!cqe_.claim()) return;
   if (waiting_.full()) owner_.wake_next();  // somebody may wait for the room
   cqe_.push(waiting_.front().cqe);

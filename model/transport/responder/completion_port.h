@@ -9,6 +9,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/ring.h"
+#include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/responder/payload_writes.h"
 #include "model/transport/responder/types.h"
@@ -20,11 +21,13 @@ namespace rnic::transport {
 /// Stages: push (cycle 0), hand-over to the completion block when the writes before it are on their way, one a cycle
 /// (in cycle 0 where nothing is to be waited for). Memory: a ring of responder_config::cqe_queue completions, one write
 /// and one read port. Stalls: a full ring holds up who completes; the owner is ticked when it has room again.
+/// Span mark: "payload write" (wait::pcie) where a completion had to wait for it.
 /// Counters: error.*, receives and messages that ended in error.
 class completion_port {
  public:
   completion_port(sim::clocked_block& owner, const responder_config& cfg, sim::fifo_out<completion::cqe_request>& cqe,
-                  sim::fifo_out<completion::event_request>& event, const payload_writes& writes);
+                  sim::fifo_out<completion::event_request>& event, const payload_writes& writes,
+                  sim::span_recorder& spans);
   void announce(sim::statistics& to, const std::string& name) const;
 
   bool room() const { return !waiting_.full(); }
@@ -50,12 +53,15 @@ class completion_port {
   struct entry {
     completion::cqe_request cqe;
     std::uint64_t after = 0;  // payload writes that must be on their way
+    sim::cycle_t since = 0;
+    bool marked = false;  // where it waited for them
   };
 
   sim::clocked_block& owner_;
   sim::fifo_out<completion::cqe_request>& cqe_;
   sim::fifo_out<completion::event_request>& event_;
   const payload_writes& writes_;
+  sim::span_recorder& spans_;
   sim::ring<entry> waiting_;
 };
 

@@ -249,7 +249,6 @@ void responder_control::finish_reset() {
   of_.rings.drop_all();
   of_.backlog.clear();
   of_.receives.drop_shared();
-  of_.notices.clear();
   of_.flows.halts().reopen();
   resetting_ = false;
 }

@@ -9,7 +9,6 @@
 #include "model/sim/clocked_block.h"
 #include "model/transport/live_command.h"
 #include "model/transport/responder/acknowledgement.h"
-#include "model/transport/responder/cnp_sender.h"
 #include "model/transport/responder/completion_port.h"
 #include "model/transport/responder/error_state.h"
 #include "model/transport/responder/flow_table.h"
@@ -43,7 +42,6 @@ class responder_control {
     held_reads& held;
     read_port& reads;
     error_state& errors;
-    cnp_sender& notices;
   };
   responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
                     std::vector<diagnostic> counters);

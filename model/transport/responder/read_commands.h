@@ -27,7 +27,6 @@ struct read_command {
     refuse,       ///< a NAK in that place
     discard,      ///< what was not sent of the flow is given up; its end is reported
     revoke,       ///< `key` has lost its meaning; reported when nothing translated under it can touch memory
-    notified,     ///< a CNP has come for `qpn`
     forget,       ///< `qpn` is gone: its rates,
     forget_all    ///< and those of all queue pairs
   };

@@ -15,6 +15,7 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/congestion/notice.h"
 #include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/responder/answer_lines.h"
 #include "model/transport/responder/answer_port.h"
@@ -30,7 +31,8 @@ namespace rnic::transport {
 /// Data sheet.
 ///
 /// Ports, each of one item a cycle: commands in, reports out; answers to answer_transmit (answer_port); address
-/// translation; DMA reads (READ payload); jobs to the atomic unit, outcomes from it; the READ engine.
+/// translation; DMA reads (READ payload); jobs to the atomic unit, outcomes from it; the READ engine; CNPs that have
+/// come for queue pairs, which move their rates in the cycle in which they are seen.
 ///
 /// Stages: accept a command (cycle 0); ask, one response packet a cycle, in turn of the queue pairs (0 for one that
 /// finds nobody in front of it); translation, of packets that the command brings none for; read, one DMA request a
@@ -73,7 +75,8 @@ class read_generator : public sim::clocked_block {
   pcie::dma_port dma_read{*this};
   sim::fifo_out<atomic_job> atomic_out{*this};
   sim::fifo_in<atomic_outcome> outcome_in{*this};
-  read_engine_port read_engine{*this};  ///< of the responses that it makes
+  read_engine_port read_engine{*this};         ///< of the responses that it makes
+  sim::fifo_in<rate_notice> notice_in{*this};  ///< from the requester. May stay unbound
 
  private:
   using kind = read_command::kind;

@@ -44,9 +44,6 @@ void read_generator::accept() {
       revocation_ = {true, r.key};
       refuse_key(r.key);
       break;
-    case kind::notified:
-      pacing_.limits().notified(r.qpn);
-      break;
     case kind::forget:
       pacing_.limits().forget(r.qpn);
       break;

@@ -22,15 +22,15 @@ receive_descriptors::result receive_descriptors::find(icm::responder_context& ct
                                                       entry& out) {
   if (is_shared(ctx)) {
     out.index = ctx.rq_consumed;
-    if (first) return shared_.head(srqn_of(ctx), out);
-    return payload ? shared_.taken(srqn_of(ctx), ctx.rq_consumed, out) : result::ready;
+    if (first) return counted(shared_.head(srqn_of(ctx), out));
+    return payload ? counted(shared_.taken(srqn_of(ctx), ctx.rq_consumed, out)) : result::ready;
   }
-  const result posted = first ? own_.available(ctx) : result::ready;
+  const result posted = first ? counted(own_.available(ctx)) : result::ready;
   if (posted != result::ready) return posted;
   out.index = static_cast<std::uint16_t>(ctx.rq_consumed - (first ? 0 : 1));
   out.pd = ctx.pd;
   out.bytes = 1u << ctx.log_rq_stride;
-  return payload ? own_.get(ctx, out.index, out.segments) : result::ready;
+  return payload ? counted(own_.get(ctx, out.index, out.segments)) : result::ready;
 }
 
 void receive_descriptors::take(icm::responder_context& ctx, const entry& e, bool keep) {
@@ -61,7 +61,7 @@ bool receive_descriptors::give_back(const responder_flow& f) {
 
 receive_descriptors::result receive_descriptors::in_domain(const icm::responder_context& ctx, std::uint32_t srqn,
                                                            std::uint32_t& pd) {
-  return contexts_.in_domain(srqn, domain_of(ctx), pd);
+  return counted(contexts_.in_domain(srqn, domain_of(ctx), pd));
 }
 
 receive_descriptors::result receive_descriptors::choose(icm::responder_context& ctx, std::uint32_t srqn) {

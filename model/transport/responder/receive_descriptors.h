@@ -58,6 +58,8 @@ class receive_descriptors {
   /// A number that changes when a question was more than a look at what is under way: who asked has read its context,
   /// and begun a reading or taken one over.
   std::uint64_t steps() const;
+  /// A number that changes when a question is answered `pending`.
+  std::uint64_t refusals() const { return refusals_; }
 
   /// What a queue pair in error has taken of a shared queue and not completed goes back to software as flushed. `done`:
   /// an entry that was completed in error just now, or none.
@@ -90,6 +92,10 @@ class receive_descriptors {
     std::uint16_t index;
   };
   void add_flush(const flushed& x);
+  result counted(result r) {
+    if (r == result::pending) ++refusals_;
+    return r;
+  }
 
   sim::clocked_block& owner_;
   completion_port& completions_;
@@ -97,7 +103,7 @@ class receive_descriptors {
   shared_contexts contexts_;
   shared_receive shared_;
   std::vector<flushed> flushes_;
-  std::uint64_t given_back_ = 0;
+  std::uint64_t given_back_ = 0, refusals_ = 0;
 };
 
 }  // namespace rnic::transport

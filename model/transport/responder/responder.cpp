@@ -27,9 +27,8 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       error_out(*this),
       error_in(*this),
       lost_in(*this),
-      notice_in(*this),
+      cnp_out(*this),
       acknowledgements(*this, config.answer.waiting),
-      notifications(*this, config.answer.waiting),
       reads(*this, config),
       fetches(*this, config, received_),
       config_(checked(config, this->name())),
@@ -41,10 +40,10 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       backlog_(rings_),
       flows_(*this, config_, contexts_, backlog_, slots_, drops_),
       writes_(dma_write),
-      completions_(*this, config_, cqe_out, event_out, writes_),
+      completions_(*this, config_, cqe_out, event_out, writes_, spans),
       receives_(this->name() + ".srqs", *this, config_, map, fetches, completions_),
       places_(*this, config_, registers_, translate, flows_, slots_),
-      notices_(*this, config_, frames, notifications, reads),
+      marked_(config_.congestion.notification, frames, cnp_out),
       answers_(*this, config_, flows_, acknowledgements, reads, frames, spans),
       withdrawal_(*this, keys, slots_, writes_, reads, completions_),
       held_(*this, config_, flows_, contexts_, backlog_, reads, answers_, writes_, spans),
@@ -56,10 +55,10 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       requests_(*this, registers_, {gids[0], gids[1]}, intake_, places_, receives_, drops_),
       plain_(registers_, gids, contexts_, flows_, intake_, receives_, drops_),
       admission_(*this, config_, registers_, {rx_in, copies_in, ethernet_in}, flows_, slots_, places_, receives_,
-                 requests_, plain_, notices_, read_engine, drops_, spans),
+                 requests_, plain_, marked_, read_engine, drops_, spans),
       control_(
           *this, registers_,
-          {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_, notices_},
+          {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_},
           {{0x00, &completions_.errors.local_length},
            {0x08, &completions_.errors.local_operation},
            {0x18, &completions_.errors.local_protection},
@@ -104,7 +103,7 @@ void responder::announce(sim::statistics& stats) {
   for (const auto& [reason, counter] : drops) stats.add(n + ".drop." + reason, *counter);
   plain_.announce(stats, n);
   completions_.announce(stats, n);
-  notices_.announce(stats, n);
+  marked_.announce(n, stats);
   contexts_.announce(stats);
   histories_.announce(stats);
   receives_.contexts().on_chip().announce(stats);
@@ -122,12 +121,9 @@ void responder::tick() {
   errors_.take(lost_in);
   returns_.work();
   acknowledgements.work();
-  notifications.work();
   fetches.work();
   receives_.work();
   commit_.work();
-  notices_.take(notice_in, control_.resetting());
-  notices_.work();
   answers_.send();
   errors_.poll();
   errors_.attend();

@@ -14,12 +14,12 @@
 #include "model/register_bus/reset_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/statistics.h"
+#include "model/transport/congestion/marked_packets.h"
 #include "model/transport/congestion/notice.h"
 #include "model/transport/read_engine/read_engine_port.h"
 #include "model/transport/responder/acknowledgement.h"
 #include "model/transport/responder/admission.h"
 #include "model/transport/responder/answer_port.h"
-#include "model/transport/responder/cnp_sender.h"
 #include "model/transport/responder/commit.h"
 #include "model/transport/responder/completion_port.h"
 #include "model/transport/responder/control.h"
@@ -75,8 +75,8 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_out<qp_error> error_out;            ///< to the requester: this QP is in the error state
   sim::fifo_in<qp_error> error_in;              ///< from the requester
   sim::fifo_in<qp_error> lost_in;               ///< from completion: a completion of this QP was lost. May stay unbound
-  sim::fifo_in<congestion_notice> notice_in;    ///< from the requester. May stay unbound
-  answer_port acknowledgements, notifications;  ///< to answer_transmit
+  sim::fifo_out<congestion_notice> cnp_out;     ///< to the sender of CNPs. May stay unbound
+  answer_port acknowledgements;                 ///< to answer_transmit
   read_port reads;                              ///< to the READ generator
   receive_port fetches;                         ///< to receive fetch
   icm::context_cache<icm::responder_context>& contexts() { return contexts_; }
@@ -110,7 +110,7 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   completion_port completions_;
   receive_descriptors receives_;
   place_lookup places_;
-  cnp_sender notices_;
+  marked_packets marked_;
   acknowledgement answers_;
   key_withdrawal withdrawal_;
   held_reads held_;

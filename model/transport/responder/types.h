@@ -252,7 +252,8 @@ struct responder_flow {
     std::uint16_t head = no_link, tail = no_link;  ///< oldest first
     bool listed = false;                           ///< it stands in admission's line
     bool grant = false;                            ///< the oldest has waited for the READ engine,
-    bool context = false;                          ///< for the context
+    bool context = false;                          ///< for the context,
+    bool receive = false;                          ///< for a receive descriptor
   } waits;
   /// READs and atomics.
   struct {

@@ -17,6 +17,7 @@
 #include "model/sim/timebase.h"
 #include "model/transport/read_engine/read_engine.h"
 #include "model/transport/responder/answer_transmit.h"
+#include "model/transport/congestion/cnp_sender.h"
 #include "model/transport/responder/atomic_unit.h"
 #include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/receive_fetch.h"
@@ -319,6 +320,7 @@ struct bench {
         reads("read_engine", core, stats),
         generator("read_generator", core, cfg, frames, spans, stats),
         atomics("atomic_unit", core, cfg.atomics, spans, stats),
+        cnps("cnp_sender", core, cfg.congestion.notification, cfg.answer.waiting, stats),
         out("answer_transmit", core, cfg, {{&sources[0], &sources[1]}}, r.roce_v2_port(), spans, stats),
         s(core, r, fetch, generator, atomics, out) {
     r.fetches.job.bind(fetch_jobs);
@@ -341,7 +343,7 @@ struct bench {
     atomics.job_in.bind(atomic_jobs);
     atomics.outcome_out.bind(atomic_outcomes);
     generator.outcome_in.bind(atomic_outcomes);
-    answer_port* const users[] = {&generator.answers, &r.acknowledgements, &r.notifications};
+    answer_port* const users[] = {&generator.answers, &r.acknowledgements, &cnps.answers};
     for (unsigned i = 0; i < answer_transmit::users; ++i) {
       jobs.emplace_back("answers" + std::to_string(i), core, 2);
       users[i]->job.bind(jobs.back());
@@ -505,6 +507,7 @@ struct bench {
   read_engine reads;
   read_generator generator;
   atomic_unit atomics;
+  cnp_sender cnps;
   sim::fifo<read_engine_request> read_requests{"read_requests", core, 2};
   sim::fifo<read_engine_grant> read_grants{"read_grants", core, 2};
   sim::fifo<read_engine_request> piece_requests{"piece_requests", core, 2};

@@ -53,7 +53,7 @@ struct block : sim::clocked_block {
         backlog(histories),
         flows(*this, cfg, contexts, backlog, slots, drops),
         writes(dma_write),
-        completions(*this, cfg, cqe, event, writes),
+        completions(*this, cfg, cqe, event, writes, spans),
         receives("parts.srqs", *this, cfg, map, fetches, completions),
         places(*this, cfg, registers, translate, flows, slots),
         answers(*this, cfg, flows, out, reads, frames, spans),

@@ -532,7 +532,7 @@ TEST(responder_laws, steady_state_takes_no_more_frames) {
 TEST(responder, cnps_of_a_port_that_stands_hold_up_no_other) {
   bench b;
   sim::fifo<congestion_notice> notices("notices", b.core, 64);
-  b.r.notice_in.bind(notices);
+  b.cnps.notices[cnp_sender::requester].bind(notices);
   const unsigned credits = responder_config{}.egress_frames, places = 2,
                  queue = responder_config{}.congestion.notification.queue;
   const auto notify = [&](unsigned port, std::uint32_t number) {
@@ -549,7 +549,7 @@ TEST(responder, cnps_of_a_port_that_stands_hold_up_no_other) {
   };
   for (unsigned i = 0; i < credits + places + queue + 5; ++i) notify(1, 0x100 + i);
   EXPECT_EQ(b.s.answers.size(), credits);
-  EXPECT_EQ(b.stats.value("responder.np_cnp_lost"), 5u);
+  EXPECT_EQ(b.stats.value("cnp_sender.np_cnp_lost"), 5u);
   notify(0, 0x90);
   b.run(200);
   ASSERT_EQ(b.s.answers.size(), credits + 1);

@@ -34,6 +34,22 @@ TEST(Span, MarksAreInOrderOfTimeAndNameTheirBlock) {
   EXPECT_EQ(s.end() - s.start(), 8'000u);
 }
 
+TEST(Span, MarksBeyondTheLastPlaceAreToldAsSuch) {
+  span_recorder spans;
+  spans.enable(true);
+  const span_id id = spans.open(0);
+  for (unsigned i = 1; i <= span::max_marks; ++i) spans.leave(id, "a.block", "stage", i);
+  EXPECT_STREQ(spans[id][span::max_marks - 1].stage, "stage");
+  spans.leave(id, "b.block", "one too many", 1'000);
+  spans.leave(id, "c.block", "an earlier one", 500);
+  const span& s = spans[id];
+  ASSERT_EQ(s.count(), span::max_marks);
+  EXPECT_STREQ(s[span::max_marks - 2].stage, "stage");
+  EXPECT_STREQ(s[span::max_marks - 1].stage, span::beyond);
+  EXPECT_STREQ(s[span::max_marks - 1].block, "b.block");
+  EXPECT_EQ(s.end(), 1'000u);
+}
+
 TEST(Span, BlocksNameOutlivesTheBlock) {
   span_recorder spans;
   spans.enable(true);
