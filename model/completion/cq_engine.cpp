@@ -24,23 +24,25 @@ cq_engine::cq_engine(sim::clocked_block& owner, const completion_config& config,
       stats_(stats),
       to_(ports),
       engine_(owner, "cqe_engine"),
-      seen_(sources),
+      heads_(sources),
       records_(ports.dma) {}
 
 void cq_engine::serve() {
-  const unsigned n = static_cast<unsigned>(seen_.size());
+  const unsigned n = static_cast<unsigned>(heads_.size());
   for (unsigned i = 0, source = last_source_; i != n; ++i) {
     if (++source == n) source = 0;
     if (!to_.requests[source].can_pop()) continue;
     if (!engine_.is_free()) return engine_.await();
     if (!to_.dma.has_room()) return engine_.blocked("dma");  // woken when they drain
     if (to_.events.full()) return engine_.blocked("events");
+    const head before = heads_[source];
     if (!try_request(source)) {
-      engine_.blocked(waits_for_);
+      engine_.blocked(waits_for_.whom);
+      note(source, before);
       continue;
     }
     to_.requests[source].pop();
-    seen_[source] = 0;
+    heads_[source] = {};
     last_source_ = source;
     engine_.start(cycles_);
     owner_.wake_at(std::max(owner_.now() + 1, engine_.free_at()));  // another source may have something
@@ -48,26 +50,34 @@ void cq_engine::serve() {
   }
 }
 
+/// The head of a source waits: for the same as before, or now for something else.
+void cq_engine::note(unsigned source, const head& before) {
+  head& h = heads_[source];
+  h.waits_for = waits_for_.whom;
+  h.why = waits_for_.why;
+  if (before.waits_for != nullptr && before.waits_for != h.waits_for)
+    to_.dma.note(to_.requests[source].front().span, before.waits_for, before.why);
+}
+
 /// Tries to finish the request at the head of a source; false when it has to wait.
 bool cq_engine::try_request(unsigned source) {
   const cqe_request& r = to_.requests[source].front();
-  if (const auto* h = to_.halts.find(r.cqn); h != nullptr) {
-    waits_for_ = "command";
-    if (h->discard) ++stats_.discarded;
-    return h->discard;
+  head& h = heads_[source];
+  if (const auto* halt = to_.halts.find(r.cqn); halt != nullptr) {
+    waits_for_ = {"command", sim::wait::software};
+    if (halt->discard) ++stats_.discarded;
+    return halt->discard;
   }
-  bool seen = seen_[source] != 0;
   bool wait = false;
-  icm::cq_context* cq = find_context(to_.cqs, r.cqn, seen, wait);
-  seen_[source] = seen ? 1 : 0;
-  waits_for_ = "contexts";
+  icm::cq_context* cq = find_context(to_.cqs, r.cqn, h.seen, wait);
+  waits_for_ = {"contexts", sim::wait::context_miss};
   if (wait) return false;
   if (cq == nullptr) {
     ++stats_.cqe_invalid;
     return true;
   }
   if (cq->status != 0 || !has_room(*cq, wait)) {
-    waits_for_ = wait ? "consumer index" : "requester or responder";
+    waits_for_ = wait ? reason{"consumer index", sim::wait::pcie} : told;
     if (wait || !can_lose()) return false;
     ++stats_.cq_overflow;
     lose(r);
@@ -78,16 +88,17 @@ bool cq_engine::try_request(unsigned source) {
   std::uint64_t address = 0;
   const auto where = to_.pages.address(buffer_pages::queue::cq, r.cqn, cq->address, cq->log_page,
                                        cq->page_offset + std::uint64_t{slot} * set_.cqe_bytes, cq->function, address);
-  waits_for_ = "pages";
+  waits_for_ = {"pages", sim::wait::translation_miss};
   if (where == buffer_pages::result::pending) return false;
   if (where == buffer_pages::result::failed) {
-    waits_for_ = "requester or responder";
+    waits_for_ = told;
     if (!can_lose()) return false;
     fail(*cq, status_write_fail, abi::eqe::cq_access_violation);
     ++stats_.cqe_invalid;
     lose(r);
     return true;
   }
+  if (h.waits_for != nullptr) to_.dma.note(r.span, h.waits_for, h.why);
   write(*cq, r, address);
   return true;
 }

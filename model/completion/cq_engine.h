@@ -48,6 +48,8 @@ struct cq_engine_ports {
 /// Stalls, as the server `cqe_engine` counts them: dma (no room for a write), events (none for an event), command (the
 /// CQ is halted), contexts, consumer index, pages, requester or responder (no room to tell them of a loss).
 ///
+/// Span marks: what a CQE has waited for, by the same names.
+///
 /// Counters: cqe, cqe_invalid, cq_overflow, discarded.
 class cq_engine {
  public:
@@ -59,7 +61,19 @@ class cq_engine {
   consumer_reads& records() { return records_; }
 
  private:
+  struct reason {
+    const char* whom = nullptr;
+    sim::wait why = sim::wait::none;
+  };
+  static constexpr reason told{"requester or responder", sim::wait::arbitration};
+  /// The request in front of a source.
+  struct head {
+    bool seen = false;                ///< its context was found before
+    const char* waits_for = nullptr;  ///< at the last try; nullptr: it has not waited
+    sim::wait why = sim::wait::none;
+  };
   bool try_request(unsigned source);
+  void note(unsigned source, const head& before);
   bool has_room(icm::cq_context& cq, bool& wait);
   void fail(icm::cq_context& cq, std::uint8_t status, std::uint8_t syndrome);
   bool can_lose() const;
@@ -74,9 +88,9 @@ class cq_engine {
   cq_engine_ports to_;
   sim::server engine_;
   unsigned last_source_ = 0;
-  std::vector<std::uint8_t> seen_;  // by source: the head's context was found before
+  std::vector<head> heads_;  // by source
   consumer_reads records_;
-  const char* waits_for_ = nullptr;  // why try_request() said no
+  reason waits_for_;  // why try_request() said no
 };
 
 }  // namespace rnic::completion

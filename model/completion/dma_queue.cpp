@@ -42,13 +42,16 @@ void dma_queue::read(std::uint64_t address, std::uint16_t function, std::uint8_t
   read.destination = to;
 }
 
+void dma_queue::note(sim::span_id span, const char* stage, sim::wait why) const {
+  if (span != 0 && spans_ != nullptr) spans_->leave(span, owner_.name(), stage, owner_.now_ps(), why);
+}
+
 /// In the order in which they were decided, one a cycle.
 void dma_queue::hand_over_front() {
   pending& p = requests_.front();
   if (p.ready > owner_.now()) return owner_.wake_at(p.ready);
   if (!port_.request.claim()) return;
-  if (p.request.span != 0 && spans_ != nullptr)
-    spans_->leave(p.request.span, owner_.name(), "completion", owner_.now_ps());
+  note(p.request.span, "completion", sim::wait::none);
   port_.request.push(std::move(p.request));
   requests_.drop();
   if (!requests_.empty()) owner_.wake_at(std::max(owner_.now() + 1, requests_.front().ready));

@@ -23,7 +23,7 @@ namespace rnic::completion {
 /// Stalls: the channel to the DMA engine is full. While `has_room` is false neither engine decides for an entry; the
 /// last place is for the read of a consumer index.
 ///
-/// Span mark: "completion", when the write of a CQE leaves.
+/// Span mark: "completion", when the write of a CQE leaves; what cq_engine notes.
 class dma_queue {
  public:
   /// What an answer is for; it comes back with an index of whoever asked.
@@ -46,6 +46,8 @@ class dma_queue {
   /// not overtake its writes.
   void fence(std::uint32_t index) { read(last_address_, last_function_, fence_data_.data(), answer::fence, index); }
 
+  /// The message of `span` leaves a stage of the owner in this cycle.
+  void note(sim::span_id span, const char* stage, sim::wait why) const;
   /// To be called in each tick of the owner.
   void hand_over() {
     if (!requests_.empty()) hand_over_front();

@@ -98,7 +98,10 @@ void engine_stage::clock_rtl() {
   const icrc_outputs out = engine_->step(beat, std::exchange(take_result_, false));
   if (beat.valid && out.in_ready) {
     offered_ += beat.keep;
-    if (beat.last) input_free_at_ = owner_.now() + 1 + frames_.back().tail;
+    if (beat.last) {
+      frames_.back().last_beat = owner_.now();
+      input_free_at_ = owner_.now() + 1 + frames_.back().tail;
+    }
   }
   if (!frames_.empty()) owner_.wake_next();
 }

@@ -38,15 +38,21 @@ class engine_stage {
   struct entry {
     payload::frame_ptr frame;
     std::uint32_t crc = 0;  ///< of result() and started(), and of those alone
-    bool blocked = false;   ///< for its block: it had its result, but there was no room for it
+    bool blocked = false;   ///< it had its result, but there was no room for it
     bool handed = false;    ///< hand_ahead(): it is under way behind the block, and its result waits for nobody
-    sim::cycle_t ready_at = sim::never;
+    sim::cycle_t ready_at = sim::never;   ///< its result is there; of RTL when it was seen
+    sim::cycle_t last_beat = sim::never;  ///< enters
     // The stage's own:
     stream what;
     std::uint64_t beats = 0;
     sim::cycle_t tail = 0;  // of the frame, behind its last beat
     sim::cycle_t start = 0;
-    sim::cycle_t last_beat = sim::never;  // enters
+
+    /// For its block: its result is there at `now`, and there is no room for it.
+    void hold(sim::cycle_t now) {
+      if (!blocked) ready_at = now;
+      blocked = true;
+    }
   };
 
   engine_stage(sim::clocked_block& owner, std::unique_ptr<icrc_engine_if> engine);

@@ -39,9 +39,16 @@ sim::cycle_t streams_from(const payload::frame& f, const stream& s, unsigned wid
   return std::max(begins, with_icrc > late ? with_icrc - late : 0);
 }
 
-void mark(sim::span_recorder& spans, const std::string& block, const char* stage, const engine_stage::entry& e,
-          sim::time_ps at) {
-  spans.leave(e.frame->span, block, stage, at, e.blocked ? sim::wait::arbitration : sim::wait::none);
+/// A frame's bytes go in, the engine's stages follow; at edge `now` it leaves, later where it was `blocked`.
+void mark(sim::span_recorder& spans, const sim::clocked_block& block, const engine_stage::entry& e, sim::cycle_t now) {
+  const sim::span_id span = e.frame->span;
+  if (span == 0) return;
+  const auto leave = [&](const char* stage, sim::cycle_t edge, sim::wait why = sim::wait::none) {
+    spans.leave(span, block.name(), stage, block.domain().edge_time(edge), why);
+  };
+  leave("frame", e.last_beat, sim::wait::bytes);
+  leave("icrc", e.blocked ? e.ready_at : now);
+  if (e.blocked) leave("exit", now, sim::wait::arbitration);
 }
 
 using frame_inputs = std::vector<sim::fifo_in<payload::frame_ptr>>;
@@ -87,10 +94,10 @@ void icrc_insert::leave() {
   }
   const auto& out = outputs[e->frame->port % ports];
   if (!out.claim()) {  // the channel wakes us
-    e->blocked = true;
+    e->hold(now());
     return;
   }
-  mark(spans_, name(), "icrc", *e, now_ps());
+  mark(spans_, *this, *e, now());
   finish(*e->frame, e->crc);
   payload::send_whole(out, std::move(e->frame), now(), engine_.width());
   engine_.take();
@@ -167,10 +174,10 @@ void icrc_check::leave() {
   } else {
     const auto& out = way_of(e->frame->packet).out;
     if (!out.claim()) {  // the channel wakes us
-      e->blocked = true;
+      e->hold(now());
       return;
     }
-    mark(spans_, name(), "icrc", *e, now_ps());
+    mark(spans_, *this, *e, now());
     ++stats_.frames_passed;
     out.push(std::move(e->frame));
   }
@@ -187,13 +194,14 @@ void icrc_check::enter() {
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
   const auto& out = way_of(f->packet).out;
+  if (now() > f->first_byte && f->span != 0) spans_.leave(f->span, name(), "turn", now_ps(), sim::wait::arbitration);
   stream s = covered(*f, engine_.width());
   s.first_beat = streams_from(*f, s, engine_.width());
   if (const auto& left = departures[f->port % ports]; left.bound()) left.push({now(), f->length, f->priority});
   stats_.beats += engine_.start(std::move(f), s);
   engine_stage::entry* const e = engine_.started();
   if (e != nullptr && e->crc == e->frame->packet.icrc && out.can_push()) {
-    spans_.leave(e->frame->span, name(), "icrc", domain().edge_time(e->ready_at));
+    mark(spans_, *this, *e, e->ready_at);
     ++stats_.frames_passed;
     payload::expect_packet(*e->frame, engine_.width(), e->ready_at, *this);
     out.push_after(std::move(e->frame), e->ready_at - now());

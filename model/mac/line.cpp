@@ -25,7 +25,7 @@ line::line(sim::clocked_block& owner, const port_config& config, payload::frame_
       rate_mbps_(config.rate_mbps),
       by_rate_(config.rate_mbps),
       datapath_bytes_(config.datapath_bytes),
-      latency_(config.mac_tx_ns * sim::ps_per_ns),
+      latency_(transmit_ps(config)),
       never_late_(is_as_fast_as_line(owner.domain(), config)) {}
 
 /// First start on the line at which each byte of the frame is there when the line wants it: those of a beat at once, so

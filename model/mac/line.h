@@ -17,7 +17,7 @@ namespace rnic::mac {
 /// Data sheet. Part of a port.
 ///
 /// A frame occupies the line for preamble, bytes and gap at `rate_mbps`, in picoseconds with the fraction kept. The
-/// first bit leaves `mac_tx_ns` after the start. The next frame may be chosen at the last edge at which the line is
+/// first bit leaves transmit_ps() after the start. The next frame may be chosen at the last edge at which the line is
 /// still busy: a MAC has a frame's worth of buffer between core clock and line clock. A frame whose last bytes are
 /// still being written (frame.open) is on the line and goes away when they are there.
 ///

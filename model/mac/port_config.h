@@ -14,17 +14,24 @@ namespace rnic::mac {
 struct port_config {
   std::uint8_t index = 0;  ///< 0-based number of the port
   sim::parameter<std::uint32_t> rate_mbps{40'000, {1000, 400'000, "Mb/s", "calibration 2.5: 10, 40, 56 Gb/s"}};
-  /// Start of a frame to its first bit on the line.
-  sim::parameter<std::uint32_t> mac_tx_ns{60, {1, sim::many, "ns", "calibration 5: MAC, PCS and PHY"}};
-  /// Last bit of a frame to its check.
-  sim::parameter<std::uint32_t> mac_rx_ns{80, {1, sim::many, "ns", "calibration 5: MAC, PCS and PHY"}};
+  // Start of a frame to its first bit on the line: MAC (preamble, FCS), PCS (64B/66B, scrambler, distribution to lanes
+  // and their markers), PMA (serialiser). Last bit of a frame to its check: PMA, PCS (lanes in step again,
+  // descrambler), MAC. The sums are calibration 5's, 60 and 80 ns; the division is ours.
+  sim::parameter<std::uint32_t> mac_tx_ns{22, {1, sim::many, "ns", "calibration 5: a part of 60 ns"}};
+  sim::parameter<std::uint32_t> pcs_tx_ns{26, {0, sim::many, "ns", "calibration 5: a part of 60 ns"}};
+  sim::parameter<std::uint32_t> pma_tx_ns{12, {0, sim::many, "ns", "calibration 5: a part of 60 ns"}};
+  sim::parameter<std::uint32_t> pma_rx_ns{14, {0, sim::many, "ns", "calibration 5: a part of 80 ns"}};
+  sim::parameter<std::uint32_t> pcs_rx_ns{36, {0, sim::many, "ns", "calibration 5: a part of 80 ns"}};
+  sim::parameter<std::uint32_t> mac_rx_ns{30, {1, sim::many, "ns", "calibration 5: a part of 80 ns"}};
   /// Reed-Solomon FEC on the line (IEEE 802.3 clauses 91 and 108): bytes come out when the code word that they are in
   /// is complete and decoded.
   enum class line_code : std::uint8_t { none, rs_528_514 };
   sim::parameter<line_code> fec{line_code::none, {"none, rs_528_514", "calibration 5: 40GBASE-R4 has none"}};
-  /// Of a code word.
-  sim::parameter<std::uint32_t> fec_decode_ns{
-      49, {0, sim::many, "ns", "calibration 5: 100 ns, 51.2 of them to gather a code word"}};
+  /// Of a code word, whose syndromes are there with its last bit: the polynomial that locates the errors, then the
+  /// errors themselves. The division is ours.
+  sim::parameter<std::uint32_t> fec_locate_ns{
+      24, {0, sim::many, "ns", "calibration 5: a part of 100 ns, 51.2 of them to gather a code word"}};
+  sim::parameter<std::uint32_t> fec_correct_ns{25, {0, sim::many, "ns", "calibration 5: a part of 100 ns"}};
   unsigned datapath_bytes = 16;  ///< a cycle of the core clock, to and from the line's side (adapter.datapath_bytes)
   /// The credits a source begins with.
   sim::parameter<std::uint32_t> egress_frames{16, {1, 512, "frames", "design: of each source and priority"}};
@@ -53,9 +60,14 @@ struct port_config {
   void list(sim::fields& are) {
     are("rate_mbps", rate_mbps);
     are("mac_tx_ns", mac_tx_ns);
+    are("pcs_tx_ns", pcs_tx_ns);
+    are("pma_tx_ns", pma_tx_ns);
+    are("pma_rx_ns", pma_rx_ns);
+    are("pcs_rx_ns", pcs_rx_ns);
     are("mac_rx_ns", mac_rx_ns);
     are("fec", fec);
-    are("fec_decode_ns", fec_decode_ns);
+    are("fec_locate_ns", fec_locate_ns);
+    are("fec_correct_ns", fec_correct_ns);
     are("egress_frames", egress_frames);
     are("ingress_bytes", ingress_bytes);
     are("xoff_bytes", xoff_bytes);
@@ -69,12 +81,25 @@ struct port_config {
   }
 };
 
-/// The part of the FEC in the receiver's time from the last bit of a frame on the line to its check. A code word has
-/// 5140 bits of 257, each of which carries 256 of the MAC's (IEEE 802.3, 91.5.2).
-inline sim::time_ps fec_ps(const port_config& config) {
-  constexpr std::uint64_t bits = 5140 / 257 * 256;
-  if (config.fec == port_config::line_code::none) return 0;
-  return (bits * sim::ps_per_us + config.rate_mbps - 1) / config.rate_mbps + config.fec_decode_ns * sim::ps_per_ns;
+/// Start of a frame to its first bit on the line.
+inline sim::time_ps transmit_ps(const port_config& c) {
+  return (c.mac_tx_ns + std::uint64_t{c.pcs_tx_ns} + c.pma_tx_ns) * sim::ps_per_ns;
 }
+
+/// Edges of the receiver's stages, from the last bit of a frame on the line on. A code word has 5140 bits of 257, each
+/// of which carries 256 of the MAC's (IEEE 802.3, 91.5.2); without FEC its stages take no time.
+struct receive_path {
+  sim::time_ps pma = 0, word = 0, located = 0, corrected = 0, pcs = 0, mac = 0;
+  explicit receive_path(const port_config& c) {
+    const bool fec = c.fec != port_config::line_code::none;
+    constexpr std::uint64_t bits = 5140 / 257 * 256;
+    pma = c.pma_rx_ns * sim::ps_per_ns;
+    word = pma + (fec ? (bits * sim::ps_per_us + c.rate_mbps - 1) / c.rate_mbps : 0);
+    located = word + (fec ? c.fec_locate_ns * sim::ps_per_ns : 0);
+    corrected = located + (fec ? c.fec_correct_ns * sim::ps_per_ns : 0);
+    pcs = corrected + c.pcs_rx_ns * sim::ps_per_ns;
+    mac = pcs + c.mac_rx_ns * sim::ps_per_ns;
+  }
+};
 
 }  // namespace rnic::mac

@@ -26,7 +26,7 @@ receive_side::receive_side(sim::clocked_block& owner, const port_common& common,
       out_(out),
       departures_(departures),
       carrier_(carrier),
-      receive_ps_(fec_ps(common.config) + common.config.mac_rx_ns * sim::ps_per_ns),
+      path_(common.config),
       width_(line_frames_a_cycle(owner.domain(), common.config.rate_mbps)),
       from_line_(owner.name() + ".from_line", owner),
       looped_(owner.name() + ".looped", owner),
@@ -45,7 +45,7 @@ void receive_side::receive(bool link_up) {
 }
 
 void receive_side::receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, bool link_up) {
-  const sim::time_ps arrival = inbox.front_arrival() - receive_ps_;
+  const sim::time_ps arrival = inbox.front_arrival() - path_.mac;
   payload::frame_ptr f = inbox.pop();
   if (&inbox == &from_line_) f->loopback = payload::frame::loopback_none;
   take_frame(std::move(f), arrival, link_up);
@@ -53,10 +53,7 @@ void receive_side::receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, boo
 
 void receive_side::take_frame(payload::frame_ptr frame, sim::time_ps arrival, bool link_up) {
   payload::frame& f = *frame;
-  to_.spans.leave(f.span, owner_.name(), "wire", arrival, sim::wait::wire);
-  if (to_.config.fec != port_config::line_code::none)
-    to_.spans.leave(f.span, owner_.name(), "rs-fec", arrival + fec_ps(to_.config));
-  to_.spans.leave(f.span, owner_.name(), "mac rx", owner_.now_ps());
+  note_path(f.span, arrival);
   const bool cut = carrier_.cut(f.stamp, arrival);
   // What the sender's blocks noted in the frame does not travel on a cable.
   f.port = to_.config.index;
@@ -79,6 +76,23 @@ void receive_side::take_frame(payload::frame_ptr frame, sim::time_ps arrival, bo
     ++to_.counters.drop_overflow;
     to_.stats.receive_overflow();
   }
+}
+
+/// The way of a frame whose last bit came at `arrival`.
+void receive_side::note_path(sim::span_id span, sim::time_ps arrival) {
+  if (span == 0) return;
+  const auto leave = [&](const char* stage, sim::time_ps after, sim::wait why = sim::wait::none) {
+    to_.spans.leave(span, owner_.name(), stage, arrival + after, why);
+  };
+  leave("wire", 0, sim::wait::wire);
+  leave("pma rx", path_.pma);
+  if (to_.config.fec != port_config::line_code::none) {
+    leave("rs-fec word", path_.word, sim::wait::wire);
+    leave("rs-fec locate", path_.located);
+    leave("rs-fec correct", path_.corrected);
+  }
+  leave("pcs rx", path_.pcs);
+  leave("mac rx", owner_.now_ps() - arrival);
 }
 
 /// FCS and size; counts what fails.
@@ -146,7 +160,7 @@ void receive_side::hand_out() {
   if (!read_.is_free()) return read_.await();
   if (!out_.claim()) return;
   payload::frame_ptr f = ingress_.take();
-  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f->stamp + receive_ps_));
+  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f->stamp + path_.mac));
   if (owner_.now_ps() > checked)
     to_.spans.leave(f->span, owner_.name(), "ingress buffer", owner_.now_ps(), sim::wait::arbitration);
   const sim::cycle_t beats = payload::beats_of(f->length, to_.config.datapath_bytes);

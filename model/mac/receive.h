@@ -19,11 +19,12 @@ namespace rnic::mac {
 
 /// Data sheet. Part of a port.
 ///
-/// Stages: check, `mac_rx_ns` and the FEC's time after a frame's last bit, as many frames a cycle as the line can
-/// bring, those of the line before looped ones; into the ingress buffer of its priority in the same cycle, or dropped;
-/// read, round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block behind gets a
-/// frame with its first beat, a cycle after its check at the earliest. Room is given back as departures say. MAC
-/// control frames end at the check: pause frames are obeyed at once.
+/// Stages, from a frame's last bit on, in the line's time (receive_path): PMA; where the line has FEC its code word is
+/// gathered, errors are located and corrected; PCS; MAC. Then check, as many frames a cycle as the line can bring,
+/// those of the line before looped ones; into the ingress buffer of its priority in the same cycle, or dropped; read,
+/// round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block behind gets a frame
+/// with its first beat, a cycle after its check at the earliest. Room is given back as departures say. MAC control
+/// frames end at the check: pause frames are obeyed at once.
 ///
 /// Memories: eight buffers in bytes (ingress); what is on its way from the line and from the own transmitter.
 ///
@@ -31,7 +32,8 @@ namespace rnic::mac {
 ///
 /// Departures tick the port only while somebody is to be paused or is.
 ///
-/// Span marks: "wire" (wait::wire), "rs-fec" where the line has it, "mac rx", and "ingress buffer" when the block
+/// Span marks: "wire" (wait::wire), "pma rx", "rs-fec word" (wait::wire), "rs-fec locate" and "rs-fec correct" where
+/// the line has it, "pcs rx", "mac rx" (to the edge of the check), and "ingress buffer" (arbitration) when the block
 /// behind did not take the frame at once.
 ///
 /// Counters: rx_frames, rx_bytes, rx_pause, drop_fcs, drop_runt, drop_too_long, drop_overflow, drop_link_down,
@@ -45,9 +47,9 @@ class receive_side {
 
   /// The last bit of a frame is here at that time: of the peer, or of the own transmitter.
   void deliver(payload::frame_ptr frame, sim::time_ps arrival) {
-    from_line_.push(std::move(frame), arrival + receive_ps_);
+    from_line_.push(std::move(frame), arrival + path_.mac);
   }
-  void loop(payload::frame_ptr frame, sim::time_ps arrival) { looped_.push(std::move(frame), arrival + receive_ps_); }
+  void loop(payload::frame_ptr frame, sim::time_ps arrival) { looped_.push(std::move(frame), arrival + path_.mac); }
 
   /// To be called in each tick, before the transmit direction.
   void work(bool link_up) {
@@ -65,6 +67,7 @@ class receive_side {
   void receive(bool link_up);
   void receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, bool link_up);
   void take_frame(payload::frame_ptr frame, sim::time_ps arrival, bool link_up);
+  void note_path(sim::span_id span, sim::time_ps arrival);
   bool passes_checks(payload::frame& f, std::uint32_t size, unsigned column);
   bool consume_control(const payload::frame& f);
   void take_departures();
@@ -75,7 +78,7 @@ class receive_side {
   const sim::fifo_out<payload::frame_ptr>& out_;
   departure_ports& departures_;
   const carrier_sense& carrier_;
-  const sim::time_ps receive_ps_;
+  const receive_path path_;
   const unsigned width_;  // frames a cycle
   sim::timed_inbox<payload::frame_ptr> from_line_, looped_;
   ingress ingress_;

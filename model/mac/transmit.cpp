@@ -107,7 +107,7 @@ void transmit_side::transmit_frame(unsigned priority) {
   if (was_paused) ++to_.counters.blocked_by_pause;
   const sim::wait why = was_paused ? sim::wait::pause : start > e.since ? sim::wait::arbitration : sim::wait::none;
   to_.spans.leave(e.frame->span, owner_.name(), "egress queue", start, why);
-  to_.spans.leave(e.frame->span, owner_.name(), "mac tx", start + to_.config.mac_tx_ns * sim::ps_per_ns);
+  note_path(e.frame->span, start);
 
   const std::uint32_t size = e.frame->length + fcs_bytes;
   ++to_.counters.tx_frames;
@@ -117,6 +117,15 @@ void transmit_side::transmit_frame(unsigned priority) {
                      is_tagged(*e.frame));
   egress_.started(priority, preamble_bytes + size + gap_bytes, start, to_.config.class_catch_up_ns * sim::ps_per_ns);
   line_.put(std::move(e.frame), not_before);
+}
+
+/// The way of a frame that starts at `start` to the line.
+void transmit_side::note_path(sim::span_id span, sim::time_ps start) {
+  if (span == 0) return;
+  const port_config& c = to_.config;
+  const std::pair<const char*, std::uint32_t> stages[] = {
+      {"mac tx", c.mac_tx_ns}, {"pcs tx", c.pcs_tx_ns}, {"pma tx", c.pma_tx_ns}};
+  for (const auto& [stage, ns] : stages) to_.spans.leave(span, owner_.name(), stage, start += ns * sim::ps_per_ns);
 }
 
 /// All that time alone will make possible.

@@ -28,7 +28,7 @@ namespace rnic::mac {
 /// Stalls: the queue of the frame in front is full; the line is busy; a priority is paused or held; there is no room
 /// for a credit.
 ///
-/// Span marks: "egress queue" (waited: pause or arbitration), "mac tx".
+/// Span marks: "egress queue" (waited: pause or arbitration), "mac tx", "pcs tx", "pma tx".
 ///
 /// Counters: tx_frames, tx_bytes, tx_pause, blocked_by_pause, drop_tx_link_down.
 class transmit_side {
@@ -52,6 +52,7 @@ class transmit_side {
   bool transmit(bool link_up);
   void transmit_pause();
   void transmit_frame(unsigned priority);
+  void note_path(sim::span_id span, sim::time_ps start);
   void drop_for_link_down(std::uint8_t ready);
   std::uint8_t with_credit_room(std::uint8_t priorities);
   void return_credit(const payload::frame& f);

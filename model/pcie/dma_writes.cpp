@@ -38,6 +38,10 @@ void dma_writes::begin(unsigned client) {
 void dma_writes::start(unsigned client, dma_request&& r) {
   write_ = std::move(r);
   begin(client);
+  // It is seen a cycle after it was given; what is longer is a wait for other requests.
+  const sim::time_ps seen = spans_[write_.span].end() + owner_.domain().longest_cycle();
+  if (write_.span != 0 && owner_.now_ps() > seen)
+    spans_.leave(write_.span, owner_.name(), "turn", owner_.now_ps(), sim::wait::arbitration);
   ++counts_.requests;
   counts_.bytes += write_.length;
 }
@@ -91,10 +95,16 @@ void dma_writes::issue(bool alone) {
   payload::tlp_ptr t = next_packet(packet_bytes());
   const std::uint32_t bytes = in_dwords(*t);
   const sim::time_ps left = path_.send(std::move(t), bytes, first);
-  if (written_ == write_.length)
-    end(owner_.now(), left);
-  else if (alone)
+  if (first) {
+    spans_.leave(write_.span, owner_.name(), "dma", owner_.now_ps(), wait_);
+    wait_ = sim::wait::pcie;
+  }
+  if (written_ == write_.length) {
+    spans_.leave(write_.span, owner_.name(), "packets", left, wait_);
+    end(owner_.now());
+  } else if (alone) {
     issue_ahead();
+  }
 }
 
 /// The write's further packets, as far as their edges are known. Reads that are under way would take turns with them, a
@@ -109,15 +119,14 @@ void dma_writes::issue_ahead() {
     at = next;
     payload::tlp_ptr t = next_packet(n);
     const std::uint32_t bytes = in_dwords(*t);
-    const sim::time_ps left = path_.send_at(at, std::move(t), bytes);
-    if (written_ == write_.length) end(at, left);
+    path_.send_at(at, std::move(t), bytes);
+    if (written_ == write_.length) end(at);
   }
   sent_until_ = at + 1;
 }
 
-/// Its last packet is sent at edge `at` and has left at `left`.
-void dma_writes::end(sim::cycle_t at, sim::time_ps left) {
-  spans_.leave(write_.span, owner_.name(), "dma", left, wait_);
+/// Its last packet is sent at edge `at`.
+void dma_writes::end(sim::cycle_t at) {
   if (client_ != no_client && write_.notify) clients_.give(client_, write_.tag, dma_status::ok, at + 1);
   write_.keep.reset();
   active_ = false;

@@ -23,6 +23,10 @@ namespace rnic::pcie {
 ///
 /// Its further packets, when nothing could come between, are sent with the first one, at the edges at which they go,
 /// and need no tick.
+///
+/// Span marks: "turn" (wait::arbitration) where it had to wait for other requests; "dma", to where the first packet is
+/// sent; "packets", to where the last one has left (wait::pcie: the link takes their bytes, one after the other).
+/// Either wait::pcie_credit where a packet had to wait for that.
 class dma_writes {
  public:
   dma_writes(sim::clocked_block& owner, const dma_config& c, dma_clients& clients, transmit_path& path,
@@ -53,7 +57,7 @@ class dma_writes {
   void begin(unsigned client);
   payload::tlp_ptr next_packet(std::uint32_t n);
   void issue_ahead();
-  void end(sim::cycle_t at, sim::time_ps left);
+  void end(sim::cycle_t at);
 
   sim::clocked_block& owner_;
   bool aligned_;

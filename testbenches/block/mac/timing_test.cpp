@@ -2,6 +2,12 @@
 // Times on the line to the picosecond, against literals worked out by hand.
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "model/wire/ethernet.h"
 #include "model/wire/packet.h"
 #include "testbenches/block/mac/bench.h"
@@ -60,15 +66,43 @@ TEST(mac_timing, end_to_end_and_stages) {
   EXPECT_EQ(t.b.rx.notes[0].frame->stamp, 295'950u);
   EXPECT_EQ(t.b.rx.notes[0].at, 377'000u);
   const sim::span& s = t.spans[id];
-  ASSERT_EQ(s.count(), 4u);
-  EXPECT_STREQ(s[0].stage, "egress queue");
-  EXPECT_EQ(s[0].at, 2'000u);
-  EXPECT_EQ(s[0].waited, sim::wait::none);
-  EXPECT_EQ(s[1].at, 62'000u);
-  EXPECT_EQ(s[2].at, 295'950u);
-  EXPECT_EQ(s[2].waited, sim::wait::wire);
-  EXPECT_STREQ(s[3].stage, "mac rx");
-  EXPECT_EQ(s[3].at, 376'000u);
+  using mark = std::tuple<std::string, sim::time_ps, sim::wait>;
+  std::vector<mark> marks;
+  for (unsigned i = 0; i != s.count(); ++i) marks.emplace_back(s[i].stage, s[i].at, s[i].waited);
+  // MAC 22, PCS 26, PMA 12 ns; PMA 14, PCS 36, MAC 30 ns and to the edge.
+  const std::vector<mark> wanted = {{"egress queue", 2'000, sim::wait::none}, {"mac tx", 24'000, sim::wait::none},
+                                    {"pcs tx", 50'000, sim::wait::none},      {"pma tx", 62'000, sim::wait::none},
+                                    {"wire", 295'950, sim::wait::wire},       {"pma rx", 309'950, sim::wait::none},
+                                    {"pcs rx", 345'950, sim::wait::none},     {"mac rx", 376'000, sim::wait::none}};
+  EXPECT_EQ(marks, wanted);
+}
+
+TEST(mac_timing, a_code_word_is_gathered_and_decoded_behind_the_last_bit) {
+  port::config coded;
+  coded.fec = port_config::line_code::rs_528_514;
+  bench t(coded, coded);
+  t.spans.enable(true);
+  payload::frame_ptr f = t.frame(1082);
+  const sim::span_id id = t.spans.open(1'000);
+  f->span = id;
+  t.a.tx.send(std::move(f));
+  bench::run_ns(2'000);
+  ASSERT_EQ(t.b.rx.notes.size(), 1u);
+  const sim::span& s = t.spans[id];
+  ASSERT_EQ(s.count(), 11u);
+  // 5120 bits at 40 Gb/s are 128 ns.
+  const sim::time_ps last_bit = s[4].at;
+  const std::pair<const char*, sim::time_ps> stages[] = {{"pma rx", 14'000},
+                                                         {"rs-fec word", 142'000},
+                                                         {"rs-fec locate", 166'000},
+                                                         {"rs-fec correct", 191'000},
+                                                         {"pcs rx", 227'000}};
+  for (unsigned i = 0; i != std::size(stages); ++i) {
+    EXPECT_STREQ(s[5 + i].stage, stages[i].first);
+    EXPECT_EQ(s[5 + i].at - last_bit, stages[i].second) << stages[i].first;
+    EXPECT_EQ(s[5 + i].waited, i == 1 ? sim::wait::wire : sim::wait::none);
+  }
+  EXPECT_STREQ(s[10].stage, "mac rx");
 }
 
 TEST(mac_timing, short_frames_are_padded) {

@@ -19,18 +19,7 @@ from check_golden import COLD, MESSAGES, WARM
 LONGEST = 16  # cycles
 # (block without its adapter and number, stage): longer, and why.
 WHOLE = {
-    ("port", "mac tx"): "MAC, PCS and PMA are not clocked by the core, and known as what is left of a message's whole",
-    ("port", "mac rx"): "the same",
-    ("port", "rs-fec"): "a code word is gathered and decoded in the line's time",
     ("atomic_unit", "execute"): "one operation of the atomic unit, known as a rate alone (calibration C08)",
-}
-# Longer, because it holds a wait that has no name of its own yet.
-TO_BE_DIVIDED = {
-    ("icrc_check", "icrc"): "bytes of a frame come in, a beat a cycle",
-    ("pcie", "dma"): "packets of a write follow each other on the link",
-    ("requester", "transmit"): "earlier packets of the message have the engine",
-    ("responder", "context"): "a receive descriptor is fetched",
-    ("completion", "completion"): "payload before it is written, the CQ's context is fetched",
 }
 MORE = [("READ 64 B", WARM + ["--verb", "read", "--sizes", "64"]),
         ("SEND 1024 B over RoCE v1", WARM + ["--verb", "send", "--sizes", "1024", "--roce", "v1", "--ip", "6"])]
@@ -65,11 +54,13 @@ def faults(whole, all_stages, khz, used=None):
         name = (s["block"], s["stage"])
         if name in seen:
             out.append("%s: %s stands twice" % name)
+        if s["stage"] == "more stages":
+            out.append("there were more stages than are kept")
         seen.add(name)
         cycles = s["ps"] * khz / 1e9
         if ".adapter." not in s["block"] or s["wait"] != "none" or cycles <= LONGEST + 1e-2:
             continue
-        if kind(s) in WHOLE or kind(s) in TO_BE_DIVIDED:
+        if kind(s) in WHOLE:
             if used is not None:
                 used.add(kind(s))
         else:
@@ -96,7 +87,7 @@ def main():
                  for name, arguments in messages if "--profile" not in arguments and arguments[:2] != COLD]
     for name, arguments in messages:
         wrong += [name + ": " + f for f in faults(*stages(program, arguments), khz[profile_of(arguments)], used)]
-    wrong += ["%s: %s is exempt, and no message needs it" % e for e in (WHOLE.keys() | TO_BE_DIVIDED.keys()) - used]
+    wrong += ["%s: %s is exempt, and no message needs it" % e for e in WHOLE.keys() - used]
     for line in wrong:
         print(line)
 
