@@ -82,6 +82,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
               requester_.withdrawn(), env.spans, env.statistics),
       scatter_(name_ + ".scatter", core_, config_.requester.scatter_jobs, requester_.lists(), env.spans,
                env.statistics),
+      ack_timers_(name_ + ".ack_timers", core_, config_.requester.timers, config_.requester.log_qps, env.statistics),
       responder_(name_ + ".responder", core_, config_.responder, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                  env.spans, env.statistics),
       receive_fetch_(name_ + ".receive_fetch", core_, config_.responder.receive_fetches, responder_.received(),
@@ -174,6 +175,7 @@ void adapter::name_parameters() {
   name(descriptor_fetch_, "adapter.requester");
   name(gather_, "adapter.requester");
   name(scatter_, "adapter.requester");
+  name(ack_timers_, "adapter.requester.timers");
   name(responder_, "adapter.responder");
   name(receive_fetch_, "adapter.responder");
   for (const auto& e : read_engines_) name(*e, "adapter");
@@ -239,6 +241,8 @@ void adapter::bind_descriptors() {
   // Room for all that can be under way, since what is read ahead stays there while nobody waits for it.
   connect("descriptor_fetch_to_requester_results", descriptor_fetch_.result_out, requester_.descriptor_in,
           2 * config_.requester.processing_units);
+  connect("requester_to_ack_timers_commands", requester_.timer_out, ack_timers_.commands, hand_over);
+  connect("ack_timers_to_requester_expirations", ack_timers_.expirations, requester_.timer_in, hand_over);
   connect("responder_to_receive_fetch_jobs", responder_.fetches.job, receive_fetch_.job_in, hand_over);
   connect("receive_fetch_to_responder_results", receive_fetch_.result_out, responder_.fetches.result, hand_over);
   connect("requester_to_completion_cqes", requester_.cqe_out, completion_.cqe[0], depth);

@@ -26,6 +26,7 @@
 #include "model/transport/congestion/cnp_sender.h"
 #include "model/transport/multicast/multicast.h"
 #include "model/transport/read_engine/read_engine.h"
+#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
@@ -173,6 +174,7 @@ class adapter : public sc_core::sc_module {
   transport::descriptor_fetch descriptor_fetch_;
   transport::gather gather_;
   transport::scatter scatter_;
+  transport::ack_timers ack_timers_;
   transport::responder responder_;
   transport::receive_fetch receive_fetch_;
   transport::read_generator read_generator_;

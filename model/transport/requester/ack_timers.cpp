@@ -1,59 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// For how long the timer of a queue pair runs.
 #include "model/transport/requester/ack_timers.h"
 
-#include <algorithm>
-
-#include "model/transport/requester/rules.h"
-#include "model/transport/rnr_timer.h"
+#include <utility>
 
 namespace rnic::transport {
 
-namespace {
-constexpr sim::time_ps timeout_unit_ps = 4'096'000;  // IBA 9.7.6.1.3: 4.096 us
-constexpr sim::time_ps rnr_unit_ps = 10 * sim::ps_per_us;
-}  // namespace
-
-ack_timers::ack_timers(sim::clocked_block& owner, const timer_config& config, qp_table& qps,
-                       const rate_limiter& limiter)
-    : owner_(owner),
-      expiry_cycles_(config.expiry_cycles),
-      qps_(qps),
-      limiter_(limiter),
-      timers_(config, owner.domain()),
-      engine_(owner, "timer_engine"),
-      unit_(owner.domain().cycles(timeout_unit_ps)) {}
-
-void ack_timers::start(const context& c, qp_runtime& r) {
-  if (qp_timers::is_on(r) || !icm::is_reliable(c.type) || c.ack_timeout == 0) return;
-  if (c.unacked_psn == c.next_psn && !r.progress.retrying) return;
-  if (limiter_.any() && nothing_asked(c, r)) return;
-  timers_.start(qps_, r, owner_.now(), unit_ << std::min<unsigned>(c.ack_timeout, 31));
+ack_timers::ack_timers(std::string name, sim::clock_domain& domain, const timer_config& config, unsigned log_qps,
+                       sim::statistics& stats)
+    : clocked_block(name, domain),
+      expiry_cycles_(sim::checked(config, this->name()).expiry_cycles),
+      entries_(config, domain, log_qps) {
+  stats.add(this->name() + ".timer_waits", entries_.waits());
+  stats.add(this->name() + ".expired", expired_);
 }
 
-// Between two packets that ask for an acknowledgement a paced QP may take longer than its timer, which runs from the
-// second on (IBA 9.7.6.1.3).
-bool ack_timers::nothing_asked(const context& c, const qp_runtime& r) const {
-  return limiter_.limits(r.qpn) && r.progress.asked.since(unacked_psn(c)) - 1 >= half_window;
-}
-
-void ack_timers::restart(const context& c, qp_runtime& r) {
-  stop(r);
-  start(c, r);
-}
-
-void ack_timers::wait_for_receiver(qp_runtime& r, std::uint8_t syndrome) {
-  timers_.start(qps_, r, owner_.now(), owner_.domain().cycles(rnr_unit_ps * rnr_timer_10us[syndrome & 0x1f]));
-}
-
-qp_runtime* ack_timers::expired() {
-  if (timers_.earliest() > owner_.now()) return nullptr;
-  if (!engine_.is_free()) {
-    engine_.await();
-    return nullptr;
+void ack_timers::tick() {
+  if (!expire() && entries_.may_give()) entries_.give(now());
+  if (commands.can_pop()) {
+    take(commands.front());
+    commands.drop();
   }
-  const std::uint32_t qpn = timers_.expired(qps_, owner_.now());
-  return qpn == no_index ? nullptr : &qps_[qpn];
+  plan();
+}
+
+bool ack_timers::expire() {
+  if (!entries_.due(now()) || !engine_.is_free() || !expirations.can_push()) return false;
+  expirations.push(entries_.end());
+  engine_.start(expiry_cycles_);
+  ++expired_;
+  return true;
+}
+
+void ack_timers::take(const timer_command& c) {
+  if (c.what == timer_command::kind::start)
+    entries_.start(c, now());
+  else
+    entries_.stop(c.qpn);
+}
+
+// What is due and did not expire waits for the engine or, when that is free, for the channel, which ticks the block.
+void ack_timers::plan() {
+  if (entries_.may_give()) wake_next();
+  if (!entries_.due(now())) {
+    engine_.idle();
+    if (const sim::cycle_t next = entries_.earliest(); next < asked_ || asked_ <= now()) {
+      asked_ = next;
+      if (next != sim::never) wake_at(next);
+    }
+  } else if (engine_.is_free()) {
+    engine_.blocked("expirations");
+  } else {
+    engine_.await();
+  }
 }
 
 }  // namespace rnic::transport

@@ -1,58 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timers engine: for what a queue pair's timer runs, and what happens when it ends.
+// The timers of queue pairs: for acknowledgements, and for receivers that are not ready.
 #pragma once
 
-#include <cstdint>
+#include <string>
 
-#include "model/icm/contexts.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/fifo.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
-#include "model/transport/congestion/rate_limiter.h"
-#include "model/transport/requester/tables.h"
+#include "model/transport/requester/timer_entries.h"
 #include "model/transport/requester/timers.h"
 
 namespace rnic::transport {
 
 /// Data sheet.
 ///
-/// A queue pair has one timer (timers.h): for the acknowledgement of the oldest packet under way (IBA 9.7.6.1.3), or
-/// for a receiver that was not ready (9.7.5.2.8). Expiry is an operation of the engine: one timer at a time, earliest
-/// first, `expiry_cycles` from one to the next. What it leads to is the completer's: it is offered the queue pair
-/// (expired()) in each cycle until it has taken it (done()).
+/// A queue pair has one timer. For what it runs the requester knows (timer_port.h); here it is an edge and a tag.
 ///
-/// Starts and stops come from transmit engine, completer, go-back and control, in their own cycle.
-class ack_timers {
+/// Ports, each of one item a cycle: commands in; expirations out, one in `expiry_cycles` at most.
+///
+/// Commands, each in the cycle in which it is seen, whatever else the block does. Start: the timer ends at the first
+/// multiple of the granularity (adapter.requester.timers.granularity_ps, in whole cycles) that is neither before `at`
+/// nor before the next edge; one that has an entry keeps it and ends at the new time alone, sooner or later than at the
+/// old one. A start that finds no entry, or a line in front of it, goes to its end, and the timer runs for as long as
+/// it would have run (from the command on) when it has got its entry; started again there, it keeps its place and runs
+/// by the last command. Stop: the entry is free; the place in the line is no more than passed over. Without an entry
+/// and a place a stop changes nothing.
+///
+/// Stages, in one cycle in this order, from the state of the registers: expire, the timer that ends first, of those
+/// that end together that of the lowest number of a queue pair, at its edge or as soon as engine and channel take it:
+/// the expiration is pushed, the entry is free. Give, in a cycle in which nothing expires: a free entry to the first of
+/// the line, or one who was stopped there is passed over. So what comes free in a cycle is given in the next one. Then
+/// the command: one that is seen at the edge at which its timer expires is too late, a stop finds nothing, and a start
+/// is that of a timer without an entry.
+///
+/// Engine `timer_engine`: an expiration takes it for `expiry_cycles`, which is what the completer needs.
+///
+/// Memories, each with two ports, one for the command, one for what expires or is given an entry:
+///   directory, a word for each number of a queue pair (2^log_qps): its place in the heap, or that it waits, for how
+///   many cycles, and who is behind it; tag
+///   heap of `entries` words, edge and number of the queue pair: the least is in a register, a change takes a level a
+///   cycle, one behind the other
+/// Registers: entries in use; first and last of the line.
+///
+/// Stalls: expire, while the channel of expirations is full (the engine is blocked by "expirations"). Commands never
+/// wait, so the requester may always send one; a stop or start of a timer that stands there for the channel takes it
+/// back.
+///
+/// Counters: timer_waits, starts that found no entry; expired. Reset: the requester stops what runs.
+class ack_timers : public sim::clocked_block {
  public:
-  using context = icm::requester_context;
-  ack_timers(sim::clocked_block& owner, const timer_config& config, qp_table& qps, const rate_limiter& limiter);
-  void announce(sim::statistics& to) const { to.add(owner_.name() + ".timer_waits", timers_.waits()); }
+  ack_timers(std::string name, sim::clock_domain& domain, const timer_config& config, unsigned log_qps,
+             sim::statistics& stats);
 
-  /// For an acknowledgement, if one is to come and none runs.
-  void start(const context& c, qp_runtime& r);
-  /// Anew: something has been acknowledged, or was sent again.
-  void restart(const context& c, qp_runtime& r);
-  /// Until the receiver is ready, by the code of its answer; it takes the place of the other.
-  void wait_for_receiver(qp_runtime& r, std::uint8_t syndrome);
-  void stop(qp_runtime& r) { timers_.stop(qps_, r, owner_.now()); }
+  sim::fifo_in<timer_command> commands{*this};
+  sim::fifo_out<timer_expiration> expirations{*this};
 
-  /// QP whose time has come and whom the engine can serve in this cycle, or none.
-  qp_runtime* expired();
-  /// That one was served, and its timer stopped or started anew.
-  void done() { engine_.start(expiry_cycles_); }
-  /// First edge at which expired() may have one.
-  sim::cycle_t next() const { return std::max(timers_.earliest(), engine_.free_at()); }
+  /// Entries in use.
+  unsigned running() const { return entries_.running(); }
 
  private:
-  bool nothing_asked(const context& c, const qp_runtime& r) const;
+  void tick() override;
+  bool expire();
+  void take(const timer_command& c);
+  void plan();
 
-  sim::clocked_block& owner_;
-  unsigned expiry_cycles_;
-  qp_table& qps_;
-  const rate_limiter& limiter_;
-  qp_timers timers_;
-  sim::server engine_;
-  sim::cycle_t unit_;  // cycles of 4.096 us
+  const unsigned expiry_cycles_;
+  timer_entries entries_;
+  sim::server engine_{*this, "timer_engine"};
+  sim::cycle_t asked_ = sim::never;  // the last tick that was asked for
+  std::uint64_t expired_ = 0;
 };
 
 }  // namespace rnic::transport

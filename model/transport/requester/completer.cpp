@@ -53,7 +53,7 @@ using found = context_memory::result;
 
 completer::completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
                      const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts,
-                     message_table& messages, scatter_lists& scatters, go_back& back, ack_timers& timers,
+                     message_table& messages, scatter_lists& scatters, go_back& back, timer_port& timers,
                      resumptions& resumes, diagnostic_counters& diagnostics, rate_limiter& limiter,
                      payload::frame_pool& frames, sim::span_recorder& spans)
     : owner_(owner),
@@ -313,33 +313,32 @@ void completer::retry(context& c, qp_runtime& r, std::uint32_t index, wire::psn_
   resumes_.resume(r);
 }
 
-bool completer::time_out(qp_runtime& r) {
+void completer::time_out(qp_runtime& r) {
   const bool stopped = r.stop.halted || r.stop.halting;
-  if (go_back_.busy(r)) return false;
+  if (go_back_.busy(r)) return;
   context* c = nullptr;
   const found at = stopped ? found::refused : contexts_.ask(r.qpn, c);
-  if (at == found::pending) return false;
+  if (at == found::pending) return;
   const bool there = at == found::hit && c->qpn == r.qpn;
   std::uint32_t index = no_index;
   const bool waits = there && !r.progress.rnr_wait && r.head != no_index && c->state != icm::qp_state::error;
-  if (waits && timer_search_.find(r, unacked_psn(*c), index) == message_search::result::pending) return false;
-  if (there && !contexts_.access(context_memory::timers, r.qpn)) return false;
-  timers_.stop(r);
-  if (!there) return true;
+  if (waits && timer_search_.find(r, unacked_psn(*c), index) == message_search::result::pending) return;
+  if (there && !contexts_.access(context_memory::timers, r.qpn)) return;
+  timers_.end(r);
+  if (!there) return;
   contexts_.mark_dirty(r.qpn);
   if (r.progress.rnr_wait) {
     r.progress.rnr_wait = false;
     if (c->ack_timeout == 0) r.progress.retrying = false;  // only a NAK could tell of a loss
     resumes_.resume(r);
-    return true;
+    return;
   }
-  if (index == no_index || messages_[index].syndrome != 0) return true;
+  if (index == no_index || messages_[index].syndrome != 0) return;
   ++counts_.timeouts;
   diagnostics_.count(diagnostic_counters::timeout);
   r.progress.retrying = false;
   r.reads.lost(config_.reads_after_loss);
   retry(*c, r, index, unacked_psn(*c));
-  return true;
 }
 
 }  // namespace rnic::transport

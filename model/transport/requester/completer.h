@@ -14,7 +14,6 @@
 #include "model/sim/statistics.h"
 #include "model/transport/path_check.h"
 #include "model/transport/read_engine/read_engine_port.h"
-#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/congestion_port.h"
 #include "model/transport/requester/context_memory.h"
@@ -24,6 +23,7 @@
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/scatter.h"
 #include "model/transport/requester/settings.h"
+#include "model/transport/requester/timer_port.h"
 
 namespace rnic::transport {
 
@@ -64,15 +64,15 @@ class completer {
   };
   completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
             const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts, message_table& messages,
-            scatter_lists& scatters, go_back& back, ack_timers& timers, resumptions& resumes,
+            scatter_lists& scatters, go_back& back, timer_port& timers, resumptions& resumes,
             diagnostic_counters& diagnostics, rate_limiter& limiter, payload::frame_pool& frames,
             sim::span_recorder& spans);
   void announce(sim::statistics& to) const;
 
   void take_response();
   void take_scattered();
-  /// The timer of the queue pair has ended. False: not now.
-  bool time_out(qp_runtime& r);
+  /// The timer of the queue pair has ended, which is offered until it is taken (timer_port::end).
+  void time_out(qp_runtime& r);
 
  private:
   bool handle(payload::frame_ptr& f);
@@ -106,7 +106,7 @@ class completer {
   message_table& messages_;
   scatter_lists& scatters_;
   go_back& go_back_;
-  ack_timers& timers_;
+  timer_port& timers_;
   resumptions& resumes_;
   diagnostic_counters& diagnostics_;
   sim::span_recorder& spans_;

@@ -40,21 +40,21 @@ bool requester_control::stop_for(std::uint32_t qpn, bool fatal) {
 
 void requester_control::work() {
   if (!halts_.empty()) halt();
+  if (resetting_ && halts_.empty()) finish_reset();
   if (!command_.idle()) command();
 }
 
 void requester_control::halt() {
   qp_runtime& first = qps_[halts_.front()];
   if (halt_step(first)) {
-    // No message, no packet in gather, no response in scatter, no read of its queue.
-    RNIC_ASSERT(first.head == no_index && first.nothing_under_way(),
+    // No message, no packet in gather, no response in scatter, no read of its queue, no timer.
+    RNIC_ASSERT(first.head == no_index && first.nothing_under_way() && !timer_port::is_on(first),
                 owner_.name() + ": a halted queue pair has something under way");
     halts_.pop(qps_);
     first.stop.halting = first.stop.flushing = first.stop.discard = false;
     first.stop.halted = true;
   }
   if (!halts_.empty()) owner_.wake_next();
-  if (halts_.empty() && resetting_) finish_reset();
 }
 
 // QPs at rest have nothing to be discarded but their context, which goes with all of them in the end.
@@ -84,17 +84,19 @@ void requester_control::reset() {
   owner_.wake_next();
 }
 
+// The timers of queue pairs at rest are told of one a cycle as well.
 void requester_control::finish_reset() {
+  if (!to_.timers.told()) return owner_.wake_next();
   contexts_.drop_all();
   to_.limiter.clear();
   resetting_ = false;
 }
 
-// True: nothing of the QP is on chip any more.
+// True: nothing of the QP is on chip any more, an entry for its timer neither: the number may be another's then.
 bool requester_control::halt_step(qp_runtime& r) {
   if (!r.stop.flushing && !take_messages(r)) return false;
   contexts_.flush(r.qpn);
-  return !contexts_.busy(r.qpn);
+  return !contexts_.busy(r.qpn) && to_.timers.told(r);
 }
 
 // What is under way ends, what is complete is reported, and the rest is forgotten; then only the context is left.

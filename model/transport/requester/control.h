@@ -10,7 +10,6 @@
 #include "model/sim/fifo.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/live_command.h"
-#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/departures.h"
@@ -23,6 +22,7 @@
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/settings.h"
+#include "model/transport/requester/timer_port.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -34,7 +34,8 @@ namespace rnic::transport {
 ///
 /// Operations, one a cycle each: an error of a queue pair; a halt or discard, one queue pair after the other, each
 /// until nothing of it is on chip (its unit gone, what it has in gather, scatter and descriptor fetch come back, its
-/// messages taken back by go-back, its context in ICM); a command about a queue pair that goes on working.
+/// messages taken back by go-back, its context in ICM, the stop of its timer sent); a command about a queue pair that
+/// goes on working.
 ///
 /// Stalls: context not on chip; go-back of the queue pair; channel of events full.
 class requester_control {
@@ -51,7 +52,7 @@ class requester_control {
     queue_reader& reader;
     departures& leaving;
     go_back& back;
-    ack_timers& timers;
+    timer_port& timers;
     drained_queues& drained;
     rate_limiter& limiter;
     pacing& pace;

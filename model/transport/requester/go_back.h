@@ -9,12 +9,12 @@
 #include "model/sim/memory.h"
 #include "model/sim/server.h"
 #include "model/sim/statistics.h"
-#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/message_table.h"
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/tables.h"
+#include "model/transport/requester/timer_port.h"
 #include "model/transport/requester/withdrawals.h"
 
 namespace rnic::transport {
@@ -45,7 +45,7 @@ class go_back {
   using context = icm::requester_context;
 
   go_back(sim::clocked_block& owner, unsigned withdrawal_ports, qp_table& qps, context_memory& contexts,
-          message_table& messages, unit_table& units, ack_timers& timers, withdrawals& withdrawn, resumptions& resumes,
+          message_table& messages, unit_table& units, timer_port& timers, withdrawals& withdrawn, resumptions& resumes,
           const std::uint64_t& next_packet)
       : owner_(owner),
         qps_(qps),
@@ -92,7 +92,7 @@ class go_back {
   context_memory& contexts_;
   message_table& messages_;
   unit_table& units_;
-  ack_timers& timers_;
+  timer_port& timers_;
   withdrawals& withdrawals_;
   sim::memory_ports withdrawal_ports_;
   resumptions& resumes_;

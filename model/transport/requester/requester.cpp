@@ -31,7 +31,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       messages_(*this, cfg.outstanding_entries, cfg.message_append_ports, cfg.processing_units, qps_, scatters_,
                 resumes_),
       units_(*this, cfg.processing_units, qps_),
-      timers_(*this, config_.timers, qps_, limiter_),
+      timers_(*this, {timer_out, timer_in}, qps_, limiter_),
       go_back_(*this, cfg.withdrawal_ports, qps_, contexts_, messages_, units_, timers_, withdrawals_, resumes_,
                next_packet_),
       drained_(*this, contexts_),
@@ -77,7 +77,7 @@ void requester::tick() {
   processing_.take_addresses();
   completer_.take_scattered();
   completer_.take_response();
-  if (qp_runtime* const r = timers_.expired(); r != nullptr && completer_.time_out(*r)) timers_.done();
+  if (qp_runtime* const r = timers_.expired(); r != nullptr) completer_.time_out(*r);
   pacing_.wake_due();
   go_back_.walk();
   completions_.work();
@@ -88,8 +88,9 @@ void requester::tick() {
   go_back_.take_back();  // what comes for the queue pair meets it as it went back, before it sends again
   go_back_.write_withdrawals();
   resumes_.push();
+  timers_.send();
   processing_.reader().listen(control_.halting());
-  const sim::cycle_t next = std::min(timers_.next(), limiter_.earliest());
+  const sim::cycle_t next = limiter_.earliest();
   if (next != sim::never) wake_at(std::max(next, now() + 1));
 }
 

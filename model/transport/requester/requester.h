@@ -26,7 +26,6 @@
 #include "model/transport/congestion/notice.h"
 #include "model/transport/congestion/rate_limiter.h"
 #include "model/transport/read_engine/read_engine_port.h"
-#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/completer.h"
 #include "model/transport/requester/completions.h"
 #include "model/transport/requester/config.h"
@@ -49,6 +48,7 @@
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/settings.h"
 #include "model/transport/requester/tables.h"
+#include "model/transport/requester/timer_port.h"
 #include "model/transport/requester/transmit.h"
 #include "model/transport/requester/withdrawals.h"
 #include "model/transport/transport_if.h"
@@ -61,8 +61,9 @@ namespace rnic::transport {
 /// The block is memories and engines, each in a file of its own with its data sheet. It has no work of its own but to
 /// tick them in their order; README.md has the table of who reads and writes what.
 ///
-/// What is on chip of a QP: its context (cache), the messages under way, a timer. A retransmission moves the context
-/// back to the message and PSN and forgets the messages behind it: they are executed again from host memory.
+/// What is on chip of a QP: its context (cache), the messages under way, until when its timer is to run. A
+/// retransmission moves the context back to the message and PSN and forgets the messages behind it: they are executed
+/// again from host memory.
 class requester : public sim::clocked_block, public register_bus::cr_target_if, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = egress_ports, priorities = egress_priorities;
@@ -88,7 +89,9 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   scatter_lists& lists() { return scatters_; }  ///< of which scatter has the other port
   read_engine_port read_engine{*this};          ///< of READs and atomics
   read_engine_port response_engine{*this};      ///< the same engine, of the packets of their responses
-  icm::key_port keys{*this};                    ///< may stay unbound where no such operation is posted
+  sim::fifo_out<timer_command> timer_out{*this};
+  sim::fifo_in<timer_expiration> timer_in{*this};
+  icm::key_port keys{*this};  ///< may stay unbound where no such operation is posted
   sim::fifo_out<completion::cqe_request> cqe_out{*this};
   sim::fifo_out<completion::event_request> event_out{*this};
   sim::fifo_out<qp_error> error_out{*this};
@@ -131,7 +134,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   unit_table units_;
 
   // Engines.
-  ack_timers timers_;
+  timer_port timers_;
   go_back go_back_;
   drained_queues drained_;
   completions completions_;

@@ -156,9 +156,9 @@ struct qp_runtime {
   } withdraw;
   /// Of acknowledgement or RNR.
   struct {
-    sim::cycle_t deadline = sim::never;
-    sim::cycle_t span = 0;             ///< not 0: it waits for an entry, and runs that long then
-    sim::cycle_t queued = sim::never;  ///< key of its entry in the heap that counts
+    sim::cycle_t deadline = sim::never;  ///< until when it is to run
+    sim::cycle_t armed = sim::never;     ///< until when it runs at least, as far as ack_timers was told
+    std::uint8_t tag = 0;                ///< of the last start that was sent
   } timer;
   /// Nothing is started for it until something comes that it waits for.
   bool must_stop() const { return stop.halting || stop.halted || progress.rnr_wait || failing; }

@@ -12,7 +12,6 @@
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/transport/read_engine/read_engine_port.h"
-#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/context_memory.h"
 #include "model/transport/requester/departures.h"
@@ -23,6 +22,7 @@
 #include "model/transport/requester/packet.h"
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/settings.h"
+#include "model/transport/requester/timer_port.h"
 
 namespace rnic::transport {
 
@@ -53,7 +53,7 @@ class transmit {
   };
   transmit(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
            payload::frame_pool& frames, sim::span_recorder& spans, port_set ports, qp_table& qps,
-           context_memory& contexts, message_table& messages, unit_table& units, ack_timers& timers,
+           context_memory& contexts, message_table& messages, unit_table& units, timer_port& timers,
            egress_credits& credits, pacing& pace, departures& leaving, std::uint64_t& next_packet)
       : owner_(owner),
         config_(config),
@@ -102,7 +102,7 @@ class transmit {
   context_memory& contexts_;
   message_table& messages_;
   unit_table& units_;
-  ack_timers& timers_;
+  timer_port& timers_;
   egress_credits& credits_;
   pacing& pacing_;
   departures& departures_;

@@ -91,6 +91,7 @@ bench::bench(const setup& s)
       descriptor_fetch("descriptor_fetch", core, dut.descriptors(), spans, stats),
       gather("gather", core, s.requester, {{&sources[0], &sources[1]}}, dut.withdrawn(), spans, stats),
       scatter("scatter", core, s.requester.scatter_jobs, dut.lists(), spans, stats),
+      ack_timers("ack_timers", core, s.requester.timers, s.requester.log_qps, stats),
       read_engine("read_engine", core, stats),
       w(core, s.memory_cycles) {
   w.doorbell.bind(ring_q);
@@ -151,6 +152,10 @@ bench::bench(const setup& s)
   w.scatter_addresses.request.bind(scatter_tr_q);
   w.scatter_addresses.response.bind(scatter_tr_r);
   scatter.translate.response.bind(scatter_tr_r);
+  dut.timer_out.bind(timer_commands);
+  ack_timers.commands.bind(timer_commands);
+  ack_timers.expirations.bind(expirations);
+  dut.timer_in.bind(expirations);
   dut.cqe_out.bind(cqe);
   w.cqe.bind(cqe);
   dut.event_out.bind(event);

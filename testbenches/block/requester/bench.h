@@ -14,6 +14,7 @@
 #include "model/sim/clock_domain.h"
 #include "model/sim/timebase.h"
 #include "model/transport/read_engine/read_engine.h"
+#include "model/transport/requester/ack_timers.h"
 #include "model/transport/requester/descriptor_fetch.h"
 #include "model/transport/requester/gather.h"
 #include "model/transport/requester/requester.h"
@@ -100,6 +101,7 @@ struct bench {
   transport::descriptor_fetch descriptor_fetch;
   transport::gather gather;
   transport::scatter scatter;
+  transport::ack_timers ack_timers;
   transport::read_engine read_engine;
   world w;
   sim::fifo<scheduler::send_doorbell> ring_q{"ring", core, 16};
@@ -128,6 +130,8 @@ struct bench {
   sim::fifo<transport::read_engine_grant> response_grants{"response_grants", core, 2};
   sim::fifo<transport::scatter_job> scatter_jobs{"scatter_jobs", core, 2};
   sim::fifo<transport::scatter_done> scatter_reports{"scatter_reports", core, 2};
+  sim::fifo<transport::timer_command> timer_commands{"timer_commands", core, 2};
+  sim::fifo<transport::timer_expiration> expirations{"expirations", core, 2};
   sim::fifo<completion::cqe_request> cqe{"cqe", core, 4};
   sim::fifo<completion::event_request> event{"event", core, 4};
   sim::fifo<transport::qp_error> error_out{"error_out", core, 4}, error_in{"error_in", core, 4};

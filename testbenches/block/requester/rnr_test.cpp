@@ -44,9 +44,9 @@ TEST(receiver_not_ready, all_codes_wait_their_time_to_the_cycle) {
   b.ring_doorbell();
   b.run_ns(3000);
   ASSERT_EQ(b.w.sent.size(), 1u);
-  // The NAK's way in, and from the end of the wait the scheduler, the payload's fetch, the frame's way out: its WQE is
-  // still on chip.
-  constexpr sim::cycle_t around = 155;
+  // The NAK's way in, and from the end of the wait its expiration, the scheduler, the payload's fetch, the frame's way
+  // out: its WQE is still on chip.
+  constexpr sim::cycle_t around = 156;
   for (std::uint8_t code = 0; code < 32; ++code)
     EXPECT_EQ(wait_of(b, code), published_us[code] * 500 + around) << "code " << unsigned{code};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers of queue pairs: their number, their granularity, their order.
-#include "model/transport/requester/timers.h"
+// Entries of timers of queue pairs: their number, their granularity, their order.
+#include "model/transport/requester/timer_entries.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,12 @@
 
 namespace {
 using namespace rnic;
-using transport::no_index;
 
 struct bench {
   explicit bench(unsigned entries, std::uint32_t granularity_ps = 1000)
-      : base({false, 0}), clock("core", base, {1000, 1, 0}), timers(configuration(entries, granularity_ps), clock) {}
+      : base({false, 0}),
+        clock("core", base, {1000, 1, 0}),
+        timers(configuration(entries, granularity_ps), clock, 10) {}
   static transport::timer_config configuration(unsigned entries, std::uint32_t granularity_ps) {
     transport::timer_config c;
     c.entries = entries;
@@ -22,24 +23,23 @@ struct bench {
     c.expiry_cycles = 1;
     return c;
   }
-  void start(std::uint32_t qpn, sim::cycle_t now, sim::cycle_t span) { timers.start(table, table[qpn], now, span); }
-  /// What ends up to `until`, looked at as the requester does: one at a time, at the edges named by earliest().
+  void start(std::uint32_t qpn, sim::cycle_t now, sim::cycle_t span) {
+    timers.start({transport::timer_command::kind::start, qpn, now + span, 0}, now);
+  }
+  /// What ends up to `until`, looked at as the block does: one at a time, at the edges named by earliest().
   std::vector<std::pair<std::uint32_t, sim::cycle_t>> ends(sim::cycle_t until) {
     std::vector<std::pair<std::uint32_t, sim::cycle_t>> seen;
     for (sim::cycle_t now = 0; now <= until; ++now) {
-      if (timers.earliest() > now) continue;
-      const std::uint32_t qpn = timers.expired(table, now);
-      if (qpn == no_index) continue;
-      seen.emplace_back(qpn, now);
-      timers.stop(table, table[qpn], now);
+      if (timers.earliest() > now || !timers.due(now)) continue;
+      seen.emplace_back(timers.end().qpn, now);
+      while (timers.may_give()) timers.give(now);
     }
     return seen;
   }
   using list = std::vector<std::pair<std::uint32_t, sim::cycle_t>>;
   sim::timebase base;
   sim::clock_domain clock;
-  transport::qp_table table{10};
-  transport::qp_timers timers;
+  transport::timer_entries timers;
 };
 
 TEST(timers, end_in_the_order_of_their_time) {
@@ -73,8 +73,8 @@ TEST(timers, one_that_was_stopped_does_not_end) {
   bench b(8);
   b.start(1, 0, 10);
   b.start(2, 0, 12);
-  b.timers.stop(b.table, b.table[1], 3);
-  EXPECT_FALSE(transport::qp_timers::is_on(b.table[1]));
+  b.timers.stop(1);
+  EXPECT_EQ(b.timers.running(), 1u);
   EXPECT_EQ(b.ends(100), (bench::list{{2, 12}}));
 }
 
@@ -84,7 +84,7 @@ TEST(timers, without_an_entry_the_time_runs_from_the_moment_on_that_there_is_one
   b.start(2, 0, 30);
   b.start(3, 0, 10);  // waits for the end of 1
   b.start(4, 0, 10);  // for that of 3
-  EXPECT_TRUE(transport::qp_timers::is_on(b.table[3]));
+  EXPECT_EQ(b.timers.running(), 2u);
   EXPECT_EQ(b.timers.waits(), 2u);
   EXPECT_EQ(b.ends(100), (bench::list{{1, 10}, {3, 20}, {2, 30}, {4, 31}}));
 }
@@ -94,7 +94,7 @@ TEST(timers, one_that_is_stopped_while_it_waits_takes_no_entry) {
   b.start(1, 0, 10);
   b.start(2, 0, 10);
   b.start(3, 0, 10);
-  b.timers.stop(b.table, b.table[2], 4);
+  b.timers.stop(2);
   EXPECT_EQ(b.ends(100), (bench::list{{1, 10}, {3, 20}}));
   b.start(2, 100, 10);
   EXPECT_EQ(b.ends(200), (bench::list{{2, 110}}));
