@@ -15,9 +15,9 @@ struct congestion_notice {
   payload::frame_ptr cnp;
 };
 
-/// To the READ generator: a CNP has arrived for this queue pair, which its READ responses obey as well. Approximation:
-/// the requests and the READ responses of a queue pair have a reaction point and a pace each; a real adapter has one
-/// for both.
+/// To the READ generator: a CNP has arrived for this queue pair, which its READ responses obey as well.
+/// Approximation: the requests and the READ responses of a queue pair have a reaction point and a pace each; a real
+/// adapter has one for both.
 struct rate_notice {
   std::uint32_t qpn = 0;
 };

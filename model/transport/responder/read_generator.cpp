@@ -28,7 +28,7 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
       asking_(cfg.flows),
       swapping_(cfg.flows),
       faults_(cfg.flows),
-      abandoned_(cfg.atomics.places()),
+      atomics_{sim::ring<std::uint16_t>(cfg.atomics.places())},
       lines_(cfg.flows),
       reports_(cfg.read_queue + reports_a_stream * std::size_t{cfg.flows} + reports_beside) {
   const std::pair<const char*, const std::uint64_t*> all[] = {
@@ -177,7 +177,7 @@ void read_generator::ask_packet(std::uint16_t j) {
 }
 
 bool read_generator::may_hand() const {
-  return !abandoned_.empty() || (!swapping_.empty() && handed_ != config_.atomics.places());
+  return !atomics_.abandoned.empty() || (!swapping_.empty() && atomics_.handed != config_.atomics.places());
 }
 
 /// Word of a job that was given up, or the atomic in turn. A number is given again when the job's outcome has come, and
@@ -185,9 +185,9 @@ bool read_generator::may_hand() const {
 void read_generator::hand_atomic() {
   if (!may_hand() || !atomic_out.claim()) return;
   atomic_job a;
-  if (!abandoned_.empty()) {
+  if (!atomics_.abandoned.empty()) {
     a.what = atomic_job::kind::abandon;
-    a.job = abandoned_.pop();
+    a.job = atomics_.abandoned.pop();
     atomic_out.push(a);
     if (may_hand()) wake_next();
     return;
@@ -199,7 +199,7 @@ void read_generator::hand_atomic() {
     job& x = requests_[s.turn];
     if (x.r.what == kind::atomic && !x.all_asked && !x.refused) {
       x.executing = true;
-      ++handed_;
+      ++atomics_.handed;
       a.job = s.turn;
       a.function = s.to.function;
       a.address = x.r.first.segments[0].address;
@@ -215,7 +215,7 @@ void read_generator::hand_atomic() {
 void read_generator::ended(const atomic_outcome& o) {
   job& x = requests_[o.job];
   stream& s = requests_.of(x.r.flow);
-  --handed_;
+  --atomics_.handed;
   x.executing = false;
   x.executed = o.executed;
   x.r.original = o.original;

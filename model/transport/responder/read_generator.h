@@ -122,8 +122,10 @@ class read_generator : public sim::clocked_block {
   read_gathers gathers_;
   read_requests requests_;
   sim::ring<std::uint16_t> asking_, swapping_, faults_;  // streams: for a packet, for the atomic unit; that failed
-  sim::ring<std::uint16_t> abandoned_;                   // jobs of the atomic unit that it has not been told of
-  unsigned handed_ = 0;                                  // jobs that it has
+  struct {
+    sim::ring<std::uint16_t> abandoned;  // jobs given up that the unit has not been told of
+    unsigned handed = 0;                 // jobs that it has
+  } atomics_;
   answer_lines lines_;
   sim::ring<read_report> reports_;
   sim::server engine_{*this, "ask"}, order_{*this, "order"};

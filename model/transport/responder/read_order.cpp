@@ -137,7 +137,7 @@ void read_generator::give_up(stream& s) {
     if (x.given_up) continue;
     ++count_.given_up;
     x.given_up = x.all_asked = true;
-    if (x.executing) abandoned_.push(j);
+    if (x.executing) atomics_.abandoned.push(j);
     for (std::uint16_t g = x.head; g != no_link; g = gathers_[g].next) gathers_[g].dropped = true;
     reap(j);
   }
