@@ -275,17 +275,19 @@ TEST(pcie_dma, posted_credits_bound_writes_and_the_wait_is_told) {
   EXPECT_EQ(std::memcmp(buffer.pointer, source.data(), source.size()), 0);
   EXPECT_GT(b.stat("pcie.link.credit_stalls"), 10u);
   const sim::span& s = b.spans[r.span];
-  ASSERT_EQ(s.count(), 4u);
-  EXPECT_STREQ(s[0].stage, "dma");
-  EXPECT_EQ(s[0].waited, sim::wait::none);
-  EXPECT_STREQ(s[1].stage, "packets");
-  EXPECT_EQ(s[1].waited, sim::wait::pcie_credit);
-  EXPECT_GT(s[1].at, s[0].at);
-  EXPECT_STREQ(s[2].stage, "link");
-  EXPECT_EQ(s[2].waited, sim::wait::pcie);
+  ASSERT_EQ(s.count(), 5u);
+  EXPECT_STREQ(s[0].stage, "turn");  // from where the bench has queued it
+  EXPECT_EQ(s[0].waited, sim::wait::arbitration);
+  EXPECT_STREQ(s[1].stage, "dma");
+  EXPECT_EQ(s[1].waited, sim::wait::none);
+  EXPECT_STREQ(s[2].stage, "packets");
+  EXPECT_EQ(s[2].waited, sim::wait::pcie_credit);
   EXPECT_GT(s[2].at, s[1].at);
-  EXPECT_STREQ(s[3].stage, "memory write");
+  EXPECT_STREQ(s[3].stage, "link");
+  EXPECT_EQ(s[3].waited, sim::wait::pcie);
   EXPECT_GT(s[3].at, s[2].at);
+  EXPECT_STREQ(s[4].stage, "memory write");
+  EXPECT_GT(s[4].at, s[3].at);
 }
 
 TEST(pcie_dma, a_read_sees_the_write_started_before_it) {
