@@ -87,8 +87,7 @@ class clock_domain : public hierarchy_object {
   static void tick_one(clock_domain& d);
   template <std::size_t... Id>
   static constexpr auto ticks_of(std::index_sequence<Id...>);
-  void serve(time_ps now);  // called by the timebase at its next edge
-  void find_next();
+  [[gnu::noinline]] time_ps serve(time_ps now);  // called by the timebase at its next edge; returns the one after it
   void set_next(cycle_t edge);
 
   timebase& base_;

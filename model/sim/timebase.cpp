@@ -111,20 +111,30 @@ void timebase::serve() {
   if (lowered_ != ~time_ps{0}) schedule(lowered_);
 }
 
-/// The edges that are due at `now`; returns when the next one is.
-inline time_ps timebase::serve_instant(time_ps now) {
-  const time_ps* const edges = next_edges_.data();
+/// The edge of domain `i`, if it is due at `now`; `next` becomes its next one, if that is earlier.
+inline void timebase::serve_domain(std::size_t i, time_ps now, time_ps& next) {
+  time_ps edge = next_edges_[i];
+  if (edge <= now) edge = domains_[i]->serve(now);
+  next = std::min(next, edge);
+}
+
+/// The domains from `I` on.
+template <std::size_t I>
+inline void timebase::serve_from(time_ps now, time_ps& next) {
   const std::size_t count = next_edges_.size();
-  // Which domains are due is a branch for each, which the machine foresees; what a search finds it would wait for.
-  time_ps next = lowered_ = ~time_ps{0};
-  for (std::size_t i = 0; i != count; ++i) {
-    time_ps edge = edges[i];
-    if (edge <= now) {
-      domains_[i]->serve(now);
-      edge = edges[i];
-    }
-    next = std::min(next, edge);
+  if constexpr (I == with_own_branch) {
+    for (std::size_t i = I; i < count; ++i) serve_domain(i, now, next);
+  } else if (I != count) {
+    serve_domain(I, now, next);
+    serve_from<I + 1>(now, next);
   }
+}
+
+/// The edges that are due at `now`; returns when the next one is. Which domains are due is a branch for each, which the
+/// machine foresees; what a search finds it would wait for.
+inline time_ps timebase::serve_instant(time_ps now) {
+  time_ps next = lowered_ = ~time_ps{0};
+  serve_from<0>(now, next);
   return std::min(next, lowered_);
 }
 
@@ -258,7 +268,7 @@ constexpr auto clock_domain::ticks_of(std::index_sequence<Id...>) {
   return std::array<void (*)(clock_domain&), sizeof...(Id)>{&tick_one<Id>...};
 }
 
-void clock_domain::serve(time_ps now) {
+time_ps clock_domain::serve(time_ps now) {
   static constexpr auto tick_of_each = ticks_of(std::make_index_sequence<max_blocks>{});
   RNIC_ASSERT(*next_edge_ == now, name() + ": served at a time that is not its edge");
   served_ = next_;
@@ -273,7 +283,8 @@ void clock_domain::serve(time_ps now) {
     tick_of_each[id](*this);
   }
   serving_ = false;
-  find_next();
+  set_next((soon_ | forced_) != 0 ? served_ + 1 : wheel_.next_after(served_));
+  return *next_edge_;
 }
 
 namespace {
@@ -292,8 +303,6 @@ void clock_domain::set_next(cycle_t edge) {
   next_ = edge;
   *next_edge_ = edge == never ? ~time_ps{0} : edge_time(edge);
 }
-
-void clock_domain::find_next() { set_next((soon_ | forced_) != 0 ? served_ + 1 : wheel_.next_after(served_)); }
 
 // ---------------------------------------------------------------- clocked_block
 

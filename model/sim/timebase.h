@@ -102,9 +102,14 @@ class timebase {
   bool may_serve(time_ps next);
   bool is_first(time_ps when);
   time_ps serve_instant(time_ps now);
+  template <std::size_t I>
+  void serve_from(time_ps now, time_ps& next);
+  void serve_domain(std::size_t i, time_ps now, time_ps& next);
   time_ps earliest_edge() const;
   void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
+
+  static constexpr std::size_t with_own_branch = 8;  // domains that are looked at by code of their own: two hosts and more
 
   options options_;
   std::mt19937_64 rng_;

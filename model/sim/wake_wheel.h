@@ -33,7 +33,7 @@ class wake_wheel {
   /// The blocks of edge `now`, which are taken out.
   std::uint64_t take(cycle_t now) {
     const auto slot = static_cast<unsigned>(now % size);
-    std::uint64_t due = slots_[slot] != 0 ? take_slot(slot) : 0;
+    std::uint64_t due = take_slot(slot);
     if (far_min_ <= now) due |= take_far(now);
     return due;
   }
@@ -63,9 +63,10 @@ class wake_wheel {
     cycle_t when;
     unsigned id;  ///< of the block
   };
+  // Without a branch: whether the slot is empty is hard to foresee.
   std::uint64_t take_slot(unsigned slot) {
-    used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
-    if (used_[slot / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (slot / 64));
+    const std::uint64_t rest = used_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
+    used_words_ &= ~(std::uint64_t{rest == 0} << (slot / 64));
     return std::exchange(slots_[slot], 0);
   }
   std::uint64_t take_far(cycle_t now);
