@@ -50,6 +50,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
       control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
                {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
                 resumes_, diagnostics_}) {
+  show_inputs();
   for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
   transmit_.announce(stats);
   processing_.announce(stats);
@@ -64,28 +65,44 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
   contexts_.announce(stats);
 }
 
+void requester::show_inputs() {
+  for (unsigned port = 0; port < egress_ports; ++port) credit_in[port].show_in(filled_, of_credits + port);
+  error_in.show_in(filled_, of_errors);
+  lost_in.show_in(filled_, of_lost);
+  descriptor_in.show_in(filled_, of_descriptors);
+  keys.response.show_in(filled_, of_keys);
+  left_in.show_in(filled_, of_left);
+  gather_event_in.show_in(filled_, of_events);
+  address_in.show_in(filled_, of_addresses);
+  scatter_in.show_in(filled_, of_scattered);
+  rx_in.show_in(filled_, of_responses);
+  timer_in.show_in(filled_, of_expirations);
+  grant_in.show_in(filled_, of_grants);
+}
+
 // What comes back goes before what is sent. Where engines share a memory, one sees in the same cycle what those before
 // it in this list have changed.
 void requester::tick() {
   contexts_.service();
   read_engine.work();
-  credits_.take();
-  control_.take_errors();
-  processing_.reader().take_results();
-  processing_.take_key_answer();
-  departures_.take_left();
-  departures_.take_event();
-  processing_.take_addresses();
-  completer_.take_scattered();
-  completer_.take_response();
-  if (qp_runtime* const r = timers_.expired(); r != nullptr) completer_.time_out(*r);
+  if (holds(of_credits) || holds(of_credits + 1)) credits_.take();
+  if (holds(of_errors) || holds(of_lost)) control_.take_errors();
+  if (holds(of_descriptors)) processing_.reader().take_results();
+  if (holds(of_keys)) processing_.take_key_answer();
+  if (holds(of_left)) departures_.take_left();
+  if (holds(of_events)) departures_.take_event();
+  if (holds(of_addresses)) processing_.take_addresses();
+  if (holds(of_scattered)) completer_.take_scattered();
+  if (holds(of_responses)) completer_.take_response();
+  if (holds(of_expirations))
+    if (qp_runtime* const r = timers_.expired(); r != nullptr) completer_.time_out(*r);
   pacing_.wake_due();
   go_back_.walk();
   completions_.work();
   control_.work();
   processing_.work();
   transmit_.work();
-  processing_.take_grant();
+  if (holds(of_grants)) processing_.take_grant();
   go_back_.take_back();  // what comes for the queue pair meets it as it went back, before it sends again
   go_back_.write_withdrawals();
   resumes_.push();

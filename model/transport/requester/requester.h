@@ -115,9 +115,27 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
 
  private:
   using context = icm::requester_context;
+  /// Bits of filled_: which input holds something. The others are not looked at.
+  enum input : unsigned {
+    of_credits = 0,  // a bit for each port
+    of_errors = egress_ports,
+    of_lost,
+    of_descriptors,
+    of_keys,
+    of_left,
+    of_events,
+    of_addresses,
+    of_scattered,
+    of_responses,
+    of_expirations,
+    of_grants
+  };
+  void show_inputs();
+  bool holds(unsigned of) const { return (filled_ >> of & 1) != 0; }
   void tick() override;
 
   const requester_config config_;
+  std::uint64_t filled_ = 0;
 
   // Memories and registers.
   context_memory contexts_;

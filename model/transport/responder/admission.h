@@ -55,6 +55,8 @@ class admission {
   void announce(sim::statistics& to, const std::string& name) const;
 
   /// In each tick, last of all: what was freed in it is used.
+  /// Queue pairs have packets that wait.
+  bool waits() const { return !waiting_.empty(); }
   void work();
 
  private:

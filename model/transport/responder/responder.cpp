@@ -68,7 +68,22 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
                 {0x100, &requests_.out_of_sequence()},
                 {0x118, &drops_.no_wqe},
                 {0x130, &requests_.duplicates()}}) {
+  show_inputs();
   announce(stats);
+}
+
+void responder::show_inputs() {
+  translate.response.show_in(filled_, of_translations);
+  fetches.result.show_in(filled_, of_descriptors);
+  keys.response.show_in(filled_, of_keys);
+  error_in.show_in(filled_, of_errors);
+  lost_in.show_in(filled_, of_lost);
+  reads.report.show_in(filled_, of_reports);
+  acknowledgements.room.show_in(filled_, of_room);
+  rx_in.show_in(filled_, of_requests);
+  copies_in.show_in(filled_, of_copies);
+  ethernet_in.show_in(filled_, of_plain);
+  dma_write.response.show_in(filled_, of_written);
 }
 
 void responder::announce(sim::statistics& stats) {
@@ -112,14 +127,14 @@ void responder::tick() {
   contexts_.service();
   read_engine.work();
   histories_.service();
-  if (translate.response.can_pop()) places_.translated(translate.response.pop());
-  if (fetches.result.can_pop()) take_fetched();
-  writes_.work();
-  withdrawal_.take_answer();
-  errors_.take(error_in);
-  errors_.take(lost_in);
-  returns_.work();
-  acknowledgements.work();
+  if (holds(of_translations) && translate.response.can_pop()) places_.translated(translate.response.pop());
+  if (holds(of_descriptors) && fetches.result.can_pop()) take_fetched();
+  if (holds(of_written)) writes_.work();
+  if (holds(of_keys)) withdrawal_.take_answer();
+  if (holds(of_errors)) errors_.take(error_in);
+  if (holds(of_lost)) errors_.take(lost_in);
+  if (holds(of_reports)) returns_.work();
+  if (holds(of_room)) acknowledgements.work();
   fetches.work();
   receives_.work();
   commit_.work();
@@ -136,7 +151,7 @@ void responder::tick() {
   answers_.hand();
   reads.work(writes_.done());
   places_.work();
-  admission_.work();
+  if (holds(of_requests) || holds(of_copies) || holds(of_plain) || admission_.waits()) admission_.work();
   held_.watch();
 }
 

@@ -92,11 +92,28 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void device_reset() override { control_.reset(); }
 
  private:
+  /// Bits of filled_: which input holds something. The others are not looked at.
+  enum input : unsigned {
+    of_translations,
+    of_descriptors,
+    of_keys,
+    of_errors,
+    of_lost,
+    of_reports,
+    of_room,
+    of_written,
+    of_requests,
+    of_copies,
+    of_plain
+  };
+  void show_inputs();
+  bool holds(unsigned of) const { return (filled_ >> of & 1) != 0; }
   void tick() override;
   void take_fetched();
   void announce(sim::statistics& stats);
 
   const responder_config config_;
+  std::uint64_t filled_ = 0;
   responder_registers registers_;
   drop_counters drops_;
   icm::context_cache<icm::responder_context> contexts_;
