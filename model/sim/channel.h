@@ -13,6 +13,9 @@
 
 namespace rnic::sim {
 
+/// Bytes of a line of the cache of the machine that simulates: members that are used together lie in one.
+constexpr std::size_t cache_line = 64;
+
 /// How wide a channel is (law 16): so many items enter and leave it in a cycle.
 struct channel_width {
   unsigned items = 1;
@@ -65,7 +68,8 @@ class channel : public hierarchy_object {
   std::size_t depth_;
   channel_width width_;
   forwarding forwards_ = forwarding::store_and_forward;
-  usage usage_;
+  // Begins a line of the processor's cache, in which there is room for what a push uses beside it (fifo).
+  alignas(cache_line) usage usage_;
 };
 
 }  // namespace rnic::sim

@@ -2,6 +2,7 @@
 // The registered channel between two blocks of one clock domain.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -30,9 +31,15 @@ class fifo : public channel {
  public:
   fifo(const std::string& name, clock_domain& domain, std::size_t depth, unsigned latency = 1, channel_width width = {})
       : channel(name, domain, depth, width),
-        slots_(places_for(depth)),
-        mask_of_slots_(slots_.size() - 1),
-        latency_(latency) {
+        latency_(latency),
+        storage_(places_for(depth)),
+        slots_(storage_.data()),
+        clock_(&domain),
+        places_(static_cast<std::uint32_t>(depth)),
+        mask_of_slots_(static_cast<std::uint32_t>(storage_.size() - 1)),
+        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))),
+        quiet_(false),
+        piped_(false) {
     if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
   }
 
@@ -42,7 +49,7 @@ class fifo : public channel {
   /// at those only that hold something.
   void show_in(std::uint64_t& mask, unsigned bit) {
     mask_ = &mask;
-    mask_bit_ = std::uint64_t{1} << bit;
+    mask_bit_ = static_cast<std::uint8_t>(bit);
   }
 
   /// While quiet, what is pushed does not tick the consumer, which takes it (take_due) when it is ticked for another
@@ -50,26 +57,26 @@ class fifo : public channel {
   void set_quiet(bool quiet) {
     if (quiet_ && !quiet && count_ != 0 && consumer_ != nullptr) {
       const cycle_t visible = slots_[head_].visible;
-      consumer_->wake_at(visible > domain_.now() ? visible : domain_.now() + 1);
+      consumer_->wake_at(visible > clock_->now() ? visible : clock_->now() + 1);
     }
     quiet_ = quiet;
   }
 
   /// Producer's side: a slot is free, and fewer than the width were pushed in this cycle.
   bool can_push() const {
-    const cycle_t now = domain_.now();
-    return occupied(now) != depth_ && !port_used(now);
+    const cycle_t now = clock_->now();
+    return occupied(now) != places_ && !port_used(now);
   }
   /// can_push(), for a producer with several things to push: refused because the width is used up in this cycle, it is
   /// ticked at the next edge.
   bool claim() {
-    const cycle_t now = domain_.now();
-    if (occupied(now) == depth_) return false;
+    const cycle_t now = clock_->now();
+    if (occupied(now) == places_) return false;
     if (!port_used(now)) return true;
     if (producer_ != nullptr) producer_->wake_at(now + 1);
     return false;
   }
-  std::size_t free_slots() const { return depth_ - occupied(domain_.now()); }
+  std::size_t free_slots() const { return places_ - occupied(clock_->now()); }
   void push(T&& item) { enter(std::move(item), 0); }
   void push(const T& item) { enter(item, 0); }
   /// push() of what leaves the producer's pipeline `cycles` later: the slots stand for the pipeline's registers as
@@ -82,31 +89,31 @@ class fifo : public channel {
   }
 
   /// Consumer's side.
-  bool can_pop() const { return count_ != 0 && slots_[head_].visible <= domain_.now(); }
+  bool can_pop() const { return count_ != 0 && slots_[head_].visible <= clock_->now(); }
   T& front() { return slots_[head_].item; }
   T pop() {
     entry& e = slots_[head_];
-    const cycle_t now = domain_.now();
+    const cycle_t now = clock_->now();
     RNIC_ASSERT(count_ != 0 && e.visible <= now, name() + ": pop from an empty channel");
     T item = std::move(e.item);
     free_front(now);
     return item;
   }
   /// pop() for what was used in place. What the item holds is let go when its slot is filled again.
-  void drop() { free_front(domain_.now()); }
+  void drop() { free_front(clock_->now()); }
   /// Takes, one after the other, all that a consumer would have taken by now that is ticked at each edge and takes as
   /// many a cycle as the channel is wide: for a quiet channel, whose items wait until the consumer has another reason
   /// to be ticked. f(T&&) may not push into or pop from this channel.
   template <class F>
   void take_due(F f) {
-    const cycle_t now = domain_.now();
+    const cycle_t now = clock_->now();
     while (count_ != 0) {
       const cycle_t visible = slots_[head_].visible;
       if (taken_at_ == never || visible > taken_at_) {
         if (visible > now) return;
         taken_at_ = visible;
         taken_ = 0;
-      } else if (taken_ == width_.items) {
+      } else if (taken_ == items_a_cycle_) {
         if (taken_at_ == now) return;
         ++taken_at_;
         taken_ = 0;
@@ -127,21 +134,21 @@ class fifo : public channel {
     cycle_t visible = 0;
   };
   bool port_used(cycle_t now) const {
-    return last_visible_ == now + latency_ && shown_ >= width_.items && width_.refuses && !piped_;
+    return last_visible_ == now + latency_ && shown_ >= items_a_cycle_ && width_.refuses && !piped_;
   }
   template <class U>
   void enter(U&& item, cycle_t cycles) {
-    const cycle_t now = domain_.now();
+    const cycle_t now = clock_->now();
     // Slots freed in this cycle count, so that the order of push and pop within it is not seen.
     const std::size_t held = occupied(now) + 1;
-    RNIC_ASSERT(held <= depth_, name() + ": push into a full channel");
+    RNIC_ASSERT(held <= places_, name() + ": push into a full channel");
     entry& e = slots_[(head_ + count_) & mask_of_slots_];
     e.item = std::forward<U>(item);
     const cycle_t visible = now + latency_ + cycles;
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
-    } else if (++shown_ > width_.items) {
+    } else if (++shown_ > items_a_cycle_) {
       if (piped_) {
         ++last_visible_;
         shown_ = 1;
@@ -152,58 +159,67 @@ class fifo : public channel {
     e.visible = last_visible_;
     ++count_;
     ++usage_.pushes;
-    if (mask_ != nullptr) *mask_ |= mask_bit_;
+    if (mask_ != nullptr) *mask_ |= std::uint64_t{1} << mask_bit_;
     if (held > usage_.max_occupancy) usage_.max_occupancy = held;
-    if (held == depth_) filled(now);
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= depth_)) consumer_->wake_at(last_visible_);
+    if (held == places_) filled(now);
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= places_)) consumer_->wake_at(last_visible_);
   }
   /// A push has taken the last slot; when others were freed in this cycle, there is room in the next one.
   void filled(cycle_t now) {
-    if (count_ == depth_)
+    if (count_ == places_)
       full_since_ = now;
     else if (producer_ != nullptr)
       producer_->wake_at(now + 1);
   }
   void free_front(cycle_t now) {
     release(now);
-    if (freed_now_ > width_.items && consumer_ != nullptr) over(usage_.over_pops, "pops");
+    if (freed_now_ > items_a_cycle_ && consumer_ != nullptr) over(usage_.over_pops, "pops");
   }
   void release(cycle_t now) {
     freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
     freed_at_ = now;
-    if (count_ == depth_) usage_.full_cycles += now - full_since_;
+    if (count_ == places_) usage_.full_cycles += now - full_since_;
     head_ = (head_ + 1) & mask_of_slots_;
     --count_;
-    if (count_ + freed_now_ == depth_ && producer_ != nullptr) producer_->wake_at(now + 1);
+    if (count_ + freed_now_ == places_ && producer_ != nullptr) producer_->wake_at(now + 1);
     if (count_ == 0) {
-      if (mask_ != nullptr) *mask_ &= ~mask_bit_;
+      if (mask_ != nullptr) *mask_ &= ~(std::uint64_t{1} << mask_bit_);
       return;
     }
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= depth_)) {
+    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= places_)) {
       const cycle_t visible = slots_[head_].visible;
       consumer_->wake_at(visible > now ? visible : now + 1);
     }
   }
   std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
-  std::vector<entry> slots_;  // a power of two of them
-  std::size_t mask_of_slots_;
-  unsigned latency_;
-  clocked_block* producer_ = nullptr;
-  clocked_block* consumer_ = nullptr;
-  std::size_t head_ = 0;
-  std::size_t count_ = 0;
-  std::size_t freed_now_ = 0;  // slots freed in cycle freed_at_, which stay occupied for the rest of it
-  cycle_t freed_at_ = never;
+  // What a push uses, in the line of usage_.
   cycle_t last_visible_ = 0;
+  unsigned latency_;
   unsigned shown_ = 0;  // items that become visible at last_visible_
-  bool piped_ = false;  // the producer uses push_after
-  unsigned taken_ = 0;  // take_due: items taken in cycle taken_at_
-  cycle_t taken_at_ = never;
+  clocked_block* producer_ = nullptr;
+
+  // What seldom is.
+  std::vector<entry> storage_;  // a power of two of them
   cycle_t full_since_ = 0;
-  bool quiet_ = false;
+  cycle_t taken_at_ = never;
+  unsigned taken_ = 0;  // take_due: items taken in cycle taken_at_
+
+  // What a pop, a push and their questions use, in a line.
+  alignas(cache_line) entry* slots_;  // storage_
+  clock_domain* clock_;               // domain_
+  std::uint32_t head_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint32_t places_;  // depth_
+  std::uint32_t mask_of_slots_;
+  cycle_t freed_at_ = never;
+  clocked_block* consumer_ = nullptr;
   std::uint64_t* mask_ = nullptr;  // of the consumer
-  std::uint64_t mask_bit_ = 0;
+  std::uint32_t freed_now_ = 0;    // slots freed in cycle freed_at_, which stay occupied for the rest of it
+  std::uint16_t items_a_cycle_;    // width_
+  std::uint8_t mask_bit_ = 0;
+  bool quiet_ : 1;
+  bool piped_ : 1;  // the producer uses push_after
 };
 
 /// Both ends of a channel as a block sees them: a block has ports, the adapter binds them.

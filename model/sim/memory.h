@@ -54,10 +54,8 @@ class memory_ports : public hierarchy_object {
   /// next edge.
   bool claim(unsigned user) {
     begin();
-    if (has_port(bit(user))) return true;
-    if ((waiting_ & bit(user)) == 0) ++users_[user].waits;
-    waiting_ |= bit(user);
-    owner_.wake_next();
+    if (kept_ == 0 ? taken_ < ports_ : has_port(bit(user))) return true;
+    wait(user);
     return false;
   }
   /// claim() and access().
@@ -91,7 +89,7 @@ class memory_ports : public hierarchy_object {
   static constexpr unsigned most_users = 64;
   static std::uint64_t bit(unsigned user) { return std::uint64_t{1} << user; }
   // Of those that were refused a cycle ago, as many as there are ports, in turn from the last one that was served on.
-  std::uint64_t waiting_of_last_cycle() const {
+  [[gnu::noinline]] std::uint64_t waiting_of_last_cycle() const {
     if (at_ == never || at_ + 1 != owner_.now()) return 0;
     std::uint64_t first = 0, rest = waiting_;
     const std::uint64_t behind = last_ + 1 >= most_users ? 0 : ~std::uint64_t{0} << (last_ + 1);
@@ -108,6 +106,11 @@ class memory_ports : public hierarchy_object {
   }
   // One that is kept for the user, or one that nobody has and that is kept for nobody.
   bool has_port(std::uint64_t user) const { return (kept_ & user) != 0 || taken_ + count(kept_) < ports_; }
+  [[gnu::noinline]] void wait(unsigned user) {
+    if ((waiting_ & bit(user)) == 0) ++users_[user].waits;
+    waiting_ |= bit(user);
+    owner_.wake_next();
+  }
   void take(unsigned user) {
     kept_ &= ~bit(user);
     ++taken_;
@@ -116,9 +119,10 @@ class memory_ports : public hierarchy_object {
   }
   // The first thing that happens in a cycle.
   void begin() {
-    if (at_ == owner_.now()) return;
+    const cycle_t now = owner_.now();
+    if (at_ == now) return;
     kept_ = waiting_ == 0 ? 0 : waiting_of_last_cycle();
-    at_ = owner_.now();
+    at_ = now;
     taken_ = 0;
     waiting_ = 0;
   }
