@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -23,10 +24,14 @@ const sim::server& engine_of(const bench::bench& b) {
 std::uint64_t count(const bench::bench& b, const char* name) { return b.stats.value(std::string("requester.") + name); }
 
 /// `many` WRITEs of a packet, of which the one with this place was lost.
-class lost : public testing::TestWithParam<std::tuple<unsigned, unsigned, bool>> {};
+struct loss {
+  unsigned many, place;
+};
+void PrintTo(const loss& l, std::ostream* to) { *to << l.place << " of " << l.many; }
+class lost : public testing::TestWithParam<std::tuple<loss, bool>> {};
 TEST_P(lost, messages_behind_are_taken_back_one_a_cycle_and_sent_again) {
-  const auto [many, place, always] = GetParam();
-  if (place >= many) GTEST_SKIP() << "not one of them";
+  const auto [what, always] = GetParam();
+  const auto [many, place] = what;
   bench::setup s;
   s.time.always_tick = always;
   bench::bench b(s);
@@ -50,7 +55,9 @@ TEST_P(lost, messages_behind_are_taken_back_one_a_cycle_and_sent_again) {
   EXPECT_EQ(b.w.cqes.size(), many);
 }
 INSTANTIATE_TEST_SUITE_P(go_back, lost,
-                         testing::Combine(testing::Values(1u, 2u, 5u, 14u), testing::Values(0u, 1u, 4u, 13u),
+                         testing::Combine(testing::Values(loss{1, 0}, loss{2, 0}, loss{2, 1}, loss{5, 0}, loss{5, 1},
+                                                          loss{5, 4}, loss{14, 0}, loss{14, 1}, loss{14, 4},
+                                                          loss{14, 13}),
                                           testing::Bool()));
 
 /// An error of the queue pair: what is complete stays, the first message that is not begins the flush.
