@@ -254,6 +254,7 @@ void stream::check_content(std::uint32_t size) const {
   if (config_.verb->atomic) return check_counters();
   const sim::time_ps enough = system_.now_ps() + long_silence;
   for (std::uint32_t i = 0; i < places(); ++i) {
+    if (config_.places == 0 && lanes_[i].target == 0) continue;  // fewer messages than queue pairs
     while (unreliable() && !has_arrived(i, size) && system_.now_ps() < enough) receiver_.bus->spend_ps(look_again);
     if (has_arrived(i, size)) continue;
     const std::string what = "the bytes of place " + std::to_string(i) + " did not arrive as they were sent";
