@@ -25,6 +25,24 @@ constexpr std::array<counter, 6> counted{{
     {"processor a", "a_bus.busy_ps"},
     {"processor b", "b_bus.busy_ps"},
 }};
+/// requester.standstill.<of>_cycles, and what that is a lack of: at the adapter itself, or at the peer.
+struct lack {
+  const char* of;
+  const char* name;
+  bool at_peer;
+};
+/// What waits for a timer holds up what is behind it, which may stand still for another of these: so those are first.
+constexpr std::array<lack, 8> lacks{{
+    {"timeout", "time-outs of adapter ", false},
+    {"receiver", "receivers not ready of host ", true},
+    {"receives", "receives of host ", true},
+    {"rate", "rate limit of adapter ", false},
+    {"egress", "pauses of host ", true},
+    {"reads", "READs under way of adapter ", false},
+    {"packets", "packets under way of adapter ", false},
+    {"messages", "message table of adapter ", false},
+}};
+
 constexpr std::uint64_t wire_overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
 
 std::uint64_t wire_ps(hosts::node& n, std::uint32_t rate_mbps) {
@@ -92,11 +110,17 @@ utilisation measure_utilisation(hosts::two_nodes& system) {
   for (const counter& c : counted) u.resources.push_back({c.name, system.statistics().value(c.statistic)});
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
     for (const sim::clock_domain* clock : n->nic().clocks()) add_counted(u, *clock);
-  const auto units = [&](hosts::node& n, const char* counter) {
-    return n.nic().clock().edge_time(system.statistics().value(counter)) - n.nic().clock().edge_time(0);
-  };
-  u.units_ps[0] = units(system.node_a(), "a.adapter.requester.unit_busy_cycles");
-  u.units_ps[1] = units(system.node_b(), "b.adapter.requester.unit_busy_cycles");
+  for (unsigned side = 0; side < 2; ++side) {
+    const sim::clock_domain& clock = (side == 0 ? system.node_a() : system.node_b()).nic().clock();
+    const std::string own = side == 0 ? "a" : "b", peer = side == 0 ? "b" : "a";
+    const auto ps = [&](const std::string& counter) {
+      return clock.edge_time(system.statistics().value(own + ".adapter.requester." + counter)) - clock.edge_time(0);
+    };
+    u.units_ps[side] = ps("unit_busy_cycles");
+    u.misses_ps[side] = ps("context_stall_cycles");
+    for (const lack& l : lacks)
+      u.standstills.emplace_back(l.name + (l.at_peer ? peer : own), ps(std::string("standstill.") + l.of + "_cycles"));
+  }
   return u;
 }
 
@@ -111,16 +135,61 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
   return shares;
 }
 
+std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after) {
+  std::vector<std::pair<std::string, double>> all;
+  for (std::size_t i = 0; i < after.standstills.size(); ++i) {
+    const double part = part_of(after.standstills[i].second - before.standstills[i].second, after.at - before.at);
+    if (part != 0) all.emplace_back(after.standstills[i].first, part);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  return all;
+}
+
+namespace {
+
+constexpr double saturated = 0.92, mostly = 0.5;
+
+/// In use, or blocked by that, for all of the time.
+bool is_held(const share& s, const char* by) {
+  double part = s.busy;
+  for (const auto& [name, p] : s.blocked)
+    if (name == by) part += p;
+  return part >= saturated;
+}
+
+/// The first of the standstills that lasted for most of the time, or nothing.
+std::string standstill_between(const utilisation& before, const utilisation& after) {
+  for (std::size_t i = 0; i < after.standstills.size(); ++i)
+    if (part_of(after.standstills[i].second - before.standstills[i].second, after.at - before.at) > mostly)
+      return after.standstills[i].first;
+  return {};
+}
+
+}  // namespace
+
 std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
-  constexpr double saturated = 0.92;
-  const share busiest = shares_between(before, after).front();
-  if (busiest.busy >= saturated) return busiest.name;
-  const auto elapsed = static_cast<double>(after.at - before.at);
+  const std::vector<share> shares = shares_between(before, after);
+  const sim::time_ps elapsed = after.at - before.at;
+  const share& busiest = shares.front();
+  const bool in_use = busiest.busy >= saturated;
   const unsigned units = std::min<unsigned>(qps, system.config().node.adapter.requester.processing_units);
-  for (unsigned i = 0; i < 2; ++i)
-    if (static_cast<double>(after.units_ps[i] - before.units_ps[i]) >= saturated * elapsed * units)
-      return i == 0 ? "processing units of adapter a" : "processing units of adapter b";
-  return "window (depth and latency)";
+  const std::string still = standstill_between(before, after);
+  for (unsigned i = 0; i < 2; ++i) {
+    const std::string side = i == 0 ? "adapter a" : "adapter b", peer = i == 0 ? "b" : "a";
+    const auto of = [&](const std::string& name) -> const share& {
+      return *std::find_if(shares.begin(), shares.end(), [&](const share& s) { return s.name == name + side; });
+    };
+    const share& engine = of("requester send engine of ");
+    const bool units_in_use = part_of(after.units_ps[i] - before.units_ps[i], elapsed * units) >= saturated;
+    const double missing = part_of(after.misses_ps[i] - before.misses_ps[i], elapsed);
+    if ((in_use ? busiest.name == engine.name : units_in_use) && missing > mostly) return "contexts of " + side;
+    if (in_use) continue;
+    const bool no_room = is_held(engine, "egress credits") || still == "pauses of host " + peer;
+    if (no_room && is_held(of("gather leave of "), "payload")) return "payload reads of " + side;
+    if (units_in_use) return "processing units of " + side;
+  }
+  if (in_use) return busiest.name;
+  return still.empty() ? "window (depth and latency)" : still;
 }
 
 }  // namespace rnic::bench

@@ -27,6 +27,10 @@ struct utilisation {
   };
   std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
   std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
+  /// Of the send engines' time, what they stood still for contexts that were not on chip.
+  std::array<std::uint64_t, 2> misses_ps{};
+  /// Time in which at least one queue pair stood still for this, and had no unit: "receives of host b".
+  std::vector<std::pair<std::string, std::uint64_t>> standstills;
   sim::time_ps at = 0;
 };
 
@@ -44,9 +48,20 @@ struct share {
 };
 std::vector<share> shares_between(const utilisation& before, const utilisation& after);
 
-/// Name of the resource that limited a run in which each sender used `qps` queue pairs: the busiest one when it was in
-/// use for at least 92 % of the time; otherwise, when the processing units that so many queue pairs can occupy were,
-/// the service of a queue pair; otherwise the window.
+/// What queue pairs stood still for between two measurements, 0 to 1, the longest first; none that is 0.
+std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
+
+/// Name of what limited a run in which each sender used `qps` queue pairs:
+/// - the busiest resource when it was in use for at least 92 % of the time. Of a send engine that stood still for
+///   contexts for more than half of that: the contexts;
+/// - otherwise, when the processing units that so many queue pairs can occupy were in use, the contexts if the send
+///   engine stood still for them for more than half of the time;
+/// - otherwise the reads of payload, when what has left the send engine waits for nothing else and leaves no room behind
+///   itself (egress credits);
+/// - otherwise, when the processing units were in use, the service of a queue pair;
+/// - otherwise what queue pairs stood still for more than half of the time, time-outs before receives, pauses and
+/// READs;
+/// - otherwise the window.
 std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps);
 
 }  // namespace rnic::bench

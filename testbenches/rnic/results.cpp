@@ -84,6 +84,28 @@ std::string stages_text(const sim::span& s) {
   return text;
 }
 
+namespace {
+
+void print_standstills(const std::vector<usage_column>& columns, double least) {
+  std::vector<std::string> names;
+  for (const usage_column& c : columns)
+    for (const auto& [name, part] : c.standstills)
+      if (part >= least && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  if (names.empty()) return;
+  fmt::print("\n    {:<44}\n", "a queue pair stood still for, % of the time");
+  for (const std::string& name : names) {
+    fmt::print("    {:<44}", name);
+    for (const usage_column& c : columns) {
+      const auto found =
+          std::find_if(c.standstills.begin(), c.standstills.end(), [&](const auto& s) { return s.first == name; });
+      fmt::print("{:>11.1f}", found == c.standstills.end() ? 0.0 : 100 * found->second);
+    }
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+
 void print_utilisation(const std::vector<usage_column>& columns, double least) {
   const auto of = [](const usage_column& c, const std::string& name) {
     const auto found = std::find_if(c.shares.begin(), c.shares.end(), [&](const auto& s) { return s.name == name; });
@@ -125,6 +147,7 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
       fmt::print("\n");
     }
   }
+  print_standstills(columns, least);
 }
 
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares) {
@@ -147,6 +170,12 @@ nlohmann::json waits_json(const std::vector<bench::share>& shares, bool memories
 
 nlohmann::json blocked_json(const std::vector<bench::share>& shares) { return waits_json(shares, false); }
 nlohmann::json kept_waiting_json(const std::vector<bench::share>& shares) { return waits_json(shares, true); }
+
+nlohmann::json standstills_json(const std::vector<std::pair<std::string, double>>& standstills) {
+  nlohmann::json all = nlohmann::json::object();
+  for (const auto& [name, part] : standstills) all[name] = part;
+  return all;
+}
 
 void check_writable(const common_options& options, const std::string& file) {
   if (file.empty()) return;

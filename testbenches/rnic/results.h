@@ -37,15 +37,18 @@ std::string stages_text(const sim::span& s);
 struct usage_column {
   std::uint32_t size = 0;
   std::vector<bench::share> shares;
+  std::vector<std::pair<std::string, double>> standstills{};  ///< bench::standstills_between
 };
 /// A line for each resource that was in use, was blocked or kept a user waiting for at least `least` (0 to 1) of the
-/// time of one column.
+/// time of one column; and what queue pairs stood still for at least as long.
 void print_utilisation(const std::vector<usage_column>& columns, double least);
 nlohmann::json utilisation_json(const std::vector<bench::share>& shares);
 /// For each engine that was: by whom, and for which part of the time.
 nlohmann::json blocked_json(const std::vector<bench::share>& shares);
 /// For each memory whose ports somebody waited for: who, and for which part of the time.
 nlohmann::json kept_waiting_json(const std::vector<bench::share>& shares);
+/// For which part of the time at least one queue pair stood still for it.
+nlohmann::json standstills_json(const std::vector<std::pair<std::string, double>>& standstills);
 
 /// Refuses, before a long run, to write over a file of the user's (usage_error).
 void check_writable(const common_options& options, const std::string& file);

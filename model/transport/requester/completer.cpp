@@ -335,6 +335,7 @@ void completer::time_out(qp_runtime& r) {
   }
   if (index == no_index || messages_[index].syndrome != 0) return;
   ++counts_.timeouts;
+  timers_.was_in_vain(r);
   diagnostics_.count(diagnostic_counters::timeout);
   r.progress.retrying = false;
   r.reads.lost(config_.reads_after_loss);

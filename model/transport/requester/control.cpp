@@ -65,6 +65,7 @@ void requester_control::reset() {
     const bool rests =
         r.head == no_index && r.turn.unit < 0 && r.nothing_under_way() && !r.stop.halting && !to_.back.busy(r);
     to_.timers.stop(r);
+    to_.units.still().end(r.turn.waits_for, owner_.now());
     r.stop.halted = rests;
     r.keys.valid = false;
     if (rests) return;
@@ -122,6 +123,7 @@ bool requester_control::take_messages(qp_runtime& r) {
     return false;
   }
   to_.timers.stop(r);
+  to_.units.still().end(r.turn.waits_for, owner_.now());
   r.progress.rnr_wait = r.progress.retrying = r.failing = r.progress.resends = r.needs_receive = false;
   r.reads.open();
   if (r.stop.discard) r.keys.valid = false;

@@ -55,7 +55,9 @@ void processing_units::take_grant() {
     u.turn_wqes = u.turn_bytes = 0;
     u.stamp_tries = 0;
     u.keys = send_unit::keys_state::none;
-    qps_[u.grant.qpn].turn.unit = static_cast<std::int8_t>(best);
+    qp_runtime& r = qps_[u.grant.qpn];
+    r.turn.unit = static_cast<std::int8_t>(best);
+    units_.still().end(r.turn.waits_for, owner_.now());
     owner_.wake_next();
   }
 }

@@ -126,6 +126,7 @@ class unit_table {
     ++wqes_;
   }
   const std::uint64_t& wqes() const { return wqes_; }
+  standstills& still() { return still_; }
   /// The unit's turn ends.
   void end_turn(send_unit& u, scheduler::report::kind kind) {
     u.report = kind;
@@ -172,6 +173,7 @@ class unit_table {
   std::uint32_t sendable_ = 0, held_ = 0, reading_ = 0;  // masks of units
   sim::cycle_t held_until_ = sim::never;                 // the first of those that are held
   std::uint64_t wqes_ = 0;
+  standstills still_;
 };
 
 }  // namespace rnic::transport

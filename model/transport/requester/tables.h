@@ -13,6 +13,7 @@
 #include "model/sim/span.h"
 #include "model/sim/types.h"
 #include "model/transport/requester/send_wqe.h"
+#include "model/transport/requester/standstill.h"
 #include "model/wire/psn.h"
 
 namespace rnic::transport {
@@ -128,10 +129,11 @@ struct qp_runtime {
   struct {
     std::int8_t unit = -1;  ///< that serves it
     std::uint8_t priority = 0;
-    bool ends_stalled = false;  ///< its unit ends the turn as stalled
-    bool stalled = false;       ///< the scheduler waits for our resume
-    bool has_work = false;      ///< look for WQEs even without a legal doorbell
-    bool poked = false;         ///< resumed while a unit serves it
+    bool ends_stalled = false;                ///< its unit ends the turn as stalled
+    bool stalled = false;                     ///< the scheduler waits for our resume
+    bool has_work = false;                    ///< look for WQEs even without a legal doorbell
+    bool poked = false;                       ///< resumed while a unit serves it
+    standstill waits_for = standstill::none;  ///< why it gave up its last unit, until it has one
   } turn;
   std::uint16_t member = 0;  ///< bit per list
   read_window reads;
@@ -158,7 +160,9 @@ struct qp_runtime {
   struct {
     sim::cycle_t deadline = sim::never;  ///< until when it is to run
     sim::cycle_t armed = sim::never;     ///< until when it runs at least, as far as ack_timers was told
+    sim::cycle_t since = 0;              ///< when the deadline was set
     std::uint8_t tag = 0;                ///< of the last start that was sent
+    bool for_receiver = false;           ///< it runs until the receiver is ready
   } timer;
   /// Nothing is started for it until something comes that it waits for.
   bool must_stop() const { return stop.halting || stop.halted || progress.rnr_wait || failing; }
@@ -179,16 +183,18 @@ class qp_table {
         for (qp_runtime& r : *p) f(r);
   }
   qp_runtime& operator[](std::uint32_t qpn) {
-    auto& p = pages_[(qpn & mask_) / page];
-    if (!p) {
-      p = std::make_unique<std::array<qp_runtime, page>>();
-      for (std::uint32_t i = 0; i < page; ++i) (*p)[i].qpn = (qpn & mask_ & ~(page - 1)) + i;
-    }
+    const auto& p = pages_[(qpn & mask_) / page];
+    if (!p) add_page(qpn);
     return (*p)[qpn % page];
   }
 
  private:
   static constexpr std::uint32_t page = 256;
+  [[gnu::noinline]] void add_page(std::uint32_t qpn) {
+    auto& p = pages_[(qpn & mask_) / page];
+    p = std::make_unique<std::array<qp_runtime, page>>();
+    for (std::uint32_t i = 0; i < page; ++i) (*p)[i].qpn = (qpn & mask_ & ~(page - 1)) + i;
+  }
   std::uint32_t mask_;
   std::vector<std::unique_ptr<std::array<qp_runtime, page>>> pages_;
 };

@@ -20,6 +20,8 @@ timer_port::timer_port(sim::clocked_block& owner, port_set ports, qp_table& qps,
 void timer_port::announce(sim::statistics& to) const {
   to.add(owner_.name() + ".timers_crossed", crossed_);
   to.add(owner_.name() + ".timers_extended", extended_);
+  to.add(owner_.name() + ".standstill.receiver_cycles", for_receivers_.cycles());
+  to.add(owner_.name() + ".standstill.timeout_cycles", in_vain_.cycles());
 }
 
 // Never: there is nothing to wait for.
@@ -38,6 +40,12 @@ bool timer_port::nothing_asked(const context& c, const qp_runtime& r) const {
 
 void timer_port::wait_for_receiver(qp_runtime& r, std::uint8_t syndrome) {
   want(r, owner_.now() + owner_.domain().cycles(rnr_unit_ps * rnr_timer_10us[syndrome & 0x1f]));
+  receiver_waits(r, true);
+}
+
+void timer_port::receiver_waits(qp_runtime& r, bool waits) {
+  r.timer.for_receiver = waits;
+  waits ? for_receivers_.begin(owner_.now()) : for_receivers_.end(owner_.now());
 }
 
 qp_runtime* timer_port::expired() {
@@ -56,13 +64,14 @@ qp_runtime* timer_port::expired() {
   }
   r.timer.armed = sim::never;
   ++(is_on(r) ? extended_ : crossed_);
-  want(r, r.timer.deadline);
+  if (is_on(r)) waiting_.push(qps_, r);
   return nullptr;
 }
 
 void timer_port::end(qp_runtime& r) {
   ports_.expirations.drop();
   r.timer.deadline = r.timer.armed = sim::never;
+  if (r.timer.for_receiver) receiver_waits(r, false);
 }
 
 // What is to be told of may be told already when its turn has come: a stop was followed by a start.

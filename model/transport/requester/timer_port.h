@@ -37,6 +37,9 @@ namespace rnic::transport {
 /// What expires is the completer's: it is offered the queue pair (expired()) in each cycle until it has taken it
 /// (end()); what is behind it waits in the channel.
 ///
+/// Counters: timers_crossed, timers_extended; standstill.receiver_cycles and standstill.timeout_cycles, in which at
+/// least one queue pair waited for a receiver that was not ready, or for an acknowledgement that did not come.
+///
 /// Registers: the list's ends. Its links, deadline, armed and tag are the queue pair's.
 class timer_port {
  public:
@@ -64,6 +67,8 @@ class timer_port {
   qp_runtime* expired();
   /// That one's is served: it has no timer any more.
   void end(qp_runtime& r);
+  /// It was for an acknowledgement that did not come: counted as a wait in vain. Behind end().
+  void was_in_vain(const qp_runtime& r) { in_vain_.ended(r.timer.since, owner_.now()); }
 
   /// The command of the first that is to be told of; last in a cycle.
   void send() {
@@ -75,10 +80,13 @@ class timer_port {
 
  private:
   void send_first();
+  void receiver_waits(qp_runtime& r, bool waits);
   sim::cycle_t deadline_of(const context& c, const qp_runtime& r) const;
   bool nothing_asked(const context& c, const qp_runtime& r) const;
   void want(qp_runtime& r, sim::cycle_t deadline) {
     r.timer.deadline = deadline;
+    r.timer.since = owner_.now();
+    if (r.timer.for_receiver) receiver_waits(r, false);
     if (deadline < r.timer.armed || (deadline == sim::never && r.timer.armed != sim::never)) waiting_.push(qps_, r);
   }
 
@@ -88,6 +96,8 @@ class timer_port {
   const rate_limiter& limiter_;
   sim::cycle_t unit_;                 // cycles of 4.096 us
   qp_queue waiting_{qp_list::timer};  // to be told of
+  standstill_clock for_receivers_;
+  vain_waits in_vain_;
   std::uint64_t crossed_ = 0, extended_ = 0;
 };
 

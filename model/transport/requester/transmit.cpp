@@ -29,6 +29,8 @@ void transmit::announce(sim::statistics& to) const {
   to.add(owner_.name() + ".packets", packets_);
   to.add(owner_.name() + ".wqes", units_.wqes());
   to.add(owner_.name() + ".receive_waits", receive_waits_);
+  to.add(owner_.name() + ".context_stall_cycles", miss_cycles_);
+  units_.still().announce(to, owner_.name());
 }
 
 void transmit::work() {
@@ -74,7 +76,7 @@ bool transmit::blocked(send_unit& u, unsigned priority) {
   if (!pacing_.in_time(u)) return true;
   u.held_up_by = "egress credits";
   if (!credits_.available(port, priority)) {
-    if (!credits_.await(u, port, priority)) give_up(u);
+    if (!credits_.await(u, port, priority)) give_up(u, standstill::egress);
     return true;
   }
   u.held_up_by = "read engine";
@@ -88,7 +90,8 @@ bool transmit::blocked(send_unit& u, unsigned priority) {
 
 // The queue pair waits for something that takes long, and others have the unit. False, for those who say that nothing
 // has started.
-bool transmit::give_up(send_unit& u) {
+bool transmit::give_up(send_unit& u, standstill why) {
+  units_.still().begin(qps_[u.grant.qpn].turn.waits_for, why, owner_.now());
   units_.end_turn(u, scheduler::report::kind::stalled);
   owner_.wake_next();
   return false;
@@ -108,7 +111,7 @@ bool transmit::start(send_unit& u) {
   const bool read = u.wqe.fetches();
   const std::uint32_t packets = read ? packets_of(u.wqe.length - c.message_offset, packet_bytes(c, u.wqe)) : 1;
   u.held_up_by = "packets under way";
-  if (!window_open(c, packets)) return give_up(u);
+  if (!window_open(c, packets)) return give_up(u, standstill::packets);
   const bool waited = u.credit_since != sim::never;
   contexts_.access_pinned(context_memory::transmit);
   credits_.use(u, c.dest.port % egress_ports, priority);
@@ -198,6 +201,7 @@ void transmit::build(send_unit& u, gather_job& job, const packet_place& place, u
 unsigned transmit::interval_of(send_unit& u, const packet_place& place) {
   const unsigned stall =
       std::exchange(u.stall, 0);  // for what was missing of the context: nothing goes on under a miss
+  miss_cycles_ += stall;
   if (u.wqe.fetches()) {
     ports_.read_engine.use(stall);
     return config_.read_request_cycles;
@@ -236,12 +240,12 @@ bool transmit::open_message(send_unit& u) {
     return true;
   }
   const bool read_blocked = u.wqe.fetches() && c.rd_outstanding >= r.reads.limit(most_reads(c));
-  if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) return give_up(u);
-  if (!messages_.has_room(r, u.wqe.fetches())) return give_up(u);
+  if ((u.wqe.fence && c.rd_outstanding != 0) || read_blocked) return give_up(u, standstill::reads);
+  if (!messages_.has_room(r, u.wqe.fetches())) return give_up(u, standstill::messages);
   if (icm::is_reliable(c.type) && !may_use_receive(c, u.wqe)) {
     r.needs_receive = true;
     ++receive_waits_;
-    return give_up(u);
+    return give_up(u, standstill::receives);
   }
   u.held_up_by = "message table";
   if (!messages_.may_append(message_table::by_transmit)) return false;

@@ -42,7 +42,7 @@ namespace rnic::transport {
 /// pair's time has not come; no egress credit; no grant of the READ engine; no port of the context memory; no room for
 /// a message or READ; fence, limit of READs, end-to-end credits, window of PSNs, where the queue pair gives its unit to
 /// another; no port to append to the message table. What holds the unit up that has its turn is what the engine is
-/// blocked by.
+/// blocked by. What it gives its unit to another for is counted (standstill.h).
 class transmit {
  public:
   using context = icm::requester_context;
@@ -82,7 +82,7 @@ class transmit {
   bool start(send_unit& u);
   bool blocked(send_unit& u, unsigned priority);
   bool open_message(send_unit& u);
-  bool give_up(send_unit& u);
+  bool give_up(send_unit& u, standstill why);
   bool window_open(const context& c, std::uint32_t packets) const;
   bool may_use_receive(const context& c, const send_wqe& wqe) const;
   packet_place place_of_next(const context& c, const send_wqe& wqe, std::uint32_t packets) const;
@@ -109,7 +109,7 @@ class transmit {
   std::uint64_t& next_packet_;
   sim::server engine_;
   unsigned last_sent_ = 0;  // unit of the last packet: the next one has its turn
-  std::uint64_t packets_ = 0, receive_waits_ = 0;
+  std::uint64_t packets_ = 0, receive_waits_ = 0, miss_cycles_ = 0;
 };
 
 }  // namespace rnic::transport

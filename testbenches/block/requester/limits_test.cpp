@@ -75,6 +75,71 @@ TEST(limits, sends_go_for_the_receives_that_are_told_and_one_more) {
   EXPECT_EQ(b.w.sent.size(), 5u);
 }
 
+/// A cycle in which queue pairs stand still counts for what they wait for; 500 cycles are a microsecond.
+TEST(limits, queue_pairs_stand_still_for_receives_until_one_is_told) {
+  bench::bench b;
+  b.context.flags = 0;
+  begin_at_256(b);
+  for (unsigned i = 0; i < 2; ++i) b.post_send(10);
+  b.ring_doorbell();
+  b.run_ns(4000);
+  ASSERT_EQ(b.w.sent.size(), 1u);
+  EXPECT_EQ(count(b, "standstill.receives_cycles"), 0u) << "it lasts";
+  const sim::cycle_t sent = b.w.sent[0].first, told = b.core.now();
+  b.respond(operation::acknowledge, 0x100, 1);
+  b.run_ns(4000);
+  ASSERT_EQ(b.w.sent.size(), 2u);
+  // Since the packet before was handed over; the answer's way in and the scheduler's turn belong to it.
+  const std::uint64_t stood = count(b, "standstill.receives_cycles");
+  EXPECT_GE(stood, told - sent);
+  EXPECT_LE(stood, b.w.sent[1].first - b.w.sent[0].first + 200);
+  b.ack(0x101);
+  b.run_ns(4000);
+  EXPECT_EQ(count(b, "standstill.receives_cycles"), stood);
+  EXPECT_EQ(count(b, "standstill.reads_cycles") + count(b, "standstill.egress_cycles"), 0u);
+}
+
+TEST(limits, a_receiver_that_is_not_ready_and_a_timer_in_vain_are_told_apart) {
+  bench::setup s;
+  s.ack_timeout = 1;  // 8.192 us: 4096 cycles
+  s.requester.timers.granularity_ps = 1;
+  bench::bench b(s);
+  b.post_send(10);
+  b.ring_doorbell();
+  b.run_ns(3000);
+  ASSERT_EQ(b.w.sent.size(), 1u);
+  b.respond(operation::acknowledge, 0xfffffe, 0x20 | 1);  // 10 us: 5000 cycles
+  b.run_ns(11'500);
+  ASSERT_EQ(b.w.sent.size(), 2u);
+  const std::uint64_t waited = count(b, "standstill.receiver_cycles");
+  EXPECT_GE(waited, 5000u);
+  EXPECT_LE(waited, 5020u);
+  EXPECT_EQ(count(b, "standstill.timeout_cycles"), 0u);
+  b.run_ns(9000);  // nobody answers
+  ASSERT_EQ(count(b, "timeouts"), 1u);
+  EXPECT_GE(count(b, "standstill.timeout_cycles"), 4096u);
+  EXPECT_LE(count(b, "standstill.timeout_cycles"), 4120u);
+  EXPECT_EQ(count(b, "standstill.receiver_cycles"), waited);
+}
+
+/// What was missing of contexts is a part of the send engine's time, and counted as that.
+TEST(limits, the_send_engine_stands_still_for_a_context_that_is_fetched) {
+  bench::setup s;
+  s.requester.miss_stall_cycles = 70;
+  bench::bench b(s);
+  b.post_write(10);
+  b.ring_doorbell();
+  b.run_ns(3000);
+  ASSERT_EQ(b.w.sent.size(), 1u);
+  EXPECT_EQ(count(b, "context_stall_cycles"), 140u) << "both entries of an acknowledged queue pair";
+  b.ack(0xfffffe);
+  b.post_write(10);
+  b.ring_doorbell();
+  b.run_ns(3000);
+  ASSERT_EQ(b.w.sent.size(), 2u);
+  EXPECT_EQ(count(b, "context_stall_cycles"), 140u);
+}
+
 /// IBA 9.6.1: an answer comes by the port of the connection and in its partition, of which it may be a limited member.
 TEST(limits, answers_of_another_port_or_partition_are_not_the_peers) {
   bench::bench b;

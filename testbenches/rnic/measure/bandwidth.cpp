@@ -29,8 +29,9 @@ struct bandwidth_row {
   std::uint64_t messages = 0, lost = 0;
   double rate_mpps = 0, goodput_gbps = 0;
   std::string limited_by;
-  std::vector<bench::share> shares;  ///< the most busy resource first
-  sim::time_ps elapsed = 0;          // from the first post to the last completion
+  std::vector<bench::share> shares;                           ///< the most busy resource first
+  std::vector<std::pair<std::string, double>> standstills{};  ///< of queue pairs, the longest first
+  sim::time_ps elapsed = 0;                                   // from the first post to the last completion
   simulation_cost cost;
 };
 
@@ -115,6 +116,7 @@ class bandwidth_run {
     const bench::utilisation after = bench::measure_utilisation(*system_);
     r.limited_by = bench::limited_by(*system_, before, after, options_.qps);
     r.shares = bench::shares_between(before, after);
+    r.standstills = bench::standstills_between(before, after);
     const simulation_cost now = cost_so_far();
     r.cost = {now.ticks - spent.ticks, now.activations - spent.activations};
     rows_.push_back(r);
@@ -161,7 +163,7 @@ int run_bandwidth(const bandwidth_options& options) {
     fmt::print("{:>10} {:>10} {:>12.3f} {:>14.3f}  {}{}\n", r.size, r.messages, r.rate_mpps, r.goodput_gbps,
                may_lose ? fmt::format("{:>10}  ", r.lost) : "", r.limited_by);
   std::vector<usage_column> usage;
-  for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares});
+  for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares, r.standstills});
   print_utilisation(usage, 0.1);
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
@@ -185,7 +187,8 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"simulator", {{"ticks", r.cost.ticks}, {"activations", r.cost.activations}}},
                                 {"utilisation", utilisation_json(r.shares)},
                                 {"blocked", blocked_json(r.shares)},
-                                {"kept_waiting", kept_waiting_json(r.shares)}});
+                                {"kept_waiting", kept_waiting_json(r.shares)},
+                                {"standstills", standstills_json(r.standstills)}});
     result["statistics"] = experiment.statistics();
     result["use"] = experiment.use();
     write_json(options.common.json_file, result);

@@ -43,7 +43,13 @@ RELAXED = {
     "completion": {"adapter.completion.cqe_cycles": 0.5},
     "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7},
     "window": {"--depth": 2},
+    "contexts": {"adapter.requester.contexts.entries": 16},
+    "payload reads": {"adapter.pcie.reads_per_client": 4, "adapter.port.egress_frames": 4,
+                      "adapter.requester.gather_depth": 4},
+    "receives": {"--rx-depth": 8},
+    "time-outs": {"--faults": None},
 }
+MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64, "adapter.port.egress_frames": 512}
 # Beginning of a memory's name -> how many accesses it takes in a cycle.
 MEMORIES = {
     "requester context memory": "adapter.requester.context_ports",
@@ -60,7 +66,13 @@ MEMORIES = {
 DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
 TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"},
-            {"datapath", "requester send engine"}, {"datapath", "responder check"}]
+            {"datapath", "requester send engine"}, {"datapath", "responder check"},
+            {"contexts", "requester send engine"}]  # which stands still for them
+
+# Frames that are lost. Twice the same one: only the timer helps.
+FAULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults", "plans")
+LOST_TWICE = "--faults " + os.path.join(FAULTS, "drop_again.toml")
+LOST_ONCE = "--faults " + os.path.join(FAULTS, "drop_one.toml")
 
 
 # An adapter whose engines are so quick that the one port of its contexts is not; the rates are high, so a run has more
@@ -152,14 +164,41 @@ def scenarios():
     add("--sizes 64 --qps 1 --depth 1 --cable 1000", "window")
     add("--sizes 65536 --qps 4 --cable 100000 --depth 2", "window")
     add("--sizes 8 --qps 1 --depth 1 --verb read --cable 1000", "window")
+    # Loss: what is sent again takes of the wire, what only the timer finds takes all of the time.
+    add("--sizes 4096 --qps 4 " + LOST_ONCE, "wire, a to b")
+    add("--sizes 4096 --qps 4 " + LOST_TWICE, "time-outs of adapter a")
+    add("--sizes 64 --qps 16 " + LOST_TWICE, "time-outs of adapter a")
+    add("--sizes 256 --qps 2 --verb send " + LOST_TWICE, "time-outs of adapter a")
+    # Too few receives, over a long way, as with the window.
+    add("--sizes 4096 --qps 4 --verb send --rx-depth 1 --cable 4000", "receives of host b")
+    add("--sizes 64 --qps 2 --verb send --rx-depth 2 --cable 2000", "receives of host b")
+    add("--sizes 64 --qps 2 --verb write_imm --rx-depth 1 --cable 2000", "receives of host b")
+    # Queue pairs beyond what the caches hold.
+    # Of more that is posted at once several messages go with a context that has come.
+    add("--sizes 64 --qps 1024 --depth 1 --messages 16000", "contexts of adapter a", ("window", "processor"))
+    add("--sizes 8 --qps 1500 --depth 2 --messages 16000", "contexts of adapter a", ("window", "processor"))
+    # Payload of which too little is asked for at once, in a host that takes long to answer.
+    slow = " --set host.llc_read_ps=8000000 --set adapter.pcie.completion_timeout_ps=100000000000"
+    add("--sizes 65536 --qps 4 --set adapter.pcie.reads_per_client=2" + slow, "payload reads of adapter a")
+    add("--sizes 4096 --qps 8 --set adapter.pcie.reads_per_client=1" + slow, "payload reads of adapter a")
+    # The other profile.
+    add("--sizes 65536 --qps 16 --profile connectx5_100g", "wire, a to b")
+    add("--sizes 4096 --qps 16 --verb read --profile connectx5_100g", "wire, b to a")
+    add("--sizes 64 --qps 16 --profile connectx5_100g", "processor a")
+    add("--sizes 64 --qps 1 --profile connectx5_100g --messages 16000", "processing units of adapter a")
+    add("--sizes 64 --qps 16 --profile connectx5_100g --set driver.post_send_ns=5 --set driver.poll_ns=5",
+        "payload reads of adapter a")
+    # Pauses: the peer cannot put away what comes.
+    add("--sizes 4096 --qps 8 --verb send --set adapter.pcie.width=2", "PCIe, ")
     return s
 
 
 def run(program, arguments):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "r.json")
-        messages = "8000" if QUICK[0] in arguments else "1500"
-        command = [program, "bandwidth", "--messages", messages, "--quiet", "--json", file] + arguments
+        command = [program, "bandwidth", "--quiet", "--json", file] + arguments
+        if "--messages" not in arguments:
+            command += ["--messages", "8000" if QUICK[0] in arguments else "1500"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit("%s: %s" % (" ".join(command), done.stderr))
@@ -176,6 +215,11 @@ def relaxed(arguments, values, settings):
     out = list(arguments)
     changed = False
     for name, more in settings.items():
+        if more is None:
+            if name in out:
+                del out[out.index(name):out.index(name) + 2]
+                changed = True
+            continue
         if name.startswith("--"):
             now = int(out[out.index(name) + 1]) if name in out else 128
             if name in out:
@@ -191,8 +235,7 @@ def relaxed(arguments, values, settings):
             if name == "adapter.pcie.interface_bytes" and now == 0:
                 now = int(values["adapter.datapath_bytes"])
             new = max(0 if now == 0 else 1, int(now * more))
-            if name == "adapter.pcie.width":
-                new = min(new, 16)
+            new = min(new, MOST.get(name, new))
             if new == now:
                 continue
         out += ["--set", "%s=%s" % (name, new)]
