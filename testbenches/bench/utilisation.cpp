@@ -184,6 +184,7 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
     const double missing = part_of(after.misses_ps[i] - before.misses_ps[i], elapsed);
     if ((in_use ? busiest.name == engine.name : units_in_use) && missing > mostly) return "contexts of " + side;
     if (in_use) continue;
+    if (is_held(of("pcie interface of "), "tags")) return "PCIe tags of " + side;
     const bool no_room = is_held(engine, "egress credits") || still == "pauses of host " + peer;
     if (no_room && is_held(of("gather leave of "), "payload")) return "payload reads of " + side;
     if (units_in_use) return "processing units of " + side;

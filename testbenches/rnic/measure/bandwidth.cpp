@@ -91,7 +91,10 @@ class bandwidth_run {
       const sim::time_ps start = system_->now_ps();
       const simulation_cost spent = cost_so_far();
       bench::stream::run_host(e, work);
-      if (sends != nullptr) finished_ = system_->now_ps();
+      if (sends != nullptr) {  // the receiver of what may be lost waits for longer
+        finished_ = system_->now_ps();
+        after_ = bench::measure_utilisation(*system_);
+      }
       system_->meet();
       if (first) keep(size, finished_ - start, before, spent);
       if (receives != nullptr) receives->check_content(size);
@@ -113,10 +116,9 @@ class bandwidth_run {
     r.elapsed = elapsed;
     r.rate_mpps = static_cast<double>(r.messages) * 1e6 / static_cast<double>(elapsed);
     r.goodput_gbps = static_cast<double>(r.messages) * size * 8e3 / static_cast<double>(elapsed);
-    const bench::utilisation after = bench::measure_utilisation(*system_);
-    r.limited_by = bench::limited_by(*system_, before, after, options_.qps);
-    r.shares = bench::shares_between(before, after);
-    r.standstills = bench::standstills_between(before, after);
+    r.limited_by = bench::limited_by(*system_, before, after_, options_.qps);
+    r.shares = bench::shares_between(before, after_);
+    r.standstills = bench::standstills_between(before, after_);
     const simulation_cost now = cost_so_far();
     r.cost = {now.ticks - spent.ticks, now.activations - spent.activations};
     rows_.push_back(r);
@@ -136,6 +138,7 @@ class bandwidth_run {
   progress* progress_ = nullptr;
   std::unique_ptr<bench::stream> to_b_, to_a_;
   sim::time_ps finished_ = 0;
+  bench::utilisation after_;  // when the last host that sends had its last completion
   std::vector<bandwidth_row> rows_;
   nlohmann::json faults_, statistics_, use_;
 };

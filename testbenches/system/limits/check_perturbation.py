@@ -46,10 +46,13 @@ RELAXED = {
     "contexts": {"adapter.requester.contexts.entries": 16},
     "payload reads": {"adapter.pcie.reads_per_client": 4, "adapter.port.egress_frames": 4,
                       "adapter.requester.gather_depth": 4},
+    "PCIe tags": {"adapter.pcie.tags": 4},
     "receives": {"--rx-depth": 8},
     "time-outs": {"--faults": None},
 }
-MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64, "adapter.port.egress_frames": 512}
+# What these may be at most.
+MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
+        "adapter.port.egress_frames": 512}
 # Beginning of a memory's name -> how many accesses it takes in a cycle.
 MEMORIES = {
     "requester context memory": "adapter.requester.context_ports",
@@ -181,6 +184,9 @@ def scenarios():
     slow = " --set host.llc_read_ps=8000000 --set adapter.pcie.completion_timeout_ps=100000000000"
     add("--sizes 65536 --qps 4 --set adapter.pcie.reads_per_client=2" + slow, "payload reads of adapter a")
     add("--sizes 4096 --qps 8 --set adapter.pcie.reads_per_client=1" + slow, "payload reads of adapter a")
+    # READs that the responder's host answers late, and datagrams of which some find no receive.
+    add("--sizes 65536 --qps 2 --verb read" + slow, "PCIe tags of adapter b")
+    add("--sizes 64 --qps 4 --transport ud --verb send --rx-depth 8 --messages 8000", "processor a")
     # The other profile.
     add("--sizes 65536 --qps 16 --profile connectx5_100g", "wire, a to b")
     add("--sizes 4096 --qps 16 --verb read --profile connectx5_100g", "wire, b to a")
