@@ -57,7 +57,8 @@ std::vector<std::pair<std::string, double>> standstills_between(const utilisatio
 /// - otherwise, when the processing units that so many queue pairs can occupy were in use, the contexts if the send
 ///   engine stood still for them for more than half of the time;
 /// - otherwise the tags of PCIe, when reads of host memory waited for nothing else;
-/// - otherwise the reads of payload, when what has left the send engine waits for nothing else and leaves no room behind
+/// - otherwise the reads of payload, when what has left the send engine waits for nothing else and leaves no room
+/// behind
 ///   itself (egress credits);
 /// - otherwise, when the processing units were in use, the service of a queue pair;
 /// - otherwise what queue pairs stood still for more than half of the time, time-outs before receives, pauses and
