@@ -54,7 +54,7 @@ class memory_ports : public hierarchy_object {
   /// next edge.
   bool claim(unsigned user) {
     begin();
-    if (kept_ == 0 ? taken_ < ports_ : has_port(bit(user))) return true;
+    if (has_port(bit(user))) return true;
     wait(user);
     return false;
   }

@@ -109,8 +109,7 @@ class timebase {
   void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
 
-  static constexpr std::size_t with_own_branch =
-      8;  // domains that are looked at by code of their own: two hosts and more
+  static constexpr std::size_t with_own_branch = 8;  // domains with code of their own: two hosts, and more
 
   options options_;
   std::mt19937_64 rng_;

@@ -87,6 +87,10 @@ double part_of(std::uint64_t ps, sim::time_ps elapsed) {
   return elapsed == 0 ? 0 : std::round(static_cast<double>(ps) / static_cast<double>(elapsed) * 1e4) / 1e4;
 }
 
+void longest_first(std::vector<std::pair<std::string, double>>& parts) {
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+}
+
 std::vector<std::pair<std::string, double>> blocked_between(const utilisation::resource& before,
                                                             const utilisation::resource& after, sim::time_ps elapsed) {
   std::vector<std::pair<std::string, double>> all;
@@ -95,7 +99,7 @@ std::vector<std::pair<std::string, double>> blocked_between(const utilisation::r
     const double part = part_of(after.blocked_ps[i].second - earlier, elapsed);
     if (part != 0) all.emplace_back(after.blocked_ps[i].first, part);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  longest_first(all);
   return all;
 }
 
@@ -135,17 +139,17 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
   return shares;
 }
 
-std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after) {
+namespace {
+
+/// In the order of `lacks`.
+std::vector<std::pair<std::string, double>> parts_of_standstills(const utilisation& before, const utilisation& after) {
   std::vector<std::pair<std::string, double>> all;
   for (std::size_t i = 0; i < after.standstills.size(); ++i) {
     const double part = part_of(after.standstills[i].second - before.standstills[i].second, after.at - before.at);
     if (part != 0) all.emplace_back(after.standstills[i].first, part);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
   return all;
 }
-
-namespace {
 
 constexpr double saturated = 0.92, mostly = 0.5;
 
@@ -158,14 +162,19 @@ bool is_held(const share& s, const char* by) {
 }
 
 /// The first of the standstills that lasted for most of the time, or nothing.
-std::string standstill_between(const utilisation& before, const utilisation& after) {
-  for (std::size_t i = 0; i < after.standstills.size(); ++i)
-    if (part_of(after.standstills[i].second - before.standstills[i].second, after.at - before.at) > mostly)
-      return after.standstills[i].first;
+std::string long_standstill(const utilisation& before, const utilisation& after) {
+  for (const auto& [name, part] : parts_of_standstills(before, after))
+    if (part > mostly) return name;
   return {};
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after) {
+  std::vector<std::pair<std::string, double>> all = parts_of_standstills(before, after);
+  longest_first(all);
+  return all;
+}
 
 std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
   const std::vector<share> shares = shares_between(before, after);
@@ -173,7 +182,7 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
   const share& busiest = shares.front();
   const bool in_use = busiest.busy >= saturated;
   const unsigned units = std::min<unsigned>(qps, system.config().node.adapter.requester.processing_units);
-  const std::string still = standstill_between(before, after);
+  const std::string still = long_standstill(before, after);
   for (unsigned i = 0; i < 2; ++i) {
     const std::string side = i == 0 ? "adapter a" : "adapter b", peer = i == 0 ? "b" : "a";
     const auto of = [&](const std::string& name) -> const share& {

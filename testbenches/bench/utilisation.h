@@ -52,18 +52,15 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
 
 /// Name of what limited a run in which each sender used `qps` queue pairs:
-/// - the busiest resource when it was in use for at least 92 % of the time. Of a send engine that stood still for
-///   contexts for more than half of that: the contexts;
-/// - otherwise, when the processing units that so many queue pairs can occupy were in use, the contexts if the send
-///   engine stood still for them for more than half of the time;
-/// - otherwise the tags of PCIe, when reads of host memory waited for nothing else;
-/// - otherwise the reads of payload, when what has left the send engine waits for nothing else and leaves no room
-/// behind
-///   itself (egress credits);
-/// - otherwise, when the processing units were in use, the service of a queue pair;
-/// - otherwise what queue pairs stood still for more than half of the time, time-outs before receives, pauses and
-/// READs;
-/// - otherwise the window.
+/// 1. the contexts, when the send engine stood still for them for more than half of the time, and it is the busiest
+///    resource or, where none was in use for 92 % of the time, the processing units were that so many queue pairs can
+///    occupy;
+/// 2. the busiest resource when it was in use for at least 92 % of the time;
+/// 3. the tags of PCIe, when reads of host memory waited for nothing else;
+/// 4. the reads of payload, when gather waited for nothing else and there was no room behind it (egress credits);
+/// 5. when the processing units were in use, the service of a queue pair;
+/// 6. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
+/// 7. the window.
 std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps);
 
 }  // namespace rnic::bench

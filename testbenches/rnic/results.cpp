@@ -86,39 +86,43 @@ std::string stages_text(const sim::span& s) {
 
 namespace {
 
+/// Each name once, in the order in which they come.
+void note(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+/// part(column), 0 to 1, in per cent.
+template <class Part>
+void print_row(const std::string& label, const std::vector<usage_column>& columns, Part part) {
+  fmt::print("    {:<44}", label);
+  for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * part(c));
+  fmt::print("\n");
+}
+
+double part_of(const std::vector<std::pair<std::string, double>>& parts, const std::string& name) {
+  for (const auto& [whom, part] : parts)
+    if (whom == name) return part;
+  return 0;
+}
+
 void print_standstills(const std::vector<usage_column>& columns, double least) {
   std::vector<std::string> names;
   for (const usage_column& c : columns)
     for (const auto& [name, part] : c.standstills)
-      if (part >= least && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (part >= least) note(names, name);
   if (names.empty()) return;
   fmt::print("\n    {:<44}\n", "a queue pair stood still for, % of the time");
-  for (const std::string& name : names) {
-    fmt::print("    {:<44}", name);
-    for (const usage_column& c : columns) {
-      const auto found =
-          std::find_if(c.standstills.begin(), c.standstills.end(), [&](const auto& s) { return s.first == name; });
-      fmt::print("{:>11.1f}", found == c.standstills.end() ? 0.0 : 100 * found->second);
-    }
-    fmt::print("\n");
-  }
+  for (const std::string& name : names)
+    print_row(name, columns, [&](const usage_column& c) { return part_of(c.standstills, name); });
 }
 
 }  // namespace
 
 void print_utilisation(const std::vector<usage_column>& columns, double least) {
-  const auto of = [](const usage_column& c, const std::string& name) {
+  const bench::share nothing{};
+  const auto of = [&](const usage_column& c, const std::string& name) -> const bench::share& {
     const auto found = std::find_if(c.shares.begin(), c.shares.end(), [&](const auto& s) { return s.name == name; });
-    return found == c.shares.end() ? 0 : found->busy;
-  };
-  const auto blocked = [](const usage_column& c, const std::string& name, const std::string& by) {
-    for (const bench::share& s : c.shares)
-      for (const auto& [whom, part] : s.blocked)
-        if (s.name == name && whom == by) return part;
-    return 0.0;
-  };
-  const auto note = [](std::vector<std::string>& names, const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    return found == c.shares.end() ? nothing : *found;
   };
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::string>> blockers;
@@ -138,14 +142,10 @@ void print_utilisation(const std::vector<usage_column>& columns, double least) {
   for (const usage_column& c : columns) fmt::print("{:>9} B", c.size);
   fmt::print("\n");
   for (const std::string& name : names) {
-    fmt::print("    {:<44}", name);
-    for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * of(c, name));
-    fmt::print("\n");
-    for (const std::string& by : blockers[name]) {
-      fmt::print("      {:<42}", (memories.count(name) != 0 ? "kept waiting: " : "blocked by: ") + by);
-      for (const usage_column& c : columns) fmt::print("{:>11.1f}", 100 * blocked(c, name, by));
-      fmt::print("\n");
-    }
+    print_row(name, columns, [&](const usage_column& c) { return of(c, name).busy; });
+    for (const std::string& by : blockers[name])
+      print_row((memories.count(name) != 0 ? "  kept waiting: " : "  blocked by: ") + by, columns,
+                [&](const usage_column& c) { return part_of(of(c, name).blocked, by); });
   }
   print_standstills(columns, least);
 }

@@ -40,9 +40,7 @@ bool pacing::in_time(send_unit& u) {
     return false;
   }
   limiter_.park(u.grant.qpn, due - hold);
-  units_.still().begin(qps_[u.grant.qpn].turn.waits_for, standstill::rate, owner_.now());
-  units_.end_turn(u, scheduler::report::kind::stalled);
-  owner_.wake_next();
+  units_.give_up(u, standstill::rate);
   return false;
 }
 

@@ -85,7 +85,7 @@ void requester::show_inputs() {
 void requester::tick() {
   contexts_.service();
   read_engine.work();
-  if (holds(of_credits) || holds(of_credits + 1)) credits_.take();
+  if ((filled_ & any_credits) != 0) credits_.take();
   if (holds(of_errors) || holds(of_lost)) control_.take_errors();
   if (holds(of_descriptors)) processing_.reader().take_results();
   if (holds(of_keys)) processing_.take_key_answer();

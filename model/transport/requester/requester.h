@@ -117,7 +117,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   using context = icm::requester_context;
   /// Bits of filled_: which input holds something. The others are not looked at.
   enum input : unsigned {
-    of_credits = 0,  // a bit for each port
+    of_credits = 0,  // and on: a bit for each port
     of_errors = egress_ports,
     of_lost,
     of_descriptors,
@@ -130,6 +130,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     of_expirations,
     of_grants
   };
+  static constexpr std::uint64_t any_credits = (std::uint64_t{1} << egress_ports) - 1;
   void show_inputs();
   bool holds(unsigned of) const { return (filled_ >> of & 1) != 0; }
   void tick() override;

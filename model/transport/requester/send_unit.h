@@ -136,6 +136,12 @@ class unit_table {
     sendable_ &= ~mask_of(u);
     reading_ &= ~mask_of(u);
   }
+  /// Its queue pair waits for something that takes long, and others have the unit.
+  void give_up(send_unit& u, standstill why) {
+    still_.begin(qps_[u.grant.qpn].turn.waits_for, why, owner_.now());
+    end_turn(u, scheduler::report::kind::stalled);
+    owner_.wake_next();
+  }
   /// The unit that serves the queue pair drops its WQE and asks the context where to go on.
   void restart(const qp_runtime& r) {
     if (r.turn.unit < 0) return;

@@ -2,6 +2,7 @@
 // For how long queue pairs stood still, and what they waited for.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,7 @@ enum class standstill : std::uint8_t {
   reads,     ///< as many READs and atomics are under way as it may have, or a fence waits for them
   packets,   ///< as many packets are unacknowledged as can be told apart (requester_config::max_unacked_packets)
   messages,  ///< no room for its message, or for the scatter list of its READ
-  egress,    ///< its egress queue does not move: the peer pauses the priority
+  egress,    ///< no room behind gather: the peer pauses the priority, or what is in front waits for its payload
   rate,      ///< its rate
   count
 };
@@ -54,7 +55,7 @@ class vain_waits {
  public:
   void ended(sim::cycle_t began, sim::cycle_t now) {
     while (!spans_.empty() && spans_.back().end >= began) {
-      began = began < spans_.back().begin ? began : spans_.back().begin;
+      began = std::min(began, spans_.back().begin);
       cycles_ -= spans_.back().end - spans_.back().begin;
       spans_.pop_back();
     }
@@ -88,6 +89,7 @@ class standstills {
   }
   void announce(sim::statistics& to, const std::string& block) const {
     constexpr const char* names[] = {"", "receives", "reads", "packets", "messages", "egress", "rate"};
+    static_assert(std::size(names) == static_cast<std::size_t>(standstill::count));
     for (std::size_t i = 1; i < std::size(names); ++i)
       to.add(block + ".standstill." + names[i] + "_cycles", clocks_[i].cycles());
   }

@@ -88,12 +88,9 @@ bool transmit::blocked(send_unit& u, unsigned priority) {
   return !contexts_.claim(context_memory::transmit);
 }
 
-// The queue pair waits for something that takes long, and others have the unit. False, for those who say that nothing
-// has started.
+// False, for those who say that nothing has started.
 bool transmit::give_up(send_unit& u, standstill why) {
-  units_.still().begin(qps_[u.grant.qpn].turn.waits_for, why, owner_.now());
-  units_.end_turn(u, scheduler::report::kind::stalled);
-  owner_.wake_next();
+  units_.give_up(u, why);
   return false;
 }
 

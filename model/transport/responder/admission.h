@@ -54,9 +54,9 @@ class admission {
             read_engine_port& read_engine, drop_counters& drops, sim::span_recorder& spans);
   void announce(sim::statistics& to, const std::string& name) const;
 
-  /// In each tick, last of all: what was freed in it is used.
   /// Queue pairs have packets that wait.
   bool waits() const { return !waiting_.empty(); }
+  /// In each tick, last of all: what was freed in it is used. It does nothing where no packet comes and none waits.
   void work();
 
  private:

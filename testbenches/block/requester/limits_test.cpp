@@ -51,16 +51,21 @@ TEST(limits, a_turn_is_as_many_wqes_as_its_parameter) {
   EXPECT_EQ(b.stats.value("scheduler.grants"), 3u);
 }
 
+/// SENDs of a queue pair that knows of no receive.
+void send_without_credits(bench::bench& b, unsigned many) {
+  b.context.flags = 0;
+  begin_at_256(b);
+  for (unsigned i = 0; i < many; ++i) b.post_send(10);
+  b.ring_doorbell();
+  b.run_ns(5000);
+}
+
 /// Without a credit one SEND finds out. Of an answer that tells of one receive behind it, one message more than that
 /// goes; and one that acknowledges several tells of what is behind the last of them.
 TEST(limits, sends_go_for_the_receives_that_are_told_and_one_more) {
   constexpr std::uint8_t one_receive = 1;
   bench::bench b;
-  b.context.flags = 0;
-  begin_at_256(b);
-  for (unsigned i = 0; i < 4; ++i) b.post_send(10);
-  b.ring_doorbell();
-  b.run_ns(5000);
+  send_without_credits(b, 4);
   EXPECT_EQ(b.w.sent.size(), 1u);
   b.respond(operation::acknowledge, 0x100, one_receive);
   b.run_ns(5000);
@@ -78,11 +83,7 @@ TEST(limits, sends_go_for_the_receives_that_are_told_and_one_more) {
 /// A cycle in which queue pairs stand still counts for what they wait for; 500 cycles are a microsecond.
 TEST(limits, queue_pairs_stand_still_for_receives_until_one_is_told) {
   bench::bench b;
-  b.context.flags = 0;
-  begin_at_256(b);
-  for (unsigned i = 0; i < 2; ++i) b.post_send(10);
-  b.ring_doorbell();
-  b.run_ns(4000);
+  send_without_credits(b, 2);
   ASSERT_EQ(b.w.sent.size(), 1u);
   EXPECT_EQ(count(b, "standstill.receives_cycles"), 0u) << "it lasts";
   const sim::cycle_t sent = b.w.sent[0].first, told = b.core.now();

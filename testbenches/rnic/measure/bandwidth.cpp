@@ -88,15 +88,12 @@ class bandwidth_run {
       bench::stream::prepare(work);
       system_->meet();
       const bench::utilisation before = bench::measure_utilisation(*system_);
-      const sim::time_ps start = system_->now_ps();
       const simulation_cost spent = cost_so_far();
       bench::stream::run_host(e, work);
-      if (sends != nullptr) {  // the receiver of what may be lost waits for longer
-        finished_ = system_->now_ps();
+      if (sends != nullptr)  // the receiver of what may be lost waits for longer
         after_ = bench::measure_utilisation(*system_);
-      }
       system_->meet();
-      if (first) keep(size, finished_ - start, before, spent);
+      if (first) keep(size, before, spent);
       if (receives != nullptr) receives->check_content(size);
       system_->meet();
       if (first) keep_lost();
@@ -109,8 +106,9 @@ class bandwidth_run {
             system_->base().kernel_activations()};
   }
 
-  void keep(std::uint32_t size, sim::time_ps elapsed, const bench::utilisation& before, const simulation_cost& spent) {
+  void keep(std::uint32_t size, const bench::utilisation& before, const simulation_cost& spent) {
     bandwidth_row r;
+    const sim::time_ps elapsed = after_.at - before.at;
     r.size = size;
     r.messages = options_.messages * (options_.bidirectional ? 2 : 1);
     r.elapsed = elapsed;
@@ -137,7 +135,6 @@ class bandwidth_run {
   hosts::two_nodes* system_ = nullptr;
   progress* progress_ = nullptr;
   std::unique_ptr<bench::stream> to_b_, to_a_;
-  sim::time_ps finished_ = 0;
   bench::utilisation after_;  // when the last host that sends had its last completion
   std::vector<bandwidth_row> rows_;
   nlohmann::json faults_, statistics_, use_;
