@@ -10,6 +10,7 @@
 #include "model/completion/completion_cr.h"
 #include "model/doorbell/doorbell_cr.h"
 #include "model/ethernet/steering_cr.h"
+#include "model/icm/contexts.h"
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
 #include "model/transport/transport_cr.h"
@@ -23,7 +24,8 @@ namespace {
 
 constexpr std::uint16_t qpc_bytes = 256;   // requester's half, then responder's (model/icm/contexts.h)
 constexpr std::uint16_t altc_bytes = 256;  // the QP context as software wrote it
-constexpr std::uint16_t srqc_bytes = 128, cqc_bytes = 128, eqc_bytes = 64, cmpt_bytes = 64, rdmarc_bytes = 32;
+constexpr std::uint16_t srqc_bytes = 128, cqc_bytes = 128, eqc_bytes = 64, cmpt_bytes = 64;
+constexpr std::uint16_t rdmarc_bytes = sizeof(icm::rdma_resources::entry);
 constexpr unsigned log_max_qps = 24, log_max_cqs = 24, log_max_srqs = 24, log_max_mpts = 24, log_max_eqs = 10,
                    log_max_mcgs = 20;
 

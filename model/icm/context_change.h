@@ -90,6 +90,7 @@ inline void change(responder_context& c, const responder_context& settings, cons
   c.rq_consumed = was.rq_consumed;
   c.rq_posted = was.rq_posted;
   c.in_message = was.in_message;
+  c.owed = was.owed;
   constexpr std::uint8_t software =
       responder_flag_reserved_lkey | responder_flag_inline_receive | responder_flag_no_credits;
   c.flags = static_cast<std::uint8_t>((was.flags & ~software) | (settings.flags & software));

@@ -134,16 +134,19 @@ struct responder_context {
   std::uint8_t rnr_timer;     ///< min_rnr_timer code
   std::uint8_t log_max_rd_atomic;
   std::uint8_t log_page;
-  std::uint8_t in_message;  ///< operation of the message under way: 0 none, 1 SEND, 2 WRITE
-  std::uint8_t flags;       ///< responder_flag_*
-  std::uint16_t function;   ///< owner
+  std::uint8_t in_message : 4;  ///< operation of the message under way: 0 none, 1 SEND, 2 WRITE
+  std::uint8_t owed : 4;        ///< answer that waits behind requests in the ring of rdma_resources: responder_owes_*
+  std::uint8_t flags;           ///< responder_flag_*
+  std::uint16_t function;       ///< owner
 };
 inline constexpr std::uint8_t responder_access_write = 1, responder_access_read = 2, responder_access_atomic = 4;
 inline constexpr std::uint8_t responder_flag_nak_sent = 1, responder_flag_comm_est = 2,
                               responder_flag_reserved_lkey = 4, responder_flag_last_wqe = 8,
                               responder_flag_inline_receive = 16, responder_flag_no_credits = 32,
-                              responder_flag_reads_held = 64,  ///< READs wait in the ring of rdma_resources,
+                              responder_flag_reads_held = 64,  ///< requests wait in the ring of rdma_resources,
     responder_flag_reads_late = 128;                           ///< answers of later requests went before them
+inline constexpr std::uint8_t responder_owes_nothing = 0, responder_owes_ack = 1, responder_owes_sequence_nak = 2,
+                              responder_owes_rnr_nak = 3;
 static_assert(sizeof(responder_context) <= 128 && std::is_trivially_copyable_v<responder_context>);
 
 /// How a queue pair of service `rss` spreads frames (adapter data plane A.8.3). It lies in fields of the responder's
@@ -177,39 +180,72 @@ inline rss_rules rss_of(const responder_context& c) {
   return r;
 }
 
-/// What the responder keeps of READ and atomic requests in the RDMA resource table: the QP's ring of 16 entries of 32
-/// bytes, as many as it may have requests under way. An entry is taken when a READ is put aside that finds no place on
-/// chip, until it is fetched again, or when an atomic was executed, whose answer may have to be repeated. Taken in
-/// turn, past READs that wait: what is overwritten is older than the 16 requests that the peer may repeat.
+/// What the responder keeps of READ and atomic requests in the RDMA resource table: the QP's 16 entries of 64 bytes, as
+/// many as it may have requests under way. An entry is taken when a request is put aside that finds no place on chip,
+/// until it is fetched again, or when an atomic was executed, whose answer may have to be repeated. The oldest answer
+/// gives its entry up where none is free: what waits and the answers that the peer may still ask for are no more than
+/// the entries.
 struct rdma_resources {
   static constexpr unsigned depth = 16;
-  enum class kind : std::uint8_t { none, read, atomic };
+  enum class kind : std::uint8_t {
+    none,
+    read,    ///< a request that waits: READ,
+    answer,  ///< (the answer of an atomic)
+    compare_swap,
+    fetch_add
+  };
   struct entry {
     std::uint32_t psn : 24;     ///< of the request
     std::uint32_t what : 8;     ///< kind
-    std::uint32_t msn : 24;     ///< READ: of its response
-    std::uint32_t next : 8;     ///< of entry 0: where the next request goes
-    std::uint32_t key, length;  ///< READ
-    std::uint64_t value;        ///< READ: virtual address; atomic: what was in memory
-    std::uint32_t pd;           ///< READ
-    std::uint32_t span;         ///< READ: the model's record of the message's way, nothing of the hardware's
+    std::uint32_t msn : 24;     ///< a request: of its response
+    std::uint32_t age : 8;      ///< an answer: which one it is, modulo 256
+    std::uint32_t key, length;  ///< a request
+    std::uint64_t value;        ///< a request: virtual address; answer: what was in memory
+    std::uint32_t pd : 24;      ///< a request
+    std::uint32_t answers : 8;  ///< of entry 0: how many answers there have been, modulo 256
+    std::uint32_t span;         ///< the model's record of the message's way, nothing of the hardware's
+    // Operands of an atomic, as on the wire: a masked fetch and add has its boundaries in `compare`.
+    std::uint64_t swap_add, compare, swap_mask, compare_mask;
 
     bool is(kind k) const { return what == static_cast<std::uint32_t>(k); }
+    bool is_atomic() const { return is(kind::compare_swap) || is(kind::fetch_add); }
+    bool waits() const { return is(kind::read) || is_atomic(); }
   };
   entry entries[depth];
 
-  /// The next entry to be written, past those of READs that wait; none when all are.
+  /// A free entry, or the one of the oldest answer; none when requests wait in all.
   entry* take() {
-    for (unsigned n = 0; n < depth; ++n) {
-      const unsigned at = (entries[0].next + n) % depth;
-      if (entries[at].is(kind::read)) continue;
-      entries[0].next = (at + 1) % depth;
-      return &entries[at];
+    entry* oldest = nullptr;
+    for (entry& e : entries) {
+      if (e.is(kind::none)) return &e;
+      if (e.is(kind::answer) && (oldest == nullptr || older(e, *oldest))) oldest = &e;
     }
-    return nullptr;
+    return oldest;
+  }
+  /// What an atomic found in memory. Nothing is kept when requests wait in all entries.
+  void keep_answer(std::uint32_t psn, std::uint64_t found) {
+    entry* const e = take();
+    if (e == nullptr) return;
+    e->psn = psn & 0xffffff;  // width of the field
+    e->what = static_cast<std::uint32_t>(kind::answer);
+    e->age = entries[0].answers;
+    e->value = found;
+    entries[0].answers = (entries[0].answers + 1) & 0xff;
+  }
+  /// The newest answer with this PSN, or nothing.
+  const entry* find_answer(std::uint32_t psn) const {
+    const entry* newest = nullptr;
+    for (const entry& e : entries)
+      if (e.is(kind::answer) && e.psn == psn && (newest == nullptr || older(*newest, e))) newest = &e;
+    return newest;
+  }
+
+ private:
+  bool older(const entry& x, const entry& y) const {
+    return ((entries[0].answers - x.age) & 0xffu) > ((entries[0].answers - y.age) & 0xffu);
   }
 };
-static_assert(sizeof(rdma_resources::entry) == 32 && sizeof(rdma_resources) == 512 &&
+static_assert(sizeof(rdma_resources::entry) == 64 && sizeof(rdma_resources) == 1024 &&
               std::is_trivially_copyable_v<rdma_resources>);
 
 /// Completion queue, 64 bytes.

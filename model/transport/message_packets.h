@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many packets a message takes.
+// Lengths of messages, in packets and bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,8 @@ namespace rnic::transport {
 constexpr std::uint32_t packets_of(std::uint32_t length, std::uint32_t mtu) {
   return length == 0 ? 1 : (length - 1) / mtu + 1;
 }
+
+/// Of an atomic operation's operand, and of its result (IBA 9.4.5).
+inline constexpr std::uint32_t atomic_bytes = 8;
 
 }  // namespace rnic::transport

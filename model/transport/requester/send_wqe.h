@@ -8,6 +8,7 @@
 #include "model/abi/queues.h"
 #include "model/icm/contexts.h"
 #include "model/icm/key_operation_if.h"
+#include "model/transport/message_packets.h"
 
 namespace rnic::transport {
 
@@ -57,7 +58,6 @@ struct atomic_operands {
   std::uint64_t swap_add, compare;        ///< masked fetch and add: `compare` has the field boundaries
   std::uint64_t swap_mask, compare_mask;  ///< masked compare and swap
 };
-inline constexpr std::uint32_t atomic_bytes = 8;
 
 /// What the control segment of an Ethernet QP's WQE asks for (adapter data plane A.4.1, A.8.1).
 struct ethernet_send {

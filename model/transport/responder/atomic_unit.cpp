@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "model/sim/check.h"
+#include "model/wire/bytes.h"
 
 namespace rnic::transport {
 
 namespace {
 
 constexpr std::uint32_t operand_bytes = 8;
-
-std::uint64_t load_le64(const std::uint8_t* p) {
-  std::uint64_t v = 0;
-  for (unsigned i = operand_bytes; i-- != 0;) v = v << 8 | p[i];
-  return v;
-}
 
 }  // namespace
 
@@ -64,7 +59,7 @@ void atomic_unit::take_operand() {
   const pcie::dma_response r = dma_read.response.pop();
   place& p = places_[r.tag];
   spans_.leave(p.job.span, name(), "operand", now_ps(), sim::wait::payload_fetch);
-  p.original = load_le64(p.operand.data());
+  p.original = wire::load_le64(p.operand.data());
   p.failed = r.status != pcie::dma_status::ok;
   if (p.failed || p.abandoned) {
     p.at = phase::ended;

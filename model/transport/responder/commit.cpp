@@ -27,19 +27,6 @@ atomic_operation operation_of(const wire::packet& p) {
   return a;
 }
 
-/// The newest entry with this PSN.
-bool find_answer(const icm::rdma_resources& ring, std::uint32_t psn, std::uint64_t& original) {
-  using icm::rdma_resources;
-  for (unsigned age = 1; age <= rdma_resources::depth; ++age) {
-    const unsigned at = (ring.entries[0].next + rdma_resources::depth - age) % rdma_resources::depth;
-    const rdma_resources::entry& e = ring.entries[at];
-    if (!e.is(rdma_resources::kind::atomic) || e.psn != psn) continue;
-    original = e.value;
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 commit::commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, payload_writes& writes,
@@ -288,44 +275,74 @@ bool commit::failure(responder_slot& s) {
   return true;
 }
 
-/// Hands the request on, in the order of its QP. What has no answer to be repeated any more is dropped.
+/// Hands the request on, in the order of its QP.
 bool commit::atomic(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
-  if (drop_repeated(s)) {
+  if (drop_repeated(s) || (s.duplicate && !reads_.can_take())) {
     ++drops_.duplicate_atomic;
     return true;
   }
   if (f.stop) return give_up(s);
-  // Nor before the READs that wait in host memory.
-  if (!reads_.can_take() || f.requests.held != 0 || !answers_.may_hand_over(f)) return false;
-  icm::rdma_resources* h = nullptr;
-  using result = history_memory::found;
-  const result found = rings_.find(f.qpn, history_user::commit, h);
-  if (found == result::pending || found == result::no_port) return false;
-  const bool known = found == result::known;
-  if (known) rings_.access(f.qpn, history_user::commit, false);
+  const bool place = s.duplicate || (f.requests.held == 0 && held_.has_place_for_atomic(f));
+  if (place && !answers_.may_hand_over(f)) return false;
+  icm::rdma_resources* ring = nullptr;
+  switch (rings_.find(f.qpn, history_user::commit, ring)) {
+    case history_memory::found::pending:
+    case history_memory::found::no_port:
+      return false;
+    case history_memory::found::none:  // software gave the QP no memory for its resources
+      if (!s.duplicate) return refuse_atomic(s);
+      ++drops_.duplicate_atomic;
+      return true;
+    case history_memory::found::known:
+      break;
+  }
+  if (s.duplicate) return replay(s, *ring);
   read_command r = command_of(s);
-  r.what = s.duplicate ? read_command::kind::replay : read_command::kind::atomic;
-  if (s.duplicate && (!known || !find_answer(*h, s.psn, r.original))) {
-    ++drops_.duplicate_atomic;
+  const wire::atomic_eth& a = s.frame->packet.atomic;
+  r.what = read_command::kind::atomic;
+  r.key = a.rkey;
+  r.pd = s.pd;
+  r.va = a.va;
+  r.operation = operation_of(s.frame->packet);
+  if (!place) {
+    if (!held_.put_aside(f, r)) return false;
+    note(s);
     return true;
   }
-  if (!known) {  // software gave the QP no memory for its resources
-    --f.requests.fresh;
-    s.what = responder_slot::action::failure;
-    s.msn = s.msn_before;
-    s.nak = invalid_request.nak;
-    s.completion.event = invalid_request.event;
-    return failure(s);
-  }
-  if (!s.duplicate) rings_.pin(f.qpn);
-  r.key = s.frame->packet.atomic.rkey;
   r.first.segments[0] = s.place.segments[0];
   r.first.count = 1;
-  r.operation = operation_of(s.frame->packet);
+  rings_.access(f.qpn, history_user::commit, false);
+  rings_.pin(f.qpn);
   note(s);
   answers_.hand_over(f, r);
   return true;
+}
+
+/// What has no answer to be repeated any more is dropped.
+bool commit::replay(const responder_slot& s, const icm::rdma_resources& ring) {
+  responder_flow& f = flows_[s.flow];
+  rings_.access(f.qpn, history_user::commit, false);
+  const icm::rdma_resources::entry* const known = ring.find_answer(s.psn);
+  if (known == nullptr) {
+    ++drops_.duplicate_atomic;
+    return true;
+  }
+  read_command r = command_of(s);
+  r.what = read_command::kind::replay;
+  r.original = known->value;
+  note(s);
+  answers_.hand_over(f, r);
+  return true;
+}
+
+bool commit::refuse_atomic(responder_slot& s) {
+  --flows_[s.flow].requests.fresh;
+  s.what = responder_slot::action::failure;
+  s.msn = s.msn_before;
+  s.nak = invalid_request.nak;
+  s.completion.event = invalid_request.event;
+  return failure(s);
 }
 
 void commit::complete_plain(const responder_flow& f, const responder_slot& s) {

@@ -29,9 +29,9 @@ namespace rnic::transport {
 /// bit a slot, by age).
 /// Order: within a queue pair; a packet that has to wait (translation, a key, room for its completion) holds up the
 /// packets of its queue pair and no others.
-/// READ put aside, an atomic: one access to the ring of its queue pair (history_memory).
+/// A request put aside, an atomic: one access to the ring of its queue pair (history_memory).
 /// Stalls: translation owes an address; no room for a write, a completion, an event; an ACK that answers enough; the
-/// READ generator or host memory have no place for a READ.
+/// READ generator or host memory have no place for a READ or an atomic.
 class commit {
  public:
   commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, payload_writes& writes,
@@ -49,6 +49,8 @@ class commit {
   void write(responder_slot& s, const icm::translate_response::segment& part, bool last);
   bool read(responder_slot& s);
   bool atomic(responder_slot& s);
+  bool replay(const responder_slot& s, const icm::rdma_resources& ring);
+  bool refuse_atomic(responder_slot& s);
   void answer(const responder_slot& s);
   bool failure(responder_slot& s);
   void fail_translation(responder_slot& s);

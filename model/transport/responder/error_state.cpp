@@ -123,7 +123,10 @@ error_state::step error_state::attend(responder_flow& f) {
     return next(f, flow_todo_error);
   }
   if ((f.todo & flow_todo_check) != 0) {
-    if (f.requests.held != 0 && f.reads_on_chip() == 0) answers_.forget_held(f);  // left by the halt, as those on chip
+    if (f.requests.held != 0 && f.reads_on_chip() == 0) {  // left by the halt, as those on chip
+      acknowledgement::forget(f);
+      answers_.forget_held(f);
+    }
     if (ctx.state == icm::qp_state::error) {
       receives_.flush(f, slots_, receive_descriptors::none);
       // A SEND was under way: its WQE has no completion yet.

@@ -6,12 +6,14 @@
 namespace rnic::transport {
 
 held_reads::held_reads(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows,
-                       flow_table::contexts& contexts, read_backlog& backlog, read_port& reads,
-                       acknowledgement& answers, const payload_writes& writes, sim::span_recorder& spans)
+                       flow_table::contexts& contexts, read_backlog& backlog, const history_memory& rings,
+                       read_port& reads, acknowledgement& answers, const payload_writes& writes,
+                       sim::span_recorder& spans)
     : owner_(owner),
       flows_(flows),
       contexts_(contexts),
       backlog_(backlog),
+      rings_(rings),
       reads_(reads),
       answers_(answers),
       writes_(writes),
@@ -24,6 +26,15 @@ held_reads::held_reads(sim::clocked_block& owner, const responder_config& cfg, f
 /// stays room for another, so that what arrives for that one does not wait for responses.
 bool held_reads::has_place(std::uint32_t qpn, bool has_some) const {
   return reads_.can_take_new(has_some) && (has_some || reads_.idle() || !contexts_.crowded(qpn));
+}
+
+bool held_reads::has_place_for_atomic(const responder_flow& f) const {
+  return has_place(f.qpn, f.reads_on_chip() != 0) && may_pin(f.qpn);
+}
+
+/// Of those of the queue pair that wait.
+bool held_reads::has_place_for_oldest(std::uint32_t qpn, bool has_some) const {
+  return has_place(qpn, has_some) && (!backlog_.first_is_atomic(qpn) || may_pin(qpn));
 }
 
 bool held_reads::put_aside(responder_flow& f, const read_command& r) {
@@ -78,7 +89,8 @@ bool held_reads::begin_first() {
     backlog_.pop();
     return true;
   }
-  if (!has_place(qpn, i != no_link && present[i].reads_on_chip() != 0)) return false;  // who has one wakes us
+  if (!has_place_for_oldest(qpn, i != no_link && present[i].reads_on_chip() != 0))
+    return false;  // who has one wakes us
   if (i == no_link) i = flows_.open(qpn);
   if (i == no_link) return false;  // one that leaves wakes us
   backlog_.pop();
@@ -103,7 +115,7 @@ bool held_reads::begin_passing() {
 /// It keeps its place until its READs are back, and has none on their way.
 bool held_reads::may_pass(const responder_flow& f) const {
   return f.used && f.ctx != nullptr && f.requests.held != 0 && !f.requests.fetching && !f.stop && !f.in_generator() &&
-         (f.ack.pending || f.nak.pending || reads_.idle()) && has_place(f.qpn, false);
+         (f.ack.pending || f.nak.pending || reads_.idle()) && has_place_for_oldest(f.qpn, false);
 }
 
 held_reads::fetched held_reads::fetch(responder_flow& f) {
@@ -111,8 +123,8 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
   if (context != flow_table::found::known)
     return context == flow_table::found::unknown ? fetched::nothing : fetched::no;
   if (f.requests.held == 0) return fetched::nothing;
-  if (!has_place(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
-  if (!answers_.may_hand_over(f)) return fetched::no;                      // who makes room ticks us
+  if (!has_place_for_oldest(f.qpn, f.reads_on_chip() != 0)) return fetched::nothing;  // somebody else has taken it
+  if (!answers_.may_hand_over(f)) return fetched::no;                                 // who makes room ticks us
   read_command r;
   r.flow = f.number;
   r.writes_before = writes_.asked();
@@ -128,14 +140,17 @@ held_reads::fetched held_reads::fetch(responder_flow& f) {
   }
   flows_.count_use(f);
   f.waits.context = false;
-  spans_.leave(r.span, owner_.name(), "READ backlog", owner_.now_ps(), sim::wait::arbitration);
+  spans_.leave(r.span, owner_.name(), "backlog", owner_.now_ps(), sim::wait::arbitration);
   answers_.hand_over(f, r, true);
   return fetched::request;
 }
 
 void held_reads::watch() {
   const flow_table& present = flows_;
-  const auto has_lost = [&](std::uint16_t i) { return !has_place(present[i].qpn, present[i].reads_on_chip() != 0); };
+  const auto has_lost = [&](std::uint16_t i) {
+    const responder_flow& f = present[i];
+    return !has_place_for_oldest(f.qpn, f.reads_on_chip() != 0);
+  };
   if (std::any_of(fetching_.begin(), fetching_.end(), has_lost)) owner_.wake_next();
 }
 

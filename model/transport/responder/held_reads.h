@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// READs that were accepted without a place on chip, and their way back to it.
+// READs and atomics that were accepted without a place on chip, and their way back to it.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,28 @@
 
 namespace rnic::transport {
 
-/// Part of the responder: puts READs that find no place in the READ generator into host memory (read_backlog.h), and
-/// fetches one of each queue pair in turn when there is a place.
+/// Part of the responder: puts READs and atomics that find no place in the READ generator into host memory
+/// (read_backlog.h), and fetches one of each queue pair in turn when there is a place.
 ///
-/// A queue pair that has a place on chip until its READs have come back, because an answer waits behind them, or an
-/// atomic does and the generator has nothing, passes the list when its first one cannot begin: else as many as there
-/// are places would stop all the others. Of several the lowest place goes first (a priority encoder over `flows` bits).
+/// A queue pair that has a place on chip until its requests have come back, because an answer waits behind them, passes
+/// the list when its first one cannot begin: else as many as there are places would stop all the others. Of several the
+/// lowest place goes first (a priority encoder over `flows` bits).
 ///
-/// Ports: from the commit one READ a cycle; one queue pair a cycle begins to be fetched, `read_fetches` of the list at
-/// once and one that passes it; one READ a cycle goes on to the generator.
+/// Ports: from the commit one request a cycle; one queue pair a cycle begins to be fetched, `read_fetches` of the list
+/// at once and one that passes it; one request a cycle goes on to the generator.
 /// Stalls: the queue pair's ring, its context or its place on chip is not there, or a port of these is taken; the way
 /// to the generator is full.
 class held_reads {
  public:
   held_reads(sim::clocked_block& owner, const responder_config& cfg, flow_table& flows, flow_table::contexts& contexts,
-             read_backlog& backlog, read_port& reads, acknowledgement& answers, const payload_writes& writes,
-             sim::span_recorder& spans);
+             read_backlog& backlog, const history_memory& rings, read_port& reads, acknowledgement& answers,
+             const payload_writes& writes, sim::span_recorder& spans);
 
   /// There is a place for a new READ of this queue pair, which `has_some` there.
   bool has_place(std::uint32_t qpn, bool has_some) const;
-  /// A READ that has no place goes to host memory. False: not yet, or there is no memory for it and it waits for a
+  /// The same for a new atomic, whose ring stays on chip until its answer has left: that leaves room to another's.
+  bool has_place_for_atomic(const responder_flow& f) const;
+  /// A request that has no place goes to host memory. False: not yet, or there is no memory for it and it waits for a
   /// place where it is.
   bool put_aside(responder_flow& f, const read_command& r);
   /// In each tick.
@@ -52,18 +54,21 @@ class held_reads {
   bool begin_first();
   bool begin_passing();
   bool may_pass(const responder_flow& f) const;
+  bool has_place_for_oldest(std::uint32_t qpn, bool has_some) const;
+  bool may_pin(std::uint32_t qpn) const { return reads_.idle() || !rings_.crowded(qpn); }
   fetched fetch(responder_flow& f);
 
   sim::clocked_block& owner_;
   flow_table& flows_;
   flow_table::contexts& contexts_;
   read_backlog& backlog_;
+  const history_memory& rings_;
   read_port& reads_;
   acknowledgement& answers_;
   const payload_writes& writes_;
   sim::span_recorder& spans_;
   const unsigned at_once_;
-  std::vector<std::uint16_t> fetching_;  // flows with READs in host memory, one of each is being fetched
+  std::vector<std::uint16_t> fetching_;  // flows with requests in host memory, one of each is being fetched
   std::uint16_t passing_ = no_link;      // that of them which was not the first of the list
 };
 

@@ -14,12 +14,12 @@ namespace rnic::transport {
 /// Who reads and writes rings.
 enum class history_user : std::uint8_t {
   reports,  ///< the answer of an atomic that was executed: read_returns
-  commit,   ///< a READ that is put aside, an atomic that looks for its answer or pins the place of one
-  reads,    ///< a READ on its way back to the generator: held_reads
-  opening   ///< a queue pair with READs put aside gets a place on chip: flow_table
+  commit,   ///< a request that is put aside, an atomic that looks for its answer or pins the place of one
+  reads,    ///< a request on its way back to the generator: held_reads
+  opening   ///< a queue pair with requests put aside gets a place on chip: flow_table
 };
 
-/// Part of the responder: the entries of queue pairs in the RDMA resource table (icm::rdma_resources), 16 of 32 bytes
+/// Part of the responder: the entries of queue pairs in the RDMA resource table (icm::rdma_resources), 16 of 64 bytes
 /// each, behind the cache adapter.responder.histories.
 ///
 /// Ports: `history_ports` accesses a cycle, each to the whole ring of a queue pair, which may be written back (the
@@ -62,6 +62,8 @@ class history_memory {
   /// The ring has its place on chip until the answer of an atomic is in it.
   void pin(std::uint32_t qpn) { rings_.pin(qpn); }
   void unpin(std::uint32_t qpn) { rings_.unpin(qpn); }
+  /// With this ring pinned there would be no place in its set for another one that somebody looks for.
+  bool crowded(std::uint32_t qpn) const { return rings_.crowded(qpn); }
   /// It is on chip: nobody has dropped it since it was pinned.
   bool on_chip(std::uint32_t qpn) { return rings_.peek(qpn) != nullptr; }
 

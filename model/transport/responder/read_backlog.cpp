@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// READ requests that wait in host memory.
+// READs and atomics that wait in host memory.
 #include "model/transport/responder/read_backlog.h"
 
 #include <algorithm>
+
+#include "model/wire/psn.h"
 
 namespace rnic::transport {
 namespace {
@@ -12,7 +14,30 @@ using kind = rdma_resources::kind;
 
 constexpr std::uint32_t not_listed = ~std::uint32_t{0};
 
-bool waits(const rdma_resources::entry& e) { return e.is(kind::read); }
+bool waits(const rdma_resources::entry& e) { return e.waits(); }
+
+kind kind_of(const read_command& r) {
+  if (r.what == read_command::kind::read) return kind::read;
+  return r.operation.what == atomic_operation::kind::fetch_add ? kind::fetch_add : kind::compare_swap;
+}
+
+void put_operation(rdma_resources::entry& e, const atomic_operation& o) {
+  e.swap_add = o.swap_add;
+  e.compare = o.what == atomic_operation::kind::fetch_add ? o.boundaries : o.compare;
+  e.swap_mask = o.swap_mask;
+  e.compare_mask = o.compare_mask;
+}
+
+atomic_operation operation_in(const rdma_resources::entry& e) {
+  atomic_operation o;
+  const bool adds = e.is(kind::fetch_add);
+  o.what = adds ? atomic_operation::kind::fetch_add : atomic_operation::kind::compare_swap;
+  o.swap_add = e.swap_add;
+  (adds ? o.boundaries : o.compare) = e.compare;
+  o.swap_mask = e.swap_mask;
+  o.compare_mask = e.compare_mask;
+  return o;
+}
 
 read_backlog::result result_of(history_memory::found f) {
   switch (f) {
@@ -28,7 +53,7 @@ read_backlog::result result_of(history_memory::found f) {
   return read_backlog::result::no_memory;
 }
 
-/// READs that were given up are in the ring as if they waited.
+/// Requests that were given up are in the ring as if they waited.
 void remove_stale(rdma_resources& ring) {
   for (rdma_resources::entry& e : ring.entries)
     if (waits(e)) e.what = static_cast<std::uint32_t>(kind::none);
@@ -36,13 +61,15 @@ void remove_stale(rdma_resources& ring) {
 
 }  // namespace
 
-/// Of the entries in the order in which they were taken the first that waits.
+/// Of those that wait the one with the first PSN: all that a peer has under way lie within half of their range.
 unsigned read_backlog::oldest(const rdma_resources& ring) {
-  for (unsigned n = 0; n < rdma_resources::depth; ++n) {
-    const unsigned at = (ring.entries[0].next + n) % rdma_resources::depth;
-    if (waits(ring.entries[at])) return at;
+  unsigned first = rdma_resources::depth;
+  for (unsigned at = 0; at < rdma_resources::depth; ++at) {
+    const rdma_resources::entry& e = ring.entries[at];
+    if (!waits(e)) continue;
+    if (first == rdma_resources::depth || wire::psn_t(e.psn).before(wire::psn_t(ring.entries[first].psn))) first = at;
   }
-  return rdma_resources::depth;
+  return first;
 }
 
 read_backlog::result read_backlog::open(responder_flow& f) {
@@ -57,6 +84,7 @@ read_backlog::result read_backlog::open(responder_flow& f) {
     return result::done;
   }
   f.requests.held_psn = ring->entries[at].psn;
+  set_first(f.qpn, ring->entries[at].is_atomic());
   f.requests.held =
       static_cast<std::uint32_t>(std::count_if(std::begin(ring->entries), std::end(ring->entries), waits));
   f.requests.accepted += f.requests.held;
@@ -73,6 +101,7 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
   if (f.requests.held == 0) {
     remove_stale(*ring);
     f.requests.held_psn = r.psn;
+    set_first(f.qpn, r.what == read_command::kind::atomic);
     f.ctx->flags |= icm::responder_flag_reads_held;
     f.ctx->flags &= static_cast<std::uint8_t>(~icm::responder_flag_reads_late);
     list(f.qpn);
@@ -80,11 +109,12 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
   rdma_resources::entry& e = *ring->take();
   e.psn = r.psn & 0xffffff;  // width of the field
   e.msn = r.msn & 0xffffff;
-  e.what = static_cast<std::uint32_t>(kind::read);
+  e.what = static_cast<std::uint8_t>(kind_of(r));
+  if (e.is_atomic()) put_operation(e, r.operation);
   e.key = r.key;
   e.length = r.length;
   e.value = r.va;
-  e.pd = r.pd;
+  e.pd = r.pd & 0xffffff;
   e.span = r.span;
   ++f.requests.held;
   ++f.requests.accepted;
@@ -110,12 +140,19 @@ read_backlog::result read_backlog::fetch(responder_flow& f, read_command& out) {
   out.va = e.value;
   out.pd = e.pd;
   out.span = e.span;
+  if (e.is_atomic()) {
+    out.what = read_command::kind::atomic;
+    out.operation = operation_in(e);
+    rings_.pin(f.qpn);
+  }
   e.what = static_cast<std::uint32_t>(kind::none);
   f.dirty = true;
   if (--f.requests.held == 0)
     forget(f);
-  else if (const unsigned next = oldest(*ring); next != rdma_resources::depth)
+  else if (const unsigned next = oldest(*ring); next != rdma_resources::depth) {
     f.requests.held_psn = ring->entries[next].psn;
+    set_first(f.qpn, ring->entries[next].is_atomic());
+  }
   return result::done;
 }
 
@@ -128,6 +165,11 @@ void read_backlog::forget(responder_flow& f) {
     if (behind(*after, f.requests.accepted)) *after = f.requests.accepted;
   f.requests.fresh -= f.requests.held;
   f.requests.held = 0;
+}
+
+void read_backlog::set_first(std::uint32_t qpn, bool atomic) {
+  if (qpn >= atomic_.size()) atomic_.resize(std::max<std::size_t>(2 * atomic_.size(), qpn + 1));
+  atomic_[qpn] = atomic;
 }
 
 void read_backlog::list(std::uint32_t qpn) {

@@ -39,7 +39,7 @@ struct read_command {
   std::uint32_t key = 0, length = 0, pd = 0;
   std::uint64_t va = 0;
   std::uint64_t writes_before = 0;  ///< payload writes that must be on their way before it is handed over
-  icm::translate_response first;    ///< READ: translation of its first packet, if any; atomic: its operand's
+  icm::translate_response first;    ///< READ: translation of its first packet, atomic: of its operand; if any
   atomic_operation operation;
   std::uint64_t original = 0;
   sim::span_id span = 0;

@@ -19,7 +19,7 @@ std::uint16_t read_gathers::begin() {
   a.frame = frames_.get();
   a.next = no_link;
   a.open = 0;
-  a.translating = a.dropped = false;
+  a.translating = a.dropped = a.address_only = false;
   a.nak = a.event = 0;
   return g;
 }
@@ -56,6 +56,8 @@ std::uint16_t read_gathers::take_address() {
   if (r.status != icm::translate_status::ok || r.count == 0) {
     a.nak = access_violation.nak;
     a.event = access_violation.event;
+  } else if (a.address_only) {
+    a.where = r;
   } else {
     found(g, r);
   }

@@ -14,7 +14,8 @@
 
 namespace rnic::transport {
 
-/// Part of the READ generator: translation and reads of a response packet's bytes, straight into its frame. One that
+/// Part of the READ generator: translation and reads of a response packet's bytes, straight into its frame; translation
+/// of an atomic's. One that
 /// nobody wants any more keeps its place until memory has answered what it was asked for.
 class read_gathers {
  public:
@@ -27,6 +28,7 @@ class read_gathers {
     sim::span_id span = 0;
     std::uint8_t open = 0;  ///< translation, a place in the queue of reads, and reads under way
     bool translating = false, dropped = false;
+    bool address_only = false;  ///< of an atomic, which is read elsewhere
     std::uint8_t nak = 0, event = 0;
     icm::translate_response where;
     unsigned next_segment = 0;

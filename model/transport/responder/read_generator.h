@@ -35,12 +35,12 @@ namespace rnic::transport {
 /// come for queue pairs, which move their rates in the cycle in which they are seen.
 ///
 /// Stages: accept a command (cycle 0); ask, one response packet a cycle, in turn of the queue pairs (0 for one that
-/// finds nobody in front of it); translation, of packets that the command brings none for; read, one DMA request a
-/// cycle; memory; leave, one answer a cycle, in the cycle in which the last byte of it is there. Interval of `ask`:
-/// read_packet_cycles, or the beats of the packet and beat_overhead_cycles, as of any packet in the datapath. An atomic
-/// is handed to the atomic unit in turn of the queue pairs, one a cycle (0 for one that finds nobody in front of it),
-/// as long as that has a place for it: each job has one until its outcome has come. Word of a job that is given up goes
-/// before new jobs. The outcome is taken in the cycle in which it is there, and the answer leaves in that cycle.
+/// finds nobody in front of it); translation, of packets and atomics that the command brings none for; read, one DMA
+/// request a cycle; memory; leave, one answer a cycle, in the cycle in which the last byte of it is there. Interval of
+/// `ask`: read_packet_cycles, or the beats of the packet and beat_overhead_cycles, as of any packet in the datapath. An
+/// atomic is handed to the atomic unit in turn of the queue pairs, one a cycle (0 for one that finds nobody in front of
+/// it), as long as that has a place for it: each job has one until its outcome has come. Word of a job that is given up
+/// goes before new jobs. The outcome is taken in the cycle in which it is there, and the answer leaves in that cycle.
 /// READ engine: a packet takes it once (read_engine_config::sent), but the first of a READ that is of one piece: the
 /// request has had that turn. One that does asks when it is the next in turn, while `ask` is busy too, and is
 /// asked for in the cycle in which it has the grant: two cycles later where the engine is free.
@@ -51,9 +51,10 @@ namespace rnic::transport {
 /// beginning without being asked for, so that no later answer passes what was begun and not ended. What memory still
 /// owes for what was sent back comes to gathers of nobody. Among queue pairs there is no order.
 ///
-/// Memories: `read_queue` requests, `read_gathers` packets (one read and one write port each; comparators for keys),
-/// `flows` queue pairs (list of their requests, one pending ACK, one pending NAK, address of the peer), links of
-/// answer_lines; limits of rate by queue pair; numbers of jobs that the atomic unit has and that were given up.
+/// Memories: `read_queue` requests, `read_gathers` packets, of which an atomic has one while its address is looked up
+/// (one read and one write port each; comparators for keys), `flows` queue pairs (list of their requests, one pending
+/// ACK, one pending NAK, address of the peer), links of answer_lines; limits of rate by queue pair; numbers of jobs
+/// that the atomic unit has and that were given up.
 ///
 /// Stalls: ask, while no gather is free, the engine or translation is busy, it has no grant of the READ engine, or
 /// read_translations of the packets of its queue pair wait for translation; an atomic, while the unit has no place;
@@ -89,6 +90,9 @@ class read_generator : public sim::clocked_block {
   unsigned engine_cycles(const job& x) const;
   bool has_engine(const job& x);
   void ask_packet(std::uint16_t j);
+  static bool may_ask_address(const job& x);
+  void ask_address(std::uint16_t j);
+  void found_address(std::uint16_t g);
   bool may_hand() const;
   void hand_atomic();
   void ended(const atomic_outcome& o);

@@ -25,6 +25,11 @@ struct read_request {
   bool executing = false, executed = false;  // the atomic unit has it; has changed memory
   bool refused = false;                      // its key was withdrawn before it began
   std::uint8_t nak = 0, event = 0;           // of an atomic
+
+  /// An atomic that knows its address and has not begun.
+  bool may_execute() const {
+    return r.what == read_command::kind::atomic && !executing && !all_asked && !refused && r.first.count != 0;
+  }
 };
 
 /// An ACK or a NAK behind READs.

@@ -51,11 +51,7 @@ bool read_returns::end(responder_flow& f, const read_report& r) {
   --(r.again ? f.requests.again : f.requests.fresh);
   if (r.dropped) ++(r.replay ? drops_.duplicate_atomic : drops_.duplicate_read);
   if (!r.atomic) return true;
-  if (icm::rdma_resources::entry* e = ring != nullptr ? ring->take() : nullptr; e != nullptr) {
-    e->psn = r.psn & 0xffffff;  // width of the field
-    e->what = static_cast<std::uint32_t>(icm::rdma_resources::kind::atomic);
-    e->value = r.original;
-  }
+  if (ring != nullptr) ring->keep_answer(r.psn, r.original);
   rings_.unpin(f.qpn);
   return true;
 }

@@ -310,8 +310,7 @@ verdict request_check::no_receive(responder_flow& f, payload::frame_ptr& frame) 
   }
   ++count_.rnr;
   ctx.flags |= icm::responder_flag_nak_sent;  // what is already on its way behind it is dropped without another NAK
-  return intake_.answer(f, frame, static_cast<std::uint8_t>(syndrome_rnr | (ctx.rnr_timer & 0x1f)),
-                        frame->packet.bth.psn.value());
+  return intake_.answer(f, frame, rnr_syndrome(ctx), frame->packet.bth.psn.value());
 }
 
 verdict request_check::execute_send(responder_flow& f, payload::frame_ptr& frame) {

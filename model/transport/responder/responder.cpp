@@ -46,7 +46,7 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
       marked_(config_.congestion.notification, frames, cnp_out),
       answers_(*this, config_, flows_, acknowledgements, reads, frames, spans),
       withdrawal_(*this, keys, slots_, writes_, reads, completions_),
-      held_(*this, config_, flows_, contexts_, backlog_, reads, answers_, writes_, spans),
+      held_(*this, config_, flows_, contexts_, backlog_, rings_, reads, answers_, writes_, spans),
       errors_(*this, config_, flows_, contexts_, slots_, places_, receives_, completions_, answers_, drops_, fetches),
       returns_(*this, flows_, reads, rings_, answers_, withdrawal_, completions_, errors_, drops_),
       commit_(*this, flows_, slots_, writes_, completions_, withdrawal_, answers_, held_, reads, rings_, errors_,

@@ -127,7 +127,8 @@ struct responder_config {
   congestion_config congestion;    ///< the same as the requester's
   read_engine_config read_engine;  ///< the same as the requester's
   atomic_unit_config atomics;      ///< atomic operations on host memory
-  icm::context_cache_config histories{64, 4, 4, 0, 4, "design: rings of READs and atomics, by QP"};
+  /// One of a set is for requests that are put aside, whatever atomics have pinned the others.
+  icm::context_cache_config histories{64, 4, 4, 0, 4, "design: rings of READs and atomics, by QP", 2};
   /// Of 128 RC or 256 UC and UD QPs. One of a set is for requests, whatever READs have pinned the others.
   icm::context_cache_config contexts{256, 8, 16, 60, 8, "calibration 5, 7.4: QPC cache, misses overlap", 2};
 
@@ -176,6 +177,10 @@ constexpr std::uint32_t path_mtu(const icm::responder_context& ctx) {
 /// AETH syndromes (adapter data plane, C.5).
 inline constexpr std::uint8_t syndrome_ack = 0x1f, syndrome_rnr = 0x20, syndrome_sequence = 0x60,
                               syndrome_invalid = 0x61, syndrome_access = 0x62, syndrome_operational = 0x63;
+/// RNR NAK, with the queue pair's timer.
+constexpr std::uint8_t rnr_syndrome(const icm::responder_context& ctx) {
+  return static_cast<std::uint8_t>(syndrome_rnr | (ctx.rnr_timer & 0x1f));
+}
 /// A code as it stands in a CQE or an EQE.
 template <class Code>
 constexpr std::uint8_t code(Code c) {

@@ -354,7 +354,7 @@ struct bench {
     }
     map.layout(icm::table::qpc) = {0, 256, 12};
     map.map(0, qpc_bus, 0x10000);
-    map.layout(icm::table::rdmarc) = {0x100000, 512, 12};
+    map.layout(icm::table::rdmarc) = {0x100000, sizeof(icm::rdma_resources), 12};
     map.map(0x100000, history_bus, 0x20000);
     gids[0].cr_write(gid::cr::mac_word(0, 0), gid::cr::mac_valid | 0x0200);
     gids[0].cr_write(gid::cr::mac_word(0, 1), 0x00000001);

@@ -58,7 +58,7 @@ struct block : sim::clocked_block {
         places(*this, cfg, registers, translate, flows, slots),
         answers(*this, cfg, flows, out, reads, frames, spans),
         withdrawal(*this, keys, slots, writes, reads, completions),
-        held(*this, cfg, flows, contexts, backlog, reads, answers, writes, spans),
+        held(*this, cfg, flows, contexts, backlog, histories, reads, answers, writes, spans),
         errors(*this, cfg, flows, contexts, slots, places, receives, completions, answers, drops, fetches),
         commits(*this, flows, slots, writes, completions, withdrawal, answers, held, reads, histories, errors, drops,
                 spans),

@@ -79,24 +79,27 @@ TEST(responder_atomic, repetitions_are_answered_and_not_executed) {
 /// The answers outlive the chip: a QP whose history was replaced is still answered.
 TEST(responder_atomic, history_lives_in_host_memory) {
   responder_config cfg;
-  cfg.histories.entries = cfg.histories.ways = 1;
+  cfg.histories.entries = cfg.histories.ways = 2;
   atomic_bench b(cfg);
-  icm::responder_context other = b.context();
-  other.qpn = 0x49;
-  other.access |= icm::responder_access_atomic;
-  b.put(other);
   b.add(100, 1);
   b.run();
-  b.send(operation::fetch_add, 100, {}, [](wire::packet& p) {
-    p.atomic = {aligned_va, rkey, 1, 0, 0, 0};
-    p.bth.dest_qp = 0x49;
-  });
-  b.run();
+  for (std::uint32_t n = 1; n < 4; ++n) {
+    icm::responder_context other = b.context();
+    other.qpn = qpn + n;
+    other.access |= icm::responder_access_atomic;
+    b.put(other);
+    b.send(operation::fetch_add, 100, {}, [n](wire::packet& p) {
+      p.atomic = {aligned_va, rkey, 1, 0, 0, 0};
+      p.bth.dest_qp = qpn + n;
+    });
+    b.run();
+  }
+  EXPECT_GT(b.count("histories.replaced_dirty"), 0u);
   b.add(100, 1);
   b.run();
-  ASSERT_EQ(b.s.answers.size(), 3u);
-  EXPECT_EQ(b.s.answers[2]->atomic_original, 0u);
-  EXPECT_EQ(b.word(), 2u);
+  ASSERT_EQ(b.s.answers.size(), 5u);
+  EXPECT_EQ(b.s.answers[4]->atomic_original, 0u);
+  EXPECT_EQ(b.word(), 4u);
 }
 
 /// Cycles from the first to the last of eight answers, four for each of two queue pairs, words `distance` apart.

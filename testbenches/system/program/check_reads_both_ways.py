@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Both hosts read from each other over more queue pairs than the responder has places for requests and contexts: no
-request that waits for a place may hold up the responses that arrive behind it, or each host waits for the other.
+"""Both hosts read from each other, and have atomics executed by each other, over more queue pairs than the responder has
+places for requests and contexts: no request that waits for a place may hold up the responses that arrive behind it, or
+each host waits for the other.
 
 usage: check_reads_both_ways.py PROGRAM
 """
@@ -14,36 +15,60 @@ import tempfile
 # Queue pairs, READs under way of each, messages of a host, goodput of both directions at least (Gb/s). Lines of 40 Gb/s
 # give 76.5; 256 queue pairs have more contexts than fit on chip, which costs.
 CASES = [(16, 16, 800, 72.0), (64, 4, 512, 72.0), (256, 2, 768, 40.0)]
+# Queue pairs and atomics under way of each; messages of a host; rate of both directions at least (M/s). One unit makes
+# 2.7 M/s; where requests wait in host memory, fewer.
+ATOMICS = [(16, 16, 4000, 5.0), (64, 16, 8000, 3.5), (300, 16, 10000, 2.5)]
+# Arguments of a soak in which nothing is lost, so nothing may be repeated either.
+MIXES = [["--qps", "64", "--verbs", "cas,fadd", "--messages", "8000"],
+         ["--qps", "256", "--verbs", "read,cas", "--depth", "16", "--messages", "4000"],
+         ["--qps", "512", "--verbs", "read,write,cas,fadd", "--depth", "64", "--largest", "4096", "--messages", "16000"],
+         ["--qps", "128", "--verbs", "read,write,fadd,send", "--messages", "4000",
+          "--set", "adapter.responder.flows=4", "--set", "adapter.responder.read_queue=2"]]
 
 
-def run(program, folder, pairs, depth, messages):
+def run(program, folder, arguments):
     path = os.path.join(folder, "run.json")
-    done = subprocess.run([program, "bandwidth", "--verb", "read", "--bidirectional", "--sizes", "65536", "--qps",
-                           str(pairs), "--depth", str(depth), "--messages", str(messages), "--quiet", "--json", path,
-                           "--overwrite"], capture_output=True, text=True, timeout=100)
+    try:
+        done = subprocess.run([program] + arguments + ["--quiet", "--json", path, "--overwrite"], capture_output=True,
+                              text=True, timeout=100)
+    except subprocess.TimeoutExpired:
+        return None, "stands still"
     if done.returncode != 0:
-        return None, done.stderr.strip()
+        return None, (done.stderr + done.stdout).strip()[-400:]
     with open(path) as f:
         return json.load(f), ""
 
 
+def traffic(verb, size, pairs, depth, messages):
+    return ["bandwidth", "--verb", verb, "--bidirectional", "--sizes", str(size), "--qps", str(pairs), "--depth",
+            str(depth), "--messages", str(messages)]
+
+
 def main():
     faults = []
+    program = sys.argv[1]
+    loads = [("READs", "goodput_gbps", c[3], traffic("read", 65536, *c[:3])) for c in CASES]
+    loads += [("atomics", "rate_mpps", c[3], traffic("fadd", 8, *c[:3])) for c in ATOMICS]
     with tempfile.TemporaryDirectory() as folder:
-        for pairs, depth, messages, least in CASES:
-            what = "%d queue pairs, %d READs of each under way" % (pairs, depth)
-            try:
-                result, error = run(sys.argv[1], folder, pairs, depth, messages)
-            except subprocess.TimeoutExpired:
-                faults.append(what + ": stands still")
-                continue
+        for of, figure, least, arguments in loads:
+            what = "%s, %s" % (of, " ".join(arguments))
+            result, error = run(program, folder, arguments)
             if result is None:
                 faults.append("%s: %s" % (what, error))
                 continue
-            goodput = result["rows"][0]["goodput_gbps"]
-            print("%s: %.1f Gb/s" % (what, goodput))
-            if goodput < least:
-                faults.append("%s: %.1f Gb/s, wanted %.1f" % (what, goodput, least))
+            reached = result["rows"][0][figure]
+            print("%s: %.1f" % (what, reached))
+            if reached < least:
+                faults.append("%s: %s %.1f, wanted %.1f" % (what, figure, reached, least))
+        for mix in MIXES:
+            result, error = run(program, folder, ["soak"] + mix)
+            if result is None:
+                faults.append("soak %s: %s" % (" ".join(mix), error))
+                continue
+            timeouts = sum(result["counters"][side + ".adapter.requester.timeouts"] for side in "ab")
+            print("soak %s: %d time-outs" % (" ".join(mix), timeouts))
+            if timeouts != 0:
+                faults.append("soak %s: %d time-outs" % (" ".join(mix), timeouts))
     for f in faults:
         print(f, file=sys.stderr)
     return 1 if faults else 0

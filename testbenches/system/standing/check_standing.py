@@ -34,7 +34,7 @@ NARROW = ["adapter.channel_depth=1", "adapter.descriptor_depth=3", "adapter.requ
           "adapter.requester.contexts.ways=2", "adapter.requester.contexts.fills=1",
           "adapter.responder.contexts.entries=4", "adapter.responder.contexts.ways=2",
           "adapter.responder.contexts.fills=1", "adapter.responder.srqs.entries=1", "adapter.responder.srqs.ways=1",
-          "adapter.responder.histories.entries=2", "adapter.responder.histories.ways=1",
+          "adapter.responder.histories.entries=2", "adapter.responder.histories.ways=2",
           "adapter.responder.context_wait_frames=3", "adapter.responder.slots=3", "adapter.responder.cqe_queue=1",
           "adapter.responder.answer.waiting=1", "adapter.responder.read_queue=2", "adapter.responder.receive_lines=2",
           "adapter.responder.receive_fetches=1",

@@ -92,7 +92,7 @@ void driver_model::bring_up() {
   fill_map(8, 1);
   must(run(abi::opcode::map_fa, 8));
   must(run(abi::opcode::run_fw));
-  must(run_immediate(abi::opcode::set_icm_size, 0x115004000));
+  must(run_immediate(abi::opcode::set_icm_size, 0x11d004000));
   for (const std::uint64_t chunk : probe_chunks()) {
     fill_map(1, 6, chunk);
     must(run(abi::opcode::map_icm, 1));

@@ -15,9 +15,9 @@ namespace rnic {
 
 /// ICM layout: entry sizes as QUERY_DEV_CAP of this device gives them, sizes as the default profile.
 struct icm_layout {
-  std::uint64_t cmpt = 0x0, rdmarc = 0x100000000, qpc = 0x108000000, altc = 0x10c000000, dmpt = 0x110000000,
-                mtt = 0x112000000, srqc = 0x113000000, cqc = 0x113800000, mcg = 0x114000000, auxc = 0x114800000,
-                eqc = 0x114840000;
+  std::uint64_t cmpt = 0x0, rdmarc = 0x100000000, qpc = 0x110000000, altc = 0x114000000, dmpt = 0x118000000,
+                mtt = 0x11a000000, srqc = 0x11b000000, cqc = 0x11b800000, mcg = 0x11c000000, auxc = 0x11c800000,
+                eqc = 0x11c840000;
 };
 
 class driver_model {
