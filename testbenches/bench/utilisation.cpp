@@ -2,6 +2,7 @@
 #include "testbenches/bench/utilisation.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "host_driver/hosts/two_nodes.h"
@@ -117,13 +118,21 @@ utilisation measure_utilisation(hosts::two_nodes& system) {
   for (unsigned side = 0; side < 2; ++side) {
     const sim::clock_domain& clock = (side == 0 ? system.node_a() : system.node_b()).nic().clock();
     const std::string own = side == 0 ? "a" : "b", peer = side == 0 ? "b" : "a";
-    const auto ps = [&](const std::string& counter) {
-      return clock.edge_time(system.statistics().value(own + ".adapter.requester." + counter)) - clock.edge_time(0);
+    const auto of = [&](const std::string& counter) {
+      return clock.edge_time(system.statistics().value(own + ".adapter." + counter)) - clock.edge_time(0);
     };
-    u.units_ps[side] = ps("unit_busy_cycles");
-    u.misses_ps[side] = ps("context_stall_cycles");
+    u.units_ps[side] = of("requester.unit_busy_cycles");
+    const auto add_stall = [&](const std::string& engine, const std::string& counter) {
+      u.stalls.push_back({engine + " of adapter " + own, "contexts of adapter " + own, of(counter)});
+    };
+    add_stall("requester send engine", "requester.context_stall_cycles");
+    add_stall("read engine turns", "requester.read_stall_cycles");
+    add_stall("read engine turns", "responder.read_stall_cycles");
+    add_stall("requester read engine turns", "requester.read_stall_cycles");
+    add_stall("responder read engine turns", "responder.read_stall_cycles");
     for (const lack& l : lacks)
-      u.standstills.emplace_back(l.name + (l.at_peer ? peer : own), ps(std::string("standstill.") + l.of + "_cycles"));
+      u.standstills.emplace_back(l.name + (l.at_peer ? peer : own),
+                                 of(std::string("requester.standstill.") + l.of + "_cycles"));
   }
   return u;
 }
@@ -176,11 +185,66 @@ std::vector<std::pair<std::string, double>> standstills_between(const utilisatio
   return all;
 }
 
+namespace {
+
+/// "atomic unit engine 3 of adapter b" is one of "atomic unit engine" of adapter b; nothing for what is no engine of
+/// several.
+std::string group_of(const std::string& resource) {
+  const std::size_t engine = resource.find(" engine ");
+  const bool numbered = engine != std::string::npos && std::isdigit(static_cast<unsigned char>(resource[engine + 8]));
+  return numbered ? resource.substr(0, engine + 8) : std::string();
+}
+std::string side_of(const std::string& resource) { return resource.substr(resource.rfind(" of ")); }
+
+/// What the busiest of several engines, which take the same work, says of what limits; nothing where there is one that
+/// has nothing to do.
+std::string limit_of_several(const std::vector<share>& shares, const share& busiest, unsigned qps) {
+  double busy = 0;
+  unsigned engines = 0;
+  bool locked = false;
+  for (const share& s : shares) {
+    if (group_of(s.name) != group_of(busiest.name) || side_of(s.name) != side_of(busiest.name)) continue;
+    busy += s.busy;
+    ++engines;
+    locked = locked || (s.busy < saturated && is_held(s, "lock"));
+  }
+  if (busy >= saturated * engines) return busiest.name;
+  if (locked) return "atomic unit locks" + side_of(busiest.name);
+  return busy >= saturated * qps ? "order of a queue pair's atomics" + side_of(busiest.name) : std::string();
+}
+
+/// The name of what was in use for all of the time, or nothing.
+std::string saturated_of(const std::vector<share>& shares, unsigned qps) {
+  for (const share& s : shares) {
+    if (s.busy < saturated) break;
+    const std::string name = group_of(s.name).empty() ? s.name : limit_of_several(shares, s, qps);
+    if (!name.empty()) return name;
+  }
+  return {};
+}
+
+/// What the engine stood still for in most of the time, or nothing.
+std::string long_stall(const utilisation& before, const utilisation& after, const std::string& engine) {
+  std::uint64_t ps = 0;
+  std::string of;
+  for (std::size_t i = 0; i < after.stalls.size(); ++i) {
+    if (after.stalls[i].engine != engine) continue;
+    ps += after.stalls[i].ps - before.stalls[i].ps;
+    of = after.stalls[i].of;
+  }
+  return part_of(ps, after.at - before.at) > mostly ? of : std::string();
+}
+
+}  // namespace
+
 std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
   const std::vector<share> shares = shares_between(before, after);
   const sim::time_ps elapsed = after.at - before.at;
-  const share& busiest = shares.front();
-  const bool in_use = busiest.busy >= saturated;
+  const std::string busiest = saturated_of(shares, qps);
+  if (!busiest.empty()) {
+    const std::string missing = long_stall(before, after, busiest);
+    return missing.empty() ? busiest : missing;
+  }
   const unsigned units = std::min<unsigned>(qps, system.config().node.adapter.requester.processing_units);
   const std::string still = long_standstill(before, after);
   for (unsigned i = 0; i < 2; ++i) {
@@ -190,15 +254,13 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
     };
     const share& engine = of("requester send engine of ");
     const bool units_in_use = part_of(after.units_ps[i] - before.units_ps[i], elapsed * units) >= saturated;
-    const double missing = part_of(after.misses_ps[i] - before.misses_ps[i], elapsed);
-    if ((in_use ? busiest.name == engine.name : units_in_use) && missing > mostly) return "contexts of " + side;
-    if (in_use) continue;
+    const std::string missing = long_stall(before, after, engine.name);
+    if (units_in_use && !missing.empty()) return missing;
     if (is_held(of("pcie interface of "), "tags")) return "PCIe tags of " + side;
     const bool no_room = is_held(engine, "egress credits") || still == "pauses of host " + peer;
     if (no_room && is_held(of("gather leave of "), "payload")) return "payload reads of " + side;
     if (units_in_use) return "processing units of " + side;
   }
-  if (in_use) return busiest.name;
   return still.empty() ? "window (depth and latency)" : still;
 }
 

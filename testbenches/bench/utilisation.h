@@ -27,8 +27,13 @@ struct utilisation {
   };
   std::vector<resource> resources;          ///< the same ones in the same order in every measurement of a system
   std::array<std::uint64_t, 2> units_ps{};  ///< processing units of both adapters, summed over the units
-  /// Of the send engines' time, what they stood still for contexts that were not on chip.
-  std::array<std::uint64_t, 2> misses_ps{};
+  /// Time of an engine in which it stood still for contexts that were not on chip.
+  struct stall {
+    std::string engine;  ///< name of the resource
+    std::string of;      ///< "contexts of adapter a"
+    std::uint64_t ps = 0;
+  };
+  std::vector<stall> stalls;
   /// Time in which at least one queue pair stood still for this, and had no unit: "receives of host b".
   std::vector<std::pair<std::string, std::uint64_t>> standstills;
   sim::time_ps at = 0;
@@ -52,10 +57,12 @@ std::vector<share> shares_between(const utilisation& before, const utilisation& 
 std::vector<std::pair<std::string, double>> standstills_between(const utilisation& before, const utilisation& after);
 
 /// Name of what limited a run in which each sender used `qps` queue pairs:
-/// 1. the contexts, when the send engine stood still for them for more than half of the time, and it is the busiest
-///    resource or, where none was in use for 92 % of the time, the processing units were that so many queue pairs can
-///    occupy;
-/// 2. the busiest resource when it was in use for at least 92 % of the time;
+/// 1. the contexts, when the send engine or a READ engine stood still for them for more than half of the time, and it
+///    is the busiest resource or, where none was in use for 92 % of the time, the processing units were that so many
+///    queue pairs can occupy;
+/// 2. the busiest resource when it was in use for at least 92 % of the time. Of the engines of an atomic unit that must
+///    be all of them; where it is as many as there are queue pairs, it is the order of each one's atomics, and where
+///    the next one waits for a lock, the locks;
 /// 3. the tags of PCIe, when reads of host memory waited for nothing else;
 /// 4. the reads of payload, when gather waited for nothing else and there was no room behind it (egress credits);
 /// 5. when the processing units were in use, the service of a queue pair;

@@ -375,6 +375,9 @@ int sc_main(int argc, char* argv[]) {
                    "after 0.64 ms, uc and ud lose the message")
       ->check(CLI::Range(1u, 8192u))
       ->capture_default_str();
+  bandwidth_cmd->add_option("--outs", bandwidth.reads, "READs and atomics under way per queue pair, a power of two")
+      ->check(CLI::IsMember({1u, 2u, 4u, 8u, 16u}))
+      ->capture_default_str();
   bandwidth_cmd->add_option("--qps", bandwidth.qps, "Queue pairs")
       ->check(CLI::Range(1u, 65536u))
       ->capture_default_str();

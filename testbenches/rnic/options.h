@@ -60,6 +60,7 @@ struct bandwidth_options {
   fault_options faults;
   unsigned depth = 128;
   unsigned receive_depth = 512;  ///< as perftest's
+  unsigned reads = 16;           ///< READs and atomics under way per queue pair
   unsigned qps = 1;
   unsigned messages = 1000;
   bool bidirectional = false;

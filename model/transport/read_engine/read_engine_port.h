@@ -42,8 +42,11 @@ class read_engine_port {
     grant.drop();
     under_way_ = false;
     owed_ += missing;
+    missing_ += missing;
     work();
   }
+  /// For so long the engine has stood still, or is to, for what was missing of contexts.
+  const std::uint64_t& missing_cycles() const { return missing_; }
   /// In each tick, before anything is asked, where cycles may be missing.
   void work() {
     if (owed_ == 0 || !request.claim()) return;
@@ -54,6 +57,7 @@ class read_engine_port {
  private:
   bool under_way_ = false;
   std::uint32_t owed_ = 0;  // cycles without a grant that were not told yet
+  std::uint64_t missing_ = 0;
 };
 
 }  // namespace rnic::transport

@@ -45,6 +45,7 @@ admission::admission(sim::clocked_block& owner, const responder_config& cfg, con
 void admission::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".packets", packets_);
   to.add(name + ".check_busy_cycles", check_cycles_);
+  to.add(name + ".read_stall_cycles", read_engine_.missing_cycles());
 }
 
 void admission::work() {

@@ -40,6 +40,7 @@ class bandwidth_run {
   explicit bandwidth_run(const bandwidth_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
     connection_ = connection_from(o.traffic);
     connection_.send_depth = o.depth;
+    connection_.rd_atomic = o.reads;
     // More than a queue pair's share of the messages are never posted.
     const unsigned receives = verb_of(o.traffic).receives ? o.receive_depth : 1;
     connection_.receive_depth = std::clamp(receives, 1u, std::max(1u, (o.messages + o.qps - 1) / o.qps));
@@ -178,6 +179,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"qps", options.qps},
                                 {"depth", options.depth},
                                 {"rx_depth", options.receive_depth},
+                                {"outs", options.reads},
                                 {"messages", r.messages},
                                 {"lost", r.lost},
                                 {"elapsed_ps", r.elapsed},

@@ -125,6 +125,10 @@ void check_verb(const traffic_options& traffic) {
 hosts::connection_options connection_from(const traffic_options& traffic) {
   constexpr unsigned masked_room = 64;  // inline data for which a descriptor is long enough for a masked atomic
   check_verb(traffic);
+  if (traffic.transport == "xrc" && traffic.inline_receive != 0)
+    throw usage_error(fmt::format(
+        "--inline-receive: {} bytes: --transport xrc takes its receives from a shared receive queue, which has 0",
+        traffic.inline_receive));
   hosts::connection_options c;
   c.type = transport_of(traffic);
   c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;

@@ -35,24 +35,33 @@ RELAXED = {
                         "adapter.responder.receive_header_cycles": 0.7, "adapter.responder.beat_overhead_cycles": 0.7},
     "read engine": {"adapter.requester.read_request_cycles": 0.7, "adapter.responder.read_cycles": 0.7,
                     "adapter.read_engine.piece_cycles": 0.7},
-    "atomic unit engine": {"adapter.responder.atomics.in_flight": "16",
+    "atomic unit engine": {"adapter.responder.atomics.in_flight": 16,
                            "adapter.responder.atomics.lock_buckets": "4096"},
+    "atomic unit locks": {"adapter.responder.atomics.lock_buckets": "4096"},
+    "order of a queue pair's atomics": {"adapter.responder.atomics.lock_cycles": 0.5},
     "read generator ask": {"adapter.responder.read_packet_cycles": 0.7},
     "datapath": {"adapter.datapath_bytes": 2},
     "scheduler arbiter": {"adapter.scheduler.grant_cycles": 0.5},
     "doorbell decoder": {"adapter.doorbell.bf_line_cycles": 0.5, "adapter.doorbell.decode_cycles": 0.5},
     "completion": {"adapter.completion.cqe_cycles": 0.5},
-    "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7},
+    "processing units": {"adapter.requester.wqe_cycles": 0.7, "adapter.requester.read_wqe_cycles": 0.7,
+                         "adapter.requester.processing_units": 2},
     "window": {"--depth": 2},
-    "contexts": {"adapter.requester.contexts.entries": 16},
+    "contexts": {"adapter.requester.contexts.entries": 16, "adapter.responder.contexts.entries": 16},
     "payload reads": {"adapter.pcie.reads_per_client": 4, "adapter.port.egress_frames": 4,
                       "adapter.requester.gather_depth": 4},
     "receives": {"--rx-depth": 8},
+    "receivers not ready": {"--rx-depth": 8},
+    "READs under way": {"--outs": 2},
+    "message table": {"adapter.requester.outstanding_entries": 4},
     "time-outs": {"--faults": None},
 }
 # What these may be at most.
 MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
-        "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256}
+        "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256, "adapter.responder.atomics.in_flight": 64,
+        "adapter.requester.processing_units": 32, "--outs": 16}
+# Options that are not given.
+DEFAULTS = {"--depth": 128, "--rx-depth": 512, "--outs": 16}
 # Beginning of a memory's name -> how many accesses it takes in a cycle.
 MEMORIES = {
     "requester context memory": "adapter.requester.context_ports",
@@ -70,7 +79,10 @@ DATAPATH = ("icrc insert", "icrc check", "parser", "port")
 # Resources that are one circuit, or of which one cannot get more alone.
 TOGETHER = [{"pcie core", "pcie interface"}, {"read engine", "read generator ask"},
             {"datapath", "requester send engine"}, {"datapath", "responder check"},
-            {"contexts", "requester send engine"}]  # which stands still for them
+            {"contexts", "requester send engine"}, {"contexts", "read engine"},  # which stand still for them
+            {"atomic unit engine", "order of a queue pair's atomics"},
+            {"atomic unit locks", "order of a queue pair's atomics"}, {"atomic unit locks", "atomic unit engine"},
+            {"receives", "receivers not ready"}]
 
 # Frames that are lost. Twice the same one: only the timer helps.
 FAULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults", "plans")
@@ -134,6 +146,14 @@ def scenarios():
     add("--sizes 8 --qps 2 --verb fadd", "atomic unit engine")
     add("--sizes 8 --qps 8 --verb masked_cas", "atomic unit engine")
     add("--sizes 8 --qps 8 --verb cas --roce v1", "atomic unit engine")
+    # Those that find no place wait in host memory, from which the operands come as well.
+    add("--sizes 8 --qps 64 --verb fadd --bidirectional", "atomic unit engine", ("PCIe",))
+    # Of several engines those have nothing to do whose queue pairs or locks wait.
+    add("--sizes 8 --qps 1 --verb cas --profile connectx5_100g", "order of a queue pair's atomics of adapter b")
+    add("--sizes 8 --qps 4 --verb fadd --profile connectx5_100g", "order of a queue pair's atomics of adapter b")
+    add("--sizes 8 --qps 8 --verb fadd --set adapter.responder.atomics.in_flight=8", "atomic unit locks of adapter b")
+    add("--sizes 8 --qps 6 --verb cas --profile connectx5_100g --set adapter.requester.processing_units=1",
+        "processing units of adapter a")
     add("--sizes 1024 --qps 4 --set adapter.responder.write_cycles=900", "responder check of adapter b")
     add("--sizes 64 --qps 16 --set adapter.responder.write_cycles=60", "responder check of adapter b")
     add("--sizes 64 --qps 16 --verb send --set adapter.responder.receive_cycles=80", "responder check of adapter b")
@@ -181,6 +201,15 @@ def scenarios():
     # Of more that is posted at once several messages go with a context that has come.
     add("--sizes 64 --qps 1024 --depth 1 --messages 16000", "contexts of adapter a", ("window", "processor"))
     add("--sizes 8 --qps 1500 --depth 2 --messages 16000", "contexts of adapter a", ("window", "processor"))
+    add("--sizes 200 --qps 300 --verb read --depth 4 --messages 6000", "contexts of adapter a", ("window",))
+    # READs that a queue pair may have under way, and messages that the adapter may.
+    add("--sizes 8 --qps 1 --verb read --outs 2 --cable 1000", "READs under way of adapter a")
+    add("--sizes 4096 --qps 2 --verb read --outs 1 --cable 2000", "READs under way of adapter a")
+    add("--sizes 8 --qps 2 --verb fadd --outs 1 --cable 1000", "READs under way of adapter a")
+    add("--sizes 64 --qps 16 --cable 1000 --set adapter.requester.outstanding_entries=32",
+        "message table of adapter a")
+    # Of a shared receive queue nobody tells the sender how much there is.
+    add("--sizes 64 --qps 4 --verb send --transport xrc --rx-depth 2", "receivers not ready of host b")
     # Payload of which too little is asked for at once, in a host that takes long to answer.
     slow = " --set host.llc_read_ps=8000000 --set adapter.pcie.completion_timeout_ps=100000000000"
     add("--sizes 65536 --qps 4 --set adapter.pcie.reads_per_client=2" + slow, "payload reads of adapter a")
@@ -228,15 +257,20 @@ def relaxed(arguments, values, settings):
                 changed = True
             continue
         if name.startswith("--"):
-            now = int(out[out.index(name) + 1]) if name in out else 128
+            now = int(out[out.index(name) + 1]) if name in out else DEFAULTS[name]
+            new = min(now * more, MOST.get(name, now * more))
+            if new == now:
+                continue
             if name in out:
-                out[out.index(name) + 1] = str(now * more)
+                out[out.index(name) + 1] = str(new)
             else:
-                out += [name, str(now * more)]
+                out += [name, str(new)]
             changed = True
             continue
         if isinstance(more, str):
             new = more
+            if new == values[name]:
+                continue
         else:
             now = int(values[name])
             if name == "adapter.pcie.interface_bytes" and now == 0:
