@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/wire/psn.h"
+#include "model/transport/responder/owed_answer.h"
 
 namespace rnic::transport {
 
@@ -100,7 +100,7 @@ flow_table::found flow_table::look_up(responder_flow& f) {
     return found::pending;
   }
   contexts_.pin(f.qpn);
-  bring_answer(f);
+  bring_owed(f);
   if (f.requests.held != 0) owner_.wake_next();  // they may pass others (held_reads)
   return found::read;
 }
@@ -115,57 +115,7 @@ void flow_table::count_use(responder_flow& f) {
 
 bool flow_table::idle(const responder_flow& f) {
   return f.waits.head == no_link && !f.waits.listed && f.slots == 0 && !f.in_generator() && !f.requests.fetching &&
-         !f.answers.listed && !f.answers.in_hand && f.todo == 0 &&
-         ((!f.ack.pending && !f.nak.pending) || may_put_answer(f));
-}
-
-// ---------------------------------------------------------------- answers that wait in the context
-
-namespace {
-
-/// A NAK of what is still expected. One of what has come since has nothing to say any more.
-bool is_current(const responder_flow& f) { return f.nak.pending && f.nak.psn == f.ctx->expected_psn; }
-
-}  // namespace
-
-/// An answer that waits behind requests in host memory can be made again from the context: all that was accepted is
-/// committed. It then goes behind all these requests.
-bool flow_table::may_put_answer(const responder_flow& f) {
-  if (f.ctx == nullptr || f.requests.held == 0) return false;
-  return !is_current(f) || f.nak.syndrome == syndrome_sequence || f.nak.syndrome == rnr_syndrome(*f.ctx);
-}
-
-void flow_table::put_answer(responder_flow& f) {
-  if (!f.ack.pending && !f.nak.pending) return;
-  if (is_current(f))
-    f.ctx->owed = f.nak.syndrome == syndrome_sequence ? icm::responder_owes_sequence_nak : icm::responder_owes_rnr_nak;
-  else if (f.ack.pending)
-    f.ctx->owed = icm::responder_owes_ack;
-  f.ack.pending = f.nak.pending = false;
-  f.dirty = true;
-}
-
-/// Where nothing is in host memory any more the context is not what was written: the peer will ask again.
-void flow_table::bring_answer(responder_flow& f) {
-  const std::uint8_t owed = f.ctx->owed;
-  if (owed == icm::responder_owes_nothing) return;
-  f.ctx->owed = icm::responder_owes_nothing;
-  f.dirty = true;
-  if (f.requests.held == 0) return;
-  if (owed == icm::responder_owes_ack) {
-    f.ack.pending = true;
-    f.ack.psn = (wire::psn_t(f.ctx->expected_psn) - 1).value();
-    f.ack.msn = f.ctx->msn;
-    f.ack.after = f.requests.accepted;
-    f.ack.span = 0;
-    f.ack.requests = 1;
-    return;
-  }
-  f.nak.pending = true;
-  f.nak.syndrome = owed == icm::responder_owes_rnr_nak ? rnr_syndrome(*f.ctx) : syndrome_sequence;
-  f.nak.psn = f.ctx->expected_psn;
-  f.nak.msn = f.ctx->msn;
-  f.nak.after = f.requests.accepted;
+         !f.answers.listed && !f.answers.in_hand && f.todo == 0 && ((!f.ack.pending && !f.nak.pending) || may_owe(f));
 }
 
 void flow_table::leave() {
@@ -181,7 +131,7 @@ void flow_table::leave(std::uint16_t i) {
   if (!f.used || !idle(f)) return;
   bool awaited = !backlog_.empty() || free_.empty();  // QPs may have waited for the place
   if (f.ctx != nullptr) {
-    put_answer(f);
+    owe(f);
     if (f.dirty) contexts_.mark_dirty(f.qpn);
     awaited = awaited || (!slots_.empty() && contexts_.crowded(f.qpn));  // so may a checked READ: held_reads::has_place
     contexts_.unpin(f.qpn);

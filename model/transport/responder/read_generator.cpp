@@ -59,7 +59,7 @@ void read_generator::settle(std::uint16_t g) {
   const read_gathers::packet& a = gathers_[g];
   stream& s = requests_.of(a.flow);
   if (a.job != no_link && !requests_[a.job].given_up) {
-    if (a.address_only) return found_address(g);
+    if (a.address_only) requests_.found_address(g);
     may_ask(a.flow);
     return may_leave(a.flow);
   }
@@ -112,9 +112,9 @@ void read_generator::ask() {
       x.all_asked = true;
     } else if (x.r.what == kind::replay) {
       x.all_asked = true;
-    } else if (may_ask_address(x)) {
+    } else if (x.needs_address()) {
       if (gathers_.full() || !translate.request.claim()) return;
-      ask_address(j);
+      requests_.ask_address(j);
     }
     if (x.all_asked) requests_.advance(s);
   }
@@ -179,52 +179,6 @@ void read_generator::ask_packet(std::uint16_t j) {
   t.va = x.r.va + a.offset;
   t.length = a.length;
   gathers_.translate(g, t);
-}
-
-/// An atomic that has waited in host memory came without its address.
-bool read_generator::may_ask_address(const job& x) {
-  return x.r.what == kind::atomic && !x.all_asked && !x.refused && x.r.first.count == 0 && x.head == no_link;
-}
-
-void read_generator::ask_address(std::uint16_t j) {
-  job& x = requests_[j];
-  const std::uint16_t g = x.head = x.tail = gathers_.begin();
-  read_gathers::packet& a = gathers_[g];
-  a.offset = 0;
-  a.length = atomic_bytes;
-  a.job = j;
-  a.flow = x.r.flow;
-  a.key = x.r.key;
-  a.address_only = true;
-  icm::translate_request t;
-  t.access = icm::access::remote_atomic;
-  t.key = x.r.key;
-  t.pd = x.r.pd;
-  t.qpn = x.r.qpn;
-  t.va = x.r.va;
-  t.length = atomic_bytes;
-  t.span = x.r.span;
-  gathers_.translate(g, t);
-}
-
-/// Or its key does not allow it. One that was refused meanwhile stays so.
-void read_generator::found_address(std::uint16_t g) {
-  const read_gathers::packet& a = gathers_[g];
-  const std::uint16_t j = a.job, f = a.flow;
-  job& x = requests_[j];
-  stream& s = requests_.of(f);
-  x.head = x.tail = no_link;
-  if (!x.all_asked && a.nak != 0) {
-    x.nak = a.nak;
-    x.event = a.event;
-    x.all_asked = true;
-    if (s.turn == j) requests_.advance(s);
-  } else {
-    x.r.first = a.where;
-  }
-  gathers_.free(g);
-  may_ask(f);
-  may_leave(f);
 }
 
 bool read_generator::may_hand() const {

@@ -90,9 +90,6 @@ class read_generator : public sim::clocked_block {
   unsigned engine_cycles(const job& x) const;
   bool has_engine(const job& x);
   void ask_packet(std::uint16_t j);
-  static bool may_ask_address(const job& x);
-  void ask_address(std::uint16_t j);
-  void found_address(std::uint16_t g);
   bool may_hand() const;
   void hand_atomic();
   void ended(const atomic_outcome& o);

@@ -44,6 +44,43 @@ void read_requests::advance(read_stream& s) {
   ++s.gathered;
 }
 
+void read_requests::ask_address(std::uint16_t j) {
+  read_request& x = requests_[j];
+  const std::uint16_t g = x.head = x.tail = gathers_.begin();
+  read_gathers::packet& a = gathers_[g];
+  a.offset = 0;
+  a.length = atomic_bytes;
+  a.job = j;
+  a.flow = x.r.flow;
+  a.key = x.r.key;
+  a.address_only = true;
+  icm::translate_request t;
+  t.access = icm::access::remote_atomic;
+  t.key = x.r.key;
+  t.pd = x.r.pd;
+  t.qpn = x.r.qpn;
+  t.va = x.r.va;
+  t.length = atomic_bytes;
+  t.span = x.r.span;
+  gathers_.translate(g, t);
+}
+
+void read_requests::found_address(std::uint16_t g) {
+  const read_gathers::packet& a = gathers_[g];
+  read_request& x = requests_[a.job];
+  read_stream& s = streams_[a.flow];
+  x.head = x.tail = no_link;
+  if (!x.all_asked && a.nak != 0) {
+    x.nak = a.nak;
+    x.event = a.event;
+    x.all_asked = true;
+    if (s.turn == a.job) advance(s);
+  } else {
+    x.r.first = a.where;
+  }
+  gathers_.free(g);
+}
+
 void read_requests::close(std::uint16_t j) {
   read_request& x = requests_[j];
   read_stream& s = streams_[x.r.flow];

@@ -26,6 +26,10 @@ struct read_request {
   bool refused = false;                      // its key was withdrawn before it began
   std::uint8_t nak = 0, event = 0;           // of an atomic
 
+  /// An atomic that has waited in host memory: it came without its address, for which nobody has asked.
+  bool needs_address() const {
+    return r.what == read_command::kind::atomic && !all_asked && !refused && r.first.count == 0 && head == no_link;
+  }
   /// An atomic that knows its address and has not begun.
   bool may_execute() const {
     return r.what == read_command::kind::atomic && !executing && !all_asked && !refused && r.first.count != 0;
@@ -87,6 +91,10 @@ class read_requests {
   void insert(read_stream& s, std::uint16_t j, std::uint32_t sequence);
   /// All packets of the request in turn are asked for, or memory was changed by it.
   void advance(read_stream& s);
+  /// Asks for the address of an atomic: a place among the gathers and a request for translation must be possible.
+  void ask_address(std::uint16_t j);
+  /// It has come, or its key does not allow it. One that was refused meanwhile stays so.
+  void found_address(std::uint16_t g);
   /// It has ended, and its place is free; what it was can be read until open().
   void close(std::uint16_t j);
 

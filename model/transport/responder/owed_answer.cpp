@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transport/responder/owed_answer.h"
+
+#include "model/wire/psn.h"
+
+namespace rnic::transport {
+
+namespace {
+
+/// A NAK of what is still expected. One of what has come since has nothing to say any more.
+bool is_current(const responder_flow& f) { return f.nak.pending && f.nak.psn == f.ctx->expected_psn; }
+
+}  // namespace
+
+bool may_owe(const responder_flow& f) {
+  if (f.ctx == nullptr || f.requests.held == 0) return false;
+  return !is_current(f) || f.nak.syndrome == syndrome_sequence || f.nak.syndrome == rnr_syndrome(*f.ctx);
+}
+
+void owe(responder_flow& f) {
+  if (!f.ack.pending && !f.nak.pending) return;
+  if (is_current(f))
+    f.ctx->owed = f.nak.syndrome == syndrome_sequence ? icm::responder_owes_sequence_nak : icm::responder_owes_rnr_nak;
+  else if (f.ack.pending)
+    f.ctx->owed = icm::responder_owes_ack;
+  f.ack.pending = f.nak.pending = false;
+  f.dirty = true;
+}
+
+void bring_owed(responder_flow& f) {
+  const std::uint8_t owed = f.ctx->owed;
+  if (owed == icm::responder_owes_nothing) return;
+  f.ctx->owed = icm::responder_owes_nothing;
+  f.dirty = true;
+  if (f.requests.held == 0) return;
+  if (owed == icm::responder_owes_ack) {
+    f.ack.pending = true;
+    f.ack.psn = (wire::psn_t(f.ctx->expected_psn) - 1).value();
+    f.ack.msn = f.ctx->msn;
+    f.ack.after = f.requests.accepted;
+    f.ack.span = 0;
+    f.ack.requests = 1;
+    return;
+  }
+  f.nak.pending = true;
+  f.nak.syndrome = owed == icm::responder_owes_rnr_nak ? rnr_syndrome(*f.ctx) : syndrome_sequence;
+  f.nak.psn = f.ctx->expected_psn;
+  f.nak.msn = f.ctx->msn;
+  f.nak.after = f.requests.accepted;
+}
+
+}  // namespace rnic::transport
