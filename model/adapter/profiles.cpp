@@ -80,6 +80,8 @@ const setting connectx5_100g[] = {
     {"adapter.responder.contexts.ways", "16", "design"},
     {"adapter.responder.contexts.fills", "16", "calibration 5: 16 misses under way"},
     {"adapter.responder.contexts.miss_cycles", "0", "calibration 5: 350 ns, which the DMA read takes"},
+    {"adapter.responder.histories.entries", "256", "design: rings of atomics beside the contexts"},
+    {"adapter.responder.histories.ways", "8", "design"},
     {"adapter.responder.read_miss_cycles", "0", "calibration 5: misses overlap"},
     {"adapter.responder.read_translations", "16", "calibration 5: misses overlap, 16 under way"},
     {"adapter.responder.atomics.in_flight", "16", "calibration 5: 16 under way"},

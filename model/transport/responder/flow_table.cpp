@@ -91,6 +91,8 @@ flow_table::found flow_table::look_up(responder_flow& f) {
     f.waits.context = false;
     return found::unknown;
   }
+  if (!f.pinned) contexts_.pin(f.qpn);  // while its ring is fetched, too: else each could go when the other comes
+  f.pinned = true;
   f.ctx = ctx;
   const read_backlog::result ring = backlog_.open(f);
   if (ring == read_backlog::result::pending || ring == read_backlog::result::no_port) {
@@ -99,7 +101,6 @@ flow_table::found flow_table::look_up(responder_flow& f) {
     f.waits.context = true;
     return found::pending;
   }
-  contexts_.pin(f.qpn);
   bring_owed(f);
   if (f.requests.held != 0) owner_.wake_next();  // they may pass others (held_reads)
   return found::read;
@@ -134,8 +135,9 @@ void flow_table::leave(std::uint16_t i) {
     owe(f);
     if (f.dirty) contexts_.mark_dirty(f.qpn);
     awaited = awaited || (!slots_.empty() && contexts_.crowded(f.qpn));  // so may a checked READ: held_reads::has_place
-    contexts_.unpin(f.qpn);
   }
+  if (f.pinned) contexts_.unpin(f.qpn);
+  f.pinned = false;
   f.used = false;
   f.ctx = nullptr;
   const auto k =

@@ -128,7 +128,8 @@ struct responder_config {
   read_engine_config read_engine;  ///< the same as the requester's
   atomic_unit_config atomics;      ///< atomic operations on host memory
   /// One of a set is for requests that are put aside, whatever atomics have pinned the others.
-  icm::context_cache_config histories{64, 4, 4, 0, 4, "design: rings of READs and atomics, by QP", 2};
+  icm::context_cache_config histories{
+      128, 8, 4, 0, 4, "design: rings of READs and atomics, of as many RC queue pairs as there are contexts", 2};
   /// Of 128 RC or 256 UC and UD QPs. One of a set is for requests, whatever READs have pinned the others.
   icm::context_cache_config contexts{256, 8, 16, 60, 8, "calibration 5, 7.4: QPC cache, misses overlap", 2};
 
@@ -242,6 +243,7 @@ struct responder_flow {
   bool dirty = false;
   bool stop = false;     ///< halted: take nothing new, finish what was accepted
   bool counted = false;  ///< the use of its context, for which it was opened
+  bool pinned = false;   ///< its context, from the cycle in which that is on chip
   icm::responder_context* ctx = nullptr;
   std::uint16_t slots = 0;         ///< packets checked and not committed
   std::uint8_t todo = 0;           ///< flow_todo_*
