@@ -5,15 +5,10 @@
 #include <utility>
 
 #include "model/sim/check.h"
+#include "model/transport/message_packets.h"
 #include "model/wire/bytes.h"
 
 namespace rnic::transport {
-
-namespace {
-
-constexpr std::uint32_t operand_bytes = 8;
-
-}  // namespace
 
 atomic_unit::atomic_unit(const std::string& name, sim::clock_domain& domain, const atomic_unit_config& config,
                          sim::span_recorder& spans, sim::statistics& stats)
@@ -148,10 +143,10 @@ void atomic_unit::write() {
     r.notify = true;
     r.function = p.job.function;
     r.address = p.job.address;
-    r.length = operand_bytes;
+    r.length = atomic_bytes;
     r.tag = at;
     const std::uint64_t value = p.job.operation.apply(p.original);
-    for (unsigned i = 0; i < operand_bytes; ++i) r.bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
+    for (unsigned i = 0; i < atomic_bytes; ++i) r.bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
     dma_write.request.push(std::move(r));
     spans_.leave(p.job.span, name(), "execute", now_ps());
     p.at = phase::writing;
@@ -183,7 +178,7 @@ void atomic_unit::read(std::uint16_t at) {
   pcie::dma_request r;
   r.function = p.job.function;
   r.address = p.job.address;
-  r.length = operand_bytes;
+  r.length = atomic_bytes;
   r.destination = p.operand.data();
   r.tag = at;
   dma_read.request.push(std::move(r));

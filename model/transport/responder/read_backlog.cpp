@@ -3,6 +3,8 @@
 #include "model/transport/responder/read_backlog.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "model/wire/psn.h"
 
@@ -13,8 +15,6 @@ using icm::rdma_resources;
 using kind = rdma_resources::kind;
 
 constexpr std::uint32_t not_listed = ~std::uint32_t{0};
-
-bool waits(const rdma_resources::entry& e) { return e.waits(); }
 
 kind kind_of(const read_command& r) {
   if (r.what == read_command::kind::read) return kind::read;
@@ -56,7 +56,7 @@ read_backlog::result result_of(history_memory::found f) {
 /// Requests that were given up are in the ring as if they waited.
 void remove_stale(rdma_resources& ring) {
   for (rdma_resources::entry& e : ring.entries)
-    if (waits(e)) e.what = static_cast<std::uint32_t>(kind::none);
+    if (e.waits()) e.what = static_cast<std::uint32_t>(kind::none);
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ unsigned read_backlog::oldest(const rdma_resources& ring) {
   unsigned first = rdma_resources::depth;
   for (unsigned at = 0; at < rdma_resources::depth; ++at) {
     const rdma_resources::entry& e = ring.entries[at];
-    if (!waits(e)) continue;
+    if (!e.waits()) continue;
     if (first == rdma_resources::depth || wire::psn_t(e.psn).before(wire::psn_t(ring.entries[first].psn))) first = at;
   }
   return first;
@@ -85,8 +85,8 @@ read_backlog::result read_backlog::open(responder_flow& f) {
   }
   f.requests.held_psn = ring->entries[at].psn;
   set_first(f.qpn, ring->entries[at].is_atomic());
-  f.requests.held =
-      static_cast<std::uint32_t>(std::count_if(std::begin(ring->entries), std::end(ring->entries), waits));
+  f.requests.held = static_cast<std::uint32_t>(
+      std::count_if(std::begin(ring->entries), std::end(ring->entries), std::mem_fn(&rdma_resources::entry::waits)));
   f.requests.accepted += f.requests.held;
   f.requests.fresh += f.requests.held;
   return result::done;
