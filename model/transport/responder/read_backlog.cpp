@@ -83,8 +83,7 @@ read_backlog::result read_backlog::open(responder_flow& f) {
     f.ctx->flags &= static_cast<std::uint8_t>(~icm::responder_flag_reads_held);
     return result::done;
   }
-  f.requests.held_psn = ring->entries[at].psn;
-  set_first(f.qpn, ring->entries[at].is_atomic());
+  set_oldest(f, ring->entries[at]);
   f.requests.held = static_cast<std::uint32_t>(
       std::count_if(std::begin(ring->entries), std::end(ring->entries), std::mem_fn(&rdma_resources::entry::waits)));
   f.requests.accepted += f.requests.held;
@@ -100,8 +99,6 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
   rings_.access(f.qpn, history_user::commit, true);
   if (f.requests.held == 0) {
     remove_stale(*ring);
-    f.requests.held_psn = r.psn;
-    set_first(f.qpn, r.what == read_command::kind::atomic);
     f.ctx->flags |= icm::responder_flag_reads_held;
     f.ctx->flags &= static_cast<std::uint8_t>(~icm::responder_flag_reads_late);
     list(f.qpn);
@@ -116,6 +113,7 @@ read_backlog::result read_backlog::keep(responder_flow& f, const read_command& r
   e.value = r.va;
   e.pd = r.pd & 0xffffff;
   e.span = r.span;
+  if (f.requests.held == 0) set_oldest(f, e);
   ++f.requests.held;
   ++f.requests.accepted;
   f.dirty = true;
@@ -150,8 +148,7 @@ read_backlog::result read_backlog::fetch(responder_flow& f, read_command& out) {
   if (--f.requests.held == 0)
     forget(f);
   else if (const unsigned next = oldest(*ring); next != rdma_resources::depth) {
-    f.requests.held_psn = ring->entries[next].psn;
-    set_first(f.qpn, ring->entries[next].is_atomic());
+    set_oldest(f, ring->entries[next]);
   }
   return result::done;
 }
@@ -167,9 +164,10 @@ void read_backlog::forget(responder_flow& f) {
   f.requests.held = 0;
 }
 
-void read_backlog::set_first(std::uint32_t qpn, bool atomic) {
-  if (qpn >= atomic_.size()) atomic_.resize(std::max<std::size_t>(2 * atomic_.size(), qpn + 1));
-  atomic_[qpn] = atomic;
+void read_backlog::set_oldest(responder_flow& f, const rdma_resources::entry& e) {
+  f.requests.held_psn = e.psn;
+  if (f.qpn >= atomic_.size()) atomic_.resize(std::max<std::size_t>(2 * atomic_.size(), f.qpn + 1));
+  atomic_[f.qpn] = e.is_atomic();
 }
 
 void read_backlog::list(std::uint32_t qpn) {

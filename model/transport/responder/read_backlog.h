@@ -60,7 +60,7 @@ class read_backlog {
 
  private:
   static unsigned oldest(const icm::rdma_resources& ring);
-  void set_first(std::uint32_t qpn, bool atomic);
+  void set_oldest(responder_flow& f, const icm::rdma_resources::entry& e);
 
   history_memory& rings_;
   std::vector<std::uint32_t> link_;  // by QPN: the next in the list, itself when last, or not_listed
