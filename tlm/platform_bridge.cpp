@@ -55,6 +55,7 @@ const platform_bridge::config& checked(const std::string& name, const platform_b
 struct platform_bridge::split_read {
   sc_core::sc_event done;
   bool completed = false;
+  std::uint64_t behind = 0;  ///< so many writes of the adapter
   payload::tlp_status status = payload::tlp_status::success;
   std::array<std::uint8_t, line> data{};
 };
@@ -160,6 +161,7 @@ void platform_bridge::access(space where, generic_payload& p, sc_core::sc_time& 
                    : root_.start_config_write(function, offset, data, bytes, *this, token);
   });
   while (!r.completed) sc_core::wait(r.done);
+  while (writes_.done < r.behind) sc_core::wait(writes_.one_done);
   if (is_read) std::memcpy(data, r.data.data(), bytes);
   return response_of(r.status);
 }
@@ -169,6 +171,7 @@ void platform_bridge::read_completed(std::uint64_t token, payload::tlp_status st
   auto& r = *reinterpret_cast<split_read*>(token);
   std::memcpy(r.data.data(), data, std::min<std::size_t>(bytes, r.data.size()));
   r.status = status;
+  r.behind = writes_.arrived;
   r.completed = true;
   base_.notify(r.done);
 }
@@ -197,6 +200,7 @@ unsigned platform_bridge::debug(space where, generic_payload& p) {
 // ---------------------------------------------------------------- from the adapter
 
 void platform_bridge::request(payload::tlp_ptr packet, sim::time_ps arrival) {
+  if (packet->type == payload::tlp_type::mem_write) ++writes_.arrived;
   arrived_.push_back({std::move(packet), arrival});
   if (arrived_.size() == 1) base_.notify(arrival_, arrival);
 }
@@ -212,6 +216,8 @@ void platform_bridge::dispatch() {
     if (packet->type == payload::tlp_type::mem_write) {
       write(*packet);
       root_.done_with(*packet);
+      ++writes_.done;
+      writes_.one_done.notify();
       continue;
     }
     while (reads_.readers_free == 0) sc_core::wait(reads_.reader_free);

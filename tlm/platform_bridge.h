@@ -44,7 +44,8 @@ namespace rnic::tlm {
 ///
 /// `dma` uses b_transport, or nb_transport with four phases (config::non_blocking). The device's packets keep PCIe's
 /// order: writes one by one, a read only when all writes before it were answered, up to reads_under_way reads side by
-/// side. The adapter's credits come back when the platform has answered. Answers other than TLM_OK_RESPONSE become an
+/// side. A read through a target returns when the writes of the adapter were answered that had come before its answer
+/// came to the processor, so nobody finds a register changed and memory not. The adapter's credits come back when the platform has answered. Answers other than TLM_OK_RESPONSE become an
 /// unsupported request (address error) or a completer abort; of a write they are counted.
 class platform_bridge : public sc_core::sc_module,
                         private host::device_traffic_if,
@@ -124,6 +125,10 @@ class platform_bridge : public sc_core::sc_module,
     unsigned readers_free = 0;
     sc_core::sc_event read_waits, reader_free;
   } reads_;
+  struct {
+    std::uint64_t arrived = 0, done = 0;
+    sc_core::sc_event one_done;
+  } writes_;
   struct {
     std::vector<bool> rises;          // by wire: a message has come
     std::vector<sim::time_ps> falls;  // by wire: the end of its pulse, 0: low

@@ -76,6 +76,9 @@ class memory_timing {
   /// A read has arrived, behind all writes before it: when its first completion is ready.
   sim::time_ps read(std::uint64_t address, std::uint32_t bytes, sim::time_ps arrival) const;
 
+  /// When a processor sees the last write that has arrived, and with it all before; 0: there was none.
+  sim::time_ps visible() const { return visible_; }
+
   /// Writes that waited for a line, reads of memory, and of memory of the other socket.
   const std::uint64_t& allocations() const { return allocations_; }
 

@@ -2,6 +2,7 @@
 // The root complex's way of processor accesses to the device.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -20,7 +21,8 @@ namespace rnic::host {
 
 /// A store buffer of store_buffer operations, in order: each is at the link store_to_link_ps after it was posted; a
 /// store then waits for credit, a load (and each configuration access) for credit and one of processor_tags. The
-/// processor takes one completion in a cycle, link_to_processor_ps after it came. A load that is not answered within
+/// processor takes one completion in a cycle, link_to_processor_ps after it came, and not before it sees the writes that
+/// came before (PCI Express Base Specification 3.0, 2.4.1: a completion does not pass them). A load that is not answered within
 /// completion_timeout_ps is answered with all bits set, as an unsupported request is.
 class processor_accesses {
  public:
@@ -34,9 +36,9 @@ class processor_accesses {
   bool start(payload::tlp_type type, std::uint16_t function, std::uint64_t address, const void* data,
              std::uint32_t bytes, reader* to, std::uint64_t token, sim::span_id span);
   void wait_for_space(space_waiter& waiter) { waiters_.push_back(&waiter); }
-  /// A completion of the device, which is at this end of the link at `arrival`.
-  void take(payload::tlp_ptr completion, sim::time_ps arrival) {
-    completions_.push(std::move(completion), arrival + config_.link_to_processor_ps);
+  /// A completion of the device, which is at this end of the link at `arrival`, behind writes that are `visible` then.
+  void take(payload::tlp_ptr completion, sim::time_ps arrival, sim::time_ps visible) {
+    completions_.push(std::move(completion), std::max(arrival + config_.link_to_processor_ps, visible));
   }
 
   /// One completion, and time-outs. The owner's tick calls this, and tell_of_room() behind send().

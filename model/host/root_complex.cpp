@@ -60,7 +60,7 @@ void root_complex::connect(pcie::tlp_link_if& peer) {
 /// Sorts a packet by what comes next for it, at the time at which that happens: one tick a packet.
 void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   if (packet->type == payload::tlp_type::completion)
-    processor_.take(std::move(packet), arrival);
+    processor_.take(std::move(packet), arrival, timing_.visible());
   else if (outside_ != nullptr)
     outside_->request(std::move(packet), arrival);
   else if (packet->type == payload::tlp_type::mem_write)
@@ -70,7 +70,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
 }
 
 void root_complex::tick() {
-  writes_.work();
+  writes_.work();  // before the processor, which must see them
   processor_.work();
   if (!reads_.empty() || processor_.waiting()) send();
   processor_.tell_of_room();

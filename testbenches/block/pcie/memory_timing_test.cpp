@@ -152,5 +152,46 @@ TEST(root_complex, a_read_behind_its_write_pays_for_the_line_and_not_for_the_soc
   EXPECT_NEAR(static_cast<double>(read_behind_write(b, remote.address)), static_cast<double>(warm), 3'000);
 }
 
+/// What a processor finds in memory when its load of a register is answered.
+struct looking_reader : host::processor_port::reader {
+  explicit looking_reader(const std::uint8_t* at) : memory(at) {}
+  const std::uint8_t* memory;
+  unsigned found = 0;
+  bool done = false;
+  void read_completed(std::uint64_t, payload::tlp_status, const std::uint8_t*, std::uint32_t) override {
+    while (memory[64 * found] != 0) ++found;
+    done = true;
+  }
+};
+
+// PCI Express Base Specification 3.0, 2.4.1, table 2-34: a read completion does not pass a posted request. A driver
+// that finds a register changed may read what the adapter wrote before it.
+TEST(root_complex, a_load_is_answered_when_the_writes_before_its_completion_are_seen) {
+  constexpr unsigned writes = 60;
+  bench b;
+  const auto dram = b.memory.allocate(64 * (writes + 1), 4096, memory_class::dram);
+  b.up.record = true;
+  const std::uint8_t byte = 0x5a;
+  unsigned behind_fresh_writes = 0;
+  for (unsigned wait = 0; wait < 20; ++wait) {
+    std::memset(dram.pointer, 0, 64 * writes);
+    looking_reader looks(dram.pointer);
+    b.up.packets.clear();
+    ASSERT_TRUE(b.root.start_mmio_read(b.bar0_at, 4, looks, 1));
+    b.run_ns(100 + 10 * wait);
+    for (unsigned i = 0; i < writes; ++i) b.clients[0]->queue(write_request(dram.address + 64 * i, 1, &byte));
+    b.run_ns(3000);
+    ASSERT_TRUE(looks.done);
+    unsigned before = 0;
+    for (const tap::seen& p : b.up.packets) {
+      if (p.packet->type == payload::tlp_type::completion) break;
+      ++before;
+    }
+    EXPECT_GE(looks.found, before) << wait;
+    if (before != 0 && before != writes) ++behind_fresh_writes;
+  }
+  EXPECT_GE(behind_fresh_writes, 5u);
+}
+
 }  // namespace
 }  // namespace rnic::test

@@ -31,6 +31,7 @@ void lt_memory::transport(::tlm::tlm_generic_payload& p, sc_core::sc_time& delay
     std::memcpy(p.get_data_ptr(), at, p.get_data_length());
   } else if (p.is_write()) {
     ++writes;
+    if (write_time != sc_core::SC_ZERO_TIME) sc_core::wait(write_time);
     std::memcpy(at, p.get_data_ptr(), p.get_data_length());
     written.notify(sc_core::SC_ZERO_TIME);
   }

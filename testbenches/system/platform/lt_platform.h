@@ -26,11 +26,12 @@ inline constexpr std::uint64_t window = 0x38'0000'0000, window_bytes = 64u << 20
 inline constexpr std::uint64_t interrupts = 0xfee0'0000, interrupts_bytes = 0x10'0000;
 }  // namespace map
 
-/// 60 ns an access.
+/// 60 ns an access, of which a write is done at the beginning, or, where it takes time, behind that.
 struct lt_memory : sc_core::sc_module {
   explicit lt_memory(const sc_core::sc_module_name& name);
   tlm_utils::simple_target_socket<lt_memory, 64> socket;
   std::vector<std::uint8_t> bytes;
+  sc_core::sc_time write_time;
   sc_core::sc_event written;
   std::uint64_t reads = 0, writes = 0;
   void transport(::tlm::tlm_generic_payload& p, sc_core::sc_time& delay);

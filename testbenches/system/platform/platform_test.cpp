@@ -201,6 +201,20 @@ TEST_P(Platform, InterruptsMayBeWires) {
   EXPECT_EQ(lengths.front(), bridging.wire_pulse_ps);
 }
 
+/// What the adapter has written is in memory when a register says that it is: the driver polls a register for the end
+/// of a command, and reads the command's answer from memory.
+TEST_P(Platform, SlowMemoryIsWrittenBeforeARegisterSaysSo) {
+  build();
+  for (computer* const c : {a.get(), b.get()}) c->platform.memory.write_time = sc_core::sc_time(3, sc_core::SC_US);
+  run([&] {
+    open();
+    ends e(*a, *b, 4096);
+    e.post(IBV_WR_RDMA_WRITE, 4096);
+    EXPECT_EQ(e.completion(0), IBV_WC_SUCCESS);
+  });
+  EXPECT_EQ(shared.statistics.value("a.bridge.failed_writes"), 0U);
+}
+
 TEST_P(Platform, MemoryThatIsNotThereEndsAsOnABus) {
   build();
   run([&] {
