@@ -33,6 +33,7 @@ class context_transfers {
   /// up. Returns how much has changed for who waits.
   template <class F>
   unsigned service(F done) {
+    if (fills_active_ + write_backs_active_ == 0 && !channel_was_full_) return 0;
     unsigned changes = 0;
     if (channel_was_full_ && dma_.request.claim()) {
       channel_was_full_ = false;
@@ -144,11 +145,11 @@ class context_transfers {
   sim::clocked_block& owner_;
   pcie::dma_port& dma_;
   const unsigned miss_cycles_;
+  unsigned fills_active_ = 0, write_backs_active_ = 0;
+  bool channel_was_full_ = false;  // somebody waits for room in the DMA channel
+  unsigned delayed_ = 0;           // fills that have arrived and cannot be used yet
   std::vector<fill> fills_;
   std::vector<write_back> write_backs_;
-  unsigned fills_active_ = 0, write_backs_active_ = 0;
-  unsigned delayed_ = 0;           // fills that have arrived and cannot be used yet
-  bool channel_was_full_ = false;  // somebody waits for room in the DMA channel
 };
 
 }  // namespace rnic::icm

@@ -48,12 +48,19 @@ timebase::~timebase() = default;
 
 time_ps timebase::now_ps() const { return serving_ || ahead_ ? now_ : sc_core::sc_time_stamp().value(); }
 
+template <std::size_t... Domains>
+constexpr auto timebase::loops_of(std::index_sequence<Domains...>) {
+  return std::array<time_ps (timebase::*)(time_ps), sizeof...(Domains)>{&timebase::serve_to_horizon<Domains>...};
+}
+
 void timebase::add(clock_domain& domain) {
   domain.index_ = domains_.size();
   domains_.push_back(&domain);
   next_edges_.push_back(~time_ps{0});
   for (clock_domain* d : domains_)
     if (d != nullptr) d->next_edge_ = &next_edges_[d->index_];  // they have moved
+  static constexpr auto loops = loops_of(std::make_index_sequence<most_unrolled + 1>{});
+  to_horizon_ = loops[domains_.size() <= most_unrolled ? domains_.size() : any_number];
 }
 
 void timebase::remove(clock_domain& domain) {
@@ -103,8 +110,9 @@ void timebase::serve() {
   while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
   horizon_ = 0;
-  time_ps next;
-  while (may_serve(next = serve_instant(now_))) now_ = next;
+  time_ps next = now_;
+  do next = (this->*to_horizon_)(next);
+  while (may_serve(next));
   lowered_ = next;
   catch_up(std::max(horizon_, now_ + 1));
   serving_ = false;
@@ -118,25 +126,31 @@ inline void timebase::serve_domain(std::size_t i, time_ps now, time_ps& next) {
   next = std::min(next, edge);
 }
 
-/// The domains from `I` on.
-template <std::size_t I>
-inline void timebase::serve_from(time_ps now, time_ps& next) {
-  const std::size_t count = next_edges_.size();
-  if constexpr (I == with_own_branch) {
-    for (std::size_t i = I; i < count; ++i) serve_domain(i, now, next);
-  } else if (I != count) {
-    serve_domain(I, now, next);
-    serve_from<I + 1>(now, next);
-  }
-}
-
 /// The edges that are due at `now`; returns when the next one is. Which domains are due is a branch for each, which the
 /// machine foresees; what a search finds it would wait for.
-inline time_ps timebase::serve_instant(time_ps now) {
+template <std::size_t Domains>
+inline time_ps timebase::serve_due(time_ps now) {
   time_ps next = lowered_ = ~time_ps{0};
-  serve_from<0>(now, next);
+  if constexpr (Domains == any_number) {
+    for (std::size_t i = 0; i != next_edges_.size(); ++i) serve_domain(i, now, next);
+  } else {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i != Domains; ++i) serve_domain(i, now, next);
+  }
   return std::min(next, lowered_);
 }
+
+/// The edges from that at `next` on that come before everything else; returns when the first other one is.
+template <std::size_t Domains>
+time_ps timebase::serve_to_horizon(time_ps next) {
+  do {
+    now_ = next;
+    next = serve_due<Domains>(next);
+  } while (next < horizon_);
+  return next;
+}
+
+time_ps timebase::serve_instant(time_ps now) { return serve_due<any_number>(now); }
 
 time_ps timebase::earliest_edge() const { return *std::min_element(next_edges_.begin(), next_edges_.end()); }
 
@@ -166,10 +180,7 @@ bool timebase::pass(time_ps until) {
   time_ps next = earliest_edge();
   while (!ended_ && next <= until && is_first(next)) {
     if (until < horizon_) horizon_ = until + 1;
-    do {
-      now_ = next;
-      next = serve_instant(next);
-    } while (next < horizon_);
+    next = (this->*to_horizon_)(next);
   }
   bool there = ended_;
   if (!there && next > until && is_first(until)) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "model/sim/parameter.h"
@@ -102,14 +103,19 @@ class timebase {
   bool may_serve(time_ps next);
   bool is_first(time_ps when);
   time_ps serve_instant(time_ps now);
-  template <std::size_t I>
-  void serve_from(time_ps now, time_ps& next);
+  template <std::size_t Domains>
+  time_ps serve_due(time_ps now);
+  template <std::size_t Domains>
+  time_ps serve_to_horizon(time_ps next);
+  template <std::size_t... Domains>
+  static constexpr auto loops_of(std::index_sequence<Domains...>);
   void serve_domain(std::size_t i, time_ps now, time_ps& next);
   time_ps earliest_edge() const;
   void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
 
-  static constexpr std::size_t with_own_branch = 8;  // domains with code of their own: two hosts, and more
+  static constexpr std::size_t any_number = 0;
+  static constexpr std::size_t most_unrolled = 8;  // domains with code of their own: two hosts, and more
 
   options options_;
   std::mt19937_64 rng_;
@@ -117,6 +123,7 @@ class timebase {
   std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
   std::vector<deferred_work*> deferred_;
   std::unique_ptr<process> process_;
+  time_ps (timebase::*to_horizon_)(time_ps) = nullptr;  // serve_to_horizon() of as many domains as there are
   time_ps now_ = 0;
   time_ps ahead_until_ = 0;
   time_ps kernel_now_ = 0;  // valid while serving
