@@ -10,23 +10,31 @@
 #include "model/pcie/core_interface.h"
 #include "model/pcie/link.h"
 #include "model/sim/async_fifo.h"
+#include "model/sim/server.h"
 
 namespace rnic::pcie {
 
 /// Where the PCIe core has the adapter's clock: over its interface, which may be ahead of the link by the transmit
 /// buffer, to the link. Where it has one of its own: into the crossing; interface and link are the core's
 /// (pcie_core.h), and a packet has its credits before it crosses, so that none holds up others there. At most one
-/// packet a cycle.
+/// packet a cycle: engine `issue`, which is blocked by "tags", "credits", or "pcie core" when the crossing is full;
+/// without a crossing engine `interface`, which is blocked by "tags", "credits" or "link".
 class transmit_path {
  public:
   transmit_path(sim::clocked_block& owner, const core_config& c, link_transmitter& link) : owner_(owner), link_(link) {
-    if (c.khz == 0) interface_.emplace(owner, c);
+    if (c.khz == 0)
+      interface_.emplace(owner, c);
+    else
+      issue_.emplace(owner, "issue");
   }
   void cross_by(sim::async_fifo<outgoing>& crossing) { crossing_ = &crossing; }
 
   /// Room for a packet of a request; else the owner's wake-up is booked.
   bool ready() {
-    if (crossing_ != nullptr) return !crossing_->full();
+    if (crossing_ != nullptr) {
+      if (crossing_->full()) blocked("pcie core");
+      return !crossing_->full();
+    }
     if (interface_->free_ps() <= link_.now_ps() + ahead()) return true;
     owner_.wake_at(owner_.domain().edge_at_or_after(interface_->free_ps() - ahead()));
     return false;
@@ -60,13 +68,9 @@ class transmit_path {
   sim::time_ps send_at(sim::cycle_t edge, payload::tlp_ptr&& packet, std::uint32_t bytes) {
     return link_.send(std::move(packet), interface_->occupy_at(edge, bytes));
   }
-  /// The interface: a request's packet waits that cannot pass because of `by`, or nothing waits any more (sim::server).
-  void blocked(const char* by) {
-    if (interface_) interface_->engine().blocked(by);
-  }
-  void idle() {
-    if (interface_) interface_->engine().idle();
-  }
+  /// A request's packet waits that cannot pass because of `by`, or nothing waits any more (sim::server).
+  void blocked(const char* by) { engine().blocked(by); }
+  void idle() { engine().idle(); }
   /// A completion. It has an interface of its own where the core has the adapter's clock.
   void send_reply(payload::tlp_ptr&& packet) {
     if (crossing_ != nullptr) {
@@ -79,8 +83,8 @@ class transmit_path {
   /// Ticks the owner when there is room for another packet of a request, at edge `next` at the earliest.
   void await_room(sim::cycle_t next) {
     if (crossing_ != nullptr) {
-      if (!crossing_->full()) owner_.wake_at(next);  // else it wakes the owner
-      return;
+      if (crossing_->full()) return blocked("pcie core");  // it wakes the owner
+      return owner_.wake_at(next);
     }
     const sim::time_ps wire = link_.wire().busy_until(), room = std::max(wire, interface_->free_ps());
     const bool now = room <= link_.now_ps() + ahead();
@@ -90,16 +94,19 @@ class transmit_path {
   }
 
  private:
+  sim::server& engine() { return interface_ ? interface_->engine() : *issue_; }
   sim::time_ps ahead() const { return link_.wire().config().transmit_buffer_ps; }
   sim::time_ps cross(payload::tlp_ptr&& packet, std::uint32_t bytes, bool first) {
     link_.take_credit(*packet);
+    issue_->start(1);
     crossing_->push({std::move(packet), bytes, first});
     return link_.now_ps();
   }
 
   sim::clocked_block& owner_;
   link_transmitter& link_;
-  std::optional<core_interface> interface_;
+  std::optional<core_interface> interface_;  // one of the two
+  std::optional<sim::server> issue_;
   sim::async_fifo<outgoing>* crossing_ = nullptr;
 };
 

@@ -248,17 +248,21 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
   const unsigned units = std::min<unsigned>(qps, system.config().node.adapter.requester.processing_units);
   const std::string still = long_standstill(before, after);
   for (unsigned i = 0; i < 2; ++i) {
-    const std::string side = i == 0 ? "adapter a" : "adapter b", peer = i == 0 ? "b" : "a";
-    const auto of = [&](const std::string& name) -> const share& {
-      return *std::find_if(shares.begin(), shares.end(), [&](const share& s) { return s.name == name + side; });
+    const std::string own = i == 0 ? "a" : "b", peer = i == 0 ? "b" : "a", side = "adapter " + own;
+    // Nothing for an engine that this configuration has not.
+    const auto held = [&](const char* engine, const char* by) {
+      const auto at = std::find_if(shares.begin(), shares.end(),
+                                   [&](const share& s) { return s.name == std::string(engine) + " of " + side; });
+      return at != shares.end() && is_held(*at, by);
     };
-    const share& engine = of("requester send engine of ");
+    const auto requests_held = [&](const char* by) { return held("pcie interface", by) || held("pcie issue", by); };
     const bool units_in_use = part_of(after.units_ps[i] - before.units_ps[i], elapsed * units) >= saturated;
-    const std::string missing = long_stall(before, after, engine.name);
+    const std::string missing = long_stall(before, after, "requester send engine of " + side);
     if (units_in_use && !missing.empty()) return missing;
-    if (is_held(of("pcie interface of "), "tags")) return "PCIe tags of " + side;
-    const bool no_room = is_held(engine, "egress credits") || still == "pauses of host " + peer;
-    if (no_room && is_held(of("gather leave of "), "payload")) return "payload reads of " + side;
+    if (requests_held("tags")) return "PCIe tags of " + side;
+    if (requests_held("credits")) return "PCIe credits of host " + own;
+    const bool no_room = held("requester send engine", "egress credits") || still == "pauses of host " + peer;
+    if (no_room && held("gather leave", "payload")) return "payload reads of " + side;
     if (units_in_use) return "processing units of " + side;
   }
   return still.empty() ? "window (depth and latency)" : still;

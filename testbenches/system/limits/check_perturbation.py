@@ -25,6 +25,7 @@ RELAXED = {
     "processor": {"driver.post_send_ns": 0.5, "driver.poll_ns": 0.5, "driver.post_recv_ns": 0.5},
     "wire": {"adapter.port.rate_mbps": 2},
     "PCIe tags": {"adapter.pcie.tags": 4},
+    "PCIe credits": {"host.non_posted_headers": 4, "host.posted_headers": 4, "host.posted_data": 4},
     "PCIe": {"adapter.pcie.width": 2},
     "pcie interface": {"adapter.pcie.interface_bytes": 2},
     "pcie core": {"adapter.pcie.core_khz": 2},
@@ -59,7 +60,8 @@ RELAXED = {
 # What these may be at most.
 MOST = {"adapter.pcie.width": 16, "adapter.pcie.reads_per_client": 64, "adapter.requester.gather_depth": 64,
         "adapter.port.egress_frames": 512, "adapter.pcie.tags": 256, "adapter.responder.atomics.in_flight": 64,
-        "adapter.requester.processing_units": 32, "--outs": 16}
+        "adapter.requester.processing_units": 32, "--outs": 16, "host.non_posted_headers": 127, "host.posted_headers": 127,
+        "host.posted_data": 2047}
 # Options that are not given.
 DEFAULTS = {"--depth": 128, "--rx-depth": 512, "--outs": 16}
 # Beginning of a memory's name -> how many accesses it takes in a cycle.
@@ -216,6 +218,13 @@ def scenarios():
     add("--sizes 4096 --qps 8 --set adapter.pcie.reads_per_client=1" + slow, "payload reads of adapter a")
     # READs that the responder's host answers late, and datagrams of which some find no receive.
     add("--sizes 65536 --qps 2 --verb read" + slow, "PCIe tags of adapter b")
+    add("--sizes 65536 --qps 2 --verb read --set adapter.pcie.core_khz=250000" + slow, "PCIe tags of adapter b")
+    # A host that lets the adapter send less at once than it could.
+    add("--sizes 100000 --qps 16 --depth 2 --verb read --bidirectional --profile connectx5_100g"
+        " --set host.llc_read_ps=3000000", "PCIe credits of host ")
+    add("--sizes 4096 --qps 4 --set host.posted_data=32 --set host.posted_visible_ps=2000000"
+        " --set host.llc_read_ps=2000000", "PCIe credits of host b")
+    add("--sizes 4096 --qps 4 --verb read --set host.non_posted_headers=2", "PCIe credits of host b")
     add("--sizes 64 --qps 4 --transport ud --verb send --rx-depth 8 --messages 8000", "processor a")
     # The other profile.
     add("--sizes 65536 --qps 16 --profile connectx5_100g", "wire, a to b")
