@@ -88,7 +88,9 @@ void endpoint::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
   if (core_ != nullptr) return core_->deliver(std::move(packet), arrival);
   // One packet a cycle, also behind one that is taken at once.
   const bool alone = arrival >= last_arrival_ + cycle_ps_;
-  if (!alone && ahead_) arrival = std::max(arrival, domain().edge_time(domain().edge_at_or_after(last_arrival_)) + 1);
+  if (!alone)
+    arrival =
+        std::max(arrival, ahead_ ? domain().edge_time(domain().edge_at_or_after(last_arrival_)) + 1 : last_arrival_);
   last_arrival_ = arrival;
   ahead_ = packet->type == payload::tlp_type::completion && dma_.complete_ahead(*packet, alone, arrival);
   if (!ahead_) inbox_.push(std::move(packet), arrival);

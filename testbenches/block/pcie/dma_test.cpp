@@ -206,6 +206,37 @@ TEST(pcie_dma, read_bandwidth_comes_near_the_link) {
   EXPECT_NEAR(gbps, 55.4, 0.05 * 55.4);
 }
 
+// Sixteen lanes of the fourth generation bring the answer of 4 bytes in 0.8 ns: behind a completion that the endpoint
+// takes at once two more may come in the same cycle of 2.3 ns, and then wait for the next ones.
+TEST(pcie_dma, three_completions_may_come_in_a_cycle) {
+  options o;
+  o.root.link.width = 16;
+  o.root.link.generation = 4;
+  o.root.completion_bytes = 64;
+  o.endpoint.link = o.root.link;
+  bench b(o);
+  const auto buffer = b.memory.allocate(4096);
+  const auto source = pattern(4096, 5);
+  std::memcpy(buffer.pointer, source.data(), source.size());
+  constexpr unsigned rounds = 200;
+  std::vector<std::array<std::uint8_t, 68>> longer(rounds);
+  std::vector<std::array<std::uint8_t, 4>> shorter(2 * rounds);
+  for (unsigned i = 0; i < rounds; ++i) {
+    b.clients[0]->queue(read_request(buffer.address, 68, longer[i].data(), i));
+    for (unsigned k = 2 * i; k != 2 * i + 2; ++k)
+      b.clients[1]->queue(read_request(buffer.address + 4 * k, 4, shorter[k].data(), k));
+    b.run_ns(100 + i);
+  }
+  b.run_ns(3000);
+  ASSERT_EQ(b.clients[0]->answers.size(), rounds);
+  ASSERT_EQ(b.clients[1]->answers.size(), 2 * rounds);
+  for (unsigned i = 0; i < rounds; ++i) {
+    EXPECT_EQ(std::memcmp(longer[i].data(), source.data(), 68), 0);
+    for (unsigned k = 2 * i; k != 2 * i + 2; ++k)
+      EXPECT_EQ(std::memcmp(shorter[k].data(), source.data() + 4 * k, 4), 0);
+  }
+}
+
 TEST(pcie_dma, write_is_visible_after_160_ns) {
   bench b;
   const auto buffer = b.memory.allocate(4096);
