@@ -73,12 +73,15 @@ int device::bring_up() {
   return 0;
 }
 
+bool device::knows(std::uint32_t device_id) {
+  return device_id == fifth_generation ||
+         std::find(physical_functions.begin(), physical_functions.end(), device_id) != physical_functions.end();
+}
+
 int device::take_function() {
   const std::uint32_t id = bus_.config_read32(reg_id);
   device_id_ = id >> 16;
-  const bool known = device_id_ == fifth_generation || std::find(physical_functions.begin(), physical_functions.end(),
-                                                                 device_id_) != physical_functions.end();
-  if ((id & 0xffff) != vendor_mellanox || !known) return -ENODEV;
+  if ((id & 0xffff) != vendor_mellanox || !knows(device_id_)) return -ENODEV;
   if (const int error = assign_bars()) return error;
   const std::uint32_t command = bus_.config_read32(reg_command) & 0xffff;
   bus_.config_write32(reg_command,

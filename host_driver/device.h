@@ -95,6 +95,10 @@ class device : private event_pump_if {
   /// objects are gone; buffers stay.
   int abandon();
   bool is_open() const { return open_; }
+  /// Of its configuration space, when open() was called.
+  std::uint32_t device_id() const { return device_id_; }
+  /// Whether it is that of a physical function which this driver is for.
+  static bool knows(std::uint32_t device_id);
 
   // What the device said about itself.
   int query_device(ibv_device_attr* attr);

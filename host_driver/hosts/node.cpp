@@ -220,7 +220,7 @@ int node::start() {
   bus_setup_.start(&done);
   sc_core::wait(done.event);
   const int result = done.present ? device_.open() : -ENODEV;
-  if (result == -ENODEV)
+  if (result != 0 && !host_driver::device::knows(device_.device_id()))
     throw sim::config_error(
         "adapter.identity.device_id: the driver knows no such device (0x1003, 0x1005 to 0x1010, 0x1017)");
   return result;

@@ -73,6 +73,8 @@ class two_nodes {
   sim::statistics& statistics() { return statistics_; }
   const sim::statistics& statistics() const { return statistics_; }
   sim::time_ps now_ps() const { return base_.now_ps(); }
+  /// A frame or a packet of PCI Express is somewhere between the memories of the two hosts.
+  bool under_way() const { return frames_.in_use() != 0 || packets_.in_use() != 0; }
 
  private:
   two_nodes_config config_;

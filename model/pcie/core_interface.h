@@ -16,7 +16,7 @@ namespace rnic::pcie {
 
 /// The PCIe core: link and what makes packets of requests. Its widths and cycles are those of its clock.
 struct core_config {
-  /// Its clock; 0: it has the adapter's, and there is no crossing.
+  /// Its clock, 1 MHz at least; 0: it has the adapter's, and there is no crossing.
   sim::parameter<std::uint32_t> khz{0, {0, 10'000'000, "kHz", "design: 0, the PCIe core has the adapter's clock"}};
   /// Of its interface, a beat a cycle; a request without data is one beat. The adapter puts the width of its datapath
   /// in the place of 0.

@@ -65,6 +65,9 @@ sim::time_ps pcie_core::seen_by_endpoint(sim::time_ps arrival) const {
 // ---------------------------------------------------------------- core_domain
 
 std::unique_ptr<core_domain> core_domain::of(endpoint& e, sim::span_recorder& spans) {
+  constexpr std::uint32_t slowest_khz = 1000;
+  if (const std::uint32_t khz = e.core_parameters().khz; khz != 0 && khz < slowest_khz)
+    throw sim::config_error(e.name() + ".core_khz: must be 0 or at least " + std::to_string(slowest_khz));
   return e.core_parameters().khz == 0 ? nullptr : std::make_unique<core_domain>(e, spans);
 }
 

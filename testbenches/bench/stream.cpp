@@ -13,8 +13,9 @@ namespace rnic::bench {
 namespace {
 
 constexpr unsigned poll_batch = 16;
-constexpr unsigned most_posted = 32;                         // requests of a call of post_send
-constexpr sim::time_ps long_silence = 100 * sim::ps_per_us;  // longer than anything is under way
+constexpr unsigned most_posted = 32;  // requests of a call of post_send
+// Of a receiver, until it asks whether anything is under way; and until it does not ask any more.
+constexpr sim::time_ps long_silence = 100 * sim::ps_per_us, longest_silence = sim::ps_per_s;
 constexpr sim::time_ps look_again = sim::ps_per_us;
 
 host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
@@ -150,7 +151,11 @@ bool stream::take_receives() {
   std::array<ibv_wc, poll_batch> wc{};
   const int n = receiver_.device->poll_cq(receive_cq_, poll_batch, wc.data());
   hosts::require(n, "poll_cq");
-  if (n != 0) last_receive_ = system_.now_ps();
+  if (n != 0) {
+    const sim::time_ps now = system_.now_ps();
+    longest_gap_ = std::max(longest_gap_, now - last_receive_);
+    last_receive_ = now;
+  }
   for (int i = 0; i < n; ++i) {
     if (wc[static_cast<unsigned>(i)].status != IBV_WC_SUCCESS)
       throw std::runtime_error("a receive completed with status " +
@@ -192,12 +197,18 @@ void stream::start(const work& w, bool sends, bool receives) {
   start_lanes(sends, receives);
   if (receives) received_ = 0;
   if (receives) last_receive_ = system_.now_ps();
+  if (receives) longest_gap_ = 0;
   if (sends) completed_ = 0;
   target_ = w.messages;
 }
 
 bool stream::ended_without_rest(sim::time_ps now) const {
-  return unreliable() && completed_ >= target_ && now - last_receive_ > long_silence;
+  return unreliable() && completed_ >= target_ && in_vain(now - last_receive_);
+}
+
+bool stream::in_vain(sim::time_ps silence) const {
+  const bool unusual = silence > std::max(long_silence, 4 * longest_gap_);  // a receiver may be slow
+  return silence > longest_silence || (unusual && !system_.under_way());
 }
 
 stream* stream::receiving(const work& w) {
@@ -252,10 +263,11 @@ bool stream::has_arrived(std::uint32_t place, std::uint32_t size) const {
 
 void stream::check_content(std::uint32_t size) const {
   if (config_.verb->atomic) return check_counters();
-  const sim::time_ps enough = system_.now_ps() + long_silence;
+  const sim::time_ps since = system_.now_ps();
   for (std::uint32_t i = 0; i < places(); ++i) {
     if (config_.places == 0 && lanes_[i].target == 0) continue;  // fewer messages than queue pairs
-    while (unreliable() && !has_arrived(i, size) && system_.now_ps() < enough) receiver_.bus->spend_ps(look_again);
+    while (unreliable() && !has_arrived(i, size) && !in_vain(system_.now_ps() - since))
+      receiver_.bus->spend_ps(look_again);
     if (has_arrived(i, size)) continue;
     const std::string what = "the bytes of place " + std::to_string(i) + " did not arrive as they were sent";
     if (unreliable()) throw hosts::message_failed(what);

@@ -72,6 +72,8 @@ class stream {
   void start(const work& w, bool sends, bool receives);
   /// Whether nothing of it will be received any more: its sender has ended, and it is long since anything came.
   bool ended_without_rest(sim::time_ps now) const;
+  /// Whether to wait on is in vain after `silence` in which nothing came.
+  bool in_vain(sim::time_ps silence) const;
   std::uint64_t postable(const lane& l) const;
   void start_lanes(bool sends, bool receives);
   void note_room(std::uint32_t index);
@@ -100,6 +102,7 @@ class stream {
   std::vector<std::uint64_t> with_room_, without_receives_;  // masks of lanes: only those are looked at
   std::uint64_t completed_ = 0, received_ = 0, target_ = 0;
   sim::time_ps last_receive_ = 0;
+  sim::time_ps longest_gap_ = 0;  // between two of this run
   unsigned signal_every_ = 1;
 };
 
