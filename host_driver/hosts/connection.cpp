@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "model/sim/check.h"
+
 namespace rnic::hosts {
 
 using namespace host_driver;
@@ -91,6 +93,7 @@ void set_address(endpoint& e, const connection_options& options, unsigned host) 
   e.gid = address_of(options.ip, host);
   e.mac = e.device->port(e.port).mac;
   e.gid_index = e.device->add_address(e.port, e.gid, options.roce, options.vlan);
+  if (e.gid_index == -EOPNOTSUPP) throw sim::config_error("adapter.port.roce_v2: false, and RoCE v2 is asked for");
   require(e.gid_index, "add address");
   e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "model/sim/check.h"
 
@@ -12,7 +14,16 @@ namespace {
 
 std::uint32_t size_code(std::uint32_t bytes) { return static_cast<std::uint32_t>(__builtin_ctz(bytes)) - 7; }
 
+const bus_setup::config& checked(const bus_setup::config& c) {
+  for (const auto& [name, bytes] : {std::pair<const char*, std::uint32_t>{"max_payload_bytes", c.max_payload},
+                                    {"max_read_request_bytes", c.max_read_request}})
+    if ((bytes & (bytes - 1)) != 0) throw sim::config_error(std::string("host.") + name + ": must be a power of two");
+  return c;
+}
+
 }  // namespace
+
+bus_setup::bus_setup(processor_port& port, const config& c) : port_(port), config_(checked(c)) {}
 
 void bus_setup::start(listener* to) {
   listener_ = to;

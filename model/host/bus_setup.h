@@ -40,7 +40,8 @@ class bus_setup : public processor_port::reader {
   };
 
   explicit bus_setup(processor_port& port) : bus_setup(port, config{}) {}
-  bus_setup(processor_port& port, const config& c) : port_(port), config_(c) {}
+  /// Throws sim::config_error for a size that PCI Express has not: they are powers of two.
+  bus_setup(processor_port& port, const config& c);
 
   /// Begins; `to`, when given, is called in the root complex's tick at the end.
   void start(listener* to = nullptr);
