@@ -135,6 +135,8 @@ void icrc_insert::enter() {
     return;  // no place: one that leaves looks here again
   }
   payload::frame_ptr f = inputs[static_cast<std::size_t>(turn_.pick(asking))].pop();
+  if (f->span != 0)  // its last cycle on the way here is the channel's
+    spans_.wait_until(f->span, name(), "turn", domain().edge_time(now() - 1), sim::wait::arbitration);
   const stream s = f->insert_icrc ? covered(*f, engine_.width()) : not_covered(*f, engine_.width());
   ++(f->insert_icrc ? stats_.frames_inserted : stats_.frames_passed);
   const auto& out = outputs[f->port % ports];

@@ -100,6 +100,10 @@ class span_recorder {
   void leave(span_id id, const std::string& block, const char* stage, time_ps at, wait waited = wait::none) {
     if (id != 0) spans_[id].leave(kept(block), stage, at, waited);
   }
+  /// The same where it has waited until `at` since it left its last stage; nothing where that was later.
+  void wait_until(span_id id, const std::string& block, const char* stage, time_ps at, wait waited) {
+    if (id != 0 && at > spans_[id].end()) leave(id, block, stage, at, waited);
+  }
   const span& operator[](span_id id) const { return spans_[id]; }
 
  private:

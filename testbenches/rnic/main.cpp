@@ -89,7 +89,9 @@ void add_traffic(CLI::App& command, traffic_options& o) {
       ->capture_default_str();
   add_packets(command, o);
   add_priority(command, o.priority, "Service level: PCP and egress queue");
-  command.add_option("--inline", o.inline_bytes, "Write payloads up to this many bytes into the descriptor")
+  command
+      .add_option("--inline", o.inline_bytes,
+                  "Write payloads up to this many bytes into the descriptor; ud: 884 at most")
       ->check(CLI::Range(0u, 912u))
       ->capture_default_str();
   command

@@ -211,6 +211,9 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   const wire::opcode_traits& t = wire::traits(frame->packet.bth.opcode);
   const bool read = fetches(*frame);
   const sim::span_id span = t.last ? frame->span : 0;
+  if (span != 0 && !f.waits.context && !f.waits.grant && !f.waits.receive)
+    spans_.wait_until(span, owner_.name(), "check engine", owner_.domain().edge_time(check_.free_at()),
+                      sim::wait::arbitration);
   if (read && places_.full_of_reads()) return verdict::wait;  // the address ticks us
   if (read && !read_engine_.granted()) {                      // and so does the grant
     if (!f.waits.grant) leave_context(f, span);

@@ -11,6 +11,7 @@
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/pipeline.h"
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -24,10 +25,10 @@ namespace rnic::transport {
 /// (results), which ask for notice.
 ///
 /// Stages of a job: taken (cycle 0); start, one a cycle: the oldest whose lock is free, with no older one of the same
-/// lock in front of it, asks for its operand (0 for one that finds nobody in front of it); memory; execute, lock_cycles
-/// from the operand's arrival to its write, one write a cycle; notice; outcome, one a cycle, in the cycle in which the
-/// notice is there. Then lock and engine are free, and the next one starts in that cycle. Operands have the byte order
-/// of the host, little-endian (adapter data plane C.6).
+/// lock in front of it, asks for its operand (0 for one that finds nobody in front of it); memory; align, execute and
+/// store (align_cycles, execute_cycles, store_cycles) from the operand's arrival to its write, one write a cycle;
+/// notice; outcome, one a cycle, in the cycle in which the notice is there. Then lock and engine are free, and the next
+/// one starts in that cycle. Operands have the byte order of the host, little-endian (adapter data plane C.6).
 ///
 /// Order: jobs of a lock are executed in the order in which they were handed over. The lock, chosen by address, is held
 /// until the write is on its way, so that no other job of that lock reads what was there before. Among locks there is
@@ -83,6 +84,7 @@ class atomic_unit : public sim::clocked_block {
 
   const atomic_unit_config config_;
   sim::span_recorder& spans_;
+  const sim::pipeline pipeline_;  // from operand to write
   std::vector<place> places_;
   std::vector<std::uint16_t> order_, free_;  // places of jobs, in the order of hand-over; the others
   std::vector<std::unique_ptr<sim::server>> engines_;

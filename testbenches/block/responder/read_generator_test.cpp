@@ -335,19 +335,22 @@ TEST(read_generator, an_atomic_changes_memory_once_and_answers_what_was_there) {
 
 /// From memory's answer to the report: seen a cycle later, as many cycles as the lock is held for, a cycle to memory,
 /// 20 there and one back, a cycle to the generator; the report is seen a cycle after it was made.
-sim::cycle_t from_operand_to_report(unsigned lock_cycles) {
-  return rnic::bench::in_child([lock_cycles] {
+sim::cycle_t from_operand_to_report(unsigned align, unsigned execute, unsigned store) {
+  return rnic::bench::in_child([=] {
     responder_config c;
-    c.atomics.lock_cycles = lock_cycles;
+    c.atomics.align_cycles = align;
+    c.atomics.execute_cycles = execute;
+    c.atomics.store_cycles = store;
     rig r(c);
     r.start(r.add(0, 100, 0x2000, 5), 10);
     r.run(500);
     return r.w.reports.at(0).first - r.w.operands.answers.at(0);
   });
 }
-TEST(read_generator, an_atomic_holds_its_lock_for_the_cycles_of_its_parameter) {
-  EXPECT_EQ(from_operand_to_report(7), 1u + 7 + 1 + 20 + 1 + 1 + 1);
-  EXPECT_EQ(from_operand_to_report(26), 1u + 26 + 1 + 20 + 1 + 1 + 1);
+TEST(read_generator, an_atomic_holds_its_lock_for_the_cycles_of_its_parameters) {
+  EXPECT_EQ(from_operand_to_report(7, 0, 0), 1u + 7 + 1 + 20 + 1 + 1 + 1);
+  EXPECT_EQ(from_operand_to_report(0, 8, 0), 1u + 8 + 1 + 20 + 1 + 1 + 1);
+  EXPECT_EQ(from_operand_to_report(9, 8, 9), 1u + 26 + 1 + 20 + 1 + 1 + 1);
 }
 
 TEST(read_generator, reads_do_not_wait_for_atomics_of_others) {

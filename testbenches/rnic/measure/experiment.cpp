@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "model/abi/queues.h"
 #include "model/sim/use.h"
 
 namespace rnic::program {
@@ -122,6 +123,16 @@ void check_verb(const traffic_options& traffic) {
 
 }  // namespace
 
+namespace {
+/// Of a datagram: its address takes 48 bytes of a descriptor, where others have one of 16.
+unsigned longest_inline_datagram() {
+  namespace wqe = abi::wqe;
+  constexpr std::size_t room = wqe::max_bytes - wqe::control::bytes - wqe::datagram::bytes;
+  constexpr std::size_t segments = (room + wqe::inline_data::boundary - 1) / wqe::inline_data::boundary;
+  return static_cast<unsigned>(room - segments * wqe::inline_data::header);
+}
+}  // namespace
+
 hosts::connection_options connection_from(const traffic_options& traffic) {
   constexpr unsigned masked_room = 64;  // inline data for which a descriptor is long enough for a masked atomic
   check_verb(traffic);
@@ -129,6 +140,9 @@ hosts::connection_options connection_from(const traffic_options& traffic) {
     throw usage_error(fmt::format(
         "--inline-receive: {} bytes: --transport xrc takes its receives from a shared receive queue, which has 0",
         traffic.inline_receive));
+  if (traffic.transport == "ud" && traffic.inline_bytes > longest_inline_datagram())
+    throw usage_error(fmt::format("--inline: {} bytes: a descriptor of --transport ud has room for 0 to {}",
+                                  traffic.inline_bytes, longest_inline_datagram()));
   hosts::connection_options c;
   c.type = transport_of(traffic);
   c.roce = traffic.roce == "v1" ? host_driver::roce_types::v1 : host_driver::roce_types::v2;

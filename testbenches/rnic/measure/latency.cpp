@@ -198,6 +198,7 @@ class latency_run {
     if (!completed(e, *e.receive_cq, wc)) lost(size, n);
     if (wc.opcode != verb_.received || (verb_.immediate && wc.imm_data != immediate(n)))
       throw std::runtime_error(fmt::format("message {} came with another opcode or immediate than was sent", n));
+    e.link.take_out(wc, e.in());
   }
 
   void written(end& e, std::uint32_t size, std::uint64_t n) {

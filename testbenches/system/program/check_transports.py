@@ -86,6 +86,9 @@ def larger_messages(c):
                       ["--transport", "ud", "--verb", "send", "--sizes", "0,1,4096", "--mtu", "4096", "--ip", "6"],
                       ["--transport", "ud", "--verb", "send_imm", "--mtu", "512", "--vlan", "5", "--priority", "2"],
                       ["--transport", "xrc", "--verb", "send", "--sizes", "0,7,70000"],
+                      ["--transport", "rc", "--verb", "send", "--sizes", "0,64,65,3000", "--inline-receive", "64"],
+                      ["--transport", "uc", "--verb", "send_imm", "--sizes", "0,64,65", "--inline-receive", "64"],
+                      ["--transport", "ud", "--verb", "send", "--sizes", "0,64,65", "--inline-receive", "64"],
                       ["--transport", "xrc", "--verb", "write_imm", "--sizes", "5,5000", "--bidirectional"],
                       ["--transport", "rc", "--verb", "write_imm", "--sizes", "5,5000", "--bidirectional"]):
         both = arguments[-1] == "--bidirectional"
