@@ -112,6 +112,7 @@ class soak {
   void take_received(flow& f, const ibv_wc& wc);
   void check_content(flow& f, message& m, const char* when);
   void check_original(flow& f, const message& m);
+  std::uint64_t bytes_written(unsigned host) const;
   bool is_plain_write(const message& m) const { return verbs_[m.verb]->opcode == IBV_WR_RDMA_WRITE; }
   void check_received(flow& f, message& m, const ibv_wc& wc);
   void find_stranger(flow& f, const message& m, std::size_t wrong);
