@@ -31,8 +31,7 @@ atomic_operation operation_of(const wire::packet& p) {
 
 commit::commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, payload_writes& writes,
                completion_port& completions, key_withdrawal& keys, acknowledgement& answers, held_reads& held,
-               read_port& reads, history_memory& rings, error_state& errors, drop_counters& drops,
-               sim::span_recorder& spans)
+               history_memory& rings, error_state& errors, drop_counters& drops, sim::span_recorder& spans)
     : owner_(owner),
       flows_(flows),
       slots_(slots),
@@ -41,7 +40,6 @@ commit::commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, 
       keys_(keys),
       answers_(answers),
       held_(held),
-      reads_(reads),
       rings_(rings),
       errors_(errors),
       drops_(drops),
@@ -203,7 +201,7 @@ read_command commit::command_of(const responder_slot& s) const {
 bool commit::read(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
   // There is no place for a repeated one and will be one: the peer asks again.
-  if (drop_repeated(s) || (s.duplicate && !reads_.can_take())) {
+  if (drop_repeated(s) || (s.duplicate && !held_.has_place_for_repeated(f))) {
     ++drops_.duplicate_read;
     return true;
   }
@@ -278,7 +276,7 @@ bool commit::failure(responder_slot& s) {
 /// Hands the request on, in the order of its QP.
 bool commit::atomic(responder_slot& s) {
   responder_flow& f = flows_[s.flow];
-  if (drop_repeated(s) || (s.duplicate && !reads_.can_take())) {
+  if (drop_repeated(s) || (s.duplicate && !held_.has_place_for_repeated(f))) {
     ++drops_.duplicate_atomic;
     return true;
   }

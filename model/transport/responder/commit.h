@@ -14,7 +14,6 @@
 #include "model/transport/responder/history_memory.h"
 #include "model/transport/responder/key_withdrawal.h"
 #include "model/transport/responder/payload_writes.h"
-#include "model/transport/responder/read_port.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
 
@@ -36,7 +35,7 @@ class commit {
  public:
   commit(sim::clocked_block& owner, flow_table& flows, slot_table& slots, payload_writes& writes,
          completion_port& completions, key_withdrawal& keys, acknowledgement& answers, held_reads& held,
-         read_port& reads, history_memory& rings, error_state& errors, drop_counters& drops, sim::span_recorder& spans);
+         history_memory& rings, error_state& errors, drop_counters& drops, sim::span_recorder& spans);
 
   /// In each tick.
   void work();
@@ -69,7 +68,6 @@ class commit {
   key_withdrawal& keys_;
   acknowledgement& answers_;
   held_reads& held_;
-  read_port& reads_;
   history_memory& rings_;
   error_state& errors_;
   drop_counters& drops_;

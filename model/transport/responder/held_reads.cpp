@@ -24,8 +24,17 @@ held_reads::held_reads(sim::clocked_block& owner, const responder_config& cfg, f
 
 /// A QP whose READs are on chip keeps its context there until their responses have left: in the context's set there
 /// stays room for another, so that what arrives for that one does not wait for responses.
+bool held_reads::leaves_room(std::uint32_t qpn, bool has_some) const {
+  return has_some || reads_.idle() || !contexts_.crowded(qpn);
+}
+
 bool held_reads::has_place(std::uint32_t qpn, bool has_some) const {
-  return reads_.can_take_new(has_some) && (has_some || reads_.idle() || !contexts_.crowded(qpn));
+  return reads_.can_take_new(has_some) && leaves_room(qpn, has_some);
+}
+
+bool held_reads::has_place_for_repeated(const responder_flow& f) const {
+  const bool has_some = f.reads_on_chip() != 0;
+  return reads_.can_take(has_some) && leaves_room(f.qpn, has_some);
 }
 
 bool held_reads::has_place_for_atomic(const responder_flow& f) const {
@@ -47,7 +56,7 @@ bool held_reads::put_aside(responder_flow& f, const read_command& r) {
     case read_backlog::result::no_memory:
       break;
   }
-  if (f.requests.held != 0 || !reads_.can_take() || !answers_.may_hand_over(f)) return false;
+  if (f.requests.held != 0 || !reads_.can_take(f.reads_on_chip() != 0) || !answers_.may_hand_over(f)) return false;
   answers_.hand_over(f, r);
   return true;
 }

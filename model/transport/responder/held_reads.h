@@ -35,6 +35,8 @@ class held_reads {
 
   /// There is a place for a new READ of this queue pair, which `has_some` there.
   bool has_place(std::uint32_t qpn, bool has_some) const;
+  /// The same for one that the peer repeats.
+  bool has_place_for_repeated(const responder_flow& f) const;
   /// The same for a new atomic, whose ring stays on chip until its answer has left: that leaves room to another's.
   bool has_place_for_atomic(const responder_flow& f) const;
   /// A request that has no place goes to host memory. False: not yet, or there is no memory for it and it waits for a
@@ -55,6 +57,7 @@ class held_reads {
   bool begin_passing();
   bool may_pass(const responder_flow& f) const;
   bool has_place_for_oldest(std::uint32_t qpn, bool has_some) const;
+  bool leaves_room(std::uint32_t qpn, bool has_some) const;
   bool may_pin(std::uint32_t qpn) const { return reads_.idle() || !rings_.crowded(qpn); }
   fetched fetch(responder_flow& f);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transport/responder/read_port.h"
 
+#include <algorithm>
+
 namespace rnic::transport {
 
 read_port::read_port(sim::clocked_block& owner, const responder_config& cfg)
@@ -10,7 +12,8 @@ read_port::read_port(sim::clocked_block& owner, const responder_config& cfg)
       waiting_(cfg.read_hand_over),
       places_(cfg.read_queue),
       all_places_(cfg.read_queue),
-      most_reading_(cfg.flows / 2) {}
+      most_reading_(cfg.flows / 2),
+      most_repeating_(cfg.flows - std::max(1u, cfg.flows / 4)) {}
 
 void read_port::push(const read_command& r) { waiting_.push(r); }
 

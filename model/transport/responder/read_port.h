@@ -30,9 +30,11 @@ class read_port {
   /// A request was answered or given up; `last` of its queue pair.
   void ended(bool last);
 
-  /// A place for an atomic or a repeated request, and one for a new READ of a queue pair that `has_some` there: new
-  /// READs leave an eighth of the places to the others, and half of `flows` to queue pairs that have nothing there.
-  bool can_take() const { return places_ != 0; }
+  /// A place for a repeated request, and one for a new one, of a queue pair that `has_some` there. New ones leave an
+  /// eighth of the places to the others, and half of `flows` to queue pairs that have nothing there; repeated ones
+  /// leave a quarter of `flows`, one at least: what those bring may be what the peer must have before it takes an
+  /// answer.
+  bool can_take(bool has_some) const { return places_ != 0 && (has_some || reading_ < most_repeating_); }
   bool can_take_new(bool has_some) const { return places_ > all_places_ / 8 && (has_some || reading_ < most_reading_); }
   /// No queue pair has a request there.
   bool idle() const { return reading_ == 0; }
@@ -45,7 +47,7 @@ class read_port {
   unsigned places_;
   const unsigned all_places_;
   unsigned reading_ = 0;  // queue pairs that have requests there
-  const unsigned most_reading_;
+  const unsigned most_reading_, most_repeating_;
 };
 
 }  // namespace rnic::transport
