@@ -227,5 +227,24 @@ INSTANTIATE_TEST_SUITE_P(all, commit_sweep,
                          testing::Combine(testing::Values(0u, 1u, 64u, 1000u), testing::Values(16u, 300u, 4096u),
                                           testing::Values(0u, 3u, 40u), testing::Values(1u, 3u, 20u)));
 
+/// New READs leave half of the flows to queue pairs that have none with the generator, repeated ones a quarter: of
+/// twelve, 6 and 9 may have some; who has one already takes more.
+TEST(commit, repeated_reads_leave_places_to_other_queue_pairs) {
+  responder_config c;
+  c.flows = 12;
+  bench t(c);
+  responder_flow& f = t.open();
+  t.at(100, [&] {
+    for (unsigned taken = 0; taken != 12; ++taken) {
+      EXPECT_EQ(t.b.reads.can_take_new(false), taken < 6) << taken;
+      EXPECT_EQ(t.b.reads.can_take(false), taken < 9) << taken;
+      EXPECT_EQ(t.b.held.has_place_for_repeated(f), taken < 9) << taken;
+      EXPECT_TRUE(t.b.reads.can_take(true)) << taken;
+      t.b.reads.take_place(true);
+    }
+  });
+  t.run(150);
+}
+
 }  // namespace
 }  // namespace rnic::transport::test::parts

@@ -60,8 +60,7 @@ struct block : sim::clocked_block {
         withdrawal(*this, keys, slots, writes, reads, completions),
         held(*this, cfg, flows, contexts, backlog, histories, reads, answers, writes, spans),
         errors(*this, cfg, flows, contexts, slots, places, receives, completions, answers, drops, fetches),
-        commits(*this, flows, slots, writes, completions, withdrawal, answers, held, reads, histories, errors, drops,
-                spans),
+        commits(*this, flows, slots, writes, completions, withdrawal, answers, held, histories, errors, drops, spans),
         returns(*this, flows, reads, histories, answers, withdrawal, completions, errors, drops),
         intake(*this, cfg, slots, places, receives, drops, spans) {
     answers.announce(stats, name());
