@@ -45,8 +45,9 @@ namespace rnic::tlm {
 /// `dma` uses b_transport, or nb_transport with four phases (config::non_blocking). The device's packets keep PCIe's
 /// order: writes one by one, a read only when all writes before it were answered, up to reads_under_way reads side by
 /// side. A read through a target returns when the writes of the adapter were answered that had come before its answer
-/// came to the processor, so nobody finds a register changed and memory not. The adapter's credits come back when the platform has answered. Answers other than TLM_OK_RESPONSE become an
-/// unsupported request (address error) or a completer abort; of a write they are counted.
+/// came to the processor, so nobody finds a register changed and memory not. The adapter's credits come back when the
+/// platform has answered. Answers other than TLM_OK_RESPONSE become an unsupported request (address error) or a
+/// completer abort; of a write they are counted.
 class platform_bridge : public sc_core::sc_module,
                         private host::device_traffic_if,
                         private host::processor_port::reader,

@@ -21,9 +21,9 @@ namespace rnic::host {
 
 /// A store buffer of store_buffer operations, in order: each is at the link store_to_link_ps after it was posted; a
 /// store then waits for credit, a load (and each configuration access) for credit and one of processor_tags. The
-/// processor takes one completion in a cycle, link_to_processor_ps after it came, and not before it sees the writes that
-/// came before (PCI Express Base Specification 3.0, 2.4.1: a completion does not pass them). A load that is not answered within
-/// completion_timeout_ps is answered with all bits set, as an unsupported request is.
+/// processor takes one completion in a cycle, link_to_processor_ps after it came, and not before it sees the writes
+/// that came before (PCI Express Base Specification 3.0, 2.4.1: a completion does not pass them). A load that is not
+/// answered within completion_timeout_ps is answered with all bits set, as an unsupported request is.
 class processor_accesses {
  public:
   using reader = processor_port::reader;

@@ -256,8 +256,8 @@ bool processing_units::load_from(send_unit& u, const std::uint8_t* bytes, std::u
   if (available < 16 || wqe_owner(bytes) != ((n >> c.log_sq_size & 1) != 0)) return false;
   const unsigned size = wqe_size(bytes);
   if (size > available || wqe_stamped(bytes, size)) return false;
-  // Unit by unit: a copy of an unknown number of bytes below 64 becomes one byte by byte, and who reads words of it next
-  // waits for all of them.
+  // Unit by unit: a copy of an unknown number of bytes below 64 becomes one byte by byte, and who reads words of it
+  // next waits for all of them.
   constexpr unsigned unit = abi::wqe::unit;
   for (unsigned at = 0; at != size; at += unit) std::memcpy(u.bytes.data() + at, bytes + at, unit);
   const std::uint8_t* const whole = size >= 16 ? u.bytes.data() : bytes;
