@@ -43,8 +43,10 @@ void star::run(const std::function<void(endpoint&)>& program) {
             require(nodes_[i]->start(), "open device");
             program(ends_[i]);
           } catch (...) {
-            if (!failure_) sc_core::sc_stop();  // the kernel warns of a second one
-            if (!failure_) failure_ = std::current_exception();
+            if (!failure_) {  // the kernel warns of a second stop
+              failure_ = std::current_exception();
+              sc_core::sc_stop();
+            }
           }
           if (--running_ == 0) sc_core::sc_pause();
         },

@@ -62,8 +62,10 @@ void two_nodes::run(const std::function<void()>& program_a, const std::function<
             require((&e == &a_ ? node_a_ : node_b_)->start(), "open device");
             program();
           } catch (...) {
-            if (!failure_) sc_core::sc_stop();  // the kernel warns of a second one
-            if (!failure_) failure_ = std::current_exception();
+            if (!failure_) {  // the kernel warns of a second stop
+              failure_ = std::current_exception();
+              sc_core::sc_stop();
+            }
           }
           if (--running_ == 0) sc_core::sc_pause();
         },

@@ -195,9 +195,10 @@ void stream::start(const work& w, bool sends, bool receives) {
     l.target = w.messages / lanes + (i < w.messages % lanes ? 1 : 0);
   }
   start_lanes(sends, receives);
-  if (receives) received_ = 0;
-  if (receives) last_receive_ = system_.now_ps();
-  if (receives) longest_gap_ = 0;
+  if (receives) {
+    received_ = longest_gap_ = 0;
+    last_receive_ = system_.now_ps();
+  }
   if (sends) completed_ = 0;
   target_ = w.messages;
 }

@@ -121,9 +121,6 @@ void check_verb(const traffic_options& traffic) {
       fmt::format("--verb: {} is not in --transport {}, expected one of {}", traffic.verb, traffic.transport, legal));
 }
 
-}  // namespace
-
-namespace {
 /// Of a datagram: its address takes 48 bytes of a descriptor, where others have one of 16.
 unsigned longest_inline_datagram() {
   namespace wqe = abi::wqe;
@@ -131,6 +128,7 @@ unsigned longest_inline_datagram() {
   constexpr std::size_t segments = (room + wqe::inline_data::boundary - 1) / wqe::inline_data::boundary;
   return static_cast<unsigned>(room - segments * wqe::inline_data::header);
 }
+
 }  // namespace
 
 hosts::connection_options connection_from(const traffic_options& traffic) {
