@@ -11,6 +11,7 @@
 #include "model/icm/context_tags.h"
 #include "model/pcie/dma_if.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::icm {
 
@@ -33,23 +34,7 @@ class context_transfers {
   /// up. Returns how much has changed for who waits.
   template <class F>
   unsigned service(F done) {
-    if (fills_active_ + write_backs_active_ == 0 && !channel_was_full_) return 0;
-    unsigned changes = 0;
-    if (channel_was_full_ && dma_.request.claim()) {
-      channel_was_full_ = false;
-      ++changes;
-    }
-    if (dma_.response.can_pop()) changes += take_answer(dma_.response.pop());
-    if (delayed_ == 0) return changes;
-    for (fill& f : fills_) {
-      if (!f.active || !f.arrived || f.usable > owner_.now()) continue;
-      f.active = f.arrived = false;
-      --fills_active_;
-      --delayed_;
-      ++changes;
-      done(f.dropped ? context_tags::none : f.slot, f.data, f.failed);
-    }
-    return changes;
+    return sim::seldom(fills_active_ + write_backs_active_ != 0 || channel_was_full_) ? serve(done) : 0;
   }
 
   bool may_read() { return fills_active_ != fills_.size() && channel_has_room(); }
@@ -122,6 +107,25 @@ class context_transfers {
   };
   static constexpr std::uint64_t write_tag = std::uint64_t{1} << 32;
 
+  template <class F>
+  [[gnu::noinline]] unsigned serve(F done) {
+    unsigned changes = 0;
+    if (channel_was_full_ && dma_.request.claim()) {
+      channel_was_full_ = false;
+      ++changes;
+    }
+    if (dma_.response.can_pop()) changes += take_answer(dma_.response.pop());
+    if (delayed_ == 0) return changes;
+    for (fill& f : fills_) {
+      if (!f.active || !f.arrived || f.usable > owner_.now()) continue;
+      f.active = f.arrived = false;
+      --fills_active_;
+      --delayed_;
+      ++changes;
+      done(f.dropped ? context_tags::none : f.slot, f.data, f.failed);
+    }
+    return changes;
+  }
   bool channel_has_room() {
     const bool room = dma_.request.claim();
     channel_was_full_ |= !room;

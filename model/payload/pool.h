@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/seldom.h"
+
 namespace rnic::payload {
 
 template <class T>
@@ -66,7 +68,7 @@ class pool {
   pool& operator=(const pool&) = delete;
 
   handle<T> get() {
-    if (free_.empty()) grow();
+    if (sim::seldom(free_.empty())) grow();
     node* n = free_.back();
     free_.pop_back();
     n->value.recycle();
@@ -80,7 +82,7 @@ class pool {
   using node = typename handle<T>::node;
   void give_back(node* n) { free_.push_back(n); }
   /// By half of what there is: a peak a little above the one before finds room.
-  void grow() {
+  [[gnu::noinline, gnu::cold]] void grow() {
     const std::size_t more = all_.size() < 16 ? 8 : all_.size() / 2;
     free_.reserve(all_.size() + more);
     for (std::size_t i = 0; i < more; ++i) {

@@ -137,7 +137,7 @@ class link_transmitter {
     absorb(now_ps());
     const account& a = accounts_[static_cast<std::size_t>(type)];
     refused_for_credit_ = a.headers < 1 || a.data < data_credits(bytes);
-    if (refused_for_credit_) out_of_credit();
+    if (sim::seldom(refused_for_credit_)) out_of_credit();
     return !refused_for_credit_;
   }
 
@@ -160,11 +160,11 @@ class link_transmitter {
 
   /// From the peer, through the owner's tlp_link_if. The peer may know early when it gives one back.
   void credit(const credit_amount& amount, sim::time_ps arrival) {
-    if (return_count_ > mask_) grow();
+    if (sim::seldom(return_count_ > mask_)) grow();
     std::size_t at = return_count_++;
     for (; at != 0 && returned(at - 1).arrival > arrival; --at) returned(at) = returned(at - 1);
     returned(at) = {amount, arrival};
-    if (blocked_) owner_.wake_at(std::max(owner_.domain().edge_at_or_after(arrival), owner_.now() + 1));
+    if (sim::seldom(blocked_)) wake_for(arrival);
   }
 
   /// The owner's present time.
@@ -202,13 +202,16 @@ class link_transmitter {
       blocked_ = false;
     }
   }
+  [[gnu::noinline]] void wake_for(sim::time_ps arrival) {
+    owner_.wake_at(std::max(owner_.domain().edge_at_or_after(arrival), owner_.now() + 1));
+  }
   /// The next return wakes the owner: the first one that is under way, or the one that comes after this.
-  void out_of_credit() {
+  [[gnu::noinline]] void out_of_credit() {
     if (!blocked_) ++credit_stalls_;
     blocked_ = true;
     if (return_count_ != 0) owner_.wake_at(owner_.domain().edge_at_or_after(returns_[return_head_].arrival));
   }
-  void grow() {
+  [[gnu::noinline, gnu::cold]] void grow() {
     std::vector<credit_return> bigger(returns_.size() * 2);
     for (std::size_t i = 0; i < return_count_; ++i) bigger[i] = returned(i);
     returns_.swap(bigger);

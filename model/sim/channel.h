@@ -57,6 +57,8 @@ class channel : public hierarchy_object {
   }
   ~channel() override { domain_.remove(*this); }
 
+  /// clocked_block::wake_at() of the block at `place` of `domain`.
+  static void wake(clock_domain& domain, unsigned place, cycle_t when) { domain.wake_at(place, when); }
   /// One item more than the width in this cycle.
   void over(std::uint64_t& count, const char* what) {
     RNIC_ASSERT(!width_.refuses,

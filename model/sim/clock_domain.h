@@ -11,6 +11,7 @@
 
 #include "model/sim/clock_edges.h"
 #include "model/sim/hierarchy.h"
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 #include "model/sim/wake_wheel.h"
 
@@ -32,8 +33,8 @@ class clock_domain : public hierarchy_object {
 
   timebase& base() const { return base_; }
 
-  cycle_t now() const { return serving_ ? served_ : passed_edge(); }
-  time_ps now_ps() const { return serving_ ? served_ps_ : passed_edge_ps(); }
+  cycle_t now() const { return seldom(!serving_) ? passed_edge() : served_; }
+  time_ps now_ps() const { return seldom(!serving_) ? passed_edge_ps() : served_ps_; }
   time_ps edge_time(cycle_t k) const { return edges_.time(k); }
   /// The first edge that is not before `t`.
   cycle_t edge_at_or_after(time_ps t) const { return edges_.at_or_after(t); }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/sim/check.h"
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -61,7 +62,8 @@ class clock_edges {
   }
 
   time_ps time(cycle_t k) const {
-    return period_.phase_ps + (k < small_cycle_ ? by_den_(k * period_.num_ps) : scale(k, period_.num_ps, period_.den));
+    return period_.phase_ps +
+           (seldom(k >= small_cycle_) ? scale(k, period_.num_ps, period_.den) : by_den_(k * period_.num_ps));
   }
   /// The first edge that is not before `t`.
   cycle_t at_or_after(time_ps t) const { return t <= period_.phase_ps ? 0 : cycles(t - period_.phase_ps); }
@@ -72,14 +74,15 @@ class clock_edges {
   }
   /// Whole cycles that cover `duration`, rounded up.
   cycle_t cycles(time_ps duration) const {
-    return duration < small_time_ ? by_num_(duration * period_.den + period_.num_ps - 1)
-                                  : scale(duration, period_.den, period_.num_ps, period_.num_ps - 1);
+    return seldom(duration >= small_time_) ? scale(duration, period_.den, period_.num_ps, period_.num_ps - 1)
+                                           : by_num_(duration * period_.den + period_.num_ps - 1);
   }
   time_ps longest_cycle() const { return (period_.num_ps + period_.den - 1) / period_.den; }
 
  private:
   /// floor((x * by + and_more) / through), where x * by does not fit into 64 bits.
-  static std::uint64_t scale(std::uint64_t x, std::uint64_t by, std::uint64_t through, std::uint64_t and_more = 0) {
+  [[gnu::noinline, gnu::cold]] static std::uint64_t scale(std::uint64_t x, std::uint64_t by, std::uint64_t through,
+                                                          std::uint64_t and_more = 0) {
     __extension__ using wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<wide>(x) * by + and_more) / through);
   }

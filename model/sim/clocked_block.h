@@ -28,6 +28,8 @@ class clocked_block : public hierarchy_module {
   ~clocked_block() override;
 
   clock_domain& domain() const { return domain_; }
+  /// Its number among the blocks of its domain: a channel ticks it by that, and leaves the block's own memory alone.
+  unsigned place() const { return id_; }
 
   /// The edge being served, or outside of a tick the last edge that is not in the future.
   cycle_t now() const { return domain_.now(); }

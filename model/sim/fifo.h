@@ -15,6 +15,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
 #include "model/sim/ring.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::sim {
 
@@ -37,14 +38,16 @@ class fifo : public channel {
         clock_(&domain),
         places_(static_cast<std::uint32_t>(depth)),
         mask_of_slots_(static_cast<std::uint32_t>(storage_.size() - 1)),
-        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))),
-        quiet_(false),
-        piped_(false) {
+        items_a_cycle_(static_cast<std::uint16_t>(std::min<unsigned>(width.items, 0xffff))) {
     if (latency == 0) throw config_error(this->name() + ": latency must be at least 1");
   }
 
-  void bind_producer(clocked_block& block) { producer_ = &block; }
-  void bind_consumer(clocked_block& block) { consumer_ = &block; }
+  /// Both are blocks of this channel's domain.
+  void bind_producer(clocked_block& block) { producer_ = place_of(block); }
+  void bind_consumer(clocked_block& block) {
+    consumer_ = place_of(block);
+    wakes_from_ = 1;
+  }
   /// Keeps bit `bit` of `mask` set while something is in the channel, visible or not: a consumer of many channels looks
   /// at those only that hold something.
   void show_in(std::uint64_t& mask, unsigned bit) {
@@ -55,11 +58,10 @@ class fifo : public channel {
   /// While quiet, what is pushed does not tick the consumer, which takes it (take_due) when it is ticked for another
   /// reason; half full it ticks it all the same. For returned credits that nobody waits for.
   void set_quiet(bool quiet) {
-    if (quiet_ && !quiet && count_ != 0 && consumer_ != nullptr) {
-      const cycle_t visible = slots_[head_].visible;
-      consumer_->wake_at(visible > clock_->now() ? visible : clock_->now() + 1);
-    }
-    quiet_ = quiet;
+    if (consumer_ == nobody) return;
+    const std::uint32_t from = quiet ? (places_ + 1) / 2 : 1;
+    if (from < wakes_from_ && count_ != 0) show_next(clock_->now());
+    wakes_from_ = from;
   }
 
   /// Producer's side: a slot is free, and fewer than the width were pushed in this cycle.
@@ -71,10 +73,8 @@ class fifo : public channel {
   /// ticked at the next edge.
   bool claim() {
     const cycle_t now = clock_->now();
-    if (occupied(now) == places_) return false;
-    if (!port_used(now)) return true;
-    if (producer_ != nullptr) producer_->wake_at(now + 1);
-    return false;
+    if (seldom(occupied(now) == places_)) return false;
+    return !seldom(port_used(now)) || refused_in(now);
   }
   std::size_t free_slots() const { return places_ - occupied(clock_->now()); }
   void push(T&& item) { enter(std::move(item), 0); }
@@ -129,6 +129,7 @@ class fifo : public channel {
   std::size_t max_occupancy() const { return usage_.max_occupancy; }
 
  private:
+  static constexpr std::uint8_t nobody = 0xff;
   struct entry {
     T item{};
     cycle_t visible = 0;
@@ -148,48 +149,76 @@ class fifo : public channel {
     if (visible > last_visible_) {
       last_visible_ = visible;
       shown_ = 1;
-    } else if (++shown_ > items_a_cycle_) {
-      if (piped_) {
-        ++last_visible_;
-        shown_ = 1;
-      } else if (visible == last_visible_ && producer_ != nullptr) {
-        over(usage_.over_pushes, "pushes");
-      }
+    } else if (seldom(++shown_ > items_a_cycle_)) {
+      beside_others(visible);
     }
     e.visible = last_visible_;
     ++count_;
     ++usage_.pushes;
-    if (mask_ != nullptr) *mask_ |= std::uint64_t{1} << mask_bit_;
+    *mask_ |= std::uint64_t{1} << mask_bit_;
     if (held > usage_.max_occupancy) usage_.max_occupancy = held;
-    if (held == places_) filled(now);
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= places_)) consumer_->wake_at(last_visible_);
+    if (seldom(held == places_)) filled(now);
+    if (count_ >= wakes_from_) wake(*clock_, consumer_, last_visible_);
+  }
+  // What follows is seldom, or is more than a call: each in one place, so that pushes and pops are short where they are
+  // inlined.
+  /// The width is used up in this cycle.
+  [[gnu::noinline]] bool refused_in(cycle_t now) {
+    wake_producer(now + 1);
+    return false;
+  }
+  /// More than the width becomes visible at last_visible_.
+  [[gnu::noinline]] void beside_others(cycle_t visible) {
+    if (piped_) {
+      ++last_visible_;
+      shown_ = 1;
+    } else if (visible == last_visible_ && producer_ != nobody) {
+      over(usage_.over_pushes, "pushes");
+    }
   }
   /// A push has taken the last slot; when others were freed in this cycle, there is room in the next one.
-  void filled(cycle_t now) {
+  [[gnu::noinline]] void filled(cycle_t now) {
     if (count_ == places_)
       full_since_ = now;
-    else if (producer_ != nullptr)
-      producer_->wake_at(now + 1);
+    else
+      wake_producer(now + 1);
   }
   void free_front(cycle_t now) {
     release(now);
-    if (freed_now_ > items_a_cycle_ && consumer_ != nullptr) over(usage_.over_pops, "pops");
+    if (seldom(freed_now_ > items_a_cycle_)) freed_beyond();
+  }
+  [[gnu::noinline]] void freed_beyond() {
+    if (consumer_ != nobody) over(usage_.over_pops, "pops");
   }
   void release(cycle_t now) {
     freed_now_ = freed_at_ == now ? freed_now_ + 1 : 1;
     freed_at_ = now;
-    if (count_ == places_) usage_.full_cycles += now - full_since_;
     head_ = (head_ + 1) & mask_of_slots_;
     --count_;
-    if (count_ + freed_now_ == places_ && producer_ != nullptr) producer_->wake_at(now + 1);
-    if (count_ == 0) {
-      if (mask_ != nullptr) *mask_ &= ~(std::uint64_t{1} << mask_bit_);
-      return;
+    if (seldom(count_ + freed_now_ == places_)) was_full(now);
+    if (count_ != 0) {
+      if (count_ >= wakes_from_) show_next(now);
+    } else {
+      *mask_ &= ~(std::uint64_t{1} << mask_bit_);
     }
-    if (consumer_ != nullptr && (!quiet_ || 2 * count_ >= places_)) {
-      const cycle_t visible = slots_[head_].visible;
-      consumer_->wake_at(visible > now ? visible : now + 1);
-    }
+  }
+  /// Every slot was taken in this cycle, by items, or by those freed in it: the first of them ends the time in which
+  /// the channel was full.
+  [[gnu::noinline]] void was_full(cycle_t now) {
+    if (freed_now_ == 1) usage_.full_cycles += now - full_since_;
+    wake_producer(now + 1);
+  }
+  /// Ticks the consumer for what is in front.
+  [[gnu::noinline]] void show_next(cycle_t now) {
+    const cycle_t visible = slots_[head_].visible;
+    wake(*clock_, consumer_, visible > now ? visible : now + 1);
+  }
+  void wake_producer(cycle_t when) {
+    if (producer_ != nobody) wake(*clock_, producer_, when);
+  }
+  std::uint8_t place_of(const clocked_block& block) const {
+    RNIC_ASSERT(&block.domain() == clock_, name() + ": bound to " + block.name() + ", which has another clock");
+    return static_cast<std::uint8_t>(block.place());
   }
   std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
@@ -197,7 +226,7 @@ class fifo : public channel {
   cycle_t last_visible_ = 0;
   unsigned latency_;
   unsigned shown_ = 0;  // items that become visible at last_visible_
-  clocked_block* producer_ = nullptr;
+  bool piped_ = false;  // the producer uses push_after
 
   // What seldom is.
   std::vector<entry> storage_;  // a power of two of them
@@ -213,13 +242,14 @@ class fifo : public channel {
   std::uint32_t places_;  // depth_
   std::uint32_t mask_of_slots_;
   cycle_t freed_at_ = never;
-  clocked_block* consumer_ = nullptr;
-  std::uint64_t* mask_ = nullptr;  // of the consumer
-  std::uint32_t freed_now_ = 0;    // slots freed in cycle freed_at_, which stay occupied for the rest of it
-  std::uint16_t items_a_cycle_;    // width_
+  std::uint64_t* mask_ = &not_shown;  // of the consumer
+  std::uint32_t wakes_from_ = ~0u;    // so many items that a push, or a pop of others, ticks the consumer
+  std::uint32_t freed_now_ = 0;       // slots freed in cycle freed_at_, which stay occupied for the rest of it
+  std::uint16_t items_a_cycle_;       // width_
   std::uint8_t mask_bit_ = 0;
-  bool quiet_ : 1;
-  bool piped_ : 1;  // the producer uses push_after
+  std::uint8_t producer_ = nobody;  // their places
+  std::uint8_t consumer_ = nobody;
+  inline static std::uint64_t not_shown;  // written, never read
 };
 
 /// Both ends of a channel as a block sees them: a block has ports, the adapter binds them.

@@ -11,6 +11,7 @@
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
+#include "model/sim/seldom.h"
 #include "model/sim/statistics.h"
 
 namespace rnic::sim {
@@ -54,7 +55,7 @@ class memory_ports : public hierarchy_object {
   /// next edge.
   bool claim(unsigned user) {
     begin();
-    if (has_port(bit(user))) return true;
+    if (!seldom(!has_port(bit(user)))) return true;
     wait(user);
     return false;
   }
@@ -105,7 +106,10 @@ class memory_ports : public hierarchy_object {
     return mask == 0 ? 0 : static_cast<unsigned>(__builtin_popcountll(mask));
   }
   // One that is kept for the user, or one that nobody has and that is kept for nobody.
-  bool has_port(std::uint64_t user) const { return (kept_ & user) != 0 || taken_ + count(kept_) < ports_; }
+  bool has_port(std::uint64_t user) const { return seldom(kept_ != 0) ? has_port_beside_kept(user) : taken_ < ports_; }
+  [[gnu::noinline]] bool has_port_beside_kept(std::uint64_t user) const {
+    return (kept_ & user) != 0 || taken_ + count(kept_) < ports_;
+  }
   [[gnu::noinline]] void wait(unsigned user) {
     if ((waiting_ & bit(user)) == 0) ++users_[user].waits;
     waiting_ |= bit(user);
@@ -121,7 +125,7 @@ class memory_ports : public hierarchy_object {
   void begin() {
     const cycle_t now = owner_.now();
     if (at_ == now) return;
-    kept_ = waiting_ == 0 ? 0 : waiting_of_last_cycle();
+    kept_ = seldom(waiting_ != 0) ? waiting_of_last_cycle() : 0;
     at_ = now;
     taken_ = 0;
     waiting_ = 0;

@@ -12,6 +12,7 @@
 #include "model/sim/clock_domain.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::sim {
 
@@ -54,7 +55,7 @@ class server : public hierarchy_object {
   }
   /// What was blocked is gone, and nothing else waits.
   void idle() {
-    if (blocked_by_ != nullptr) settle();
+    if (seldom(blocked_by_ != nullptr)) settle();
   }
   /// blocked(by), or idle() where nothing holds it up (nullptr).
   void waits_for(const char* by) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 
 namespace rnic::sim {
@@ -98,7 +99,7 @@ class span_recorder {
   }
   /// `block`: full name of the block that the stage belongs to.
   void leave(span_id id, const std::string& block, const char* stage, time_ps at, wait waited = wait::none) {
-    if (id != 0) spans_[id].leave(kept(block), stage, at, waited);
+    if (seldom(id != 0)) mark(id, block, stage, at, waited);
   }
   /// The same where it has waited until `at` since it left its last stage; nothing where that was later.
   void wait_until(span_id id, const std::string& block, const char* stage, time_ps at, wait waited) {
@@ -107,6 +108,10 @@ class span_recorder {
   const span& operator[](span_id id) const { return spans_[id]; }
 
  private:
+  // Of a million messages few are followed: for the others this is a comparison.
+  [[gnu::noinline]] void mark(span_id id, const std::string& block, const char* stage, time_ps at, wait waited) {
+    spans_[id].leave(kept(block), stage, at, waited);
+  }
   /// The same text for as long as the program runs: spans are read after the system that they are of.
   static const char* kept(const std::string& block);
   std::vector<span> spans_;

@@ -13,6 +13,7 @@
 #include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
 #include "model/sim/ring.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::sim {
 
@@ -33,7 +34,7 @@ class timed_inbox : public hierarchy_object {
   void push(T&& item, time_ps arrival) {
     RNIC_ASSERT(arrival >= last_arrival_, name() + ": arrivals must not go back in time");
     last_arrival_ = arrival;
-    if (count_ > mask_) grow();
+    if (seldom(count_ > mask_)) grow();
     entry& e = slots_[(head_ + count_) & mask_];
     e.item = std::move(item);
     e.edge = consumer_.domain().edge_at_or_after(arrival);
@@ -63,7 +64,7 @@ class timed_inbox : public hierarchy_object {
     cycle_t edge = 0;
     time_ps arrival = 0;
   };
-  void grow() {
+  [[gnu::noinline, gnu::cold]] void grow() {
     std::vector<entry> bigger(slots_.size() * 2);
     for (std::size_t i = 0; i < count_; ++i) bigger[i] = std::move(slots_[(head_ + i) & mask_]);
     slots_.swap(bigger);

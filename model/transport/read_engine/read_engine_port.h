@@ -6,6 +6,7 @@
 
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
+#include "model/sim/seldom.h"
 
 namespace rnic::transport {
 
@@ -49,12 +50,15 @@ class read_engine_port {
   const std::uint64_t& missing_cycles() const { return missing_; }
   /// In each tick, before anything is asked, where cycles may be missing.
   void work() {
-    if (owed_ == 0 || !request.claim()) return;
-    request.push({owed_, false});
-    owed_ = 0;
+    if (sim::seldom(owed_ != 0)) tell();
   }
 
  private:
+  [[gnu::noinline]] void tell() {
+    if (!request.claim()) return;
+    request.push({owed_, false});
+    owed_ = 0;
+  }
   bool under_way_ = false;
   std::uint32_t owed_ = 0;  // cycles without a grant that were not told yet
   std::uint64_t missing_ = 0;

@@ -34,14 +34,22 @@ class resumptions {
   }
   /// There is one of what these wait for. One that was stopped meanwhile looks again when it is released.
   void resume_first(qp_queue& waiting) {
+    if (sim::seldom(!waiting.empty())) resume_one(waiting);
+  }
+  /// Once a cycle.
+  void push() {
+    if (sim::seldom(!waiting_.empty())) report_all();
+  }
+
+ private:
+  [[gnu::noinline]] void resume_one(qp_queue& waiting) {
     while (!waiting.empty()) {
       qp_runtime& r = waiting.pop(qps_);
       if (r.stop.halting || r.stop.halted) continue;
       return resume(r);
     }
   }
-  /// Once a cycle.
-  void push() {
+  [[gnu::noinline]] void report_all() {
     while (!waiting_.empty() && report_.claim()) {
       qp_runtime& r = waiting_.pop(qps_);
       if (r.turn.unit >= 0) {  // a grant was under way: its report says `more`
@@ -53,7 +61,6 @@ class resumptions {
     }
   }
 
- private:
   qp_table& qps_;
   const rate_limiter& limiter_;
   sim::fifo_out<scheduler::report>& report_;

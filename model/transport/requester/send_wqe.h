@@ -14,10 +14,15 @@ namespace rnic::transport {
 
 /// WQE opcodes (adapter data plane A.4.2).
 using wqe_opcode = abi::wqe::opcode;
+/// Without a branch for each: opcodes are five bits.
+template <class... Opcodes>
+constexpr bool is_one_of(wqe_opcode op, Opcodes... those) {
+  const std::uint32_t all = ((1u << static_cast<unsigned>(those)) | ...);
+  return (all >> (static_cast<unsigned>(op) & 31) & 1) != 0;
+}
 /// A message with it uses up a receive at the other end.
 constexpr bool takes_receive(wqe_opcode op) {
-  return op == wqe_opcode::send || op == wqe_opcode::send_imm || op == wqe_opcode::send_inval ||
-         op == wqe_opcode::rdma_write_imm;
+  return is_one_of(op, wqe_opcode::send, wqe_opcode::send_imm, wqe_opcode::send_inval, wqe_opcode::rdma_write_imm);
 }
 
 /// Syndromes of error CQEs (adapter data plane A.5.3).
@@ -95,15 +100,19 @@ struct send_wqe {
   bool is_segmented() const { return opcode == wqe_opcode::lso; }
   bool is_read() const { return opcode == wqe_opcode::rdma_read; }
   bool is_masked_atomic() const {
-    return opcode == wqe_opcode::masked_atomic_cs || opcode == wqe_opcode::masked_atomic_fa;
+    return is_one_of(opcode, wqe_opcode::masked_atomic_cs, wqe_opcode::masked_atomic_fa);
   }
   bool is_atomic() const {
-    return opcode == wqe_opcode::atomic_cs || opcode == wqe_opcode::atomic_fa || is_masked_atomic();
+    return is_one_of(opcode, wqe_opcode::atomic_cs, wqe_opcode::atomic_fa, wqe_opcode::masked_atomic_cs,
+                     wqe_opcode::masked_atomic_fa);
   }
   /// The response brings data for the scatter list; the request has none.
-  bool fetches() const { return is_read() || is_atomic(); }
+  bool fetches() const {
+    return is_one_of(opcode, wqe_opcode::rdma_read, wqe_opcode::atomic_cs, wqe_opcode::atomic_fa,
+                     wqe_opcode::masked_atomic_cs, wqe_opcode::masked_atomic_fa);
+  }
   bool is_key_operation() const {
-    return opcode == wqe_opcode::bind_mw || opcode == wqe_opcode::fast_reg || opcode == wqe_opcode::local_inval;
+    return is_one_of(opcode, wqe_opcode::bind_mw, wqe_opcode::fast_reg, wqe_opcode::local_inval);
   }
   bool takes_receive() const { return transport::takes_receive(opcode); }
   bool is_write() const { return opcode == wqe_opcode::rdma_write || opcode == wqe_opcode::rdma_write_imm; }

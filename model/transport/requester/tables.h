@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/sim/seldom.h"
 #include "model/sim/span.h"
 #include "model/sim/types.h"
 #include "model/transport/requester/send_wqe.h"
@@ -58,13 +59,7 @@ class index_pool {
   explicit index_pool(std::uint32_t limit) : limit_(limit) {}
   bool available() const { return !free_.empty() || used_ < limit_; }
   std::uint32_t take() {
-    if (free_.empty()) {
-      if (used_ % chunk == 0) {
-        chunks_.push_back(std::make_unique<std::array<T, chunk>>());
-        free_.reserve(used_ + chunk);
-      }
-      return used_++;
-    }
+    if (sim::seldom(free_.empty())) return take_new();
     const std::uint32_t i = free_.back();
     free_.pop_back();
     return i;
@@ -75,6 +70,13 @@ class index_pool {
 
  private:
   static constexpr std::uint32_t chunk = 64;
+  [[gnu::noinline, gnu::cold]] std::uint32_t take_new() {
+    if (used_ % chunk == 0) {
+      chunks_.push_back(std::make_unique<std::array<T, chunk>>());
+      free_.reserve(used_ + chunk);
+    }
+    return used_++;
+  }
   std::uint32_t limit_;
   std::uint32_t used_ = 0;
   std::vector<std::unique_ptr<std::array<T, chunk>>> chunks_;
@@ -184,13 +186,13 @@ class qp_table {
   }
   qp_runtime& operator[](std::uint32_t qpn) {
     const auto& p = pages_[(qpn & mask_) / page];
-    if (!p) add_page(qpn);
+    if (sim::seldom(!p)) add_page(qpn);
     return (*p)[qpn % page];
   }
 
  private:
   static constexpr std::uint32_t page = 256;
-  [[gnu::noinline]] void add_page(std::uint32_t qpn) {
+  [[gnu::noinline, gnu::cold]] void add_page(std::uint32_t qpn) {
     auto& p = pages_[(qpn & mask_) / page];
     p = std::make_unique<std::array<qp_runtime, page>>();
     for (std::uint32_t i = 0; i < page; ++i) (*p)[i].qpn = (qpn & mask_ & ~(page - 1)) + i;

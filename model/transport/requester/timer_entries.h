@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/sim/clock_domain.h"
+#include "model/sim/seldom.h"
 #include "model/sim/types.h"
 #include "model/transport/requester/timers.h"
 
@@ -33,7 +34,7 @@ class timer_entries {
     timer& t = of(c.qpn);
     t.tag = c.tag;
     const sim::cycle_t at = std::max(c.at, now + 1);
-    if (t.end == sim::never && (running_ == entries_ || front_ != nobody)) return wait(c.qpn, t, at - now);
+    if (sim::seldom(t.end == sim::never && (running_ == entries_ || front_ != nobody))) return wait(c.qpn, t, at - now);
     if (t.end == sim::never) ++running_;
     set(c.qpn, t, at);
   }
@@ -87,11 +88,14 @@ class timer_entries {
 
   timer& of(std::uint32_t qpn) {
     auto& p = pages_[qpn / page];
-    if (!p) p = std::make_unique<std::array<timer, page>>();
+    if (sim::seldom(!p)) add_page(qpn);
     return (*p)[qpn % page];
   }
+  [[gnu::noinline, gnu::cold]] void add_page(std::uint32_t qpn) {
+    pages_[qpn / page] = std::make_unique<std::array<timer, page>>();
+  }
   // Brings one that counts to the top.
-  bool find_due(sim::cycle_t now) {
+  [[gnu::noinline]] bool find_due(sim::cycle_t now) {
     do {
       const auto [key, qpn] = heap_.front();
       timer& t = of(qpn);
@@ -105,7 +109,7 @@ class timer_entries {
     return false;
   }
   // One that was stopped in the line, and starts again before it has come to the front, has kept its place.
-  void wait(std::uint32_t qpn, timer& t, sim::cycle_t span) {
+  [[gnu::noinline]] void wait(std::uint32_t qpn, timer& t, sim::cycle_t span) {
     if (t.span == 0) ++waits_;
     t.span = span;
     if (t.in_line) return;

@@ -134,9 +134,9 @@ bool responder_control::halting(std::uint32_t qpn) const {
 }
 
 void responder_control::work() {
-  if (!stopping_.empty()) work_halts();
-  if (resetting_ && stopping_.empty()) finish_reset();
-  if (!command_.idle()) work_command();
+  if (sim::seldom(!stopping_.empty())) work_halts();
+  if (sim::seldom(resetting_ && stopping_.empty())) finish_reset();
+  if (sim::seldom(!command_.idle())) work_command();
 }
 
 /// A step of one of them in a cycle, in turn.

@@ -64,11 +64,11 @@ class responder_control {
   void halt(std::uint32_t qpn, bool discard);
   void release(std::uint32_t qpn);
   bool halting(std::uint32_t qpn) const;
-  void work_halts();
+  [[gnu::noinline]] void work_halts();
   bool begin(stopping_entry& e, std::uint16_t place);
   bool go_on(stopping_entry& e);
-  void work_command();
-  void finish_reset();
+  [[gnu::noinline]] void work_command();
+  [[gnu::noinline]] void finish_reset();
 
   sim::clocked_block& owner_;
   responder_registers& registers_;

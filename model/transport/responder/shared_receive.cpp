@@ -250,7 +250,7 @@ void shared_receive::check_limits() {
 }
 
 void shared_receive::work() {
-  if (watching_ != 0) check_limits();
+  if (sim::seldom(watching_ != 0)) check_limits();
 }
 
 /// Forgets the line and the kept entries whose reads are over.

@@ -86,7 +86,7 @@ class shared_receive {
   bool settle_record(line& l, icm::srq_context& c);
   void read_record(line& l, const icm::srq_context& c, bool on_demand);
   void read_entries(const receive_place& place, const icm::srq_context& c, std::uint16_t index, unsigned count);
-  void check_limits();
+  [[gnu::noinline]] void check_limits();
   static bool idle(const line& l) { return l.ahead != phase::asked && l.record != phase::asked; }
   receive_place place_of(const line& l, receive_place::part in) const {
     return {in, static_cast<std::uint32_t>(&l - lines_.data())};
