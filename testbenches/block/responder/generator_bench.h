@@ -21,6 +21,9 @@ using cycle = sim::cycle_t;
 using operation = wire::operation;
 using kind = read_command::kind;
 
+/// From the command to the request of memory, as both are seen by who gets them: accept, ask and read in one cycle.
+inline constexpr cycle to_memory = 2;
+
 inline constexpr std::uint32_t rkey = 0x2200;
 
 /// All neighbours in one block. Virtual addresses are those of memory.
