@@ -8,6 +8,7 @@
 
 #include "model/sim/check.h"
 #include "model/sim/clock_domain.h"
+#include "model/sim/clocked_block.h"
 #include "model/sim/hierarchy.h"
 #include "model/sim/types.h"
 
@@ -57,6 +58,11 @@ class channel : public hierarchy_object {
   }
   ~channel() override { domain_.remove(*this); }
 
+  /// Of a block of this channel's domain.
+  std::uint8_t place_of(const clocked_block& block) const {
+    RNIC_ASSERT(&block.domain() == &domain_, name() + ": bound to " + block.name() + ", which has another clock");
+    return static_cast<std::uint8_t>(block.place());
+  }
   /// clocked_block::wake_at() of the block at `place` of `domain`.
   static void wake(clock_domain& domain, unsigned place, cycle_t when) { domain.wake_at(place, when); }
   /// One item more than the width in this cycle.

@@ -216,10 +216,6 @@ class fifo : public channel {
   void wake_producer(cycle_t when) {
     if (producer_ != nobody) wake(*clock_, producer_, when);
   }
-  std::uint8_t place_of(const clocked_block& block) const {
-    RNIC_ASSERT(&block.domain() == clock_, name() + ": bound to " + block.name() + ", which has another clock");
-    return static_cast<std::uint8_t>(block.place());
-  }
   std::size_t occupied(cycle_t now) const { return count_ + (freed_at_ == now ? freed_now_ : 0); }
 
   // What a push uses, in the line of usage_.

@@ -116,6 +116,16 @@ TEST(Width, OfABlockThatIsNotCountedYetIsReported) {
   EXPECT_EQ(b.channel.used().over_pops, 3U);
 }
 
+TEST(Width, BothEndsHaveTheClockOfTheChannel) {
+  timebase base;
+  clock_domain domain{"d", base, {1000, 1, 0}}, other{"o", base, {1000, 1, 0}};
+  fifo<unsigned> channel{"channel", domain, 1};
+  burst from(other, 1, burst::manner::asks);
+  drain to(other, 0, 1);
+  EXPECT_THROW(from.out.bind(channel), invariant_error);
+  EXPECT_THROW(to.in.bind(channel), invariant_error);
+}
+
 TEST(Width, AskingBooksNoTick) {
   bench b(8, {}, 3, burst::manner::asks);
   run_ns(20);
