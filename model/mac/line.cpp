@@ -16,7 +16,7 @@ bool is_as_fast_as_line(const sim::clock_domain& domain, const port_config& conf
 }
 }  // namespace
 
-line::line(sim::clocked_block& owner, const port_config& config, payload::frame_pool& pool, receive_side& own,
+line::line(sim::clocked_block& owner, const port_config& config, payload::frame_pool& pool, turnaround& own,
            port_counters& counters)
     : owner_(owner),
       pool_(pool),
@@ -68,20 +68,16 @@ void line::put(payload::frame_ptr frame, sim::time_ps not_before) {
 void line::send_away(payload::frame_ptr frame, sim::time_ps last_bit) {
   RNIC_ASSERT(!frame->open, owner_.name() + ": a frame without its last bytes");
   frame->fcs = wire::ethernet_fcs(frame->data(), frame->length);
-  if (frame->loopback == payload::frame::loopback_none) {
-    peer_->deliver(std::move(frame), last_bit);
-    return;
-  }
   if (frame->loopback == payload::frame::loopback_too) {
-    payload::frame_ptr out = pool_.get();
-    *out = *frame;
-    out->loopback = payload::frame::loopback_none;
-    peer_->deliver(std::move(out), last_bit);
+    // Approximation: the own port's copy of a multicast turns around when its last byte is known, behind the frames
+    // that go to the line before it; a real adapter copies it in front of the queues.
+    payload::frame_ptr copy = pool_.get();
+    *copy = *frame;
+    copy->span = 0;
+    if (!own_.push_copy(std::move(copy))) ++counters_.drop_overflow;
+    frame->loopback = payload::frame::loopback_none;
   }
-  // Approximation: a frame for the own port takes the time of the line, as if it went through a plug; a real adapter
-  // turns it around in its internal switch at the speed of the datapath.
-  ++counters_.looped;
-  own_.loop(std::move(frame), last_bit);
+  peer_->deliver(std::move(frame), last_bit);
 }
 
 }  // namespace rnic::mac

@@ -7,7 +7,7 @@
 
 #include "model/mac/port_config.h"
 #include "model/mac/port_state.h"
-#include "model/mac/receive.h"
+#include "model/mac/turnaround.h"
 #include "model/payload/frame.h"
 #include "model/payload/frame_port.h"
 #include "model/sim/clocked_block.h"
@@ -21,14 +21,14 @@ namespace rnic::mac {
 /// still busy: a MAC has a frame's worth of buffer between core clock and line clock. A frame whose last bytes are
 /// still being written (frame.open) is on the line and goes away when they are there.
 ///
-/// Goes to: the peer, with the time of the last bit; the own receiver for frames that are looped; both.
+/// Goes to: the peer, with the time of the last bit; a copy to the turnaround where the own port wants one too.
 ///
 /// Memory: one open frame.
 ///
-/// Counters: looped.
+/// Counters: drop_overflow, of copies that find the turnaround full.
 class line {
  public:
-  line(sim::clocked_block& owner, const port_config& config, payload::frame_pool& pool, receive_side& own,
+  line(sim::clocked_block& owner, const port_config& config, payload::frame_pool& pool, turnaround& own,
        port_counters& counters);
 
   void attach(payload::frame_sink_if& peer) { peer_ = &peer; }
@@ -52,7 +52,7 @@ class line {
 
   sim::clocked_block& owner_;
   payload::frame_pool& pool_;
-  receive_side& own_;
+  turnaround& own_;
   port_counters& counters_;
   payload::frame_sink_if* peer_ = nullptr;
   const std::uint32_t rate_mbps_;

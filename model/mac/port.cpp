@@ -21,9 +21,12 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
       set_(cfg),
       flow_(cfg.rate_mbps),
       carrier_(*this),
+      egress_credits_(credits_out, config_.index),
       receive_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, rx_out, departures, carrier_),
-      line_(*this, config_, pool, receive_, counters_),
-      transmit_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, tx_in, credits_out, receive_, line_) {
+      turnaround_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, egress_credits_, receive_),
+      line_(*this, config_, pool, turnaround_, counters_),
+      transmit_(*this, {config_, set_, flow_, stats_, counters_, pool, spans}, tx_in, egress_credits_, receive_,
+                turnaround_, line_) {
   const std::string& n = this->name();
   require(cfg.datapath_bytes >= 1, n + ".datapath_bytes: must be at least 1");
   require(cfg.xoff_bytes <= cfg.ingress_bytes, n + ".xoff_bytes: must not be above ingress_bytes");
@@ -36,9 +39,10 @@ void port::tick() {
     flow_.reset(now_ps());
   });
   line_.finish_open();
+  turnaround_.finish();
   receive_.work(link_up());
   transmit_.work(link_up());
-  receive_.watch_departures();
+  receive_.watch_departures(turnaround_.waits_for_buffer());
 }
 
 }  // namespace rnic::mac

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/mac/carrier.h"
+#include "model/mac/egress_credits.h"
 #include "model/mac/eth_stats.h"
 #include "model/mac/flow_control.h"
 #include "model/mac/ingress.h"
@@ -16,6 +17,7 @@
 #include "model/mac/port_state.h"
 #include "model/mac/receive.h"
 #include "model/mac/transmit.h"
+#include "model/mac/turnaround.h"
 #include "model/payload/frame_port.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/notice.h"
@@ -25,14 +27,13 @@
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
-#include "model/transport/transport_if.h"
 
 namespace rnic::mac {
 
 /// Transmit: frames come in with frame.priority and frame.source set, wait in the queue of their priority, and start on
 /// the line one after the other without a gap. A frame that still comes in, beat by beat, starts when no byte of it can
-/// be late for the line (cut-through). Short frames are padded to 64 bytes. Frames with frame.loopback set take their
-/// turn on the line's timing but go to the own ingress buffers instead of the cable.
+/// be late for the line (cut-through). Short frames are padded to 64 bytes. Frames for the own port (frame.loopback) turn
+/// around in front of the line.
 ///
 /// Receive: a frame is checked, put into the ingress buffer of its priority (PCP, or default_priority when untagged),
 /// and handed on with its first beat. From the line to the buffer is store-and-forward: nothing of a frame whose FCS is
@@ -40,8 +41,8 @@ namespace rnic::mac {
 /// them bound it leaves when it is handed on. MAC control frames end here.
 ///
 /// Parts, each with a data sheet of its own, in the order in which they work in a cycle: `carrier_sense`; `line`, whose
-/// open frame may be complete; `receive_side`, with `ingress`; `transmit_side`, with `egress`, which gives frames to
-/// `line`. `flow_control` has no time of its own: whom we have paused and who has paused us. The block has what
+/// open frame may be complete; `turnaround`, whose frame may be; `receive_side`, with `ingress`; `transmit_side`, with
+/// `egress`, which gives frames to both. `flow_control` has no time of its own: whom we have paused and who has paused us. The block has what
 /// firmware sets and what is counted (port_state.h, registers in port_registers.cpp).
 class port : public sim::clocked_block,
              public register_bus::cr_target_if,
@@ -58,7 +59,7 @@ class port : public sim::clocked_block,
   sim::fifo_in<payload::frame_ptr> tx_in;
   sim::fifo_out<payload::frame_ptr> rx_out;
   /// Credits by transport::egress_source; those of sources that do not exist stay unbound.
-  std::array<sim::fifo_out<transport::egress_credit>, 2> credits_out;
+  credit_ports credits_out;
   /// What leaves the ingress buffers: a channel for each that takes frames off the way behind them.
   std::array<sim::fifo_in<payload::departure>, ingress::takers> departures;
 
@@ -101,7 +102,9 @@ class port : public sim::clocked_block,
   eth_stats stats_;
   counters counters_;
   carrier_sense carrier_;
+  egress_credits egress_credits_;
   receive_side receive_;
+  turnaround turnaround_;
   line line_;
   transmit_side transmit_;
 };

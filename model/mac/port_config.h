@@ -33,6 +33,8 @@ struct port_config {
       24, {0, sim::many, "ns", "calibration 5: a part of 100 ns, 51.2 of them to gather a code word"}};
   sim::parameter<std::uint32_t> fec_correct_ns{25, {0, sim::many, "ns", "calibration 5: a part of 100 ns"}};
   unsigned datapath_bytes = 16;  ///< a cycle of the core clock, to and from the line's side (adapter.datapath_bytes)
+  /// Of frames for the own port, from their last beat to the receiver's check.
+  sim::parameter<std::uint8_t> turn_cycles{4, {1, 255, "cycles", "design: the internal switch"}};
   /// The credits a source begins with.
   sim::parameter<std::uint32_t> egress_frames{16, {1, 512, "frames", "design: of each source and priority"}};
   /// Buffer of each priority.
@@ -68,6 +70,7 @@ struct port_config {
     are("fec", fec);
     are("fec_locate_ns", fec_locate_ns);
     are("fec_correct_ns", fec_correct_ns);
+    are("turn_cycles", turn_cycles);
     are("egress_frames", egress_frames);
     are("ingress_bytes", ingress_bytes);
     are("xoff_bytes", xoff_bytes);

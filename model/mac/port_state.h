@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "model/mac/eth_stats.h"
 #include "model/mac/flow_control.h"
 #include "model/mac/port_config.h"
 #include "model/payload/frame.h"
+#include "model/sim/check.h"
 #include "model/sim/span.h"
 #include "model/sim/types.h"
 #include "model/wire/bytes.h"
@@ -35,7 +37,7 @@ struct port_counters {
   std::uint64_t tx_frames = 0, tx_bytes = 0;  ///< on the line, FCS included, without pause frames
   std::uint64_t rx_frames = 0, rx_bytes = 0;  ///< good ones, without MAC control
   std::uint64_t tx_pause = 0, rx_pause = 0;   ///< pause frames of either kind
-  std::uint64_t looped = 0;
+  std::uint64_t looped = 0;                   ///< for the own port, not on the line
   std::uint64_t drop_fcs = 0, drop_runt = 0, drop_too_long = 0, drop_overflow = 0, drop_link_down = 0;
   std::uint64_t drop_control = 0;  ///< MAC control frames with an unknown opcode
   std::uint64_t drop_tx_link_down = 0;
@@ -56,6 +58,15 @@ struct port_common {
 
 inline bool is_tagged(const payload::frame& f) {
   return f.length >= 16 && wire::load_be16(f.data() + 12) == static_cast<std::uint16_t>(wire::ether_type::vlan);
+}
+
+/// Padding with zeros to the shortest frame (IEEE 802.3, 4.2.3.3).
+inline void pad(payload::frame& f) {
+  constexpr std::uint32_t shortest = shortest_frame - 4;  // without FCS
+  if (f.length >= shortest) return;
+  RNIC_ASSERT(f.begin + shortest <= payload::frame::capacity, "no room behind a short frame");
+  std::memset(f.data() + f.length, 0, shortest - f.length);
+  f.length = shortest;
 }
 
 /// Column of the statistics: PCP, or untagged.

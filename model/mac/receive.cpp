@@ -39,23 +39,43 @@ receive_side::receive_side(sim::clocked_block& owner, const port_common& common,
 /// Those of the line first: it cannot wait.
 void receive_side::receive(bool link_up) {
   unsigned room = width_;
-  for (; room != 0 && from_line_.can_pop(); --room) receive_from(from_line_, link_up);
-  for (; room != 0 && looped_.can_pop(); --room) receive_from(looped_, link_up);
+  for (; room != 0 && from_line_.can_pop(); --room) take_from_line(link_up);
+  for (; room != 0 && looped_.can_pop(); --room) take_looped(link_up);
   if (looped_.can_pop()) owner_.wake_next();
 }
 
-void receive_side::receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, bool link_up) {
-  const sim::time_ps arrival = inbox.front_arrival() - path_.mac;
-  payload::frame_ptr f = inbox.pop();
-  if (&inbox == &from_line_) f->loopback = payload::frame::loopback_none;
-  take_frame(std::move(f), arrival, link_up);
-}
-
-void receive_side::take_frame(payload::frame_ptr frame, sim::time_ps arrival, bool link_up) {
+void receive_side::take_from_line(bool link_up) {
+  const sim::time_ps arrival = from_line_.front_arrival() - path_.mac;
+  payload::frame_ptr frame = from_line_.pop();
   payload::frame& f = *frame;
   note_path(f.span, arrival);
   const bool cut = carrier_.cut(f.stamp, arrival);
-  // What the sender's blocks noted in the frame does not travel on a cable.
+  f.loopback = payload::frame::loopback_none;
+  const unsigned column = note_arrival(f, arrival);
+  if (!link_up || cut) {
+    ++to_.counters.drop_link_down;
+    return;
+  }
+  if (passes_fcs(f, column) && is_short_enough(f) && !consume_control(f)) admit(std::move(frame));
+}
+
+/// What has not been on a line has no FCS, and is no less than the shortest frame.
+void receive_side::take_looped(bool link_up) {
+  payload::frame_ptr frame = looped_.pop();
+  payload::frame& f = *frame;
+  to_.spans.leave(f.span, owner_.name(), "loopback", owner_.now_ps());
+  f.fcs_ok = true;
+  const unsigned column = note_arrival(f, owner_.now_ps());
+  if (!link_up) {
+    ++to_.counters.drop_link_down;
+    return;
+  }
+  to_.stats.receive(column, f.length + fcs_bytes, to_.set.mtu, f.data());
+  if (is_short_enough(f) && !consume_control(f)) admit(std::move(frame));
+}
+
+/// What the sender's blocks noted in the frame does not travel. Returns the column of its priority.
+unsigned receive_side::note_arrival(payload::frame& f, sim::time_ps arrival) const {
   f.port = to_.config.index;
   f.source = 0;
   f.control = f.insert_icrc = false;
@@ -64,18 +84,16 @@ void receive_side::take_frame(payload::frame_ptr frame, sim::time_ps arrival, bo
   f.stamp = arrival;
   const unsigned column = column_of(f);
   f.priority = column == eth_stats::untagged ? to_.set.default_priority : static_cast<std::uint8_t>(column);
-  const std::uint32_t size = f.length + fcs_bytes;
-  if (!link_up || cut) {
-    ++to_.counters.drop_link_down;
-    return;
-  }
-  if (!passes_checks(f, size, column) || consume_control(f)) return;
+  return column;
+}
+
+void receive_side::admit(payload::frame_ptr frame) {
+  const std::uint32_t size = frame->length + fcs_bytes;
   ++to_.counters.rx_frames;
   to_.counters.rx_bytes += size;
-  if (!ingress_.admit(std::move(frame), size, owner_.now())) {
-    ++to_.counters.drop_overflow;
-    to_.stats.receive_overflow();
-  }
+  if (ingress_.admit(std::move(frame), size, owner_.now())) return;
+  ++to_.counters.drop_overflow;
+  to_.stats.receive_overflow();
 }
 
 /// The way of a frame whose last bit came at `arrival`.
@@ -95,8 +113,9 @@ void receive_side::note_path(sim::span_id span, sim::time_ps arrival) {
   leave("mac rx", owner_.now_ps() - arrival);
 }
 
-/// FCS and size; counts what fails.
-bool receive_side::passes_checks(payload::frame& f, std::uint32_t size, unsigned column) {
+/// FCS and shortest size; counts what fails.
+bool receive_side::passes_fcs(payload::frame& f, unsigned column) {
+  const std::uint32_t size = f.length + fcs_bytes;
   f.fcs_ok = wire::ethernet_fcs(f.data(), f.length) == f.fcs;
   const bool runt = size < shortest_frame || f.length < 14;
   if (!f.fcs_ok) {
@@ -112,7 +131,11 @@ bool receive_side::passes_checks(payload::frame& f, std::uint32_t size, unsigned
   } else {
     to_.stats.receive(column, size, to_.set.mtu, f.data());
   }
-  if (size <= to_.set.mtu) return true;
+  return true;
+}
+
+bool receive_side::is_short_enough(const payload::frame& f) {
+  if (f.length + fcs_bytes <= to_.set.mtu) return true;
   to_.stats.too_long();
   ++to_.counters.drop_too_long;
   return false;
@@ -144,9 +167,9 @@ void receive_side::take_departures() {
   if (ingress_.above() != 0) ingress_.settle(owner_.now());
 }
 
-/// Whoever has paused the peer must know when there is room again.
-void receive_side::watch_departures() {
-  const bool watches = to_.flow.wanted(ingress_.above()) != 0;
+/// Whoever has paused the peer, or waits, must know when there is room again.
+void receive_side::watch_departures(bool turnaround_waits) {
+  const bool watches = turnaround_waits || to_.flow.wanted(ingress_.above()) != 0;
   if (watches != watches_)
     for (auto& d : departures_) d.set_quiet(!watches);
   watches_ = watches;
@@ -160,7 +183,8 @@ void receive_side::hand_out() {
   if (!read_.is_free()) return read_.await();
   if (!out_.claim()) return;
   payload::frame_ptr f = ingress_.take();
-  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f->stamp + path_.mac));
+  const sim::time_ps on_way = f->loopback == payload::frame::loopback_none ? path_.mac : 0;
+  const sim::time_ps checked = owner_.domain().edge_time(owner_.domain().edge_at_or_after(f->stamp + on_way));
   if (owner_.now_ps() > checked)
     to_.spans.leave(f->span, owner_.name(), "ingress buffer", owner_.now_ps(), sim::wait::arbitration);
   const sim::cycle_t beats = payload::beats_of(f->length, to_.config.datapath_bytes);

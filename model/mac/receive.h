@@ -21,7 +21,7 @@ namespace rnic::mac {
 ///
 /// Stages, from a frame's last bit on, in the line's time (receive_path): PMA; where the line has FEC its code word is
 /// gathered, errors are located and corrected; PCS; MAC. Then check, as many frames a cycle as the line can bring,
-/// those of the line before looped ones; into the ingress buffer of its priority in the same cycle, or dropped; read,
+/// those of the line before looped ones, which have no FCS; into the ingress buffer of its priority in the same cycle, or dropped; read,
 /// round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block behind gets a frame
 /// with its first beat, a cycle after its check at the earliest. Room is given back as departures say. MAC control
 /// frames end at the check: pause frames are obeyed at once.
@@ -30,7 +30,7 @@ namespace rnic::mac {
 ///
 /// Stalls: read, by the block behind. The line cannot wait: a frame that finds its buffer full is dropped.
 ///
-/// Departures tick the port only while somebody is to be paused or is.
+/// Departures tick the port only while somebody is to be paused or is, or a looped frame waits.
 ///
 /// Span marks: "wire" (wait::wire), "pma rx", "rs-fec word" (wait::wire), "rs-fec locate" and "rs-fec correct" where
 /// the line has it, "pcs rx", "mac rx" (to the edge of the check), and "ingress buffer" (arbitration) when the block
@@ -45,11 +45,16 @@ class receive_side {
   receive_side(sim::clocked_block& owner, const port_common& common, const sim::fifo_out<payload::frame_ptr>& out,
                departure_ports& departures, const carrier_sense& carrier);
 
-  /// The last bit of a frame is here at that time: of the peer, or of the own transmitter.
+  /// The last bit of a frame of the peer is here at that time.
   void deliver(payload::frame_ptr frame, sim::time_ps arrival) {
     from_line_.push(std::move(frame), arrival + path_.mac);
   }
-  void loop(payload::frame_ptr frame, sim::time_ps arrival) { looped_.push(std::move(frame), arrival + path_.mac); }
+  /// A frame of the own transmitter is at the check at edge `when`, in the future.
+  void loop(payload::frame_ptr frame, sim::cycle_t when) {
+    looped_.push(std::move(frame), owner_.domain().edge_time(when));
+  }
+  /// Whether the buffer to which the frame would come is above XOFF.
+  bool is_above_xoff(const payload::frame& f) const { return (ingress_.above() >> priority_of(f) & 1) != 0; }
 
   /// To be called in each tick, before the transmit direction.
   void work(bool link_up) {
@@ -58,17 +63,24 @@ class receive_side {
     hand_out();
   }
   /// Behind the transmit direction.
-  void watch_departures();
+  void watch_departures(bool turnaround_waits);
   /// Priorities whose peer is to be paused.
   std::uint8_t above() const { return ingress_.above(); }
   const ingress& buffers() const { return ingress_; }
 
  private:
   void receive(bool link_up);
-  void receive_from(sim::timed_inbox<payload::frame_ptr>& inbox, bool link_up);
-  void take_frame(payload::frame_ptr frame, sim::time_ps arrival, bool link_up);
+  void take_from_line(bool link_up);
+  [[gnu::noinline, gnu::cold]] void take_looped(bool link_up);
+  unsigned note_arrival(payload::frame& f, sim::time_ps arrival) const;
+  void admit(payload::frame_ptr frame);
+  unsigned priority_of(const payload::frame& f) const {
+    const unsigned column = column_of(f);
+    return column == eth_stats::untagged ? to_.set.default_priority : column;
+  }
   void note_path(sim::span_id span, sim::time_ps arrival);
-  bool passes_checks(payload::frame& f, std::uint32_t size, unsigned column);
+  bool passes_fcs(payload::frame& f, unsigned column);
+  bool is_short_enough(const payload::frame& f);
   bool consume_control(const payload::frame& f);
   void take_departures();
   void hand_out();

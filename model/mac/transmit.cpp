@@ -10,32 +10,29 @@
 
 namespace rnic::mac {
 
-namespace {
-/// Padding with zeros to the shortest frame (IEEE 802.3, 4.2.3.3).
-void pad(payload::frame& f) {
-  constexpr std::uint32_t shortest = shortest_frame - fcs_bytes;
-  if (f.length >= shortest) return;
-  RNIC_ASSERT(f.begin + shortest <= payload::frame::capacity, "no room behind a short frame");
-  std::memset(f.data() + f.length, 0, shortest - f.length);
-  f.length = shortest;
-}
-}  // namespace
-
 transmit_side::transmit_side(sim::clocked_block& owner, const port_common& common, sim::fifo_in<payload::frame_ptr>& in,
-                             const credit_ports& credits, const receive_side& receive, line& on)
+                             const egress_credits& credits, const receive_side& receive, turnaround& own, line& on)
     : owner_(owner),
       to_(common),
       in_(in),
       credits_(credits),
       receive_(receive),
+      own_(own),
       line_(on),
-      egress_(std::size_t{common.config.egress_frames} * credits.size()) {
+      egress_(std::size_t{common.config.egress_frames} * std::tuple_size_v<credit_ports>) {
   egress_.mode = common.config.egress_arbitration;
 }
 
 /// One frame a cycle.
 bool transmit_side::accept() {
-  if (!in_.can_pop() || egress_.full(in_.front()->priority & 7u)) return false;
+  if (!in_.can_pop()) return false;
+  const unsigned priority = in_.front()->priority & 7u;
+  if (in_.front()->loopback == payload::frame::loopback_only) {
+    if (own_.full(priority)) return false;
+    own_.push(in_.pop());
+    return true;
+  }
+  if (egress_.full(priority)) return false;
   egress_.push(in_.pop(), owner_.now_ps());
   return true;
 }
@@ -43,7 +40,7 @@ bool transmit_side::accept() {
 /// At most one frame; true when a queue got shorter.
 bool transmit_side::transmit(bool link_up) {
   if (!link_up) {
-    const std::uint8_t ready = with_credit_room(egress_.waiting());
+    const std::uint8_t ready = credits_.with_room(egress_, egress_.waiting());
     if (ready != 0) drop_for_link_down(ready);
     return ready != 0;
   }
@@ -55,33 +52,16 @@ bool transmit_side::transmit(bool link_up) {
   }
   const auto free =
       static_cast<std::uint8_t>(egress_.waiting() & ~to_.flow.paused(owner_.now_ps()) & ~egress_.held(owner_.now_ps()));
-  const std::uint8_t ready = with_credit_room(free);
+  const std::uint8_t ready = credits_.with_room(egress_, free);
   if (ready == 0) return false;
   transmit_frame(egress_.pick(ready));
   return true;
 }
 
-/// Those of `priorities` whose first frame's credit can be given back now; asking books a wake-up for the others.
-std::uint8_t transmit_side::with_credit_room(std::uint8_t priorities) {
-  unsigned ready = 0;
-  for (unsigned left = priorities; left != 0; left &= left - 1) {
-    const auto p = static_cast<unsigned>(__builtin_ctz(left));
-    const std::uint8_t source = egress_.head(p).frame->source;
-    const bool room = source >= credits_.size() || !credits_[source].bound() || credits_[source].claim();
-    if (room) ready |= 1u << p;
-  }
-  return static_cast<std::uint8_t>(ready);
-}
-
-void transmit_side::return_credit(const payload::frame& f) {
-  if (f.source < credits_.size() && credits_[f.source].bound())
-    credits_[f.source].push({to_.config.index, static_cast<std::uint8_t>(f.priority & 7u)});
-}
-
 /// One of `ready`, whose credit can be given back.
 void transmit_side::drop_for_link_down(std::uint8_t ready) {
   const egress::entry e = egress_.pop(egress_.pick(ready));
-  return_credit(*e.frame);
+  credits_.give_back(*e.frame);
   ++to_.counters.drop_tx_link_down;
   to_.stats.transmit_drop();
 }
@@ -100,7 +80,7 @@ void transmit_side::transmit_pause() {
 
 void transmit_side::transmit_frame(unsigned priority) {
   egress::entry e = egress_.pop(priority);
-  return_credit(*e.frame);
+  credits_.give_back(*e.frame);
   pad(*e.frame);
   const sim::time_ps not_before = line_.no_byte_late(*e.frame), start = std::max(not_before, line_.free_at());
   const bool was_paused = to_.flow.paused_until(priority) > e.since;
@@ -112,9 +92,7 @@ void transmit_side::transmit_frame(unsigned priority) {
   const std::uint32_t size = e.frame->length + fcs_bytes;
   ++to_.counters.tx_frames;
   to_.counters.tx_bytes += size;
-  const bool looped = e.frame->loopback == payload::frame::loopback_only;
-  to_.stats.transmit(looped ? eth_stats::looped : column_of(*e.frame), size, to_.set.mtu, e.frame->data(),
-                     is_tagged(*e.frame));
+  to_.stats.transmit(column_of(*e.frame), size, to_.set.mtu, e.frame->data(), is_tagged(*e.frame));
   egress_.started(priority, preamble_bytes + size + gap_bytes, start, to_.config.class_catch_up_ns * sim::ps_per_ns);
   line_.put(std::move(e.frame), not_before);
 }
@@ -131,14 +109,14 @@ void transmit_side::note_path(sim::span_id span, sim::time_ps start) {
 /// All that time alone will make possible.
 void transmit_side::ask_for_wake(bool link_up) {
   if (!link_up) {
-    if (egress_.waiting() != 0 && with_credit_room(egress_.waiting()) != 0) owner_.wake_next();
+    if (egress_.waiting() != 0 && credits_.with_room(egress_, egress_.waiting()) != 0) owner_.wake_next();
     return;
   }
   const bool must_tell = to_.flow.must_tell(receive_.above(), owner_.now_ps());
   if (egress_.waiting() == 0 && !must_tell && to_.flow.refresh_at() == ~sim::time_ps{0}) return;
   const std::uint8_t paused = to_.flow.paused(owner_.now_ps());
   const auto free = static_cast<std::uint8_t>(egress_.waiting() & ~paused & ~egress_.held(owner_.now_ps()));
-  if (must_tell || (free != 0 && with_credit_room(free) != 0))
+  if (must_tell || (free != 0 && credits_.with_room(egress_, free) != 0))
     owner_.wake_at(std::max(owner_.now() + 1, line_.choice_edge()));
   sim::time_ps resume = egress_.held_until(owner_.now_ps());
   for (unsigned held = egress_.waiting() & paused; held != 0; held &= held - 1)

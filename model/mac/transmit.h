@@ -2,17 +2,17 @@
 // The transmit direction of a port: queues, the choice among them, credits, pause frames.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "model/mac/egress.h"
+#include "model/mac/egress_credits.h"
 #include "model/mac/line.h"
 #include "model/mac/port_state.h"
 #include "model/mac/receive.h"
+#include "model/mac/turnaround.h"
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
-#include "model/transport/transport_if.h"
 
 namespace rnic::mac {
 
@@ -20,7 +20,7 @@ namespace rnic::mac {
 ///
 /// Stages: accept, one frame a cycle into the queue of its priority (cycle 0); choose, one frame a cycle among the
 /// priorities that are neither paused nor held at the highest rate of their class, when the line may be given its next
-/// frame; pause frames go before all else. In a cycle in which a queue got shorter a frame that found it full is
+/// frame; pause frames go before all else. Frames for the own port go to the turnaround instead, as many a cycle. In a cycle in which a queue got shorter a frame that found it full is
 /// accepted. When a frame starts, its source gets a credit. While the link is down a frame a cycle is dropped.
 ///
 /// Memories: eight queues (egress), one frame in and one out a cycle.
@@ -33,15 +33,14 @@ namespace rnic::mac {
 /// Counters: tx_frames, tx_bytes, tx_pause, blocked_by_pause, drop_tx_link_down.
 class transmit_side {
  public:
-  using credit_ports = std::array<sim::fifo_out<transport::egress_credit>, 2>;
-
   transmit_side(sim::clocked_block& owner, const port_common& common, sim::fifo_in<payload::frame_ptr>& in,
-                const credit_ports& credits, const receive_side& receive, line& on);
+                const egress_credits& credits, const receive_side& receive, turnaround& own, line& on);
 
   /// To be called in each tick, behind the receive direction.
   void work(bool link_up) {
     const bool took = accept();
-    if (transmit(link_up) && !took) accept();
+    const bool shorter = transmit(link_up) | own_.work(link_up);
+    if (shorter && !took && accept()) owner_.wake_next();
     ask_for_wake(link_up);
   }
   egress& queues() { return egress_; }
@@ -54,15 +53,14 @@ class transmit_side {
   void transmit_frame(unsigned priority);
   void note_path(sim::span_id span, sim::time_ps start);
   void drop_for_link_down(std::uint8_t ready);
-  std::uint8_t with_credit_room(std::uint8_t priorities);
-  void return_credit(const payload::frame& f);
   void ask_for_wake(bool link_up);
 
   sim::clocked_block& owner_;
   port_common to_;
   sim::fifo_in<payload::frame_ptr>& in_;
-  const credit_ports& credits_;
+  const egress_credits& credits_;
   const receive_side& receive_;
+  turnaround& own_;
   line& line_;
   egress egress_;
 };

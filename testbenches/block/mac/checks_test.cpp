@@ -136,19 +136,6 @@ TEST(mac_checks, link_down_with_full_credits_waits_for_their_room) {
   EXPECT_EQ(t.a.credits.by_priority[0], 7u);
 }
 
-TEST(mac_checks, loopback_frames_stay) {
-  bench t;
-  payload::frame_ptr f = t.frame(100, 3, true);
-  f->loopback = 1;
-  t.a.tx.send(std::move(f));
-  bench::run_ns(1'000);
-  EXPECT_TRUE(t.log.notes.empty());
-  ASSERT_EQ(t.a.rx.notes.size(), 1u);
-  EXPECT_EQ(t.a.rx.notes[0].frame->priority, 3);
-  EXPECT_EQ(t.a.rx.notes[0].frame->loopback, 1);
-  EXPECT_EQ(t.a.mac.cr_read(cr::eth_stats + 0xa98 + 24 * 9 + 4), 1u);  // TTOT, loopback
-}
-
 /// The most bytes in the buffer when three frames of 104 bytes have come at one instant.
 std::uint32_t most_of_three(std::uint64_t cycle_ps) {
   bench t({}, {}, {}, {cycle_ps, 1, 0});
