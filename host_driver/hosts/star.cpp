@@ -13,15 +13,19 @@ star::star(const star_config& config) : base_(config.timing), meeting_(std::make
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   constexpr sim::clock_period resolution{1000, 1, 0};
   clock_ = std::make_unique<sim::clock_domain>("switch_clock", base_, resolution);
-  fabric::network_switch::config middle;
-  middle.ports = config.leaves + 1;
-  middle.rate_mbps = config.node.adapter.port.rate_mbps;
+  fabric::switch_config middle;
+  middle.ports.assign(config.leaves + 1, {config.node.adapter.port.rate_mbps, config.cable_metres, {}});
   middle.hop_ps = config.hop_ps;
+  middle.buffer.flow_control = fabric::lossless_by::pause;  // as the hosts' drivers have it
+  // Low thresholds: who sends more than the hub takes is soon stopped, and a short run is soon in its steady state.
+  middle.buffer.bytes = 2u << 20;
+  middle.buffer.lossless_alpha = 1;
+  middle.buffer.xon_gap_bytes = 4'200;
   switch_ = std::make_unique<fabric::network_switch>("switch", *clock_, middle, frames_, statistics_);
   fabric::cable::config cable;
   cable.metres = config.cable_metres;
-  ends_.resize(middle.ports);
-  for (unsigned i = 0; i < middle.ports; ++i) {
+  ends_.resize(middle.ports.size());
+  for (unsigned i = 0; i < ends_.size(); ++i) {
     nodes_.push_back(
         std::make_unique<node>((i == 0 ? "hub" : "leaf" + std::to_string(i)).c_str(), env, config.node, i + 1));
     cables_.push_back(std::make_unique<fabric::cable>(nodes_[i]->connector(), switch_->port(i), cable));

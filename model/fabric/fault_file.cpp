@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint64_t most = 1'000'000'000'000;  // of anything that is counted
 constexpr std::uint64_t longest_us = 1'000'000'000;
 constexpr std::uint64_t longest_frame = 10240;
+constexpr std::uint64_t most_outages = 100'000;
 
 std::string joined(std::initializer_list<const char*> words) {
   std::string text;
@@ -308,12 +309,34 @@ void read_rates(const std::string& file, const toml::node& node, fault_plan& pla
   }
 }
 
+outage read_outage(const std::string& file, const toml::node& node, std::size_t number) {
+  const std::string title = "outage " + std::to_string(number) + ": ";
+  if (!node.is_table())
+    throw sim::config_error(file + ":" + std::to_string(node.source().begin.line) + ": " + title + "not a table");
+  const section s(file, title, *node.as_table());
+  s.allow({"port", "down_us", "lasts_us", "every_us", "times"});
+  outage o;
+  std::uint64_t us = 0;
+  s.number("port", 1, 2, o.port);
+  if (!s.number("down_us", 0, longest_us, us))
+    s.fail(node, "down_us: is missing, expected 0 to " + std::to_string(longest_us));
+  o.down_ps = us * sim::ps_per_us;
+  if (s.number("lasts_us", 1, longest_us, us)) o.lasts_ps = us * sim::ps_per_us;
+  const bool repeats = s.number("every_us", 1, longest_us, us), counted = s.number("times", 1, most_outages, o.times);
+  if (repeats) o.every_ps = us * sim::ps_per_us;
+  if (repeats != counted)
+    s.fail(node, std::string(repeats ? "times" : "every_us") + ": is missing, " + (repeats ? "every_us" : "times") +
+                     " is there");
+  if (repeats && o.lasts_ps == outage::for_good) s.fail(node, "lasts_us: is missing, every_us is there");
+  return o;
+}
+
 }  // namespace
 
 fault_plan parse_fault_plan(const std::string& text, const std::string& name) {
   const toml::table root = sim::read_toml(name, [&] { return toml::parse(text, name); });
   const section s(name, "", root);
-  s.allow({"seed", "capture", "rates", "event"});
+  s.allow({"seed", "capture", "rates", "event", "outage"});
   fault_plan plan;
   s.number("seed", 1, std::uint64_t{1} << 62, plan.seed);
   unsigned w = 0;
@@ -322,6 +345,11 @@ fault_plan parse_fault_plan(const std::string& text, const std::string& name) {
     const toml::array* list = events->as_array();
     if (list == nullptr) s.fail(*events, "event: expected a list of tables, [[event]]");
     for (std::size_t i = 0; i < list->size(); ++i) plan.rules.push_back(read_event(name, *list->get(i), i + 1));
+  }
+  if (const toml::node* outages = s.find("outage")) {
+    const toml::array* list = outages->as_array();
+    if (list == nullptr) s.fail(*outages, "outage: expected a list of tables, [[outage]]");
+    for (std::size_t i = 0; i < list->size(); ++i) plan.outages.push_back(read_outage(name, *list->get(i), i + 1));
   }
   if (const toml::node* rates = s.find("rates")) read_rates(name, *rates, plan);
   return plan;

@@ -2,6 +2,7 @@
 // Bits of frames by name.
 #include "model/fabric/frame_damage.h"
 
+#include "model/fabric/congestion_marker.h"
 #include "model/wire/bytes.h"
 #include "model/wire/icrc.h"
 
@@ -14,16 +15,6 @@ constexpr std::uint32_t ipv4_checksum_offset = 10, ipv4_ttl_offset = 8, ipv6_hop
 constexpr std::uint32_t udp_bytes = 8;
 
 bit_range bytes_at(std::uint32_t offset, std::uint32_t count) { return {offset * 8, count * 8}; }
-
-/// One's complement sum of the IPv4 header (RFC 1071).
-void make_ip_checksum_right(std::uint8_t* ip) {
-  wire::store_be16(ip + ipv4_checksum_offset, 0);
-  std::uint32_t sum = 0;
-  const unsigned bytes = (ip[0] & 0xfu) * 4;
-  for (unsigned i = 0; i < bytes; i += 2) sum += wire::load_be16(ip + i);
-  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-  wire::store_be16(ip + ipv4_checksum_offset, static_cast<std::uint16_t>(~sum));
-}
 
 bit_range find_ip_field(const wire::packet& p, header_field field) {
   const bool v1 = p.encap == wire::encapsulation::roce_v1, v4 = p.encap == wire::encapsulation::roce_v2_ipv4;
@@ -70,19 +61,8 @@ bit_range find_extended_field(const wire::packet& p, header_field field) {
 }  // namespace
 
 bool mark_congestion(payload::frame& f, const wire::packet& p) {
-  std::uint8_t* ip = f.data() + p.l3_offset;
-  switch (p.encap) {
-    case wire::encapsulation::roce_v1:
-      return false;
-    case wire::encapsulation::roce_v2_ipv4:
-      ip[1] |= 3;
-      make_ip_checksum_right(ip);
-      break;
-    case wire::encapsulation::roce_v2_ipv6:  // traffic class: bits 27:20 of the first word
-      ip[1] |= 0x30;
-      break;
-  }
-  make_fcs_right(f);
+  if (p.encap == wire::encapsulation::roce_v1) return false;
+  set_congestion_experienced(f, {p.encap == wire::encapsulation::roce_v2_ipv4 ? 4u : 6u, p.l3_offset, 0});
   return true;
 }
 

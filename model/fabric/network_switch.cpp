@@ -2,9 +2,10 @@
 #include "model/fabric/network_switch.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "model/fabric/frame_headers.h"
+#include "model/fabric/vlan_rules.h"
 #include "model/payload/frame_copy.h"
 #include "model/sim/check.h"
 #include "model/wire/icrc.h"
@@ -13,145 +14,233 @@ namespace rnic::fabric {
 
 namespace {
 
-constexpr std::uint32_t preamble_and_fcs_bytes = 12, gap_bytes = 12, address_bytes = 6;
-constexpr std::size_t addresses = 256;  // more are flooded to
+constexpr std::uint32_t fcs_bytes = 4, preamble_and_fcs_bytes = 12, gap_bytes = 12, address_bytes = 6;
 constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0x80, 0x01};
+constexpr unsigned pcp_shift = 13, dscp_class_shift = 5;
+
+sim::time_ps line_time(std::uint64_t bytes, std::uint32_t rate_mbps) { return bytes * 8 * sim::ps_per_us / rate_mbps; }
+sim::time_ps duration(const payload::frame& f, std::uint32_t rate_mbps) {
+  return line_time(f.length + preamble_and_fcs_bytes, rate_mbps);
+}
+
+const switch_config& consistent(const switch_config& c, const std::string& parameters) {
+  if (c.ecn.kmin_bytes >= c.ecn.kmax_bytes)
+    throw sim::config_error(parameters + ".ecn.kmin_bytes: " + std::to_string(c.ecn.kmin_bytes) +
+                            ": expected less than ecn.kmax_bytes, " + std::to_string(c.ecn.kmax_bytes));
+  return c;
+}
 
 }  // namespace
 
-network_switch::network_switch(std::string name, sim::clock_domain& domain, const config& cfg,
-                               payload::frame_pool& pool, sim::statistics& stats)
-    : clocked_block(name, domain), config_(cfg), pool_(pool) {
-  places_.reserve(addresses);
-  for (unsigned i = 0; i < cfg.ports; ++i) {
-    ports_.push_back(std::make_unique<port_state>(this->name() + ".port" + std::to_string(i), *this, cfg.rate_mbps));
-    ports_.back()->flow.send_pause = ports_.back()->flow.obey_pause = true;
+network_switch::port_state::port_state(const std::string& name, network_switch& of, const switch_config::port& cfg,
+                                       unsigned port_number)
+    : config(cfg),
+      number(port_number),
+      inbox(name, of),
+      flow(cfg.rate_mbps),
+      queues(of.config_.scheduling, of.config_.weights) {
+  for (unsigned p = 0; p < priorities; ++p)
+    markers.emplace_back(of.config_.ecn, of.config_.seed * 0x10000 + number * priorities + p);
+  const lossless_by by = of.config_.buffer.flow_control;
+  flow.send_pause = by == lossless_by::pause;
+  flow.obey_pause = by != lossless_by::pfc;
+  flow.send_pfc = by == lossless_by::pfc ? of.config_.buffer.lossless_mask() : std::uint8_t{0};
+  flow.obey_pfc = flow.send_pfc;
+}
+
+network_switch::network_switch(const std::string& name, sim::clock_domain& domain, const switch_config& cfg,
+                               payload::frame_pool& pool, sim::statistics& stats, const std::string& parameters)
+    : clocked_block(name, domain),
+      config_(consistent(sim::checked(cfg, parameters), parameters)),
+      pool_(pool),
+      forwarding_(cfg.addresses, cfg.seed),
+      buffer_(config_.buffer, config_.ports, parameters + ".buffer") {
+  for (unsigned i = 0; i < config_.ports.size(); ++i)
+    ports_.push_back(
+        std::make_unique<port_state>(this->name() + ".port" + std::to_string(i), *this, config_.ports[i], i));
+  announce(stats);
+}
+
+void network_switch::announce(sim::statistics& stats) const {
+  stats.add(name() + ".frames", count_.frames);
+  stats.add(name() + ".flooded", count_.flooded);
+  for (const auto& p : ports_) {
+    const port_counters& c = p->count;
+    const std::pair<const char*, const std::uint64_t*> all[] = {
+        {"rx_frames", &c.rx_frames},   {"tx_frames", &c.tx_frames},         {"rx_bytes", &c.rx_bytes},
+        {"tx_bytes", &c.tx_bytes},     {"rx_pause", &c.rx_pause},           {"tx_pause", &c.tx_pause},
+        {"marked", &c.marked},         {"drop_queue", &c.drop_queue},       {"drop_headroom", &c.drop_headroom},
+        {"drop_vlan", &c.drop_vlan},   {"drop_unknown", &c.drop_unknown},   {"drop_fcs", &c.drop_fcs},
+        {"drop_no_line", &c.drop_no_line}};
+    const std::string port = name() + ".port" + std::to_string(p->number) + ".";
+    for (const auto& [counter, value] : all) stats.add(port + counter, *value);
   }
-  stats.add(this->name() + ".frames", count_.frames);
-  stats.add(this->name() + ".flooded", count_.flooded);
-  stats.add(this->name() + ".pauses_received", count_.pauses_received);
-  stats.add(this->name() + ".pauses_sent", count_.pauses_sent);
 }
 
-void network_switch::frame_queue::push(queued q) {
-  if (count_ == slots_.size()) {
-    std::rotate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(head_), slots_.end());
-    head_ = 0;
-    slots_.resize(slots_.size() * 2);
+void network_switch::tick() {
+  for (auto& p : ports_) {
+    if (p->inbox.can_pop()) {
+      const sim::time_ps arrival = p->inbox.front_arrival();
+      take(*p, p->inbox.pop(), arrival);
+    }
   }
-  bytes_ += q.frame->length;
-  slots_[(head_ + count_++) & (slots_.size() - 1)] = std::move(q);
+  for (auto& p : ports_) release_what_left(*p);
+  for (auto& p : ports_) serve(*p);
 }
 
-network_switch::queued network_switch::frame_queue::pop() {
-  queued q = std::move(slots_[head_]);
-  head_ = (head_ + 1) & (slots_.size() - 1);
-  --count_;
-  bytes_ -= q.frame->length;
-  return q;
-}
-
-int network_switch::port_of(const std::uint8_t* address) const {
-  for (const place& p : places_)
-    if (std::equal(p.address.begin(), p.address.end(), address)) return static_cast<int>(p.port);
-  return -1;
-}
-
-void network_switch::learn(const std::uint8_t* address, unsigned from) {
-  for (place& p : places_) {
-    if (!std::equal(p.address.begin(), p.address.end(), address)) continue;
-    p.port = from;
+void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival) {
+  payload::frame& f = *frame;
+  if (consume_pause(from, f)) return;
+  ++count_.frames;
+  ++from.count.rx_frames;
+  from.count.rx_bytes += f.length + fcs_bytes;
+  const bool stored = config_.forwarding == forwarding_mode::store_and_forward;
+  if (stored && wire::ethernet_fcs(f.data(), f.length) != f.fcs) {
+    ++from.count.drop_fcs;
     return;
   }
-  if (places_.size() == addresses) return;
-  places_.push_back({{}, from});
-  std::copy_n(address, address_bytes, places_.back().address.begin());
-}
-
-sim::time_ps network_switch::duration_of(const payload::frame& f) const {
-  return line_time(f.length + preamble_and_fcs_bytes);
-}
-
-void network_switch::take(unsigned from, payload::frame_ptr frame, sim::time_ps arrival) {
-  wire::pause_frame pause;
-  const wire::pause_kind kind = wire::decode_pause(frame->data(), frame->length, pause);
-  if (kind != wire::pause_kind::none) {
-    if (kind == wire::pause_kind::unsupported || wire::ethernet_fcs(frame->data(), frame->length) != frame->fcs) return;
-    ++count_.pauses_received;
-    return ports_[from]->flow.receive(pause, now_ps());
+  const auto vlan = vlan_of(from.config.vlan, f);
+  if (!vlan) {
+    ++from.count.drop_vlan;
+    return;
   }
-  ++count_.frames;
-  learn(frame->data() + address_bytes, from);
-  const int to = port_of(frame->data());
-  if (to == static_cast<int>(from)) return;
-  if (to >= 0) return queue(static_cast<unsigned>(to), std::move(frame), arrival);
+  const unsigned priority = priority_of(f);
+  forwarding_.learn(*vlan, f.data() + address_bytes, from.number);
+  const int to = forwarding_.port_of(*vlan, f);
+  if (to == static_cast<int>(from.number)) return;
+  if (to >= 0) return queue(from, *ports_[static_cast<unsigned>(to)], std::move(frame), *vlan, priority, arrival);
+  flood(from, f, *vlan, priority, arrival);
+}
+
+/// MAC control ends here.
+bool network_switch::consume_pause(port_state& from, const payload::frame& f) {
+  wire::pause_frame pause;
+  const wire::pause_kind kind = wire::decode_pause(f.data(), f.length, pause);
+  if (kind == wire::pause_kind::none) return false;
+  if (kind == wire::pause_kind::unsupported || wire::ethernet_fcs(f.data(), f.length) != f.fcs) return true;
+  ++from.count.rx_pause;
+  from.flow.receive(pause, now_ps());
+  return true;
+}
+
+void network_switch::flood(port_state& from, const payload::frame& f, std::uint16_t vlan, unsigned priority,
+                           sim::time_ps arrival) {
+  if (!config_.floods) {
+    ++from.count.drop_unknown;
+    return;
+  }
   ++count_.flooded;
-  for (unsigned i = 0; i < ports_.size(); ++i)
-    if (i != from) queue(i, payload::copy_on_cable(pool_, *frame), arrival);
+  for (auto& p : ports_)
+    if (p.get() != &from && is_member(p->config.vlan, vlan))
+      queue(from, *p, payload::copy_on_cable(pool_, f), vlan, priority, arrival);
 }
 
-void network_switch::queue(unsigned to, payload::frame_ptr frame, sim::time_ps arrival) {
-  port_state& p = *ports_[to];
+unsigned network_switch::priority_of(const payload::frame& f) const {
+  if (config_.priority == priority_by::dscp)
+    if (const ip_place ip = find_ip(f); ip.version != 0) return traffic_class_of(f, ip) >> dscp_class_shift;
+  return tag_of(f).value_or(0) >> pcp_shift;
+}
+
+void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr frame, std::uint16_t vlan,
+                           unsigned priority, sim::time_ps arrival) {
+  if (to.line == nullptr) {
+    ++to.count.drop_no_line;
+    return;
+  }
+  if (!is_member(to.config.vlan, vlan)) {
+    ++from.count.drop_vlan;
+    return;
+  }
+  const sim::time_ps end = earliest_end(from, to, *frame, arrival);
+  set_tag(to.config.vlan, *frame, vlan, priority);
+  const std::uint32_t bytes = frame->length + fcs_bytes;
+  switch (buffer_.admit(from.number, to.number, priority, bytes)) {
+    case shared_buffer::verdict::stored:
+      break;
+    case shared_buffer::verdict::queue_full:
+      ++to.count.drop_queue;
+      return;
+    case shared_buffer::verdict::no_headroom:
+      ++from.count.drop_headroom;
+      return;
+  }
+  if (to.markers[priority].look_at(*frame, buffer_.queued(to.number, priority))) ++to.count.marked;
+  to.queues.push(priority, {std::move(frame), from.number, bytes, end});
+}
+
+/// When its last bit could leave if the line were free.
+sim::time_ps network_switch::earliest_end(const port_state& from, const port_state& to, const payload::frame& f,
+                                          sim::time_ps arrival) const {
+  const sim::time_ps in = duration(f, from.config.rate_mbps), out = duration(f, to.config.rate_mbps);
+  if (config_.forwarding == forwarding_mode::store_and_forward) return arrival + config_.hop_ps + out;
+  return arrival + config_.hop_ps + (out > in ? out - in : 0);
+}
+
+void network_switch::release_what_left(port_state& p) {
+  for (; !p.leaves.empty() && p.leaves.front().at <= now_ps(); p.leaves.drop()) {
+    const leaving& l = p.leaves.front();
+    buffer_.release(l.in, p.number, l.priority, l.bytes);
+  }
+}
+
+void network_switch::serve(port_state& p) {
   if (p.line == nullptr) return;
-  p.queue.push({std::move(frame), arrival});
+  p.above = buffer_.above(p.number);
+  if (p.flow.must_tell(p.above, now_ps())) tell(p);
+  transmit(p);
+  ask_for_wake(p);
 }
 
-/// Priorities that a port's peer has to stop: all, as long as another output is full.
-std::uint8_t network_switch::above(unsigned from) const {
-  for (unsigned i = 0; i < ports_.size(); ++i)
-    if (i != from && ports_[i]->full) return 0xff;
-  return 0;
+/// The next frame, when the line will soon be free.
+void network_switch::transmit(port_state& p) {
+  const sim::time_ps now = now_ps();
+  if (p.queues.waiting() == 0 || p.line_free > now + config_.hop_ps / 2 || p.leaves.full()) return;
+  const auto ready = static_cast<std::uint8_t>(p.queues.waiting() & ~p.flow.paused(now));
+  if (ready == 0) return;
+  const unsigned priority = p.queues.pick(ready);
+  output_queues::entry e = p.queues.pop(priority);
+  ++p.count.tx_frames;
+  p.count.tx_bytes += e.bytes;
+  const sim::time_ps after_pause = p.flow.paused_until(priority) + duration(*e.frame, p.config.rate_mbps);
+  const sim::time_ps end = put(p, std::move(e.frame), std::max(e.earliest_end, after_pause));
+  p.leaves.push({end, e.in, priority, e.bytes});
 }
 
-/// Cut-through: the last bit leaves `hop_ps` behind the one that came, if the line is free so early.
-void network_switch::send(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end) {
-  const sim::time_ps duration = duration_of(*frame);
-  const sim::time_ps end = std::max(earliest_end, p.line_free + duration);
-  frame->stamp = end - duration;
-  p.line_free = end + line_time(gap_bytes);
+/// Gives a frame to the line; returns when its last bit leaves.
+sim::time_ps network_switch::put(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end) {
+  const sim::time_ps lasts = duration(*frame, p.config.rate_mbps);
+  const sim::time_ps end = std::max(earliest_end, p.line_free + lasts);
+  frame->stamp = end - lasts;
+  p.line_free = end + line_time(gap_bytes, p.config.rate_mbps);
   p.line->deliver(std::move(frame), end);
+  return end;
 }
 
-void network_switch::tell(port_state& p, std::uint8_t above) {
-  const wire::pause_frame pause = p.flow.tell(above, now_ps(), config_.pause_quanta, config_.pause_refresh_percent);
+/// Goes before all that waits.
+void network_switch::tell(port_state& p) {
+  const wire::pause_frame pause = p.flow.tell(p.above, now_ps(), config_.pause_quanta, config_.pause_refresh_percent);
   payload::frame_ptr f = pool_.get();
   f->begin = payload::frame::payload_start;
   f->length = wire::pause_frame_length;
   f->control = true;
   wire::encode_pause(pause, own_address, f->data());
   f->fcs = wire::ethernet_fcs(f->data(), f->length);
-  ++count_.pauses_sent;
-  const sim::time_ps end = std::max(now_ps(), p.line_free) + duration_of(*f);
-  send(p, std::move(f), end);
+  ++p.count.tx_pause;
+  const sim::time_ps end = std::max(now_ps(), p.line_free) + duration(*f, p.config.rate_mbps);
+  put(p, std::move(f), end);
 }
 
-void network_switch::serve(port_state& p, std::uint8_t above) {
-  if (p.line == nullptr) return;
-  const sim::time_ps at = now_ps(), soon = at + config_.hop_ps / 2;
-  if (p.flow.must_tell(above, at)) tell(p, above);
-  if (!p.queue.empty() && p.line_free <= soon && p.flow.paused(at) == 0) {
-    queued q = p.queue.pop();
-    const sim::time_ps after_pause = p.flow.paused_until(0) + duration_of(*q.frame);
-    send(p, std::move(q.frame), std::max(q.arrival + config_.hop_ps, after_pause));
-  }
-  if (p.flow.refresh_at() != ~sim::time_ps{0})
-    wake_at(std::max(now() + 1, domain().edge_at_or_after(p.flow.refresh_at())));
-  if (p.queue.empty()) return;
-  const sim::time_ps again = std::max(p.line_free - std::min<sim::time_ps>(p.line_free, config_.hop_ps / 2),
-                                      p.flow.paused(at) != 0 ? p.flow.paused_until(0) : 0);
-  wake_at(std::max(this->now() + 1, domain().edge_at_or_after(again)));
-}
-
-void network_switch::tick() {
-  for (unsigned i = 0; i < ports_.size(); ++i) {
-    port_state& p = *ports_[i];
-    if (!p.inbox.can_pop()) continue;
-    const sim::time_ps arrival = p.inbox.front_arrival();
-    take(i, p.inbox.pop(), arrival);
-  }
-  for (auto& p : ports_)
-    p->full = p->queue.bytes() > config_.xoff_bytes || (p->full && p->queue.bytes() > config_.xon_bytes);
-  for (unsigned i = 0; i < ports_.size(); ++i) serve(*ports_[i], above(i));
+/// All that time alone will make possible.
+void network_switch::ask_for_wake(port_state& p) {
+  const auto wake = [this](sim::time_ps at) { wake_at(std::max(now() + 1, domain().edge_at_or_after(at))); };
+  if (p.flow.refresh_at() != ~sim::time_ps{0}) wake(p.flow.refresh_at());
+  if (!p.leaves.empty()) wake(p.leaves.front().at);
+  if (p.queues.waiting() == 0) return;
+  const std::uint8_t paused = p.flow.paused(now_ps());
+  if ((p.queues.waiting() & ~paused) != 0 && !p.leaves.full())
+    wake(p.line_free - std::min<sim::time_ps>(p.line_free, config_.hop_ps / 2));
+  for (unsigned left = p.queues.waiting() & paused; left != 0; left &= left - 1)
+    wake(p.flow.paused_until(static_cast<unsigned>(__builtin_ctz(left))));
 }
 
 }  // namespace rnic::fabric

@@ -1,98 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Ethernet switch: cut-through, with a queue at each output and PAUSE towards who fills it.
+// An Ethernet switch with a queue for each priority at each output, and a buffer that all share.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "model/fabric/congestion_marker.h"
+#include "model/fabric/forwarding_table.h"
+#include "model/fabric/output_queues.h"
+#include "model/fabric/shared_buffer.h"
+#include "model/fabric/switch_config.h"
 #include "model/mac/flow_control.h"
 #include "model/payload/frame_port.h"
 #include "model/sim/clocked_block.h"
+#include "model/sim/ring.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
 
 namespace rnic::fabric {
 
-/// Learns on which port an address lives from what it sends; frames to other addresses go out of all ports but their
-/// own (IEEE 802.1D, 7.7 and 7.8). All ports have one rate. At an edge each input gives one frame, in the order of
-/// their ports, and each output begins one. VLANs are not looked at, and a bad FCS goes on with its frame, as
-/// cut-through cannot help.
+/// Data sheet.
+///
+/// Stages of a frame: its last bit is in; at the next edge (one frame of an input an edge) it is classified (VLAN,
+/// priority), its address is learnt and that of its destination looked up, and it is admitted to the buffer
+/// (shared_buffer) and put into the queue of its priority at its output (output_queues), or dropped; its packet may be
+/// marked (congestion_marker). An output chooses its next frame when its line will be free within `hop_ps` / 2. A frame
+/// has its room until its last bit has left.
+///
+/// Cut-through: the last bit leaves `hop_ps` behind the one that came in, or as much later as the output's line is
+/// slower; a wrong FCS goes on with its frame. Store-and-forward: the first bit leaves `hop_ps` behind the last one that
+/// came in, and a frame with a wrong FCS is dropped.
+///
+/// Flow control: an input's priority that is above XOFF stops its peer, with PAUSE or PFC as the buffer's parameters
+/// say, and lets it go on at XON; the same frames of peers are obeyed at the output, PFC for each priority. Inputs that
+/// have nothing in the buffer are never stopped for others.
+///
+/// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each copy
+/// has room of its own.
+///
+/// Approximation: outputs are chosen for in the order in which last bits come in, and a frame counts in the buffer from
+/// then on; a cut-through switch decides with the header, and counts cells.
 class network_switch final : public sim::clocked_block {
  public:
-  struct config {
-    unsigned ports = 2;
-    std::uint32_t rate_mbps = 40'000;
-    std::uint32_t hop_ps = 250'000;       ///< from bit to bit, without other traffic (calibration 5)
-    std::uint32_t xoff_bytes = 64 << 10;  ///< in the queue of an output: design, a few round trips of a cable
-    std::uint32_t xon_bytes = 32 << 10;
-    std::uint16_t pause_quanta = 0xffff;
-    unsigned pause_refresh_percent = 50;
+  struct port_counters {
+    std::uint64_t rx_frames = 0, tx_frames = 0;  ///< without MAC control
+    std::uint64_t rx_bytes = 0, tx_bytes = 0;    ///< FCS included
+    std::uint64_t rx_pause = 0, tx_pause = 0;    ///< pause frames of either kind
+    std::uint64_t marked = 0;                    ///< at this output
+    std::uint64_t drop_queue = 0;                ///< this output's queue, or the buffer, was full
+    std::uint64_t drop_headroom = 0;             ///< lossless, of this input, whose headroom was full
+    std::uint64_t drop_vlan = 0, drop_unknown = 0, drop_fcs = 0;  ///< of this input
+    std::uint64_t drop_no_line = 0;                               ///< nothing is plugged into this output
   };
   struct counters {
-    std::uint64_t frames = 0, flooded = 0, pauses_received = 0, pauses_sent = 0;
+    std::uint64_t frames = 0, flooded = 0;
   };
 
-  network_switch(std::string name, sim::clock_domain& domain, const config& cfg, payload::frame_pool& pool,
-                 sim::statistics& stats);
+  /// Counters are `name`.frames, `name`.port<n>.rx_frames, ... Throws sim::config_error that names a parameter below
+  /// `parameters`.
+  network_switch(const std::string& name, sim::clock_domain& domain, const switch_config& cfg,
+                 payload::frame_pool& pool, sim::statistics& stats, const std::string& parameters = "switch");
 
   payload::frame_port_if& port(unsigned i) { return *ports_[i]; }
+  unsigned num_ports() const { return static_cast<unsigned>(ports_.size()); }
+  /// An address is behind one of several equal ports; not to be learnt any more.
+  void route(std::uint16_t vlan, const wire::mac_address& address, std::vector<unsigned> ports) {
+    forwarding_.give(vlan, address, std::move(ports));
+  }
+
   const counters& count() const { return count_; }
+  const port_counters& count(unsigned i) const { return ports_[i]->count; }
+  const shared_buffer& buffer() const { return buffer_; }
+  /// Priorities of an output that have frames and are paused by the peer, now.
+  std::uint8_t held(unsigned out) const { return ports_[out]->queues.waiting() & ports_[out]->flow.paused(now_ps()); }
+  /// Priorities that an input's peer has been told to stop.
+  std::uint8_t stopped(unsigned in) const { return ports_[in]->above; }
 
  private:
-  struct queued {
-    payload::frame_ptr frame;
-    sim::time_ps arrival = 0;
-  };
-  /// A ring that grows to the most it ever holds.
-  class frame_queue {
-   public:
-    bool empty() const { return count_ == 0; }
-    std::uint64_t bytes() const { return bytes_; }
-    void push(queued q);
-    queued pop();
-
-   private:
-    std::vector<queued> slots_ = std::vector<queued>(64);  // a power of two
-    std::size_t head_ = 0, count_ = 0;
-    std::uint64_t bytes_ = 0;
+  struct leaving {
+    sim::time_ps at = 0;  // its last bit
+    unsigned in = 0, priority = 0;
+    std::uint32_t bytes = 0;
   };
   struct port_state final : payload::frame_port_if, payload::frame_sink_if {
-    port_state(const std::string& name, network_switch& owner, std::uint32_t rate_mbps)
-        : inbox(name, owner), flow(rate_mbps) {}
+    port_state(const std::string& name, network_switch& of, const switch_config::port& cfg, unsigned number);
     payload::frame_sink_if& receiver() override { return *this; }
     void attach(payload::frame_sink_if& to) override { line = &to; }
     void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { inbox.push(std::move(frame), arrival); }
 
+    const switch_config::port& config;
+    const unsigned number;
     sim::timed_inbox<payload::frame_ptr> inbox;
     mac::flow_control flow;
+    output_queues queues;
+    std::vector<congestion_marker> markers;  // by priority
+    sim::ring<leaving> leaves{most_leaving};
     payload::frame_sink_if* line = nullptr;
-    frame_queue queue;
-    bool full = false;  // above XOFF, and not yet below XON again
     sim::time_ps line_free = 0;
+    std::uint8_t above = 0;
+    port_counters count;
   };
+  static constexpr unsigned most_leaving = 32;
 
   void tick() override;
-  void take(unsigned from, payload::frame_ptr frame, sim::time_ps arrival);
-  void queue(unsigned to, payload::frame_ptr frame, sim::time_ps arrival);
-  void serve(port_state& p, std::uint8_t above);
-  void send(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end);
-  void tell(port_state& p, std::uint8_t above);
-  std::uint8_t above(unsigned from) const;
-  int port_of(const std::uint8_t* address) const;
-  void learn(const std::uint8_t* address, unsigned from);
-  sim::time_ps duration_of(const payload::frame& f) const;
-  sim::time_ps line_time(std::uint64_t bytes) const { return bytes * 8 * sim::ps_per_us / config_.rate_mbps; }
+  void take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival);
+  bool consume_pause(port_state& from, const payload::frame& f);
+  void flood(port_state& from, const payload::frame& f, std::uint16_t vlan, unsigned priority, sim::time_ps arrival);
+  void queue(port_state& from, port_state& to, payload::frame_ptr frame, std::uint16_t vlan, unsigned priority,
+             sim::time_ps arrival);
+  unsigned priority_of(const payload::frame& f) const;
+  sim::time_ps earliest_end(const port_state& from, const port_state& to, const payload::frame& f,
+                            sim::time_ps arrival) const;
+  void release_what_left(port_state& p);
+  void serve(port_state& p);
+  void transmit(port_state& p);
+  sim::time_ps put(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end);
+  void tell(port_state& p);
+  void ask_for_wake(port_state& p);
+  void announce(sim::statistics& stats) const;
 
-  config config_;
+  const switch_config config_;
   payload::frame_pool& pool_;
+  forwarding_table forwarding_;
+  shared_buffer buffer_;
   std::vector<std::unique_ptr<port_state>> ports_;
-  struct place {
-    wire::mac_address address{};
-    unsigned port = 0;
-  };
-  std::vector<place> places_;
   counters count_;
 };
 

@@ -2,74 +2,12 @@
 // A switch: learning, cut-through, queues and PAUSE.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <systemc>
+#include <vector>
 
-#include "model/fabric/cable.h"
-#include "model/fabric/network_switch.h"
-#include "model/sim/timebase.h"
-#include "model/wire/icrc.h"
+#include "testbenches/block/fabric/switch_rig.h"
 
 namespace rnic::fabric::test {
 namespace {
-
-constexpr std::uint32_t rate = 40'000;
-constexpr sim::time_ps byte_ps = 200, hop = 250'000;
-constexpr std::uint32_t overhead = 12, gap = 12;  // preamble and FCS
-
-/// A connector that notes what arrives, with nothing but time between it and the switch.
-struct plug final : payload::frame_sink_if {
-  void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { got.emplace_back(std::move(frame), arrival); }
-  std::vector<std::pair<payload::frame_ptr, sim::time_ps>> got;
-};
-
-struct rig {
-  explicit rig(unsigned ports, network_switch::config c = {}) {
-    c.ports = ports;
-    c.rate_mbps = rate;
-    middle = std::make_unique<network_switch>("switch", domain, c, pool, statistics);
-    plugs.resize(ports);
-    for (unsigned i = 0; i < ports; ++i) middle->port(i).attach(plugs[i]);
-  }
-  static void put_address(std::uint8_t* to, unsigned host) {
-    const std::uint8_t address[6] = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(host)};
-    std::memcpy(to, address, sizeof address);
-  }
-  /// Its last bit comes at `last_bit` to the port of host `from`.
-  void send(unsigned from, unsigned to, std::uint32_t length, sim::time_ps last_bit) {
-    payload::frame_ptr f = pool.get();
-    f->length = length;
-    std::memset(f->data(), static_cast<int>(length), length);
-    put_address(f->data(), to);
-    put_address(f->data() + 6, from);
-    f->stamp = last_bit - (length + overhead) * byte_ps;
-    f->fcs = wire::ethernet_fcs(f->data(), f->length);
-    middle->port(from).receiver().deliver(std::move(f), last_bit);
-  }
-  void pause(unsigned from, std::uint16_t quanta, sim::time_ps at, std::uint32_t damage = 0) {
-    wire::pause_frame p;
-    p.quanta[0] = quanta;
-    payload::frame_ptr f = pool.get();
-    f->length = wire::pause_frame_length;
-    wire::encode_pause(p, {2, 0, 0, 0, 0, static_cast<std::uint8_t>(from)}, f->data());
-    f->fcs = wire::ethernet_fcs(f->data(), f->length) ^ damage;
-    middle->port(from).receiver().deliver(std::move(f), at);
-  }
-  void run(sim::time_ps until) { sc_core::sc_start(sc_core::sc_time::from_value(until - base.now_ps())); }
-  /// Both addresses are known from now on, and the plugs empty.
-  void teach() {
-    for (unsigned i = 0; i < plugs.size(); ++i) send(i, 99, 60, base.now_ps() + 1'000'000);
-    run(base.now_ps() + 5'000'000);
-    for (plug& p : plugs) p.got.clear();
-  }
-
-  sim::timebase base;
-  sim::clock_domain domain{"domain", base, sim::clock_period{1000, 1, 0}};
-  sim::statistics statistics;
-  payload::frame_pool pool;
-  std::unique_ptr<network_switch> middle;
-  std::vector<plug> plugs;
-};
 
 TEST(network_switch, learns_and_floods) {
   rig r(4);
@@ -138,31 +76,7 @@ TEST(network_switch, two_senders_share_a_line) {
   unsigned first = 0;
   for (std::size_t i = 0; i < got.size(); ++i) first += got[i].first->data()[11] == 0 ? 1 : 0;
   EXPECT_EQ(first, frames);
-  EXPECT_EQ(r.middle->count().pauses_sent, 0u);
-}
-
-TEST(network_switch, a_full_output_pauses_the_others_and_lets_them_go_on) {
-  network_switch::config c;
-  c.xoff_bytes = 8000;
-  c.xon_bytes = 3000;
-  rig r(3, c);
-  r.teach();
-  const sim::time_ps start = r.base.now_ps(), frame = (1000 + overhead + gap) * byte_ps;
-  for (unsigned i = 1; i <= 20; ++i)
-    for (unsigned from : {0u, 1u}) r.send(from, 2, 1000, start + i * frame);
-  r.run(start + 40'000'000);
-  EXPECT_EQ(r.plugs[2].got.size(), 40u);
-  for (unsigned from : {0u, 1u}) {  // stop, and go on
-    const auto& told = r.plugs[from].got;
-    ASSERT_EQ(told.size(), 2u);
-    for (unsigned i = 0; i < 2; ++i) {
-      wire::pause_frame p;
-      ASSERT_EQ(wire::decode_pause(told[i].first->data(), told[i].first->length, p), wire::pause_kind::pause);
-      EXPECT_EQ(p.quanta[0] != 0, i == 0);
-      EXPECT_EQ(wire::ethernet_fcs(told[i].first->data(), told[i].first->length), told[i].first->fcs);
-    }
-    EXPECT_LT(told[0].second, told[1].second);
-  }
+  EXPECT_EQ(r.counted("port0.tx_pause") + r.counted("port1.tx_pause"), 0u);
 }
 
 TEST(network_switch, a_paused_output_waits) {
@@ -190,6 +104,131 @@ TEST(network_switch, a_paused_output_waits) {
   r.run(start + 36'000'000);
   ASSERT_EQ(r.plugs[2].got.size(), 3u);
   EXPECT_GE(r.plugs[2].got[2].second, start + 34'000'000);
+}
+
+switch_config stored() {
+  switch_config c;
+  c.forwarding = forwarding_mode::store_and_forward;
+  return c;
+}
+
+TEST(network_switch, store_and_forward_sends_what_is_whole) {
+  rig r(3, stored());
+  r.teach();
+  const sim::time_ps start = r.base.now_ps();
+  r.send(0, 1, 1000, start + 1'000'000);
+  payload::frame_ptr wrong = r.frame(0, 1, 500);
+  wrong->fcs ^= 1;
+  r.deliver(0, std::move(wrong), start + 3'000'000);
+  r.run(start + 5'000'000);
+  ASSERT_EQ(r.plugs[1].got.size(), 1u);
+  EXPECT_EQ(r.plugs[1].got[0].second, start + 1'000'000 + hop + (1000 + overhead) * byte_ps);
+  EXPECT_EQ(r.counted("port0.drop_fcs"), 1u);
+}
+
+TEST(network_switch, cut_through_passes_a_wrong_fcs) {
+  rig r(3);
+  r.teach();
+  payload::frame_ptr wrong = r.frame(0, 1, 500);
+  wrong->fcs ^= 1;
+  r.deliver(0, std::move(wrong), r.base.now_ps() + 3'000'000);
+  r.run(r.base.now_ps() + 5'000'000);
+  EXPECT_EQ(r.plugs[1].got.size(), 1u);
+}
+
+TEST(network_switch, lines_of_different_rates) {
+  switch_config c;
+  c.ports = {{40'000, 3, {}}, {10'000, 3, {}}, {100'000, 3, {}}};
+  rig r(3, c);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps(), bytes = 1000 + overhead;
+  r.send(0, 1, 1000, start + 1'000'000);
+  r.send(0, 2, 1000, start + 3'000'000);
+  r.run(start + 10'000'000);
+  ASSERT_EQ(r.plugs[1].got.size(), 1u);
+  EXPECT_EQ(r.plugs[1].got[0].second, start + 1'000'000 + hop + bytes * (800 - 200)) << "begun when the first bit was in";
+  EXPECT_EQ(r.plugs[1].got[0].first->stamp, start + 1'000'000 + hop - bytes * 200);
+  ASSERT_EQ(r.plugs[2].got.size(), 1u);
+  EXPECT_EQ(r.plugs[2].got[0].second, start + 3'000'000 + hop) << "no byte of it may be late";
+  EXPECT_EQ(r.plugs[2].got[0].first->stamp, start + 3'000'000 + hop - bytes * 80);
+}
+
+TEST(network_switch, given_addresses_and_no_floods) {
+  switch_config c;
+  c.floods = false;
+  rig r(3, c);
+  r.middle->route(0, {2, 0, 0, 0, 0, 2}, {2});
+  r.send(0, 2, 100, 1'000'000);
+  r.send(0, 77, 100, 2'000'000);
+  r.run(5'000'000);
+  EXPECT_EQ(r.plugs[2].got.size(), 1u);
+  EXPECT_EQ(r.counted("port0.drop_unknown"), 1u);
+  EXPECT_TRUE(r.plugs[1].got.empty());
+}
+
+/// Hosts 0 and 1 on access ports of VLANs 5 and 6, a trunk of both at port 2, of 6 alone at port 3.
+TEST(network_switch, vlans_keep_apart) {
+  switch_config c;
+  c.ports.assign(4, {rate, 3, {}});
+  for (const unsigned i : {0u, 1u}) {
+    c.ports[i].vlan.is = vlan_port::kind::access;
+    c.ports[i].vlan.vlan = static_cast<std::uint16_t>(5 + i);
+  }
+  for (const unsigned i : {2u, 3u}) c.ports[i].vlan.is = vlan_port::kind::trunk;
+  c.ports[2].vlan.allowed.set(5).set(6);
+  c.ports[3].vlan.allowed.set(6);
+  rig r(4, c);
+  r.send(0, 50, 100, 1'000'000);  // unknown, of VLAN 5
+  r.run(2'000'000);
+  EXPECT_TRUE(r.plugs[1].got.empty());
+  EXPECT_TRUE(r.plugs[3].got.empty());
+  ASSERT_EQ(r.plugs[2].got.size(), 1u);
+  EXPECT_EQ(wire::load_be32(r.plugs[2].got[0].first->data() + 12), 0x81000005u);
+  r.send(2, 0, 104, 3'000'000, 0x6005);  // an answer to host 0
+  r.send(2, 0, 104, 4'000'000, 0x6006);  // from VLAN 6: not there, so to all of 6
+  r.send(2, 0, 104, 5'000'000, 0x6007);  // a VLAN that the trunk has not
+  r.send(2, 0, 100, 6'000'000);          // no native VLAN
+  r.run(8'000'000);
+  ASSERT_EQ(r.plugs[0].got.size(), 1u);
+  EXPECT_EQ(r.plugs[0].got[0].first->length, 100u);
+  EXPECT_EQ(r.plugs[1].got.size(), 1u);
+  EXPECT_EQ(r.plugs[3].got.size(), 1u);
+  EXPECT_EQ(r.counted("port2.drop_vlan"), 2u);
+}
+
+TEST(network_switch, priority_by_dscp) {
+  switch_config c;
+  c.priority = priority_by::dscp;
+  c.scheduling = switch_scheduling::strict;
+  rig r(2, c);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps();
+  r.pause(1, 0xffff, start + 1'000'000);
+  for (unsigned i = 0; i < 3; ++i) {
+    payload::frame_ptr f = r.frame(0, 1, 100);
+    wire::store_be16(f->data() + 12, 0x0800);
+    f->data()[14] = 0x45;
+    f->data()[15] = static_cast<std::uint8_t>((8 * i) << 2);  // class selector i
+    f->fcs = wire::ethernet_fcs(f->data(), f->length);
+    r.deliver(0, std::move(f), start + 2'000'000 + i * 100'000);
+  }
+  r.pause(1, 0, start + 4'000'000);
+  r.run(start + 8'000'000);
+  ASSERT_EQ(r.plugs[1].got.size(), 3u);
+  for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(r.plugs[1].got[i].first->data()[15], (8 * (2 - i)) << 2);
+}
+
+/// What leaves has its room until its last bit has left.
+TEST(network_switch, room_until_the_last_bit_has_left) {
+  rig r(2);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps();
+  r.send(0, 1, 1000, start + 1'000'000);
+  r.run(start + 1'000'000 + hop - 2'000);
+  EXPECT_EQ(r.middle->buffer().shared_used(), 1004u);
+  EXPECT_EQ(r.middle->buffer().queued(1, 0), 1004u);
+  r.run(start + 1'000'000 + hop + 2'000);
+  EXPECT_EQ(r.middle->buffer().shared_used(), 0u);
 }
 
 }  // namespace

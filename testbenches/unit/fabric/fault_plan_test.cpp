@@ -106,6 +106,22 @@ frames_of = "roce"
   EXPECT_EQ(p.rules[8].probability, fault_rule::certain);
 }
 
+TEST(fault_plan, outages) {
+  const fault_plan p = parse_fault_plan(
+      "[[outage]]\ndown_us = 7\n[[outage]]\nport = 2\ndown_us = 0\nlasts_us = 3\nevery_us = 10\ntimes = 4\n", "plan");
+  ASSERT_EQ(p.outages.size(), 2u);
+  EXPECT_FALSE(p.empty());
+  EXPECT_TRUE(p.rules.empty());
+  EXPECT_EQ(p.outages[0].port, 0u);
+  EXPECT_EQ(p.outages[0].down_ps, 7'000'000u);
+  EXPECT_EQ(p.outages[0].lasts_ps, outage::for_good);
+  EXPECT_EQ(p.outages[0].times, 1u);
+  EXPECT_EQ(p.outages[1].port, 2u);
+  EXPECT_EQ(p.outages[1].lasts_ps, 3'000'000u);
+  EXPECT_EQ(p.outages[1].every_ps, 10'000'000u);
+  EXPECT_EQ(p.outages[1].times, 4u);
+}
+
 TEST(fault_plan, opcodes_by_the_beginning_of_their_names) {
   const auto codes = [](const std::string& word) {
     return parse_fault_plan("[[event]]\ntype = \"drop\"\nopcode = \"" + word + "\"\n", "plan").rules[0].opcodes;
@@ -154,6 +170,14 @@ const mistake mistakes[] = {
     {"[[event]]\ntype = \"corrupt\"\nmade_right = \"all\"\n", ":3:", {"made_right", "nothing, fcs, icrc, either"}},
     {"[[event]]\ntype = \"drop\"\nexpect = { completion = \"fine\" }\n", ":3:", {"expect", "completion", "success"}},
     {"[[event]]\ntype = \"drop\"\nprobability = 200\n", ":3:", {"probability", "200", "0 to 100"}},
+    {"[outage]\ndown_us = 1\n", ":1:", {"[[outage]]"}},
+    {"[[outage]]\nport = 1\n", ":1:", {"outage 1: down_us", "missing", "0 to"}},
+    {"[[outage]]\ndown_us = 1\nport = 3\n", ":3:", {"outage 1: port", "3", "1 to 2"}},
+    {"[[outage]]\ndown_us = 1\nlasts_us = 0\n", ":3:", {"lasts_us", "0", "1 to"}},
+    {"[[outage]]\ndown_us = 1\nlasts_us = 1\nevery_us = 5\n", ":1:", {"times", "missing"}},
+    {"[[outage]]\ndown_us = 1\nlasts_us = 1\ntimes = 5\n", ":1:", {"every_us", "missing"}},
+    {"[[outage]]\ndown_us = 1\nevery_us = 5\ntimes = 2\n", ":1:", {"lasts_us", "missing"}},
+    {"[[outage]]\ndown_us = 1\nup_us = 5\n", ":3:", {"no field up_us", "lasts_us"}},
     {"[[event]]\ntype = drop\n", ":2:", {}},
     {"[[event]]\nflow = t\n", ":2:", {}},  // the library's words have the end of the line in them
     {"[[[event]]]\ntype = \"drop\"\n", ": cannot be read as TOML", {}},
