@@ -25,7 +25,7 @@ T* require_object(T* object, const std::string& what) {
   return object;
 }
 
-gid_bytes address_of(unsigned ip, unsigned host) {
+gid_bytes address_of(unsigned ip, unsigned port, unsigned host) {
   gid_bytes g{};
   if (ip == 4) {
     g[10] = g[11] = 0xff;
@@ -33,6 +33,7 @@ gid_bytes address_of(unsigned ip, unsigned host) {
   } else {
     g[0] = 0xfd;
   }
+  g[13] = static_cast<std::uint8_t>(port - 1);
   g[14] = static_cast<std::uint8_t>(host >> 8);
   g[15] = static_cast<std::uint8_t>(host);
   return g;
@@ -89,13 +90,22 @@ message_failed::message_failed(const ibv_wc& wc)
                          std::to_string(static_cast<int>(wc.status)) + ", vendor error " +
                          std::to_string(wc.vendor_err) + ")") {}
 
-void set_address(endpoint& e, const connection_options& options, unsigned host) {
-  e.gid = address_of(options.ip, host);
+namespace {
+void set_port_address(endpoint& e, const connection_options& options, unsigned host) {
+  e.gid = address_of(options.ip, e.port, host);
   e.mac = e.device->port(e.port).mac;
   e.gid_index = e.device->add_address(e.port, e.gid, options.roce, options.vlan);
   if (e.gid_index == -EOPNOTSUPP) throw sim::config_error("adapter.port.roce_v2: false, and RoCE v2 is asked for");
   require(e.gid_index, "add address");
+}
+}  // namespace
+
+void set_address(endpoint& e, const connection_options& options, unsigned host) {
+  set_port_address(e, options, host);
   e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
+  if (e.other == nullptr) return;
+  set_port_address(*e.other, options, host);
+  e.other->pd = e.pd;
 }
 
 xrc_domain* domain_of(endpoint& e) {

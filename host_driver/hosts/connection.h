@@ -65,11 +65,16 @@ struct endpoint {
   int gid_index = -1;
   host_driver::gid_bytes gid{};
   host_driver::mac_address mac{};
+  endpoint* other = nullptr;  ///< of the same host, at its other port, where both have a cable
 };
 
-/// Gives the device's port the address 10.0.0.`host` or fd00::`host` and allocates a protection domain. Throws
-/// std::runtime_error that names the step that failed.
+/// Gives the device's port the address 10.0.0.`host` or fd00::`host`, port 2 10.1.0.`host` or fd00::1:`host`, the
+/// same to the other port if it has one, and allocates a protection domain, one for both. Throws std::runtime_error that names the step
+/// that failed.
 void set_address(endpoint& e, const connection_options& options, unsigned host);
+
+/// The end of the `nth` of equal things that take turns at the host's ports.
+inline endpoint& in_turn(endpoint& e, std::size_t nth) { return e.other != nullptr && nth % 2 == 1 ? *e.other : e; }
 
 /// The endpoint's XRC domain, opened at its first use.
 host_driver::xrc_domain* domain_of(endpoint& e);

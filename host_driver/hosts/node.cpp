@@ -156,14 +156,17 @@ void announce(sim::parameter_set& to, node_config& c) {
   announce_driver(to, c.driver);
 }
 
-/// The rims of an adapter whose two sides are TLM sockets.
+/// The rims of an adapter whose sides are TLM sockets.
 struct node::sockets {
-  sockets(host::root_complex& root, adapter::adapter& nic)
-      : slot("slot", root), wire("wire", nic.port_socket(0), root.domain().base()) {
+  sockets(host::root_complex& root, adapter::adapter& nic, unsigned cabled) : slot("slot", root) {
     slot.socket.bind(nic.pcie_socket());
+    for (unsigned i = 0; i < nic.num_ports(); ++i)
+      if ((cabled >> i & 1) != 0)
+        wires[i] = std::make_unique<payload::ethernet_connector>(i == 0 ? "wire" : "wire2", nic.port_socket(i),
+                                                                 root.domain().base());
   }
   host::root_complex_socket slot;
-  payload::ethernet_connector wire;
+  std::array<std::unique_ptr<payload::ethernet_connector>, 2> wires;
 };
 
 node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
@@ -180,7 +183,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, cfg.driver) {
   if (cfg.tlm_sockets) {
-    sockets_ = std::make_unique<sockets>(root_, adapter_);
+    sockets_ = std::make_unique<sockets>(root_, adapter_, cfg.cabled);
   } else {
     root_.connect(adapter_.pcie());
     adapter_.pcie().connect(root_);
@@ -192,9 +195,12 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
 
 node::~node() = default;
 
-payload::frame_port_if& node::connector() {
-  if (sockets_) return sockets_->wire;
-  return adapter_.port(0);
+payload::frame_port_if& node::connector(unsigned port) {
+  if (port == 0 || port > adapter_.num_ports())
+    throw sim::config_error("adapter.ports: " + std::to_string(adapter_.num_ports()) + ": there is no port " +
+                            std::to_string(port) + " for a cable");
+  if (sockets_) return *sockets_->wires[port - 1];
+  return adapter_.port(port - 1);
 }
 
 namespace {

@@ -43,7 +43,9 @@ struct node_config {
   host::bus_setup::config bus_setup;
   host_driver::systemc_bus::config bus;
   std::array<rtl_of_side, 2> sides;  ///< of a system
-  /// Slot and port are TLM-2.0 sockets; else plain calls do the same.
+  /// Ports that get a cable (connector()), mask: bit 0 is port 1.
+  unsigned cabled = 1;
+  /// Slot and ports are TLM-2.0 sockets; else plain calls do the same.
   sim::parameter<bool> tlm_sockets{false, "design: PCIe and Ethernet through TLM-2.0 sockets: same results"};
   /// Clock of the root complex.
   sim::parameter<std::uint32_t> uncore_khz{
@@ -59,7 +61,7 @@ struct node_config {
   }
 };
 
-/// Default for hosts with one adapter port in use: everything of a profile, a driver with small tables.
+/// Default for hosts with port 1 in use: everything of a profile, a driver with small tables.
 node_config make_node_config(const std::string& profile);
 /// The node on one side of a system: 0 is "a" (also the only one), 1 is "b".
 node_config of_side(node_config c, unsigned side);
@@ -79,8 +81,8 @@ class node : public sc_core::sc_module {
   int start();
 
   adapter::adapter& nic() { return adapter_; }
-  /// Where the cable goes: port 1.
-  payload::frame_port_if& connector();
+  /// Where the cable of a port (1, 2) goes, one of node_config::cabled.
+  payload::frame_port_if& connector(unsigned port = 1);
   host_driver::device& device() { return device_; }
   host_driver::bus_if& bus() { return bus_; }
   host::host_memory& memory() { return memory_; }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hosts with an adapter each, joined by a cable: what most experiments need.
+// Two hosts with an adapter each, joined by a cable or two: what most experiments need.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "host_driver/config.h"
 #include "host_driver/hosts/connection.h"
 #include "host_driver/hosts/node.h"
 #include "model/adapter/adapter.h"
+#include "model/fabric/carrier_schedule.h"
 #include "model/fabric/fault_injector.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -24,6 +27,8 @@ namespace rnic::hosts {
 class meeting;
 
 struct two_nodes_config {
+  /// Ports that have a cable to the same port of the other host: one of 1 and 2, or both. a() and b() are at the first.
+  std::vector<unsigned> ports{1};
   node_config node;
   std::optional<node_config> node_b;  ///< when the second host is not like the first
   sim::parameter<unsigned> cable_metres{3, {0, 100'000, "m", "design: --cable"}};
@@ -61,13 +66,15 @@ class two_nodes {
   void meet();
 
   const two_nodes_config& config() const { return config_; }
-  endpoint& a() { return a_; }
-  endpoint& b() { return b_; }
+  endpoint& a() { return ends_[0].front(); }
+  endpoint& b() { return ends_[1].front(); }
   node& node_a() { return *node_a_; }
   node& node_b() { return *node_b_; }
-  fabric::cable& cable() { return *cable_; }
-  /// nullptr when the plan is empty.
-  const fabric::fault_injector* faults() const { return faults_.get(); }
+  /// Of two_nodes_config::ports the `nth`.
+  fabric::cable& cable(std::size_t nth = 0) { return *links_[nth].cable; }
+  std::size_t cables() const { return links_.size(); }
+  /// What the plan did on the `nth` cable; nullptr when it is empty.
+  const fabric::fault_injector* faults(std::size_t nth = 0) const { return links_[nth].faults.get(); }
   sim::timebase& base() { return base_; }
   sim::span_recorder& spans() { return spans_; }
   sim::statistics& statistics() { return statistics_; }
@@ -83,14 +90,21 @@ class two_nodes {
   sim::statistics statistics_;
   payload::frame_pool frames_;
   payload::tlp_pool packets_;
+  struct link {
+    std::unique_ptr<sim::hierarchy_module> place;  // its parts are below it
+    std::unique_ptr<fabric::cable> cable;
+    std::unique_ptr<sim::clock_domain> clock;
+    std::unique_ptr<fabric::fault_injector> faults;
+    std::unique_ptr<fabric::carrier_schedule> carrier;
+  };
+  link make_link(unsigned port);
+  void make_ends(unsigned side, node& n);
+
   std::unique_ptr<node> node_a_, node_b_;
-  std::unique_ptr<sim::hierarchy_module> cable_place_;  // its parts are below it
-  std::unique_ptr<fabric::cable> cable_;
-  std::unique_ptr<sim::clock_domain> cable_clock_;
-  std::unique_ptr<fabric::fault_injector> faults_;
+  std::vector<link> links_;  // by two_nodes_config::ports
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<meeting> meeting_;
-  endpoint a_, b_;
+  std::array<std::vector<endpoint>, 2> ends_;  // by side, and by two_nodes_config::ports
   std::exception_ptr failure_;
   unsigned running_ = 0;
 };

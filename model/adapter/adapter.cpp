@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/adapter/adapter.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rnic::adapter {
@@ -25,7 +26,7 @@ config consistent(config c) {
   c.pcie.space.vf_device_id = c.who.vf_device_id;
   c.pcie.space.link_generation = c.pcie.link.generation;
   c.pcie.space.link_width = c.pcie.link.width;
-  c.congestion.line_mbps = c.port.rate_mbps;
+  c.congestion.line_mbps = {c.rate_mbps(0), c.rate_mbps(1)};
   if (c.pcie.core.khz == c.clock_khz) c.pcie.core.khz = 0;  // one clock
   c.requester.congestion = c.responder.congestion = c.congestion;
   c.requester.read_engine = c.responder.read_engine = c.read_engine;
@@ -103,6 +104,7 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
   for (unsigned i = 0; i < config_.ports; ++i) {
     mac::port::config port = config_.port;
     port.index = static_cast<std::uint8_t>(i);
+    port.rate_mbps = config_.rate_mbps(i);
     const std::string number = std::to_string(i + 1);
     ports_.push_back(std::make_unique<mac::port>(name_ + ".port" + number, core_, port, env.frames, env.spans));
     ports_.back()->announce(env.statistics);
@@ -153,8 +155,8 @@ void adapter::end_of_elaboration() {
   if (pcie_socket_->bound()) pcie_socket_->connect();
   if (!endpoint_.connected()) throw sim::config_error(std::string(pcie_socket_->name()) + ": not bound");
   for (const auto& s : port_sockets_) s->connect();
-  if (!ports_[0]->attached())
-    throw sim::config_error(std::string(port_sockets_[0]->transmit.name()) + ": not bound, port 1 has no cable");
+  if (std::none_of(ports_.begin(), ports_.end(), [](const auto& p) { return p->attached(); }))
+    throw sim::config_error(std::string(port_sockets_[0]->transmit.name()) + ": not bound, no port has a cable");
 }
 
 /// Under which path the parameters of a block are.

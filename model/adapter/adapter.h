@@ -75,8 +75,8 @@ class adapter : public sc_core::sc_module {
           const icrc_engine_factory& icrc_engine, const gid_match_factory& gid_match = {},
           const gid_source_factory& gid_source = {});
 
-  /// The outside: the slot and the ports. Elaboration ends with an error that names it when the slot or the first port
-  /// is bound to nothing (sim::config_error, out of sc_start); a second port that is not cabled has no link.
+  /// The outside: the slot and the ports. Elaboration ends with an error that names it when the slot or every port
+  /// is bound to nothing (sim::config_error, out of sc_start); one of two ports that is not cabled has no link.
   /// bench::node may connect endpoint and ports by plain calls instead, which do the same and cost less.
   pcie::endpoint_socket& pcie_socket() { return *pcie_socket_; }
   payload::ethernet_port_socket& port_socket(unsigned index) { return *port_sockets_[index]; }

@@ -95,6 +95,17 @@ struct config {
   gid::source_config gid_source;  ///< of each port and transmit pipeline, which begins with its cycles
   ethernet::steering::config steering;
   mac::port_config port;  ///< of every port; index is set by the adapter
+  /// What port 2 has of its own.
+  struct second_port {
+    sim::parameter<std::uint32_t> rate_mbps{0, {0, 400'000, "Mb/s", "design: of port 2; 0: as adapter.port's"}};
+
+    void list(sim::fields& are) { are("rate_mbps", rate_mbps); }
+  } port2;
+
+  /// Line rate of port `index` (from 0).
+  std::uint32_t rate_mbps(unsigned index) const {
+    return index == 1 && port2.rate_mbps != 0 ? port2.rate_mbps : port.rate_mbps;
+  }
 
   /// What is below "adapter". Whether a block is RTL has names of its own (announce).
   void list(sim::fields& are) {
@@ -122,6 +133,7 @@ struct config {
     are("gid", gid_source);
     are("steering", steering);
     are("port", port);
+    are("port2", port2);
     are("port.roce_v2", parser.roce_v2);
   }
 };

@@ -74,7 +74,8 @@ void soak::set_up(unsigned host) {
   cq_[host] = e.device->create_cq(static_cast<int>(entries));
   if (cq_[host] == nullptr) throw std::runtime_error("create_cq failed");
   for (std::size_t i = 0; i < flows_.size(); i += 2)
-    flows_[i].qp[host] = flows_[i + 1].qp[host] = hosts::make_qp(e, connection_, *cq_[host], *cq_[host]);
+    flows_[i].qp[host] = flows_[i + 1].qp[host] =
+        hosts::make_qp(hosts::in_turn(e, i / 2), connection_, *cq_[host], *cq_[host]);
   system_.meet();
   for (std::size_t i = 0; i < flows_.size(); i += 2) {
     // Packet numbers begin anywhere, some just before they wrap; the two ends know each other's.
@@ -83,8 +84,8 @@ void soak::set_up(unsigned host) {
     for (std::uint32_t& psn : first)
       psn = psns.below(2) == 0 ? 0xffffff - static_cast<std::uint32_t>(psns.below(64))
                                : static_cast<std::uint32_t>(psns.below(1u << 24));
-    hosts::connect(e, connection_, *flows_[i].qp[host], end(1 - host), flows_[i].qp[1 - host]->qp_num, first[host],
-                   first[1 - host]);
+    hosts::connect(hosts::in_turn(e, i / 2), connection_, *flows_[i].qp[host], hosts::in_turn(end(1 - host), i / 2),
+                   flows_[i].qp[1 - host]->qp_num, first[host], first[1 - host]);
   }
   system_.meet();
 }

@@ -51,9 +51,9 @@ void stream::set_up(hosts::endpoint& at) {
   const std::uint64_t entries = std::uint64_t{config_.qps} * depth + 64;
   (sends ? send_cq_ : receive_cq_) = new_cq(at, entries);
   unused_cq_[sends ? 0 : 1] = new_cq(at, 64);
-  for (lane& l : lanes_)
-    l.ends[sends ? 0 : 1].create(at, connection_, *(sends ? send_cq_ : unused_cq_[1]),
-                                 *(sends ? unused_cq_[0] : receive_cq_));
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    lanes_[i].ends[sends ? 0 : 1].create(hosts::in_turn(at, i), connection_, *(sends ? send_cq_ : unused_cq_[1]),
+                                         *(sends ? unused_cq_[0] : receive_cq_));
   system_.meet();
   for (std::uint32_t i = 0; i < lanes_.size(); ++i)
     lanes_[i].ends[sends ? 0 : 1].connect(lanes_[i].ends[sends ? 1 : 0], i, i);

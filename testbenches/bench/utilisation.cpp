@@ -46,8 +46,8 @@ constexpr std::array<lack, 8> lacks{{
 
 constexpr std::uint64_t wire_overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
 
-std::uint64_t wire_ps(hosts::node& n, std::uint32_t rate_mbps) {
-  const mac::port::counters& c = n.nic().port(0).count();
+std::uint64_t wire_ps(hosts::node& n, unsigned port, std::uint32_t rate_mbps) {
+  const mac::port::counters& c = n.nic().port(port - 1).count();
   return (c.tx_bytes + wire_overhead_bytes * c.tx_frames) * 8'000'000 / rate_mbps;
 }
 
@@ -110,8 +110,11 @@ utilisation measure_utilisation(hosts::two_nodes& system) {
   utilisation u;
   u.at = system.now_ps();
   const adapter::config& nic = system.config().node.adapter;
-  u.resources.push_back({"wire, a to b", wire_ps(system.node_a(), nic.port.rate_mbps)});
-  u.resources.push_back({"wire, b to a", wire_ps(system.node_b(), nic.port.rate_mbps)});
+  for (const unsigned port : system.config().ports) {
+    const std::string of = system.config().ports.size() > 1 ? " of port " + std::to_string(port) : "";
+    u.resources.push_back({"wire" + of + ", a to b", wire_ps(system.node_a(), port, nic.rate_mbps(port - 1))});
+    u.resources.push_back({"wire" + of + ", b to a", wire_ps(system.node_b(), port, nic.rate_mbps(port - 1))});
+  }
   for (const counter& c : counted) u.resources.push_back({c.name, system.statistics().value(c.statistic)});
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
     for (const sim::clock_domain* clock : n->nic().clocks()) add_counted(u, *clock);

@@ -67,6 +67,14 @@ void add_packets(CLI::App& command, traffic_options& o) {
   add_mtu(command, o.mtu);
 }
 
+/// `what` is said of the case of both.
+void add_port(CLI::App& command, traffic_options& o, const char* what) {
+  command.add_option("--port", o.ports, std::string("Ports with a cable to the same port of the peer: 1, 2 or 1,2; ") + what)
+      ->delimiter(',')
+      ->check(CLI::Range(1u, 2u))
+      ->capture_default_str();
+}
+
 void add_traffic(CLI::App& command, traffic_options& o) {
   std::vector<std::string> verbs;
   for (const rnic::bench::verb& v : rnic::bench::verbs()) verbs.emplace_back(v.name);
@@ -107,9 +115,11 @@ void add_traffic(CLI::App& command, traffic_options& o) {
   command.add_option("--cable", o.cable_metres, "Cable length in metres")
       ->check(CLI::Range(0u, 100000u))
       ->capture_default_str();
-  command.add_option("--rate", o.rate_mbps, "Line rate in Mb/s, 0 for the profile's")
-      ->check(CLI::Range(0u, 400000u))
-      ->capture_default_str();
+  command
+      .add_option("--rate", o.rate_mbps,
+                  "Line rate in Mb/s, of all ports or one for each of --port, e.g. 40000,10000 (default: the profile's)")
+      ->delimiter(',')
+      ->check(CLI::Range(1000u, 400000u));
 }
 
 void add_serve(CLI::App& command, serve_options& o) {
@@ -291,6 +301,7 @@ void add_soak(CLI::App& command, soak_options& o) {
       ->check(CLI::Range(0u, 7u))
       ->capture_default_str();
   add_packets(command, o.traffic);
+  add_port(command, o.traffic, "connections are on them in turn");
 }
 
 void add_replay(CLI::App& command, replay_options& o) {
@@ -352,6 +363,7 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* latency_cmd =
       app.add_subcommand("latency", "Half round trip (READ: round trip) per message size, and where the time went");
   add_traffic(*latency_cmd, latency.traffic);
+  add_port(*latency_cmd, latency.traffic, "messages take the first one");
   latency_cmd->add_option("--iterations", latency.iterations, "Measured messages per size")
       ->check(CLI::Range(1u, 10000000u))
       ->capture_default_str();
@@ -368,6 +380,7 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* bandwidth_cmd =
       app.add_subcommand("bandwidth", "Message rate and goodput per message size, and what limits them");
   add_traffic(*bandwidth_cmd, bandwidth.traffic);
+  add_port(*bandwidth_cmd, bandwidth.traffic, "queue pairs are on them in turn");
   bandwidth_cmd->add_option("--depth", bandwidth.depth, "Messages under way per queue pair")
       ->check(CLI::Range(1u, 8192u))
       ->capture_default_str();

@@ -43,7 +43,8 @@ struct traffic_options {
   unsigned inline_receive = 0;  ///< messages that take a receive stay in it up to this size; 0: none
   std::vector<std::uint32_t> sizes;
   unsigned cable_metres = 3;
-  unsigned rate_mbps = 0;  ///< 0: the profile's
+  std::vector<unsigned> ports{1};  ///< with a cable, 1 or 2 or both; latency is that of the first
+  std::vector<unsigned> rate_mbps; ///< of all ports, or one of each of `ports`; empty: the profile's
 };
 
 struct latency_options {

@@ -2,6 +2,7 @@
 // Numbers of congestion control (DCQCN) and of the pacing of queue pairs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "model/sim/parameter.h"
@@ -106,7 +107,7 @@ struct notification_config {
 struct congestion_config {
   reaction_config reaction;
   notification_config notification;
-  std::uint32_t line_mbps = 40'000;  ///< rate of the port, set by the adapter
+  std::array<std::uint32_t, 2> line_mbps{40'000, 40'000};  ///< rates of the ports, set by the adapter
   /// Of a frame on the line beside its bytes.
   sim::parameter<unsigned> line_overhead_bytes{24, {0, 1000, "bytes", "IEEE 802.3: preamble, FCS and gap"}};
   /// Lateness of a frame that the next ones make up for; later is not late but idle.

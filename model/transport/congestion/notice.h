@@ -20,6 +20,7 @@ struct congestion_notice {
 /// adapter has one for both.
 struct rate_notice {
   std::uint32_t qpn = 0;
+  std::uint8_t port = 0;
 };
 
 }  // namespace rnic::transport

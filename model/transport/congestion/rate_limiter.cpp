@@ -57,8 +57,8 @@ bool rate_limiter::limits(std::uint32_t qpn) const {
   return f != nullptr && (f->limit_kbps != 0 || f->reaction.active());
 }
 
-void rate_limiter::notified(std::uint32_t qpn) {
-  make(qpn).reaction.notified(config_.reaction, config_.line_mbps * 1000, domain_.now_ps());
+void rate_limiter::notified(std::uint32_t qpn, unsigned port) {
+  make(qpn).reaction.notified(config_.reaction, config_.line_mbps[port] * 1000, domain_.now_ps());
 }
 
 sim::cycle_t rate_limiter::due(std::uint32_t qpn) const {

@@ -31,8 +31,8 @@ class rate_limiter {
   bool change_limit(std::uint32_t qpn, std::uint32_t kbps);
   /// Whether it has a limit of either kind.
   bool limits(std::uint32_t qpn) const;
-  /// A CNP for the queue pair.
-  void notified(std::uint32_t qpn);
+  /// A CNP for the queue pair, which sends through `port`.
+  void notified(std::uint32_t qpn, unsigned port);
   /// First edge at which it may send.
   sim::cycle_t due(std::uint32_t qpn) const;
   /// It starts a frame of `bytes` (without FCS) now. Not before due().

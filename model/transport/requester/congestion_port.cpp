@@ -36,9 +36,9 @@ bool congestion_port::handle_cnp(const payload::frame& f) {
   const bool from_peer =
       f.port == c->dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c->dest.remote_gid));
   if (connected && !from_peer) return ignore();
-  limiter_.notified(qpn);
+  limiter_.notified(qpn, f.port);
   ++handled_;
-  if (connected && notice_.bound() && notice_.claim()) notice_.push(rate_notice{qpn});
+  if (connected && notice_.bound() && notice_.claim()) notice_.push(rate_notice{qpn, f.port});
   return true;
 }
 

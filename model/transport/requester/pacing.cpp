@@ -9,7 +9,7 @@ namespace rnic::transport {
 // kb/s, 0: none that the line does not have anyway.
 std::uint32_t pacing::limit_of(const context& c, std::uint8_t static_rate) const {
   const std::uint32_t kbps = lower_rate(static_rate_kbps(static_rate), qp_rate_kbps(c.rate_limit));
-  return kbps < std::uint64_t{config_.line_mbps} * 1000 ? kbps : 0;
+  return kbps < std::uint64_t{config_.line_mbps[c.dest.port & 1u]} * 1000 ? kbps : 0;
 }
 
 // A datagram's rate is that of its address vector.

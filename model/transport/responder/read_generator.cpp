@@ -40,7 +40,10 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
 
 void read_generator::tick() {
   answers.work();
-  if (notice_in.can_pop()) pacing_.limits().notified(notice_in.pop().qpn);
+  if (notice_in.can_pop()) {
+    const rate_notice n = notice_in.pop();
+    pacing_.limits().notified(n.qpn, n.port);
+  }
   if (dma_read.response.can_pop()) settle(gathers_.take_memory(dma_read.response.pop()));
   settle(gathers_.take_address());
   if (outcome_in.can_pop()) ended(outcome_in.pop());

@@ -21,13 +21,13 @@ constexpr double card_engine_ns = 560 - 310 - 33;
 void put_between(network over, common_options& common, traffic_options& traffic) {
   if (over == network::direct_40g) return;
   if (over == network::direct_edr) {
-    traffic.rate_mbps = 97'000;
+    traffic.rate_mbps = {97'000};
     traffic.cable_metres = 1;
     traffic.mtu = 4096;
     common.assignments.insert(common.assignments.begin(), "adapter.port.fec=none");
     return;
   }
-  traffic.rate_mbps = over == network::switched_qdr ? 32'000 : 56'000;
+  traffic.rate_mbps = {over == network::switched_qdr ? 32'000u : 56'000u};
   common.assignments.insert(common.assignments.begin(), "cable.hop_ps=" + std::to_string(hop_ps));
 }
 
@@ -71,7 +71,7 @@ double write_goodput(const common_options& common, std::uint32_t rate_mbps, unsi
   o.common = common;
   o.common.quiet = true;
   o.traffic.inline_bytes = 0;
-  o.traffic.rate_mbps = rate_mbps;
+  if (rate_mbps != 0) o.traffic.rate_mbps = {rate_mbps};
   o.traffic.mtu = mtu;
   o.traffic.sizes = {65536};
   o.messages = 400;
@@ -116,7 +116,7 @@ void run_host(hosts::hosts_if& system, bench::swarm& swarm, const rate_test& t, 
 
 double message_rate(const common_options& common, const rate_test& t) {
   traffic_options traffic;
-  traffic.rate_mbps = t.rate_mbps;
+  if (t.rate_mbps != 0) traffic.rate_mbps = {t.rate_mbps};
   const hosts::two_nodes_config config =
       system_from(common, traffic, demand{t.load.qps, 2 * t.load.random_bytes + (1u << 20)}, nullptr);
   bench::swarm_config load = t.load;

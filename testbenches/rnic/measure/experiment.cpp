@@ -2,6 +2,7 @@
 #include "testbenches/rnic/measure/experiment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -28,11 +29,30 @@ void fit(host_driver::config& driver, const demand& d) {
   driver.log_num_mtt = std::max(driver.log_num_mtt, std::min(24u, log2_up(2 * pages)));
 }
 
+namespace {
+
+/// Which ports have a cable, and how fast they are.
+void set_ports(hosts::two_nodes_config& c, const traffic_options& traffic) {
+  const std::vector<unsigned>& rates = traffic.rate_mbps;
+  if (traffic.ports.size() > 2 || (traffic.ports.size() == 2 && traffic.ports[0] == traffic.ports[1]))
+    throw usage_error(fmt::format("--port: {}: expected 1, 2, 1,2 or 2,1", fmt::join(traffic.ports, ",")));
+  if (rates.size() > 1 && rates.size() != traffic.ports.size())
+    throw usage_error(fmt::format("--rate: {} of them: expected one, or one for each of --port {}", rates.size(),
+                                  fmt::join(traffic.ports, ",")));
+  c.ports = traffic.ports;
+  adapter::config& nic = c.node.adapter;
+  if (rates.size() == 1) nic.port.rate_mbps = rates[0];
+  for (std::size_t i = 0; rates.size() > 1 && i < rates.size(); ++i)
+    (traffic.ports[i] == 1 ? nic.port.rate_mbps : nic.port2.rate_mbps) = rates[i];
+}
+
+}  // namespace
+
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective) {
   hosts::two_nodes_config c;
   c.node = hosts::make_node_config(common.profile);
-  if (traffic.rate_mbps != 0) c.node.adapter.port.rate_mbps = traffic.rate_mbps;
+  set_ports(c, traffic);
   c.cable_metres = traffic.cable_metres;
   fit(c.node.driver, d);
   sim::parameter_set parameters;
@@ -59,12 +79,12 @@ void add_faults(hosts::two_nodes_config& c, const common_options& common, const 
     if (percent > 0) c.faults.rules.push_back(fabric::rate_rule(action, percent));
 }
 
-nlohmann::json faults_json(const hosts::two_nodes& system) {
-  const fabric::fault_injector* injector = system.faults();
+namespace {
+
+nlohmann::json to_json(const fabric::fault_injector& injector) {
   nlohmann::json out = nlohmann::json::object();
-  if (injector == nullptr) return out;
   for (unsigned from = 0; from < 2; ++from) {
-    const fabric::fault_injector::counts& c = injector->counted(from);
+    const fabric::fault_injector::counts& c = injector.counted(from);
     nlohmann::json& way = out[from == 0 ? "a_to_b" : "b_to_a"];
     way["frames"] = c.frames;
     for (unsigned a = 0; a < fabric::fault_actions; ++a)
@@ -73,8 +93,17 @@ nlohmann::json faults_json(const hosts::two_nodes& system) {
     way["not_possible"] = c.not_possible;
   }
   out["rules"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < injector->plan().rules.size(); ++i)
-    out["rules"].push_back({{"name", injector->plan().rules[i].name}, {"hits", injector->hits(i)}});
+  for (std::size_t i = 0; i < injector.plan().rules.size(); ++i)
+    out["rules"].push_back({{"name", injector.plan().rules[i].name}, {"hits", injector.hits(i)}});
+  return out;
+}
+
+}  // namespace
+
+nlohmann::json faults_json(const hosts::two_nodes& system) {
+  if (system.faults() == nullptr) return nlohmann::json::object();
+  nlohmann::json out = to_json(*system.faults());
+  if (system.cables() == 2) out["port" + std::to_string(system.config().ports[1])] = to_json(*system.faults(1));
   return out;
 }
 

@@ -27,7 +27,8 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
                                     std::string* effective);
 /// Adds what the cable does to frames. Throws sim::config_error for a bad file.
 void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults);
-/// What was done to frames by direction, and how often each rule has acted; empty without a plan.
+/// What was done to frames by direction, and how often each rule has acted, on the first cable; below "port1" or
+/// "port2" the same of the second one. Empty without a plan.
 nlohmann::json faults_json(const hosts::two_nodes& system);
 /// Every counter of the system by its name: "a.adapter.requester.packets". To be asked for when both programs have
 /// ended.

@@ -56,10 +56,17 @@ TEST(Elaboration, AnUnboundSlotIsNamed) {
   EXPECT_EQ(error_of_elaboration(), "a.adapter.pcie_socket: not bound");
 }
 
-TEST(Elaboration, AnUnboundFirstPortIsNamed) {
+TEST(Elaboration, AnAdapterWithoutACableIsNamed) {
   host_of h("h");
   h.slot.socket.bind(h.card.pcie_socket());
-  EXPECT_EQ(error_of_elaboration(), "h_card.adapter.port1_socket_transmit: not bound, port 1 has no cable");
+  EXPECT_EQ(error_of_elaboration(), "h_card.adapter.port1_socket_transmit: not bound, no port has a cable");
+}
+
+TEST(Elaboration, TheFirstPortNeedsNoCable) {
+  host_of h("h"), other("o");
+  for (host_of* const x : {&h, &other}) x->slot.socket.bind(x->card.pcie_socket());
+  h.card.port_socket(1).bind(other.card.port_socket(1));
+  EXPECT_EQ(error_of_elaboration(), "");
 }
 
 TEST(Elaboration, HalfACableIsNamed) {

@@ -49,7 +49,11 @@ ibv_qp_state side::state() const {
 }
 
 link make_link(hosts::two_nodes& system, const hosts::connection_options& options, unsigned hosts) {
-  link l{make_side(system.a(), options, hosts), make_side(system.b(), options, hosts + 1)};
+  return make_link(system.a(), system.b(), options, hosts);
+}
+
+link make_link(hosts::endpoint& a, hosts::endpoint& b, const hosts::connection_options& options, unsigned hosts) {
+  link l{make_side(a, options, hosts), make_side(b, options, hosts + 1)};
   join(l, options, 0xfffff0);  // the packet numbers wrap soon
   return l;
 }

@@ -43,6 +43,8 @@ struct link {
 /// Addresses, completion queues, queue pairs and the connection. `hosts` is the number of host a's address; host b has
 /// the next: connections with other address kinds need other numbers.
 link make_link(hosts::two_nodes& system, const hosts::connection_options& options, unsigned hosts = 1);
+/// The same between two ends of our choice.
+link make_link(hosts::endpoint& a, hosts::endpoint& b, const hosts::connection_options& options, unsigned hosts = 1);
 /// Another queue pair between the same ends, in the same protection domains and completion queues.
 link make_sibling(const link& first, const hosts::connection_options& options, std::uint32_t psn = 100);
 
