@@ -14,7 +14,8 @@ shared_buffer::shared_buffer(const buffer_config& config, const std::vector<swit
       lossless_(config.lossless_mask()),
       one_group_(config.flow_control == lossless_by::pause),
       inputs_(ports.size()),
-      outputs_(ports.size()) {
+      outputs_(ports.size()),
+      between_(ports.size() * ports.size()) {
   const unsigned groups = one_group_ ? 1 : static_cast<unsigned>(__builtin_popcount(lossless_));
   std::uint64_t taken = 0;
   for (const switch_config::port& p : ports) {
@@ -46,6 +47,7 @@ shared_buffer::verdict shared_buffer::admit(unsigned in, unsigned out, unsigned 
     take_shared(bytes);
   }
   o.bytes[priority] += bytes;
+  between_[in * outputs_.size() + out][priority] += bytes;
   o.most[priority] = std::max(o.most[priority], o.bytes[priority]);
   return verdict::stored;
 }
@@ -69,6 +71,7 @@ shared_buffer::verdict shared_buffer::admit_lossless(account& a, unsigned in, st
 /// What is above comes down first: headroom, then what is shared.
 void shared_buffer::release(unsigned in, unsigned out, unsigned priority, std::uint32_t bytes) {
   outputs_[out].bytes[priority] -= bytes;
+  between_[in * outputs_.size() + out][priority] -= bytes;
   if (!is_lossless(priority)) {
     shared_used_ -= bytes;
     return;

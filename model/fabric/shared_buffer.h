@@ -40,6 +40,10 @@ class shared_buffer {
   std::uint32_t most_shared() const { return most_shared_; }
   std::uint32_t headroom(unsigned in) const { return headroom_[in]; }
   std::uint32_t headroom_used(unsigned in, unsigned priority) const { return inputs_[in].of[group(priority)].headroom; }
+  /// Bytes of an input that wait for an output.
+  std::uint32_t between(unsigned in, unsigned out, unsigned priority) const {
+    return between_[in * outputs_.size() + out][priority];
+  }
   /// Bytes that wait for an output, and the most that ever did.
   std::uint32_t queued(unsigned out, unsigned priority) const { return outputs_[out].bytes[priority]; }
   std::uint32_t most_queued(unsigned out, unsigned priority) const { return outputs_[out].most[priority]; }
@@ -68,6 +72,7 @@ class shared_buffer {
   std::vector<std::uint32_t> headroom_;  // by input
   std::vector<input> inputs_;
   std::vector<output> outputs_;
+  std::vector<std::array<std::uint32_t, priorities>> between_;  // by input and output
 };
 
 }  // namespace rnic::fabric

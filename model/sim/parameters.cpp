@@ -92,24 +92,7 @@ void parameter_set::set_assignment(const std::string& assignment, const std::str
 
 void parameter_set::load_toml(const std::string& file) {
   const toml::table root = read_toml(file, [&] { return toml::parse_file(file); });
-  std::vector<std::pair<std::string, const toml::table*>> open{{"", &root}};
-  while (!open.empty()) {
-    const auto [prefix, table] = open.back();
-    open.pop_back();
-    for (const auto& [key, node] : *table) {
-      const std::string path = prefix + std::string(key.str());
-      if (const toml::table* inner = node.as_table())
-        open.emplace_back(path + ".", inner);
-      else if (node.is_boolean())
-        set(path, node.as_boolean()->get() ? "true" : "false", file);
-      else if (node.is_integer())
-        set(path, std::to_string(node.as_integer()->get()), file);
-      else if (node.is_string())
-        set(path, node.as_string()->get(), file);
-      else
-        throw config_error(file + ": " + path + ": expected a whole number, true/false or a name in quotes");
-    }
-  }
+  for (const auto& [path, value] : settings_in(root, file)) set(path, value, file);
 }
 
 std::vector<const parameter_set::info*> parameter_set::of(const std::string& path) const {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "model/sim/check.h"
 
@@ -48,5 +50,9 @@ toml::table read_toml(const std::string& name, Parse parse) {
     throw config_error(name + ": cannot be read as TOML");
   }
 }
+
+/// Path and value of each parameter in a table; nested tables make the path. Throws config_error, one line that begins
+/// with `name`, for a value that is no number, flag or text.
+std::vector<std::pair<std::string, std::string>> settings_in(const toml::table& root, const std::string& name);
 
 }  // namespace rnic::sim

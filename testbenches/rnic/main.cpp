@@ -12,6 +12,7 @@
 #include "model/sim/check.h"
 #include "testbenches/bench/verb.h"
 #include "testbenches/replay/compare.h"
+#include "testbenches/rnic/fabric/fabric_file.h"
 #include "testbenches/rnic/options.h"
 
 namespace {
@@ -427,6 +428,20 @@ int sc_main(int argc, char* argv[]) {
   add_replay(*replay_cmd, replay);
   add_common(*replay_cmd, replay.common);
 
+  fabric_options fabric;
+  CLI::App* fabric_cmd =
+      app.add_subcommand("fabric", "Flows between hosts of a network of switches: completion times, queues, pauses");
+  fabric_cmd
+      ->add_option("network", fabric.file,
+                   "TOML file with topology, parameters and flows (testbenches/rnic/fabric/README.md), or one of\n" +
+                       network_names())
+      ->required()
+      ->type_name("FILE");
+  fabric_cmd->add_flag("--print", fabric.print, "Show the file, and do nothing else");
+  fabric_cmd->add_option("--pcap-at", fabric.capture_at, "Host on whose cable --pcap looks (default: the first)")
+      ->type_name("HOST");
+  add_common(*fabric_cmd, fabric.common);
+
   serve_options serve;
   CLI::App* serve_cmd = app.add_subcommand("serve", "An adapter whose port is on a real network, in real time");
   add_serve(*serve_cmd, serve);
@@ -450,7 +465,7 @@ int sc_main(int argc, char* argv[]) {
   if (app.get_subcommands().empty()) {
     std::fprintf(
         stderr,
-        "rnic: a subcommand is required: latency, bandwidth, soak, calibrate, replay, serve, info or parameters\n");
+        "rnic: a subcommand is required: latency, bandwidth, soak, fabric, calibrate, replay, serve, info or parameters\n");
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;
@@ -460,6 +475,7 @@ int sc_main(int argc, char* argv[]) {
     if (soak_cmd->parsed()) return run_soak(soak);
     if (calibrate_cmd->parsed()) return run_calibrate(calibrate);
     if (replay_cmd->parsed()) return run_replay(replay);
+    if (fabric_cmd->parsed()) return run_fabric(fabric);
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);
     return run_parameters(parameters);

@@ -145,6 +145,13 @@ struct calibrate_options {
   unsigned jobs = 0;              ///< processes at a time, 0: as many as the machine has processors
 };
 
+struct fabric_options {
+  common_options common;
+  std::string file;     ///< network and flows, or the name of one that comes with the program
+  bool print = false;   ///< only shows the file
+  std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
+};
+
 int run_calibrate(const calibrate_options& options);
 int run_latency(const latency_options& options);
 int run_bandwidth(const bandwidth_options& options);
@@ -152,6 +159,7 @@ int run_soak(const soak_options& options);
 int run_replay(const replay_options& options);
 int run_serve(const serve_options& options);
 int run_info(const info_options& options);
+int run_fabric(const fabric_options& options);
 int run_parameters(const common_options& options);
 
 }  // namespace rnic::program

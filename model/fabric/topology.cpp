@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/fabric/topology.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+
+#include "model/sim/check.h"
+
+namespace rnic::fabric {
+
+unsigned topology::add_host(const std::string& name) {
+  hosts_.push_back(name);
+  return static_cast<unsigned>(hosts_.size() - 1);
+}
+
+unsigned topology::add_switch(const std::string& name) {
+  switches_.push_back(name);
+  ports_.push_back(0);
+  return static_cast<unsigned>(switches_.size() - 1);
+}
+
+void topology::join_host(unsigned host, unsigned port, unsigned to_switch, const cable_kind& cable) {
+  links_.push_back({{{{false, host, port}, {true, to_switch, ports_[to_switch]++}}}, cable.metres, cable.rate_mbps});
+}
+
+void topology::join_switches(unsigned a, unsigned b, const cable_kind& cable) {
+  const unsigned port_a = ports_[a]++, port_b = ports_[b]++;
+  links_.push_back({{{{true, a, port_a}, {true, b, port_b}}}, cable.metres, cable.rate_mbps});
+}
+
+unsigned topology::cabled(unsigned host) const {
+  unsigned mask = 0;
+  for (const network_link& w : links_)
+    for (const plug_place& e : w.ends)
+      if (!e.is_switch && e.number == host) mask |= 1u << (e.port - 1);
+  return mask;
+}
+
+plug_place topology::beyond(unsigned of_switch, unsigned port) const {
+  for (const network_link& w : links_)
+    for (unsigned i = 0; i < 2; ++i) {
+      const plug_place& e = w.ends[i];
+      if (e.is_switch && e.number == of_switch && e.port == port) return w.ends[1 - i];
+    }
+  RNIC_ASSERT(false, "a switch has no such port");
+  return {};
+}
+
+std::vector<std::vector<unsigned>> topology::ways_to(unsigned host, unsigned port) const {
+  std::vector<std::vector<unsigned>> ways(switches_.size());
+  for (const network_link& w : links_) {
+    if (w.ends[0].is_switch || w.ends[0].number != host || w.ends[0].port != port) continue;
+    const plug_place& last = w.ends[1];
+    if (clockwise_) return clockwise_to(last.number, last.port);
+    constexpr unsigned far = std::numeric_limits<unsigned>::max();
+    std::vector<unsigned> hops(switches_.size(), far);
+    hops[last.number] = 0;
+    ways[last.number] = {last.port};
+    std::deque<unsigned> open{last.number};
+    while (!open.empty()) {
+      const unsigned s = open.front();
+      open.pop_front();
+      for (unsigned p = 0; p < ports_[s]; ++p) {
+        const plug_place from = beyond(s, p);
+        if (!from.is_switch || hops[from.number] < hops[s] + 1) continue;
+        if (hops[from.number] == far) {
+          hops[from.number] = hops[s] + 1;
+          open.push_back(from.number);
+        }
+        ways[from.number].push_back(from.port);
+      }
+    }
+    for (auto& equal : ways) std::sort(equal.begin(), equal.end());
+    return ways;
+  }
+  return ways;
+}
+
+std::vector<std::vector<unsigned>> topology::clockwise_to(unsigned last_switch, unsigned last_port) const {
+  std::vector<std::vector<unsigned>> ways(switches_.size());
+  for (unsigned s = 0; s < ways.size(); ++s)
+    for (unsigned p = 0; p < ports_[s] && s != last_switch; ++p) {
+      const plug_place next = beyond(s, p);
+      if (next.is_switch && next.number == (s + 1) % ways.size()) {
+        ways[s] = {p};
+        break;
+      }
+    }
+  ways[last_switch] = {last_port};
+  return ways;
+}
+
+namespace {
+void add_hosts(topology& t, unsigned count, unsigned at, const cable_kind& edge) {
+  for (unsigned i = 0; i < count; ++i)
+    t.join_host(t.add_host("h" + std::to_string(t.hosts().size() + 1)), 1, at, edge);
+}
+}  // namespace
+
+topology make_star(unsigned hosts, const cable_kind& edge) {
+  topology t;
+  add_hosts(t, hosts, t.add_switch("s1"), edge);
+  return t;
+}
+
+topology make_dumbbell(unsigned left, unsigned right, const cable_kind& edge, const cable_kind& trunk) {
+  topology t;
+  const unsigned l = t.add_switch("left"), r = t.add_switch("right");
+  add_hosts(t, left, l, edge);
+  add_hosts(t, right, r, edge);
+  t.join_switches(l, r, trunk);
+  return t;
+}
+
+topology make_leaf_spine(unsigned leaves, unsigned spines, unsigned hosts_of_leaf, const cable_kind& edge,
+                         const cable_kind& trunk) {
+  topology t;
+  for (unsigned i = 1; i <= leaves; ++i) t.add_switch("leaf" + std::to_string(i));
+  for (unsigned i = 1; i <= spines; ++i) t.add_switch("spine" + std::to_string(i));
+  for (unsigned i = 0; i < leaves; ++i) add_hosts(t, hosts_of_leaf, i, edge);
+  for (unsigned i = 0; i < leaves; ++i)
+    for (unsigned k = 0; k < spines; ++k) t.join_switches(i, leaves + k, trunk);
+  return t;
+}
+
+topology make_ring(unsigned switches, unsigned hosts_of_switch, const cable_kind& edge, const cable_kind& trunk) {
+  topology t;
+  for (unsigned i = 1; i <= switches; ++i) t.add_switch("s" + std::to_string(i));
+  for (unsigned i = 0; i < switches; ++i) add_hosts(t, hosts_of_switch, i, edge);
+  for (unsigned i = 0; i < switches; ++i) t.join_switches(i, (i + 1) % switches, trunk);
+  return t;
+}
+
+}  // namespace rnic::fabric

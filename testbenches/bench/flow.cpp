@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/bench/flow.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace rnic::bench {
+
+namespace {
+
+constexpr unsigned poll_batch = 16;
+
+host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
+  host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(entries));
+  if (cq == nullptr) throw std::runtime_error("create_cq failed");
+  return cq;
+}
+
+}  // namespace
+
+flow::flow(hosts::network& system, const flow_config& config)
+    : system_(system), config_(config), at_{&system.end(config.from), &system.end(config.to)} {
+  config_.connection.send_depth = config.depth + 1;
+  config_.connection.receive_depth = config.what->receives ? 2 * config.depth : 1;
+  config_.connection.inline_bytes = 0;
+  config_.connection.rd_atomic = 16;
+  headroom_ = config.connection.type == IBV_QPT_UD ? datagram_headroom : 0;
+  stride_ = headroom_ + (std::uint64_t{std::max(config.size, 64u)} + 63) / 64 * 64;
+  lanes_.resize(config.qps);
+  posted_at_.resize(std::size_t{config.qps} * config.depth);
+}
+
+void flow::create(unsigned host) {
+  for (const unsigned end : {0u, 1u}) {
+    if ((end == 0 ? config_.from : config_.to) != host) continue;
+    hosts::endpoint& at = *at_[end];
+    memory_[end] = hosts::make_buffer(at, headroom_ + stride_ * lanes_.size());
+    const std::uint64_t entries = std::uint64_t{config_.qps} * config_.depth * 2 + 16;
+    (end == 0 ? send_cq_ : receive_cq_) = new_cq(at, entries);
+    unused_[end] = new_cq(at, 16);
+    for (lane& l : lanes_)
+      l.ends[end].create(at, config_.connection, *(end == 0 ? send_cq_ : unused_[1]),
+                         *(end == 0 ? unused_[0] : receive_cq_));
+  }
+}
+
+void flow::connect(unsigned host) {
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+    link_end* const ends = lanes_[i].ends;
+    if (config_.from == host) ends[0].connect(ends[1], i, i);
+    if (config_.to != host) continue;
+    ends[1].connect(ends[0], i, i);
+    for (unsigned n = 0; receives() && n < 2 * config_.depth; ++n) post_receive(i);
+  }
+}
+
+void flow::post_receive(std::uint32_t index) {
+  lanes_[index].ends[1].post_receive(memory_[1].address(place(index)), config_.size, memory_[1].region->lkey, index);
+}
+
+/// When the next message is due.
+sim::time_ps flow::due() const {
+  if (config_.rate_kbps == 0) return 0;
+  const double bits = static_cast<double>(result_.posted) * config_.size * 8;
+  return result_.begin + static_cast<sim::time_ps>(bits * 1e9 / static_cast<double>(config_.rate_kbps));
+}
+
+bool flow::may_post() const {
+  if (config_.messages != 0 && result_.posted == config_.messages) return false;
+  const lane& l = lanes_[turn_];
+  return l.posted - l.completed < config_.depth && system_.now_ps() >= due();
+}
+
+void flow::post(std::uint32_t index) {
+  lane& l = lanes_[index];
+  const std::uint64_t slot = index * std::uint64_t{config_.depth} + l.posted % config_.depth;
+  posted_at_[slot] = system_.now_ps();
+  hosts::message_segments segments(memory_[0].address(place(index)), config_.size, memory_[0].region->lkey);
+  host_driver::masked_atomic_wr wr(host_driver::driver_opcode::masked_compare_swap);  // or a plain request
+  wr.wr_id = index;
+  wr.sg_list = segments.list.data();
+  wr.num_sge = segments.count;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  make_message(wr, *config_.what, memory_[1].address(place(index)), memory_[1].region->rkey, l.operations);
+  if (config_.what->atomic) ++l.operations;
+  l.ends[0].aim(wr);
+  l.ends[0].post_send(wr);
+  ++l.posted;
+  ++result_.posted;
+}
+
+/// False: the flow has failed.
+bool flow::take_completions(sim::time_ps timeout) {
+  std::array<ibv_wc, poll_batch> wc{};
+  const int n = at_[0]->device->wait_cq(send_cq_, poll_batch, wc.data(), std::max<sim::time_ps>(timeout, 1));
+  hosts::require(n, "poll_cq");
+  for (int i = 0; i < n; ++i) {
+    const ibv_wc& c = wc[static_cast<std::size_t>(i)];
+    if (c.status != IBV_WC_SUCCESS) {
+      result_.failure = hosts::to_string(c.status);
+      return false;
+    }
+    lane& l = lanes_[c.wr_id];
+    result_.end = system_.now_ps();
+    result_.times.push_back(result_.end - posted_at_[c.wr_id * config_.depth + l.completed % config_.depth]);
+    ++l.completed;
+    ++result_.completed;
+  }
+  return true;
+}
+
+void flow::send(sim::time_ps begin, sim::time_ps deadline) {
+  system_.wait_until(std::min(begin + config_.start, deadline));
+  result_.begin = system_.now_ps();
+  while (system_.now_ps() < deadline && (config_.messages == 0 || result_.completed < config_.messages)) {
+    for (std::uint32_t tried = 0; tried < lanes_.size(); ++tried) {
+      while (may_post() && system_.now_ps() < deadline) post(turn_);
+      turn_ = (turn_ + 1) % static_cast<std::uint32_t>(lanes_.size());
+    }
+    const sim::time_ps now = system_.now_ps(), next = due();
+    if (now >= deadline) break;
+    if (!take_completions(std::min(deadline, next > now ? next : deadline) - now)) break;
+  }
+  over_ = true;
+  if (receives()) at_[1]->device->end_wait(receive_cq_);
+}
+
+void flow::receive(sim::time_ps deadline) {
+  std::array<ibv_wc, poll_batch> wc{};
+  while (!over_ && system_.now_ps() < deadline) {
+    const int n = at_[1]->device->wait_cq(receive_cq_, poll_batch, wc.data(), deadline - system_.now_ps());
+    hosts::require(n, "poll_cq");
+    for (int i = 0; i < n; ++i) {
+      const ibv_wc& c = wc[static_cast<std::size_t>(i)];
+      if (c.status != IBV_WC_SUCCESS) return;  // its queue pair has ended, as the sender's has or will
+      post_receive(static_cast<std::uint32_t>(c.wr_id));
+    }
+  }
+}
+
+}  // namespace rnic::bench

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network and its flows, as a TOML file says them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/fabric/topology.h"
+#include "testbenches/bench/flow.h"
+
+namespace rnic::program {
+
+struct fabric_file {
+  std::string kind;  ///< of the topology, as in the file
+  fabric::topology shape;
+  std::vector<std::pair<std::string, std::string>> parameters;  ///< path and value
+  std::vector<bench::flow_config> flows;
+  std::uint64_t duration_us = 0;  ///< since all hosts are ready; 0: until all flows are over
+  std::uint64_t seed = 0;         ///< 0: that of the run
+  hosts::connection_options common;  ///< RoCE version, IP version and VLAN of all hosts
+};
+
+/// Reads a network from a file, or the one that comes with the program under this name (network_names()). Throws
+/// sim::config_error: one line with file, line, field and what is legal.
+fabric_file load_fabric_file(const std::string& file);
+/// The same from text; `name` is what errors call it.
+fabric_file parse_fabric_file(const std::string& text, const std::string& name);
+
+/// "star, incast, ..."
+std::string network_names();
+/// Text of the network of this name, or of this file.
+std::string fabric_text(const std::string& file);
+
+}  // namespace rnic::program
