@@ -69,8 +69,8 @@ struct endpoint {
 };
 
 /// Gives the device's port the address 10.0.0.`host` or fd00::`host`, port 2 10.1.0.`host` or fd00::1:`host`, the
-/// same to the other port if it has one, and allocates a protection domain, one for both. Throws std::runtime_error that names the step
-/// that failed.
+/// same to the other port if it has one, and allocates a protection domain, one for both. Throws std::runtime_error
+/// that names the step that failed.
 void set_address(endpoint& e, const connection_options& options, unsigned host);
 
 /// The end of the `nth` of equal things that take turns at the host's ports.

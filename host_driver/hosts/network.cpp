@@ -2,6 +2,7 @@
 #include "host_driver/hosts/network.h"
 
 #include <algorithm>
+#include <bitset>
 #include <stdexcept>
 #include <systemc>
 
@@ -28,6 +29,7 @@ node_config of_host(const network_config& c, unsigned host) {
     const fabric::plug_place& e = w.ends[0];
     if (e.is_switch || e.number != host) continue;
     (e.port == 1 ? n.adapter.port.rate_mbps : n.adapter.port2.rate_mbps) = w.rate_mbps;
+    n.adapter.port.metres = std::max(n.adapter.port.metres, w.metres);
   }
   return n;
 }
@@ -62,7 +64,9 @@ void network::make_switches() {
     c.seed = config_.middle.seed * 0x10001 + s;
     for (const fabric::network_link& w : config_.shape.links())
       for (const fabric::plug_place& e : w.ends)
-        if (e.is_switch && e.number == s) c.ports[e.port] = {w.rate_mbps, w.metres, c.ports[e.port].vlan};
+        if (e.is_switch && e.number == s) c.ports[e.port] = {w.rate_mbps, w.metres, {}};
+    for (const network_config::vlan_setting& v : config_.vlans)
+      if (v.of_switch == s) c.ports[v.port].vlan = v.vlan;
     switches_.push_back(
         std::make_unique<fabric::network_switch>(config_.shape.switches()[s], *clock_, c, frames_, statistics_));
   }
@@ -87,6 +91,18 @@ void network::make_cables() {
   }
 }
 
+/// Those that its ports know, and 0 for what transparent ones take.
+std::vector<std::uint16_t> network::vlans_of(unsigned of_switch) const {
+  std::bitset<4096> used;
+  used.set(0);
+  for (const network_config::vlan_setting& v : config_.vlans)
+    if (v.of_switch == of_switch) used |= std::bitset<4096>(v.vlan.allowed).set(v.vlan.vlan);
+  std::vector<std::uint16_t> all;
+  for (std::size_t v = 0; v < used.size(); ++v)
+    if (used[v]) all.push_back(static_cast<std::uint16_t>(v));
+  return all;
+}
+
 /// As a control plane would, before there is traffic.
 void network::route() {
   for (unsigned host = 0; host < nodes_.size(); ++host) {
@@ -94,9 +110,29 @@ void network::route() {
     for (unsigned port = 1; port <= 2; ++port) {
       const auto ways = config_.shape.ways_to(host, port);
       for (unsigned s = 0; s < switches_.size(); ++s)
-        if (!ways[s].empty()) switches_[s]->route(0, wire::mac_from_u64(macs[port - 1]), ways[s]);
+        for (const std::uint16_t vlan : vlans_of(s))
+          if (!ways[s].empty()) switches_[s]->route(vlan, wire::mac_from_u64(macs[port - 1]), ways[s]);
     }
   }
+}
+
+std::vector<std::string> network::warnings() const {
+  std::vector<std::string> all;
+  for (unsigned i = 0; i < nodes_.size(); ++i)
+    for (const std::string& w : hosts::warnings(of_host(config_, i))) all.push_back(config_.shape.hosts()[i] + " " + w);
+  const fabric::buffer_config& b = config_.middle.buffer;
+  if (b.flow_control == fabric::lossless_by::nothing) return all;
+  for (unsigned s = 0; s < switches_.size(); ++s)
+    for (unsigned p = 0; p < switches_[s]->num_ports(); ++p) {
+      const fabric::switch_config::port& port = switches_[s]->config_of(p);
+      const std::uint32_t needed = fabric::bytes_after_stop(port, b.frame_bytes, config_.ps_per_metre);
+      if (switches_[s]->buffer().headroom(p) >= needed) continue;
+      all.push_back(config_.shape.switches()[s] + " port " + std::to_string(p) + ": " +
+                    std::to_string(switches_[s]->buffer().headroom(p)) + " bytes of headroom; " +
+                    std::to_string(needed) + " can still come over " + std::to_string(port.metres) + " m at " +
+                    std::to_string(port.rate_mbps) + " Mb/s: pauses come too late");
+    }
+  return all;
 }
 
 void network::meet() { meeting_->arrive(nodes_.size()); }
@@ -157,6 +193,31 @@ bool network::holds_up(const way& one, const way& next, unsigned priority) const
   return one.to == next.from && switches_[one.to]->buffer().between(one.in, next.out, priority) != 0;
 }
 
+std::string network::blocked_by(unsigned from, unsigned to, unsigned priority) const {
+  const fabric::topology& shape = config_.shape;
+  const auto ways = shape.ways_to(to, ends_[to].port);
+  fabric::plug_place at = shape.beyond_host(from, ends_[from].port);
+  for (unsigned hop = 0; hop < switches_.size() && at.is_switch; ++hop) {
+    const fabric::network_switch& s = *switches_[at.number];
+    if (ways[at.number].size() != 1) return {};
+    const unsigned own = ways[at.number].front();
+    if ((s.stopped(at.port) >> priority & 1) != 0) {
+      const auto bytes = [&](unsigned out) { return s.buffer().between(at.port, out, priority); };
+      unsigned most = own;
+      for (unsigned out = 0; out < s.num_ports(); ++out)
+        if (bytes(out) > bytes(most)) most = out;
+      constexpr std::uint32_t clearly = 4;  // times as much as of its own
+      if (bytes(most) > clearly * bytes(own)) {
+        const fabric::plug_place behind = shape.beyond(at.number, most);
+        return shape.switches()[at.number] + " port " + std::to_string(most) + " to " +
+               (behind.is_switch ? shape.switches() : shape.hosts())[behind.number];
+      }
+    }
+    at = shape.beyond(at.number, own);
+  }
+  return {};
+}
+
 std::vector<standstill> network::look_for_standstills() {
   std::vector<standstill> found;
   for (unsigned p = 0; p < fabric::priorities; ++p) {
@@ -171,8 +232,7 @@ std::vector<standstill> network::look_for_standstills() {
       while (at != nullptr && std::find(seen.begin(), seen.end(), at) == seen.end() &&
              std::find(path.begin(), path.end(), at) == path.end()) {
         path.push_back(at);
-        const auto next =
-            std::find_if(stuck.begin(), stuck.end(), [&](const way* w) { return holds_up(*at, *w, p); });
+        const auto next = std::find_if(stuck.begin(), stuck.end(), [&](const way* w) { return holds_up(*at, *w, p); });
         at = next == stuck.end() ? nullptr : *next;
       }
       const auto ring = std::find(path.begin(), path.end(), at);

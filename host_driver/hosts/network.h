@@ -25,8 +25,14 @@ struct network_config {
   fabric::topology shape;
   node_config node;              ///< of every host; a port's rate is that of its cable
   fabric::switch_config middle;  ///< of every switch, but for its ports
+  /// Ports of switches that look at VLANs.
+  struct vlan_setting {
+    unsigned of_switch = 0, port = 0;
+    fabric::vlan_port vlan;
+  };
+  std::vector<vlan_setting> vlans;
   std::uint32_t ps_per_metre = fabric::cable::config{}.ps_per_metre;
-  std::string capture;     ///< file for the frames on one host's cable, empty: none
+  std::string capture;      ///< file for the frames on one host's cable, empty: none
   unsigned capture_at = 0;  ///< that host's number, from 0
   tlm::capture_writer::config capture_options;
   sim::timebase::options timing;
@@ -66,8 +72,13 @@ class network {
   sim::statistics& statistics() { return statistics_; }
   const sim::timebase& base() const { return base_; }
   sim::time_ps now_ps() const { return base_.now_ps(); }
+  /// What of the network cannot work as it is meant, a line each: headroom that is too small.
+  std::vector<std::string> warnings() const;
   /// Rings of pauses of which no way has sent anything since the last call.
   std::vector<standstill> look_for_standstills();
+  /// Head-of-line blocking: the queue because of which frames between two hosts are stopped though they do not go
+  /// there, "s1 port 4 to h5"; empty: there is none now, or the way is not the only one.
+  std::string blocked_by(unsigned from, unsigned to, unsigned priority) const;
 
  private:
   struct way {
@@ -78,6 +89,7 @@ class network {
   void make_switches();
   void make_cables();
   void route();
+  std::vector<std::uint16_t> vlans_of(unsigned of_switch) const;
   bool is_stuck(way& w, unsigned priority);
   bool holds_up(const way& one, const way& next, unsigned priority) const;
   std::string name_of(const way& w) const;

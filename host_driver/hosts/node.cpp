@@ -123,6 +123,22 @@ node_config of_side(node_config c, unsigned side) {
   return c;
 }
 
+std::vector<std::string> warnings(const node_config& c) {
+  std::vector<std::string> all;
+  if (!c.driver.lossless_global_pause && c.driver.pfc_mask == 0) return all;
+  for (unsigned i = 0; i < c.adapter.ports; ++i) {
+    mac::port_config p = c.adapter.port;
+    p.rate_mbps = c.adapter.rate_mbps(i);
+    const std::uint32_t needed = mac::headroom_bytes(p), xoff = mac::ingress_thresholds(p).xoff;
+    if ((c.cabled >> i & 1) != 0 && p.ingress_bytes - std::min<std::uint32_t>(xoff, p.ingress_bytes) < needed)
+      all.push_back("port " + std::to_string(i + 1) + ": " + std::to_string(p.ingress_bytes - xoff) +
+                    " bytes of headroom (adapter.port.ingress_bytes " + std::to_string(p.ingress_bytes) + ", XOFF at " +
+                    std::to_string(xoff) + "); " + std::to_string(needed) + " can still come over " +
+                    std::to_string(p.metres) + " m at " + std::to_string(p.rate_mbps) + " Mb/s: pauses come too late");
+  }
+  return all;
+}
+
 /// The driver, which is software and knows nothing of the ground floor, has plain fields.
 static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.lossless_global_pause", c.lossless_global_pause,

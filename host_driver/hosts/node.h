@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <systemc>
+#include <vector>
 
 #include "firmware/bus/firmware_runner.h"
 #include "firmware/firmware_config.h"
@@ -65,6 +66,9 @@ struct node_config {
 node_config make_node_config(const std::string& profile);
 /// The node on one side of a system: 0 is "a" (also the only one), 1 is "b".
 node_config of_side(node_config c, unsigned side);
+/// What of a configuration cannot work as it is meant, a line each: a port that is to stop its peer and has too little
+/// room for what still comes.
+std::vector<std::string> warnings(const node_config& c);
 /// Announces every parameter of a node.
 void announce(sim::parameter_set& to, node_config& c);
 

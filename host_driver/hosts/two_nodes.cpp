@@ -36,12 +36,12 @@ two_nodes::two_nodes(const two_nodes_config& config)
   const auto of = [&](unsigned side) {
     node_config c = of_side(side == 1 && config.node_b ? *config.node_b : config.node, side);
     c.cabled = mask_of(config.ports);
+    c.adapter.port.metres = config.cable_metres;
     return c;
   };
   node_a_ = std::make_unique<node>("a", env, of(0), 1);
   node_b_ = std::make_unique<node>("b", env, of(1), 2);
-  if (!config.capture.empty())
-    capture_ = std::make_unique<tlm::capture_writer>(config.capture, config.capture_options);
+  if (!config.capture.empty()) capture_ = std::make_unique<tlm::capture_writer>(config.capture, config.capture_options);
   for (const unsigned port : config.ports) links_.push_back(make_link(port));
   if (capture_) {
     statistics_.add("cable.capture.frames", capture_->frames());

@@ -37,8 +37,6 @@ const setting connectx5_100g[] = {
     {"adapter.port.mac_rx_ns", "22", "calibration 5, connectx5_100g: a part of 60 ns without FEC"},
     {"adapter.port.fec", "rs_528_514", "IEEE 802.3 clause 91: 100GBASE-CR4 and 100GBASE-SR4 have it"},
     {"adapter.port.ingress_bytes", "131072", "design: headroom at 100 Gb/s takes 49 KB of it"},
-    {"adapter.port.xoff_bytes", "81920", "adapter data plane E.5: 46.2 KB for 100 m at 100 Gb/s, FEC both ways 2.5 KB"},
-    {"adapter.port.xon_bytes", "77720", "adapter data plane E.5: XOFF less a frame of 4200 bytes"},
     {"adapter.pcie.generation", "3", "calibration 5, both columns: Gen3"},
     {"adapter.pcie.width", "16", "calibration 5: x16"},
     {"adapter.pcie.dll_efficiency_permille", "945", "calibration 5, both columns: 0.945"},

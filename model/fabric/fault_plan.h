@@ -115,18 +115,18 @@ struct fault_rule {
 struct outage {
   static constexpr sim::time_ps for_good = 0;
 
-  unsigned port = 0;           ///< of the adapters, whose cable is meant; 0: every one
-  sim::time_ps down_ps = 0;    ///< since the beginning of the simulation
+  unsigned port = 0;         ///< of the adapters, whose cable is meant; 0: every one
+  sim::time_ps down_ps = 0;  ///< since the beginning of the simulation
   sim::time_ps lasts_ps = for_good;
-  sim::time_ps every_ps = 0;   ///< from one to the next
+  sim::time_ps every_ps = 0;  ///< from one to the next
   std::uint64_t times = 1;
 };
 
 struct fault_plan {
   std::vector<fault_rule> rules;  ///< the first that hits a frame acts; all count it
   std::vector<outage> outages;
-  std::uint64_t seed = 0;         ///< 0: that of the run
-  bool capture_before = false;    ///< captures show what was sent, not what arrives
+  std::uint64_t seed = 0;       ///< 0: that of the run
+  bool capture_before = false;  ///< captures show what was sent, not what arrives
 
   bool empty() const { return rules.empty() && outages.empty(); }
 };

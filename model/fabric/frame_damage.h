@@ -9,7 +9,8 @@
 
 namespace rnic::fabric {
 
-/// Sets the ECN field of a RoCE v2 packet to CE, as a switch does (congestion_marker.h). False for RoCE v1, which has none. `p`: the decoded frame.
+/// Sets the ECN field of a RoCE v2 packet to CE, as a switch does (congestion_marker.h). False for RoCE v1, which has
+/// none. `p`: the decoded frame.
 bool mark_congestion(payload::frame& f, const wire::packet& p);
 
 /// Where bits are in a frame: counted from the most significant bit of DMAC's first byte.

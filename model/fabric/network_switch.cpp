@@ -27,6 +27,8 @@ const switch_config& consistent(const switch_config& c, const std::string& param
   if (c.ecn.kmin_bytes >= c.ecn.kmax_bytes)
     throw sim::config_error(parameters + ".ecn.kmin_bytes: " + std::to_string(c.ecn.kmin_bytes) +
                             ": expected less than ecn.kmax_bytes, " + std::to_string(c.ecn.kmax_bytes));
+  if (c.ports.size() > 64)
+    throw sim::config_error(parameters + ": " + std::to_string(c.ports.size()) + " ports, expected 64 at most");
   return c;
 }
 
@@ -34,7 +36,8 @@ const switch_config& consistent(const switch_config& c, const std::string& param
 
 network_switch::port_state::port_state(const std::string& name, network_switch& of, const switch_config::port& cfg,
                                        unsigned port_number)
-    : config(cfg),
+    : owner(of),
+      config(cfg),
       number(port_number),
       inbox(name, of),
       flow(cfg.rate_mbps),
@@ -66,26 +69,37 @@ void network_switch::announce(sim::statistics& stats) const {
   stats.add(name() + ".flooded", count_.flooded);
   for (const auto& p : ports_) {
     const port_counters& c = p->count;
-    const std::pair<const char*, const std::uint64_t*> all[] = {
-        {"rx_frames", &c.rx_frames},   {"tx_frames", &c.tx_frames},         {"rx_bytes", &c.rx_bytes},
-        {"tx_bytes", &c.tx_bytes},     {"rx_pause", &c.rx_pause},           {"tx_pause", &c.tx_pause},
-        {"marked", &c.marked},         {"drop_queue", &c.drop_queue},       {"drop_headroom", &c.drop_headroom},
-        {"drop_vlan", &c.drop_vlan},   {"drop_unknown", &c.drop_unknown},   {"drop_fcs", &c.drop_fcs},
-        {"drop_no_line", &c.drop_no_line}};
+    const std::pair<const char*, const std::uint64_t*> all[] = {{"rx_frames", &c.rx_frames},
+                                                                {"tx_frames", &c.tx_frames},
+                                                                {"rx_bytes", &c.rx_bytes},
+                                                                {"tx_bytes", &c.tx_bytes},
+                                                                {"rx_pause", &c.rx_pause},
+                                                                {"tx_pause", &c.tx_pause},
+                                                                {"marked", &c.marked},
+                                                                {"drop_queue", &c.drop_queue},
+                                                                {"drop_headroom", &c.drop_headroom},
+                                                                {"drop_vlan", &c.drop_vlan},
+                                                                {"drop_unknown", &c.drop_unknown},
+                                                                {"drop_fcs", &c.drop_fcs},
+                                                                {"drop_no_line", &c.drop_no_line}};
     const std::string port = name() + ".port" + std::to_string(p->number) + ".";
     for (const auto& [counter, value] : all) stats.add(port + counter, *value);
   }
 }
 
 void network_switch::tick() {
-  for (auto& p : ports_) {
-    if (p->inbox.can_pop()) {
-      const sim::time_ps arrival = p->inbox.front_arrival();
-      take(*p, p->inbox.pop(), arrival);
-    }
-  }
-  for (auto& p : ports_) release_what_left(*p);
-  for (auto& p : ports_) serve(*p);
+  for_each(coming_, [this](port_state& p) {
+    if (!p.inbox.can_pop()) return;
+    const sim::time_ps arrival = p.inbox.front_arrival();
+    take(p, p.inbox.pop(), arrival);
+    busy_ |= p.bit();
+    if (p.inbox.empty()) coming_ &= ~p.bit();
+  });
+  for_each(busy_, [this](port_state& p) { release_what_left(p); });
+  for_each(busy_, [this](port_state& p) {
+    serve(p);
+    if (!p.is_busy()) busy_ &= ~p.bit();
+  });
 }
 
 void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival) {
@@ -165,6 +179,7 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
       return;
   }
   if (to.markers[priority].look_at(*frame, buffer_.queued(to.number, priority))) ++to.count.marked;
+  busy_ |= to.bit();
   to.queues.push(priority, {std::move(frame), from.number, bytes, end});
 }
 

@@ -31,27 +31,27 @@ namespace rnic::fabric {
 /// has its room until its last bit has left.
 ///
 /// Cut-through: the last bit leaves `hop_ps` behind the one that came in, or as much later as the output's line is
-/// slower; a wrong FCS goes on with its frame. Store-and-forward: the first bit leaves `hop_ps` behind the last one that
-/// came in, and a frame with a wrong FCS is dropped.
+/// slower; a wrong FCS goes on with its frame. Store-and-forward: the first bit leaves `hop_ps` behind the last one
+/// that came in, and a frame with a wrong FCS is dropped.
 ///
 /// Flow control: an input's priority that is above XOFF stops its peer, with PAUSE or PFC as the buffer's parameters
 /// say, and lets it go on at XON; the same frames of peers are obeyed at the output, PFC for each priority. Inputs that
 /// have nothing in the buffer are never stopped for others.
 ///
-/// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each copy
-/// has room of its own.
+/// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
+/// copy has room of its own.
 ///
 /// Approximation: outputs are chosen for in the order in which last bits come in, and a frame counts in the buffer from
 /// then on; a cut-through switch decides with the header, and counts cells.
 class network_switch final : public sim::clocked_block {
  public:
   struct port_counters {
-    std::uint64_t rx_frames = 0, tx_frames = 0;  ///< without MAC control
-    std::uint64_t rx_bytes = 0, tx_bytes = 0;    ///< FCS included
-    std::uint64_t rx_pause = 0, tx_pause = 0;    ///< pause frames of either kind
-    std::uint64_t marked = 0;                    ///< at this output
-    std::uint64_t drop_queue = 0;                ///< this output's queue, or the buffer, was full
-    std::uint64_t drop_headroom = 0;             ///< lossless, of this input, whose headroom was full
+    std::uint64_t rx_frames = 0, tx_frames = 0;                   ///< without MAC control
+    std::uint64_t rx_bytes = 0, tx_bytes = 0;                     ///< FCS included
+    std::uint64_t rx_pause = 0, tx_pause = 0;                     ///< pause frames of either kind
+    std::uint64_t marked = 0;                                     ///< at this output
+    std::uint64_t drop_queue = 0;                                 ///< this output's queue, or the buffer, was full
+    std::uint64_t drop_headroom = 0;                              ///< lossless, of this input, whose headroom was full
     std::uint64_t drop_vlan = 0, drop_unknown = 0, drop_fcs = 0;  ///< of this input
     std::uint64_t drop_no_line = 0;                               ///< nothing is plugged into this output
   };
@@ -71,6 +71,7 @@ class network_switch final : public sim::clocked_block {
     forwarding_.give(vlan, address, std::move(ports));
   }
 
+  const switch_config::port& config_of(unsigned i) const { return config_.ports[i]; }
   const counters& count() const { return count_; }
   const port_counters& count(unsigned i) const { return ports_[i]->count; }
   const shared_buffer& buffer() const { return buffer_; }
@@ -89,7 +90,18 @@ class network_switch final : public sim::clocked_block {
     port_state(const std::string& name, network_switch& of, const switch_config::port& cfg, unsigned number);
     payload::frame_sink_if& receiver() override { return *this; }
     void attach(payload::frame_sink_if& to) override { line = &to; }
-    void deliver(payload::frame_ptr frame, sim::time_ps arrival) override { inbox.push(std::move(frame), arrival); }
+    void deliver(payload::frame_ptr frame, sim::time_ps arrival) override {
+      inbox.push(std::move(frame), arrival);
+      owner.coming_ |= bit();
+    }
+    std::uint64_t bit() const { return std::uint64_t{1} << number; }
+    /// Time or others may give it something to do.
+    bool is_busy() const {
+      return queues.waiting() != 0 || !leaves.empty() || above != 0 || flow.wanted(above) != 0 ||
+             flow.refresh_at() != ~sim::time_ps{0};
+    }
+
+    network_switch& owner;
 
     const switch_config::port& config;
     const unsigned number;
@@ -122,12 +134,19 @@ class network_switch final : public sim::clocked_block {
   void ask_for_wake(port_state& p);
   void announce(sim::statistics& stats) const;
 
+  template <class What>
+  void for_each(std::uint64_t mask, What what) {
+    for (; mask != 0; mask &= mask - 1) what(*ports_[static_cast<unsigned>(__builtin_ctzll(mask))]);
+  }
+
   const switch_config config_;
   payload::frame_pool& pool_;
   forwarding_table forwarding_;
   shared_buffer buffer_;
   std::vector<std::unique_ptr<port_state>> ports_;
   counters count_;
+  // Ports that have frames coming in, and those with anything to do: the others are not looked at.
+  std::uint64_t coming_ = 0, busy_ = 0;
 };
 
 }  // namespace rnic::fabric

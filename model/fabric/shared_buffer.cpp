@@ -3,10 +3,18 @@
 
 #include <algorithm>
 
-#include "model/mac/ingress.h"
+#include "model/mac/headroom.h"
 #include "model/sim/check.h"
 
 namespace rnic::fabric {
+
+std::uint32_t bytes_after_stop(const switch_config::port& port, std::uint32_t frame_bytes, std::uint32_t ps_per_metre) {
+  constexpr std::uint64_t pause_bytes = 84, line_bytes = 20;  // with preamble and gap
+  constexpr std::uint64_t obey_ps = 160'000;                  // an adapter's receive and transmit path
+  const std::uint64_t ps = 2 * std::uint64_t{port.metres} * ps_per_metre + obey_ps;
+  return static_cast<std::uint32_t>(3 * (frame_bytes + line_bytes) + pause_bytes +
+                                    ps * port.rate_mbps / (8 * sim::ps_per_us));
+}
 
 shared_buffer::shared_buffer(const buffer_config& config, const std::vector<switch_config::port>& ports,
                              const std::string& name)

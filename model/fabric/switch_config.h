@@ -23,8 +23,8 @@ enum class lossless_by : std::uint8_t {
 
 /// The packet buffer that all ports share.
 struct buffer_config {
-  sim::parameter<std::uint32_t> bytes{
-      12u << 20, {1u << 16, 1u << 30, "bytes", "design: of a chip of 32 ports of 40GbE"}};
+  sim::parameter<std::uint32_t> bytes{12u << 20,
+                                      {1u << 16, 1u << 30, "bytes", "design: of a chip of 32 ports of 40GbE"}};
   sim::parameter<lossless_by> flow_control{lossless_by::nothing,
                                            {"nothing, pause, pfc", "design: until an administrator says otherwise"}};
   sim::parameter<std::uint8_t> lossless_priorities{0x08, {0, 255, "priorities, one bit each", "design: priority 3"}};
@@ -58,7 +58,7 @@ struct buffer_config {
   std::uint8_t lossless_mask() const {
     return flow_control == lossless_by::nothing ? std::uint8_t{0}
            : flow_control == lossless_by::pause ? std::uint8_t{0xff}
-                                                       : lossless_priorities;
+                                                : lossless_priorities;
   }
 };
 
@@ -109,8 +109,8 @@ struct vlan_port {
 };
 
 struct switch_config {
-  sim::parameter<forwarding_mode> forwarding{
-      forwarding_mode::cut_through, {"cut_through, store_and_forward", "calibration 5: cut-through"}};
+  sim::parameter<forwarding_mode> forwarding{forwarding_mode::cut_through,
+                                             {"cut_through, store_and_forward", "calibration 5: cut-through"}};
   /// From bit to bit, without other traffic; of a frame that is stored from its last bit to its first one.
   sim::parameter<std::uint32_t> hop_ps{250'000, {1000, 1'000'000'000, "ps", "calibration 5"}};
   sim::parameter<priority_by> priority{priority_by::pcp, {"pcp, dscp", "design"}};

@@ -37,15 +37,18 @@ unsigned topology::cabled(unsigned host) const {
   return mask;
 }
 
-plug_place topology::beyond(unsigned of_switch, unsigned port) const {
+plug_place topology::other_end(bool of_switch, unsigned number, unsigned port) const {
   for (const network_link& w : links_)
     for (unsigned i = 0; i < 2; ++i) {
       const plug_place& e = w.ends[i];
-      if (e.is_switch && e.number == of_switch && e.port == port) return w.ends[1 - i];
+      if (e.is_switch == of_switch && e.number == number && e.port == port) return w.ends[1 - i];
     }
-  RNIC_ASSERT(false, "a switch has no such port");
+  RNIC_ASSERT(false, "no cable at port " + std::to_string(port));
   return {};
 }
+
+plug_place topology::beyond(unsigned of_switch, unsigned port) const { return other_end(true, of_switch, port); }
+plug_place topology::beyond_host(unsigned host, unsigned port) const { return other_end(false, host, port); }
 
 std::vector<std::vector<unsigned>> topology::ways_to(unsigned host, unsigned port) const {
   std::vector<std::vector<unsigned>> ways(switches_.size());
@@ -93,8 +96,7 @@ std::vector<std::vector<unsigned>> topology::clockwise_to(unsigned last_switch, 
 
 namespace {
 void add_hosts(topology& t, unsigned count, unsigned at, const cable_kind& edge) {
-  for (unsigned i = 0; i < count; ++i)
-    t.join_host(t.add_host("h" + std::to_string(t.hosts().size() + 1)), 1, at, edge);
+  for (unsigned i = 0; i < count; ++i) t.join_host(t.add_host("h" + std::to_string(t.hosts().size() + 1)), 1, at, edge);
 }
 }  // namespace
 

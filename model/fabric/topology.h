@@ -49,8 +49,11 @@ class topology {
   std::vector<std::vector<unsigned>> ways_to(unsigned host, unsigned port) const;
   /// What is at the other end of a switch's port.
   plug_place beyond(unsigned of_switch, unsigned port) const;
+  /// The same of a host's port, which must have a cable.
+  plug_place beyond_host(unsigned host, unsigned port) const;
 
  private:
+  plug_place other_end(bool of_switch, unsigned number, unsigned port) const;
   std::vector<std::vector<unsigned>> clockwise_to(unsigned last_switch, unsigned last_port) const;
 
   std::vector<std::string> hosts_, switches_;

@@ -47,7 +47,8 @@ std::optional<std::uint16_t> vlan_of(const vlan_port& port, const payload::frame
   if (port.is == vlan_port::kind::transparent) return std::uint16_t{0};
   const auto tag = tag_of(f);
   const auto vid = static_cast<std::uint16_t>(tag.value_or(0) & vid_mask);
-  if (vid == 0) return port.vlan != 0 ? std::optional(port.vlan) : std::nullopt;  // untagged, or tagged for its priority
+  if (vid == 0)
+    return port.vlan != 0 ? std::optional(port.vlan) : std::nullopt;  // untagged, or tagged for its priority
   return is_member(port, vid) ? std::optional(vid) : std::nullopt;
 }
 

@@ -30,7 +30,7 @@ port::port(std::string name, sim::clock_domain& domain, const config& cfg, paylo
   const std::string& n = this->name();
   require(cfg.datapath_bytes >= 1, n + ".datapath_bytes: must be at least 1");
   require(cfg.xoff_bytes <= cfg.ingress_bytes, n + ".xoff_bytes: must not be above ingress_bytes");
-  require(cfg.xon_bytes <= cfg.xoff_bytes, n + ".xon_bytes: must not be above xoff_bytes");
+  require(cfg.xon_bytes <= ingress_thresholds(cfg).xoff, n + ".xon_bytes: must not be above xoff_bytes");
 }
 
 void port::tick() {

@@ -32,8 +32,8 @@ namespace rnic::mac {
 
 /// Transmit: frames come in with frame.priority and frame.source set, wait in the queue of their priority, and start on
 /// the line one after the other without a gap. A frame that still comes in, beat by beat, starts when no byte of it can
-/// be late for the line (cut-through). Short frames are padded to 64 bytes. Frames for the own port (frame.loopback) turn
-/// around in front of the line.
+/// be late for the line (cut-through). Short frames are padded to 64 bytes. Frames for the own port (frame.loopback)
+/// turn around in front of the line.
 ///
 /// Receive: a frame is checked, put into the ingress buffer of its priority (PCP, or default_priority when untagged),
 /// and handed on with its first beat. From the line to the buffer is store-and-forward: nothing of a frame whose FCS is
@@ -42,8 +42,8 @@ namespace rnic::mac {
 ///
 /// Parts, each with a data sheet of its own, in the order in which they work in a cycle: `carrier_sense`; `line`, whose
 /// open frame may be complete; `turnaround`, whose frame may be; `receive_side`, with `ingress`; `transmit_side`, with
-/// `egress`, which gives frames to both. `flow_control` has no time of its own: whom we have paused and who has paused us. The block has what
-/// firmware sets and what is counted (port_state.h, registers in port_registers.cpp).
+/// `egress`, which gives frames to both. `flow_control` has no time of its own: whom we have paused and who has paused
+/// us. The block has what firmware sets and what is counted (port_state.h, registers in port_registers.cpp).
 class port : public sim::clocked_block,
              public register_bus::cr_target_if,
              public register_bus::reset_target_if,

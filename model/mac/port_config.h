@@ -2,10 +2,11 @@
 // Parameters of a port.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "model/mac/egress.h"
-#include "model/mac/ingress.h"
+#include "model/mac/headroom.h"
 #include "model/sim/parameter.h"
 #include "model/sim/types.h"
 
@@ -13,6 +14,7 @@ namespace rnic::mac {
 
 struct port_config {
   std::uint8_t index = 0;  ///< 0-based number of the port
+  unsigned metres = 3;     ///< of its cable, by who builds the system
   sim::parameter<std::uint32_t> rate_mbps{40'000, {1000, 400'000, "Mb/s", "calibration 2.5: 10, 40, 56 Gb/s"}};
   // Start of a frame to its first bit on the line: MAC (preamble, FCS), PCS (64B/66B, scrambler, distribution to lanes
   // and their markers), PMA (serialiser). Last bit of a frame to its check: PMA, PCS (lanes in step again,
@@ -39,12 +41,10 @@ struct port_config {
   sim::parameter<std::uint32_t> egress_frames{16, {1, 512, "frames", "design: of each source and priority"}};
   /// Buffer of each priority.
   sim::parameter<std::uint32_t> ingress_bytes{65'536, {4096, 1u << 26, "bytes", "design"}};
-  /// Stop the peer above this.
-  sim::parameter<std::uint32_t> xoff_bytes{65'536 - pfc_headroom_bytes(40'000, 100, 4'200),
-                                           {0, 1u << 30, "bytes", "adapter data plane E.5"}};
-  /// XOFF - MTU.
-  sim::parameter<std::uint32_t> xon_bytes{65'536 - pfc_headroom_bytes(40'000, 100, 4'200) - 4'200,
-                                          {0, 1u << 30, "bytes", "adapter data plane E.5"}};
+  /// Stop the peer above this; 0: the buffer less what can still come by rate and cable (headroom_bytes).
+  sim::parameter<std::uint32_t> xoff_bytes{0, {0, 1u << 30, "bytes", "adapter data plane E.5"}};
+  /// 0: XOFF less a frame.
+  sim::parameter<std::uint32_t> xon_bytes{0, {0, 1u << 30, "bytes", "adapter data plane E.5"}};
   /// Time asked for in a pause frame; a quantum is 512 bit times.
   sim::parameter<std::uint16_t> pause_quanta{0xffff, {1, 65535, "quanta", "IEEE 802.3 annex 31B"}};
   /// Of that time, after which a pause is repeated.
@@ -103,6 +103,29 @@ struct receive_path {
     pcs = corrected + c.pcs_rx_ns * sim::ps_per_ns;
     mac = pcs + c.mac_rx_ns * sim::ps_per_ns;
   }
+};
+
+/// Longest frame for which headroom is computed: a packet of 4 KiB with its headers.
+inline constexpr std::uint32_t lossless_frame_bytes = 4'200;
+
+/// What can still come after XOFF: by rate and cable, and by what FEC keeps back at both ends.
+inline std::uint32_t headroom_bytes(const port_config& c) {
+  const receive_path path(c);
+  const std::uint64_t fec_ps = 2 * (path.corrected - path.pma);
+  return pfc_headroom_bytes(c.rate_mbps, c.metres, lossless_frame_bytes) +
+         static_cast<std::uint32_t>(fec_ps * c.rate_mbps / (8 * sim::ps_per_us));
+}
+
+/// Thresholds of a port's ingress buffers.
+struct ingress_thresholds {
+  explicit ingress_thresholds(const port_config& c) : xoff(c.xoff_bytes), xon(c.xon_bytes) {
+    const std::uint32_t headroom = headroom_bytes(c);
+    if (xoff == 0)
+      xoff = c.ingress_bytes > headroom + lossless_frame_bytes ? c.ingress_bytes - headroom : lossless_frame_bytes;
+    if (xoff > c.ingress_bytes && c.xoff_bytes == 0) xoff = c.ingress_bytes;
+    if (c.xon_bytes == 0) xon = xoff - std::min(xoff, lossless_frame_bytes);
+  }
+  std::uint32_t xoff, xon;
 };
 
 }  // namespace rnic::mac

@@ -30,8 +30,8 @@ receive_side::receive_side(sim::clocked_block& owner, const port_common& common,
       width_(line_frames_a_cycle(owner.domain(), common.config.rate_mbps)),
       from_line_(owner.name() + ".from_line", owner),
       looped_(owner.name() + ".looped", owner),
-      ingress_(common.config.ingress_bytes, common.config.xoff_bytes, common.config.xon_bytes,
-               common.config.datapath_bytes),
+      ingress_(common.config.ingress_bytes, ingress_thresholds(common.config).xoff,
+               ingress_thresholds(common.config).xon, common.config.datapath_bytes),
       read_(owner, "ingress_read") {
   for (unsigned i = 0; i < departures_.size(); ++i) departures_[i].show_in(departed_, i);
 }

@@ -21,10 +21,10 @@ namespace rnic::mac {
 ///
 /// Stages, from a frame's last bit on, in the line's time (receive_path): PMA; where the line has FEC its code word is
 /// gathered, errors are located and corrected; PCS; MAC. Then check, as many frames a cycle as the line can bring,
-/// those of the line before looped ones, which have no FCS; into the ingress buffer of its priority in the same cycle, or dropped; read,
-/// round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block behind gets a frame
-/// with its first beat, a cycle after its check at the earliest. Room is given back as departures say. MAC control
-/// frames end at the check: pause frames are obeyed at once.
+/// those of the line before looped ones, which have no FCS; into the ingress buffer of its priority in the same cycle,
+/// or dropped; read, round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block
+/// behind gets a frame with its first beat, a cycle after its check at the earliest. Room is given back as departures
+/// say. MAC control frames end at the check: pause frames are obeyed at once.
 ///
 /// Memories: eight buffers in bytes (ingress); what is on its way from the line and from the own transmitter.
 ///

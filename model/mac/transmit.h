@@ -20,8 +20,9 @@ namespace rnic::mac {
 ///
 /// Stages: accept, one frame a cycle into the queue of its priority (cycle 0); choose, one frame a cycle among the
 /// priorities that are neither paused nor held at the highest rate of their class, when the line may be given its next
-/// frame; pause frames go before all else. Frames for the own port go to the turnaround instead, as many a cycle. In a cycle in which a queue got shorter a frame that found it full is
-/// accepted. When a frame starts, its source gets a credit. While the link is down a frame a cycle is dropped.
+/// frame; pause frames go before all else. Frames for the own port go to the turnaround instead, as many a cycle. In a
+/// cycle in which a queue got shorter a frame that found it full is accepted. When a frame starts, its source gets a
+/// credit. While the link is down a frame a cycle is dropped.
 ///
 /// Memories: eight queues (egress), one frame in and one out a cycle.
 ///
@@ -39,8 +40,8 @@ class transmit_side {
   /// To be called in each tick, behind the receive direction.
   void work(bool link_up) {
     const bool took = accept();
-    const bool shorter = transmit(link_up) | own_.work(link_up);
-    if (shorter && !took && accept()) owner_.wake_next();
+    const bool sent = transmit(link_up), turned = own_.work(link_up);
+    if ((sent || turned) && !took && accept()) owner_.wake_next();
     ask_for_wake(link_up);
   }
   egress& queues() { return egress_; }

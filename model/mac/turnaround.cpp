@@ -31,9 +31,7 @@ bool turnaround::push_copy(payload::frame_ptr copy) {
   return true;
 }
 
-void turnaround::hand_on() {
-  to_.loop(std::move(turning_.frame), owner_.now() + common_.config.turn_cycles);
-}
+void turnaround::hand_on() { to_.loop(std::move(turning_.frame), owner_.now() + common_.config.turn_cycles); }
 
 bool turnaround::serve(bool link_up) {
   held_ = 0;

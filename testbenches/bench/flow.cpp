@@ -20,7 +20,7 @@ host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries)
 }  // namespace
 
 flow::flow(hosts::network& system, const flow_config& config)
-    : system_(system), config_(config), at_{&system.end(config.from), &system.end(config.to)} {
+    : system_(system), config_(config), at_{&system.end(config.from), &system.end(config.to)}, random_(config.seed) {
   config_.connection.send_depth = config.depth + 1;
   config_.connection.receive_depth = config.what->receives ? 2 * config.depth : 1;
   config_.connection.inline_bytes = 0;
@@ -28,7 +28,7 @@ flow::flow(hosts::network& system, const flow_config& config)
   headroom_ = config.connection.type == IBV_QPT_UD ? datagram_headroom : 0;
   stride_ = headroom_ + (std::uint64_t{std::max(config.size, 64u)} + 63) / 64 * 64;
   lanes_.resize(config.qps);
-  posted_at_.resize(std::size_t{config.qps} * config.depth);
+  under_way_.resize(std::size_t{config.qps} * config.depth);
 }
 
 void flow::create(unsigned host) {
@@ -62,7 +62,7 @@ void flow::post_receive(std::uint32_t index) {
 /// When the next message is due.
 sim::time_ps flow::due() const {
   if (config_.rate_kbps == 0) return 0;
-  const double bits = static_cast<double>(result_.posted) * config_.size * 8;
+  const double bits = static_cast<double>(bytes_posted_) * 8;
   return result_.begin + static_cast<sim::time_ps>(bits * 1e9 / static_cast<double>(config_.rate_kbps));
 }
 
@@ -75,8 +75,10 @@ bool flow::may_post() const {
 void flow::post(std::uint32_t index) {
   lane& l = lanes_[index];
   const std::uint64_t slot = index * std::uint64_t{config_.depth} + l.posted % config_.depth;
-  posted_at_[slot] = system_.now_ps();
-  hosts::message_segments segments(memory_[0].address(place(index)), config_.size, memory_[0].region->lkey);
+  const std::uint32_t bytes = config_.sizes.empty() ? config_.size : config_.sizes[random_() % config_.sizes.size()];
+  under_way_[slot] = {system_.now_ps(), bytes};
+  bytes_posted_ += bytes;
+  hosts::message_segments segments(memory_[0].address(place(index)), bytes, memory_[0].region->lkey);
   host_driver::masked_atomic_wr wr(host_driver::driver_opcode::masked_compare_swap);  // or a plain request
   wr.wr_id = index;
   wr.sg_list = segments.list.data();
@@ -103,7 +105,9 @@ bool flow::take_completions(sim::time_ps timeout) {
     }
     lane& l = lanes_[c.wr_id];
     result_.end = system_.now_ps();
-    result_.times.push_back(result_.end - posted_at_[c.wr_id * config_.depth + l.completed % config_.depth]);
+    const message& m = under_way_[c.wr_id * config_.depth + l.completed % config_.depth];
+    result_.times.push_back(result_.end - m.at);
+    result_.bytes += m.bytes;
     ++l.completed;
     ++result_.completed;
   }

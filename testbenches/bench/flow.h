@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -18,21 +19,25 @@ struct flow_config {
   std::string name;
   unsigned from = 0, to = 1;  ///< hosts, from 0
   const verb* what = find_verb("write");
-  std::uint32_t size = 65'536;  ///< bytes of a message
+  std::uint32_t size = 65'536;       ///< bytes of a message, the longest of `sizes`
+  std::vector<std::uint32_t> sizes;  ///< each message has one of them, by chance; empty: `size`
   unsigned qps = 1;
-  unsigned depth = 16;            ///< messages under way on a queue pair
-  std::uint64_t messages = 0;     ///< over all queue pairs; 0: until the end of the run
-  std::uint64_t rate_kbps = 0;    ///< of payload: a message each so and so long; 0: as soon as there is room
-  sim::time_ps start = 0;         ///< since all hosts are ready
+  unsigned depth = 16;          ///< messages under way on a queue pair
+  std::uint64_t messages = 0;   ///< over all queue pairs; 0: until the end of the run
+  std::uint64_t rate_kbps = 0;  ///< of payload: a message each so and so long; 0: as soon as there is room
+  sim::time_ps start = 0;       ///< since all hosts are ready
+  sim::time_ps spread = 0;      ///< by chance so much later at most
+  std::uint64_t seed = 1;       ///< of the sizes
   hosts::connection_options connection;
 };
 
 /// What a flow has done by the end of the run.
 struct flow_result {
   std::uint64_t posted = 0, completed = 0;
-  sim::time_ps begin = 0, end = 0;   ///< first post, last completion
-  std::vector<sim::time_ps> times;   ///< of each completed message, from its post to its completion
-  std::string failure;               ///< how it ended before its time: "retry_exceeded"; empty: it did not
+  std::uint64_t bytes = 0;          ///< of the completed ones
+  sim::time_ps begin = 0, end = 0;  ///< first post, last completion
+  std::vector<sim::time_ps> times;  ///< of each completed message, from its post to its completion
+  std::string failure;              ///< how it ended before its time: "retry_exceeded"; empty: it did not
 };
 
 /// Both ends of a flow. READs and atomics are posted by the host `from` as well. What UC and UD lose is not missed.
@@ -43,8 +48,8 @@ class flow {
   /// By the program of each host that the flow has, one after the other; hosts meet between the two.
   void create(unsigned host);
   void connect(unsigned host);
-  /// In a process of its own for each end: returns when the flow is over, or at `deadline`. `begin`: what `start` counts
-  /// from.
+  /// In a process of its own for each end: returns when the flow is over, or at `deadline`. `begin`: what `start`
+  /// counts from.
   void send(sim::time_ps begin, sim::time_ps deadline);
   /// Only for verbs that take receives.
   void receive(sim::time_ps deadline);
@@ -74,7 +79,13 @@ class flow {
   hosts::buffer memory_[2];
   host_driver::completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr, *unused_[2] = {};
   std::vector<lane> lanes_;
-  std::vector<sim::time_ps> posted_at_;  // by queue pair and place in its window
+  struct message {
+    sim::time_ps at = 0;  // when it was posted
+    std::uint32_t bytes = 0;
+  };
+  std::vector<message> under_way_;  // by queue pair and place in its window
+  std::uint64_t bytes_posted_ = 0;
+  std::mt19937_64 random_;
   flow_result result_;
   std::uint32_t turn_ = 0;
   bool over_ = false;

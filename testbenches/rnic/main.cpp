@@ -70,7 +70,9 @@ void add_packets(CLI::App& command, traffic_options& o) {
 
 /// `what` is said of the case of both.
 void add_port(CLI::App& command, traffic_options& o, const char* what) {
-  command.add_option("--port", o.ports, std::string("Ports with a cable to the same port of the peer: 1, 2 or 1,2; ") + what)
+  command
+      .add_option("--port", o.ports,
+                  std::string("Ports with a cable to the same port of the peer: 1, 2 or 1,2; ") + what)
       ->delimiter(',')
       ->check(CLI::Range(1u, 2u))
       ->capture_default_str();
@@ -117,8 +119,9 @@ void add_traffic(CLI::App& command, traffic_options& o) {
       ->check(CLI::Range(0u, 100000u))
       ->capture_default_str();
   command
-      .add_option("--rate", o.rate_mbps,
-                  "Line rate in Mb/s, of all ports or one for each of --port, e.g. 40000,10000 (default: the profile's)")
+      .add_option(
+          "--rate", o.rate_mbps,
+          "Line rate in Mb/s, of all ports or one for each of --port, e.g. 40000,10000 (default: the profile's)")
       ->delimiter(',')
       ->check(CLI::Range(1000u, 400000u));
 }
@@ -463,9 +466,9 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   if (app.get_subcommands().empty()) {
-    std::fprintf(
-        stderr,
-        "rnic: a subcommand is required: latency, bandwidth, soak, fabric, calibrate, replay, serve, info or parameters\n");
+    std::fprintf(stderr,
+                 "rnic: a subcommand is required: latency, bandwidth, soak, fabric, calibrate, replay, serve, info or "
+                 "parameters\n");
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;

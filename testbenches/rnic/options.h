@@ -43,8 +43,8 @@ struct traffic_options {
   unsigned inline_receive = 0;  ///< messages that take a receive stay in it up to this size; 0: none
   std::vector<std::uint32_t> sizes;
   unsigned cable_metres = 3;
-  std::vector<unsigned> ports{1};  ///< with a cable, 1 or 2 or both; latency is that of the first
-  std::vector<unsigned> rate_mbps; ///< of all ports, or one of each of `ports`; empty: the profile's
+  std::vector<unsigned> ports{1};   ///< with a cable, 1 or 2 or both; latency is that of the first
+  std::vector<unsigned> rate_mbps;  ///< of all ports, or one of each of `ports`; empty: the profile's
 };
 
 struct latency_options {
@@ -147,8 +147,8 @@ struct calibrate_options {
 
 struct fabric_options {
   common_options common;
-  std::string file;     ///< network and flows, or the name of one that comes with the program
-  bool print = false;   ///< only shows the file
+  std::string file;        ///< network and flows, or the name of one that comes with the program
+  bool print = false;      ///< only shows the file
   std::string capture_at;  ///< host on whose cable --pcap looks, empty: the first
 };
 

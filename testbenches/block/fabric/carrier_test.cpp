@@ -40,13 +40,12 @@ TEST(carrier_schedule, once_and_for_good) {
 }
 
 TEST(carrier_schedule, again_and_again) {
-  EXPECT_EQ(changes_of({{1, 5 * us, 2 * us, 10 * us, 3}}),
-            (changes{{false, 5 * us + 1000},
-                     {true, 7 * us + 1000},
-                     {false, 15 * us + 1000},
-                     {true, 17 * us + 1000},
-                     {false, 25 * us + 1000},
-                     {true, 27 * us + 1000}}));
+  EXPECT_EQ(changes_of({{1, 5 * us, 2 * us, 10 * us, 3}}), (changes{{false, 5 * us + 1000},
+                                                                    {true, 7 * us + 1000},
+                                                                    {false, 15 * us + 1000},
+                                                                    {true, 17 * us + 1000},
+                                                                    {false, 25 * us + 1000},
+                                                                    {true, 27 * us + 1000}}));
 }
 
 TEST(carrier_schedule, what_overlaps_or_touches_is_one) {
@@ -54,9 +53,7 @@ TEST(carrier_schedule, what_overlaps_or_touches_is_one) {
             (changes{{false, 5 * us + 1000}, {true, 12 * us + 1000}}));
 }
 
-TEST(carrier_schedule, of_this_port) {
-  EXPECT_EQ(changes_of({{2, 5 * us, 3 * us, 0, 1}}), changes{});
-}
+TEST(carrier_schedule, of_this_port) { EXPECT_EQ(changes_of({{2, 5 * us, 3 * us, 0, 1}}), changes{}); }
 
 }  // namespace
 }  // namespace rnic::fabric::test

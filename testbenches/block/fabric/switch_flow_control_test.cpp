@@ -88,8 +88,8 @@ std::uint64_t lost_after_xoff(std::uint32_t headroom, unsigned frames_after) {
   stop.enabled = 0x08;
   stop.quanta[3] = 0xffff;
   r.pause(2, stop, start + 1'000'000);
-  // Two frames are in what is reserved. Of 262144 bytes 3 * 2 * (2008 + headroom) are not shared; a sixteenth of what is
-  // free of the others takes as many frames as the loop finds, then XOFF is sent.
+  // Two frames are in what is reserved. Of 262144 bytes 3 * 2 * (2008 + headroom) are not shared; a sixteenth of what
+  // is free of the others takes as many frames as the loop finds, then XOFF is sent.
   unsigned sent = 0;
   while (r.middle->stopped(0) == 0) {
     r.send(0, 2, length, r.base.now_ps() + frame_time, tagged(3));
@@ -105,9 +105,7 @@ std::uint64_t lost_after_xoff(std::uint32_t headroom, unsigned frames_after) {
   return r.counted("port0.drop_headroom");
 }
 
-TEST(switch_flow_control, headroom_holds_what_comes_after_xoff) {
-  EXPECT_EQ(lost_after_xoff(10 * stored, 10), 0u);
-}
+TEST(switch_flow_control, headroom_holds_what_comes_after_xoff) { EXPECT_EQ(lost_after_xoff(10 * stored, 10), 0u); }
 
 TEST(switch_flow_control, a_byte_less_of_headroom_loses_a_frame) {
   EXPECT_EQ(lost_after_xoff(10 * stored - 1, 10), 1u);

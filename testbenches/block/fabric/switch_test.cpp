@@ -146,7 +146,8 @@ TEST(network_switch, lines_of_different_rates) {
   r.send(0, 2, 1000, start + 3'000'000);
   r.run(start + 10'000'000);
   ASSERT_EQ(r.plugs[1].got.size(), 1u);
-  EXPECT_EQ(r.plugs[1].got[0].second, start + 1'000'000 + hop + bytes * (800 - 200)) << "begun when the first bit was in";
+  EXPECT_EQ(r.plugs[1].got[0].second, start + 1'000'000 + hop + bytes * (800 - 200))
+      << "begun when the first bit was in";
   EXPECT_EQ(r.plugs[1].got[0].first->stamp, start + 1'000'000 + hop - bytes * 200);
   ASSERT_EQ(r.plugs[2].got.size(), 1u);
   EXPECT_EQ(r.plugs[2].got[0].second, start + 3'000'000 + hop) << "no byte of it may be late";

@@ -40,7 +40,8 @@ TEST(mac_turnaround, beats_and_turn_and_nothing_of_the_line) {
   using mark = std::tuple<std::string, sim::time_ps, sim::wait>;
   std::vector<mark> marks;
   for (unsigned i = 0; i != s.count(); ++i) marks.emplace_back(s[i].stage, s[i].at, s[i].waited);
-  EXPECT_EQ(marks, (std::vector<mark>{{"loopback queue", 2'000, sim::wait::none}, {"loopback", 73'000, sim::wait::none}}));
+  EXPECT_EQ(marks,
+            (std::vector<mark>{{"loopback queue", 2'000, sim::wait::none}, {"loopback", 73'000, sim::wait::none}}));
   EXPECT_TRUE(t.log.notes.empty());
   EXPECT_EQ(t.a.mac.count().looped, 1u);
   EXPECT_EQ(t.a.mac.count().tx_frames, 0u);
@@ -140,8 +141,8 @@ TEST(mac_turnaround, waits_for_room_for_its_credit) {
 TEST(mac_turnaround, a_full_queue_keeps_frames_in_the_channel) {
   port::config c;
   c.egress_frames = 1;
-  c.xoff_bytes = 0;
-  c.xon_bytes = 0;
+  c.xoff_bytes = 1;
+  c.xon_bytes = 1;
   bench t(c);
   t.a.count_what_waits();
   t.a.rx.from = 400;

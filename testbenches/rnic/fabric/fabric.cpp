@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <systemc>
@@ -31,7 +33,13 @@ class fabric_run {
     hosts::network_config config = network_from(effective);
     hosts::network network(config);
     network_ = &network;
-    for (const bench::flow_config& f : file_.flows) flows_.push_back(std::make_unique<bench::flow>(network, f));
+    if (!options_.common.quiet) print_warnings(network.warnings());
+    std::mt19937_64 random(config.middle.seed);
+    for (bench::flow_config f : file_.flows) {
+      f.seed = random();
+      f.start += random() % (f.spread + 1);
+      flows_.push_back(std::make_unique<bench::flow>(network, f));
+    }
     progress shown(options_.common, "fabric", file_.duration_us != 0 ? file_.duration_us : messages());
     progress_ = &shown;
     network.run([this](unsigned host) { program(host); });
@@ -47,6 +55,7 @@ class fabric_run {
   hosts::network_config network_from(std::string* effective) {
     hosts::network_config c;
     c.shape = file_.shape;
+    c.vlans = file_.vlans;
     c.node = hosts::make_node_config(options_.common.profile);
     c.middle.seed = file_.seed != 0 ? file_.seed : options_.common.seed;
     c.capture = options_.common.pcap_file;
@@ -131,6 +140,12 @@ class fabric_run {
         const auto same = [&](const hosts::standstill& known) { return known.ways == s.ways; };
         if (std::none_of(standstills_.begin(), standstills_.end(), same)) standstills_.push_back(std::move(s));
       }
+      ++looks_;
+      for (std::size_t i = 0; i < flows_.size(); ++i) {
+        const bench::flow_config& c = flows_[i]->config();
+        const std::string by = network_->blocked_by(c.from, c.to, c.connection.priority);
+        if (!by.empty()) ++blocked_[{i, by}];
+      }
       std::uint64_t done = 0;
       for (const auto& f : flows_) done += f->result().completed;
       progress_->at(file_.duration_us != 0 ? (network_->now_ps() - begin_) / sim::ps_per_us : done);
@@ -155,6 +170,13 @@ class fabric_run {
       results_["standstills"].push_back(
           {{"ways", s.ways}, {"priority", s.priority}, {"since_us", to_us(s.since - std::min(s.since, begin_))}});
     if (!standstills_.empty()) ok_ = false;
+    results_["head_of_line_blocking"] = nlohmann::json::array();
+    for (const auto& [where, count] : blocked_)
+      results_["head_of_line_blocking"].push_back({{"flow", flows_[where.first]->config().name},
+                                                   {"from", file_.shape.hosts()[flows_[where.first]->config().from]},
+                                                   {"to", file_.shape.hosts()[flows_[where.first]->config().to]},
+                                                   {"behind", where.second},
+                                                   {"part", static_cast<double>(count) / looks_}});
     results_["counters"] = increase(before_, counters());
   }
 
@@ -168,7 +190,7 @@ class fabric_run {
       const bool whole = c.messages != 0 && r.completed == c.messages;
       const sim::time_ps until = whole ? r.end : std::min(deadline_, end_);
       const double took = static_cast<double>(until - std::min(until, r.begin));
-      const double gbps = took > 0 ? static_cast<double>(r.completed) * c.size * 8e3 / took : 0;
+      const double gbps = took > 0 ? static_cast<double>(r.bytes) * 8e3 / took : 0;
       nlohmann::json j = {{"name", c.name},
                           {"from", file_.shape.hosts()[c.from]},
                           {"to", file_.shape.hosts()[c.to]},
@@ -233,6 +255,8 @@ class fabric_run {
   unsigned sending_ = 0;
   std::exception_ptr failure_;
   std::vector<hosts::standstill> standstills_;
+  std::map<std::pair<std::size_t, std::string>, unsigned> blocked_;  // looks, by flow and whose queue
+  unsigned looks_ = 0;
   nlohmann::json before_, results_;
   bool ok_ = true;
 };
@@ -268,6 +292,12 @@ void fabric_run::print() const {
                p["most_queued_bytes"].get<std::uint64_t>(), p["rx_pause"].get<std::uint64_t>(),
                p["tx_pause"].get<std::uint64_t>(), p["marked"].get<std::uint64_t>(), dropped);
   }
+  constexpr double seldom = 0.1;
+  for (const nlohmann::json& b : r["head_of_line_blocking"])
+    if (b["part"].get<double>() >= seldom)
+      fmt::print("\nhead-of-line blocking: flow {} from {} to {} was stopped {:.0f} % of the time by the queue of {}\n",
+                 b["flow"].get<std::string>(), b["from"].get<std::string>(), b["to"].get<std::string>(),
+                 100 * b["part"].get<double>(), b["behind"].get<std::string>());
   for (const hosts::standstill& s : standstills_)
     fmt::print("\ndeadlock: {} wait for each other in priority {} since {} us\n", fmt::join(s.ways, ", "), s.priority,
                microseconds(s.since - std::min(s.since, begin_)));

@@ -46,7 +46,8 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Hosts and switches named in the cables' ends: "h1", "h1.2" for port 2; what begins with s, leaf or spine is a switch.
+/// Hosts and switches named in the cables' ends: "h1", "h1.2" for port 2; what begins with s, leaf or spine is a
+/// switch.
 void read_cables(const section& file, const std::string& name, fabric::topology& shape) {
   const toml::node* cables = file.find("cable");
   const toml::array* list = cables == nullptr ? nullptr : cables->as_array();
@@ -129,11 +130,67 @@ void read_topology(const section& file, const std::string& name, fabric_file& f)
     s.allow({"kind", "metres", "rate_mbps", "trunk_metres", "trunk_rate_mbps", "switches", "hosts_per_switch",
              "clockwise"});
     const unsigned switches = count_of(s, *table, "switches", 3, 32);
-    f.shape = fabric::make_ring(switches, count_of(s, *table, "hosts_per_switch", 1, most_hosts / switches), edge, trunk);
+    f.shape =
+        fabric::make_ring(switches, count_of(s, *table, "hosts_per_switch", 1, most_hosts / switches), edge, trunk);
     bool clockwise = false;
     s.boolean("clockwise", clockwise);
     if (clockwise) f.shape.go_clockwise();
   }
+}
+
+/// What a port of a switch does with tags: `at` is the switch and what is at the other end of the cable.
+void read_vlan_port(const section& file, const std::string& name, const toml::node& node, std::size_t number,
+                    fabric_file& f) {
+  const std::string title = "port " + std::to_string(number) + ": ";
+  if (!node.is_table()) file.fail(node, title + "not a table");
+  const section s(name, title, *node.as_table());
+  s.allow({"at", "access", "trunk", "native"});
+  const toml::node* at = s.find("at");
+  const toml::array* both = at == nullptr ? nullptr : at->as_array();
+  if (both == nullptr || both->size() != 2 || !both->get(0)->is_string() || !both->get(1)->is_string())
+    s.fail(node, "at: expected a switch and its neighbour, as in [\"s1\", \"h1\"]");
+  const std::string of = both->get(0)->as_string()->get(), to = both->get(1)->as_string()->get();
+  hosts::network_config::vlan_setting v;
+  v.of_switch = index_of(f.shape.switches(), of);
+  if (v.of_switch == f.shape.switches().size())
+    s.fail(node, "at: there is no switch " + of + ", expected one of " + listed(f.shape.switches()));
+  bool found = false;
+  for (unsigned p = 0; p < f.shape.ports_of(v.of_switch); ++p) {
+    const fabric::plug_place behind = f.shape.beyond(v.of_switch, p);
+    if ((behind.is_switch ? f.shape.switches() : f.shape.hosts())[behind.number] != to) continue;
+    v.port = p;
+    found = true;
+  }
+  if (!found) s.fail(node, "at: " + of + " has no cable to " + to);
+  const toml::node* trunk = s.find("trunk");
+  if (s.has("access") == (trunk != nullptr)) s.fail(node, "access: expected that or trunk");
+  if (trunk == nullptr) {
+    v.vlan.is = fabric::vlan_port::kind::access;
+    s.number("access", 1, 4094, v.vlan.vlan);
+    if (s.has("native")) s.fail(node, "native: only with trunk");
+  } else {
+    v.vlan.is = fabric::vlan_port::kind::trunk;
+    const toml::array* list = trunk->as_array();
+    if (list == nullptr) s.fail(*trunk, "trunk: expected a list of VLANs");
+    for (const toml::node& each : *list) {
+      const auto* vid = each.as_integer();
+      if (vid == nullptr || vid->get() < 1 || vid->get() > 4094)
+        s.fail(each, "trunk: " + section::shown(each) + " is not legal, expected 1 to 4094");
+      v.vlan.allowed.set(static_cast<std::size_t>(vid->get()));
+    }
+    s.number("native", 1, 4094, v.vlan.vlan);
+  }
+  f.vlans.push_back(v);
+}
+
+/// The tables of a list of them; nothing where there is none.
+template <class Read>
+void read_list(const section& file, const char* key, Read read) {
+  const toml::node* n = file.find(key);
+  if (n == nullptr) return;
+  const toml::array* list = n->as_array();
+  if (list == nullptr) file.fail(*n, std::string(key) + ": expected a list of tables, [[" + key + "]]");
+  for (std::size_t i = 0; i < list->size(); ++i) read(*list->get(i), i + 1);
 }
 
 /// A host's name, or a list of them; as numbers.
@@ -186,12 +243,26 @@ void read_verb(const section& s, bench::flow_config& f) {
   if (!bench::carries(f.connection.type, *f.what))
     s.fail(*s.find(s.has("transport") ? "transport" : "verb"), "verb: " + verb + " is not in this transport");
   s.number("size", 0, 1u << 30, f.size);
+  if (const toml::node* sizes = s.find("sizes")) {
+    const toml::array* list = sizes->as_array();
+    if (list == nullptr || list->empty() || s.has("size"))
+      s.fail(*sizes, "sizes: expected a list of sizes, and no size beside it");
+    f.size = 0;
+    for (const toml::node& each : *list) {
+      const auto* v = each.as_integer();
+      if (v == nullptr || v->get() < 0 || v->get() > (1 << 30))
+        s.fail(each, "sizes: " + section::shown(each) + " is not legal, expected 0 to 1073741824");
+      f.sizes.push_back(static_cast<std::uint32_t>(v->get()));
+      f.size = std::max(f.size, f.sizes.back());
+    }
+  }
   const bool datagrams = f.connection.type == IBV_QPT_UD;
   if (f.what->atomic) f.size = hosts::atomic_bytes;
-  if (datagrams && !s.has("size")) f.size = f.connection.mtu;
+  if (datagrams && !s.has("size") && f.sizes.empty()) f.size = f.connection.mtu;
   if (datagrams && f.size > f.connection.mtu)
-    s.fail(*s.find("size"), "size: " + std::to_string(f.size) + " is not legal, expected 0 to " +
-                                std::to_string(f.connection.mtu) + ", a datagram's packet");
+    s.fail(*s.find(f.sizes.empty() ? "size" : "sizes"), "size: " + std::to_string(f.size) +
+                                                            " is not legal, expected 0 to " +
+                                                            std::to_string(f.connection.mtu) + ", a datagram's packet");
 }
 
 void read_flow(const section& file, const std::string& name, const toml::node& node, std::size_t number,
@@ -199,8 +270,8 @@ void read_flow(const section& file, const std::string& name, const toml::node& n
   const std::string title = "flow " + std::to_string(number) + ": ";
   if (!node.is_table()) file.fail(node, title + "not a table");
   const section s(name, title, *node.as_table());
-  s.allow({"name", "from", "to", "verb", "size", "qps", "depth", "messages", "rate_mbps", "start_us", "transport",
-           "priority", "traffic_class", "ack_timeout", "mtu"});
+  s.allow({"name", "from", "to", "verb", "size", "qps", "depth", "messages", "rate_mbps", "start_us", "spread_us",
+           "sizes", "transport", "priority", "traffic_class", "ack_timeout", "mtu"});
   bench::flow_config c;
   c.connection = f.common;
   read_packets(s, c.connection);
@@ -211,6 +282,7 @@ void read_flow(const section& file, const std::string& name, const toml::node& n
   std::uint64_t n = 0;
   if (s.number("rate_mbps", 1, 400'000, n)) c.rate_kbps = n * 1000;
   if (s.number("start_us", 0, longest_us, n)) c.start = n * sim::ps_per_us;
+  if (s.number("spread_us", 0, longest_us, n)) c.spread = n * sim::ps_per_us;
   if (c.messages == 0 && f.duration_us == 0)
     s.fail(node, "messages: is missing, and so is duration_us of the file: one of them ends the flow");
   if (c.connection.priority != 0 && c.connection.vlan == host_driver::no_vlan)
@@ -250,18 +322,17 @@ std::string fabric_text(const std::string& file) {
 fabric_file parse_fabric_file(const std::string& text, const std::string& name) {
   const toml::table root = sim::read_toml(name, [&] { return toml::parse(text, name); });
   const section s(name, "", root);
-  s.allow({"seed", "duration_us", "vlan", "priority", "mtu", "roce", "ip", "topology", "cable", "parameters", "flow"});
+  s.allow({"seed", "duration_us", "vlan", "priority", "mtu", "roce", "ip", "topology", "cable", "port", "parameters",
+           "flow"});
   fabric_file f;
   s.number("seed", 1, std::uint64_t{1} << 62, f.seed);
   s.number("duration_us", 1, longest_us, f.duration_us);
   read_packets(s, f.common);
   read_topology(s, name, f);
   if (const toml::table* parameters = table_at(s, "parameters")) f.parameters = sim::settings_in(*parameters, name);
-  const toml::node* flows = s.find("flow");
-  if (flows == nullptr) throw sim::config_error(name + ": flow: is missing, expected a list of tables, [[flow]]");
-  const toml::array* list = flows->as_array();
-  if (list == nullptr) s.fail(*flows, "flow: expected a list of tables, [[flow]]");
-  for (std::size_t i = 0; i < list->size(); ++i) read_flow(s, name, *list->get(i), i + 1, f);
+  read_list(s, "port", [&](const toml::node& n, std::size_t i) { read_vlan_port(s, name, n, i, f); });
+  if (!s.has("flow")) throw sim::config_error(name + ": flow: is missing, expected a list of tables, [[flow]]");
+  read_list(s, "flow", [&](const toml::node& n, std::size_t i) { read_flow(s, name, n, i, f); });
   if (f.flows.empty()) throw sim::config_error(name + ": flow: none has two hosts");
   return f;
 }

@@ -63,7 +63,16 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
   c.capture_options.overwrite = common.overwrite;
   c.capture_options.fcs = common.pcap_fcs;
   if (effective != nullptr) *effective = parameters.to_toml();
+  hosts::node_config as_built = c.node;
+  as_built.adapter.port.metres = c.cable_metres;
+  as_built.cabled = 0;
+  for (const unsigned p : c.ports) as_built.cabled |= 1u << (p - 1);
+  if (!common.quiet) print_warnings(hosts::warnings(as_built));
   return c;
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& w : warnings) fmt::print(stderr, "rnic: warning: {}\n", w);
 }
 
 void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults) {

@@ -25,6 +25,8 @@ void fit(host_driver::config& driver, const demand& d);
 /// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective);
+/// Says on standard error what of a configuration cannot work as it is meant.
+void print_warnings(const std::vector<std::string>& warnings);
 /// Adds what the cable does to frames. Throws sim::config_error for a bad file.
 void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults);
 /// What was done to frames by direction, and how often each rule has acted, on the first cable; below "port1" or

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rnic fabric: lossless networks lose nothing and lossy ones do, beside bounds worked out here; pauses spread, block
+others and stand still, and are named; marks make shares fair; equal ways are used; PFC frames and CNPs are what another
+decoder (tshark) takes them for; how the simulation is run changes nothing; wrong files are refused in one line.
+
+usage: check_fabric.py PROGRAM [--seeds N] [--us T]
+Exit code 77: tshark is not there (all else has been checked).
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIP = 77
+HEADERS = 14 + 4 + 20 + 8 + 12 + 4 + 4  # Ethernet, VLAN tag, IPv4, UDP, BTH, ICRC, FCS
+LINE = 8 + 12  # preamble and gap
+RETH = 16
+
+INCAST = """
+duration_us = %(us)d
+vlan = 2
+priority = 3
+[topology]
+kind = "star"
+hosts = 9
+metres = %(metres)d
+[parameters]
+switch.buffer.flow_control = "pfc"
+driver.lossless_global_pause = false
+driver.pfc_mask = 8
+[[flow]]
+from = ["h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"]
+to = "h9"
+%(flow)s
+"""
+
+
+class Checks:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.faults, self.number = program, folder, [], 0
+
+    def expect(self, ok, text):
+        if not ok:
+            self.faults.append(text)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, network, *arguments, status=0):
+        """Results and text; `network`: a name, or the text of a file."""
+        self.number += 1
+        if "\n" in network:
+            file = self.path("%d.toml" % self.number)
+            with open(file, "w", encoding="utf-8") as f:
+                f.write(network)
+            network = file
+        result = self.path("%d.json" % self.number)
+        done = subprocess.run([self.program, "fabric", network, "--quiet", "--json", result] + list(arguments),
+                              capture_output=True, text=True, timeout=600)
+        self.expect(done.returncode == status, "%s %s: exit status %d: %s" %
+                    (network, arguments, done.returncode, (done.stderr + done.stdout)[-400:]))
+        if not os.path.exists(result):
+            return {"flows": [], "ports": [], "standstills": [], "goodput_gbps": 0, "fairness": 0,
+                    "head_of_line_blocking": [], "counters": {}}, done.stdout
+        with open(result, encoding="utf-8") as f:
+            return json.load(f), done.stdout
+
+    def refuse(self, text, *words):
+        file = self.path("wrong.toml")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(text)
+        done = subprocess.run([self.program, "fabric", file, "--quiet"], capture_output=True, text=True, timeout=60)
+        self.expect(done.returncode == 2, "%r: exit status %d" % (text, done.returncode))
+        self.expect(len(done.stderr.splitlines()) == 1, "%r: not one line: %r" % (text, done.stderr))
+        for word in words:
+            self.expect(word in done.stderr, "%r: does not say %r: %s" % (text, word, done.stderr))
+
+
+def dropped(result, kind="drop_"):
+    return sum(value for port in result["ports"] for name, value in port.items() if name.startswith(kind))
+
+
+def port_to(result, switch, to):
+    return next(p for p in result["ports"] if p["switch"] == switch and p["to"] == to)
+
+
+def goodput_bound(rate_gbps, mtu=2048, size=65536):
+    """Payload of messages of `size` on a line that does nothing else."""
+    packets = -(-size // mtu)
+    return rate_gbps * size / (size + packets * (HEADERS + LINE) + RETH)
+
+
+def check_lossless(c, seeds, us):
+    bound = goodput_bound(40)
+    for seed in range(1, seeds + 1):
+        # Sizes and beginnings by chance.
+        mixed = INCAST % {"us": us, "metres": 100, "flow": "sizes = [64, 1024, 4096, 65536, 262144]\nspread_us = 50"}
+        small = ["--set", "switch.buffer.bytes=600000"] if seed % 2 == 0 else []
+        result, _ = c.run(mixed, "--seed", str(seed), *small)
+        c.expect(dropped(result) == 0, "seed %d: %d frames dropped" % (seed, dropped(result)))
+        naks = sum(v for n, v in result["counters"].items() if "retransmissions" in n or "drop_overflow" in n)
+        c.expect(naks == 0, "seed %d: %d repeated or lost at a host" % (seed, naks))
+        c.expect(port_to(result, "s1", "h9")["tx_gbps"] > 38.5, "seed %d: the line is not full" % seed)
+        stopped = sum(port_to(result, "s1", "h%d" % h)["tx_pause"] > 0 for h in range(1, 9))
+        c.expect(stopped >= (8 if small else 1), "seed %d: %d hosts were stopped" % (seed, stopped))
+    result, _ = c.run(INCAST % {"us": 3000, "metres": 100, "flow": ""})
+    c.expect(0.975 * bound < result["goodput_gbps"] <= bound, "goodput %.3f, bound %.3f" % (result["goodput_gbps"], bound))
+    c.expect(result["fairness"] > 0.999, "fairness %.4f" % result["fairness"])
+
+
+def bytes_in_flight(metres, frame, rate_gbps=40, both=True):
+    """What comes after a switch has found a frame too much: that frame, one that the peer has begun, and what the line
+    brings in the time of the pause frame, of the cable there and back, and of the peer's two paths (60 and 80 ns)."""
+    time_ns = (84 + 0) * 8 / rate_gbps + 2 * metres * 5.05 + 60 + 80
+    return frame * (2 if both else 1) + time_ns * rate_gbps / 8
+
+
+def check_headroom(c):
+    """The bound from above is safe, half of it is not, and the adapter's formula is above both."""
+    frame = 2048 + HEADERS + LINE
+    for metres in (100, 1000):
+        needed = bytes_in_flight(metres, frame)
+        text = INCAST % {"us": 2000, "metres": metres, "flow": ""}
+        text = text.replace("[[flow]]", "adapter.port.ingress_bytes = 400000\n[[flow]]", 1)
+        safe, _ = c.run(text, "--set", "switch.buffer.headroom_bytes=%d" % (needed * 1.1))
+        c.expect(dropped(safe) == 0, "%d m: %d dropped with %d bytes" % (metres, dropped(safe), needed * 1.1))
+        tight, _ = c.run(text, "--set", "switch.buffer.headroom_bytes=%d" % (needed - 1.5 * frame))
+        c.expect(dropped(tight, "drop_headroom") > 0, "%d m: nothing dropped with too little" % metres)
+    done = subprocess.run([c.program, "fabric", "incast", "--set", "switch.buffer.headroom_bytes=9000", "--json",
+                           c.path("warned.json")], capture_output=True, text=True, timeout=60)
+    c.expect("warning: s1 port 0: 9000 bytes of headroom" in done.stderr and "100 m at 40000" in done.stderr, done.stderr)
+
+
+def check_lossy(c):
+    text = (INCAST % {"us": 2000, "metres": 3, "flow": ""}).replace('"pfc"', '"nothing"')
+    result, _ = c.run(text, "--set", "switch.buffer.bytes=1000000")
+    c.expect(dropped(result, "drop_queue") > 100, "nothing dropped")
+    c.expect(all(p["tx_pause"] == 0 for p in result["ports"]), "pauses without flow control")
+
+
+BLOCKING = """
+duration_us = 2000
+vlan = 2
+priority = 3
+[topology]
+kind = "dumbbell"
+left = 3
+right = 3
+[parameters]
+switch.buffer.flow_control = "pfc"
+switch.buffer.bytes = 600000
+driver.lossless_global_pause = false
+driver.pfc_mask = 8
+[[flow]]
+name = "culprit"
+from = ["h1", "h3", "h6"]
+to = "h4"
+[[flow]]
+name = "victim"
+from = "h2"
+to = "h5"
+%s
+"""
+
+
+def check_blocking(c):
+    """The victim shares the trunk with two culprits, a third of 40 Gb/s, and is stopped with them; in another priority
+    it has all that the culprits leave."""
+    result, text = c.run(BLOCKING % "")
+    victim = next(f for f in result["flows"] if f["name"] == "victim")
+    culprits = [f["goodput_gbps"] for f in result["flows"] if f["name"] == "culprit" and f["from"] != "h6"]
+    c.expect(victim["goodput_gbps"] < 1.1 * max(culprits), "the victim has %.2f, the culprits %s" %
+             (victim["goodput_gbps"], culprits))
+    c.expect(port_to(result, "left", "right")["rx_pause"] > 0 and port_to(result, "left", "h2")["tx_pause"] > 0,
+             "the pause did not spread to h2")
+    c.expect(any(b["flow"] == "victim" and b["behind"] == "right port 0 to h4" and b["part"] > 0.1
+                 for b in result["head_of_line_blocking"]), "not named: %s" % result["head_of_line_blocking"])
+    c.expect("head-of-line blocking: flow victim from h2 to h5" in text, "not printed")
+    free, _ = c.run((BLOCKING % "priority = 4").replace("pfc_mask = 8", "pfc_mask = 24"),
+                    "--set", "switch.buffer.lossless_priorities=24")
+    freed = next(f for f in free["flows"] if f["name"] == "victim")["goodput_gbps"]
+    c.expect(freed > 2 * victim["goodput_gbps"], "in a priority of its own the victim has %.2f" % freed)
+    c.expect(not any(b["flow"] == "victim" for b in free["head_of_line_blocking"]), "blocked in its own priority")
+
+
+def check_deadlock(c):
+    result, text = c.run("ring", status=1)
+    c.expect([s["ways"] for s in result["standstills"]] == [["s1 to s2", "s2 to s3", "s3 to s4", "s4 to s1"]],
+             "standstills: %s" % result["standstills"])
+    c.expect("deadlock: s1 to s2, s2 to s3, s3 to s4, s4 to s1 wait for each other in priority 3" in text, "not printed")
+    shown = subprocess.run([c.program, "fabric", "ring", "--print"], capture_output=True, text=True, timeout=60).stdout
+    short, _ = c.run(shown.replace("clockwise = true", "clockwise = false").replace('to = "h5"', 'to = "h3"')
+                     .replace('to = "h7"', 'to = "h5"').replace('to = "h1"', 'to = "h7"').replace(
+                         'from = ["h7", "h8"]\nto = "h3"', 'from = ["h7", "h8"]\nto = "h1"'))
+    c.expect(not short["standstills"] and short["goodput_gbps"] > 100, "one hop each: %s" % short["standstills"])
+    lossy, _ = c.run(shown.replace('"pfc"', '"nothing"'))
+    c.expect(not lossy["standstills"], "without pauses nothing can stand still")
+
+
+def check_marks(c):
+    """DCQCN over a switch that marks: eight flows have fair shares in 20 ms, with PFC and without."""
+    parameters = "switch.ecn.on = true\nadapter.congestion.reaction.priorities = 8\n" \
+                 "adapter.congestion.notification.priorities = 8\n[[flow]]"
+    text = (INCAST % {"us": 20000, "metres": 3, "flow": ""}).replace("[[flow]]", parameters, 1)
+    for control in ("pfc", "nothing"):
+        result, _ = c.run(text.replace('"pfc"', '"%s"' % control))
+        c.expect(result["fairness"] > 0.98, "%s: fairness %.4f" % (control, result["fairness"]))
+        c.expect(port_to(result, "s1", "h9")["marked"] > 100 and dropped(result) == 0, control + ": no marks, or drops")
+        handled = sum(v for n, v in result["counters"].items() if n.endswith("requester.rp_cnp_handled"))
+        sent = result["counters"].get("h9.adapter.cnp_sender.np_cnp_sent", 0)
+        c.expect(sent > 0 and 0 <= sent - handled < 9, "%s: %d CNPs sent, %d handled" % (control, sent, handled))
+
+
+def check_equal_ways(c):
+    """Many queue pairs use both spines; with one, a flow has one way."""
+    flow = 'duration_us = 500\n[topology]\nkind = "leaf-spine"\nleaves = 2\nspines = 2\nhosts_per_leaf = 1\n' \
+           'rate_mbps = 40000\ntrunk_rate_mbps = 40000\n[parameters]\nswitch.buffer.flow_control = "pause"\n' \
+           '[[flow]]\nfrom = "h1"\nto = "h2"\nqps = %d\n'
+    many, _ = c.run(flow % 32)
+    ways = [port_to(many, "leaf1", spine)["tx_gbps"] for spine in ("spine1", "spine2")]
+    c.expect(min(ways) > 8 and abs(sum(ways) - port_to(many, "leaf2", "h2")["tx_gbps"]) < 1, "32 queue pairs: %s" % ways)
+    one, _ = c.run(flow % 1)
+    ways = [port_to(one, "leaf1", spine)["tx_gbps"] for spine in ("spine1", "spine2")]
+    c.expect(min(ways) < 0.1 and max(ways) > 30, "one queue pair: %s" % ways)
+
+
+def check_verbs_and_transports(c):
+    for verb, transport in (("write", "rc"), ("write_imm", "rc"), ("send", "rc"), ("read", "rc"), ("fadd", "rc"),
+                            ("send", "xrc"), ("write", "uc"), ("send", "ud")):
+        size = 8 if verb == "fadd" else 1000
+        result, _ = c.run('[topology]\nkind = "star"\nhosts = 3\n[parameters]\nswitch.buffer.flow_control = "pause"\n'
+                          '[[flow]]\nfrom = ["h1", "h2"]\nto = "h3"\nverb = "%s"\ntransport = "%s"\nsize = %d\n'
+                          'messages = 300\nqps = 2\n' % (verb, transport, size))
+        c.expect([f["completed"] for f in result["flows"]] == [300, 300], "%s over %s: %s" % (verb, transport, result["flows"]))
+    paced, _ = c.run('duration_us = 2000\n[topology]\nkind = "star"\nhosts = 2\n[[flow]]\nfrom = "h1"\nto = "h2"\n'
+                     'size = 4096\nrate_mbps = 5000\nstart_us = 500\n')
+    flow = paced["flows"][0]
+    c.expect(abs(flow["goodput_gbps"] - 5) < 0.05 and flow["start_us"] >= 500, "paced: %s" % flow)
+
+
+def check_vlans(c):
+    """Hosts without tags on access ports of two VLANs, a trunk between the switches: within a VLAN frames arrive, and
+    have its tag on the trunk; between two they do not."""
+    ports = "".join('[[port]]\nat = ["%s", "%s"]\naccess = %d\n' % p for p in
+                    (("left", "h1", 5), ("left", "h2", 6), ("right", "h3", 5), ("right", "h4", 6)))
+    text = 'duration_us = 300\n[topology]\nkind = "dumbbell"\nleft = 2\nright = 2\n%s%s' \
+           '[[flow]]\nfrom = "h1"\nto = "h3"\n[[flow]]\nfrom = "h2"\nto = "%s"\nstart_us = 10\n'
+    trunk = '[[port]]\nat = ["left", "right"]\ntrunk = %s\n[[port]]\nat = ["right", "left"]\ntrunk = [5, 6]\n'
+    result, _ = c.run(text % (ports, trunk % "[5, 6]", "h4"))
+    c.expect(min(f["goodput_gbps"] for f in result["flows"]) > 10 and dropped(result, "drop_vlan") == 0,
+             "two VLANs: %s" % result["flows"])
+    result, _ = c.run(text % (ports, trunk % "[5, 6]", "h3"))
+    c.expect(result["flows"][0]["goodput_gbps"] > 10 and result["flows"][1]["completed"] == 0 and
+             dropped(result, "drop_vlan") > 0, "from one VLAN to the other: %s" % result["flows"])
+    result, _ = c.run(text % (ports, trunk % "[5]", "h4"))
+    c.expect(result["flows"][0]["goodput_gbps"] > 10 and result["flows"][1]["completed"] == 0,
+             "a trunk without VLAN 6: %s" % result["flows"])
+
+
+def check_runs(c):
+    first, _ = c.run(BLOCKING % "", "--seed", "4")
+    for how in ("sim.always_tick=true", "sim.shuffle_seed=7", "sim.run_ahead=false"):
+        other, _ = c.run(BLOCKING % "", "--seed", "4", "--set", how)
+        for result in (first, other):
+            result.pop("parameters", None), result.pop("set", None)
+        c.expect(first == other, how + ": another run")
+
+
+def check_frames(c):
+    """PFC and CNP frames on h1's cable, by tshark."""
+    if shutil.which("tshark") is None:
+        return False
+    capture = c.path("h1.pcap")
+    result, _ = c.run(INCAST % {"us": 1000, "metres": 100, "flow": ""}, "--pcap", capture, "--pcap-at", "h1")
+    fields = ["macc.opcode", "macc.cbfc.enbv", "macc.cbfc.pause_time.c3", "eth.dst", "macc.dst_address_invalid"]
+    rows = subprocess.run(["tshark", "-r", capture, "-Y", "macc", "-T", "fields"] + [a for f in fields for a in ("-e", f)],
+                          capture_output=True, text=True, timeout=100).stdout.splitlines()
+    stops = [r.split("\t") for r in rows]
+    c.expect(len(stops) == port_to(result, "s1", "h1")["tx_pause"], "%d PFC frames" % len(stops))
+    for opcode, enabled, time, to, wrong in stops:
+        c.expect(int(opcode, 16) == 0x0101 and int(enabled, 16) == 8 and to == "01:80:c2:00:00:01" and not wrong,
+                 "PFC frame: %s" % [opcode, enabled, time, to])
+    times = [int(s[2]) for s in stops]
+    c.expect(set(times) == {0, 0xFFFF} and times[::2] == [0xFFFF] * len(times[::2]), "not stop, go, stop: %s" % times[:6])
+    capture = c.path("marks.pcap")
+    text = (INCAST % {"us": 2000, "metres": 3, "flow": ""}).replace(
+        "[[flow]]", "switch.ecn.on = true\nadapter.congestion.reaction.priorities = 8\n"
+        "adapter.congestion.notification.priorities = 8\n[[flow]]", 1)
+    result, _ = c.run(text, "--pcap", capture, "--pcap-at", "h9")
+    marked = subprocess.run(["tshark", "-r", capture, "-o", "ip.check_checksum:TRUE", "-Y", "ip.dsfield.ecn == 3",
+                             "-T", "fields", "-e", "ip.checksum.status"],
+                            capture_output=True, text=True, timeout=100).stdout.split()
+    c.expect(len(marked) > 0 and abs(len(marked) - port_to(result, "s1", "h9")["marked"]) <= 200 and set(marked) == {"1"},
+             "%d marked frames, status %s" % (len(marked), set(marked)))
+    cnps = subprocess.run(["tshark", "-r", capture, "-Y", "infiniband.bth.opcode == 0x81"], capture_output=True, text=True,
+                          timeout=100).stdout.splitlines()
+    c.expect(len(cnps) > 0, "no CNP on h9's cable")
+    return True
+
+
+def check_refusals(c):
+    star = '[topology]\nkind = "star"\nhosts = 2\n'
+    flow = '[[flow]]\nfrom = "h1"\nto = "h2"\n'
+    c.refuse("", "topology: is missing")
+    c.refuse('[topology]\nkind = "tree"\n', ":2:", "kind", "tree", "leaf-spine")
+    c.refuse('[topology]\nkind = "star"\n', "hosts", "is missing", "2 to 64")
+    c.refuse('[topology]\nkind = "star"\nhosts = 65\n', ":3:", "65", "2 to 64")
+    c.refuse(star, "flow: is missing")
+    c.refuse(star + flow, "messages", "duration_us")
+    c.refuse("duration_us = 1\n" + star + '[[flow]]\nfrom = "h1"\nto = "h3"\n', ":7:", "no host h3", "h1, h2")
+    c.refuse("duration_us = 1\n" + star + '[[flow]]\nfrom = "h1"\nto = "h1"\n', "none has two hosts")
+    c.refuse("duration_us = 1\n" + star + flow + "priority = 3\n", "priority: 3", "vlan")
+    c.refuse("duration_us = 1\n" + star + flow + 'verb = "put"\n', ":8:", "put", "write")
+    c.refuse("duration_us = 1\n" + star + flow + 'transport = "ud"\nverb = "write"\n', "write is not in this transport")
+    c.refuse("duration_us = 1\n" + star + flow + "mtu = 1000\n", "1000", "1024")
+    c.refuse("duration_us = 1\n" + star + flow + "sizes = []\n", "sizes")
+    c.refuse("duration_us = 1\n" + star + flow + "[parameters]\nswitch.hop = 1\n", "no parameter switch.hop", "switch.hop_ps")
+    c.refuse("duration_us = 1\n" + star + flow + "[parameters]\nswitch.buffer.bytes = 65536\n"
+             'switch.buffer.flow_control = "pause"\nswitch.buffer.headroom_bytes = 40000\n', "switch.buffer.bytes", "headroom")
+    c.refuse("duration_us = 1\n" + star + flow + "[parameters]\nswitch.ecn.kmin_bytes = 300000\n", "kmin_bytes", "kmax_bytes")
+    c.refuse('[topology]\nkind = "custom"\n', "cable: is missing")
+    c.refuse('[topology]\nkind = "custom"\n[[cable]]\nends = ["h1", "h2"]\n', "one of them must be a switch")
+    c.refuse('[topology]\nkind = "custom"\n[[cable]]\nends = ["h1", "s1"]\n[[cable]]\nends = ["h1", "s2"]\n', "port 1 of h1")
+    c.refuse('[topology]\nkind = "custom"\n[[cable]]\nends = ["h1.3", "s1"]\n', "h1.3", "port 1 or 2")
+    port = "duration_us = 1\n" + star + flow + "[[port]]\n"
+    c.refuse(port, "port 1: at")
+    c.refuse(port + 'at = ["s2", "h1"]\naccess = 1\n', "no switch s2", "s1")
+    c.refuse(port + 'at = ["s1", "h3"]\naccess = 1\n', "s1 has no cable to h3")
+    c.refuse(port + 'at = ["s1", "h1"]\n', "access: expected that or trunk")
+    c.refuse(port + 'at = ["s1", "h1"]\naccess = 4095\n', "4095", "1 to 4094")
+    c.refuse(port + 'at = ["s1", "h1"]\ntrunk = [0]\n', "0", "1 to 4094")
+    done = subprocess.run([c.program, "fabric", c.path("none.toml")], capture_output=True, text=True, timeout=60)
+    c.expect(done.returncode == 2 and "cannot be read" in done.stderr and "incast" in done.stderr, done.stderr)
+    done = subprocess.run([c.program, "fabric", "incast", "--pcap-at", "h10"], capture_output=True, text=True, timeout=60)
+    c.expect(done.returncode == 2 and "no host h10" in done.stderr, done.stderr)
+
+
+def check_custom(c):
+    """Two hosts at different rates, the second at its port 2, over two switches."""
+    text = 'duration_us = 1000\n[topology]\nkind = "custom"\n' \
+           '[[cable]]\nends = ["h1", "s1"]\n[[cable]]\nends = ["s1", "s2"]\nrate_mbps = 100000\n' \
+           '[[cable]]\nends = ["s2", "h2.2"]\nrate_mbps = 10000\n[parameters]\nswitch.buffer.flow_control = "pause"\n' \
+           '[[flow]]\nfrom = "h1"\nto = "h2"\n'
+    result, _ = c.run(text)
+    c.expect(9 < result["goodput_gbps"] < goodput_bound(10), "goodput %.3f" % result["goodput_gbps"])
+    c.expect(dropped(result) == 0, "dropped")
+    unjoined = text.replace('[[cable]]\nends = ["s1", "s2"]\nrate_mbps = 100000\n', "")
+    result, _ = c.run(unjoined)
+    c.expect(result["goodput_gbps"] == 0 and dropped(result, "drop_unknown") > 0, "no way, and yet %s" % result["flows"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("--seeds", type=int, default=20, help="lossless runs")
+    parser.add_argument("--us", type=int, default=1000, help="simulated time of each")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        c = Checks(options.program, folder)
+        check_refusals(c)
+        check_lossless(c, options.seeds, options.us)
+        check_headroom(c)
+        check_lossy(c)
+        check_blocking(c)
+        check_deadlock(c)
+        check_marks(c)
+        check_equal_ways(c)
+        check_verbs_and_transports(c)
+        check_custom(c)
+        check_vlans(c)
+        check_runs(c)
+        complete = check_frames(c)
+    for fault in c.faults:
+        print(fault)
+    if c.faults:
+        return 1
+    return 0 if complete else SKIP
+
+
+if __name__ == "__main__":
+    sys.exit(main())
