@@ -85,6 +85,7 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::query_if_stat, &firmware::query_if_stat, stage_ready, op(0)},
     {abi::opcode::dump_eth_stats, &firmware::dump_eth_stats, stage_ready, op(0)},
     {abi::opcode::diag_rprt, &firmware::diag_rprt, stage_ready, op(2)},
+    {abi::opcode::hw_health_check, &firmware::hw_health_check, stage_ready, op(0)},
 };
 
 const firmware::handler* firmware::find_handler(std::uint16_t opcode) {

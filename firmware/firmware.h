@@ -92,6 +92,7 @@ class firmware {
   status query_hca(command_request& r);
   status query_func(command_request& r);
   status config_dev(command_request& r);
+  status hw_health_check(command_request& r);
   status nop(command_request& r);
   void fill_capabilities();
   void program_tables();

@@ -13,6 +13,7 @@
 #include "model/icm/contexts.h"
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
+#include "model/pcie/pcie_cr.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
@@ -147,9 +148,9 @@ void firmware::fill_capabilities() {
   put(c::cmpt_bytes, cmpt_bytes);
   put(c::mtt_bytes, abi::mtt::bytes);
   put(c::dmpt_bytes, abi::mpt::bytes);
-  put(c::bmme_flags, c::bmme_config_dev | c::bmme_port_remap | (config_.roce_v2 ? c::bmme_roce_v1_v2 : 0) |
-                         c::bmme_fast_reg | c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv |
-                         c::bmme_type_2_win | c::bmme_win_2b);
+  put(c::bmme_flags, c::bmme_config_dev | (config_.roce_v2 ? c::bmme_roce_v1_v2 : 0) | c::bmme_fast_reg |
+                         c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv | c::bmme_type_2_win |
+                         c::bmme_win_2b);
   put(c::reserved_lkey, config_.reserved_lkey);
   put(c::max_icm_bytes, std::uint64_t{1} << 40);
 }
@@ -291,6 +292,12 @@ abi::status firmware::query_func(command_request& r) {
   put(abi::query_func_mailbox::reserved_eqs, 4);
   put(abi::query_func_mailbox::max_eqs, 256);
   return write_mailbox(r, 0x100);
+}
+
+/// What ethtool's self test asks: blocks may reach the host's memory, and address translation answers.
+abi::status firmware::hw_health_check(command_request&) {
+  const bool reaches_memory = (chip_.read(cr_base::pcie, pcie::cr::dma_enable) & 1) != 0;
+  return reaches_memory && chip_.wait_translations() ? status::ok : status::internal_error;
 }
 
 abi::status firmware::config_dev(command_request& r) {

@@ -9,6 +9,7 @@
 #include "model/icm/icm_cr.h"
 #include "model/icm/mgid_hash.h"
 #include "model/mac/mac_cr.h"
+#include "model/pcie/pcie_cr.h"
 #include "model/transport/transport_cr.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
@@ -57,7 +58,7 @@ TEST(System, CapabilitiesAreProfileM) {
   EXPECT_EQ(abi::load32(d.out(), 0x40), 0x60010701u);
   EXPECT_EQ(abi::load32(d.out(), 0x44), 0x4035804fu);  // with memory windows,
   EXPECT_EQ(abi::load32(d.out(), 0x70), 0x00810000u);
-  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x21080ec2u);  // and those of type 2B
+  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x20080ec2u);  // and those of type 2B; no port remap, which does not work
   EXPECT_EQ(abi::load32(d.out(), 0x98), 0x500u);
   EXPECT_EQ(abi::load64(d.out(), 0xa0), 0x10000000000u);
   EXPECT_EQ(abi::load16(d.out(), 0x52), 0x3f0);
@@ -337,6 +338,25 @@ TEST(Statistics, IfStatCountsSinceReset) {
   ASSERT_EQ(d.run(opcode::diag_rprt, 0, 2), status::ok);
   EXPECT_EQ(abi::load32(d.out(), 0x134), 3u);
   EXPECT_EQ(abi::load32(d.out(), 0x68), 4u);
+}
+
+TEST(HealthCheck, LooksAtMemoryAndTranslation) {
+  driver_model d;
+  d.bring_up();
+  d.hw.reg(cr_base::pcie, pcie::cr::dma_enable) = 1;
+  EXPECT_EQ(d.run(opcode::hw_health_check), status::ok);
+  d.hw.reg(cr_base::pcie, pcie::cr::dma_enable) = 0;
+  EXPECT_EQ(d.run(opcode::hw_health_check), status::internal_error);
+  d.hw.reg(cr_base::pcie, pcie::cr::dma_enable) = 1;
+  EXPECT_EQ(d.run(opcode::hw_health_check, 0, 1), status::bad_op) << "no op modifier";
+}
+
+/// What does not work is not announced: both ports as one device.
+TEST(Capabilities, NoPortRemap) {
+  driver_model d;
+  d.bring_up();
+  ASSERT_EQ(d.run(opcode::query_dev_cap), status::ok);
+  EXPECT_EQ(d.got(abi::dev_cap::bmme_flags) & abi::dev_cap::bmme_port_remap, 0u);
 }
 
 TEST(Mads, NodeAndPort) {
