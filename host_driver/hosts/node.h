@@ -57,6 +57,7 @@ struct node_config {
   void list(sim::fields& are) {
     are("uncore_khz", uncore_khz);
     are("", root_complex);
+    are("", memory);
     are("", bus_setup);
     are("", bus);
   }

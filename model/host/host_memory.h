@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "model/sim/parameter.h"
 #include "model/sim/types.h"
 
 namespace rnic::host {
@@ -37,8 +38,15 @@ class watch_listener {
 class host_memory {
  public:
   struct config {
+    config() = default;
+    config(std::uint64_t from, std::uint64_t size) : base(from) { bytes = size; }
+
     std::uint64_t base = 0x1'0000'0000;  ///< first bus address, multiple of 4 KiB (above 4 GiB: no overlap with BARs)
-    std::uint64_t bytes = 32ull << 30;   ///< size of the range, 4 KiB to 1 TiB
+    /// Size of the range.
+    sim::parameter<std::uint64_t> bytes{
+        32ull << 30, {4096, 1ull << 40, "bytes", "design: addresses; pages are there when they are used"}};
+
+    void list(sim::fields& are) { are("memory.bytes", bytes); }
   };
   /// A physically contiguous buffer, zeroed, in whole 4 KiB pages.
   struct buffer {

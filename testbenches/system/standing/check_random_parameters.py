@@ -41,7 +41,7 @@ VARIANTS = {
     "both, one activation an instant": ["sim.always_tick=true", "sim.shuffle_seed=%d", "sim.run_ahead=false"],
 }
 # Not the adapter's, or they make it another device; times that would make a run long, not different.
-LEFT_ALONE = re.compile(r"^(sim\.|rtl\.|a\.rtl\.|b\.rtl\.|tlm\.|adapter\.identity\.|adapter\.ports$|cable\.|driver\.log_|"
+LEFT_ALONE = re.compile(r"^(sim\.|rtl\.|a\.rtl\.|b\.rtl\.|tlm\.|adapter\.identity\.|adapter\.ports$|cable\.|host\.memory\.|driver\.log_|"
                         r"driver\.large_cqe|driver\.mr_page_shift|adapter\.pcie\.(msix_vectors|completion_timeout_ps)|"
                         r"adapter\.port\.(mtu|default_priority|roce_v2|xoff_bytes|xon_bytes|ingress_bytes)|"
                         r"adapter\.requester\.timers\.entries)")
