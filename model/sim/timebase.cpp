@@ -57,6 +57,7 @@ void timebase::add(clock_domain& domain) {
   domain.index_ = domains_.size();
   domains_.push_back(&domain);
   next_edges_.push_back(~time_ps{0});
+  group_edges_.resize((domains_.size() + of_a_group - 1) / of_a_group, ~time_ps{0});
   for (clock_domain* d : domains_)
     if (d != nullptr) d->next_edge_ = &next_edges_[d->index_];  // they have moved
   static constexpr auto loops = loops_of(std::make_index_sequence<most_unrolled + 1>{});
@@ -72,7 +73,9 @@ void timebase::remove(deferred_work& work) {
   deferred_.erase(std::remove(deferred_.begin(), deferred_.end(), &work), deferred_.end());
 }
 
-void timebase::request(time_ps when) {
+void timebase::request(std::size_t domain, time_ps when) {
+  time_ps& group = group_edges_[domain / of_a_group];
+  group = std::min(group, when);
   if (serving_)
     lowered_ = std::min(lowered_, when);  // serve() schedules the earliest edge itself when it is done
   else if (!ahead_)                       // pass() and leave() find it
@@ -132,12 +135,29 @@ template <std::size_t Domains>
 inline time_ps timebase::serve_due(time_ps now) {
   time_ps next = lowered_ = ~time_ps{0};
   if constexpr (Domains == any_number) {
-    for (std::size_t i = 0; i != next_edges_.size(); ++i) serve_domain(i, now, next);
+    next = serve_groups(now);
   } else {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i != Domains; ++i) serve_domain(i, now, next);
   }
   return std::min(next, lowered_);
+}
+
+/// Those of many domains: groups without an edge are passed over. What a domain asks for in another one's place while
+/// its group is served is kept by request().
+time_ps timebase::serve_groups(time_ps now) {
+  time_ps next = ~time_ps{0};
+  for (std::size_t g = 0; g != group_edges_.size(); ++g) {
+    if (group_edges_[g] <= now) {
+      group_edges_[g] = ~time_ps{0};
+      time_ps first = ~time_ps{0};
+      const std::size_t end = std::min((g + 1) * of_a_group, next_edges_.size());
+      for (std::size_t i = g * of_a_group; i != end; ++i) serve_domain(i, now, first);
+      group_edges_[g] = std::min(group_edges_[g], first);
+    }
+    next = std::min(next, group_edges_[g]);
+  }
+  return next;
 }
 
 /// The edges from that at `next` on that come before everything else; returns when the first other one is.
@@ -235,7 +255,7 @@ void clock_domain::add(clocked_block& block) {
   forced_ = all_;
   if (next_ == never) {
     set_next(edge_at_or_after(base_.now_ps() + 1));
-    base_.request(*next_edge_);
+    base_.request(index_, *next_edge_);
   }
 }
 
@@ -263,7 +283,7 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
     wheel_.keep_far(id, when);
   if (when < next_) {
     set_next(when);
-    base_.request(*next_edge_);
+    base_.request(index_, *next_edge_);
   }
 }
 
