@@ -12,6 +12,7 @@
 namespace rnic::fabric {
 
 inline constexpr std::uint32_t type_at = 12, tag_bytes = 4;
+inline constexpr unsigned pcp_shift = 13;  ///< in the tag control field
 
 /// The tag control field of a VLAN tag, where there is one.
 inline std::optional<std::uint16_t> tag_of(const payload::frame& f) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t fcs_bytes = 4, preamble_and_fcs_bytes = 12, gap_bytes = 12, address_bytes = 6;
 constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0x80, 0x01};
-constexpr unsigned pcp_shift = 13, dscp_class_shift = 5;
+constexpr unsigned dscp_class_shift = 5;
 
 sim::time_ps line_time(std::uint64_t bytes, std::uint32_t rate_mbps) { return bytes * 8 * sim::ps_per_us / rate_mbps; }
 sim::time_ps duration(const payload::frame& f, std::uint32_t rate_mbps) {

@@ -13,7 +13,6 @@ namespace rnic::fabric {
 namespace {
 
 constexpr std::uint16_t vid_mask = 0xfff;
-constexpr unsigned pcp_shift = 13;
 
 void insert_tag(payload::frame& f, std::uint16_t control) {
   if (f.begin >= tag_bytes) {

@@ -44,7 +44,7 @@ class host_memory {
     std::uint64_t base = 0x1'0000'0000;  ///< first bus address, multiple of 4 KiB (above 4 GiB: no overlap with BARs)
     /// Size of the range.
     sim::parameter<std::uint64_t> bytes{
-        32ull << 30, {4096, 1ull << 40, "bytes", "design: addresses; pages are there when they are used"}};
+        32ull << 30, {1u << 26, 1ull << 40, "bytes", "design: addresses; pages are there when they are used"}};
 
     void list(sim::fields& are) { are("memory.bytes", bytes); }
   };

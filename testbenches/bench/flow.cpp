@@ -7,18 +7,6 @@
 
 namespace rnic::bench {
 
-namespace {
-
-constexpr unsigned poll_batch = 16;
-
-host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
-  host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(entries));
-  if (cq == nullptr) throw std::runtime_error("create_cq failed");
-  return cq;
-}
-
-}  // namespace
-
 flow::flow(hosts::network& system, const flow_config& config)
     : system_(system), config_(config), at_{&system.end(config.from), &system.end(config.to)}, random_(config.seed) {
   config_.connection.send_depth = config.depth + 1;

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/bench/link_end.h"
 
+#include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 namespace rnic::bench {
 
 using namespace host_driver;
+
+host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
+  host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(std::min<std::uint64_t>(entries, 1u << 20)));
+  if (cq == nullptr) throw std::runtime_error("create_cq failed");
+  return cq;
+}
 
 void link_end::create(hosts::endpoint& at, const hosts::connection_options& options, ibv_cq& send_cq,
                       ibv_cq& receive_cq) {

@@ -11,6 +11,12 @@ namespace rnic::bench {
 /// buffer leaves for it so that payloads begin at a cache line.
 inline constexpr std::uint32_t datagram_header = 40, datagram_headroom = 64;
 
+/// Completions that are polled at once.
+inline constexpr unsigned poll_batch = 16;
+
+/// A completion queue, of the largest size at most. Throws std::runtime_error.
+host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries);
+
 /// Queue pairs and what belongs to them by `connection_options::type`: one for RC, UC and UD, which has an address
 /// handle too; for XRC (IBV_QPT_XRC_SEND) one that sends and one that receives into a shared receive queue.
 class link_end {

@@ -12,17 +12,10 @@ namespace rnic::bench {
 
 namespace {
 
-constexpr unsigned poll_batch = 16;
 constexpr unsigned most_posted = 32;  // requests of a call of post_send
 // Of a receiver, until it asks whether anything is under way; and until it does not ask any more.
 constexpr sim::time_ps long_silence = 100 * sim::ps_per_us, longest_silence = sim::ps_per_s;
 constexpr sim::time_ps look_again = sim::ps_per_us;
-
-host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
-  host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(std::min<std::uint64_t>(entries, 1u << 20)));
-  if (cq == nullptr) throw std::runtime_error("create_cq failed");
-  return cq;
-}
 
 }  // namespace
 
