@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <bitset>
-#include <stdexcept>
 #include <systemc>
 
 #include "firmware/bus/network_card.h"
 #include "host_driver/hosts/meeting.h"
+#include "host_driver/hosts/programs.h"
 #include "model/wire/ethernet.h"
 
 namespace rnic::hosts {
@@ -105,10 +105,11 @@ std::vector<std::uint16_t> network::vlans_of(unsigned of_switch) const {
 
 /// As a control plane would, before there is traffic.
 void network::route() {
+  routes_.resize(nodes_.size());
   for (unsigned host = 0; host < nodes_.size(); ++host) {
     const auto macs = firmware::config_of(of_host(config_, host).adapter, config_.node.firmware, host + 1).mac;
     for (unsigned port = 1; port <= 2; ++port) {
-      const auto ways = config_.shape.ways_to(host, port);
+      const ports_by_switch& ways = routes_[host][port - 1] = config_.shape.ways_to(host, port);
       for (unsigned s = 0; s < switches_.size(); ++s)
         for (const std::uint16_t vlan : vlans_of(s))
           if (!ways[s].empty()) switches_[s]->route(vlan, wire::mac_from_u64(macs[port - 1]), ways[s]);
@@ -144,31 +145,13 @@ void network::wait_until(sim::time_ps when) {
 }
 
 void network::run(const std::function<void(unsigned)>& program) {
-  running_ = hosts();
+  const run_state state{running_, failure_};
   for (unsigned i = 0; i < nodes_.size(); ++i)
-    sc_core::sc_spawn(
-        [this, i, &program] {
-          try {
-            require(nodes_[i]->start(), "open device");
-            program(i);
-          } catch (...) {
-            if (!failure_) {  // the kernel warns of a second stop
-              failure_ = std::current_exception();
-              sc_core::sc_stop();
-            }
-          }
-          if (--running_ == 0) sc_core::sc_pause();
-        },
-        ("program" + std::to_string(i + 1)).c_str());
-  base_.run_ahead_until(~sim::time_ps{0});
-  try {
-    sc_core::sc_start();
-  } catch (...) {
-    if (!failure_) failure_ = std::current_exception();
-  }
+    spawn_program(
+        *nodes_[i], "program" + std::to_string(i + 1), [i, &program] { program(i); }, state);
+  run_programs(base_, state);
   if (capture_) capture_->close();
-  if (failure_) std::rethrow_exception(failure_);
-  if (running_ != 0) throw std::runtime_error("the simulation came to rest before all programs had ended");
+  expect_all_ended(state);
 }
 
 // ---------------------------------------------------------------- standstills
@@ -195,7 +178,7 @@ bool network::holds_up(const way& one, const way& next, unsigned priority) const
 
 std::string network::blocked_by(unsigned from, unsigned to, unsigned priority) const {
   const fabric::topology& shape = config_.shape;
-  const auto ways = shape.ways_to(to, ends_[to].port);
+  const ports_by_switch& ways = routes_[to][ends_[to].port - 1];
   fabric::plug_place at = shape.beyond_host(from, ends_[from].port);
   for (unsigned hop = 0; hop < switches_.size() && at.is_switch; ++hop) {
     const fabric::network_switch& s = *switches_[at.number];

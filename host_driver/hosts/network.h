@@ -108,6 +108,8 @@ class network {
   std::unique_ptr<meeting> meeting_;
   std::vector<endpoint> ends_;
   std::vector<way> ways_;  // between switches
+  using ports_by_switch = std::vector<std::vector<unsigned>>;
+  std::vector<std::array<ports_by_switch, 2>> routes_;  // to a host's port
   std::exception_ptr failure_;
   unsigned running_ = 0;
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_driver/hosts/star.h"
 
-#include <stdexcept>
 #include <string>
 #include <systemc>
 
 #include "host_driver/hosts/meeting.h"
+#include "host_driver/hosts/programs.h"
 
 namespace rnic::hosts {
 
@@ -39,30 +39,12 @@ star::~star() = default;
 void star::meet() { meeting_->arrive(nodes_.size()); }
 
 void star::run(const std::function<void(endpoint&)>& program) {
-  running_ = static_cast<unsigned>(nodes_.size());
+  const run_state state{running_, failure_};
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    sc_core::sc_spawn(
-        [this, i, &program] {
-          try {
-            require(nodes_[i]->start(), "open device");
-            program(ends_[i]);
-          } catch (...) {
-            if (!failure_) {  // the kernel warns of a second stop
-              failure_ = std::current_exception();
-              sc_core::sc_stop();
-            }
-          }
-          if (--running_ == 0) sc_core::sc_pause();
-        },
-        ("program" + std::to_string(i)).c_str());
-  base_.run_ahead_until(~sim::time_ps{0});
-  try {
-    sc_core::sc_start();
-  } catch (...) {
-    if (!failure_) failure_ = std::current_exception();
-  }
-  if (failure_) std::rethrow_exception(failure_);
-  if (running_ != 0) throw std::runtime_error("the simulation came to rest before all programs had ended");
+    spawn_program(
+        *nodes_[i], "program" + std::to_string(i), [this, i, &program] { program(ends_[i]); }, state);
+  run_programs(base_, state);
+  expect_all_ended(state);
 }
 
 }  // namespace rnic::hosts

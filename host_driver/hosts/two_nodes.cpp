@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "host_driver/hosts/meeting.h"
+#include "host_driver/hosts/programs.h"
 
 namespace rnic::hosts {
 
@@ -95,34 +96,12 @@ two_nodes::~two_nodes() = default;
 void two_nodes::meet() { meeting_->arrive(2); }
 
 void two_nodes::run(const std::function<void()>& program_a, const std::function<void()>& program_b) {
-  running_ = 2;
-  const auto start = [this](node& n, const std::function<void()>& program, const char* name) {
-    sc_core::sc_spawn(
-        [this, &n, program] {
-          try {
-            require(n.start(), "open device");
-            program();
-          } catch (...) {
-            if (!failure_) {  // the kernel warns of a second stop
-              failure_ = std::current_exception();
-              sc_core::sc_stop();
-            }
-          }
-          if (--running_ == 0) sc_core::sc_pause();
-        },
-        name);
-  };
-  start(*node_a_, program_a, "program_a");
-  start(*node_b_, program_b, "program_b");
-  base_.run_ahead_until(~sim::time_ps{0});
-  try {
-    sc_core::sc_start();
-  } catch (...) {
-    if (!failure_) failure_ = std::current_exception();
-  }
+  const run_state state{running_, failure_};
+  spawn_program(*node_a_, "program_a", program_a, state);
+  spawn_program(*node_b_, "program_b", program_b, state);
+  run_programs(base_, state);
   if (capture_) capture_->close();
-  if (failure_) std::rethrow_exception(failure_);
-  if (running_ != 0) throw std::runtime_error("the simulation came to rest before both programs had ended");
+  expect_all_ended(state);
 }
 
 void two_nodes::pass(sim::time_ps duration) {
