@@ -18,10 +18,11 @@ constexpr std::uint32_t index_mask = 0xffffff;
 
 abi::status firmware::sw2hw_cq(command_request& r) {
   if (!in_table(table::cqc, r.modifier)) return status::bad_index;
-  if (owned(cqs_, r.modifier)) return status::bad_res_state;
+  if (cqs_.has(r.modifier)) return status::bad_res_state;
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   if (in(f::log_size) > max_log_size || in(f::db_record) % 8 != 0) return status::bad_param;
-  if (!owned(eqs_, in(f::eqn))) return status::bad_resource;
+  const auto eqn = functions_.eq_index(function_of(r), in(f::eqn));
+  if (!eqn || !eqs_.has(*eqn, function_of(r))) return status::bad_resource;
 
   icm::cq_context c{};
   c.cqn = r.modifier;
@@ -29,7 +30,7 @@ abi::status firmware::sw2hw_cq(command_request& r) {
   c.function = function_of(r);
   c.log_size = static_cast<std::uint8_t>(in(f::log_size));
   c.log_page = static_cast<std::uint8_t>(in(f::log_page) + 12);
-  c.eqn = in(f::eqn);
+  c.eqn = static_cast<std::uint16_t>(*eqn);
   c.address = abi::load_mtt(in_.data(), f::mtt_high, f::mtt_low);
   c.db_record = in(f::db_record);
   c.page_offset = in(f::page_offset);
@@ -47,13 +48,13 @@ abi::status firmware::sw2hw_cq(command_request& r) {
   drop_buffer(b);
   if (!store_context(table::cqc, r.modifier, c)) return status::icm_error;
   chip_.release_cq(r.modifier);
-  cqs_[r.modifier] = true;
+  cqs_.give(r.modifier, function_of(r));
   return status::ok;
 }
 
 abi::status firmware::hw2sw_cq(command_request& r) {
   if (!in_table(table::cqc, r.modifier)) return status::bad_index;
-  if (!owned(cqs_, r.modifier)) return status::ok;
+  if (!cqs_.has(r.modifier)) return status::ok;
   // Completions on their way are written before the queue is taken back (4.15).
   icm::cq_context c{};
   if (!chip_.halt_cq(r.modifier)) return status::internal_error;
@@ -61,7 +62,7 @@ abi::status firmware::hw2sw_cq(command_request& r) {
       load_context(table::cqc, r.modifier, c) && store_context(table::cqc, r.modifier, icm::cq_context{});
   chip_.release_cq(r.modifier);
   if (!moved) return status::icm_error;
-  cqs_[r.modifier] = false;
+  cqs_.take_back(r.modifier);
   if (r.op_modifier != 0) return status::ok;
   publish_cq(c);
   return write_mailbox(r, f::bytes);
@@ -79,7 +80,7 @@ void firmware::publish_cq(const icm::cq_context& c) {
   put(f::uar, c.uar);
   put(f::period, c.period_us);
   put(f::max_count, c.max_count);
-  put(f::eqn, c.eqn);
+  put(f::eqn, functions_.own_number(c.function, c.eqn));
   put(f::log_page, c.log_page - 12u);
   abi::store_mtt(out_.data(), f::mtt_high, f::mtt_low, c.address);
   put(f::last_notified, c.notified);
@@ -91,7 +92,7 @@ void firmware::publish_cq(const icm::cq_context& c) {
 
 abi::status firmware::query_cq(command_request& r) {
   if (!in_table(table::cqc, r.modifier)) return status::bad_index;
-  if (!owned(cqs_, r.modifier)) return status::bad_res_state;
+  if (!cqs_.has(r.modifier)) return status::bad_res_state;
   icm::cq_context c{};
   if (!chip_.halt_cq(r.modifier)) return status::internal_error;
   const bool loaded = load_context(table::cqc, r.modifier, c);
@@ -103,7 +104,7 @@ abi::status firmware::query_cq(command_request& r) {
 
 abi::status firmware::modify_cq(command_request& r) {
   if (!in_table(table::cqc, r.modifier)) return status::bad_index;
-  if (!owned(cqs_, r.modifier)) return status::bad_res_state;
+  if (!cqs_.has(r.modifier)) return status::bad_res_state;
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   if (!chip_.halt_cq(r.modifier)) return status::internal_error;
   const status s = r.op_modifier == 1 ? moderate_cq(r.modifier) : resize_cq(r.modifier, function_of(r));

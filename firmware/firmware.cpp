@@ -41,6 +41,10 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::close_hca, &firmware::close_hca, any_stage, op(0) | op(1)},
     {abi::opcode::query_hca, &firmware::query_hca, stage_ready, op(0)},
     {abi::opcode::query_func, &firmware::query_func, after_run, op(0)},
+    {abi::opcode::arm_comm_channel, &firmware::arm_comm_channel, stage_ready, op(0)},
+    {abi::opcode::inform_flr_done, &firmware::inform_flr_done, stage_ready, op(0)},
+    {abi::opcode::gen_eqe, &firmware::gen_eqe, stage_ready, op(0)},
+    {abi::opcode::access_mem, &firmware::access_mem, stage_ready, op(0)},
     {abi::opcode::config_dev, &firmware::config_dev, after_run, op(0) | op(1)},
     {abi::opcode::init_port, &firmware::init_port, stage_ready, op(0)},
     {abi::opcode::close_port, &firmware::close_port, any_stage, op(0)},
@@ -95,7 +99,8 @@ const firmware::handler* firmware::find_handler(std::uint16_t opcode) {
   return found == std::end(handlers) ? nullptr : found;
 }
 
-firmware::firmware(hardware_if& hardware, const firmware_config& config) : config_(config), chip_(hardware, config_) {}
+firmware::firmware(hardware_if& hardware, const firmware_config& config)
+    : config_(config), chip_(hardware, config_), functions_(chip_, config_) {}
 
 void firmware::restart() {
   stage_ = stage_off;
@@ -103,7 +108,8 @@ void firmware::restart() {
   mapped_.clear();
   hca_parameters_.fill(0);
   layouts_.fill({});
-  for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
+  for (owner_table* table : {&mpts_, &eqs_, &cqs_, &srqs_}) table->clear();
+  groups_written_.clear();
   qps_.clear();
   special_qp_base_ = 0;
   port_up_.fill(false);
@@ -121,6 +127,7 @@ void firmware::restart() {
   chip_.write(cr_base::steering, ethernet::cr::reset, 1);
   chip_.write(cr_base::icm, icm::cr::reset, 1);
   chip_.write(cr_base::pcie, pcie::cr::dma_enable, 1);
+  functions_.restart();
 }
 
 bool firmware::serve() {
@@ -129,7 +136,7 @@ bool firmware::serve() {
     complete(request, execute(request));
     return true;
   }
-  return report_drained() || report_link_changes();
+  return report_drained() || report_link_changes() || functions_.serve();
 }
 
 bool firmware::take_command(command_request& to) {

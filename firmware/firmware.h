@@ -11,7 +11,9 @@
 
 #include "firmware/chip.h"
 #include "firmware/firmware_config.h"
+#include "firmware/functions.h"
 #include "firmware/hardware_if.h"
+#include "firmware/owner_table.h"
 #include "model/abi/commands.h"
 #include "model/abi/contexts.h"
 #include "model/abi/endian.h"
@@ -90,7 +92,6 @@ class firmware {
   status init_hca(command_request& r);
   status close_hca(command_request& r);
   status query_hca(command_request& r);
-  status query_func(command_request& r);
   status config_dev(command_request& r);
   status hw_health_check(command_request& r);
   status nop(command_request& r);
@@ -98,6 +99,13 @@ class firmware {
   void program_tables();
   bool clear_contexts(std::uint64_t icm_address, std::uint64_t bytes);
   void drop_everything();
+
+  // function_commands.cpp
+  status query_func(command_request& r);
+  status arm_comm_channel(command_request& r);
+  status inform_flr_done(command_request& r);
+  status gen_eqe(command_request& r);
+  status access_mem(command_request& r);
 
   // icm_commands.cpp
   status map_fa(command_request& r);
@@ -192,7 +200,7 @@ class firmware {
   status reset_qp(command_request& r);
   status query_qp(command_request& r);
   status conf_special_qp(command_request& r);
-  status check_qp_context() const;
+  status check_qp_context(std::uint16_t function) const;
   bool asks_for_migration() const;
   status check_path(std::size_t path) const;
   bool report_drained();
@@ -241,12 +249,10 @@ class firmware {
     return layout(t).base + std::uint64_t{index} * layout(t).entry_bytes;
   }
   bool in_table(icm::table t, std::uint32_t index) const { return index >> layout(t).log_entries == 0; }
-  static bool owned(const std::vector<bool>& by_hardware, std::uint32_t index) {
-    return index < by_hardware.size() && by_hardware[index];
-  }
 
   const firmware_config config_;
   chip chip_;
+  functions functions_;
   stage stage_ = stage_off;
   alignas(8) std::array<std::uint8_t, abi::mailbox_bytes> in_{};
   alignas(8) std::array<std::uint8_t, abi::mailbox_bytes> out_{};
@@ -259,7 +265,7 @@ class firmware {
   unsigned cqe_bytes_ = 32, eqe_bytes_ = 32;
 
   // Objects that belong to hardware, by index.
-  std::vector<bool> mpts_, eqs_, cqs_, srqs_;
+  owner_table mpts_, eqs_, cqs_, srqs_;
   std::unordered_map<std::uint32_t, qp_record> qps_;  // by index: QPs that are not in the reset state
   std::uint32_t special_qp_base_ = 0;
 

@@ -28,6 +28,7 @@ struct firmware_config {
   bool software_cq_init = true;         ///< offers SW_CQ_INIT (control plane 4.6.2)
   std::uint8_t rx_checksum_mode = 0;    ///< CONFIG_DEV: 1 gives a sum for IP packets that are neither TCP nor UDP, as a
                                         ///< driver needs it for CHECKSUM_COMPLETE (data plane A.8.4); 0: none
+  std::uint16_t total_vfs = 0;          ///< of the SR-IOV capability; with any, SYS_EQS is offered (control plane 3.5)
   unsigned dispatch_cycles = 400;       ///< firmware cycles of decoding and checking a command: chosen
   unsigned poll_cycles = 64;            ///< firmware cycles between two looks at a busy bit: chosen
   unsigned max_polls = 1u << 20;        ///< looks before the hardware counts as broken (INTERNAL_ERR): chosen

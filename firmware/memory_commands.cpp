@@ -16,7 +16,7 @@ bool firmware::mtt_range_ok(std::uint64_t mtt_address, std::uint64_t entries) co
 
 abi::status firmware::sw2hw_mpt(command_request& r) {
   if (!in_table(table::dmpt, r.modifier)) return status::bad_index;
-  if (owned(mpts_, r.modifier)) return status::bad_res_state;
+  if (mpts_.has(r.modifier)) return status::bad_res_state;
   if (const status s = read_mailbox(r, mpt::bytes); s != status::ok) return s;
   const std::uint32_t owner = in(mpt::owner), flags = in(mpt::flags);
   if (owner != mpt::owner_software && owner != mpt::owner_free && owner != mpt::owner_hardware)
@@ -40,11 +40,14 @@ abi::status firmware::sw2hw_mpt(command_request& r) {
   }
   if (translated && !mtt_range_ok(in(mpt::mtt_address), entries)) return status::bad_param;
 
+  const auto domain = functions::domain_of(in(mpt::pd_flags), function_of(r));
+  if (!domain) return status::bad_param;
+  abi::set(in_.data(), mpt::pd_flags, *domain);
   if (owner == mpt::owner_software) abi::set(in_.data(), mpt::owner, mpt::owner_hardware);
   if (!chip_.hw().icm_write(entry(table::dmpt, r.modifier), in_.data(), mpt::bytes)) return status::icm_error;
   chip_.drop_mpt(r.modifier);
   if (translated) chip_.drop_mtts(in(mpt::mtt_address), static_cast<std::uint32_t>(entries));
-  mpts_[r.modifier] = true;
+  mpts_.give(r.modifier, function_of(r));
   return status::ok;
 }
 
@@ -59,7 +62,7 @@ abi::status firmware::hw2sw_mpt(command_request& r) {
     if (!chip_.hw().icm_read(at, out_.data(), mpt::bytes)) return status::icm_error;
     const bool mine = attempt != 0 && abi::get(out_.data(), mpt::owner) == mpt::owner_software;
     const bool region = (abi::get(out_.data(), mpt::flags) & mpt::flag_region) != 0;
-    if (owned(mpts_, r.modifier) && region && abi::get(out_.data(), mpt::window_count) != 0) {
+    if (mpts_.has(r.modifier) && region && abi::get(out_.data(), mpt::window_count) != 0) {
       abi::set(out_.data(), mpt::owner, mpt::owner_hardware);
       if (mine && !chip_.hw().icm_write(at, out_.data(), 4)) return status::icm_error;
       if (mine) chip_.drop_mpt(r.modifier);
@@ -81,7 +84,7 @@ abi::status firmware::hw2sw_mpt(command_request& r) {
     chip_.release_window(r.modifier);
     if (!chip_.wait_translations()) return status::internal_error;
   }
-  mpts_[r.modifier] = false;
+  mpts_.take_back(r.modifier);
   return r.op_modifier == 0 ? write_mailbox(r, mpt::bytes) : status::ok;
 }
 

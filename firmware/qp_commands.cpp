@@ -54,7 +54,7 @@ abi::status firmware::change_qp(command_request& r) {
 
   if (t->opcode == abi::opcode::rst2init_qp) {
     if (qps_.count(qp_index(qpn)) != 0) return status::bad_qp_state;
-    if (const status s = check_qp_context(); s != status::ok) return s;
+    if (const status s = check_qp_context(function_of(r)); s != status::ok) return s;
     // What was on chip of an earlier owner of the entry is forgotten.
     if (!chip_.discard_qp(qpn)) return status::internal_error;
     const status s = change_stopped_qp(*t, r);
@@ -131,8 +131,8 @@ abi::status firmware::change_stopped_qp(const transition& t, const command_reque
   if (t.opcode == abi::opcode::init2rtr_qp || (in(mailbox::optional)&mailbox::opt_primary_path) != 0)
     if (const status s = check_path(mailbox::context + q::primary_path); s != status::ok) return s;
   abi::set(stored.data(), q::local_qpn, qpn);
-  fill_static(stored.data(), qp);
   if (t.opcode == abi::opcode::rst2init_qp) qp.requester.function = qp.responder.function = function_of(r);
+  fill_static(stored.data(), qp);
   if (t.opcode == abi::opcode::rst2init_qp) {
     drop_qp_buffer(qp);
     // Answers to an earlier owner's atomics are not repeated. A QP without memory for them is refused atomics.
@@ -158,18 +158,20 @@ void firmware::drop_qp_buffer(const qp_pair& qp) {
 }
 
 /// The part of a context that RST2INIT brings and nothing changes later.
-abi::status firmware::check_qp_context() const {
+abi::status firmware::check_qp_context(std::uint16_t function) const {
   const std::size_t c = mailbox::context;
   const auto service = static_cast<icm::service>(in(q::service, c));
   const bool known = service == icm::service::rc || service == icm::service::uc || service == icm::service::ud ||
                      service == icm::service::xrc || service == icm::service::mlx;
   if (!known) return status::bad_param;
   const bool spreads = service == icm::service::mlx && in(q::rss, c) != 0;
+  if (!functions::domain_of(in(q::pd, c), function)) return status::bad_param;
   if (spreads) return status::ok;  // it has no queues (mlx4_ib: no completion queues either)
   if (!in_table(table::cqc, in(q::send_cqn, c)) || !in_table(table::cqc, in(q::receive_cqn, c)))
     return status::bad_index;
-  if (in(q::srq_valid, c) != 0 && !owned(srqs_, in(q::srqn, c))) return status::bad_resource;
-  if (service != icm::service::xrc && (!owned(cqs_, in(q::send_cqn, c)) || !owned(cqs_, in(q::receive_cqn, c))))
+  if (in(q::srq_valid, c) != 0 && !srqs_.has(in(q::srqn, c), function)) return status::bad_resource;
+  if (service != icm::service::xrc &&
+      (!cqs_.has(in(q::send_cqn, c), function) || !cqs_.has(in(q::receive_cqn, c), function)))
     return status::bad_resource;
   if (in(q::log_page, c) > 19 || !rate_limit_ok(in(q::rate_limit, c))) return status::bad_param;
   const std::uint64_t mtt = abi::load_mtt(in_.data() + c, q::mtt_high, q::mtt_low);
@@ -185,11 +187,13 @@ bool firmware::asks_for_migration() const {
          ((optional & mailbox::opt_migration) != 0 && in(q::path_migration, mailbox::context) != migrated);
 }
 
+/// A datagram queue pair has no address of its own: its context may have that of a window (icm::path_gid_is_base).
 abi::status firmware::check_path(std::size_t path) const {
   namespace p = abi::path;
   constexpr unsigned table_size = 128;
-  const bool fits = in(p::gid_index, path) < table_size && in(p::vlan_index, path) < table_size &&
-                    in(p::port, path) < config_.num_ports;
+  const auto service = static_cast<icm::service>(in(q::service, mailbox::context));
+  const bool fits = (in(p::gid_index, path) < table_size || service == icm::service::ud) &&
+                    in(p::vlan_index, path) < table_size && in(p::port, path) < config_.num_ports;
   return fits ? status::ok : status::bad_param;
 }
 

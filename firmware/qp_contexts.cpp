@@ -154,7 +154,7 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   // An XRC message under way keeps the queue that it has named, and what comes with that.
   const bool named = service == icm::service::xrc && rs.in_message != 0;
   const std::uint32_t named_pd = rs.pd, named_cqn = rs.cqn, named_srqn = rs.srqn;
-  rq.pd = rs.pd = abi::get(stored, q::pd);
+  rq.pd = rs.pd = functions::domain_of(abi::get(stored, q::pd), rq.function).value_or(0);
   rq.qkey = rs.qkey = abi::get(stored, q::qkey);
   rq.uar = abi::get(stored, q::uar);
   rq.cqn = abi::get(stored, q::send_cqn);

@@ -63,14 +63,16 @@ abi::status firmware::hand_entries_to_hardware(std::uint16_t function, const buf
 
 abi::status firmware::sw2hw_eq(command_request& r) {
   namespace f = abi::eqc;
-  if (!in_table(table::eqc, r.modifier)) return status::bad_index;
-  if (owned(eqs_, r.modifier)) return status::bad_res_state;
+  const auto own = functions_.eq_index(function_of(r), r.modifier);
+  if (!own || !in_table(table::eqc, *own)) return status::bad_index;
+  const std::uint32_t eqn = *own;
+  if (eqs_.has(eqn)) return status::bad_res_state;
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   constexpr unsigned max_log_size = 22;
   if (in(f::log_size) > max_log_size) return status::bad_param;
 
   icm::eq_context c{};
-  c.eqn = r.modifier;
+  c.eqn = eqn;
   c.valid = 1;
   c.log_size = in(f::log_size);
   c.log_page = static_cast<std::uint8_t>(in(f::log_page) + 12);
@@ -85,33 +87,37 @@ abi::status firmware::sw2hw_eq(command_request& r) {
   if (const status s = check_buffer(b); s != status::ok) return s;
   if (const status s = hand_entries_to_hardware(c.function, b, eqe_bytes_, 0, c.log_size); s != status::ok) return s;
   drop_buffer(b);
-  if (!store_context(table::eqc, r.modifier, c)) return status::icm_error;
-  chip_.release_eq(r.modifier);
-  eqs_[r.modifier] = true;
+  if (!store_context(table::eqc, eqn, c)) return status::icm_error;
+  chip_.release_eq(eqn);
+  eqs_.give(eqn, function_of(r));
   return status::ok;
 }
 
 abi::status firmware::hw2sw_eq(command_request& r) {
-  if (!in_table(table::eqc, r.modifier)) return status::bad_index;
+  const auto own = functions_.eq_index(function_of(r), r.modifier);
+  if (!own || !in_table(table::eqc, *own)) return status::bad_index;
+  const std::uint32_t eqn = *own;
   if (r.op_modifier == 0) {
     if (const status s = query_eq(r); s != status::ok) return s;
   }
-  if (!owned(eqs_, r.modifier)) return status::ok;
-  if (!chip_.halt_eq(r.modifier, true)) return status::internal_error;
-  if (!store_context(table::eqc, r.modifier, icm::eq_context{})) return status::icm_error;
-  chip_.release_eq(r.modifier);
-  eqs_[r.modifier] = false;
+  if (!eqs_.has(eqn)) return status::ok;
+  if (!chip_.halt_eq(eqn, true)) return status::internal_error;
+  if (!store_context(table::eqc, eqn, icm::eq_context{})) return status::icm_error;
+  chip_.release_eq(eqn);
+  eqs_.take_back(eqn);
   return status::ok;
 }
 
 abi::status firmware::query_eq(command_request& r) {
   namespace f = abi::eqc;
-  if (!in_table(table::eqc, r.modifier)) return status::bad_index;
-  if (!owned(eqs_, r.modifier)) return status::bad_res_state;
+  const auto own = functions_.eq_index(function_of(r), r.modifier);
+  if (!own || !in_table(table::eqc, *own)) return status::bad_index;
+  const std::uint32_t eqn = *own;
+  if (!eqs_.has(eqn)) return status::bad_res_state;
   icm::eq_context c{};
-  if (!chip_.halt_eq(r.modifier)) return status::internal_error;
-  const bool loaded = load_context(table::eqc, r.modifier, c);
-  chip_.release_eq(r.modifier);
+  if (!chip_.halt_eq(eqn)) return status::internal_error;
+  const bool loaded = load_context(table::eqc, eqn, c);
+  chip_.release_eq(eqn);
   if (!loaded) return status::icm_error;
   out_.fill(0);
   put(f::hardware_owner, 1);
@@ -132,8 +138,8 @@ abi::status firmware::map_eq(command_request& r) {
   namespace cr = completion::cr;
   const std::uint32_t eqn = r.modifier & 0x7fffffff;
   const bool unmap = r.modifier >> 31 != 0;
-  if (!in_table(table::eqc, eqn)) return status::bad_index;
-  if (!unmap && !owned(eqs_, eqn)) return status::bad_res_state;
+  if (eqn >= functions_.physical_eqs() || !in_table(table::eqc, eqn)) return status::bad_index;
+  if (!unmap && !eqs_.has(eqn)) return status::bad_res_state;
   for (std::uint32_t type = 0; type < cr::event_types; ++type)
     if ((r.in_param >> type & 1) != 0)
       chip_.write(cr_base::completion, cr::event_map + 4 * type, unmap ? cr::event_unmapped : eqn);
@@ -143,7 +149,7 @@ abi::status firmware::map_eq(command_request& r) {
 abi::status firmware::sw2hw_srq(command_request& r) {
   namespace f = abi::srqc;
   if (!in_table(table::srqc, r.modifier)) return status::bad_index;
-  if (owned(srqs_, r.modifier)) return status::bad_res_state;
+  if (srqs_.has(r.modifier)) return status::bad_res_state;
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   if (in(f::srqn) != r.modifier || in(f::log_stride) < 1 || in(f::db_record) % 4 != 0) return status::bad_param;
 
@@ -156,7 +162,9 @@ abi::status firmware::sw2hw_srq(command_request& r) {
   c.address = abi::load_mtt(in_.data(), f::mtt_high, f::mtt_low);
   c.db_record = in(f::db_record);
   c.page_offset = in(f::page_offset)*64;
-  c.pd = in(f::pd)&0xffffff;
+  const auto domain = functions::domain_of(in(f::pd)&0xffffff, function_of(r));
+  if (!domain) return status::bad_param;
+  c.pd = *domain;
   c.cqn = in(f::cqn);
   c.xrcd = in(f::xrcd);
   c.function = function_of(r);
@@ -168,7 +176,7 @@ abi::status firmware::sw2hw_srq(command_request& r) {
   const bool stored = store_context(table::srqc, r.modifier, c);
   chip_.release_srq(r.modifier);
   if (!stored) return status::icm_error;
-  srqs_[r.modifier] = true;
+  srqs_.give(r.modifier, function_of(r));
   return status::ok;
 }
 
@@ -177,19 +185,19 @@ abi::status firmware::hw2sw_srq(command_request& r) {
   if (r.op_modifier == 0) {
     if (const status s = query_srq(r); s != status::ok) return s;
   }
-  if (!owned(srqs_, r.modifier)) return status::ok;
+  if (!srqs_.has(r.modifier)) return status::ok;
   if (!chip_.halt_srq(r.modifier, true)) return status::internal_error;
   const bool stored = store_context(table::srqc, r.modifier, icm::srq_context{});
   chip_.release_srq(r.modifier);
   if (!stored) return status::icm_error;
-  srqs_[r.modifier] = false;
+  srqs_.take_back(r.modifier);
   return status::ok;
 }
 
 /// Arms the limit event: raised once when fewer entries than that are left.
 abi::status firmware::arm_srq(command_request& r) {
   if (!in_table(table::srqc, r.modifier)) return status::bad_index;
-  if (!owned(srqs_, r.modifier)) return status::bad_res_state;
+  if (!srqs_.has(r.modifier)) return status::bad_res_state;
   if (!chip_.halt_srq(r.modifier)) return status::internal_error;
   icm::srq_context c{};
   bool done = load_context(table::srqc, r.modifier, c);
@@ -202,7 +210,7 @@ abi::status firmware::arm_srq(command_request& r) {
 abi::status firmware::query_srq(command_request& r) {
   namespace f = abi::srqc;
   if (!in_table(table::srqc, r.modifier)) return status::bad_index;
-  if (!owned(srqs_, r.modifier)) return status::bad_res_state;
+  if (!srqs_.has(r.modifier)) return status::bad_res_state;
   icm::srq_context c{};
   if (!chip_.halt_srq(r.modifier)) return status::internal_error;
   const bool loaded = load_context(table::srqc, r.modifier, c);

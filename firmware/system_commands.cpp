@@ -153,6 +153,7 @@ void firmware::fill_capabilities() {
                          c::bmme_win_2b);
   put(c::reserved_lkey, config_.reserved_lkey);
   put(c::max_icm_bytes, std::uint64_t{1} << 40);
+  if (config_.total_vfs != 0) put(c::num_sys_eqs, functions::all_eqs);
 }
 
 abi::status firmware::query_dev_cap(command_request& r) {
@@ -174,7 +175,7 @@ abi::status firmware::init_hca(command_request& r) {
   if (const status s = read_mailbox(r, f::bytes); s != status::ok) return s;
   if (in(f::version) != f::version_value) return status::bad_param;
   const unsigned log_qps = in(f::log_qps), log_cqs = in(f::log_cqs), log_srqs = in(f::log_srqs),
-                 log_eqs = in(f::log_eqs);
+                 log_eqs = config_.total_vfs != 0 && in(f::log_eqs) == f::log_eqs_system ? log_max_eqs : in(f::log_eqs);
   const unsigned log_mpts = in(f::log_mpts), log_mcgs = in(f::log_mcg_table), log_mcg_bytes = in(f::log_mcg_bytes);
   if (log_qps > log_max_qps || log_cqs > log_max_cqs || log_srqs > log_max_srqs || log_eqs > log_max_eqs ||
       log_mpts > log_max_mpts)
@@ -210,10 +211,10 @@ abi::status firmware::init_hca(command_request& r) {
   program_tables();
   for (const auto& [address, pages] : mapped_)
     if (!clear_contexts(address, std::uint64_t{pages} * 4096)) return status::icm_error;
-  mpts_.assign(std::size_t{1} << log_mpts, false);
-  eqs_.assign(std::size_t{1} << log_eqs, false);
-  cqs_.assign(std::size_t{1} << log_cqs, false);
-  srqs_.assign(std::size_t{1} << log_srqs, false);
+  mpts_.resize(std::size_t{1} << log_mpts);
+  eqs_.resize(std::size_t{1} << log_eqs);
+  cqs_.resize(std::size_t{1} << log_cqs);
+  srqs_.resize(std::size_t{1} << log_srqs);
   groups_written_.assign(std::size_t{1} << log_mcgs, false);
   chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::rx_checksum_mode,
               config_.rx_checksum_mode);
@@ -273,7 +274,9 @@ void firmware::drop_everything() {
   chip_.write(cr_base::completion, completion::cr::reset, 1);
   chip_.write(cr_base::steering, ethernet::cr::reset, 1);
   groups_filtered_.fill(0);
-  for (auto* table : {&mpts_, &eqs_, &cqs_, &srqs_, &groups_written_}) table->clear();
+  functions_.restart();
+  for (owner_table* table : {&mpts_, &eqs_, &cqs_, &srqs_}) table->clear();
+  groups_written_.clear();
   port_up_.fill(false);
   link_reported_.fill(false);
   special_qp_base_ = 0;
@@ -284,14 +287,6 @@ abi::status firmware::close_hca(command_request&) {
   drop_everything();
   stage_ = stage_sized;
   return status::ok;
-}
-
-abi::status firmware::query_func(command_request& r) {
-  if (r.modifier != 0) return status::bad_param;  // no virtual functions yet
-  out_.fill(0);
-  put(abi::query_func_mailbox::reserved_eqs, 4);
-  put(abi::query_func_mailbox::max_eqs, 256);
-  return write_mailbox(r, 0x100);
 }
 
 /// What ethtool's self test asks: blocks may reach the host's memory, and address translation answers.

@@ -24,8 +24,9 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
       if (first < 0) first = old;
       continue;
     }
-    const auto place = std::find_if(rows.begin(), rows.end(), [](const gid_row& r) { return !r.valid; });
-    if (place == rows.end()) {
+    const auto end = rows.begin() + ports_[port - 1].gid_rows;
+    const auto place = std::find_if(rows.begin(), end, [](const gid_row& r) { return !r.valid; });
+    if (place == end) {
       rows = before;
       return -ENOSPC;
     }
@@ -46,7 +47,8 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
 int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan) {
   if (port == 0 || port > ports_.size()) return -EINVAL;
   bool found = false;
-  for (gid_row& row : ports_[port - 1].gids) {
+  for (unsigned i = 0; i < ports_[port - 1].gid_rows; ++i) {
+    gid_row& row = ports_[port - 1].gids[i];
     if (!row.valid || row.id != ip || row.vlan != vlan) continue;
     row = gid_row{};
     found = true;
@@ -59,10 +61,10 @@ int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vla
 int device::find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan) const {
   if (port == 0 || port > ports_.size()) return -EINVAL;
   const auto& rows = ports_[port - 1].gids;
-  const auto at = std::find_if(rows.begin(), rows.end(), [&](const gid_row& r) {
-    return r.valid && r.id == id && r.type == type && r.vlan == vlan;
-  });
-  return at == rows.end() ? -ENOENT : static_cast<int>(at - rows.begin());
+  const auto end = rows.begin() + ports_[port - 1].gid_rows;
+  const auto at = std::find_if(
+      rows.begin(), end, [&](const gid_row& r) { return r.valid && r.id == id && r.type == type && r.vlan == vlan; });
+  return at == end ? -ENOENT : static_cast<int>(at - rows.begin());
 }
 
 int device::resolve(const gid_bytes& gid, mac_address* mac) const {

@@ -20,6 +20,11 @@ constexpr std::array<std::uint16_t, 13> physical_functions{0x1003, 0x1005, 0x100
                                                            0x100b, 0x100c, 0x100d, 0x100e, 0x100f, 0x1010};
 // ConnectX-5, whose driver is another one: this model's adapter of that generation has the interface of the one before.
 constexpr std::uint16_t fifth_generation = 0x1017;
+// Virtual functions of both (ids.h of the kernel's table, MLX4_PCI_DEV_IS_VF; mlx5: MT27800 family).
+constexpr std::array<std::uint16_t, 3> virtual_ids{0x1002, 0x1004, 0x1018};
+bool is_virtual_id(std::uint32_t id) {
+  return std::find(virtual_ids.begin(), virtual_ids.end(), id) != virtual_ids.end();
+}
 
 // Configuration space (PCI Local Bus Specification 3.0, 6.1; PCI Express Base 3.0, 7.8).
 constexpr std::uint16_t reg_id = 0x00, reg_command = 0x04, reg_bar = 0x10, reg_capabilities = 0x34;
@@ -29,7 +34,6 @@ constexpr unsigned saved_dwords = 64;
 
 constexpr unsigned async_eq_entries = 512;  // MLX4_NUM_ASYNC_EQE + MLX4_NUM_SPARE_EQE, rounded up
 constexpr unsigned spare_eqes = 0x80;
-constexpr std::uint32_t special_qps = 8;
 constexpr std::uint64_t async_events = 0x1d1f46fe;  // control plane 7.3
 constexpr std::uint32_t map_eq_unmap = 1u << 31;
 
@@ -61,14 +65,22 @@ int device::open() {
 }
 
 int device::bring_up() {
-  using step = int (device::*)();
-  constexpr step steps[] = {&device::take_function,    &device::take_ownership,     &device::reset_device,
-                            &device::start_firmware,   &device::query_capabilities, &device::init_icm,
-                            &device::init_hca,         &device::read_adapter,       &device::init_event_queues,
-                            &device::switch_to_events, &device::init_special_qps,   &device::start_network_ports,
-                            &device::start_rdma_ports, &device::activate_ports};
-  for (const step s : steps) {
-    if (const int error = (this->*s)()) return error;
+  virtual_ = is_virtual_id(bus_.config_read32(reg_id) >> 16);
+  resources_ = virtual_ ? static_cast<resources_if*>(&asked_) : &tables_;
+  if (virtual_)
+    return run_steps({&device::take_function, &device::open_channel, &device::ask_capabilities,
+                      &device::ask_function_capabilities, &device::init_event_queues, &device::switch_to_events,
+                      &device::start_virtual_ports});
+  return run_steps({&device::take_function, &device::take_ownership, &device::reset_device, &device::start_firmware,
+                    &device::query_capabilities, &device::init_icm, &device::init_hca, &device::enable_functions,
+                    &device::read_adapter, &device::init_event_queues, &device::switch_to_events,
+                    &device::init_special_qps, &device::start_network_ports, &device::start_rdma_ports,
+                    &device::activate_ports});
+}
+
+int device::run_steps(std::initializer_list<int (device::*)()> steps) {
+  for (const auto step : steps) {
+    if (const int error = (this->*step)()) return error;
   }
   return 0;
 }
@@ -81,7 +93,11 @@ bool device::knows(std::uint32_t device_id) {
 int device::take_function() {
   const std::uint32_t id = bus_.config_read32(reg_id);
   device_id_ = id >> 16;
-  if ((id & 0xffff) != vendor_mellanox || !knows(device_id_)) return -ENODEV;
+  if ((id & 0xffff) != vendor_mellanox || !(virtual_ || knows(device_id_))) return -ENODEV;
+  if (virtual_) {  // its BAR is where the physical function's driver has put it
+    bus_.config_write32(reg_command, command_bus_master);
+    return 0;
+  }
   if (const int error = assign_bars()) return error;
   const std::uint32_t command = bus_.config_read32(reg_command) & 0xffff;
   bus_.config_write32(reg_command,
@@ -213,38 +229,7 @@ int device::init_icm() {
     return error;
   if (const int error = aux_area_.map(bus_, channel_, abi::opcode::map_icm_aux, aux_pages)) return error;
   aux_ = aux_area_.mapped();
-  const auto base = [&](icm_region r) { return profile_[r].base; };
-  const auto count = [&](icm_region r) { return profile_[r].count; };
-  const auto cmpt = [&](unsigned type) {
-    return base(icm_region::cmpt) + (std::uint64_t{type} * caps_.cmpt_bytes << 24);
-  };
-  struct plan {
-    icm_table* table;
-    std::uint64_t base;
-    std::uint32_t bytes;
-    std::uint64_t objects, reserved;
-  };
-  const std::uint64_t qps = count(icm_region::qp);
-  const plan plans[] = {
-      {&cmpt_qp_, cmpt(0), caps_.cmpt_bytes, qps, caps_.reserved_qps},
-      {&cmpt_srq_, cmpt(1), caps_.cmpt_bytes, count(icm_region::srq), caps_.reserved_srqs},
-      {&cmpt_cq_, cmpt(2), caps_.cmpt_bytes, count(icm_region::cq), caps_.reserved_cqs},
-      {&cmpt_eq_, cmpt(3), caps_.cmpt_bytes, num_phys_eqs, num_phys_eqs},
-      {&eqc_, base(icm_region::eq), caps_.eqc_bytes, num_phys_eqs, num_phys_eqs},
-      {&mtts_, base(icm_region::mtt), caps_.mtt_bytes, count(icm_region::mtt), caps_.reserved_mtts},
-      {&dmpts_, base(icm_region::dmpt), caps_.dmpt_bytes, count(icm_region::dmpt), caps_.reserved_mpts},
-      {&qpc_, base(icm_region::qp), caps_.qpc_bytes, qps, caps_.reserved_qps},
-      {&auxc_, base(icm_region::auxc), caps_.auxc_bytes, qps, caps_.reserved_qps},
-      {&altc_, base(icm_region::altc), caps_.altc_bytes, qps, caps_.reserved_qps},
-      {&rdmarc_, base(icm_region::rdmarc), caps_.rdmarc_bytes << cfg_.log_rdmarc_per_qp, qps, caps_.reserved_qps},
-      {&cqc_, base(icm_region::cq), caps_.cqc_bytes, count(icm_region::cq), caps_.reserved_cqs},
-      {&srqc_, base(icm_region::srq), caps_.srqc_bytes, count(icm_region::srq), caps_.reserved_srqs},
-      {&mcg_, base(icm_region::mcg), profile_.mcg_entry_bytes, count(icm_region::mcg), count(icm_region::mcg)},
-  };
-  for (const plan& p : plans) {
-    if (const int error = p.table->init(bus_, channel_, p.base, p.bytes, p.objects, p.reserved)) return error;
-  }
-  return 0;
+  return tables_.map_tables(bus_, channel_, cfg_, caps_, profile_);
 }
 
 int device::init_hca() {
@@ -323,17 +308,7 @@ int device::read_adapter() {
 
 void device::init_allocators() {
   pdns_ = bitmap(1u << 15, (1u << 20) - 1, caps_.reserved_pds + 1);
-  xrcdns_ = bitmap(1u << 16, (1u << 16) - 1, 1);  // 0 is none (net/pd.c:mlx4_init_xrcd_table)
-  cqns_ = bitmap(static_cast<std::uint32_t>(profile_[icm_region::cq].count),
-                 static_cast<std::uint32_t>(profile_[icm_region::cq].count) - 1, caps_.reserved_cqs);
-  srqns_ = bitmap(static_cast<std::uint32_t>(profile_[icm_region::srq].count),
-                  static_cast<std::uint32_t>(profile_[icm_region::srq].count) - 1, caps_.reserved_srqs);
-  // Special QPs follow the firmware's and the raw Ethernet region, at a multiple of 8 (control plane 5.6).
-  base_special_qpn_ = std::max(0x200u, (caps_.reserved_qps + special_qps - 1) / special_qps * special_qps);
-  qpns_ = bitmap(num_qps_, (1u << 23) - 1, base_special_qpn_ + special_qps);
-  mpt_indices_ = bitmap(num_mpts_, ~0u, std::max(caps_.reserved_mpts, cfg_.first_mpt));
-  mtt_ranges_ = buddy(profile_[icm_region::mtt].log_count);
-  if (caps_.reserved_mtts != 0) mtt_ranges_.allocate(log2_up(caps_.reserved_mtts));
+  if (!virtual_) tables_.start(cfg_, caps_, profile_);
   group_used_.assign(profile_[icm_region::mcg].count, false);
   cqs_.clear();
   cqs_.resize(profile_[icm_region::cq].count);
@@ -392,7 +367,7 @@ int device::switch_to_events() {
 }
 
 int device::init_special_qps() {
-  if (const int error = channel_.command(abi::opcode::conf_special_qp, base_special_qpn_)) return error;
+  if (const int error = channel_.command(abi::opcode::conf_special_qp, tables_.base_special_qpn())) return error;
   special_qps_ = true;
   for (unsigned p = 1; p <= caps_.num_ports; ++p)
     mad(p, abi::mad::port_info, p, nullptr);  // capability mask: a warning at most
@@ -416,10 +391,7 @@ void device::destroy_event_queues() {
 }
 
 void device::clean_up_icm() {
-  for (icm_table* t : {&mcg_, &srqc_, &cqc_, &rdmarc_, &altc_, &auxc_, &qpc_, &dmpts_, &mtts_, &eqc_, &cmpt_eq_,
-                       &cmpt_cq_, &cmpt_srq_, &cmpt_qp_}) {
-    t->clean_up();
-  }
+  tables_.clean_up();
   if (aux_) aux_area_.unmap(channel_, abi::opcode::unmap_icm_aux);
   aux_area_.release(bus_);
   if (fw_) firmware_area_.unmap(channel_, abi::opcode::unmap_fa);
@@ -429,6 +401,7 @@ void device::clean_up_icm() {
 
 int device::reset() {
   if (!open_) return -ENODEV;
+  if (virtual_) return -EOPNOTSUPP;
   if (const int error = reset_device()) return error;
   return abandon();
 }
@@ -441,6 +414,7 @@ int device::abandon() {
 int device::close() {
   if (!open_) return -ENODEV;
   take_down_objects();
+  if (virtual_) return close_virtual();
   if (special_qps_) {
     for (unsigned p = 1; p <= caps_.num_ports; ++p) channel_.command(abi::opcode::close_port, p);
     if (caps_.has(abi::dev_cap::flag_counters)) {
@@ -457,6 +431,7 @@ int device::close() {
   }
   hca_ = false;
   clean_up_icm();
+  disable_functions();
   if (owner_) {
     bus_.mmio_write32(0, abi::bar0::ownership, 0);
     bus_.spend_ps(cfg_.reset_wait_us * ps_per_us);

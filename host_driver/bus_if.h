@@ -53,6 +53,8 @@ class bus_if {
 
   /// Waits for interrupt `vector` (MSI-X), false on timeout. Interrupts that arrived before count.
   virtual bool wait_interrupt(unsigned vector, std::uint64_t timeout_ps) = 0;
+  /// The events behind the vector have been handled: waits of other processes for it end as if their time were over.
+  virtual void interrupt_served(unsigned vector) { static_cast<void>(vector); }
   /// Programs the MSI-X table entry and unmasks it; enables MSI-X when not yet.
   virtual bool enable_interrupt(unsigned vector) = 0;
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "host_driver/virtual_channel.h"
 #include "model/abi/registers.h"
 
 namespace rnic::host_driver {
@@ -173,6 +174,12 @@ int command_channel::execute(const arguments& args) {
   while (busy_) bus_.spend_ps(cfg_.poll_interval_ns * 1000);
   if (lost_) return result_without_device(args.op);
   busy_ = true;
+  if (virtual_ != nullptr) {
+    const int result =
+        virtual_->execute(args.op, args.op_modifier, args.modifier, args.in, args.out, args.immediate, &last_status_);
+    busy_ = false;
+    return result;
+  }
   const bool event = pump_ != nullptr;
   if (event) token_ = static_cast<std::uint16_t>(token_ + token_step_);
   const std::uint16_t token = event ? token_ : polling_token;

@@ -11,6 +11,8 @@
 
 namespace rnic::host_driver {
 
+class virtual_channel;
+
 /// Who gets completions of commands out of the asynchronous event queue.
 class event_pump_if {
  public:
@@ -66,11 +68,14 @@ class command_channel {
     return execute({op, modifier, op_modifier, 0, out.address(), nullptr});
   }
 
+  /// From now on commands go to the physical function's driver.
+  void use_virtual(virtual_channel& channel) { virtual_ = &channel; }
   /// After a reset: the toggle bit starts anew, polling mode.
   void reset();
   /// The device was reset under the driver's feet: until reset() nothing is asked of it. Commands that take something
   /// back succeed, all others give -EIO (net/cmd.c: mlx4_internal_err_ret_value).
   void lose_device();
+  bool is_lost() const { return lost_; }
   void use_events(event_pump_if& pump, unsigned log_max_commands);
   void use_polling() { pump_ = nullptr; }
   bool event_mode() const { return pump_ != nullptr; }
@@ -89,6 +94,7 @@ class command_channel {
   bus_if& bus_;
   const config& cfg_;
   event_pump_if* pump_ = nullptr;
+  virtual_channel* virtual_ = nullptr;
   std::vector<bus_if::dma_memory> pool_;
   std::uint32_t toggle_ = 1;
   bool busy_ = false;

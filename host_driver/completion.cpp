@@ -167,9 +167,8 @@ completion_queue* device::create_cq(int cqe, unsigned vector) {
   std::memset(cq->buffer.pointer, software_init ? 0xcc : 0, bytes);
 
   int error = map_buffer(cq->buffer.bus_address, bytes, 12, cq->mtt);
-  cq->cqn = error == 0 ? cqns_.allocate() : bitmap::none;
-  if (error == 0 && cq->cqn == bitmap::none) error = -ENOMEM;
-  if (error == 0 && (error = cqc_.get(cq->cqn)) == 0 && (error = cmpt_cq_.get(cq->cqn)) != 0) cqc_.put(cq->cqn);
+  if (error == 0) error = resources_->take(resource::cq, &cq->cqn);
+  const bool taken = error == 0;
   if (error == 0) {
     command_channel::mailbox box(channel_);
     std::uint8_t* c = box.data();
@@ -179,13 +178,9 @@ completion_queue* device::create_cq(int cqe, unsigned vector) {
     abi::store_mtt(c, abi::cqc::mtt_high, abi::cqc::mtt_low, std::uint64_t{cq->mtt.first} * caps_.mtt_bytes);
     abi::set(c, abi::cqc::db_record, cq->record.bus_address);
     error = channel_.write(box, abi::opcode::sw2hw_cq, cq->cqn, software_init ? 1 : 0);
-    if (error != 0) {
-      cmpt_cq_.put(cq->cqn);
-      cqc_.put(cq->cqn);
-    }
   }
   if (error != 0) {
-    if (cq->cqn != bitmap::none) cqns_.release(cq->cqn, false);
+    if (taken) resources_->give_back(resource::cq, cq->cqn);
     free_mtt(cq->mtt);
     free_record(cq->record);
     bus_.release(cq->buffer);
@@ -201,8 +196,6 @@ int device::destroy_cq(ibv_cq* queue) {
   auto* cq = static_cast<completion_queue*>(queue);
   if (cq->users != 0) return -EBUSY;
   if (const int error = channel_.command(abi::opcode::hw2sw_cq, cq->cqn, 1)) return error;
-  cmpt_cq_.put(cq->cqn);
-  cqc_.put(cq->cqn);
   free_mtt(cq->mtt);
   free_record(cq->record);
   bus_.release(cq->buffer);
@@ -213,7 +206,7 @@ int device::destroy_cq(ibv_cq* queue) {
   events.erase(std::remove(events.begin(), events.end(), cq), events.end());
   forget_events([queue](const ibv_async_event& e) { return of_cq(e.event_type) && e.element.cq == queue; });
   const std::uint32_t number = cq->cqn;
-  cqns_.release(number, false);
+  resources_->give_back(resource::cq, number);
   cqs_[number].reset();
   return 0;
 }
@@ -426,10 +419,27 @@ void device::push_event(ibv_event_type type, std::uint32_t number) {
 void device::handle_async(const std::uint8_t* event) {
   using kind = abi::eqe::event;
   const std::uint32_t number = abi::get(event, abi::eqe::number) & 0xffffff;
-  switch (static_cast<kind>(abi::get(event, abi::eqe::type))) {
+  const auto what = static_cast<kind>(abi::get(event, abi::eqe::type));
+  const std::uint16_t function = abi::get(event, abi::eqe::function);
+  if (!virtual_ && function != 0 && what != kind::command) {
+    function_event e{function_event::kind::of_object, function, {}, {}};
+    std::copy_n(event, e.entry.size(), e.entry.begin());
+    function_events_.push_back(e);
+    return;
+  }
+  switch (what) {
     case kind::command:
       channel_.complete(abi::get(event, abi::eqe::command_token), abi::get(event, abi::eqe::command_status),
                         abi::get(event, abi::eqe::command_out));
+      break;
+    case kind::comm_channel: {
+      function_event e;
+      for (std::size_t i = 0; i < e.functions.size(); ++i) e.functions[i] = abi::load32(event, 4 + 4 * i);
+      function_events_.push_back(e);
+      break;
+    }
+    case kind::flr:
+      function_events_.push_back({function_event::kind::reset, static_cast<std::uint16_t>(number), {}, {}});
       break;
     case kind::path_migrated:
       push_event(IBV_EVENT_PATH_MIG, number);
@@ -492,6 +502,19 @@ void device::pump(std::uint64_t timeout_ps) {
   if (!bus_.wait_interrupt(async_eq_.vector, timeout_ps)) return;
   bus_.spend_ps(cfg_.interrupt_ns * 1000);
   if (!drain_async()) async_eq_.ring(bus_, true);
+  bus_.interrupt_served(async_eq_.vector);
+}
+
+bool device::wait_function_event(function_event* event, std::uint64_t timeout_ps) {
+  const std::uint64_t deadline = bus_.now_ps() + timeout_ps;
+  while (function_events_.empty()) {
+    const std::uint64_t now = bus_.now_ps();
+    if (!channel_.event_mode() || now >= deadline) return false;
+    pump(deadline - now);
+  }
+  *event = function_events_.front();
+  function_events_.pop_front();
+  return true;
 }
 
 bool device::get_async_event(ibv_async_event* event, std::uint64_t timeout_ps) {

@@ -28,6 +28,10 @@ struct config {
   unsigned mr_page_shift = 12;        ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
   std::uint32_t first_mpt = 0;        ///< protection entries below are given only when asked for; 0: the reserved ones
 
+  unsigned virtual_functions = 0;                       ///< num_vfs: that the physical function's driver enables
+  std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs
+  std::uint64_t function_wait_us = 100;  ///< until they answer; the kernel sleeps 100 ms (SR-IOV specification 2.1.1)
+
   std::uint64_t bar0_address = 0xf000'0000;  ///< used when the function's BARs are not assigned yet
   std::uint64_t bar2_address = 0x4'0000'0000;
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,7 +21,10 @@
 #include "host_driver/gid_rules.h"
 #include "host_driver/icm.h"
 #include "host_driver/profile.h"
+#include "host_driver/resources.h"
 #include "host_driver/verbs_objects.h"
+#include "host_driver/virtual_channel.h"
+#include "model/abi/queues.h"
 
 struct mlx4dv_qp_init_attr;
 
@@ -47,7 +51,9 @@ struct port_state {
   std::array<gid_row, 128> gids{};
   std::array<std::uint64_t, 128> macs{};   ///< valid bit 63
   std::array<std::uint32_t, 128> vlans{};  ///< valid bit 31
-  std::array<unsigned, 128> vlan_users{};
+  std::array<unsigned, 128> mac_users{}, vlan_users{};
+  unsigned gid_rows = 128;  ///< of `gids`, that are this function's
+  unsigned mac_index = 0;   ///< of `mac` in the port's table
 };
 
 /// What a port has counted since its counters were cleared (DUMP_ETH_STATS; adapter control plane 10.2). Pause times in
@@ -70,9 +76,9 @@ class span_source_if {
   virtual std::uint32_t span_for(const ibv_qp& qp, const ibv_send_wr& first) = 0;
 };
 
-/// One physical function. Every call may take simulated time on the bus. Functions that return int give 0 or a
-/// negative errno (poll_cq: the number of completions); functions that return a pointer give nullptr and set errno.
-/// Verbs objects stay valid until destroyed or until the device's end.
+/// One function, a physical or a virtual one (by its device ID). Every call may take simulated time on the bus.
+/// Functions that return int give 0 or a negative errno (poll_cq: the number of completions); functions that return a
+/// pointer give nullptr and set errno. Verbs objects stay valid until destroyed or until the device's end.
 ///
 /// Several processes may use one device, as threads of one program would; a queue pair or completion queue belongs to
 /// one of them at a time.
@@ -190,7 +196,8 @@ class device : private event_pump_if {
   /// QP1 of a port: receives its management datagrams, 40 bytes of GRH area and 256 of data each, and sends them with
   /// post_send (IBV_WR_SEND to an address handle of this port; up to 256 bytes; Q_Key with bit 31: that of QP1). It is
   /// in state RTS and stays there. EBUSY: there is one. As the kernel's, it has a queue pair of its own to send RoCE
-  /// v2, whose number is what a peer sees as the source, and which work completions of sending name.
+  /// v2, whose number is what a peer sees as the source, and which work completions of sending name. EOPNOTSUPP: a
+  /// virtual function has none.
   queue_pair* create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port);
   address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
   int destroy_ah(ibv_ah* ah);
@@ -231,6 +238,38 @@ class device : private event_pump_if {
                            const std::uint32_t* wanted = nullptr);
   int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
+  // Virtual functions, for the driver that serves them (functions/master.h): a physical function with
+  // config::virtual_functions has enabled as many.
+  /// A command has been written to the channel (bits of `functions`), a function was reset, or an object of it has an
+  /// event (`entry`).
+  struct function_event {
+    enum class kind : std::uint8_t { channel, reset, of_object } what = kind::channel;
+    std::uint16_t function = 0;
+    std::array<std::uint32_t, 4> functions{};
+    std::array<std::uint8_t, abi::eqe::bytes> entry{};
+  };
+  /// False after `timeout_ps`.
+  bool wait_function_event(function_event* event, std::uint64_t timeout_ps);
+  bool is_virtual() const { return virtual_; }
+  /// Enabled ones.
+  unsigned virtual_functions() const { return enabled_functions_; }
+  icm_resources& tables() { return tables_; }
+  /// Bus address of the first one's BAR2, and the size of each.
+  std::uint64_t function_bar() const { return function_bar_; }
+  std::uint64_t function_bar_bytes() const { return function_bar_bytes_; }
+  /// Device ID of the virtual functions.
+  std::uint32_t function_device_id() const { return function_device_id_; }
+  /// Rows `first` and following of a port's table become `rows`. -EINVAL: one of them is another function's (GID, type
+  /// and VLAN); nothing has changed then.
+  int change_gids(unsigned port, unsigned first, const std::vector<gid_row>& rows);
+  /// Entry of a MAC address (48 bits) in a port's table, or a negative errno. One that is there is counted once more.
+  int add_mac(unsigned port, std::uint64_t mac);
+  int remove_mac(unsigned port, unsigned index);
+  int add_vlan(unsigned port, std::uint16_t vid);
+  int remove_vlan(unsigned port, unsigned index);
+  int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
+  int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
+
   void set_span_source(span_source_if* source) { spans_ = source; }
   /// For tests and tools: any firmware command.
   command_channel& commands() { return channel_; }
@@ -240,6 +279,7 @@ class device : private event_pump_if {
  private:
   // bring_up.cpp
   int bring_up();
+  int run_steps(std::initializer_list<int (device::*)()> steps);
   int take_function();
   int assign_bars();
   int take_ownership();
@@ -256,6 +296,15 @@ class device : private event_pump_if {
   int init_special_qps();
   void destroy_event_queues();
   void clean_up_icm();
+  // functions.cpp
+  int enable_functions();
+  int query_function_eqs();
+  void disable_functions();
+  int open_channel();
+  int ask_capabilities();
+  int ask_function_capabilities();
+  int start_virtual_ports();
+  int close_virtual();
   // ports.cpp
   int read_port(unsigned port);
   int query_extended_speed(unsigned port, ibv_port_attr* attr);
@@ -307,10 +356,9 @@ class device : private event_pump_if {
     bool found = false;
     bool unused = false;  ///< head of the bucket without a group
   };
+  int ask_for_group(const queue_pair& qp, const ibv_gid& gid, bool attach, bool block_loopback);
   int find_group(const ibv_gid& gid, command_channel::mailbox& box, group_place* at, std::uint32_t protocol);
   std::uint32_t group_room() const;
-  int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
-  int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
   // ethernet.cpp
   struct ethernet_group {
     ibv_gid gid{};
@@ -332,10 +380,8 @@ class device : private event_pump_if {
                                  const std::uint32_t* wanted = nullptr);
   queue_pair* make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted, xrc_domain* xrc = nullptr,
                       std::uint32_t* inline_receive = nullptr);
-  bool is_special_qpn(std::uint32_t qpn) const { return qpn - base_special_qpn_ < 8; }
+  bool is_special_qpn(std::uint32_t qpn) const { return !virtual_ && qpn - tables_.base_special_qpn() < 8; }
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr, std::uint32_t* inline_receive) const;
-  int take_qp_contexts(std::uint32_t qpn);
-  void put_qp_contexts(std::uint32_t qpn);
   void init_send_ring(queue_pair& qp) const;
   int fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path, bool* roce_v2);
   int fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to, const mac_address* remote_mac,
@@ -356,6 +402,8 @@ class device : private event_pump_if {
   bus_if& bus_;
   config cfg_;
   command_channel channel_;
+  virtual_channel to_physical_{bus_, cfg_};  // of a virtual function
+  bool virtual_ = false;
   bool open_ = false;
   bool owner_ = false, hca_ = false, aux_ = false, fw_ = false, special_qps_ = false;
 
@@ -370,11 +418,11 @@ class device : private event_pump_if {
   std::map<gid_bytes, mac_address> neighbours_;
 
   icm_area firmware_area_, aux_area_;
-  icm_table cmpt_qp_, cmpt_srq_, cmpt_cq_, cmpt_eq_, eqc_, mtts_, dmpts_, qpc_, auxc_, altc_, rdmarc_, cqc_, srqc_,
-      mcg_;
-  bitmap pdns_, xrcdns_, cqns_, srqns_, qpns_, mpt_indices_;
-  buddy mtt_ranges_;
-  std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200;
+  icm_resources tables_;             // of a physical function
+  asked_resources asked_{channel_};  // of a virtual one
+  resources_if* resources_ = &tables_;
+  bitmap pdns_;
+  std::uint32_t num_qps_ = 0, num_mpts_ = 0;
 
   std::uint32_t uar_ = 0;  ///< the page of all our doorbells
   std::uint64_t uar_offset_ = 0, bf_offset_ = 0;
@@ -387,6 +435,10 @@ class device : private event_pump_if {
   std::vector<bool> vector_armed_;
   std::uint32_t eqe_bytes_ = 32, cqe_bytes_ = 32;
   std::deque<ibv_async_event> async_events_;
+  std::deque<function_event> function_events_;
+  unsigned enabled_functions_ = 0;
+  std::uint64_t function_bar_ = 0, function_bar_bytes_ = 0;
+  std::uint16_t function_device_id_ = 0;
   std::vector<std::deque<completion_queue*>> cq_events_;
 
   std::map<const std::uint8_t*, bus_if::dma_memory> buffers_;       // by pointer

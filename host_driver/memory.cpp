@@ -108,18 +108,15 @@ int device::dealloc_pd(ibv_pd* pd) {
 int device::allocate_mtt(const std::uint64_t* pages, std::uint32_t count, mtt_range& range) {
   range.count = count;
   range.order = log2_up(count);
-  range.first = mtt_ranges_.allocate(range.order);
-  if (range.first == buddy::none) {
-    range = mtt_range{};
-    return -ENOMEM;
-  }
-  if (const int error = mtts_.get_range(range.first, range.first + (std::uint64_t{1} << range.order) - 1)) {
-    mtt_ranges_.release(range.first, range.order);
+  if (const int error = resources_->take_mtts(range.order, &range.first)) {
     range = mtt_range{};
     return error;
   }
-  for (std::uint32_t i = 0; i < count; ++i) abi::store64(mtts_.find(range.first + i), 0, pages[i] | abi::mtt::present);
-  return 0;
+  std::vector<std::uint64_t> entries(pages, pages + count);
+  for (std::uint64_t& e : entries) e |= abi::mtt::present;
+  const int error = resources_->write_mtts(range.first, entries.data(), count);
+  if (error != 0) free_mtt(range);
+  return error;
 }
 
 int device::map_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page, mtt_range& range) {
@@ -134,8 +131,7 @@ int device::map_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page
 
 void device::free_mtt(mtt_range& range) {
   if (range.count == 0) return;
-  mtts_.put_range(range.first, range.first + (std::uint64_t{1} << range.order) - 1);
-  mtt_ranges_.release(range.first, range.order);
+  resources_->give_back_mtts(range.first, range.order);
   range = mtt_range{};
 }
 
@@ -175,18 +171,10 @@ memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int ac
   if (((mr->iova ^ bus_address) & ((std::uint64_t{1} << shift) - 1)) != 0 || length - 1 > ~mr->iova)
     return fail(EINVAL);
 
-  if (key != nullptr) {
-    mr->index = abi::key_to_index(*key);
-    if (!mpt_indices_.claim(mr->index)) return fail(EBUSY);
-  } else {
-    mr->index = mpt_indices_.allocate();
-    if (mr->index == bitmap::none) return fail(ENOMEM);
-  }
-  int error = dmpts_.get(mr->index);
-  if (error == 0) {
-    error = map_buffer(bus_address, length, shift, mr->mtt);
-    if (error != 0) dmpts_.put(mr->index);
-  }
+  const std::uint32_t wanted = key != nullptr ? abi::key_to_index(*key) : 0;
+  if (const int error = resources_->take(resource::mpt, &mr->index, key != nullptr ? &wanted : nullptr))
+    return fail(-error);
+  int error = map_buffer(bus_address, length, shift, mr->mtt);
   if (error == 0) {
     command_channel::mailbox box(channel_);
     std::uint8_t* m = box.data();
@@ -199,13 +187,10 @@ memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int ac
     abi::set(m, abi::mpt::mtt_address, std::uint64_t{mr->mtt.first} * caps_.mtt_bytes);
     abi::set(m, abi::mpt::entity_size, shift);
     error = channel_.write(box, abi::opcode::sw2hw_mpt, mr->index & (num_mpts_ - 1));
-    if (error != 0) {
-      free_mtt(mr->mtt);
-      dmpts_.put(mr->index);
-    }
+    if (error != 0) free_mtt(mr->mtt);
   }
   if (error != 0) {
-    mpt_indices_.release(mr->index, false);
+    put_mpt(mr->index);
     return fail(-error);
   }
   mr->lkey = mr->rkey = abi::index_to_key(mr->index);
@@ -219,8 +204,7 @@ int device::dereg_mr(ibv_mr* mr) {
   if (const int error = channel_.command(abi::opcode::hw2sw_mpt, region->index & (num_mpts_ - 1), 1)) return error;
   free_mtt(region->mtt);
   if (region->page_list.pointer != nullptr) bus_.release(region->page_list);
-  dmpts_.put(region->index);
-  mpt_indices_.release(region->index, false);
+  put_mpt(region->index);
   --static_cast<protection_domain*>(region->pd)->users;
   return erase_object(mrs_, region) ? 0 : -EINVAL;
 }
@@ -229,8 +213,7 @@ int device::dereg_mr(ibv_mr* mr) {
 int device::create_dma_mr() {
   dma_pdn_ = pdns_.allocate();
   auto mr = std::make_unique<memory_region>();
-  mr->index = mpt_indices_.allocate();
-  if (const int error = dmpts_.get(mr->index)) return error;
+  if (const int error = take_mpt(&mr->index)) return error;
   command_channel::mailbox box(channel_);
   std::uint8_t* m = box.data();
   abi::set(m, abi::mpt::flags, mpt_flags(IBV_ACCESS_LOCAL_WRITE) | abi::mpt::flag_physical);
@@ -281,8 +264,7 @@ void device::take_down_objects() {
   }
   if (dma_mr_) {
     channel_.command(abi::opcode::hw2sw_mpt, dma_mr_->index & (num_mpts_ - 1), 1);
-    dmpts_.put(dma_mr_->index);
-    mpt_indices_.release(dma_mr_->index, false);
+    put_mpt(dma_mr_->index);
     dma_mr_.reset();
   }
 }

@@ -59,10 +59,19 @@ std::uint32_t device::group_room() const { return 4 * (profile_.mcg_entry_bytes 
 
 int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) {
   if (pair->qp_type != IBV_QPT_UD) return -EINVAL;
+  if (virtual_) return ask_for_group(*static_cast<queue_pair*>(pair), *gid, true, block_loopback);
   return attach_member(*gid, pair->qp_num | (block_loopback ? mcg::block_loopback : 0), mcg::protocol_roce);
 }
 
+/// The table is the physical function's.
+int device::ask_for_group(const queue_pair& qp, const ibv_gid& gid, bool attach, bool block_loopback) {
+  command_channel::mailbox box(channel_);
+  std::memcpy(box.data(), gid.raw, sizeof gid.raw);
+  return channel_.write(box, abi::opcode::qp_attach, qp.qp_num | (block_loopback ? 1u << 31 : 0), attach ? 1 : 0);
+}
+
 int device::detach_mcast(ibv_qp* pair, const ibv_gid* gid) {
+  if (virtual_) return ask_for_group(*static_cast<queue_pair*>(pair), *gid, false, false);
   return detach_member(*gid, pair->qp_num, mcg::protocol_roce);
 }
 

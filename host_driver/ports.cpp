@@ -27,6 +27,7 @@ int device::read_port(unsigned port) {
   s.speed = get(f::speed);
   s.ib_width = get(f::ib_width);
   s.pkeys = 1u << get(f::log_max_pkeys);
+  if (virtual_) s.gid_rows = std::min<unsigned>(get(f::max_gids), f::max_gid_rows);
   const std::uint64_t mac = get(f::mac);
   for (unsigned i = 0; i < 6; ++i) s.mac[i] = static_cast<std::uint8_t>(mac >> (40 - 8 * i));
   return mac == 0 || (s.mac[0] & 1) != 0 ? -EINVAL : 0;
@@ -111,6 +112,17 @@ int device::write_vlan_table(unsigned port) {
 int device::register_vlan(unsigned port, std::uint16_t vid) {
   port_state& s = ports_[port - 1];
   const std::uint32_t entry = abi::set_port::vlan_valid | vid;
+  if (virtual_) {
+    if (const auto own = std::find(s.vlans.begin(), s.vlans.end(), entry); own != s.vlans.end())
+      return static_cast<int>(own - s.vlans.begin());
+    std::uint64_t index = 0;
+    if (const int error =
+            channel_.execute({abi::opcode::alloc_res, static_cast<std::uint32_t>(resource::vlan) | port << 8,
+                              abi::res_op::reserve_and_map, vid, 0, &index}))
+      return error;
+    s.vlans[index % s.vlans.size()] = entry;
+    return static_cast<int>(index);
+  }
   unsigned place = abi::set_port::table_size;
   for (unsigned i = vlan_first_regular; i < abi::set_port::table_size; ++i) {
     if (s.vlans[i] == entry) return static_cast<int>(i);

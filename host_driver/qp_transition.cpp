@@ -73,7 +73,7 @@ std::uint32_t log_of_depth(std::uint8_t n) { return n == 0 ? 0 : log2_up(std::ui
 int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path,
                       bool* roce_v2) {
   namespace f = abi::path;
-  if (ah.is_global == 0 || ah.sl > 7 || ah.grh.sgid_index >= 128) return -EINVAL;
+  if (ah.is_global == 0 || ah.sl > 7 || ah.grh.sgid_index >= ports_[port - 1].gid_rows) return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[ah.grh.sgid_index];
   if (!row.valid) return -EINVAL;
   mac_address mac{};
@@ -83,7 +83,7 @@ int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsi
     return error;
   }
   abi::set(path, f::grh, 1);
-  abi::set(path, f::mac_index, 0);  // our only MAC is the first one of the port's table
+  abi::set(path, f::mac_index, static_cast<std::uint8_t>(ports_[port - 1].mac_index));
   abi::set(path, f::rlid, ah.dlid);
   abi::set(path, f::static_rate, static_cast<std::uint8_t>(ah.static_rate != 0 ? ah.static_rate + 5 : 0));
   abi::set(path, f::gid_index, ah.grh.sgid_index);
@@ -165,6 +165,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   if (ud && qp.state == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     abi::set(path, abi::path::sched_queue, static_cast<std::uint8_t>(default_sched_queue | (qp.port - 1) << 6));
     abi::set(path, abi::path::grh, 1);
+    abi::set(path, abi::path::mac_index, static_cast<std::uint8_t>(ports_[qp.port - 1].mac_index));
     abi::set(path, abi::path::link_type, abi::path::link_ethernet);
   }
   if ((mask & IBV_QP_TIMEOUT) != 0) {

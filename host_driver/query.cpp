@@ -51,7 +51,7 @@ int device::query_device(ibv_device_attr* attr) {
   attr->vendor_id = 0x02c9;
   attr->vendor_part_id = device_id_;
   attr->hw_ver = revision_;
-  attr->max_qp = as_int(num_qps_ - base_special_qpn_ - 8);
+  attr->max_qp = as_int(virtual_ ? num_qps_ : num_qps_ - tables_.base_special_qpn() - icm_resources::special_qps);
   attr->max_qp_wr = as_int(caps_.max_qp_wqes - 33);  // headroom for the spare entries
   attr->device_cap_flags = capability_flags(caps_);
   attr->max_sge = as_int(std::min(caps_.max_sq_sge, caps_.max_rq_sge));
@@ -87,7 +87,7 @@ int device::query_port(unsigned port, ibv_port_attr* attr) {
   attr->phys_state = s.link_up ? 5 : 3;  // link up, disabled
   attr->max_mtu = IBV_MTU_4096;
   attr->active_mtu = path_mtu(std::min(cfg_.mtu, s.max_mtu));
-  attr->gid_tbl_len = static_cast<int>(s.gids.size());
+  attr->gid_tbl_len = static_cast<int>(s.gid_rows);
   attr->max_msg_sz = 1u << std::min(caps_.log_max_message, 31u);
   attr->pkey_tbl_len = 1;
   attr->port_cap_flags = port_cm_supported | port_ip_based_gids;

@@ -121,21 +121,6 @@ void device::init_send_ring(queue_pair& qp) const {
   }
 }
 
-int device::take_qp_contexts(std::uint32_t qpn) {
-  icm_table* const tables[] = {&qpc_, &auxc_, &altc_, &rdmarc_, &cmpt_qp_};
-  for (unsigned i = 0; i < 5; ++i) {
-    if (const int error = tables[i]->get(qpn)) {
-      while (i-- > 0) tables[i]->put(qpn);
-      return error;
-    }
-  }
-  return 0;
-}
-
-void device::put_qp_contexts(std::uint32_t qpn) {
-  for (icm_table* table : {&cmpt_qp_, &rdmarc_, &altc_, &auxc_, &qpc_}) table->put(qpn);
-}
-
 queue_pair* device::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint32_t* wanted) {
   if (is_xrc(attr->qp_type)) {
     errno = EINVAL;
@@ -181,16 +166,10 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
   qp->record = allocate_record();
   init_send_ring(*qp);
   int error = map_buffer(qp->buffer.bus_address, bytes, 12, qp->mtt);
-  std::uint32_t qpn = bitmap::none;
-  if (error == 0) {
-    if (wanted == nullptr)
-      qpn = qpns_.allocate();
-    else if (*wanted < 1u << 24 && (is_special_qpn(*wanted) || qpns_.claim(*wanted)))
-      qpn = *wanted;
-    error = qpn != bitmap::none ? take_qp_contexts(qpn) : wanted != nullptr ? -EBUSY : -ENOMEM;
-  }
+  std::uint32_t qpn = 0;
+  if (error == 0)
+    error = wanted != nullptr && *wanted >> 24 != 0 ? -EBUSY : resources_->take(resource::qp, &qpn, wanted);
   if (error != 0) {
-    if (qpn != bitmap::none && !is_special_qpn(qpn)) qpns_.release(qpn, true);
     free_mtt(qp->mtt);
     free_record(qp->record);
     bus_.release(qp->buffer);
@@ -295,7 +274,6 @@ int device::destroy_qp(ibv_qp* pair) {
   purge_completions(*qp);
   const std::uint32_t number = qp->xrc != nullptr ? qpn & ~xrc_qpn_bit : qpn;
   remember_qp(qpn, nullptr);
-  put_qp_contexts(number);
   free_mtt(qp->mtt);
   free_record(qp->record);
   bus_.release(qp->buffer);
@@ -308,7 +286,7 @@ int device::destroy_qp(ibv_qp* pair) {
     const bool of_port = e.event_type == IBV_EVENT_PORT_ACTIVE || e.event_type == IBV_EVENT_PORT_ERR;
     return !of_port && !of_cq(e.event_type) && !of_srq(e.event_type) && e.element.qp == pair;
   });
-  if (!is_special_qpn(qpn)) qpns_.release(number, true);
+  resources_->give_back(resource::qp, number);
   queue_pair* const companion = qp->roce_v2_sender;
   qps_.erase(qpn);
   return companion != nullptr ? destroy_qp(companion) : 0;
@@ -374,8 +352,8 @@ address_handle* device::create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac
     return nullptr;
   };
   const unsigned port = attr->port_num;
-  if (pd == nullptr || port == 0 || port > ports_.size() || attr->is_global == 0 || attr->grh.sgid_index >= 128 ||
-      attr->sl > 7) {
+  if (pd == nullptr || port == 0 || port > ports_.size() || attr->is_global == 0 ||
+      attr->grh.sgid_index >= ports_[port - 1].gid_rows || attr->sl > 7) {
     return fail(EINVAL);
   }
   const gid_row& row = ports_[port - 1].gids[attr->grh.sgid_index];

@@ -53,14 +53,8 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
   srq->head = 0;
   srq->tail = srq->count - 1;
   int error = map_buffer(srq->buffer.bus_address, bytes, 12, srq->mtt);
-  srq->srqn = bitmap::none;
-  if (error == 0 && wanted == nullptr)
-    srq->srqn = srqns_.allocate();
-  else if (error == 0 && srqns_.claim(*wanted))
-    srq->srqn = *wanted;
-  if (error == 0 && srq->srqn == bitmap::none) error = wanted != nullptr ? -EBUSY : -ENOMEM;
-  if (error == 0 && (error = srqc_.get(srq->srqn)) == 0 && (error = cmpt_srq_.get(srq->srqn)) != 0)
-    srqc_.put(srq->srqn);
+  if (error == 0) error = resources_->take(resource::srq, &srq->srqn, wanted);
+  const bool taken = error == 0;
   if (error == 0) {
     command_channel::mailbox box(channel_);
     std::uint8_t* c = box.data();
@@ -75,13 +69,9 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
       abi::set(c, abi::srqc::cqn, cq->cqn);
     }
     error = channel_.write(box, abi::opcode::sw2hw_srq, srq->srqn);
-    if (error != 0) {
-      cmpt_srq_.put(srq->srqn);
-      srqc_.put(srq->srqn);
-    }
   }
   if (error != 0) {
-    if (srq->srqn != bitmap::none) srqns_.release(srq->srqn, false);
+    if (taken) resources_->give_back(resource::srq, srq->srqn);
     free_mtt(srq->mtt);
     free_record(srq->record);
     bus_.release(srq->buffer);
@@ -129,8 +119,6 @@ int device::destroy_srq(ibv_srq* queue) {
     };
     purge_cq(*srq->receive_queue, mine, nullptr);
   }
-  cmpt_srq_.put(srq->srqn);
-  srqc_.put(srq->srqn);
   free_mtt(srq->mtt);
   free_record(srq->record);
   bus_.release(srq->buffer);
@@ -139,7 +127,7 @@ int device::destroy_srq(ibv_srq* queue) {
   if (srq->receive_queue != nullptr) --srq->receive_queue->users;
   const std::uint32_t number = srq->srqn;
   forget_events([queue](const ibv_async_event& e) { return of_srq(e.event_type) && e.element.srq == queue; });
-  srqns_.release(number, false);
+  resources_->give_back(resource::srq, number);
   srqs_[number].reset();
   return 0;
 }

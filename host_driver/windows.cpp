@@ -13,18 +13,9 @@ constexpr std::uint32_t qp_flag_bound = 1u << 7;
 constexpr std::uint32_t max_fast_reg_pages = 511;  // MLX4_MAX_FAST_REG_PAGES
 }  // namespace
 
-int device::take_mpt(std::uint32_t* index) {
-  *index = mpt_indices_.allocate();
-  if (*index == bitmap::none) return -ENOMEM;
-  const int error = dmpts_.get(*index);
-  if (error != 0) mpt_indices_.release(*index, false);
-  return error;
-}
+int device::take_mpt(std::uint32_t* index) { return resources_->take(resource::mpt, index); }
 
-void device::put_mpt(std::uint32_t index) {
-  dmpts_.put(index);
-  mpt_indices_.release(index, false);
-}
+void device::put_mpt(std::uint32_t index) { resources_->give_back(resource::mpt, index); }
 
 memory_window* device::alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   const auto fail = [](int error) -> memory_window* {
@@ -98,7 +89,7 @@ memory_region* device::alloc_fast_reg_mr(ibv_pd* pd, std::uint32_t max_pages) {
     const std::vector<std::uint64_t> none(max_pages, 0);
     error = allocate_mtt(none.data(), max_pages, mr->mtt);
     if (error == 0) {
-      for (std::uint32_t i = 0; i < max_pages; ++i) abi::store64(mtts_.find(mr->mtt.first + i), 0, 0);
+      resources_->write_mtts(mr->mtt.first, none.data(), max_pages);
       command_channel::mailbox box(channel_);
       std::uint8_t* m = box.data();
       abi::set(m, abi::mpt::flags, abi::mpt::flag_mio | abi::mpt::flag_region);

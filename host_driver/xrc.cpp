@@ -10,9 +10,9 @@
 namespace rnic::host_driver {
 
 xrc_domain* device::open_xrcd() {
-  const std::uint32_t number = open_ ? xrcdns_.allocate() : bitmap::none;
-  if (number == bitmap::none) {
-    errno = open_ ? ENOMEM : ENODEV;
+  std::uint32_t number = 0;
+  if (const int error = open_ ? resources_->take(resource::xrcd, &number) : -ENODEV) {
+    errno = -error;
     return nullptr;
   }
   auto x = std::make_unique<xrc_domain>();
@@ -21,7 +21,7 @@ xrc_domain* device::open_xrcd() {
   x->cq = x->pd != nullptr ? create_cq(1) : nullptr;
   if (x->cq == nullptr) {
     if (x->pd != nullptr) dealloc_pd(x->pd);
-    xrcdns_.release(number, false);
+    resources_->give_back(resource::xrcd, number);
     return nullptr;
   }
   xrcds_.push_back(std::move(x));
@@ -35,7 +35,7 @@ int device::close_xrcd(ibv_xrcd* xrcd) {
   if (x.users != 0) return -EBUSY;
   if (const int error = destroy_cq(x.cq)) return error;
   dealloc_pd(x.pd);
-  xrcdns_.release(x.xrcdn, false);
+  resources_->give_back(resource::xrcd, x.xrcdn);
   xrcds_.erase(at);
   return 0;
 }

@@ -10,6 +10,7 @@ namespace rnic::firmware {
 firmware_config config_of(const adapter::config& adapter, const firmware_config& more, unsigned number) {
   firmware_config f = more;
   f.num_ports = adapter.ports;
+  f.total_vfs = adapter.pcie.space.total_vfs;
   f.device_id = adapter.who.device_id;
   f.version = {adapter.who.firmware_major, adapter.who.firmware_minor, adapter.who.firmware_subminor};
   f.board_id = adapter.who.board;

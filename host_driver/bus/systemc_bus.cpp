@@ -71,7 +71,14 @@ void systemc_bus::read_completed(std::uint64_t token, payload::tlp_status, const
   base_.notify(read->done);
 }
 
+void systemc_bus::assign(std::uint32_t id, std::uint64_t bar2) {
+  assigned_id_ = id;
+  bars_[2] = bar2;
+  bar_known_[2] = true;
+}
+
 std::uint32_t systemc_bus::config_read32(std::uint16_t offset) {
+  if (offset == 0 && assigned_id_ != 0) return assigned_id_;
   return split_access(
       [&](std::uint64_t token) { return port_->start_config_read(cfg_.function, offset, 4, *this, token); });
 }
@@ -138,7 +145,7 @@ void systemc_bus::mmio_write_combined(unsigned bar, std::uint64_t offset, const 
 }
 
 bus_if::dma_memory systemc_bus::allocate(std::size_t bytes, std::size_t alignment) {
-  const auto buffer = memory_.allocate(bytes, alignment, cfg_.buffers);
+  const auto buffer = memory_.allocate(bytes, alignment, cfg_.buffers, static_cast<std::uint8_t>(cfg_.function));
   return {buffer.address, buffer.pointer, buffer.bytes};
 }
 
@@ -226,9 +233,17 @@ void systemc_bus::interrupt(std::uint16_t function, std::uint64_t address, std::
 bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
   vector_state& v = vector_of(vector);
   const std::uint64_t deadline = timeout_ps == 0 ? forever : now_ps() + timeout_ps;
-  if (!wait_until(v.raised, deadline, [&v] { return v.pending; })) return false;
+  const std::uint64_t served = v.served;
+  if (!wait_until(v.raised, deadline, [&v, served] { return v.pending || v.served != served; }) || !v.pending)
+    return false;
   v.pending = false;
   return true;
+}
+
+void systemc_bus::interrupt_served(unsigned vector) {
+  vector_state& v = vector_of(vector);
+  ++v.served;
+  v.raised.notify();
 }
 
 std::uint16_t systemc_bus::find_msix() {

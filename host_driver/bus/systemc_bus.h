@@ -41,6 +41,9 @@ class systemc_bus : public sc_core::sc_module,
   ~systemc_bus() override;
 
   void bind(host::processor_port& port) { port_ = &port; }
+  /// What the operating system tells the driver of a virtual function, whose own registers do not say it: vendor and
+  /// device ID, and the address of BAR2.
+  void assign(std::uint32_t id, std::uint64_t bar2);
   /// Processor time that was spent: work, not the waiting for memory, interrupts and registers.
   const std::uint64_t& busy_ps() const { return busy_ps_; }
 
@@ -58,6 +61,7 @@ class systemc_bus : public sc_core::sc_module,
   bool wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) override;
   void end_wait(std::uint64_t bus_address) override;
   bool wait_interrupt(unsigned vector, std::uint64_t timeout_ps) override;
+  void interrupt_served(unsigned vector) override;
   bool enable_interrupt(unsigned vector) override;
   void set_span(std::uint32_t span) override { span_ = span; }
 
@@ -85,6 +89,7 @@ class systemc_bus : public sc_core::sc_module,
   struct vector_state {
     sc_core::sc_event raised;
     bool pending = false;
+    std::uint64_t served = 0;  // how often somebody has
   };
 
   void read_completed(std::uint64_t token, payload::tlp_status status, const std::uint8_t* data,
@@ -117,6 +122,7 @@ class systemc_bus : public sc_core::sc_module,
   std::array<std::uint64_t, 6> bars_{};
   std::array<bool, 6> bar_known_{};
   std::uint16_t msix_ = 0;
+  std::uint32_t assigned_id_ = 0;  // of a virtual function
   std::uint32_t span_ = 0;
   std::uint64_t foreign_interrupts_ = 0;
 };

@@ -185,8 +185,50 @@ struct node::sockets {
   std::array<std::unique_ptr<payload::ethernet_connector>, 2> wires;
 };
 
-node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
+namespace {
+
+/// The numbers of functions that several parts have to agree on.
+node_config with_functions(node_config c) {
+  if (c.function > c.functions)
+    throw sim::config_error("host.function: " + std::to_string(c.function) +
+                            ": expected 0 to host.functions, which is " + std::to_string(c.functions));
+  if (c.functions > c.adapter.pcie.space.total_vfs)
+    c.adapter.pcie.space.total_vfs = static_cast<std::uint16_t>(c.functions);
+  c.driver.virtual_functions = c.functions;
+  return c;
+}
+
+host_driver::config guest_driver(const node_config& c) {
+  host_driver::config d = c.driver;
+  d.virtual_functions = 0;
+  d.completion_vectors = std::min(d.completion_vectors, c.adapter.pcie.space.vf_msix_vectors - 1u);
+  return d;
+}
+
+host_driver::systemc_bus::config guest_bus(const node_config& c, unsigned function) {
+  host_driver::systemc_bus::config b = c.bus;
+  b.function = static_cast<std::uint16_t>(function);
+  return b;
+}
+
+}  // namespace
+
+node::guest::guest(unsigned function, const node_config& c, sim::timebase& base, host::host_memory& memory)
+    : bus(("bus_vf" + std::to_string(function)).c_str(), base, memory, guest_bus(c, function)),
+      device(bus, guest_driver(c)) {}
+
+void node::interrupt_router::interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data,
+                                       sim::time_ps at) {
+  if (function == 0 || function > owner.guests_.size()) return owner.bus_.interrupt(function, address, data, at);
+  owner.guests_[function - 1]->bus.interrupt(function, address, data, at);
+}
+
+node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& config,
            unsigned number)
+    : node(module_name, env, with_functions(config), number, 0) {}
+
+node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& cfg,
+           unsigned number, int)
     : sc_core::sc_module(module_name),
       uncore_(std::string(name()) + ".uncore", env.base, {1'000'000'000, cfg.uncore_khz, 0}),
       memory_(cfg.memory),
@@ -206,10 +248,25 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
   }
   bus_.bind(root_);
   env.statistics.add(std::string(name()) + "_bus.busy_ps", bus_.busy_ps());
-  root_.set_interrupt_controller(bus_);
+  root_.set_interrupt_controller(router_);
+  for (unsigned f = 1; f <= cfg.functions; ++f) {
+    guests_.push_back(std::make_unique<guest>(f, cfg, env.base, memory_));
+    guests_.back()->bus.bind(root_);
+  }
+  if (cfg.functions != 0) master_ = std::make_unique<host_driver::function_master>(device_, bus_);
+  function_settings_ = cfg.function_settings;
+  program_function_ = cfg.function;
 }
 
 node::~node() = default;
+
+host_driver::device& node::device(unsigned function) {
+  return function == 0 ? device_ : guests_.at(function - 1)->device;
+}
+
+host_driver::bus_if& node::bus(unsigned function) {
+  return function == 0 ? static_cast<host_driver::bus_if&>(bus_) : guests_.at(function - 1)->bus;
+}
 
 payload::frame_port_if& node::connector(unsigned port) {
   if (port == 0 || port > adapter_.num_ports())
@@ -245,7 +302,18 @@ int node::start() {
   if (result != 0 && !host_driver::device::knows(device_.device_id()))
     throw sim::config_error(
         "adapter.identity.device_id: the driver knows no such device (0x1003, 0x1005 to 0x1010, 0x1017)");
-  return result;
+  return result != 0 || guests_.empty() ? result : start_functions();
+}
+
+int node::start_functions() {
+  if (const int error = master_->start(function_settings_)) return error;
+  sc_core::sc_spawn([this] { master_->run(); }, (std::string(basename()) + "_functions").c_str());
+  const std::uint32_t id = device_.function_device_id() << 16 | 0x15b3;
+  for (std::size_t i = 0; i < guests_.size(); ++i) {
+    guests_[i]->bus.assign(id, device_.function_bar() + i * device_.function_bar_bytes());
+    if (const int error = guests_[i]->device.open()) return error;
+  }
+  return 0;
 }
 
 }  // namespace rnic::hosts

@@ -12,6 +12,7 @@
 #include "firmware/firmware_config.h"
 #include "host_driver/bus/systemc_bus.h"
 #include "host_driver/device.h"
+#include "host_driver/functions/master.h"
 #include "model/adapter/adapter.h"
 #include "model/fabric/cable.h"
 #include "model/host/bus_setup.h"
@@ -52,6 +53,11 @@ struct node_config {
   sim::parameter<std::uint32_t> uncore_khz{
       1'000'000, {10'000, 10'000'000, "kHz", "design: the root complex writes memory once in a cycle"}};
   host_driver::config driver = host_driver::config::small();
+  /// That the host's driver enables, each with a driver of its own in memory of its own.
+  sim::parameter<unsigned> functions{0, {0, 126, "virtual functions", "adapter control plane 8.7; --functions"}};
+  /// Whose driver programs get (device()).
+  sim::parameter<unsigned> function{0, {0, 126, "number", "design: of --functions, 0 is the physical function"}};
+  std::vector<host_driver::function_settings> function_settings;  ///< from function 1 on
 
   /// The host's; announce() has the other prefixes.
   void list(sim::fields& are) {
@@ -60,6 +66,8 @@ struct node_config {
     are("", memory);
     are("", bus_setup);
     are("", bus);
+    are("functions", functions);
+    are("function", function);
   }
 };
 
@@ -81,20 +89,43 @@ class node : public sc_core::sc_module {
   ~node() override;
 
   /// What happens before programs run on a host: its firmware sizes and places the BARs and sets payload and read
-  /// request size, then the driver opens the device. To be called in an SC_THREAD. 0 or a negative errno; throws
-  /// sim::config_error for a device ID that the driver does not know.
+  /// request size, then the driver opens the device, and serves virtual functions, whose drivers open theirs. To be
+  /// called in an SC_THREAD. 0 or a negative errno; throws sim::config_error for a device ID that the driver does not
+  /// know.
   int start();
 
   adapter::adapter& nic() { return adapter_; }
   /// Where the cable of a port (1, 2) goes, one of node_config::cabled.
   payload::frame_port_if& connector(unsigned port = 1);
-  host_driver::device& device() { return device_; }
-  host_driver::bus_if& bus() { return bus_; }
+  /// Of node_config::function.
+  host_driver::device& device() { return device(program_function_); }
+  host_driver::bus_if& bus() { return bus(program_function_); }
+  /// Of function 0 to node_config::functions.
+  host_driver::device& device(unsigned function);
+  host_driver::bus_if& bus(unsigned function);
+  unsigned functions() const { return static_cast<unsigned>(guests_.size()); }
+  /// With virtual functions: who serves them.
+  host_driver::function_master& master() { return *master_; }
   host::host_memory& memory() { return memory_; }
   host::root_complex& root() { return root_; }
 
  private:
+  node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& agreed,
+       unsigned number, int);
   struct sockets;
+  /// A virtual function as its host has it.
+  struct guest {
+    guest(unsigned function, const node_config& c, sim::timebase& base, host::host_memory& memory);
+    host_driver::systemc_bus bus;
+    host_driver::device device;
+  };
+  /// Interrupts go to the function's bus.
+  struct interrupt_router final : host::interrupt_controller_if {
+    explicit interrupt_router(node& of) : owner(of) {}
+    void interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data, sim::time_ps at) override;
+    node& owner;
+  };
+  int start_functions();
 
   sim::clock_domain uncore_;
   host::host_memory memory_;
@@ -104,6 +135,11 @@ class node : public sc_core::sc_module {
   firmware::firmware_runner firmware_;
   host_driver::systemc_bus bus_;
   host_driver::device device_;
+  interrupt_router router_{*this};
+  std::vector<std::unique_ptr<guest>> guests_;
+  std::unique_ptr<host_driver::function_master> master_;
+  std::vector<host_driver::function_settings> function_settings_;
+  unsigned program_function_ = 0;
   std::unique_ptr<sockets> sockets_;
 };
 

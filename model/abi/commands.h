@@ -69,9 +69,16 @@ enum class opcode : std::uint16_t {
   hw_health_check = 0x050,
   query_if_stat = 0x054,
   query_func = 0x056,
+  arm_comm_channel = 0x057,
+  gen_eqe = 0x058,
   set_node = 0x05a,
+  inform_flr_done = 0x05b,
   virt_port_map = 0x05c,
   update_qp = 0x061,
+  alloc_res = 0xf00,
+  free_res = 0xf01,
+  query_func_cap = 0xf0a,
+  qp_attach = 0xf0b,
   run_fw = 0xff6,
   unmap_icm = 0xff9,
   map_icm = 0xffa,
@@ -133,6 +140,33 @@ inline constexpr auto bus = u8(0x00), device_function = u8(0x01), physical_funct
 inline constexpr auto reserved_eqs = u16(0x04), max_eqs = u16(0x06);
 inline constexpr auto reserved_uars = bits8(0x0b, 3, 0);
 }  // namespace query_func_mailbox
+
+/// A virtual function's command in its memory (adapter control plane 8.3).
+namespace vhcr {
+inline constexpr std::size_t bytes = 0x20;
+inline constexpr auto in_param = u64(0x00), out_param = u64(0x10);
+inline constexpr auto in_modifier = u32(0x08);
+inline constexpr auto token = u16(0x18), opcode = u16(0x1e);
+inline constexpr auto status = u8(0x1c), flags = u8(0x1d);
+inline constexpr std::uint8_t flag_event = 1 << 6;
+inline constexpr std::uint16_t polling_token = 0xffff;
+}  // namespace vhcr
+
+/// Op modifiers of ALLOC_RES and FREE_RES (adapter control plane 8.4).
+namespace res_op {
+inline constexpr std::uint8_t reserve = 0, reserve_and_map = 1, map = 2;
+}
+
+/// QUERY_FUNC_CAP (adapter control plane 8.4).
+namespace func_cap {
+inline constexpr auto flags = u8(0x00), num_ports = u8(0x01);
+inline constexpr std::uint8_t flag_ethernet = 0x80, flag_rdma = 0x40, flag_quotas = 0x10, flag_reserved_lkey = 0x08;
+inline constexpr auto max_eqs = u32(0x2c), reserved_eqs = u32(0x30), reserved_lkey = u32(0x48);
+inline constexpr auto qp_quota = u32(0x50), cq_quota = u32(0x54), srq_quota = u32(0x58), mpt_quota = u32(0x60),
+                      mtt_quota = u32(0x64), mcg_quota = u32(0x68);
+inline constexpr auto physical_port = u8(0x03), port_flags = u8(0x0c);
+inline constexpr std::uint8_t port_force_mac = 0x40, port_force_vlan = 0x80;
+}  // namespace func_cap
 
 namespace write_mtt_mailbox {
 inline constexpr auto start_index = u64(0x00);

@@ -94,6 +94,7 @@ inline constexpr auto log_max_gids = bits8(0x07, 7, 4), log_max_pkeys = bits8(0x
 inline constexpr auto log_max_vlans = bits8(0x0a, 7, 4), log_max_macs = bits8(0x0a, 3, 0);
 inline constexpr auto max_tcs = bits8(0x0b, 7, 4), max_vls = bits8(0x0b, 3, 0);
 inline constexpr auto max_pkeys = u16(0x0c), max_gids = u16(0x0e);
+inline constexpr unsigned max_gid_rows = 128;
 inline constexpr auto mac = bits64(0x10, 47, 0);
 }  // namespace query_port
 
@@ -126,6 +127,7 @@ inline constexpr auto entry_sizes = u32(0x58);
 inline constexpr std::uint32_t eqe_64 = 1u << 29, cqe_64 = 1u << 30;
 inline constexpr auto altc_base = u64(0x60), auxc_base = u64(0x70), eqc_base = u64(0x80);
 inline constexpr auto log_eqs = bits8(0x87, 4, 0);
+inline constexpr unsigned log_eqs_system = 0x1f;  ///< the number is in num_sys_eqs
 inline constexpr auto num_sys_eqs = u16(0x8a);
 inline constexpr auto rdmarc_base = u64(0x90);
 inline constexpr auto log_rdmarc = bits8(0x97, 2, 0);  ///< entries per QP

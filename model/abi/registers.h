@@ -35,6 +35,22 @@ inline constexpr std::uint32_t opcode_mask = 0xfff, opcode_modifier_mask = 0xf;
 inline constexpr unsigned token_shift = 16;
 }  // namespace hcr
 
+/// Communication channel of virtual functions (adapter control plane 8.1, 8.2): a slot for each function behind
+/// bar0::comm, which a virtual function sees, with two registers more, at the beginning of its BAR2.
+namespace comm {
+inline constexpr unsigned functions = 128;
+inline constexpr std::uint64_t slot_bytes = 8;
+inline constexpr std::uint64_t slave_write = 0x0, slave_read = 0x4;  ///< of a slot, and of BAR2
+inline constexpr std::uint64_t capabilities = 0x8, flags = 0xc;      ///< of BAR2
+inline constexpr std::uint32_t capability_reset = 1u << 30;          ///< the function may ask to be reset
+inline constexpr std::uint32_t flag_offline = 1u << 9;               ///< the physical function's driver is not there
+inline constexpr std::uint32_t flag_reset_request = 1u << 16, flag_reset_done = 1u << 8;  ///< done: as the request is
+/// A word of the channel: the toggle turns over with each command and its answer.
+inline constexpr unsigned toggle_shift = 31, command_shift = 16, version = 0x0101;
+inline constexpr std::uint32_t parameter_mask = 0xffff, command_mask = 0xff, internal_error = 1u << 17;
+enum class command : std::uint8_t { reset = 0, vhcr0 = 1, vhcr1 = 2, vhcr2 = 3, vhcr_enable = 4, vhcr_post = 5 };
+}  // namespace comm
+
 /// User access region: pages of BAR2.
 namespace uar {
 inline constexpr unsigned log_page = 12;

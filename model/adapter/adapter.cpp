@@ -426,7 +426,7 @@ void adapter::bind_registers() {
 /// What the reset register and a function-level reset reach. DMA stops first; firmware starts it again when the blocks
 /// have come to rest.
 void adapter::bind_reset() {
-  endpoint_.on_function_reset(command_);
+  endpoint_.on_function_change(command_);
   std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_, &scheduler_, &requester_,
                                                       &responder_, &completion_, &steering_, &multicast_, &cnp_sender_};
   for (unsigned i = 0; i < ports_.size(); ++i) {

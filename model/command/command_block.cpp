@@ -20,12 +20,17 @@ constexpr unsigned control_word = word(hcr::control);
 }  // namespace
 
 command_block::command_block(std::string name, sim::clock_domain& core, const config& cfg)
-    : clocked_block(name, core), mmio(*this), config_(sim::checked(cfg, this->name())) {}
+    : clocked_block(name, core), mmio(*this), config_(sim::checked(cfg, this->name())) {
+  channel_.reset(0);
+}
 
 void command_block::function_level_reset(std::uint16_t function) {
-  if (function != 0) return;
-  function_reset_at_ = now();
-  wake_next();
+  if (function == 0) {
+    function_reset_at_ = now();
+    return wake_next();
+  }
+  channel_.function_was_reset(function, now());
+  tell_firmware(register_bus::notice::functions);
 }
 
 void command_block::tick() {
@@ -37,11 +42,17 @@ void command_block::tick() {
   post();
   if (!mmio.can_pop()) return;
   const pcie::mmio_write w = mmio.pop();
-  if (w.function != 0 || (w.length != 4 && w.length != 8) || w.offset % w.length != 0) {
+  if ((w.length != 4 && w.length != 8) || w.offset % w.length != 0) {
     ++stats_.bad_access;
     return;
   }
-  for (std::uint32_t i = 0; i < w.length; i += 4) write_word(w.offset + i, abi::load32(w.data.data(), i));
+  for (std::uint32_t i = 0; i < w.length; i += 4) {
+    const std::uint32_t value = abi::load32(w.data.data(), i);
+    if (w.function == 0)
+      write_word(w.offset + i, value);
+    else if (channel_.virtual_write(w.function, w.offset + i, value, now()))
+      tell_firmware(register_bus::notice::functions);
+  }
 }
 
 /// The registers, to be changed in this tick: keeps what readers of this cycle are to see.
@@ -54,7 +65,8 @@ command_block::registers& command_block::change() {
 }
 
 std::uint32_t command_block::read32(std::uint16_t function, std::uint64_t offset) {
-  if (function != 0) return ~0u;
+  if (function != 0) return channel_.virtual_read(function, offset, now());
+  if (of_channel(offset)) return channel_.physical_read(offset - bar0::comm, now());
   const registers& r = changed_at_ == now() ? before_ : registers_;
   if (offset >= bar0::hcr && offset < bar0::hcr + hcr::bytes) return r.hcr[(offset - bar0::hcr) / 4];
   if (offset >= bar0::catas && offset < bar0::catas + 4 * bar0::catas_words) return r.catas[(offset - bar0::catas) / 4];
@@ -81,6 +93,8 @@ void command_block::write_word(std::uint64_t offset, std::uint32_t value) {
       return;
     }
     change().hcr[(offset - bar0::hcr) / 4] = value;
+  } else if (of_channel(offset)) {
+    channel_.physical_write(offset - bar0::comm, value, now());
   } else if (offset == bar0::ownership) {
     if (value == 0) ownership_.release(now());
   } else if (offset == bar0::flash_semaphore) {
@@ -131,6 +145,7 @@ void command_block::reset() {
   taken_ = false;
   out_high_ = out_low_ = 0;
   flash_.release(now());
+  channel_.reset(now());
   ++stats_.resets;
   tell_firmware(register_bus::notice::reset);
 }
@@ -171,6 +186,13 @@ std::uint32_t command_block::cr_read(std::uint32_t offset) {
       break;
   }
   if (offset - cr::catas < 4 * bar0::catas_words) return registers_.catas[(offset - cr::catas) / 4];
+  constexpr std::uint32_t vector_bytes = 4 * std::uint32_t{function_vector{}.size()};
+  if (offset - cr::channel_written < vector_bytes) return channel_.take_written((offset - cr::channel_written) / 4);
+  if (offset - cr::channel_reset_requests < vector_bytes)
+    return channel_.take_reset_requests((offset - cr::channel_reset_requests) / 4);
+  if (offset - cr::channel_function_resets < vector_bytes)
+    return channel_.take_function_resets((offset - cr::channel_function_resets) / 4);
+  if (offset - cr::channel_flags < 4 * abi::comm::functions) return channel_.flags((offset - cr::channel_flags) / 4);
   return 0;
 }
 
@@ -193,6 +215,8 @@ void command_block::cr_write(std::uint32_t offset, std::uint32_t value) {
       break;
   }
   if (offset - cr::catas < 4 * bar0::catas_words) registers_.catas[(offset - cr::catas) / 4] = value;
+  if (offset - cr::channel_flags < 4 * abi::comm::functions)
+    channel_.set_flags((offset - cr::channel_flags) / 4, value, now());
 }
 
 void command_block::announce(sim::statistics& to) const {

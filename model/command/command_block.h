@@ -8,8 +8,9 @@
 #include <string>
 
 #include "model/abi/registers.h"
+#include "model/command/comm_channel.h"
 #include "model/pcie/dma_if.h"
-#include "model/pcie/function_reset_if.h"
+#include "model/pcie/function_listener_if.h"
 #include "model/register_bus/cr_space.h"
 #include "model/register_bus/notice.h"
 #include "model/register_bus/reset_if.h"
@@ -47,13 +48,14 @@ class semaphore {
   sim::cycle_t at_ = 0;
 };
 
-/// BAR0 of the physical function (adapter control plane 1.3, 1.5, 2). The endpoint delivers writes through `mmio` and
-/// reads through read32, which gives what the registers held before the present edge. Posted commands wait in a queue
-/// for firmware, which sees them through the registers of command_cr.h: a polled command keeps GO until firmware
-/// completes it; one with the event bit frees the register as soon as the queue has taken it.
+/// BAR0 of the physical function (adapter control plane 1.3, 1.5, 2), and the channel of the virtual ones, of which
+/// each has its registers in its own BAR (comm_channel.h). The endpoint delivers writes through `mmio` and reads
+/// through read32, which gives what the registers held before the present edge. Posted commands wait in a queue for
+/// firmware, which sees them through the registers of command_cr.h: a polled command keeps GO until firmware completes
+/// it; one with the event bit frees the register as soon as the queue has taken it.
 class command_block : public sim::clocked_block,
                       public pcie::register_file_if,
-                      public pcie::function_reset_if,
+                      public pcie::function_listener_if,
                       public register_bus::cr_target_if,
                       public register_bus::reset_target_if {
  public:
@@ -78,8 +80,10 @@ class command_block : public sim::clocked_block,
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
 
   /// Function-level reset of the physical function: at the next edge all that the reset register does, and the
-  /// ownership register is free, which that does not do. Called in the tick of the endpoint.
+  /// ownership register is free, which that does not do. Of a virtual one: its channel is as after a device reset.
+  /// Called in the tick of the endpoint.
   void function_level_reset(std::uint16_t function) override;
+  void functions_enabled() override { tell_firmware(register_bus::notice::functions); }
 
   /// The rest of the device was reset by our own reset register: nothing left to do here.
   void device_reset() override {}
@@ -102,6 +106,9 @@ class command_block : public sim::clocked_block,
   void tick() override;
   registers& change();
   void write_word(std::uint64_t offset, std::uint32_t value);
+  bool of_channel(std::uint64_t offset) const {
+    return offset - abi::bar0::comm < abi::comm::functions * abi::comm::slot_bytes;
+  }
   void write_control(std::uint32_t value);
   void post();
   void complete(std::uint32_t status);
@@ -118,6 +125,7 @@ class command_block : public sim::clocked_block,
   std::deque<posted> queue_;                     // posted, not yet accepted by firmware
   std::uint32_t out_high_ = 0, out_low_ = 0;
   semaphore ownership_, flash_;
+  comm_channel channel_;
   counters stats_;
 };
 

@@ -30,10 +30,17 @@ inline constexpr std::uint32_t complete = 0x28;
 /// Catastrophic error buffer, 16 words, read and write: word 0 not 0 makes the driver reset the device.
 inline constexpr std::uint32_t catas = 0x100;
 
+/// Channel of the virtual functions (comm_channel.h): four words each, a bit for each function, which reading clears.
+inline constexpr std::uint32_t channel_written = 0x300;          ///< has written a command
+inline constexpr std::uint32_t channel_reset_requests = 0x310;   ///< asks to be reset
+inline constexpr std::uint32_t channel_function_resets = 0x320;  ///< had a function-level reset
+/// Flags register of function n in word n, read and write: abi::comm::flag_*.
+inline constexpr std::uint32_t channel_flags = 0x400;
+
 /// Counters, read only, 32 bits that wrap.
 inline constexpr std::uint32_t count_commands = 0x200;    ///< accepted from the host
 inline constexpr std::uint32_t count_overrun = 0x204;     ///< dropped: written while GO was still set
-inline constexpr std::uint32_t count_bad_access = 0x208;  ///< writes of an unknown address, size or function
+inline constexpr std::uint32_t count_bad_access = 0x208;  ///< writes of an unknown address or size
 inline constexpr std::uint32_t count_resets = 0x20c;
 
 }  // namespace rnic::command::cr

@@ -58,7 +58,7 @@ inline constexpr std::uint32_t count_event_unmapped = 0x1018;  ///< dropped: typ
 inline constexpr std::uint32_t count_event_lost = 0x101c;      ///< dropped: pushed by firmware while there was no room
 inline constexpr std::uint32_t count_interrupts = 0x1020;      ///< MSI-X requests
 inline constexpr std::uint32_t count_stale_arm = 0x1024;       ///< arm doorbells ignored for their sequence number
-inline constexpr std::uint32_t count_bad_doorbell = 0x1028;    ///< doorbells for a CQ or EQ that is not valid
+inline constexpr std::uint32_t count_bad_doorbell = 0x1028;    ///< doorbells for a CQ or EQ that is not the function's
 inline constexpr std::uint32_t count_discarded = 0x102c;       ///< dropped because the queue was discarded
 
 }  // namespace rnic::completion::cr

@@ -56,6 +56,7 @@ struct queue_doorbell {
   std::uint8_t command = 0;   ///< cq_arm: 1 next solicited, 2 next
   std::uint8_t sequence = 0;  ///< cq_arm: arm_sn
   bool arm = false;           ///< eq_update
+  std::uint32_t uar = 0;      ///< cq_arm: page of the function's that it was rung on
   std::uint16_t function = 0;
 };
 

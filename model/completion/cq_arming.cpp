@@ -20,7 +20,7 @@ bool cq_arming::arm(const queue_doorbell& d) {
   bool wait = false;
   icm::cq_context* cq = find_context(cqs_, d.number, seen, wait);
   if (wait) return false;
-  if (cq == nullptr || d.command == 0 || d.command > 2) {
+  if (cq == nullptr || d.command == 0 || d.command > 2 || d.function != cq->function || d.uar != cq->uar) {
     ++stats_.bad_doorbell;
     return true;
   }

@@ -111,7 +111,7 @@ bool eq_engine::update(const queue_doorbell& d) {
   bool wait = false;
   icm::eq_context* eq = find_context(to_.eqs, d.number, seen, wait);
   if (wait) return false;
-  if (eq == nullptr) {
+  if (eq == nullptr || eq->function != d.function) {
     ++stats_.bad_doorbell;
     return true;
   }

@@ -91,8 +91,7 @@ void blueflame_buffers::close(gather& g, bool with_descriptor) {
     const std::uint8_t* wqe = g.wqe->bytes.data();
     scheduler::send_doorbell d;
     d.qpn = abi::get(wqe, abi::wqe::control::qpn);
-    d.uar = static_cast<std::uint32_t>((g.buffer * bytes) >> pages_.page_shift);
-    d.function = g.function;
+    d.uar = scheduler::uar_of(g.function, static_cast<std::uint32_t>((g.buffer * bytes) >> pages_.page_shift));
     d.span = g.span;
     if (with_descriptor) {
       g.wqe->index = static_cast<std::uint16_t>(abi::get(wqe, abi::wqe::control::index));

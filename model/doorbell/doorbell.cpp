@@ -20,7 +20,7 @@ doorbell::doorbell(std::string name, sim::clock_domain& domain, const config& cf
       config_(sim::checked(cfg, this->name())),
       spans_(spans),
       buffers_(*this, cfg.bf_gathers, send_out, pages_, spans, counters_),
-      queues_(queue_out, counters_) {
+      queues_(queue_out, pages_, counters_) {
   if (cfg.bf_gathers == 0) throw sim::config_error("doorbell: bf_gathers must be at least 1");
   if (cfg.log_bf_reg_size != 9) throw sim::config_error("doorbell: log_bf_reg_size must be 9");
   const std::string prefix = this->name() + ".";
@@ -61,7 +61,7 @@ bool doorbell::decode(const pcie::mmio_write& w) {
   const std::uint64_t page = w.offset >> pages_.page_shift;
   const std::uint64_t pages = std::uint64_t{1} << pages_.log_uars;
   if (page < pages) return decode_register(w, page, w.offset & ((std::uint64_t{1} << pages_.page_shift) - 1));
-  if (page < 2 * pages) return blueflame(w, w.offset - (pages << pages_.page_shift));
+  if (page < 2 * pages && w.function == 0) return blueflame(w, w.offset - (pages << pages_.page_shift));
   ++counters_.bad_offset;
   return true;
 }
@@ -86,8 +86,7 @@ bool doorbell::ring_send(const pcie::mmio_write& w, std::uint64_t page) {
   if (!send_out.claim()) return blocked("scheduler");
   scheduler::send_doorbell d;
   d.qpn = abi::load32(w.data.data()) >> 8;
-  d.uar = static_cast<std::uint32_t>(page);
-  d.function = w.function;
+  d.uar = scheduler::uar_of(w.function, static_cast<std::uint32_t>(page));
   d.span = w.span;
   spans_.leave(w.span, name(), "doorbell", now_ps());
   send_out.push(std::move(d));
@@ -121,6 +120,10 @@ std::uint32_t doorbell::cr_read(std::uint32_t offset) {
       return pages_.log_uars;
     case cr::blueflame_enable:
       return pages_.blueflame_on ? 1 : 0;
+    case cr::first_virtual_eq:
+      return pages_.first_virtual_eq;
+    case cr::eqs_of_virtual:
+      return pages_.eqs_of_virtual;
     case cr::log_bf_reg_size:
       return config_.log_bf_reg_size;
     default:
@@ -134,6 +137,8 @@ void doorbell::cr_write(std::uint32_t offset, std::uint32_t value) {
     pages_.log_uars = value;
     pages_.closed = false;
   }
+  if (offset == cr::first_virtual_eq) pages_.first_virtual_eq = value & 0xffff;
+  if (offset == cr::eqs_of_virtual) pages_.eqs_of_virtual = value & 0xffff;
   if (offset == cr::blueflame_enable) pages_.blueflame_on = value != 0;
 }
 

@@ -12,5 +12,9 @@ inline constexpr std::uint32_t log_num_uars = 0x04;      ///< log2 of UAR pages,
 inline constexpr std::uint32_t blueflame_enable = 0x08;  ///< 0: stores to BlueFlame pages are counted and ignored
 inline constexpr std::uint32_t log_bf_reg_size =
     0x0c;  ///< read-only: log2 of bytes of a BlueFlame register (two halves)
+/// EQs of virtual functions: function f's own number n, 0 to eqs_of_virtual - 1, is the number first_virtual_eq +
+/// (f - 1) * eqs_of_virtual + n of the completion block. Below are those of the physical function. 0 after reset: none.
+inline constexpr std::uint32_t first_virtual_eq = 0x10;
+inline constexpr std::uint32_t eqs_of_virtual = 0x14;
 
 }  // namespace rnic::doorbell::cr

@@ -11,6 +11,7 @@ struct uar_pages {
   std::uint32_t page_shift = 12;
   std::uint32_t log_uars = 0;
   bool blueflame_on = false;
+  std::uint32_t first_virtual_eq = 0, eqs_of_virtual = 0;
   bool closed = true;  ///< no pages were given out since the reset
 };
 

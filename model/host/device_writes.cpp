@@ -46,7 +46,8 @@ void device_writes::take(payload::tlp_ptr packet, sim::time_ps arrival) {
 /// Whether anything but the bytes in memory tells that it has become visible.
 bool device_writes::is_seen(const payload::tlp& t) const {
   return !owner_.domain().base().may_defer() || t.span != 0 || t.poisoned ||
-         (t.address >= msi_base && t.address < msi_end) || memory_.tells(t.address, t.length);
+         (t.address >= msi_base && t.address < msi_end) || memory_.tells(t.address, t.length) ||
+         !memory_.admits(t.requester & 0xff, t.address);
 }
 
 /// Those before the first seen one that are visible before `before`.
@@ -88,7 +89,7 @@ void device_writes::write(const payload::tlp& t, sim::time_ps at) {
   if (t.address >= msi_base && t.address < msi_end) return interrupt(t, at);
   if (crosses_page(t)) return credits_.broken();
   spans_.leave(t.span, owner_.name(), "memory write", at);
-  if (!memory_.device_write(t.address, t.data.data(), t.length, at)) {
+  if (!memory_.admits(t.requester & 0xff, t.address) || !memory_.device_write(t.address, t.data.data(), t.length, at)) {
     ++counts_.unsupported;
     return;
   }

@@ -31,8 +31,10 @@ host_memory::host_memory(const config& c) : base_(c.base), bytes_(c.bytes) {
     throw sim::config_error("host.memory.base: must be a multiple of 4 KiB, at most 2^64 - host.memory.bytes");
   memory_ = reserve(bytes_);
   pages_ = reserve(bytes_ / page_bytes);
-  if (memory_ == nullptr || pages_ == nullptr) {
+  owners_ = reserve(bytes_ / page_bytes);
+  if (memory_ == nullptr || pages_ == nullptr || owners_ == nullptr) {
     if (memory_ != nullptr) ::munmap(memory_, bytes_);
+    if (pages_ != nullptr) ::munmap(pages_, bytes_ / page_bytes);
     throw sim::config_error("host.memory.bytes: this machine cannot reserve so many addresses, choose a smaller value");
   }
   free_.emplace(0, bytes_);
@@ -41,9 +43,11 @@ host_memory::host_memory(const config& c) : base_(c.base), bytes_(c.bytes) {
 host_memory::~host_memory() {
   ::munmap(memory_, bytes_);
   ::munmap(pages_, bytes_ / page_bytes);
+  ::munmap(owners_, bytes_ / page_bytes);
 }
 
-host_memory::buffer host_memory::allocate(std::size_t bytes, std::size_t alignment, memory_class where) {
+host_memory::buffer host_memory::allocate(std::size_t bytes, std::size_t alignment, memory_class where,
+                                          std::uint8_t function) {
   const std::uint64_t size = round_up(std::max<std::size_t>(bytes, 1), page_bytes);
   const std::uint64_t align = std::max<std::uint64_t>(alignment, page_bytes);
   for (auto gap = free_.begin(); gap != free_.end(); ++gap) {
@@ -55,6 +59,8 @@ host_memory::buffer host_memory::allocate(std::size_t bytes, std::size_t alignme
     if (begin != before) free_.emplace(before, begin - before);
     if (begin + size != end) free_.emplace(begin + size, end - begin - size);
     mark_pages(begin, size, static_cast<std::uint8_t>(allocated | static_cast<std::uint8_t>(where)));
+    if (function != 0 || has_functions_) std::memset(owners_ + begin / page_bytes, function, size / page_bytes);
+    has_functions_ = has_functions_ || function != 0;
     allocated_bytes_ += size;
     return {base_ + begin, memory_ + begin, bytes};
   }

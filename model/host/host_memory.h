@@ -35,6 +35,10 @@ class watch_listener {
 /// DMA-able memory. A range of bus addresses is reserved once and backed by the operating system page by page at first
 /// touch, so bus address and pointer differ by a constant, pointers are stable, and looking up costs two compares.
 /// Only what has been allocated exists for devices; anything else is an unsupported request.
+///
+/// A page belongs to the function that it was allocated for, as an IOMMU has it whose domains are the functions and
+/// whose translation changes no address (requester IDs, PCI Express Base Specification 3.0, 2.2.6.2): others cannot
+/// reach it. Function 0 is the host's own.
 class host_memory {
  public:
   struct config {
@@ -64,8 +68,9 @@ class host_memory {
   host_memory& operator=(const host_memory&) = delete;
 
   /// Zeroed contiguous memory at a multiple of max(alignment, 4096); alignment is a power of two. An empty buffer
-  /// (pointer nullptr) when no gap is large enough.
-  buffer allocate(std::size_t bytes, std::size_t alignment = page_bytes, memory_class where = memory_class::llc);
+  /// (pointer nullptr) when no gap is large enough. `function`: whose it is.
+  buffer allocate(std::size_t bytes, std::size_t alignment = page_bytes, memory_class where = memory_class::llc,
+                  std::uint8_t function = 0);
   /// Gives a buffer from allocate() back; devices get unsupported requests there from now on.
   void release(const buffer& b);
   /// Moves a page-aligned part of an allocated buffer to another class.
@@ -79,6 +84,11 @@ class host_memory {
     for (std::uint64_t page = offset / page_bytes; page <= last / page_bytes; ++page)
       if ((pages_[page] & allocated) == 0) return nullptr;
     return memory_ + offset;
+  }
+  /// Whether a packet of `function`, which crosses no page, may go there: the page is its own.
+  bool admits(std::uint16_t function, std::uint64_t address) const {
+    const std::uint64_t offset = address - base_;
+    return offset >= bytes_ || (has_functions_ ? owners_[offset / page_bytes] : 0) == function;
   }
   /// For the simulation's speed only: bytes of a packet that has just arrived are used a little later, so the machine
   /// that simulates can fetch them into its caches meanwhile.
@@ -139,6 +149,8 @@ class host_memory {
   std::uint64_t bytes_;
   std::uint8_t* memory_ = nullptr;
   std::uint8_t* pages_ = nullptr;                          // one state byte for each 4 KiB
+  std::uint8_t* owners_ = nullptr;                         // and one of the function that it belongs to
+  bool has_functions_ = false;                             // some page is not function 0's
   std::map<std::uint64_t, std::uint64_t> free_;            // offset -> bytes of the gaps; not on any fast path
   std::array<std::vector<watch_entry>, buckets> watches_;  // by page; a watch is in the bucket of each of its pages
   std::vector<write_watcher*> to_notify_;

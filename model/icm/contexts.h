@@ -50,6 +50,8 @@ struct path {
   std::uint8_t counter_index;
   std::uint8_t mtu_code;  ///< 1..5: 256..4096
 };
+/// Bit of gid_index, of a datagram queue pair: the rest is the first entry of those that its address handles number.
+inline constexpr std::uint8_t path_gid_is_base = 0x80;
 inline constexpr std::uint8_t path_flag_vlan = 1, path_flag_roce_v2 = 2, path_flag_loopback = 4;
 static_assert(sizeof(path) == 40);
 
@@ -254,7 +256,7 @@ struct cq_context {
   std::uint8_t valid;     ///< 0: software owns it
   std::uint8_t log_size;  ///< log2 of CQEs
   std::uint8_t log_page;
-  std::uint8_t eqn;
+  std::uint8_t flags;       ///< cq_flag_*
   std::uint64_t address;    ///< mtt_address of the buffer
   std::uint64_t db_record;  ///< bus address of {set_ci, arm}
   std::uint32_t page_offset;
@@ -264,13 +266,12 @@ struct cq_context {
   std::uint16_t period_us, max_count;  ///< moderation
   std::uint8_t arm;                    ///< 0 not armed, 1 next solicited, 2 next
   std::uint8_t arm_sn;                 ///< sequence number of the last arm that fired
-  std::uint8_t flags;                  ///< cq_flag_*
+  std::uint8_t armed_sn;               ///< sequence number of the arm that is in force
   std::uint8_t status;                 ///< 0 ok, 9 overflow
   std::uint32_t last_solicited;        ///< running index behind the last solicited completion
   std::uint32_t notified;              ///< producer index at the last event
-  std::uint8_t armed_sn;               ///< sequence number of the arm that is in force
-  std::uint8_t reserved;
-  std::uint16_t function;  ///< owner
+  std::uint16_t eqn;                   ///< the completion block's number of it
+  std::uint16_t function;              ///< owner
 };
 inline constexpr std::uint8_t cq_flag_overrun_ignore = 1, cq_flag_collapsed = 2;
 static_assert(sizeof(cq_context) == 64 && std::is_trivially_copyable_v<cq_context>);

@@ -81,6 +81,7 @@ unsigned receive_side::note_arrival(payload::frame& f, sim::time_ps arrival) con
   f.control = f.insert_icrc = false;
   f.icrc_ok = true;
   f.gid_index = 0;
+  f.function = payload::frame::any_function;
   f.stamp = arrival;
   const unsigned column = column_of(f);
   f.priority = column == eth_stats::untagged ? to_.set.default_priority : static_cast<std::uint8_t>(column);

@@ -228,6 +228,7 @@ parser::way parser::classify(payload::frame& f) {
     const std::uint16_t vid = p.vlan_present ? p.vlan_tci & 0xfff : 0;
     if (own.vlan_valid && vid != own.vlan) return discard(drop::wrong_vlan);
     f.gid_index = static_cast<std::uint16_t>(*index);
+    if (gids_.num_vfs() != 0) f.function = own.function;
   }
   if (p.bth.version != 0) return discard(drop::bad_version);
   ++roce_frames_;

@@ -33,6 +33,8 @@ struct frame {
   bool icrc_ok = true;                    ///< receive, RoCE
   bool plain = false;  ///< receive: for an Ethernet QP, which is packet.bth.dest_qp; packet.immediate is the RSS hash
   std::uint16_t gid_index = 0;  ///< index in the port's GID table: transmit source, receive match
+  static constexpr std::uint16_t any_function = 0xffff;
+  std::uint16_t function = any_function;  ///< receive: whose entry it is, where entries have owners
   sim::span_id span = 0;
   bool open = false;  ///< transmit: its ICRC is written when its last byte is there, not before
   /// Edge at which its first byte is there for who takes it, the others beat by beat behind it (frame_stream.h).
@@ -50,6 +52,7 @@ struct frame {
     control = insert_icrc = plain = open = false;
     fcs_ok = icrc_ok = true;
     gid_index = 0;
+    function = any_function;
     span = 0;
     first_byte = 0;
     stamp = 0;

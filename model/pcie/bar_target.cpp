@@ -10,6 +10,8 @@ namespace rnic::pcie {
 namespace {
 
 constexpr std::uint32_t line_bytes = 64;
+/// Of page 0 of a virtual function's BAR2.
+constexpr std::uint64_t virtual_registers_bytes = 0x14;
 
 }  // namespace
 
@@ -23,13 +25,12 @@ bool byte_enabled(const payload::tlp& t, std::uint32_t i) {
 }
 
 bar_target::bar_target(sim::clocked_block& owner, const config_space::config& c, std::uint32_t max_read_bytes,
-                       config_space& space, msix_table& vectors, register_file_if& bar0, register_file_if& bar2,
-                       const outputs& to, sim::server& serving, sim::span_recorder& spans)
+                       functions& all, register_file_if& bar0, register_file_if& bar2, const outputs& to,
+                       sim::server& serving, sim::span_recorder& spans)
     : owner_(owner),
       config_(c),
       max_read_bytes_(max_read_bytes),
-      space_(space),
-      vectors_(vectors),
+      functions_(all),
       bar0_(bar0),
       bar2_(bar2),
       out_(to),
@@ -37,14 +38,31 @@ bar_target::bar_target(sim::clocked_block& owner, const config_space::config& c,
       spans_(spans) {}
 
 bar_target::target bar_target::decode(std::uint64_t address, std::uint64_t bytes) const {
-  const config_space::state& s = space_.now();
-  if (!s.memory_enabled) return {};
+  const config_space::state& s = functions_.now();
   const auto inside = [&](std::uint64_t base, std::uint64_t size) {
     return base != 0 && address >= base && address - base < size && bytes <= size - (address - base);
   };
-  if (inside(s.bar0, config_.bar0_bytes)) return {bar::registers, address - s.bar0};
-  if (inside(s.bar2, config_.bar2_bytes)) return {bar::uar, address - s.bar2};
-  return {};
+  if (s.memory_enabled) {
+    if (inside(s.bar0, config_.bar0_bytes)) return {bar::registers, address - s.bar0};
+    if (inside(s.bar2, config_.bar2_bytes)) return {bar::uar, address - s.bar2};
+  }
+  return s.vf_memory_enabled ? decode_virtual(address, bytes) : target{};
+}
+
+bar_target::target bar_target::decode_virtual(std::uint64_t address, std::uint64_t bytes) const {
+  const config_space::state& s = functions_.now();
+  const std::uint64_t at = address - s.vf_bar2, index = at / config_.vf_bar2_bytes, offset = at % config_.vf_bar2_bytes;
+  if (s.vf_bar2 == 0 || index >= s.enabled_vfs || bytes > config_.vf_bar2_bytes - offset) return {};
+  const auto function = static_cast<std::uint16_t>(index + 1);
+  return {offset < virtual_registers_bytes ? bar::registers : bar::uar, offset, function};
+}
+
+bar_target::msix_place bar_target::msix_of(unsigned function) const {
+  const std::uint64_t vectors = functions_.vectors(function).vectors();
+  const std::uint64_t pending_bytes = (vectors + 63) / 64 * 8;
+  if (function == 0)
+    return {bar::registers, config_.msix_table_offset, 16 * vectors, config_.msix_pba_offset, pending_bytes};
+  return {bar::uar, config_.vf_msix_table_offset, 16 * vectors, config_.vf_msix_pba_offset, pending_bytes};
 }
 
 // ---------------------------------------------------------------- writes
@@ -52,13 +70,13 @@ bar_target::target bar_target::decode(std::uint64_t address, std::uint64_t bytes
 bool bar_target::write(const payload::tlp& t) {
   if (t.poisoned) {
     ++counts_.poisoned;
-    space_.report(error::poisoned);
+    functions_.physical().report(error::poisoned);
     return true;
   }
   const target at = decode(t.address, t.length);
   if (at.where == bar::none) {
     ++counts_.unsupported_writes;
-    space_.report(error::unsupported_request);
+    functions_.physical().report(error::unsupported_request);
     done_ = 0;  // memory space was disabled in the middle of it
     return true;
   }
@@ -66,7 +84,7 @@ bool bar_target::write(const payload::tlp& t) {
   const bool whole = t.has_all_enabled();
   while (!whole && from < t.length && !byte_enabled(t, from)) ++from;
   if (from < t.length) {
-    const target run{at.where, at.offset + from};
+    const target run{at.where, at.offset + from, at.function};
     const std::uint32_t limit =
         std::min(t.length - from, line_bytes - static_cast<std::uint32_t>(run.offset % line_bytes));
     std::uint32_t bytes = whole ? limit : 1;
@@ -90,7 +108,11 @@ bool bar_target::write(const payload::tlp& t) {
 
 bool bar_target::push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span) {
   if (in_msix(at)) {
-    msix_write(at.offset, data, bytes);
+    msix_write(at, data, bytes);
+    return true;
+  }
+  if (at.where == bar::uar && functions_.held(at.function)) {
+    ++counts_.held_writes;
     return true;
   }
   const sim::fifo_out<mmio_write>& out = at.where == bar::registers ? out_.command : out_.doorbell;
@@ -99,6 +121,7 @@ bool bar_target::push_run(target at, const std::uint8_t* data, std::uint32_t byt
     return false;
   }
   mmio_write w;
+  w.function = at.function;
   w.offset = at.offset;
   w.length = bytes;
   w.span = span;
@@ -115,7 +138,7 @@ bool bar_target::claims_read(const payload::tlp& t) {
     return true;
   }
   ++counts_.unsupported_reads;
-  space_.report(error::unsupported_request);
+  functions_.physical().report(error::unsupported_request);
   return false;
 }
 
@@ -129,7 +152,7 @@ void bar_target::read(const payload::tlp& t, std::uint8_t* to) {
     const std::uint64_t offset = at.offset + i;
     if (loaded != offset / 4) {
       loaded = offset / 4;
-      const std::uint32_t value = register32({at.where, offset & ~std::uint64_t{3}}, 0);
+      const std::uint32_t value = register32({at.where, offset & ~std::uint64_t{3}, at.function});
       std::memcpy(word.data(), &value, 4);
     }
     to[i] = word[offset & 3];
@@ -137,46 +160,41 @@ void bar_target::read(const payload::tlp& t, std::uint8_t* to) {
 }
 
 /// The four bytes as they lie in memory order.
-std::uint32_t bar_target::register32(target at, std::uint16_t function) {
-  if (in_msix(at)) return msix_read(at.offset);
+std::uint32_t bar_target::register32(target at) {
+  if (in_msix(at)) return msix_read(at);
   register_file_if& file = at.where == bar::registers ? bar0_ : bar2_;
-  return __builtin_bswap32(file.read32(function, at.offset));
+  return __builtin_bswap32(file.read32(at.function, at.offset));
 }
 
 // ---------------------------------------------------------------- MSI-X table
 
-bool bar_target::in_msix(target at) const {
-  if (at.where != bar::registers) return false;
-  const std::uint64_t table = config_.msix_table_offset;
-  const std::uint64_t pba = config_.msix_pba_offset;
-  return (at.offset >= table && at.offset < table + 16ull * vectors_.vectors()) ||
-         (at.offset >= pba && at.offset < pba + (vectors_.vectors() + 63) / 64 * 8);
+std::uint32_t bar_target::msix_read(target at) const {
+  const msix_table& vectors = functions_.vectors(at.function);
+  const msix_place place = msix_of(at.function);
+  if (at.offset - place.table < place.table_bytes)
+    return vectors.read32(static_cast<std::uint32_t>(at.offset - place.table));
+  return vectors.pending32(static_cast<std::uint32_t>(at.offset - place.pending));
 }
 
-std::uint32_t bar_target::msix_read(std::uint64_t offset) const {
-  const std::uint64_t table = config_.msix_table_offset;
-  if (offset >= table && offset < table + 16ull * vectors_.vectors())
-    return vectors_.read32(static_cast<std::uint32_t>(offset - table));
-  return vectors_.pending32(static_cast<std::uint32_t>(offset - config_.msix_pba_offset));
-}
-
-void bar_target::msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes) {
-  const std::uint64_t table = config_.msix_table_offset;
+void bar_target::msix_write(target at, const std::uint8_t* data, std::uint32_t bytes) {
+  const msix_place place = msix_of(at.function);
   for (std::uint32_t i = 0; i < bytes; ++i) {
-    const std::uint64_t at = offset + i;
-    if (at < table || at >= table + 16ull * vectors_.vectors()) continue;  // pending bits are read-only
-    const unsigned shift = static_cast<unsigned>(at & 3) * 8;
-    vectors_.write32(static_cast<std::uint32_t>(at - table) & ~3u, std::uint32_t{data[i]} << shift, 0xffu << shift);
+    const std::uint64_t byte = at.offset + i - place.table;
+    if (byte >= place.table_bytes) continue;  // pending bits are read-only
+    const unsigned shift = static_cast<unsigned>(byte & 3) * 8;
+    functions_.vectors(at.function)
+        .write32(static_cast<std::uint32_t>(byte) & ~3u, std::uint32_t{data[i]} << shift, 0xffu << shift);
   }
   msix_written_ = true;
 }
 
 bool bar_target::look(std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const {
   const target at = decode(address, bytes);
-  if (!in_msix(at) || !in_msix({at.where, at.offset + bytes - 1})) return false;
+  if (!in_msix(at) || !in_msix({at.where, at.offset + bytes - 1, at.function})) return false;
   for (std::uint32_t i = 0; i < bytes; ++i) {
     const std::uint64_t offset = at.offset + i;
-    to[i] = static_cast<std::uint8_t>(msix_read(offset & ~std::uint64_t{3}) >> 8 * (offset & 3));
+    to[i] =
+        static_cast<std::uint8_t>(msix_read({at.where, offset & ~std::uint64_t{3}, at.function}) >> 8 * (offset & 3));
   }
   return true;
 }

@@ -9,7 +9,7 @@
 #include "model/payload/tlp.h"
 #include "model/pcie/config_space.h"
 #include "model/pcie/dma_if.h"
-#include "model/pcie/msix_table.h"
+#include "model/pcie/functions.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
 #include "model/sim/server.h"
@@ -25,7 +25,10 @@ bool byte_enabled(const payload::tlp& t, std::uint32_t i);
 /// a write; one line, or run of enabled bytes, is handed on in a cycle. What no BAR claims, crosses a BAR's end, is too
 /// long, or comes while memory space is disabled is an unsupported request: reads say so, writes are dropped; both are
 /// counted and set the error bits.
-/// Approximation: only the physical function has BARs, so the function of a write is 0.
+///
+/// A virtual function has BAR2 alone, a part of the range in the SR-IOV capability: its UAR pages, its MSI-X table,
+/// and, in the first bytes of page 0, its registers of the communication channel, which are the register file's of BAR0
+/// (command/comm_channel.h). Doorbells of a function that firmware holds are dropped and counted.
 class bar_target {
  public:
   /// Writes to BAR0 and BAR2.
@@ -34,9 +37,9 @@ class bar_target {
     sim::fifo_out<mmio_write>& doorbell;
   };
   /// `serving`: is told what holds a write up, and works a cycle for each part of it.
-  bar_target(sim::clocked_block& owner, const config_space::config& c, std::uint32_t max_read_bytes,
-             config_space& space, msix_table& vectors, register_file_if& bar0, register_file_if& bar2,
-             const outputs& to, sim::server& serving, sim::span_recorder& spans);
+  bar_target(sim::clocked_block& owner, const config_space::config& c, std::uint32_t max_read_bytes, functions& all,
+             register_file_if& bar0, register_file_if& bar2, const outputs& to, sim::server& serving,
+             sim::span_recorder& spans);
 
   /// A part of the write. True: it was the last one.
   bool write(const payload::tlp& t);
@@ -50,7 +53,7 @@ class bar_target {
   bool look(std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const;
 
   struct counters {
-    std::uint64_t writes = 0, reads = 0, unsupported_reads = 0, unsupported_writes = 0, poisoned = 0;
+    std::uint64_t writes = 0, reads = 0, unsupported_reads = 0, unsupported_writes = 0, poisoned = 0, held_writes = 0;
   };
   counters& counts() { return counts_; }
 
@@ -59,20 +62,30 @@ class bar_target {
   struct target {
     bar where = bar::none;
     std::uint64_t offset = 0;
+    std::uint16_t function = 0;
+  };
+  /// Where a function's vectors are in its BAR `where`.
+  struct msix_place {
+    bar where = bar::registers;
+    std::uint64_t table = 0, table_bytes = 0, pending = 0, pending_bytes = 0;
+    bool has(target at) const {
+      return at.where == where && (at.offset - table < table_bytes || at.offset - pending < pending_bytes);
+    }
   };
 
   target decode(std::uint64_t address, std::uint64_t bytes) const;
+  target decode_virtual(std::uint64_t address, std::uint64_t bytes) const;
+  msix_place msix_of(unsigned function) const;
   bool push_run(target at, const std::uint8_t* data, std::uint32_t bytes, sim::span_id span);
-  std::uint32_t register32(target at, std::uint16_t function);
-  bool in_msix(target at) const;
-  std::uint32_t msix_read(std::uint64_t offset) const;
-  void msix_write(std::uint64_t offset, const std::uint8_t* data, std::uint32_t bytes);
+  std::uint32_t register32(target at);
+  bool in_msix(target at) const { return at.where != bar::none && msix_of(at.function).has(at); }
+  std::uint32_t msix_read(target at) const;
+  void msix_write(target at, const std::uint8_t* data, std::uint32_t bytes);
 
   sim::clocked_block& owner_;
   config_space::config config_;
   std::uint32_t max_read_bytes_;
-  config_space& space_;
-  msix_table& vectors_;
+  functions& functions_;
   register_file_if& bar0_;
   register_file_if& bar2_;
   outputs out_;

@@ -5,31 +5,29 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "model/pcie/config_space.h"
+#include "model/pcie/functions.h"
 
 namespace rnic::pcie {
 
-/// A function masters the bus when software lets the device (Bus Master Enable), the firmware lets the DMA engine
-/// (pcie_cr.h) and the function exists.
+/// A function masters the bus when software lets it (Bus Master Enable), the firmware lets the DMA engine and does not
+/// hold the function (pcie_cr.h), and the function exists.
 class bus_master {
  public:
-  explicit bus_master(const config_space& space) : space_(space) {}
+  explicit bus_master(const functions& all) : functions_(all) {}
 
-  bool allowed(std::uint16_t function) const {
-    const config_space::state& s = space_.now();
-    return enabled_ && s.bus_master && function <= s.enabled_vfs;
-  }
+  bool allowed(std::uint16_t function) const { return enabled_ && functions_.masters_bus(function); }
   /// The firmware's part of it.
   void enable(bool on) { enabled_ = on; }
   bool enabled() const { return enabled_; }
 
+  /// Routing ID of the physical function.
   void set_requester(std::uint16_t id) { requester_ = id; }
   std::uint16_t requester_of(std::uint16_t function) const {
     return static_cast<std::uint16_t>(requester_ + function);  // VF offset and stride are 1
   }
 
  private:
-  const config_space& space_;
+  const functions& functions_;
   bool enabled_ = true;
   std::uint16_t requester_ = 0;
 };

@@ -24,7 +24,10 @@ config_space::config_space(const config& c) : config_(sim::checked(c, "pcie.conf
   if (c.msix_table_offset % 8 != 0 || c.msix_pba_offset % 8 != 0 ||
       c.msix_table_offset + 16ull * c.msix_vectors > c.bar0_bytes || c.msix_pba_offset + 256ull > c.bar0_bytes)
     throw sim::config_error("pcie.config.msix_table_offset: table and PBA must lie in BAR0 at multiples of 8");
-  if (c.total_vfs > 126) throw sim::config_error("pcie.config.total_vfs: must be 0 to 126");
+  if (c.vf_msix_table_offset % 8 != 0 || c.vf_msix_pba_offset % 8 != 0 ||
+      c.vf_msix_table_offset + 16ull * c.vf_msix_vectors > c.vf_bar2_bytes ||
+      c.vf_msix_pba_offset + 256ull > c.vf_bar2_bytes)
+    throw sim::config_error("pcie.config.vf_msix_table_offset: table and PBA must lie in VF BAR2 at multiples of 8");
   if (!power_of_two(c.max_payload_bytes))
     throw sim::config_error("pcie.config.max_payload_bytes: must be a power of two");
   // Vital product data: identifier string and end tag (PCI Local Bus Specification 3.0, appendix I).
@@ -37,9 +40,7 @@ config_space::config_space(const config& c) : config_(sim::checked(c, "pcie.conf
 }
 
 void config_space::reset() {
-  value_.fill(0);
-  writable_.fill(0);
-  clearable_.fill(0);
+  clear();
   build_header();
   build_power_and_vpd();
   build_express();
@@ -48,19 +49,6 @@ void config_space::reset() {
   decode();
 }
 
-std::uint16_t config_space::get16(std::uint16_t offset) const {
-  return static_cast<std::uint16_t>(value_[offset] | value_[offset + 1u] << 8);
-}
-void config_space::set16(std::uint16_t offset, std::uint16_t value) {
-  value_[offset] = static_cast<std::uint8_t>(value);
-  value_[offset + 1u] = static_cast<std::uint8_t>(value >> 8);
-}
-void config_space::set32(std::uint16_t offset, std::uint32_t value) { std::memcpy(&value_[offset], &value, 4); }
-void config_space::writable16(std::uint16_t offset, std::uint16_t mask) { std::memcpy(&writable_[offset], &mask, 2); }
-void config_space::writable32(std::uint16_t offset, std::uint32_t mask) { std::memcpy(&writable_[offset], &mask, 4); }
-void config_space::clearable16(std::uint16_t offset, std::uint16_t mask) { std::memcpy(&clearable_[offset], &mask, 2); }
-void config_space::clearable32(std::uint16_t offset, std::uint32_t mask) { std::memcpy(&clearable_[offset], &mask, 4); }
-
 void config_space::build_header() {
   set16(0x00, config_.vendor_id);
   set16(0x02, config_.device_id);
@@ -68,7 +56,7 @@ void config_space::build_header() {
   set16(cfg::status, 0x0010);        // capability list
   clearable16(cfg::status, 0xf900);
   set32(0x08, config_.class_code << 8 | config_.revision);
-  writable_[0x0c] = 0xff;  // cache line size
+  set8(0x0c, 0, 0xff);  // cache line size
   const auto bar = [this](std::uint16_t offset, std::uint64_t bytes, std::uint32_t type) {
     const std::uint64_t mask = ~(bytes - 1);
     set32(offset, type);
@@ -79,9 +67,9 @@ void config_space::build_header() {
   bar(cfg::bar2, config_.bar2_bytes, 0xc);  // 64-bit, prefetchable
   set16(0x2c, config_.vendor_id);
   set16(0x2e, config_.subsystem_id);
-  value_[0x34] = cfg::power;
-  writable_[0x3c] = 0xff;  // interrupt line
-  value_[0x3d] = 1;        // INTA
+  set8(0x34, cfg::power);
+  set8(0x3c, 0, 0xff);  // interrupt line
+  set8(0x3d, 1);        // INTA
 }
 
 void config_space::build_power_and_vpd() {
@@ -93,10 +81,13 @@ void config_space::build_power_and_vpd() {
   writable32(cfg::vpd + 4, 0);  // nothing in the product data may be written
 }
 
+std::uint32_t config_space::device_capabilities(const config& c) {
+  return size_code(c.max_payload_bytes) | 1u << 5 | 1u << 15 | 1u << 28;
+}
+
 void config_space::build_express() {
   set32(cfg::express, 0x0002'0010u);  // version 2, endpoint, end of the list
-  // Extended tags, role-based error reporting, function-level reset.
-  set32(cfg::express + 0x04, size_code(config_.max_payload_bytes) | 1u << 5 | 1u << 15 | 1u << 28);
+  set32(cfg::express + 0x04, device_capabilities(config_));
   set16(cfg::device_control, 0x2810);  // 512-byte reads, 128-byte payload: defaults of the specification
   writable16(cfg::device_control, 0xffff);
   clearable16(cfg::device_status, 0x000f);
@@ -139,43 +130,28 @@ void config_space::build_extended() {
 
 void config_space::build_sriov(std::uint16_t next) {
   set32(cfg::sriov, 0x0010u | 1u << 16 | static_cast<std::uint32_t>(next) << 20);
-  writable16(cfg::sriov + 0x08, 0x0019);  // VF enable, VF memory space enable, ARI hierarchy
-  set32(cfg::sriov + 0x0c, config_.total_vfs | static_cast<std::uint32_t>(config_.total_vfs) << 16);
-  writable16(cfg::sriov + 0x10, 0x00ff);  // NumVFs
-  set16(cfg::sriov + 0x14, 1);            // first VF offset
-  set16(cfg::sriov + 0x16, 1);            // VF stride
+  writable16(cfg::sriov_control, 0x0019);  // VF enable, VF memory space enable, ARI hierarchy
+  set32(cfg::sriov + 0x0c, config_.total_vfs | std::uint32_t{config_.total_vfs} << 16);
+  writable16(cfg::sriov_num_vfs, 0x00ff);  // NumVFs
+  set16(cfg::sriov + 0x14, 1);             // first VF offset
+  set16(cfg::sriov + 0x16, 1);             // VF stride
   set16(cfg::sriov + 0x1a, config_.vf_device_id);
   set32(cfg::sriov + 0x1c, 0x0000'0553);  // page sizes 4 KiB to 4 MiB as the specification asks
   set32(cfg::sriov + 0x20, 1);
   writable32(cfg::sriov + 0x20, 0x0000'0553);
   const std::uint64_t mask = ~(config_.vf_bar2_bytes - 1);
-  set32(cfg::sriov + 0x2c, 0xc);  // VF BAR2: 64-bit, prefetchable
-  writable32(cfg::sriov + 0x2c, static_cast<std::uint32_t>(mask));
+  set32(cfg::sriov_bar2, 0xc);  // VF BAR2: 64-bit, prefetchable
+  writable32(cfg::sriov_bar2, static_cast<std::uint32_t>(mask));
   writable32(cfg::sriov + 0x30, static_cast<std::uint32_t>(mask >> 32));
 }
 
-std::uint32_t config_space::read32(std::uint16_t offset) const {
-  std::uint32_t v;
-  std::memcpy(&v, &value_[offset & 0xffcu], 4);
-  return v;
-}
-
-config_space::effect config_space::write32(std::uint16_t offset, std::uint32_t value, unsigned byte_enables) {
-  const unsigned at = offset & 0xffcu;
-  effect e;
-  for (unsigned i = 0; i < 4; ++i) {
-    if ((byte_enables >> i & 1) == 0) continue;
-    const auto byte = static_cast<std::uint8_t>(value >> (8 * i));
-    const std::uint8_t w = writable_[at + i];
-    value_[at + i] = static_cast<std::uint8_t>((value_[at + i] & ~w & ~(byte & clearable_[at + i])) | (byte & w));
-  }
-  const auto touches = [&](unsigned reg) { return reg / 4 == at / 4 && (byte_enables >> (reg % 4) & 1) != 0; };
-  if (touches(cfg::device_control + 1) && (value_[cfg::device_control + 1] & 0x80) != 0) {
-    value_[cfg::device_control + 1] &= 0x7f;  // initiate function-level reset reads as 0
-    e.function_level_reset = true;
-  }
-  if (touches(cfg::vpd + 3)) vpd_access();
-  e.msix_changed = touches(cfg::msix_control + 1);
+config_effect config_space::write32(std::uint16_t offset, std::uint32_t value, unsigned byte_enables) {
+  if (state_.vf_enabled && (offset & 0xffcu) == cfg::sriov_num_vfs) byte_enables &= 0xc;
+  write(offset, value, byte_enables);
+  config_effect e;
+  e.function_level_reset = takes_reset(offset, byte_enables);
+  if (touches(cfg::vpd + 3, offset, byte_enables)) vpd_access();
+  e.msix_changed = touches(cfg::msix_control + 1, offset, byte_enables);
   decode();
   return e;
 }
@@ -193,7 +169,7 @@ void config_space::vpd_access() {
 
 void config_space::decode() {
   const std::uint16_t command = get16(cfg::command);
-  const bool awake = (value_[cfg::power + 4] & 3) == 0;  // in D1 to D3hot only configuration works
+  const bool awake = (byte(cfg::power + 4) & 3) == 0;  // in D1 to D3hot only configuration works
   state_.memory_enabled = awake && (command & cfg::command_memory) != 0;
   state_.bus_master = awake && (command & cfg::command_bus_master) != 0;
   const auto bar = [this](std::uint16_t offset) {
@@ -206,8 +182,12 @@ void config_space::decode() {
   state_.max_read_request = 128u << std::min(control >> 12 & 7, 5);
   state_.msix_enabled = (get16(cfg::msix_control) & 0x8000) != 0;
   state_.msix_masked = (get16(cfg::msix_control) & 0x4000) != 0;
-  const bool vf_enable = config_.total_vfs != 0 && (get16(cfg::sriov + 0x08) & 1) != 0;
-  state_.enabled_vfs = vf_enable ? std::min(get16(cfg::sriov + 0x10), config_.total_vfs) : std::uint16_t{0};
+  const std::uint16_t sriov = config_.total_vfs != 0 ? get16(cfg::sriov_control) : std::uint16_t{0};
+  state_.vf_enabled = (sriov & cfg::sriov_vf_enable) != 0;
+  state_.enabled_vfs =
+      state_.vf_enabled ? std::min<std::uint16_t>(get16(cfg::sriov_num_vfs), config_.total_vfs) : std::uint16_t{0};
+  state_.vf_memory_enabled = awake && state_.enabled_vfs != 0 && (sriov & cfg::sriov_vf_memory) != 0;
+  state_.vf_bar2 = state_.enabled_vfs != 0 ? bar(cfg::sriov_bar2) : 0;
 }
 
 void config_space::report(error e) {

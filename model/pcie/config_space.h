@@ -6,34 +6,13 @@
 #include <cstdint>
 #include <string>
 
+#include "model/pcie/config_registers.h"
 #include "model/sim/parameter.h"
 
 namespace rnic::pcie {
 
-/// Offsets of the capabilities (adapter control plane 1.1).
-namespace cfg {
-inline constexpr std::uint16_t command = 0x04, status = 0x06, bar0 = 0x10, bar2 = 0x18;
-inline constexpr std::uint16_t power = 0x40, vpd = 0x48, express = 0x60, msix = 0x9c;
-inline constexpr std::uint16_t ari = 0x100, sriov = 0x108, serial = 0x148, aer = 0x154;
-inline constexpr std::uint16_t device_control = express + 0x08, device_status = express + 0x0a;
-inline constexpr std::uint16_t link_status = express + 0x12;
-inline constexpr std::uint16_t msix_control = msix + 0x02;
-inline constexpr std::uint16_t command_memory = 0x0002, command_bus_master = 0x0004;
-}  // namespace cfg
-
-/// Errors that the function detects; bits of AER's uncorrectable status (Base Specification 3.0, 7.10.2).
-enum class error : std::uint32_t {
-  poisoned = 1u << 12,
-  completion_timeout = 1u << 14,
-  completer_abort = 1u << 15,
-  unexpected_completion = 1u << 16,
-  malformed = 1u << 18,
-  unsupported_request = 1u << 20,
-};
-
-/// Little-endian registers, each byte with a mask of writable bits and one of bits that a written 1 clears; what
-/// depends on the values is kept decoded in `state`.
-class config_space {
+/// Registers of the physical function; what depends on the values is kept decoded in `state`.
+class config_space : public config_registers {
  public:
   struct config {
     std::uint16_t vendor_id = 0x15b3;        ///< adapter control plane 1.1
@@ -48,7 +27,12 @@ class config_space {
     sim::parameter<std::uint16_t> msix_vectors{128, {1, 256, "vectors", "adapter control plane 1.2"}};
     std::uint32_t msix_table_offset = 0x7c000;  ///< in BAR0
     std::uint32_t msix_pba_offset = 0x7d000;    ///< in BAR0
-    std::uint16_t total_vfs = 0;                ///< 0: no SR-IOV capability; at most 126
+    /// Number that the SR-IOV capability announces; 0: the function has none.
+    sim::parameter<std::uint16_t> total_vfs{
+        0, {0, 126, "virtual functions", "adapter control plane 1.1, 8.7; --functions sets it"}};
+    sim::parameter<std::uint16_t> vf_msix_vectors{4, {2, 32, "vectors", "design: of each virtual function"}};
+    std::uint32_t vf_msix_table_offset = 0x2000;  ///< in VF BAR2, a page that has no doorbells (design)
+    std::uint32_t vf_msix_pba_offset = 0x3000;    ///< in VF BAR2
     /// Supported; a power of two.
     sim::parameter<std::uint32_t> max_payload_bytes{512, {128, 4096, "bytes", "calibration 5: host sets 256"}};
     std::uint64_t serial_number = 0x0002'c903'0000'0001;  ///< device serial number capability
@@ -59,6 +43,8 @@ class config_space {
     void list(sim::fields& are) {
       are("msix_vectors", msix_vectors);
       are("max_payload_bytes", max_payload_bytes);
+      are("total_vfs", total_vfs);
+      are("vf_msix_vectors", vf_msix_vectors);
     }
   };
   /// Decoded registers, valid until the next write.
@@ -71,21 +57,21 @@ class config_space {
     std::uint64_t bar2 = 0;
     std::uint32_t max_payload = 128;       ///< bytes
     std::uint32_t max_read_request = 512;  ///< bytes
-    std::uint16_t enabled_vfs = 0;
-  };
-  /// What a write asks for beyond its own register.
-  struct effect {
-    bool function_level_reset = false;
-    bool msix_changed = false;
+    bool vf_enabled = false;
+    std::uint16_t enabled_vfs = 0;  ///< those that there are
+    bool vf_memory_enabled = false;
+    std::uint64_t vf_bar2 = 0;  ///< of the first virtual function; those of the others follow
   };
 
+  /// Register of the PCI Express capability that is the same in all functions: extended tags, role-based error
+  /// reporting, function-level reset.
+  static std::uint32_t device_capabilities(const config& c);
   /// Throws sim::config_error for a size that cannot be.
   explicit config_space(const config& c);
 
-  /// Dword at `offset` (0..4092, low bits ignored).
-  std::uint32_t read32(std::uint16_t offset) const;
-  /// Writes the bytes whose bit is set in byte_enables (bit 0: lowest address). Read-only bits stay.
-  effect write32(std::uint16_t offset, std::uint32_t value, unsigned byte_enables);
+  /// Writes the bytes whose bit is set in byte_enables (bit 0: lowest address). Read-only bits stay, and so does the
+  /// number of virtual functions while they are enabled (SR-IOV specification 1.1, 3.3.7).
+  config_effect write32(std::uint16_t offset, std::uint32_t value, unsigned byte_enables);
   /// All registers as after power-on, but for what survives a function-level reset by its definition (nothing here).
   void reset();
   /// Sets the status bits of an error that this function detected.
@@ -97,13 +83,6 @@ class config_space {
   const config& configuration() const { return config_; }
 
  private:
-  std::uint16_t get16(std::uint16_t offset) const;
-  void set16(std::uint16_t offset, std::uint16_t value);
-  void set32(std::uint16_t offset, std::uint32_t value);
-  void writable16(std::uint16_t offset, std::uint16_t mask);
-  void writable32(std::uint16_t offset, std::uint32_t mask);
-  void clearable16(std::uint16_t offset, std::uint16_t mask);
-  void clearable32(std::uint16_t offset, std::uint32_t mask);
   void build_header();
   void build_power_and_vpd();
   void build_express();
@@ -114,9 +93,6 @@ class config_space {
   void decode();
 
   config config_;
-  std::array<std::uint8_t, 4096> value_{};
-  std::array<std::uint8_t, 4096> writable_{};
-  std::array<std::uint8_t, 4096> clearable_{};
   std::array<std::uint8_t, 256> vpd_{};
   state state_;
 };

@@ -7,15 +7,15 @@
 namespace rnic::pcie {
 
 dma_engine::dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, transmit_path& path,
-                       payload::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans)
+                       payload::tlp_pool& pool, functions& all, sim::span_recorder& spans)
     : owner_(owner),
       path_(path),
-      vectors_(vectors),
-      bus_(space),
+      functions_(all),
+      bus_(all),
       clients_(owner, clients, c.reads_per_client),
-      reads_(owner, c, clients, clients_, path, pool, space, bus_),
-      writes_(owner, c, clients_, path, pool, space, bus_, spans),
-      interrupts_(owner, space, vectors, bus_),
+      reads_(owner, c, clients, clients_, path, pool, all.physical(), bus_),
+      writes_(owner, c, clients_, path, pool, all.physical(), bus_, spans),
+      interrupts_(owner, all, bus_),
       interrupts_bit_(std::uint64_t{1} << clients) {}
 
 void dma_engine::announce(const std::string& prefix, sim::statistics& stats) {
@@ -46,7 +46,7 @@ void dma_engine::give_answers() {
 void dma_engine::enable(bool on) {
   bus_.enable(on);
   if (!on) {
-    vectors_.drop_pending();
+    functions_.drop_pending();
     stop_started();
   }
 }

@@ -7,14 +7,13 @@
 
 #include "model/payload/tlp.h"
 #include "model/pcie/bus_master.h"
-#include "model/pcie/config_space.h"
 #include "model/pcie/dma_clients.h"
 #include "model/pcie/dma_config.h"
 #include "model/pcie/dma_if.h"
 #include "model/pcie/dma_reads.h"
 #include "model/pcie/dma_writes.h"
+#include "model/pcie/functions.h"
 #include "model/pcie/interrupts.h"
-#include "model/pcie/msix_table.h"
 #include "model/pcie/transmit_path.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
@@ -40,10 +39,11 @@ class dma_engine {
   using client_port = dma_clients::port;
 
   dma_engine(sim::clocked_block& owner, const dma_config& c, unsigned clients, transmit_path& path,
-             payload::tlp_pool& pool, config_space& space, msix_table& vectors, sim::span_recorder& spans);
+             payload::tlp_pool& pool, functions& all, sim::span_recorder& spans);
 
   client_port& client(unsigned i) { return clients_.at(i); }
   sim::fifo_in<msix_request>& msix() { return interrupts_.port(); }
+  /// Routing ID of the physical function.
   void set_requester(std::uint16_t id) { bus_.set_requester(id); }
 
   /// A completion has arrived.
@@ -83,7 +83,7 @@ class dma_engine {
 
   sim::clocked_block& owner_;
   transmit_path& path_;
-  msix_table& vectors_;
+  functions& functions_;
   bus_master bus_;
   dma_clients clients_;
   dma_reads reads_;

@@ -46,15 +46,15 @@ void dma_writes::start(unsigned client, dma_request&& r) {
   counts_.bytes += write_.length;
 }
 
-void dma_writes::start(const msix_table::message& interrupt) {
+void dma_writes::start(const interrupts::message& interrupt) {
   write_.op = dma_request::kind::write;
   write_.notify = false;
-  write_.function = 0;
+  write_.function = interrupt.function;
   write_.length = 4;
-  write_.address = interrupt.address;
+  write_.address = interrupt.content.address;
   write_.source = nullptr;
   write_.span = 0;
-  std::memcpy(write_.bytes.data(), &interrupt.data, 4);  // little-endian, as all of PCI
+  std::memcpy(write_.bytes.data(), &interrupt.content.data, 4);  // little-endian, as all of PCI
   begin(no_client);
 }
 

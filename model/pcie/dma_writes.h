@@ -10,7 +10,7 @@
 #include "model/pcie/config_space.h"
 #include "model/pcie/dma_clients.h"
 #include "model/pcie/dma_config.h"
-#include "model/pcie/msix_table.h"
+#include "model/pcie/interrupts.h"
 #include "model/pcie/transmit_path.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/span.h"
@@ -34,7 +34,7 @@ class dma_writes {
 
   /// None may be under way.
   void start(unsigned client, dma_request&& r);
-  void start(const msix_table::message& interrupt);
+  void start(const interrupts::message& interrupt);
   bool active() const { return active_; }
   /// First edge behind those packets that were sent ahead of their edges: nothing else is sent before it.
   sim::cycle_t sent_until() const { return sent_until_; }

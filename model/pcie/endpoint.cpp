@@ -18,17 +18,16 @@ endpoint::endpoint(std::string name, sim::clock_domain& domain, const endpoint_c
                    sim::statistics& stats)
     : clocked_block(name, domain),
       config_(sim::checked(c, this->name())),
-      space_(c.space),
-      vectors_(c.space.msix_vectors),
+      functions_(c.space),
       link_(this->name() + ".link", *this, c.link),
       path_(*this, c.core, link_),
       spans_(spans),
-      dma_(*this, c.dma, dma_clients, path_, pool, space_, vectors_, spans),
+      dma_(*this, c.dma, dma_clients, path_, pool, functions_, spans),
       inbox_(this->name() + ".inbox", *this, 256),
       cycle_ps_(domain.longest_cycle()),
       requests_(std::size_t{c.posted_headers} + c.non_posted_headers),
-      bars_(*this, config_.space, config_.max_read_bytes, space_, vectors_, bar0, bar2, {command_out, doorbell_out},
-            serving_, spans),
+      bars_(*this, config_.space, config_.max_read_bytes, functions_, bar0, bar2, {command_out, doorbell_out}, serving_,
+            spans),
       replies_(*this, c.non_posted_headers, pool, path_) {
   if (c.non_posted_data == 0) throw sim::config_error(this->name() + ".non_posted_data: must be at least 1");
   announce(stats);
@@ -44,6 +43,7 @@ void endpoint::announce(sim::statistics& stats) {
   stats.add(name() + ".unsupported_reads", bar.unsupported_reads);
   stats.add(name() + ".unsupported_writes", bar.unsupported_writes);
   stats.add(name() + ".poisoned", bar.poisoned);
+  stats.add(name() + ".held_writes", bar.held_writes);
   stats.add(name() + ".receiver_overflows", overflows_);
   stats.add(name() + ".function_resets", resets_);
   stats.add(name() + ".link.packets", link_.wire().packets());
@@ -160,21 +160,29 @@ std::uint32_t endpoint::look(payload::tlp& request) const {
   if (request.length == 0 || request.length > payload::tlp::max_data) return 0;
   if (request.type == payload::tlp_type::mem_read)
     return bars_.look(request.address, request.length, request.data.data()) ? request.length : 0;
-  if (request.type != payload::tlp_type::cfg_read || (request.completer & 0xff) != 0 ||
-      request.address + request.length > 4096)
-    return 0;
+  const auto function = function_of(request);
+  if (request.type != payload::tlp_type::cfg_read || !function || request.address + request.length > 4096) return 0;
   for (std::uint32_t i = 0; i < request.length; ++i) {
     const std::uint64_t at = request.address + i;
-    const std::uint32_t value = space_.read32(static_cast<std::uint16_t>(at & ~std::uint64_t{3}));
+    const std::uint32_t value = functions_.read32(*function, static_cast<std::uint16_t>(at & ~std::uint64_t{3}));
     request.data[i] = static_cast<std::uint8_t>(value >> 8 * (at & 3));
   }
   return request.length;
 }
 
+/// The physical function takes the device number that it is asked under; routing IDs of virtual functions follow its
+/// own (SR-IOV 2.1.2).
+std::optional<std::uint16_t> endpoint::function_of(const payload::tlp& t) const {
+  const auto function = static_cast<std::uint16_t>(t.completer & 0xff);
+  if (!functions_.exists(function)) return {};
+  return function;
+}
+
 void endpoint::serve_config(const payload::tlp& t) {
   const bool read = t.type == payload::tlp_type::cfg_read;
   const std::uint64_t end = (t.address & 3) + t.length;
-  if ((t.completer & 0xff) != 0 || t.address >= 4096 || t.length == 0 || end > 4) {
+  const auto function = function_of(t);
+  if (!function || t.address >= 4096 || t.length == 0 || end > 4) {
     ++bars_.counts().unsupported_reads;
     answer(t, payload::tlp_status::unsupported_request, config_.config_cycles);
     return;
@@ -184,30 +192,35 @@ void endpoint::serve_config(const payload::tlp& t) {
   payload::tlp_ptr reply = answer(t, payload::tlp_status::success, config_.config_cycles);
   if (read) {
     ++config_reads_;
-    const std::uint32_t value = space_.read32(offset) >> shift;
+    const std::uint32_t value = functions_.read32(*function, offset) >> shift;
     std::memcpy(reply->data.data(), &value, 4);
     reply->length = reply->byte_count = t.length;
     return;
   }
   ++config_writes_;
-  own_id_ = t.completer;  // a function learns its number from configuration writes (Base Specification 3.0, 2.2.6.2)
+  // A function learns its number from configuration writes (Base Specification 3.0, 2.2.6.2).
+  own_id_ = static_cast<std::uint16_t>(t.completer - *function);
   dma_.set_requester(own_id_);
   std::uint32_t value = 0;
   std::memcpy(&value, t.data.data(), t.length);
   unsigned enables = 0;
   for (std::uint32_t i = 0; i < t.length; ++i)
     if (byte_enabled(t, i)) enables |= 1u << ((offset & 3u) + i);
-  const config_space::effect e = space_.write32(offset, value << shift, enables);
+  const std::uint16_t enabled = functions_.now().enabled_vfs;
+  const bool master = functions_.masters_bus(*function);
+  const config_effect e = functions_.write32(*function, offset, value << shift, enables);
   if (e.msix_changed || offset / 4 == cfg::command / 4) dma_.msix_changed();
-  if (e.function_level_reset) reset_function();
-  if (!space_.now().bus_master) dma_.stop_started();
+  if (e.function_level_reset) reset_function(*function);
+  const bool others = functions_.now().enabled_vfs != enabled;
+  if (others && function_listener_ != nullptr) function_listener_->functions_enabled();
+  if (others || (master && !functions_.masters_bus(*function))) dma_.stop_started();
 }
 
-void endpoint::reset_function() {
+void endpoint::reset_function(std::uint16_t function) {
   ++resets_;
-  space_.reset();
-  vectors_.reset();
-  if (reset_target_ != nullptr) reset_target_->function_level_reset(0);
+  functions_.reset(function);
+  functions_.hold(function, true);
+  if (function_listener_ != nullptr) function_listener_->function_level_reset(function);
 }
 
 // ---------------------------------------------------------------- outbound
@@ -231,7 +244,7 @@ bool endpoint::send_reply() {
 // ---------------------------------------------------------------- internal bus
 
 std::uint32_t endpoint::cr_read(std::uint32_t offset) {
-  const config_space::state& s = space_.now();
+  const config_space::state& s = functions_.now();
   const config_space::config& c = config_.space;
   switch (offset) {
     case cr::bus_device_function:
@@ -255,11 +268,13 @@ std::uint32_t endpoint::cr_read(std::uint32_t offset) {
     case cr::msix_state:
       return (s.msix_enabled ? 1u : 0u) | (s.msix_masked ? 2u : 0u);
     case cr::msix_vectors:
-      return vectors_.vectors();
+      return functions_.vectors(0).vectors();
     case cr::link_state:
       return c.link_generation | c.link_width << 4;
     case cr::dma_enable:
       return dma_.enabled() ? 1 : 0;
+    case cr::total_vfs:
+      return c.total_vfs;
     case cr::bar2_log_bytes:
       return static_cast<std::uint32_t>(__builtin_ctzll(c.bar2_bytes));
     default:
@@ -269,7 +284,12 @@ std::uint32_t endpoint::cr_read(std::uint32_t offset) {
 
 void endpoint::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::dma_enable && value == 1) dma_.enable(true);
-  if (offset == cr::msix_drop_pending) vectors_.drop_pending();
+  if (offset == cr::msix_drop_pending) functions_.drop_pending();
+  if (offset == cr::hold_function) {
+    functions_.hold(value, true);
+    dma_.stop_started();
+  }
+  if (offset == cr::release_function) functions_.hold(value, false);
 }
 
 }  // namespace rnic::pcie

@@ -3,18 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/payload/tlp.h"
 #include "model/pcie/bar_target.h"
-#include "model/pcie/config_space.h"
 #include "model/pcie/core_interface.h"
 #include "model/pcie/dma_engine.h"
 #include "model/pcie/dma_if.h"
-#include "model/pcie/function_reset_if.h"
+#include "model/pcie/function_listener_if.h"
+#include "model/pcie/functions.h"
 #include "model/pcie/link.h"
-#include "model/pcie/msix_table.h"
 #include "model/pcie/reply_queue.h"
 #include "model/pcie/tlp_link_if.h"
 #include "model/pcie/transmit_path.h"
@@ -95,8 +95,8 @@ class endpoint : public sim::clocked_block,
   /// For debuggers: fills in the data of a read packet without simulated time, counters or effects. Configuration
   /// space and the MSI-X table can be read so; returns the number of bytes, 0 for anything else.
   std::uint32_t look(payload::tlp& request) const;
-  void on_function_reset(function_reset_if& listener) { reset_target_ = &listener; }
-  const config_space& configuration() const { return space_; }
+  void on_function_change(function_listener_if& listener) { function_listener_ = &listener; }
+  const config_space& configuration() const { return functions_.physical(); }
   link_transmitter& transmitter() { return link_; }
   const core_config& core_parameters() const { return config_.core; }
 
@@ -114,7 +114,9 @@ class endpoint : public sim::clocked_block,
   void serve_request();
   void serve_read(const payload::tlp& t);
   void serve_config(const payload::tlp& t);
-  void reset_function();
+  void reset_function(std::uint16_t function);
+  /// Number of the function that a configuration request is for; one that does not exist: nothing.
+  std::optional<std::uint16_t> function_of(const payload::tlp& t) const;
   payload::tlp_ptr answer(const payload::tlp& request, payload::tlp_status status, unsigned cycles);
   bool send_reply();
   bool arrived() const;
@@ -122,13 +124,12 @@ class endpoint : public sim::clocked_block,
   void announce(sim::statistics& stats);
 
   endpoint_config config_;
-  config_space space_;
-  msix_table vectors_;
+  functions functions_;
   link_transmitter link_;
   transmit_path path_;
   pcie_core* core_ = nullptr;  // behind a crossing
   sim::span_recorder& spans_;
-  function_reset_if* reset_target_ = nullptr;
+  function_listener_if* function_listener_ = nullptr;
   tlp_link_if* peer_ = nullptr;
   dma_engine dma_;
   sim::timed_inbox<payload::tlp_ptr> inbox_;
@@ -139,7 +140,7 @@ class endpoint : public sim::clocked_block,
   sim::ring<payload::tlp_ptr> requests_;  // as long as the advertised headers
   bar_target bars_;
   reply_queue replies_;
-  std::uint16_t own_id_ = 0;
+  std::uint16_t own_id_ = 0;  // routing ID of the physical function
 
   std::uint64_t config_reads_ = 0, config_writes_ = 0, overflows_ = 0, resets_ = 0;
 };

@@ -3,34 +3,38 @@
 
 namespace rnic::pcie {
 
-std::optional<unsigned> interrupts::take_request() {
+std::optional<msix_request> interrupts::take_request() {
   const msix_request r = requests_.pop();
-  const config_space::state& s = space_.now();
-  if (!bus_.enabled() || r.vector >= vectors_.vectors() || r.function != 0 || !s.msix_enabled) {
+  if (!bus_.enabled() || !functions_.interrupts_on(r.function) || functions_.held(r.function) ||
+      r.vector >= functions_.vectors(r.function).vectors()) {
     ++counts_.dropped;
     return {};
   }
-  if (s.bus_master && !s.msix_masked && !vectors_.masked(r.vector)) return r.vector;
-  if (!vectors_.is_pending(r.vector)) ++counts_.pended;
-  vectors_.set_pending(r.vector);
+  msix_table& vectors = functions_.vectors(r.function);
+  if (may_send(r.function) && !vectors.masked(r.vector)) return r;
+  if (!vectors.is_pending(r.vector)) ++counts_.pended;
+  vectors.set_pending(r.vector);
   return {};
 }
 
-std::optional<unsigned> interrupts::take_pending() {
-  const config_space::state& s = space_.now();
-  const int vector = s.msix_enabled && s.bus_master && !s.msix_masked ? vectors_.deliverable() : -1;
-  recheck_ = vector >= 0;  // there may be one more
-  if (vector < 0) return {};
-  vectors_.clear_pending(static_cast<unsigned>(vector));
-  return static_cast<unsigned>(vector);
+std::optional<msix_request> interrupts::take_pending() {
+  recheck_ = false;
+  for (std::uint16_t f = 0; functions_.exists(f); ++f) {
+    const int vector = functions_.interrupts_on(f) && may_send(f) ? functions_.vectors(f).deliverable() : -1;
+    if (vector < 0) continue;
+    functions_.vectors(f).clear_pending(static_cast<unsigned>(vector));
+    recheck_ = true;  // there may be one more
+    return msix_request{f, static_cast<std::uint16_t>(vector)};
+  }
+  return {};
 }
 
-std::optional<msix_table::message> interrupts::take() {
+std::optional<interrupts::message> interrupts::take() {
   const bool request = requests_.bound() && requests_.can_pop();
-  const std::optional<unsigned> vector = request ? take_request() : take_pending();
-  if (!vector) return {};
+  const std::optional<msix_request> m = request ? take_request() : take_pending();
+  if (!m) return {};
   ++counts_.sent;
-  return vectors_.of(*vector);
+  return message{m->function, functions_.vectors(m->function).of(m->vector)};
 }
 
 }  // namespace rnic::pcie

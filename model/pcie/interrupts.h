@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "model/pcie/bus_master.h"
-#include "model/pcie/config_space.h"
 #include "model/pcie/dma_if.h"
+#include "model/pcie/functions.h"
 #include "model/pcie/msix_table.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -15,12 +15,13 @@
 namespace rnic::pcie {
 
 /// One request, or one pending bit that may go out now, at a time. A vector that is masked, a function that is, and a
-/// device that does not master the bus keep it pending (PCI Local Bus Specification 3.0, 6.8.2.2 and 6.8.3.4); what
-/// names no vector, or comes while MSI-X or DMA is off, is dropped and counted.
+/// function that does not master the bus keep it pending (PCI Local Bus Specification 3.0, 6.8.2.2 and 6.8.3.4); what
+/// names no function or vector, or comes while MSI-X or DMA is off, is dropped and counted. Of pending ones that may go
+/// out, the lowest function's lowest vector goes first.
 class interrupts {
  public:
-  interrupts(sim::clocked_block& owner, const config_space& space, msix_table& vectors, const bus_master& bus)
-      : space_(space), vectors_(vectors), bus_(bus), requests_(owner) {
+  interrupts(sim::clocked_block& owner, functions& all, const bus_master& bus)
+      : functions_(all), bus_(bus), requests_(owner) {
     requests_.show_in(asking_, 0);
   }
 
@@ -30,8 +31,12 @@ class interrupts {
   bool rechecks() const { return recheck_; }
   bool asking() const { return asking_ != 0 || recheck_; }  ///< there is something in the channel, visible or not
   bool waiting() const { return recheck_ || (asking_ != 0 && requests_.can_pop()); }
+  struct message {
+    std::uint16_t function = 0;
+    msix_table::message content;
+  };
   /// Takes a request, or looks at the pending bits; the message that goes out, if one does.
-  std::optional<msix_table::message> take();
+  std::optional<message> take();
 
   struct counters {
     std::uint64_t sent = 0, pended = 0, dropped = 0;
@@ -39,11 +44,13 @@ class interrupts {
   const counters& counts() const { return counts_; }
 
  private:
-  std::optional<unsigned> take_request();
-  std::optional<unsigned> take_pending();
+  std::optional<msix_request> take_request();
+  std::optional<msix_request> take_pending();
+  bool may_send(std::uint16_t function) const {
+    return functions_.masters_bus(function) && !functions_.interrupts_masked(function);
+  }
 
-  const config_space& space_;
-  msix_table& vectors_;
+  functions& functions_;
   const bus_master& bus_;
   sim::fifo_in<msix_request> requests_;
   std::uint64_t asking_ = 0;  // bit 0: something in the channel

@@ -20,5 +20,10 @@ inline constexpr std::uint32_t bar2_log_bytes = 0x30;
 /// Write 1: firmware has brought the blocks to rest, DMA works again. Read bit 0: it works.
 inline constexpr std::uint32_t dma_enable = 0x34;
 inline constexpr std::uint32_t msix_drop_pending = 0x40;  ///< write: device reset drops pending interrupts
+/// SR-IOV: virtual functions that the capability announces; `enabled_vfs` of them exist. From its function-level reset
+/// on, or since firmware has written its number to hold_function, a virtual function sends nothing and takes nothing
+/// but what goes to its registers of the communication channel, until firmware writes its number to release_function
+/// (adapter control plane 8.1).
+inline constexpr std::uint32_t total_vfs = 0x44, hold_function = 0x48, release_function = 0x4c;
 
 }  // namespace rnic::pcie::cr

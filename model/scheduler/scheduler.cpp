@@ -68,9 +68,15 @@ void scheduler::activate(queue_pair& qp) {
 }
 
 void scheduler::merge(queue_pair& qp, send_doorbell d) {
-  qp.uar = qp.doorbell && qp.uar != d.uar ? any_uar : d.uar;
+  const bool mixed = qp.doorbell && qp.uar != d.uar;
+  qp.uar = mixed ? any_uar : d.uar;
   if (qp.doorbell) ++merged_;
   qp.doorbell = true;
+  // One of them is not the owner's: what it brought must not be executed, so the queue itself is read.
+  if (mixed) {
+    drop_descriptors(qp);
+    d.descriptor.reset();
+  }
   if (!keep(qp, std::move(d.descriptor))) qp.more = true;
   if (qp.at == state::stalled) drop_descriptors(qp);
   if (qp.span == 0) qp.span = d.span;

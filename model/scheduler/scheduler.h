@@ -20,8 +20,6 @@
 namespace rnic::scheduler {
 
 inline constexpr unsigned priorities = 8;
-/// Value of grant::uar when doorbells of several UAR pages were merged: the descriptors' owner bits decide alone.
-inline constexpr std::uint32_t any_uar = 0xffff'ffff;
 
 struct config {
   sim::parameter<unsigned> grant_cycles{2, {1, sim::many, "cycles", "design"}};  ///< from one grant to the next

@@ -22,11 +22,17 @@ struct blueflame_wqe {
   void recycle() { length = 0; }
 };
 
+/// A UAR page of a function, as a doorbell and a queue pair's context are compared by.
+constexpr std::uint32_t uar_of(std::uint16_t function, std::uint32_t page) {
+  return std::uint32_t{function} << 20 | (page & 0xfffff);
+}
+/// Doorbells of several UAR pages were merged.
+inline constexpr std::uint32_t any_uar = 0xffff'ffff;
+
 /// doorbell -> scheduler: QP has new send work.
 struct send_doorbell {
   std::uint32_t qpn = 0;
-  std::uint32_t uar = 0;  ///< page it was rung on; the requester compares with the context
-  std::uint16_t function = 0;
+  std::uint32_t uar = 0;     ///< uar_of() where it was rung; the requester compares with the context
   blueflame_ptr descriptor;  ///< set for BlueFlame
   sim::span_id span = 0;
 };

@@ -42,9 +42,16 @@ class path_check {
         std::memcmp(p.sgid.data(), path.remote_gid, p.sgid.size()) != 0)
       return false;
     if (is_found(path, f)) return true;
-    if (!is_entry(path, p.dgid, v2)) return false;
+    const gid::entry* const own = entry_of(path, p.dgid, v2);
+    if (own == nullptr) return false;
     f.gid_index = path.gid_index;
+    if (gids_[path.port % gids_.size()]->num_vfs() != 0) f.function = own->function;
     return true;
+  }
+  /// The packet is for an address of the function: the entry's owner, which goes with the frame, decides (adapter
+  /// control plane 8.6). What goes to a group is for whom the host's driver has put into it.
+  static bool of_function(std::uint16_t function, const payload::frame& f) {
+    return f.function == function || f.function == payload::frame::any_function;
   }
   /// Entries that were read.
   std::uint64_t reads() const { return port_.accesses(0); }
@@ -53,10 +60,12 @@ class path_check {
   static bool is_found(const icm::path& path, const payload::frame& f) {
     return f.gid_index == path.gid_index && !wire::is_multicast(f.packet.dgid);
   }
-  bool is_entry(const icm::path& path, const wire::gid& dgid, bool v2) {
+  /// The path's, if the packet is for it.
+  const gid::entry* entry_of(const icm::path& path, const wire::gid& dgid, bool v2) {
     port_.access(0);
     const gid::entry& own = (*gids_[path.port % gids_.size()])[path.gid_index];
-    return own.valid && v2 == (own.type == gid::roce_type::v2) && dgid == own.id;
+    const bool fits = own.valid && v2 == (own.type == gid::roce_type::v2) && dgid == own.id;
+    return fits ? &own : nullptr;
   }
 
   const gid_tables gids_;

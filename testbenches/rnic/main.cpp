@@ -26,6 +26,12 @@ void add_common(CLI::App& command, common_options& o) {
   command.add_option("--set", o.assignments, "Change one parameter, e.g. --set adapter.clock_khz=500000; repeatable")
       ->type_name("PATH=VALUE")
       ->take_all();
+  command.add_option_function<unsigned>(
+      "--functions", [&o](unsigned n) { o.assignments.push_back("host.functions=" + std::to_string(n)); },
+      "Virtual functions of each adapter, 0 to 126, each with a driver in memory of its own");
+  command.add_option_function<unsigned>(
+      "--function", [&o](unsigned n) { o.assignments.push_back("host.function=" + std::to_string(n)); },
+      "Whose driver runs the programs: 1 to --functions, or 0 for the physical function");
   command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
   command
       .add_option("--pcap", o.pcap_file,

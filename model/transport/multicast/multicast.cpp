@@ -115,6 +115,7 @@ payload::frame_ptr multicast::next_copy() {
   to->port = frame_->port;
   to->loopback = frame_->loopback;
   to->gid_index = frame_->gid_index;
+  to->function = frame_->function;
   to->packet = frame_->packet;
   return to;
 }

@@ -33,6 +33,7 @@ bool requester_control::stop_for(std::uint32_t qpn, bool fatal) {
   if (!fatal) return true;
   completion::event_request e;
   e.type = static_cast<std::uint8_t>(abi::eqe::event::wq_catastrophic);
+  e.function = c->function;
   e.set(abi::eqe::number, qpn);
   ports_.events.push(e);
   return true;

@@ -78,6 +78,14 @@ void address_connected(payload::frame& f, const icm::path& path) {
   f.loopback = forced ? payload::frame::loopback_only : payload::frame::loopback_none;
 }
 
+/// Place of the address handle's entry in the port's table: its own number, or, where the context says so, one of a
+/// virtual function's window (adapter control plane 8.6; net/resource_tracker.c: update_gid).
+std::uint8_t source_index(const icm::requester_context& ctx, const datagram_address& a) {
+  const std::uint8_t base = ctx.dest.gid_index;
+  if ((base & icm::path_gid_is_base) == 0) return a.gid_index;
+  return static_cast<std::uint8_t>((base + a.gid_index) & (gid::table_size - 1));
+}
+
 void address_datagram(payload::frame& f, const icm::requester_context& ctx, const datagram_address& a) {
   wire::packet& p = f.packet;
   p.dmac = a.dmac;
@@ -88,7 +96,7 @@ void address_datagram(payload::frame& f, const icm::requester_context& ctx, cons
   p.udp_source = udp_source_of(ctx.dest);
   p.vlan_present = a.vlan_present;
   p.vlan_tci = a.vlan_tci;
-  f.gid_index = a.gid_index;
+  f.gid_index = source_index(ctx, a);
   f.priority = a.vlan_present ? static_cast<std::uint8_t>(a.vlan_tci >> 13) : a.priority;
   // Frames to a group come back and go out as well (adapter data plane B.5).
   f.loopback = a.loopback             ? payload::frame::loopback_only
@@ -111,7 +119,7 @@ gid::source_request source_of(const icm::requester_context& ctx, const send_wqe&
   if (ctx.type == icm::service::ud) {
     r.any_version = true;
     r.ipv4 = gid::is_mapped_ipv4(wqe.address.gid.data());
-    r.index = wqe.address.gid_index;
+    r.index = source_index(ctx, wqe.address);
     r.dmac = wqe.address.dmac;
     return r;
   }

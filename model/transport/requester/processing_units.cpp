@@ -16,7 +16,6 @@ namespace rnic::transport {
 
 namespace {
 using report_kind = scheduler::report::kind;
-constexpr std::uint32_t any_uar = 0xffff'ffff;  // doorbells of several pages were merged
 
 bool executes(icm::service type) {
   return icm::is_reliable(type) || type == icm::service::uc || type == icm::service::ud ||
@@ -138,7 +137,7 @@ void processing_units::open_context(send_unit& u) {
   if (icm::is_reliable(c->type) && !u.entries.second_found && !second_entry(u)) return;
   u.entries.second_found = true;
   if (!contexts_.access(context_memory::units, qpn)) return;
-  const bool legal_ring = u.grant.uar == c->uar || u.grant.uar == any_uar;
+  const bool legal_ring = u.grant.uar == scheduler::uar_of(c->function, c->uar) || u.grant.uar == scheduler::any_uar;
   if (u.grant.doorbell && !legal_ring) {
     ++counts_.wrong_uar;
     u.grant.descriptor.reset();

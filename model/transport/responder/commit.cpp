@@ -75,7 +75,7 @@ commit::progress commit::step(std::uint16_t i) {
   }
   const bool raises = s.completion.comm_est && !s.cancelled;
   if (!s.cancelled) {
-    if (raises && !completions_.raise(event_comm_est, flows_[s.flow].qpn)) return progress::none;
+    if (raises && !completions_.raise(event_comm_est, flows_[s.flow].qpn, s.function)) return progress::none;
     s.completion.comm_est = false;
     if (s.place.status != icm::translate_status::ok) fail_translation(s);
   }
@@ -261,7 +261,7 @@ bool commit::failure(responder_slot& s) {
   if (s.completion.event != 0 && !completions_.may_raise()) return false;
   if (!flows_.may_access(f, context_user::errors)) return false;
   flows_.access(f, context_user::errors);
-  if (s.completion.event != 0) completions_.raise(s.completion.event, f.qpn);
+  if (s.completion.event != 0) completions_.raise(s.completion.event, f.qpn, s.function);
   if (s.completion.syndrome != 0)
     completions_.fail(s.completion.cqn, f.qpn, s.completion.wqe_index, s.completion.syndrome, s.completion.srqn);
   if (s.nak == syndrome_invalid && s.completion.syndrome != cqe_local_length) ++completions_.errors.remote_invalid;

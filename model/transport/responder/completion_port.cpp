@@ -81,11 +81,12 @@ bool completion_port::holds(std::uint32_t qpn) const {
   return false;
 }
 
-bool completion_port::raise(std::uint8_t event, std::uint32_t number) {
+bool completion_port::raise(std::uint8_t event, std::uint32_t number, std::uint16_t function) {
   if (!event_.bound()) return true;
   if (!event_.claim()) return false;
   completion::event_request e;
   e.type = event;
+  e.function = function;
   e.set(abi::eqe::number, number);
   event_.push(e);
   return true;

@@ -40,8 +40,8 @@ class completion_port {
   bool holds(std::uint32_t qpn) const;
   /// Whether raise() is possible in this cycle. Refused, the owner is ticked when it may be.
   bool may_raise() { return !event_.bound() || event_.claim(); }
-  /// False: not in this cycle.
-  bool raise(std::uint8_t event, std::uint32_t number);
+  /// `function`: whose the queue `number` is. False: not in this cycle.
+  bool raise(std::uint8_t event, std::uint32_t number, std::uint16_t function);
 
   struct error_counters {
     std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,

@@ -208,7 +208,7 @@ bool error_state::tell_last(std::uint32_t qpn) {
   if (found != flow_table::contexts::result::hit || (ctx->flags & icm::responder_flag_last_wqe) != 0) return true;
   if (!completions_.may_raise() || !flows_.may_access(context_user::errors)) return false;
   flows_.access(context_user::errors);
-  completions_.raise(event_last_wqe, qpn);
+  completions_.raise(event_last_wqe, qpn, ctx->function);
   ctx->flags |= icm::responder_flag_last_wqe;
   contexts_.use(qpn);
   contexts_.mark_dirty(qpn);

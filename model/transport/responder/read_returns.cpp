@@ -60,7 +60,7 @@ bool read_returns::fail(responder_flow& f, const read_report& r) {
   if (f.requests.discarding) return true;  // it is being given up anyway
   if (!reads_.room(1) || !completions_.may_raise() || !flows_.may_access(f, context_user::errors)) return false;
   flows_.access(f, context_user::errors);
-  completions_.raise(r.event, f.qpn);
+  completions_.raise(r.event, f.qpn, f.ctx->function);
   ++(r.nak == syndrome_access ? completions_.errors.remote_access : completions_.errors.local_operation);
   answers_.give_up(f);
   answers_.set_nak(f, r.nak, r.psn, r.msn);

@@ -61,7 +61,7 @@ bool receive_descriptors::give_back(const responder_flow& f) {
 
 receive_descriptors::result receive_descriptors::in_domain(const icm::responder_context& ctx, std::uint32_t srqn,
                                                            std::uint32_t& pd) {
-  return counted(contexts_.in_domain(srqn, domain_of(ctx), pd));
+  return counted(contexts_.in_domain(srqn, domain_of(ctx), ctx.function, pd));
 }
 
 receive_descriptors::result receive_descriptors::choose(icm::responder_context& ctx, std::uint32_t srqn) {
@@ -126,10 +126,8 @@ void receive_descriptors::work() {
   shared_.work();
   contexts_.work_halts([this](std::uint32_t srqn) { return shared_.forget(srqn); });
   if (!contexts_.has_notice() || !completions_.may_raise()) return;
-  std::uint8_t event = 0;
-  std::uint32_t srqn = 0;
-  contexts_.take_notice(event, srqn);
-  completions_.raise(event, srqn);
+  const shared_contexts::notice n = contexts_.take_notice();
+  completions_.raise(n.event, n.srqn, n.function);
 }
 
 void receive_descriptors::drop_shared() {

@@ -48,12 +48,13 @@ void shared_contexts::access(std::uint32_t srqn, srq_user user) {
 }
 
 // Domain 0 is none: queue pairs that only send, and queues that are not for everybody, have it.
-shared_contexts::result shared_contexts::in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd) {
+shared_contexts::result shared_contexts::in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint16_t function,
+                                                   std::uint32_t& pd) {
   icm::srq_context* c = nullptr;
   const result r = open(srqn, srq_user::check, c);
   if (r != result::ready) return r;
   if (!may_access(srqn, srq_user::check)) return result::pending;
-  if (domain == 0 || c->xrcd != domain) {
+  if (domain == 0 || c->xrcd != domain || c->function != function) {
     access(srqn, srq_user::check);
     return result::failed;
   }
@@ -67,7 +68,7 @@ void shared_contexts::used(std::uint32_t srqn) {
 }
 
 void shared_contexts::fail(icm::srq_context& c) {
-  if (c.error == 0) tell(event_srq_catastrophic, c.srqn);
+  if (c.error == 0) tell(event_srq_catastrophic, c);
   c.error = 1;
   contexts_.mark_dirty(c.srqn);
   owner_.wake_next();
@@ -75,16 +76,16 @@ void shared_contexts::fail(icm::srq_context& c) {
 
 // ---------------------------------------------------------------- software
 
-void shared_contexts::tell(std::uint8_t event, std::uint32_t srqn) {
-  notices_.push_back({event, srqn});
+void shared_contexts::tell(std::uint8_t event, const icm::srq_context& c) {
+  notices_.push_back({event, c.function, c.srqn});
   owner_.wake_next();
 }
 
-void shared_contexts::take_notice(std::uint8_t& event, std::uint32_t& srqn) {
-  event = notices_.front().event;
-  srqn = notices_.front().srqn;
+shared_contexts::notice shared_contexts::take_notice() {
+  const notice first = notices_.front();
   notices_.erase(notices_.begin());
   if (!notices_.empty()) owner_.wake_next();
+  return first;
 }
 
 /// A queue has one halt at most: halt() begins anew.

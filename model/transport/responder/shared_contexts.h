@@ -51,8 +51,9 @@ class shared_contexts {
   void access(std::uint32_t srqn, srq_user user);
   void mark_dirty(std::uint32_t srqn) { contexts_.mark_dirty(srqn); }
 
-  /// XRC: whether there is such a queue in this domain (`failed`: not), and the queue's protection domain.
-  result in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint32_t& pd);
+  /// XRC: whether there is such a queue of this function in this domain (`failed`: not), and the queue's protection
+  /// domain.
+  result in_domain(std::uint32_t srqn, std::uint16_t domain, std::uint16_t function, std::uint32_t& pd);
   /// The packet goes on for which that was ready in this tick, or which takes a descriptor.
   void used(std::uint32_t srqn);
   /// Of a queue for which in_domain() was ready in this tick.
@@ -61,10 +62,15 @@ class shared_contexts {
   /// The queue cannot be used any more; software is told once.
   void fail(icm::srq_context& c);
   /// An event of the queue, for software.
-  void tell(std::uint8_t event, std::uint32_t srqn);
+  void tell(std::uint8_t event, const icm::srq_context& c);
   bool has_notice() const { return !notices_.empty(); }
+  struct notice {
+    std::uint8_t event;
+    std::uint16_t function;
+    std::uint32_t srqn;
+  };
   /// The oldest of these; one a cycle.
-  void take_notice(std::uint8_t& event, std::uint32_t& srqn);
+  notice take_notice();
 
   /// Firmware stops a queue: its context goes to ICM (`discard`: is forgotten), and who needs it waits for release().
   void halt(std::uint32_t srqn, bool discard);
@@ -84,10 +90,6 @@ class shared_contexts {
   void drop_all();
 
  private:
-  struct notice {
-    std::uint8_t event;
-    std::uint32_t srqn;
-  };
   struct stopped {
     std::uint32_t srqn;
     bool discard, done;

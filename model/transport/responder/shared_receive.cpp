@@ -81,7 +81,7 @@ bool shared_receive::settle_record(line& l, icm::srq_context& c) {
     l.watch = false;
     --watching_;
     if (c.limit != 0 && left_of(c) < c.limit) {
-      contexts_.tell(event_srq_limit, c.srqn);
+      contexts_.tell(event_srq_limit, c);
       c.limit = 0;
     }
   }

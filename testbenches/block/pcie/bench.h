@@ -106,19 +106,19 @@ class interrupt_source : public sim::clocked_block {
   }
   sim::fifo_out<pcie::msix_request> out;
   sim::fifo<pcie::msix_request> channel;
-  void raise(std::uint16_t vector) {
-    todo_.push_back({vector, now() + 1});
+  void raise(std::uint16_t vector, std::uint16_t function = 0) {
+    todo_.push_back({{function, vector}, now() + 1});
     wake_next();
   }
 
  private:
   void tick() override {
     if (todo_.empty() || todo_.front().second > now() || !out.can_push()) return;
-    out.push({0, todo_.front().first});
+    out.push(todo_.front().first);
     todo_.erase(todo_.begin());
     if (!todo_.empty()) wake_next();
   }
-  std::vector<std::pair<std::uint16_t, sim::cycle_t>> todo_;
+  std::vector<std::pair<pcie::msix_request, sim::cycle_t>> todo_;
 };
 
 struct registers : pcie::register_file_if {
@@ -232,16 +232,16 @@ struct bench {
   static void run_ns(std::uint64_t ns) { sc_core::sc_start(sc_core::sc_time::from_value(ns * 1000)); }
   sim::time_ps time() const { return base.now_ps(); }
 
-  std::uint32_t config_read(std::uint16_t offset, std::uint32_t bytes = 4) {
-    EXPECT_TRUE(root.start_config_read(0, offset, bytes, reads, ++token));
+  std::uint32_t config_read(std::uint16_t offset, std::uint32_t bytes = 4, unsigned function = 0) {
+    EXPECT_TRUE(root.start_config_read(static_cast<std::uint16_t>(function), offset, bytes, reads, ++token));
     run_ns(2000);
     std::uint32_t v = 0;
     EXPECT_EQ(reads.done.count(token), 1u);
     std::memcpy(&v, reads.done[token].data.data(), reads.done[token].data.size());
     return v;
   }
-  void config_write(std::uint16_t offset, std::uint32_t value, std::uint32_t bytes = 4) {
-    EXPECT_TRUE(root.start_config_write(0, offset, &value, bytes, reads, ++token));
+  void config_write(std::uint16_t offset, std::uint32_t value, std::uint32_t bytes = 4, unsigned function = 0) {
+    EXPECT_TRUE(root.start_config_write(static_cast<std::uint16_t>(function), offset, &value, bytes, reads, ++token));
     run_ns(2000);
     EXPECT_EQ(reads.done.count(token), 1u);
   }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configuration space, BARs and MSI-X as software on the bus sees them.
+#include "model/pcie/pcie_cr.h"
 #include "testbenches/bench/held_up.h"
 #include "testbenches/block/pcie/bench.h"
 
 namespace rnic::test {
 namespace {
 
-struct reset_log : pcie::function_reset_if {
+struct reset_log : pcie::function_listener_if {
+  void functions_enabled() override { ++enabled; }
+  unsigned enabled = 0;
   unsigned resets = 0;
   void function_level_reset(std::uint16_t) override { ++resets; }
 };
@@ -117,12 +120,211 @@ TEST(pcie_config, bus_setup_finds_and_places_everything) {
 TEST(pcie_config, function_level_reset) {
   bench b;
   reset_log log;
-  b.endpoint.on_function_reset(log);
+  b.endpoint.on_function_change(log);
   b.config_write(0x68, 0x8000 | b.config_read(0x68, 2), 2);
   EXPECT_EQ(log.resets, 1u);
   EXPECT_EQ(b.config_read(0x04, 2), 0u);
   EXPECT_EQ(b.config_read(0x10), 4u);
   EXPECT_EQ(b.config_read(0x68, 2), 0x2810u);
+}
+
+// ---------------------------------------------------------------- virtual functions
+
+constexpr std::uint16_t sriov = 0x108;
+
+/// A card of eight virtual functions, of which `enabled` are there; their BARs begin at `bars`.
+struct shared_card : bench {
+  static options with_functions() {
+    options o;
+    o.endpoint.space.total_vfs = 8;
+    return o;
+  }
+  explicit shared_card(unsigned enabled) : bench(with_functions()) {
+    bars = bar0_at + (1ull << 32);
+    config_write(sriov + 0x2c, static_cast<std::uint32_t>(bars));
+    config_write(sriov + 0x30, static_cast<std::uint32_t>(bars >> 32));
+    config_write(sriov + 0x10, enabled, 2);
+    config_write(sriov + 0x08, 0x9, 2);
+  }
+  void store(unsigned function, std::uint64_t offset, const void* data, std::uint32_t bytes) {
+    EXPECT_TRUE(root.mmio_store(at(function, offset), data, bytes, 0));
+  }
+  std::uint32_t load(unsigned function, std::uint64_t offset) {
+    std::uint32_t v = 0;
+    std::memcpy(&v, mmio_read(at(function, offset), 4).data.data(), 4);
+    return v;
+  }
+  std::uint64_t at(unsigned function, std::uint64_t offset) const {
+    return bars + (8u << 20) * (function - 1) + offset;
+  }
+  std::uint64_t bars = 0;
+};
+
+TEST(pcie_functions, come_and_go_with_their_enable_bit) {
+  shared_card b(3);
+  reset_log log;
+  b.endpoint.on_function_change(log);
+  for (unsigned f = 1; f <= 8; ++f) EXPECT_EQ(b.config_read(0x08, 4, f), f <= 3 ? 0x02000000u : 0xffffffffu) << f;
+  b.config_write(sriov + 0x10, 5, 2);
+  EXPECT_EQ(b.config_read(sriov + 0x10, 2), 3u) << "the number stays while they are enabled";
+  b.config_write(sriov + 0x08, 0, 2);
+  EXPECT_EQ(b.config_read(0x08, 4, 1), 0xffffffffu);
+  b.config_write(sriov + 0x10, 200, 2);
+  b.config_write(sriov + 0x08, 0x9, 2);
+  EXPECT_NE(b.config_read(0x08, 4, 8), 0xffffffffu);
+  EXPECT_EQ(b.config_read(0x08, 4, 9), 0xffffffffu) << "there are no more than the capability says";
+  EXPECT_EQ(log.enabled, 2u);
+}
+
+/// SR-IOV specification 1.1, 3.4 and 3.5.
+TEST(pcie_functions, have_registers_of_their_own) {
+  shared_card b(2);
+  EXPECT_EQ(b.config_read(0x00, 4, 1), 0xffffffffu);
+  b.config_write(0x04, 0xffff, 2, 1);
+  EXPECT_EQ(b.config_read(0x04, 2, 1), 0x0004u) << "bus mastering and nothing else";
+  EXPECT_EQ(b.config_read(0x04, 2, 2), 0u);
+  for (std::uint16_t bar = 0x10; bar < 0x28; bar = static_cast<std::uint16_t>(bar + 4)) {
+    b.config_write(bar, 0xffffffff, 4, 1);
+    EXPECT_EQ(b.config_read(bar, 4, 1), 0u);
+  }
+  std::map<unsigned, unsigned> found;
+  for (unsigned at = b.config_read(0x34, 1, 1), n = 0; at != 0 && n < 20; ++n) {
+    const std::uint32_t header = b.config_read(static_cast<std::uint16_t>(at), 4, 1);
+    found[header & 0xff] = at;
+    at = header >> 8 & 0xff;
+  }
+  EXPECT_EQ(found, (std::map<unsigned, unsigned>{{0x10, 0x60}, {0x11, 0x9c}}));
+  EXPECT_EQ(b.config_read(0x100, 4, 1), 0x0001000eu) << "ARI, and no other extended capability";
+  EXPECT_EQ(b.config_read(0x9e, 2, 1) & 0x7ff, 3u);
+  EXPECT_EQ(b.config_read(0xa0, 4, 1), 0x2002u);
+  EXPECT_EQ(b.config_read(0xa4, 4, 1), 0x3002u);
+}
+
+TEST(pcie_functions, writes_say_whose_they_are) {
+  shared_card b(2);
+  const std::uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  b.store(1, 0x80014, data, 4);
+  b.store(2, 0x80020, data, 8);
+  b.store(2, 0x4, data, 4);      // its registers of the channel
+  b.store(3, 0x80014, data, 4);  // nobody's
+  b.run_ns(2000);
+  ASSERT_EQ(b.doorbell.got.size(), 2u);
+  EXPECT_EQ(b.doorbell.got[0].function, 1u);
+  EXPECT_EQ(b.doorbell.got[0].offset, 0x80014u);
+  EXPECT_EQ(b.doorbell.got[1].function, 2u);
+  ASSERT_EQ(b.command.got.size(), 1u);
+  EXPECT_EQ(b.command.got[0].function, 2u);
+  EXPECT_EQ(b.command.got[0].offset, 4u);
+  EXPECT_EQ(b.stats.value("pcie.unsupported_writes"), 1u);
+  b.config_write(sriov + 0x08, 0x1, 2);  // memory space off
+  b.store(1, 0x80014, data, 4);
+  b.run_ns(2000);
+  EXPECT_EQ(b.stats.value("pcie.unsupported_writes"), 2u);
+}
+
+TEST(pcie_functions, interrupts_are_pended_by_function) {
+  shared_card b(2);
+  const auto program = [&b](unsigned function, unsigned vector, std::uint32_t data, std::uint32_t mask) {
+    const std::uint32_t words[] = {0xfee00000, 0, data, mask};
+    for (unsigned i = 0; i < 4; ++i) b.store(function, 0x2000 + 16 * vector + 4 * i, &words[i], 4);
+    b.run_ns(500);
+  };
+  for (unsigned f = 1; f <= 2; ++f) {
+    program(f, 1, 0x100 * f, 0);
+    b.config_write(0x9e, 0x8000, 2, f);
+  }
+  b.config_write(0x04, 4, 2, 1);  // function 2 does not master the bus yet
+  b.interrupts.raise(1, 1);
+  b.interrupts.raise(1, 2);
+  b.interrupts.raise(3, 1);
+  b.interrupts.raise(4, 1);  // no such vector
+  b.interrupts.raise(1, 3);  // no such function
+  b.run_ns(3000);
+  ASSERT_EQ(b.log.got.size(), 1u) << "vector 3 is masked, function 2 pending";
+  EXPECT_EQ(b.log.got[0].function, 1u);
+  EXPECT_EQ(b.log.got[0].data, 0x100u);
+  EXPECT_EQ(b.load(1, 0x3000), 1u << 3);
+  EXPECT_EQ(b.load(2, 0x3000), 1u << 1);
+  EXPECT_EQ(b.stats.value("pcie.dma.interrupts_dropped"), 2u);
+  b.config_write(0x04, 4, 2, 2);
+  program(1, 3, 0x133, 0);
+  b.run_ns(3000);
+  ASSERT_EQ(b.log.got.size(), 3u);
+  EXPECT_EQ(b.log.got[1].function, 2u);
+  EXPECT_EQ(b.log.got[1].data, 0x200u);
+  EXPECT_EQ(b.log.got[2].data, 0x133u);
+  EXPECT_EQ(b.load(2, 0x3000), 0u);
+}
+
+/// A function's DMA has its own routing ID, and its own pages: others' are refused in both directions.
+TEST(pcie_functions, reach_their_own_pages_only) {
+  shared_card b(2);
+  const auto physical = b.memory.allocate(4096);
+  const auto first = b.memory.allocate(4096, 4096, host::memory_class::llc, 1);
+  const auto second = b.memory.allocate(4096, 4096, host::memory_class::llc, 2);
+  for (unsigned f = 1; f <= 2; ++f) b.config_write(0x04, 4, 2, f);
+  const host::host_memory::buffer* const pages[] = {&physical, &first, &second};
+  for (std::uint16_t f = 0; f <= 2; ++f)
+    for (unsigned page = 0; page <= 2; ++page) {
+      std::memset(pages[page]->pointer, 0x11, 64);
+      std::array<std::uint8_t, 64> got{};
+      pcie::dma_request r;
+      r.op = pcie::dma_request::kind::write;
+      r.function = f;
+      r.length = 64;
+      r.address = pages[page]->address;
+      r.bytes.fill(0x77);
+      b.clients[0]->queue(r);
+      b.run_ns(3000);
+      EXPECT_EQ(pages[page]->pointer[0], f == page ? 0x77 : 0x11) << f << " " << page;
+      r.op = pcie::dma_request::kind::read;
+      r.destination = got.data();
+      b.clients[0]->queue(r);
+      b.run_ns(3000);
+      ASSERT_FALSE(b.clients[0]->answers.empty());
+      EXPECT_EQ(b.clients[0]->answers.back().response.status == pcie::dma_status::ok, f == page) << f << " " << page;
+      EXPECT_EQ(got[5], f == page ? 0x77 : 0);
+    }
+  EXPECT_EQ(b.stats.value("root.unsupported_writes"), 6u);
+  EXPECT_EQ(b.stats.value("root.unsupported_reads"), 6u);
+}
+
+/// From its reset on a function is still, until firmware lets it go; the others are as they were.
+TEST(pcie_functions, are_held_after_their_reset) {
+  shared_card b(2);
+  reset_log log;
+  b.endpoint.on_function_change(log);
+  const auto own = b.memory.allocate(4096, 4096, host::memory_class::llc, 1);
+  for (unsigned f = 1; f <= 2; ++f) b.config_write(0x04, 4, 2, f);
+  b.config_write(0x68, 0x8000, 2, 1);
+  EXPECT_EQ(log.resets, 1u);
+  EXPECT_EQ(b.config_read(0x04, 2, 1), 0u);
+  EXPECT_EQ(b.config_read(0x04, 2, 2), 4u);
+  EXPECT_EQ(b.config_read(0x04, 2, 0) & 4, 4u);
+  b.config_write(0x04, 4, 2, 1);
+  const std::uint8_t data[4] = {1, 2, 3, 4};
+  const auto try_both = [&] {
+    b.store(1, 0x80014, data, 4);
+    pcie::dma_request r;
+    r.op = pcie::dma_request::kind::write;
+    r.function = 1;
+    r.length = 4;
+    r.address = own.address;
+    r.bytes.fill(0x77);
+    b.clients[0]->queue(r);
+    b.run_ns(3000);
+  };
+  try_both();
+  EXPECT_EQ(own.pointer[0], 0);
+  EXPECT_TRUE(b.doorbell.got.empty());
+  EXPECT_EQ(b.stats.value("pcie.held_writes"), 1u);
+  b.store(1, 0x0, data, 4);  // its channel is heard
+  b.run_ns(1000);
+  EXPECT_EQ(b.command.got.size(), 1u);
+  b.endpoint.cr_write(pcie::cr::release_function, 1);
+  try_both();
+  EXPECT_EQ(own.pointer[0], 0x77);
+  EXPECT_EQ(b.doorbell.got.size(), 1u);
 }
 
 TEST(pcie_bar, writes_reach_their_channel_in_order_with_exact_bytes) {

@@ -264,7 +264,7 @@ std::uint32_t bench::post_read(std::uint32_t length, std::uint64_t at) {
 void bench::ring_doorbell(std::uint32_t uar) {
   scheduler::send_doorbell d;
   d.qpn = qpn;
-  d.uar = uar;
+  d.uar = scheduler::uar_of(owning_function, uar);
   w.to_ring.push_back(d);
   w.wake_next();
 }

@@ -72,7 +72,7 @@ class queue {
   scheduler::send_doorbell doorbell() const {
     scheduler::send_doorbell d;
     d.qpn = number_;
-    d.uar = 0x80;
+    d.uar = bench::own_uar;
     return d;
   }
 

@@ -170,7 +170,7 @@ void ring_for(bench::bench& b, std::uint32_t qps) {
     b.make_qp(0x100 + q);
     scheduler::send_doorbell d;
     d.qpn = 0x100 + q;
-    d.uar = 0x80;
+    d.uar = bench::own_uar;
     b.w.to_ring.push_back(d);
   }
   b.w.wake_next();

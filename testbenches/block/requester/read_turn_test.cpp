@@ -48,7 +48,7 @@ TEST(read_turn, a_read_that_is_alone_has_its_grant_two_cycles_after_it_has_asked
   b.post_read(8);
   scheduler::send_doorbell d;
   d.qpn = bench::qpn;
-  d.uar = 0x80;
+  d.uar = bench::own_uar;
   d.span = b.spans.open(0);
   const sim::span_id span = d.span;
   b.w.to_ring.push_back(std::move(d));
@@ -224,7 +224,7 @@ TEST(response_turn, one_waits_as_long_as_the_engine_stands_still) {
   b.spans.enable(true);
   scheduler::send_doorbell d;
   d.qpn = bench::qpn;
-  d.uar = 0x80;
+  d.uar = bench::own_uar;
   d.span = b.spans.open(0);
   const sim::span_id read = d.span;
   b.post_read(1024);

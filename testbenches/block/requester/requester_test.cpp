@@ -168,7 +168,7 @@ TEST(requester, blueflame_needs_no_descriptor_fetch_and_its_marks_are_ignored) {
   payload::pool<scheduler::blueflame_wqe> pool;
   scheduler::send_doorbell d;
   d.qpn = bench::qpn;
-  d.uar = 0x80;
+  d.uar = bench::own_uar;
   d.descriptor = pool.get();
   d.descriptor->length = 64;
   d.descriptor->index = 0;

@@ -47,7 +47,7 @@ struct few : bench::bench {
       for (std::size_t k = 0; k < std::size(words); ++k) wire::store_be32(slot + 4 * k, words[k]);
       if (n == messages) slot[0] = 0x80;  // software's
     }
-    w.to_ring.push_back({::bench::qpn + i, 0x80, ::bench::owning_function, {}, 0});
+    w.to_ring.push_back({::bench::qpn + i, ::bench::own_uar, {}, 0});
     w.wake_next();
   }
   void answer() {

@@ -142,7 +142,7 @@ TEST(teardown, response_behind_one_that_was_given_up_is_written_and_completes) {
   b.ring_doorbell();
   scheduler::send_doorbell d;
   d.qpn = other;
-  d.uar = 0x80;
+  d.uar = bench::own_uar;
   b.w.to_ring.push_back(d);
   b.run_ns(3000);
   ASSERT_EQ(b.w.sent.size(), 4u);

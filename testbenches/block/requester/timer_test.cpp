@@ -165,7 +165,7 @@ TEST(requester_timers, a_reset_ends_with_no_timer) {
     b.make_qp(0x100 + q);
     scheduler::send_doorbell d;
     d.qpn = 0x100 + q;
-    d.uar = 0x80;
+    d.uar = bench::own_uar;
     b.w.to_ring.push_back(d);
   }
   b.w.wake_next();

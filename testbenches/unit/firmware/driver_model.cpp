@@ -71,7 +71,7 @@ void driver_model::fill_init_hca() {
   put(f::cqc_base, icm.cqc | 16);
   put(f::altc_base, icm.altc);
   put(f::auxc_base, icm.auxc);
-  put(f::eqc_base, icm.eqc | 7);
+  put(f::eqc_base, icm.eqc | log_eqs);
   put(f::rdmarc_base, icm.rdmarc | 4);
   put(f::mcg_base, icm.mcg);
   put(f::log_mcg_bytes, 10);

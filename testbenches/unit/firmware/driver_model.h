@@ -33,6 +33,7 @@ class driver_model {
   void fill_map(unsigned entries, unsigned log_pages, std::uint64_t icm_address = 0);
   std::vector<std::uint64_t> probe_chunks() const;  ///< the 45 chunks that are mapped before INIT_HCA
   void fill_init_hca();
+  unsigned log_eqs = 7;
   bool windows = true;  ///< asks INIT_HCA for memory windows
   /// Everything up to a working device with EQ 8, as the recording does it.
   void bring_up();

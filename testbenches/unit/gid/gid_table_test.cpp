@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
+
 #include "model/gid/gid_cr.h"
+#include "model/gid/gid_source.h"
 
 namespace rnic::gid {
 namespace {
@@ -107,6 +112,128 @@ TEST(gid_table, vlan_table_and_windows_by_register) {
   t.cr_write(cr::num_vfs, 0);
   EXPECT_EQ(t[127].function, 0u);
   EXPECT_EQ(t.cr_read(0x7ffc), 0u);  // nothing there
+}
+
+// ---------------------------------------------------------------- function x index x version x VLAN
+
+/// The table as plain rows, and what may be done with them, written down once more.
+struct plain_table {
+  struct row {
+    bool valid = false;
+    bool second_version = false;
+    unsigned vid = 0;  // 0: none
+    std::uint8_t last = 0;
+  };
+  std::array<row, 128> rows{};
+  unsigned vfs = 0;
+
+  unsigned owner(unsigned index) const {
+    if (vfs == 0) return 0;
+    for (unsigned f = 0; f <= vfs; ++f) {
+      const window w = kernel_rule(f, vfs);
+      if (index >= w.first && index < w.first + w.count) return f;
+    }
+    return ~0u;
+  }
+  refusal leaves(unsigned function, unsigned index, bool second_version) const {
+    if (!rows[index].valid) return refusal::invalid;
+    if (rows[index].second_version != second_version) return refusal::version;
+    if (vfs != 0 && owner(index) != function) return refusal::function;
+    return refusal::none;
+  }
+  std::optional<unsigned> arrives(std::uint8_t last, bool second_version) const {
+    for (unsigned i = 0; i < rows.size(); ++i)
+      if (rows[i].valid && rows[i].second_version == second_version && rows[i].last == last) return i;
+    return std::nullopt;
+  }
+};
+
+class dice {
+ public:
+  explicit dice(unsigned seed) : random_(seed) {}
+  /// 0 to n - 1.
+  unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
+  plain_table::row row() {
+    return {below(4) != 0, below(2) != 0, below(3) == 0 ? 1 + below(4094) : 0, static_cast<std::uint8_t>(below(200))};
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+void put_row(gid_table& t, unsigned i, const plain_table::row& r) {
+  put_gid(t, i, r.last,
+          (r.valid ? cr::gid_valid : 0) | (r.second_version ? 2u << cr::gid_type_shift : 0) |
+              (r.vid != 0 ? cr::gid_vlan_valid | r.vid : 0));
+}
+
+/// A table of `vfs` functions with random rows, in hardware and in plain.
+void fill(gid_table& t, plain_table& plain, unsigned vfs, dice& random) {
+  plain.vfs = vfs;
+  t.cr_write(cr::num_vfs, vfs);
+  for (unsigned i = 0; i < 128; ++i) {
+    plain.rows[i] = random.row();
+    put_row(t, i, plain.rows[i]);
+  }
+}
+
+void expect_same(const gid_table& t, gid_source& sources, const plain_table& plain, unsigned function, unsigned index,
+                 bool second_version) {
+  source_request ask;
+  ask.checked = true;
+  ask.type = second_version ? roce_type::v2 : roce_type::v1;
+  ask.index = static_cast<std::uint8_t>(index);
+  ask.function = static_cast<std::uint16_t>(function);
+  const source found = sources.look_up(ask);
+  const refusal wanted = plain.leaves(function, index, second_version);
+  ASSERT_EQ(found.why, wanted) << plain.vfs << " functions, function " << function << ", entry " << index;
+  if (wanted == refusal::none) {
+    ASSERT_EQ(found.id, id(plain.rows[index].last));
+  }
+  const std::uint8_t last = plain.rows[index].last;
+  const auto match = t.match(id(last), ask.type), expected = plain.arrives(last, second_version);
+  ASSERT_EQ(match, expected);
+  if (!match) return;
+  ASSERT_EQ(t[*match].function, plain.owner(*match)) << plain.vfs << " functions, entry " << *match;
+  ASSERT_EQ(t[*match].vlan_valid, plain.rows[*match].vid != 0);
+  if (plain.rows[*match].vid != 0) {
+    ASSERT_EQ(t[*match].vlan, plain.rows[*match].vid);
+  }
+}
+
+/// Every function and every entry in both versions, for every number of functions.
+TEST(gid_ownership, each_cell_of_the_table) {
+  dice random(7);
+  gid_table t;
+  gid_source sources(source_config{}, t);
+  plain_table plain;
+  for (unsigned vfs = 0; vfs <= 126; ++vfs) {
+    fill(t, plain, vfs, random);
+    for (unsigned function = 0; function <= std::max(vfs, 1u); ++function)
+      for (unsigned index = 0; index < 128; ++index)
+        for (const bool second_version : {false, true})
+          ASSERT_NO_FATAL_FAILURE(expect_same(t, sources, plain, function, index, second_version));
+  }
+}
+
+TEST(gid_ownership, hundred_thousand_configurations) {
+  dice random(8);
+  gid_table t;
+  gid_source sources(source_config{}, t);
+  plain_table plain;
+  for (unsigned n = 0; n < 100'000; ++n) {
+    if (n % 50 == 0) {
+      fill(t, plain, random.below(127), random);
+    } else {  // what firmware does while frames go: other functions, or another row
+      const unsigned i = random.below(128);
+      if (random.below(4) == 0) t.cr_write(cr::num_vfs, plain.vfs = random.below(127));
+      plain.rows[i] = random.row();
+      put_row(t, i, plain.rows[i]);
+    }
+    for (unsigned k = 0; k < 4; ++k)
+      ASSERT_NO_FATAL_FAILURE(
+          expect_same(t, sources, plain, random.below(plain.vfs + 2), random.below(128), random.below(2) != 0));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channel of the virtual functions (net/cmd.c: mlx4_master_comm_channel, mlx4_master_do_cmd).
+#include "host_driver/functions/master.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "model/abi/contexts.h"
+#include "model/abi/registers.h"
+
+namespace rnic::host_driver {
+
+namespace comm = abi::comm;
+
+namespace {
+
+constexpr std::uint64_t ps_per_us = 1'000'000;
+constexpr std::uint32_t no_eq = ~std::uint32_t{0};
+constexpr std::uint32_t access_unit = 256;  // MLX4_ACCESS_MEM_ALIGN
+
+}  // namespace
+
+int function_master::start(const std::vector<function_settings>& settings) {
+  const unsigned count = device_.virtual_functions();
+  if (count == 0) return -ENODEV;
+  functions_.assign(count + 1, function_state{});
+  for (unsigned f = 1; f <= count; ++f) {
+    function_state& s = functions_[f];
+    s.event_eqs.fill(no_eq);
+    if (f <= settings.size()) s.settings = settings[f - 1];
+    for (unsigned port = 1; port <= device_.num_ports(); ++port) s.macs[port - 1] = mac_of(f, port);
+    // Zero on both sides: nobody has said anything.
+    bus_.mmio_write32(0, abi::bar0::comm + f * comm::slot_bytes + comm::slave_write, 0);
+    bus_.mmio_write32(0, abi::bar0::comm + f * comm::slot_bytes + comm::slave_read, 0);
+  }
+  {
+    command_channel::mailbox box(device_.commands());
+    if (const int error = device_.commands().read(box, abi::opcode::query_func, 1)) return error;
+    virtual_eqs_ = abi::get(box.data(), abi::query_func_mailbox::max_eqs);
+  }
+  const icm_profile& p = device_.profile();
+  const device_caps& caps = device_.caps();
+  const auto share = [&](std::uint64_t all, std::uint64_t reserved) {
+    return static_cast<std::uint32_t>((all - std::min(all, reserved)) / (count + 1));
+  };
+  resource_tracker::quotas most{};
+  const auto quota = [&most](resource what) -> std::uint32_t& { return most[static_cast<unsigned>(what)]; };
+  quota(resource::qp) = share(device_.tables().num_qps(), device_.tables().base_special_qpn() + 8);
+  quota(resource::cq) = share(p[icm_region::cq].count, caps.reserved_cqs);
+  quota(resource::srq) = share(p[icm_region::srq].count, caps.reserved_srqs);
+  quota(resource::mpt) = share(p[icm_region::dmpt].count, caps.reserved_mpts);
+  quota(resource::mtt) = static_cast<std::uint32_t>(p[icm_region::mtt].count / 2 / count);
+  quota(resource::xrcd) = share(1u << 16, 1);
+  // A port has 128 of each: one MAC address for everybody, and VLANs, which functions share, as long as there are any.
+  quota(resource::mac) = 2;
+  quota(resource::vlan) = abi::set_port::table_size;
+  quota(resource_eq) = virtual_eqs_;
+  tracker_.start(count, most);
+  stopped_ = false;
+  return device_.commands().command(abi::opcode::arm_comm_channel);
+}
+
+std::uint64_t function_master::mac_of(unsigned function, unsigned port) const {
+  const function_settings& s = functions_[function].settings;
+  if (s.mac != 0) return s.mac + (port - 1);
+  std::uint64_t own = 0;
+  for (const std::uint8_t byte : device_.port(port).mac) own = own << 8 | byte;
+  // Locally administered, so that no card has it: a bit, the function's number, and what tells cards and ports apart.
+  return (own & 0x0000'00ff'ffff) | std::uint64_t{0x02} << 40 | std::uint64_t{function} << 32 |
+         std::uint64_t{port} << 24;
+}
+
+function_master::gid_window function_master::gids_of(unsigned function) const {
+  constexpr unsigned physical = 16, all = 128;  // MLX4_ROCE_PF_GIDS, MLX4_ROCE_MAX_GIDS
+  const unsigned count = device_.virtual_functions();
+  if (function == 0) return {0, physical};
+  const unsigned each = (all - physical) / count, larger = (all - physical) % count;
+  const unsigned before = function - 1;
+  return {physical + each * before + std::min(before, larger), each + (before < larger ? 1 : 0)};
+}
+
+void function_master::run() {
+  constexpr std::uint64_t slice_ps = 1000 * ps_per_us;
+  using event = device::function_event;
+  while (!stopped_ && device_.is_open()) {
+    event e;
+    if (!device_.wait_function_event(&e, slice_ps)) continue;
+    if (e.what == event::kind::of_object) {
+      forward_event(e.function, e.entry.data());
+    } else if (e.what == event::kind::reset) {
+      reset_was_reported(e.function);
+    } else {
+      for (unsigned f = 1; f < functions_.size(); ++f)
+        if ((e.functions[f / 32] >> f % 32 & 1) != 0) serve_channel(f);
+      device_.commands().command(abi::opcode::arm_comm_channel);
+    }
+  }
+}
+
+std::uint32_t function_master::channel_read(unsigned function, std::uint64_t reg) {
+  return bus_.mmio_read32(0, abi::bar0::comm + function * comm::slot_bytes + reg);
+}
+
+void function_master::channel_answer(unsigned function, std::uint32_t word) {
+  bus_.mmio_write32(0, abi::bar0::comm + function * comm::slot_bytes + comm::slave_read, word);
+}
+
+/// The registers themselves say whether there is something to be answered: their toggles differ.
+void function_master::serve_channel(unsigned function) {
+  const std::uint32_t word = channel_read(function, comm::slave_write);
+  const std::uint32_t toggle = word >> comm::toggle_shift;
+  if (toggle == channel_read(function, comm::slave_read) >> comm::toggle_shift) return;
+  function_state& s = functions_[function];
+  if (s.resetting) return;
+  const auto what = static_cast<step>(word >> comm::command_shift & comm::command_mask);
+  std::uint32_t answer = toggle << comm::toggle_shift;
+  if (what == step::reset) {
+    clean_up(function);
+    s.last = step::reset;
+    s.has_last = true;
+    answer |= comm::version;
+  } else if (!take_step(function, what, static_cast<std::uint16_t>(word & comm::parameter_mask))) {
+    clean_up(function);
+    s.has_last = false;
+    answer |= comm::internal_error;
+  } else {
+    s.last = what;
+  }
+  if (!s.resetting) channel_answer(function, answer);  // a function that was reset meanwhile has forgotten its command
+}
+
+/// False: the function does not keep to the order, or its memory cannot be reached.
+bool function_master::take_step(unsigned function, step what, std::uint16_t parameter) {
+  function_state& s = functions_[function];
+  const auto after = [&s](step before) { return s.has_last && s.last == before; };
+  switch (what) {
+    case step::vhcr0:
+      s.vhcr = std::uint64_t{parameter} << 48;
+      return after(step::reset);
+    case step::vhcr1:
+      s.vhcr |= std::uint64_t{parameter} << 32;
+      return after(step::vhcr0);
+    case step::vhcr2:
+      s.vhcr |= std::uint64_t{parameter} << 16;
+      return after(step::vhcr1);
+    case step::vhcr_enable:
+      s.vhcr |= parameter;
+      s.active = after(step::vhcr2) && s.vhcr % 4096 == 0;
+      return s.active;
+    case step::vhcr_post:
+      return s.active && (after(step::vhcr_enable) || after(step::vhcr_post)) && execute_posted(function);
+    default:
+      return false;
+  }
+}
+
+/// ACCESS_MEM between the physical function's memory and the function's (net/cmd.c: mlx4_ACCESS_MEM).
+int function_master::copy(unsigned from, std::uint64_t from_address, unsigned to, std::uint64_t to_address,
+                          std::uint32_t bytes) {
+  const std::uint32_t size = (bytes + access_unit - 1) / access_unit * access_unit;
+  return device_.commands().execute({abi::opcode::access_mem, size, 0, from_address | from, to_address | to, nullptr});
+}
+
+bool function_master::execute_posted(unsigned function) {
+  namespace v = abi::vhcr;
+  constexpr std::uint64_t page = ~std::uint64_t{4095};
+  function_state& s = functions_[function];
+  command_channel& channel = device_.commands();
+  command_channel::mailbox box(channel);
+  if (copy(function, s.vhcr, 0, box.address(), v::bytes) != 0) return false;
+  request r;
+  r.function = function;
+  r.op = static_cast<abi::opcode>(abi::get(box.data(), v::opcode) & 0xfff);
+  r.op_modifier = static_cast<std::uint8_t>(abi::get(box.data(), v::opcode) >> 12);
+  r.modifier = abi::get(box.data(), v::in_modifier);
+  r.in = abi::get(box.data(), v::in_param);
+  r.out = abi::get(box.data(), v::out_param);
+  const std::uint64_t out_address = r.out & page;
+  ++counts_.commands;
+  status result = status::bad_op;
+  command_channel::mailbox in(channel), out(channel);
+  for (const command* c = commands; c->execute != nullptr; ++c) {
+    if (c->op != r.op) continue;
+    if (c->inbox && copy(function, r.in & page, 0, in.address(), abi::mailbox_bytes) != 0) {
+      result = status::internal_error;
+      break;
+    }
+    r.inbox = c->inbox ? &in : nullptr;
+    r.outbox = c->outbox ? &out : nullptr;
+    result = (this->*c->execute)(r);
+    if (result == status::ok && c->outbox && copy(0, out.address(), function, out_address, abi::mailbox_bytes) != 0)
+      return false;
+    break;
+  }
+  if (result != status::ok) ++counts_.refused;
+  abi::set(box.data(), v::out_param, r.out);
+  abi::set(box.data(), v::status, static_cast<std::uint8_t>(result));
+  const bool wants_event = (abi::get(box.data(), v::flags) & v::flag_event) != 0;
+  if (copy(0, box.address(), function, s.vhcr, v::bytes) != 0) return false;
+  if (wants_event) {
+    std::array<std::uint8_t, abi::eqe::bytes> entry{};
+    abi::set(entry.data(), abi::eqe::type, static_cast<std::uint8_t>(abi::eqe::event::command));
+    abi::set(entry.data(), abi::eqe::command_token, abi::get(box.data(), v::token));
+    forward_event(function, entry.data());
+  }
+  return true;
+}
+
+/// GEN_EQE into the queue to which the function has mapped events of this type.
+void function_master::forward_event(unsigned function, const std::uint8_t* entry) {
+  if (function == 0 || function >= functions_.size() || !functions_[function].active) return;
+  const std::uint8_t type = abi::get(entry, abi::eqe::type);
+  const std::uint32_t eqn = type < functions_[function].event_eqs.size() ? functions_[function].event_eqs[type] : no_eq;
+  if (eqn == no_eq) return;
+  command_channel::mailbox box(device_.commands());
+  std::memcpy(box.data(), entry, abi::eqe::bytes - 4);
+  ++counts_.events;
+  device_.commands().write(box, abi::opcode::gen_eqe, function | eqn << 16);
+}
+
+void function_master::reset_was_reported(unsigned function) {
+  if (function == 0 || function >= functions_.size()) return;
+  ++counts_.resets;
+  functions_[function].resetting = true;
+  clean_up(function);
+  functions_[function].has_last = false;
+  device_.commands().command(abi::opcode::inform_flr_done, function);
+  functions_[function].resetting = false;
+  serve_channel(function);  // its driver may have begun anew
+}
+
+/// Takes back all that the function has, with hardware first (net/resource_tracker.c:
+/// mlx4_delete_all_resources_for_slave).
+void function_master::clean_up(unsigned function) {
+  function_state& s = functions_[function];
+  s.active = false;
+  s.event_eqs.fill(no_eq);
+  command_channel& channel = device_.commands();
+  icm_resources& tables = device_.tables();
+  const auto of = [&](resource what) { return tracker_.of(function, what); };
+  const auto with_hardware = [&](resource what, std::uint32_t number) {
+    const auto* o = tracker_.find(function, what, number);
+    return o != nullptr && o->with_hardware;
+  };
+  for (const std::uint32_t qpn : of(resource::qp)) {
+    if (with_hardware(resource::qp, qpn))
+      channel.command(abi::opcode::to_rst_qp, qpn, abi::qp_mailbox::to_reset_op_modifier);
+    tables.give_back(resource::qp, qpn);
+    tracker_.remove(resource::qp, qpn);
+  }
+  const struct {
+    resource what;
+    abi::opcode take_back;
+  } queues[] = {{resource::srq, abi::opcode::hw2sw_srq},
+                {resource::cq, abi::opcode::hw2sw_cq},
+                {resource::mpt, abi::opcode::hw2sw_mpt}};
+  for (const auto& q : queues)
+    for (const std::uint32_t number : of(q.what)) {
+      const std::uint32_t at = q.what == resource::mpt ? number & (tables.num_mpts() - 1) : number;
+      if (with_hardware(q.what, number)) channel.command(q.take_back, at, 1);
+      tables.give_back(q.what, number);
+      tracker_.remove(q.what, number);
+    }
+  for (const std::uint32_t eqn : of(resource_eq)) {
+    channel.command(abi::opcode::hw2sw_eq, eqn & 0xff, 1, function);
+    tracker_.remove(resource_eq, eqn);
+  }
+  for (const std::uint32_t first : of(resource::mtt)) {
+    tables.give_back_mtts(first, tracker_.find(function, resource::mtt, first)->order);
+    tracker_.remove(resource::mtt, first);
+  }
+  for (const std::uint32_t number : of(resource::xrcd)) {
+    tables.give_back(resource::xrcd, number);
+    tracker_.remove(resource::xrcd, number);
+  }
+  for (const resource what : {resource::mac, resource::vlan})
+    for (const std::uint32_t number : of(what)) {
+      for (unsigned users = tracker_.find(function, what, number)->users; users != 0; --users)
+        what == resource::mac ? device_.remove_mac(number >> 8 & 0xff, number & 0xff)
+                              : device_.remove_vlan(number >> 8 & 0xff, number & 0xff);
+      tracker_.remove(what, number);
+    }
+  const gid_window w = gids_of(function);
+  for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+    const auto& rows = device_.port(port).gids;
+    const bool any = std::any_of(rows.begin() + w.first, rows.begin() + w.first + w.count,
+                                 [](const gid_row& row) { return row.valid; });
+    if (any) device_.change_gids(port, w.first, std::vector<gid_row>(w.count));
+  }
+}
+
+abi::status function_master::native(const request& r, std::uint64_t* immediate) {
+  const std::uint64_t in = r.inbox != nullptr ? r.inbox->address() | r.function : r.in;
+  const std::uint64_t out = r.outbox != nullptr ? r.outbox->address() : r.out;
+  command_channel& channel = device_.commands();
+  const int error = channel.execute({r.op, r.modifier, r.op_modifier, in, out, immediate});
+  if (error == 0) return status::ok;
+  return channel.last_status() != 0 ? static_cast<status>(channel.last_status()) : status::internal_error;
+}
+
+abi::status function_master::native(const request& r, std::uint32_t modifier) {
+  request other = r;
+  other.modifier = modifier;
+  return native(other);
+}
+
+}  // namespace rnic::host_driver

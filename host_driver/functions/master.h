@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The physical function's driver as the virtual functions see it: it executes their commands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "host_driver/bus_if.h"
+#include "host_driver/device.h"
+#include "host_driver/functions/tracker.h"
+#include "model/abi/commands.h"
+#include "model/abi/device.h"
+
+namespace rnic::host_driver {
+
+/// What the administrator of the host says of a virtual function (ip link set ... vf).
+struct function_settings {
+  std::uint64_t mac = 0;  ///< 48 bits, of port 1; that of port 2 is one more. 0: the physical function's and a number
+};
+
+/// A virtual function reaches hardware with its doorbells, and firmware not at all: its commands come here, are looked
+/// at, and go on in its name (net/cmd.c: mlx4_master_do_cmd, mlx4_master_process_vhcr; net/resource_tracker.c). What it
+/// names must be its own, or the answer is a status: nothing of what it asks can reach another function's objects.
+///
+/// Quotas: what is free of each kind when start() is called, divided by the number of functions, the physical one among
+/// them; half of all translation entries are for the virtual ones together; a MAC address for each port.
+class function_master {
+ public:
+  /// `physical`: an open device with virtual functions; `bus` is its.
+  function_master(device& physical, bus_if& bus) : device_(physical), bus_(bus) {}
+
+  /// Functions that want to begin find somebody there. 0 or a negative errno.
+  int start(const std::vector<function_settings>& settings = {});
+  /// Serves until stop() (at the latest a millisecond after it). In a process of its own.
+  void run();
+  void stop() { stopped_ = true; }
+
+  /// Whether the function's driver has made itself known.
+  bool is_active(unsigned function) const { return functions_[function].active; }
+  const resource_tracker& tracker() const { return tracker_; }
+  std::uint64_t mac_of(unsigned function, unsigned port) const;
+  /// Rows of a port's GID table that are the function's: first, and number (adapter control plane 8.6).
+  struct gid_window {
+    unsigned first = 0, count = 0;
+  };
+  gid_window gids_of(unsigned function) const;
+
+  struct counters {
+    std::uint64_t commands = 0, refused = 0, resets = 0, events = 0;
+  };
+  const counters& counts() const { return counts_; }
+
+ private:
+  using status = abi::status;
+  using step = abi::comm::command;
+  struct function_state {
+    bool active = false;
+    bool resetting = false;  // firmware has reported a reset that is not done
+    bool has_last = false;
+    step last = step::reset;
+    std::uint64_t vhcr = 0;
+    std::array<std::uint32_t, 64> event_eqs{};  // by event type; 0xffffffff: none
+    std::array<std::uint64_t, 2> macs{};
+    function_settings settings;
+  };
+  struct request {
+    unsigned function = 0;
+    abi::opcode op = abi::opcode::nop;
+    std::uint8_t op_modifier = 0;
+    std::uint32_t modifier = 0;
+    std::uint64_t in = 0, out = 0;
+    command_channel::mailbox* inbox = nullptr;
+    command_channel::mailbox* outbox = nullptr;
+  };
+  struct command {
+    abi::opcode op;
+    bool inbox, outbox;
+    status (function_master::*execute)(request&);
+  };
+  static const command commands[];
+
+  // master.cpp
+  std::uint32_t channel_read(unsigned function, std::uint64_t reg);
+  void channel_answer(unsigned function, std::uint32_t word);
+  void serve_channel(unsigned function);
+  bool take_step(unsigned function, step what, std::uint16_t parameter);
+  bool execute_posted(unsigned function);
+  int copy(unsigned from, std::uint64_t from_address, unsigned to, std::uint64_t to_address, std::uint32_t bytes);
+  void forward_event(unsigned function, const std::uint8_t* entry);
+  void clean_up(unsigned function);
+  void reset_was_reported(unsigned function);
+  bool within(const request& r, std::uint64_t mtt_address, std::uint64_t offset, std::uint64_t bytes,
+              unsigned log_page) const;
+  /// In the function's name, with its mailboxes.
+  status native(const request& r, std::uint64_t* immediate = nullptr);
+  status native(const request& r, std::uint32_t modifier);
+
+  // wrappers.cpp
+  status alloc_res(request& r);
+  status free_res(request& r);
+  status alloc_number(request& r, resource what);
+  status write_mtt(request& r);
+  status sw2hw_mpt(request& r);
+  status hw2sw_mpt(request& r);
+  status sw2hw_eq(request& r);
+  status hw2sw_eq(request& r);
+  status map_eq(request& r);
+  status sw2hw_cq(request& r);
+  status of_cq(request& r);
+  status hw2sw_cq(request& r);
+  status sw2hw_srq(request& r);
+  status of_srq(request& r);
+  status hw2sw_srq(request& r);
+  status change_qp(request& r);
+  status reset_qp(request& r);
+  status of_qp(request& r);
+  status qp_attach(request& r);
+  status query_dev_cap(request& r);
+  status query_func_cap(request& r);
+  status query_port(request& r);
+  status of_port(request& r);
+  status set_port(request& r);
+  status ask(request& r);
+  status own_path(const request& r, std::uint8_t* path, bool datagram) const;
+
+  device& device_;
+  bus_if& bus_;
+  bool stopped_ = false;
+  std::vector<function_state> functions_;
+  resource_tracker tracker_;
+  std::uint32_t virtual_eqs_ = 0;
+  counters counts_;
+};
+
+}  // namespace rnic::host_driver

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_driver/functions/tracker.h"
+
+namespace rnic::host_driver {
+
+void resource_tracker::start(unsigned functions, const quotas& most) {
+  most_ = most;
+  used_.assign(functions + 1, {});
+  for (auto& kind : objects_) kind.clear();
+}
+
+resource_tracker::object& resource_tracker::add(unsigned function, resource what, std::uint32_t number,
+                                                unsigned order) {
+  used_[function][index(what)] += 1u << order;
+  object& o = objects_[index(what)][number];
+  o = object{};
+  o.function = static_cast<std::uint16_t>(function);
+  o.order = order;
+  return o;
+}
+
+resource_tracker::object* resource_tracker::find(unsigned function, resource what, std::uint32_t number) {
+  auto& all = objects_[index(what)];
+  const auto at = all.find(number);
+  return at != all.end() && at->second.function == function ? &at->second : nullptr;
+}
+
+void resource_tracker::remove(resource what, std::uint32_t number) {
+  auto& all = objects_[index(what)];
+  const auto at = all.find(number);
+  if (at == all.end()) return;
+  used_[at->second.function][index(what)] -= 1u << at->second.order;
+  all.erase(at);
+}
+
+std::vector<std::uint32_t> resource_tracker::of(unsigned function, resource what) const {
+  std::vector<std::uint32_t> numbers;
+  for (const auto& [number, o] : objects_[index(what)])
+    if (o.function == function) numbers.push_back(number);
+  return numbers;
+}
+
+bool resource_tracker::has_mtts(unsigned function, std::uint64_t first, std::uint64_t count) const {
+  const auto& all = objects_[index(resource::mtt)];
+  auto at = all.upper_bound(static_cast<std::uint32_t>(first));
+  if (first > ~std::uint32_t{0} || at == all.begin()) return false;
+  --at;
+  return at->second.function == function && first - at->first + count <= std::uint64_t{1} << at->second.order;
+}
+
+}  // namespace rnic::host_driver

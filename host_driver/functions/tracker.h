@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which function has which object, and how many it may have.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "host_driver/resources.h"
+
+namespace rnic::host_driver {
+
+/// Kinds beside those that are allocated by number.
+inline constexpr unsigned resource_kinds = 9;
+inline constexpr auto resource_eq = static_cast<resource>(8);
+
+/// What the physical function's driver knows of the virtual ones' objects (net/resource_tracker.c). An object is
+/// reserved (software's) or with hardware. Event queues, MAC addresses and VLANs have the function in their number.
+class resource_tracker {
+ public:
+  struct object {
+    std::uint16_t function = 0;
+    bool with_hardware = false;
+    unsigned order = 0;  ///< mtt: 2^order entries from its number on
+    unsigned users = 0;  ///< mac, vlan: registrations of the function
+  };
+  using quotas = std::array<std::uint32_t, resource_kinds>;
+
+  /// Of each of functions 1 to `functions`.
+  void start(unsigned functions, const quotas& most);
+  const quotas& most() const { return most_; }
+  /// mtt: in entries, else in objects.
+  bool has_room(unsigned function, resource what, std::uint32_t more) const {
+    return used_[function][index(what)] + more <= most_[index(what)];
+  }
+
+  object& add(unsigned function, resource what, std::uint32_t number, unsigned order = 0);
+  /// The function's object of this number; nullptr: it has none.
+  object* find(unsigned function, resource what, std::uint32_t number);
+  void remove(resource what, std::uint32_t number);
+  /// Numbers of the function's objects.
+  std::vector<std::uint32_t> of(unsigned function, resource what) const;
+  /// The mtt object of the function in which [first, first + count) lies whole.
+  bool has_mtts(unsigned function, std::uint64_t first, std::uint64_t count) const;
+
+ private:
+  static constexpr unsigned index(resource what) { return static_cast<unsigned>(what); }
+
+  quotas most_{};
+  std::vector<std::array<std::uint32_t, resource_kinds>> used_;  // by function
+  std::array<std::map<std::uint32_t, object>, resource_kinds> objects_;
+};
+
+}  // namespace rnic::host_driver

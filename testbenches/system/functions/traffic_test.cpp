@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Virtual functions send and receive as the physical one does.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "testbenches/system/functions/shared_card.h"
+
+namespace rnic::system_test {
+namespace {
+
+TEST(Functions, TalkOverTheCable) {
+  hosts::two_nodes system(shared_cards(3));
+  run(system, [&] {
+    const link physical = connect(system.node_a(), 0, system.node_b(), 0, 1);
+    const link first = connect(system.node_a(), 1, system.node_b(), 1, 11);
+    const link crossed = connect(system.node_a(), 2, system.node_b(), 3, 21);
+    const link mixed = connect(system.node_a(), 0, system.node_b(), 2, 31);
+    for (const link* l : {&physical, &first, &crossed, &mixed}) expect_works(*l);
+  });
+  EXPECT_EQ(counted(system, "responder.drop.function"), 0u);
+  EXPECT_EQ(counted(system, "pcie.dma.refused_requests"), 0u);
+  EXPECT_EQ(counted(system, "root_complex.unsupported"), 0u);
+}
+
+/// Their frames go round inside: nothing leaves the adapter.
+TEST(Functions, OfOneAdapterTalkToEachOther) {
+  hosts::two_nodes system(shared_cards(2));
+  std::uint64_t sent = 0;
+  run(system, [&] {
+    const std::uint64_t before = system.statistics().value("cable.a_to_b.frames");
+    expect_works(connect(system.node_a(), 1, system.node_a(), 2, 41));
+    expect_works(connect(system.node_a(), 0, system.node_a(), 2, 51));
+    sent = system.statistics().value("cable.a_to_b.frames") - before;
+  });
+  EXPECT_EQ(sent, 0u);
+}
+
+class OfAService : public testing::TestWithParam<encapsulation_case> {};
+
+TEST_P(OfAService, DatagramsNameTheirRows) {
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    hosts::connection_options o;
+    o.type = IBV_QPT_UD;
+    o.roce = GetParam().roce;
+    o.ip = GetParam().ip;
+    const link l = connect(system.node_a(), 2, system.node_b(), 2, 61, o);
+    const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
+    std::mt19937_64 random(5);
+    fill_random(from.at(), 1024, random);
+    const ibv_ah_attr path = hosts::path_of(l.a.at, o, l.b.at);
+    l.a.dev().add_neighbour(l.b.at.gid, l.b.at.mac);
+    host_driver::address_handle* const ah = l.a.dev().create_ah(l.a.at.pd, &path);
+    ASSERT_NE(ah, nullptr);
+    post_receive(l.b, {{to.address(), 2048, to.region->lkey}});
+    ibv_sge sge{from.address(), 1024, from.region->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.ud = {ah, l.b.qp->qp_num, hosts::datagram_qkey};
+    hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
+    EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+    const ibv_wc got = l.b.wait_receive();
+    EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(got.byte_len, 1024u + 40);
+    EXPECT_EQ(std::memcmp(to.at(40), from.at(), 1024), 0);
+    EXPECT_EQ(l.b.dev().last_source(*l.b.receive_cq), l.a.at.mac) << "the function's own address";
+  });
+}
+INSTANTIATE_TEST_SUITE_P(functions, OfAService, testing::ValuesIn(encapsulations));
+
+/// A group with members in three functions of two adapters, the sender's own among them.
+TEST(Functions, AreMembersOfGroups) {
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    hosts::connection_options o;
+    o.type = IBV_QPT_UD;
+    const link first = connect(system.node_a(), 1, system.node_b(), 1, 61, o);
+    const link second = connect(system.node_a(), 2, system.node_b(), 0, 71, o);
+    ibv_gid group{};
+    group.raw[0] = 0xff;
+    group.raw[1] = 0x0e;
+    group.raw[15] = 9;
+    std::vector<const side*> members{&first.a, &first.b, &second.b};
+    std::vector<hosts::buffer> to;
+    for (const side* m : members) {
+      ASSERT_EQ(m->dev().attach_mcast(m->qp, &group), 0);
+      to.push_back(hosts::make_buffer(m->at, 4096));
+      post_receive(*m, {{to.back().address(), 2048, to.back().region->lkey}});
+    }
+    const hosts::buffer from = hosts::make_buffer(first.a.at, 4096);
+    std::mt19937_64 random(8);
+    fill_random(from.at(), 512, random);
+    ibv_ah_attr path = hosts::path_of(first.a.at, o, first.b.at);
+    path.grh.dgid = group;
+    host_driver::address_handle* const ah = first.a.dev().create_ah(first.a.at.pd, &path);
+    ASSERT_NE(ah, nullptr);
+    ibv_sge sge{from.address(), 512, from.region->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.ud = {ah, 0xffffff, hosts::datagram_qkey};
+    hosts::require(first.a.dev().post_send(first.a.qp, &wr, &bad), "post_send");
+    EXPECT_EQ(first.a.wait_send().status, IBV_WC_SUCCESS);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      EXPECT_EQ(members[i]->wait_receive().status, IBV_WC_SUCCESS) << i;
+      EXPECT_EQ(std::memcmp(to[i].at(40), from.at(), 512), 0) << i;
+    }
+    EXPECT_TRUE(second.a.silent()) << "it is no member";
+    // Another function's queue pair is not a function's to attach.
+    EXPECT_NE(second.a.dev().attach_mcast(first.a.qp, &group), 0);
+    for (const side* m : members) EXPECT_EQ(m->dev().detach_mcast(m->qp, &group), 0);
+  });
+}
+
+TEST(Functions, HaveAddressesOfTheirOwn) {
+  hosts::two_nodes_config c = shared_cards(4);
+  c.node.function_settings = {{}, {0x0200'1122'3344}};
+  hosts::two_nodes system(c);
+  run(system, [&] {
+    std::vector<host_driver::mac_address> macs;
+    for (unsigned f = 0; f <= 4; ++f)
+      for (unsigned port = 1; port <= 2; ++port) macs.push_back(system.node_a().device(f).port(port).mac);
+    for (std::size_t i = 0; i < macs.size(); ++i)
+      for (std::size_t k = 0; k < i; ++k) EXPECT_NE(macs[i], macs[k]);
+    EXPECT_EQ(macs[4], (host_driver::mac_address{0x02, 0x00, 0x11, 0x22, 0x33, 0x44}));
+    EXPECT_EQ(macs[5], (host_driver::mac_address{0x02, 0x00, 0x11, 0x22, 0x33, 0x45}));
+    // 112 entries for four: 28 each, of which the default ones are taken.
+    for (unsigned f = 1; f <= 4; ++f) {
+      ibv_port_attr attr{};
+      hosts::require(system.node_a().device(f).query_port(1, &attr), "query_port");
+      EXPECT_EQ(attr.gid_tbl_len, 28);
+    }
+    // An address that another function has is not given twice.
+    host_driver::gid_bytes ip{};
+    ip[10] = ip[11] = 0xff;
+    ip[12] = 10;
+    ip[15] = 77;
+    EXPECT_GE(system.node_a().device(1).add_address(1, ip), 0);
+    EXPECT_EQ(system.node_a().device(2).add_address(1, ip), -EINVAL);
+    EXPECT_EQ(system.node_a().device(1).remove_address(1, ip), 0);
+    EXPECT_GE(system.node_a().device(2).add_address(1, ip), 0);
+    // 28 rows, 2 of them the default address's, 2 of the one above: 12 more in both versions.
+    for (unsigned i = 1; i <= 13; ++i) {
+      ip[14] = static_cast<std::uint8_t>(i);
+      EXPECT_EQ(system.node_a().device(2).add_address(1, ip) >= 0, i <= 12) << i;
+    }
+  });
+}
+
+/// With more functions than pairs of entries the first ones have an address in one version, and beyond 112 none.
+TEST(Functions, AreAsManyAsTheStandardHas) {
+  hosts::two_nodes_config c = shared_cards(126);
+  hosts::two_nodes system(c);
+  run(system, [&] {
+    unsigned of_rows[3] = {};
+    for (unsigned f = 1; f <= 126; ++f) ++of_rows[system.node_a().device(f).port(1).gid_rows];
+    EXPECT_EQ(of_rows[0], 14u);
+    EXPECT_EQ(of_rows[1], 112u);
+    hosts::connection_options o;
+    o.roce = host_driver::roce_types::v2;
+    for (unsigned f = 1; f <= 112; f += 111)
+      for (hosts::node* n : {&system.node_a(), &system.node_b()}) {
+        const auto& row = n->device(f).port(1).gids[0];
+        EXPECT_TRUE(row.valid);
+        n->device(f).remove_address(1, row.id);
+      }
+    expect_works(connect(system.node_a(), 112, system.node_b(), 1, 71, o));
+  });
+}
+
+/// Idle functions change nothing: a message takes as long as without them, to the picosecond.
+TEST(Functions, CostNothingWhenIdle) {
+  const auto took = [](unsigned functions) {
+    return in_child([functions] {
+      hosts::two_nodes system(shared_cards(functions));
+      std::string text;
+      run(system, [&] {
+        const link l = connect(system.node_a(), 0, system.node_b(), 0, 1);
+        const hosts::buffer from = hosts::make_buffer(l.a.at, 65536), to = hosts::make_buffer(l.b.at, 65536);
+        for (const std::uint32_t bytes : {8u, 4096u, 65536u}) {
+          // From an edge of all clocks that are there, so that what went before says nothing.
+          constexpr sim::time_ps grid = 1'000'000'000;
+          l.a.at.bus->spend_ps(2 * grid - system.now_ps() % grid);
+          const sim::time_ps begin = system.now_ps();
+          post_write(l.a, from, to, bytes);
+          EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+          text += std::to_string(system.now_ps() - begin) + " ";
+        }
+      });
+      return text;
+    });
+  };
+  const std::string alone = took(0);
+  EXPECT_FALSE(alone.empty());
+  EXPECT_EQ(took(8), alone);
+}
+
+}  // namespace
+}  // namespace rnic::system_test
