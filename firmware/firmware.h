@@ -234,7 +234,6 @@ class firmware {
   struct traffic {
     std::uint64_t rx_frames = 0, rx_bytes = 0, tx_frames = 0, tx_bytes = 0;
   };
-  traffic port_traffic(unsigned port);
 
   // mad_commands.cpp
   status mad_ifc(command_request& r);
@@ -274,7 +273,7 @@ class firmware {
   std::array<bool, 2> port_up_{};
   std::array<bool, 2> link_reported_{};
   std::array<unsigned, 2> groups_filtered_{};  ///< addresses in a port's filter
-  std::array<traffic, 2> traffic_base_{};      // what QUERY_IF_STAT was reset at
+  std::array<traffic, 256> traffic_base_{};    // what QUERY_IF_STAT was reset at, by counter
   std::uint16_t vxlan_port_ = 0;
   std::uint16_t roce_v2_port_ = 4791;
   std::uint32_t roce_flags_ = 0;

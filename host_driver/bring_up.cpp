@@ -65,7 +65,9 @@ int device::open() {
 }
 
 int device::bring_up() {
-  virtual_ = is_virtual_id(bus_.config_read32(reg_id) >> 16);
+  identity_ = bus_.config_read32(reg_id);
+  device_id_ = identity_ >> 16;
+  virtual_ = is_virtual_id(device_id_);
   resources_ = virtual_ ? static_cast<resources_if*>(&asked_) : &tables_;
   if (virtual_)
     return run_steps({&device::take_function, &device::open_channel, &device::ask_capabilities,
@@ -91,9 +93,7 @@ bool device::knows(std::uint32_t device_id) {
 }
 
 int device::take_function() {
-  const std::uint32_t id = bus_.config_read32(reg_id);
-  device_id_ = id >> 16;
-  if ((id & 0xffff) != vendor_mellanox || !(virtual_ || knows(device_id_))) return -ENODEV;
+  if ((identity_ & 0xffff) != vendor_mellanox || !(virtual_ || knows(device_id_))) return -ENODEV;
   if (virtual_) {  // its BAR is where the physical function's driver has put it
     bus_.config_write32(reg_command, command_bus_master);
     return 0;
@@ -207,6 +207,8 @@ int device::query_capabilities() {
   ports_.assign(caps_.num_ports, port_state{});
   for (unsigned p = 1; p <= caps_.num_ports; ++p) {
     if (const int error = read_port(p)) return error;
+    // The default counters are the first ones (net/main.c:mlx4_allocate_default_counters).
+    if (caps_.has(abi::dev_cap::flag_counters)) ports_[p - 1].counter = static_cast<std::uint8_t>(p - 1);
   }
   for (unsigned p = 1; p <= caps_.num_ports; ++p) {
     command_channel::mailbox box(channel_);  // physical port id: nice to have

@@ -52,8 +52,10 @@ struct port_state {
   std::array<std::uint64_t, 128> macs{};   ///< valid bit 63
   std::array<std::uint32_t, 128> vlans{};  ///< valid bit 31
   std::array<unsigned, 128> mac_users{}, vlan_users{};
-  unsigned gid_rows = 128;  ///< of `gids`, that are this function's
-  unsigned mac_index = 0;   ///< of `mac` in the port's table
+  unsigned gid_rows = 128;                            ///< of `gids`, that are this function's
+  unsigned mac_index = 0;                             ///< of `mac` in the port's table
+  std::uint8_t counter = sink_counter;                ///< of its queue pairs
+  static constexpr std::uint8_t sink_counter = 0xff;  ///< nobody's
 };
 
 /// What a port has counted since its counters were cleared (DUMP_ETH_STATS; adapter control plane 10.2). Pause times in
@@ -66,6 +68,11 @@ struct port_statistics {
   std::array<pause, 8> rx_pause{}, tx_pause{};
   std::uint64_t rx_control = 0, rx_too_long = 0;
   std::uint32_t rx_crc = 0, rx_runt = 0, rx_dropped = 0, rx_overflow = 0, tx_dropped = 0;
+};
+
+/// What the queue pairs of a function's port have sent and received (QUERY_IF_STAT), without FCS.
+struct traffic_statistics {
+  std::uint64_t rx_frames = 0, rx_bytes = 0, tx_frames = 0, tx_bytes = 0;
 };
 
 /// Names the spans of messages (model/sim/span.h) for tracing: asked once for each doorbell of post_send.
@@ -112,6 +119,8 @@ class device : private event_pump_if {
   int query_gid(unsigned port, int index, ibv_gid* gid);
   int query_gid_type(unsigned port, int index, ibv_gid_type* type);
   int query_statistics(unsigned port, port_statistics* out);
+  /// `clear`: the next one counts from here on.
+  int query_traffic(unsigned port, traffic_statistics* out, bool clear = false);
   int query_pkey(unsigned port, int index, std::uint16_t* pkey);  ///< in network byte order, as ibv_query_pkey
   unsigned num_ports() const { return caps_.num_ports; }
   const device_caps& caps() const { return caps_; }
@@ -413,7 +422,7 @@ class device : private event_pump_if {
   std::array<char, 17> board_id_{};
   unsigned core_clock_mhz_ = 0;
   std::uint64_t node_guid_ = 0, system_guid_ = 0;
-  std::uint32_t revision_ = 0, device_id_ = 0;
+  std::uint32_t revision_ = 0, device_id_ = 0, identity_ = 0;
   std::vector<port_state> ports_;
   std::map<gid_bytes, mac_address> neighbours_;
 

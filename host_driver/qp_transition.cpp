@@ -152,7 +152,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   abi::set(c, f::local_qpn, qp.qp_num);
   if ((mask & IBV_QP_DEST_QPN) != 0) abi::set(c, f::remote_qpn, attr.dest_qp_num);
   if (qp.state == IBV_QPS_INIT && to == IBV_QPS_RTR) {
-    abi::set(path, abi::path::counter_index, static_cast<std::uint8_t>(qp.port - 1));
+    abi::set(path, abi::path::counter_index, ports_[qp.port - 1].counter);
     if (caps_.has(abi::dev_cap::flag_counters)) optional |= opt::opt_counter;
   }
   if ((mask & IBV_QP_PKEY_INDEX) != 0) optional |= opt::opt_pkey;

@@ -129,6 +129,19 @@ int device::query_gid_type(unsigned port, int index, ibv_gid_type* type) {
   return 0;
 }
 
+int device::query_traffic(unsigned port, traffic_statistics* out, bool clear) {
+  if (!open_ || port == 0 || port > ports_.size()) return -EINVAL;
+  namespace f = abi::if_stat;
+  command_channel::mailbox box(channel_);
+  const std::uint32_t counter = ports_[port - 1].counter;
+  if (const int error = channel_.read(box, abi::opcode::query_if_stat, counter | (clear ? f::reset : 0))) return error;
+  out->rx_frames = abi::get(box.data(), f::rx_frames);
+  out->rx_bytes = abi::get(box.data(), f::rx_bytes);
+  out->tx_frames = abi::get(box.data(), f::tx_frames);
+  out->tx_bytes = abi::get(box.data(), f::tx_bytes);
+  return 0;
+}
+
 int device::query_pkey(unsigned port, int index, std::uint16_t* pkey) {
   if (port == 0 || port > ports_.size() || index != 0) return -EINVAL;  // one key on RoCE
   std::uint8_t response[abi::mad::bytes];

@@ -14,7 +14,17 @@
 namespace rnic::host_driver {
 
 /// Codes of ALLOC_RES (adapter control plane 8.4).
-enum class resource : std::uint8_t { qp = 0, cq = 1, srq = 2, xrcd = 3, mpt = 4, mtt = 5, mac = 6, vlan = 7 };
+enum class resource : std::uint8_t {
+  qp = 0,
+  cq = 1,
+  srq = 2,
+  xrcd = 3,
+  mpt = 4,
+  mtt = 5,
+  mac = 6,
+  vlan = 7,
+  counter = 9
+};
 
 /// Where a driver gets its objects' numbers from. Results are 0 or a negative errno.
 class resources_if {

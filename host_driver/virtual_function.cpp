@@ -80,6 +80,10 @@ int device::start_virtual_ports() {
                                             abi::res_op::reserve_and_map, mac, 0, &index}))
       return error;
     s.mac_index = static_cast<unsigned>(index);
+    if (caps_.has(abi::dev_cap::flag_counters) &&
+        channel_.execute({abi::opcode::alloc_res, static_cast<std::uint32_t>(resource::counter),
+                          abi::res_op::reserve_and_map, 0, 0, &index}) == 0)
+      s.counter = static_cast<std::uint8_t>(index);  // else its frames are counted with nobody's
     if (const int error = channel_.command(abi::opcode::init_port, p)) return error;
     // With one row there is room for one version, with none for no address: then the function has Ethernet only.
     const roce_types versions = s.gid_rows >= 2 ? roce_types::both : roce_types::v1;

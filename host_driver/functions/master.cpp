@@ -56,6 +56,7 @@ int function_master::start(const std::vector<function_settings>& settings) {
   quota(resource::mac) = 2;
   quota(resource::vlan) = abi::set_port::table_size;
   quota(resource_eq) = virtual_eqs_;
+  quota(resource::counter) = std::max(device_.num_ports(), share(caps.max_counters, device_.num_ports() + 1));
   tracker_.start(count, most);
   stopped_ = false;
   return device_.commands().command(abi::opcode::arm_comm_channel);
@@ -274,6 +275,7 @@ void function_master::clean_up(unsigned function) {
     tables.give_back(resource::xrcd, number);
     tracker_.remove(resource::xrcd, number);
   }
+  for (const std::uint32_t number : of(resource::counter)) tracker_.remove(resource::counter, number);
   for (const resource what : {resource::mac, resource::vlan})
     for (const std::uint32_t number : of(what)) {
       for (unsigned users = tracker_.find(function, what, number)->users; users != 0; --users)

@@ -116,6 +116,11 @@ class function_master {
   status reset_qp(request& r);
   status of_qp(request& r);
   status qp_attach(request& r);
+  status query_if_stat(request& r);
+  status clear_counter(std::uint32_t counter);
+  bool counts(unsigned function, std::uint32_t counter) const {
+    return tracker_.has(function, resource::counter, counter);
+  }
   status query_dev_cap(request& r);
   status query_func_cap(request& r);
   status query_port(request& r);

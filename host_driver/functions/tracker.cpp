@@ -25,6 +25,18 @@ resource_tracker::object* resource_tracker::find(unsigned function, resource wha
   return at != all.end() && at->second.function == function ? &at->second : nullptr;
 }
 
+bool resource_tracker::has(unsigned function, resource what, std::uint32_t number) const {
+  const auto& all = objects_[index(what)];
+  const auto at = all.find(number);
+  return at != all.end() && at->second.function == function;
+}
+
+std::uint32_t resource_tracker::first_free(resource what, std::uint32_t first, std::uint32_t end) const {
+  const auto& all = objects_[index(what)];
+  while (first != end && all.count(first) != 0) ++first;
+  return first;
+}
+
 void resource_tracker::remove(resource what, std::uint32_t number) {
   auto& all = objects_[index(what)];
   const auto at = all.find(number);

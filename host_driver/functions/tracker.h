@@ -12,7 +12,7 @@
 namespace rnic::host_driver {
 
 /// Kinds beside those that are allocated by number.
-inline constexpr unsigned resource_kinds = 9;
+inline constexpr unsigned resource_kinds = 10;
 inline constexpr auto resource_eq = static_cast<resource>(8);
 
 /// What the physical function's driver knows of the virtual ones' objects (net/resource_tracker.c). An object is
@@ -38,6 +38,9 @@ class resource_tracker {
   object& add(unsigned function, resource what, std::uint32_t number, unsigned order = 0);
   /// The function's object of this number; nullptr: it has none.
   object* find(unsigned function, resource what, std::uint32_t number);
+  bool has(unsigned function, resource what, std::uint32_t number) const;
+  /// The lowest number from `first` on that no function has, or `end`.
+  std::uint32_t first_free(resource what, std::uint32_t first, std::uint32_t end) const;
   void remove(resource what, std::uint32_t number);
   /// Numbers of the function's objects.
   std::vector<std::uint32_t> of(unsigned function, resource what) const;

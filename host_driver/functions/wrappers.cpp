@@ -81,6 +81,7 @@ const function_master::command function_master::commands[] = {
     {abi::opcode::to_err_qp, false, false, &function_master::of_qp},
     {abi::opcode::to_rst_qp, false, false, &function_master::reset_qp},
     {abi::opcode::query_qp, false, true, &function_master::of_qp},
+    {abi::opcode::query_if_stat, false, true, &function_master::query_if_stat},
     {abi::opcode::qp_attach, true, false, &function_master::qp_attach},
     {abi::opcode::nop, false, false, nullptr}};
 
@@ -110,6 +111,15 @@ abi::status function_master::alloc_res(request& r) {
       tracker_.add(r.function, what, first, order);
       r.out = first;
       return status::ok;
+    }
+    case resource::counter: {
+      if (r.op_modifier != op::reserve_and_map) return status::bad_param;
+      if (!tracker_.has_room(r.function, what, 1)) return status::exceed_lim;
+      const std::uint32_t free = tracker_.first_free(what, device_.num_ports(), port_state::sink_counter);
+      if (free == port_state::sink_counter) return status::exceed_lim;
+      tracker_.add(r.function, what, free);
+      r.out = free;
+      return clear_counter(free);
     }
     case resource::mac:
     case resource::vlan: {
@@ -177,6 +187,10 @@ abi::status function_master::free_res(request& r) {
       }
       return status::ok;
     }
+    case resource::counter:
+      if (tracker_.find(r.function, what, number) == nullptr) return status::bad_resource;
+      tracker_.remove(what, number);
+      return status::ok;
     case resource::mtt: {
       const object* o = tracker_.find(r.function, what, number);
       if (o == nullptr || o->order != high(r.in)) return status::bad_resource;
@@ -380,6 +394,9 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, bool
       if ((number & 0xffff) == (port << 8 | index)) return true;
     return false;
   };
+  const std::uint8_t counter = abi::get(path, p::counter_index);
+  if (counter != port_state::sink_counter && !counts(r.function, counter))
+    abi::set(path, p::counter_index, port_state::sink_counter);
   if (!registered(resource::mac, abi::get(path, p::mac_index))) return status::bad_op;
   const bool tagged = (abi::get(path, p::feup) & p::feup_force_vlan) != 0 || (abi::get(path, p::fl) & p::fl_cvlan) != 0;
   if (tagged && !registered(resource::vlan, abi::get(path, p::vlan_index))) return status::bad_op;
@@ -445,6 +462,17 @@ abi::status function_master::reset_qp(request& r) {
   return s;
 }
 
+/// A counter that nobody has had yet, to its new owner.
+abi::status function_master::clear_counter(std::uint32_t counter) {
+  command_channel::mailbox box(device_.commands());
+  return status_of(device_.commands().read(box, abi::opcode::query_if_stat, counter | abi::if_stat::reset));
+}
+
+abi::status function_master::query_if_stat(request& r) {
+  const std::uint32_t counter = r.modifier & ~abi::if_stat::reset;
+  return counts(r.function, counter) ? native(r) : status::bad_op;
+}
+
 /// Groups are the physical function's table (net/mcg.c: mlx4_QP_ATTACH_wrapper): bits 23:0 of the modifier are the
 /// queue pair, 31 that its own datagrams do not come back; op modifier 1 attaches, 0 detaches.
 abi::status function_master::qp_attach(request& r) {
@@ -460,14 +488,14 @@ abi::status function_master::qp_attach(request& r) {
 
 // ---------------------------------------------------------------- what the device can do
 
-/// Without what a virtual function cannot have: BlueFlame, windows, fast registration, raw Ethernet, counters.
+/// Without what a virtual function cannot have: BlueFlame, windows, fast registration, raw Ethernet.
 abi::status function_master::query_dev_cap(request& r) {
   namespace c = abi::dev_cap;
   const status s = native(r);
   if (s != status::ok) return s;
   std::uint8_t* m = r.outbox->data();
   const auto clear = [m](unsigned bit) { abi::set(m, c::flags, abi::get(m, c::flags) & ~(std::uint64_t{1} << bit)); };
-  for (const unsigned bit : {c::flag_mem_window, c::flag_counters, c::flag_uc_steer, c::flag_mc_steer}) clear(bit);
+  for (const unsigned bit : {c::flag_mem_window, c::flag_uc_steer, c::flag_mc_steer}) clear(bit);
   abi::set(m, c::blue_flame, 0);
   abi::set(m, c::bmme_flags, abi::get(m, c::bmme_flags) & ~(c::bmme_type_2_win | c::bmme_win_2b | c::bmme_fast_reg));
   abi::set(m, c::rate_limits, 0);

@@ -409,6 +409,11 @@ void adapter::bind_registers() {
   cr_bus_.map(transport_base + transport::cr::responder_offset, transport::cr::responder_offset, responder_);
   cr_bus_.map(transport_base + transport::cr::multicast_offset, transport::cr::responder_offset, multicast_);
   cr_bus_.map(cr_base::completion, completion_);
+  cr_bus_.map(cr_base::traffic, traffic_);
+  gather_.count_into(traffic_.requests_sent);
+  answer_transmit_.count_into(traffic_.answers_sent);
+  requester_.count_into(traffic_.answers_received);
+  responder_.count_into(traffic_.requests_received);
   for (unsigned i = 0; i < ports_.size(); ++i) {
     cr_bus_.map(cr_base::gid, i, gids_[i]);
     cr_bus_.map(cr_base::mac, i, *ports_[i]);
@@ -427,8 +432,9 @@ void adapter::bind_registers() {
 /// have come to rest.
 void adapter::bind_reset() {
   endpoint_.on_function_change(command_);
-  std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_, &scheduler_, &requester_,
-                                                      &responder_, &completion_, &steering_, &multicast_, &cnp_sender_};
+  std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_,   &scheduler_,
+                                                      &requester_, &responder_,  &completion_, &steering_,
+                                                      &multicast_, &cnp_sender_, &traffic_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());

@@ -36,6 +36,7 @@
 #include "model/transport/responder/read_generator.h"
 #include "model/transport/responder/receive_fetch.h"
 #include "model/transport/responder/responder.h"
+#include "model/transport/traffic_counters.h"
 #include "model/transport/transport_cr.h"
 
 namespace rnic::adapter {
@@ -182,6 +183,7 @@ class adapter : public sc_core::sc_module {
   transport::answer_transmit answer_transmit_;
   transport::cnp_sender cnp_sender_;
   transport::multicast multicast_;
+  transport::traffic_counters traffic_;
   ethernet::steering steering_;
   completion::completion completion_;
   icrc::icrc_insert icrc_insert_;

@@ -27,24 +27,26 @@ std::uint32_t comm_channel::virtual_read(unsigned function, std::uint64_t offset
     case comm::flags:
       return s.flags.seen(now);
     default:
-      return 0;
+      return ~0u;
   }
 }
 
-bool comm_channel::virtual_write(unsigned function, std::uint64_t offset, std::uint32_t value, sim::cycle_t now) {
+comm_channel::effect comm_channel::virtual_write(unsigned function, std::uint64_t offset, std::uint32_t value,
+                                                 sim::cycle_t now) {
   slot& s = slots_[function % slots_.size()];
+  if (offset == comm::slave_read || offset == comm::capabilities) return effect::none;  // read only
   if (offset == comm::slave_write) {
     s.from_function.set(value, now);
     mark(written_, function);
-    return true;
+    return effect::tell_firmware;
   }
-  if (offset != comm::flags) return false;
+  if (offset != comm::flags) return effect::unknown;
   const std::uint32_t asks = value & comm::flag_reset_request;
   const std::uint32_t held = s.flags.now;
   s.flags.set((held & ~comm::flag_reset_request) | asks, now);
-  if ((held & comm::flag_reset_request) == asks) return false;
+  if ((held & comm::flag_reset_request) == asks) return effect::none;
   mark(reset_requests_, function);
-  return true;
+  return effect::tell_firmware;
 }
 
 void comm_channel::function_was_reset(unsigned function, sim::cycle_t now) {

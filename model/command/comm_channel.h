@@ -37,9 +37,10 @@ class comm_channel {
   /// BAR0 of the physical function, `offset` from bar0::comm.
   std::uint32_t physical_read(std::uint64_t offset, sim::cycle_t now) const;
   void physical_write(std::uint64_t offset, std::uint32_t value, sim::cycle_t now);
-  /// BAR2 of a virtual function. A write that firmware has to know of returns true.
+  /// BAR2 of a virtual function. Nobody's register reads all ones; a write to it has no effect.
   std::uint32_t virtual_read(unsigned function, std::uint64_t offset, sim::cycle_t now) const;
-  bool virtual_write(unsigned function, std::uint64_t offset, std::uint32_t value, sim::cycle_t now);
+  enum class effect : std::uint8_t { none, tell_firmware, unknown };
+  effect virtual_write(unsigned function, std::uint64_t offset, std::uint32_t value, sim::cycle_t now);
 
   void function_was_reset(unsigned function, sim::cycle_t now);
   /// After a device reset: no function has said anything, and all are offline.

@@ -50,8 +50,8 @@ void command_block::tick() {
     const std::uint32_t value = abi::load32(w.data.data(), i);
     if (w.function == 0)
       write_word(w.offset + i, value);
-    else if (channel_.virtual_write(w.function, w.offset + i, value, now()))
-      tell_firmware(register_bus::notice::functions);
+    else
+      write_channel(w.function, w.offset + i, value);
   }
 }
 
@@ -82,6 +82,13 @@ std::uint32_t command_block::read32(std::uint16_t function, std::uint64_t offset
     default:
       return 0;
   }
+}
+
+/// Of a virtual function.
+void command_block::write_channel(std::uint16_t function, std::uint64_t offset, std::uint32_t value) {
+  const comm_channel::effect e = channel_.virtual_write(function, offset, value, now());
+  if (e == comm_channel::effect::tell_firmware) tell_firmware(register_bus::notice::functions);
+  if (e == comm_channel::effect::unknown) ++stats_.bad_access;
 }
 
 void command_block::write_word(std::uint64_t offset, std::uint32_t value) {

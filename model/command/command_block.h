@@ -106,6 +106,7 @@ class command_block : public sim::clocked_block,
   void tick() override;
   registers& change();
   void write_word(std::uint64_t offset, std::uint32_t value);
+  void write_channel(std::uint16_t function, std::uint64_t offset, std::uint32_t value);
   bool of_channel(std::uint64_t offset) const {
     return offset - abi::bar0::comm < abi::comm::functions * abi::comm::slot_bytes;
   }

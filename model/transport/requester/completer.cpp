@@ -152,6 +152,7 @@ bool completer::handle(payload::frame_ptr& f) {
   if (part == read_part::expected && !has_engine(p)) return false;
   contexts_.access(context_memory::completer, qpn);
   congestion_.note(*c, *f);
+  if (traffic_ != nullptr) traffic_->add(c->dest.counter_index, f->length);
   if (ahead >= half_window) {
     if (acknowledges(p) && psn + 1 == unacked_psn(*c)) take_receives(*c, r, psn, p.aeth);  // it may know of more
     return drop(counts_.duplicate);

@@ -24,6 +24,7 @@
 #include "model/transport/requester/scatter.h"
 #include "model/transport/requester/settings.h"
 #include "model/transport/requester/timer_port.h"
+#include "model/transport/traffic_counters.h"
 
 namespace rnic::transport {
 
@@ -62,6 +63,8 @@ class completer {
     const sim::fifo_out<congestion_notice>& cnps;
     read_engine_port& read_engine;
   };
+  /// Counts what it finds to be of its queue pair.
+  void count_into(traffic_table& t) { traffic_ = &t; }
   completer(sim::clocked_block& owner, const requester_config& config, const requester_settings& settings,
             const gid_tables& gids, port_set ports, qp_table& qps, context_memory& contexts, message_table& messages,
             scatter_lists& scatters, go_back& back, timer_port& timers, resumptions& resumes,
@@ -111,6 +114,7 @@ class completer {
   diagnostic_counters& diagnostics_;
   sim::span_recorder& spans_;
   path_check path_;
+  traffic_table* traffic_ = nullptr;
   congestion_port congestion_;
   const sim::pipeline pipeline_;
   message_search response_search_, timer_search_;

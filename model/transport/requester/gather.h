@@ -20,6 +20,7 @@
 #include "model/transport/requester/gather_leave.h"
 #include "model/transport/requester/gather_queue.h"
 #include "model/transport/requester/withdrawals.h"
+#include "model/transport/traffic_counters.h"
 
 namespace rnic::transport {
 
@@ -68,6 +69,8 @@ class gather : public sim::clocked_block {
   pcie::dma_port dma{*this};
   icm::translate_port translate{*this};
   icm::revocation_port keys{*this};  ///< may stay unbound
+  /// Counts what leaves.
+  void count_into(traffic_table& t) { leave_.count_into(t); }
 
  private:
   void tick() override;

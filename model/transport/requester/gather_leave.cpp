@@ -100,6 +100,7 @@ void gather_leave::enter_pipeline(gather_slot& s) {
   spans_.leave(j.frame->span, owner_.name(), "gather", owner_.now_ps(),
                j.pieces != 0 ? sim::wait::payload_fetch : sim::wait::none);
   stages.mark(spans_, j.frame->span, owner_, owner_.now());
+  if (traffic_ != nullptr) traffic_->add(j.counter, j.frame->length);
   to_.left.push_after(gather_left{j.qpn, j.message, j.generation, j.last_local}, cycles);
   to_.frames.push_after(std::move(j.frame), cycles);
   ++counters_.packets;

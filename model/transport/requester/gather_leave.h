@@ -15,6 +15,7 @@
 #include "model/transport/requester/config.h"
 #include "model/transport/requester/gather_job.h"
 #include "model/transport/requester/gather_queue.h"
+#include "model/transport/traffic_counters.h"
 
 namespace rnic::transport {
 
@@ -52,6 +53,7 @@ class gather_leave {
 
   // To be called in each tick.
   void work();
+  void count_into(traffic_table& t) { traffic_ = &t; }
   void note_hold_ups() { leave_.waits_for(held_up_by()); }
 
  private:
@@ -73,6 +75,7 @@ class gather_leave {
   bool judging_ = false;                           // the oldest has failed
   sim::server leave_;
   gather_counters& counters_;
+  traffic_table* traffic_ = nullptr;
 };
 
 }  // namespace rnic::transport

@@ -112,6 +112,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   }
   /// Begins to discard all QPs; transport_cr.h `reset` tells when that is done.
   void device_reset() override { control_.reset(); }
+  /// Counts answers that are of their queue pair.
+  void count_into(traffic_table& t) { completer_.count_into(t); }
 
  private:
   using context = icm::requester_context;

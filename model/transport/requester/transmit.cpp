@@ -170,6 +170,7 @@ gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
   job.reserved_lkey = settings_.reserved_lkey;
   job.reserved_key = (c.flags & icm::requester_flag_reserved_lkey) != 0;
   job.function = c.function;
+  job.counter = c.dest.counter_index;
   job.unit = static_cast<std::uint8_t>(units_.number_of(u));
   job.frame->span = place.last ? u.span : 0;
   job.plain = c.type == icm::service::ethernet;

@@ -223,6 +223,8 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   const unsigned interval = interval_of(*f.ctx, *frame, read);
   const bool plain = frame->plain, marked = marked_.answers(*frame);
   if (marked) kept_ = {frame->packet, frame->port, frame->gid_index};  // execution may take the frame away
+  const std::uint32_t bytes = frame->length;
+  const std::uint8_t counter = f.ctx->dest.counter_index;
   const std::uint64_t steps = receives_.steps(), refusals = receives_.refusals();
   if ((plain ? plain_.check(f, frame) : requests_.check(f, frame)) == verdict::wait) {
     looked_ = receives_.steps() != steps;
@@ -235,6 +237,7 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   }
   if (marked && requests_.passed()) tell_marked(f);
   if (read) read_engine_.use(f.waits.context ? config_.read_miss_cycles : 0);
+  if (traffic_ != nullptr && (plain ? plain_.passed() : requests_.passed())) traffic_->add(counter, bytes);
   ++packets_;
   flows_.access(f, context_user::check);
   flows_.count_use(f);

@@ -21,6 +21,7 @@
 #include "model/transport/responder/request_check.h"
 #include "model/transport/responder/slot_table.h"
 #include "model/transport/responder/types.h"
+#include "model/transport/traffic_counters.h"
 
 namespace rnic::transport {
 
@@ -58,6 +59,8 @@ class admission {
   bool waits() const { return !waiting_.empty(); }
   /// In each tick, last of all: what was freed in it is used. It does nothing where no packet comes and none waits.
   void work();
+  /// Counts frames that are of their queue pair.
+  void count_into(traffic_table& t) { traffic_ = &t; }
 
  private:
   bool take_waiting();
@@ -102,6 +105,7 @@ class admission {
     std::uint8_t port = 0;
     std::uint16_t gid_index = 0;
   } kept_;  // of a marked packet under check: what a CNP needs of it
+  traffic_table* traffic_ = nullptr;
   sim::server check_;
   unsigned cost_ = 1;  // cycles of the packet just checked
   std::uint64_t packets_ = 0, check_cycles_ = 0;

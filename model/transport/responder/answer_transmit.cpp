@@ -139,7 +139,10 @@ void answer_transmit::leave() {
   if (--l.credits == 0) credited_ &= ~bit(n);
   const gid::source found = sources_.look_up(w.job.port, source_of(w.job));
   if (found.why == gid::refusal::none) {
-    if (!w.job.complete) write_headers(w.job, found);
+    if (!w.job.complete) {
+      write_headers(w.job, found);
+      if (traffic_ != nullptr) traffic_->add(w.job.path.counter_index, w.job.frame->length);
+    }
     if (found.own_destination) w.job.frame->loopback = payload::frame::loopback_only;
     note_wait(l, w);
     tx_out.push_after(std::move(w.job.frame), pipeline_.cycles());

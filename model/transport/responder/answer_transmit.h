@@ -19,6 +19,7 @@
 #include "model/sim/statistics.h"
 #include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/types.h"
+#include "model/transport/traffic_counters.h"
 #include "model/transport/transport_if.h"
 
 namespace rnic::transport {
@@ -75,6 +76,8 @@ class answer_transmit : public sim::clocked_block {
 
   /// Depth of a channel of places that can never be full.
   static unsigned room_depth(const responder_config& cfg) { return ports * priorities * cfg.answer.waiting; }
+  /// Counts what leaves, but for CNPs.
+  void count_into(traffic_table& t) { traffic_ = &t; }
 
  private:
   struct waiting {
@@ -121,6 +124,7 @@ class answer_transmit : public sim::clocked_block {
 
   std::array<std::uint64_t, users> accepted_{};
   std::uint64_t sourceless_ = 0, credit_wait_cycles_ = 0;
+  traffic_table* traffic_ = nullptr;
 };
 
 }  // namespace rnic::transport

@@ -131,6 +131,7 @@ bool ethernet_check::spread(payload::frame& frame) {
 
 verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   icm::responder_context& ctx = *f.ctx;
+  passed_ = false;
   if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? drops_.error : drops_.state);
   if (ctx.type != icm::service::ethernet) return drop(drops_.service);
   if (frame->port != ctx.dest.port) return drop(drops_.address);
@@ -153,6 +154,7 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   if (found == receive_descriptors::result::failed) return intake_.refuse(f, frame, memory_unreachable);
 
   ++received_;
+  passed_ = true;
   responder_slot& s = intake_.begin(f, frame, responder_slot::action::write);
   payload::frame& in = *s.frame;
   s.completion.comm_est = false;

@@ -31,6 +31,8 @@ class ethernet_check {
   bool spread(payload::frame& frame);
   /// There must be a free slot.
   verdict check(responder_flow& f, payload::frame_ptr& frame);
+  /// The frame that was checked last was taken.
+  bool passed() const { return passed_; }
 
  private:
   static verdict drop(std::uint64_t& counter) {
@@ -45,6 +47,7 @@ class ethernet_check {
   packet_intake& intake_;
   receive_descriptors& receives_;
   drop_counters& drops_;
+  bool passed_ = false;
   std::uint64_t received_ = 0;
 };
 

@@ -90,6 +90,8 @@ class responder : public sim::clocked_block, public register_bus::cr_target_if, 
   void cr_write(std::uint32_t offset, std::uint32_t value) override { control_.write(offset, value); }
   /// Begins to discard all QPs; transport_cr.h `reset` tells when that is done.
   void device_reset() override { control_.reset(); }
+  /// Counts requests and plain frames that are of their queue pair.
+  void count_into(traffic_table& t) { admission_.count_into(t); }
 
  private:
   /// Bits of filled_: which input holds something. The others are not looked at.

@@ -248,12 +248,12 @@ TEST(Isolation, CommandsReachOwnObjectsOnly) {
     refused(opcode::write_mtt, 1, 0, box.address());
     // The device is the physical function's.
     for (const opcode op :
-         {opcode::init_hca,        opcode::close_hca,         opcode::run_fw,        opcode::unmap_fa,
-          opcode::map_icm,         opcode::unmap_icm,         opcode::set_icm_size,  opcode::mad_ifc,
-          opcode::config_dev,      opcode::conf_special_qp,   opcode::access_mem,    opcode::gen_eqe,
-          opcode::inform_flr_done, opcode::arm_comm_channel,  opcode::query_func,    opcode::read_mcg,
-          opcode::write_mcg,       opcode::update_qp,         opcode::query_if_stat, opcode::set_mcast_fltr,
-          opcode::diag_rprt,       static_cast<opcode>(0x7ff)})
+         {opcode::init_hca,          opcode::close_hca,        opcode::run_fw,         opcode::unmap_fa,
+          opcode::map_icm,           opcode::unmap_icm,        opcode::set_icm_size,   opcode::mad_ifc,
+          opcode::config_dev,        opcode::conf_special_qp,  opcode::access_mem,     opcode::gen_eqe,
+          opcode::inform_flr_done,   opcode::arm_comm_channel, opcode::query_func,     opcode::read_mcg,
+          opcode::write_mcg,         opcode::update_qp,        opcode::set_mcast_fltr, opcode::diag_rprt,
+          static_cast<opcode>(0x7ff)})
       refused(op, 1, 0, box.address());
     // Another function's or the physical one's rows and addresses of a port.
     namespace f = abi::set_port;

@@ -73,12 +73,69 @@ TEST_P(OfAService, DatagramsNameTheirRows) {
 }
 INSTANTIATE_TEST_SUITE_P(functions, OfAService, testing::ValuesIn(encapsulations));
 
+/// QUERY_IF_STAT of each function's counter: its own frames and bytes, as the cable has them.
+TEST(Functions, CountTheirOwnTraffic) {
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    hosts::connection_options o;
+    o.mtu = 1024;
+    const link first = connect(system.node_a(), 1, system.node_b(), 1, 11, o);
+    const link second = connect(system.node_a(), 2, system.node_b(), 0, 21, o);
+    const auto of = [](const side& s) {
+      host_driver::traffic_statistics t;
+      hosts::require(s.dev().query_traffic(1, &t), "query_traffic");
+      return t;
+    };
+    const std::uint64_t before[] = {system.statistics().value("a.adapter.port1.tx_frames"),
+                                    system.statistics().value("a.adapter.port1.rx_frames")};
+    const hosts::buffer from = hosts::make_buffer(first.a.at, 65536), to = hosts::make_buffer(first.b.at, 65536);
+    post_write(first.a, from, to, 50'000);
+    ASSERT_EQ(first.a.wait_send().status, IBV_WC_SUCCESS);
+    const auto sent = of(first.a), received = of(first.b);
+    // 49 packets of Ethernet, IPv4, UDP and BTH headers (14 + 20 + 8 + 12 bytes), the first with a RETH of 16; ICRC.
+    EXPECT_EQ(sent.tx_frames, 49u);
+    EXPECT_EQ(sent.tx_bytes, 49u * (14 + 20 + 8 + 12 + 4) + 16 + 50'000);
+    EXPECT_EQ(received.rx_frames, sent.tx_frames);
+    EXPECT_EQ(received.rx_bytes, sent.tx_bytes);
+    EXPECT_GT(sent.rx_frames, 0u);
+    EXPECT_EQ(sent.rx_frames, received.tx_frames) << "acknowledgements";
+    EXPECT_EQ(sent.rx_bytes, sent.rx_frames * (14 + 20 + 8 + 12 + 4 + 4));
+    EXPECT_EQ(system.statistics().value("a.adapter.port1.tx_frames") - before[0], sent.tx_frames);
+    EXPECT_EQ(system.statistics().value("a.adapter.port1.rx_frames") - before[1], sent.rx_frames);
+    for (const side* s : {&second.a, &second.b}) {
+      EXPECT_EQ(of(*s).tx_frames, 0u);
+      EXPECT_EQ(of(*s).rx_frames, 0u);
+    }
+    request r;
+    r.opcode = IBV_WR_RDMA_READ;
+    const hosts::buffer near = hosts::make_buffer(second.a.at, 8192), far = hosts::make_buffer(second.b.at, 8192);
+    r.sges.push_back({near.address(), 3000, near.region->lkey});
+    r.remote = far.address();
+    r.rkey = far.region->rkey;
+    post(second.a, r);
+    ASSERT_EQ(second.a.wait_send().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(of(second.a).tx_frames, 1u);
+    EXPECT_EQ(of(second.a).rx_frames, 3u);
+    EXPECT_EQ(of(second.b).rx_frames, 1u);
+    EXPECT_EQ(of(second.b).tx_frames, 3u) << "the physical function's counter, and nothing of the other function's";
+    EXPECT_EQ(of(first.b).rx_frames, 49u);
+    // A counter that is not the function's: with the device's command, through its channel.
+    host_driver::command_channel& channel = first.a.dev().commands();
+    host_driver::command_channel::mailbox box(channel);
+    const unsigned others = second.a.dev().port(1).counter;
+    EXPECT_NE(others, unsigned{first.a.dev().port(1).counter});
+    for (const unsigned counter : {0u, 1u, others, 255u})
+      EXPECT_NE(channel.read(box, abi::opcode::query_if_stat, counter), 0) << counter;
+  });
+}
+
 /// A group with members in three functions of two adapters, the sender's own among them.
 TEST(Functions, AreMembersOfGroups) {
   hosts::two_nodes system(shared_cards(2));
   run(system, [&] {
     hosts::connection_options o;
     o.type = IBV_QPT_UD;
+    o.ip = 6;
     const link first = connect(system.node_a(), 1, system.node_b(), 1, 61, o);
     const link second = connect(system.node_a(), 2, system.node_b(), 0, 71, o);
     ibv_gid group{};

@@ -2,6 +2,13 @@
 // Answers about the device, ports, groups and datagrams, and the statuses of what is wrong (control plane 4.23).
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "model/abi/device.h"
 #include "model/command/command_cr.h"
 #include "model/completion/completion_cr.h"
@@ -11,6 +18,7 @@
 #include "model/mac/mac_cr.h"
 #include "model/pcie/pcie_cr.h"
 #include "model/transport/transport_cr.h"
+#include "testbenches/source_tree.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
@@ -20,6 +28,12 @@ using abi::status;
 using register_bus::cr_base;
 
 namespace {
+
+firmware::firmware_config with_functions() {
+  firmware::firmware_config c;
+  c.total_vfs = 8;
+  return c;
+}
 
 status mad(driver_model& d, std::uint16_t attribute, std::uint32_t port = 1) {
   d.clear_in();
@@ -316,21 +330,71 @@ TEST(Multicast, AGroupOfMoreMembersThanTheHardwareReadsIsRefused) {
   EXPECT_EQ(abi::load32(d.out(), 4), icm::multicast_group::max_members) << "as it was";
 }
 
+/// The codes in the table of firmware/README.md: "0x064 to 0x066" or "0x001, 0x002".
+std::set<unsigned> refused_by_the_readme() {
+  std::ifstream file(in_source_tree("firmware/README.md"));
+  std::set<unsigned> codes;
+  std::string line;
+  const std::regex code("0x([0-9a-f]{3})");
+  while (std::getline(file, line)) {
+    if (line.rfind("| 0x", 0) != 0) continue;
+    const std::string cell = line.substr(2, line.find(" |", 2) - 2);
+    std::vector<unsigned> found;
+    for (std::sregex_iterator at(cell.begin(), cell.end(), code), end; at != end; ++at)
+      found.push_back(static_cast<unsigned>(std::stoul((*at)[1], nullptr, 16)));
+    if (cell.find(" to ") != std::string::npos && found.size() == 2)
+      for (unsigned c = found[0]; c <= found[1]; ++c) codes.insert(c);
+    else
+      codes.insert(found.begin(), found.end());
+  }
+  return codes;
+}
+
+/// Whatever is not in the table, and whatever no interface has, is the other way round.
+TEST(Commands, RefusedAreThoseOfTheReadme) {
+  const std::set<unsigned> refused = refused_by_the_readme();
+  EXPECT_GT(refused.size(), 25u);
+  // All that the interface has (adapter control plane 4.1), but for the names of one code twice.
+  std::set<unsigned> known{0x061, 0x064, 0x065, 0x066, 0x068, 0x080, 0x081, 0x203, 0xf00, 0xf01, 0xf05, 0xf06, 0xf08,
+                           0xf0a, 0xf0b, 0x040, 0x043, 0x047, 0x048, 0x049, 0x04d, 0x050, 0x052, 0x03a, 0x03b};
+  const std::pair<unsigned, unsigned> ranges[] = {
+      {0x001, 0x027}, {0x02a, 0x02d}, {0x02e, 0x038}, {0x054, 0x05c}, {0xff6, 0xfff}};
+  for (const auto& [first, last] : ranges)
+    for (unsigned c = first; c <= last; ++c) known.insert(c);
+  driver_model d(with_functions());
+  d.bring_up();
+  for (unsigned c = 0; c < 0x1000; ++c) {
+    d.clear_in();
+    // Each has an op modifier that it takes; what it makes of the rest is not asked here.
+    bool answers = false;
+    for (std::uint8_t op_modifier = 0; op_modifier < 3; ++op_modifier)
+      answers = answers || d.run(static_cast<opcode>(c), 0, op_modifier) != status::bad_op;
+    EXPECT_EQ(answers, known.count(c) != 0 && refused.count(c) == 0) << std::hex << c;
+    if (c >= 0xff0 || c == 0x008) d.fw.restart();
+  }
+}
+
 TEST(Statistics, IfStatCountsSinceReset) {
   driver_model d;
   d.bring_up();
-  const auto set = [&d](std::uint32_t offset, std::uint32_t v) {
-    d.hw.reg(cr_base::mac, mac::cr::eth_stats + offset + 4) = v;
-  };
-  set(abi::eth_stats::rx_frames + 24 * 3, 7);
-  set(abi::eth_stats::tx_good_octets + 24 * 8, 640);
-  ASSERT_EQ(d.run(opcode::query_if_stat, 0), status::ok);
+  const auto set = [&d](std::uint32_t offset, std::uint32_t v) { d.hw.reg(cr_base::traffic, offset) = v; };
+  constexpr std::uint32_t counter = 77, each = 32;
+  set(counter * each + 0x04, 7);  // frames received
+  set(counter * each + 0x18, 1);  // bytes sent, high
+  set(counter * each + 0x1c, 640);
+  set((counter + 1) * each + 4, 99);
+  ASSERT_EQ(d.run(opcode::query_if_stat, counter), status::ok);
   EXPECT_EQ(d.got(abi::if_stat::rx_frames), 7u);
-  EXPECT_EQ(d.got(abi::if_stat::tx_bytes), 640u);
-  ASSERT_EQ(d.run(opcode::query_if_stat, 1u << 31), status::ok);
-  set(abi::eth_stats::rx_frames + 24 * 3, 9);
-  ASSERT_EQ(d.run(opcode::query_if_stat, 0), status::ok);
+  EXPECT_EQ(d.got(abi::if_stat::tx_bytes), (1ull << 32) + 640);
+  ASSERT_EQ(d.run(opcode::query_if_stat, counter | 1u << 31), status::ok);
+  set(counter * each + 4, 9);
+  ASSERT_EQ(d.run(opcode::query_if_stat, counter), status::ok);
   EXPECT_EQ(d.got(abi::if_stat::rx_frames), 2u);
+  EXPECT_EQ(d.got(abi::if_stat::tx_bytes), 0u);
+  ASSERT_EQ(d.run(opcode::query_if_stat, counter + 1), status::ok);
+  EXPECT_EQ(d.got(abi::if_stat::rx_frames), 99u) << "clearing one leaves the others";
+  EXPECT_EQ(d.run(opcode::query_if_stat, 256), status::bad_index);
+  d.hw.reg(cr_base::mac, mac::cr::eth_stats + abi::eth_stats::rx_frames + 24 * 3 + 4) = 9;
   ASSERT_EQ(d.run(opcode::dump_eth_stats, 1), status::ok);
   EXPECT_EQ(abi::load64(d.out(), 0x480 + 24 * 3), 9u);
   d.hw.reg(cr_base::transport, transport::cr::diagnostics + 0x134) = 3;
