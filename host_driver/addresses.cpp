@@ -12,7 +12,13 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
   if (port == 0 || port > ports_.size()) return -EINVAL;
   if (vlan != no_vlan && vlan >= 0x1000) return -EINVAL;
   const bool v2_capable = (caps_.bmme_flags & abi::dev_cap::bmme_roce_v1_v2) != 0;
-  if (types == roce_types::v2 && !v2_capable) return -EOPNOTSUPP;
+  using mode = config::roce_versions;
+  const roce_types on = cfg_.roce_mode == mode::v1   ? roce_types::v1
+                        : cfg_.roce_mode == mode::v2 ? roce_types::v2
+                                                     : roce_types::both;
+  types = static_cast<roce_types>(static_cast<unsigned>(types) & static_cast<unsigned>(on));
+  const bool none = static_cast<unsigned>(types) == 0;
+  if (none || (types == roce_types::v2 && !v2_capable)) return -EOPNOTSUPP;
   auto& rows = ports_[port - 1].gids;
   const auto before = rows;
   int first = -1;

@@ -427,6 +427,7 @@ int device::close() {
   }
   special_qps_ = false;
   channel_.use_polling();
+  bus_.interrupt_served(async_eq_.vector);  // who serves virtual functions sees that there is nothing to wait for
   if (hca_) {
     destroy_event_queues();
     channel_.command(abi::opcode::close_hca);

@@ -505,12 +505,10 @@ void device::pump(std::uint64_t timeout_ps) {
   bus_.interrupt_served(async_eq_.vector);
 }
 
-bool device::wait_function_event(function_event* event, std::uint64_t timeout_ps) {
-  const std::uint64_t deadline = bus_.now_ps() + timeout_ps;
+bool device::wait_function_event(function_event* event) {
   while (function_events_.empty()) {
-    const std::uint64_t now = bus_.now_ps();
-    if (!channel_.event_mode() || now >= deadline) return false;
-    pump(deadline - now);
+    if (!channel_.event_mode()) return false;
+    pump(0);
   }
   *event = function_events_.front();
   function_events_.pop_front();

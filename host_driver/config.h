@@ -26,7 +26,10 @@ struct config {
   bool lossless_global_pause = true;  ///< 802.3x pause both ways in SET_PORT, as mlx4_en's default
   std::uint8_t pfc_mask = 0;          ///< priorities with PFC, takes the place of global pause
   unsigned mr_page_shift = 12;        ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
-  std::uint32_t first_mpt = 0;        ///< protection entries below are given only when asked for; 0: the reserved ones
+  /// Module parameter roce_mode (0, 2, 4): versions for which an address gets a GID.
+  enum class roce_versions : std::uint8_t { v1, v2, both };
+  roce_versions roce_mode = roce_versions::both;
+  std::uint32_t first_mpt = 0;  ///< protection entries below are given only when asked for; 0: the reserved ones
 
   unsigned virtual_functions = 0;                       ///< num_vfs: that the physical function's driver enables
   std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs

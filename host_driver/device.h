@@ -132,7 +132,8 @@ class device : private event_pump_if {
 
   // Addresses.
   /// Gives the port an IP address (`ip`: ::ffff:a.b.c.d for IPv4): one GID for each type, version 1 first, in the first
-  /// free rows. Index of the first row, or a negative errno.
+  /// free rows; versions that config::roce_mode leaves out get none. Index of the first row, or a negative errno:
+  /// EOPNOTSUPP when no version is left, ENOSPC when the function's rows are used up.
   int add_address(unsigned port, const gid_bytes& ip, roce_types types = roce_types::both,
                   std::uint16_t vlan = no_vlan);
   int remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan = no_vlan);
@@ -257,8 +258,8 @@ class device : private event_pump_if {
     std::array<std::uint32_t, 4> functions{};
     std::array<std::uint8_t, abi::eqe::bytes> entry{};
   };
-  /// False after `timeout_ps`.
-  bool wait_function_event(function_event* event, std::uint64_t timeout_ps);
+  /// Sleeps until there is one. False: the device is being closed.
+  bool wait_function_event(function_event* event);
   bool is_virtual() const { return virtual_; }
   /// Enabled ones.
   unsigned virtual_functions() const { return enabled_functions_; }

@@ -72,6 +72,10 @@ int device::ask_function_capabilities() {
 }
 
 int device::start_virtual_ports() {
+  // Management datagrams, which would tell, are the physical function's: the name is made of the first address.
+  const gid_bytes own = default_gid(ports_[0].mac);
+  for (unsigned i = 8; i < own.size(); ++i) node_guid_ = node_guid_ << 8 | own[i];
+  system_guid_ = node_guid_;
   for (unsigned p = 1; p <= caps_.num_ports; ++p) {
     port_state& s = ports_[p - 1];
     std::uint64_t mac = 0, index = 0;

@@ -15,7 +15,6 @@ namespace comm = abi::comm;
 
 namespace {
 
-constexpr std::uint64_t ps_per_us = 1'000'000;
 constexpr std::uint32_t no_eq = ~std::uint32_t{0};
 constexpr std::uint32_t access_unit = 256;  // MLX4_ACCESS_MEM_ALIGN
 
@@ -58,7 +57,6 @@ int function_master::start(const std::vector<function_settings>& settings) {
   quota(resource_eq) = virtual_eqs_;
   quota(resource::counter) = std::max(device_.num_ports(), share(caps.max_counters, device_.num_ports() + 1));
   tracker_.start(count, most);
-  stopped_ = false;
   return device_.commands().command(abi::opcode::arm_comm_channel);
 }
 
@@ -82,11 +80,9 @@ function_master::gid_window function_master::gids_of(unsigned function) const {
 }
 
 void function_master::run() {
-  constexpr std::uint64_t slice_ps = 1000 * ps_per_us;
   using event = device::function_event;
-  while (!stopped_ && device_.is_open()) {
-    event e;
-    if (!device_.wait_function_event(&e, slice_ps)) continue;
+  event e;
+  while (device_.wait_function_event(&e)) {
     if (e.what == event::kind::of_object) {
       forward_event(e.function, e.entry.data());
     } else if (e.what == event::kind::reset) {

@@ -32,9 +32,8 @@ class function_master {
 
   /// Functions that want to begin find somebody there. 0 or a negative errno.
   int start(const std::vector<function_settings>& settings = {});
-  /// Serves until stop() (at the latest a millisecond after it). In a process of its own.
+  /// Serves until the device is closed. In a process of its own.
   void run();
-  void stop() { stopped_ = true; }
 
   /// Whether the function's driver has made itself known.
   bool is_active(unsigned function) const { return functions_[function].active; }
@@ -131,7 +130,6 @@ class function_master {
 
   device& device_;
   bus_if& bus_;
-  bool stopped_ = false;
   std::vector<function_state> functions_;
   resource_tracker tracker_;
   std::uint32_t virtual_eqs_ = 0;

@@ -95,7 +95,8 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
   e.gid = address_of(options.ip, e.port, host);
   e.mac = e.device->port(e.port).mac;
   e.gid_index = e.device->add_address(e.port, e.gid, options.roce, options.vlan);
-  if (e.gid_index == -EOPNOTSUPP) throw sim::config_error("adapter.port.roce_v2: false, and RoCE v2 is asked for");
+  if (e.gid_index == -EOPNOTSUPP)
+    throw sim::config_error("adapter.port.roce_v2, driver.roce_mode: there are no GIDs of the version asked for");
   require(e.gid_index, "add address");
 }
 }  // namespace

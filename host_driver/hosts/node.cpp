@@ -152,6 +152,9 @@ static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.mr_page_shift", c.mr_page_shift,
          sim::range{12, 30, "log2 bytes", "design: page size of memory regions"});
   to.add("driver.large_cqe", c.large_cqe, "design: 64-byte CQEs and EQEs");
+  to.add(
+      "driver.roce_mode", c.roce_mode,
+      sim::choice{"v1, v2, both", "adapter data plane F.1: roce_mode 0, 2, 4: versions that an address gets GIDs of"});
   to.add("driver.blue_flame", c.blue_flame,
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "

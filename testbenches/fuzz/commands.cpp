@@ -26,29 +26,30 @@ constexpr unsigned most_commands = 60;
 constexpr std::uint64_t command_us = 200'000, command_ticks = 4'000'000;
 constexpr std::size_t mailboxes = 2;
 
-constexpr opcode opcodes[] = {opcode::query_dev_cap, opcode::query_fw,        opcode::query_adapter,
-                              opcode::init_hca,      opcode::close_hca,       opcode::init_port,
-                              opcode::close_port,    opcode::query_hca,       opcode::set_port,
-                              opcode::sw2hw_mpt,     opcode::query_mpt,       opcode::hw2sw_mpt,
-                              opcode::read_mtt,      opcode::write_mtt,       opcode::map_eq,
-                              opcode::sw2hw_eq,      opcode::hw2sw_eq,        opcode::query_eq,
-                              opcode::sw2hw_cq,      opcode::hw2sw_cq,        opcode::query_cq,
-                              opcode::rst2init_qp,   opcode::init2rtr_qp,     opcode::rtr2rts_qp,
-                              opcode::rts2rts_qp,    opcode::sqerr2rts_qp,    opcode::to_err_qp,
-                              opcode::rts2sqd_qp,    opcode::sqd2rts_qp,      opcode::to_rst_qp,
-                              opcode::query_qp,      opcode::conf_special_qp, opcode::mad_ifc,
-                              opcode::read_mcg,      opcode::write_mcg,       opcode::mgid_hash,
-                              opcode::modify_cq,     opcode::init2init_qp,    opcode::access_mem,
-                              opcode::sync_tpt,      opcode::diag_rprt,       opcode::nop,
-                              opcode::mod_stat_cfg,  opcode::sw2hw_srq,       opcode::hw2sw_srq,
-                              opcode::query_srq,     opcode::sqd2sqd_qp,      opcode::config_dev,
-                              opcode::access_reg,    opcode::arm_srq,         opcode::query_port,
-                              opcode::set_vlan_fltr, opcode::set_mcast_fltr,  opcode::dump_eth_stats,
-                              opcode::sense_port,    opcode::hw_health_check, opcode::query_if_stat,
-                              opcode::query_func,    opcode::set_node,        opcode::virt_port_map,
-                              opcode::update_qp,     opcode::run_fw,          opcode::unmap_icm,
-                              opcode::map_icm,       opcode::unmap_icm_aux,   opcode::map_icm_aux,
-                              opcode::set_icm_size,  opcode::unmap_fa,        opcode::map_fa};
+constexpr opcode opcodes[] = {opcode::query_dev_cap,    opcode::query_fw,        opcode::query_adapter,
+                              opcode::init_hca,         opcode::close_hca,       opcode::init_port,
+                              opcode::close_port,       opcode::query_hca,       opcode::set_port,
+                              opcode::sw2hw_mpt,        opcode::query_mpt,       opcode::hw2sw_mpt,
+                              opcode::read_mtt,         opcode::write_mtt,       opcode::map_eq,
+                              opcode::sw2hw_eq,         opcode::hw2sw_eq,        opcode::query_eq,
+                              opcode::sw2hw_cq,         opcode::hw2sw_cq,        opcode::query_cq,
+                              opcode::rst2init_qp,      opcode::init2rtr_qp,     opcode::rtr2rts_qp,
+                              opcode::rts2rts_qp,       opcode::sqerr2rts_qp,    opcode::to_err_qp,
+                              opcode::rts2sqd_qp,       opcode::sqd2rts_qp,      opcode::to_rst_qp,
+                              opcode::query_qp,         opcode::conf_special_qp, opcode::mad_ifc,
+                              opcode::read_mcg,         opcode::write_mcg,       opcode::mgid_hash,
+                              opcode::modify_cq,        opcode::init2init_qp,    opcode::access_mem,
+                              opcode::sync_tpt,         opcode::diag_rprt,       opcode::nop,
+                              opcode::mod_stat_cfg,     opcode::sw2hw_srq,       opcode::hw2sw_srq,
+                              opcode::query_srq,        opcode::sqd2sqd_qp,      opcode::config_dev,
+                              opcode::access_reg,       opcode::arm_srq,         opcode::query_port,
+                              opcode::set_vlan_fltr,    opcode::set_mcast_fltr,  opcode::dump_eth_stats,
+                              opcode::sense_port,       opcode::hw_health_check, opcode::query_if_stat,
+                              opcode::query_func,       opcode::set_node,        opcode::virt_port_map,
+                              opcode::update_qp,        opcode::run_fw,          opcode::unmap_icm,
+                              opcode::map_icm,          opcode::unmap_icm_aux,   opcode::map_icm_aux,
+                              opcode::set_icm_size,     opcode::unmap_fa,        opcode::map_fa,
+                              opcode::arm_comm_channel, opcode::gen_eqe,         opcode::inform_flr_done};
 
 class hostile_driver {
  public:
@@ -149,6 +150,7 @@ void start_again(rig& r) {
 }  // namespace rnic::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  rnic::fuzz::rig::configure([](rnic::hosts::node_config& c) { c.adapter.pcie.space.total_vfs = 2; });
   rnic::fuzz::bring_up();
   return 0;
 }

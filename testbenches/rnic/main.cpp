@@ -13,6 +13,7 @@
 #include "testbenches/bench/verb.h"
 #include "testbenches/replay/compare.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
+#include "testbenches/rnic/inspect/inspect.h"
 #include "testbenches/rnic/options.h"
 
 namespace {
@@ -361,6 +362,29 @@ void add_replay(CLI::App& command, replay_options& o) {
       ->type_name("FILE");
 }
 
+/// A command about host a's device.
+CLI::App* add_inspection(CLI::App& app, const char* name, const char* what, inspect_options& o) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command
+      ->add_option("--ip", o.addresses,
+                   "An address of an interface, in the order in which they are given; repeatable. Interfaces are\n"
+                   "eth1 and eth2 above the ports, eth1.VLAN, and eth1:ALIAS; e.g. --ip eth1.100=192.168.100.1")
+      ->type_name("INTERFACE=ADDRESS")
+      ->take_all();
+  command
+      ->add_option_function<unsigned>(
+          "--roce-mode",
+          [&o](unsigned mode) {
+            o.common.assignments.push_back(std::string("driver.roce_mode=") + (mode == 0   ? "v1"
+                                                                               : mode == 2 ? "v2"
+                                                                                           : "both"));
+          },
+          "Module parameter roce_mode: 0: RoCE v1, 2: RoCE v2, 4: an entry of each (default)")
+      ->check(CLI::IsMember({0u, 2u, 4u}));
+  add_common(*command, o.common);
+  return command;
+}
+
 }  // namespace
 
 int sc_main(int argc, char* argv[]) {
@@ -460,6 +484,17 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* info_cmd = app.add_subcommand("info", "What the adapter says of itself, as ibv_devinfo -v shows it");
   add_common(*info_cmd, info.common);
 
+  inspect_options gids, devinfo, ibstat, netdevs, sysfs;
+  CLI::App* gids_cmd = add_inspection(app, "show-gids", "GID tables of both ports, as show_gids prints them", gids);
+  CLI::App* devinfo_cmd = add_inspection(app, "devinfo", "The device as ibv_devinfo shows it (-v: info)", devinfo);
+  bool verbose = false;
+  devinfo_cmd->add_flag("-v", verbose, "All that the device says: as `rnic info`");
+  CLI::App* ibstat_cmd = add_inspection(app, "ibstat", "The device as ibstat shows it", ibstat);
+  CLI::App* netdevs_cmd = add_inspection(app, "ibdev2netdev", "Which network interface is at which port", netdevs);
+  CLI::App* sysfs_cmd =
+      add_inspection(app, "sysfs", "Writes what /sys has of the device, class/infiniband, into a directory", sysfs);
+  sysfs_cmd->add_option("directory", sysfs.directory, "Where to; must not exist")->required()->type_name("DIR");
+
   common_options parameters;
   CLI::App* parameters_cmd = app.add_subcommand("parameters", "Every parameter with its value, unit, range and source");
   add_common(*parameters_cmd, parameters);
@@ -473,8 +508,8 @@ int sc_main(int argc, char* argv[]) {
   }
   if (app.get_subcommands().empty()) {
     std::fprintf(stderr,
-                 "rnic: a subcommand is required: latency, bandwidth, soak, fabric, calibrate, replay, serve, info or "
-                 "parameters\n");
+                 "rnic: a subcommand is required: latency, bandwidth, soak, fabric, calibrate, replay, serve, info, "
+                 "show-gids, devinfo, ibstat, ibdev2netdev, sysfs or parameters\n");
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;
@@ -487,6 +522,12 @@ int sc_main(int argc, char* argv[]) {
     if (fabric_cmd->parsed()) return run_fabric(fabric);
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);
+    if (gids_cmd->parsed()) return run_show_gids(gids);
+    if (devinfo_cmd->parsed() && verbose) return run_info({devinfo.common});
+    if (devinfo_cmd->parsed()) return run_devinfo(devinfo);
+    if (ibstat_cmd->parsed()) return run_ibstat(ibstat);
+    if (netdevs_cmd->parsed()) return run_ibdev2netdev(netdevs);
+    if (sysfs_cmd->parsed()) return run_sysfs(sysfs);
     return run_parameters(parameters);
   } catch (const rnic::usage_error& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());

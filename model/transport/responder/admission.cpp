@@ -43,8 +43,8 @@ admission::admission(sim::clocked_block& owner, const responder_config& cfg, con
 }
 
 void admission::announce(sim::statistics& to, const std::string& name) const {
-  to.add(name + ".packets", packets_);
-  to.add(name + ".check_busy_cycles", check_cycles_);
+  to.add(name + ".packets", counts_.packets);
+  to.add(name + ".check_busy_cycles", counts_.check_cycles);
   to.add(name + ".read_stall_cycles", read_engine_.missing_cycles());
 }
 
@@ -202,7 +202,7 @@ void admission::wait(responder_flow& f, payload::frame_ptr frame) {
 /// A packet was checked.
 void admission::start(responder_flow& f) {
   check_.start(cost_);
-  check_cycles_ += cost_;
+  counts_.check_cycles += cost_;
   flows_.leave(f.number);
 }
 
@@ -238,7 +238,7 @@ verdict admission::run(responder_flow& f, payload::frame_ptr& frame) {
   if (marked && requests_.passed()) tell_marked(f);
   if (read) read_engine_.use(f.waits.context ? config_.read_miss_cycles : 0);
   if (traffic_ != nullptr && (plain ? plain_.passed() : requests_.passed())) traffic_->add(counter, bytes);
-  ++packets_;
+  ++counts_.packets;
   flows_.access(f, context_user::check);
   flows_.count_use(f);
   cost_ = interval;

@@ -108,7 +108,9 @@ class admission {
   traffic_table* traffic_ = nullptr;
   sim::server check_;
   unsigned cost_ = 1;  // cycles of the packet just checked
-  std::uint64_t packets_ = 0, check_cycles_ = 0;
+  struct {
+    std::uint64_t packets = 0, check_cycles = 0;
+  } counts_;
 };
 
 }  // namespace rnic::transport

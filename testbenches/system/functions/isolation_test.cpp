@@ -328,6 +328,77 @@ TEST(Isolation, AnOwnQueuePairTakesOwnThingsOnly) {
   });
 }
 
+class RandomCommands : public testing::TestWithParam<unsigned> {};
+
+/// A driver that has lost its mind, or wants something: commands of all kinds, on its own objects and on others', with
+/// mailboxes of any content. What is not its own is as it was, and everybody goes on working.
+TEST_P(RandomCommands, HurtNobodyElse) {
+  with_scene([](hosts::two_nodes& system, scene& s) {
+    using abi::opcode;
+    std::mt19937 random(GetParam());
+    const auto below = [&random](std::size_t n) { return static_cast<std::uint32_t>(random() % n); };
+    command_channel& channel = s.thief.b.dev().commands();
+    const side& victim = s.victim.b;
+    const side& thief = s.thief.b;
+    const std::vector<std::uint32_t> numbers{victim.qp->qp_num,
+                                             thief.qp->qp_num,
+                                             victim.send_cq->cqn,
+                                             victim.receive_cq->cqn,
+                                             thief.send_cq->cqn,
+                                             s.theirs.region->index & 0xfff,
+                                             s.own.region->index & 0xfff,
+                                             s.theirs.region->mtt.first,
+                                             s.own.region->mtt.first,
+                                             0,
+                                             1,
+                                             2,
+                                             3,
+                                             4,
+                                             7,
+                                             8,
+                                             0x200,
+                                             0x202,
+                                             1 << 8,
+                                             2 << 8,
+                                             0xd01,
+                                             0x501,
+                                             0x201,
+                                             0x2000,
+                                             0xffffff,
+                                             0xffffffff};
+    const opcode known[] = {
+        opcode::query_fw,    opcode::query_hca,    opcode::query_dev_cap, opcode::query_func_cap, opcode::query_port,
+        opcode::init_port,   opcode::close_port,   opcode::set_port,      opcode::alloc_res,      opcode::free_res,
+        opcode::write_mtt,   opcode::sync_tpt,     opcode::sw2hw_mpt,     opcode::hw2sw_mpt,      opcode::sw2hw_eq,
+        opcode::map_eq,      opcode::sw2hw_cq,     opcode::hw2sw_cq,      opcode::query_cq,       opcode::modify_cq,
+        opcode::sw2hw_srq,   opcode::hw2sw_srq,    opcode::query_srq,     opcode::arm_srq,        opcode::rst2init_qp,
+        opcode::init2rtr_qp, opcode::rtr2rts_qp,   opcode::rts2rts_qp,    opcode::rts2sqd_qp,     opcode::sqd2rts_qp,
+        opcode::to_err_qp,   opcode::to_rst_qp,    opcode::query_qp,      opcode::qp_attach,      opcode::query_if_stat,
+        opcode::nop,         opcode::query_adapter};
+    command_channel::mailbox box(channel), out(channel);
+    const auto number = [&] {
+      return below(4) == 0 ? static_cast<std::uint32_t>(random()) : numbers[below(numbers.size())];
+    };
+    unsigned accepted = 0;
+    for (unsigned n = 0; n < 1500; ++n) {
+      if (below(3) != 0) std::memset(box.data(), 0, abi::mailbox_bytes);
+      for (unsigned words = below(60); words != 0; --words) abi::store32(box.data(), 4 * below(96), number());
+      const opcode op = below(10) == 0 ? static_cast<opcode>(below(0x1000)) : known[below(std::size(known))];
+      std::uint64_t result = 0;
+      const std::uint64_t in = below(3) == 0 ? std::uint64_t{number()} << 32 | number() : box.address();
+      if (channel.execute({op, number(), static_cast<std::uint8_t>(below(4)), in, out.address(), &result}) == 0)
+        ++accepted;
+    }
+    EXPECT_GT(accepted, 100u) << "they are not all nonsense";
+    expect_works(connect(system.node_a(), 0, system.node_b(), 0, 81));
+    // Begun anew it is as any other function.
+    EXPECT_EQ(s.thief.b.dev().abandon(), 0);
+    EXPECT_EQ(s.thief.b.dev().open(), 0);
+    expect_works(connect(system.node_a(), 0, system.node_b(), 2, 91));
+  });
+}
+INSTANTIATE_TEST_SUITE_P(isolation, RandomCommands, testing::Range(1u, 9u));
+
 /// A function that takes all that it may have leaves the others theirs.
 TEST(Isolation, QuotasLeaveTheOthersTheirs) {
   with_scene([](hosts::two_nodes& system, scene& s) {
