@@ -35,8 +35,10 @@ icm::path path_of(const std::uint8_t* stored) {
   const bool vlan = (abi::get(from, p::feup) & p::feup_force_vlan) != 0 || (abi::get(from, p::fl) & p::fl_cvlan) != 0;
   const bool v2 = abi::get(stored, q::roce_mode) == q::roce_mode_v2;
   const bool loopback = (abi::get(from, p::fl) & p::fl_loopback) != 0;
-  to.flags = static_cast<std::uint8_t>((vlan ? icm::path_flag_vlan : 0) | (v2 ? icm::path_flag_roce_v2 : 0) |
-                                       (loopback ? icm::path_flag_loopback : 0));
+  const bool own_vlan = (abi::get(from, p::fvl_rx) & p::fvl_rx_enforce) != 0;
+  to.flags =
+      static_cast<std::uint8_t>((vlan ? icm::path_flag_vlan : 0) | (v2 ? icm::path_flag_roce_v2 : 0) |
+                                (loopback ? icm::path_flag_loopback : 0) | (own_vlan ? icm::path_flag_own_vlan : 0));
   to.flow_label = abi::get(from, p::flow_label);
   const std::uint16_t entropy = abi::get(stored, q::roce_entropy);
   to.udp_source = entropy != 0 ? entropy : default_udp_source;

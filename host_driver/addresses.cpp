@@ -44,7 +44,11 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
     }
   }
   if (vlan != no_vlan) {
-    if (const int index = register_vlan(port, vlan); index < 0) return index;
+    if (const int index = register_vlan(port, vlan); index < 0) {
+      rows = before;
+      write_gid_table(port);
+      return index;
+    }
   }
   neighbours_[ip] = ports_[port - 1].mac;
   return first;

@@ -28,7 +28,13 @@ int function_master::start(const std::vector<function_settings>& settings) {
     function_state& s = functions_[f];
     s.event_eqs.fill(no_eq);
     if (f <= settings.size()) s.settings = settings[f - 1];
-    for (unsigned port = 1; port <= device_.num_ports(); ++port) s.macs[port - 1] = mac_of(f, port);
+    if (s.settings.vlan > 4094 || s.settings.priority > 7) return -EINVAL;
+    for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+      s.macs[port - 1] = mac_of(f, port);
+      const int vlan = s.settings.vlan != 0 ? device_.add_vlan(port, s.settings.vlan) : 0;
+      if (vlan < 0) return vlan;
+      s.vlan_index[port - 1] = static_cast<std::uint8_t>(vlan);
+    }
     // Zero on both sides: nobody has said anything.
     bus_.mmio_write32(0, abi::bar0::comm + f * comm::slot_bytes + comm::slave_write, 0);
     bus_.mmio_write32(0, abi::bar0::comm + f * comm::slot_bytes + comm::slave_read, 0);

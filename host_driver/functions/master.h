@@ -17,6 +17,10 @@ namespace rnic::host_driver {
 /// What the administrator of the host says of a virtual function (ip link set ... vf).
 struct function_settings {
   std::uint64_t mac = 0;  ///< 48 bits, of port 1; that of port 2 is one more. 0: the physical function's and a number
+  /// VLAN of all that it sends and gets, without its knowledge (VST): 1 to 4094, and the priority in the tag; 0: it
+  /// tags as it likes (VGT).
+  std::uint16_t vlan = 0;
+  std::uint8_t priority = 0;
 };
 
 /// A virtual function reaches hardware with its doorbells, and firmware not at all: its commands come here, are looked
@@ -61,6 +65,7 @@ class function_master {
     std::uint64_t vhcr = 0;
     std::array<std::uint32_t, 64> event_eqs{};  // by event type; 0xffffffff: none
     std::array<std::uint64_t, 2> macs{};
+    std::array<std::uint8_t, 2> vlan_index{};  // of settings.vlan in the port's table
     function_settings settings;
   };
   struct request {

@@ -129,6 +129,7 @@ abi::status function_master::alloc_res(request& r) {
       // A function has the address that it was given, and no other one's.
       if (what == resource::mac && in != functions_[r.function].macs[port - 1]) return status::bad_op;
       if (what == resource::vlan && in >= 0x1000) return status::bad_param;
+      if (what == resource::vlan && functions_[r.function].settings.vlan != 0) return status::bad_op;
       if (!tracker_.has_room(r.function, what, 1)) return status::exceed_lim;
       const int index =
           what == resource::mac ? device_.add_mac(port, in) : device_.add_vlan(port, static_cast<std::uint16_t>(in));
@@ -398,6 +399,14 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, bool
   if (counter != port_state::sink_counter && !counts(r.function, counter))
     abi::set(path, p::counter_index, port_state::sink_counter);
   if (!registered(resource::mac, abi::get(path, p::mac_index))) return status::bad_op;
+  if (const function_settings& set = functions_[r.function].settings; set.vlan != 0) {
+    abi::set(path, p::vlan_index, functions_[r.function].vlan_index[port - 1]);
+    abi::set(path, p::fl, static_cast<std::uint8_t>(abi::get(path, p::fl) | p::fl_cvlan | p::fl_hide_vlan));
+    abi::set(path, p::feup, static_cast<std::uint8_t>(abi::get(path, p::feup) | p::feup_force_up | p::feup_force_vlan));
+    abi::set(path, p::fvl_rx, static_cast<std::uint8_t>(abi::get(path, p::fvl_rx) | p::fvl_rx_enforce));
+    abi::set(path, p::priority, set.priority);
+    return status::ok;
+  }
   const bool tagged = (abi::get(path, p::feup) & p::feup_force_vlan) != 0 || (abi::get(path, p::fl) & p::fl_cvlan) != 0;
   if (tagged && !registered(resource::vlan, abi::get(path, p::vlan_index))) return status::bad_op;
   return status::ok;
@@ -508,7 +517,9 @@ abi::status function_master::query_func_cap(request& r) {
   if (r.op_modifier == 1) {
     if (r.modifier == 0 || r.modifier > device_.num_ports()) return status::bad_param;
     abi::set(m, f::physical_port, static_cast<std::uint8_t>(r.modifier));
-    abi::set(m, f::port_flags, f::port_force_mac);
+    const bool tagged = functions_[r.function].settings.vlan != 0;
+    abi::set(m, f::port_flags,
+             static_cast<std::uint8_t>(f::port_force_mac | (tagged ? f::port_force_vlan : std::uint8_t{0})));
     return status::ok;
   }
   if (r.op_modifier != 0) return status::bad_param;

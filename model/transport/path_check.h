@@ -53,6 +53,12 @@ class path_check {
   static bool of_function(std::uint16_t function, const payload::frame& f) {
     return f.function == function || f.function == payload::frame::any_function;
   }
+  /// A frame of the VLAN that the path has, where it asks for that: an entry of the port's VLAN table is read.
+  bool in_vlan(const icm::path& path, const payload::frame& f) const {
+    if ((path.flags & icm::path_flag_own_vlan) == 0) return true;
+    const unsigned vid = f.packet.vlan_present ? f.packet.vlan_tci & 0xfffu : 0;
+    return vid == gids_[path.port % gids_.size()]->vlan(path.vlan_index).value_or(0);
+  }
   /// Entries that were read.
   std::uint64_t reads() const { return port_.accesses(0); }
 

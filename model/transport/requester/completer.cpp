@@ -139,7 +139,7 @@ bool completer::handle(payload::frame_ptr& f) {
       c->type == service_of(p) && (c->state == icm::qp_state::rts || c->state == icm::qp_state::sq_draining);
   // Else anybody could acknowledge or refuse what he has not received.
   if (!serves || !path_.of_peer(c->dest, *f) || !path_check::of_function(c->function, *f) ||
-      (p.bth.pkey & 0x7fff) != 0x7fff) {
+      !path_.in_vlan(c->dest, *f) || (p.bth.pkey & 0x7fff) != 0x7fff) {
     contexts_.access(context_memory::completer, qpn);
     return drop(serves ? counts_.foreign : counts_.stray);
   }

@@ -94,10 +94,12 @@ void address_datagram(payload::frame& f, const icm::requester_context& ctx, cons
   p.flow_label = a.flow_label;
   p.hop_limit = a.hop_limit;
   p.udp_source = udp_source_of(ctx.dest);
-  p.vlan_present = a.vlan_present;
-  p.vlan_tci = a.vlan_tci;
+  // A VLAN of the context's takes the place of the address handle's (adapter control plane 8.5: VST).
+  const bool forced = (ctx.dest.flags & icm::path_flag_vlan) != 0;
+  p.vlan_present = forced || a.vlan_present;
+  p.vlan_tci = forced ? static_cast<std::uint16_t>((ctx.dest.priority & 7) << 13) : a.vlan_tci;
   f.gid_index = source_index(ctx, a);
-  f.priority = a.vlan_present ? static_cast<std::uint8_t>(a.vlan_tci >> 13) : a.priority;
+  f.priority = p.vlan_present ? static_cast<std::uint8_t>(p.vlan_tci >> 13) : a.priority;
   // Frames to a group come back and go out as well (adapter data plane B.5).
   f.loopback = a.loopback             ? payload::frame::loopback_only
                : (p.dmac[0] & 1) != 0 ? payload::frame::loopback_too
@@ -121,6 +123,8 @@ gid::source_request source_of(const icm::requester_context& ctx, const send_wqe&
     r.ipv4 = gid::is_mapped_ipv4(wqe.address.gid.data());
     r.index = source_index(ctx, wqe.address);
     r.dmac = wqe.address.dmac;
+    r.tagged = (ctx.dest.flags & icm::path_flag_vlan) != 0;
+    r.vlan_index = ctx.dest.vlan_index;
     return r;
   }
   r.type = (ctx.dest.flags & icm::path_flag_roce_v2) != 0 ? gid::roce_type::v2 : gid::roce_type::v1;

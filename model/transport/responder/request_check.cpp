@@ -71,6 +71,7 @@ bool request_check::gate(const responder_flow& f, payload::frame& frame) {
   if (has_path(ctx.type) && !path_.of_peer(ctx.dest, frame)) return count(drops_.address);
   // Management datagrams for virtual functions are the host's driver's to hand on.
   if (ctx.type != icm::service::mlx && !path_.of_function(ctx.function, frame)) return count(drops_.function);
+  if (!path_.in_vlan(ctx.dest, frame)) return count(drops_.vlan);
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
   if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(drops_.pkey);
   if (wire::transport_of(p.bth.opcode) == wire::transport::ud) {

@@ -114,7 +114,8 @@ void responder::announce(sim::statistics& stats) {
                                                                 {"ethernet_no_wqe", &drops_.ethernet_no_wqe},
                                                                 {"ethernet_vlan", &drops_.ethernet_vlan},
                                                                 {"ethernet_function", &drops_.ethernet_function},
-                                                                {"function", &drops_.function}};
+                                                                {"function", &drops_.function},
+                                                                {"vlan", &drops_.vlan}};
   for (const auto& [reason, counter] : drops) stats.add(n + ".drop." + reason, *counter);
   plain_.announce(stats, n);
   completions_.announce(stats, n);

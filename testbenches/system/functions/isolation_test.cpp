@@ -389,7 +389,7 @@ TEST_P(RandomCommands, HurtNobodyElse) {
       if (channel.execute({op, number(), static_cast<std::uint8_t>(below(4)), in, out.address(), &result}) == 0)
         ++accepted;
     }
-    EXPECT_GT(accepted, 100u) << "they are not all nonsense";
+    EXPECT_GT(accepted, 40u) << "they are not all nonsense";
     expect_works(connect(system.node_a(), 0, system.node_b(), 0, 81));
     // Begun anew it is as any other function.
     EXPECT_EQ(s.thief.b.dev().abandon(), 0);

@@ -211,6 +211,67 @@ TEST(Functions, HaveAddressesOfTheirOwn) {
   });
 }
 
+host_driver::function_settings in_vlan(std::uint16_t vid, std::uint8_t priority = 0) {
+  host_driver::function_settings s;
+  s.vlan = vid;
+  s.priority = priority;
+  return s;
+}
+
+/// What the administrator says of a function's VLAN its driver does not know: frames have it, and those of others do
+/// not reach it.
+class TaggedByTheHost : public testing::TestWithParam<ibv_qp_type> {};
+
+TEST_P(TaggedByTheHost, FunctionsOfAVlanAreAmongThemselves) {
+  hosts::two_nodes_config c = shared_cards(3);
+  c.node.function_settings = {in_vlan(50, 3), in_vlan(60), {}};
+  hosts::two_nodes system(c);
+  run(system, [&] {
+    hosts::connection_options o;
+    o.type = GetParam();
+    o.retries = 1;
+    const bool datagrams = o.type == IBV_QPT_UD;
+    const auto priority_frames = [&](unsigned priority) {
+      host_driver::port_statistics s;
+      hosts::require(system.node_a().device(0).query_statistics(1, &s), "query_statistics");
+      return s.tx_frames[priority];
+    };
+    const auto reaches = [&](const link& l) {
+      const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
+      post_receive(l.b, {{to.address(), 2048, to.region->lkey}});
+      ibv_sge sge{from.address(), 512, from.region->lkey};
+      ibv_send_wr wr{}, *bad = nullptr;
+      wr.sg_list = &sge;
+      wr.num_sge = 1;
+      wr.opcode = IBV_WR_SEND;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      if (datagrams) {
+        const ibv_ah_attr path = hosts::path_of(l.a.at, o, l.b.at);
+        l.a.dev().add_neighbour(l.b.at.gid, l.b.at.mac);
+        wr.wr.ud = {l.a.dev().create_ah(l.a.at.pd, &path), l.b.qp->qp_num, hosts::datagram_qkey};
+      }
+      hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
+      l.a.wait_send(1000 * ms);
+      ibv_wc wc{};
+      return l.b.dev().wait_cq(l.b.receive_cq, 1, &wc, 50 * us) == 1 && wc.status == IBV_WC_SUCCESS;
+    };
+    const std::uint64_t before = priority_frames(3);
+    EXPECT_TRUE(reaches(connect(system.node_a(), 1, system.node_b(), 1, 11, o)));
+    EXPECT_EQ(priority_frames(3), before + 1) << "tagged, with the priority of the settings";
+    EXPECT_FALSE(reaches(connect(system.node_a(), 1, system.node_b(), 2, 21, o))) << "another VLAN";
+    EXPECT_FALSE(reaches(connect(system.node_a(), 3, system.node_b(), 1, 31, o))) << "no tag";
+    EXPECT_FALSE(reaches(connect(system.node_a(), 0, system.node_b(), 1, 41, o)));
+    EXPECT_GT(at_b(system, "responder.drop.vlan"), 0u);
+    host_driver::gid_bytes ip{};
+    ip[0] = 0xfd;
+    ip[15] = 99;
+    EXPECT_LT(system.node_a().device(1).add_address(1, ip, host_driver::roce_types::both, 7), 0)
+        << "no VLANs of its own";
+    EXPECT_GE(system.node_a().device(3).add_address(1, ip, host_driver::roce_types::both, 7), 0);
+  });
+}
+INSTANTIATE_TEST_SUITE_P(functions, TaggedByTheHost, testing::Values(IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD));
+
 /// With more functions than pairs of entries the first ones have an address in one version, and beyond 112 none.
 TEST(Functions, AreAsManyAsTheStandardHas) {
   hosts::two_nodes_config c = shared_cards(126);
