@@ -96,7 +96,9 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
   e.mac = e.device->port(e.port).mac;
   e.gid_index = e.device->add_address(e.port, e.gid, options.roce, options.vlan);
   if (e.gid_index == -EOPNOTSUPP)
-    throw sim::config_error("adapter.port.roce_v2, driver.roce_mode: there are no GIDs of the version asked for");
+    throw sim::config_error(std::string("there are no GIDs of RoCE ") +
+                            (options.roce == host_driver::roce_types::v1 ? "v1" : "v2") +
+                            ": adapter.port.roce_v2 or driver.roce_mode excludes them");
   require(e.gid_index, "add address");
 }
 }  // namespace
