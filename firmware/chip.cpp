@@ -178,11 +178,13 @@ void chip::release_eq(std::uint32_t eqn) {
   write(cr_base::completion, cq_cr::eq_command, cq_cr::queue_command_release);
 }
 
-bool chip::raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data, std::uint32_t eqn) {
+bool chip::raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data, std::uint32_t eqn,
+                 std::uint16_t function) {
   if (!wait_clear(address(cr_base::completion, 0, cq_cr::event_push))) return false;
   for (std::uint32_t i = 0; i < data.size(); ++i) write(cr_base::completion, cq_cr::event_data + 4 * i, data[i]);
   write(cr_base::completion, cq_cr::event_kind, static_cast<std::uint32_t>(type) << 8 | subtype);
   write(cr_base::completion, cq_cr::event_eqn, eqn);
+  if (function != 0) write(cr_base::completion, cq_cr::event_function, function);
   write(cr_base::completion, cq_cr::event_push, 1);
   return true;
 }

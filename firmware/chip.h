@@ -65,10 +65,11 @@ class chip {
   bool halt_eq(std::uint32_t eqn, bool discard = false);
   void release_eq(std::uint32_t eqn);
 
-  /// Bytes 0x04..0x1b of an event, for the EQ to which its type is mapped, or `eqn`.
+  /// Bytes 0x04..0x1b of an event, for the EQ to which its type is mapped, or `eqn`; `function`: whose object it is.
   using event_data = std::array<std::uint32_t, 6>;
   static constexpr std::uint32_t mapped_eq = 0xffff;
-  bool raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data, std::uint32_t eqn = mapped_eq);
+  bool raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data, std::uint32_t eqn = mapped_eq,
+             std::uint16_t function = 0);
 
  private:
   static std::uint32_t address(register_bus::cr_base base, unsigned port, std::uint32_t offset) {

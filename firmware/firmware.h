@@ -185,6 +185,7 @@ class firmware {
   };
   struct qp_record {
     std::uint32_t qpn = 0;
+    std::uint16_t function = 0;
     bool draining = false;  ///< SQ_DRAINED is owed
   };
   struct transition {

@@ -19,6 +19,12 @@ namespace {
 constexpr std::uint16_t in_state(qp_state s) { return static_cast<std::uint16_t>(1u << static_cast<unsigned>(s)); }
 constexpr std::uint32_t qpn_mask = 0xffffff;
 
+/// Two transitions say everything by their opcode. A driver may name a mailbox all the same, and that of a function
+/// is then in the function's own memory (net/cmd.c: cmd_info of 2ERR_QP and RTS2SQD_QP has no inbox).
+constexpr bool reads_mailbox(abi::opcode op) {
+  return op != abi::opcode::to_err_qp && op != abi::opcode::rts2sqd_qp;
+}
+
 }  // namespace
 
 const firmware::transition firmware::transitions[] = {
@@ -49,7 +55,11 @@ abi::status firmware::change_qp(command_request& r) {
   const std::uint32_t qpn = r.modifier & qpn_mask;
   const auto t = std::find_if(std::begin(transitions), std::end(transitions),
                               [&r](const transition& x) { return static_cast<std::uint16_t>(x.opcode) == r.opcode; });
-  if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;
+  if (reads_mailbox(t->opcode)) {
+    if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;
+  } else {
+    in_.fill(0);
+  }
   if (asks_for_migration()) return status::bad_param;
 
   if (t->opcode == abi::opcode::rst2init_qp) {
@@ -59,7 +69,7 @@ abi::status firmware::change_qp(command_request& r) {
     if (!chip_.discard_qp(qpn)) return status::internal_error;
     const status s = change_stopped_qp(*t, r);
     chip_.release_qp(qpn);
-    if (s == status::ok) qps_[qp_index(qpn)] = {qpn, false};
+    if (s == status::ok) qps_[qp_index(qpn)] = {qpn, function_of(r), false};
     return s;
   }
   qp_record* record = find_qp(qpn);
@@ -248,7 +258,7 @@ bool firmware::report_drained() {
   record->draining = false;
   chip::event_data data{};
   data[0] = qpn;
-  chip_.raise(abi::eqe::event::sq_drained, 0, data);
+  chip_.raise(abi::eqe::event::sq_drained, 0, data, chip::mapped_eq, record->function);
   return true;
 }
 

@@ -306,7 +306,7 @@ class device : private event_pump_if {
   int init_special_qps();
   void destroy_event_queues();
   void clean_up_icm();
-  // functions.cpp
+  // sriov.cpp, virtual_function.cpp
   int enable_functions();
   int query_function_eqs();
   void disable_functions();

@@ -74,7 +74,7 @@ const function_master::command function_master::commands[] = {
     {abi::opcode::rtr2rts_qp, true, false, &function_master::change_qp},
     {abi::opcode::rts2rts_qp, true, false, &function_master::change_qp},
     {abi::opcode::sqerr2rts_qp, true, false, &function_master::change_qp},
-    {abi::opcode::rts2sqd_qp, true, false, &function_master::change_qp},
+    {abi::opcode::rts2sqd_qp, false, false, &function_master::of_qp},
     {abi::opcode::sqd2rts_qp, true, false, &function_master::change_qp},
     {abi::opcode::sqd2sqd_qp, true, false, &function_master::change_qp},
     {abi::opcode::init2init_qp, true, false, &function_master::change_qp},

@@ -119,7 +119,7 @@ class completion : public sim::clocked_block, public register_bus::cr_target_if,
   } select_;  // the queues that commands of firmware are for
   struct {
     std::array<std::uint8_t, 24> data{};
-    std::uint32_t kind = 0, eqn = cr::event_eqn_mapped;
+    std::uint32_t kind = 0, eqn = cr::event_eqn_mapped, function = 0;
   } firmware_event_;  // the one being put together
 };
 

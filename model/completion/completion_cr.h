@@ -36,6 +36,8 @@ inline constexpr std::uint32_t event_data = 0x40;          ///< 6 words, 0x40..0
 inline constexpr std::uint32_t event_kind = 0x58;          ///< 15:8 type, 7:0 subtype
 inline constexpr std::uint32_t event_eqn = 0x5c;           ///< EQN, or event_eqn_mapped
 inline constexpr std::uint32_t event_eqn_mapped = 0xffff;  ///< the EQ to which the type is mapped
+/// Function whose object it is, as byte 0x1c of the entry tells: 0 again after each push.
+inline constexpr std::uint32_t event_function = 0x64;
 /// Write: pushes the event. Read: bit 0 = no room now, a push would be ignored (and counted in count_event_lost).
 inline constexpr std::uint32_t event_push = 0x60;
 

@@ -129,6 +129,7 @@ void cq_engine::fail(icm::cq_context& cq, std::uint8_t status, std::uint8_t synd
   event_request& e = to_.events.extend();
   e = event_request{};
   e.type = static_cast<std::uint8_t>(abi::eqe::event::cq_error);
+  e.function = cq.function;
   e.set(abi::eqe::number, cq.cqn);
   e.set(abi::eqe::syndrome, syndrome);
 }

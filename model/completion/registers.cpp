@@ -34,6 +34,8 @@ std::uint32_t completion::cr_read(std::uint32_t offset) {
       return firmware_event_.kind;
     case cr::event_eqn:
       return firmware_event_.eqn;
+    case cr::event_function:
+      return firmware_event_.function;
     case cr::event_push:
       return firmware_events_.full() ? 1 : 0;
     default:
@@ -76,6 +78,9 @@ void completion::cr_write(std::uint32_t offset, std::uint32_t value) {
     case cr::event_eqn:
       firmware_event_.eqn = value & 0xffff;
       break;
+    case cr::event_function:
+      firmware_event_.function = value & 0xff;
+      break;
     case cr::event_push:
       push_firmware_event();
       break;
@@ -97,7 +102,9 @@ void completion::push_firmware_event() {
   e.type = static_cast<std::uint8_t>(firmware_event_.kind >> 8);
   e.subtype = static_cast<std::uint8_t>(firmware_event_.kind);
   e.eqn = static_cast<std::uint16_t>(firmware_event_.eqn);
+  e.function = static_cast<std::uint16_t>(firmware_event_.function);
   e.data = firmware_event_.data;
+  firmware_event_.function = 0;
   wake_next();
 }
 
@@ -113,7 +120,7 @@ void completion::reset() {
   moderation_.clear();
   set_ = settings{};
   select_ = {};
-  firmware_event_.kind = 0;
+  firmware_event_.kind = firmware_event_.function = 0;
   firmware_event_.eqn = cr::event_eqn_mapped;
   wake_next();
 }

@@ -99,6 +99,40 @@ TEST(Channel, EventsOfObjectsAreHandedOn) {
   });
 }
 
+/// A send queue that has come to rest, and a completion queue that has overflowed.
+TEST(Channel, EventsThatFirmwareAndQueuesRaiseAreTheFunctionsToo) {
+  hosts::two_nodes system(shared_cards(2));
+  run(system, [&] {
+    const link l = connect(system.node_a(), 0, system.node_b(), 2, 21);
+    host_driver::device& dev = l.b.dev();
+    const auto comes = [&](ibv_event_type type) {
+      ibv_async_event event{};
+      while (dev.get_async_event(&event, 50 * ms))
+        if (event.event_type == type) return true;
+      return false;
+    };
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_SQD;
+    attr.en_sqd_async_notify = 1;
+    hosts::require(dev.modify_qp(l.b.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), "SQD");
+    EXPECT_TRUE(comes(IBV_EVENT_SQ_DRAINED));
+    // A queue of one entry more than it has completions for, and nobody polls.
+    host_driver::completion_queue* const small = dev.create_cq(1);
+    ASSERT_NE(small, nullptr);
+    side s = l.b;
+    s.send_cq = s.receive_cq = small;
+    s.qp = hosts::make_qp(s.at, {}, *small, *small);
+    attr = {};
+    attr.qp_state = IBV_QPS_ERR;
+    const hosts::buffer to = hosts::make_buffer(s.at, 4096);
+    for (unsigned i = 0; i < 8; ++i) post_receive(s, {{to.address(), 64, to.region->lkey}});
+    hosts::require(dev.modify_qp(s.qp, &attr, IBV_QP_STATE), "ERR");
+    EXPECT_TRUE(comes(IBV_EVENT_CQ_ERR));
+    ibv_async_event event{};
+    while (system.node_b().device(0).get_async_event(&event, ms)) EXPECT_EQ(event.event_type, IBV_EVENT_PORT_ACTIVE);
+  });
+}
+
 /// Sleeping on completions: interrupts of the function's own vectors.
 TEST(Channel, CompletionEventsAndInterruptsAreTheFunctions) {
   hosts::two_nodes system(shared_cards(2));

@@ -29,6 +29,25 @@ inline link connect(hosts::node& a, unsigned function_a, hosts::node& b, unsigne
   return l;
 }
 
+/// A datagram of `bytes` from `by` to the address of `to`, for queue pair `qpn`; the status of its completion.
+inline ibv_wc_status send_datagram(const side& by, const hosts::connection_options& o, const hosts::endpoint& to,
+                                   std::uint32_t qpn, const hosts::buffer& from, std::uint32_t bytes) {
+  const ibv_ah_attr path = hosts::path_of(by.at, o, to);
+  by.dev().add_neighbour(to.gid, to.mac);
+  host_driver::address_handle* const ah = by.dev().create_ah(by.at.pd, &path);
+  EXPECT_NE(ah, nullptr);
+  if (ah == nullptr) return IBV_WC_GENERAL_ERR;
+  ibv_sge sge{from.address(), bytes, from.region->lkey};
+  ibv_send_wr wr{}, *bad = nullptr;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.ud = {ah, qpn, hosts::datagram_qkey};
+  hosts::require(by.dev().post_send(by.qp, &wr, &bad), "post_send");
+  return by.wait_send(1000 * ms).status;
+}
+
 /// What host b's adapter has counted.
 inline std::uint64_t at_b(hosts::two_nodes& system, const std::string& counter) {
   return system.statistics().value("b.adapter." + counter);

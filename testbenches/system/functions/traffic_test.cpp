@@ -2,6 +2,7 @@
 // Virtual functions send and receive as the physical one does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -50,20 +51,8 @@ TEST_P(OfAService, DatagramsNameTheirRows) {
     const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
     std::mt19937_64 random(5);
     fill_random(from.at(), 1024, random);
-    const ibv_ah_attr path = hosts::path_of(l.a.at, o, l.b.at);
-    l.a.dev().add_neighbour(l.b.at.gid, l.b.at.mac);
-    host_driver::address_handle* const ah = l.a.dev().create_ah(l.a.at.pd, &path);
-    ASSERT_NE(ah, nullptr);
     post_receive(l.b, {{to.address(), 2048, to.region->lkey}});
-    ibv_sge sge{from.address(), 1024, from.region->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud = {ah, l.b.qp->qp_num, hosts::datagram_qkey};
-    hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
-    EXPECT_EQ(l.a.wait_send().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(send_datagram(l.a, o, l.b.at, l.b.qp->qp_num, from, 1024), IBV_WC_SUCCESS);
     const ibv_wc got = l.b.wait_receive();
     EXPECT_EQ(got.status, IBV_WC_SUCCESS);
     EXPECT_EQ(got.byte_len, 1024u + 40);
@@ -152,19 +141,10 @@ TEST(Functions, AreMembersOfGroups) {
     const hosts::buffer from = hosts::make_buffer(first.a.at, 4096);
     std::mt19937_64 random(8);
     fill_random(from.at(), 512, random);
-    ibv_ah_attr path = hosts::path_of(first.a.at, o, first.b.at);
-    path.grh.dgid = group;
-    host_driver::address_handle* const ah = first.a.dev().create_ah(first.a.at.pd, &path);
-    ASSERT_NE(ah, nullptr);
-    ibv_sge sge{from.address(), 512, from.region->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud = {ah, 0xffffff, hosts::datagram_qkey};
-    hosts::require(first.a.dev().post_send(first.a.qp, &wr, &bad), "post_send");
-    EXPECT_EQ(first.a.wait_send().status, IBV_WC_SUCCESS);
+    hosts::endpoint everybody = first.b.at;
+    std::copy(std::begin(group.raw), std::end(group.raw), everybody.gid.begin());
+    everybody.mac = {0x33, 0x33, 0, 0, 0, 9};
+    EXPECT_EQ(send_datagram(first.a, o, everybody, 0xffffff, from, 512), IBV_WC_SUCCESS);
     for (std::size_t i = 0; i < members.size(); ++i) {
       EXPECT_EQ(members[i]->wait_receive().status, IBV_WC_SUCCESS) << i;
       EXPECT_EQ(std::memcmp(to[i].at(40), from.at(), 512), 0) << i;
@@ -239,19 +219,15 @@ TEST_P(TaggedByTheHost, FunctionsOfAVlanAreAmongThemselves) {
     const auto reaches = [&](const link& l) {
       const hosts::buffer from = hosts::make_buffer(l.a.at, 4096), to = hosts::make_buffer(l.b.at, 4096);
       post_receive(l.b, {{to.address(), 2048, to.region->lkey}});
-      ibv_sge sge{from.address(), 512, from.region->lkey};
-      ibv_send_wr wr{}, *bad = nullptr;
-      wr.sg_list = &sge;
-      wr.num_sge = 1;
-      wr.opcode = IBV_WR_SEND;
-      wr.send_flags = IBV_SEND_SIGNALED;
+      request r;
+      r.opcode = IBV_WR_SEND;
+      r.sges.push_back({from.address(), 512, from.region->lkey});
       if (datagrams) {
-        const ibv_ah_attr path = hosts::path_of(l.a.at, o, l.b.at);
-        l.a.dev().add_neighbour(l.b.at.gid, l.b.at.mac);
-        wr.wr.ud = {l.a.dev().create_ah(l.a.at.pd, &path), l.b.qp->qp_num, hosts::datagram_qkey};
+        send_datagram(l.a, o, l.b.at, l.b.qp->qp_num, from, 512);
+      } else {
+        post(l.a, r);
+        l.a.wait_send(1000 * ms);
       }
-      hosts::require(l.a.dev().post_send(l.a.qp, &wr, &bad), "post_send");
-      l.a.wait_send(1000 * ms);
       ibv_wc wc{};
       return l.b.dev().wait_cq(l.b.receive_cq, 1, &wc, 50 * us) == 1 && wc.status == IBV_WC_SUCCESS;
     };
