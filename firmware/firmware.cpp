@@ -90,6 +90,7 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::dump_eth_stats, &firmware::dump_eth_stats, stage_ready, op(0)},
     {abi::opcode::diag_rprt, &firmware::diag_rprt, stage_ready, op(2)},
     {abi::opcode::hw_health_check, &firmware::hw_health_check, stage_ready, op(0)},
+    {abi::opcode::virt_port_map, &firmware::virt_port_map, stage_ready, op(abi::virt_port_map_mailbox::op_set)},
 };
 
 const firmware::handler* firmware::find_handler(std::uint16_t opcode) {
@@ -119,6 +120,7 @@ void firmware::restart() {
   vxlan_port_ = 0;
   roce_v2_port_ = 4791;
   roce_flags_ = 0;
+  write_port_map(transport::cr::port_map_identity);
   for (unsigned port = 0; port < config_.num_ports; ++port) {
     chip_.write_port(cr_base::mac, port, mac::cr::port_control, 0);
   }

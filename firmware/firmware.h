@@ -19,6 +19,7 @@
 #include "model/abi/endian.h"
 #include "model/icm/contexts.h"
 #include "model/icm/icm_map.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::firmware {
 
@@ -94,6 +95,8 @@ class firmware {
   status query_hca(command_request& r);
   status config_dev(command_request& r);
   status hw_health_check(command_request& r);
+  status virt_port_map(command_request& r);
+  void write_port_map(std::uint32_t value);
   status nop(command_request& r);
   void fill_capabilities();
   void program_tables();
@@ -278,6 +281,7 @@ class firmware {
   std::uint16_t vxlan_port_ = 0;
   std::uint16_t roce_v2_port_ = 4791;
   std::uint32_t roce_flags_ = 0;
+  std::uint32_t port_map_ = transport::cr::port_map_identity;  // as the register has it
 };
 
 }  // namespace rnic::firmware

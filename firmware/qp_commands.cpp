@@ -21,9 +21,7 @@ constexpr std::uint32_t qpn_mask = 0xffffff;
 
 /// Two transitions say everything by their opcode. A driver may name a mailbox all the same, and that of a function
 /// is then in the function's own memory (net/cmd.c: cmd_info of 2ERR_QP and RTS2SQD_QP has no inbox).
-constexpr bool reads_mailbox(abi::opcode op) {
-  return op != abi::opcode::to_err_qp && op != abi::opcode::rts2sqd_qp;
-}
+constexpr bool reads_mailbox(abi::opcode op) { return op != abi::opcode::to_err_qp && op != abi::opcode::rts2sqd_qp; }
 
 }  // namespace
 

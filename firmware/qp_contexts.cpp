@@ -36,9 +36,10 @@ icm::path path_of(const std::uint8_t* stored) {
   const bool v2 = abi::get(stored, q::roce_mode) == q::roce_mode_v2;
   const bool loopback = (abi::get(from, p::fl) & p::fl_loopback) != 0;
   const bool own_vlan = (abi::get(from, p::fvl_rx) & p::fvl_rx_enforce) != 0;
-  to.flags =
-      static_cast<std::uint8_t>((vlan ? icm::path_flag_vlan : 0) | (v2 ? icm::path_flag_roce_v2 : 0) |
-                                (loopback ? icm::path_flag_loopback : 0) | (own_vlan ? icm::path_flag_own_vlan : 0));
+  const bool physical = abi::get(stored, q::force_physical_port) != 0;
+  to.flags = static_cast<std::uint8_t>(
+      (vlan ? icm::path_flag_vlan : 0) | (v2 ? icm::path_flag_roce_v2 : 0) | (loopback ? icm::path_flag_loopback : 0) |
+      (own_vlan ? icm::path_flag_own_vlan : 0) | (physical ? icm::path_flag_physical_port : 0));
   to.flow_label = abi::get(from, p::flow_label);
   const std::uint16_t entropy = abi::get(stored, q::roce_entropy);
   to.udp_source = entropy != 0 ? entropy : default_udp_source;
@@ -97,6 +98,7 @@ void firmware::merge_qp_context(std::uint8_t* stored, abi::opcode op) const {
       copy(stored, from, q::next_receive_psn);
       copy(stored, from, q::responder_rdma);
       copy(stored, from, q::roce_mode);
+      copy(stored, from, q::force_physical_port);
       std::copy_n(from + q::primary_path, p::bytes, stored + q::primary_path);
       merge_optional(stored, optional & ~(mailbox::opt_primary_path | mailbox::opt_ack_timeout | mailbox::opt_rra_max));
       return;

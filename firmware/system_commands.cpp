@@ -3,6 +3,7 @@
 // plane 4.2, 4.5, 4.6, 4.8, 4.9, 4.21, 4.22).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "firmware/firmware.h"
 #include "model/abi/device.h"
@@ -148,9 +149,9 @@ void firmware::fill_capabilities() {
   put(c::cmpt_bytes, cmpt_bytes);
   put(c::mtt_bytes, abi::mtt::bytes);
   put(c::dmpt_bytes, abi::mpt::bytes);
-  put(c::bmme_flags, c::bmme_config_dev | (config_.roce_v2 ? c::bmme_roce_v1_v2 : 0) | c::bmme_fast_reg |
-                         c::bmme_reserved_lkey | c::bmme_remote_inv | c::bmme_local_inv | c::bmme_type_2_win |
-                         c::bmme_win_2b);
+  put(c::bmme_flags, c::bmme_config_dev | (config_.num_ports == 2 ? c::bmme_port_remap : 0) |
+                         (config_.roce_v2 ? c::bmme_roce_v1_v2 : 0) | c::bmme_fast_reg | c::bmme_reserved_lkey |
+                         c::bmme_remote_inv | c::bmme_local_inv | c::bmme_type_2_win | c::bmme_win_2b);
   put(c::reserved_lkey, config_.reserved_lkey);
   put(c::max_icm_bytes, std::uint64_t{1} << 40);
   if (config_.total_vfs != 0) put(c::num_sys_eqs, functions::all_eqs);
@@ -270,6 +271,8 @@ void firmware::drop_everything() {
   for (unsigned port = 0; port < config_.num_ports; ++port)
     chip_.write_port(cr_base::mac, port, mac::cr::port_control, 0);
   chip_.empty_transport();
+  roce_flags_ = 0;
+  write_port_map(transport::cr::port_map_identity);
   qps_.clear();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
   chip_.write(cr_base::steering, ethernet::cr::reset, 1);
@@ -295,8 +298,31 @@ abi::status firmware::hw_health_check(command_request&) {
   return reaches_memory && chip_.wait_translations() ? status::ok : status::internal_error;
 }
 
+/// Which port each virtual port stands for. Crossed, they would stand for each other's, which makes no sense
+/// (net/main.c: mlx4_port_map_set).
+abi::status firmware::virt_port_map(command_request& r) {
+  namespace f = abi::virt_port_map_mailbox;
+  namespace t = transport::cr;
+  if (const status s = read_mailbox(r, 8); s != status::ok) return s;
+  const std::uint32_t first = in(f::port_1), second = in(f::port_2);
+  const auto exists = [this](std::uint32_t port) { return port >= 1 && port <= config_.num_ports; };
+  if (config_.num_ports != 2 || !exists(first) || !exists(second) || (first == 2 && second == 1))
+    return status::bad_param;
+  write_port_map((port_map_ & t::port_map_any_arrival) | (first - 1) | (second - 1) << 1);
+  return status::ok;
+}
+
+/// One register in three places; nothing is written that is there already.
+void firmware::write_port_map(std::uint32_t value) {
+  namespace t = transport::cr;
+  if (value == std::exchange(port_map_, value)) return;
+  for (const std::uint32_t part : {0u, t::responder_offset, t::answer_offset})
+    chip_.write(cr_base::transport, part + t::port_map, value);
+}
+
 abi::status firmware::config_dev(command_request& r) {
   namespace f = abi::config_dev_mailbox;
+  namespace t = transport::cr;
   if (r.op_modifier == 1) {
     out_.fill(0);
     put(f::vxlan_port, vxlan_port_);
@@ -311,7 +337,11 @@ abi::status firmware::config_dev(command_request& r) {
     return status::bad_param;
   if ((update & f::update_roce_v2_port) != 0 && !config_.roce_v2) return status::bad_param;
   if ((update & f::update_vxlan_port) != 0) vxlan_port_ = in(f::vxlan_port);
-  if ((update & f::update_rx_port_check) != 0) roce_flags_ = in(f::roce_flags);
+  if ((update & f::update_rx_port_check) != 0) {
+    roce_flags_ = in(f::roce_flags);
+    const bool any = (roce_flags_ & f::disable_rx_port_check) != 0;
+    write_port_map((port_map_ & t::port_map_ports) | (any ? t::port_map_any_arrival : 0));
+  }
   if ((update & f::update_roce_v2_port) != 0) {
     roce_v2_port_ = in(f::roce_v2_port);
     for (const std::uint32_t half : {0u, transport::cr::responder_offset})

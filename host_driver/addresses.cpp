@@ -9,7 +9,7 @@
 namespace rnic::host_driver {
 
 int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, std::uint16_t vlan) {
-  if (port == 0 || port > ports_.size()) return -EINVAL;
+  if (!has_port(port)) return -EINVAL;
   if (vlan != no_vlan && vlan >= 0x1000) return -EINVAL;
   const bool v2_capable = (caps_.bmme_flags & abi::dev_cap::bmme_roce_v1_v2) != 0;
   using mode = config::roce_versions;
@@ -55,7 +55,7 @@ int device::add_address(unsigned port, const gid_bytes& ip, roce_types types, st
 }
 
 int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vlan) {
-  if (port == 0 || port > ports_.size()) return -EINVAL;
+  if (!has_port(port)) return -EINVAL;
   bool found = false;
   for (unsigned i = 0; i < ports_[port - 1].gid_rows; ++i) {
     gid_row& row = ports_[port - 1].gids[i];
@@ -69,7 +69,7 @@ int device::remove_address(unsigned port, const gid_bytes& ip, std::uint16_t vla
 }
 
 int device::find_gid(unsigned port, const gid_bytes& id, ibv_gid_type type, std::uint16_t vlan) const {
-  if (port == 0 || port > ports_.size()) return -EINVAL;
+  if (!has_port(port)) return -EINVAL;
   const auto& rows = ports_[port - 1].gids;
   const auto end = rows.begin() + ports_[port - 1].gid_rows;
   const auto at = std::find_if(

@@ -440,7 +440,7 @@ int device::close() {
     bus_.spend_ps(cfg_.reset_wait_us * ps_per_us);
   }
   owner_ = false;
-  open_ = false;
+  open_ = bonded_ = own_addresses_ = false;
   async_events_.clear();
   return 0;
 }

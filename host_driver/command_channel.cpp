@@ -171,27 +171,30 @@ int command_channel::wait_event(const arguments& args) {
 }
 
 int command_channel::execute(const arguments& args) {
-  while (busy_) bus_.spend_ps(cfg_.poll_interval_ns * 1000);
+  // Those who wait are served in the order in which they came, as by the kernel's semaphore.
+  const std::uint32_t ticket = last_ticket_++;
+  while (ticket != serving_) bus_.spend_ps(cfg_.poll_interval_ns * 1000);
+  const int result = execute_alone(args);
+  ++serving_;
+  return result;
+}
+
+int command_channel::execute_alone(const arguments& args) {
   if (lost_) return result_without_device(args.op);
-  busy_ = true;
-  if (virtual_ != nullptr) {
-    const int result =
-        virtual_->execute(args.op, args.op_modifier, args.modifier, args.in, args.out, args.immediate, &last_status_);
-    busy_ = false;
-    return result;
-  }
+  if (virtual_ != nullptr)
+    return virtual_->execute(args.op, args.op_modifier, args.modifier, args.in, args.out, args.immediate,
+                             &last_status_);
   const bool event = pump_ != nullptr;
   if (event) token_ = static_cast<std::uint16_t>(token_ + token_step_);
   const std::uint16_t token = event ? token_ : polling_token;
   done_ = false;
   int result = post(args, token, event);
   if (result == 0) result = event ? wait_event(args) : wait_polling(args);
-  busy_ = false;
   return result;
 }
 
 void command_channel::complete(std::uint16_t token, std::uint8_t status, std::uint64_t out) {
-  if (!busy_ || token != token_) return;
+  if (serving_ == last_ticket_ || token != token_) return;
   status_ = status;
   out_ = out;
   done_ = true;

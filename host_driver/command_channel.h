@@ -89,6 +89,7 @@ class command_channel {
   bool pending();
   int post(const arguments& args, std::uint16_t token, bool event);
   int wait_polling(const arguments& args);
+  int execute_alone(const arguments& args);
   int wait_event(const arguments& args);
 
   bus_if& bus_;
@@ -97,7 +98,7 @@ class command_channel {
   virtual_channel* virtual_ = nullptr;
   std::vector<bus_if::dma_memory> pool_;
   std::uint32_t toggle_ = 1;
-  bool busy_ = false;
+  std::uint32_t last_ticket_ = 0, serving_ = 0;  // equal: no command is under way
   bool lost_ = false;
   std::uint16_t token_ = 0, token_step_ = 1;
   bool done_ = false;

@@ -478,7 +478,12 @@ void device::handle_async(const std::uint8_t* event) {
       const unsigned port = abi::get(event, abi::eqe::port_word) >> 28;
       if (port == 0 || port > ports_.size()) break;
       const bool up = abi::get(event, abi::eqe::subtype) == abi::eqe::port_active;
+      const unsigned before = links();
       ports_[port - 1].link_up = up;
+      if (bonded_) {  // the device's port is up while one of them is
+        if ((before == 0) != (links() == 0)) push_event(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1);
+        break;
+      }
       push_event(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
       break;
     }

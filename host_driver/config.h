@@ -29,7 +29,12 @@ struct config {
   /// Module parameter roce_mode (0, 2, 4): versions for which an address gets a GID.
   enum class roce_versions : std::uint8_t { v1, v2, both };
   roce_versions roce_mode = roce_versions::both;
-  std::uint32_t first_mpt = 0;  ///< protection entries below are given only when asked for; 0: the reserved ones
+  /// The bond that has the interfaces of both ports (bond.h): modes 1 and 2 of the bonding driver, or routing over
+  /// equal ways (product documents: RoCE LAG, RoCE LAG ECMP).
+  enum class bond_mode : std::uint8_t { none, active_backup, balance_xor, ecmp };
+  bond_mode bond = bond_mode::none;
+  std::uint64_t bond_miimon_us = 0;  ///< interval at which the bonding driver looks at its links; 0: with their events
+  std::uint32_t first_mpt = 0;       ///< protection entries below are given only when asked for; 0: the reserved ones
 
   unsigned virtual_functions = 0;                       ///< num_vfs: that the physical function's driver enables
   std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs

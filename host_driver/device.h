@@ -122,7 +122,7 @@ class device : private event_pump_if {
   /// `clear`: the next one counts from here on.
   int query_traffic(unsigned port, traffic_statistics* out, bool clear = false);
   int query_pkey(unsigned port, int index, std::uint16_t* pkey);  ///< in network byte order, as ibv_query_pkey
-  unsigned num_ports() const { return caps_.num_ports; }
+  unsigned num_ports() const { return bonded_ ? 1 : caps_.num_ports; }
   const device_caps& caps() const { return caps_; }
   const firmware_info& firmware() const { return firmware_; }
   const icm_profile& profile() const { return profile_; }
@@ -280,6 +280,18 @@ class device : private event_pump_if {
   int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
   int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
 
+  // Both ports as one, for who follows their links (bond.h). Port 1 is the device's only one then.
+  /// CONFIG_DEV, and the tables of port 2 as those of port 1. `own_addresses`: but each port sends with its own MAC,
+  /// and half of the GID table is for copies. -EBUSY: there are objects. Lasts until the device is closed.
+  int enter_bond(bool own_addresses);
+  bool is_bonded() const { return bonded_; }
+  /// Ports that the virtual ones stand for from now on: VIRT_PORT_MAP.
+  int set_port_map(unsigned port_1, unsigned port_2);
+  /// Ports with a link: bit n is port n + 1.
+  unsigned links() const;
+  /// Sleeps until they are not `known` any more. False: the device is being closed.
+  bool wait_links(unsigned known);
+
   void set_span_source(span_source_if* source) { spans_ = source; }
   /// For tests and tools: any firmware command.
   command_channel& commands() { return channel_; }
@@ -322,10 +334,16 @@ class device : private event_pump_if {
   int set_port_general(unsigned port);
   int set_port_user_mtu(unsigned port);
   int init_port(unsigned port);
+  // A table of a port; bonded, that of both.
   int write_mac_table(unsigned port);
   int write_vlan_table(unsigned port);
   int write_gid_table(unsigned port);
   int register_vlan(unsigned port, std::uint16_t vid);  // index or errno
+  bool has_port(unsigned port) const { return port != 0 && port <= num_ports(); }
+  int write_port_macs(unsigned port);
+  int write_port_gids(unsigned port);
+  int write_port_vlans(unsigned port);
+  void choose_virtual_port(queue_pair& qp);
   int start_network_ports();
   int start_rdma_ports();
   int activate_ports();
@@ -425,6 +443,8 @@ class device : private event_pump_if {
   std::uint64_t node_guid_ = 0, system_guid_ = 0;
   std::uint32_t revision_ = 0, device_id_ = 0, identity_ = 0;
   std::vector<port_state> ports_;
+  bool bonded_ = false, own_addresses_ = false;
+  unsigned next_virtual_port_ = 0;
   std::map<gid_bytes, mac_address> neighbours_;
 
   icm_area firmware_area_, aux_area_;

@@ -255,7 +255,7 @@ void device::drop_flows(const queue_pair& qp) {
 
 int device::filter_vlans(unsigned port, const std::vector<std::uint16_t>& vids) {
   constexpr std::size_t words = 128;
-  if (port == 0 || port > ports_.size()) return -EINVAL;
+  if (!has_port(port)) return -EINVAL;
   command_channel::mailbox box(channel_);
   for (const std::uint16_t vid : vids) {
     if (vid >= 32 * words) return -EINVAL;
@@ -266,7 +266,7 @@ int device::filter_vlans(unsigned port, const std::vector<std::uint16_t>& vids) 
 }
 
 int device::filter_groups(unsigned port, bool on, const std::vector<mac_address>& groups) {
-  if (port == 0 || port > ports_.size()) return -EINVAL;
+  if (!has_port(port)) return -EINVAL;
   constexpr std::uint8_t config = 0, disable = 1, enable = 2;
   constexpr std::uint64_t clear = std::uint64_t{1} << 63;
   const auto command = [&](std::uint8_t what, std::uint64_t address) {

@@ -92,6 +92,27 @@ int device::init_port(unsigned port) {
 }
 
 int device::write_mac_table(unsigned port) {
+  const int error = write_port_macs(port);
+  return error != 0 || !bonded_ ? error : write_port_macs(3 - port);
+}
+
+int device::write_vlan_table(unsigned port) {
+  if (bonded_) ports_[2 - port].vlans = ports_[port - 1].vlans;
+  const int error = write_port_vlans(port);
+  return error != 0 || !bonded_ ? error : write_port_vlans(3 - port);
+}
+
+int device::write_gid_table(unsigned port) {
+  if (bonded_) {
+    auto& gids = ports_[port - 1].gids;
+    if (own_addresses_) std::copy_n(gids.begin(), gids.size() / 2, gids.begin() + gids.size() / 2);
+    ports_[2 - port].gids = gids;
+  }
+  const int error = write_port_gids(port);
+  return error != 0 || !bonded_ ? error : write_port_gids(3 - port);
+}
+
+int device::write_port_macs(unsigned port) {
   command_channel::mailbox box(channel_);
   for (std::size_t i = 0; i < abi::set_port::table_size; ++i) {
     abi::store64(box.data(), i * abi::set_port::mac_bytes, ports_[port - 1].macs[i]);
@@ -100,7 +121,7 @@ int device::write_mac_table(unsigned port) {
                         abi::set_port::op_ethernet);
 }
 
-int device::write_vlan_table(unsigned port) {
+int device::write_port_vlans(unsigned port) {
   command_channel::mailbox box(channel_);
   for (std::size_t i = 0; i < abi::set_port::table_size; ++i) {
     abi::store32(box.data(), i * abi::set_port::vlan_bytes, ports_[port - 1].vlans[i]);
@@ -137,7 +158,7 @@ int device::register_vlan(unsigned port, std::uint16_t vid) {
   return static_cast<int>(place);
 }
 
-int device::write_gid_table(unsigned port) {
+int device::write_port_gids(unsigned port) {
   command_channel::mailbox box(channel_);
   namespace f = abi::set_port;
   const bool versions = (caps_.bmme_flags & abi::dev_cap::bmme_roce_v1_v2) != 0;

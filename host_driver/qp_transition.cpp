@@ -109,7 +109,8 @@ int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsi
 }
 
 int device::check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask) const {
-  if ((mask & IBV_QP_PORT) != 0 && (attr.port_num == 0 || attr.port_num > ports_.size())) return -EINVAL;
+  const unsigned ports = qp.ethernet.physical_port ? caps_.num_ports : num_ports();
+  if ((mask & IBV_QP_PORT) != 0 && (attr.port_num == 0 || attr.port_num > ports)) return -EINVAL;
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr.pkey_index != 0) return -EINVAL;  // RoCE has one
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr.max_rd_atomic > caps_.max_requester_rdma) return -EINVAL;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr.max_dest_rd_atomic > caps_.max_responder_rdma) return -EINVAL;
@@ -141,6 +142,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
     fill_raw_path(qp, path);
     if (to == IBV_QPS_INIT) abi::set(c, f::vlan_strip_disable, qp.ethernet.strip_vlan ? 0 : 1);
     if (qp.ethernet.keep_fcs) abi::set(c, f::keep_fcs, 1);
+    if (qp.ethernet.physical_port && to == IBV_QPS_RTR) abi::set(c, f::force_physical_port, 1);
   } else if (ud) {
     c[0x08] = static_cast<std::uint8_t>(IBV_MTU_4096 << 5 | ud_message_log);
   } else if ((mask & IBV_QP_PATH_MTU) != 0) {
@@ -152,7 +154,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   abi::set(c, f::local_qpn, qp.qp_num);
   if ((mask & IBV_QP_DEST_QPN) != 0) abi::set(c, f::remote_qpn, attr.dest_qp_num);
   if (qp.state == IBV_QPS_INIT && to == IBV_QPS_RTR) {
-    abi::set(path, abi::path::counter_index, ports_[qp.port - 1].counter);
+    abi::set(path, abi::path::counter_index, ports_[bonded_ ? 0 : qp.port - 1].counter);
     if (caps_.has(abi::dev_cap::flag_counters)) optional |= opt::opt_counter;
   }
   if ((mask & IBV_QP_PKEY_INDEX) != 0) optional |= opt::opt_pkey;
@@ -242,7 +244,12 @@ int device::modify_qp(ibv_qp* pair, const ibv_qp_attr* attr, int mask, const mac
   if (!modify_qp_is_ok(from, to, qp.qp_type, mask)) return -EINVAL;
   if (from == IBV_QPS_RESET && to == IBV_QPS_RESET) return 0;
   if (const int error = check_limits(qp, *attr, mask)) return error;
-  if ((mask & IBV_QP_PORT) != 0) qp.port = attr->port_num;
+  if ((mask & IBV_QP_PORT) != 0) {
+    if (!bonded_ || qp.ethernet.physical_port)
+      qp.port = attr->port_num;
+    else if (from == IBV_QPS_RESET)
+      choose_virtual_port(qp);
+  }
 
   command_channel::mailbox box(channel_);
   if (to != IBV_QPS_RESET) {

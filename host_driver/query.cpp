@@ -74,17 +74,18 @@ int device::query_device(ibv_device_attr* attr) {
   attr->max_srq_sge = as_int(caps_.max_rq_sge - 1);
   attr->max_pkeys = static_cast<std::uint16_t>(ports_[0].pkeys);
   attr->local_ca_ack_delay = static_cast<std::uint8_t>(caps_.ack_delay);
-  attr->phys_port_cnt = static_cast<std::uint8_t>(caps_.num_ports);
+  attr->phys_port_cnt = static_cast<std::uint8_t>(num_ports());
   return 0;
 }
 
 int device::query_port(unsigned port, ibv_port_attr* attr) {
-  if (!open_ || port == 0 || port > ports_.size()) return -EINVAL;
+  if (!open_ || !has_port(port)) return -EINVAL;
   if (const int error = read_port(port)) return error;
   const port_state& s = ports_[port - 1];
+  const bool up = bonded_ ? links() != 0 : s.link_up;
   *attr = ibv_port_attr{};
-  attr->state = s.link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  attr->phys_state = s.link_up ? 5 : 3;  // link up, disabled
+  attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attr->phys_state = up ? 5 : 3;  // link up, disabled
   attr->max_mtu = IBV_MTU_4096;
   attr->active_mtu = path_mtu(std::min(cfg_.mtu, s.max_mtu));
   attr->gid_tbl_len = static_cast<int>(s.gid_rows);
@@ -113,16 +114,14 @@ int device::query_extended_speed(unsigned port, ibv_port_attr* attr) {
 }
 
 int device::query_gid(unsigned port, int index, ibv_gid* gid) {
-  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size()))
-    return -EINVAL;
+  if (!has_port(port) || index < 0 || index >= static_cast<int>(ports_[0].gids.size())) return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[static_cast<unsigned>(index)];
   std::memcpy(gid->raw, row.id.data(), row.id.size());
   return 0;
 }
 
 int device::query_gid_type(unsigned port, int index, ibv_gid_type* type) {
-  if (port == 0 || port > ports_.size() || index < 0 || index >= static_cast<int>(ports_[0].gids.size()))
-    return -EINVAL;
+  if (!has_port(port) || index < 0 || index >= static_cast<int>(ports_[0].gids.size())) return -EINVAL;
   const gid_row& row = ports_[port - 1].gids[static_cast<unsigned>(index)];
   if (!row.valid) return -ENODATA;
   *type = row.type;
@@ -130,7 +129,7 @@ int device::query_gid_type(unsigned port, int index, ibv_gid_type* type) {
 }
 
 int device::query_traffic(unsigned port, traffic_statistics* out, bool clear) {
-  if (!open_ || port == 0 || port > ports_.size()) return -EINVAL;
+  if (!open_ || !has_port(port)) return -EINVAL;
   namespace f = abi::if_stat;
   command_channel::mailbox box(channel_);
   const std::uint32_t counter = ports_[port - 1].counter;
@@ -143,7 +142,7 @@ int device::query_traffic(unsigned port, traffic_statistics* out, bool clear) {
 }
 
 int device::query_pkey(unsigned port, int index, std::uint16_t* pkey) {
-  if (port == 0 || port > ports_.size() || index != 0) return -EINVAL;  // one key on RoCE
+  if (!has_port(port) || index != 0) return -EINVAL;  // one key on RoCE
   std::uint8_t response[abi::mad::bytes];
   if (const int error = mad(port, abi::mad::pkey_table, 0, response)) return error;
   std::memcpy(pkey, response + abi::mad::data, sizeof *pkey);
@@ -152,7 +151,7 @@ int device::query_pkey(unsigned port, int index, std::uint16_t* pkey) {
 
 int device::query_statistics(unsigned port, port_statistics* out) {
   namespace f = abi::eth_stats;
-  if (!open_ || port == 0 || port > ports_.size()) return -EINVAL;
+  if (!open_ || !has_port(port)) return -EINVAL;
   *out = port_statistics{};
   command_channel::mailbox box(channel_);
   if (const int error = channel_.read(box, abi::opcode::dump_eth_stats, port)) return error;

@@ -352,8 +352,8 @@ address_handle* device::create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac
     return nullptr;
   };
   const unsigned port = attr->port_num;
-  if (pd == nullptr || port == 0 || port > ports_.size() || attr->is_global == 0 ||
-      attr->grh.sgid_index >= ports_[port - 1].gid_rows || attr->sl > 7) {
+  if (pd == nullptr || !has_port(port) || attr->is_global == 0 || attr->grh.sgid_index >= ports_[port - 1].gid_rows ||
+      attr->sl > 7) {
     return fail(EINVAL);
   }
   const gid_row& row = ports_[port - 1].gids[attr->grh.sgid_index];

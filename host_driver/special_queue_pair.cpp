@@ -177,7 +177,7 @@ queue_pair* device::create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port
   };
   if (!open_) return fail(ENODEV);
   if (virtual_) return fail(EOPNOTSUPP);
-  if (port == 0 || port > ports_.size() || attr->srq != nullptr) return fail(EINVAL);
+  if (!has_port(port) || attr->srq != nullptr) return fail(EINVAL);
   const std::uint32_t qpn = tables_.base_special_qpn() + qp1_offset + port - 1;
   if (find_qp(qpn) != nullptr) return fail(EBUSY);
   attr->qp_type = IBV_QPT_DRIVER;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "host_driver/bus_if.h"
@@ -204,11 +205,16 @@ struct queue_pair : ibv_qp {
   struct ethernet_options {
     bool strip_vlan = false;  ///< IBV_QP_CREATE_CVLAN_STRIPPING
     bool keep_fcs = false;    ///< IBV_QP_CREATE_SCATTER_FCS
+    /// Its port is one of the adapter, also below a bond: a ring of a network interface (MLX4_QP_BIT_FPP).
+    bool physical_port = false;
     std::uint8_t priority = 0;
     /// What a hypervisor's driver sets for the function that owns the queue pair (adapter control plane 6.7).
     std::uint8_t fl = 0, vlan_control = 0, feup = 0, fvl_rx = 0, vlan_index = 0;
   };
   ethernet_options ethernet;
+  /// Of a bonded device, to be set before INIT: even: virtual port 1, odd: 2 (product documents: flow_entropy); else
+  /// the ports take turns.
+  std::optional<std::uint32_t> flow_entropy;
   std::uint16_t udp_source = 0;  ///< RoCE v2 source port to use from RTS on; 0: made of the QP numbers
 
   std::uint8_t* send_entry(std::uint32_t index) const {

@@ -422,6 +422,7 @@ abi::status function_master::change_qp(request& r) {
   const unsigned service = abi::get(c, q::service);
   if (service == service_mlx) return status::bad_op;  // raw frames and management are the physical function's
   if (abi::get(c, q::rate_limit) != 0) return status::bad_op;
+  abi::set(c, q::force_physical_port, 0);  // where it sends is the bond's of its host to say (verify_qp_parameters)
   if (r.op == abi::opcode::rst2init_qp) {
     const auto own_cq = [&](std::uint32_t cqn) { return tracker_.find(r.function, resource::cq, cqn) != nullptr; };
     if (!own_cq(abi::get(c, q::send_cqn)) || !own_cq(abi::get(c, q::receive_cqn))) return status::bad_op;

@@ -159,6 +159,7 @@ queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send
   if (options.type == IBV_QPT_XRC_RECV) domain_of(e);
   queue_pair* qp = create_qp(e, init, options.inline_receive);
   qp->kernel = options.kernel;
+  qp->flow_entropy = options.flow_entropy;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = static_cast<std::uint8_t>(e.port);

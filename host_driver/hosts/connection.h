@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -50,9 +51,10 @@ struct connection_options {
   unsigned rnr_retries = 7;
   unsigned rnr_timer = 12;  ///< 0.64 ms
   unsigned rd_atomic = 16;
-  bool kernel = false;                  ///< queue pairs take what only kernel verbs post
-  ibv_rate static_rate = IBV_RATE_MAX;  ///< of the address path; MAX: the port's
-  std::uint8_t traffic_class = 0;       ///< of the address path
+  bool kernel = false;                        ///< queue pairs take what only kernel verbs post
+  ibv_rate static_rate = IBV_RATE_MAX;        ///< of the address path; MAX: the port's
+  std::uint8_t traffic_class = 0;             ///< of the address path
+  std::optional<std::uint32_t> flow_entropy;  ///< of bonded devices: which port; else they take turns
 };
 
 /// One host's end: device, its addresses, and one protection domain.

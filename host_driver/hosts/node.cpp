@@ -155,6 +155,12 @@ static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
   to.add(
       "driver.roce_mode", c.roce_mode,
       sim::choice{"v1, v2, both", "adapter data plane F.1: roce_mode 0, 2, 4: versions that an address gets GIDs of"});
+  to.add("driver.bond", c.bond,
+         sim::choice{"none, active_backup, balance_xor, ecmp",
+                     "adapter control plane 9: the bond of both ports' interfaces; --bond"});
+  to.add(
+      "driver.bond_miimon_us", c.bond_miimon_us,
+      sim::range{0, 10'000'000, "us", "design: interval of the bonding driver's looks at its links; 0: with events"});
   to.add("driver.blue_flame", c.blue_flame,
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
@@ -257,6 +263,8 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
     guests_.back()->bus.bind(root_);
   }
   if (cfg.functions != 0) master_ = std::make_unique<host_driver::function_master>(device_, bus_);
+  if (cfg.driver.bond != host_driver::config::bond_mode::none)
+    bond_ = std::make_unique<host_driver::bond>(device_, bus_, cfg.driver);
   function_settings_ = cfg.function_settings;
   program_function_ = cfg.function;
 }
@@ -305,7 +313,18 @@ int node::start() {
   if (result != 0 && !host_driver::device::knows(device_.device_id()))
     throw sim::config_error(
         "adapter.identity.device_id: the driver knows no such device (0x1003, 0x1005 to 0x1010, 0x1017)");
-  return result != 0 || guests_.empty() ? result : start_functions();
+  if (result != 0) return result;
+  if (!guests_.empty())
+    if (const int error = start_functions()) return error;
+  return bond_ ? start_bond() : 0;
+}
+
+int node::start_bond() {
+  if (const std::string why = host_driver::bond::obstacle(device_); !why.empty())
+    throw sim::config_error("driver.bond: " + why);
+  if (const int error = bond_->enslave()) return error;
+  sc_core::sc_spawn([this] { bond_->run(); }, (std::string(basename()) + "_bond").c_str());
+  return 0;
 }
 
 int node::start_functions() {

@@ -10,6 +10,7 @@
 
 #include "firmware/bus/firmware_runner.h"
 #include "firmware/firmware_config.h"
+#include "host_driver/bond.h"
 #include "host_driver/bus/systemc_bus.h"
 #include "host_driver/device.h"
 #include "host_driver/functions/master.h"
@@ -104,6 +105,8 @@ class node : public sc_core::sc_module {
   host_driver::device& device(unsigned function);
   host_driver::bus_if& bus(unsigned function);
   unsigned functions() const { return static_cast<unsigned>(guests_.size()); }
+  /// With config::bond: who follows the links, else nullptr.
+  const host_driver::bond* bond() const { return bond_.get(); }
   /// With virtual functions: who serves them.
   host_driver::function_master& master() { return *master_; }
   host::host_memory& memory() { return memory_; }
@@ -126,6 +129,7 @@ class node : public sc_core::sc_module {
     node& owner;
   };
   int start_functions();
+  int start_bond();
 
   sim::clock_domain uncore_;
   host::host_memory memory_;
@@ -138,6 +142,7 @@ class node : public sc_core::sc_module {
   interrupt_router router_{*this};
   std::vector<std::unique_ptr<guest>> guests_;
   std::unique_ptr<host_driver::function_master> master_;
+  std::unique_ptr<host_driver::bond> bond_;
   std::vector<host_driver::function_settings> function_settings_;
   unsigned program_function_ = 0;
   std::unique_ptr<sockets> sockets_;

@@ -82,11 +82,12 @@ two_nodes::link two_nodes::make_link(unsigned port) {
 
 void two_nodes::make_ends(unsigned side, node& n) {
   std::vector<endpoint>& ends = ends_[side];
-  ends.resize(config_.ports.size());
+  const bool bonded = n.bond() != nullptr;  // one port to programs
+  ends.resize(bonded ? 1 : config_.ports.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     ends[i].device = &n.device();
     ends[i].bus = &n.bus();
-    ends[i].port = config_.ports[i];
+    ends[i].port = bonded ? 1 : config_.ports[i];
     if (ends.size() == 2) ends[i].other = &ends[1 - i];
   }
 }

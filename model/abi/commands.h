@@ -135,6 +135,12 @@ inline constexpr std::uint32_t disable_rx_port_check = 1u << 15;
 inline constexpr auto rx_checksum_mode = u8(0x83);
 }  // namespace config_dev_mailbox
 
+/// VIRT_PORT_MAP (adapter control plane 9; net/fw.c: mlx4_virt2phy_port_map): ports from 1.
+namespace virt_port_map_mailbox {
+inline constexpr auto port_1 = u32(0x00), port_2 = u32(0x04);
+inline constexpr unsigned op_set = 1;
+}  // namespace virt_port_map_mailbox
+
 namespace query_func_mailbox {
 inline constexpr auto bus = u8(0x00), device_function = u8(0x01), physical_function = u8(0x03);
 inline constexpr auto reserved_eqs = u16(0x04), max_eqs = u16(0x06);

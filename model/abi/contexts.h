@@ -149,7 +149,7 @@ inline constexpr auto last_acked_psn = bits32(0x88, 23, 0), ssn = bits32(0x8c, 2
 inline constexpr auto params2 = u32(0x90);
 inline constexpr auto responder_rdma = bits32(0x90, 23, 21), remote_read = bits32(0x90, 15, 15),
                       remote_write = bits32(0x90, 14, 14), remote_atomic = bits32(0x90, 13, 13),
-                      no_credits = bits32(0x90, 4, 4), virtual_port = bits32(0x90, 3, 3),
+                      no_credits = bits32(0x90, 4, 4), force_physical_port = bits32(0x90, 3, 3),
                       page_offset = bits32(0x90, 11, 6);
 inline constexpr auto min_rnr_timer = bits32(0x94, 28, 24), next_receive_psn = bits32(0x94, 23, 0);
 inline constexpr auto xrcd = u32(0x98), receive_cqn = bits32(0x9c, 23, 0);

@@ -408,6 +408,7 @@ void adapter::bind_registers() {
   cr_bus_.map(transport_base, transport::cr::responder_offset, requester_);
   cr_bus_.map(transport_base + transport::cr::responder_offset, transport::cr::responder_offset, responder_);
   cr_bus_.map(transport_base + transport::cr::multicast_offset, transport::cr::responder_offset, multicast_);
+  cr_bus_.map(transport_base + transport::cr::answer_offset, transport::cr::responder_offset, answer_transmit_);
   cr_bus_.map(cr_base::completion, completion_);
   cr_bus_.map(cr_base::traffic, traffic_);
   gather_.count_into(traffic_.requests_sent);
@@ -434,7 +435,7 @@ void adapter::bind_reset() {
   endpoint_.on_function_change(command_);
   std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_,   &scheduler_,
                                                       &requester_, &responder_,  &completion_, &steering_,
-                                                      &multicast_, &cnp_sender_, &traffic_};
+                                                      &multicast_, &cnp_sender_, &traffic_,    &answer_transmit_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());

@@ -53,7 +53,9 @@ struct path {
 /// Bit of gid_index, of a datagram queue pair: the rest is the first entry of those that its address handles number.
 inline constexpr std::uint8_t path_gid_is_base = 0x80;
 /// own_vlan: only frames of the VLAN of entry vlan_index, or untagged ones where that is none, are for the queue pair.
-inline constexpr std::uint8_t path_flag_vlan = 1, path_flag_roce_v2 = 2, path_flag_loopback = 4, path_flag_own_vlan = 8;
+/// physical_port: `port` is a port of the adapter, whatever the map of virtual ports says.
+inline constexpr std::uint8_t path_flag_vlan = 1, path_flag_roce_v2 = 2, path_flag_loopback = 4, path_flag_own_vlan = 8,
+                              path_flag_physical_port = 16;
 static_assert(sizeof(path) == 40);
 
 /// What the path of an Ethernet queue pair has in the place of the remote GID (adapter data plane A.7).

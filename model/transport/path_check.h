@@ -11,12 +11,14 @@
 #include "model/payload/frame.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/memory.h"
+#include "model/transport/port_map.h"
 #include "model/wire/ethernet.h"
 
 namespace rnic::transport {
 
 /// Data sheet. Part of each half of the transport: a packet's port, addresses and version of RoCE are those of its
-/// connection's path (IBA volume 1, 9.6.1; adapter data plane A.9.1, steps 8 and 9).
+/// connection's path (IBA volume 1, 9.6.1; adapter data plane A.9.1, steps 8 and 9). Either port will do where firmware
+/// has said so (port_map): the tables of the ports are then the same.
 ///
 /// The parser has looked up the packet's destination (gid::gid_match), and the entry that it found goes with the frame:
 /// where that is the path's own, nothing is read. A table may hold a GID and version twice, as that of a host and that
@@ -30,7 +32,8 @@ namespace rnic::transport {
 class path_check {
  public:
   using gid_tables = std::array<const gid::gid_table*, 2>;
-  path_check(sim::clocked_block& owner, const gid_tables& gids) : gids_(gids), port_(owner, "path_gid", 1, {"check"}) {}
+  path_check(sim::clocked_block& owner, const gid_tables& gids, const port_map& ports)
+      : gids_(gids), ports_(ports), port_(owner, "path_gid", 1, {"check"}) {}
 
   /// False: its path's entry has to be read, and the port is taken. The owner is ticked at the next edge.
   bool may_check(const icm::path& path, const payload::frame& f) { return is_found(path, f) || port_.claim(0); }
@@ -38,7 +41,7 @@ class path_check {
   bool of_peer(const icm::path& path, payload::frame& f) {
     const wire::packet& p = f.packet;
     const bool v2 = (path.flags & icm::path_flag_roce_v2) != 0;
-    if (f.port != path.port || v2 != (p.encap != wire::encapsulation::roce_v1) ||
+    if (!ports_.may_arrive(f.port, path) || v2 != (p.encap != wire::encapsulation::roce_v1) ||
         std::memcmp(p.sgid.data(), path.remote_gid, p.sgid.size()) != 0)
       return false;
     if (is_found(path, f)) return true;
@@ -75,6 +78,7 @@ class path_check {
   }
 
   const gid_tables gids_;
+  const port_map& ports_;
   sim::memory_ports port_;
 };
 

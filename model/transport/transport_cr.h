@@ -8,8 +8,8 @@ namespace rnic::transport::cr {
 
 /// Requester's registers are at cr_base::transport, the responder's at cr_base::transport + responder_offset; both
 /// have the QP control registers at the same offsets. Multicast's are at cr_base::transport + multicast_offset: reset
-/// and mcg_*.
-inline constexpr std::uint32_t responder_offset = 0x8000, multicast_offset = 0x1'0000;
+/// and mcg_*. Answer transmit's are at cr_base::transport + answer_offset: port_map.
+inline constexpr std::uint32_t responder_offset = 0x8000, multicast_offset = 0x1'0000, answer_offset = 0x1'8000;
 
 /// QP control. Firmware moves a QP into a state in which it does other work than before like this: qp_select = QPN;
 /// qp_command = halt on both halves; poll qp_status until busy is clear (nothing of the QP is on chip any more: no
@@ -61,6 +61,10 @@ inline constexpr std::uint32_t change_from = 0x38, change_to = 0x3c;
 inline constexpr std::uint32_t settings = 0x80, settings_bytes = 0x80;
 /// Requester: longest frame that an Ethernet QP of a port may send, FCS included, a word for each port.
 inline constexpr std::uint32_t port_mtu = 0x60;
+/// Both halves and answer transmit: which port stands for each virtual one (bit n: port of virtual port n, both from 0), and whether packets
+/// may come in by either port (port_map.h).
+inline constexpr std::uint32_t port_map = 0x68;
+inline constexpr std::uint32_t port_map_ports = 3, port_map_identity = 2, port_map_any_arrival = 4;
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
 inline constexpr std::uint32_t diagnostics = 0x1000;
 

@@ -221,7 +221,7 @@ void stream::run_host(hosts::endpoint& e, const work& w) {
   stream* out = w.sends;
   stream* in = receiving(w);
   e.bus->spend_ps(1);
-  e.bus->run_ahead(true);
+  e.bus->run_ahead(!e.device->is_bonded());  // a bond follows its links on that bus
   for (;;) {
     const bool sending = out != nullptr && out->completed_ < out->target_;
     const bool receiving = in != nullptr && in->received_ < in->target_;

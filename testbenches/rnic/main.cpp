@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `rnic`: command line to experiment.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -24,7 +25,14 @@ void add_common(CLI::App& command, common_options& o) {
   command.add_option("--profile", o.profile, "Adapter profile: connectx3pro_40g or connectx5_100g")
       ->capture_default_str();
   command.add_option("--config", o.config_file, "TOML file with parameters (see `rnic parameters`)")->type_name("FILE");
-  command.add_option("--set", o.assignments, "Change one parameter, e.g. --set adapter.clock_khz=500000; repeatable")
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--set",
+          // Beside those of the options that stand for a parameter.
+          [&o](const std::vector<std::string>& all) {
+            o.assignments.insert(o.assignments.end(), all.begin(), all.end());
+          },
+          "Change one parameter, e.g. --set adapter.clock_khz=500000; repeatable")
       ->type_name("PATH=VALUE")
       ->take_all();
   command.add_option_function<unsigned>(
@@ -83,6 +91,20 @@ void add_port(CLI::App& command, traffic_options& o, const char* what) {
       ->delimiter(',')
       ->check(CLI::Range(1u, 2u))
       ->capture_default_str();
+}
+
+void add_bond(CLI::App& command, common_options& o) {
+  command
+      .add_option_function<std::string>(
+          "--bond",
+          [&o](std::string mode) {
+            std::replace(mode.begin(), mode.end(), '-', '_');
+            o.assignments.push_back("driver.bond=" + mode);
+          },
+          "Both ports of each adapter as one device: active-backup, balance-xor, or ecmp (no bond, an own MAC each); "
+          "both "
+          "have a cable")
+      ->check(CLI::IsMember({"active-backup", "balance-xor", "ecmp"}));
 }
 
 void add_traffic(CLI::App& command, traffic_options& o) {
@@ -313,6 +335,7 @@ void add_soak(CLI::App& command, soak_options& o) {
       ->capture_default_str();
   add_packets(command, o.traffic);
   add_port(command, o.traffic, "connections are on them in turn");
+  add_bond(command, o.common);
 }
 
 void add_replay(CLI::App& command, replay_options& o) {
@@ -398,6 +421,7 @@ int sc_main(int argc, char* argv[]) {
       app.add_subcommand("latency", "Half round trip (READ: round trip) per message size, and where the time went");
   add_traffic(*latency_cmd, latency.traffic);
   add_port(*latency_cmd, latency.traffic, "messages take the first one");
+  add_bond(*latency_cmd, latency.common);
   latency_cmd->add_option("--iterations", latency.iterations, "Measured messages per size")
       ->check(CLI::Range(1u, 10000000u))
       ->capture_default_str();
@@ -415,6 +439,7 @@ int sc_main(int argc, char* argv[]) {
       app.add_subcommand("bandwidth", "Message rate and goodput per message size, and what limits them");
   add_traffic(*bandwidth_cmd, bandwidth.traffic);
   add_port(*bandwidth_cmd, bandwidth.traffic, "queue pairs are on them in turn");
+  add_bond(*bandwidth_cmd, bandwidth.common);
   bandwidth_cmd->add_option("--depth", bandwidth.depth, "Messages under way per queue pair")
       ->check(CLI::Range(1u, 8192u))
       ->capture_default_str();

@@ -34,7 +34,7 @@ bool congestion_port::handle_cnp(const payload::frame& f) {
   const bool connected = c->type != icm::service::ud;
   if (!sends || c->type == icm::service::mlx || (reacting >> (c->dest.priority & 7) & 1) == 0) return ignore();
   const bool from_peer =
-      f.port == c->dest.port && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c->dest.remote_gid));
+      ports_.may_arrive(f.port, c->dest) && std::equal(p.sgid.begin(), p.sgid.end(), std::begin(c->dest.remote_gid));
   if (connected && !from_peer) return ignore();
   limiter_.notified(qpn, f.port);
   ++handled_;

@@ -23,10 +23,11 @@ namespace rnic::transport {
 class congestion_port {
  public:
   using context = icm::requester_context;
-  congestion_port(const requester_config& config, qp_table& qps, context_memory& contexts, payload::frame_pool& frames,
+  congestion_port(const requester_config& config, const port_map& ports, qp_table& qps, context_memory& contexts, payload::frame_pool& frames,
                   rate_limiter& limiter, const sim::fifo_out<rate_notice>& notice,
                   const sim::fifo_out<congestion_notice>& cnp)
       : config_(config.congestion),
+        ports_(ports),
         qps_(qps),
         contexts_(contexts),
         limiter_(limiter),
@@ -43,6 +44,7 @@ class congestion_port {
 
  private:
   const congestion_config& config_;
+  const port_map& ports_;
   qp_table& qps_;
   context_memory& contexts_;
   rate_limiter& limiter_;

@@ -202,6 +202,8 @@ std::uint32_t requester_control::read(std::uint32_t offset) const {
       return settings_.special_base;
     case cr::num_qps_log:
       return settings_.num_qps_log;
+    case cr::port_map:
+      return settings_.ports.value();
     case cr::drained:
       return to_.drained.empty() ? 0 : cr::drained_valid | (to_.drained.front() & 0xffffff);
     default:
@@ -219,6 +221,7 @@ void requester_control::write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::reserved_lkey) settings_.reserved_lkey = value;
   if (offset == cr::special_qp_base) settings_.special_base = value;
   if (offset == cr::num_qps_log) settings_.num_qps_log = value;
+  if (offset == cr::port_map && settings_.ports.write(value)) to_.credits.look_again();
   if (offset - cr::port_mtu < 4 * egress_ports) settings_.port_mtu[(offset - cr::port_mtu) / 4] = value;
   if (command_.write(offset, value)) return;
   if (offset != cr::qp_command) return;

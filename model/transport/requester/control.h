@@ -57,6 +57,7 @@ class requester_control {
     rate_limiter& limiter;
     pacing& pace;
     resumptions& resumes;
+    egress_credits& credits;
     diagnostic_counters& diagnostics;
   };
   requester_control(sim::clocked_block& owner, const requester_config& config, requester_settings& settings,

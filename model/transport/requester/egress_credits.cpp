@@ -59,6 +59,16 @@ bool egress_credits::await(send_unit& u, unsigned port, unsigned priority) {
   return false;
 }
 
+void egress_credits::look_again() {
+  for (auto& port : pools_)
+    for (egress_pool& pool : port) {
+      pool.moved = owner_.now();
+      units_.release(pool.awaited_by);
+      while (!pool.parked.empty()) resumes_.resume_first(pool.parked);
+    }
+  owner_.wake_next();
+}
+
 void egress_credits::pass_on() {
   for (unsigned port = 0; port < egress_ports; ++port)
     for (unsigned priority = 0; awaited_[port] && priority < egress_priorities; ++priority)

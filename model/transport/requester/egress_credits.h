@@ -38,6 +38,8 @@ class egress_credits {
   bool await(send_unit& u, unsigned port, unsigned priority);
   /// A turn has ended: a queue pair that was woken for a credit, and has not needed it, leaves it to the next one.
   void pass_on();
+  /// Queue pairs send through other ports than before: all that wait try again.
+  void look_again();
 
  private:
   sim::clocked_block& owner_;

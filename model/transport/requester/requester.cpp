@@ -49,7 +49,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
                   {messages_, go_back_, completions_, drained_, credits_, pacing_, departures_}, next_packet_),
       control_(*this, config_, settings_, {error_in, lost_in, event_out}, qps_, contexts_,
                {messages_, units_, processing_.reader(), departures_, go_back_, timers_, drained_, limiter_, pacing_,
-                resumes_, diagnostics_}) {
+                resumes_, credits_, diagnostics_}) {
   show_inputs();
   for (unsigned i = 0; i < units_.size(); ++i) units_[i].window.attach(descriptors_, i);
   transmit_.announce(stats);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/gid/gid_table.h"
+#include "model/transport/port_map.h"
 #include "model/wire/packet.h"
 
 namespace rnic::transport {
@@ -20,6 +21,7 @@ struct requester_settings {
   std::uint32_t num_qps_log = 0;
   std::uint16_t udp_port = wire::roce_v2_udp_port;
   std::array<std::uint32_t, egress_ports> port_mtu{};
+  port_map ports;
 };
 
 }  // namespace rnic::transport

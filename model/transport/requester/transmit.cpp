@@ -66,7 +66,7 @@ void transmit::note_hold_up() {
 
 // What keeps the unit's packet from starting, before anything of it is looked at.
 bool transmit::blocked(send_unit& u, unsigned priority) {
-  const unsigned port = u.ctx->dest.port % egress_ports;
+  const unsigned port = settings_.ports.port_of(u.ctx->dest);
   u.held_up_by = "gather";
   if (!ports_.packets.claim()) return true;
   if (ports_.pieces.free_slots() < gather_job::most_pieces) {
@@ -112,7 +112,7 @@ bool transmit::start(send_unit& u) {
   if (!window_open(c, packets)) return give_up(u, standstill::packets);
   const bool waited = u.credit_since != sim::never;
   contexts_.access_pinned(context_memory::transmit);
-  credits_.use(u, c.dest.port % egress_ports, priority);
+  credits_.use(u, settings_.ports.port_of(c.dest), priority);
 
   const packet_place place = place_of_next(c, u.wqe, packets);
   gather_job job = job_of(u, place);
@@ -180,7 +180,7 @@ gather_job transmit::job_of(const send_unit& u, const packet_place& place) {
 // What its headers will say, and its payload or where that is.
 void transmit::build(send_unit& u, gather_job& job, const packet_place& place, unsigned priority) {
   const context& c = *u.ctx;
-  const unsigned port = c.dest.port % egress_ports;
+  const unsigned port = settings_.ports.port_of(c.dest);
   const bool special = c.type == icm::service::mlx;
   if (job.plain)
     begin_ethernet(u, job, place, settings_.udp_port);
@@ -228,7 +228,7 @@ bool transmit::open_message(send_unit& u) {
     u.wqe.error = syndrome::local_qp_operation;  // software changed a WQE under execution
   if (c.type == icm::service::ud && u.wqe.length > mtu) u.wqe.error = syndrome::local_length;
   if (c.type == icm::service::ethernet && u.wqe.error == 0)
-    u.wqe.error = ethernet_fault(u, settings_.port_mtu[c.dest.port % egress_ports]);
+    u.wqe.error = ethernet_fault(u, settings_.port_mtu[settings_.ports.port_of(c.dest)]);
   if (u.wqe.error != 0) {
     units_.give_back(u);
     return false;

@@ -281,8 +281,10 @@ unsigned admission::interval_of(const icm::responder_context& ctx, const payload
 
 std::uint32_t admission::destination(const payload::frame& f) const {
   const std::uint32_t qpn = f.packet.bth.dest_qp, special = registers_.special_qp_base;
-  // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3).
-  if (qpn == 1) return special == 0 ? 0 : special + cr::special_qp1 + f.port;
+  // GSI packets of both encapsulations go to the port's main GSI QP (A.9.3). Of two ports that are one device to
+  // software it is that of the first.
+  const unsigned port = registers_.ports.checks_arrival() ? f.port : 0u;
+  if (qpn == 1) return special == 0 ? 0 : special + cr::special_qp1 + port;
   // The wire does not know the numbers that special QPs have in the adapter. Number 0 has no place on Ethernet.
   const bool is_special = special != 0 && qpn - special < cr::special_qps;
   return qpn == wire::group_qpn || is_special ? 0 : qpn;

@@ -34,10 +34,9 @@ gid::source_request source_of(const answer_job& j) {
 
 }  // namespace
 
-answer_transmit::line::line(unsigned each, std::uint16_t first_credits)
+answer_transmit::line::line(unsigned each)
     : places{sim::ring<waiting>(each), sim::ring<waiting>(each), sim::ring<waiting>(each)},
-      order(std::size_t{users} * each),
-      credits(first_credits) {}
+      order(std::size_t{users} * each) {}
 
 answer_transmit::answer_transmit(std::string name, sim::clock_domain& domain, const responder_config& cfg,
                                  const gid::source_access& sources, const std::uint16_t& roce_v2_port,
@@ -52,9 +51,10 @@ answer_transmit::answer_transmit(std::string name, sim::clock_domain& domain, co
       ect_priorities_(cfg.congestion.reaction.priorities),
       roce_v2_port_(roce_v2_port),
       spans_(spans),
-      lines_(std::size_t{ports} * priorities, line(cfg.answer.waiting, static_cast<std::uint16_t>(cfg.egress_frames))),
-      credited_(cfg.egress_frames == 0 ? 0 : bit(ports * priorities) - 1),
+      lines_(std::size_t{ports} * priorities, line(cfg.answer.waiting)),
+      in_credit_(cfg.egress_frames == 0 ? 0 : bit(ports * priorities) - 1),
       refused_(std::size_t{sources_.cycles()} + 1) {
+  credits_.fill(static_cast<std::uint16_t>(cfg.egress_frames));
   const std::pair<const char*, const std::uint64_t*> all[] = {{"responses", &accepted_[0]},
                                                               {"acknowledgements", &accepted_[1]},
                                                               {"notifications", &accepted_[2]},
@@ -68,7 +68,38 @@ void answer_transmit::tick() {
   take_refused();
   accept();
   leave();
-  for (unsigned p = 0; p < ports; ++p) credit_in[p].set_quiet((starved_ >> line_of(p, 0) & 0xff) == 0);
+  for (unsigned p = 0; p < ports; ++p) credit_in[p].set_quiet(!is_starved(p));
+}
+
+// Queue of a port that a line's answers go to now.
+unsigned answer_transmit::queue_of(unsigned l) const { return line_of(map_.port_of(l / priorities), l % priorities); }
+
+// Lines whose queue has a credit.
+std::uint64_t answer_transmit::credited() const {
+  if (map_.is_identity()) return in_credit_;
+  std::uint64_t lines = 0;
+  for (unsigned v = 0; v < ports; ++v) lines |= (in_credit_ >> line_of(map_.port_of(v), 0) & 0xff) << line_of(v, 0);
+  return lines;
+}
+
+// An answer waits for a credit of this port.
+bool answer_transmit::is_starved(unsigned port) const {
+  for (unsigned v = 0; v < ports; ++v)
+    if (map_.port_of(v) == port && (starved_ >> line_of(v, 0) & 0xff) != 0) return true;
+  return false;
+}
+
+void answer_transmit::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset != cr::port_map || !map_.write(value)) return;
+  const std::uint64_t able = credited();
+  for (unsigned l = 0; l < lines_.size(); ++l) {
+    if ((waiting_ & bit(l)) == 0) continue;
+    if ((able & bit(l)) != 0)
+      end_starving(l, now() + 1);
+    else
+      starve(l, now() + 1);
+  }
+  wake_next();
 }
 
 void answer_transmit::take_credits() {
@@ -76,20 +107,28 @@ void answer_transmit::take_credits() {
     credit_in[p].take_due([&](const egress_credit& c) { give_credit(line_of(p, c.priority & 7)); });
 }
 
-void answer_transmit::give_credit(unsigned n) {
-  line& l = lines_[n];
-  ++l.credits;
-  credited_ |= bit(n);
+void answer_transmit::give_credit(unsigned queue) {
+  ++credits_[queue];
+  in_credit_ |= bit(queue);
+  if (starved_ == 0) return;
+  for (unsigned v = 0; v < ports; ++v) {
+    const unsigned l = line_of(v, queue % priorities);
+    if (queue_of(l) == queue) end_starving(l, now());
+  }
+}
+
+void answer_transmit::end_starving(unsigned n, sim::cycle_t at) {
   if ((starved_ & bit(n)) == 0) return;
+  line& l = lines_[n];
   starved_ &= ~bit(n);
-  l.fed_at = now();
+  l.fed_at = at;
   credit_wait_cycles_ += l.fed_at - l.starved_at;
 }
 
 // Each tick behind the end of a look-up's cycles, of which one an answer is: at most one in a cycle.
 void answer_transmit::take_refused() {
   if (refused_.empty() || refused_.front().known_at > now()) return;
-  give_credit(refused_.pop().line);
+  give_credit(refused_.pop().queue);
   ++sourceless_;
 }
 
@@ -106,7 +145,7 @@ void answer_transmit::accept() {
     l.order.push(static_cast<std::uint8_t>(u));
     waiting_ |= bit(n);
     ++accepted_[u];
-    if ((credited_ & bit(n)) == 0) starve(n, now());
+    if ((credited() & bit(n)) == 0) starve(n, now());
   }
 }
 
@@ -118,15 +157,15 @@ void answer_transmit::starve(unsigned n, sim::cycle_t from_cycle) {
 
 // Ports and priorities that have an answer and a credit, and whose tables take a look-up in this cycle.
 std::uint64_t answer_transmit::able() const {
-  std::uint64_t lines = waiting_ & credited_;
-  for (unsigned p = 0; p < ports; ++p)
-    if (!sources_.open(p)) lines &= ~(std::uint64_t{0xff} << line_of(p, 0));
+  std::uint64_t lines = waiting_ & credited();
+  for (unsigned v = 0; v < ports; ++v)
+    if (!sources_.open(map_.port_of(v))) lines &= ~(std::uint64_t{0xff} << line_of(v, 0));
   return lines;
 }
 
 void answer_transmit::leave() {
   const std::uint64_t lines = able();
-  const bool turn_waits = lines == 0 && (waiting_ & credited_) != 0;
+  const bool turn_waits = lines == 0 && (waiting_ & credited()) != 0;
   entry_.waits_for(turn_waits ? "gid table" : nullptr);
   if (turn_waits) wake_next();
   if (lines == 0 || !tx_out.claim()) return;
@@ -136,27 +175,30 @@ void answer_transmit::leave() {
   waiting& w = l.places[u].front();
   entry_.start(1);
   from[u].room.push({w.job.port, w.job.priority});
-  if (--l.credits == 0) credited_ &= ~bit(n);
-  const gid::source found = sources_.look_up(w.job.port, source_of(w.job));
+  const unsigned queue = queue_of(n), port = queue / priorities;
+  if (--credits_[queue] == 0) in_credit_ &= ~bit(queue);
+  const gid::source found = sources_.look_up(port, source_of(w.job));
   if (found.why == gid::refusal::none) {
     if (!w.job.complete) {
       write_headers(w.job, found);
       if (traffic_ != nullptr) traffic_->add(w.job.path.counter_index, w.job.frame->length);
     }
+    w.job.frame->port = static_cast<std::uint8_t>(port);
     if (found.own_destination) w.job.frame->loopback = payload::frame::loopback_only;
     note_wait(l, w);
     tx_out.push_after(std::move(w.job.frame), pipeline_.cycles());
   } else {
     w.job.frame.reset();
-    refused_.push({now() + sources_.cycles(), n});
+    refused_.push({now() + sources_.cycles(), queue});
     wake_at(now() + sources_.cycles());
   }
   l.places[u].drop();
-  if (l.order.empty())
-    waiting_ &= ~bit(n);
-  else if (l.credits == 0)
-    starve(n, now() + 1);
-  if ((waiting_ & credited_) != 0) wake_next();
+  if (l.order.empty()) waiting_ &= ~bit(n);
+  if (credits_[queue] == 0)
+    for (unsigned v = 0; v < ports; ++v)
+      if (const unsigned of = line_of(v, n % priorities); (waiting_ & bit(of)) != 0 && queue_of(of) == queue)
+        starve(of, now() + 1);
+  if ((waiting_ & credited()) != 0) wake_next();
 }
 
 void answer_transmit::note_wait(const line& l, const waiting& w) {
@@ -183,7 +225,6 @@ void answer_transmit::address(const icm::path& path, const gid::source& from_her
   p.udp_source = udp_source_of(path);
   p.udp_dest = roce_v2_port_;
   f.priority = path.priority & 7;
-  f.port = path.port & 1;
   const bool looped = (path.flags & icm::path_flag_loopback) != 0;
   f.loopback = looped ? payload::frame::loopback_only : payload::frame::loopback_none;
   f.gid_index = path.gid_index;

@@ -9,6 +9,8 @@
 
 #include "model/gid/source_reader.h"
 #include "model/payload/frame.h"
+#include "model/register_bus/cr_space.h"
+#include "model/register_bus/reset_if.h"
 #include "model/sim/arbiter.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/fifo.h"
@@ -17,6 +19,7 @@
 #include "model/sim/server.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/port_map.h"
 #include "model/transport/responder/answer_port.h"
 #include "model/transport/responder/types.h"
 #include "model/transport/traffic_counters.h"
@@ -49,13 +52,19 @@ namespace rnic::transport {
 /// stands before none of another priority, in here as well as in the channels. Two places a user cover the two cycles
 /// from an answer's leaving to the next one that knows of it.
 ///
+/// Answers wait by the port of their path, which is a virtual one; credits are those of the ports that there are, and
+/// which port it is shows when an answer leaves (register port_map). So one that waits for a place in the queue of a
+/// port goes by the other one from the cycle behind a change of the map on.
+///
 /// An answer whose source is no entry of the GID table that the queue pair's function may send with (any more) ends
 /// here when its look-up is over, is counted, and its credit is there for another one. What was handed over leaves,
 /// also when its queue pair is halted meanwhile or the adapter reset: by then the port is down and drops it.
 ///
 /// Counters: answers by input; `sourceless`; `credit_wait_cycles`, in which a port and priority had an answer and no
 /// credit, summed over all of these. Engine: entry, a cycle an answer; blocked by "gid table".
-class answer_transmit : public sim::clocked_block {
+class answer_transmit : public sim::clocked_block,
+                        public register_bus::cr_target_if,
+                        public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2, priorities = 8;
 
@@ -76,6 +85,11 @@ class answer_transmit : public sim::clocked_block {
 
   /// Depth of a channel of places that can never be full.
   static unsigned room_depth(const responder_config& cfg) { return ports * priorities * cfg.answer.waiting; }
+  /// Registers: transport_cr.h, offsets from cr_base::transport + answer_offset.
+  std::uint32_t cr_read(std::uint32_t offset) override { return offset == cr::port_map ? map_.value() : 0; }
+  void cr_write(std::uint32_t offset, std::uint32_t value) override;
+  /// The registers are as after power-up.
+  void device_reset() override { cr_write(cr::port_map, cr::port_map_identity); }
   /// Counts what leaves, but for CNPs.
   void count_into(traffic_table& t) { traffic_ = &t; }
 
@@ -86,17 +100,20 @@ class answer_transmit : public sim::clocked_block {
   };
   /// What waits for a port and priority.
   struct line {
-    line(unsigned each, std::uint16_t first_credits);
+    explicit line(unsigned each);
     std::array<sim::ring<waiting>, users> places;
-    sim::ring<std::uint8_t> order;  // index in places
-    std::uint16_t credits;
+    sim::ring<std::uint8_t> order;            // index in places
     sim::cycle_t starved_at = 0, fed_at = 0;  // it got no credit from here on; the credit that ended that came
   };
 
   void tick() override;
   void take_credits();
   void take_refused();
-  void give_credit(unsigned l);
+  void give_credit(unsigned queue);
+  unsigned queue_of(unsigned line) const;
+  std::uint64_t credited() const;
+  bool is_starved(unsigned port) const;
+  void end_starving(unsigned l, sim::cycle_t at);
   void accept();
   void leave();
   std::uint64_t able() const;
@@ -110,13 +127,15 @@ class answer_transmit : public sim::clocked_block {
   const std::uint8_t ect_priorities_;
   const std::uint16_t& roce_v2_port_;
   sim::span_recorder& spans_;
-  std::vector<line> lines_;     // by port and priority
-  std::uint64_t waiting_ = 0;   // lines that hold an answer,
-  std::uint64_t credited_ = 0;  // that have a credit,
-  std::uint64_t starved_ = 0;   // that hold one and have none
+  port_map map_;
+  std::vector<line> lines_;    // by virtual port and priority
+  std::uint64_t waiting_ = 0;  // lines that hold an answer
+  std::uint64_t starved_ = 0;  // that hold one, and whose queue has no credit
+  std::array<std::uint16_t, std::size_t{ports} * priorities> credits_{};  // by port and priority: queues of the ports
+  std::uint64_t in_credit_ = 0;                                           // queues that have one
   struct refused_answer {
     sim::cycle_t known_at = 0;
-    unsigned line = 0;
+    unsigned queue = 0;
   };
   sim::ring<refused_answer> refused_;  // look-ups under way of answers that have no source
   sim::round_robin by_priority_;

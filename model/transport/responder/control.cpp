@@ -35,6 +35,8 @@ std::uint32_t responder_control::read(std::uint32_t offset) const {
       return resetting_ ? 1 : 0;
     case cr::roce_v2_port:
       return registers_.roce_v2_port;
+    case cr::port_map:
+      return registers_.ports.value();
     case cr::reserved_lkey:
       return registers_.reserved_lkey;
     case cr::special_qp_base:
@@ -69,6 +71,9 @@ void responder_control::write(std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::roce_v2_port:
       registers_.roce_v2_port = static_cast<std::uint16_t>(value);
+      break;
+    case cr::port_map:
+      registers_.ports.write(value);
       break;
     case cr::reserved_lkey:
       registers_.reserved_lkey = value;

@@ -13,6 +13,7 @@
 #include "model/sim/parameter.h"
 #include "model/sim/types.h"
 #include "model/transport/congestion/config.h"
+#include "model/transport/port_map.h"
 #include "model/transport/read_engine/config.h"
 #include "model/transport/responder/atomics.h"
 #include "model/wire/packet.h"
@@ -225,6 +226,7 @@ struct responder_registers {
   std::uint16_t roce_v2_port = wire::roce_v2_udp_port;
   bool sums_packets = false;  ///< rx_checksum_mode
   std::uint32_t reserved_lkey = 0, special_qp_base = 0, num_qps_log = 24;
+  port_map ports;
 };
 
 /// Packets that were dropped, by reason. Several parts find the reasons; the counters are one each.

@@ -131,6 +131,58 @@ TEST(answer_transmit, a_priority_without_credits_is_in_nobody_elses_way) {
   EXPECT_EQ(r.w.frames.size(), 16u);
 }
 
+/// Answers of both virtual ports by one port: one a cycle, with its number in the frame, on its credits alone.
+class mapped_to : public testing::TestWithParam<unsigned> {};
+TEST_P(mapped_to, answers_go_by_that_port) {
+  const unsigned to = GetParam();
+  rig r;
+  r.dut.cr_write(cr::port_map, to == 0 ? 0 : 3);
+  for (unsigned i = 0; i < 8; ++i) r.start(responses, i, 3, 0, i % 2 != 0 ? 1 : 0);
+  r.start(notifications, 8, 3, 20, to == 0 ? 1 : 0);
+  r.run(200);
+  ASSERT_EQ(r.w.frames.size(), 9u);
+  for (const auto& [at, f] : r.w.frames) EXPECT_EQ(f->port, to);
+  for (unsigned i = 0; i < 7; ++i) EXPECT_EQ(r.w.frames[i + 1].first - r.w.frames[i].first, 1u);
+}
+INSTANTIATE_TEST_SUITE_P(port, mapped_to, testing::Values(0u, 1u));
+
+/// Port 0 has no credit, and answers wait. The map changes: the first one leaves in the next cycle, by the credits of
+/// port 1; those of port 0 that come later are for what goes there again.
+TEST(answer_transmit, answers_that_wait_for_a_port_go_by_the_other_one) {
+  rig r(2);
+  r.w.gives[0][3] = false;
+  for (unsigned i = 0; i < 4; ++i) r.start(responses, i);
+  r.run(100);
+  EXPECT_EQ(r.psns(), (std::vector<std::uint32_t>{0, 1}));
+  const cycle changed = r.dut.now();
+  r.dut.cr_write(cr::port_map, 3);
+  r.run(100);
+  ASSERT_EQ(r.psns(), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(r.w.frames[2].second->port, 1u);
+  EXPECT_LE(r.w.frames[2].first - changed, way + 1);
+  EXPECT_EQ(r.count("credit_wait_cycles"), changed - r.w.pushed[2].at);
+  // Back: there are still no credits of port 0, and what comes waits.
+  r.dut.cr_write(cr::port_map, cr::port_map_identity);
+  r.start(acknowledgements, 9);
+  r.run(100);
+  EXPECT_EQ(r.w.frames.size(), 4u);
+  r.w.to_give.push_back({0, 3});
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 5u);
+  EXPECT_EQ(r.w.frames[4].second->port, 0u);
+}
+
+TEST(answer_transmit, reset_puts_the_map_back) {
+  rig r;
+  r.dut.cr_write(cr::port_map, 3);
+  r.dut.device_reset();
+  r.start(responses, 1);
+  r.run(100);
+  ASSERT_EQ(r.w.frames.size(), 1u);
+  EXPECT_EQ(r.w.frames[0].second->port, 0u);
+  EXPECT_EQ(r.dut.cr_read(cr::port_map), cr::port_map_identity);
+}
+
 TEST(answer_transmit, a_credit_is_used_in_the_cycle_in_which_it_is_seen) {
   rig r(1);
   r.spans.enable(true);

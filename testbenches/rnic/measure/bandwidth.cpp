@@ -11,6 +11,7 @@
 #include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/stream.h"
 #include "testbenches/bench/utilisation.h"
+#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -65,11 +66,13 @@ class bandwidth_run {
       to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
     system.run([this] { host(true); }, [this] { host(false); });
     faults_ = faults_json(system);
+    bonds_ = bonds_json(system);
     statistics_ = statistics_json(system);
     use_ = use_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
+  const nlohmann::json& bonds() const { return bonds_; }
   /// After the run.
   const nlohmann::json& statistics() const { return statistics_; }
   const nlohmann::json& use() const { return use_; }
@@ -138,7 +141,7 @@ class bandwidth_run {
   std::unique_ptr<bench::stream> to_b_, to_a_;
   bench::utilisation after_;  // when the last host that sends had its last completion
   std::vector<bandwidth_row> rows_;
-  nlohmann::json faults_, statistics_, use_;
+  nlohmann::json faults_, bonds_, statistics_, use_;
 };
 
 }  // namespace
@@ -166,6 +169,7 @@ int run_bandwidth(const bandwidth_options& options) {
   std::vector<usage_column> usage;
   for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares, r.standstills});
   print_utilisation(usage, 0.1);
+  print_bonds(experiment.bonds());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
     result["verb"] = t.verb;
@@ -173,6 +177,7 @@ int run_bandwidth(const bandwidth_options& options) {
     result["bidirectional"] = options.bidirectional;
     result["parameters"] = effective;
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
+    if (!experiment.bonds().empty()) result["bonds"] = experiment.bonds();
     result["rows"] = nlohmann::json::array();
     for (const bandwidth_row& r : rows)
       result["rows"].push_back({{"size", r.size},

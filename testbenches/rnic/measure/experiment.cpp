@@ -59,6 +59,7 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
   hosts::announce(parameters, c);
   if (!common.config_file.empty()) parameters.load_toml(common.config_file);
   for (const std::string& a : common.assignments) parameters.set_assignment(a);
+  if (c.node.driver.bond != host_driver::config::bond_mode::none) c.ports = {1, 2};
   c.capture = common.pcap_file;
   c.capture_options.overwrite = common.overwrite;
   c.capture_options.fcs = common.pcap_fcs;

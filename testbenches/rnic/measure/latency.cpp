@@ -11,6 +11,7 @@
 
 #include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/link_end.h"
+#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -71,11 +72,13 @@ class latency_run {
     progress_ = &shown;
     system.run([this] { host_a(); }, [this] { host_b(); });
     faults_ = faults_json(system);
+    bonds_ = bonds_json(system);
     statistics_ = statistics_json(system);
     use_ = use_json(system);
     return std::move(rows_);
   }
   const nlohmann::json& faults() const { return faults_; }
+  const nlohmann::json& bonds() const { return bonds_; }
   /// After the run.
   const nlohmann::json& statistics() const { return statistics_; }
   const nlohmann::json& use() const { return use_; }
@@ -307,7 +310,7 @@ class latency_run {
   end a_, b_;
   std::uint64_t done_ = 0;
   std::vector<latency_row> rows_;
-  nlohmann::json faults_, statistics_, use_;
+  nlohmann::json faults_, bonds_, statistics_, use_;
 };
 
 void print(const latency_options& o, const std::vector<latency_row>& rows) {
@@ -355,12 +358,14 @@ int run_latency(const latency_options& options) {
   std::string effective;
   const std::vector<latency_row> rows = experiment.run(&effective);
   print(options, rows);
+  print_bonds(experiment.bonds());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("latency", options.common);
     result["verb"] = options.traffic.verb;
     result["transport"] = options.traffic.transport;
     result["parameters"] = effective;
     if (!experiment.faults().empty()) result["faults"] = experiment.faults();
+    if (!experiment.bonds().empty()) result["bonds"] = experiment.bonds();
     result["rows"] = nlohmann::json::array();
     for (const latency_row& r : rows) result["rows"].push_back(to_json(r));
     result["statistics"] = experiment.statistics();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
 
@@ -117,8 +118,9 @@ int run_soak(const soak_options& given) {
   }
   const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   const bench::soak_result& r = soak.result();
-  const nlohmann::json faults = faults_json(system), counters = statistics_json(system);
+  const nlohmann::json faults = faults_json(system), counters = statistics_json(system), bonds = bonds_json(system);
   print(options, r, faults, counters);
+  print_bonds(bonds);
   if (!options.common.quiet)
     fmt::print(stderr, "{:.1f} s of processor time, {:.0f} messages a second\n", seconds,
                static_cast<double>(r.completed) / std::max(seconds, 1e-9));
@@ -131,6 +133,7 @@ int run_soak(const soak_options& given) {
     result["qps"] = options.qps;
     result["parameters"] = effective;
     result["faults"] = faults;
+    if (!bonds.empty()) result["bonds"] = bonds;
     result["counters"] = counters;
     write_json(options.common.json_file, result);
   }

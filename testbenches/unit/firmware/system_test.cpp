@@ -72,7 +72,7 @@ TEST(System, CapabilitiesAreProfileM) {
   EXPECT_EQ(abi::load32(d.out(), 0x40), 0x60010701u);
   EXPECT_EQ(abi::load32(d.out(), 0x44), 0x4035804fu);  // with memory windows,
   EXPECT_EQ(abi::load32(d.out(), 0x70), 0x00810000u);
-  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x20080ec2u);  // and those of type 2B; no port remap, which does not work
+  EXPECT_EQ(abi::load32(d.out(), 0x94), 0x21080ec2u);  // and those of type 2B
   EXPECT_EQ(abi::load32(d.out(), 0x98), 0x500u);
   EXPECT_EQ(abi::load64(d.out(), 0xa0), 0x10000000000u);
   EXPECT_EQ(abi::load16(d.out(), 0x52), 0x3f0);
@@ -415,12 +415,61 @@ TEST(HealthCheck, LooksAtMemoryAndTranslation) {
   EXPECT_EQ(d.run(opcode::hw_health_check, 0, 1), status::bad_op) << "no op modifier";
 }
 
-/// What does not work is not announced: both ports as one device.
-TEST(Capabilities, NoPortRemap) {
+/// Both ports as one device needs two of them.
+TEST(Capabilities, PortRemapWithTwoPorts) {
   driver_model d;
   d.bring_up();
   ASSERT_EQ(d.run(opcode::query_dev_cap), status::ok);
+  EXPECT_NE(d.got(abi::dev_cap::bmme_flags) & abi::dev_cap::bmme_port_remap, 0u);
+}
+
+TEST(Capabilities, NoPortRemapWithOnePort) {
+  firmware::firmware_config c;
+  c.num_ports = 1;
+  driver_model d(c);
+  d.bring_up();
+  ASSERT_EQ(d.run(opcode::query_dev_cap), status::ok);
   EXPECT_EQ(d.got(abi::dev_cap::bmme_flags) & abi::dev_cap::bmme_port_remap, 0u);
+  d.clear_in();
+  abi::set(d.in(), abi::virt_port_map_mailbox::port_1, 1u);
+  abi::set(d.in(), abi::virt_port_map_mailbox::port_2, 1u);
+  EXPECT_EQ(d.run(opcode::virt_port_map, 0, abi::virt_port_map_mailbox::op_set), status::bad_param);
+}
+
+/// VIRT_PORT_MAP and CONFIG_DEV's check of ports: one register of each half and of the way of answers.
+TEST(PortMap, GoesToTheRegisters) {
+  namespace t = transport::cr;
+  namespace f = abi::virt_port_map_mailbox;
+  namespace c = abi::config_dev_mailbox;
+  driver_model d;
+  d.bring_up();
+  const auto map = [&](std::uint32_t one, std::uint32_t two) {
+    d.clear_in();
+    abi::set(d.in(), f::port_1, one);
+    abi::set(d.in(), f::port_2, two);
+    return d.run(opcode::virt_port_map, 0, f::op_set);
+  };
+  const auto expect = [&](std::uint32_t value) {
+    for (const std::uint32_t part : {0u, t::responder_offset, t::answer_offset})
+      EXPECT_EQ(d.hw.reg(cr_base::transport, part + t::port_map), value) << std::hex << part;
+  };
+  EXPECT_EQ(map(1, 1), status::ok);
+  expect(0);
+  EXPECT_EQ(map(2, 2), status::ok);
+  expect(3);
+  for (const auto& [one, two] : {std::pair{2u, 1u}, {0u, 1u}, {1u, 3u}, {3u, 2u}, {1u, 0u}, {0x1'0001u, 2u}})
+    EXPECT_EQ(map(one, two), status::bad_param) << one << ", " << two;
+  expect(3);
+  d.clear_in();
+  abi::set(d.in(), c::update_flags, c::update_rx_port_check);
+  abi::set(d.in(), c::roce_flags, c::disable_rx_port_check);
+  EXPECT_EQ(d.run(opcode::config_dev), status::ok);
+  expect(3 | t::port_map_any_arrival);
+  EXPECT_EQ(map(1, 2), status::ok);
+  expect(t::port_map_identity | t::port_map_any_arrival);
+  EXPECT_EQ(d.run(opcode::virt_port_map, 0, 0), status::bad_op) << "there is nothing to ask for";
+  EXPECT_EQ(d.run(opcode::close_hca), status::ok);
+  expect(t::port_map_identity);
 }
 
 TEST(Mads, NodeAndPort) {

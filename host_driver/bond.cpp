@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_driver/bond.h"
+
+#include <cerrno>
+
+#include "model/abi/commands.h"
+#include "model/abi/device.h"
+
+namespace rnic::host_driver {
+
+namespace {
+constexpr unsigned both_links = 3;
+constexpr bool is_up(unsigned links, unsigned port) { return (links >> (port - 1) & 1) != 0; }
+constexpr unsigned other_of(unsigned port) { return 3 - port; }
+}  // namespace
+
+const char* to_string(config::bond_mode mode) {
+  switch (mode) {
+    case config::bond_mode::active_backup:
+      return "active-backup";
+    case config::bond_mode::balance_xor:
+      return "balance-xor";
+    case config::bond_mode::ecmp:
+      return "ecmp";
+    default:
+      return "none";
+  }
+}
+
+// ---------------------------------------------------------------- the device below it
+
+int device::enter_bond(bool own_addresses) {
+  if (bonded_ || caps_.num_ports != 2) return -EINVAL;
+  if (!qps_.empty() || !ahs_.empty()) return -EBUSY;
+  command_channel::mailbox box(channel_);
+  namespace f = abi::config_dev_mailbox;
+  abi::set(box.data(), f::update_flags, f::update_rx_port_check);
+  abi::set(box.data(), f::roce_flags, f::disable_rx_port_check);
+  if (const int error = channel_.write(box, abi::opcode::config_dev)) return error;
+  bonded_ = true;
+  own_addresses_ = own_addresses;
+  port_state &first = ports_[0], &second = ports_[1];
+  // Each port takes what is for the address of the other one, which peers go on sending to.
+  const std::uint64_t own = second.macs[0];
+  if (!own_addresses) {
+    second.mac = first.mac;
+    second.macs = first.macs;
+  } else {
+    second.macs[1] = first.macs[0];
+    first.macs[1] = own;
+  }
+  if (own_addresses) first.gid_rows = second.gid_rows = static_cast<unsigned>(first.gids.size() / 2);
+  if (const int error = write_mac_table(1)) return error;
+  if (const int error = write_vlan_table(1)) return error;
+  return write_gid_table(1);
+}
+
+int device::set_port_map(unsigned port_1, unsigned port_2) {
+  command_channel::mailbox box(channel_);
+  namespace f = abi::virt_port_map_mailbox;
+  abi::set(box.data(), f::port_1, port_1);
+  abi::set(box.data(), f::port_2, port_2);
+  return channel_.write(box, abi::opcode::virt_port_map, 0, f::op_set);
+}
+
+unsigned device::links() const {
+  unsigned up = 0;
+  for (std::size_t p = 0; p < ports_.size(); ++p)
+    if (ports_[p].link_up) up |= 1u << p;
+  return up;
+}
+
+bool device::wait_links(unsigned known) {
+  while (links() == known) {
+    if (!channel_.event_mode()) return false;
+    pump(0);
+  }
+  return true;
+}
+
+/// ib/qp.c: mlx4_ib_bond_next_port; the product documents' flow_entropy.
+void device::choose_virtual_port(queue_pair& qp) {
+  const auto ports = static_cast<unsigned>(ports_.size());
+  if (qp.flow_entropy) {
+    qp.port = *qp.flow_entropy % 2 + 1;
+    return;
+  }
+  next_virtual_port_ = (next_virtual_port_ + 1) % ports;
+  qp.port = next_virtual_port_ + 1;
+}
+
+// ---------------------------------------------------------------- the bond
+
+std::string bond::obstacle(const device& of) {
+  if (of.num_ports() != 2) return "the device has no second port";
+  if ((of.caps().bmme_flags & abi::dev_cap::bmme_port_remap) == 0) return "the device does not remap ports";
+  if (of.is_virtual()) return "a virtual function is bonded by its host";
+  if (of.virtual_functions() != 0) return "high availability is not supported for dual-ported virtual functions";
+  return {};
+}
+
+int bond::enslave() {
+  if (!obstacle(device_).empty()) return -EOPNOTSUPP;
+  if (const int error = device_.enter_bond(config_.bond == config::bond_mode::ecmp)) return error;
+  return follow(device_.links());
+}
+
+std::array<unsigned, 2> bond::map_for(unsigned links) {
+  if (config_.bond == config::bond_mode::active_backup) {
+    if (!is_up(links, active_) && is_up(links, other_of(active_))) active_ = other_of(active_);
+    return {active_, active_};
+  }
+  if ((links & both_links) == 0) return {1, 2};
+  return {is_up(links, 1) ? 1u : 2u, is_up(links, 2) ? 2u : 1u};
+}
+
+int bond::follow(unsigned links) {
+  change c;
+  c.seen_ps = bus_.now_ps();
+  c.links = links;
+  c.map = map_for(links);
+  if (changes_.empty() || c.map != changes_.back().map)
+    if (const int error = device_.set_port_map(c.map[0], c.map[1])) return error;
+  c.done_ps = bus_.now_ps();
+  changes_.push_back(c);
+  return 0;
+}
+
+void bond::run() {
+  while (device_.wait_links(changes_.back().links)) {
+    // The bonding driver looks at its links at whole intervals.
+    const std::uint64_t interval = config_.bond_miimon_us * 1'000'000;
+    if (interval != 0) bus_.spend_ps(interval - bus_.now_ps() % interval);
+    const unsigned links = device_.links();
+    if (links != changes_.back().links && follow(links) != 0) return;
+  }
+}
+
+}  // namespace rnic::host_driver

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bonds did in a run.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "host_driver/hosts/two_nodes.h"
+
+namespace rnic::program {
+
+/// Of each host its bond's mode, the packets that each port has sent, and each change of the port map: what links there
+/// were, when the driver saw that, when the adapter had the new map. Empty without bonds.
+nlohmann::json bonds_json(hosts::two_nodes& system);
+void print_bonds(const nlohmann::json& bonds);
+
+}  // namespace rnic::program

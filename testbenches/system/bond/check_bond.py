@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""--bond of the program: four queue pairs over both ports are faster than one line; a cable that dies amid a run costs
+the packets that were on it, which are repeated, and the driver's time to change the map; the results are the same
+however blocks are ordered, put to sleep or reached. Frames of a failover as tshark reads them.
+
+usage: check_bond.py PROGRAM
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+OUTAGE = "[[outage]]\nport = %d\ndown_us = 2000\nlasts_us = %d\n"
+LOAD = ("bandwidth", "--sizes", "4096", "--qps", "4", "--messages", "6000")
+
+
+def run(folder, *arguments):
+    file = os.path.join(folder, "r.json")
+    done = subprocess.run([PROGRAM] + list(arguments) + ["--json", file, "--overwrite", "--quiet"], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        raise SystemExit("%s: status %d\n%s" % (" ".join(arguments), done.returncode, done.stderr))
+    with open(file) as f:
+        return json.load(f)
+
+
+def check(is_so, what):
+    if not is_so:
+        raise SystemExit("wrong: %s" % what)
+
+
+def plan(folder, port, lasts):
+    file = os.path.join(folder, "outage.toml")
+    with open(file, "w") as f:
+        f.write(OUTAGE % (port, lasts))
+    return file
+
+
+def rates(folder):
+    one = run(folder, *LOAD)["rows"][0]["goodput_gbps"]
+    both = run(folder, *LOAD, "--port", "1,2")["rows"][0]["goodput_gbps"]
+    bonded = run(folder, *LOAD, "--bond", "balance-xor")
+    backup = run(folder, *LOAD, "--bond", "active-backup")
+    check(bonded["rows"][0]["goodput_gbps"] > 1.2 * one, "more than one line: %s" % bonded["rows"][0]["goodput_gbps"])
+    check(abs(bonded["rows"][0]["goodput_gbps"] / both - 1) < 0.01, "as both ports without a bond: %s" % both)
+    check(abs(backup["rows"][0]["goodput_gbps"] / one - 1) < 0.01, "one line: %s" % backup["rows"][0]["goodput_gbps"])
+    check(bonded["bonds"]["a"]["frames_sent"] == [6000, 6000], bonded["bonds"]["a"])
+    check(backup["bonds"]["a"]["frames_sent"] == [12000, 0], backup["bonds"]["a"])
+    print("4 queue pairs of 4 KiB: %.1f Gb/s by one port, %.1f bonded" % (one, bonded["rows"][0]["goodput_gbps"]))
+
+
+def failover(folder):
+    for bond, port in (("active-backup", 1), ("balance-xor", 2), ("ecmp", 1)):
+        r = run(folder, *LOAD, "--bond", bond, "--faults", plan(folder, port, 500))
+        for side in "ab":
+            changes = r["bonds"][side]["changes"]
+            check([c["links"] for c in changes] == [3, 3 - port, 3], changes)
+            check(0 < changes[1]["seen_us"] - 2000 < 5 and changes[1]["done_us"] - changes[1]["seen_us"] < 10, changes)
+        ended = ("drop_tx_link_down", "drop_link_down", "cable.a_to_b.lost", "cable.b_to_a.lost", "cable2.a_to_b.lost",
+                 "cable2.b_to_a.lost")
+        lost = sum(v for k, v in r["statistics"].items() if k.endswith(ended))
+        again = sum(v for k, v in r["statistics"].items() if k.endswith(".retransmissions"))
+        check(lost > 0 and again > 0, "packets of the dead cable are repeated")
+        print("%s: map changed %.1f us after the link was lost; %d frames ended at the dead line, %d retransmissions" %
+              (bond, r["bonds"]["a"]["changes"][1]["done_us"] - 2000, lost, again))
+
+
+def miimon(folder):
+    """The bonding driver's interval decides when it sees that a link is gone."""
+    for interval in (100, 250):
+        r = run(folder, *LOAD, "--bond", "active-backup", "--faults", plan(folder, 1, 900), "--set",
+                "driver.bond_miimon_us=%d" % interval)
+        seen = r["bonds"]["a"]["changes"][1]["seen_us"]
+        check(seen > 2000 and abs(seen / interval - round(seen / interval)) < 0.01 and seen <= 2002 + interval, seen)
+
+
+def same_however_it_runs(folder):
+    def result(*more):
+        r = run(folder, *LOAD, "--bond", "balance-xor", "--faults", plan(folder, 2, 300), *more)
+        for row in r["rows"]:
+            row.pop("simulator", None)
+        return r["rows"], r["bonds"]
+
+    first = result()
+    for other in ("sim.always_tick=true", "sim.shuffle_seed=7", "sim.run_ahead=false", "tlm.sockets=true"):
+        check(result("--set", other) == first, other)
+
+
+def frames(folder):
+    if shutil.which("tshark") is None:
+        return
+    capture = os.path.join(folder, "c.pcap")
+    run(folder, "latency", "--sizes", "64", "--iterations", "3", "--bond", "ecmp", "--pcap", capture)
+    text = subprocess.run(["tshark", "-r", capture, "-Y", "infiniband", "-T", "fields", "-e", "eth.src", "-e",
+                           "ip.src"], capture_output=True, text=True, check=True).stdout
+    sources = {tuple(line.split("\t")) for line in text.splitlines()}
+    # The first queue pair is on virtual port 2: the address of port 2, and the IP address of the one device.
+    check(len(sources) == 2 and {ip for _, ip in sources} == {"10.0.0.1", "10.0.0.2"}, sources)
+    check(all(mac.endswith("02") or mac.endswith("03") for mac, _ in sources), sources)
+
+
+def refusals():
+    for arguments, words in ((("--bond", "lacp"), "--bond"),
+                             (("--bond", "ecmp", "--set", "adapter.ports=1"), "adapter.ports: 1: there is no port 2"),
+                             (("--bond", "ecmp", "--functions", "1"), "driver.bond: high availability")):
+        done = subprocess.run([PROGRAM, "bandwidth", "--quiet"] + list(arguments), capture_output=True, text=True)
+        check(done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1,
+              (arguments, done.returncode, done.stderr))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        rates(folder)
+        failover(folder)
+        miimon(folder)
+        same_however_it_runs(folder)
+        frames(folder)
+    refusals()
+
+
+main()
