@@ -478,6 +478,11 @@ void device::handle_async(const std::uint8_t* event) {
       const unsigned port = abi::get(event, abi::eqe::port_word) >> 28;
       if (port == 0 || port > ports_.size()) break;
       const bool up = abi::get(event, abi::eqe::subtype) == abi::eqe::port_active;
+      if (enabled_functions_ != 0) {
+        function_event e{function_event::kind::port, 0, {}, {}};
+        std::copy_n(event, e.entry.size(), e.entry.begin());
+        function_events_.push_back(e);
+      }
       const unsigned before = links();
       ports_[port - 1].link_up = up;
       if (bonded_) {  // the device's port is up while one of them is

@@ -250,10 +250,10 @@ class device : private event_pump_if {
 
   // Virtual functions, for the driver that serves them (functions/master.h): a physical function with
   // config::virtual_functions has enabled as many.
-  /// A command has been written to the channel (bits of `functions`), a function was reset, or an object of it has an
-  /// event (`entry`).
+  /// A command has been written to the channel (bits of `functions`), a function was reset, an object of it has an
+  /// event (`entry`), or a port, which is all functions' (`entry`).
   struct function_event {
-    enum class kind : std::uint8_t { channel, reset, of_object } what = kind::channel;
+    enum class kind : std::uint8_t { channel, reset, of_object, port } what = kind::channel;
     std::uint16_t function = 0;
     std::array<std::uint32_t, 4> functions{};
     std::array<std::uint8_t, abi::eqe::bytes> entry{};

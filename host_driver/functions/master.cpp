@@ -15,7 +15,6 @@ namespace comm = abi::comm;
 
 namespace {
 
-constexpr std::uint32_t no_eq = ~std::uint32_t{0};
 constexpr std::uint32_t access_unit = 256;  // MLX4_ACCESS_MEM_ALIGN
 
 }  // namespace
@@ -91,6 +90,9 @@ void function_master::run() {
   while (device_.wait_function_event(&e)) {
     if (e.what == event::kind::of_object) {
       forward_event(e.function, e.entry.data());
+    } else if (e.what == event::kind::port) {
+      for (unsigned f = 1; f < functions_.size(); ++f)
+        if (functions_[f].settings.link == function_link::automatic) forward_event(f, e.entry.data());
     } else if (e.what == event::kind::reset) {
       reset_was_reported(e.function);
     } else {
@@ -220,6 +222,27 @@ void function_master::forward_event(unsigned function, const std::uint8_t* entry
   std::memcpy(box.data(), entry, abi::eqe::bytes - 4);
   ++counts_.events;
   device_.commands().write(box, abi::opcode::gen_eqe, function | eqn << 16);
+}
+
+bool function_master::sees_link(unsigned function, bool there) const {
+  const function_link link = functions_[function].settings.link;
+  return link == function_link::automatic ? there : link == function_link::up;
+}
+
+void function_master::forward_link(unsigned function, unsigned port, bool up) {
+  std::array<std::uint8_t, abi::eqe::bytes> entry{};
+  abi::set(entry.data(), abi::eqe::type, static_cast<std::uint8_t>(abi::eqe::event::port_change));
+  abi::set(entry.data(), abi::eqe::subtype, up ? abi::eqe::port_active : abi::eqe::port_down);
+  abi::set(entry.data(), abi::eqe::port_word, port << 28);
+  forward_event(function, entry.data());
+}
+
+int function_master::set_link(unsigned function, function_link link) {
+  if (function == 0 || function >= functions_.size()) return -EINVAL;
+  functions_[function].settings.link = link;
+  for (unsigned port = 1; port <= device_.num_ports(); ++port)
+    forward_link(function, port, sees_link(function, device_.port(port).link_up));
+  return 0;
 }
 
 void function_master::reset_was_reported(unsigned function) {

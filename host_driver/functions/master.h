@@ -14,6 +14,10 @@
 
 namespace rnic::host_driver {
 
+/// What a function's driver sees of the links (IFLA_VF_LINK_STATE): those that there are, or one that is always up or
+/// down. Hardware does not care, as in the real one.
+enum class function_link : std::uint8_t { automatic, up, down };
+
 /// What the administrator of the host says of a virtual function (ip link set ... vf).
 struct function_settings {
   std::uint64_t mac = 0;  ///< 48 bits, of port 1; that of port 2 is one more. 0: the physical function's and a number
@@ -21,6 +25,7 @@ struct function_settings {
   /// tags as it likes (VGT).
   std::uint16_t vlan = 0;
   std::uint8_t priority = 0;
+  function_link link = function_link::automatic;
 };
 
 /// A virtual function reaches hardware with its doorbells, and firmware not at all: its commands come here, are looked
@@ -39,6 +44,8 @@ class function_master {
   /// Serves until the device is closed. In a process of its own.
   void run();
 
+  /// While the function is at work: its driver gets an event of each port. -EINVAL: there is no such function.
+  int set_link(unsigned function, function_link link);
   /// Whether the function's driver has made itself known.
   bool is_active(unsigned function) const { return functions_[function].active; }
   const resource_tracker& tracker() const { return tracker_; }
@@ -57,13 +64,14 @@ class function_master {
  private:
   using status = abi::status;
   using step = abi::comm::command;
+  static constexpr std::uint32_t no_eq = ~std::uint32_t{0};
   struct function_state {
     bool active = false;
     bool resetting = false;  // firmware has reported a reset that is not done
     bool has_last = false;
     step last = step::reset;
     std::uint64_t vhcr = 0;
-    std::array<std::uint32_t, 64> event_eqs{};  // by event type; 0xffffffff: none
+    std::array<std::uint32_t, 64> event_eqs{};  // by event type; or no_eq
     std::array<std::uint64_t, 2> macs{};
     std::array<std::uint8_t, 2> vlan_index{};  // of settings.vlan in the port's table
     function_settings settings;
@@ -92,6 +100,8 @@ class function_master {
   bool execute_posted(unsigned function);
   int copy(unsigned from, std::uint64_t from_address, unsigned to, std::uint64_t to_address, std::uint32_t bytes);
   void forward_event(unsigned function, const std::uint8_t* entry);
+  void forward_link(unsigned function, unsigned port, bool up);
+  bool sees_link(unsigned function, bool there) const;
   void clean_up(unsigned function);
   void reset_was_reported(unsigned function);
   bool within(const request& r, std::uint64_t mtt_address, std::uint64_t offset, std::uint64_t bytes,

@@ -15,7 +15,6 @@ using object = resource_tracker::object;
 namespace {
 
 constexpr std::uint32_t qpn_mask = 0xffffff;
-constexpr std::uint32_t no_eq = ~std::uint32_t{0};
 constexpr std::uint8_t gid_is_base = 0x80;
 
 std::uint32_t low(std::uint64_t v) { return static_cast<std::uint32_t>(v); }
@@ -545,6 +544,8 @@ abi::status function_master::query_port(request& r) {
   if (s != status::ok) return s;
   abi::set(r.outbox->data(), f::mac, functions_[r.function].macs[r.modifier - 1]);
   abi::set(r.outbox->data(), f::max_gids, static_cast<std::uint16_t>(gids_of(r.function).count));
+  const bool there = abi::get(r.outbox->data(), f::link_up) != 0;
+  abi::set(r.outbox->data(), f::link_up, static_cast<std::uint8_t>(sees_link(r.function, there) ? 1 : 0));
   return s;
 }
 

@@ -133,6 +133,55 @@ TEST(Channel, EventsThatFirmwareAndQueuesRaiseAreTheFunctionsToo) {
   });
 }
 
+/// A port's link is everybody's; an administrator can say to a function that it is up or down.
+TEST(Channel, LinksAreAsTheyAreOrAsTheAdministratorSays) {
+  hosts::two_nodes_config c = shared_cards(3);
+  c.node.function_settings.resize(3);
+  c.node.function_settings[1].link = host_driver::function_link::up;
+  c.node.function_settings[2].link = host_driver::function_link::down;
+  hosts::two_nodes system(c);
+  run(system, [&] {
+    hosts::node& n = system.node_b();
+    const auto state = [&](unsigned function) {
+      ibv_port_attr attr{};
+      hosts::require(n.device(function).query_port(1, &attr), "query_port");
+      return attr.state;
+    };
+    const auto event = [&](unsigned function, std::uint64_t patience = 200 * us) {
+      ibv_async_event e{};
+      while (n.device(function).get_async_event(&e, patience))
+        if (e.element.port_num == 1) return static_cast<int>(e.event_type);
+      return -1;
+    };
+    for (unsigned f = 0; f <= 3; ++f)
+      while (event(f) >= 0) {
+      }
+    EXPECT_EQ(state(1), IBV_PORT_ACTIVE);
+    EXPECT_EQ(state(2), IBV_PORT_ACTIVE);
+    EXPECT_EQ(state(3), IBV_PORT_DOWN);
+    system.cable().set_live(false, system.now_ps() + 1000);
+    EXPECT_EQ(event(1), IBV_EVENT_PORT_ERR);
+    EXPECT_EQ(event(2), -1);
+    EXPECT_EQ(event(3), -1);
+    EXPECT_EQ(state(1), IBV_PORT_DOWN);
+    EXPECT_EQ(state(2), IBV_PORT_ACTIVE);
+    system.cable().set_live(true, system.now_ps() + 1000);
+    EXPECT_EQ(event(1), IBV_EVENT_PORT_ACTIVE);
+    EXPECT_EQ(event(3), -1);
+    using link = host_driver::function_link;
+    EXPECT_EQ(n.master().set_link(1, link::down), 0);
+    EXPECT_EQ(event(1), IBV_EVENT_PORT_ERR);
+    EXPECT_EQ(state(1), IBV_PORT_DOWN);
+    EXPECT_EQ(n.master().set_link(3, link::automatic), 0);
+    EXPECT_EQ(event(3), IBV_EVENT_PORT_ACTIVE);
+    EXPECT_EQ(state(3), IBV_PORT_ACTIVE);
+    EXPECT_EQ(n.master().set_link(4, link::up), -EINVAL);
+    EXPECT_EQ(n.master().set_link(0, link::up), -EINVAL);
+    // What the function is told keeps nothing from the wire.
+    expect_works(connect(system.node_a(), 1, n, 1, 71));
+  });
+}
+
 /// Sleeping on completions: interrupts of the function's own vectors.
 TEST(Channel, CompletionEventsAndInterruptsAreTheFunctions) {
   hosts::two_nodes system(shared_cards(2));

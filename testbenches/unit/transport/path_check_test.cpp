@@ -23,7 +23,7 @@ struct time_of_a_bench {
 /// Entries 3 and 9 are the same GID and version, 4 is another GID, 5 is that of 3 for RoCE v1, 0 is a group's. A packet
 /// of the peer as the parser leaves it, with the entry that it finds.
 struct bench : time_of_a_bench, sim::clocked_block {
-  bench() : clocked_block("bench", clock), dut(*this, {&tables[0], &tables[1]}) {
+  bench() : clocked_block("bench", clock), dut(*this, {&tables[0], &tables[1]}, ports) {
     set(own, 0x0a000001, true);
     set(twin, 0x0a000001, true);
     set(other, 0x0a000005, true);
@@ -48,6 +48,7 @@ struct bench : time_of_a_bench, sim::clocked_block {
   void tick() override {}
 
   std::array<gid::gid_table, 2> tables;
+  transport::port_map ports;
   transport::path_check dut;
   icm::path path{};
   payload::frame_pool frames;
