@@ -181,6 +181,7 @@ abi::status firmware::set_scheduler(unsigned port) {
     const std::uint32_t mbps = unit == 3 ? 100 : unit == 4 ? 1000 : 0;
     chip_.write_port(cr_base::mac, port, mac_cr::max_rate + 4 * tc, value * mbps);
   }
+  chip_.write_port(cr_base::mac, port, mac_cr::arbitration, mac_cr::arbitration_ets);  // from now on they count
   return status::ok;
 }
 

@@ -58,6 +58,13 @@ unsigned egress::pick_ets(std::uint8_t ready) {
   return priority;
 }
 
+void egress::set_share(unsigned tc, std::uint16_t group, std::uint16_t bandwidth) {
+  classes[tc].group = group;
+  classes[tc].bandwidth = bandwidth;
+  finish_.fill(0);  // virtual times of one group mean nothing in another
+  clock_.fill(0);
+}
+
 void egress::limit(unsigned tc, std::uint32_t mbps) {
   classes[tc].max_mbps = mbps;
   next_[tc] = 0;

@@ -49,6 +49,8 @@ class egress {
   /// waited for others, which is made up for; else it had nothing to send.
   void started(unsigned priority, std::uint64_t line_bytes, sim::time_ps start, sim::time_ps excused);
   void limit(unsigned tc, std::uint32_t mbps);
+  /// Group and share of a class. Who has had what before no longer counts.
+  void set_share(unsigned tc, std::uint16_t group, std::uint16_t bandwidth);
 
   arbitration mode = arbitration::round_robin;
   static constexpr std::uint32_t own_class_each = 0x76543210;

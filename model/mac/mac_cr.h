@@ -28,8 +28,9 @@ inline constexpr std::uint32_t pfcrx = 0x3c;   ///< rw, bit n: obeys PFC of prio
 inline constexpr std::uint32_t paused = 0x40;  ///< ro, bit n: priority n may not send at the moment
 
 // Egress (SET_PORT PRIO2TC and SCHEDULER; adapter data plane E.4). Used when arbitration is `ets`.
-inline constexpr std::uint32_t arbitration = 0x44;  ///< rw, mac::arbitration: 0 strict, 1 round robin, 2 ETS
-inline constexpr std::uint32_t prio2tc = 0x48;      ///< rw, nibble n (bits 4n+3:4n): traffic class of priority n
+inline constexpr std::uint32_t arbitration = 0x44;   ///< rw, mac::arbitration: 0 strict, 1 round robin, 2 ETS
+inline constexpr std::uint32_t arbitration_ets = 2;  ///< value of `arbitration`
+inline constexpr std::uint32_t prio2tc = 0x48;       ///< rw, nibble n (bits 4n+3:4n): traffic class of priority n
 inline constexpr std::uint32_t scheduler =
     0x60;  ///< rw, + 4 * tc: [31:16] pg (lower goes first), [15:0] bandwidth in %
 

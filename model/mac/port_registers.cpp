@@ -71,10 +71,8 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
 
 void port::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset >= cr::scheduler && offset < cr::scheduler + 32) {
-    egress::share& s = transmit_.queues().classes[(offset - cr::scheduler) / 4];
-    s.group = static_cast<std::uint16_t>(value >> 16);
-    s.bandwidth = static_cast<std::uint16_t>(value);
-    return;
+    return transmit_.queues().set_share((offset - cr::scheduler) / 4, static_cast<std::uint16_t>(value >> 16),
+                                        static_cast<std::uint16_t>(value));
   }
   if (offset >= cr::max_rate && offset < cr::max_rate + 32) {
     transmit_.queues().limit((offset - cr::max_rate) / 4, value < config_.rate_mbps ? value : 0);

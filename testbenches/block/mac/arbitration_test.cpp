@@ -2,6 +2,8 @@
 // Who goes next on the line.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "testbenches/block/mac/bench.h"
 
 namespace rnic::mac::test {
@@ -57,6 +59,28 @@ TEST(mac_arbitration, ets_shares_bytes_and_serves_groups_strictly) {
   for (std::size_t i = 4; i < 154; ++i) bytes[t.log.notes[i].priority] += t.log.notes[i].bytes.size();
   const double share = static_cast<double>(bytes[1]) / static_cast<double>(bytes[1] + bytes[3]);
   EXPECT_NEAR(share, 0.75, 0.01);
+}
+
+/// New shares count from now on: a class that went before another one has nothing to make up for.
+TEST(mac_arbitration, new_shares_forget_what_was_before) {
+  port::config many;
+  many.egress_frames = 400;
+  bench t(many);
+  t.a.mac.cr_write(cr::arbitration, 2);
+  t.a.mac.cr_write(cr::scheduler + 4 * 1, 5u << 16 | 100);
+  t.a.mac.cr_write(cr::scheduler + 4 * 3, 6u << 16 | 100);
+  for (unsigned i = 0; i < 200; ++i)
+    for (const std::uint8_t priority : {std::uint8_t{1}, std::uint8_t{3}}) t.a.tx.send(t.frame(996, priority, true));
+  bench::run_ns(20'000);
+  const std::size_t before = t.log.notes.size();
+  ASSERT_GT(before, 80u);
+  EXPECT_EQ(order(t).find('3'), std::string::npos);
+  t.a.mac.cr_write(cr::scheduler + 4 * 1, 7u << 16 | 50);
+  t.a.mac.cr_write(cr::scheduler + 4 * 3, 7u << 16 | 50);
+  bench::run_ns(20'000);
+  const std::string s = order(t).substr(before, 50);
+  ASSERT_EQ(s.size(), 50u);
+  EXPECT_NEAR(static_cast<double>(std::count(s.begin(), s.end(), '1')), 25.0, 1.0) << s;
 }
 
 /// Class 2 may take 10 Gb/s: alone it leaves the line idle, beside another one it gets all of them, and what it has not

@@ -292,6 +292,7 @@ TEST(Ports, MacVlanAndClasses) {
   EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::scheduler + 4 * 3), 7u << 16 | 40);
   EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::max_rate + 4 * 3), 2'500u);
   EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::max_rate + 4 * 4), 255'000u);
+  EXPECT_EQ(d.hw.reg(cr_base::mac, mac::cr::arbitration), mac::cr::arbitration_ets) << "shares that nobody looks at";
 }
 
 TEST(Multicast, EntriesNeverWrittenAreEmpty) {
