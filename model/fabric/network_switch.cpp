@@ -2,6 +2,7 @@
 #include "model/fabric/network_switch.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/fabric/frame_headers.h"
@@ -21,6 +22,13 @@ constexpr unsigned dscp_class_shift = 5;
 sim::time_ps line_time(std::uint64_t bytes, std::uint32_t rate_mbps) { return bytes * 8 * sim::ps_per_us / rate_mbps; }
 sim::time_ps duration(const payload::frame& f, std::uint32_t rate_mbps) {
   return line_time(f.length + preamble_and_fcs_bytes, rate_mbps);
+}
+
+/// 01:80:c2:00:00:00 to 0f, LLDP's among them: what is sent there is for the next bridge, and none forwards it (IEEE
+/// 802.1Q table 8-1). This one has no protocol for it.
+bool is_for_bridges(const payload::frame& f) {
+  constexpr std::array<std::uint8_t, 5> block{0x01, 0x80, 0xc2, 0x00, 0x00};
+  return std::equal(block.begin(), block.end(), f.data()) && f.data()[5] < 0x10;
 }
 
 const switch_config& consistent(const switch_config& c, const std::string& parameters) {
@@ -118,6 +126,7 @@ void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_
     ++from.count.drop_vlan;
     return;
   }
+  if (is_for_bridges(f)) return;
   const unsigned priority = priority_of(f);
   forwarding_.learn(*vlan, f.data() + address_bytes, from.number);
   const int to = forwarding_.port_of(*vlan, f);

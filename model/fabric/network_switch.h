@@ -39,7 +39,7 @@ namespace rnic::fabric {
 /// have nothing in the buffer are never stopped for others.
 ///
 /// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
-/// copy has room of its own.
+/// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f) end here.
 ///
 /// Approximation: outputs are chosen for in the order in which last bits come in, and a frame counts in the buffer from
 /// then on; a cut-through switch decides with the header, and counts cells.

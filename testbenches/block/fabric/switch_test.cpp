@@ -2,6 +2,8 @@
 // A switch: learning, cut-through, queues and PAUSE.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "testbenches/block/fabric/switch_rig.h"
@@ -165,6 +167,23 @@ TEST(network_switch, given_addresses_and_no_floods) {
   EXPECT_EQ(r.plugs[2].got.size(), 1u);
   EXPECT_EQ(r.counted("port0.drop_unknown"), 1u);
   EXPECT_TRUE(r.plugs[1].got.empty());
+}
+
+/// LLDP and its like are for the next bridge; the addresses behind theirs are those of any group.
+TEST(network_switch, keeps_what_is_for_bridges) {
+  rig r(3);
+  const std::array<std::uint8_t, 5> block{0x01, 0x80, 0xc2, 0, 0};
+  for (const std::uint8_t last : {std::uint8_t{0x00}, std::uint8_t{0x0e}, std::uint8_t{0x0f}, std::uint8_t{0x10}}) {
+    payload::frame_ptr f = r.frame(0, 99, 100);
+    std::copy(block.begin(), block.end(), f->data());
+    f->data()[5] = last;
+    f->fcs = wire::ethernet_fcs(f->data(), f->length);
+    r.deliver(0, std::move(f), 1'000'000 + last * 100'000);
+  }
+  r.run(10'000'000);
+  EXPECT_EQ(r.plugs[1].got.size(), 1u);
+  EXPECT_EQ(r.plugs[2].got.size(), 1u);
+  EXPECT_EQ(r.counted("flooded"), 1u);
 }
 
 /// Hosts 0 and 1 on access ports of VLANs 5 and 6, a trunk of both at port 2, of 6 alone at port 3.
