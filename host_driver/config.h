@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "host_driver/dcb/settings.h"
+
 namespace rnic::host_driver {
 
 struct config {
@@ -25,6 +27,7 @@ struct config {
   unsigned mtu = 4200;                ///< netdev MTU: active path MTU is 4096 from 4192 on (data plane F.3)
   bool lossless_global_pause = true;  ///< 802.3x pause both ways in SET_PORT, as mlx4_en's default
   std::uint8_t pfc_mask = 0;          ///< priorities with PFC, takes the place of global pause
+  dcb::settings dcb;                  ///< agent that agrees on PFC and ETS with the peer
   unsigned mr_page_shift = 12;        ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
   /// Module parameter roce_mode (0, 2, 4): versions for which an address gets a GID.
   enum class roce_versions : std::uint8_t { v1, v2, both };

@@ -168,6 +168,7 @@ void systemc_bus::spend_ps(std::uint64_t ps) {
 
 /// At the end the kernel gets where the program is.
 void systemc_bus::run_ahead(bool on) {
+  if (shared_) return;
   runs_ahead_ = on;
   if (!on && now_ps() != now())
     pass(0);

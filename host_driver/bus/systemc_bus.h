@@ -41,6 +41,8 @@ class systemc_bus : public sc_core::sc_module,
   ~systemc_bus() override;
 
   void bind(host::processor_port& port) { port_ = &port; }
+  /// More processes than one use this bus all the time: run_ahead() is ignored.
+  void share() { shared_ = true; }
   /// What the operating system tells the driver of a virtual function, whose own registers do not say it: vendor and
   /// device ID, and the address of BAR2.
   void assign(std::uint32_t id, std::uint64_t bar2);
@@ -108,7 +110,7 @@ class systemc_bus : public sc_core::sc_module,
 
   config cfg_;
   std::uint64_t busy_ps_ = 0;
-  bool runs_ahead_ = false;
+  bool runs_ahead_ = false, shared_ = false;
   sim::timebase& base_;
   host::host_memory& memory_;
   host::processor_port* port_ = nullptr;

@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "firmware/bus/network_card.h"
+#include "host_driver/dcb/service.h"
 #include "host_driver/hosts/gid_source_twin.h"
 #include "host_driver/hosts/gid_twin.h"
 #include "model/host/root_complex_socket.h"
@@ -139,12 +140,44 @@ std::vector<std::string> warnings(const node_config& c) {
   return all;
 }
 
+/// Data centre bridging: `driver.dcb.enabled` is what everything else of it needs.
+static void announce_dcb(sim::parameter_set& to, host_driver::dcb::settings& c) {
+  using host_driver::dcb::settings;
+  to.add("driver.dcb.enabled", c.enabled, "design: LLDP with DCBX on ports with a cable, as lldpad's");
+  to.add("driver.dcb.ets.willing", c.ets_willing, "IEEE 802.1Q D.2.9: takes the peer's ETS Recommendation");
+  to.add("driver.dcb.ets.recommend", c.recommend, "IEEE 802.1Q D.2.10: the own table is recommended to the peer");
+  for (unsigned i = 0; i < 8; ++i) {
+    const std::string n = std::to_string(i);
+    settings::traffic_class& tc = c.classes[i];
+    to.add("driver.dcb.ets.tc" + n + ".tsa", tc.select, sim::choice{"strict, ets", "IEEE 802.1Q table 8-5"});
+    to.add("driver.dcb.ets.tc" + n + ".percent", tc.percent,
+           sim::range{0, 100, "%", "IEEE 802.1Q D.2.9: of the ETS classes, 100 together"});
+    to.add("driver.dcb.ets.priority" + n, c.class_of[i],
+           sim::range{0, 7, "traffic class", "IEEE 802.1Q D.2.9: class of the priority"});
+  }
+  to.add("driver.dcb.pfc.willing", c.pfc_willing,
+         "IEEE 802.1Q D.2.11: takes the peer's PFC in place of driver.pfc_mask");
+  const sim::range priority{0, settings::no_entry, "priority", "IEEE 802.1Q D.2.12: said to the peer; 8: nothing is"};
+  to.add("driver.dcb.app.roce_v1", c.roce_v1_priority, priority);
+  to.add("driver.dcb.app.roce_v2", c.roce_v2_priority, priority);
+  host_driver::dcb::lldp_timers& t = c.lldp;
+  to.add("driver.dcb.lldp.tx_interval_s", t.tx_interval_s,
+         sim::range{1, 3600, "s", "IEEE 802.1AB 9.2.5: msgTxInterval"});
+  to.add("driver.dcb.lldp.tx_hold", t.tx_hold, sim::range{1, 100, "intervals", "IEEE 802.1AB 9.2.5: msgTxHold"});
+  to.add("driver.dcb.lldp.fast_tx_s", t.fast_tx_s, sim::range{1, 3600, "s", "IEEE 802.1AB 9.2.5: msgFastTx"});
+  to.add("driver.dcb.lldp.fast_init", t.fast_init, sim::range{1, 8, "data units", "IEEE 802.1AB 9.2.5: txFastInit"});
+  to.add("driver.dcb.lldp.credit_max", t.credit_max,
+         sim::range{1, 10, "data units", "IEEE 802.1AB 9.2.5: txCreditMax"});
+  to.add("driver.dcb.lldp.reinit_s", t.reinit_s, sim::range{1, 10, "s", "IEEE 802.1AB 9.2.5: reinitDelay"});
+}
+
 /// The driver, which is software and knows nothing of the ground floor, has plain fields.
 static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.lossless_global_pause", c.lossless_global_pause,
          "design: 802.3x pause both ways, as mlx4_en's default");
   to.add("driver.pfc_mask", c.pfc_mask,
          sim::range{0, 255, "priorities, one bit each", "design: with PFC, in place of global pause"});
+  announce_dcb(to, c.dcb);
   to.add("driver.post_send_ns", c.post_send_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
   to.add("driver.post_recv_ns", c.post_recv_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
   to.add("driver.poll_ns", c.poll_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
@@ -196,6 +229,20 @@ struct node::sockets {
 
 namespace {
 
+/// Shares are of one whole.
+void check_shares(const host_driver::dcb::settings& s) {
+  using algorithm = host_driver::dcb::settings::algorithm;
+  unsigned sum = 0;
+  std::string classes;
+  for (unsigned i = 0; i < 8; ++i) {
+    if (s.classes[i].select != algorithm::ets) continue;
+    sum += s.classes[i].percent;
+    classes += (classes.empty() ? "driver.dcb.ets.tc" : ", driver.dcb.ets.tc") + std::to_string(i) + ".percent";
+  }
+  if (s.enabled && !classes.empty() && sum != 100)
+    throw sim::config_error(classes + ": " + std::to_string(sum) + " together, expected 100 %");
+}
+
 /// The numbers of functions that several parts have to agree on.
 node_config with_functions(node_config c) {
   if (c.function > c.functions)
@@ -204,7 +251,14 @@ node_config with_functions(node_config c) {
   if (c.functions > c.adapter.pcie.space.total_vfs)
     c.adapter.pcie.space.total_vfs = static_cast<std::uint16_t>(c.functions);
   c.driver.virtual_functions = c.functions;
+  check_shares(c.driver.dcb);
   return c;
+}
+
+/// The host's name is what its neighbours get to know.
+host_driver::config named(host_driver::config d, const std::string& host) {
+  if (d.dcb.system_name.empty()) d.dcb.system_name = host;
+  return d;
 }
 
 host_driver::config guest_driver(const node_config& c) {
@@ -248,7 +302,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
                source_factory(cfg.adapter)),
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
-      device_(bus_, cfg.driver) {
+      device_(bus_, named(cfg.driver, basename())) {
   if (cfg.tlm_sockets) {
     sockets_ = std::make_unique<sockets>(root_, adapter_, cfg.cabled);
   } else {
@@ -267,6 +321,7 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
     bond_ = std::make_unique<host_driver::bond>(device_, bus_, cfg.driver);
   function_settings_ = cfg.function_settings;
   program_function_ = cfg.function;
+  cabled_ = cfg.cabled;
 }
 
 node::~node() = default;
@@ -316,7 +371,9 @@ int node::start() {
   if (result != 0) return result;
   if (!guests_.empty())
     if (const int error = start_functions()) return error;
-  return bond_ ? start_bond() : 0;
+  if (bond_)
+    if (const int error = start_bond()) return error;
+  return device_.settings().dcb.enabled ? start_dcb() : 0;
 }
 
 int node::start_bond() {
@@ -325,6 +382,25 @@ int node::start_bond() {
   if (const int error = bond_->enslave()) return error;
   sc_core::sc_spawn([this] { bond_->run(); }, (std::string(basename()) + "_bond").c_str());
   return 0;
+}
+
+/// One agent for each port that has a cable. They and programs use one bus from now on.
+int node::start_dcb() {
+  bus_.share();
+  for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+    if ((cabled_ >> (port - 1) & 1) == 0) continue;
+    dcb_.push_back(std::make_unique<host_driver::dcb::service>(device_, bus_, port));
+    if (const int error = dcb_.back()->start()) return error;
+    sc_core::sc_spawn([agent = dcb_.back().get()] { agent->run(); },
+                      (std::string(basename()) + "_dcb" + std::to_string(port)).c_str());
+  }
+  return 0;
+}
+
+host_driver::dcb::service* node::dcb(unsigned port) {
+  for (const auto& agent : dcb_)
+    if (agent->port() == port) return agent.get();
+  return nullptr;
 }
 
 int node::start_functions() {

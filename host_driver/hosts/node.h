@@ -21,6 +21,10 @@
 #include "model/host/root_complex.h"
 #include "model/sim/parameter.h"
 
+namespace rnic::host_driver::dcb {
+class service;
+}
+
 namespace rnic::hosts {
 
 /// Type of the report, an error, with which a shadow ends a run (SC_REPORT_ERROR): its message is rtl::difference's.
@@ -109,6 +113,8 @@ class node : public sc_core::sc_module {
   const host_driver::bond* bond() const { return bond_.get(); }
   /// With virtual functions: who serves them.
   host_driver::function_master& master() { return *master_; }
+  /// The agent of data centre bridging of a port with a cable, after start(); nullptr when there is none.
+  host_driver::dcb::service* dcb(unsigned port = 1);
   host::host_memory& memory() { return memory_; }
   host::root_complex& root() { return root_; }
 
@@ -130,6 +136,7 @@ class node : public sc_core::sc_module {
   };
   int start_functions();
   int start_bond();
+  int start_dcb();
 
   sim::clock_domain uncore_;
   host::host_memory memory_;
@@ -145,6 +152,8 @@ class node : public sc_core::sc_module {
   std::unique_ptr<host_driver::bond> bond_;
   std::vector<host_driver::function_settings> function_settings_;
   unsigned program_function_ = 0;
+  unsigned cabled_ = 0;
+  std::vector<std::unique_ptr<host_driver::dcb::service>> dcb_;  // by port, of those with a cable
   std::unique_ptr<sockets> sockets_;
 };
 
