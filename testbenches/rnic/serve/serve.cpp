@@ -105,7 +105,9 @@ void serve_run::applications() {
     made_ready_.notify(sc_core::SC_ZERO_TIME);
     while (!serving_) sc_core::wait(served_);
   });
-  if (++ended_ == stations_.size() && (options_.duration_s == 0 || leave_by_)) clock_.stop();
+  if (++ended_ != stations_.size() || (options_.duration_s != 0 && !leave_by_)) return;
+  if (std::any_of(stations_.begin(), stations_.end(), [](const auto& s) { return s->has_agent(); })) return leave();
+  clock_.stop();
 }
 
 void serve_run::spawn(const char* name, void (serve_run::*what)()) {

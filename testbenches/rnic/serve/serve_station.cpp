@@ -8,6 +8,7 @@
 
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/serve/serve_dcb.h"
 
 namespace rnic::program {
 
@@ -36,8 +37,26 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
 
 void serve_station::start() {
   host_->start();
+  watch_agent();
   if (!options_.app.empty()) gid_index();  // wrong options are told before anything begins
   if (options_.server && (!meets_over_cm(options_) || is_qperf(options_))) listen();
+}
+
+bool serve_station::left() const {
+  if (service_ != nullptr && !service_->left()) return false;
+  return host_->dcb() == nullptr || host_->dcb()->stopped();
+}
+
+/// A line for each other agreement.
+void serve_station::watch_agent() {
+  host_driver::dcb::service* agent = host_->dcb();
+  if (agent == nullptr) return;
+  agent->when_changed([this, agent] {
+    std::string line = dcb_line(agent->current());
+    if (line == agreed_) return;
+    agreed_ = std::move(line);
+    notices_.say(prefix_ + "dcb: " + agreed_);
+  });
 }
 
 bool serve_station::ok() const { return (options_.app.empty() || runs_made_ != 0) && runs_failed_ == 0; }
@@ -158,6 +177,12 @@ void serve_station::run_applications(const std::function<void()>& ready) {
 void serve_station::leave() {
   leaving_ = true;
   if (service_ != nullptr) service_->leave();
+  host_driver::dcb::service* agent = host_->dcb();
+  if (agent == nullptr || !agreement_.is_null()) return;
+  agreement_ = dcb_json(agent->current());
+  agreed_at_the_end_ = dcb_show("eth1", agent->current());
+  agent->when_changed({});
+  agent->stop();
 }
 
 void serve_station::report(const serve::application_result& r) {
@@ -194,6 +219,7 @@ void serve_station::print_link() const {
   }
   fmt::print("{}{} frames in, {} out, {} dropped at the link{}{}\n", prefix_, c.frames_in, c.frames_out, all, reasons,
              reasons.empty() ? "" : ")");
+  if (!agreed_at_the_end_.empty()) fmt::print("{}", agreed_at_the_end_);
 }
 
 nlohmann::json serve_station::link_json() const {
@@ -269,6 +295,10 @@ nlohmann::json serve_station::results() const {
                        {"not_for_us", a.not_for_us},
                        {"unknown", a.unknown},
                        {"table_full", a.table_full}};
+  if (!agreement_.is_null()) {
+    result["dcb"] = agreement_;
+    result["dcb"]["lldp"]["frames_out"] = host_->dcb()->current().lldp.frames_out;  // with the farewell
+  }
   if (exchange_.listens()) {
     const serve::exchange_counters& c = exchange_.count();
     result["exchange"] = {

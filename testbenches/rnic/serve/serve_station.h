@@ -38,11 +38,13 @@ class serve_station {
   void close_capture() { host_->close_capture(); }
   /// The peers of the applications are told that they are left, from any process; left(): they have answered.
   void leave();
-  bool left() const { return service_ == nullptr || service_->left(); }
+  bool left() const;
+  /// It has neighbours to say good-bye to when everything else is over.
+  bool has_agent() const { return host_->dcb() != nullptr; }
   /// There was no application, or all of its runs went well.
   bool ok() const;
   void print_start();       ///< the line that says where it is reached
-  void print_link() const;  ///< the line that says what went through its link
+  void print_link() const;  ///< the line that says what went through its link, and what was agreed with its peer
   /// Members link, network, runs and connection_manager.
   nlohmann::json results() const;
 
@@ -56,6 +58,7 @@ class serve_station {
   void listen();
   void open_script();
   nlohmann::json link_json() const;
+  void watch_agent();
 
   serve_options options_;
   serve_notices& notices_;
@@ -65,6 +68,9 @@ class serve_station {
   std::unique_ptr<serve::script::line_channel> channel_;  // of --app script
   std::string script_at_;
   std::deque<serve::application_result> runs_;  // the last ones
+  std::string agreed_;                          // the last line about it
+  std::string agreed_at_the_end_;               // before the farewell
+  nlohmann::json agreement_;                    // the same
   bool leaving_ = false;
   std::uint64_t runs_made_ = 0, runs_failed_ = 0;
   serve::cm_service* service_ = nullptr;  // lives in the applications' process, as does:

@@ -62,6 +62,8 @@ class served_host : private frame_receiver_if, private outside_if {
 
   host_driver::device& device() { return node_.device(); }
   host_driver::bus_if& bus() { return node_.bus(); }
+  /// The agent of data centre bridging, after start(); nullptr without driver.dcb.enabled.
+  host_driver::dcb::service* dcb() { return node_.dcb(); }
   host_driver::mac_address mac() { return device().port(1).mac; }
   const frame_link& link() const { return *link_; }
   bridge_counters bridge() const;

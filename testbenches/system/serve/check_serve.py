@@ -11,6 +11,7 @@ from served import FOLDER, wrong  # the first: it says when there is no scapy
 import application_cases as applications
 import connection_cases
 import crowd_cases as crowd
+import dcb_cases
 import flood_cases as floods
 import identity_cases
 import leaving_cases as leaving
@@ -35,7 +36,7 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "flood": floods.flood, "ends_in_a_flood": floods.ends_in_a_flood, "unread": floods.unread,
          "overfull": floods.overfull, "returns": floods.returns, "idle": floods.idle, "growth": floods.growth,
          "second_peer": floods.second_peer, "lines": floods.lines, "identity": identity_cases.identity,
-         "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
+         "dcb": dcb_cases.dcb, "script": script_cases.script, "script_rows": script_cases.conform, "script_clients": script_cases.hostile,
          "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "rstream_list": rstream_cases.rstream_list, "qperf": qperf_cases.qperf,
          "qperf_strangers": qperf_cases.qperf_strangers, "qperf_unlinked": qperf_cases.qperf_unlinked, "killed": leaving.killed, "reborn": leaving.reborn, "stopped": leaving.stopped,
          "left_there": leaving.left_there,
