@@ -380,6 +380,7 @@ int node::start_bond() {
   if (const std::string why = host_driver::bond::obstacle(device_); !why.empty())
     throw sim::config_error("driver.bond: " + why);
   if (const int error = bond_->enslave()) return error;
+  bus_.share();
   sc_core::sc_spawn([this] { bond_->run(); }, (std::string(basename()) + "_bond").c_str());
   return 0;
 }
@@ -405,6 +406,7 @@ host_driver::dcb::service* node::dcb(unsigned port) {
 
 int node::start_functions() {
   if (const int error = master_->start(function_settings_)) return error;
+  bus_.share();
   sc_core::sc_spawn([this] { master_->run(); }, (std::string(basename()) + "_functions").c_str());
   const std::uint32_t id = device_.function_device_id() << 16 | 0x15b3;
   for (std::size_t i = 0; i < guests_.size(); ++i) {
