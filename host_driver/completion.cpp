@@ -162,11 +162,14 @@ completion_queue* device::create_cq(int cqe, unsigned vector) {
   const std::size_t bytes = (std::size_t{cq->entries} * cq->entry_bytes + 4095) / 4096 * 4096;
   cq->buffer = bus_.allocate(bytes);
   cq->record = allocate_record();
-  if (cq->buffer.pointer == nullptr || cq->record.pointer == nullptr) return fail(ENOMEM);
+  if (cq->buffer.pointer == nullptr || cq->record.pointer == nullptr) {
+    give_back_queue(cq->buffer, cq->record);
+    return fail(ENOMEM);
+  }
   const bool software_init = (caps_.ext_flags & abi::dev_cap::ext_sw_cq_init) != 0;
   std::memset(cq->buffer.pointer, software_init ? 0xcc : 0, bytes);
 
-  int error = map_buffer(cq->buffer.bus_address, bytes, 12, cq->mtt);
+  int error = map_user_buffer(cq->buffer.bus_address, bytes, 12, cq->mtt);
   if (error == 0) error = resources_->take(resource::cq, &cq->cqn);
   const bool taken = error == 0;
   if (error == 0) {

@@ -2,10 +2,14 @@
 // Parameters of the driver shim: what the kernel takes from module parameters, and what its processor time costs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "host_driver/dcb/settings.h"
+#include "host_driver/forced_path.h"
+#include "host_driver/gid_rules.h"
+#include "host_driver/pinned_memory.h"
 
 namespace rnic::host_driver {
 
@@ -37,7 +41,20 @@ struct config {
   enum class bond_mode : std::uint8_t { none, active_backup, balance_xor, ecmp };
   bond_mode bond = bond_mode::none;
   std::uint64_t bond_miimon_us = 0;  ///< interval at which the bonding driver looks at its links; 0: with their events
-  std::uint32_t first_mpt = 0;       ///< protection entries below are given only when asked for; 0: the reserved ones
+  /// Module parameter ud_gid_type of the vendor's distribution (0, 2): RoCE version of all datagram queue pairs. By
+  /// address: each datagram has that of its address handle's GID, as the kernel's own driver, which has no such
+  /// parameter.
+  enum class datagram_version : std::uint8_t { by_address, v1, v2 };
+  datagram_version ud_gid_type = datagram_version::by_address;
+  /// RoCE version in which rdma_cm makes connections when a port has nothing of its own (configfs default_roce_mode).
+  /// Automatic: version 2 where the device has it (core/cma.c: CMA_PREFERRED_ROCE_GID_TYPE).
+  enum class connection_version : std::uint8_t { automatic, v1, v2 };
+  connection_version cma_roce_mode = connection_version::automatic;
+  std::uint8_t cma_roce_tos = 0;               ///< of connections that set none (configfs default_roce_tos)
+  std::array<forced_path, 2> forced{};         ///< sysfs tc/1 and tc/2 when the driver is loaded
+  std::uint64_t memlock_bytes = no_memlock;    ///< RLIMIT_MEMLOCK of the programs (ulimit -l), in bytes
+  mtu_rule path_mtu_rule = mtu_rule::headers;  ///< which path MTU a netdev MTU leaves
+  std::uint32_t first_mpt = 0;  ///< protection entries below are given only when asked for; 0: the reserved ones
 
   unsigned virtual_functions = 0;                       ///< num_vfs: that the physical function's driver enables
   std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs

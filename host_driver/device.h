@@ -143,11 +143,18 @@ class device : private event_pump_if {
   void add_neighbour(const gid_bytes& gid, const mac_address& mac) { neighbours_[gid] = mac; }
   /// 0 and the MAC, or -EHOSTUNREACH.
   int resolve(const gid_bytes& gid, mac_address* mac) const;
+  /// What the port's RC queue pairs have in place of their own traffic class and hop limit from their next address
+  /// vector on (sysfs tc/PORT). `port`: 1, 2.
+  forced_path& forced(unsigned port) { return cfg_.forced.at(port - 1); }
+  const forced_path& forced(unsigned port) const { return cfg_.forced.at(port - 1); }
 
   // Memory.
   /// Memory that can be registered; lives until free_buffer or the device's end. Pointer nullptr when there is none.
   bus_if::dma_memory allocate_buffer(std::size_t bytes, std::size_t alignment = 4096);
   void free_buffer(const bus_if::dma_memory& memory);
+  /// What is registered, and the queues of programs. ENOMEM of reg_mr, create_cq, resize_cq, create_qp and create_srq
+  /// may mean that its limit is reached (config::memlock_bytes).
+  const pinned_memory& pinned() const { return pinned_; }
   protection_domain* alloc_pd();
   int dealloc_pd(ibv_pd* pd);
   /// `addr`: within a buffer of allocate_buffer. Work requests address the region by its `iova`, which is the bus
@@ -351,9 +358,11 @@ class device : private event_pump_if {
   // memory.cpp
   int allocate_mtt(const std::uint64_t* pages, std::uint32_t count, mtt_range& range);
   int map_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page, mtt_range& range);
+  int map_user_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page, mtt_range& range);
   void free_mtt(mtt_range& range);
   doorbell_record allocate_record();
-  void free_record(const doorbell_record& record) { free_records_.push_back(record); }
+  void free_record(const doorbell_record& record);
+  void give_back_queue(const bus_if::dma_memory& buffer, const doorbell_record& record);
   bool bus_address_of(const void* pointer, std::size_t bytes, std::uint64_t* address) const;
   const void* inline_source(std::uint64_t address, std::size_t bytes) const;
   const void* buffer_at(std::uint64_t address, std::size_t bytes) const;
@@ -401,6 +410,7 @@ class device : private event_pump_if {
   int set_promiscuous(unsigned port, unsigned kind, std::uint32_t qpn, bool on);
   int write_default_entry(unsigned port, unsigned kind);
   void drop_flows(const queue_pair& qp);
+  bool has_datagram_version(const ibv_send_wr& wr) const;
   void put_raw_control(const ibv_send_wr& wr, std::uint32_t* flags, std::uint32_t* immediate, std::uint32_t* tag) const;
   void fill_raw_path(const queue_pair& qp, std::uint8_t* path) const;
   // queue_pair.cpp, qp_transition.cpp, shared_queue.cpp
@@ -412,6 +422,7 @@ class device : private event_pump_if {
   int size_queues(queue_pair& qp, ibv_qp_init_attr& attr, std::uint32_t* inline_receive) const;
   void init_send_ring(queue_pair& qp) const;
   int fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsigned port, std::uint8_t* path, bool* roce_v2);
+  void force_path(const ibv_ah_attr& ah, unsigned port, std::uint8_t* path) const;
   int fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_qp_state to, const mac_address* remote_mac,
                    std::uint8_t* mailbox);
   void fill_init_fields(queue_pair& qp, std::uint8_t* context) const;
@@ -474,6 +485,7 @@ class device : private event_pump_if {
   std::map<const std::uint8_t*, bus_if::dma_memory> buffers_;       // by pointer
   std::map<std::uint64_t, bus_if::dma_memory> buffers_by_address_;  // by bus address
   mutable bus_if::dma_memory last_buffer_{};
+  pinned_memory pinned_{cfg_.memlock_bytes};
   std::vector<doorbell_record> free_records_;
   std::vector<bus_if::dma_memory> record_pages_;
   std::vector<std::uint8_t> bf_image_;

@@ -19,6 +19,14 @@ gid_bytes default_gid(const mac_address& mac) {
   return g;
 }
 
+gid_bytes compatibility_gid(const mac_address& mac, std::optional<std::uint16_t> vlan) {
+  gid_bytes g = default_gid(mac);
+  if (!vlan) return g;
+  g[11] = static_cast<std::uint8_t>(*vlan >> 8);
+  g[12] = static_cast<std::uint8_t>(*vlan);
+  return g;
+}
+
 gid_bytes ipv4_gid(std::uint32_t address) {
   gid_bytes g{};
   g[10] = g[11] = 0xff;
@@ -44,10 +52,11 @@ std::optional<mac_address> implied_mac(const gid_bytes& gid) {
   return std::nullopt;
 }
 
-ibv_mtu path_mtu(unsigned netdev_mtu) {
-  constexpr unsigned headers = 96;  // GRH 40, UDP 8, BTH 12, XRCETH 4, AtomicETH 28, ICRC 4
-  const unsigned room = netdev_mtu < headers ? 0 : netdev_mtu - headers;
-  for (int code = IBV_MTU_4096; code >= IBV_MTU_256; --code) {
+ibv_mtu path_mtu(unsigned netdev_mtu, mtu_rule rule) {
+  const bool small = rule == mtu_rule::below_mtu;
+  const unsigned taken = small ? 1 : 96;  // GRH 40, UDP 8, BTH 12, XRCETH 4, AtomicETH 28, ICRC 4
+  const unsigned room = netdev_mtu < taken ? 0 : netdev_mtu - taken;
+  for (int code = small ? IBV_MTU_2048 : IBV_MTU_4096; code >= IBV_MTU_256; --code) {
     if (room >= (128u << code)) return static_cast<ibv_mtu>(code);
   }
   return static_cast<ibv_mtu>(0);

@@ -28,8 +28,18 @@ bool is_multicast(const gid_bytes& gid);
 /// The destination MAC that follows from the GID alone: multicast mapping (B.6) or a link-local address made of a MAC.
 std::optional<mac_address> implied_mac(const gid_bytes& gid);
 
-/// Path MTU that a netdev MTU leaves (F.3); 0 when below 256.
-ibv_mtu path_mtu(unsigned netdev_mtu);
+/// The link-local address by which RoCE v1 was addressed before GIDs were made of IP addresses: that of the MAC, with
+/// the VLAN ID of the remote interface in the place of ff:fe (distribution's manual, "RoCEv1 (Layer2) Compatibility";
+/// rdma/ib_addr.h:rdma_get_vlan_id). Without `vlan`: default_gid(). `vlan`: 1 to 4095.
+gid_bytes compatibility_gid(const mac_address& mac, std::optional<std::uint16_t> vlan = std::nullopt);
+
+/// How a path MTU follows from a netdev MTU. Both rules: the largest power of two that fits.
+enum class mtu_rule : std::uint8_t {
+  headers,   ///< 256 to 4096 beside the headers of a RoCE packet (F.3; rdma/ib_addr.h:iboe_get_mtu)
+  below_mtu  ///< 256 to 2048, less than the netdev MTU (distribution's manual, "Installing and Loading the Driver")
+};
+/// 0 when there is not even room for 256.
+ibv_mtu path_mtu(unsigned netdev_mtu, mtu_rule rule = mtu_rule::headers);
 
 /// UDP source port of a connected QP (A.10.4; net/qp.c:mlx4_qp_roce_entropy).
 std::uint16_t roce_entropy(std::uint32_t local_qpn, std::uint32_t remote_qpn);

@@ -129,8 +129,21 @@ int device::map_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page
   return allocate_mtt(pages.data(), static_cast<std::uint32_t>(count), range);
 }
 
+/// A buffer of the program's: its pages are pinned first (core/umem.c:ib_umem_get).
+int device::map_user_buffer(std::uint64_t first, std::size_t bytes, unsigned log_page, mtt_range& range) {
+  const std::uint64_t pages = pinned_memory::pages_of(first, bytes);
+  if (const int error = pinned_.pin(pages)) return error;
+  if (const int error = map_buffer(first, bytes, log_page, range)) {
+    pinned_.unpin(pages);
+    return error;
+  }
+  range.pinned = pages;
+  return 0;
+}
+
 void device::free_mtt(mtt_range& range) {
   if (range.count == 0) return;
+  pinned_.unpin(range.pinned);
   resources_->give_back_mtts(range.first, range.order);
   range = mtt_range{};
 }
@@ -145,9 +158,21 @@ doorbell_record device::allocate_record() {
     }
   }
   const doorbell_record record = free_records_.back();
+  if (pinned_.pin_record(record.bus_address) != 0) return {};
   free_records_.pop_back();
   abi::store64(record.pointer, 0, 0);
   return record;
+}
+
+void device::free_record(const doorbell_record& record) {
+  pinned_.unpin_record(record.bus_address);
+  free_records_.push_back(record);
+}
+
+/// What there is of a queue that could not be made.
+void device::give_back_queue(const bus_if::dma_memory& buffer, const doorbell_record& record) {
+  if (record.pointer != nullptr) free_record(record);
+  if (buffer.pointer != nullptr) bus_.release(buffer);
 }
 
 memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access, const std::uint64_t* iova,
@@ -174,7 +199,7 @@ memory_region* device::reg_mr(ibv_pd* pd, void* addr, std::size_t length, int ac
   const std::uint32_t wanted = key != nullptr ? abi::key_to_index(*key) : 0;
   if (const int error = resources_->take(resource::mpt, &mr->index, key != nullptr ? &wanted : nullptr))
     return fail(-error);
-  int error = map_buffer(bus_address, length, shift, mr->mtt);
+  int error = map_user_buffer(bus_address, length, shift, mr->mtt);
   if (error == 0) {
     command_channel::mailbox box(channel_);
     std::uint8_t* m = box.data();
@@ -249,6 +274,7 @@ void device::take_down_objects() {
   }
   ahs_.clear();
   pds_.clear();
+  pinned_ = pinned_memory(cfg_.memlock_bytes);  // nothing is left, even of what a lost device did not give back
   flows_.clear();
   ethernet_tables_ = {};
   if (!hca_) return;

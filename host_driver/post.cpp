@@ -228,6 +228,14 @@ void device::stamp_send_entry(queue_pair& qp, std::uint32_t index) {
   for (std::size_t at = chunk; at < bytes; at += chunk) abi::store32(entry, at, wqe::unwritten);
 }
 
+/// With config::ud_gid_type: whether a datagram's address is of the version of all datagram queue pairs.
+bool device::has_datagram_version(const ibv_send_wr& wr) const {
+  using version = config::datagram_version;
+  if (cfg_.ud_gid_type == version::by_address || wr.wr.ud.ah == nullptr) return true;
+  const bool v2 = static_cast<const address_handle*>(wr.wr.ud.ah)->type == IBV_GID_TYPE_ROCE_V2;
+  return v2 == (cfg_.ud_gid_type == version::v2);
+}
+
 int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   auto& qp = *static_cast<queue_pair*>(pair);
   if (qp.roce_v2_sender != nullptr) return post_mads(qp, wr, bad_wr);
@@ -249,7 +257,8 @@ int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
                 static_cast<std::size_t>(wr->num_sge) * wqe::data::bytes >
             std::size_t{1} << qp.sq.log_stride)
       error = -ENOMEM;
-    if (opcode == no_opcode || (error == 0 && too_long(wr->sg_list, wr->num_sge)) ||
+    if (opcode == no_opcode || (qp.qp_type == IBV_QPT_UD && error == 0 && !has_datagram_version(*wr)) ||
+        (error == 0 && too_long(wr->sg_list, wr->num_sge)) ||
         (is_driver(*wr, driver_opcode::masked_compare_swap) && qp.sq.log_stride < masked_log_stride))
       error = -EINVAL;
     if (error != 0) {

@@ -108,6 +108,15 @@ int device::fill_path(const ibv_ah_attr& ah, const mac_address* remote_mac, unsi
   return 0;
 }
 
+/// What the administrator has set for RC queue pairs, in the place of what the program gave.
+void device::force_path(const ibv_ah_attr& ah, unsigned port, std::uint8_t* path) const {
+  const forced_path& of_port = forced(port);
+  const gid_row& row = ports_[port - 1].gids[ah.grh.sgid_index];
+  if (const auto value = of_port.traffic_class(row.id, to_bytes(ah.grh.dgid)))
+    abi::set(path, abi::path::traffic_class, *value);
+  if (const auto value = of_port.ttl()) abi::set(path, abi::path::hop_limit, *value);
+}
+
 int device::check_limits(const queue_pair& qp, const ibv_qp_attr& attr, int mask) const {
   const unsigned ports = qp.ethernet.physical_port ? caps_.num_ports : num_ports();
   if ((mask & IBV_QP_PORT) != 0 && (attr.port_num == 0 || attr.port_num > ports)) return -EINVAL;
@@ -163,12 +172,14 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
     if (const int error = fill_path(attr.ah_attr, remote_mac, qp.port, path, &v2)) return error;
     optional |= opt::opt_primary_path | opt::opt_sched_queue;
     if (v2 && to == IBV_QPS_RTR) c[0x0b] |= roce_mode_v2;
+    if (qp.qp_type == IBV_QPT_RC) force_path(attr.ah_attr, qp.port, path);
   }
   if (ud && qp.state == IBV_QPS_INIT && to == IBV_QPS_RTR) {
     abi::set(path, abi::path::sched_queue, static_cast<std::uint8_t>(default_sched_queue | (qp.port - 1) << 6));
     abi::set(path, abi::path::grh, 1);
     abi::set(path, abi::path::mac_index, static_cast<std::uint8_t>(ports_[qp.port - 1].mac_index));
     abi::set(path, abi::path::link_type, abi::path::link_ethernet);
+    if (cfg_.ud_gid_type == config::datagram_version::v2) c[0x0b] |= roce_mode_v2;
   }
   if ((mask & IBV_QP_TIMEOUT) != 0) {
     abi::set(path, abi::path::ack_timeout, attr.timeout);

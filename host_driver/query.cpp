@@ -87,7 +87,7 @@ int device::query_port(unsigned port, ibv_port_attr* attr) {
   attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr->phys_state = up ? 5 : 3;  // link up, disabled
   attr->max_mtu = IBV_MTU_4096;
-  attr->active_mtu = path_mtu(std::min(cfg_.mtu, s.max_mtu));
+  attr->active_mtu = path_mtu(std::min(cfg_.mtu, s.max_mtu), cfg_.path_mtu_rule);
   attr->gid_tbl_len = static_cast<int>(s.gid_rows);
   attr->max_msg_sz = 1u << std::min(caps_.log_max_message, 31u);
   attr->pkey_tbl_len = 1;

@@ -161,11 +161,16 @@ queue_pair* device::make_qp(ibv_pd* pd, ibv_qp_init_attr* attr, const std::uint3
   const std::size_t bytes = align_up(
       (std::size_t{qp->sq.count} << qp->sq.log_stride) + (std::size_t{qp->rq.count} << qp->rq.log_stride), 4096);
   qp->buffer = bus_.allocate(bytes);
-  if (qp->buffer.pointer == nullptr) return fail(ENOMEM);
-  std::memset(qp->buffer.pointer, 0, bytes);
   qp->record = allocate_record();
+  if (qp->buffer.pointer == nullptr || qp->record.pointer == nullptr) {
+    give_back_queue(qp->buffer, qp->record);
+    return fail(ENOMEM);
+  }
+  std::memset(qp->buffer.pointer, 0, bytes);
   init_send_ring(*qp);
-  int error = map_buffer(qp->buffer.bus_address, bytes, 12, qp->mtt);
+  const auto map =
+      attr->qp_type == IBV_QPT_DRIVER ? &device::map_buffer : &device::map_user_buffer;  // the kernel's own
+  int error = (this->*map)(qp->buffer.bus_address, bytes, 12, qp->mtt);
   std::uint32_t qpn = 0;
   if (error == 0)
     error = wanted != nullptr && *wanted >> 24 != 0 ? -EBUSY : resources_->take(resource::qp, &qpn, wanted);
@@ -360,6 +365,7 @@ address_handle* device::create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac
   if (!row.valid) return fail(EINVAL);
   auto ah = std::make_unique<address_handle>();
   ah->pd = pd;
+  ah->type = row.type;
   if (remote_mac != nullptr) {
     ah->mac = *remote_mac;
   } else if (const int error = resolve(to_bytes(attr->grh.dgid), &ah->mac)) {

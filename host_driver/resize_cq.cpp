@@ -41,7 +41,7 @@ int device::resize_cq(ibv_cq* queue, int cqe) {
   const std::size_t bytes = (std::size_t{fresh.entries} * fresh.entry_bytes + 4095) / 4096 * 4096;
   fresh.buffer = bus_.allocate(bytes);
   if (fresh.buffer.pointer == nullptr) return -ENOMEM;
-  int error = map_buffer(fresh.buffer.bus_address, bytes, 12, fresh.mtt);
+  int error = map_user_buffer(fresh.buffer.bus_address, bytes, 12, fresh.mtt);
   if (error == 0) {
     command_channel::mailbox box(channel_);
     abi::set(box.data(), abi::cqc::log_size, log2_up(fresh.entries));

@@ -40,7 +40,10 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
   const std::size_t bytes = ((std::size_t{srq->count} << srq->log_stride) + 4095) / 4096 * 4096;
   srq->buffer = bus_.allocate(bytes);
   srq->record = allocate_record();
-  if (srq->buffer.pointer == nullptr || srq->record.pointer == nullptr) return fail(ENOMEM);
+  if (srq->buffer.pointer == nullptr || srq->record.pointer == nullptr) {
+    give_back_queue(srq->buffer, srq->record);
+    return fail(ENOMEM);
+  }
   for (std::uint32_t i = 0; i < srq->count; ++i) {
     std::uint8_t* entry = srq->entry(i);
     srq->next[i] = static_cast<std::uint16_t>((i + 1) & (srq->count - 1));
@@ -52,7 +55,7 @@ shared_receive_queue* device::make_srq(ibv_pd* pd, ibv_srq_init_attr* attr, xrc_
   }
   srq->head = 0;
   srq->tail = srq->count - 1;
-  int error = map_buffer(srq->buffer.bus_address, bytes, 12, srq->mtt);
+  int error = map_user_buffer(srq->buffer.bus_address, bytes, 12, srq->mtt);
   if (error == 0) error = resources_->take(resource::srq, &srq->srqn, wanted);
   const bool taken = error == 0;
   if (error == 0) {

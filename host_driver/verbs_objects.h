@@ -21,6 +21,7 @@ struct mtt_range {
   std::uint32_t first = 0;
   std::uint32_t count = 0;  ///< 0: none
   unsigned order = 0;
+  std::uint64_t pinned = 0;  ///< pages of the program's that its limit was charged with
 };
 
 /// A word or two of host memory through which software tells the device its index (data plane A.2).
@@ -242,6 +243,7 @@ struct address_handle : ibv_ah {
   std::uint8_t av[32] = {};
   std::uint16_t vlan = 0;
   mac_address mac{};
+  ibv_gid_type type = IBV_GID_TYPE_ROCE_V1;  ///< of its GID
 };
 
 }  // namespace rnic::host_driver

@@ -17,7 +17,7 @@ struct address {
   gid_bytes gid{};
   mac_address mac{};
   int gid_index = 0;
-  std::uint8_t service_level = 0;
+  std::uint8_t service_level = 0, traffic_class = 0;
 };
 
 /// Sends datagrams to QP1 of other hosts. Never waits.
@@ -86,8 +86,8 @@ struct connection_manager_config {
 
 struct connection_manager_counters {
   std::uint64_t received = 0, sent = 0, malformed = 0, unknown_id = 0, wrong_state = 0, duplicates = 0, stale = 0,
-                no_service = 0, no_room = 0, backlog_full = 0, by_data = 0, other_version = 0, retries = 0,
-                timeouts = 0, paths_refused = 0;
+                no_service = 0, no_room = 0, not_admitted = 0, backlog_full = 0, by_data = 0, other_version = 0,
+                retries = 0, timeouts = 0, paths_refused = 0;
 };
 
 /// Both sides of any number of connections (IBA volume 1, chapter 12; states 12.9; adapter data plane part D). Software
@@ -134,6 +134,9 @@ class connection_manager {
   /// One that came in a RoCE version that this host is not set to: requests are refused (`from` with a GID of its own
   /// version), a refusal of a request is taken, everything else is dropped.
   void refuse_version(const address& from, const std::uint8_t* datagram, std::size_t length, std::uint64_t now_ps);
+  /// If it is a REQ or SIDR_REQ: refuses it as a host whose rdma_cm has no address for it (cm/cma.h). False: it is
+  /// another message, and is to be received.
+  bool refuse_request(const address& from, const std::uint8_t* datagram, std::size_t length);
   /// Sends again and gives up what is due.
   void tick(std::uint64_t now_ps);
   /// The next moment at which tick() has something to do; ~0: none.
@@ -200,7 +203,7 @@ class connection_manager {
   void take_dreq(const address& from, const contents& m, std::uint64_t now_ps);
   void take_drep(connection& c, const contents& m, std::uint64_t now_ps);
   void take_lap(const address& from, const contents& m);
-  void refuse_service(const address& to, const contents& request);
+  void refuse_service(const address& to, const contents& request, std::uint8_t status);
   void take_service_request(const address& from, const contents& m);
   void take_service_reply(const address& from, const contents& m);
   void dispatch(const address& from, const contents& m, std::uint64_t now_ps);

@@ -6,6 +6,10 @@
 
 namespace rnic::host_driver::cm {
 
+namespace {
+constexpr std::uint8_t sidr_unsupported = 1, sidr_reject = 2;  // IBA volume 1, table 120
+}  // namespace
+
 void connection_manager::receive(const address& from, const std::uint8_t* datagram, std::size_t length,
                                  std::uint64_t now_ps) {
   ++count_.received;
@@ -27,11 +31,23 @@ void connection_manager::refuse_version(const address& from, const std::uint8_t*
   }
   ++count_.other_version;
   if (m->kind == message::req) refuse(from, *m, reason::invalid_gid);
-  if (m->kind == message::sidr_req) refuse_service(from, *m);
+  if (m->kind == message::sidr_req) refuse_service(from, *m, sidr_unsupported);
   if (m->kind != message::rej && m->kind != message::sidr_rep) return;
   connection* c = m->kind == message::rej ? named(from, *m) : nullptr;
   if (c != nullptr && c->at == state::req_sent) take_rej(*c, *m, now_ps);
   if (m->kind == message::sidr_rep && m->service.status != 0) take_service_reply(from, *m);
+}
+
+bool connection_manager::refuse_request(const address& from, const std::uint8_t* datagram, std::size_t length) {
+  const auto m = decode(datagram, length);
+  if (!m || (m->kind != message::req && m->kind != message::sidr_req)) return false;
+  ++count_.received;
+  ++count_.not_admitted;
+  if (m->kind == message::req)
+    refuse(from, *m, reason::consumer);
+  else
+    refuse_service(from, *m, sidr_reject);
+  return true;
 }
 
 void connection_manager::dispatch(const address& from, const contents& m, std::uint64_t now_ps) {
@@ -161,6 +177,8 @@ void connection_manager::take_req(const address& from, const contents& m, std::u
   c->remote_guid = m.connection.ca_guid;
   c->service_id = m.connection.service_id;
   c->xrc = xrc;
+  c->peer.service_level = m.connection.path.service_level & 7u;  // as the path that the REQ has (core/cm.c)
+  c->peer.traffic_class = m.connection.path.traffic_class;
   c->alternate_asked = m.connection.alternate.exists();
   tell(*c, event::kind::request, m);
 }
@@ -305,14 +323,13 @@ void connection_manager::take_lap(const address& from, const contents& m) {
   ++count_.sent;
 }
 
-void connection_manager::refuse_service(const address& to, const contents& request) {
-  constexpr std::uint8_t unsupported = 1;
+void connection_manager::refuse_service(const address& to, const contents& request, std::uint8_t status) {
   contents answer;
   answer.kind = message::sidr_rep;
   answer.transaction = request.transaction;
   answer.remote_id = request.local_id;
   answer.service.service_id = request.service.service_id;
-  answer.service.status = unsupported;
+  answer.service.status = status;
   out_.send_mad(to, encode(answer));
   ++count_.sent;
 }
@@ -326,7 +343,7 @@ void connection_manager::take_service_request(const address& from, const content
   }
   if (!serves(m.service.service_id, true)) {
     ++count_.no_service;
-    return refuse_service(from, m);
+    return refuse_service(from, m, sidr_unsupported);
   }
   connection* c = backlog_is_full(state::sidr_req_received) ? nullptr : open(from, state::sidr_req_received);
   if (c == nullptr) return;

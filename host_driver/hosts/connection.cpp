@@ -13,17 +13,20 @@ namespace rnic::hosts {
 
 using namespace host_driver;
 
+void not_made(const device& d, const std::string& what) {
+  const int error = errno;
+  const pinned_memory& pinned = d.pinned();
+  if (error == ENOMEM && pinned.is_limited())
+    throw sim::config_error("driver.memlock: " + std::to_string(pinned.limit_bytes()) + " bytes are too few: " + what +
+                            " found " + std::to_string(pinned.bytes()) + " of them in use");
+  throw std::runtime_error(what + ": " + std::strerror(error));
+}
+
 void require(int result, const std::string& what) {
   if (result < 0) throw std::runtime_error(what + ": " + std::strerror(-result));
 }
 
 namespace {
-
-template <class T>
-T* require_object(T* object, const std::string& what) {
-  if (object == nullptr) throw std::runtime_error(what + ": " + std::strerror(errno));
-  return object;
-}
 
 gid_bytes address_of(unsigned ip, unsigned port, unsigned host) {
   gid_bytes g{};
@@ -105,14 +108,14 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
 
 void set_address(endpoint& e, const connection_options& options, unsigned host) {
   set_port_address(e, options, host);
-  e.pd = require_object(e.device->alloc_pd(), "alloc_pd");
+  e.pd = require_made(*e.device, e.device->alloc_pd(), "alloc_pd");
   if (e.other == nullptr) return;
   set_port_address(*e.other, options, host);
   e.other->pd = e.pd;
 }
 
 xrc_domain* domain_of(endpoint& e) {
-  if (e.xrcd == nullptr) e.xrcd = require_object(e.device->open_xrcd(), "open_xrcd");
+  if (e.xrcd == nullptr) e.xrcd = require_made(*e.device, e.device->open_xrcd(), "open_xrcd");
   return e.xrcd;
 }
 
@@ -141,7 +144,7 @@ queue_pair* create_qp(const endpoint& e, const ibv_qp_init_attr& attr, unsigned 
   all.cap = attr.cap;
   all.qp_type = attr.qp_type;
   mlx4dv_qp_init_attr direct{MLX4DV_QP_INIT_ATTR_MASK_INL_RECV, inline_receive};
-  return require_object(e.device->create_qp_ex(&all, inline_receive != 0 ? &direct : nullptr), "create_qp");
+  return require_made(*e.device, e.device->create_qp_ex(&all, inline_receive != 0 ? &direct : nullptr), "create_qp");
 }
 
 queue_pair* make_qp(endpoint& e, const connection_options& options, ibv_cq& send_cq, ibv_cq& receive_cq,
@@ -205,10 +208,11 @@ buffer make_buffer(const endpoint& e, std::size_t bytes) {
   buffer b;
   b.memory = e.device->allocate_buffer(bytes);
   if (b.memory.pointer == nullptr) throw std::runtime_error("allocate_buffer: no host memory");
-  b.region = require_object(e.device->reg_mr(e.pd, b.memory.pointer, bytes,
-                                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-                                                 IBV_ACCESS_REMOTE_ATOMIC),
-                            "reg_mr");
+  b.region = require_made(*e.device,
+                          e.device->reg_mr(e.pd, b.memory.pointer, bytes,
+                                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                                               IBV_ACCESS_REMOTE_ATOMIC),
+                          "reg_mr");
   return b;
 }
 

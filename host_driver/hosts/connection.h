@@ -114,6 +114,14 @@ void make_atomic(ibv_send_wr& wr, bool compare_swap, std::uint64_t address, std:
 
 /// Throws with `what` and the error's text when `result` is negative.
 void require(int result, const std::string& what);
+/// Throws with `what` and errno's text; sim::config_error that names driver.memlock when the programs of this device
+/// have no more memory to pin.
+[[noreturn]] void not_made(const host_driver::device& device, const std::string& what);
+template <class T>
+T* require_made(const host_driver::device& device, T* object, const std::string& what) {
+  if (object == nullptr) not_made(device, what);
+  return object;
+}
 
 ibv_mtu to_ibv_mtu(unsigned bytes);
 

@@ -169,6 +169,27 @@ static void announce_dcb(sim::parameter_set& to, host_driver::dcb::settings& c) 
   to.add("driver.dcb.lldp.credit_max", t.credit_max,
          sim::range{1, 10, "data units", "IEEE 802.1AB 9.2.5: txCreditMax"});
   to.add("driver.dcb.lldp.reinit_s", t.reinit_s, sim::range{1, 10, "s", "IEEE 802.1AB 9.2.5: reinitDelay"});
+/// Of the driver's: RoCE versions, connections, MTU, memory of programs.
+static void announce_addresses(sim::parameter_set& to, host_driver::config& c) {
+  to.add("driver.ud_gid_type", c.ud_gid_type,
+         sim::choice{"by_address, v1, v2",
+                     "MLNX_OFED manual, RoCE: ud_gid_type 0, 2: version of all datagram queue pairs; by address: "
+                     "that of each address handle's GID, as mlx4_ib"});
+  to.add("driver.cma_roce_mode", c.cma_roce_mode,
+         sim::choice{"automatic, v1, v2",
+                     "adapter data plane F.6: configfs default_roce_mode: in which version rdma_cm connects; "
+                     "automatic: v2 where the "
+                     "adapter has it"});
+  to.add("driver.cma_roce_tos", c.cma_roce_tos,
+         sim::range{0, 255, "ToS", "adapter data plane F.6: configfs default_roce_tos: of connections that set none"});
+  to.add("driver.memlock", c.memlock_bytes,
+         sim::range{0, host_driver::no_memlock, "bytes",
+                    "adapter data plane F.7: RLIMIT_MEMLOCK, what programs may pin; the highest is no limit"});
+  to.add("driver.mtu", c.mtu, sim::range{68, 9600, "bytes", "adapter data plane F.3: MTU of the network interfaces"});
+  to.add("driver.mtu_rule", c.path_mtu_rule,
+         sim::choice{"headers, below_mtu",
+                     "adapter data plane F.3: 256 to 4096 beside the headers; MLNX_OFED manual: 256 to 2048, below the "
+                     "interface's MTU"});
 }
 
 /// The driver, which is software and knows nothing of the ground floor, has plain fields.
@@ -194,6 +215,7 @@ static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
   to.add(
       "driver.bond_miimon_us", c.bond_miimon_us,
       sim::range{0, 10'000'000, "us", "design: interval of the bonding driver's looks at its links; 0: with events"});
+  announce_addresses(to, c);
   to.add("driver.blue_flame", c.blue_flame,
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "

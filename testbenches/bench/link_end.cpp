@@ -11,7 +11,7 @@ using namespace host_driver;
 
 host_driver::completion_queue* new_cq(hosts::endpoint& e, std::uint64_t entries) {
   host_driver::completion_queue* cq = e.device->create_cq(static_cast<int>(std::min<std::uint64_t>(entries, 1u << 20)));
-  if (cq == nullptr) throw std::runtime_error("create_cq failed");
+  hosts::require_made(*e.device, cq, "create_cq");
   return cq;
 }
 
@@ -37,7 +37,7 @@ void link_end::create_xrc(ibv_cq& send_cq, ibv_cq& receive_cq) {
   attr.attr.max_wr = options_.receive_depth;
   attr.attr.max_sge = options_.receive_sges;
   srq_ = at_->device->create_srq_ex(&attr);
-  if (srq_ == nullptr) throw std::runtime_error("create_srq_ex failed");
+  hosts::require_made(*at_->device, srq_, "create_srq_ex");
 }
 
 void link_end::connect(const link_end& peer, std::uint32_t own_psn, std::uint32_t peer_psn) {

@@ -72,7 +72,7 @@ void soak::set_up(unsigned host) {
   atomics_.set_up(e, host);
   const std::uint64_t entries = std::uint64_t{config_.qps} * config_.depth * 2 + 64;
   cq_[host] = e.device->create_cq(static_cast<int>(entries));
-  if (cq_[host] == nullptr) throw std::runtime_error("create_cq failed");
+  hosts::require_made(*e.device, cq_[host], "create_cq");
   for (std::size_t i = 0; i < flows_.size(); i += 2)
     flows_[i].qp[host] = flows_[i + 1].qp[host] =
         hosts::make_qp(hosts::in_turn(e, i / 2), connection_, *cq_[host], *cq_[host]);

@@ -94,9 +94,8 @@ class latency_run {
     e.headroom = connection_.type == IBV_QPT_UD ? bench::datagram_headroom : 0;
     e.out_memory = hosts::make_buffer(at, largest);
     e.in_memory = hosts::make_buffer(at, e.headroom + largest);
-    e.send_cq = at.device->create_cq(256);
-    e.receive_cq = at.device->create_cq(256);
-    if (e.send_cq == nullptr || e.receive_cq == nullptr) throw std::runtime_error("create_cq failed");
+    e.send_cq = hosts::require_made(*at.device, at.device->create_cq(256), "create_cq");
+    e.receive_cq = hosts::require_made(*at.device, at.device->create_cq(256), "create_cq");
     e.link.create(at, connection_, *e.send_cq, *e.receive_cq);
     system_->meet();
     const end& peer = &e == &a_ ? b_ : a_;

@@ -12,7 +12,7 @@ import sys
 
 LINE = re.compile(r"(\S+) = (?:\"[^\"]*\"|\S+)\s+# ?(.*)")
 KEY = re.compile(r"(design|calibration|adapter control plane|adapter data plane|IBA|IEEE|PCI Express Base|DCQCN|"
-                 r"Cummings)\b ?([A-Z]?[0-9.]*[0-9]|[A-H](?:\.[0-9.]*[0-9])?)?")
+                 r"MLNX_OFED manual|Cummings)\b ?([A-Z]?[0-9.]*[0-9]|[A-H](?:\.[0-9.]*[0-9])?)?")
 PROFILES = ("connectx3pro_40g", "connectx5_100g")
 
 
