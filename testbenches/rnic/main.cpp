@@ -14,6 +14,7 @@
 #include "testbenches/bench/verb.h"
 #include "testbenches/replay/compare.h"
 #include "testbenches/rnic/fabric/fabric_file.h"
+#include "testbenches/rnic/inspect/address_commands.h"
 #include "testbenches/rnic/inspect/inspect.h"
 #include "testbenches/rnic/options.h"
 
@@ -41,6 +42,14 @@ void add_common(CLI::App& command, common_options& o) {
   command.add_option_function<unsigned>(
       "--function", [&o](unsigned n) { o.assignments.push_back("host.function=" + std::to_string(n)); },
       "Whose driver runs the programs: 1 to --functions, or 0 for the physical function");
+  command
+      .add_option("--traffic-class", o.traffic_classes,
+                  "What an administrator writes into tc/PORT/traffic_class of both ports: for all RC queue pairs, as\n"
+                  "96 (DSCP 24), or a rule, as tclass=16,src_ip=10.0.0.1,dst_ip=10.0.0.0/24; repeatable")
+      ->type_name("TEXT")
+      ->take_all();
+  command.add_option("--ttl", o.ttl, "The same of tc/PORT/ttl: hop limit of all RC queue pairs, 0 to 255")
+      ->type_name("N");
   command.add_option("--json", o.json_file, "Write the results as JSON")->type_name("FILE");
   command
       .add_option("--pcap", o.pcap_file,
@@ -225,6 +234,10 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->type_name("TEST");
   command.add_option("--group", o.group, "Multicast address that mckey receives from")->type_name("ADDRESS");
   command
+      .add_option("--igmp", o.igmp_version,
+                  "Version of IGMP in which groups are reported, 2 or 3 (default: 3, and 2 beside a querier of that)")
+      ->check(CLI::IsMember({2u, 3u}));
+  command
       .add_option(
           "--port", o.port,
           "TCP port of the exchange of addresses (of adapter 2 the next), or the service's (default: the tool's)")
@@ -273,6 +286,11 @@ void add_serve(CLI::App& command, serve_options& o) {
   command.add_flag("--talk-rdma-cm", o.talk_over_cm, "perftest: tell each other over it and no more, as with -z");
   add_priority(command, o.priority, "Service level");
   command
+      .add_option("--tos", o.tos,
+                  "Type of service of applications over the connection manager, as rdma_set_option() sets it: their\n"
+                  "traffic class, and without --priority their service level (default: driver.cma_roce_tos)")
+      ->check(CLI::Range(0, 255));
+  command
       .add_option("--timeout", o.ack_timeout,
                   "A reliable queue pair of pingpongs and perftest repeats after 4.096 us * 2^N, as with -u")
       ->check(CLI::Range(1u, 31u))
@@ -280,9 +298,12 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->capture_default_str();
   command.add_option("--gid-index", o.gid_index, "GID of the application (default: of the first --ip)")
       ->check(CLI::Range(0, 127));
-  add_roce(command, o.roce,
-           "RoCE version of that GID; of applications over the connection manager: the one that requests are made\n"
-           "and answered in");
+  command
+      .add_option("--roce", o.roce,
+                  "RoCE version of that GID (default: v2); of applications over the connection manager: the only one\n"
+                  "that requests are made and answered in (default: made in driver.cma_roce_mode, answered in the\n"
+                  "one that they come in)")
+      ->check(CLI::IsMember({"v1", "v2"}));
   command
       .add_option(
           "--repeat", o.repeat,
@@ -509,8 +530,9 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* info_cmd = app.add_subcommand("info", "What the adapter says of itself, as ibv_devinfo -v shows it");
   add_common(*info_cmd, info.common);
 
-  inspect_options gids, devinfo, ibstat, netdevs, sysfs;
+  inspect_options gids, devices, devinfo, ibstat, netdevs, sysfs;
   CLI::App* gids_cmd = add_inspection(app, "show-gids", "GID tables of both ports, as show_gids prints them", gids);
+  CLI::App* devices_cmd = add_inspection(app, "devices", "The device as ibv_devices lists it", devices);
   CLI::App* devinfo_cmd = add_inspection(app, "devinfo", "The device as ibv_devinfo shows it (-v: info)", devinfo);
   bool verbose = false;
   devinfo_cmd->add_flag("-v", verbose, "All that the device says: as `rnic info`");
@@ -519,6 +541,9 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* sysfs_cmd =
       add_inspection(app, "sysfs", "Writes what /sys has of the device, class/infiniband, into a directory", sysfs);
   sysfs_cmd->add_option("directory", sysfs.directory, "Where to; must not exist")->required()->type_name("DIR");
+
+  address_commands addresses(
+      [&app](const char* name, const char* what, inspect_options& o) { return add_inspection(app, name, what, o); });
 
   common_options parameters;
   CLI::App* parameters_cmd = app.add_subcommand("parameters", "Every parameter with its value, unit, range and source");
@@ -534,7 +559,8 @@ int sc_main(int argc, char* argv[]) {
   if (app.get_subcommands().empty()) {
     std::fprintf(stderr,
                  "rnic: a subcommand is required: latency, bandwidth, soak, fabric, calibrate, replay, serve, info, "
-                 "show-gids, devinfo, ibstat, ibdev2netdev, sysfs or parameters\n");
+                 "show-gids, devices, devinfo, ibstat, ibdev2netdev, sysfs, compat-gid, cma-roce-mode, cma-roce-tos or "
+                 "parameters\n");
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;
@@ -548,11 +574,13 @@ int sc_main(int argc, char* argv[]) {
     if (serve_cmd->parsed()) return run_serve(serve);
     if (info_cmd->parsed()) return run_info(info);
     if (gids_cmd->parsed()) return run_show_gids(gids);
+    if (devices_cmd->parsed()) return run_devices(devices);
     if (devinfo_cmd->parsed() && verbose) return run_info({devinfo.common});
     if (devinfo_cmd->parsed()) return run_devinfo(devinfo);
     if (ibstat_cmd->parsed()) return run_ibstat(ibstat);
     if (netdevs_cmd->parsed()) return run_ibdev2netdev(netdevs);
     if (sysfs_cmd->parsed()) return run_sysfs(sysfs);
+    if (const auto status = addresses.run()) return *status;
     return run_parameters(parameters);
   } catch (const rnic::usage_error& e) {
     std::fprintf(stderr, "rnic: %s\n", e.what());

@@ -13,8 +13,10 @@ namespace rnic::program {
 /// Options of every command that runs the model.
 struct common_options {
   std::string profile = "connectx3pro_40g";
-  std::string config_file;               ///< TOML with parameters, empty: none
-  std::vector<std::string> assignments;  ///< path=value
+  std::string config_file;                   ///< TOML with parameters, empty: none
+  std::vector<std::string> assignments;      ///< path=value
+  std::vector<std::string> traffic_classes;  ///< what is written into tc/PORT/traffic_class, in this order
+  std::string ttl;                           ///< what is written into tc/PORT/ttl, empty: nothing
   std::string json_file;
   std::string pcap_file;
   bool pcap_fcs = false;   ///< frames in captures end with their FCS
@@ -103,7 +105,7 @@ struct serve_options {
   bool seed_given = false;             ///< the seed is the user's
   std::uint64_t default_mac = 0;       ///< of adapters without one of the user's: the first's, low 48 bits
   unsigned vlan = 0;                   ///< VID of the addresses, 0: untagged
-  std::string roce = "v2";             ///< version whose GID an application takes
+  std::string roce;                    ///< version whose GID an application takes, empty: see serve_station::gid_index
   int gid_index = -1;                  ///< GID of an application, -1: the first address's
   unsigned duration_s = 0;             ///< real time, 0: until a signal comes or the application has ended
   std::string app;                     ///< empty: none
@@ -111,6 +113,7 @@ struct serve_options {
   std::string client;                ///< host where the server listens
   std::vector<std::string> scripts;  ///< where the commands of --app script come from, one for each adapter
   std::string script;                ///< of_adapter(): its one
+  unsigned igmp_version = 0;         ///< 2 or 3, 0: as the querier of the network
   std::string group;                 ///< multicast address that mckey receives from
   std::string exchange;    ///< IP address of this machine where the exchange of addresses listens, empty: loopback
   std::string qperf_test;  ///< client, empty: rc_bw
@@ -130,6 +133,8 @@ struct serve_options {
   bool rdma_cm = false;                  ///< of perftest: the connection manager connects its queue pairs
   bool talk_over_cm = false;             ///< of perftest: instead of TCP, and that alone
   unsigned priority = 0;
+  int tos = -1;                    ///< of applications over the connection manager, -1: driver.cma_roce_tos
+  std::uint8_t traffic_class = 0;  ///< serve_station: what follows from it
   unsigned ack_timeout = 14;
   unsigned repeat = 1;  ///< runs of the application, 0: for ever
 };

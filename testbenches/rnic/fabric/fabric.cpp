@@ -83,6 +83,7 @@ class fabric_run {
     if (!options_.common.config_file.empty()) parameters.load_toml(options_.common.config_file);
     for (const auto& [path, value] : file_.parameters) parameters.set(path, value, options_.file);
     for (const std::string& a : options_.common.assignments) parameters.set_assignment(a);
+    force_paths(c.node.driver, options_.common);
     *effective = parameters.to_toml();
     return c;
   }

@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "host_driver/cm/cma.h"
 #include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/usage_error.h"
+#include "testbenches/rnic/inspect/inspected_host.h"
 #include "testbenches/rnic/inspect/interfaces.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
@@ -26,21 +28,6 @@ namespace {
 using host_driver::device;
 using host_driver::gid_bytes;
 using host_driver::gid_row;
-
-/// The device's name among those of a host: the physical function is the first one.
-std::string device_name(const hosts::two_nodes& system) {
-  return fmt::format("mlx4_{}", unsigned{system.config().node.function});
-}
-
-std::string in_groups(const gid_bytes& id) {
-  std::string s;
-  for (unsigned i = 0; i < 16; i += 2) s += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", id[i], id[i + 1]);
-  return s;
-}
-
-std::string in_dots(const gid_bytes& id) { return fmt::format("{}.{}.{}.{}", id[12], id[13], id[14], id[15]); }
-
-const char* version_of(const gid_row& row) { return row.type == IBV_GID_TYPE_ROCE_V2 ? "v2" : "v1"; }
 
 std::string guid_in_groups(std::uint64_t network_order) {
   std::array<std::uint8_t, 8> b{};
@@ -99,34 +86,6 @@ ibv_device_attr attributes_of(device& d) {
   return a;
 }
 
-/// Brings a host up, gives it the addresses in their order, and lets `look` at its device.
-void inspect(const inspect_options& o, const std::function<void(hosts::two_nodes&, device&)>& look) {
-  std::vector<interface_address> addresses;
-  for (const std::string& a : o.addresses) addresses.push_back(parse_address("--ip", a));
-  traffic_options traffic;
-  hosts::two_nodes_config c = system_from(o.common, traffic, demand{}, nullptr);
-  hosts::two_nodes system(c);
-  system.run(
-      [&] {
-        system.meet();
-        device& d = *system.a().device;
-        for (std::size_t i = 0; i < addresses.size(); ++i) {
-          const interface_address& a = addresses[i];
-          if (a.at.port > d.num_ports())
-            throw usage_error(fmt::format("--ip: '{}': the adapter has {} port", o.addresses[i], d.num_ports()));
-          const int row = d.add_address(a.at.port, a.ip, host_driver::roce_types::both, a.at.vlan);
-          if (row == -ENOSPC)
-            throw usage_error(fmt::format("--ip: '{}': the GID table of port {} is full: the function has {} entries",
-                                          o.addresses[i], a.at.port, d.port(a.at.port).gid_rows));
-          if (row == -EINVAL)
-            throw usage_error(fmt::format("--ip: '{}': another function has this address", o.addresses[i]));
-          hosts::require(row, "add address");
-        }
-        look(system, d);
-      },
-      [&] { system.meet(); });
-}
-
 void put_file(const std::filesystem::path& at, const std::string& text) {
   std::filesystem::create_directories(at.parent_path());
   std::ofstream file(at);
@@ -152,7 +111,7 @@ void put_port(const std::filesystem::path& at, device& d, unsigned port) {
     const std::string index = std::to_string(i);
     put_file(at / "gids" / index, in_groups(row.valid ? row.id : gid_bytes{}));
     if (!row.valid) continue;  // reading them fails
-    put_file(at / "gid_attrs" / "types" / index, row.type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+    put_file(at / "gid_attrs" / "types" / index, host_driver::cm::name_of(row.type));
     put_file(at / "gid_attrs" / "ndevs" / index, interface_of(port, row));
   }
   host_driver::traffic_statistics t;
@@ -162,6 +121,12 @@ void put_port(const std::filesystem::path& at, device& d, unsigned port) {
   put_file(counters / "port_rcv_data", std::to_string(t.rx_bytes >> 2));
   put_file(counters / "port_xmit_packets", std::to_string(t.tx_frames));
   put_file(counters / "port_rcv_packets", std::to_string(t.rx_frames));
+}
+
+/// A file of the vendor's distribution; an empty one when nothing is in it.
+void put_text(const std::filesystem::path& at, std::string text) {
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  put_file(at, text);
 }
 
 }  // namespace
@@ -181,14 +146,13 @@ int run_show_gids(const inspect_options& o) {
         if (!row.valid) continue;
         const bool four = host_driver::is_ipv4(row.id);
         const std::string where = interface_of(port, row);
-        text += fmt::format("{}\t{}\t{}\t{}\t{:<14}\t{}\t{}\n", name, port, i, in_groups(row.id),
-                            four ? in_dots(row.id) + " " : "", version_of(row), where);
+        text += gid_line(name, port, i, row);
         rows.push_back({{"device", name},
                         {"port", port},
                         {"index", i},
                         {"gid", in_groups(row.id)},
                         {"ipv4", four ? in_dots(row.id) : ""},
-                        {"version", version_of(row)},
+                        {"version", row.type == IBV_GID_TYPE_ROCE_V2 ? "v2" : "v1"},
                         {"interface", where}});
       }
   });
@@ -199,6 +163,16 @@ int run_show_gids(const inspect_options& o) {
     result["gids"] = rows;
     write_json(o.common.json_file, result);
   }
+  return 0;
+}
+
+/// ibv_devices.
+int run_devices(const inspect_options& o) {
+  std::string text = fmt::format("    {:<16}\t   node GUID\n    {:<16}\t----------------\n", "device", "------");
+  inspect(o, [&](hosts::two_nodes& system, device& d) {
+    text += fmt::format("    {:<16}\t{:016x}\n", device_name(system), __builtin_bswap64(attributes_of(d).node_guid));
+  });
+  fmt::print("{}", text);
   return 0;
 }
 
@@ -223,7 +197,10 @@ int run_devinfo(const inspect_options& o) {
     line(1, "phys_port_cnt", std::to_string(a.phys_port_cnt));
     for (unsigned port = 1; port <= d.num_ports(); ++port) {
       const port_view v = look_at(d, port);
-      const auto mtu = [](ibv_mtu code) { return fmt::format("{} ({})", 128u << code, static_cast<unsigned>(code)); };
+      const auto mtu = [](ibv_mtu code) {
+        if (code == 0) return std::string("invalid MTU (0)");
+        return fmt::format("{} ({})", 128u << code, static_cast<unsigned>(code));
+      };
       text += fmt::format("\t\tport:\t{}\n", port);
       line(3, "state", fmt::format("PORT_{} ({})", v.state.substr(3), static_cast<unsigned>(v.attr.state)));
       line(3, "max_mtu", mtu(v.attr.max_mtu));
@@ -278,7 +255,7 @@ int run_ibdev2netdev(const inspect_options& o) {
   return 0;
 }
 
-/// The device's directory below class/infiniband.
+/// The device's directory below class/infiniband, and that of rdma_cm below kernel/config.
 int run_sysfs(const inspect_options& o) {
   const std::filesystem::path root(o.directory);
   if (std::filesystem::exists(root) && !o.common.overwrite)
@@ -293,7 +270,17 @@ int run_sysfs(const inspect_options& o) {
     put_file(at / "node_type", "1: CA");
     put_file(at / "node_guid", guid_in_groups(a.node_guid));
     put_file(at / "sys_image_guid", guid_in_groups(a.sys_image_guid));
-    for (unsigned port = 1; port <= d.num_ports(); ++port) put_port(at / "ports" / std::to_string(port), d, port);
+    const host_driver::cm::cma connections(d);
+    for (unsigned port = 1; port <= d.num_ports(); ++port) {
+      const std::string number = std::to_string(port);
+      put_port(at / "ports" / number, d, port);
+      put_text(at / "tc" / number / "traffic_class", d.forced(port).traffic_class_text());
+      put_text(at / "tc" / number / "ttl", d.forced(port).ttl_text());
+      const std::filesystem::path managed =
+          root / "kernel" / "config" / "rdma_cm" / device_name(system) / "ports" / number;
+      put_file(managed / "default_roce_mode", host_driver::cm::name_of(connections.default_roce_mode(port)));
+      put_file(managed / "default_roce_tos", std::to_string(connections.default_roce_tos(port)));
+    }
   });
   return 0;
 }

@@ -16,6 +16,7 @@ struct inspect_options {
 };
 
 int run_show_gids(const inspect_options& options);
+int run_devices(const inspect_options& options);
 int run_devinfo(const inspect_options& options);
 int run_ibstat(const inspect_options& options);
 int run_ibdev2netdev(const inspect_options& options);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
 
 #include "model/abi/queues.h"
@@ -48,6 +49,21 @@ void set_ports(hosts::two_nodes_config& c, const traffic_options& traffic) {
 
 }  // namespace
 
+void force_paths(host_driver::config& driver, const common_options& common) {
+  for (host_driver::forced_path& port : driver.forced) {
+    for (const std::string& text : common.traffic_classes)
+      if (const int error = port.write_traffic_class(text))
+        throw usage_error(fmt::format(
+            error == -ENOENT
+                ? "--traffic-class: '{}': there is no such rule to take away"
+                : "--traffic-class: '{}': expected -1 to 255, with or without tclass= in front, then ,src_ip=ADDRESS "
+                  "and ,dst_ip=ADDRESS of a rule, the latter with /0 to /32 if it is IPv4",
+            text));
+    if (!common.ttl.empty() && port.write_ttl(common.ttl) != 0)
+      throw usage_error(fmt::format("--ttl: '{}': expected 0 to 255, or -1 for what each queue pair has", common.ttl));
+  }
+}
+
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective) {
   hosts::two_nodes_config c;
@@ -60,6 +76,7 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
   if (!common.config_file.empty()) parameters.load_toml(common.config_file);
   for (const std::string& a : common.assignments) parameters.set_assignment(a);
   if (c.node.driver.bond != host_driver::config::bond_mode::none) c.ports = {1, 2};
+  force_paths(c.node.driver, common);
   c.capture = common.pcap_file;
   c.capture_options.overwrite = common.overwrite;
   c.capture_options.fcs = common.pcap_fcs;

@@ -25,6 +25,8 @@ void fit(host_driver::config& driver, const demand& d);
 /// System and connection of an experiment. Throws usage_error or sim::config_error for what the user got wrong.
 hosts::two_nodes_config system_from(const common_options& common, const traffic_options& traffic, const demand& d,
                                     std::string* effective);
+/// What of the options an administrator writes into the driver's files. Throws usage_error.
+void force_paths(host_driver::config& driver, const common_options& common);
 /// Says on standard error what of a configuration cannot work as it is meant.
 void print_warnings(const std::vector<std::string>& warnings);
 /// Adds what the cable does to frames. Throws sim::config_error for a bad file.

@@ -66,6 +66,7 @@ serve::cm_application_options cm_application_from(const serve_options& options, 
   o.xrc = options.connection == "XRC";
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
+  o.route.traffic_class = options.traffic_class;
   o.route.mtu = options.mtu;
   o.route.seed = options.common.seed;
   return o;
@@ -83,6 +84,7 @@ serve::qperf_options qperf_from(const serve_options& options, int gid_index) {
   if (options.test_seconds != 0) o.seconds = options.test_seconds;
   o.route.gid_index = gid_index;
   o.route.service_level = options.priority;
+  o.route.traffic_class = options.traffic_class;
   o.route.mtu = options.mtu;
   o.route.seed = options.common.seed;
   return o;
@@ -110,6 +112,7 @@ serve::perftest_options perftest_from(const serve_options& options, int gid_inde
   o.receive_depth = options.receive_depth;
   o.reads = options.reads;
   o.service_level = options.priority;
+  o.traffic_class = options.traffic_class;
   o.ack_timeout = options.ack_timeout;
   o.seed = options.common.seed;
   o.gid_index = gid_index;

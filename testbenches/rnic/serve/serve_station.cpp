@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "host_driver/cm/cma.h"
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/serve/serve_dcb.h"
 
 namespace rnic::program {
+
+namespace cm = host_driver::cm;
 
 namespace {
 
@@ -31,6 +34,11 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
       prefix_(options.links.size() > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
       exchange_(io, env.base, clock),
       host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {
+  if (meets_over_cm(options_)) {
+    const int tos = options_.tos >= 0 ? options_.tos : system.node.driver.cma_roce_tos;
+    options_.traffic_class = static_cast<std::uint8_t>(tos);
+    if (options_.priority == 0) options_.priority = cm::service_level_of(options_.traffic_class);
+  }
   if (is_script(options_)) channel_ = std::make_unique<serve::script::line_channel>(io, env.base, clock);
   if (channel_) open_script();
 }
@@ -82,6 +90,10 @@ serve::host_config serve_station::host_config(unsigned index, const hosts::two_n
       throw usage_error("--mac " + options_.mac + ": not a MAC address of a port");
   }
   if (options_.vlan != 0) c.vlan = static_cast<std::uint16_t>(options_.vlan);
+  using host_driver::groups::igmp_version;
+  c.igmp = options_.igmp_version == 2   ? igmp_version::v2
+           : options_.igmp_version == 3 ? igmp_version::v3
+                                        : igmp_version::by_querier;
   c.link_event = [this](const std::string& what) { notices_.say(prefix_ + "link: " + what); };
   c.capture = system.capture;
   if (index != 0 && !c.capture.empty()) c.capture += "." + std::to_string(index + 1);
@@ -89,14 +101,29 @@ serve::host_config serve_station::host_config(unsigned index, const hosts::two_n
   return c;
 }
 
+/// Over the connection manager and without --roce, rdma_cm's default decides. A server listens even if it has no
+/// address of that version, as one does on Linux that has bound to none, and then refuses all who come.
 int serve_station::gid_index() {
   int index = options_.gid_index;
-  if (index < 0) index = host_->gid_index(options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
+  const bool as_rdma_cm = options_.roce.empty() && meets_over_cm(options_);
+  const ibv_gid_type type = as_rdma_cm              ? cm::cma(host_->device()).default_roce_mode(1)
+                            : options_.roce == "v1" ? IBV_GID_TYPE_ROCE_V1
+                                                    : IBV_GID_TYPE_ROCE_V2;
+  if (index < 0) index = host_->gid_index(type);
+  if (index < 0 && as_rdma_cm && options_.server)
+    index = host_->gid_index(type == IBV_GID_TYPE_ROCE_V1 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
   if (index < 0 && options_.gid_index < 0)
-    throw usage_error("--roce " + options_.roce + ": the adapter has no address of this version");
+    throw usage_error(std::string(as_rdma_cm ? "driver.cma_roce_mode" : "--roce") +
+                      (type == IBV_GID_TYPE_ROCE_V1 ? " v1" : " v2") + ": the adapter has no address of this version");
   if (index < 0 || !host_->device().port(1).gids[static_cast<std::size_t>(index)].valid)
     throw usage_error("--gid-index " + std::to_string(index) + ": there is no such GID");
   return index;
+}
+
+/// Of connections, with --roce or --gid-index.
+std::optional<ibv_gid_type> serve_station::only_version() {
+  if (options_.roce.empty() && options_.gid_index < 0) return std::nullopt;
+  return host_->device().port(1).gids[static_cast<std::size_t>(gid_index())].type;
 }
 
 void serve_station::open_script() {
@@ -155,7 +182,7 @@ serve::application_result serve_station::try_application() {
 
 void serve_station::run_applications(const std::function<void()>& ready) {
   std::unique_ptr<serve::cm_service> service;
-  if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_, gid_index());
+  if (meets_over_cm(options_)) service = std::make_unique<serve::cm_service>(*host_, only_version());
   service_ = service.get();
   std::unique_ptr<serve::reception> clients = receive_clients();
   clients_ = clients.get();
@@ -260,6 +287,7 @@ nlohmann::json managed_json(const host_driver::cm::connection_manager_counters& 
           {"backlog_full", c.backlog_full},
           {"by_data", c.by_data},
           {"other_version", c.other_version},
+          {"not_admitted", c.not_admitted},
           {"paths_refused", c.paths_refused},
           {"retries", c.retries},
           {"timeouts", c.timeouts}};

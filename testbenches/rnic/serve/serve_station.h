@@ -51,6 +51,7 @@ class serve_station {
  private:
   serve::host_config host_config(unsigned index, const hosts::two_nodes_config& system) const;
   int gid_index();
+  std::optional<ibv_gid_type> only_version();
   std::unique_ptr<serve::reception> receive_clients();
   serve::application_result run_application();
   serve::application_result try_application();

@@ -33,10 +33,8 @@ gid_bytes mapped(const std::uint8_t* ipv4) {
 
 }  // namespace
 
-cm_service::cm_service(served_host& host, int gid_index)
-    : device_(host.device()),
-      version_(device_.port(1).gids[static_cast<std::size_t>(gid_index)].type),
-      objects_(device_) {
+cm_service::cm_service(served_host& host, std::optional<ibv_gid_type> only)
+    : device_(host.device()), version_(only), choices_(device_), objects_(device_) {
   cm::connection_manager_config config;
   config.backlog = most_waiting;
   // As a Linux host: the numbers of a process before this one are other ones.
@@ -112,7 +110,7 @@ void cm_service::take_device_events() {
 void cm_service::post_one() {
   const outgoing o = outbox_.front();
   outbox_.pop_front();
-  ibv_ah_attr path = path_to(o.to.gid, o.to.gid_index, o.to.service_level, kernel_hop_limit);
+  ibv_ah_attr path = path_to(o.to.gid, o.to.gid_index, o.to.service_level, kernel_hop_limit, o.to.traffic_class);
   address_handle* ah = device_.create_ah(objects_.pd(), &path, &o.to.mac);
   if (ah == nullptr) return;
   const std::size_t offset = std::size_t{next_send_} * mad_bytes;
@@ -154,12 +152,13 @@ void cm_service::take(const ibv_wc& wc, const mac_address& source) {
   if (wc.status == IBV_WC_SUCCESS && wc.byte_len == receive_bytes) {
     cm::address from;
     from.mac = source;
+    const std::uint8_t* datagram = receive_buffer_.at(offset + grh_bytes);
     if (!find_own(receive_buffer_.at(offset), from))
       ++not_for_us_;
-    else if (device_.port(1).gids[static_cast<std::size_t>(from.gid_index)].type != version_)
-      take_other_version(from, receive_buffer_.at(offset + grh_bytes));
-    else
-      manager_->receive(from, receive_buffer_.at(offset + grh_bytes), mad_bytes, now_ps());
+    else if (version_ && device_.port(1).gids[static_cast<std::size_t>(from.gid_index)].type != *version_)
+      take_other_version(from, datagram);
+    else if (version_ || choices_.admits(1, from.gid_index) || !manager_->refuse_request(from, datagram, mad_bytes))
+      manager_->receive(from, datagram, mad_bytes, now_ps());
   }
   post_receive(device_, qp_, wc.wr_id, receive_buffer_.sge(receive_bytes, offset));
 }
@@ -169,7 +168,7 @@ std::optional<int> cm_service::own_row_like(int other) const {
   const auto& gids = device_.port(1).gids;
   const gid_row& like = gids[static_cast<std::size_t>(other)];
   const auto row = std::find_if(gids.begin(), gids.end(), [&](const gid_row& g) {
-    return g.valid && g.id == like.id && g.vlan == like.vlan && g.type == version_;
+    return g.valid && g.id == like.id && g.vlan == like.vlan && g.type == *version_;
   });
   return row == gids.end() ? std::nullopt : std::optional(static_cast<int>(row - gids.begin()));
 }
@@ -190,7 +189,7 @@ void cm_service::take_other_version(const cm::address& from, const std::uint8_t*
 
 std::string cm_service::other_version(const gid_bytes& peer) const {
   if (of_other_version_.count(peer) == 0) return "";
-  const bool v2 = version_ == IBV_GID_TYPE_ROCE_V2;
+  const bool v2 = *version_ == IBV_GID_TYPE_ROCE_V2;
   return fmt::format(": it speaks RoCE {}, this host is set to RoCE {} (--roce)", v2 ? "v1" : "v2", v2 ? "v2" : "v1");
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <systemc>
 
+#include "host_driver/cm/cma.h"
 #include "host_driver/cm/connection_manager.h"
 #include "testbenches/serve/host/application.h"
 #include "testbenches/serve/host/served_host.h"
@@ -37,8 +38,9 @@ class cm_service : private host_driver::cm::mad_output_if {
   using event = host_driver::cm::event;
 
   /// In an SC_THREAD. Throws std::runtime_error when the device has no QP1 to give.
-  /// `gid_index`: of the applications; connections are made and answered in its RoCE version only.
-  cm_service(served_host& host, int gid_index);
+  /// `only`: connections are made and answered in this RoCE version and no other; without it as rdma_cm does, whose
+  /// defaults (cma) say in which version connections begin.
+  cm_service(served_host& host, std::optional<ibv_gid_type> only);
   ~cm_service() override;
 
   host_driver::cm::connection_manager& manager() { return *manager_; }
@@ -91,7 +93,8 @@ class cm_service : private host_driver::cm::mad_output_if {
   std::optional<event> wait_for(Take take, std::uint64_t timeout_ps);
 
   host_driver::device& device_;
-  ibv_gid_type version_;
+  std::optional<ibv_gid_type> version_;
+  host_driver::cm::cma choices_;
   verbs_objects objects_;
   host_driver::completion_queue* receive_cq_ = nullptr;
   host_driver::completion_queue* send_cq_ = nullptr;

@@ -78,7 +78,8 @@ void datagrams::answer_to(node& n, const ibv_wc& wc) {
   cm::address from;
   if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) throw peer_failure("a datagram came without the sender's number");
   if (!service_.find_own(n.in.at(), from)) throw peer_failure("a datagram came with addresses that are not ours");
-  n.ah = objects_.ah(path_to(from.gid, from.gid_index, o_.route.service_level, 64), device_.last_source(*n.cq));
+  n.ah = objects_.ah(path_to(from.gid, from.gid_index, o_.route.service_level, 64, o_.route.traffic_class),
+                     device_.last_source(*n.cq));
   n.remote_qpn = __builtin_bswap32(wc.imm_data) & 0xffffff;
 }
 
@@ -117,7 +118,7 @@ void udaddy::ask(node& n) {
     throw peer_failure(fmt::format("the peer refused: status {}", e->message.service.status));
   n.remote_qpn = e->message.service.qpn;
   n.remote_qkey = e->message.service.qkey;
-  n.ah = objects_.ah(path_to(peer.gid, peer.gid_index, o_.route.service_level, 64), peer.mac);
+  n.ah = objects_.ah(path_to(peer.gid, peer.gid_index, o_.route.service_level, 64, o_.route.traffic_class), peer.mac);
 }
 
 void udaddy::serve(reception& clients, application_result& r) {
@@ -147,20 +148,30 @@ void udaddy::run(reception* clients, application_result& r) {
   for (node& n : all) take(n, r);
 }
 
-/// A queue pair in a multicast group, as long as this lives.
+/// The host is in a multicast group as long as this lives, and with it a queue pair, if one is given. As rdma_cm does
+/// (core/cma.c:cma_iboe_join_multicast), the network is told if the group's datagrams are RoCE v2, which is IP; of IPv6
+/// groups as well, with which that kernel refuses RoCE v2.
 class membership {
  public:
-  membership(device& d, queue_pair* qp, const ibv_gid& group) : device_(d), qp_(qp), group_(group) {
-    hosts::require(device_.attach_mcast(qp_, &group_), "attach_mcast");
+  membership(served_host& host, queue_pair* qp, const gid_bytes& group, ibv_gid_type type)
+      : host_(host), qp_(qp), group_(group), told_(type == IBV_GID_TYPE_ROCE_V2) {
+    std::copy(group.begin(), group.end(), gid_.raw);
+    if (told_) host_.join_group(group_);
+    if (qp_ != nullptr) hosts::require(host_.device().attach_mcast(qp_, &gid_), "attach_mcast");
   }
-  ~membership() { device_.detach_mcast(qp_, &group_); }
+  ~membership() {
+    if (qp_ != nullptr) host_.device().detach_mcast(qp_, &gid_);
+    if (told_) host_.leave_group(group_);
+  }
   membership(const membership&) = delete;
   membership& operator=(const membership&) = delete;
 
  private:
-  device& device_;
+  served_host& host_;
   queue_pair* qp_;
-  ibv_gid group_;
+  gid_bytes group_;
+  ibv_gid gid_{};
+  bool told_;
 };
 
 class mckey : private datagrams {
@@ -171,15 +182,15 @@ class mckey : private datagrams {
 
 void mckey::run(application_result& r) {
   node n = make_node(!o_.client);
+  const ibv_gid_type type = device_.port(1).gids[static_cast<std::size_t>(o_.route.gid_index)].type;
+  const membership member(host_, o_.client ? nullptr : n.qp, o_.peer, type);  // the tool joins on both sides
   if (o_.client) {
-    n.ah = objects_.ah(path_to(o_.peer, o_.route.gid_index, o_.route.service_level, 64), *implied_mac(o_.peer));
+    n.ah = objects_.ah(path_to(o_.peer, o_.route.gid_index, o_.route.service_level, 64, o_.route.traffic_class),
+                       *implied_mac(o_.peer));
     n.remote_qpn = multicast_qpn;
     sc_core::wait(sc_core::sc_time::from_value(join_ps));
     return send(n, r);
   }
-  ibv_gid group{};
-  std::copy(o_.peer.begin(), o_.peer.end(), group.raw);
-  const membership member(device_, n.qp, group);
   fmt::print("joined {}\n", wire::to_string(o_.peer));
   std::fflush(stdout);
   take(n, r);

@@ -82,7 +82,7 @@ cm::private_area addressed_private(const gid_bytes& own, const gid_bytes& to, st
 cm::address find_peer(served_host& host, const gid_bytes& to, const rdma_route& route) {
   const auto mac = host.resolve(to, route.gid_index);
   if (!mac) throw peer_failure("no neighbour has the address " + wire::to_string(to));
-  return {to, *mac, route.gid_index, static_cast<std::uint8_t>(route.service_level)};
+  return {to, *mac, route.gid_index, static_cast<std::uint8_t>(route.service_level), route.traffic_class};
 }
 
 rdma_connection::~rdma_connection() {
@@ -108,7 +108,7 @@ void rdma_connection::prepare(queue_pair* qp) {
       "modify_qp to INIT");
 }
 
-/// `theirs`: the peer's queue pair. `both`: what REQ said for the two of them.
+/// `theirs`: the peer's queue pair. `both`: what REQ said for the two of them, its service level and traffic class too.
 void rdma_connection::to_receive(const cm::address& peer, const cm::connection_data& theirs,
                                  const cm::connection_data& both, unsigned reads) {
   ibv_qp_attr attr{};
@@ -118,7 +118,8 @@ void rdma_connection::to_receive(const cm::address& peer, const cm::connection_d
   attr.rq_psn = psn_;  // a starting PSN is the one that the other side begins to send with (IBA volume 1, 12.7)
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min<unsigned>(reads, theirs.initiator_depth));
   attr.min_rnr_timer = rnr_timer;
-  attr.ah_attr = path_to(peer.gid, peer.gid_index, route_.service_level, kernel_hop_limit);
+  attr.ah_attr =
+      path_to(peer.gid, peer.gid_index, both.path.service_level & 7u, kernel_hop_limit, both.path.traffic_class);
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (!over_xrc()) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;  // what receives
   hosts::require(host_.device().modify_qp(qp_, &attr, mask, &peer.mac), "modify_qp to RTR");
@@ -169,6 +170,7 @@ void rdma_connection::begin_connect(const gid_bytes& to, std::uint16_t port, uns
   data.path.hop_limit = kernel_hop_limit;
   data.path.rate = rate_10_gbps;
   data.path.service_level = static_cast<std::uint8_t>(route_.service_level);
+  data.path.traffic_class = route_.traffic_class;
   data.path.ack_timeout = ack_timeout;
   cm::private_area area = addressed_private(own, to, client_port);
   std::copy_n(private_.begin(), most_told, area.begin() + cm::ip_header::bytes);

@@ -13,7 +13,8 @@ namespace rnic::serve {
 struct rdma_route {
   int gid_index = 0;
   unsigned service_level = 0;
-  unsigned mtu = 1024;  ///< path MTU in bytes that a client asks for
+  std::uint8_t traffic_class = 0;  ///< the ToS, which a service level may follow from (cm/cma.h)
+  unsigned mtu = 1024;             ///< path MTU in bytes that a client asks for
   std::uint64_t seed = 1;
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< for any one step of the peer
 };

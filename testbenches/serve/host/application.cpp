@@ -222,12 +222,14 @@ std::uint32_t starting_psn(std::uint64_t seed, const mac_address& mac, std::uint
   return static_cast<std::uint32_t>(random() & 0xffffff);
 }
 
-ibv_ah_attr path_to(const gid_bytes& gid, int gid_index, unsigned service_level, std::uint8_t hop_limit) {
+ibv_ah_attr path_to(const gid_bytes& gid, int gid_index, unsigned service_level, std::uint8_t hop_limit,
+                    std::uint8_t traffic_class) {
   ibv_ah_attr path{};
   path.is_global = 1;
   std::copy(gid.begin(), gid.end(), path.grh.dgid.raw);
   path.grh.sgid_index = static_cast<std::uint8_t>(gid_index);
   path.grh.hop_limit = hop_limit;
+  path.grh.traffic_class = traffic_class;
   path.sl = static_cast<std::uint8_t>(service_level);
   path.port_num = 1;
   return path;

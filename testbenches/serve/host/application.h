@@ -150,6 +150,6 @@ std::uint32_t starting_psn(std::uint64_t seed, const host_driver::mac_address& m
 
 /// Path over Ethernet to a neighbour: what the examples of rdma-core ask for.
 ibv_ah_attr path_to(const host_driver::gid_bytes& gid, int gid_index, unsigned service_level,
-                    std::uint8_t hop_limit = 1);
+                    std::uint8_t hop_limit = 1, std::uint8_t traffic_class = 0);
 
 }  // namespace rnic::serve

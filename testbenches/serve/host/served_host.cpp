@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testbenches/serve/host/served_host.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "host_driver/hosts/connection.h"
@@ -116,8 +118,47 @@ void served_host::answer(const std::uint8_t* frame, std::size_t length) {
   if (!neighbours_) return;  // the addresses come right after the ring
   node_.bus().spend_ps(answer_ps);
   if (!udp_.empty() && take_udp(frame, length)) return;
+  if (groups_ && groups_->receive(frame, length, base_.now_ps())) {
+    groups_changed_.notify(sc_core::SC_ZERO_TIME);
+    return;
+  }
   neighbours_->receive(frame, length);
   something_learnt_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void served_host::join_group(const host_driver::gid_bytes& group) {
+  if (!groups_) {
+    host_driver::groups::interface_addresses own;
+    own.mac = mac();
+    if (config_.vlan != host_driver::no_vlan) own.vlan = config_.vlan;
+    own.link_local = host_driver::default_gid(own.mac);
+    const auto four = std::find_if(config_.addresses.begin(), config_.addresses.end(), host_driver::is_ipv4);
+    if (four != config_.addresses.end()) own.ipv4 = *four;
+    groups_ = std::make_unique<host_driver::groups::memberships>(own, *ring_, config_.igmp, wire::to_u64(own.mac));
+    ring_->listen(*host_driver::implied_mac(host_driver::ipv4_gid(0xe0000001)));  // queries; IPv6's all nodes are heard
+    sc_core::sc_spawn([this] { serve_groups(); }, sc_core::sc_gen_unique_name("groups"));
+  }
+  if (!host_driver::is_multicast(group)) throw std::runtime_error("join_group: not a multicast address");
+  ring_->listen(*host_driver::implied_mac(group));  // queries about it
+  hosts::require(groups_->join(group, base_.now_ps()), "join_group");
+  groups_changed_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void served_host::leave_group(const host_driver::gid_bytes& group) {
+  if (groups_) groups_->leave(group, base_.now_ps());
+  groups_changed_.notify(sc_core::SC_ZERO_TIME);
+}
+
+/// The timers of the memberships.
+void served_host::serve_groups() {
+  for (;;) {
+    const std::uint64_t due = groups_->deadline_ps(), now = base_.now_ps();
+    if (due == ~std::uint64_t{0})
+      sc_core::wait(groups_changed_);
+    else if (due > now)
+      sc_core::wait(sc_core::sc_time::from_value(due - now), groups_changed_);
+    groups_->tick(base_.now_ps());
+  }
 }
 
 bool served_host::take_udp(const std::uint8_t* frame, std::size_t length) {

@@ -11,6 +11,7 @@
 #include <systemc>
 #include <vector>
 
+#include "host_driver/groups/memberships.h"
 #include "host_driver/hosts/node.h"
 #include "host_driver/neighbours.h"
 #include "testbenches/serve/host/ethernet_ring.h"
@@ -29,7 +30,8 @@ struct host_config {
   std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
   std::uint16_t vlan = host_driver::no_vlan;
   std::optional<host_driver::mac_address> mac;  ///< of the port, the GUIDs are made of it; else the firmware's
-  std::string capture;                          ///< file for every frame on the cable, empty: none
+  host_driver::groups::igmp_version igmp = host_driver::groups::igmp_version::by_querier;
+  std::string capture;  ///< file for every frame on the cable, empty: none
   tlm::capture_writer::config capture_options;
   std::function<void(const std::string& what)> link_event;  ///< called when the link's peer comes or goes; may be empty
 };
@@ -54,6 +56,11 @@ class served_host : private frame_receiver_if, private outside_if {
   std::optional<host_driver::mac_address> resolve(const host_driver::gid_bytes& gid, int gid_index);
   /// Row of the first address for this RoCE version, or of the default GID when there is no address.
   int gid_index(ibv_gid_type type);
+  /// The interface becomes a member of a multicast group, which the network is told (IGMP, MLD), or is no more: each
+  /// call of leave_group() takes back one of join_group(). In an SC_THREAD. Throws std::runtime_error when it has too
+  /// many groups.
+  void join_group(const host_driver::gid_bytes& group);
+  void leave_group(const host_driver::gid_bytes& group);
   /// Datagrams to this UDP port are given to `who` until close_udp(). False: the port is taken.
   bool open_udp(std::uint16_t port, udp_socket& who) { return udp_.emplace(port, &who).second; }
   void close_udp(std::uint16_t port) { udp_.erase(port); }
@@ -84,6 +91,7 @@ class served_host : private frame_receiver_if, private outside_if {
   std::size_t queued() const override { return link_ ? link_->queued() : 0; }
   void half_empty() override;
   void answer(const std::uint8_t* frame, std::size_t length);
+  void serve_groups();
   bool take_udp(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;
@@ -98,6 +106,8 @@ class served_host : private frame_receiver_if, private outside_if {
   std::unique_ptr<frame_link> link_;
   std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
+  std::unique_ptr<host_driver::groups::memberships> groups_;  // from the first one on
+  sc_core::sc_event groups_changed_{sc_core::sc_gen_unique_name("groups_changed")};
   std::map<std::uint16_t, udp_socket*> udp_;  // by port
   sc_core::sc_event something_learnt_{sc_core::sc_gen_unique_name("something_learnt")};
 };

@@ -21,6 +21,7 @@ rdma_route route_of(const perftest_options& o) {
   rdma_route route;
   route.gid_index = o.gid_index;
   route.service_level = o.service_level;
+  route.traffic_class = o.traffic_class;
   route.mtu = o.mtu;
   route.seed = o.seed;
   route.patience_ps = o.patience_ps;

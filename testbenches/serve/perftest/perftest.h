@@ -48,7 +48,8 @@ struct perftest_options {
   unsigned receive_depth = 512;
   unsigned reads = 0;  ///< READs and atomics under way on a queue pair, the peer's and ours; 0: what the adapter takes
   unsigned service_level = 0;
-  unsigned ack_timeout = 14;  ///< 4.096 us * 2^n
+  std::uint8_t traffic_class = 0;  ///< over the connection manager: the ToS
+  unsigned ack_timeout = 14;       ///< 4.096 us * 2^n
   int gid_index = 0;
   std::uint64_t seed = 1;                          ///< of the starting PSNs and the content of messages
   std::uint64_t patience_ps = 30 * sim::ps_per_s;  ///< without anything of the peer's

@@ -157,7 +157,8 @@ void rsocket_datagrams::point(peer& p, const gid_bytes& address, const mac_addre
   if (p.ah != nullptr && p.mac == mac) return;
   if (p.ah != nullptr) device_.destroy_ah(p.ah);
   p.mac = mac;
-  const ibv_ah_attr path = path_to(address, route_.gid_index, route_.service_level, kernel_hop_limit);
+  const ibv_ah_attr path =
+      path_to(address, route_.gid_index, route_.service_level, kernel_hop_limit, route_.traffic_class);
   p.ah = made(device_.create_ah(objects_.pd(), &path, &mac), "create_ah");
 }
 

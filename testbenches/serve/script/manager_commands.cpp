@@ -76,7 +76,8 @@ json cm_connect(session& s, fields& f) {
   data.path.hop_limit = hop_limit;
   data.path.rate = rate_10_gbps;
   data.path.service_level = path.attr.sl;
-  const cm::address peer{to, path.mac, path.attr.grh.sgid_index, path.attr.sl};
+  data.path.traffic_class = path.attr.grh.traffic_class;
+  const cm::address peer{to, path.mac, path.attr.grh.sgid_index, path.attr.sl, path.attr.grh.traffic_class};
   const auto id = s.service.manager().connect(peer, data, area, s.service.now_ps());
   if (id == 0) throw command_error("cm_connect: no room for a connection");
   s.connections.insert(id);

@@ -8,6 +8,7 @@ import shutil
 import sys
 
 from served import FOLDER, wrong  # the first: it says when there is no scapy
+import address_cases as addresses
 import application_cases as applications
 import connection_cases
 import crowd_cases as crowd
@@ -40,6 +41,8 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "script_wander": script_cases.wander, "rstream": rstream_cases.rstream, "rstream_list": rstream_cases.rstream_list, "qperf": qperf_cases.qperf,
          "qperf_strangers": qperf_cases.qperf_strangers, "qperf_unlinked": qperf_cases.qperf_unlinked, "killed": leaving.killed, "reborn": leaving.reborn, "stopped": leaving.stopped,
          "left_there": leaving.left_there,
+         "roce_modes": addresses.roce_modes, "types_of_service": addresses.types_of_service,
+         "reports": addresses.reports, "listeners": addresses.listeners,
          "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong}
 
 

@@ -320,8 +320,8 @@ def first_generation():
         expect((status == 0) == ok and a.result["runs_made"] == ok, "%s: %s%s" % (version, a.text, b.text))
         expect(ok or statistics.get("served.adapter.parser1.roce_frames", 0) == 0 and a.result["connection_manager"]["received"] == 0,
                statistics)
-    done = subprocess.run([RNIC, "serve", "--link", "listen:unix:" + path("s"), "--app", "rping", "--server", *old], capture_output=True,
-                          text=True, timeout=20)
+    done = subprocess.run([RNIC, "serve", "--link", "listen:unix:" + path("s"), "--app", "rping", "--server", "--roce", "v2", *old],
+                          capture_output=True, text=True, timeout=20)
     expect(done.returncode == 2 and "--roce v2: the adapter has no address" in done.stderr, done)
 
 
