@@ -217,6 +217,9 @@ def cm(b):
     # The model joins the group before the guest sends to it, and the other way round.
     side = b.serve("--app", "mckey", "--server", "--group", GROUP)
     b.verdict("mckey, the guest sends", side, b.guest.run("timeout 30 /usr/bin/mckey -m %s -b %s -s" % (GROUP, GUEST4), 60))
+    for kind, what in ((4, "joining"), (3, "leaving")):
+        model, guest = (wire_image.group_reports(b.pcap, host, GROUP, kind) for host in (MODEL4, GUEST4))
+        b.note("IGMP, %s the group" % what, model and guest and set(model) == set(guest), "%s\n%s\n" % (model, guest))
     b.guest.start("timeout 30 /usr/bin/mckey -m %s -b %s" % (GROUP, GUEST4), "grep -q %s /proc/net/igmp" % GROUP_IGMP)
     side = b.serve("--app", "mckey", "--client", GROUP)
     b.verdict("mckey, the model sends", side, b.guest.finish_server(60))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the packets of a capture leave in the memory of their receiver, by the packets alone."""
+import socket
 import struct
 import zlib
 
@@ -21,6 +22,20 @@ def frames(path):
         length = struct.unpack(order + "I", data[at + 8:at + 12])[0]
         yield data[at + 16:at + 16 + length]
         at += 16 + length
+
+
+def group_reports(path, host, group, kind):
+    """IGMPv3 reports of a host, of one record of this kind and group: all bytes but the host's addresses and the checksum
+    of the IP header, which has one of them in it."""
+    found = []
+    for frame in frames(path):
+        if frame[12:14] != b"\x08\0" or frame[23] != 2 or frame[26:30] != socket.inet_aton(host):
+            continue
+        end = 14 + struct.unpack(">H", frame[16:18])[0]
+        igmp = frame[14 + (frame[14] & 15) * 4:end]
+        if igmp[0] == 0x22 and igmp[6:8] == b"\0\x01" and igmp[8] == kind and igmp[12:16] == socket.inet_aton(group):
+            found.append((frame[:6] + frame[12:24] + frame[30:end]).hex())
+    return found
 
 
 class packet:
