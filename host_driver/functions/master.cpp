@@ -66,12 +66,16 @@ int function_master::start(const std::vector<function_settings>& settings) {
 }
 
 std::uint64_t function_master::mac_of(unsigned function, unsigned port) const {
-  const function_settings& s = functions_[function].settings;
-  if (s.mac != 0) return s.mac + (port - 1);
   std::uint64_t own = 0;
   for (const std::uint8_t byte : device_.port(port).mac) own = own << 8 | byte;
+  return mac_of(functions_[function].settings, own, function, port);
+}
+
+std::uint64_t function_master::mac_of(const function_settings& s, std::uint64_t physical, unsigned function,
+                                      unsigned port) {
+  if (s.mac != 0) return s.mac + (port - 1);
   // Locally administered, so that no card has it: a bit, the function's number, and what tells cards and ports apart.
-  return (own & 0x0000'00ff'ffff) | std::uint64_t{0x02} << 40 | std::uint64_t{function} << 32 |
+  return (physical & 0x0000'00ff'ffff) | std::uint64_t{0x02} << 40 | std::uint64_t{function} << 32 |
          std::uint64_t{port} << 24;
 }
 

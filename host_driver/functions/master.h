@@ -50,6 +50,9 @@ class function_master {
   bool is_active(unsigned function) const { return functions_[function].active; }
   const resource_tracker& tracker() const { return tracker_; }
   std::uint64_t mac_of(unsigned function, unsigned port) const;
+  /// That of a function whose card's `port` has the address `physical`.
+  static std::uint64_t mac_of(const function_settings& settings, std::uint64_t physical, unsigned function,
+                              unsigned port);
   /// Rows of a port's GID table that are the function's: first, and number (adapter control plane 8.6).
   struct gid_window {
     unsigned first = 0, count = 0;

@@ -24,7 +24,7 @@ class meeting {
   }
 
  private:
-  sc_core::sc_event all_{"all"};
+  sc_core::sc_event all_{sc_core::sc_gen_unique_name("all")};
   std::size_t here_ = 0;
   std::uint64_t round_ = 0;
 };

@@ -2,13 +2,10 @@
 #include "host_driver/hosts/network.h"
 
 #include <algorithm>
-#include <bitset>
 #include <systemc>
 
-#include "firmware/bus/network_card.h"
 #include "host_driver/hosts/meeting.h"
 #include "host_driver/hosts/programs.h"
-#include "model/wire/ethernet.h"
 
 namespace rnic::hosts {
 
@@ -25,12 +22,16 @@ node_config of_host(const network_config& c, unsigned host) {
   node_config n = c.node;
   n.cabled = c.shape.cabled(host);
   if (n.cabled == 0) throw sim::config_error(c.shape.hosts()[host] + ": has no cable");
+  if (n.driver.bond != host_driver::config::bond_mode::none)  // switches find a host's address at one port only
+    throw sim::config_error("driver.bond: " + c.shape.hosts()[host] + " is at switches, bonds are for hosts at cables");
   for (const fabric::network_link& w : c.shape.links()) {
     const fabric::plug_place& e = w.ends[0];
     if (e.is_switch || e.number != host) continue;
     (e.port == 1 ? n.adapter.port.rate_mbps : n.adapter.port2.rate_mbps) = w.rate_mbps;
     n.adapter.port.metres = std::max(n.adapter.port.metres, w.metres);
   }
+  for (unsigned side = 0; c.sides && side < 2; ++side)
+    if ((*c.sides)[side] == host) n = of_side(n, side);
   return n;
 }
 
@@ -39,16 +40,18 @@ node_config of_host(const network_config& c, unsigned host) {
 network::network(const network_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
-  for (unsigned i = 0; i < config_.shape.hosts().size(); ++i)
-    nodes_.push_back(std::make_unique<node>(config_.shape.hosts()[i].c_str(), env, of_host(config_, i), i + 1));
+  for (unsigned i = 0; i < config_.shape.hosts().size(); ++i) {
+    built_from_.push_back(of_host(config_, i));
+    nodes_.push_back(std::make_unique<node>(config_.shape.hosts()[i].c_str(), env, built_from_.back(), i + 1));
+  }
   make_switches();
   make_cables();
   route();
-  ends_.resize(nodes_.size());
-  for (unsigned i = 0; i < ends_.size(); ++i) {
-    ends_[i].device = &nodes_[i]->device();
-    ends_[i].bus = &nodes_[i]->bus();
-    ends_[i].port = (config_.shape.cabled(i) & 1) != 0 ? 1 : 2;
+  for (unsigned i = 0; i < nodes_.size(); ++i) {
+    std::vector<unsigned> ports;
+    for (const unsigned p : {1u, 2u})
+      if ((config_.shape.cabled(i) >> (p - 1) & 1) != 0) ports.push_back(p);
+    ends_.push_back(make_ends(*nodes_[i], ports));
   }
 }
 
@@ -69,58 +72,48 @@ void network::make_switches() {
       if (v.of_switch == s) c.ports[v.port].vlan = v.vlan;
     switches_.push_back(
         std::make_unique<fabric::network_switch>(config_.shape.switches()[s], *clock_, c, frames_, statistics_));
+    if (config_.sides) switches_.back()->follow(spans_);
   }
 }
 
 void network::make_cables() {
   if (!config_.capture.empty())
     capture_ = std::make_unique<tlm::capture_writer>(config_.capture, config_.capture_options);
+  for (const fabric::network_link& w : config_.shape.links()) make_cable(w);
+}
+
+void network::make_cable(const fabric::network_link& w) {
   const auto connector = [this](const fabric::plug_place& e) -> payload::frame_port_if& {
     return e.is_switch ? switches_[e.number]->port(e.port) : nodes_[e.number]->connector(e.port);
   };
-  for (const fabric::network_link& w : config_.shape.links()) {
-    fabric::cable::config c;
-    c.metres = w.metres;
-    c.ps_per_metre = config_.ps_per_metre;
-    cables_.push_back(std::make_unique<fabric::cable>(connector(w.ends[0]), connector(w.ends[1]), c));
-    if (capture_ && !w.ends[0].is_switch && w.ends[0].number == config_.capture_at)
-      cables_.back()->add_observer(*capture_);
-    if (!w.ends[0].is_switch) continue;
-    for (unsigned i = 0; i < 2; ++i)
-      ways_.push_back({w.ends[i].number, w.ends[i].port, w.ends[1 - i].number, w.ends[1 - i].port, {}, {}});
+  fault_cable_config c;
+  c.cable.metres = w.metres;
+  c.cable.ps_per_metre = config_.ps_per_metre;
+  const bool captured = capture_ && !w.ends[0].is_switch && w.ends[0].number == config_.capture_at;
+  fabric::cable* made = nullptr;
+  if (is_measured(w.ends[0])) {
+    c.port = w.ends[0].port;
+    c.faults = config_.faults;
+    c.fault_seed = config_.fault_seed;
+    fault_cables_.push_back(std::make_unique<fault_cable>(
+        connector(w.ends[0]), connector(w.ends[1]), c,
+        adapter::environment{base_, spans_, statistics_, frames_, packets_}, captured ? capture_.get() : nullptr));
+    made = &fault_cables_.back()->cable();
+  } else {
+    cables_.push_back(std::make_unique<fabric::cable>(connector(w.ends[0]), connector(w.ends[1]), c.cable));
+    made = cables_.back().get();
+    if (captured) made->add_observer(*capture_);
   }
-}
-
-/// Those that its ports know, and 0 for what transparent ones take.
-std::vector<std::uint16_t> network::vlans_of(unsigned of_switch) const {
-  std::bitset<4096> used;
-  used.set(0);
-  for (const network_config::vlan_setting& v : config_.vlans)
-    if (v.of_switch == of_switch) used |= std::bitset<4096>(v.vlan.allowed).set(v.vlan.vlan);
-  std::vector<std::uint16_t> all;
-  for (std::size_t v = 0; v < used.size(); ++v)
-    if (used[v]) all.push_back(static_cast<std::uint16_t>(v));
-  return all;
-}
-
-/// As a control plane would, before there is traffic.
-void network::route() {
-  routes_.resize(nodes_.size());
-  for (unsigned host = 0; host < nodes_.size(); ++host) {
-    const auto macs = firmware::config_of(of_host(config_, host).adapter, config_.node.firmware, host + 1).mac;
-    for (unsigned port = 1; port <= 2; ++port) {
-      const ports_by_switch& ways = routes_[host][port - 1] = config_.shape.ways_to(host, port);
-      for (unsigned s = 0; s < switches_.size(); ++s)
-        for (const std::uint16_t vlan : vlans_of(s))
-          if (!ways[s].empty()) switches_[s]->route(vlan, wire::mac_from_u64(macs[port - 1]), ways[s]);
-    }
-  }
+  if (config_.sides) made->follow(spans_, name_of(w.ends[0]), name_of(w.ends[1]));
+  if (!w.ends[0].is_switch) return;
+  for (unsigned i = 0; i < 2; ++i)
+    ways_.push_back({w.ends[i].number, w.ends[i].port, w.ends[1 - i].number, w.ends[1 - i].port, {}, {}});
 }
 
 std::vector<std::string> network::warnings() const {
   std::vector<std::string> all;
   for (unsigned i = 0; i < nodes_.size(); ++i)
-    for (const std::string& w : hosts::warnings(of_host(config_, i))) all.push_back(config_.shape.hosts()[i] + " " + w);
+    for (const std::string& w : hosts::warnings(built_from_[i])) all.push_back(config_.shape.hosts()[i] + " " + w);
   const fabric::buffer_config& b = config_.middle.buffer;
   if (b.flow_control == fabric::lossless_by::nothing) return all;
   for (unsigned s = 0; s < switches_.size(); ++s)
@@ -138,10 +131,15 @@ std::vector<std::string> network::warnings() const {
 
 void network::meet() { meeting_->arrive(nodes_.size()); }
 
-void network::wait_until(sim::time_ps when) {
+void network::wait_until(sim::time_ps when, const sc_core::sc_event* or_until) {
   base_.leave();
   const sim::time_ps now = sc_core::sc_time_stamp().value();
-  if (when > now) sc_core::wait(sc_core::sc_time::from_value(when - now));
+  if (when <= now) return;
+  const sc_core::sc_time rest = sc_core::sc_time::from_value(when - now);
+  if (or_until != nullptr)
+    sc_core::wait(rest, *or_until);
+  else
+    sc_core::wait(rest);
 }
 
 void network::run(const std::function<void(unsigned)>& program) {
@@ -152,86 +150,6 @@ void network::run(const std::function<void(unsigned)>& program) {
   run_programs(base_, state);
   if (capture_) capture_->close();
   expect_all_ended(state);
-}
-
-// ---------------------------------------------------------------- standstills
-
-std::string network::name_of(const way& w) const {
-  return config_.shape.switches()[w.from] + " to " + config_.shape.switches()[w.to];
-}
-
-/// It is paused, has frames, and has sent none since the last look.
-bool network::is_stuck(way& w, unsigned priority) {
-  fabric::network_switch& from = *switches_[w.from];
-  const bool held = (from.held(w.out) >> priority & 1) != 0;
-  const std::uint64_t sent = from.count(w.out).tx_frames;
-  const bool still = held && w.sent[priority] == sent && w.since[priority] != 0;
-  if (!still) w.since[priority] = held ? now_ps() : 0;
-  w.sent[priority] = sent;
-  return still;
-}
-
-/// What comes in by `one` waits in the queue of `next`.
-bool network::holds_up(const way& one, const way& next, unsigned priority) const {
-  return one.to == next.from && switches_[one.to]->buffer().between(one.in, next.out, priority) != 0;
-}
-
-std::string network::blocked_by(unsigned from, unsigned to, unsigned priority) const {
-  const fabric::topology& shape = config_.shape;
-  const ports_by_switch& ways = routes_[to][ends_[to].port - 1];
-  fabric::plug_place at = shape.beyond_host(from, ends_[from].port);
-  for (unsigned hop = 0; hop < switches_.size() && at.is_switch; ++hop) {
-    const fabric::network_switch& s = *switches_[at.number];
-    if (ways[at.number].size() != 1) return {};
-    const unsigned own = ways[at.number].front();
-    if ((s.stopped(at.port) >> priority & 1) != 0) {
-      const auto bytes = [&](unsigned out) { return s.buffer().between(at.port, out, priority); };
-      unsigned most = own;
-      for (unsigned out = 0; out < s.num_ports(); ++out)
-        if (bytes(out) > bytes(most)) most = out;
-      constexpr std::uint32_t clearly = 4;  // times as much as of its own
-      if (bytes(most) > clearly * bytes(own)) {
-        const fabric::plug_place behind = shape.beyond(at.number, most);
-        return shape.switches()[at.number] + " port " + std::to_string(most) + " to " +
-               (behind.is_switch ? shape.switches() : shape.hosts())[behind.number];
-      }
-    }
-    at = shape.beyond(at.number, own);
-  }
-  return {};
-}
-
-std::vector<standstill> network::look_for_standstills() {
-  std::vector<standstill> found;
-  for (unsigned p = 0; p < fabric::priorities; ++p) {
-    std::vector<way*> stuck;
-    for (way& w : ways_)
-      if (is_stuck(w, p)) stuck.push_back(&w);
-    // From one to one that holds it up, until one comes again: what lies between is a ring.
-    std::vector<const way*> seen;
-    for (const way* begin : stuck) {
-      std::vector<const way*> path;
-      const way* at = begin;
-      while (at != nullptr && std::find(seen.begin(), seen.end(), at) == seen.end() &&
-             std::find(path.begin(), path.end(), at) == path.end()) {
-        path.push_back(at);
-        const auto next = std::find_if(stuck.begin(), stuck.end(), [&](const way* w) { return holds_up(*at, *w, p); });
-        at = next == stuck.end() ? nullptr : *next;
-      }
-      const auto ring = std::find(path.begin(), path.end(), at);
-      if (at != nullptr && ring != path.end()) {
-        standstill s;
-        s.priority = p;
-        for (auto w = ring; w != path.end(); ++w) {
-          s.ways.push_back(name_of(**w));
-          s.since = std::max(s.since, (*w)->since[p]);
-        }
-        found.push_back(s);
-      }
-      seen.insert(seen.end(), path.begin(), path.end());
-    }
-  }
-  return found;
 }
 
 }  // namespace rnic::hosts

@@ -2,14 +2,18 @@
 // Hosts and switches of a topology.
 #pragma once
 
+#include <array>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/fault_cable.h"
 #include "host_driver/hosts/node.h"
+#include "host_driver/hosts/pair_if.h"
 #include "model/fabric/network_switch.h"
 #include "model/fabric/topology.h"
 #include "model/sim/span.h"
@@ -35,6 +39,11 @@ struct network_config {
   std::string capture;      ///< file for the frames on one host's cable, empty: none
   unsigned capture_at = 0;  ///< that host's number, from 0
   tlm::capture_writer::config capture_options;
+  /// Two hosts that are measured: parameters of one side are theirs, spans of messages tell of switches and cables, and
+  /// the first one's cables are a fault_cable each.
+  std::optional<std::array<unsigned, 2>> sides;
+  fabric::fault_plan faults;
+  std::uint64_t fault_seed = 1;  ///< for plans without a seed of their own
   sim::timebase::options timing;
 };
 /// Announces every parameter of the network.
@@ -60,17 +69,36 @@ class network {
   void run(const std::function<void(unsigned)>& program);
   /// For the programs: waits until those of all hosts are here.
   void meet();
-  /// For a program: waits until `when`.
-  void wait_until(sim::time_ps when);
+  /// For a program: waits until `when`, or until the event where there is one.
+  void wait_until(sim::time_ps when, const sc_core::sc_event* or_until = nullptr);
 
   const network_config& config() const { return config_; }
   unsigned hosts() const { return static_cast<unsigned>(nodes_.size()); }
   node& host(unsigned i) { return *nodes_[i]; }
-  endpoint& end(unsigned i) { return ends_[i]; }
+  /// At the host's first port with a cable; the other one's is its `other`.
+  endpoint& end(unsigned i) { return ends_[i].front(); }
+  /// At a port that has a cable.
+  endpoint& end(unsigned i, unsigned port) {
+    return ends_[i].front().port == port ? ends_[i].front() : *ends_[i].front().other;
+  }
+  const std::string& name_of(const fabric::plug_place& e) const {
+    return (e.is_switch ? config_.shape.switches() : config_.shape.hosts())[e.number];
+  }
   unsigned switches() const { return static_cast<unsigned>(switches_.size()); }
   fabric::network_switch& middle(unsigned i) { return *switches_[i]; }
+  /// As the host was built.
+  const node_config& built_from(unsigned i) const { return built_from_[i]; }
   sim::statistics& statistics() { return statistics_; }
-  const sim::timebase& base() const { return base_; }
+  const sim::statistics& statistics() const { return statistics_; }
+  sim::span_recorder& spans() { return spans_; }
+  sim::timebase& base() { return base_; }
+  /// A frame or a packet of PCI Express is somewhere between the memories of two hosts.
+  bool under_way() const { return frames_.in_use() != 0 || packets_.in_use() != 0; }
+  /// Of network_config::sides the first one's cables, by port; at most two.
+  const std::vector<std::unique_ptr<fault_cable>>& fault_cables() const { return fault_cables_; }
+  using ports_by_switch = std::vector<std::vector<unsigned>>;
+  /// By switch, the ports on the ways to a port of a host; none where no way leads there.
+  const ports_by_switch& ways_to(unsigned host, unsigned port) const { return routes_[host][port - 1]; }
   sim::time_ps now_ps() const { return base_.now_ps(); }
   /// What of the network cannot work as it is meant, a line each: headroom that is too small.
   std::vector<std::string> warnings() const;
@@ -88,6 +116,10 @@ class network {
   };
   void make_switches();
   void make_cables();
+  void make_cable(const fabric::network_link& w);
+  bool is_measured(const fabric::plug_place& e) const {
+    return config_.sides && !e.is_switch && e.number == (*config_.sides)[0];
+  }
   void route();
   std::vector<std::uint16_t> vlans_of(unsigned of_switch) const;
   bool is_stuck(way& w, unsigned priority);
@@ -100,15 +132,16 @@ class network {
   sim::statistics statistics_;
   payload::frame_pool frames_;
   payload::tlp_pool packets_;
+  std::vector<node_config> built_from_;  // by host
   std::vector<std::unique_ptr<node>> nodes_;
   std::unique_ptr<sim::clock_domain> clock_;
   std::vector<std::unique_ptr<fabric::network_switch>> switches_;
   std::vector<std::unique_ptr<fabric::cable>> cables_;
+  std::vector<std::unique_ptr<fault_cable>> fault_cables_;
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<meeting> meeting_;
-  std::vector<endpoint> ends_;
-  std::vector<way> ways_;  // between switches
-  using ports_by_switch = std::vector<std::vector<unsigned>>;
+  std::vector<std::vector<endpoint>> ends_;             // by host
+  std::vector<way> ways_;                               // between switches
   std::vector<std::array<ports_by_switch, 2>> routes_;  // to a host's port
   std::exception_ptr failure_;
   unsigned running_ = 0;

@@ -43,53 +43,34 @@ two_nodes::two_nodes(const two_nodes_config& config)
   node_a_ = std::make_unique<node>("a", env, of(0), 1);
   node_b_ = std::make_unique<node>("b", env, of(1), 2);
   if (!config.capture.empty()) capture_ = std::make_unique<tlm::capture_writer>(config.capture, config.capture_options);
-  for (const unsigned port : config.ports) links_.push_back(make_link(port));
+  for (const unsigned port : config.ports) make_link(port, env);
   if (capture_) {
     statistics_.add("cable.capture.frames", capture_->frames());
     statistics_.add("cable.capture.wrong_fcs", capture_->wrong_fcs());
   }
-  make_ends(0, *node_a_);
-  make_ends(1, *node_b_);
+  ends_ = {make_ends(*node_a_, config.ports), make_ends(*node_b_, config.ports)};
 }
 
-two_nodes::link two_nodes::make_link(unsigned port) {
-  const std::string name = port == 1 ? "cable" : "cable2";
-  fabric::cable::config cable;
-  cable.metres = config_.cable_metres;
-  cable.hop_ps = config_.hop_ps;
-  link l;
-  l.place = std::make_unique<sim::hierarchy_module>(name, "cable");
-  l.cable = std::make_unique<fabric::cable>(node_a_->connector(port), node_b_->connector(port), cable);
-  for (unsigned from = 0; from < 2; ++from) {
-    const std::string way = name + (from == 0 ? ".a_to_b" : ".b_to_a");
-    statistics_.add(way + ".frames", l.cable->frames(from));
-    statistics_.add(way + ".lost", l.cable->lost(from));
-  }
-  if (!config_.faults.empty()) {
-    constexpr sim::clock_period resolution{1000, 1, 0};  // what is held back or late goes on at whole nanoseconds
-    l.clock = std::make_unique<sim::clock_domain>(name + ".clock", base_, resolution);
-    l.faults = std::make_unique<fabric::fault_injector>(name + ".faults", *l.clock, config_.faults, config_.fault_seed,
-                                                        frames_, statistics_);
-    l.cable->insert(*l.faults);
-    l.carrier =
-        std::make_unique<fabric::carrier_schedule>(name + ".carrier", *l.clock, *l.cable, config_.faults.outages, port);
-  }
-  if (capture_)
-    l.cable->add_observer(*capture_,
-                          config_.faults.capture_before ? fabric::cable::tap::before : fabric::cable::tap::behind);
-  return l;
+void two_nodes::make_link(unsigned port, const adapter::environment& env) {
+  fault_cable_config c;
+  c.port = port;
+  c.cable.metres = config_.cable_metres;
+  c.cable.hop_ps = config_.hop_ps;
+  c.faults = config_.faults;
+  c.fault_seed = config_.fault_seed;
+  links_.push_back(
+      std::make_unique<fault_cable>(node_a_->connector(port), node_b_->connector(port), c, env, capture_.get()));
 }
 
-void two_nodes::make_ends(unsigned side, node& n) {
-  std::vector<endpoint>& ends = ends_[side];
-  const bool bonded = n.bond() != nullptr;  // one port to programs
-  ends.resize(bonded ? 1 : config_.ports.size());
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    ends[i].device = &n.device();
-    ends[i].bus = &n.bus();
-    ends[i].port = bonded ? 1 : config_.ports[i];
-    if (ends.size() == 2) ends[i].other = &ends[1 - i];
+std::vector<pair_if::line> two_nodes::lines() const {
+  std::vector<line> all;
+  for (const unsigned port : config_.ports) {
+    const std::string of = config_.ports.size() > 1 ? " of port " + std::to_string(port) : "";
+    const std::uint32_t rate_mbps = config_.node.adapter.rate_mbps(port - 1);
+    all.push_back({"wire" + of + ", a to b", line_busy_ps(*node_a_, port, rate_mbps)});
+    all.push_back({"wire" + of + ", b to a", line_busy_ps(*node_b_, port, rate_mbps)});
   }
+  return all;
 }
 
 two_nodes::~two_nodes() = default;

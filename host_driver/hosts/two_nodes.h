@@ -13,9 +13,10 @@
 
 #include "host_driver/config.h"
 #include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/fault_cable.h"
 #include "host_driver/hosts/node.h"
+#include "host_driver/hosts/pair_if.h"
 #include "model/adapter/adapter.h"
-#include "model/fabric/carrier_schedule.h"
 #include "model/fabric/fault_injector.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
@@ -52,36 +53,38 @@ struct two_nodes_config {
 void announce(sim::parameter_set& to, two_nodes_config& c);
 
 /// Builds the system before the simulation starts, and runs one program on each host.
-class two_nodes {
+class two_nodes final : public pair_if {
  public:
   explicit two_nodes(const two_nodes_config& config);
-  ~two_nodes();
+  ~two_nodes() override;
 
   /// Runs both programs, each in a process of its own, after its driver has opened the device. Returns when both have
   /// ended; an exception of either ends the run and comes out here. Once per object.
   void run(const std::function<void()>& program_a, const std::function<void()>& program_b);
   /// Lets simulated time pass (idle experiments).
   void pass(sim::time_ps duration);
-  /// For the programs: waits until the other one is here too.
-  void meet();
+
+  node& host(unsigned side) override { return side == 0 ? *node_a_ : *node_b_; }
+  endpoint& end(unsigned side) override { return ends_[side].front(); }
+  const node_config& built_from(unsigned side) const override {
+    return side == 1 && config_.node_b ? *config_.node_b : config_.node;
+  }
+  unsigned number(unsigned side) const override { return side + 1; }
+  std::string neighbour(unsigned side) const override { return side == 0 ? "host b" : "host a"; }
+  std::vector<line> lines() const override;
+  void meet() override;
 
   const two_nodes_config& config() const { return config_; }
-  endpoint& a() { return ends_[0].front(); }
-  endpoint& b() { return ends_[1].front(); }
-  node& node_a() { return *node_a_; }
-  node& node_b() { return *node_b_; }
   /// Of two_nodes_config::ports the `nth`.
-  fabric::cable& cable(std::size_t nth = 0) { return *links_[nth].cable; }
+  fabric::cable& cable(std::size_t nth = 0) { return links_[nth]->cable(); }
   std::size_t cables() const { return links_.size(); }
   /// What the plan did on the `nth` cable; nullptr when it is empty.
-  const fabric::fault_injector* faults(std::size_t nth = 0) const { return links_[nth].faults.get(); }
-  sim::timebase& base() { return base_; }
-  sim::span_recorder& spans() { return spans_; }
-  sim::statistics& statistics() { return statistics_; }
+  const fabric::fault_injector* faults(std::size_t nth = 0) const { return links_[nth]->faults(); }
+  sim::timebase& base() override { return base_; }
+  sim::span_recorder& spans() override { return spans_; }
+  sim::statistics& statistics() override { return statistics_; }
   const sim::statistics& statistics() const { return statistics_; }
-  sim::time_ps now_ps() const { return base_.now_ps(); }
-  /// A frame or a packet of PCI Express is somewhere between the memories of the two hosts.
-  bool under_way() const { return frames_.in_use() != 0 || packets_.in_use() != 0; }
+  bool under_way() const override { return frames_.in_use() != 0 || packets_.in_use() != 0; }
 
  private:
   two_nodes_config config_;
@@ -90,18 +93,10 @@ class two_nodes {
   sim::statistics statistics_;
   payload::frame_pool frames_;
   payload::tlp_pool packets_;
-  struct link {
-    std::unique_ptr<sim::hierarchy_module> place;  // its parts are below it
-    std::unique_ptr<fabric::cable> cable;
-    std::unique_ptr<sim::clock_domain> clock;
-    std::unique_ptr<fabric::fault_injector> faults;
-    std::unique_ptr<fabric::carrier_schedule> carrier;
-  };
-  link make_link(unsigned port);
-  void make_ends(unsigned side, node& n);
+  void make_link(unsigned port, const adapter::environment& env);
 
   std::unique_ptr<node> node_a_, node_b_;
-  std::vector<link> links_;  // by two_nodes_config::ports
+  std::vector<std::unique_ptr<fault_cable>> links_;  // by two_nodes_config::ports
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<meeting> meeting_;
   std::array<std::vector<endpoint>, 2> ends_;  // by side, and by two_nodes_config::ports

@@ -31,6 +31,12 @@ void cable::insert(cable_element_if& element) {
   for (unsigned i = 0; i < 2; ++i) element.connect(i, halves_[i]);
 }
 
+void cable::follow(sim::span_recorder& spans, const std::string& first, const std::string& second) {
+  spans_ = &spans;
+  halves_[0].block = first + "_to_" + second;
+  halves_[1].block = second + "_to_" + first;
+}
+
 void cable::end::deliver(payload::frame_ptr frame, sim::time_ps last_bit) {
   ++frames;
   for (payload::frame_observer_if* o : owner->observers_) o->observe(from, *frame, frame->stamp, last_bit);
@@ -46,6 +52,8 @@ void cable::end::deliver(payload::frame_ptr frame, sim::time_ps last_bit) {
 
 void cable::half::deliver(payload::frame_ptr frame, sim::time_ps last_bit) {
   for (payload::frame_observer_if* o : owner->behind_) o->observe(from, *frame, frame->stamp, last_bit);
+  if (owner->spans_ != nullptr)
+    owner->spans_->leave(frame->span, block, "cable", frame->stamp + owner->propagation_, sim::wait::wire);
   peer->deliver(std::move(frame), last_bit + owner->propagation_);
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/payload/frame_port.h"
+#include "model/sim/span.h"
 #include "model/sim/types.h"
 
 namespace rnic::fabric {
@@ -53,6 +55,9 @@ class cable {
   }
   /// Puts a device into the cable, before the traffic; it must outlive it. At most one.
   void insert(cable_element_if& element);
+  /// Messages' spans tell of their time on the cable from now on, as stage "cable" of a block "FIRST_to_SECOND" or
+  /// "SECOND_to_FIRST"; else it is part of what the receiver's port tells.
+  void follow(sim::span_recorder& spans, const std::string& first, const std::string& second);
   void set_fault(cable_fault_if* fault) { fault_ = fault; }
   /// Pulls the cable out, or plugs it in again: frames on it and frames sent meanwhile are lost, and both ports see it
   /// at time `at`, which is in the future.
@@ -78,6 +83,7 @@ class cable {
     cable* owner = nullptr;
     unsigned from = 0;
     payload::frame_sink_if* peer = nullptr;
+    std::string block;  // of spans
   };
 
   sim::time_ps propagation_;
@@ -86,6 +92,7 @@ class cable {
   std::vector<payload::frame_observer_if*> observers_, behind_;
   cable_fault_if* fault_ = nullptr;
   cable_element_if* element_ = nullptr;
+  sim::span_recorder* spans_ = nullptr;
   payload::frame_port_if* ports_[2];
 };
 

@@ -225,9 +225,22 @@ void network_switch::transmit(port_state& p) {
   output_queues::entry e = p.queues.pop(priority);
   ++p.count.tx_frames;
   p.count.tx_bytes += e.bytes;
-  const sim::time_ps after_pause = p.flow.paused_until(priority) + duration(*e.frame, p.config.rate_mbps);
-  const sim::time_ps end = put(p, std::move(e.frame), std::max(e.earliest_end, after_pause));
+  const sim::time_ps lasts = duration(*e.frame, p.config.rate_mbps),
+                     after_pause = p.flow.paused_until(priority) + lasts;
+  const sim::time_ps earliest = std::max({e.earliest_end, after_pause, p.line_free + lasts});
+  if (e.frame->span != 0)
+    note_way(e.frame->span, e.earliest_end - lasts, earliest - lasts,
+             earliest == after_pause ? sim::wait::pause : sim::wait::arbitration);
+  const sim::time_ps end = put(p, std::move(e.frame), earliest);
   p.leaves.push({end, e.in, priority, e.bytes});
+}
+
+/// The way of a frame that was `ready` to leave, and did from `begun` on.
+void network_switch::note_way(sim::span_id span, sim::time_ps ready, sim::time_ps begun, sim::wait why) {
+  if (spans_ == nullptr) return;
+  spans_->wait_until(span, name(), "store", ready - config_.hop_ps, sim::wait::bytes);
+  spans_->leave(span, name(), "forward", ready);
+  spans_->wait_until(span, name(), "queue", begun, why);
 }
 
 /// Gives a frame to the line; returns when its last bit leaves.

@@ -17,6 +17,7 @@
 #include "model/payload/frame_port.h"
 #include "model/sim/clocked_block.h"
 #include "model/sim/ring.h"
+#include "model/sim/span.h"
 #include "model/sim/statistics.h"
 #include "model/sim/timed_inbox.h"
 
@@ -37,6 +38,9 @@ namespace rnic::fabric {
 /// Flow control: an input's priority that is above XOFF stops its peer, with PAUSE or PFC as the buffer's parameters
 /// say, and lets it go on at XON; the same frames of peers are obeyed at the output, PFC for each priority. Inputs that
 /// have nothing in the buffer are never stopped for others.
+///
+/// Stages in the spans of messages (follow()), of a frame's first bit: `store`, until as many of its bytes are here as
+/// must be; `forward`, hop_ps; `queue`, behind others and for pauses.
 ///
 /// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
 /// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f) end here.
@@ -70,6 +74,9 @@ class network_switch final : public sim::clocked_block {
   void route(std::uint16_t vlan, const wire::mac_address& address, std::vector<unsigned> ports) {
     forwarding_.give(vlan, address, std::move(ports));
   }
+
+  /// Messages' spans tell of their time here from now on.
+  void follow(sim::span_recorder& spans) { spans_ = &spans; }
 
   const switch_config::port& config_of(unsigned i) const { return config_.ports[i]; }
   const counters& count() const { return count_; }
@@ -130,6 +137,7 @@ class network_switch final : public sim::clocked_block {
   void serve(port_state& p);
   void transmit(port_state& p);
   sim::time_ps put(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end);
+  void note_way(sim::span_id span, sim::time_ps ready, sim::time_ps begun, sim::wait why);
   void tell(port_state& p);
   void ask_for_wake(port_state& p);
   void announce(sim::statistics& stats) const;
@@ -145,6 +153,7 @@ class network_switch final : public sim::clocked_block {
   shared_buffer buffer_;
   std::vector<std::unique_ptr<port_state>> ports_;
   counters count_;
+  sim::span_recorder* spans_ = nullptr;
   // Ports that have frames coming in, and those with anything to do: the others are not looked at.
   std::uint64_t coming_ = 0, busy_ = 0;
 };

@@ -116,11 +116,13 @@ topology make_dumbbell(unsigned left, unsigned right, const cable_kind& edge, co
 }
 
 topology make_leaf_spine(unsigned leaves, unsigned spines, unsigned hosts_of_leaf, const cable_kind& edge,
-                         const cable_kind& trunk) {
+                         const cable_kind& trunk, unsigned ports) {
   topology t;
   for (unsigned i = 1; i <= leaves; ++i) t.add_switch("leaf" + std::to_string(i));
   for (unsigned i = 1; i <= spines; ++i) t.add_switch("spine" + std::to_string(i));
   for (unsigned i = 0; i < leaves; ++i) add_hosts(t, hosts_of_leaf, i, edge);
+  for (unsigned h = 0; ports == 2 && h < t.hosts().size(); ++h)
+    t.join_host(h, 2, (h / hosts_of_leaf + 1) % leaves, edge);
   for (unsigned i = 0; i < leaves; ++i)
     for (unsigned k = 0; k < spines; ++k) t.join_switches(i, leaves + k, trunk);
   return t;

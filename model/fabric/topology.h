@@ -66,9 +66,10 @@ class topology {
 topology make_star(unsigned hosts, const cable_kind& edge);
 /// Switches left and right with a trunk between them; h1 ... at the left, the others at the right.
 topology make_dumbbell(unsigned left, unsigned right, const cable_kind& edge, const cable_kind& trunk);
-/// Each of leaf1, leaf2, ... has its hosts and a trunk to each of spine1, spine2, ...
+/// Each of leaf1, leaf2, ... has its hosts and a trunk to each of spine1, spine2, ... With two `ports`, port 2 of a
+/// leaf's hosts is on the next leaf, and that of the last one's on the first.
 topology make_leaf_spine(unsigned leaves, unsigned spines, unsigned hosts_of_leaf, const cable_kind& edge,
-                         const cable_kind& trunk);
+                         const cable_kind& trunk, unsigned ports = 1);
 /// s1, s2, ... in a ring, each with its hosts.
 topology make_ring(unsigned switches, unsigned hosts_of_switch, const cable_kind& edge, const cable_kind& trunk);
 

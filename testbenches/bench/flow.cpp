@@ -19,17 +19,22 @@ flow::flow(hosts::network& system, const flow_config& config)
   under_way_.resize(std::size_t{config.qps} * config.depth);
 }
 
+hosts::endpoint& flow::at(unsigned end, std::size_t index) {
+  const unsigned host = end == 0 ? config_.from : config_.to;
+  return config_.ports.empty() ? *at_[end] : system_.end(host, config_.ports[index % config_.ports.size()]);
+}
+
 void flow::create(unsigned host) {
   for (const unsigned end : {0u, 1u}) {
     if ((end == 0 ? config_.from : config_.to) != host) continue;
-    hosts::endpoint& at = *at_[end];
-    memory_[end] = hosts::make_buffer(at, headroom_ + stride_ * lanes_.size());
+    hosts::endpoint& first = *at_[end];
+    memory_[end] = hosts::make_buffer(first, headroom_ + stride_ * lanes_.size());
     const std::uint64_t entries = std::uint64_t{config_.qps} * config_.depth * 2 + 16;
-    (end == 0 ? send_cq_ : receive_cq_) = new_cq(at, entries);
-    unused_[end] = new_cq(at, 16);
-    for (lane& l : lanes_)
-      l.ends[end].create(at, config_.connection, *(end == 0 ? send_cq_ : unused_[1]),
-                         *(end == 0 ? unused_[0] : receive_cq_));
+    (end == 0 ? send_cq_ : receive_cq_) = new_cq(first, entries);
+    unused_[end] = new_cq(first, 16);
+    for (std::size_t i = 0; i < lanes_.size(); ++i)
+      lanes_[i].ends[end].create(at(end, i), config_.connection, *(end == 0 ? send_cq_ : unused_[1]),
+                                 *(end == 0 ? unused_[0] : receive_cq_));
   }
 }
 
@@ -103,19 +108,25 @@ bool flow::take_completions(sim::time_ps timeout) {
 }
 
 void flow::send(sim::time_ps begin, sim::time_ps deadline) {
-  system_.wait_until(std::min(begin + config_.start, deadline));
+  if (!stopped_) system_.wait_until(std::min(begin + config_.start, deadline), &stop_);
   result_.begin = system_.now_ps();
-  while (system_.now_ps() < deadline && (config_.messages == 0 || result_.completed < config_.messages)) {
+  while (!stopped_ && system_.now_ps() < deadline && (config_.messages == 0 || result_.completed < config_.messages)) {
     for (std::uint32_t tried = 0; tried < lanes_.size(); ++tried) {
-      while (may_post() && system_.now_ps() < deadline) post(turn_);
+      while (may_post() && !stopped_ && system_.now_ps() < deadline) post(turn_);
       turn_ = (turn_ + 1) % static_cast<std::uint32_t>(lanes_.size());
     }
     const sim::time_ps now = system_.now_ps(), next = due();
-    if (now >= deadline) break;
+    if (stopped_ || now >= deadline) break;
     if (!take_completions(std::min(deadline, next > now ? next : deadline) - now)) break;
   }
   over_ = true;
   if (receives()) at_[1]->device->end_wait(receive_cq_);
+}
+
+void flow::stop() {
+  stopped_ = true;
+  stop_.notify(sc_core::SC_ZERO_TIME);
+  if (send_cq_ != nullptr) at_[0]->device->end_wait(send_cq_);
 }
 
 void flow::receive(sim::time_ps deadline) {

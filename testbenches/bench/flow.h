@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <systemc>
 #include <vector>
 
 #include "host_driver/hosts/connection.h"
@@ -28,6 +29,8 @@ struct flow_config {
   sim::time_ps start = 0;       ///< since all hosts are ready
   sim::time_ps spread = 0;      ///< by chance so much later at most
   std::uint64_t seed = 1;       ///< of the sizes
+  /// Of both hosts, on which the queue pairs are in turn; empty: of each the first one that has a cable.
+  std::vector<unsigned> ports;
   hosts::connection_options connection;
 };
 
@@ -53,6 +56,8 @@ class flow {
   void send(sim::time_ps begin, sim::time_ps deadline);
   /// Only for verbs that take receives.
   void receive(sim::time_ps deadline);
+  /// From any process: send() returns soon, whatever is still to do.
+  void stop();
 
   const flow_config& config() const { return config_; }
   const flow_result& result() const { return result_; }
@@ -69,6 +74,8 @@ class flow {
   void post_receive(std::uint32_t index);
   bool take_completions(sim::time_ps timeout);
   sim::time_ps due() const;
+  /// Of the host `end`, that of a queue pair.
+  hosts::endpoint& at(unsigned end, std::size_t index);
   hosts::buffer& memory(unsigned end) { return memory_[end]; }
   std::uint64_t place(std::uint32_t index) const { return headroom_ + index * stride_; }
 
@@ -88,7 +95,8 @@ class flow {
   std::mt19937_64 random_;
   flow_result result_;
   std::uint32_t turn_ = 0;
-  bool over_ = false;
+  bool over_ = false, stopped_ = false;
+  sc_core::sc_event stop_{sc_core::sc_gen_unique_name("flow_stop")};
 };
 
 }  // namespace rnic::bench

@@ -29,7 +29,7 @@ const std::vector<verb>& soak_verbs() {
   return table;
 }
 
-soak::soak(hosts::two_nodes& system, const hosts::connection_options& connection, const soak_config& config)
+soak::soak(hosts::pair_if& system, const hosts::connection_options& connection, const soak_config& config)
     : system_(system), connection_(connection), config_(config), atomics_(config.qps * 2, config.seed) {
   const std::vector<verb>& known = soak_verbs();
   for (std::size_t i = 0; i < known.size(); ++i)
@@ -59,13 +59,13 @@ sim::time_ps soak::patience() const {
   const std::uint64_t packets = config_.largest / connection_.mtu + 2;
   const std::uint64_t timeout = (sim::time_ps{4'096'000} << connection_.ack_timeout) * 4;  // IBA 9.7.6.1.3
   const std::uint64_t tries =
-      connection_.retries + 1 + (connection_.retries == 7 ? system_.config().node.adapter.requester.extra_retries : 0);
+      connection_.retries + 1 + (connection_.retries == 7 ? system_.built_from(0).adapter.requester.extra_retries : 0);
   return timeout * tries * packets;
 }
 
 void soak::set_up(unsigned host) {
   hosts::endpoint& e = end(host);
-  hosts::set_address(e, connection_, host + 1);
+  hosts::set_address(e, connection_, system_.number(host));
   const std::size_t bytes = std::size_t{ring_bytes_} * flows_.size();
   memory_[host] = hosts::make_buffer(e, bytes);
   make_fallow(memory_[host].at(), bytes);

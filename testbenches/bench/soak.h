@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "host_driver/hosts/connection.h"
-#include "host_driver/hosts/two_nodes.h"
+#include "host_driver/hosts/pair_if.h"
 #include "testbenches/bench/soak_atomics.h"
 #include "testbenches/bench/soak_content.h"
 #include "testbenches/bench/verb.h"
@@ -55,9 +55,9 @@ struct soak_result {
 /// change words of their own (soak_atomics) and return into the message's place.
 class soak {
  public:
-  soak(hosts::two_nodes& system, const hosts::connection_options& connection, const soak_config& config);
+  soak(hosts::pair_if& system, const hosts::connection_options& connection, const soak_config& config);
 
-  /// The programs of the two hosts, for two_nodes::run.
+  /// The programs of the two hosts, of which both ends meet.
   void program_a();
   void program_b();
   const soak_result& result() const { return result_; }
@@ -127,7 +127,7 @@ class soak {
   void find(std::uint64_t& counter, const flow& f, const message& m, const std::string& what);
   void note(const std::string& text);
 
-  hosts::two_nodes& system_;
+  hosts::pair_if& system_;
   hosts::connection_options connection_;
   soak_config config_;
   std::vector<const bench::verb*> verbs_;

@@ -44,7 +44,7 @@ void soak::check_content(flow& f, message& m, const char* when) {
   if (verbs_[m.verb]->atomic) check_original(f, m);
   const std::uint64_t key = key_of(f, m.number);
   std::size_t wrong = verbs_[m.verb]->atomic ? m.size : wrong_content(place + m.begin, m.size, key);
-  const adapter::config& nic = system_.config().node.adapter;
+  const adapter::config& nic = system_.built_from(0).adapter;
   const std::uint64_t held = nic.port.ingress_bytes + std::uint64_t{nic.responder.slots} * connection_.mtu;
   const std::uint64_t taken = bytes_written(host), enough = 2 * held;
   const auto may_come = [&](sim::time_ps waited) {
@@ -62,7 +62,7 @@ void soak::check_content(flow& f, message& m, const char* when) {
 
 /// By the adapter into memory of the host.
 std::uint64_t soak::bytes_written(unsigned host) const {
-  return system_.statistics().value(host == 0 ? "a.root_complex.write_bytes" : "b.root_complex.write_bytes");
+  return system_.statistics().value(system_.name(host) + ".root_complex.write_bytes");
 }
 
 void soak::check_original(flow& f, const message& m) {

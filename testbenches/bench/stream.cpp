@@ -19,7 +19,7 @@ constexpr sim::time_ps look_again = sim::ps_per_us;
 
 }  // namespace
 
-stream::stream(hosts::two_nodes& system, hosts::endpoint& sender, hosts::endpoint& receiver,
+stream::stream(hosts::pair_if& system, hosts::endpoint& sender, hosts::endpoint& receiver,
                const hosts::connection_options& connection, const stream_config& config)
     : system_(system), sender_(sender), receiver_(receiver), connection_(connection), config_(config) {
   connection_.send_sges = connection_.receive_sges = hosts::message_segments::needed(config.largest);

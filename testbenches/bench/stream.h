@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host_driver/hosts/connection.h"
-#include "host_driver/hosts/two_nodes.h"
+#include "host_driver/hosts/pair_if.h"
 #include "testbenches/bench/link_end.h"
 #include "testbenches/bench/verb.h"
 
@@ -28,7 +28,7 @@ struct stream_config {
 /// memory, one counter a queue pair. What UC and UD lose stays lost.
 class stream {
  public:
-  stream(hosts::two_nodes& system, hosts::endpoint& sender, hosts::endpoint& receiver,
+  stream(hosts::pair_if& system, hosts::endpoint& sender, hosts::endpoint& receiver,
          const hosts::connection_options& connection, const stream_config& config);
 
   /// To be called by the program of each host with its endpoint; both meet inside.
@@ -87,7 +87,7 @@ class stream {
   }
   std::uint32_t places() const { return config_.places == 0 ? config_.qps : config_.places; }
 
-  hosts::two_nodes& system_;
+  hosts::pair_if& system_;
   hosts::endpoint& sender_;
   hosts::endpoint& receiver_;
   hosts::connection_options connection_;

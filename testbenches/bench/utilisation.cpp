@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "host_driver/hosts/two_nodes.h"
+#include "host_driver/hosts/pair_if.h"
 #include "model/sim/memory.h"
 #include "model/sim/server.h"
 
@@ -13,43 +13,25 @@ namespace rnic::bench {
 
 namespace {
 
-struct counter {
-  const char* name;
-  const char* statistic;  // picoseconds in use
-};
-
-constexpr std::array<counter, 6> counted{{
-    {"PCIe, adapter a to host", "a.adapter.pcie.link.busy_ps"},
-    {"PCIe, host a to adapter", "a.root_complex.link.busy_ps"},
-    {"PCIe, adapter b to host", "b.adapter.pcie.link.busy_ps"},
-    {"PCIe, host b to adapter", "b.root_complex.link.busy_ps"},
-    {"processor a", "a_bus.busy_ps"},
-    {"processor b", "b_bus.busy_ps"},
-}};
-/// requester.standstill.<of>_cycles, and what that is a lack of: at the adapter itself, or at the peer.
+enum class whose : std::uint8_t { own, peers, neighbours };
+/// requester.standstill.<of>_cycles, and what that is a lack of: at the adapter itself, at the peer, or at what is at
+/// the other end of its cable.
 struct lack {
   const char* of;
   const char* name;
-  bool at_peer;
+  whose at;
 };
 /// What waits for a timer holds up what is behind it, which may stand still for another of these: so those are first.
 constexpr std::array<lack, 8> lacks{{
-    {"timeout", "time-outs of adapter ", false},
-    {"receiver", "receivers not ready of host ", true},
-    {"receives", "receives of host ", true},
-    {"rate", "rate limit of adapter ", false},
-    {"egress", "pauses of host ", true},
-    {"reads", "READs under way of adapter ", false},
-    {"packets", "packets under way of adapter ", false},
-    {"messages", "message table of adapter ", false},
+    {"timeout", "time-outs of adapter ", whose::own},
+    {"receiver", "receivers not ready of host ", whose::peers},
+    {"receives", "receives of host ", whose::peers},
+    {"rate", "rate limit of adapter ", whose::own},
+    {"egress", "pauses of ", whose::neighbours},
+    {"reads", "READs under way of adapter ", whose::own},
+    {"packets", "packets under way of adapter ", whose::own},
+    {"messages", "message table of adapter ", whose::own},
 }};
-
-constexpr std::uint64_t wire_overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
-
-std::uint64_t wire_ps(hosts::node& n, unsigned port, std::uint32_t rate_mbps) {
-  const mac::port::counters& c = n.nic().port(port - 1).count();
-  return (c.tx_bytes + wire_overhead_bytes * c.tx_frames) * 8'000'000 / rate_mbps;
-}
 
 /// "send_engine" in words, "parser1" as "parser 1".
 std::string spaced(const std::string& name) {
@@ -106,21 +88,24 @@ std::vector<std::pair<std::string, double>> blocked_between(const utilisation::r
 
 }  // namespace
 
-utilisation measure_utilisation(hosts::two_nodes& system) {
+utilisation measure_utilisation(hosts::pair_if& system) {
   utilisation u;
   u.at = system.now_ps();
-  const adapter::config& nic = system.config().node.adapter;
-  for (const unsigned port : system.config().ports) {
-    const std::string of = system.config().ports.size() > 1 ? " of port " + std::to_string(port) : "";
-    u.resources.push_back({"wire" + of + ", a to b", wire_ps(system.node_a(), port, nic.rate_mbps(port - 1))});
-    u.resources.push_back({"wire" + of + ", b to a", wire_ps(system.node_b(), port, nic.rate_mbps(port - 1))});
+  for (const hosts::pair_if::line& l : system.lines()) u.resources.push_back({l.name, l.busy_ps});
+  const auto add = [&](const std::string& name, const std::string& statistic) {
+    u.resources.push_back({name, system.statistics().value(statistic)});
+  };
+  for (unsigned side = 0; side < 2; ++side) {
+    const std::string own = system.name(side);
+    add("PCIe, adapter " + own + " to host", own + ".adapter.pcie.link.busy_ps");
+    add("PCIe, host " + own + " to adapter", own + ".root_complex.link.busy_ps");
   }
-  for (const counter& c : counted) u.resources.push_back({c.name, system.statistics().value(c.statistic)});
+  for (unsigned side = 0; side < 2; ++side) add("processor " + system.name(side), system.name(side) + "_bus.busy_ps");
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
     for (const sim::clock_domain* clock : n->nic().clocks()) add_counted(u, *clock);
   for (unsigned side = 0; side < 2; ++side) {
     const sim::clock_domain& clock = (side == 0 ? system.node_a() : system.node_b()).nic().clock();
-    const std::string own = side == 0 ? "a" : "b", peer = side == 0 ? "b" : "a";
+    const std::string own = system.name(side), peer = system.name(1 - side);
     const auto of = [&](const std::string& counter) {
       return clock.edge_time(system.statistics().value(own + ".adapter." + counter)) - clock.edge_time(0);
     };
@@ -133,8 +118,9 @@ utilisation measure_utilisation(hosts::two_nodes& system) {
     add_stall("read engine turns", "responder.read_stall_cycles");
     add_stall("requester read engine turns", "requester.read_stall_cycles");
     add_stall("responder read engine turns", "responder.read_stall_cycles");
+    const std::array<std::string, 3> names{own, peer, system.neighbour(side)};
     for (const lack& l : lacks)
-      u.standstills.emplace_back(l.name + (l.at_peer ? peer : own),
+      u.standstills.emplace_back(l.name + names[static_cast<std::size_t>(l.at)],
                                  of(std::string("requester.standstill.") + l.of + "_cycles"));
   }
   return u;
@@ -240,7 +226,7 @@ std::string long_stall(const utilisation& before, const utilisation& after, cons
 
 }  // namespace
 
-std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps) {
+std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps) {
   const std::vector<share> shares = shares_between(before, after);
   const sim::time_ps elapsed = after.at - before.at;
   const std::string busiest = saturated_of(shares, qps);
@@ -248,10 +234,10 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
     const std::string missing = long_stall(before, after, busiest);
     return missing.empty() ? busiest : missing;
   }
-  const unsigned units = std::min<unsigned>(qps, system.config().node.adapter.requester.processing_units);
+  const unsigned units = std::min<unsigned>(qps, system.built_from(0).adapter.requester.processing_units);
   const std::string still = long_standstill(before, after);
   for (unsigned i = 0; i < 2; ++i) {
-    const std::string own = i == 0 ? "a" : "b", peer = i == 0 ? "b" : "a", side = "adapter " + own;
+    const std::string own = system.name(i), side = "adapter " + own;
     // Nothing for an engine that this configuration has not.
     const auto held = [&](const char* engine, const char* by) {
       const auto at = std::find_if(shares.begin(), shares.end(),
@@ -264,7 +250,7 @@ std::string limited_by(hosts::two_nodes& system, const utilisation& before, cons
     if (units_in_use && !missing.empty()) return missing;
     if (requests_held("tags")) return "PCIe tags of " + side;
     if (requests_held("credits")) return "PCIe credits of host " + own;
-    const bool no_room = held("requester send engine", "egress credits") || still == "pauses of host " + peer;
+    const bool no_room = held("requester send engine", "egress credits") || still == "pauses of " + system.neighbour(i);
     if (no_room && held("gather leave", "payload")) return "payload reads of " + side;
     if (units_in_use) return "processing units of " + side;
   }

@@ -11,7 +11,7 @@
 #include "model/sim/types.h"
 
 namespace rnic::hosts {
-class two_nodes;
+class pair_if;
 }
 
 namespace rnic::bench {
@@ -41,7 +41,7 @@ struct utilisation {
 
 /// Wire, PCIe, processors, and every engine and every memory with counted ports of both adapters (sim::server,
 /// sim::memory_ports). A memory is in use for the cycles in which all of its ports would have made its accesses.
-utilisation measure_utilisation(hosts::two_nodes& system);
+utilisation measure_utilisation(hosts::pair_if& system);
 
 /// How much of the time between two measurements a resource was in use, 0 to 1 in steps of 0.0001, the most busy first.
 /// An engine was blocked while work waited for it that could not start; the rest of the time it was idle.
@@ -68,6 +68,6 @@ std::vector<std::pair<std::string, double>> standstills_between(const utilisatio
 /// 5. when the processing units were in use, the service of a queue pair;
 /// 6. what queue pairs stood still for in more than half of the time: time-outs before receives, pauses and READs;
 /// 7. the window.
-std::string limited_by(hosts::two_nodes& system, const utilisation& before, const utilisation& after, unsigned qps);
+std::string limited_by(hosts::pair_if& system, const utilisation& before, const utilisation& after, unsigned qps);
 
 }  // namespace rnic::bench

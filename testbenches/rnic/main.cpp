@@ -116,6 +116,29 @@ void add_bond(CLI::App& command, common_options& o) {
       ->check(CLI::IsMember({"active-backup", "balance-xor", "ecmp"}));
 }
 
+void add_topology(CLI::App& command, traffic_options& o) {
+  command
+      .add_option("--topology", o.topology,
+                  "The two hosts are of a network of switches instead of at a cable: TOML file\n"
+                  "(testbenches/rnic/fabric/README.md), or one of " +
+                      network_names() + "; its flows run beside them")
+      ->type_name("FILE");
+  command.add_option("--between", o.between, "Which hosts of the topology (default: the first and the last one)")
+      ->type_name("HOST,HOST");
+  command.add_flag("--no-flows", o.no_flows, "Without the flows of the topology's file");
+  command.add_option("--settle", o.settle_us, "Microseconds that these flows have before the two hosts begin")
+      ->check(CLI::Range(0u, 1'000'000u))
+      ->capture_default_str();
+}
+
+/// What the user has given.
+std::vector<std::string> given(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* o : command.get_options())
+    if (o->count() != 0) names.push_back(o->get_name());
+  return names;
+}
+
 void add_traffic(CLI::App& command, traffic_options& o) {
   std::vector<std::string> verbs;
   for (const rnic::bench::verb& v : rnic::bench::verbs()) verbs.emplace_back(v.name);
@@ -355,6 +378,7 @@ void add_soak(CLI::App& command, soak_options& o) {
       ->check(CLI::Range(0u, 7u))
       ->capture_default_str();
   add_packets(command, o.traffic);
+  add_topology(command, o.traffic);
   add_port(command, o.traffic, "connections are on them in turn");
   add_bond(command, o.common);
 }
@@ -441,6 +465,7 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* latency_cmd =
       app.add_subcommand("latency", "Half round trip (READ: round trip) per message size, and where the time went");
   add_traffic(*latency_cmd, latency.traffic);
+  add_topology(*latency_cmd, latency.traffic);
   add_port(*latency_cmd, latency.traffic, "messages take the first one");
   add_bond(*latency_cmd, latency.common);
   latency_cmd->add_option("--iterations", latency.iterations, "Measured messages per size")
@@ -459,6 +484,7 @@ int sc_main(int argc, char* argv[]) {
   CLI::App* bandwidth_cmd =
       app.add_subcommand("bandwidth", "Message rate and goodput per message size, and what limits them");
   add_traffic(*bandwidth_cmd, bandwidth.traffic);
+  add_topology(*bandwidth_cmd, bandwidth.traffic);
   add_port(*bandwidth_cmd, bandwidth.traffic, "queue pairs are on them in turn");
   add_bond(*bandwidth_cmd, bandwidth.common);
   bandwidth_cmd->add_option("--depth", bandwidth.depth, "Messages under way per queue pair")
@@ -564,6 +590,9 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;
+  latency.traffic.given = given(*latency_cmd);
+  bandwidth.traffic.given = given(*bandwidth_cmd);
+  soak.traffic.given = given(*soak_cmd);
   try {
     if (latency_cmd->parsed()) return run_latency(latency);
     if (bandwidth_cmd->parsed()) return run_bandwidth(bandwidth);

@@ -47,6 +47,11 @@ struct traffic_options {
   unsigned cable_metres = 3;
   std::vector<unsigned> ports{1};   ///< with a cable, 1 or 2 or both; latency is that of the first
   std::vector<unsigned> rate_mbps;  ///< of all ports, or one of each of `ports`; empty: the profile's
+  std::string topology;             ///< network, file or name, of which the two hosts are; empty: a cable joins them
+  std::string between;              ///< "A,B": names of the two hosts; empty: the first and the last one
+  bool no_flows = false;            ///< the network's own flows are left out
+  unsigned settle_us = 0;           ///< that these have before the two hosts begin
+  std::vector<std::string> given;   ///< options that the user has given: the others may be said by the network's file
 };
 
 struct latency_options {

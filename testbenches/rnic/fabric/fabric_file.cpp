@@ -122,10 +122,15 @@ void read_topology(const section& file, const std::string& name, fabric_file& f)
     f.shape = fabric::make_dumbbell(count_of(s, *table, "left", 1, most_hosts / 2),
                                     count_of(s, *table, "right", 1, most_hosts / 2), edge, trunk);
   } else if (f.kind == "leaf-spine") {
-    s.allow({"kind", "metres", "rate_mbps", "trunk_metres", "trunk_rate_mbps", "leaves", "spines", "hosts_per_leaf"});
+    s.allow({"kind", "metres", "rate_mbps", "trunk_metres", "trunk_rate_mbps", "leaves", "spines", "hosts_per_leaf",
+             "ports_per_host"});
     const unsigned leaves = count_of(s, *table, "leaves", 1, 32), spines = count_of(s, *table, "spines", 1, 32);
+    unsigned ports = 1;
+    s.number("ports_per_host", 1, 2, ports);
+    if (ports == 2 && leaves == 1)
+      s.fail(*s.find("ports_per_host"), "ports_per_host: 2 ports are on a leaf each, expected 2 or more leaves");
     f.shape = fabric::make_leaf_spine(leaves, spines, count_of(s, *table, "hosts_per_leaf", 1, most_hosts / leaves),
-                                      edge, trunk);
+                                      edge, trunk, ports);
   } else {
     s.allow({"kind", "metres", "rate_mbps", "trunk_metres", "trunk_rate_mbps", "switches", "hosts_per_switch",
              "clockwise"});
@@ -213,6 +218,32 @@ std::vector<unsigned> read_hosts(const section& s, const toml::node& flow, const
   return hosts;
 }
 
+/// Ports of a flow, which both of its hosts must have a cable at: a number or a list of two.
+std::vector<unsigned> read_ports(const section& s) {
+  std::vector<unsigned> ports;
+  const toml::node* n = s.find("ports");
+  if (n == nullptr) return ports;
+  const auto add = [&](const toml::node& each) {
+    const auto* p = each.as_integer();
+    if (p == nullptr || p->get() < 1 || p->get() > 2 || (!ports.empty() && ports.front() == p->get()))
+      s.fail(each, "ports: " + section::shown(each) + " is not legal, expected 1, 2 or both in a list");
+    ports.push_back(static_cast<unsigned>(p->get()));
+  };
+  if (const toml::array* list = n->as_array())
+    for (const toml::node& each : *list) add(each);
+  else
+    add(*n);
+  return ports;
+}
+
+/// One of them has no cable there.
+void check_ports(const section& s, const bench::flow_config& c, const fabric::topology& shape) {
+  for (const unsigned host : {c.from, c.to})
+    for (const unsigned p : c.ports)
+      if ((shape.cabled(host) >> (p - 1) & 1) == 0)
+        s.fail(*s.find("ports"), "ports: port " + std::to_string(p) + " of " + shape.hosts()[host] + " has no cable");
+}
+
 void read_packets(const section& s, hosts::connection_options& c) {
   unsigned w = 0, vlan = 0;
   if (s.word("roce", {"v1", "v2"}, w)) c.roce = w == 0 ? host_driver::roce_types::v1 : host_driver::roce_types::v2;
@@ -266,24 +297,25 @@ void read_verb(const section& s, bench::flow_config& f) {
 }
 
 void read_flow(const section& file, const std::string& name, const toml::node& node, std::size_t number,
-               fabric_file& f) {
+               flows_in_file rule, fabric_file& f) {
   const std::string title = "flow " + std::to_string(number) + ": ";
   if (!node.is_table()) file.fail(node, title + "not a table");
   const section s(name, title, *node.as_table());
   s.allow({"name", "from", "to", "verb", "size", "qps", "depth", "messages", "rate_mbps", "start_us", "spread_us",
-           "sizes", "transport", "priority", "traffic_class", "ack_timeout", "mtu"});
+           "sizes", "ports", "transport", "priority", "traffic_class", "ack_timeout", "mtu"});
   bench::flow_config c;
   c.connection = f.common;
   read_packets(s, c.connection);
   read_verb(s, c);
   s.number("qps", 1, 4096, c.qps);
+  c.ports = read_ports(s);
   s.number("depth", 1, 4096, c.depth);
   s.number("messages", 1, 1'000'000'000'000, c.messages);
   std::uint64_t n = 0;
   if (s.number("rate_mbps", 1, 400'000, n)) c.rate_kbps = n * 1000;
   if (s.number("start_us", 0, longest_us, n)) c.start = n * sim::ps_per_us;
   if (s.number("spread_us", 0, longest_us, n)) c.spread = n * sim::ps_per_us;
-  if (c.messages == 0 && f.duration_us == 0)
+  if (rule == flows_in_file::needed && c.messages == 0 && f.duration_us == 0)
     s.fail(node, "messages: is missing, and so is duration_us of the file: one of them ends the flow");
   if (c.connection.priority != 0 && c.connection.vlan == host_driver::no_vlan)
     s.fail(node, "priority: " + std::to_string(c.connection.priority) +
@@ -297,6 +329,7 @@ void read_flow(const section& file, const std::string& name, const toml::node& n
       c.from = a;
       c.to = b;
       c.name = given;
+      check_ports(s, c, f.shape);
       f.flows.push_back(c);
     }
 }
@@ -319,7 +352,7 @@ std::string fabric_text(const std::string& file) {
   return text.str();
 }
 
-fabric_file parse_fabric_file(const std::string& text, const std::string& name) {
+fabric_file parse_fabric_file(const std::string& text, const std::string& name, flows_in_file flows) {
   const toml::table root = sim::read_toml(name, [&] { return toml::parse(text, name); });
   const section s(name, "", root);
   s.allow({"seed", "duration_us", "vlan", "priority", "mtu", "roce", "ip", "topology", "cable", "port", "parameters",
@@ -331,12 +364,16 @@ fabric_file parse_fabric_file(const std::string& text, const std::string& name) 
   read_topology(s, name, f);
   if (const toml::table* parameters = table_at(s, "parameters")) f.parameters = sim::settings_in(*parameters, name);
   read_list(s, "port", [&](const toml::node& n, std::size_t i) { read_vlan_port(s, name, n, i, f); });
-  if (!s.has("flow")) throw sim::config_error(name + ": flow: is missing, expected a list of tables, [[flow]]");
-  read_list(s, "flow", [&](const toml::node& n, std::size_t i) { read_flow(s, name, n, i, f); });
-  if (f.flows.empty()) throw sim::config_error(name + ": flow: none has two hosts");
+  const bool needed = flows == flows_in_file::needed;
+  if (needed && !s.has("flow"))
+    throw sim::config_error(name + ": flow: is missing, expected a list of tables, [[flow]]");
+  read_list(s, "flow", [&](const toml::node& n, std::size_t i) { read_flow(s, name, n, i, flows, f); });
+  if (needed && f.flows.empty()) throw sim::config_error(name + ": flow: none has two hosts");
   return f;
 }
 
-fabric_file load_fabric_file(const std::string& file) { return parse_fabric_file(fabric_text(file), file); }
+fabric_file load_fabric_file(const std::string& file, flows_in_file flows) {
+  return parse_fabric_file(fabric_text(file), file, flows);
+}
 
 }  // namespace rnic::program

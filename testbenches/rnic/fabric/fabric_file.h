@@ -23,11 +23,15 @@ struct fabric_file {
   hosts::connection_options common;  ///< RoCE version, IP version and VLAN of all hosts
 };
 
+/// Whether a network without flows is refused; where it is not, a flow needs no end either.
+enum class flows_in_file : std::uint8_t { needed, may_be_missing };
+
 /// Reads a network from a file, or the one that comes with the program under this name (network_names()). Throws
 /// sim::config_error: one line with file, line, field and what is legal.
-fabric_file load_fabric_file(const std::string& file);
+fabric_file load_fabric_file(const std::string& file, flows_in_file flows = flows_in_file::needed);
 /// The same from text; `name` is what errors call it.
-fabric_file parse_fabric_file(const std::string& text, const std::string& name);
+fabric_file parse_fabric_file(const std::string& text, const std::string& name,
+                              flows_in_file flows = flows_in_file::needed);
 
 /// "star, incast, ..."
 std::string network_names();

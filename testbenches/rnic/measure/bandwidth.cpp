@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/stream.h"
 #include "testbenches/bench/utilisation.h"
-#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
@@ -38,7 +37,8 @@ struct bandwidth_row {
 
 class bandwidth_run {
  public:
-  explicit bandwidth_run(const bandwidth_options& o) : options_(o), sizes_(sizes_from(o.traffic)) {
+  explicit bandwidth_run(const bandwidth_options& o, const measured_network* network = nullptr)
+      : options_(o), network_(network), sizes_(sizes_from(o.traffic)) {
     connection_ = connection_from(o.traffic);
     connection_.send_depth = o.depth;
     connection_.rd_atomic = o.reads;
@@ -55,32 +55,24 @@ class bandwidth_run {
   std::vector<bandwidth_row> run(std::string* effective) {
     const std::uint64_t pairs = std::uint64_t{options_.qps} * (options_.bidirectional ? 2 : 1);
     const demand d{pairs, pairs * *std::max_element(sizes_.begin(), sizes_.end())};
-    hosts::two_nodes_config config = system_from(options_.common, options_.traffic, d, effective);
-    add_faults(config, options_.common, options_.faults);
-    hosts::two_nodes system(config);
-    system_ = &system;
+    measured_system system({options_.common, options_.traffic, options_.faults}, d, network_, effective);
+    system_ = &system.pair();
     progress shown(options_.common, "bandwidth", sizes_.size());
     progress_ = &shown;
-    to_b_ = std::make_unique<bench::stream>(system, system.a(), system.b(), connection_, stream_);
+    to_b_ = std::make_unique<bench::stream>(*system_, system_->a(), system_->b(), connection_, stream_);
     if (options_.bidirectional)
-      to_a_ = std::make_unique<bench::stream>(system, system.b(), system.a(), connection_, stream_);
+      to_a_ = std::make_unique<bench::stream>(*system_, system_->b(), system_->a(), connection_, stream_);
     system.run([this] { host(true); }, [this] { host(false); });
-    faults_ = faults_json(system);
-    bonds_ = bonds_json(system);
-    statistics_ = statistics_json(system);
-    use_ = use_json(system);
+    results_ = system.results();
     return std::move(rows_);
   }
-  const nlohmann::json& faults() const { return faults_; }
-  const nlohmann::json& bonds() const { return bonds_; }
   /// After the run.
-  const nlohmann::json& statistics() const { return statistics_; }
-  const nlohmann::json& use() const { return use_; }
+  const system_results& results() const { return results_; }
 
  private:
   void host(bool first) {
     hosts::endpoint& e = first ? system_->a() : system_->b();
-    hosts::set_address(e, connection_, first ? 1 : 2);
+    hosts::set_address(e, connection_, system_->number(first ? 0 : 1));
     system_->meet();
     to_b_->set_up(e);
     if (to_a_) to_a_->set_up(e);
@@ -133,15 +125,16 @@ class bandwidth_run {
   }
 
   const bandwidth_options& options_;
+  const measured_network* network_;
   std::vector<std::uint32_t> sizes_;
   hosts::connection_options connection_;
   bench::stream_config stream_;
-  hosts::two_nodes* system_ = nullptr;
+  hosts::pair_if* system_ = nullptr;
   progress* progress_ = nullptr;
   std::unique_ptr<bench::stream> to_b_, to_a_;
   bench::utilisation after_;  // when the last host that sends had its last completion
   std::vector<bandwidth_row> rows_;
-  nlohmann::json faults_, bonds_, statistics_, use_;
+  system_results results_;
 };
 
 }  // namespace
@@ -151,16 +144,20 @@ bandwidth_figures measure_bandwidth(const bandwidth_options& options) {
   return {r.rate_mpps, r.goodput_gbps};
 }
 
-int run_bandwidth(const bandwidth_options& options) {
+int run_bandwidth(const bandwidth_options& given) {
+  bandwidth_options options = given;
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
-  bandwidth_run experiment(options);
+  const auto network = network_of(options.traffic);
+  bandwidth_run experiment(options, network ? &*network : nullptr);
   std::string effective;
   const std::vector<bandwidth_row> rows = experiment.run(&effective);
   const traffic_options& t = options.traffic;
   const bool may_lose = is_unreliable(t) && verb_of(t).receives;
-  fmt::print("{}, {} queue pair(s), depth {}, {}\n\n", title("bandwidth", t), options.qps, options.depth,
+  fmt::print("{}, {} queue pair(s), depth {}, {}\n", title("bandwidth", t), options.qps, options.depth,
              options.bidirectional ? "both directions" : "one direction");
+  print_way(experiment.results());
+  fmt::print("\n");
   fmt::print("{:>10} {:>10} {:>12} {:>14}  {}{}\n", "bytes", "messages", "rate Mpps", "goodput Gb/s",
              may_lose ? "      lost  " : "", "limited by");
   for (const bandwidth_row& r : rows)
@@ -169,15 +166,13 @@ int run_bandwidth(const bandwidth_options& options) {
   std::vector<usage_column> usage;
   for (const bandwidth_row& r : rows) usage.push_back({r.size, r.shares, r.standstills});
   print_utilisation(usage, 0.1);
-  print_bonds(experiment.bonds());
+  print_system(experiment.results());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("bandwidth", options.common);
     result["verb"] = t.verb;
     result["transport"] = t.transport;
     result["bidirectional"] = options.bidirectional;
     result["parameters"] = effective;
-    if (!experiment.faults().empty()) result["faults"] = experiment.faults();
-    if (!experiment.bonds().empty()) result["bonds"] = experiment.bonds();
     result["rows"] = nlohmann::json::array();
     for (const bandwidth_row& r : rows)
       result["rows"].push_back({{"size", r.size},
@@ -196,8 +191,7 @@ int run_bandwidth(const bandwidth_options& options) {
                                 {"blocked", blocked_json(r.shares)},
                                 {"kept_waiting", kept_waiting_json(r.shares)},
                                 {"standstills", standstills_json(r.standstills)}});
-    result["statistics"] = experiment.statistics();
-    result["use"] = experiment.use();
+    add_to(result, experiment.results());
     write_json(options.common.json_file, result);
   }
   return 0;

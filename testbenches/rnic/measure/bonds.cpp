@@ -26,7 +26,7 @@ std::string link_names(unsigned links) {
 
 }  // namespace
 
-nlohmann::json bonds_json(hosts::two_nodes& system) {
+nlohmann::json bonds_json(hosts::pair_if& system) {
   nlohmann::json out = nlohmann::json::object();
   hosts::node* const nodes[] = {&system.node_a(), &system.node_b()};
   for (std::size_t side = 0; side < 2; ++side)

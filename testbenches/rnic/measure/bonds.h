@@ -4,13 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host_driver/hosts/two_nodes.h"
+#include "host_driver/hosts/pair_if.h"
 
 namespace rnic::program {
 
 /// Of each host its bond's mode, the packets that each port has sent, and each change of the port map: what links there
 /// were, when the driver saw that, when the adapter had the new map. Empty without bonds.
-nlohmann::json bonds_json(hosts::two_nodes& system);
+nlohmann::json bonds_json(hosts::pair_if& system);
 void print_bonds(const nlohmann::json& bonds);
 
 }  // namespace rnic::program

@@ -93,22 +93,21 @@ void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& w : warnings) fmt::print(stderr, "rnic: warning: {}\n", w);
 }
 
-void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults) {
+fabric::fault_plan faults_from(const fault_options& faults) {
   using fabric::fault_action;
-  if (!faults.file.empty()) c.faults = fabric::load_fault_plan(faults.file);
-  c.faults.capture_before |= faults.pcap_before;
-  c.fault_seed = common.seed;
+  fabric::fault_plan plan;
+  if (!faults.file.empty()) plan = fabric::load_fault_plan(faults.file);
+  plan.capture_before |= faults.pcap_before;
   const std::pair<fault_action, double> rates[] = {{fault_action::drop, faults.drop},
                                                    {fault_action::duplicate, faults.duplicate},
                                                    {fault_action::reorder, faults.reorder},
                                                    {fault_action::corrupt, faults.corrupt}};
   for (const auto& [action, percent] : rates)
-    if (percent > 0) c.faults.rules.push_back(fabric::rate_rule(action, percent));
+    if (percent > 0) plan.rules.push_back(fabric::rate_rule(action, percent));
+  return plan;
 }
 
-namespace {
-
-nlohmann::json to_json(const fabric::fault_injector& injector) {
+nlohmann::json faults_json(const fabric::fault_injector& injector) {
   nlohmann::json out = nlohmann::json::object();
   for (unsigned from = 0; from < 2; ++from) {
     const fabric::fault_injector::counts& c = injector.counted(from);
@@ -125,23 +124,14 @@ nlohmann::json to_json(const fabric::fault_injector& injector) {
   return out;
 }
 
-}  // namespace
-
-nlohmann::json faults_json(const hosts::two_nodes& system) {
-  if (system.faults() == nullptr) return nlohmann::json::object();
-  nlohmann::json out = to_json(*system.faults());
-  if (system.cables() == 2) out["port" + std::to_string(system.config().ports[1])] = to_json(*system.faults(1));
-  return out;
-}
-
-nlohmann::json statistics_json(const hosts::two_nodes& system) {
+nlohmann::json statistics_json(const sim::statistics& statistics) {
   nlohmann::json out = nlohmann::json::object();
-  for (const auto& [name, counter] : system.statistics().all())
+  for (const auto& [name, counter] : statistics.all())
     if (!out.emplace(name, *counter).second) throw std::logic_error(name + ": two counters have this name");
   return out;
 }
 
-nlohmann::json use_json(hosts::two_nodes& system) {
+nlohmann::json use_json(hosts::pair_if& system) {
   nlohmann::json out = nlohmann::json::object();
   for (hosts::node* n : {&system.node_a(), &system.node_b()})
     for (const sim::clock_domain* clock : n->nic().clocks())

@@ -29,16 +29,14 @@ hosts::two_nodes_config system_from(const common_options& common, const traffic_
 void force_paths(host_driver::config& driver, const common_options& common);
 /// Says on standard error what of a configuration cannot work as it is meant.
 void print_warnings(const std::vector<std::string>& warnings);
-/// Adds what the cable does to frames. Throws sim::config_error for a bad file.
-void add_faults(hosts::two_nodes_config& c, const common_options& common, const fault_options& faults);
-/// What was done to frames by direction, and how often each rule has acted, on the first cable; below "port1" or
-/// "port2" the same of the second one. Empty without a plan.
-nlohmann::json faults_json(const hosts::two_nodes& system);
-/// Every counter of the system by its name: "a.adapter.requester.packets". To be asked for when both programs have
-/// ended.
-nlohmann::json statistics_json(const hosts::two_nodes& system);
+/// What the cable does to frames. Throws sim::config_error for a bad file.
+fabric::fault_plan faults_from(const fault_options& faults);
+/// What was done to frames by direction, and how often each rule has acted.
+nlohmann::json faults_json(const fabric::fault_injector& injector);
+/// Every counter of a system by its name: "a.adapter.requester.packets". To be asked for when the programs have ended.
+nlohmann::json statistics_json(const sim::statistics& statistics);
 /// What each engine and channel of both adapters did (sim::for_each_use); to be asked for like statistics_json().
-nlohmann::json use_json(hosts::two_nodes& system);
+nlohmann::json use_json(hosts::pair_if& system);
 /// Those of statistics_json() that have changed, and by how much.
 nlohmann::json increase(const nlohmann::json& before, const nlohmann::json& after);
 /// Throws usage_error for a verb that the transport has not.

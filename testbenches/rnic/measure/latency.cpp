@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "host_driver/hosts/two_nodes.h"
 #include "testbenches/bench/link_end.h"
-#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
@@ -50,8 +49,8 @@ struct latency_row {
 
 class latency_run {
  public:
-  explicit latency_run(const latency_options& o)
-      : options_(o), verb_(verb_of(o.traffic)), sizes_(sizes_from(o.traffic)) {
+  explicit latency_run(const latency_options& o, const measured_network* network = nullptr)
+      : options_(o), network_(network), verb_(verb_of(o.traffic)), sizes_(sizes_from(o.traffic)) {
     if (verb_.opcode == IBV_WR_RDMA_WRITE)
       for (const std::uint32_t s : sizes_)
         if (s == 0)
@@ -63,32 +62,24 @@ class latency_run {
     const std::uint64_t largest = *std::max_element(sizes_.begin(), sizes_.end());
     const auto segments = hosts::message_segments::needed(static_cast<std::uint32_t>(largest));
     connection_.send_sges = connection_.receive_sges = segments;
-    hosts::two_nodes_config config = system_from(options_.common, options_.traffic, {1, 4 * largest}, effective);
-    add_faults(config, options_.common, options_.faults);
-    hosts::two_nodes system(config);
-    system_ = &system;
-    system.spans().enable(true);
+    measured_system system({options_.common, options_.traffic, options_.faults}, {1, 4 * largest}, network_, effective);
+    system_ = &system.pair();
+    system_->spans().enable(true);
     progress shown(options_.common, "latency", sizes_.size() * (std::uint64_t{options_.iterations} + options_.warm_up));
     progress_ = &shown;
     system.run([this] { host_a(); }, [this] { host_b(); });
-    faults_ = faults_json(system);
-    bonds_ = bonds_json(system);
-    statistics_ = statistics_json(system);
-    use_ = use_json(system);
+    results_ = system.results();
     return std::move(rows_);
   }
-  const nlohmann::json& faults() const { return faults_; }
-  const nlohmann::json& bonds() const { return bonds_; }
   /// After the run.
-  const nlohmann::json& statistics() const { return statistics_; }
-  const nlohmann::json& use() const { return use_; }
+  const system_results& results() const { return results_; }
 
  private:
-  void set_up(end& e, hosts::endpoint& at, unsigned host, std::uint64_t salt_out, std::uint64_t salt_in) {
+  void set_up(end& e, hosts::endpoint& at, unsigned side, std::uint64_t salt_out, std::uint64_t salt_in) {
     e.at = &at;
     e.salt_out = salt_out;
     e.salt_in = salt_in;
-    hosts::set_address(at, connection_, host);
+    hosts::set_address(at, connection_, system_->number(side));
     std::uint32_t largest = 64;
     for (const std::uint32_t s : sizes_) largest = std::max(largest, s);
     e.headroom = connection_.type == IBV_QPT_UD ? bench::datagram_headroom : 0;
@@ -104,7 +95,7 @@ class latency_run {
   }
 
   void host_a() {
-    set_up(a_, system_->a(), 1, salt_ping, salt_pong);
+    set_up(a_, system_->a(), 0, salt_ping, salt_pong);
     a_.at->device->set_span_source(&spans_);
     for (const std::uint32_t size : sizes_) {
       const rest before = at_rest();
@@ -126,13 +117,13 @@ class latency_run {
   rest at_rest(bool first = true) {
     system_->meet();
     rest r;
-    if (first) r = {statistics_json(*system_), bench::measure_utilisation(*system_)};
+    if (first) r = {statistics_json(system_->statistics()), bench::measure_utilisation(*system_)};
     system_->meet();
     return r;
   }
 
   void host_b() {
-    set_up(b_, system_->b(), 2, salt_pong, salt_ping);
+    set_up(b_, system_->b(), 1, salt_pong, salt_ping);
     for (const std::uint32_t size : sizes_) {
       at_rest(false);
       if (verb_.reads) {
@@ -250,7 +241,8 @@ class latency_run {
     system_->meet();
     for (std::uint64_t n = 1; n <= messages(); ++n) {
       await(b_, size, n);
-      system_->spans().leave(current_span_, "b.processor", "poll", system_->now_ps(), sim::wait::software);
+      system_->spans().leave(current_span_, system_->name(1) + ".processor", "poll", system_->now_ps(),
+                             sim::wait::software);
       fill_pattern(b_.out(), size, n, salt_pong);
       if (verb_.receives && n + receives_ahead <= messages()) post_receive(b_, size);
       post(b_, a_, size, n);
@@ -269,7 +261,8 @@ class latency_run {
       spans_.set(current_span_);
       post(a_, b_, size, n);
       sent(a_);
-      system_->spans().leave(current_span_, "a.processor", "poll", system_->now_ps(), sim::wait::software);
+      system_->spans().leave(current_span_, system_->name(0) + ".processor", "poll", system_->now_ps(),
+                             sim::wait::software);
       if (n > options_.warm_up) {
         samples.push_back(system_->now_ps() - start);
         if (kept.size() < spans_kept) kept.push_back(system_->spans()[current_span_]);
@@ -299,22 +292,25 @@ class latency_run {
   }
 
   const latency_options& options_;
+  const measured_network* network_;
   const bench::verb& verb_;
   std::vector<std::uint32_t> sizes_;
   hosts::connection_options connection_;
-  hosts::two_nodes* system_ = nullptr;
+  hosts::pair_if* system_ = nullptr;
   progress* progress_ = nullptr;
   next_span spans_;
   sim::span_id current_span_ = 0;
   end a_, b_;
   std::uint64_t done_ = 0;
   std::vector<latency_row> rows_;
-  nlohmann::json faults_, bonds_, statistics_, use_;
+  system_results results_;
 };
 
-void print(const latency_options& o, const std::vector<latency_row>& rows) {
-  fmt::print("{}, {} m of cable; {} iterations; microseconds ({})\n\n", title("latency", o.traffic),
-             o.traffic.cable_metres, o.iterations, verb_of(o.traffic).reads ? "round trip" : "half round trip");
+void print(const latency_options& o, const std::vector<latency_row>& rows, const system_results& system) {
+  fmt::print("{}, {}; {} iterations; microseconds ({})\n", title("latency", o.traffic), system.between, o.iterations,
+             verb_of(o.traffic).reads ? "round trip" : "half round trip");
+  print_way(system);
+  fmt::print("\n");
   fmt::print("{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "bytes", "iterations", "min", "typical", "average",
              "99 %", "max");
   for (const latency_row& r : rows)
@@ -326,6 +322,7 @@ void print(const latency_options& o, const std::vector<latency_row>& rows) {
   std::vector<usage_column> usage;
   for (const latency_row& r : rows) usage.push_back({r.size, r.shares});
   print_utilisation(usage, 0.05);
+  print_system(system);
 }
 
 nlohmann::json to_json(const latency_row& r) {
@@ -350,25 +347,23 @@ double typical_latency_us(const latency_options& options) {
   return to_us(latency_run(options).run(nullptr).front().half.typical);
 }
 
-int run_latency(const latency_options& options) {
+int run_latency(const latency_options& given) {
+  latency_options options = given;
   check_writable(options.common, options.common.json_file);
   check_writable(options.common, options.common.pcap_file);
-  latency_run experiment(options);
+  const auto network = network_of(options.traffic);
+  latency_run experiment(options, network ? &*network : nullptr);
   std::string effective;
   const std::vector<latency_row> rows = experiment.run(&effective);
-  print(options, rows);
-  print_bonds(experiment.bonds());
+  print(options, rows, experiment.results());
   if (!options.common.json_file.empty()) {
     nlohmann::json result = run_header("latency", options.common);
     result["verb"] = options.traffic.verb;
     result["transport"] = options.traffic.transport;
     result["parameters"] = effective;
-    if (!experiment.faults().empty()) result["faults"] = experiment.faults();
-    if (!experiment.bonds().empty()) result["bonds"] = experiment.bonds();
     result["rows"] = nlohmann::json::array();
     for (const latency_row& r : rows) result["rows"].push_back(to_json(r));
-    result["statistics"] = experiment.statistics();
-    result["use"] = experiment.use();
+    add_to(result, experiment.results());
     write_json(options.common.json_file, result);
   }
   return 0;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/measure/measured_system.h"
 #include "testbenches/rnic/results.h"
 
 namespace rnic::program {
@@ -106,10 +106,10 @@ int run_soak(const soak_options& given) {
   check_writable(options.common, options.common.pcap_file);
   std::string effective;
   const demand d{options.qps, std::uint64_t{options.qps} * 4 * (std::uint64_t{options.largest} + 256)};
-  hosts::two_nodes_config config = system_from(options.common, options.traffic, d, &effective);
-  add_faults(config, options.common, options.faults);
-  hosts::two_nodes system(config);
-  bench::soak soak(system, connection_of(options), config_from(options));
+  const auto network = network_of(options.traffic);
+  measured_system system({options.common, options.traffic, options.faults}, d, network ? &*network : nullptr,
+                         &effective);
+  bench::soak soak(system.pair(), connection_of(options), config_from(options));
   const std::clock_t before = std::clock();
   {
     progress shown(options.common, "soak", options.messages);
@@ -118,9 +118,10 @@ int run_soak(const soak_options& given) {
   }
   const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   const bench::soak_result& r = soak.result();
-  const nlohmann::json faults = faults_json(system), counters = statistics_json(system), bonds = bonds_json(system);
-  print(options, r, faults, counters);
-  print_bonds(bonds);
+  const system_results results = system.results();
+  print_way(results);
+  print(options, r, results.faults, results.statistics);
+  print_system(results);
   if (!options.common.quiet)
     fmt::print(stderr, "{:.1f} s of processor time, {:.0f} messages a second\n", seconds,
                static_cast<double>(r.completed) / std::max(seconds, 1e-9));
@@ -132,9 +133,10 @@ int run_soak(const soak_options& given) {
     result["mtu"] = options.traffic.mtu;
     result["qps"] = options.qps;
     result["parameters"] = effective;
-    result["faults"] = faults;
-    if (!bonds.empty()) result["bonds"] = bonds;
-    result["counters"] = counters;
+    result["faults"] = results.faults;
+    result["counters"] = results.statistics;
+    if (!results.bonds.empty()) result["bonds"] = results.bonds;
+    if (!results.network.empty()) result["network"] = results.network;
     write_json(options.common.json_file, result);
   }
   return r.clean() ? 0 : 1;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_driver/hosts/pair_if.h"
+
+namespace rnic::hosts {
+
+std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports) {
+  const bool bonded = n.bond() != nullptr;  // one port to programs
+  std::vector<endpoint> ends(bonded ? 1 : ports.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    ends[i].device = &n.device();
+    ends[i].bus = &n.bus();
+    ends[i].port = bonded ? 1 : ports[i];
+    if (ends.size() == 2) ends[i].other = &ends[1 - i];
+  }
+  return ends;
+}
+
+std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint32_t rate_mbps) {
+  constexpr std::uint64_t overhead_bytes = 20;  // preamble and gap (IEEE 802.3, 4.2.3.2 and 4.4.2)
+  return (bytes + overhead_bytes * frames) * 8 * sim::ps_per_us / rate_mbps;
+}
+
+std::uint64_t line_busy_ps(node& n, unsigned port, std::uint32_t rate_mbps) {
+  const mac::port::counters& c = n.nic().port(port - 1).count();
+  return line_busy_ps(c.tx_frames, c.tx_bytes, rate_mbps);
+}
+
+}  // namespace rnic::hosts

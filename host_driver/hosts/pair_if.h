@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two hosts that are measured, whatever lies between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host_driver/hosts/connection.h"
+#include "host_driver/hosts/node.h"
+#include "model/sim/span.h"
+#include "model/sim/statistics.h"
+#include "model/sim/timebase.h"
+
+namespace rnic::hosts {
+
+class pair_if {
+ public:
+  /// A direction of a cable on a way between the two hosts.
+  struct line {
+    std::string name;           ///< "wire, a to b"
+    std::uint64_t busy_ps = 0;  ///< since the beginning: frames with preamble and gap
+  };
+  virtual ~pair_if() = default;
+
+  /// Side 0 is a, side 1 is b; their counters begin with the host's name().
+  virtual node& host(unsigned side) = 0;
+  virtual endpoint& end(unsigned side) = 0;
+  /// What the host was built from.
+  virtual const node_config& built_from(unsigned side) const = 0;
+  /// 1, 2, ...: of the host's address.
+  virtual unsigned number(unsigned side) const = 0;
+  /// Who can stop a host: "host b", "switch s1".
+  virtual std::string neighbour(unsigned side) const = 0;
+  /// The same lines in the same order whenever it is asked.
+  virtual std::vector<line> lines() const = 0;
+  /// For the programs of the two: waits until the other one is here too.
+  virtual void meet() = 0;
+  virtual sim::timebase& base() = 0;
+  virtual sim::span_recorder& spans() = 0;
+  virtual sim::statistics& statistics() = 0;
+  /// A frame or a packet of PCI Express is somewhere between the memories of the hosts.
+  virtual bool under_way() const = 0;
+
+  endpoint& a() { return end(0); }
+  endpoint& b() { return end(1); }
+  node& node_a() { return host(0); }
+  node& node_b() { return host(1); }
+  /// "a" or the host's name in its network.
+  std::string name(unsigned side) { return host(side).name(); }
+  sim::time_ps now_ps() { return base().now_ps(); }
+};
+
+/// The ends of a host at these ports, each the other one's `other` where there are two. A bond is one end.
+std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports);
+/// Time that a line of this rate was in use by so many frames and their bytes, FCS included.
+std::uint64_t line_busy_ps(std::uint64_t frames, std::uint64_t bytes, std::uint32_t rate_mbps);
+/// The same of what a port of the host has sent.
+std::uint64_t line_busy_ps(node& n, unsigned port, std::uint32_t rate_mbps);
+
+}  // namespace rnic::hosts

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// All flows of a network, run by the programs of its hosts.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "host_driver/hosts/network.h"
+#include "testbenches/bench/flow.h"
+
+namespace rnic::bench {
+
+class flow_set {
+ public:
+  /// `common`: of the hosts' addresses. `seed`: of beginnings and sizes that are left to chance.
+  flow_set(hosts::network& system, std::vector<flow_config> flows, const hosts::connection_options& common,
+           std::uint64_t seed);
+
+  // By the program of each host, in this order:
+  /// Addresses, queue pairs and connections. All hosts meet inside.
+  void set_up(unsigned host);
+  /// Begins what the host has to do, in processes of their own. `begin`: what the flows' `start` counts from.
+  void start(unsigned host, sim::time_ps begin, sim::time_ps deadline);
+  /// Returns when that is over. Throws the first exception of any.
+  void join(unsigned host);
+
+  /// From any process: no flow goes on.
+  void stop();
+  /// Those that have not ended.
+  unsigned sending() const { return sending_; }
+  bool failed() const { return failure_ != nullptr; }
+
+  std::size_t size() const { return flows_.size(); }
+  const flow& operator[](std::size_t i) const { return *flows_[i]; }
+
+ private:
+  template <class What>
+  void spawn(unsigned host, What what);
+
+  hosts::network& system_;
+  hosts::connection_options common_;
+  std::vector<std::unique_ptr<flow>> flows_;
+  std::vector<std::vector<sc_core::sc_process_handle>> processes_;  // by host
+  unsigned sending_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace rnic::bench

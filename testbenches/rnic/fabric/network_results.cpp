@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/fabric/network_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+namespace {
+
+nlohmann::json to_json(const bench::flow& f, const fabric::topology& shape, sim::time_ps begin, sim::time_ps end) {
+  const bench::flow_config& c = f.config();
+  const bench::flow_result& r = f.result();
+  // A flow that goes on until the end is measured until then.
+  const bool whole = c.messages != 0 && r.completed == c.messages;
+  const sim::time_ps until = whole ? r.end : end;
+  const double took = static_cast<double>(until - std::min(until, r.begin));
+  nlohmann::json j = {{"name", c.name},
+                      {"from", shape.hosts()[c.from]},
+                      {"to", shape.hosts()[c.to]},
+                      {"verb", c.what->name},
+                      {"size", c.size},
+                      {"posted", r.posted},
+                      {"completed", r.completed},
+                      {"start_us", to_us(r.begin - std::min(begin, r.begin))},
+                      {"goodput_gbps", took > 0 ? static_cast<double>(r.bytes) * 8e3 / took : 0}};
+  if (whole) j["completion_us"] = to_us(r.end - r.begin);
+  if (!r.failure.empty()) j["failure"] = r.failure;
+  if (r.times.empty()) return j;
+  const sample_summary s = summarise(r.times);
+  j["message_us"] = {{"min", to_us(s.minimum)},
+                     {"typical", to_us(s.typical)},
+                     {"average", s.average_ps() / 1e6},
+                     {"p99", to_us(s.p99)},
+                     {"max", to_us(s.maximum)}};
+  return j;
+}
+
+double us_of(const nlohmann::json& flow, const char* what) {
+  return flow.contains("message_us") ? flow["message_us"][what].get<double>() : 0;
+}
+
+}  // namespace
+
+nlohmann::json flows_json(const bench::flow_set& flows, const fabric::topology& shape, sim::time_ps begin,
+                          sim::time_ps end) {
+  nlohmann::json all = nlohmann::json::array();
+  for (std::size_t i = 0; i < flows.size(); ++i) all.push_back(to_json(flows[i], shape, begin, end));
+  return all;
+}
+
+void print_flows(const nlohmann::json& flows) {
+  fmt::print("{:<12} {:<6} {:<6} {:<10} {:>9} {:>10} {:>10} {:>12} {:>9} {:>11} {:>9} {:>9}\n", "flow", "from", "to",
+             "verb", "bytes", "completed", "start us", "complete us", "Gb/s", "typical us", "99 %", "max");
+  for (const nlohmann::json& f : flows)
+    fmt::print("{:<12} {:<6} {:<6} {:<10} {:>9} {:>10} {:>10.3f} {:>12} {:>9.3f} {:>11.3f} {:>9.3f} {:>9.3f}{}\n",
+               f["name"].get<std::string>(), f["from"].get<std::string>(), f["to"].get<std::string>(),
+               f["verb"].get<std::string>(), f["size"].get<std::uint64_t>(), f["completed"].get<std::uint64_t>(),
+               f["start_us"].get<double>(),
+               f.contains("completion_us") ? fmt::format("{:.3f}", f["completion_us"].get<double>()) : "-",
+               f["goodput_gbps"].get<double>(), us_of(f, "typical"), us_of(f, "p99"), us_of(f, "max"),
+               f.contains("failure") ? "  failed: " + f["failure"].get<std::string>() : "");
+}
+
+nlohmann::json ports_json(hosts::network& network, const nlohmann::json& increased, sim::time_ps took) {
+  nlohmann::json all = nlohmann::json::array();
+  const fabric::topology& shape = network.config().shape;
+  for (unsigned s = 0; s < network.switches(); ++s) {
+    const std::string& name = shape.switches()[s];
+    const fabric::network_switch& sw = network.middle(s);
+    for (unsigned p = 0; p < sw.num_ports(); ++p) {
+      const fabric::plug_place to = shape.beyond(s, p);
+      const std::string port = name + ".port" + std::to_string(p) + ".";
+      const auto of = [&](const char* counter) { return increased.value(port + counter, std::uint64_t{0}); };
+      nlohmann::json j = {
+          {"switch", name},
+          {"port", p},
+          {"to", (to.is_switch ? shape.switches() : shape.hosts())[to.number]},
+          {"tx_gbps", took > 0 ? static_cast<double>(of("tx_bytes")) * 8e3 / static_cast<double>(took) : 0}};
+      std::uint32_t most = 0;
+      for (unsigned q = 0; q < fabric::priorities; ++q) most = std::max(most, sw.buffer().most_queued(p, q));
+      j["most_queued_bytes"] = most;
+      for (const char* counter : {"rx_pause", "tx_pause", "marked", "drop_queue", "drop_headroom", "drop_vlan",
+                                  "drop_unknown", "drop_fcs", "drop_no_line"})
+        j[counter] = of(counter);
+      all.push_back(j);
+    }
+  }
+  return all;
+}
+
+std::uint64_t dropped_at(const nlohmann::json& port) {
+  std::uint64_t dropped = 0;
+  for (const auto& [name, value] : port.items())
+    if (name.rfind("drop_", 0) == 0) dropped += value.get<std::uint64_t>();
+  return dropped;
+}
+
+void print_ports(const nlohmann::json& ports) {
+  fmt::print("{:<10} {:>4} {:<8} {:>9} {:>12} {:>9} {:>9} {:>9} {:>9}\n", "switch", "port", "to", "tx Gb/s",
+             "most queued", "pauses rx", "tx", "marked", "dropped");
+  for (const nlohmann::json& p : ports)
+    fmt::print("{:<10} {:>4} {:<8} {:>9.3f} {:>12} {:>9} {:>9} {:>9} {:>9}\n", p["switch"].get<std::string>(),
+               p["port"].get<unsigned>(), p["to"].get<std::string>(), p["tx_gbps"].get<double>(),
+               p["most_queued_bytes"].get<std::uint64_t>(), p["rx_pause"].get<std::uint64_t>(),
+               p["tx_pause"].get<std::uint64_t>(), p["marked"].get<std::uint64_t>(), dropped_at(p));
+}
+
+}  // namespace rnic::program

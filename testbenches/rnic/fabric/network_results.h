@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What flows and switches of a network did.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "host_driver/hosts/network.h"
+#include "model/sim/types.h"
+#include "testbenches/bench/flow_set.h"
+
+namespace rnic::program {
+
+/// Each flow with its completed messages, times and goodput. `begin`: when all hosts were ready; a flow that has no end
+/// of its own is measured until `end`. With "completion_us" where all of its messages are complete, with "failure"
+/// where it has failed.
+nlohmann::json flows_json(const bench::flow_set& flows, const fabric::topology& shape, sim::time_ps begin,
+                          sim::time_ps end);
+void print_flows(const nlohmann::json& flows);
+
+/// Each port of a switch, by what counters have `increased` in the time `took`, with the longest of its queues ever.
+nlohmann::json ports_json(hosts::network& network, const nlohmann::json& increased, sim::time_ps took);
+void print_ports(const nlohmann::json& ports);
+/// Of a row of ports_json(), all reasons.
+std::uint64_t dropped_at(const nlohmann::json& port);
+
+}  // namespace rnic::program

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network with the parameters of its file and of the command line.
+#pragma once
+
+#include <string>
+
+#include "host_driver/hosts/network.h"
+#include "testbenches/rnic/fabric/fabric_file.h"
+#include "testbenches/rnic/measure/experiment.h"
+#include "testbenches/rnic/options.h"
+
+namespace rnic::program {
+
+/// Parameters of --config come first, then those of the network's file, `name`, then --set. `beside`: what a host's
+/// driver must hold besides the flows; `effective`: all parameters, unless it is nullptr. Throws sim::config_error.
+hosts::network_config network_from(const common_options& common, const fabric_file& file, const std::string& name,
+                                   const demand& beside, std::string* effective);
+
+}  // namespace rnic::program

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testbenches/rnic/measure/measured_system.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "testbenches/rnic/fabric/network_results.h"
+#include "testbenches/rnic/fabric/network_setup.h"
+#include "testbenches/rnic/measure/bonds.h"
+#include "testbenches/rnic/measure/network_ways.h"
+#include "testbenches/rnic/results.h"
+
+namespace rnic::program {
+
+measured_system::measured_system(const options& o, const demand& d, const measured_network* network,
+                                 std::string* effective)
+    : asked_(network) {
+  if (network != nullptr)
+    make_network(o, d, effective);
+  else
+    join_cable(o, d, effective);
+}
+
+measured_system::~measured_system() = default;
+
+void measured_system::join_cable(const options& o, const demand& d, std::string* effective) {
+  hosts::two_nodes_config c = system_from(o.common, o.traffic, d, effective);
+  c.faults = faults_from(o.faults);
+  c.fault_seed = o.common.seed;
+  cable_ = std::make_unique<hosts::two_nodes>(c);
+  pair_ = cable_.get();
+  metres_ = o.traffic.cable_metres;
+}
+
+void measured_system::make_network(const options& o, const demand& d, std::string* effective) {
+  hosts::network_config c = network_from(o.common, asked_->file, asked_->name, d, effective);
+  c.sides = asked_->hosts;
+  c.capture_at = asked_->hosts[0];
+  c.faults = faults_from(o.faults);
+  c.fault_seed = o.common.seed;
+  network_ = std::make_unique<hosts::network>(c);
+  if (!o.common.quiet) print_warnings(network_->warnings());
+  in_network_ = std::make_unique<hosts::network_pair>(*network_, asked_->ports);
+  flows_ = std::make_unique<bench::flow_set>(*network_, asked_->file.flows, asked_->file.common, c.middle.seed);
+  pair_ = in_network_.get();
+}
+
+void measured_system::run(const std::function<void()>& program_a, const std::function<void()>& program_b) {
+  if (cable_) return cable_->run(program_a, program_b);
+  network_->run([&](unsigned host) { program(host, {program_a, program_b}); });
+}
+
+void measured_system::program(unsigned host, const std::array<std::function<void()>, 2>& programs) {
+  flows_->set_up(host);
+  if (host == 0) ready_ = network_->now_ps();
+  network_->meet();
+  flows_->start(host, ready_, ~sim::time_ps{0});
+  for (unsigned side = 0; side < 2; ++side) {
+    if (asked_->hosts[side] != host) continue;
+    network_->wait_until(ready_ + asked_->settle);
+    if (side == 0) {
+      begin_ = network_->now_ps();
+      before_ = statistics_json(network_->statistics());
+    }
+    programs[side]();
+    if (++ended_ != 2) continue;
+    end_ = network_->now_ps();
+    after_ = statistics_json(network_->statistics());
+    flows_->stop();
+  }
+  flows_->join(host);
+}
+
+system_results measured_system::results() {
+  system_results r;
+  r.faults = nlohmann::json::object();
+  const auto add_faults = [&](const fabric::fault_injector* injector, unsigned port) {
+    if (injector == nullptr) return;
+    if (r.faults.empty())
+      r.faults = faults_json(*injector);
+    else
+      r.faults["port" + std::to_string(port)] = faults_json(*injector);
+  };
+  if (cable_)
+    for (std::size_t i = 0; i < cable_->cables(); ++i) add_faults(cable_->faults(i), cable_->config().ports[i]);
+  else
+    for (const auto& c : network_->fault_cables()) add_faults(c->faults(), c->port());
+  r.bonds = bonds_json(*pair_);
+  r.statistics = statistics_json(pair_->statistics());
+  r.use = use_json(*pair_);
+  if (cable_) {
+    r.between = fmt::format("{} m of cable", metres_);
+  } else {
+    const std::vector<std::string>& names = asked_->file.shape.hosts();
+    r.between = fmt::format("{} to {} in {}", names[asked_->hosts[0]], names[asked_->hosts[1]], asked_->name);
+    r.network = network_json();
+  }
+  return r;
+}
+
+nlohmann::json measured_system::network_json() {
+  const fabric::topology& shape = asked_->file.shape;
+  nlohmann::json j = {{"topology", asked_->name},
+                      {"kind", asked_->file.kind},
+                      {"between", {shape.hosts()[asked_->hosts[0]], shape.hosts()[asked_->hosts[1]]}},
+                      {"ways", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < asked_->ports[0].size(); ++i)
+    for (unsigned from = 0; from < 2; ++from)
+      j["ways"].push_back(way_json(shape, {asked_->hosts[from], asked_->ports[from][i]},
+                                   {asked_->hosts[1 - from], asked_->ports[1 - from][i]}));
+  j["measured_us"] = to_us(end_ - begin_);
+  j["flows"] = flows_json(*flows_, shape, ready_, end_);
+  j["ports"] = ports_json(*network_, increase(before_, after_), end_ - begin_);
+  return j;
+}
+
+void print_way(const system_results& results) {
+  if (results.network.empty()) return;
+  for (const nlohmann::json& way : results.network["ways"]) fmt::print("    {}\n", way_text(way));
+}
+
+void print_system(const system_results& results) {
+  print_bonds(results.bonds);
+  if (results.network.empty()) return;
+  const nlohmann::json& n = results.network;
+  if (!n["flows"].empty()) {
+    fmt::print("\nbeside them\n");
+    print_flows(n["flows"]);
+  }
+  fmt::print("\n");
+  print_ports(n["ports"]);
+}
+
+void add_to(nlohmann::json& result, const system_results& results) {
+  if (!results.faults.empty()) result["faults"] = results.faults;
+  if (!results.bonds.empty()) result["bonds"] = results.bonds;
+  result["statistics"] = results.statistics;
+  result["use"] = results.use;
+  if (!results.network.empty()) result["network"] = results.network;
+}
+
+}  // namespace rnic::program
