@@ -112,6 +112,10 @@ void network_switch::tick() {
 
 void network_switch::take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival) {
   payload::frame& f = *frame;
+  if (from.cut(f.stamp, arrival)) {
+    ++from.count.drop_no_line;
+    return;
+  }
   if (consume_pause(from, f)) return;
   ++count_.frames;
   ++from.count.rx_frames;
@@ -166,7 +170,7 @@ unsigned network_switch::priority_of(const payload::frame& f) const {
 
 void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr frame, std::uint16_t vlan,
                            unsigned priority, sim::time_ps arrival) {
-  if (to.line == nullptr) {
+  if (to.line == nullptr || to.cut(now_ps(), now_ps() + 1)) {
     ++to.count.drop_no_line;
     return;
   }

@@ -42,6 +42,9 @@ namespace rnic::fabric {
 /// Stages in the spans of messages (follow()), of a frame's first bit: `store`, until as many of its bytes are here as
 /// must be; `forward`, hop_ps; `queue`, behind others and for pauses.
 ///
+/// Frames that come in or are to be queued while the cable is pulled out are dropped; those in its queues leave, and
+/// are lost there.
+///
 /// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
 /// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f) end here.
 ///
@@ -57,7 +60,7 @@ class network_switch final : public sim::clocked_block {
     std::uint64_t drop_queue = 0;                                 ///< this output's queue, or the buffer, was full
     std::uint64_t drop_headroom = 0;                              ///< lossless, of this input, whose headroom was full
     std::uint64_t drop_vlan = 0, drop_unknown = 0, drop_fcs = 0;  ///< of this input
-    std::uint64_t drop_no_line = 0;                               ///< nothing is plugged into this output
+    std::uint64_t drop_no_line = 0;  ///< nothing is plugged into this output, or the cable of this port was pulled out
   };
   struct counters {
     std::uint64_t frames = 0, flooded = 0;
@@ -101,6 +104,12 @@ class network_switch final : public sim::clocked_block {
       inbox.push(std::move(frame), arrival);
       owner.coming_ |= bit();
     }
+    void carrier(bool up, sim::time_ps at) override {
+      (up ? back_at : lost_at) = at;
+      if (!up) back_at = ~sim::time_ps{0};
+    }
+    /// Whether there was no cable at any time from the one to the other.
+    bool cut(sim::time_ps from, sim::time_ps to) const { return from < back_at && lost_at < to; }
     std::uint64_t bit() const { return std::uint64_t{1} << number; }
     /// Time or others may give it something to do.
     bool is_busy() const {
@@ -119,6 +128,7 @@ class network_switch final : public sim::clocked_block {
     sim::ring<leaving> leaves{most_leaving};
     payload::frame_sink_if* line = nullptr;
     sim::time_ps line_free = 0;
+    sim::time_ps lost_at = 0, back_at = 0;  // last time without a cable; back at ~0: it lasts
     std::uint8_t above = 0;
     port_counters count;
   };

@@ -238,6 +238,32 @@ TEST(network_switch, priority_by_dscp) {
   for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(r.plugs[1].got[i].first->data()[15], (8 * (2 - i)) << 2);
 }
 
+/// A frame any part of which is on a cable that is pulled out is lost, and so is what is for that port meanwhile.
+TEST(network_switch, a_pulled_cable_takes_and_gives_nothing) {
+  rig r(3);
+  r.teach();
+  const sim::time_ps start = r.base.now_ps(), out = start + 2'000'000, in = start + 5'000'000;
+  const sim::time_ps long_frame = (1000 + overhead) * byte_ps;
+  r.send(1, 0, 1000, out);  // its last bit is in when the cable goes
+  r.middle->port(1).carrier(false, out);
+  r.send(1, 0, 1000, out + long_frame / 2);
+  r.send(0, 1, 100, out + 1'000'000);
+  r.send(0, 2, 100, out + 1'200'000);
+  r.run(in - 1'000);
+  EXPECT_EQ(r.plugs[0].got.size(), 1u);
+  EXPECT_EQ(r.plugs[1].got.size(), 0u);
+  EXPECT_EQ(r.plugs[2].got.size(), 1u);
+  EXPECT_EQ(r.counted("port1.drop_no_line"), 2u);
+  r.middle->port(1).carrier(true, in);
+  r.send(1, 0, 1000, in + long_frame / 2);  // begun before it was back
+  r.send(1, 0, 1000, in + 2 * long_frame);
+  r.send(0, 1, 100, in + 1'000'000);
+  r.run(in + 3'000'000);
+  EXPECT_EQ(r.plugs[0].got.size(), 2u);
+  EXPECT_EQ(r.plugs[1].got.size(), 1u);
+  EXPECT_EQ(r.counted("port1.drop_no_line"), 3u);
+}
+
 /// What leaves has its room until its last bit has left.
 TEST(network_switch, room_until_the_last_bit_has_left) {
   rig r(2);
