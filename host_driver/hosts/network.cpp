@@ -15,9 +15,6 @@ void announce(sim::parameter_set& to, network_config& c) {
   to.add("sim", c.timing);
 }
 
-namespace {
-
-/// A host's adapter: the ports have the rates of their cables.
 node_config of_host(const network_config& c, unsigned host) {
   node_config n = c.node;
   n.cabled = c.shape.cabled(host);
@@ -35,7 +32,21 @@ node_config of_host(const network_config& c, unsigned host) {
   return n;
 }
 
-}  // namespace
+std::unique_ptr<fabric::network_switch> make_switch(const network_config& network, unsigned number, bool floods,
+                                                    sim::clock_domain& clock, payload::frame_pool& frames,
+                                                    sim::statistics& statistics) {
+  const fabric::topology& shape = network.shape;
+  fabric::switch_config c = network.middle;
+  c.ports.resize(shape.ports_of(number));
+  c.floods = floods;
+  c.seed = network.middle.seed * 0x10001 + number;
+  for (const fabric::network_link& w : shape.links())
+    for (const fabric::plug_place& e : w.ends)
+      if (e.is_switch && e.number == number) c.ports[e.port] = {w.rate_mbps, w.metres, {}};
+  for (const network_config::vlan_setting& v : network.vlans)
+    if (v.of_switch == number) c.ports[v.port].vlan = v.vlan;
+  return std::make_unique<fabric::network_switch>(shape.switches()[number], clock, c, frames, statistics);
+}
 
 network::network(const network_config& config)
     : config_(config), base_(config.timing), meeting_(std::make_unique<meeting>()) {
@@ -58,20 +69,9 @@ network::network(const network_config& config)
 network::~network() = default;
 
 void network::make_switches() {
-  constexpr sim::clock_period resolution{1000, 1, 0};
-  clock_ = std::make_unique<sim::clock_domain>("fabric_clock", base_, resolution);
+  clock_ = std::make_unique<sim::clock_domain>("fabric_clock", base_, fabric_clock);
   for (unsigned s = 0; s < config_.shape.switches().size(); ++s) {
-    fabric::switch_config c = config_.middle;
-    c.ports.resize(config_.shape.ports_of(s));
-    c.floods = false;  // there may be loops
-    c.seed = config_.middle.seed * 0x10001 + s;
-    for (const fabric::network_link& w : config_.shape.links())
-      for (const fabric::plug_place& e : w.ends)
-        if (e.is_switch && e.number == s) c.ports[e.port] = {w.rate_mbps, w.metres, {}};
-    for (const network_config::vlan_setting& v : config_.vlans)
-      if (v.of_switch == s) c.ports[v.port].vlan = v.vlan;
-    switches_.push_back(
-        std::make_unique<fabric::network_switch>(config_.shape.switches()[s], *clock_, c, frames_, statistics_));
+    switches_.push_back(make_switch(config_, s, false, *clock_, frames_, statistics_));  // there may be loops
     if (config_.sides) switches_.back()->follow(spans_);
   }
 }

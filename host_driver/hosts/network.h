@@ -48,6 +48,15 @@ struct network_config {
 };
 /// Announces every parameter of the network.
 void announce(sim::parameter_set& to, network_config& c);
+/// A host as the network builds it: its ports have the rates of their cables, a measured one the parameters of its
+/// side. Throws sim::config_error for one without a cable.
+node_config of_host(const network_config& c, unsigned host);
+/// One of its switches. `floods`: frames to addresses that it has not learnt; not where there are loops.
+std::unique_ptr<fabric::network_switch> make_switch(const network_config& c, unsigned number, bool floods,
+                                                    sim::clock_domain& clock, payload::frame_pool& frames,
+                                                    sim::statistics& statistics);
+/// Resolution of the clock of switches.
+inline constexpr sim::clock_period fabric_clock{1000, 1, 0};
 
 /// Ways of which each is kept up by the next one, and the last one by the first: no frame of them ever goes on.
 struct standstill {

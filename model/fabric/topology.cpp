@@ -47,6 +47,18 @@ plug_place topology::other_end(bool of_switch, unsigned number, unsigned port) c
   return {};
 }
 
+bool topology::is_tree() const {
+  std::vector<unsigned> group(switches_.size());
+  for (unsigned s = 0; s < group.size(); ++s) group[s] = s;
+  for (const network_link& w : links_) {
+    if (!w.ends[0].is_switch || !w.ends[1].is_switch) continue;
+    const unsigned one = group[w.ends[0].number], other = group[w.ends[1].number];
+    if (one == other) return false;
+    std::replace(group.begin(), group.end(), other, one);
+  }
+  return true;
+}
+
 plug_place topology::beyond(unsigned of_switch, unsigned port) const { return other_end(true, of_switch, port); }
 plug_place topology::beyond_host(unsigned host, unsigned port) const { return other_end(false, host, port); }
 

@@ -47,6 +47,8 @@ class topology {
   void go_clockwise() { clockwise_ = true; }
   /// By switch, its ports on the shortest ways to this port of the host, in order; none where no way leads there.
   std::vector<std::vector<unsigned>> ways_to(unsigned host, unsigned port) const;
+  /// There is one way at most from any switch to any other.
+  bool is_tree() const;
   /// What is at the other end of a switch's port.
   plug_place beyond(unsigned of_switch, unsigned port) const;
   /// The same of a host's port, which must have a cable.

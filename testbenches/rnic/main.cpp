@@ -197,6 +197,15 @@ void add_serve(CLI::App& command, serve_options& o) {
       ->required()
       ->type_name("LINK");
   command
+      .add_option(
+          "--topology", o.topology,
+          "Adapters and links are at ports of modelled switches: TOML file (testbenches/rnic/fabric/README.md),\n"
+          "or one of " +
+              network_names() +
+              ", without its flows. --link HOST=LINK says which host is a real peer at the\nend of that link; "
+              "each of the others is an adapter, in the order of the network")
+      ->type_name("FILE");
+  command
       .add_option("--ip", o.addresses,
                   "IPv4 or IPv6 address of the first adapter's host, with @2 behind it the second's")
       ->type_name("ADDRESS");
@@ -590,6 +599,7 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;
+  serve.vlan_given = serve_cmd->count("--vlan") != 0;
   latency.traffic.given = given(*latency_cmd);
   bandwidth.traffic.given = given(*bandwidth_cmd);
   soak.traffic.given = given(*soak_cmd);

@@ -102,12 +102,15 @@ struct replay_options {
 
 struct serve_options {
   common_options common;
-  std::vector<std::string> links;      ///< one for each adapter
-  std::string link;                    ///< of_adapter(): its one
+  std::vector<std::string> links;      ///< one for each adapter, or with `topology` one for each real peer: HOST=LINK
+  std::string link;                    ///< of_adapter(): its one; empty in a topology
+  std::string topology;                ///< network, file or name, at whose switches adapters and links are; empty: none
+  std::vector<std::string> hosts;      ///< of the topology that are adapters: those without a link
   std::vector<std::string> addresses;  ///< IPv4 or IPv6; with @N that of adapter N
   std::vector<std::string> macs;       ///< of the first adapters
   std::string mac;                     ///< of_adapter(): empty: default_mac
   bool seed_given = false;             ///< the seed is the user's
+  bool vlan_given = false;             ///< and so is the VLAN, which is a topology's otherwise
   std::uint64_t default_mac = 0;       ///< of adapters without one of the user's: the first's, low 48 bits
   unsigned vlan = 0;                   ///< VID of the addresses, 0: untagged
   std::string roce;                    ///< version whose GID an application takes, empty: see serve_station::gid_index

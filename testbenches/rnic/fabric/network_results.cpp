@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "testbenches/rnic/results.h"
 
@@ -66,30 +67,35 @@ void print_flows(const nlohmann::json& flows) {
                f.contains("failure") ? "  failed: " + f["failure"].get<std::string>() : "");
 }
 
+nlohmann::json ports_of(const fabric::topology& shape, unsigned number, const fabric::network_switch& of,
+                        const nlohmann::json& increased, sim::time_ps took) {
+  nlohmann::json all = nlohmann::json::array();
+  const std::string& name = shape.switches()[number];
+  for (unsigned p = 0; p < of.num_ports(); ++p) {
+    const fabric::plug_place to = shape.beyond(number, p);
+    const std::string port = name + ".port" + std::to_string(p) + ".";
+    const auto counted = [&](const char* counter) { return increased.value(port + counter, std::uint64_t{0}); };
+    nlohmann::json j = {
+        {"switch", name},
+        {"port", p},
+        {"to", (to.is_switch ? shape.switches() : shape.hosts())[to.number]},
+        {"tx_gbps", took > 0 ? static_cast<double>(counted("tx_bytes")) * 8e3 / static_cast<double>(took) : 0}};
+    std::uint32_t most = 0;
+    for (unsigned q = 0; q < fabric::priorities; ++q) most = std::max(most, of.buffer().most_queued(p, q));
+    j["most_queued_bytes"] = most;
+    for (const char* counter : {"rx_pause", "tx_pause", "marked", "drop_queue", "drop_headroom", "drop_vlan",
+                                "drop_unknown", "drop_fcs", "drop_no_line"})
+      j[counter] = counted(counter);
+    all.push_back(j);
+  }
+  return all;
+}
+
 nlohmann::json ports_json(hosts::network& network, const nlohmann::json& increased, sim::time_ps took) {
   nlohmann::json all = nlohmann::json::array();
-  const fabric::topology& shape = network.config().shape;
-  for (unsigned s = 0; s < network.switches(); ++s) {
-    const std::string& name = shape.switches()[s];
-    const fabric::network_switch& sw = network.middle(s);
-    for (unsigned p = 0; p < sw.num_ports(); ++p) {
-      const fabric::plug_place to = shape.beyond(s, p);
-      const std::string port = name + ".port" + std::to_string(p) + ".";
-      const auto of = [&](const char* counter) { return increased.value(port + counter, std::uint64_t{0}); };
-      nlohmann::json j = {
-          {"switch", name},
-          {"port", p},
-          {"to", (to.is_switch ? shape.switches() : shape.hosts())[to.number]},
-          {"tx_gbps", took > 0 ? static_cast<double>(of("tx_bytes")) * 8e3 / static_cast<double>(took) : 0}};
-      std::uint32_t most = 0;
-      for (unsigned q = 0; q < fabric::priorities; ++q) most = std::max(most, sw.buffer().most_queued(p, q));
-      j["most_queued_bytes"] = most;
-      for (const char* counter : {"rx_pause", "tx_pause", "marked", "drop_queue", "drop_headroom", "drop_vlan",
-                                  "drop_unknown", "drop_fcs", "drop_no_line"})
-        j[counter] = of(counter);
-      all.push_back(j);
-    }
-  }
+  for (unsigned s = 0; s < network.switches(); ++s)
+    for (nlohmann::json& port : ports_of(network.config().shape, s, network.middle(s), increased, took))
+      all.push_back(std::move(port));
   return all;
 }
 

@@ -19,6 +19,9 @@ void print_flows(const nlohmann::json& flows);
 
 /// Each port of a switch, by what counters have `increased` in the time `took`, with the longest of its queues ever.
 nlohmann::json ports_json(hosts::network& network, const nlohmann::json& increased, sim::time_ps took);
+/// The same of one switch.
+nlohmann::json ports_of(const fabric::topology& shape, unsigned number, const fabric::network_switch& of,
+                        const nlohmann::json& increased, sim::time_ps took);
 void print_ports(const nlohmann::json& ports);
 /// Of a row of ports_json(), all reasons.
 std::uint64_t dropped_at(const nlohmann::json& port);

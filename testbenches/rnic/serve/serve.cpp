@@ -14,8 +14,11 @@
 #include <optional>
 #include <systemc>
 
+#include "testbenches/rnic/fabric/network_setup.h"
 #include "testbenches/rnic/measure/experiment.h"
 #include "testbenches/rnic/results.h"
+#include "testbenches/rnic/serve/serve_links.h"
+#include "testbenches/rnic/serve/serve_network.h"
 #include "testbenches/rnic/serve/serve_notices.h"
 #include "testbenches/rnic/serve/serve_station.h"
 
@@ -33,7 +36,8 @@ constexpr std::chrono::milliseconds leave_within{2000}, look_every{2};
 
 class serve_run {
  public:
-  explicit serve_run(const serve_options& options);
+  /// `file`: nullptr without a topology.
+  serve_run(const serve_options& options, const fabric_file* file, const serve_places& places);
   int run();
 
  private:
@@ -47,8 +51,12 @@ class serve_run {
   void print_end();
   nlohmann::json results() const;
 
+  void make_network(const fabric_file& file, const serve_places& places, const adapter::environment& env);
+  std::vector<serve::link_port*> links() const;
+
   const serve_options& options_;
   std::string effective_;
+  hosts::network_config network_config_;  // of a topology
   hosts::two_nodes_config system_;
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
@@ -62,6 +70,7 @@ class serve_run {
   serve::real_time clock_;
   serve_notices notices_;
   std::vector<std::unique_ptr<serve_station>> stations_;
+  std::unique_ptr<serve_network> network_;         // of a topology
   std::size_t begun_ = 0, ready_ = 0, ended_ = 0;  // stations whose applications have, or are
   bool serving_ = false;                           // said so
   sc_core::sc_event made_ready_{sc_core::sc_gen_unique_name("made_ready")},
@@ -70,9 +79,23 @@ class serve_run {
   std::exception_ptr failure_;
 };
 
-serve_run::serve_run(const serve_options& options)
+/// Of a topology what an adapter has of it, besides its node.
+hosts::two_nodes_config system_of(const hosts::network_config& network) {
+  hosts::two_nodes_config c;
+  c.node = network.node;
+  c.capture = network.capture;
+  c.capture_options = network.capture_options;
+  c.timing = network.timing;
+  return c;
+}
+
+serve_run::serve_run(const serve_options& options, const fabric_file* file, const serve_places& places)
     : options_(options),
-      system_(system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_)),
+      network_config_(file == nullptr ? hosts::network_config{}
+                                      : network_from(options.common, *file, options.topology, demand{1, options.size},
+                                                     &effective_)),
+      system_(file == nullptr ? system_from(options.common, traffic_options{}, demand{1, options.size}, &effective_)
+                              : system_of(network_config_)),
       signals_(io_, SIGINT, SIGTERM),
       end_(io_),
       look_(io_),
@@ -80,10 +103,35 @@ serve_run::serve_run(const serve_options& options)
       clock_(base_, io_),
       notices_(options.common.quiet) {
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
-  for (unsigned i = 0; i < options.links.size(); ++i)
-    stations_.push_back(
-        std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_, notices_));
+  if (file != nullptr)
+    make_network(*file, places, env);
+  else
+    for (unsigned i = 0; i < options.links.size(); ++i)
+      stations_.push_back(
+          std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_, notices_));
   clock_.when_lost([this](std::uint64_t us) { notices_.lost_time(us); });
+}
+
+void serve_run::make_network(const fabric_file& file, const serve_places& places, const adapter::environment& env) {
+  network_ = std::make_unique<serve_network>(network_config_, places, env, io_, clock_, notices_);
+  for (unsigned i = 0; i < places.adapters.size(); ++i) {
+    hosts::two_nodes_config c = system_;
+    c.node = hosts::of_host(network_config_, places.adapters[i]);
+    serve_options o = of_adapter(options_, i);
+    if (!options_.vlan_given && file.common.vlan != host_driver::no_vlan) o.vlan = file.common.vlan;
+    stations_.push_back(std::make_unique<serve_station>(o, i, c, env, io_, clock_, notices_));
+    stations_.back()->capture(network_->plug(i, stations_.back()->connector()));
+  }
+}
+
+/// All of them, of adapters and of the network.
+std::vector<serve::link_port*> serve_run::links() const {
+  std::vector<serve::link_port*> all;
+  for (const auto& s : stations_)
+    if (s->link() != nullptr) all.push_back(s->link());
+  if (network_)
+    for (const auto& l : network_->links()) all.push_back(l.get());
+  return all;
 }
 
 void serve_run::program() {
@@ -93,6 +141,7 @@ void serve_run::program() {
   while (ready_ < programs) sc_core::wait(made_ready_);
   clock_.start_clock();
   for (const auto& s : stations_) s->print_start();
+  if (network_) network_->print_start();
   std::fflush(stdout);
   notices_.begin();
   serving_ = true;
@@ -175,17 +224,19 @@ int serve_run::run() {
 
 /// What the adapters have sent leaves, as long as the peers take it.
 void serve_run::send_the_rest() {
-  const auto waits = [](const auto& s) { return s->waiting_bytes() != 0; };
-  for (const auto& s : stations_) s->stop_reading();
+  const std::vector<serve::link_port*> all = links();
+  const auto waits = [](const serve::link_port* l) { return l->bridge().waiting_bytes != 0; };
+  for (serve::link_port* l : all) l->stop_reading();
   io_.restart();
   const auto end = std::chrono::steady_clock::now() + longest_ending;
-  while (std::any_of(stations_.begin(), stations_.end(), waits) && io_.run_one_until(end) != 0) {
+  while (std::any_of(all.begin(), all.end(), waits) && io_.run_one_until(end) != 0) {
   }
 }
 
 void serve_run::print_end() {
   notices_.end();
   for (const auto& s : stations_) s->print_link();
+  if (network_) network_->print_end();
   fmt::print("simulated time was up to {} us behind, for {} us", clock_.behind().max_us, clock_.behind().lagging_us);
   if (clock_.lost_us() != 0) fmt::print(", and {} us are lost", clock_.lost_us());
   fmt::print("\n");
@@ -198,6 +249,7 @@ nlohmann::json serve_run::results() const {
   result.update(stations_.front()->results());
   if (stations_.size() > 1)
     for (const auto& s : stations_) result["adapters"].push_back(s->results());
+  if (network_) result["fabric"] = network_->results();
   result["signal"] = signal_;
   result["time"] = {{"real_us", clock_.elapsed_us()},
                     {"simulated_us", clock_.simulated_us()},
@@ -213,12 +265,19 @@ nlohmann::json serve_run::results() const {
 }  // namespace
 
 int run_serve(const serve_options& options) {
-  check(options);
   serve_options own = options;
+  std::optional<fabric_file> file;
+  serve_places places;
+  if (!options.topology.empty()) {
+    file = load_fabric_file(options.topology, flows_in_file::may_be_missing);
+    file->flows.clear();  // peers and applications make the traffic
+    places = places_from(own, file->shape);
+  }
+  check(own);
   own.default_mac = draw_mac(options);
   std::unique_ptr<serve_run> serving;
   try {
-    serving = std::make_unique<serve_run>(own);
+    serving = std::make_unique<serve_run>(own, file ? &*file : nullptr, places);
   } catch (const std::runtime_error& e) {
     throw usage_error(e.what());
   }

@@ -224,7 +224,7 @@ std::uint64_t draw_mac(const serve_options& options) {
 
 serve_options of_adapter(const serve_options& options, unsigned index) {
   serve_options o = options;
-  o.link = options.links.at(index);
+  o.link = options.topology.empty() ? options.links.at(index) : "";
   o.mac = index < options.macs.size() ? options.macs[index] : "";
   o.script = index < options.scripts.size() ? options.scripts[index] : "";
   o.addresses.clear();
@@ -236,8 +236,8 @@ serve_options of_adapter(const serve_options& options, unsigned index) {
       const bool good =
           !digits.empty() && digits.size() < 4 && digits.find_first_not_of("0123456789") == std::string::npos;
       number = good ? std::stoul(digits) : 0;
-      if (number < 1 || number > options.links.size())
-        throw usage_error("--ip " + text + ": expected an adapter from 1 to " + std::to_string(options.links.size()) +
+      if (number < 1 || number > adapters(options))
+        throw usage_error("--ip " + text + ": expected an adapter from 1 to " + std::to_string(adapters(options)) +
                           " behind the @");
     }
     if (number == index + 1) o.addresses.push_back(text.substr(0, at));
@@ -252,13 +252,15 @@ serve_options of_adapter(const serve_options& options, unsigned index) {
 }
 
 void check(const serve_options& o) {
-  if (o.macs.size() > o.links.size()) throw usage_error("--mac: more of them than --link");
+  if (o.macs.size() > adapters(o))
+    throw usage_error(o.topology.empty() ? "--mac: more of them than --link" : "--mac: more of them than adapters");
   check_writable(o.common, o.common.json_file);
   check_writable(o.common, o.common.pcap_file);
   if (is_script(o) && (o.server || !o.client.empty()))
     throw usage_error("--app script: takes neither --server nor --client, its client does what it likes");
-  if (is_script(o) != !o.scripts.empty() || (is_script(o) && o.scripts.size() != o.links.size()))
-    throw usage_error("--app script: expected --script once for each --link, and --script with it only");
+  if (is_script(o) != !o.scripts.empty() || (is_script(o) && o.scripts.size() != adapters(o)))
+    throw usage_error(std::string("--app script: expected --script once for each ") +
+                      (o.topology.empty() ? "--link" : "adapter") + ", and --script with it only");
   if (std::count(o.scripts.begin(), o.scripts.end(), "-") > 1)
     throw usage_error("--script -: there is one standard input");
   if (!o.app.empty() && !is_script(o) && o.server == !o.client.empty())

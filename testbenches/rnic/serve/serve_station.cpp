@@ -10,6 +10,7 @@
 #include "model/wire/ethernet.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/serve/serve_dcb.h"
+#include "testbenches/rnic/serve/serve_links.h"
 
 namespace rnic::program {
 
@@ -30,8 +31,9 @@ serve_station::serve_station(const serve_options& options, unsigned index, const
                              const adapter::environment& env, boost::asio::io_context& io, serve::real_time& clock,
                              serve_notices& notices)
     : options_(options),
+      index_(index),
       notices_(notices),
-      prefix_(options.links.size() > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
+      prefix_(adapters(options) > 1 ? "adapter " + std::to_string(index + 1) + ": " : ""),
       exchange_(io, env.base, clock),
       host_(std::make_unique<serve::served_host>(host_config(index, system), env, io, clock)) {
   if (meets_over_cm(options_)) {
@@ -73,12 +75,9 @@ serve::host_config serve_station::host_config(unsigned index, const hosts::two_n
   serve::host_config c;
   c.node = hosts::of_side(system.node, index);
   c.name = index == 0 ? "served" : "served" + std::to_string(index + 1);
+  if (!options_.topology.empty()) c.name = options_.hosts[index];
   c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
-  try {
-    c.link = serve::parse_link(options_.link);
-  } catch (const std::invalid_argument& e) {
-    throw usage_error(e.what());
-  }
+  if (options_.topology.empty()) c.link = link_from(options_.link);
   for (const std::string& text : options_.addresses) {
     const auto address = wire::parse_gid(text);
     if (!address || wire::is_multicast(*address)) throw usage_error("--ip " + text + ": not an address of a host");
@@ -229,47 +228,14 @@ void serve_station::report(const serve::application_result& r) {
 }
 
 void serve_station::print_start() {
-  fmt::print("serving {} at {}\n", wire::to_string(host_->mac()), options_.link);
+  fmt::print("serving {} at {}\n", wire::to_string(host_->mac()),
+             options_.link.empty() ? options_.hosts[index_] : options_.link);
   if (channel_) fmt::print("commands come from {}\n", script_at_);
 }
 
-/// The reasons are those of the results.
 void serve_station::print_link() const {
-  const serve::link_counters c = host_->link().counters();
-  const nlohmann::json lost = link_json()["drop"];
-  std::uint64_t all = 0;
-  std::string reasons;
-  for (const auto& [name, count] : lost.items()) {
-    if (count == 0) continue;
-    all += count.get<std::uint64_t>();
-    reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", name, count.get<std::uint64_t>());
-  }
-  fmt::print("{}{} frames in, {} out, {} dropped at the link{}{}\n", prefix_, c.frames_in, c.frames_out, all, reasons,
-             reasons.empty() ? "" : ")");
+  if (link() != nullptr) fmt::print("{}{}\n", prefix_, link_text(*link()));
   if (!agreed_at_the_end_.empty()) fmt::print("{}", agreed_at_the_end_);
-}
-
-nlohmann::json serve_station::link_json() const {
-  const serve::link_counters c = host_->link().counters();
-  const serve::bridge_counters b = host_->bridge();
-  return {{"frames_in", c.frames_in},
-          {"bytes_in", c.bytes_in},
-          {"frames_out", c.frames_out},
-          {"bytes_out", c.bytes_out},
-          {"connections", c.connections},
-          {"disconnections", c.disconnections},
-          {"drop",
-           {{"runt", c.drop_runt},
-            {"oversized", c.drop_oversized},
-            {"queue_full", c.drop_queue_full},
-            {"no_peer", c.drop_no_peer},
-            {"kernel", c.drop_kernel},
-            {"bridge", b.drop_queue_full}}},
-          {"waiting", {{"frames_in", b.waiting_frames}, {"bytes_out", b.waiting_bytes}}},
-          {"turned_away", c.turned_away},
-          {"bad_length", c.bad_length},
-          {"half_frames", c.half_frames},
-          {"errors", c.errors}};
 }
 
 namespace {
@@ -309,8 +275,12 @@ nlohmann::json serve_station::results() const {
   ibv_device_attr known{};
   if (host_->device().query_device(&known) == 0)
     result["node_guid"] = fmt::format("{:016x}", __builtin_bswap64(known.node_guid));
-  result["link"] = link_json();
-  result["link"]["at"] = options_.link;
+  if (link() != nullptr) {
+    result["link"] = link_json(*link());
+    result["link"]["at"] = options_.link;
+  } else {
+    result["host"] = options_.hosts[index_];
+  }
   const host_driver::neighbours::counters a = host_->answered();
   result["network"] = {{"arp_requests", a.arp_requests},
                        {"arp_replies", a.arp_replies},

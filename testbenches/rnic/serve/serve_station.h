@@ -31,10 +31,11 @@ class serve_station {
   void start();
   /// To their end. In an SC_THREAD. `ready`: called once clients can come; what it waits for, waits.
   void run_applications(const std::function<void()>& ready);
-  /// No more frames come in; those that go out still leave.
-  void stop_reading() { host_->stop_reading(); }
-  /// Of frames that the link's peer has not taken.
-  std::size_t waiting_bytes() const { return host_->bridge().waiting_bytes; }
+  /// nullptr in a topology.
+  serve::link_port* link() const { return host_->link(); }
+  /// In a topology: the adapter's end of a cable, and that cable, of which a capture is taken.
+  payload::frame_port_if& connector() { return host_->connector(); }
+  void capture(fabric::cable& cable) { host_->capture(cable); }
   void close_capture() { host_->close_capture(); }
   /// The peers of the applications are told that they are left, from any process; left(): they have answered.
   void leave();
@@ -44,7 +45,8 @@ class serve_station {
   /// There was no application, or all of its runs went well.
   bool ok() const;
   void print_start();       ///< the line that says where it is reached
-  void print_link() const;  ///< the line that says what went through its link, and what was agreed with its peer
+  /// The line that says what went through its link, if it has one, and what was agreed with its peer.
+  void print_link() const;
   /// Members link, network, runs and connection_manager.
   nlohmann::json results() const;
 
@@ -58,10 +60,10 @@ class serve_station {
   void report(const serve::application_result& run);
   void listen();
   void open_script();
-  nlohmann::json link_json() const;
   void watch_agent();
 
   serve_options options_;
+  unsigned index_;
   serve_notices& notices_;
   std::string prefix_;  // of what is printed but the first line, when there are several
   serve::address_exchange exchange_;

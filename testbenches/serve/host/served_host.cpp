@@ -2,7 +2,6 @@
 #include "testbenches/serve/host/served_host.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <stdexcept>
 #include <utility>
 
@@ -13,13 +12,7 @@ namespace rnic::serve {
 
 namespace {
 
-constexpr std::uint32_t bridge_khz = 1'000'000;          // resolution of the far end: 1 ns
 constexpr std::uint64_t answer_ps = 2 * sim::ps_per_us;  // processor time of a small packet through a network stack
-// Without taking a frame. A peer that is a process of this machine may not be run for a while.
-constexpr sim::time_ps dead_after_ps = 2 * sim::ps_per_s;
-// On the way between two adapters as little as keeps it busy: what waits in queues grows old, and is sent again.
-constexpr std::size_t read_ahead = 128;           // frames for the adapter
-constexpr std::size_t most_waiting = 128 * 1024;  // bytes for the link's peer, before the adapter is held
 constexpr unsigned solicitations = 10;
 constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
@@ -40,29 +33,25 @@ hosts::node_config served_host::shape(const host_config& cfg) {
 
 served_host::served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io,
                          real_time& clock)
-    : config_(cfg),
-      base_(env.base),
-      io_(io),
-      clock_(clock),
-      node_(cfg.name.c_str(), env, shape(cfg), 0),
-      bridge_clock_(cfg.name + ".bridge_clock", env.base, sim::clock_period::from_khz(bridge_khz)) {
-  bridge_port::config bridge;
-  bridge.rate_mbps = cfg.node.adapter.port.rate_mbps;
-  bridge.longest_hold_ps = dead_after_ps;
-  bridge.queue_frames = read_ahead;
-  bridge.hold_above_bytes = most_waiting;
-  bridge.resume_below_bytes = most_waiting / 4;
-  outside_if& outside = *this;
-  bridge_ = std::make_unique<bridge_port>(cfg.name == "served" ? "bridge" : cfg.name + ".bridge", bridge_clock_, bridge,
-                                          env.frames, outside, env.statistics);
+    : config_(cfg), base_(env.base), node_(cfg.name.c_str(), env, shape(cfg), 0) {
+  if (!cfg.link) return;
+  link_port_config end;
+  end.name = cfg.name == "served" ? "bridge" : cfg.name + ".bridge";
+  end.clock = cfg.name + ".bridge_clock";
+  end.link = *cfg.link;
+  end.rate_mbps = cfg.node.adapter.port.rate_mbps;
+  end.event = cfg.link_event;
+  link_ = std::make_unique<link_port>(end, env, io, clock);
   fabric::cable::config cable;
   cable.metres = 0;
-  cable_ = std::make_unique<fabric::cable>(node_.connector(), *bridge_, cable);
-  if (!cfg.capture.empty()) {
-    capture_ = std::make_unique<tlm::capture_writer>(cfg.capture, cfg.capture_options);
-    cable_->add_observer(*capture_);
-  }
-  link_ = make_link(io, cfg.link, *this);
+  cable_ = std::make_unique<fabric::cable>(node_.connector(), link_->connector(), cable);
+  capture(*cable_);
+}
+
+void served_host::capture(fabric::cable& cable) {
+  if (config_.capture.empty()) return;
+  capture_ = std::make_unique<tlm::capture_writer>(config_.capture, config_.capture_options);
+  cable.add_observer(*capture_);
 }
 
 void served_host::close_capture() {
@@ -92,25 +81,6 @@ int served_host::gid_index(ibv_gid_type type) {
   if (!config_.addresses.empty()) return device().find_gid(1, config_.addresses.front(), type, config_.vlan);
   return device().find_gid(1, host_driver::default_gid(mac()), type);
 }
-
-// ---------------------------------------------------------------- the cable's far end
-
-void served_host::frame_arrived(const std::uint8_t* frame, std::size_t length) {
-  bridge_->inject(frame, length, clock_.present());
-}
-
-void served_host::leave(const std::uint8_t* frame, std::size_t length) { link_->send(frame, length); }
-
-void served_host::half_empty() {
-  if (!link_->stalled()) return;
-  boost::asio::post(io_, [this] { link_->resume(); });  // not inside the tick: it may have frames at once
-}
-
-void served_host::link_event(const std::string& what) {
-  if (config_.link_event) config_.link_event(what);
-}
-
-bridge_counters served_host::bridge() const { return {bridge_->dropped(), bridge_->waiting_frames(), link_->queued()}; }
 
 // ---------------------------------------------------------------- the host's software
 

@@ -16,9 +16,7 @@
 #include "host_driver/neighbours.h"
 #include "testbenches/serve/host/ethernet_ring.h"
 #include "testbenches/serve/host/udp.h"
-#include "testbenches/serve/links/bridge_port.h"
-#include "testbenches/serve/links/frame_link.h"
-#include "testbenches/serve/links/real_time.h"
+#include "testbenches/serve/links/link_port.h"
 #include "tlm/capture.h"
 
 namespace rnic::serve {
@@ -26,7 +24,7 @@ namespace rnic::serve {
 struct host_config {
   std::string name = "served";  ///< of the node, in statistics
   hosts::node_config node;
-  link_spec link;
+  std::optional<link_spec> link;                  ///< none: the port's cable goes elsewhere, by connector()
   std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
   std::uint16_t vlan = host_driver::no_vlan;
   std::optional<host_driver::mac_address> mac;  ///< of the port, the GUIDs are made of it; else the firmware's
@@ -36,15 +34,9 @@ struct host_config {
   std::function<void(const std::string& what)> link_event;  ///< called when the link's peer comes or goes; may be empty
 };
 
-/// What became of the frames at the cable's far end.
-struct bridge_counters {
-  std::uint64_t drop_queue_full = 0;  ///< from outside, faster than the adapter took them
-  std::size_t waiting_frames = 0;     ///< from outside, not yet on the cable
-  std::size_t waiting_bytes = 0;      ///< of the adapter's, not yet at the link's peer
-};
-
-/// Adapter, driver, a cable of no length, the bridge at its end, and software that answers for the host's addresses.
-class served_host : private frame_receiver_if, private outside_if {
+/// Adapter, driver, a cable of no length to its link, if it has one, and software that answers for the host's
+/// addresses.
+class served_host {
  public:
   /// Opens the link. Throws as make_link, tlm::capture_writer and hosts::node do.
   served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io, real_time& clock);
@@ -72,10 +64,11 @@ class served_host : private frame_receiver_if, private outside_if {
   /// The agent of data centre bridging, after start(); nullptr without driver.dcb.enabled.
   host_driver::dcb::service* dcb() { return node_.dcb(); }
   host_driver::mac_address mac() { return device().port(1).mac; }
-  const frame_link& link() const { return *link_; }
-  bridge_counters bridge() const;
-  /// Nothing more comes in; what the adapter has sent still leaves.
-  void stop_reading() { link_->stop_reading(); }
+  /// nullptr without one.
+  link_port* link() const { return link_.get(); }
+  payload::frame_port_if& connector() { return node_.connector(); }
+  /// What a capture is taken of where there is no link; to be called once, before the traffic.
+  void capture(fabric::cable& cable);
   host_driver::neighbours::counters answered() const {
     return neighbours_ ? neighbours_->count() : host_driver::neighbours::counters{};
   }
@@ -83,27 +76,16 @@ class served_host : private frame_receiver_if, private outside_if {
 
  private:
   static hosts::node_config shape(const host_config& cfg);
-  void frame_arrived(const std::uint8_t* frame, std::size_t length) override;
-  bool ready() const override { return bridge_->has_room(); }
-  void relieved() override { bridge_->relieved(); }
-  void link_event(const std::string& what) override;
-  void leave(const std::uint8_t* frame, std::size_t length) override;
-  std::size_t queued() const override { return link_ ? link_->queued() : 0; }
-  void half_empty() override;
   void answer(const std::uint8_t* frame, std::size_t length);
   void serve_groups();
   bool take_udp(const std::uint8_t* frame, std::size_t length);
 
   host_config config_;
   sim::timebase& base_;
-  boost::asio::io_context& io_;
-  real_time& clock_;
   hosts::node node_;
-  sim::clock_domain bridge_clock_;
-  std::unique_ptr<bridge_port> bridge_;
+  std::unique_ptr<link_port> link_;
   std::unique_ptr<fabric::cable> cable_;
   std::unique_ptr<tlm::capture_writer> capture_;
-  std::unique_ptr<frame_link> link_;
   std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
   std::unique_ptr<host_driver::groups::memberships> groups_;  // from the first one on

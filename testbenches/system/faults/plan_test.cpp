@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "model/fabric/fault_plan.h"
 #include "testbenches/bench/soak.h"
 #include "testbenches/source_tree.h"

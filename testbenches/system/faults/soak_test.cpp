@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "host_driver/hosts/two_nodes.h"
 #include "model/fabric/fault_plan.h"
 
 namespace rnic::system_test {

@@ -13,6 +13,7 @@ import application_cases as applications
 import connection_cases
 import crowd_cases as crowd
 import dcb_cases
+import fabric_cases as fabric
 import flood_cases as floods
 import identity_cases
 import leaving_cases as leaving
@@ -43,7 +44,8 @@ CASES = {"pingpong": applications.pingpong, "versions": applications.versions, "
          "left_there": leaving.left_there,
          "roce_modes": addresses.roce_modes, "types_of_service": addresses.types_of_service,
          "reports": addresses.reports, "listeners": addresses.listeners,
-         "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong}
+         "fabric_peers": fabric.peers, "fabric_unread": fabric.unread, "fabric_pingpong": fabric.pingpong,
+         "fabric_kernel": fabric.kernel, "fabric_refusals": fabric.refusals, "xrc": xrc_cases.xrc, "udpong": udpong_cases.udpong}
 
 
 def main():
