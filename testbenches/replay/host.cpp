@@ -58,8 +58,9 @@ bool is_reliable(const connection& c) { return c.service == wire::transport::rc 
 
 }  // namespace
 
-replay_host::replay_host(const plan& p, hosts::node& node)
+replay_host::replay_host(const plan& p, hosts::node& node, unsigned port)
     : plan_(p),
+      port_(port),
       device_(node.device()),
       memory_(p, node.device()),
       ends_(p.connections.size()),
@@ -132,7 +133,7 @@ void replay_host::set_up_own_memory() {
 /// Row of an address of the held host, as a packet to or from it has it.
 int replay_host::gid_row(const wire::packet& p, const wire::gid& id) {
   const bool v1 = p.encap == wire::encapsulation::roce_v1;
-  return device_.add_address(1, id, v1 ? host_driver::roce_types::v1 : host_driver::roce_types::v2, vlan_of(p));
+  return device_.add_address(port_, id, v1 ? host_driver::roce_types::v1 : host_driver::roce_types::v2, vlan_of(p));
 }
 
 std::string replay_host::set_up_connection(std::size_t index) {
@@ -238,7 +239,7 @@ void replay_host::allow(int connection, std::size_t frame) {
 std::string replay_host::connect(const connection& c, end& e) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
+  attr.port_num = static_cast<std::uint8_t>(port_);
   attr.qp_access_flags = (c.terms.may_read ? unsigned{IBV_ACCESS_REMOTE_READ} : 0u) |
                          (c.terms.may_write ? unsigned{IBV_ACCESS_REMOTE_WRITE} : 0u) |
                          (c.terms.may_atomic ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
@@ -267,7 +268,7 @@ int replay_host::to_rtr(const connection& c, end& e, int row) {
   rtr.ah_attr.grh.traffic_class = like.traffic_class;
   rtr.ah_attr.grh.flow_label = like.flow_label;
   rtr.ah_attr.sl = static_cast<std::uint8_t>(like.vlan_present ? like.vlan_tci >> 13 : 0);
-  rtr.ah_attr.port_num = 1;
+  rtr.ah_attr.port_num = static_cast<std::uint8_t>(port_);
   const int path = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   const bool answers = is_reliable(c) && e.qp->qp_type != IBV_QPT_XRC_SEND;
   return device_.modify_qp(e.qp, &rtr, path | (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0),
@@ -291,7 +292,7 @@ int replay_host::to_rts(const connection& c, end& e) {
 std::string replay_host::start_datagrams(const connection& c, end& e) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
+  attr.port_num = static_cast<std::uint8_t>(port_);
   attr.qkey = hosts::datagram_qkey;
   std::uint64_t most = 0;
   for (const auto& [qkey, count] : c.datagrams.qkeys)
@@ -333,7 +334,7 @@ host_driver::address_handle* replay_host::way_of(const wire::packet& p) {
   ah.grh.traffic_class = p.traffic_class;
   ah.grh.flow_label = p.flow_label;
   ah.sl = static_cast<std::uint8_t>(p.vlan_present ? p.vlan_tci >> 13 : 0);
-  ah.port_num = 1;
+  ah.port_num = static_cast<std::uint8_t>(port_);
   return ways_[key] = row < 0 ? nullptr : device_.create_ah(pd_, &ah, &p.dmac);
 }
 

@@ -25,7 +25,8 @@ struct delivered {
 /// Everything is set up by verbs. All calls from one process of the simulation.
 class replay_host {
  public:
-  replay_host(const plan& p, hosts::node& node);
+  /// `port`: 1 or 2, which the capture is of.
+  replay_host(const plan& p, hosts::node& node, unsigned port);
 
   /// Addresses, memory, queue pairs in RTS, receives. `rejected` gets what could not be set up, by connection: such a
   /// connection is_ready() not. `remarks`: what else was left out, and how often.
@@ -73,6 +74,7 @@ class replay_host {
   ibv_sge sink(std::uint32_t bytes) const;
 
   const plan& plan_;
+  unsigned port_;
   host_driver::device& device_;
   held_memory memory_;
   host_driver::protection_domain* pd_ = nullptr;

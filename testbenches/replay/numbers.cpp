@@ -68,10 +68,10 @@ std::string impossible(const connection& c) {
   return "";
 }
 
-void shape_node(const plan& p, hosts::node_config& c) {
+void shape_node(const plan& p, unsigned port, hosts::node_config& c) {
   // What the captured host was told, and whether it obeyed, is in the capture: all it sent is sent again.
   c.adapter.requester.end_to_end_credits = false;
-  if (!p.held.empty()) c.firmware.mac[0] = wire::to_u64(p.held_mac);
+  if (!p.held.empty()) c.firmware.mac[port - 1] = wire::to_u64(p.held_mac);
   const std::vector<std::uint32_t> qpns = numbers_of(p);
   unsigned& log_qp = c.driver.log_num_qp;
   while (log_qp < 18 && ((qpns.size() + 0x400) >> log_qp != 0 || !distinct(qpns, log_qp))) ++log_qp;

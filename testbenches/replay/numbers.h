@@ -11,7 +11,7 @@
 namespace rnic::replay {
 
 /// Puts the MAC address and the object numbers that the plan asks for into the configuration of a host.
-void shape_node(const plan& p, hosts::node_config& c);
+void shape_node(const plan& p, unsigned port, hosts::node_config& c);
 /// Why no queue pair can be as the capture has it; empty: it can.
 std::string impossible(const connection& c);
 /// Special queue pairs, which nobody uses here, lie where the capture has no number.

@@ -112,16 +112,18 @@ director::director(plan& p, const replay_settings& s, std::unique_ptr<comparison
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   spans_.enable(true);
   hosts::node_config c = hosts::of_side(s.system.node, 0);
-  shape_node(p, c);
+  const unsigned port = s.system.ports.front();
+  c.cabled = 1u << (port - 1);
+  shape_node(p, port, c);
   node_ = std::make_unique<hosts::node>("held", env, c, 0);
   clock_ = std::make_unique<sim::clock_domain>("player_clock", base_, sim::clock_period::from_khz(player_khz));
-  player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, c.adapter.port.rate_mbps);
+  player_ = std::make_unique<bench::cable_player>("player", *clock_, frames_, spans_, c.adapter.rate_mbps(port - 1));
   player_->set_listener(this);
   fabric::cable::config cable;
   cable.metres = s.system.cable_metres;
-  cable_ = std::make_unique<fabric::cable>(node_->connector(), *player_, cable);
+  cable_ = std::make_unique<fabric::cable>(node_->connector(port), *player_, cable);
   outputs_ = std::make_unique<outputs>(s, *cable_);
-  host_ = std::make_unique<replay_host>(p, *node_);
+  host_ = std::make_unique<replay_host>(p, *node_, port);
   result_.injected_at.assign(p.frames.size(), never);
 }
 

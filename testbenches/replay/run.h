@@ -21,7 +21,7 @@ namespace rnic::replay {
 using progress = std::function<void(std::uint64_t)>;
 
 struct replay_settings {
-  hosts::two_nodes_config system;  ///< of which the first node is used
+  hosts::two_nodes_config system;  ///< of which the first node is used, at the first of its ports
   bool captured_timing = true;
   std::vector<std::string> outputs;  ///< capture files, in simulated time
   /// Capture file in the capture's own time, so that the two can be merged; a name that ends in .pcapng gets one with

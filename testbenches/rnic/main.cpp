@@ -408,6 +408,9 @@ void add_replay(CLI::App& command, replay_options& o) {
                   "captured: at the times of the capture; fast: as fast as the frames depend on each other")
       ->check(CLI::IsMember({"captured", "fast"}))
       ->capture_default_str();
+  command.add_option("--port", o.port, "Port of the adapter that takes the place of the host's")
+      ->check(CLI::IsMember({1u, 2u}))
+      ->capture_default_str();
   std::string compared = "Does not compare this field; repeatable. Compared are";
   std::vector<std::string> names;
   for (const rnic::replay::compared_field& field : rnic::replay::compared_fields()) {

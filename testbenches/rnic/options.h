@@ -93,6 +93,7 @@ struct replay_options {
   std::string capture;
   std::string hold;                 ///< address (IPv4, IPv6 or MAC) of the host whose place the adapter takes
   std::string timing = "captured";  ///< captured or fast
+  unsigned port = 1;                ///< of the adapter, 1 or 2, whose cable the capture is of
   std::string output;               ///< resulting capture
   std::vector<std::string> ignore;  ///< names of replay::compared_fields()
   std::string expect = "fatal";     ///< which differences make the exit status 1: all, fatal or none

@@ -127,8 +127,12 @@ void print_system(const system_results& results) {
     fmt::print("\nbeside them\n");
     print_flows(n["flows"]);
   }
+  nlohmann::json used = nlohmann::json::array();  // the results have all of them
+  for (const nlohmann::json& p : n["ports"])
+    if (p["tx_gbps"].get<double>() > 0 || p["tx_pause"].get<std::uint64_t>() != 0 || dropped_at(p) != 0)
+      used.push_back(p);
   fmt::print("\n");
-  print_ports(n["ports"]);
+  print_ports(used);
 }
 
 void add_to(nlohmann::json& result, const system_results& results) {

@@ -44,7 +44,7 @@ struct system_results {
 };
 /// A line for each way from one of the hosts to the other; nothing without a network.
 void print_way(const system_results& results);
-/// What bonds, flows and switches did; nothing without any.
+/// What bonds and flows did, and ports of switches that did anything; nothing without any.
 void print_system(const system_results& results);
 /// Its members faults, bonds, statistics, use and network, if they are not empty.
 void add_to(nlohmann::json& result, const system_results& results);

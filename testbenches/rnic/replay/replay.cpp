@@ -55,7 +55,9 @@ int run_replay(const replay_options& options) {
   plan p = make_plan(options.capture, options.hold, reading);
   for (const std::string& file : {options.output, options.common.pcap_file, options.common.json_file})
     check_writable(options.common, file);
-  settings.system = system_from(options.common, traffic_options{}, demand{}, nullptr);
+  traffic_options traffic;
+  traffic.ports = {options.port};
+  settings.system = system_from(options.common, traffic, demand{}, nullptr);
   settings.captured_timing = options.timing == "captured";
   for (const compared_field& field : compared_fields())
     if (std::count(options.ignore.begin(), options.ignore.end(), field.name) != 0) settings.ignored.insert(field.kind);

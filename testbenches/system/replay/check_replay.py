@@ -488,6 +488,31 @@ def check_partial(program, traces, directory):
             expect(d["explanation"] not in ("", "no reason found"), where + str(d))
 
 
+def check_ports(program, traces, directory):
+    """At port 2 the adapter answers as at port 1, by the blocks of that port."""
+    out = os.path.join(directory, "ports.json")
+    for name, extra in (("rc_send_mtu1024_4096B", []), ("ud_send_1000B", []), ("cm_rping_800B", []), ("rc_atomic_fetchadd", []),
+                        ("rc_send_mtu1024_4096B", ["--set", "adapter.port2.rate_mbps=10000"])):
+        reports = []
+        for port in ("1", "2"):
+            done = run(program, [os.path.join(traces, name + ".pcap"), "--json", out, "--overwrite", "--port", port, *extra])
+            expect(done.returncode == 0, "%s at port %s: %s" % (name, port, done.stderr.decode()))
+            reports.append(json.load(open(out)))
+        one, two = reports
+        expect(one["differences"] == two["differences"] == [] and one["expected_answers"] > 0, name + ": differences")
+        for key in ("frames", "injected", "expected_answers", "matched_answers"):
+            expect(one[key] == two[key], "%s: %s of port 1 %s, of port 2 %s" % (name, key, one[key], two[key]))
+        blocks = [{stage["block"] for p in r["packets"] for stage in p.get("answer", {}).get("stages", [])} for r in reports]
+        for port, of in ((1, blocks[0]), (2, blocks[1])):
+            answered = name[:2] != "ud"  # datagrams have no answers
+            expect(any("adapter.port%d" % port in b for b in of) == answered and not any("adapter.port%d" % (3 - port) in b for b in of),
+                   "%s: blocks at port %d: %s" % (name, port, of))
+    done = run(program, [os.path.join(traces, "ud_send_1000B.pcap"), "--port", "3"])
+    expect(done.returncode == 2 and b"--port" in done.stderr, "--port 3: %s" % done.stderr)
+    done = run(program, [os.path.join(traces, "ud_send_1000B.pcap"), "--port", "2", "--set", "adapter.ports=1"])
+    expect(done.returncode == 2 and b"no port 2" in done.stderr, "one port: %s" % done.stderr)
+
+
 def check_mistakes(program, traces, directory):
     capture = os.path.join(traces, "rc_send_mtu1024_4096B.pcap")
     taken = os.path.join(directory, "taken.json")
@@ -506,7 +531,7 @@ def check_mistakes(program, traces, directory):
 def main():
     case, program, traces = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
-        {"captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes,
+        {"captures": check_captures, "damaged": check_damaged, "mistakes": check_mistakes, "ports": check_ports,
          "refusals": check_refusals, "connections": check_connections, "formats": check_formats, "partial": check_partial}[case](program, traces, directory)
 
 
