@@ -6,6 +6,7 @@
 
 #include "firmware/bus/network_card.h"
 #include "host_driver/dcb/service.h"
+#include "host_driver/hosts/driver_parameters.h"
 #include "host_driver/hosts/gid_source_twin.h"
 #include "host_driver/hosts/gid_twin.h"
 #include "model/host/root_complex_socket.h"
@@ -140,100 +141,13 @@ std::vector<std::string> warnings(const node_config& c) {
   return all;
 }
 
-/// Data centre bridging: `driver.dcb.enabled` is what everything else of it needs.
-static void announce_dcb(sim::parameter_set& to, host_driver::dcb::settings& c) {
-  using host_driver::dcb::settings;
-  to.add("driver.dcb.enabled", c.enabled, "design: LLDP with DCBX on ports with a cable, as lldpad's");
-  to.add("driver.dcb.ets.willing", c.ets_willing, "IEEE 802.1Q D.2.9: takes the peer's ETS Recommendation");
-  to.add("driver.dcb.ets.recommend", c.recommend, "IEEE 802.1Q D.2.10: the own table is recommended to the peer");
-  for (unsigned i = 0; i < 8; ++i) {
-    const std::string n = std::to_string(i);
-    settings::traffic_class& tc = c.classes[i];
-    to.add("driver.dcb.ets.tc" + n + ".tsa", tc.select, sim::choice{"strict, ets", "IEEE 802.1Q table 8-5"});
-    to.add("driver.dcb.ets.tc" + n + ".percent", tc.percent,
-           sim::range{0, 100, "%", "IEEE 802.1Q D.2.9: of the ETS classes, 100 together"});
-    to.add("driver.dcb.ets.priority" + n, c.class_of[i],
-           sim::range{0, 7, "traffic class", "IEEE 802.1Q D.2.9: class of the priority"});
-  }
-  to.add("driver.dcb.pfc.willing", c.pfc_willing,
-         "IEEE 802.1Q D.2.11: takes the peer's PFC in place of driver.pfc_mask");
-  const sim::range priority{0, settings::no_entry, "priority", "IEEE 802.1Q D.2.12: said to the peer; 8: nothing is"};
-  to.add("driver.dcb.app.roce_v1", c.roce_v1_priority, priority);
-  to.add("driver.dcb.app.roce_v2", c.roce_v2_priority, priority);
-  host_driver::dcb::lldp_timers& t = c.lldp;
-  to.add("driver.dcb.lldp.tx_interval_s", t.tx_interval_s,
-         sim::range{1, 3600, "s", "IEEE 802.1AB 9.2.5: msgTxInterval"});
-  to.add("driver.dcb.lldp.tx_hold", t.tx_hold, sim::range{1, 100, "intervals", "IEEE 802.1AB 9.2.5: msgTxHold"});
-  to.add("driver.dcb.lldp.fast_tx_s", t.fast_tx_s, sim::range{1, 3600, "s", "IEEE 802.1AB 9.2.5: msgFastTx"});
-  to.add("driver.dcb.lldp.fast_init", t.fast_init, sim::range{1, 8, "data units", "IEEE 802.1AB 9.2.5: txFastInit"});
-  to.add("driver.dcb.lldp.credit_max", t.credit_max,
-         sim::range{1, 10, "data units", "IEEE 802.1AB 9.2.5: txCreditMax"});
-  to.add("driver.dcb.lldp.reinit_s", t.reinit_s, sim::range{1, 10, "s", "IEEE 802.1AB 9.2.5: reinitDelay"});
-/// Of the driver's: RoCE versions, connections, MTU, memory of programs.
-static void announce_addresses(sim::parameter_set& to, host_driver::config& c) {
-  to.add("driver.ud_gid_type", c.ud_gid_type,
-         sim::choice{"by_address, v1, v2",
-                     "MLNX_OFED manual, RoCE: ud_gid_type 0, 2: version of all datagram queue pairs; by address: "
-                     "that of each address handle's GID, as mlx4_ib"});
-  to.add("driver.cma_roce_mode", c.cma_roce_mode,
-         sim::choice{"automatic, v1, v2",
-                     "adapter data plane F.6: configfs default_roce_mode: in which version rdma_cm connects; "
-                     "automatic: v2 where the "
-                     "adapter has it"});
-  to.add("driver.cma_roce_tos", c.cma_roce_tos,
-         sim::range{0, 255, "ToS", "adapter data plane F.6: configfs default_roce_tos: of connections that set none"});
-  to.add("driver.memlock", c.memlock_bytes,
-         sim::range{0, host_driver::no_memlock, "bytes",
-                    "adapter data plane F.7: RLIMIT_MEMLOCK, what programs may pin; the highest is no limit"});
-  to.add("driver.mtu", c.mtu, sim::range{68, 9600, "bytes", "adapter data plane F.3: MTU of the network interfaces"});
-  to.add("driver.mtu_rule", c.path_mtu_rule,
-         sim::choice{"headers, below_mtu",
-                     "adapter data plane F.3: 256 to 4096 beside the headers; MLNX_OFED manual: 256 to 2048, below the "
-                     "interface's MTU"});
-}
-
-/// The driver, which is software and knows nothing of the ground floor, has plain fields.
-static void announce_driver(sim::parameter_set& to, host_driver::config& c) {
-  to.add("driver.lossless_global_pause", c.lossless_global_pause,
-         "design: 802.3x pause both ways, as mlx4_en's default");
-  to.add("driver.pfc_mask", c.pfc_mask,
-         sim::range{0, 255, "priorities, one bit each", "design: with PFC, in place of global pause"});
-  announce_dcb(to, c.dcb);
-  to.add("driver.post_send_ns", c.post_send_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
-  to.add("driver.post_recv_ns", c.post_recv_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
-  to.add("driver.poll_ns", c.poll_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
-  to.add("driver.poll_empty_ns", c.poll_empty_ns, sim::range{0, 1'000'000, "ns", "design: one load that hits"});
-  to.add("driver.mr_page_shift", c.mr_page_shift,
-         sim::range{12, 30, "log2 bytes", "design: page size of memory regions"});
-  to.add("driver.large_cqe", c.large_cqe, "design: 64-byte CQEs and EQEs");
-  to.add(
-      "driver.roce_mode", c.roce_mode,
-      sim::choice{"v1, v2, both", "adapter data plane F.1: roce_mode 0, 2, 4: versions that an address gets GIDs of"});
-  to.add("driver.bond", c.bond,
-         sim::choice{"none, active_backup, balance_xor, ecmp",
-                     "adapter control plane 9: the bond of both ports' interfaces; --bond"});
-  to.add(
-      "driver.bond_miimon_us", c.bond_miimon_us,
-      sim::range{0, 10'000'000, "us", "design: interval of the bonding driver's looks at its links; 0: with events"});
-  announce_addresses(to, c);
-  to.add("driver.blue_flame", c.blue_flame,
-         sim::choice{"by_device, with_inline_data, all, none",
-                     "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
-                     "libmlx4 and libmlx5 do"});
-  to.add("driver.log_num_qp", c.log_num_qp, sim::range{10, 18, "log2", "design: queue pairs; grows with --qps"});
-  to.add("driver.log_num_cq", c.log_num_cq, sim::range{8, 16, "log2", "design: completion queues"});
-  to.add("driver.log_num_mpt", c.log_num_mpt, sim::range{8, 19, "log2", "design: memory regions"});
-  to.add("driver.log_num_mtt", c.log_num_mtt,
-         sim::range{12, 24, "log2", "design: pages of memory; grows with what is asked for"});
-}
-
 void announce(sim::parameter_set& to, node_config& c) {
   adapter::announce(to, c.adapter);
   to.add("a.rtl", c.sides[0]);
   to.add("b.rtl", c.sides[1]);
   to.add("tlm.sockets", c.tlm_sockets);
   to.add("host", c);
-  announce_driver(to, c.driver);
+  announce(to, c.driver);
 }
 
 /// The rims of an adapter whose sides are TLM sockets.
