@@ -3,6 +3,7 @@
 
 #include <infiniband/mlx4dv.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -27,6 +28,16 @@ void require(int result, const std::string& what) {
 }
 
 namespace {
+
+/// Longer packets than the interface's MTU leaves are dropped by ports.
+void check_mtu(const endpoint& e, unsigned mtu) {
+  const host_driver::config& c = e.device->settings();
+  const ibv_mtu most = host_driver::path_mtu(std::min(c.mtu, e.device->port(e.port).max_mtu), c.path_mtu_rule);
+  if (to_ibv_mtu(mtu) <= most) return;
+  throw sim::config_error("driver.mtu: " + std::to_string(c.mtu) + ": the longest path MTU is " +
+                          (most == 0 ? "none" : std::to_string(128u << most)) + ", not " + std::to_string(mtu) +
+                          " (--mtu)");
+}
 
 gid_bytes address_of(unsigned ip, unsigned port, unsigned host) {
   gid_bytes g{};
@@ -107,6 +118,7 @@ void set_port_address(endpoint& e, const connection_options& options, unsigned h
 }  // namespace
 
 void set_address(endpoint& e, const connection_options& options, unsigned host) {
+  check_mtu(e, options.mtu);
   set_port_address(e, options, host);
   e.pd = require_made(*e.device, e.device->alloc_pd(), "alloc_pd");
   if (e.other == nullptr) return;

@@ -101,12 +101,32 @@ void network_switch::tick() {
     const sim::time_ps arrival = p.inbox.front_arrival();
     take(p, p.inbox.pop(), arrival);
     busy_ |= p.bit();
+    touched_ |= p.bit();
     if (p.inbox.empty()) coming_ &= ~p.bit();
   });
-  for_each(busy_, [this](port_state& p) { release_what_left(p); });
-  for_each(busy_, [this](port_state& p) {
+  const sim::time_ps now = now_ps();
+  for_each(busy_, [this, now](port_state& p) {
+    if (p.due <= now) touched_ |= p.bit();
+  });
+  for_each(touched_, [this](port_state& p) { release_what_left(p); });
+  look_at_room();
+  for_each(touched_, [this](port_state& p) {
     serve(p);
+    p.due = due(p);
     if (!p.is_busy()) busy_ &= ~p.bit();
+  });
+  touched_ = 0;
+  sim::time_ps first = ~sim::time_ps{0};
+  for_each(busy_, [&first](port_state& p) { first = std::min(first, p.due); });
+  if (first != ~sim::time_ps{0}) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(first)));
+}
+
+/// Bytes that came or went move the thresholds of all inputs.
+void network_switch::look_at_room() {
+  for_each(busy_, [this](port_state& p) {
+    const std::uint8_t above = buffer_.above(p.number);
+    if (above != p.above) touched_ |= p.bit();
+    p.above = above;
   });
 }
 
@@ -193,6 +213,7 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
   }
   if (to.markers[priority].look_at(*frame, buffer_.queued(to.number, priority))) ++to.count.marked;
   busy_ |= to.bit();
+  touched_ |= to.bit();
   to.queues.push(priority, {std::move(frame), from.number, bytes, end});
 }
 
@@ -213,10 +234,8 @@ void network_switch::release_what_left(port_state& p) {
 
 void network_switch::serve(port_state& p) {
   if (p.line == nullptr) return;
-  p.above = buffer_.above(p.number);
   if (p.flow.must_tell(p.above, now_ps())) tell(p);
   transmit(p);
-  ask_for_wake(p);
 }
 
 /// The next frame, when the line will soon be free.
@@ -271,17 +290,18 @@ void network_switch::tell(port_state& p) {
   put(p, std::move(f), end);
 }
 
-/// All that time alone will make possible.
-void network_switch::ask_for_wake(port_state& p) {
-  const auto wake = [this](sim::time_ps at) { wake_at(std::max(now() + 1, domain().edge_at_or_after(at))); };
-  if (p.flow.refresh_at() != ~sim::time_ps{0}) wake(p.flow.refresh_at());
-  if (!p.leaves.empty()) wake(p.leaves.front().at);
-  if (p.queues.waiting() == 0) return;
+/// The first of what time alone will make possible.
+sim::time_ps network_switch::due(const port_state& p) const {
+  if (p.line == nullptr) return ~sim::time_ps{0};
+  sim::time_ps first = p.flow.refresh_at();
+  if (!p.leaves.empty()) first = std::min(first, p.leaves.front().at);
+  if (p.queues.waiting() == 0) return first;
   const std::uint8_t paused = p.flow.paused(now_ps());
   if ((p.queues.waiting() & ~paused) != 0 && !p.leaves.full())
-    wake(p.line_free - std::min<sim::time_ps>(p.line_free, config_.hop_ps / 2));
+    first = std::min(first, p.line_free - std::min<sim::time_ps>(p.line_free, config_.hop_ps / 2));
   for (unsigned left = p.queues.waiting() & paused; left != 0; left &= left - 1)
-    wake(p.flow.paused_until(static_cast<unsigned>(__builtin_ctz(left))));
+    first = std::min(first, p.flow.paused_until(static_cast<unsigned>(__builtin_ctz(left))));
+  return first;
 }
 
 }  // namespace rnic::fabric

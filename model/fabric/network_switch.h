@@ -130,6 +130,7 @@ class network_switch final : public sim::clocked_block {
     sim::time_ps line_free = 0;
     sim::time_ps lost_at = 0, back_at = 0;  // last time without a cable; back at ~0: it lasts
     std::uint8_t above = 0;
+    sim::time_ps due = ~sim::time_ps{0};  // when time alone gives it something to do; ~0: never
     port_counters count;
   };
   static constexpr unsigned most_leaving = 32;
@@ -149,7 +150,8 @@ class network_switch final : public sim::clocked_block {
   sim::time_ps put(port_state& p, payload::frame_ptr frame, sim::time_ps earliest_end);
   void note_way(sim::span_id span, sim::time_ps ready, sim::time_ps begun, sim::wait why);
   void tell(port_state& p);
-  void ask_for_wake(port_state& p);
+  sim::time_ps due(const port_state& p) const;
+  void look_at_room();
   void announce(sim::statistics& stats) const;
 
   template <class What>
@@ -164,8 +166,9 @@ class network_switch final : public sim::clocked_block {
   std::vector<std::unique_ptr<port_state>> ports_;
   counters count_;
   sim::span_recorder* spans_ = nullptr;
-  // Ports that have frames coming in, and those with anything to do: the others are not looked at.
-  std::uint64_t coming_ = 0, busy_ = 0;
+  // Ports that have frames coming in, those with anything to do, and of these those for which it may be something now:
+  // the others are not looked at.
+  std::uint64_t coming_ = 0, busy_ = 0, touched_ = 0;
 };
 
 }  // namespace rnic::fabric

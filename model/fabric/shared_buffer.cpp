@@ -47,7 +47,7 @@ void shared_buffer::take_shared(std::uint32_t bytes) {
 shared_buffer::verdict shared_buffer::admit(unsigned in, unsigned out, unsigned priority, std::uint32_t bytes) {
   output& o = outputs_[out];
   if (is_lossless(priority)) {
-    const verdict v = admit_lossless(inputs_[in].of[group(priority)], in, bytes);
+    const verdict v = admit_lossless(group(priority), in, bytes);
     if (v != verdict::stored) return v;
   } else {
     if (bytes > shared_ - shared_used_ || o.bytes[priority] + bytes > threshold(config_.lossy_alpha))
@@ -60,17 +60,19 @@ shared_buffer::verdict shared_buffer::admit(unsigned in, unsigned out, unsigned 
   return verdict::stored;
 }
 
-shared_buffer::verdict shared_buffer::admit_lossless(account& a, unsigned in, std::uint32_t bytes) {
-  if (!a.xoff && a.reserved + bytes <= config_.reserved_bytes) {
+shared_buffer::verdict shared_buffer::admit_lossless(unsigned of, unsigned in, std::uint32_t bytes) {
+  account& a = inputs_[in].of[of];
+  const bool xoff = (inputs_[in].xoff >> of & 1) != 0;
+  if (!xoff && a.reserved + bytes <= config_.reserved_bytes) {
     a.reserved += bytes;
     return verdict::stored;
   }
-  if (!a.xoff && bytes <= shared_ - shared_used_ && a.shared + bytes <= threshold(config_.lossless_alpha)) {
+  if (!xoff && bytes <= shared_ - shared_used_ && a.shared + bytes <= threshold(config_.lossless_alpha)) {
     a.shared += bytes;
     take_shared(bytes);
     return verdict::stored;
   }
-  a.xoff = true;
+  inputs_[in].xoff |= 1u << of;
   if (a.headroom + bytes > headroom_[in]) return verdict::no_headroom;
   a.headroom += bytes;
   return verdict::stored;
@@ -93,15 +95,14 @@ void shared_buffer::release(unsigned in, unsigned out, unsigned priority, std::u
 }
 
 std::uint8_t shared_buffer::above(unsigned in) {
-  unsigned mask = 0;
+  unsigned& xoff = inputs_[in].xoff;
+  if (xoff == 0) return 0;
   const std::uint64_t limit = threshold(config_.lossless_alpha);
-  for (unsigned p = 0; p < priorities; ++p) {
-    account& a = inputs_[in].of[p];
-    if (!a.xoff) continue;
-    if (a.headroom == 0 && (a.shared == 0 || a.shared + config_.xon_gap_bytes <= limit)) a.xoff = false;
-    if (a.xoff) mask |= one_group_ ? 0xffu : 1u << p;
+  for (unsigned left = xoff; left != 0; left &= left - 1) {
+    const account& a = inputs_[in].of[static_cast<unsigned>(__builtin_ctz(left))];
+    if (a.headroom == 0 && (a.shared == 0 || a.shared + config_.xon_gap_bytes <= limit)) xoff &= ~(left & -left);
   }
-  return static_cast<std::uint8_t>(mask);
+  return static_cast<std::uint8_t>(one_group_ && xoff != 0 ? 0xff : xoff);
 }
 
 }  // namespace rnic::fabric

@@ -56,10 +56,10 @@ class shared_buffer {
  private:
   struct account {
     std::uint32_t reserved = 0, shared = 0, headroom = 0;
-    bool xoff = false;
   };
   struct input {
     std::array<account, priorities> of;
+    unsigned xoff = 0;  // groups that are above it
   };
   struct output {
     std::array<std::uint32_t, priorities> bytes{}, most{};
@@ -67,7 +67,7 @@ class shared_buffer {
   bool is_lossless(unsigned priority) const { return (lossless_ >> priority & 1) != 0; }
   unsigned group(unsigned priority) const { return one_group_ ? 0 : priority; }
   std::uint64_t threshold(std::uint16_t alpha) const { return std::uint64_t{shared_ - shared_used_} * alpha / 64; }
-  verdict admit_lossless(account& a, unsigned in, std::uint32_t bytes);
+  verdict admit_lossless(unsigned of, unsigned in, std::uint32_t bytes);
   void take_shared(std::uint32_t bytes);
 
   const buffer_config& config_;

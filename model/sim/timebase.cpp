@@ -58,6 +58,7 @@ void timebase::add(clock_domain& domain) {
   domains_.push_back(&domain);
   next_edges_.push_back(~time_ps{0});
   group_edges_.resize((domains_.size() + of_a_group - 1) / of_a_group, ~time_ps{0});
+  cluster_edges_.resize((group_edges_.size() + of_a_group - 1) / of_a_group, ~time_ps{0});
   for (clock_domain* d : domains_)
     if (d != nullptr) d->next_edge_ = &next_edges_[d->index_];  // they have moved
   static constexpr auto loops = loops_of(std::make_index_sequence<most_unrolled + 1>{});
@@ -74,8 +75,9 @@ void timebase::remove(deferred_work& work) {
 }
 
 void timebase::request(std::size_t domain, time_ps when) {
-  time_ps& group = group_edges_[domain / of_a_group];
-  group = std::min(group, when);
+  const std::size_t g = domain / of_a_group;
+  group_edges_[g] = std::min(group_edges_[g], when);
+  cluster_edges_[g / of_a_group] = std::min(cluster_edges_[g / of_a_group], when);
   if (serving_)
     lowered_ = std::min(lowered_, when);  // serve() schedules the earliest edge itself when it is done
   else if (!ahead_)                       // pass() and leave() find it
@@ -147,17 +149,26 @@ inline time_ps timebase::serve_due(time_ps now) {
 /// its group is served is kept by request().
 time_ps timebase::serve_groups(time_ps now) {
   time_ps next = ~time_ps{0};
-  for (std::size_t g = 0; g != group_edges_.size(); ++g) {
-    if (group_edges_[g] <= now) {
-      group_edges_[g] = ~time_ps{0};
+  for (std::size_t c = 0; c != cluster_edges_.size(); ++c) {
+    if (cluster_edges_[c] <= now) {
+      cluster_edges_[c] = ~time_ps{0};
       time_ps first = ~time_ps{0};
-      const std::size_t end = std::min((g + 1) * of_a_group, next_edges_.size());
-      for (std::size_t i = g * of_a_group; i != end; ++i) serve_domain(i, now, first);
-      group_edges_[g] = std::min(group_edges_[g], first);
+      const std::size_t end = std::min((c + 1) * of_a_group, group_edges_.size());
+      for (std::size_t g = c * of_a_group; g != end; ++g) first = std::min(first, serve_group(g, now));
+      cluster_edges_[c] = std::min(cluster_edges_[c], first);
     }
-    next = std::min(next, group_edges_[g]);
+    next = std::min(next, cluster_edges_[c]);
   }
   return next;
+}
+
+inline time_ps timebase::serve_group(std::size_t g, time_ps now) {
+  if (group_edges_[g] > now) return group_edges_[g];
+  group_edges_[g] = ~time_ps{0};
+  time_ps first = ~time_ps{0};
+  const std::size_t end = std::min((g + 1) * of_a_group, next_edges_.size());
+  for (std::size_t i = g * of_a_group; i != end; ++i) serve_domain(i, now, first);
+  return group_edges_[g] = std::min(group_edges_[g], first);
 }
 
 /// The edges from that at `next` on that come before everything else; returns when the first other one is.

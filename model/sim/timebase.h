@@ -115,6 +115,7 @@ class timebase {
   unsigned pick_id(std::uint64_t taken);
 
   time_ps serve_groups(time_ps now);
+  time_ps serve_group(std::size_t g, time_ps now);
 
   static constexpr std::size_t any_number = 0;
   static constexpr std::size_t most_unrolled = 8;  // domains with code of their own: two hosts, and more
@@ -123,10 +124,10 @@ class timebase {
   std::mt19937_64 rng_;
   std::vector<clock_domain*> domains_;
   std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
-  // Of eight domains each, the earliest of their edges, or one that was: many hosts have a hundred domains, of which
-  // few are due at an instant.
+  // Of eight domains each, the earliest of their edges, or one that was, and the same of eight such groups: many hosts
+  // have hundreds of domains, of which few are due at an instant.
   static constexpr std::size_t of_a_group = 8;
-  std::vector<time_ps> group_edges_;
+  std::vector<time_ps> group_edges_, cluster_edges_;
   std::vector<deferred_work*> deferred_;
   std::unique_ptr<process> process_;
   time_ps (timebase::*to_horizon_)(time_ps) = nullptr;  // serve_to_horizon() of as many domains as there are
