@@ -130,7 +130,7 @@ void bond::run() {
   while (device_.wait_links(changes_.back().links)) {
     // The bonding driver looks at its links at whole intervals.
     const std::uint64_t interval = config_.bond_miimon_us * 1'000'000;
-    if (interval != 0) bus_.spend_ps(interval - bus_.now_ps() % interval);
+    if (interval != 0) bus_.sleep_ps(interval - bus_.now_ps() % interval);
     const unsigned links = device_.links();
     if (links != changes_.back().links && follow(links) != 0) return;
   }

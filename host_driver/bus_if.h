@@ -37,6 +37,8 @@ class bus_if {
 
   /// Processor time.
   virtual void spend_ps(std::uint64_t ps) = 0;
+  /// Lets time go by that is nobody's work: sleeping, or what another core does.
+  virtual void sleep_ps(std::uint64_t ps) { spend_ps(ps); }
   virtual std::uint64_t now_ps() const = 0;
   /// While `on`, one process alone uses this bus, and it waits for nothing but by calls of it: its waits may then cost
   /// the simulation less. The results are the same. A bus that cannot do that ignores it.

@@ -166,6 +166,10 @@ void systemc_bus::spend_ps(std::uint64_t ps) {
   if (ps != 0) pass(ps);
 }
 
+void systemc_bus::sleep_ps(std::uint64_t ps) {
+  if (ps != 0) pass(ps);
+}
+
 /// At the end the kernel gets where the program is.
 void systemc_bus::run_ahead(bool on) {
   if (shared_) return;

@@ -58,6 +58,7 @@ class systemc_bus : public sc_core::sc_module,
   dma_memory allocate(std::size_t bytes, std::size_t alignment) override;
   void release(const dma_memory& memory) override;
   void spend_ps(std::uint64_t ps) override;
+  void sleep_ps(std::uint64_t ps) override;
   std::uint64_t now_ps() const override { return base_.now_ps(); }
   void run_ahead(bool on) override;
   bool wait_for_write(std::uint64_t bus_address, std::size_t bytes, std::uint64_t timeout_ps) override;

@@ -61,8 +61,8 @@ inline constexpr std::uint32_t change_from = 0x38, change_to = 0x3c;
 inline constexpr std::uint32_t settings = 0x80, settings_bytes = 0x80;
 /// Requester: longest frame that an Ethernet QP of a port may send, FCS included, a word for each port.
 inline constexpr std::uint32_t port_mtu = 0x60;
-/// Both halves and answer transmit: which port stands for each virtual one (bit n: port of virtual port n, both from 0), and whether packets
-/// may come in by either port (port_map.h).
+/// Both halves and answer transmit: which port stands for each virtual one (bit n: port of virtual port n, both from
+/// 0), and whether packets may come in by either port (port_map.h).
 inline constexpr std::uint32_t port_map = 0x68;
 inline constexpr std::uint32_t port_map_ports = 3, port_map_identity = 2, port_map_any_arrival = 4;
 /// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).

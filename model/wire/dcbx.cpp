@@ -132,7 +132,7 @@ std::vector<dcbx_tlv> encode_dcbx(const dcbx_values& v) {
   if (v.applications) {
     dcbx_tlv t{subtype_application, {0}};
     for (const application_priority& a : *v.applications) {
-      t.value.push_back(static_cast<std::uint8_t>(a.priority << 5 | static_cast<unsigned>(a.selector)));
+      t.value.push_back(static_cast<std::uint8_t>(unsigned{a.priority} << 5 | static_cast<unsigned>(a.selector)));
       t.value.push_back(static_cast<std::uint8_t>(a.protocol >> 8));
       t.value.push_back(static_cast<std::uint8_t>(a.protocol));
     }

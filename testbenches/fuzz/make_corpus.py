@@ -112,6 +112,54 @@ def cm_seeds():
     yield "talk", talk
 
 
+def link_seeds():
+    """Units of LLDP with the TLVs of DCBX, queries and reports of IGMP and MLD, and conversations of them."""
+    def tlv(kind, value):
+        return struct.pack(">H", kind << 9 | len(value)) + value
+
+    def checksum(data):
+        total = sum(struct.unpack(f">{len(data) // 2}H", data))
+        while total >> 16:
+            total = (total & 0xffff) + (total >> 16)
+        return struct.pack(">H", ~total & 0xffff)
+
+    mac, table = bytes.fromhex("020000000002"), bytes.fromhex("00010000 3c28000000000000 0202000000000000")
+    unit = tlv(1, b"\4" + mac) + tlv(2, b"\3" + mac) + tlv(3, b"\0\x79") + tlv(5, b"peer") + tlv(7, bytes([0, 128, 0, 128]))
+    for subtype, value in ((9, b"\x80" + table), (10, b"\0" + table), (11, b"\x88\x08"), (12, bytes.fromhex("00 618915 6412b7"))):
+        unit += tlv(127, bytes.fromhex("0080c2") + bytes([subtype]) + value)
+    unit += tlv(127, bytes.fromhex("00120f 04 05ee")) + tlv(0, b"")
+    gone = tlv(1, b"\4" + mac) + tlv(2, b"\3" + mac) + tlv(3, b"\0\0") + tlv(0, b"")
+    yield "unit", unit
+
+    def igmp(body, to):
+        body = body[:2] + checksum(body[:2] + bytes(2) + body[4:]) + body[4:]
+        head = bytes.fromhex("46c0") + struct.pack(">H", 24 + len(body)) + bytes.fromhex("00004000 0102 0000 0a000009") + to + bytes.fromhex("94040000")
+        return head[:10] + checksum(head) + head[12:] + body
+
+    def mld(body, to):
+        source = bytes.fromhex("fe80000000000000000000fffe000009")
+        pseudo = source + to + struct.pack(">II", len(body), 58)
+        body = body[:2] + checksum(pseudo + body) + body[4:]
+        head = bytes.fromhex("60000000") + struct.pack(">H", 8 + len(body)) + b"\0\1" + source + to
+        return head + bytes.fromhex("3a00050200000100") + body
+
+    all4, all6 = bytes([224, 0, 0, 1]), bytes.fromhex("ff020000000000000000000000000001")
+    queries = [(2, igmp(bytes.fromhex("1164000000000000 027d0000"), all4)), (2, igmp(bytes.fromhex("1164000000000000"), all4)),
+               (2, igmp(bytes.fromhex("16000000e0000003"), bytes([224, 0, 0, 3]))),
+               (3, mld(bytes.fromhex("820000002710 0000") + bytes(16) + bytes.fromhex("027d0000"), all6)),
+               (3, mld(bytes.fromhex("820000002710 0000") + bytes(16), all6))]
+
+    def heard(op, kind, rest):
+        return bytes([op, kind, 1, 0]) + struct.pack(">H", len(rest)) + rest
+
+    wait = struct.pack(">H", 300)
+    yield "lldp", bytes([29, 0, 3, 4]) + heard(2, 1, unit) + b"\0" + wait + heard(2, 1, unit[:-2] + tlv(6, b"x") + unit[-2:]) + \
+        b"\1\3abc" + heard(2, 1, gone) + b"\0" + wait
+    for version in range(3):
+        joins = bytes([0, 1, 1, 3, 0, 1, 0, 2]) + b"".join(heard(3, kind, q) + b"\2" + wait for kind, q in queries)
+        yield f"groups_{version}", bytes([0, version, 1]) + joins + bytes([1, 1, 1, 3]) + b"\2" + wait
+
+
 def plan_seeds():
     for path in sorted((ROOT / "testbenches/system/faults/plans").glob("*.toml")):
         yield path.stem, path.read_bytes()
@@ -266,6 +314,7 @@ def main():
     seeds += [("replay", n, b) for n, b in replay_cases() if not n.startswith("hole")]
     seeds += [("replay", n, pcap(frames)) for n, frames in captures()]
     seeds += [("cm_decode", n, b) for n, b in cm_seeds()]
+    seeds += [("link_protocols", n, b) for n, b in link_seeds()]
     seeds += [("fault_plan", n, b) for n, b in plan_seeds()]
     seeds += list(exchange_seeds()) + list(attack_seeds())
     for target, name, content in seeds:

@@ -23,8 +23,8 @@ namespace rnic::transport {
 class congestion_port {
  public:
   using context = icm::requester_context;
-  congestion_port(const requester_config& config, const port_map& ports, qp_table& qps, context_memory& contexts, payload::frame_pool& frames,
-                  rate_limiter& limiter, const sim::fifo_out<rate_notice>& notice,
+  congestion_port(const requester_config& config, const port_map& ports, qp_table& qps, context_memory& contexts,
+                  payload::frame_pool& frames, rate_limiter& limiter, const sim::fifo_out<rate_notice>& notice,
                   const sim::fifo_out<congestion_notice>& cnp)
       : config_(config.congestion),
         ports_(ports),

@@ -47,7 +47,12 @@ bool has_path(icm::service s) { return icm::is_reliable(s) || s == icm::service:
 request_check::request_check(sim::clocked_block& owner, const responder_registers& registers,
                              const path_check::gid_tables& gids, packet_intake& intake, place_lookup& places,
                              receive_descriptors& receives, drop_counters& drops)
-    : registers_(registers), path_(owner, gids, registers.ports), intake_(intake), places_(places), receives_(receives), drops_(drops) {}
+    : registers_(registers),
+      path_(owner, gids, registers.ports),
+      intake_(intake),
+      places_(places),
+      receives_(receives),
+      drops_(drops) {}
 
 void request_check::announce(sim::statistics& to, const std::string& name) const {
   to.add(name + ".writes", count_.writes);

@@ -44,7 +44,7 @@ class serve_station {
   bool has_agent() const { return host_->dcb() != nullptr; }
   /// There was no application, or all of its runs went well.
   bool ok() const;
-  void print_start();       ///< the line that says where it is reached
+  void print_start();  ///< the line that says where it is reached
   /// The line that says what went through its link, if it has one, and what was agreed with its peer.
   void print_link() const;
   /// Members link, network, runs and connection_manager.
