@@ -187,6 +187,8 @@ int device::start_firmware() {
     firmware_.catas_offset = get(f::catas_offset);
     firmware_.catas_words = get(f::catas_words);
     firmware_.catas_bar = (get(f::catas_bar) >> 6) * 2u;
+    firmware_.clr_int_offset = get(f::clr_int_offset);
+    firmware_.clr_int_bar = (get(f::clr_int_bar) >> 6) * 2u;
   }
   if (firmware_.command_interface < 2 || firmware_.command_interface > 3) return -ENODEV;
   if (const int error = firmware_area_.map(bus_, channel_, abi::opcode::map_fa, firmware_.pages)) return error;
@@ -285,6 +287,7 @@ int device::read_adapter() {
   {
     command_channel::mailbox box(channel_);
     if (const int error = channel_.read(box, abi::opcode::query_adapter)) return error;
+    inta_pin_ = abi::get(box.data(), abi::query_adapter::inta_pin);
     for (unsigned i = 0; i < abi::query_adapter::board_id_bytes; ++i) {
       board_id_[i] = static_cast<char>(box.data()[abi::query_adapter::board_id + (i ^ 3)]);
     }
@@ -348,19 +351,20 @@ int device::init_event_queues() {
   if (const int error = create_eq(async_eq_, 0, log2_up(async_eq_entries))) return error;
   const std::uint64_t cqs = profile_[icm_region::cq].count - caps_.reserved_cqs + spare_eqes;
   const unsigned log_entries = cfg_.log_completion_eq != 0 ? cfg_.log_completion_eq : log2_up(cqs);
-  completion_eqs_.assign(std::max(1u, cfg_.completion_vectors), event_queue{});
+  completion_eqs_.assign(cfg_.use_msix ? std::max(1u, cfg_.completion_vectors) : 1u, event_queue{});
   vector_armed_.assign(completion_eqs_.size(), false);
   cq_events_.assign(completion_eqs_.size(), {});
   for (unsigned i = 0; i < completion_eqs_.size(); ++i) {
     completion_eqs_[i].eqn = caps_.reserved_eqs + 1 + i;
-    if (const int error = create_eq(completion_eqs_[i], i + 1, log_entries)) return error;
+    if (const int error = create_eq(completion_eqs_[i], cfg_.use_msix ? i + 1 : 0, log_entries)) return error;
   }
   return 0;
 }
 
 int device::switch_to_events() {
-  if (!cfg_.use_msix) return 0;
-  if (find_capability(bus_, capability_msix) == 0 || !bus_.enable_interrupt(0)) return -ENOTSUP;
+  const bool there = cfg_.use_msix ? find_capability(bus_, capability_msix) != 0 && bus_.enable_interrupt(0)
+                                   : !virtual_ && bus_.enable_line();  // a virtual function has no wire
+  if (!there) return -ENOTSUP;
   const int error = channel_.command(abi::opcode::map_eq, async_eq_.eqn, 0, async_events);
   if (error != 0) return error;
   async_eq_.ring(bus_, true);

@@ -59,6 +59,9 @@ class bus_if {
   virtual void interrupt_served(unsigned vector) { static_cast<void>(vector); }
   /// Programs the MSI-X table entry and unmasks it; enables MSI-X when not yet.
   virtual bool enable_interrupt(unsigned vector) = 0;
+  /// Without MSI-X: the device's wire INTA from now on is interrupt 0, which comes when the wire is asserted. False:
+  /// the machine has no such wire.
+  virtual bool enable_line() { return false; }
 
   /// Name of the message whose span the following stores to BARs belong to (model/sim/span.h); 0: none. A bus that
   /// does not follow messages ignores it.

@@ -322,7 +322,7 @@ int device::req_notify_cq(ibv_cq* queue, int solicited_only) {
   auto& cq = *static_cast<completion_queue*>(queue);
   const unsigned vector = cq.vector;
   if (!vector_armed_[vector]) {  // as the kernel: an EQ's interrupt is requested when its first consumer comes
-    if (!cfg_.use_msix || !bus_.enable_interrupt(completion_eqs_[vector].vector)) return -ENOTSUP;
+    if (cfg_.use_msix && !bus_.enable_interrupt(completion_eqs_[vector].vector)) return -ENOTSUP;
     vector_armed_[vector] = true;
     completion_eqs_[vector].ring(bus_, true);
   }
@@ -379,10 +379,9 @@ completion_queue* device::get_cq_event(unsigned vector, std::uint64_t timeout_ps
       errno = EAGAIN;
       return nullptr;
     }
-    if (bus_.wait_interrupt(completion_eqs_[vector].vector, std::min(deadline - now, wait_slice_ps))) {
-      bus_.spend_ps(cfg_.interrupt_ns * 1000);
-      if (!drain_completions(vector)) completion_eqs_[vector].ring(bus_, true);
-    }
+    if (wait_interrupt(completion_eqs_[vector].vector, std::min(deadline - now, wait_slice_ps)) && cfg_.use_msix &&
+        !drain_completions(vector))
+      completion_eqs_[vector].ring(bus_, true);
   }
   completion_queue* cq = events.front();
   events.pop_front();
@@ -511,9 +510,27 @@ bool device::drain_async() {
   return found;
 }
 
-void device::pump(std::uint64_t timeout_ps) {
-  if (!bus_.wait_interrupt(async_eq_.vector, timeout_ps)) return;
+/// The handler has begun; that of the wire has also done everything.
+bool device::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
+  if (!bus_.wait_interrupt(vector, timeout_ps)) return false;
   bus_.spend_ps(cfg_.interrupt_ns * 1000);
+  if (!cfg_.use_msix) serve_line();
+  return true;
+}
+
+/// All event queues have the wire together (net/eq.c: mlx4_interrupt): it is taken back first, so that what comes from
+/// now on asserts it again. Each queue is armed, also one without an event: one that is on its way interrupts then.
+void device::serve_line() {
+  const std::uint64_t word = inta_pin_ < 32 ? 4 : 0;
+  bus_.mmio_write32(firmware_.clr_int_bar, firmware_.clr_int_offset + word, 1u << inta_pin_ % 32);
+  if (!drain_async()) async_eq_.ring(bus_, true);
+  for (unsigned v = 0; v < completion_eqs_.size(); ++v)
+    if (!drain_completions(v)) completion_eqs_[v].ring(bus_, true);
+  bus_.interrupt_served(async_eq_.vector);
+}
+
+void device::pump(std::uint64_t timeout_ps) {
+  if (!wait_interrupt(async_eq_.vector, timeout_ps) || !cfg_.use_msix) return;
   if (!drain_async()) async_eq_.ring(bus_, true);
   bus_.interrupt_served(async_eq_.vector);
 }

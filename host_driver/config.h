@@ -24,7 +24,8 @@ struct config {
   unsigned log_num_mtt = 20;       ///< source: default_profile.num_mtt; grows to twice the host's pages
   std::uint64_t host_memory_bytes = std::uint64_t{1} << 32;  ///< for the number of MTT entries; 0: do not grow
   bool large_cqe = true;                                     ///< enable_64b_cqe_eqe
-  bool use_msix = true;                                      ///< without it there are no events: polling mode only
+  bool use_msix =
+      true;  ///< without it the device's wire interrupts, and there is one completion EQ (net/main.c: no_msi)
 
   unsigned completion_vectors = 2;    ///< completion EQs beside the asynchronous one
   unsigned log_completion_eq = 0;     ///< log2 of entries of a completion EQ; 0: from the number of CQs, as the kernel

@@ -372,6 +372,8 @@ class device : private event_pump_if {
   void put_mpt(std::uint32_t index);
   // completion.cpp
   void pump(std::uint64_t timeout_ps) override;
+  bool wait_interrupt(unsigned vector, std::uint64_t timeout_ps);
+  void serve_line();
   bool drain_async();
   void handle_async(const std::uint8_t* event);
   bool drain_completions(unsigned vector);
@@ -474,6 +476,7 @@ class device : private event_pump_if {
   event_queue async_eq_;
   std::vector<event_queue> completion_eqs_;
   std::vector<bool> vector_armed_;
+  unsigned inta_pin_ = 0;  ///< bit of CLR_INT
   std::uint32_t eqe_bytes_ = 32, cqe_bytes_ = 32;
   std::deque<ibv_async_event> async_events_;
   std::deque<function_event> function_events_;

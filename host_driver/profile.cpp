@@ -42,6 +42,9 @@ device_caps device_caps::parse(const void* mailbox) {
   c.uar_bytes = std::uint64_t{1} << std::min(get(f::log_uar_mib) + 20, 63);
   c.max_icm_bytes = get(f::max_icm_bytes);
   c.ext_flags = get(f::ext_flags);
+  c.features = get(f::features);
+  c.eth_prot_ctrl = get(f::eth_prot_ctrl) != 0;
+  c.qos_vpp = get(f::qos_vpp) != 0;
   c.bmme_flags = get(f::bmme_flags);
   c.reserved_lkey = get(f::reserved_lkey);
   c.max_counters = get(f::max_counters);

@@ -16,6 +16,8 @@ struct firmware_info {
   std::uint64_t catas_offset = 0;
   std::uint32_t catas_words = 0;
   unsigned catas_bar = 0;
+  std::uint64_t clr_int_offset = 0;
+  unsigned clr_int_bar = 0;
 };
 
 /// QUERY_DEV_CAP (4.6). Counts, not logarithms, unless named so.
@@ -29,6 +31,8 @@ struct device_caps {
   std::uint64_t flags = 0, uar_bytes = 0, max_icm_bytes = 0;
   std::uint32_t ext_flags = 0, bmme_flags = 0, reserved_lkey = 0, max_counters = 0;
   std::uint16_t static_rates = 0, rate_limits = 0;
+  std::uint32_t features = 0;  ///< abi::dev_cap::feature_*
+  bool eth_prot_ctrl = false, qos_vpp = false;
   bool blue_flame = false;
   std::uint32_t bf_register_bytes = 0;
   std::uint32_t min_page = 0, max_sq_sge = 0, max_rq_sge = 0, max_sq_bytes = 0, max_rq_bytes = 0, max_qps_per_mcg = 0;

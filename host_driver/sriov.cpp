@@ -45,6 +45,7 @@ int device::enable_functions() {
   }
   enabled_functions_ = 0;
   if (cfg_.virtual_functions == 0) return 0;
+  if (!cfg_.use_msix) return -ENOTSUP;  // as the kernel (net/main.c: "INTx is not supported in multi-function mode")
   const unsigned base = find_sriov(bus_);
   if (base == 0) return -ENODEV;
   const auto reg = [base](unsigned offset) { return static_cast<std::uint16_t>(base + offset); };

@@ -200,7 +200,7 @@ unsigned platform_bridge::debug(space where, generic_payload& p) {
 // ---------------------------------------------------------------- from the adapter
 
 void platform_bridge::request(payload::tlp_ptr packet, sim::time_ps arrival) {
-  if (packet->type == payload::tlp_type::mem_write) ++writes_.arrived;
+  if (packet->posted()) ++writes_.arrived;
   arrived_.push_back({std::move(packet), arrival});
   if (arrived_.size() == 1) base_.notify(arrival_, arrival);
 }
@@ -213,7 +213,7 @@ void platform_bridge::dispatch() {
     if (arrived_.front().at > now) sc_core::wait(sc_core::sc_time::from_value(arrived_.front().at - now));
     payload::tlp_ptr packet = std::move(arrived_.front().packet);
     arrived_.pop_front();
-    if (packet->type == payload::tlp_type::mem_write) {
+    if (packet->posted()) {
       write(*packet);
       root_.done_with(*packet);
       ++writes_.done;
@@ -232,6 +232,7 @@ void platform_bridge::write(const payload::tlp& packet) {
     ++poisoned_;
     return;
   }
+  if (packet.type == payload::tlp_type::message) return move_line(packet.code == payload::message_code::assert_inta);
   if (raise(packet)) return;
   std::array<std::uint8_t, payload::tlp::max_data>
       data;  // a target may take the pointer, but not change what it points to
@@ -272,6 +273,15 @@ bool platform_bridge::raise(const payload::tlp& packet) {
   return true;
 }
 
+/// INTA is the first wire, which it keeps up until it is taken back.
+void platform_bridge::move_line(bool asserted) {
+  if (wiring_.falls.empty()) return;
+  wiring_.held = asserted;
+  wiring_.rises[0] = wiring_.rises[0] || asserted;
+  if (!asserted) wiring_.falls[0] = sc_core::sc_time_stamp().value();
+  wiring_.move.notify(sc_core::SC_ZERO_TIME);
+}
+
 /// The one process that writes the wires. A message during a pulse makes it longer.
 void platform_bridge::drive_wires() {
   for (;;) {
@@ -283,7 +293,7 @@ void platform_bridge::drive_wires() {
         wiring_.rises[i] = false;
         wiring_.falls[i] = now + config_.wire_pulse_ps;
       }
-      if (wiring_.falls[i] == 0) continue;
+      if (wiring_.falls[i] == 0 || (i == 0 && wiring_.held)) continue;
       if (wiring_.falls[i] <= now) {
         wires[i].write(false);
         wiring_.falls[i] = 0;

@@ -105,6 +105,7 @@ class platform_bridge : public sc_core::sc_module,
   void read();
   void write(const payload::tlp& packet);
   bool raise(const payload::tlp& packet);
+  void move_line(bool asserted);
   void drive_wires();
 
   config config_;
@@ -133,6 +134,7 @@ class platform_bridge : public sc_core::sc_module,
   struct {
     std::vector<bool> rises;          // by wire: a message has come
     std::vector<sim::time_ps> falls;  // by wire: the end of its pulse, 0: low
+    bool held = false;                // the first one is INTA, asserted
     sc_core::sc_event move;
   } wiring_;
 

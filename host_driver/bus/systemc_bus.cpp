@@ -241,7 +241,7 @@ bool systemc_bus::wait_interrupt(unsigned vector, std::uint64_t timeout_ps) {
   const std::uint64_t served = v.served;
   if (!wait_until(v.raised, deadline, [&v, served] { return v.pending || v.served != served; }) || !v.pending)
     return false;
-  v.pending = false;
+  v.pending = vector == 0 && line_enabled_ && line_asserted_;
   return true;
 }
 
@@ -249,6 +249,23 @@ void systemc_bus::interrupt_served(unsigned vector) {
   vector_state& v = vector_of(vector);
   ++v.served;
   v.raised.notify();
+}
+
+bool systemc_bus::enable_line() {
+  vector_of(0);
+  line_enabled_ = true;
+  return true;
+}
+
+/// What the processor sees is the level: a handler that leaves it asserted is called again.
+void systemc_bus::line(bool asserted, sim::time_ps at) {
+  line_asserted_ = asserted;
+  if (!line_enabled_) {
+    ++foreign_interrupts_;
+    return;
+  }
+  vectors_[0]->pending = asserted;
+  if (asserted) base_.notify(vectors_[0]->raised, at);
 }
 
 std::uint16_t systemc_bus::find_msix() {

@@ -66,12 +66,14 @@ class systemc_bus : public sc_core::sc_module,
   bool wait_interrupt(unsigned vector, std::uint64_t timeout_ps) override;
   void interrupt_served(unsigned vector) override;
   bool enable_interrupt(unsigned vector) override;
+  bool enable_line() override;
   void set_span(std::uint32_t span) override { span_ = span; }
 
   /// Root complex: a message-signalled interrupt has arrived. Those of other functions or vectors are counted and
   /// dropped.
   void interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data, sim::time_ps at) override;
   std::uint64_t foreign_interrupts() const { return foreign_interrupts_; }
+  void line(bool asserted, sim::time_ps at) override;
 
  private:
   struct pending_read {
@@ -125,6 +127,7 @@ class systemc_bus : public sc_core::sc_module,
   std::array<std::uint64_t, 6> bars_{};
   std::array<bool, 6> bar_known_{};
   std::uint16_t msix_ = 0;
+  bool line_enabled_ = false, line_asserted_ = false;
   std::uint32_t assigned_id_ = 0;  // of a virtual function
   std::uint32_t span_ = 0;
   std::uint64_t foreign_interrupts_ = 0;

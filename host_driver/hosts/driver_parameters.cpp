@@ -74,6 +74,8 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.poll_empty_ns", c.poll_empty_ns, sim::range{0, 1'000'000, "ns", "design: one load that hits"});
   to.add("driver.mr_page_shift", c.mr_page_shift,
          sim::range{12, 30, "log2 bytes", "design: page size of memory regions"});
+  to.add("driver.use_msix", c.use_msix,
+         "adapter control plane 1.2: without, the wire INTA and one completion queue of events");
   to.add("driver.large_cqe", c.large_cqe, "design: 64-byte CQEs and EQEs");
   to.add(
       "driver.roce_mode", c.roce_mode,

@@ -222,6 +222,8 @@ void node::interrupt_router::interrupt(std::uint16_t function, std::uint64_t add
   owner.guests_[function - 1]->bus.interrupt(function, address, data, at);
 }
 
+void node::interrupt_router::line(bool asserted, sim::time_ps at) { owner.bus_.line(asserted, at); }
+
 node::node(const sc_core::sc_module_name& module_name, const adapter::environment& env, const node_config& config,
            unsigned number)
     : node(module_name, env, with_functions(config), number, 0) {}

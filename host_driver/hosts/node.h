@@ -132,6 +132,7 @@ class node : public sc_core::sc_module {
   struct interrupt_router final : host::interrupt_controller_if {
     explicit interrupt_router(node& of) : owner(of) {}
     void interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data, sim::time_ps at) override;
+    void line(bool asserted, sim::time_ps at) override;
     node& owner;
   };
   int start_functions();

@@ -20,6 +20,8 @@ inline constexpr std::uint64_t comm = 0x1e000;   ///< communication channel of v
 inline constexpr std::uint64_t catas = 0x1f020;  ///< catastrophic error buffer
 inline constexpr unsigned catas_words = 16;
 inline constexpr std::uint64_t clr_int = 0xf00d8;  ///< two words, written by the INTx handler
+inline constexpr std::uint64_t clr_int_bytes = 8;
+inline constexpr unsigned inta_pin = 0;  ///< bit of the second word that takes the line back (QUERY_ADAPTER)
 inline constexpr std::uint64_t msix_table = 0x7c000;
 inline constexpr std::uint64_t msix_pba = 0x7d000;
 }  // namespace bar0

@@ -108,8 +108,6 @@ void command_block::write_word(std::uint64_t offset, std::uint32_t value) {
     if (value == 0) flash_.release(now());
   } else if (offset == bar0::reset) {
     if ((value & 1) != 0) reset();
-  } else if (offset == bar0::clr_int || offset == bar0::clr_int + 4) {
-    // The line interrupt is not wired: nothing to clear.
   } else {
     ++stats_.bad_access;
   }

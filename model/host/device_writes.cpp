@@ -30,10 +30,13 @@ void device_writes::take(payload::tlp_ptr packet, sim::time_ps arrival) {
   const sim::clock_domain& domain = owner_.domain();
   write_unseen(domain.base().now_ps());
   if (posted_.full()) return credits_.broken();
-  memory_.touch_soon(packet->address, packet->length, true);
+  const bool message = packet->type == payload::tlp_type::message;
+  if (!message) memory_.touch_soon(packet->address, packet->length, true);
   spans_.leave(packet->span, owner_.name(), "link", arrival, sim::wait::pcie);
   posted_write& w = posted_.extend();
-  w.edge = domain.edge_at_or_after(timing_.write(packet->address, packet->length, arrival));
+  constexpr std::uint32_t as_msi = 4;
+  w.edge = domain.edge_at_or_after(message ? timing_.write(msi_base, as_msi, arrival)
+                                           : timing_.write(packet->address, packet->length, arrival));
   w.visible = domain.edge_time(w.edge);
   w.seen = is_seen(*packet);
   if (w.seen)
@@ -45,7 +48,7 @@ void device_writes::take(payload::tlp_ptr packet, sim::time_ps arrival) {
 
 /// Whether anything but the bytes in memory tells that it has become visible.
 bool device_writes::is_seen(const payload::tlp& t) const {
-  return !owner_.domain().base().may_defer() || t.span != 0 || t.poisoned ||
+  return !owner_.domain().base().may_defer() || t.span != 0 || t.poisoned || t.type == payload::tlp_type::message ||
          (t.address >= msi_base && t.address < msi_end) || memory_.tells(t.address, t.length) ||
          !memory_.admits(t.requester & 0xff, t.address);
 }
@@ -86,6 +89,7 @@ void device_writes::write(const payload::tlp& t, sim::time_ps at) {
     ++counts_.poisoned;
     return;
   }
+  if (t.type == payload::tlp_type::message) return move_line(t.code, at);
   if (t.address >= msi_base && t.address < msi_end) return interrupt(t, at);
   if (crosses_page(t)) return credits_.broken();
   spans_.leave(t.span, owner_.name(), "memory write", at);
@@ -95,6 +99,11 @@ void device_writes::write(const payload::tlp& t, sim::time_ps at) {
   }
   ++counts_.writes;
   counts_.bytes += t.length;
+}
+
+void device_writes::move_line(payload::message_code code, sim::time_ps at) {
+  ++counts_.messages;
+  if (interrupts_ != nullptr) interrupts_->line(code == payload::message_code::assert_inta, at);
 }
 
 void device_writes::interrupt(const payload::tlp& t, sim::time_ps at) {

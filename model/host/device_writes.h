@@ -21,7 +21,8 @@ namespace rnic::host {
 
 /// Posted writes, in their order. Each becomes visible at an edge of its own (memory_timing.h), and its room is the
 /// device's again then. A write to the interrupt range is a message to the interrupt controller; poisoned ones, those
-/// that cross a page, and those to what host_memory does not have are counted and thrown away.
+/// that cross a page, and those to what host_memory does not have are counted and thrown away. Messages of the wire
+/// INTA go the same way, in the same order.
 ///
 /// Nothing is ticked for a write that nobody can see becoming visible: the bytes are there before anything looks at
 /// them (sim::deferred_work), and the credit goes back with the time at which it does.
@@ -34,7 +35,7 @@ class device_writes : private sim::deferred_work, private watch_listener {
   device_writes& operator=(const device_writes&) = delete;
 
   void set_interrupt_controller(interrupt_controller_if& target) { interrupts_ = &target; }
-  /// A memory write has arrived.
+  /// A memory write or a message has arrived.
   void take(payload::tlp_ptr packet, sim::time_ps arrival);
   /// Those whose edge has come. The owner's tick calls this.
   void work();
@@ -58,6 +59,7 @@ class device_writes : private sim::deferred_work, private watch_listener {
   bool is_seen(const payload::tlp& t) const;
   void write(const payload::tlp& t, sim::time_ps at);
   void interrupt(const payload::tlp& t, sim::time_ps at);
+  void move_line(payload::message_code code, sim::time_ps at);
 
   sim::clocked_block& owner_;
   host_memory& memory_;

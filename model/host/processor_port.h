@@ -66,6 +66,8 @@ class interrupt_controller_if {
   virtual ~interrupt_controller_if() = default;
   /// `function`: low byte of the requester id; `address` and `data` as software put them into the MSI-X table.
   virtual void interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data, sim::time_ps at) = 0;
+  /// The wire INTA of the device, by its messages Assert_INTA and Deassert_INTA.
+  virtual void line(bool asserted, sim::time_ps at) { static_cast<void>(asserted), static_cast<void>(at); }
 };
 
 inline constexpr std::uint64_t msi_base = 0xFEE0'0000;  ///< local APIC window (Intel SDM vol. 3, 11.11)

@@ -63,7 +63,7 @@ void root_complex::deliver(payload::tlp_ptr packet, sim::time_ps arrival) {
     processor_.take(std::move(packet), arrival, timing_.visible());
   else if (outside_ != nullptr)
     outside_->request(std::move(packet), arrival);
-  else if (packet->type == payload::tlp_type::mem_write)
+  else if (packet->posted())
     writes_.take(std::move(packet), arrival);
   else
     reads_.take(std::move(packet), arrival);

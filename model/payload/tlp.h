@@ -10,7 +10,10 @@
 
 namespace rnic::payload {
 
-enum class tlp_type : std::uint8_t { mem_read, mem_write, cfg_read, cfg_write, completion };
+/// message: one without data that ends at the receiver.
+enum class tlp_type : std::uint8_t { mem_read, mem_write, cfg_read, cfg_write, completion, message };
+/// Table 2-16 of the specification.
+enum class message_code : std::uint8_t { assert_inta = 0x20, deassert_inta = 0x24 };
 enum class tlp_status : std::uint8_t { success = 0, unsupported_request = 1, completer_abort = 4 };
 
 /// Fields as in the PCI Express Base Specification 3.0, chapter 2.2. Data is in address order (byte 0 first).
@@ -18,9 +21,10 @@ struct tlp {
   static constexpr std::uint32_t max_data = 4096;
 
   tlp_type type = tlp_type::mem_read;
-  tlp_status status = tlp_status::success;  ///< completions
-  std::uint16_t requester = 0;              ///< bus/device/function of the requester
-  std::uint16_t completer = 0;              ///< completions; config requests: target function
+  tlp_status status = tlp_status::success;        ///< completions
+  message_code code = message_code::assert_inta;  ///< messages
+  std::uint16_t requester = 0;                    ///< bus/device/function of the requester
+  std::uint16_t completer = 0;                    ///< completions; config requests: target function
   std::uint16_t tag = 0;
   std::uint8_t first_be = 0xf;  ///< byte enables of the first and the last dword
   std::uint8_t last_be = 0xf;
@@ -31,7 +35,7 @@ struct tlp {
   sim::span_id span = 0;
   std::array<std::uint8_t, max_data> data;
 
-  bool posted() const { return type == tlp_type::mem_write; }
+  bool posted() const { return type == tlp_type::mem_write || type == tlp_type::message; }
   /// Bytes of data in the packet.
   std::uint32_t carried() const { return type == tlp_type::mem_read || type == tlp_type::cfg_read ? 0 : length; }
   struct byte_enables {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "model/abi/registers.h"
+
 namespace rnic::pcie {
 
 namespace {
@@ -111,6 +113,10 @@ bool bar_target::push_run(target at, const std::uint8_t* data, std::uint32_t byt
     msix_write(at, data, bytes);
     return true;
   }
+  if (in_clear(at)) {
+    clear_line(at, data, bytes);
+    return true;
+  }
   if (at.where == bar::uar && functions_.held(at.function)) {
     ++counts_.held_writes;
     return true;
@@ -185,7 +191,20 @@ void bar_target::msix_write(target at, const std::uint8_t* data, std::uint32_t b
     functions_.vectors(at.function)
         .write32(static_cast<std::uint32_t>(byte) & ~3u, std::uint32_t{data[i]} << shift, 0xffu << shift);
   }
-  msix_written_ = true;
+  interrupts_written_ = true;
+}
+
+bool bar_target::in_clear(target at) {
+  return at.where == bar::registers && at.function == 0 && at.offset - abi::bar0::clr_int < abi::bar0::clr_int_bytes;
+}
+
+/// Two big-endian words with a bit for each line, the first 32 in the second one.
+void bar_target::clear_line(target at, const std::uint8_t* data, std::uint32_t bytes) {
+  constexpr std::uint64_t byte = abi::bar0::clr_int + 7 - abi::bar0::inta_pin / 8;
+  const std::uint64_t in = byte - at.offset;
+  if (in >= bytes || (data[in] >> abi::bar0::inta_pin % 8 & 1) == 0) return;
+  functions_.line().clear();
+  interrupts_written_ = true;
 }
 
 bool bar_target::look(std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const {

@@ -28,7 +28,8 @@ bool byte_enabled(const payload::tlp& t, std::uint32_t i);
 ///
 /// A virtual function has BAR2 alone, a part of the range in the SR-IOV capability: its UAR pages, its MSI-X table,
 /// and, in the first bytes of page 0, its registers of the communication channel, which are the register file's of BAR0
-/// (command/comm_channel.h). Doorbells of a function that firmware holds are dropped and counted.
+/// (command/comm_channel.h). CLR_INT of BAR0 takes the wire back (line_interrupt.h) and reads as zero. Doorbells of a
+/// function that firmware holds are dropped and counted.
 class bar_target {
  public:
   /// Writes to BAR0 and BAR2.
@@ -47,8 +48,8 @@ class bar_target {
   bool claims_read(const payload::tlp& t);
   /// Its data: each dword that has an enabled byte is read once, in ascending order; other bytes are 0.
   void read(const payload::tlp& t, std::uint8_t* to);
-  /// Since the last call, something was written to the MSI-X table.
-  bool took_msix_write() { return std::exchange(msix_written_, false); }
+  /// Since the last call, something was written to the MSI-X table or to CLR_INT.
+  bool took_interrupt_write() { return std::exchange(interrupts_written_, false); }
   /// For debuggers: `bytes` (1 or more) of the MSI-X table or pending bits; false: they are not all there.
   bool look(std::uint64_t address, std::uint32_t bytes, std::uint8_t* to) const;
 
@@ -81,6 +82,8 @@ class bar_target {
   bool in_msix(target at) const { return at.where != bar::none && msix_of(at.function).has(at); }
   std::uint32_t msix_read(target at) const;
   void msix_write(target at, const std::uint8_t* data, std::uint32_t bytes);
+  static bool in_clear(target at);
+  void clear_line(target at, const std::uint8_t* data, std::uint32_t bytes);
 
   sim::clocked_block& owner_;
   config_space::config config_;
@@ -92,7 +95,7 @@ class bar_target {
   sim::server& serving_;
   sim::span_recorder& spans_;
   std::uint32_t done_ = 0;  // bytes of the write that are handed on
-  bool msix_written_ = false;
+  bool interrupts_written_ = false;
   counters counts_;
 };
 

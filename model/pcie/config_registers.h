@@ -17,7 +17,7 @@ inline constexpr std::uint16_t device_control = express + 0x08, device_status = 
 inline constexpr std::uint16_t link_status = express + 0x12;
 inline constexpr std::uint16_t msix_control = msix + 0x02;
 inline constexpr std::uint16_t sriov_control = sriov + 0x08, sriov_num_vfs = sriov + 0x10, sriov_bar2 = sriov + 0x2c;
-inline constexpr std::uint16_t command_memory = 0x0002, command_bus_master = 0x0004;
+inline constexpr std::uint16_t command_memory = 0x0002, command_bus_master = 0x0004, command_line_disable = 0x0400;
 inline constexpr std::uint16_t sriov_vf_enable = 0x0001, sriov_vf_memory = 0x0008;
 }  // namespace cfg
 

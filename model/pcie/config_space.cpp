@@ -175,6 +175,7 @@ void config_space::decode() {
   const auto bar = [this](std::uint16_t offset) {
     return static_cast<std::uint64_t>(read32(static_cast<std::uint16_t>(offset + 4))) << 32 | (read32(offset) & ~0xfu);
   };
+  state_.line_disabled = (command & cfg::command_line_disable) != 0;
   state_.bar0 = bar(cfg::bar0);
   state_.bar2 = bar(cfg::bar2);
   const std::uint16_t control = get16(cfg::device_control);

@@ -53,6 +53,7 @@ class config_space : public config_registers {
     bool bus_master = false;
     bool msix_enabled = false;
     bool msix_masked = false;
+    bool line_disabled = false;  ///< Interrupt Disable
     std::uint64_t bar0 = 0;
     std::uint64_t bar2 = 0;
     std::uint32_t max_payload = 128;       ///< bytes

@@ -47,8 +47,15 @@ void dma_engine::enable(bool on) {
   bus_.enable(on);
   if (!on) {
     functions_.drop_pending();
+    line_changed();
     stop_started();
   }
+}
+
+void dma_engine::line_changed() {
+  if (!functions_.line().moves(functions_.now())) return;
+  interrupts_.changed();
+  owner_.wake_next();
 }
 
 /// Packets that are under way are waited for: their answers come, or their time-out.

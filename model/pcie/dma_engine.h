@@ -67,6 +67,8 @@ class dma_engine {
   void stop_started();
   /// Masks, enables or pending bits have changed.
   void msix_changed() { interrupts_.changed(); }
+  /// So may have what decides the level of the wire (line_interrupt.h), behind the back of the bus.
+  void line_changed();
   /// While true nothing may be sent that must not pass posted writes.
   bool write_under_way() const { return writes_.active() || owner_.now() < writes_.sent_until(); }
   /// First edge at which none is under way; never while that is not known.

@@ -37,6 +37,7 @@ void dma_writes::begin(unsigned client) {
 
 void dma_writes::start(unsigned client, dma_request&& r) {
   write_ = std::move(r);
+  level_.reset();
   begin(client);
   // It is seen a cycle after it was given; what is longer is a wait for other requests.
   const sim::time_ps seen = spans_[write_.span].end() + owner_.domain().longest_cycle();
@@ -50,8 +51,9 @@ void dma_writes::start(const interrupts::message& interrupt) {
   write_.op = dma_request::kind::write;
   write_.notify = false;
   write_.function = interrupt.function;
-  write_.length = 4;
-  write_.address = interrupt.content.address;
+  level_ = interrupt.level;
+  write_.length = level_ ? 0 : 4;
+  write_.address = level_ ? 0 : interrupt.content.address;
   write_.source = nullptr;
   write_.span = 0;
   std::memcpy(write_.bytes.data(), &interrupt.content.data, 4);  // little-endian, as all of PCI
@@ -78,6 +80,12 @@ payload::tlp_ptr dma_writes::next_packet(std::uint32_t n) {
   payload::tlp_ptr t = pool_.get();
   t->type = payload::tlp_type::mem_write;
   t->requester = bus_.requester_of(write_.function);
+  if (sim::seldom(level_.has_value())) {
+    t->type = payload::tlp_type::message;
+    t->code = *level_ ? payload::message_code::assert_inta : payload::message_code::deassert_inta;
+    ++counts_.packets;
+    return t;
+  }
   t->address = write_.address;
   t->length = n;
   const std::uint8_t* from = write_.source != nullptr ? write_.source : write_.bytes.data();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "model/payload/tlp.h"
@@ -32,7 +33,7 @@ class dma_writes {
   dma_writes(sim::clocked_block& owner, const dma_config& c, dma_clients& clients, transmit_path& path,
              payload::tlp_pool& pool, const config_space& space, const bus_master& bus, sim::span_recorder& spans);
 
-  /// None may be under way.
+  /// None may be under way. An interrupt is a write, or a message of a wire without data.
   void start(unsigned client, dma_request&& r);
   void start(const interrupts::message& interrupt);
   bool active() const { return active_; }
@@ -69,6 +70,7 @@ class dma_writes {
   sim::span_recorder& spans_;
 
   dma_request write_;
+  std::optional<bool> level_;  // of a wire: it is a message
   bool active_ = false;
   unsigned client_ = 0;
   std::uint32_t written_ = 0;

@@ -69,7 +69,7 @@ void endpoint::connect(tlp_link_if& peer) {
 void endpoint::tick() {
   receive();
   serve_request();
-  if (bars_.took_msix_write()) dma_.msix_changed();
+  if (bars_.took_interrupt_write()) dma_.msix_changed();
   dma_.give_answers();
   const bool replied = send_reply();  // between two writes, however close they follow each other
   dma_.start();
@@ -284,7 +284,10 @@ std::uint32_t endpoint::cr_read(std::uint32_t offset) {
 
 void endpoint::cr_write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::dma_enable && value == 1) dma_.enable(true);
-  if (offset == cr::msix_drop_pending) functions_.drop_pending();
+  if (offset == cr::msix_drop_pending) {
+    functions_.drop_pending();
+    dma_.line_changed();
+  }
   if (offset == cr::hold_function) {
     functions_.hold(value, true);
     dma_.stop_started();

@@ -10,7 +10,9 @@ functions::functions(const config_space::config& c)
 }
 
 std::uint32_t functions::read32(unsigned function, std::uint16_t offset) const {
-  return function == 0 ? physical_.read32(offset) : virtual_[function - 1].read32(offset);
+  if (function != 0) return virtual_[function - 1].read32(offset);
+  const bool status = offset / 4 == cfg::command / 4 && line_.pending();
+  return physical_.read32(offset) | (status ? line_interrupt::status_bit : 0);
 }
 
 config_effect functions::write32(unsigned function, std::uint16_t offset, std::uint32_t value, unsigned byte_enables) {
@@ -28,6 +30,7 @@ void functions::reset(unsigned function) {
   if (function != 0) return virtual_[function - 1].reset();
   physical_.reset();
   vectors_.reset();
+  line_.clear();
   for (virtual_function& v : virtual_) v.reset();
   held_.assign(held_.size(), false);
 }
@@ -38,6 +41,7 @@ void functions::report_unsupported(unsigned function) {
 
 void functions::drop_pending() {
   vectors_.drop_pending();
+  line_.clear();
   for (virtual_function& v : virtual_) v.vectors().drop_pending();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/pcie/config_space.h"
+#include "model/pcie/line_interrupt.h"
 #include "model/pcie/msix_table.h"
 #include "model/pcie/virtual_function.h"
 
@@ -34,6 +35,8 @@ class functions {
   bool interrupts_masked(unsigned function) const {
     return function == 0 ? now().msix_masked : virtual_[function - 1].now().msix_masked;
   }
+  /// INTA, which the physical function alone has.
+  line_interrupt& line() { return line_; }
   /// Of a function that exists.
   msix_table& vectors(unsigned function) { return function == 0 ? vectors_ : virtual_[function - 1].vectors(); }
   const msix_table& vectors(unsigned function) const {
@@ -57,6 +60,7 @@ class functions {
  private:
   config_space physical_;
   msix_table vectors_;
+  line_interrupt line_;
   std::vector<virtual_function> virtual_;  // as many as there can be
   std::vector<bool> held_;
 };

@@ -5,6 +5,10 @@ namespace rnic::pcie {
 
 std::optional<msix_request> interrupts::take_request() {
   const msix_request r = requests_.pop();
+  if (bus_.enabled() && r.function == 0 && !functions_.interrupts_on(0)) {
+    functions_.line().raise();
+    return {};
+  }
   if (!bus_.enabled() || !functions_.interrupts_on(r.function) || functions_.held(r.function) ||
       r.vector >= functions_.vectors(r.function).vectors()) {
     ++counts_.dropped;
@@ -32,9 +36,14 @@ std::optional<msix_request> interrupts::take_pending() {
 std::optional<interrupts::message> interrupts::take() {
   const bool request = requests_.bound() && requests_.can_pop();
   const std::optional<msix_request> m = request ? take_request() : take_pending();
-  if (!m) return {};
+  if (m) {
+    ++counts_.sent;
+    return message{m->function, functions_.vectors(m->function).of(m->vector), {}};
+  }
+  const std::optional<bool> level = functions_.line().move(functions_.now());
+  if (!level) return {};
   ++counts_.sent;
-  return message{m->function, functions_.vectors(m->function).of(m->vector)};
+  return message{0, {}, level};
 }
 
 }  // namespace rnic::pcie

@@ -17,7 +17,8 @@ namespace rnic::pcie {
 /// One request, or one pending bit that may go out now, at a time. A vector that is masked, a function that is, and a
 /// function that does not master the bus keep it pending (PCI Local Bus Specification 3.0, 6.8.2.2 and 6.8.3.4); what
 /// names no function or vector, or comes while MSI-X or DMA is off, is dropped and counted. Of pending ones that may go
-/// out, the lowest function's lowest vector goes first.
+/// out, the lowest function's lowest vector goes first. The physical function's move its wire while MSI-X is off
+/// (line_interrupt.h); a move goes out when nothing else does.
 class interrupts {
  public:
   interrupts(sim::clocked_block& owner, functions& all, const bus_master& bus)
@@ -34,6 +35,7 @@ class interrupts {
   struct message {
     std::uint16_t function = 0;
     msix_table::message content;
+    std::optional<bool> level;  ///< of the wire, in the place of a write
   };
   /// Takes a request, or looks at the pending bits; the message that goes out, if one does.
   std::optional<message> take();

@@ -137,6 +137,8 @@ struct interrupt_log : host::interrupt_controller_if {
     sim::time_ps at;
   };
   std::vector<entry> got;
+  std::vector<std::pair<bool, sim::time_ps>> wire;  ///< levels of INTA
+  void line(bool asserted, sim::time_ps at) override { wire.emplace_back(asserted, at); }
   void interrupt(std::uint16_t function, std::uint64_t address, std::uint32_t data, sim::time_ps at) override {
     got.push_back({function, address, data, at});
   }

@@ -632,6 +632,11 @@ TEST(pcie_msix, disabled_and_bad_vectors_are_dropped_and_counted) {
   b.interrupts.raise(128);
   b.run_ns(500);
   EXPECT_TRUE(b.log.got.empty());
+  EXPECT_EQ(b.stat("pcie.dma.interrupts_dropped"), 1u);
+  EXPECT_EQ(b.log.wire.size(), 2u) << "while it was off, the wire";
+  b.endpoint.device_reset();
+  b.interrupts.raise(0);
+  b.run_ns(500);
   EXPECT_EQ(b.stat("pcie.dma.interrupts_dropped"), 2u);
 }
 

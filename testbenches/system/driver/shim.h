@@ -60,6 +60,7 @@ class tapped_bus : public host_driver::bus_if {
     return to_.wait_interrupt(vector, timeout_ps);
   }
   bool enable_interrupt(unsigned vector) override { return to_.enable_interrupt(vector); }
+  bool enable_line() override { return to_.enable_line(); }
 
  private:
   bool keep(unsigned bar, std::uint64_t offset, const void* from, std::size_t bytes) {
