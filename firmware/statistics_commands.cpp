@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics (adapter control plane 4.20, 10).
 #include "firmware/firmware.h"
+#include "model/completion/completion_cr.h"
 #include "model/mac/mac_cr.h"
 #include "model/transport/transport_cr.h"
 
@@ -49,17 +50,21 @@ abi::status firmware::dump_eth_stats(command_request& r) {
   return write_mailbox(r, bytes);
 }
 
-/// Counters are kept for the device; each half of the transport counts its own and reads zero for the other's.
+/// Of the device or of one port; each half of the transport counts its own and reads zero for the other's. Completions
+/// that found their queue full are the completion block's, which knows no ports.
 abi::status firmware::diag_rprt(command_request& r) {
   if (r.modifier > config_.num_ports) return status::bad_param;
-  constexpr std::uint32_t bytes = 0x200;
+  constexpr std::uint32_t bytes = transport::cr::diagnostics_stride;
+  const std::uint32_t first = transport::cr::diagnostics + r.modifier * bytes;
   out_.fill(0);
   for (std::uint32_t at = 0; at < bytes; at += 4) {
-    const std::uint32_t requester = chip_.read(cr_base::transport, transport::cr::diagnostics + at);
-    const std::uint32_t responder =
-        chip_.read(cr_base::transport, transport::cr::responder_offset + transport::cr::diagnostics + at);
+    const std::uint32_t requester = chip_.read(cr_base::transport, first + at);
+    const std::uint32_t responder = chip_.read(cr_base::transport, transport::cr::responder_offset + first + at);
     abi::store32(out_.data(), at, requester + responder);
   }
+  if (r.modifier == 0)
+    abi::store32(out_.data(), abi::diag::cq_overflow,
+                 chip_.read(cr_base::completion, completion::cr::count_cq_overflow));
   return write_mailbox(r, bytes);
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "model/transport/port_count.h"
+
 namespace rnic::transport::cr {
 
 /// Requester's registers are at cr_base::transport, the responder's at cr_base::transport + responder_offset; both
@@ -65,7 +67,16 @@ inline constexpr std::uint32_t port_mtu = 0x60;
 /// 0), and whether packets may come in by either port (port_map.h).
 inline constexpr std::uint32_t port_map = 0x68;
 inline constexpr std::uint32_t port_map_ports = 3, port_map_identity = 2, port_map_any_arrival = 4;
-/// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics).
-inline constexpr std::uint32_t diagnostics = 0x1000;
+/// Requester: the rate in kb/s that the queue pairs of a virtual port have together through one port at one priority,
+/// 0: none (congestion/vport_rates.h); of the one that is selected: number, priority << 8, port << 16, from 0.
+inline constexpr std::uint32_t vport_select = 0x6c, vport_rate = 0x70, vports = 128;
+inline constexpr unsigned vport_priority_shift = 8, vport_port_shift = 16;
+/// Diagnostic counters, one word each, in the order of adapter control plane 10.3 (offset there + diagnostics): those
+/// of the device; diagnostics_stride further those of port 1, then those of port 2. What has no port counts for the
+/// device alone.
+inline constexpr std::uint32_t diagnostics = 0x1000, diagnostics_stride = 0x200;
+constexpr std::uint32_t diagnostic_of(const port_count& c, std::uint32_t block) {
+  return static_cast<std::uint32_t>(block == 0 ? c.all : block == 1 ? c.all - c.second : block == 2 ? c.second : 0);
+}
 
 }  // namespace rnic::transport::cr

@@ -218,7 +218,7 @@ void completer::handle_acknowledge(context& c, qp_runtime& r, const wire::packet
 void completer::handle_not_ready(context& c, qp_runtime& r, const wire::packet& p, std::uint32_t index) {
   const wire::psn_t psn = p.bth.psn;
   ++counts_.rnr_naks;
-  diagnostics_.count(diagnostic_counters::rnr);
+  diagnostics_.count(diagnostic_counters::rnr, c.dest.port);
   c.receives_told = 0;
   if (r.progress.rnr_wait || !acknowledge_before(c, r, psn)) return;
   if (c.rnr_retry_limit != unlimited_rnr_retries) {
@@ -240,7 +240,7 @@ void completer::handle_nak(context& c, qp_runtime& r, const wire::packet& p, std
   const wire::psn_t psn = p.bth.psn;
   const std::uint8_t code = p.aeth.syndrome;
   if (code == sequence_error) {
-    diagnostics_.count(diagnostic_counters::out_of_sequence);
+    diagnostics_.count(diagnostic_counters::out_of_sequence, c.dest.port);
     if (!acknowledge_before(c, r, psn)) return;
     if (!r.progress.rnr_wait)
       retry(c, r, index, psn);  // else of packets behind the one that was not ready: the timer decides
@@ -338,7 +338,7 @@ void completer::time_out(qp_runtime& r) {
   if (index == no_index || messages_[index].syndrome != 0) return;
   ++counts_.timeouts;
   timers_.was_in_vain(r);
-  diagnostics_.count(diagnostic_counters::timeout);
+  diagnostics_.count(diagnostic_counters::timeout, c->dest.port);
   r.progress.retrying = false;
   r.reads.lost(config_.reads_after_loss);
   retry(*c, r, index, unacked_psn(*c));

@@ -56,7 +56,7 @@ void completions::complete_head(context& c, qp_runtime& r) {
   const bool send_side_only = icm::breaks_send_queue_only(c.type);
   if (failed || m.signalled) report(c, m);
   if (failed) {
-    diagnostics_.count_error(m.syndrome);
+    diagnostics_.count_error(m.syndrome, c.dest.port);
     c.next_wqe = m.wqe_index + m.strides;
   }
   if (r.keys.valid && m.wqe_index + m.strides == r.keys.end) r.keys.valid = false;
@@ -102,7 +102,7 @@ bool completions::report_flush(const context& c, std::uint32_t wqe_index) {
   e.syndrome = syndrome::flush;
   cqe_.push(e);
   ++completions_;
-  diagnostics_.count_error(syndrome::flush);
+  diagnostics_.count_error(syndrome::flush, c.dest.port);
   return true;
 }
 

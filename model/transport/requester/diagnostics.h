@@ -6,18 +6,21 @@
 #include <cstdint>
 #include <utility>
 
+#include "model/transport/port_count.h"
 #include "model/transport/requester/send_wqe.h"
+#include "model/transport/transport_cr.h"
 
 namespace rnic::transport {
 
-/// A register file: each counter by its offset, in bytes. Each of its users counts one event a cycle.
+/// A register file: each counter by its offset, in bytes. Each of its users counts one event a cycle, of the port that
+/// the path of the queue pair names, from 0.
 class diagnostic_counters {
  public:
   static constexpr unsigned rnr = 0x6c, out_of_sequence = 0x104, timeout = 0x134;
 
-  void count(unsigned offset) { ++words_[offset / 4]; }
+  void count(unsigned offset, unsigned port) { words_[offset / 4].count(port); }
   /// A completion in error.
-  void count_error(std::uint8_t syn) {
+  void count_error(std::uint8_t syn, unsigned port) {
     constexpr std::pair<std::uint8_t, std::uint8_t> counters[] = {
         {syndrome::local_length, std::uint8_t{0x04}},
         {syndrome::local_qp_operation, std::uint8_t{0x0c}},
@@ -32,16 +35,17 @@ class diagnostic_counters {
         {syndrome::rnr_retry_exceeded, std::uint8_t{0x64}},
     };
     for (const auto& [completion, offset] : counters)
-      if (completion == syn) count(offset);
+      if (completion == syn) count(offset, port);
   }
+  /// As the registers lie: what is of the device, then what is of each port.
   std::uint32_t read(std::uint32_t offset) const {
-    const std::uint32_t word = offset / 4;
-    return word < words_.size() ? words_[word] : 0;
+    const std::uint32_t word = offset % cr::diagnostics_stride / 4;
+    return word < words_.size() ? cr::diagnostic_of(words_[word], offset / cr::diagnostics_stride) : 0;
   }
-  void clear() { words_.fill(0); }
+  void clear() { words_.fill({}); }
 
  private:
-  std::array<std::uint32_t, 0x1a4 / 4> words_{};
+  std::array<port_count, 0x1a4 / 4> words_{};
 };
 
 }  // namespace rnic::transport

@@ -71,7 +71,7 @@ commit::progress commit::step(std::uint16_t i) {
   if (s.place.translated != s.place.pieces) return progress::none;
   if (s.keys != responder_slot::keys_state::none) {
     if (s.keys == responder_slot::keys_state::asked) return progress::none;  // the answer will name this slot
-    if (s.keys == responder_slot::keys_state::refused) keys_.fail(s);
+    if (s.keys == responder_slot::keys_state::refused) keys_.fail(s, flows_[s.flow].ctx->dest.port);
   }
   const bool raises = s.completion.comm_est && !s.cancelled;
   if (!s.cancelled) {
@@ -263,10 +263,12 @@ bool commit::failure(responder_slot& s) {
   flows_.access(f, context_user::errors);
   if (s.completion.event != 0) completions_.raise(s.completion.event, f.qpn, s.function);
   if (s.completion.syndrome != 0)
-    completions_.fail(s.completion.cqn, f.qpn, s.completion.wqe_index, s.completion.syndrome, s.completion.srqn);
-  if (s.nak == syndrome_invalid && s.completion.syndrome != cqe_local_length) ++completions_.errors.remote_invalid;
-  if (s.nak == syndrome_access) ++completions_.errors.remote_access;
-  if (s.completion.event == event_qp_fatal) ++completions_.errors.local_operation;
+    completions_.fail(s.completion.cqn, f.qpn, s.completion.wqe_index, s.completion.syndrome, s.completion.srqn,
+                      f.ctx->dest.port);
+  if (s.nak == syndrome_invalid && s.completion.syndrome != cqe_local_length)
+    completions_.errors.remote_invalid.count(f.ctx->dest.port);
+  if (s.nak == syndrome_access) completions_.errors.remote_access.count(f.ctx->dest.port);
+  if (s.completion.event == event_qp_fatal) completions_.errors.local_operation.count(f.ctx->dest.port);
   if (s.nak != 0 && !s.unreliable) answers_.set_nak(f, s.nak, s.psn, s.msn);
   errors_.enter(f, s.completion.rq_after, true,
                 s.completion.syndrome != 0 ? s.completion.wqe_index : receive_descriptors::none);

@@ -15,12 +15,12 @@ completion_port::completion_port(sim::clocked_block& owner, const responder_conf
     : owner_(owner), cqe_(cqe), event_(event), writes_(writes), spans_(spans), waiting_(cfg.cqe_queue) {}
 
 void completion_port::announce(sim::statistics& to, const std::string& name) const {
-  to.add(name + ".error.local_length", errors.local_length);
-  to.add(name + ".error.local_operation", errors.local_operation);
-  to.add(name + ".error.local_protection", errors.local_protection);
-  to.add(name + ".error.flushed", errors.flushed);
-  to.add(name + ".error.remote_invalid", errors.remote_invalid);
-  to.add(name + ".error.remote_access", errors.remote_access);
+  to.add(name + ".error.local_length", errors.local_length.all);
+  to.add(name + ".error.local_operation", errors.local_operation.all);
+  to.add(name + ".error.local_protection", errors.local_protection.all);
+  to.add(name + ".error.flushed", errors.flushed.all);
+  to.add(name + ".error.remote_invalid", errors.remote_invalid.all);
+  to.add(name + ".error.remote_access", errors.remote_access.all);
 }
 
 void completion_port::push(const completion::cqe_request& cqe) {
@@ -32,7 +32,7 @@ void completion_port::push(const completion::cqe_request& cqe) {
 }
 
 void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome,
-                           std::uint32_t srqn) {
+                           std::uint32_t srqn, unsigned port) {
   completion::cqe_request c;
   c.cqn = cqn;
   c.qpn = qpn;
@@ -45,16 +45,16 @@ void completion_port::fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t w
   push(c);
   switch (syndrome) {
     case cqe_local_length:
-      ++errors.local_length;
+      errors.local_length.count(port);
       break;
     case cqe_local_operation:
-      ++errors.local_operation;
+      errors.local_operation.count(port);
       break;
     case cqe_local_protection:
-      ++errors.local_protection;
+      errors.local_protection.count(port);
       break;
     case cqe_flushed:
-      ++errors.flushed;
+      errors.flushed.count(port);
       break;
     default:
       break;

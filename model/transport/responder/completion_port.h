@@ -11,6 +11,7 @@
 #include "model/sim/ring.h"
 #include "model/sim/span.h"
 #include "model/sim/statistics.h"
+#include "model/transport/port_count.h"
 #include "model/transport/responder/payload_writes.h"
 #include "model/transport/responder/types.h"
 
@@ -32,8 +33,9 @@ class completion_port {
 
   bool room() const { return !waiting_.full(); }
   void push(const completion::cqe_request& cqe);
-  /// push() of a receive that ends in error.
-  void fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome, std::uint32_t srqn);
+  /// push() of a receive that ends in error. `port`: of the queue pair's path, from 0.
+  void fail(std::uint32_t cqn, std::uint32_t qpn, std::uint16_t wqe_index, std::uint8_t syndrome, std::uint32_t srqn,
+            unsigned port);
   /// Hands on; in each tick, behind what pushes.
   void work();
   /// A completion of the queue pair is still here.
@@ -44,8 +46,7 @@ class completion_port {
   bool raise(std::uint8_t event, std::uint32_t number, std::uint16_t function);
 
   struct error_counters {
-    std::uint64_t local_length = 0, local_operation = 0, local_protection = 0, flushed = 0, remote_invalid = 0,
-                  remote_access = 0;
+    port_count local_length, local_operation, local_protection, flushed, remote_invalid, remote_access;
   };
   error_counters errors;
 

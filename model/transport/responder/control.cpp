@@ -9,19 +9,14 @@ namespace rnic::transport {
 
 responder_control::responder_control(sim::clocked_block& owner, responder_registers& registers, const parts& of,
                                      std::vector<diagnostic> counters)
-    : owner_(owner), registers_(registers), of_(of), counters_(std::move(counters)), at_reset_(counters_.size(), 0) {
+    : owner_(owner), registers_(registers), of_(of), counters_(std::move(counters)), at_reset_(counters_.size()) {
   stopping_.reserve(16);
 }
 
 // ---------------------------------------------------------------- registers
 
 std::uint32_t responder_control::read(std::uint32_t offset) const {
-  if (offset >= cr::diagnostics) {
-    for (std::size_t i = 0; i != counters_.size(); ++i)
-      if (counters_[i].first == offset - cr::diagnostics)
-        return static_cast<std::uint32_t>(*counters_[i].second) - at_reset_[i];
-    return 0;
-  }
+  if (offset >= cr::diagnostics) return read_diagnostic(offset - cr::diagnostics);
   switch (offset) {
     case cr::qp_select:
       return selected_;
@@ -46,6 +41,18 @@ std::uint32_t responder_control::read(std::uint32_t offset) const {
     default:
       return 0;
   }
+}
+
+std::uint32_t responder_control::read_diagnostic(std::uint32_t offset) const {
+  const std::uint32_t block = offset / cr::diagnostics_stride;
+  for (std::size_t i = 0; i != counters_.size(); ++i) {
+    const diagnostic& d = counters_[i];
+    if (d.offset != offset % cr::diagnostics_stride) continue;
+    if (d.second == nullptr && block != 0) return 0;
+    const port_count n = d.now();
+    return cr::diagnostic_of({n.all - at_reset_[i].all, n.second - at_reset_[i].second}, block);
+  }
+  return 0;
 }
 
 void responder_control::write(std::uint32_t offset, std::uint32_t value) {
@@ -238,7 +245,7 @@ void responder_control::reset() {
   of_.errors.clear();
   registers_ = {};
   selected_ = selected_srq_ = 0;
-  for (std::size_t i = 0; i != counters_.size(); ++i) at_reset_[i] = static_cast<std::uint32_t>(*counters_[i].second);
+  for (std::size_t i = 0; i != counters_.size(); ++i) at_reset_[i] = counters_[i].now();
   command_.end();
   resetting_ = true;
   owner_.wake_next();  // finish_reset() without any

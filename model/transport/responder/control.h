@@ -8,6 +8,7 @@
 
 #include "model/sim/clocked_block.h"
 #include "model/transport/live_command.h"
+#include "model/transport/port_count.h"
 #include "model/transport/responder/acknowledgement.h"
 #include "model/transport/responder/completion_port.h"
 #include "model/transport/responder/error_state.h"
@@ -29,8 +30,15 @@ namespace rnic::transport {
 /// memory that the queue pair waits for, the way to the READ generator.
 class responder_control {
  public:
-  /// A diagnostic counter (adapter control plane, 10.3).
-  using diagnostic = std::pair<std::uint32_t, const std::uint64_t*>;
+  /// A diagnostic counter (adapter control plane, 10.3), by its offset.
+  struct diagnostic {
+    diagnostic(std::uint32_t at, const port_count& c) : offset(at), all(&c.all), second(&c.second) {}
+    diagnostic(std::uint32_t at, const std::uint64_t& of_device) : offset(at), all(&of_device) {}
+    std::uint32_t offset;
+    const std::uint64_t* all;
+    const std::uint64_t* second = nullptr;  ///< none: of the device alone
+    port_count now() const { return {*all, second != nullptr ? *second : 0}; }
+  };
   struct parts {
     flow_table& flows;
     flow_table::contexts& contexts;
@@ -60,6 +68,7 @@ class responder_control {
     std::uint32_t qpn = 0;
     bool discard = false, begun = false;
   };
+  std::uint32_t read_diagnostic(std::uint32_t offset) const;
   void command(std::uint32_t qpn, std::uint32_t code);
   void halt(std::uint32_t qpn, bool discard);
   void release(std::uint32_t qpn);
@@ -74,7 +83,7 @@ class responder_control {
   responder_registers& registers_;
   const parts of_;
   std::vector<diagnostic> counters_;
-  std::vector<std::uint32_t> at_reset_;  // what they begin at
+  std::vector<port_count> at_reset_;  // what they begin at
   std::vector<stopping_entry> stopping_;
   std::size_t turn_ = 0;
   live_command<icm::responder_context> command_;

@@ -46,13 +46,13 @@ void key_withdrawal::take_answer() {
   if (ok) ++invalidations_;
 }
 
-void key_withdrawal::fail(responder_slot& s) {
+void key_withdrawal::fail(responder_slot& s, unsigned port) {
   s.keys = responder_slot::keys_state::none;
   if (s.cancelled) return;
   s.what = responder_slot::action::failure;
   s.nak = invalidation_refused.nak;
   s.completion.syndrome = invalidation_refused.completion;
-  ++completions_.errors.remote_invalid;
+  completions_.errors.remote_invalid.count(port);
 }
 
 /// Whether the walk may go on behind it.

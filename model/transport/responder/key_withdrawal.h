@@ -36,8 +36,8 @@ class key_withdrawal {
   /// The packet's payload is on its way. False: the key that it names is not withdrawn yet.
   bool invalidate(responder_slot& s, const responder_flow& f);
   /// The key could not be withdrawn, class J of the standard's responder errors: the receive ends in error and so does
-  /// the queue pair; there is no NAK (C.7.2).
-  void fail(responder_slot& s);
+  /// the queue pair; there is no NAK (C.7.2). `port`: of its path.
+  void fail(responder_slot& s, unsigned port);
   void take_answer();
   /// The READ generator does not need the key any more.
   void reads_revoked() { reads_revoked_ = true; }

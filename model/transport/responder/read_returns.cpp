@@ -61,7 +61,8 @@ bool read_returns::fail(responder_flow& f, const read_report& r) {
   if (!reads_.room(1) || !completions_.may_raise() || !flows_.may_access(f, context_user::errors)) return false;
   flows_.access(f, context_user::errors);
   completions_.raise(r.event, f.qpn, f.ctx->function);
-  ++(r.nak == syndrome_access ? completions_.errors.remote_access : completions_.errors.local_operation);
+  completion_port::error_counters& errors = completions_.errors;
+  (r.nak == syndrome_access ? errors.remote_access : errors.local_operation).count(f.ctx->dest.port);
   answers_.give_up(f);
   answers_.set_nak(f, r.nak, r.psn, r.msn);
   errors_.enter(f, errors_.first_uncompleted(f), true);

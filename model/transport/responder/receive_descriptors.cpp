@@ -55,7 +55,7 @@ bool receive_descriptors::give_back(const responder_flow& f) {
     --ctx.rq_consumed;
     return true;
   }
-  completions_.fail(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid, 0);
+  completions_.fail(ctx.cqn, f.qpn, ctx.rq_consumed, cqe_remote_invalid, 0, ctx.dest.port);
   return true;
 }
 
@@ -88,17 +88,17 @@ void receive_descriptors::flush(const responder_flow& f, slot_table& slots, std:
   if (!is_shared(ctx)) return;
   slots.for_flow(f.number, [&](const responder_slot& s) {
     if (s.completion.has_wqe && s.completion.due && s.completion.wqe_index != done)
-      add_flush({f.qpn, s.completion.cqn, s.completion.srqn, s.completion.wqe_index});
+      add_flush({f.qpn, s.completion.cqn, s.completion.srqn, s.completion.wqe_index, ctx.dest.port});
   });
   if (ctx.in_message == in_send && ctx.rq_consumed != done)
-    add_flush({f.qpn, ctx.cqn, names_queue(ctx) ? srqn_of(ctx) : 0, ctx.rq_consumed});
+    add_flush({f.qpn, ctx.cqn, names_queue(ctx) ? srqn_of(ctx) : 0, ctx.rq_consumed, ctx.dest.port});
   owner_.wake_next();
 }
 
 void receive_descriptors::work_flushes() {
   if (flushes_.empty() || !completions_.room()) return;
   const flushed& x = flushes_.front();
-  completions_.fail(x.cqn, x.qpn, x.index, cqe_flushed, x.srqn);
+  completions_.fail(x.cqn, x.qpn, x.index, cqe_flushed, x.srqn, x.port);
   flushes_.erase(flushes_.begin());
   owner_.wake_next();  // for the next one, or for who waits for the last
 }

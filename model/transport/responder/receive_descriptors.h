@@ -90,6 +90,7 @@ class receive_descriptors {
   struct flushed {
     std::uint32_t qpn, cqn, srqn;
     std::uint16_t index;
+    std::uint8_t port;
   };
   void add_flush(const flushed& x);
   result counted(result r) {

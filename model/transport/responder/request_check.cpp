@@ -59,9 +59,9 @@ void request_check::announce(sim::statistics& to, const std::string& name) const
   to.add(name + ".sends", count_.sends);
   to.add(name + ".reads", count_.reads);
   to.add(name + ".atomics", count_.atomics);
-  to.add(name + ".duplicates", count_.duplicates);
-  to.add(name + ".rnr", count_.rnr);
-  to.add(name + ".out_of_sequence", count_.out_of_sequence);
+  to.add(name + ".duplicates", count_.duplicates.all);
+  to.add(name + ".rnr", count_.rnr.all);
+  to.add(name + ".out_of_sequence", count_.out_of_sequence.all);
 }
 
 bool request_check::gate(const responder_flow& f, payload::frame& frame) {
@@ -110,7 +110,7 @@ verdict request_check::rc(responder_flow& f, payload::frame_ptr& frame) {
   const wire::psn_t psn = frame->packet.bth.psn;
   const std::int32_t ahead = psn - wire::psn_t(ctx.expected_psn);
   if (ahead > 0) {
-    ++count_.out_of_sequence;
+    count_.out_of_sequence.count(ctx.dest.port);
     if ((ctx.flags & icm::responder_flag_nak_sent) != 0) return drop(drops_.sequence);
     ctx.flags |= icm::responder_flag_nak_sent;
     return intake_.answer(f, frame, syndrome_sequence, ctx.expected_psn);
@@ -164,7 +164,7 @@ verdict request_check::uc(responder_flow& f, payload::frame_ptr& frame) {
 
 verdict request_check::duplicate(responder_flow& f, payload::frame_ptr& frame) {
   const verdict v = repeat(f, frame);
-  if (v != verdict::wait) ++count_.duplicates;
+  if (v != verdict::wait) count_.duplicates.count(f.ctx->dest.port);
   return v;
 }
 
@@ -316,7 +316,7 @@ verdict request_check::no_receive(responder_flow& f, payload::frame_ptr& frame) 
     f.dirty = true;
     return drop(drops_.no_wqe);
   }
-  ++count_.rnr;
+  count_.rnr.count(ctx.dest.port);
   ctx.flags |= icm::responder_flag_nak_sent;  // what is already on its way behind it is dropped without another NAK
   return intake_.answer(f, frame, rnr_syndrome(ctx), frame->packet.bth.psn.value());
 }

@@ -8,6 +8,7 @@
 #include "model/payload/frame.h"
 #include "model/sim/statistics.h"
 #include "model/transport/path_check.h"
+#include "model/transport/port_count.h"
 #include "model/transport/responder/flow_table.h"
 #include "model/transport/responder/packet_intake.h"
 #include "model/transport/responder/place_lookup.h"
@@ -35,9 +36,9 @@ class request_check {
   verdict check(responder_flow& f, payload::frame_ptr& frame);
   /// The packet that was checked last was one for its queue pair.
   bool passed() const { return passed_; }
-  const std::uint64_t& rnr() const { return count_.rnr; }
-  const std::uint64_t& out_of_sequence() const { return count_.out_of_sequence; }
-  const std::uint64_t& duplicates() const { return count_.duplicates; }
+  const port_count& rnr() const { return count_.rnr; }
+  const port_count& out_of_sequence() const { return count_.out_of_sequence; }
+  const port_count& duplicates() const { return count_.duplicates; }
 
  private:
   using supply = receive_descriptors::result;
@@ -68,7 +69,8 @@ class request_check {
   drop_counters& drops_;
   bool passed_ = false;
   struct {
-    std::uint64_t writes = 0, sends = 0, reads = 0, atomics = 0, duplicates = 0, rnr = 0, out_of_sequence = 0;
+    std::uint64_t writes = 0, sends = 0, reads = 0, atomics = 0;
+    port_count duplicates, rnr, out_of_sequence;
   } count_;
 };
 

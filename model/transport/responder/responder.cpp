@@ -58,16 +58,16 @@ responder::responder(std::string name, sim::clock_domain& domain, const responde
                  requests_, plain_, marked_, read_engine, drops_, spans),
       control_(*this, registers_,
                {flows_, contexts_, histories_, backlog_, receives_, completions_, answers_, held_, reads, errors_},
-               {{0x00, &completions_.errors.local_length},
-                {0x08, &completions_.errors.local_operation},
-                {0x18, &completions_.errors.local_protection},
-                {0x20, &completions_.errors.flushed},
-                {0x48, &completions_.errors.remote_invalid},
-                {0x50, &completions_.errors.remote_access},
-                {0x68, &requests_.rnr()},
-                {0x100, &requests_.out_of_sequence()},
-                {0x118, &drops_.no_wqe},
-                {0x130, &requests_.duplicates()}}) {
+               {{0x00, completions_.errors.local_length},
+                {0x08, completions_.errors.local_operation},
+                {0x18, completions_.errors.local_protection},
+                {0x20, completions_.errors.flushed},
+                {0x48, completions_.errors.remote_invalid},
+                {0x50, completions_.errors.remote_access},
+                {0x68, requests_.rnr()},
+                {0x100, requests_.out_of_sequence()},
+                {0x118, drops_.no_wqe},
+                {0x130, requests_.duplicates()}}) {
   show_inputs();
   announce(stats);
 }

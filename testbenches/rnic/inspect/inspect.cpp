@@ -15,6 +15,7 @@
 
 #include "host_driver/cm/cma.h"
 #include "host_driver/hosts/two_nodes.h"
+#include "host_driver/hw_counters.h"
 #include "testbenches/bench/usage_error.h"
 #include "testbenches/rnic/inspect/inspected_host.h"
 #include "testbenches/rnic/inspect/interfaces.h"
@@ -93,6 +94,13 @@ void put_file(const std::filesystem::path& at, const std::string& text) {
   if (!file.good()) throw usage_error(fmt::format("{}: {}", at.string(), std::strerror(errno)));
 }
 
+/// Of a port, or of the device (0).
+void put_hw_counters(const std::filesystem::path& at, device& d, unsigned port) {
+  std::vector<host_driver::hw_counter> counters;
+  hosts::require(query_hw_counters(d, port, &counters), "query_hw_counters");
+  for (const host_driver::hw_counter& c : counters) put_file(at / "hw_counters" / c.name, std::to_string(c.value));
+}
+
 void put_port(const std::filesystem::path& at, device& d, unsigned port) {
   const port_view v = look_at(d, port);
   const auto& p = d.port(port);
@@ -121,6 +129,7 @@ void put_port(const std::filesystem::path& at, device& d, unsigned port) {
   put_file(counters / "port_rcv_data", std::to_string(t.rx_bytes >> 2));
   put_file(counters / "port_xmit_packets", std::to_string(t.tx_frames));
   put_file(counters / "port_rcv_packets", std::to_string(t.rx_frames));
+  put_hw_counters(at, d, port);
 }
 
 /// A file of the vendor's distribution; an empty one when nothing is in it.
@@ -270,6 +279,7 @@ int run_sysfs(const inspect_options& o) {
     put_file(at / "node_type", "1: CA");
     put_file(at / "node_guid", guid_in_groups(a.node_guid));
     put_file(at / "sys_image_guid", guid_in_groups(a.sys_image_guid));
+    put_hw_counters(at, d, 0);
     const host_driver::cm::cma connections(d);
     for (unsigned port = 1; port <= d.num_ports(); ++port) {
       const std::string number = std::to_string(port);

@@ -187,6 +187,11 @@ def sysfs():
         check(read("ports", "1", "gid_attrs", "ndevs", "3") == "eth1.7", "interface of GID 3")
         check(read("ports", "1", "gids", "9") == "0000:0000:0000:0000:0000:0000:0000:0000", "an empty GID")
         check(read("ports", "1", "counters", "port_xmit_packets") == "0", "nothing was sent")
+        # drivers/infiniband/hw/mlx4/main.c: diag_basic and diag_ext for ports, with diag_device_only for the device.
+        of_port = set(os.listdir(os.path.join(device, "ports", "1", "hw_counters")))
+        of_device = set(os.listdir(os.path.join(device, "hw_counters")))
+        check(len(of_port) == 23 and of_device - of_port == {"num_cqovf", "rq_num_udsdprd"}, "diagnostic counters")
+        check(read("ports", "2", "hw_counters", "rq_num_rae") == read("hw_counters", "sq_num_to") == "0", "no errors")
         error = run("sysfs", root, status=2)
         check("exists" in error, error)
 
