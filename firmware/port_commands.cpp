@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ports: state, addresses, flow control, filters (adapter control plane 4.7, 4.10, 4.11, 4.20).
 #include <algorithm>
+#include <utility>
 
 #include "firmware/firmware.h"
 #include "model/abi/device.h"
@@ -100,7 +101,13 @@ abi::status firmware::set_port_general(unsigned port) {
   const auto write = [this, port](std::uint32_t offset, std::uint32_t v) {
     chip_.write_port(cr_base::mac, port, offset, v);
   };
+  constexpr std::uint8_t known = f::flag_mtu | f::flag_rx_pause | f::flag_tx_pause | f::flag_roce_mode,
+                         known2 = f::flags2_ignore_fcs | f::flags2_user_mtu;
+  if ((flags & ~known) != 0 || (flags2 & ~known2) != 0) return status::bad_param;  // of capabilities that are not there
   if ((flags & f::flag_mtu) != 0 && in(f::mtu) < 64) return status::bad_param;
+  if ((flags & f::flag_roce_mode) != 0) {
+    if (const status s = set_roce_mode(port, in(f::roce_mode)); s != status::ok) return s;
+  }
   if ((flags & f::flag_mtu) != 0) {
     write(mac_cr::mtu, in(f::mtu));
     chip_.write(cr_base::transport, transport::cr::port_mtu + 4 * port, in(f::mtu));
@@ -113,7 +120,16 @@ abi::status firmware::set_port_general(unsigned port) {
     write(mac_cr::pptx, in(f::tx_pause));
     write(mac_cr::pfctx, in(f::tx_pfc));
   }
-  if ((flags2 & f::flags2_ignore_fcs) != 0) write(mac_cr::ignore_fcs, in(f::roce_mode)&1u);
+  if ((flags2 & f::flags2_ignore_fcs) != 0) write(mac_cr::ignore_fcs, in(f::ignore_fcs));
+  // The MTU of the network interface, which is told here, is of no interest to hardware.
+  return status::ok;
+}
+
+/// Which versions the port takes. Every driver says it with each of its SET_PORT: nothing is written that is there.
+abi::status firmware::set_roce_mode(unsigned port, std::uint8_t mode) {
+  const bool both = mode == layout_of::roce_v1_v2;
+  if ((!both && mode != layout_of::roce_v1) || (both && !config_.roce_v2)) return status::bad_param;
+  if (std::exchange(roce_v2_ports_[port], both) != both) chip_.write_port(cr_base::gid, port, gid_cr::roce_v2, both);
   return status::ok;
 }
 

@@ -16,6 +16,7 @@ firmware_config config_of(const adapter::config& adapter, const firmware_config&
   f.board_id = adapter.who.board;
   f.core_clock_mhz = static_cast<std::uint16_t>(adapter.clock_khz / 1000);
   f.roce_v2 = f.roce_v2 && adapter.parser.roce_v2;
+  for (unsigned i = 0; i < adapter.ports; ++i) f.link_modes = f.link_modes && has_link_mode(adapter.rate_mbps(i));
   const std::uint64_t offset = std::uint64_t{number} << 8;
   for (unsigned i = 0; i < 2; ++i) {
     f.mac[i] += offset;

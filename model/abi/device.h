@@ -60,16 +60,19 @@ inline constexpr auto reserved_pds = bits8(0x64, 7, 4), log_max_pds = bits8(0x65
 inline constexpr auto reserved_xrcds = bits8(0x66, 7, 4), log_max_xrcds = bits8(0x67, 4, 0);
 inline constexpr auto max_counters = u32(0x68);
 inline constexpr auto ext_flags = u32(0x70);
-inline constexpr std::uint32_t ext_update_qp = 1u << 16, ext_sw_cq_init = 1u << 23;
+inline constexpr std::uint32_t ext_update_qp = 1u << 16, ext_fsm = 1u << 20, ext_sw_cq_init = 1u << 23;
+inline constexpr auto qos_vpp = bits8(0x7a, 4, 4), eth_prot_ctrl = bits8(0x7a, 5, 5);
 inline constexpr auto rdmarc_bytes = u16(0x80), qpc_bytes = u16(0x82), auxc_bytes = u16(0x84), altc_bytes = u16(0x86),
                       eqc_bytes = u16(0x88), cqc_bytes = u16(0x8a), srqc_bytes = u16(0x8c), cmpt_bytes = u16(0x8e),
                       mtt_bytes = u16(0x90), dmpt_bytes = u16(0x92);
 inline constexpr auto bmme_flags = u32(0x94);
 inline constexpr std::uint32_t bmme_win_2b = 1u << 1, bmme_local_inv = 1u << 6, bmme_remote_inv = 1u << 7,
                                bmme_type_2_win = 1u << 9, bmme_reserved_lkey = 1u << 10, bmme_fast_reg = 1u << 11,
-                               bmme_roce_v1_v2 = 1u << 19, bmme_port_remap = 1u << 24, bmme_config_dev = 1u << 29;
+                               bmme_roce_v1_v2 = 1u << 19, bmme_port_remap = 1u << 24, bmme_ignore_fcs = 1u << 26,
+                               bmme_config_dev = 1u << 29;
 inline constexpr auto reserved_lkey = u32(0x98);
-inline constexpr auto reassign_mac = u8(0x9d);
+inline constexpr auto features = u32(0x9c);
+inline constexpr std::uint32_t feature_diag_per_port = 1u << 17, feature_reassign_mac = 1u << 22;
 inline constexpr auto max_icm_bytes = u64(0xa0);
 inline constexpr auto rate_limits = u16(0xcc), max_rate_limit = u16(0xd0), min_rate_limit = u16(0xd2);
 /// Bits of `flags`.
@@ -99,7 +102,7 @@ inline constexpr auto mac = bits64(0x10, 47, 0);
 }  // namespace query_port
 
 namespace query_adapter {
-inline constexpr auto inta_pin = u8(0x10);
+inline constexpr auto inta_pin = u8(0x10);                 ///< bit of CLR_INT that this device's line has
 inline constexpr std::size_t vsd = 0x20, board_id = 0xf0;  ///< board id: 16 bytes, each word byte-reversed
 inline constexpr std::size_t board_id_bytes = 16;
 }  // namespace query_adapter
@@ -155,16 +158,18 @@ enum class selector : std::uint8_t {
   vxlan = 0xb,
   roce_addr = 0xd,
 };
-inline constexpr unsigned op_ib = 0, op_ethernet = 1;
+inline constexpr unsigned op_ib = 0, op_ethernet = 1, op_beacon = 4;
 constexpr std::uint32_t modifier(selector s, unsigned port) { return static_cast<std::uint32_t>(s) << 8 | port; }
 inline constexpr unsigned table_size = 128;
 /// General.
 inline constexpr auto flags2 = u8(0x02), flags = u8(0x03), roce_mode = u8(0x04);
-inline constexpr std::uint8_t flags2_ignore_fcs = 1 << 1, flags2_user_mtu = 1 << 5, flags2_user_mac = 1 << 6;
+inline constexpr std::uint8_t flags2_ignore_fcs = 1 << 1, flags2_phv = 1 << 4, flags2_user_mtu = 1 << 5,
+                              flags2_user_mac = 1 << 6;
 inline constexpr std::uint8_t flag_mtu = 1 << 0, flag_rx_pause = 1 << 1, flag_tx_pause = 1 << 2,
                               flag_roce_mode = 1 << 4;
-inline constexpr std::uint8_t roce_v1_v2 = 0x20;
-inline constexpr auto mtu = u16(0x06);  ///< maximum frame with FCS
+inline constexpr std::uint8_t roce_v1 = 0x00, roce_v1_v2 = 0x20;
+inline constexpr auto ignore_fcs = bits8(0x04, 0, 0);  ///< in the place of roce_mode
+inline constexpr auto mtu = u16(0x06);                 ///< maximum frame with FCS
 inline constexpr auto tx_pause = bits8(0x08, 7, 7), tx_pfc = u8(0x09), rx_pause = bits8(0x0c, 7, 7), rx_pfc = u8(0x0d);
 inline constexpr auto user_mtu = u16(0x1a);
 inline constexpr std::size_t user_mac = 0x1e;

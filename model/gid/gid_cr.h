@@ -36,5 +36,7 @@ constexpr std::uint32_t vlan_word(unsigned index) { return vlan_table + index * 
 
 /// Number of virtual functions of the port, 0..126: moves the windows, so `function` of all entries is set again.
 inline constexpr std::uint32_t num_vfs = 0x1800;
+/// rw, bit 0: the port takes RoCE v2 (SET_PORT's roce_mode). Else its packets are UDP like any other. 1 after reset.
+inline constexpr std::uint32_t roce_v2 = 0x1804;
 
 }  // namespace rnic::gid::cr

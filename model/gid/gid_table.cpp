@@ -66,6 +66,7 @@ void gid_table::device_reset() {
   gid_mask_.fill(0);
   mac_mask_.fill(0);
   vlans_.fill(0);
+  roce_v2_ = true;
   set_num_vfs(0);
 }
 
@@ -96,6 +97,7 @@ std::uint32_t gid_table::cr_read(std::uint32_t offset) {
   if (offset >= cr::vlan_table && offset < cr::vlan_table + table_size * 4)
     return vlans_[(offset - cr::vlan_table) / 4];
   if (offset == cr::num_vfs) return num_vfs_;
+  if (offset == cr::roce_v2) return roce_v2_ ? 1 : 0;
   return 0;
 }
 
@@ -126,6 +128,8 @@ void gid_table::cr_write(std::uint32_t offset, std::uint32_t value) {
     vlans_[(offset - cr::vlan_table) / 4] = value & (cr::vlan_valid | cr::vlan_mask);
   } else if (offset == cr::num_vfs) {
     set_num_vfs(value);
+  } else if (offset == cr::roce_v2) {
+    roce_v2_ = (value & 1) != 0;
   }
 }
 

@@ -60,6 +60,9 @@ class gid_table : public register_bus::cr_target_if, public register_bus::reset_
   /// VID of a VLAN table entry (index as in the QP's path); nullopt when not valid.
   std::optional<std::uint16_t> vlan(unsigned index) const;
 
+  /// The port takes packets of RoCE v2.
+  bool takes_roce_v2() const { return roce_v2_; }
+
   void set_num_vfs(unsigned n);
   std::uint32_t cr_read(std::uint32_t offset) override;
   void cr_write(std::uint32_t offset, std::uint32_t value) override;
@@ -69,6 +72,7 @@ class gid_table : public register_bus::cr_target_if, public register_bus::reset_
   std::array<entry, table_size> entries_{};
   std::array<wire::mac_address, table_size> macs_{};
   std::array<bool, table_size> mac_valid_{};
+  bool roce_v2_ = true;
   std::array<std::uint64_t, table_size / 64> gid_mask_{}, mac_mask_{};  // valid entries: receive looks at these only
   std::array<std::uint32_t, table_size> vlans_{};                       // bit 31 valid, VID
   unsigned num_vfs_ = 0;

@@ -19,6 +19,10 @@ inline constexpr std::uint32_t default_priority = 0x14;  ///< rw, 0..7: priority
 inline constexpr std::uint32_t ignore_fcs = 0x18;        ///< rw, bit 0: frames with a wrong FCS are delivered, marked
 inline constexpr std::uint32_t mac_high = 0x1c;          ///< rw, source address of pause frames: bits 47:32
 inline constexpr std::uint32_t mac_low = 0x20;           ///< rw, bits 31:0
+inline constexpr std::uint32_t link_medium = 0x24;       ///< ro, medium_*: what the cable is made of
+inline constexpr std::uint32_t medium_none = 0, medium_copper = 1, medium_fibre = 2;
+/// A longer cable is not of copper (IEEE 802.3, 85.10: 40GBASE-CR4 reaches 7 m; 10 and 56 Gb/s are no better).
+inline constexpr unsigned longest_copper_metres = 7;
 
 // Flow control, as in SET_PORT general. The PFC masks win over the global bits where both are set.
 inline constexpr std::uint32_t pptx = 0x30;    ///< rw, bit 0: sends PAUSE

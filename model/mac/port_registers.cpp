@@ -40,6 +40,9 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
       return config_.rate_mbps;
     case cr::link_speed_code:
       return cr::speed_code(config_.rate_mbps);
+    case cr::link_medium:
+      if (!line_.attached() || !carrier_.there()) return cr::medium_none;
+      return config_.metres <= cr::longest_copper_metres ? cr::medium_copper : cr::medium_fibre;
     case cr::mtu:
       return set_.mtu;
     case cr::default_priority:

@@ -214,7 +214,7 @@ parser::way parser::classify(payload::frame& f) {
   const wire::decode_error e = wire::decode(f.data(), f.length, p, roce_v2_port_);
   if (e == wire::decode_error::not_roce) return plain_ethernet();
   const auto type = static_cast<wire::ether_type>(wire::load_be16(f.data() + p.l3_offset - 2));
-  if (!config_.roce_v2 && type != wire::ether_type::roce_v1) return plain_ethernet();
+  if (!(config_.roce_v2 && gids_.takes_roce_v2()) && type != wire::ether_type::roce_v1) return plain_ethernet();
   std::copy_n(f.data(), p.dmac.size(), p.dmac.begin());
   if (!gids_.accepts(p.dmac)) return unclaimed(drop::not_our_mac);
   if (e != wire::decode_error::none) return discard(reason_of(e));

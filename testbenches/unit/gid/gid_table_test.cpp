@@ -114,6 +114,17 @@ TEST(gid_table, vlan_table_and_windows_by_register) {
   EXPECT_EQ(t.cr_read(0x7ffc), 0u);  // nothing there
 }
 
+TEST(gid_table, takes_roce_v2_unless_the_register_says_otherwise) {
+  gid_table t;
+  EXPECT_TRUE(t.takes_roce_v2());
+  EXPECT_EQ(t.cr_read(cr::roce_v2), 1u);
+  t.cr_write(cr::roce_v2, 0);
+  EXPECT_FALSE(t.takes_roce_v2());
+  EXPECT_EQ(t.cr_read(cr::roce_v2), 0u);
+  t.device_reset();
+  EXPECT_TRUE(t.takes_roce_v2());
+}
+
 // ---------------------------------------------------------------- function x index x version x VLAN
 
 /// The table as plain rows, and what may be done with them, written down once more.
