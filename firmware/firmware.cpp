@@ -46,6 +46,9 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::gen_eqe, &firmware::gen_eqe, stage_ready, op(0)},
     {abi::opcode::access_mem, &firmware::access_mem, stage_ready, op(0)},
     {abi::opcode::config_dev, &firmware::config_dev, after_run, op(0) | op(1)},
+    {abi::opcode::access_reg, &firmware::access_reg, stage_ready, op(0)},
+    {abi::opcode::allocate_vpp, &firmware::allocate_vpp, stage_ready, op(abi::vpp::op_set) | op(abi::vpp::op_query)},
+    {abi::opcode::set_vport_qos, &firmware::set_vport_qos, stage_ready, op(abi::vpp::op_set) | op(abi::vpp::op_query)},
     {abi::opcode::init_port, &firmware::init_port, stage_ready, op(0)},
     {abi::opcode::close_port, &firmware::close_port, any_stage, op(0)},
     {abi::opcode::set_port, &firmware::set_port, stage_ready, op(0) | op(1)},
@@ -116,6 +119,8 @@ void firmware::restart() {
   port_up_.fill(false);
   link_reported_.fill(false);
   groups_filtered_.fill(0);
+  roce_v2_ports_.fill(true);  // so says the device reset
+  vports_.fill({});
   traffic_base_.fill({});
   vxlan_port_ = 0;
   roce_v2_port_ = 4791;

@@ -138,6 +138,15 @@ class firmware {
   void write_gid(unsigned port, unsigned index, const std::uint8_t* gid, bool v2);
   status set_multicast_filter(command_request& r);
   status set_vlan_filter(command_request& r);
+  status set_roce_mode(unsigned port, std::uint8_t mode);
+  // port_registers.cpp
+  status access_reg(command_request& r);
+  std::uint8_t access_ptys();
+
+  // vport_commands.cpp
+  status allocate_vpp(command_request& r);
+  status set_vport_qos(command_request& r);
+  using vport_counts = std::array<std::uint32_t, abi::vpp::priorities>;
 
   // memory_commands.cpp
   status sw2hw_mpt(command_request& r);
@@ -276,8 +285,10 @@ class firmware {
 
   std::array<bool, 2> port_up_{};
   std::array<bool, 2> link_reported_{};
-  std::array<unsigned, 2> groups_filtered_{};  ///< addresses in a port's filter
-  std::array<traffic, 256> traffic_base_{};    // what QUERY_IF_STAT was reset at, by counter
+  std::array<unsigned, 2> groups_filtered_{};      ///< addresses in a port's filter
+  std::array<bool, 2> roce_v2_ports_{true, true};  ///< SET_PORT's roce_mode, as the registers have it
+  std::array<vport_counts, 2> vports_{};           ///< virtual ports with a rate, by priority
+  std::array<traffic, 256> traffic_base_{};        // what QUERY_IF_STAT was reset at, by counter
   std::uint16_t vxlan_port_ = 0;
   std::uint16_t roce_v2_port_ = 4791;
   std::uint32_t roce_flags_ = 0;

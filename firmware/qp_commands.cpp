@@ -202,7 +202,8 @@ abi::status firmware::check_path(std::size_t path) const {
   const auto service = static_cast<icm::service>(in(q::service, mailbox::context));
   const bool fits = (in(p::gid_index, path) < table_size || service == icm::service::ud) &&
                     in(p::vlan_index, path) < table_size && in(p::port, path) < config_.num_ports;
-  return fits ? status::ok : status::bad_param;
+  const bool v2 = in(q::roce_mode, mailbox::context) == q::roce_mode_v2;
+  return fits && (!v2 || roce_v2_ports_[in(p::port, path)]) ? status::ok : status::bad_param;
 }
 
 /// To RESET from anywhere, also from RESET: work is forgotten without completions. Must not fail (2.6).

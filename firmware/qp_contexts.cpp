@@ -197,6 +197,7 @@ void firmware::fill_static(const std::uint8_t* stored, qp_pair& qp) const {
   rq.rnr_retry_limit = static_cast<std::uint8_t>(abi::get(stored, q::rnr_retry));
   rq.log_max_rd_atomic = static_cast<std::uint8_t>(abi::get(stored, q::requester_rdma));
   rq.rate_limit = abi::get(stored, q::rate_limit);
+  rq.vport = abi::get(stored, q::qos_vport);
   rq.ack_request_log = static_cast<std::uint8_t>(abi::get(stored, q::ack_request));
   const bool reserved_lkey = abi::get(stored, q::reserved_lkey) != 0;
   const bool fast_reg = abi::get(stored, q::fast_reg) != 0;

@@ -36,7 +36,7 @@ abi::status firmware::update_qp(command_request& r) {
   if (const status s = read_mailbox(r, u::context + q::bytes); s != status::ok) return s;
   if (find_qp(qpn) == nullptr) return qps_.count(qp_index(qpn)) != 0 ? status::bad_index : status::bad_qp_state;
   const std::uint64_t path = in(u::path_mask), fields = in(u::qp_mask);
-  constexpr std::uint64_t known_fields = bit(u::vlan_strip_bit) | bit(u::rate_limit_bit);
+  constexpr std::uint64_t known_fields = bit(u::vlan_strip_bit) | bit(u::qos_vport_bit) | bit(u::rate_limit_bit);
   if ((path & ~known_path_bits()) != 0 || (fields & ~known_fields) != 0 || in(u::alternate_path_mask) != 0)
     return status::bad_param;
   if ((fields & bit(u::rate_limit_bit)) != 0 && !rate_limit_ok(in(q::rate_limit, u::context))) return status::bad_param;
@@ -61,6 +61,7 @@ abi::status firmware::merge_update(std::uint64_t path, std::uint64_t fields, std
   }
   if ((fields & bit(u::vlan_strip_bit)) != 0)
     abi::set(stored, q::vlan_strip_disable, in(q::vlan_strip_disable, u::context));
+  if ((fields & bit(u::qos_vport_bit)) != 0) abi::set(stored, q::qos_vport, in(q::qos_vport, u::context));
   if ((fields & bit(u::rate_limit_bit)) != 0) abi::set(stored, q::rate_limit, in(q::rate_limit, u::context));
   constexpr unsigned table_size = 128;
   const std::uint8_t* primary = stored + q::primary_path;

@@ -97,12 +97,12 @@ void firmware::fill_capabilities() {
       {c::log_reserved_mtts, 4},
       {c::log_reserved_mpts, 4},
       {c::log_max_requester_rdma, 7},
-      {c::log_max_responder_rdma, 7},
+      {c::log_max_responder_rdma, 4},  // icm::rdma_resources::depth
       {c::log_max_gso, 17},
       {c::rss, 0x37},
       {c::ack_delay, 15},
       {c::legacy_vl_port, 0x53},
-      {c::ports_byte, 0x40},
+      {c::ports_byte, 0x80},
       {c::log_max_message, 31},
       {c::legacy_gids, 7},
       {c::legacy_pkeys, 7},
@@ -119,21 +119,22 @@ void firmware::fill_capabilities() {
       {c::log_max_mcgs, 13},
       {c::log_max_pds, 15},
       {c::log_max_xrcds, 16},
-      {c::reassign_mac, 0x40},
   };
   out_.fill(0);
   for (const value& b : bytes) put(b.f, b.v);
   put(c::num_ports, config_.num_ports);
   constexpr auto bit = [](unsigned n) { return std::uint64_t{1} << n; };
   put(c::flags, bit(c::flag_rc) | bit(c::flag_uc) | bit(c::flag_ud) | bit(c::flag_xrc) | bit(c::flag_srq) |
-                    bit(c::flag_lso) | bit(c::flag_mem_window) | bit(c::flag_atomic) | bit(c::flag_ud_av_port) |
-                    bit(c::flag_ud_mcast) | bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_udp_rss) |
-                    bit(c::flag_uc_steer) | bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) |
-                    bit(c::flag_64b_cqe));
+                    bit(c::flag_lso) | bit(c::flag_mem_window) | bit(c::flag_atomic) | bit(c::flag_ud_mcast) |
+                    bit(c::flag_iboe) | bit(c::flag_uc_loopback) | bit(c::flag_udp_rss) | bit(c::flag_uc_steer) |
+                    bit(c::flag_mc_steer) | bit(c::flag_counters) | bit(c::flag_64b_eqe) | bit(c::flag_64b_cqe));
   put(c::max_sq_bytes, 1008);
   put(c::max_rq_bytes, 512);
   put(c::max_counters, 256);
-  put(c::ext_flags, c::ext_update_qp | (config_.software_cq_init ? c::ext_sw_cq_init : 0));
+  put(c::ext_flags, c::ext_update_qp | c::ext_fsm | (config_.software_cq_init ? c::ext_sw_cq_init : 0));
+  put(c::features, c::feature_reassign_mac | c::feature_diag_per_port);
+  put(c::eth_prot_ctrl, config_.link_modes ? 1 : 0);
+  put(c::qos_vpp, config_.total_vfs != 0 ? 1 : 0);
   // A queue pair's own limit: every value of each unit. What the line cannot do is no limit.
   namespace rate = abi::qp_rate;
   put(c::rate_limits, 3 * rate::value_mask);
@@ -149,7 +150,7 @@ void firmware::fill_capabilities() {
   put(c::cmpt_bytes, cmpt_bytes);
   put(c::mtt_bytes, abi::mtt::bytes);
   put(c::dmpt_bytes, abi::mpt::bytes);
-  put(c::bmme_flags, c::bmme_config_dev | (config_.num_ports == 2 ? c::bmme_port_remap : 0) |
+  put(c::bmme_flags, c::bmme_config_dev | c::bmme_ignore_fcs | (config_.num_ports == 2 ? c::bmme_port_remap : 0) |
                          (config_.roce_v2 ? c::bmme_roce_v1_v2 : 0) | c::bmme_fast_reg | c::bmme_reserved_lkey |
                          c::bmme_remote_inv | c::bmme_local_inv | c::bmme_type_2_win | c::bmme_win_2b);
   put(c::reserved_lkey, config_.reserved_lkey);
@@ -165,6 +166,7 @@ abi::status firmware::query_dev_cap(command_request& r) {
 abi::status firmware::query_adapter(command_request& r) {
   namespace f = abi::query_adapter;
   out_.fill(0);
+  put(f::inta_pin, abi::bar0::inta_pin);
   std::uint8_t id[f::board_id_bytes] = {};
   std::memcpy(id, config_.board_id.data(), std::min(config_.board_id.size(), sizeof id));
   for (std::size_t i = 0; i < sizeof id; ++i) out_[f::board_id + (i ^ 3)] = id[i];
@@ -273,6 +275,8 @@ void firmware::drop_everything() {
   chip_.empty_transport();
   roce_flags_ = 0;
   write_port_map(transport::cr::port_map_identity);
+  for (unsigned port = 0; port < config_.num_ports; ++port) set_roce_mode(port, abi::set_port::roce_v1_v2);
+  vports_.fill({});
   qps_.clear();
   chip_.write(cr_base::completion, completion::cr::reset, 1);
   chip_.write(cr_base::steering, ethernet::cr::reset, 1);

@@ -16,6 +16,7 @@ namespace rnic::host_driver {
 namespace {
 
 namespace mcg = abi::mcg;
+constexpr unsigned attach_protocol_shift = 28;  // of QP_ATTACH's modifier
 
 unsigned kind_of(const mac_address& mac) { return (mac[0] & 1) != 0 ? mcg::steer_multicast : mcg::steer_unicast; }
 
@@ -81,6 +82,7 @@ void device::fill_raw_path(const queue_pair& qp, std::uint8_t* path) const {
   abi::set(path, f::feup, qp.ethernet.feup);
   abi::set(path, f::fvl_rx, qp.ethernet.fvl_rx);
   abi::set(path, f::vlan_index, qp.ethernet.vlan_index);
+  abi::set(path, f::mac_index, static_cast<std::uint8_t>(ports_[port].mac_index));
 }
 
 /// The indirection queue pair of net/en_rx.c:mlx4_en_config_rss_steer.
@@ -126,8 +128,17 @@ queue_pair* device::create_rss_qp(ibv_pd* pd, const spreading& how) {
   return qp;
 }
 
+/// The tables are the physical function's (net/mcg.c: mlx4_QP_ATTACH).
+static int ask_for_address(command_channel& channel, const ibv_gid& gid, std::uint32_t qpn, bool attach) {
+  command_channel::mailbox box(channel);
+  std::memcpy(box.data(), gid.raw, sizeof gid.raw);
+  return channel.write(box, abi::opcode::qp_attach, qpn | mcg::protocol_ethernet << attach_protocol_shift,
+                       attach ? 1 : 0);
+}
+
 /// A queue pair for an address, and those that want all addresses (net/mcg.c:new_steering_entry).
 int device::attach_address(unsigned port, const mac_address& mac, std::uint32_t qpn) {
+  if (virtual_) return ask_for_address(channel_, gid_of(port, mac), qpn, true);
   ethernet_table& table = ethernet_tables_[port - 1][kind_of(mac)];
   const ibv_gid gid = gid_of(port, mac);
   if (const int error = attach_member(gid, qpn, mcg::protocol_ethernet)) return error;
@@ -140,6 +151,7 @@ int device::attach_address(unsigned port, const mac_address& mac, std::uint32_t 
 }
 
 int device::detach_address(unsigned port, const mac_address& mac, std::uint32_t qpn) {
+  if (virtual_) return ask_for_address(channel_, gid_of(port, mac), qpn, false);
   ethernet_table& table = ethernet_tables_[port - 1][kind_of(mac)];
   const ibv_gid gid = gid_of(port, mac);
   const auto at =
@@ -157,6 +169,7 @@ int device::detach_address(unsigned port, const mac_address& mac, std::uint32_t 
 
 /// net/mcg.c:add_promisc_qp, remove_promisc_qp: in every entry, and in the default entry.
 int device::set_promiscuous(unsigned port, unsigned kind, std::uint32_t qpn, bool on) {
+  if (virtual_) return -EOPNOTSUPP;
   ethernet_table& table = ethernet_tables_[port - 1][kind];
   auto& list = table.promiscuous;
   if (on) {

@@ -48,6 +48,14 @@ int icm_resources::map_tables(bus_if& bus, command_channel& channel, const confi
   return 0;
 }
 
+std::uint64_t icm_resources::lent_bytes() const {
+  std::uint64_t chunks = 0;
+  for (const icm_table* t : {&cmpt_qp_, &cmpt_srq_, &cmpt_cq_, &cmpt_eq_, &eqc_, &mtts_, &dmpts_, &qpc_, &auxc_, &altc_,
+                             &rdmarc_, &cqc_, &srqc_, &mcg_})
+    chunks += t->mapped_chunks();
+  return chunks * icm_chunk_bytes;
+}
+
 void icm_resources::start(const config& cfg, const device_caps& caps, const icm_profile& profile) {
   const auto count = [&](icm_region r) { return static_cast<std::uint32_t>(profile[r].count); };
   num_qps_ = count(icm_region::qp);

@@ -66,6 +66,8 @@ class icm_resources : public resources_if {
   std::uint32_t base_special_qpn() const { return base_special_qpn_; }
   std::uint32_t num_qps() const { return num_qps_; }
   std::uint32_t num_mpts() const { return num_mpts_; }
+  /// Memory that the tables have at present.
+  std::uint64_t lent_bytes() const;
 
  private:
   bool is_special(std::uint32_t qpn) const { return qpn - base_special_qpn_ < special_qps; }

@@ -17,6 +17,22 @@ namespace {
 
 constexpr std::uint32_t access_unit = 256;  // MLX4_ACCESS_MEM_ALIGN
 
+/// What a network driver needs of the host's tables: rings with their completion queues, and one region of all memory.
+/// No more queue pairs, no other regions, no shared queues and domains: the tables have no memory for them.
+resource_tracker::quotas without_roce(resource_tracker::quotas most) {
+  constexpr std::uint32_t rings = 64;  // design: 16 of each direction and port
+  const auto at_most = [&most](resource what, std::uint32_t n) {
+    std::uint32_t& q = most[static_cast<unsigned>(what)];
+    q = std::min(q, n);
+  };
+  at_most(resource::qp, rings);
+  at_most(resource::cq, rings);
+  at_most(resource::mpt, 1);
+  at_most(resource::srq, 0);
+  at_most(resource::xrcd, 0);
+  return most;
+}
+
 }  // namespace
 
 int function_master::start(const std::vector<function_settings>& settings) {
@@ -62,7 +78,36 @@ int function_master::start(const std::vector<function_settings>& settings) {
   quota(resource_eq) = virtual_eqs_;
   quota(resource::counter) = std::max(device_.num_ports(), share(caps.max_counters, device_.num_ports() + 1));
   tracker_.start(count, most);
+  for (unsigned f = 1; f <= count; ++f)
+    if (!functions_[f].settings.roce) tracker_.limit(f, without_roce(most));
+  if (const int error = start_rates()) return error;
   return device_.commands().command(abi::opcode::arm_comm_channel);
+}
+
+/// Of those functions that have one. Virtual ports are numbered as functions are (net/cmd.c: mlx4_set_vf_rate).
+int function_master::start_rates() {
+  constexpr unsigned priority = 0;  // the one that the kernel gives virtual ports (mlx4_set_default_port_qos)
+  const auto limited = [](const function_state& s) { return s.settings.max_rate_mbps != 0; };
+  if (std::none_of(functions_.begin(), functions_.end(), limited)) return 0;
+  if (!device_.caps().qos_vpp) return -EOPNOTSUPP;
+  command_channel& channel = device_.commands();
+  for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+    command_channel::mailbox places(channel);
+    abi::store32(places.data(), abi::vpp::of_priority + 4 * priority, device_.virtual_functions());
+    if (const int error = channel.write(places, abi::opcode::allocate_vpp, port)) return error;
+    for (unsigned f = 1; f < functions_.size(); ++f) {
+      const function_settings& s = functions_[f].settings;
+      if (s.max_rate_mbps == 0) continue;
+      if (s.vlan == 0 || s.priority != priority) return -EINVAL;
+      namespace q = abi::vport_qos;
+      command_channel::mailbox box(channel);
+      std::uint8_t* const m = box.data() + q::first + q::each * priority;
+      abi::set(m, q::max_rate, s.max_rate_mbps);
+      abi::set(m, q::enable, 1u);
+      if (const int error = channel.write(box, abi::opcode::set_vport_qos, f << 8 | port)) return error;
+    }
+  }
+  return 0;
 }
 
 std::uint64_t function_master::mac_of(unsigned function, unsigned port) const {

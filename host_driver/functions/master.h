@@ -26,6 +26,13 @@ struct function_settings {
   std::uint16_t vlan = 0;
   std::uint8_t priority = 0;
   function_link link = function_link::automatic;
+  /// The most that its queue pairs send together, through each port, in Mb/s; 0: as much as they can. As the kernel has
+  /// it, only where it has a VLAN, of priority 0 (net/cmd.c: mlx4_is_vf_vst_and_prio_qos).
+  std::uint32_t max_rate_mbps = 0;
+  /// Plain frames leave with its own source address, whatever its programs put there (mlx4_set_vf_spoofchk).
+  bool spoof_check = false;
+  /// Without: it has plain Ethernet alone, and the host keeps no memory for queue pairs of RDMA, regions and GIDs.
+  bool roce = true;
 };
 
 /// A virtual function reaches hardware with its doorbells, and firmware not at all: its commands come here, are looked
@@ -144,7 +151,9 @@ class function_master {
   status of_port(request& r);
   status set_port(request& r);
   status ask(request& r);
-  status own_path(const request& r, std::uint8_t* path, bool datagram) const;
+  enum class service : std::uint8_t { connection, datagram, ethernet };
+  status own_path(const request& r, std::uint8_t* path, service of) const;
+  int start_rates();
 
   device& device_;
   bus_if& bus_;

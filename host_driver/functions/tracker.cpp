@@ -4,7 +4,7 @@
 namespace rnic::host_driver {
 
 void resource_tracker::start(unsigned functions, const quotas& most) {
-  most_ = most;
+  most_.assign(functions + 1, most);
   used_.assign(functions + 1, {});
   for (auto& kind : objects_) kind.clear();
 }

@@ -29,10 +29,12 @@ class resource_tracker {
 
   /// Of each of functions 1 to `functions`.
   void start(unsigned functions, const quotas& most);
-  const quotas& most() const { return most_; }
+  /// Of one of them alone.
+  void limit(unsigned function, const quotas& most) { most_[function] = most; }
+  const quotas& most(unsigned function) const { return most_[function]; }
   /// mtt: in entries, else in objects.
   bool has_room(unsigned function, resource what, std::uint32_t more) const {
-    return used_[function][index(what)] + more <= most_[index(what)];
+    return used_[function][index(what)] + more <= most_[function][index(what)];
   }
 
   object& add(unsigned function, resource what, std::uint32_t number, unsigned order = 0);
@@ -50,7 +52,7 @@ class resource_tracker {
  private:
   static constexpr unsigned index(resource what) { return static_cast<unsigned>(what); }
 
-  quotas most_{};
+  std::vector<quotas> most_;                                     // by function
   std::vector<std::array<std::uint32_t, resource_kinds>> used_;  // by function
   std::array<std::map<std::uint32_t, object>, resource_kinds> objects_;
 };

@@ -377,12 +377,14 @@ abi::status function_master::hw2sw_srq(request& r) {
 // ---------------------------------------------------------------- queue pairs
 
 /// The function numbers the rows of its own window, has its own MAC address, and VLANs that it has registered.
-abi::status function_master::own_path(const request& r, std::uint8_t* path, bool datagram) const {
+abi::status function_master::own_path(const request& r, std::uint8_t* path, service of) const {
   namespace p = abi::path;
   const unsigned port = abi::get(path, p::port) + 1u;
   if (port > device_.num_ports()) return status::bad_param;
   const gid_window w = gids_of(r.function);
-  if (datagram) {
+  if (of == service::ethernet) {
+    abi::set(path, p::gid_index, 0);
+  } else if (of == service::datagram) {
     abi::set(path, p::gid_index, static_cast<std::uint8_t>(gid_is_base | w.first));
   } else {
     const std::uint8_t index = abi::get(path, p::gid_index);
@@ -398,12 +400,16 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, bool
   if (counter != port_state::sink_counter && !counts(r.function, counter))
     abi::set(path, p::counter_index, port_state::sink_counter);
   if (!registered(resource::mac, abi::get(path, p::mac_index))) return status::bad_op;
-  if (const function_settings& set = functions_[r.function].settings; set.vlan != 0) {
+  const function_settings& set = functions_[r.function].settings;
+  if (set.spoof_check)  // plain frames with another source address than that of mac_index do not leave (FSM)
+    abi::set(path, p::feup, static_cast<std::uint8_t>(abi::get(path, p::feup) | p::feup_force_smac));
+  if (set.vlan != 0) {
     abi::set(path, p::vlan_index, functions_[r.function].vlan_index[port - 1]);
     abi::set(path, p::fl, static_cast<std::uint8_t>(abi::get(path, p::fl) | p::fl_cvlan | p::fl_hide_vlan));
     abi::set(path, p::feup, static_cast<std::uint8_t>(abi::get(path, p::feup) | p::feup_force_up | p::feup_force_vlan));
     abi::set(path, p::fvl_rx, static_cast<std::uint8_t>(abi::get(path, p::fvl_rx) | p::fvl_rx_enforce));
     abi::set(path, p::priority, set.priority);
+    abi::set(path, p::vlan_control, p::block_tx_tagged | p::block_rx_priority | p::block_rx_untagged);
     return status::ok;
   }
   const bool tagged = (abi::get(path, p::feup) & p::feup_force_vlan) != 0 || (abi::get(path, p::fl) & p::fl_cvlan) != 0;
@@ -418,9 +424,16 @@ abi::status function_master::change_qp(request& r) {
   object* o = tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff);
   if (o == nullptr) return status::bad_op;
   constexpr unsigned service_ud = 3, service_mlx = 7;
-  const unsigned service = abi::get(c, q::service);
-  if (service == service_mlx) return status::bad_op;  // raw frames and management are the physical function's
+  const unsigned number = abi::get(c, q::service);
+  const service of = number == service_mlx  ? service::ethernet
+                     : number == service_ud ? service::datagram
+                                            : service::connection;
+  const function_settings& set = functions_[r.function].settings;
+  // Management is the physical function's, and so is spreading; without RoCE there are plain frames alone.
+  const bool plain = abi::get(c, abi::at(q::primary_path, abi::path::link_type)) == abi::path::link_ethernet;
+  if (of == service::ethernet ? !plain || abi::get(c, q::rss) != 0 : !set.roce) return status::bad_op;
   if (abi::get(c, q::rate_limit) != 0) return status::bad_op;
+  abi::set(c, q::qos_vport, static_cast<std::uint8_t>(set.max_rate_mbps != 0 ? r.function : 0));
   abi::set(c, q::force_physical_port, 0);  // where it sends is the bond's of its host to say (verify_qp_parameters)
   if (r.op == abi::opcode::rst2init_qp) {
     const auto own_cq = [&](std::uint32_t cqn) { return tracker_.find(r.function, resource::cq, cqn) != nullptr; };
@@ -441,9 +454,9 @@ abi::status function_master::change_qp(request& r) {
   // In other transitions hardware has them from the first one.
   const std::uint32_t optional = abi::get(r.inbox->data(), box::optional);
   const bool has_path = (optional & box::opt_primary_path) != 0;
-  const bool ud = service == service_ud;
-  if (has_path || (ud && r.op == abi::opcode::init2rtr_qp)) {
-    if (const status s = own_path(r, c + q::primary_path, ud); s != status::ok) return s;
+  const bool first = of == service::ethernet && r.op == abi::opcode::rst2init_qp;
+  if (has_path || first || r.op == abi::opcode::init2rtr_qp) {
+    if (const status s = own_path(r, c + q::primary_path, of); s != status::ok) return s;
   }
   const status s = native(r);
   if (s == status::ok) o->with_hardware = true;
@@ -454,7 +467,8 @@ abi::status function_master::of_qp(request& r) {
   if (tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff) == nullptr) return status::bad_op;
   const status s = native(r);
   if (s != status::ok || r.op != abi::opcode::query_qp) return s;
-  // It numbers its own rows.
+  // It numbers its own rows, and does not know whose rates limit it.
+  abi::set(r.outbox->data(), abi::at(abi::qp_mailbox::context, abi::qpc::qos_vport), 0);
   namespace p = abi::path;
   std::uint8_t* const path = r.outbox->data() + abi::qp_mailbox::context + abi::qpc::primary_path;
   const gid_window w = gids_of(r.function);
@@ -483,12 +497,26 @@ abi::status function_master::query_if_stat(request& r) {
 }
 
 /// Groups are the physical function's table (net/mcg.c: mlx4_QP_ATTACH_wrapper): bits 23:0 of the modifier are the
-/// queue pair, 31 that its own datagrams do not come back; op modifier 1 attaches, 0 detaches.
+/// queue pair, 30:28 the protocol, 31 that its own datagrams do not come back; op modifier 1 attaches, 0 detaches.
+/// Plain frames are its own to take: those to its address, and those to groups.
 abi::status function_master::qp_attach(request& r) {
-  const std::uint32_t qpn = r.modifier & qpn_mask;
+  namespace f = abi::mcg;
+  const std::uint32_t qpn = r.modifier & qpn_mask, protocol = r.modifier >> 28 & 7;
   if (tracker_.find(r.function, resource::qp, qpn) == nullptr) return status::bad_op;
   ibv_gid gid{};
   std::memcpy(gid.raw, r.inbox->data(), sizeof gid.raw);
+  if (protocol == f::protocol_ethernet) {
+    const unsigned port = gid.raw[f::ethernet_port], kind = gid.raw[f::ethernet_steer] >> 1;
+    std::uint64_t mac = 0;
+    for (unsigned i = 0; i < 6; ++i) mac = mac << 8 | gid.raw[f::ethernet_mac + i];
+    const bool group = (gid.raw[f::ethernet_mac] & 1) != 0;
+    if (port == 0 || port > device_.num_ports() || kind != (group ? f::steer_multicast : f::steer_unicast))
+      return status::bad_param;
+    if (!group && mac != functions_[r.function].macs[port - 1]) return status::bad_op;
+    return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn, f::protocol_ethernet)
+                                        : device_.detach_member(gid, qpn, f::protocol_ethernet));
+  }
+  if (protocol != f::protocol_roce || !functions_[r.function].settings.roce) return status::bad_op;
   if (gid.raw[0] != 0xff) return status::bad_param;  // a group's, and of RoCE
   const std::uint32_t block = r.modifier >> 31 != 0 ? abi::mcg::block_loopback : 0;
   return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn | block, abi::mcg::protocol_roce)
@@ -505,9 +533,18 @@ abi::status function_master::query_dev_cap(request& r) {
   std::uint8_t* m = r.outbox->data();
   const auto clear = [m](unsigned bit) { abi::set(m, c::flags, abi::get(m, c::flags) & ~(std::uint64_t{1} << bit)); };
   for (const unsigned bit : {c::flag_mem_window, c::flag_uc_steer, c::flag_mc_steer}) clear(bit);
+  if (!functions_[r.function].settings.roce)
+    for (const unsigned bit :
+         {c::flag_rc, c::flag_uc, c::flag_ud, c::flag_xrc, c::flag_srq, c::flag_atomic, c::flag_ud_mcast, c::flag_iboe})
+      clear(bit);
   abi::set(m, c::blue_flame, 0);
-  abi::set(m, c::bmme_flags, abi::get(m, c::bmme_flags) & ~(c::bmme_type_2_win | c::bmme_win_2b | c::bmme_fast_reg));
+  abi::set(m, c::bmme_flags,
+           abi::get(m, c::bmme_flags) & ~(c::bmme_type_2_win | c::bmme_win_2b | c::bmme_fast_reg | c::bmme_ignore_fcs));
   abi::set(m, c::rate_limits, 0);
+  abi::set(m, c::qos_vpp, 0);
+  abi::set(m, c::eth_prot_ctrl, 0);
+  abi::set(m, c::ext_flags, abi::get(m, c::ext_flags) & ~c::ext_fsm);
+  abi::set(m, c::features, abi::get(m, c::features) & ~c::feature_diag_per_port);
   return s;
 }
 
@@ -523,8 +560,9 @@ abi::status function_master::query_func_cap(request& r) {
     return status::ok;
   }
   if (r.op_modifier != 0) return status::bad_param;
-  const auto quota = [this](resource what) { return tracker_.most()[static_cast<unsigned>(what)]; };
-  abi::set(m, f::flags, static_cast<std::uint8_t>(f::flag_rdma | f::flag_quotas | f::flag_reserved_lkey));
+  const auto quota = [&](resource what) { return tracker_.most(r.function)[static_cast<unsigned>(what)]; };
+  const std::uint8_t kind = functions_[r.function].settings.roce ? f::flag_rdma : f::flag_ethernet;
+  abi::set(m, f::flags, static_cast<std::uint8_t>(kind | f::flag_quotas | f::flag_reserved_lkey));
   abi::set(m, f::num_ports, static_cast<std::uint8_t>(device_.num_ports()));
   abi::set(m, f::max_eqs, virtual_eqs_);
   abi::set(m, f::reserved_eqs, 0);
@@ -543,7 +581,8 @@ abi::status function_master::query_port(request& r) {
   const status s = native(r);
   if (s != status::ok) return s;
   abi::set(r.outbox->data(), f::mac, functions_[r.function].macs[r.modifier - 1]);
-  abi::set(r.outbox->data(), f::max_gids, static_cast<std::uint16_t>(gids_of(r.function).count));
+  const unsigned gids = functions_[r.function].settings.roce ? gids_of(r.function).count : 0;
+  abi::set(r.outbox->data(), f::max_gids, static_cast<std::uint16_t>(gids));
   const bool there = abi::get(r.outbox->data(), f::link_up) != 0;
   abi::set(r.outbox->data(), f::link_up, static_cast<std::uint8_t>(sees_link(r.function, there) ? 1 : 0));
   return s;
@@ -562,7 +601,7 @@ abi::status function_master::set_port(request& r) {
   if (port == 0 || port > device_.num_ports() || r.op_modifier != f::op_ethernet) return status::bad_param;
   if (selector == f::selector::general) return status::ok;  // size and pauses: what the physical function has set
   const bool versions = selector == f::selector::roce_addr;
-  if (!versions && selector != f::selector::gid_table) return status::bad_op;
+  if ((!versions && selector != f::selector::gid_table) || !functions_[r.function].settings.roce) return status::bad_op;
   const gid_window w = gids_of(r.function);
   const std::size_t stride = versions ? f::roce_addr_bytes : f::gid_bytes;
   std::vector<gid_row> rows(w.count);

@@ -75,6 +75,8 @@ enum class opcode : std::uint16_t {
   inform_flr_done = 0x05b,
   virt_port_map = 0x05c,
   update_qp = 0x061,
+  allocate_vpp = 0x080,
+  set_vport_qos = 0x081,
   alloc_res = 0xf00,
   free_res = 0xf01,
   query_func_cap = 0xf0a,
@@ -140,6 +142,49 @@ namespace virt_port_map_mailbox {
 inline constexpr auto port_1 = u32(0x00), port_2 = u32(0x04);
 inline constexpr unsigned op_set = 1;
 }  // namespace virt_port_map_mailbox
+
+/// ACCESS_REG: a register of the port, in and out (net/fw.c: struct mlx4_access_reg). The first words are an operation
+/// TLV, whose status is the register's own, beside that of the command (net/mlxsw/emad.h).
+namespace access_reg {
+inline constexpr auto tlv = u16(0x00);
+inline constexpr std::uint16_t operation_tlv = 0x0804;
+inline constexpr auto register_status = bits8(0x02, 6, 0);
+inline constexpr std::uint8_t ok = 0, not_supported = 4, bad_method = 6, bad_parameter = 7;
+inline constexpr auto id = u16(0x04);
+inline constexpr auto method = bits8(0x06, 6, 0);
+inline constexpr std::uint8_t query = 1, write = 2;
+inline constexpr auto register_class = u8(0x07);
+inline constexpr auto data_tlv = u16(0x10), length = bits16(0x10, 10, 0);  ///< in dwords, this one included
+inline constexpr std::uint16_t data_tlv_type = 0x3000, data_tlv_mask = 0xf800;
+inline constexpr std::size_t data = 0x14;
+}  // namespace access_reg
+
+/// Port type and speed, a register of ACCESS_REG (include/linux/mlx4/device.h: struct mlx4_ptys_reg).
+namespace ptys {
+inline constexpr std::uint16_t id = 0x5004;
+inline constexpr std::size_t bytes = 0x34;
+inline constexpr auto flags = u8(0x00), local_port = u8(0x01), protocols = u8(0x03);
+inline constexpr std::uint8_t protocol_ethernet = 1 << 2;
+inline constexpr auto capability = u32(0x0c), admin = u32(0x18), oper = u32(0x24), partner = u32(0x30);
+/// Bits of the four (net/en_port.h: enum mlx4_link_mode).
+inline constexpr unsigned mode_1000base_cx_sgmii = 0, mode_1000base_kx = 1, mode_20gbase_kr2 = 5, mode_40gbase_cr4 = 6,
+                          mode_10gbase_cr = 12, mode_10gbase_sr = 13, mode_40gbase_sr4 = 15, mode_56gbase_cr4 = 17,
+                          mode_56gbase_sr4 = 18;
+}  // namespace ptys
+
+/// ALLOCATE_VPP (in_modifier: port) and SET_VPORT_QOS (in_modifier: virtual port << 8 | port): rates of virtual ports
+/// (net/fw_qos.c). Both ask with op modifier 1 and set with 0.
+namespace vpp {
+inline constexpr std::uint8_t op_set = 0, op_query = 1;
+inline constexpr auto available = u32(0x00);
+inline constexpr std::size_t of_priority = 0x04;  ///< + 4 * priority: virtual ports that have a rate there
+inline constexpr unsigned priorities = 8;
+}  // namespace vpp
+namespace vport_qos {
+inline constexpr std::size_t first = 0x20, each = 0x20;         ///< of priority 0, and from one to the next
+inline constexpr auto share = u32(0x00), max_rate = u32(0x04);  ///< rate: Mb/s
+inline constexpr auto enable = bits32(0x0c, 31, 31);
+}  // namespace vport_qos
 
 namespace query_func_mailbox {
 inline constexpr auto bus = u8(0x00), device_function = u8(0x01), physical_function = u8(0x03);
@@ -219,6 +264,12 @@ inline constexpr std::size_t jabber = 0xb88, crc = 0xb8c, runt = 0xb90, too_shor
                              rx_drop_overflow = 0xb9c, rx_drop_length = 0xba0, rx_total = 0xba4, tx_drop = 0xba8;
 inline constexpr std::uint32_t reset = 1u << 8, flow_control = 1u << 12;
 }  // namespace eth_stats
+
+/// DIAG_RPRT: in_modifier is the port, 0: the device. One word each (adapter control plane 10.3).
+namespace diag {
+inline constexpr std::size_t cq_overflow = 0x1a0;  ///< of the device alone
+inline constexpr std::uint8_t op_transport = 2;
+}  // namespace diag
 
 /// MAD_IFC: 256-byte management datagrams, offsets in the datagram.
 namespace mad {

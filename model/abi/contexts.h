@@ -158,6 +158,7 @@ inline constexpr auto qkey = u32(0xa8), srqn_word = u32(0xac);
 inline constexpr auto srq_valid = bits32(0xac, 24, 24), srqn = bits32(0xac, 23, 0);
 inline constexpr auto msn = bits32(0xb0, 23, 0);
 inline constexpr auto rq_counter = u16(0xb4), sq_counter = u16(0xb6), rate_limit = u16(0xbc);
+inline constexpr auto qos_vport = u8(0xbf);  ///< virtual port whose rate counts too; 0: none
 inline constexpr auto params3 = u32(0xc0);
 inline constexpr auto vlan_strip_disable = bits32(0xc0, 30, 30), keep_fcs = bits32(0xc0, 29, 29),
                       inline_receive = bits32(0xc0, 25, 25);
@@ -191,7 +192,7 @@ inline constexpr unsigned none = 0, kbps = 1, mbps = 2, gbps = 3;
 namespace update_qp {
 inline constexpr auto qp_mask = u64(0x00), path_mask = u64(0x08), alternate_path_mask = u64(0x10);
 inline constexpr std::size_t context = 0x20;
-inline constexpr unsigned vlan_strip_bit = 33, rate_limit_bit = 35;  ///< of qp_mask
+inline constexpr unsigned vlan_strip_bit = 33, qos_vport_bit = 34, rate_limit_bit = 35;  ///< of qp_mask
 /// Bits of path_mask and what they stand for: bits of a byte of the path.
 struct path_field {
   unsigned bit;

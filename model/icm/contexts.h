@@ -86,6 +86,8 @@ struct requester_context {
   std::uint32_t uar;
   std::uint32_t cqn;
   std::uint32_t qkey;
+  std::uint8_t vport;  ///< whose rate limits it too (SET_VPORT_QOS); 0: none
+  std::uint8_t reserved[3];
   std::uint64_t sq_address;  ///< mtt_address of the QP's buffer: ICM byte offset from the MTT base
   std::uint32_t sq_offset;   ///< of the send queue in the buffer, bytes
   std::uint8_t log_page;     ///< log2 of bytes of a buffer page

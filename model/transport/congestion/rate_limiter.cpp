@@ -92,10 +92,10 @@ void rate_limiter::clear() {
 }
 
 void rate_limiter::park(std::uint32_t qpn, sim::cycle_t edge) {
-  flow* f = find(qpn);
-  if (f == nullptr || (f->parks && f->parks_until <= edge)) return;
-  f->parks = true;
-  f->parks_until = edge;
+  flow& f = make(qpn);  // one that waits for its virtual port may have no limit of its own
+  if (f.parks && f.parks_until <= edge) return;
+  f.parks = true;
+  f.parks_until = edge;
   parking_.emplace_back(edge, qpn);
   std::push_heap(parking_.begin(), parking_.end(), std::greater<>{});
 }

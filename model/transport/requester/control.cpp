@@ -91,6 +91,7 @@ void requester_control::finish_reset() {
   if (!to_.timers.told()) return owner_.wake_next();
   contexts_.drop_all();
   to_.limiter.clear();
+  to_.pace.vports().clear();
   resetting_ = false;
 }
 
@@ -204,6 +205,8 @@ std::uint32_t requester_control::read(std::uint32_t offset) const {
       return settings_.num_qps_log;
     case cr::port_map:
       return settings_.ports.value();
+    case cr::vport_rate:
+      return to_.pace.vports().rate(settings_.vport);
     case cr::drained:
       return to_.drained.empty() ? 0 : cr::drained_valid | (to_.drained.front() & 0xffffff);
     default:
@@ -221,6 +224,9 @@ void requester_control::write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::reserved_lkey) settings_.reserved_lkey = value;
   if (offset == cr::special_qp_base) settings_.special_base = value;
   if (offset == cr::num_qps_log) settings_.num_qps_log = value;
+  if (offset == cr::vport_select)
+    settings_.vport = vport_rates::place(value >> cr::vport_port_shift, value, value >> cr::vport_priority_shift);
+  if (offset == cr::vport_rate) to_.pace.vports().limit(settings_.vport, value);
   if (offset == cr::port_map && settings_.ports.write(value)) to_.credits.look_again();
   if (offset - cr::port_mtu < 4 * egress_ports) settings_.port_mtu[(offset - cr::port_mtu) / 4] = value;
   if (command_.write(offset, value)) return;

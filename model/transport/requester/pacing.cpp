@@ -2,6 +2,8 @@
 // Rate limits of queue pairs: which one counts, and who waits for it.
 #include "model/transport/requester/pacing.h"
 
+#include <algorithm>
+
 #include "model/transport/congestion/rates.h"
 
 namespace rnic::transport {
@@ -30,8 +32,9 @@ void pacing::change_limit(const context& c, qp_runtime& r) {
 }
 
 bool pacing::in_time(send_unit& u) {
-  if (!limiter_.any()) return true;
-  const sim::cycle_t due = limiter_.due(u.grant.qpn), hold = config_.hold_cycles;
+  if (!limiter_.any() && !vports_.any()) return true;
+  const sim::cycle_t due = std::max(limiter_.due(u.grant.qpn), vports_.any() ? vports_.due(vport_of(*u.ctx)) : 0);
+  const sim::cycle_t hold = config_.hold_cycles;
   if (due <= owner_.now()) return true;
   if (!u.paced) ++paced_;
   u.paced = true;
@@ -45,7 +48,10 @@ bool pacing::in_time(send_unit& u) {
 }
 
 void pacing::started(send_unit& u, std::uint32_t bytes) {
-  if (!limiter_.any()) return;
+  if (vports_.any())
+    vports_.sent(vport_of(*u.ctx), bytes + config_.line_overhead_bytes,
+                 owner_.domain().edge_time(config_.catch_up_cycles + 1u));
+  if (!limiter_.any() && !u.paced) return;
   if (u.paced) spans_.leave(u.span, owner_.name(), "rate limit", owner_.now_ps(), sim::wait::rate_limit);
   u.paced = false;
   limiter_.sent(u.grant.qpn, bytes);

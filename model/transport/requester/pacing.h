@@ -10,6 +10,7 @@
 #include "model/sim/statistics.h"
 #include "model/transport/congestion/config.h"
 #include "model/transport/congestion/rate_limiter.h"
+#include "model/transport/congestion/vport_rates.h"
 #include "model/transport/requester/resumptions.h"
 #include "model/transport/requester/send_unit.h"
 #include "model/transport/requester/tables.h"
@@ -17,20 +18,29 @@
 namespace rnic::transport {
 
 /// Part of the transmit engine in front of rate_limiter, which it asks before a packet starts and tells of each that
-/// did. A unit waits for the time of its queue pair when that is soon; else the queue pair parks, and others have the
-/// unit.
+/// did. Rates of virtual ports come on top of those of queue pairs: the later time counts. A unit waits for the time of
+/// its queue pair when that is soon; else the queue pair parks, and others have the unit.
 class pacing {
  public:
   using context = icm::requester_context;
   pacing(sim::clocked_block& owner, const congestion_config& config, rate_limiter& limiter, qp_table& qps,
          unit_table& units, resumptions& resumes, sim::span_recorder& spans)
-      : owner_(owner), config_(config), limiter_(limiter), qps_(qps), units_(units), resumes_(resumes), spans_(spans) {}
+      : owner_(owner),
+        config_(config),
+        limiter_(limiter),
+        qps_(qps),
+        units_(units),
+        resumes_(resumes),
+        spans_(spans),
+        vports_(owner.domain()) {}
   void announce(sim::statistics& to) const { to.add(owner_.name() + ".paced", paced_); }
 
   /// A WQE begins, whose path may limit it.
   void set_limit(const send_unit& u);
   /// A command has changed what limits the queue pair, maybe amid a message.
   void change_limit(const context& c, qp_runtime& r);
+  /// The registers of the rates of virtual ports (transport_cr.h).
+  vport_rates& vports() { return vports_; }
   /// False: the QP's time has not come.
   bool in_time(send_unit& u);
   /// A frame of `bytes` has started.
@@ -40,6 +50,7 @@ class pacing {
 
  private:
   std::uint32_t limit_of(const context& c, std::uint8_t static_rate) const;
+  static std::uint32_t vport_of(const context& c) { return vport_rates::place(c.dest.port, c.vport, c.dest.priority); }
 
   sim::clocked_block& owner_;
   const congestion_config& config_;
@@ -48,6 +59,7 @@ class pacing {
   unit_table& units_;
   resumptions& resumes_;
   sim::span_recorder& spans_;
+  vport_rates vports_;
   std::uint64_t paced_ = 0;
 };
 

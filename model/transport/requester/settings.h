@@ -22,6 +22,7 @@ struct requester_settings {
   std::uint16_t udp_port = wire::roce_v2_udp_port;
   std::array<std::uint32_t, egress_ports> port_mtu{};
   port_map ports;
+  std::uint32_t vport = 0;  ///< selected one, as vport_rates numbers them
 };
 
 }  // namespace rnic::transport

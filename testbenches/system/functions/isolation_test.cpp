@@ -390,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(isolation, RandomCommands, testing::Range(1u, 9u));
 TEST(Isolation, QuotasLeaveTheOthersTheirs) {
   with_scene([](hosts::two_nodes& system, scene& s) {
     host_driver::device& greedy = s.thief.b.dev();
-    const auto& most = system.node_b().master().tracker().most();
+    const auto& most = system.node_b().master().tracker().most(1);
     std::vector<host_driver::completion_queue*> cqs;
     while (host_driver::completion_queue* cq = greedy.create_cq(7)) cqs.push_back(cq);
     EXPECT_EQ(errno, ENOMEM);

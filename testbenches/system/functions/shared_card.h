@@ -29,15 +29,15 @@ inline link connect(hosts::node& a, unsigned function_a, hosts::node& b, unsigne
   return l;
 }
 
-/// A datagram of `bytes` from `by` to the address of `to`, for queue pair `qpn`; the status of its completion.
+/// A datagram of `length` bytes from `by` to the address of `to`, for queue pair `qpn`; the status of its completion.
 inline ibv_wc_status send_datagram(const side& by, const hosts::connection_options& o, const hosts::endpoint& to,
-                                   std::uint32_t qpn, const hosts::buffer& from, std::uint32_t bytes) {
+                                   std::uint32_t qpn, const hosts::buffer& from, std::uint32_t length) {
   const ibv_ah_attr path = hosts::path_of(by.at, o, to);
   by.dev().add_neighbour(to.gid, to.mac);
   host_driver::address_handle* const ah = by.dev().create_ah(by.at.pd, &path);
   EXPECT_NE(ah, nullptr);
   if (ah == nullptr) return IBV_WC_GENERAL_ERR;
-  ibv_sge sge{from.address(), bytes, from.region->lkey};
+  ibv_sge sge{from.address(), length, from.region->lkey};
   ibv_send_wr wr{}, *bad = nullptr;
   wr.sg_list = &sge;
   wr.num_sge = 1;
