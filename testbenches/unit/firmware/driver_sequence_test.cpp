@@ -124,6 +124,7 @@ class sequence_player {
     if (selector == 0) {
       d.put(abi::set_port::flags, abi::set_port::flag_mtu | abi::set_port::flag_roce_mode);
       d.put(abi::set_port::mtu, 1522);
+      d.put(abi::set_port::roce_mode, abi::set_port::roce_v1_v2);
     } else if (selector == 2) {
       abi::store64(d.in(), 0, abi::set_port::mac_valid | 0x0002c9000001);
     } else {
