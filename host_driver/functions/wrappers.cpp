@@ -561,7 +561,7 @@ abi::status function_master::query_func_cap(request& r) {
   }
   if (r.op_modifier != 0) return status::bad_param;
   const auto quota = [&](resource what) { return tracker_.most(r.function)[static_cast<unsigned>(what)]; };
-  const std::uint8_t kind = functions_[r.function].settings.roce ? f::flag_rdma : f::flag_ethernet;
+  const unsigned kind = f::flag_ethernet | (functions_[r.function].settings.roce ? f::flag_rdma : 0u);
   abi::set(m, f::flags, static_cast<std::uint8_t>(kind | f::flag_quotas | f::flag_reserved_lkey));
   abi::set(m, f::num_ports, static_cast<std::uint8_t>(device_.num_ports()));
   abi::set(m, f::max_eqs, virtual_eqs_);

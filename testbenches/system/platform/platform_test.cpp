@@ -33,12 +33,12 @@ struct common {
 // What the README shows: a computer of the user's own, and an adapter in its slot.
 struct computer : sc_core::sc_module {
   computer(const sc_core::sc_module_name& name, common& c, const tlm::platform_bridge::config& bridging,
-           unsigned number)
+           unsigned number, const host_driver::config& driver = host_driver::config::small())
       : sc_core::sc_module(name),
         platform("platform"),
         bridge("bridge", c.base, c.packets, c.spans, c.statistics, bridging),
         card("card", c.env, adapter::profile("connectx3pro_40g"), number),
-        device(platform.processor, host_driver::config::small()) {
+        device(platform.processor, driver) {
     platform.bus.to_config.bind(bridge.config_space);  // ECAM
     platform.bus.to_window.bind(bridge.memory);        // the window of the BARs
     bridge.dma.bind(platform.bus.from_device);         // DMA and MSI-X
@@ -199,6 +199,44 @@ TEST_P(Platform, InterruptsMayBeWires) {
   EXPECT_EQ(shared.statistics.value("a.bridge.pulses") + shared.statistics.value("b.bridge.pulses"), pulses);
   ASSERT_FALSE(lengths.empty());
   EXPECT_EQ(lengths.front(), bridging.wire_pulse_ps);
+}
+
+/// A driver without MSI-X: the first wire is INTA, up until the driver takes it back.
+TEST_P(Platform, TheLineMayBeAWire) {
+  tlm::platform_bridge::config bridging;
+  bridging.non_blocking = GetParam();
+  bridging.wires = 1;
+  bridging.wire_address = map::interrupts;
+  host_driver::config driver = host_driver::config::small();
+  driver.use_msix = false;
+  a = std::make_unique<computer>("a", shared, bridging, 1, driver);
+  b = std::make_unique<computer>("b", shared, bridging, 2, driver);
+  a->card.port_socket(0).bind(b->card.port_socket(0));
+  sc_core::sc_vector<sc_core::sc_signal<bool>> wires("wires", 2);
+  unsigned rises = 0, falls = 0;
+  for (unsigned i = 0; i < 2; ++i) {
+    computer& c = i == 0 ? *a : *b;
+    c.bridge.wires[0].bind(wires[i]);
+    sc_core::sc_spawn([&, i] {
+      for (;;) {
+        sc_core::wait(wires[i].posedge_event());
+        ++rises;
+        (i == 0 ? *a : *b).platform.interrupts.wire(0);
+        sc_core::wait(wires[i].negedge_event());
+        ++falls;
+      }
+    });
+  }
+  run([&] {
+    open();
+    ends e(*a, *b, 4096);
+    e.post(IBV_WR_RDMA_WRITE, 4096);
+    EXPECT_EQ(e.completion(0), IBV_WC_SUCCESS);
+    a->platform.processor.spend_ps(10'000'000);
+  });
+  EXPECT_GT(rises, 20U) << "one for each command";
+  EXPECT_EQ(falls, rises);
+  EXPECT_EQ(a->platform.interrupts.messages + b->platform.interrupts.messages, 0U);
 }
 
 /// What the adapter has written is in memory when a register says that it is: the driver polls a register for the end
