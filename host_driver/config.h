@@ -57,7 +57,10 @@ struct config {
   mtu_rule path_mtu_rule = mtu_rule::headers;  ///< which path MTU a netdev MTU leaves
   std::uint32_t first_mpt = 0;  ///< protection entries below are given only when asked for; 0: the reserved ones
 
-  unsigned virtual_functions = 0;                       ///< num_vfs: that the physical function's driver enables
+  /// What the host says of all its virtual functions, where nothing is said of each (functions/master.h).
+  std::uint16_t function_vlan = 0;           ///< 0: none
+  std::uint32_t function_max_rate_mbps = 0;  ///< of each, through each port; 0: no limit. Needs function_vlan
+  unsigned virtual_functions = 0;            ///< num_vfs: that the physical function's driver enables
   std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs
   std::uint64_t function_wait_us = 100;  ///< until they answer; the kernel sleeps 100 ms (SR-IOV specification 2.1.1)
 

@@ -87,6 +87,10 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
       "driver.bond_miimon_us", c.bond_miimon_us,
       sim::range{0, 10'000'000, "us", "design: interval of the bonding driver's looks at its links; 0: with events"});
   announce_addresses(to, c);
+  to.add("driver.functions.vlan", c.function_vlan,
+         sim::range{0, 4094, "VID", "adapter control plane 8.5: VST of all virtual functions; 0: none"});
+  to.add("driver.functions.max_rate_mbps", c.function_max_rate_mbps,
+         sim::range{0, 400'000, "Mb/s", "adapter control plane 4.22: SET_VPORT_QOS of each virtual function; 0: none"});
   to.add("driver.blue_flame", c.blue_flame,
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "

@@ -241,6 +241,8 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
       firmware_("firmware", adapter_.firmware_port(), firmware::config_of(cfg.adapter, cfg.firmware, number)),
       bus_("bus", env.base, memory_, cfg.bus),
       device_(bus_, named(cfg.driver, basename())) {
+  if (cfg.functions != 0 && !cfg.driver.use_msix)
+    throw sim::config_error("driver.use_msix: must be true with virtual functions");
   if (cfg.tlm_sockets) {
     sockets_ = std::make_unique<sockets>(root_, adapter_, cfg.cabled);
   } else {
@@ -343,6 +345,16 @@ host_driver::dcb::service* node::dcb(unsigned port) {
 }
 
 int node::start_functions() {
+  const host_driver::config& said = device_.settings();
+  if (said.function_max_rate_mbps != 0 && said.function_vlan == 0)
+    throw sim::config_error("driver.functions.max_rate_mbps: must be 0 without driver.functions.vlan");
+  if (function_settings_.empty()) {
+    function_settings_.resize(guests_.size());
+    for (host_driver::function_settings& s : function_settings_) {
+      s.vlan = said.function_vlan;
+      s.max_rate_mbps = said.function_max_rate_mbps;
+    }
+  }
   if (const int error = master_->start(function_settings_)) return error;
   bus_.share();
   sc_core::sc_spawn([this] { master_->run(); }, (std::string(basename()) + "_functions").c_str());
