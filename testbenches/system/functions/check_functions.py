@@ -67,6 +67,25 @@ def figures(folder):
           (physical[0], virtual[0], rows[0]["goodput_gbps"]))
 
 
+def rates(folder):
+    """A function's queue pairs have its rate together; what cannot be is refused by name."""
+    limited = ["--functions", "2", "--function", "1", "--set", "driver.functions.max_rate_mbps=2000"]
+    tagged = limited + ["--set", "driver.functions.vlan=50"]
+    for qps in ("1", "4"):
+        row = run(folder, "bandwidth", "--sizes", "4096", "--messages", "400", "--qps", qps, *tagged)["rows"][0]
+        check(1.85 < row["goodput_gbps"] < 2.0, "2 Gb/s with %s queue pairs: %s" % (qps, row["goodput_gbps"]))
+        check("rate limit" in row["limited_by"], row["limited_by"])
+    for wrong, name in ((limited, "driver.functions.max_rate_mbps"),
+                        (["--functions", "1", "--set", "driver.use_msix=false"], "driver.use_msix")):
+        done = subprocess.run([PROGRAM, "latency", "--sizes", "2"] + wrong, capture_output=True, text=True)
+        check(done.returncode == 2 and name in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+    wire, message = (run(folder, "latency", "--sizes", "2,4096", "--iterations", "20", *more)["rows"]
+                     for more in (["--set", "driver.use_msix=false"], []))
+    for one, other in zip(wire, message):  # but for the clocks' phases at which they begin
+        check(abs(one["typical_us"] - other["typical_us"]) < 0.01, "who polls does not need interrupts: %s, %s" %
+              (one["typical_us"], other["typical_us"]))
+
+
 def frames(folder):
     if shutil.which("tshark") is None:
         return
@@ -90,5 +109,6 @@ def refusals():
 with tempfile.TemporaryDirectory() as place:
     same_however_it_runs(place)
     figures(place)
+    rates(place)
     frames(place)
 refusals()
