@@ -15,6 +15,8 @@ namespace rnic::transport {
 /// the priority of its path that is an entry here, which all queue pairs that name it share. A frame of n bytes on the
 /// line moves the entry's next one by the time that n bytes take at its rate. Whoever asks first when it is due goes
 /// first. As for a queue pair's own rate, lateness by a little is made up for.
+/// Approximation: what the responder sends for a function, answers and the data of its peers' READs, has no part in the
+/// rate; a real adapter weighs all that leaves.
 ///
 /// Memory: a rate and a time for each of 128 virtual ports, two ports and eight priorities; one is read and one written
 /// in a cycle.
