@@ -26,6 +26,8 @@ INTERFACES = {
     "model/icm/contexts.h": "layout of the contexts in host memory",
     "model/icm/context_cache.h": "how a block holds contexts",
     "model/icm/group_walk.h": "how a block looks multicast groups up",
+    "model/flow/flow_table.h": "how a block looks flow steering rules up",
+    "model/flow/flow_key.h": "what it compares them with",
     "model/icm/context_change.h": "what of a context is software's and what is hardware's",
     "model/icm/icm_map.h": "where the tables lie: written by firmware, read by the blocks",
     "model/gid/gid_table.h": "written by firmware, read by the blocks",

@@ -13,7 +13,7 @@ namespace rnic::ethernet {
 namespace {
 
 constexpr std::size_t longest_list = 1024;  // group addresses in a port's filter
-constexpr std::uint32_t header_bytes = 18;  // destination to tag
+constexpr std::uint32_t tagged_bytes = 18;  // destination to tag
 
 wire::mac_address destination_of(const payload::frame& f) {
   wire::mac_address mac;
@@ -34,10 +34,11 @@ steering::steering(std::string name, sim::clock_domain& domain, const config& cf
       gids_(gids),
       frames_(frames),
       walk_(this->name() + ".groups", *this, cfg.groups, map, stats),
+      flows_(this->name() + ".flows", *this, cfg.flows, stats),
       registers_{register_file(*this, 0), register_file(*this, 1)},
       pipeline_(cfg.frames) {
   if (cfg.bytes_per_cycle == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more");
-  members_.reserve(icm::multicast_group::max_members);
+  members_.reserve(flow::cr::max_members + flow::cr::max_copies);
   for (port_tables& t : tables_) t.groups.reserve(longest_list);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"frames", &count_.frames},
                                                                 {"copies", &count_.copies},
@@ -114,13 +115,17 @@ void steering::take() {
   input_.start(std::max<sim::cycle_t>(config_.frame_cycles, payload::beats_of(f->length, config_.bytes_per_cycle)));
   if (departures[port].bound()) departures[port].push({now(), f->length, f->priority});
   if (passes_filters(*f)) {
-    const sim::cycle_t headers =
-        payload::byte_at(*f, std::clamp(f->length, 1u, header_bytes) - 1, config_.bytes_per_cycle);
+    const sim::cycle_t headers = payload::byte_at(*f, header_bytes(*f) - 1, config_.bytes_per_cycle);
     const sim::cycle_t begins = std::max(headers, now());
     pipeline_.push({std::move(f), begins + config_.pipeline_cycles});
     wake_at(pipeline_.back().ready);
   }
   if (rx_in[0].can_pop() || rx_in[1].can_pop()) input_.await();
+}
+
+/// That must be there before a frame is looked up.
+std::uint32_t steering::header_bytes(const payload::frame& f) const {
+  return flows_.enabled() ? flow::key_bytes(f) : std::clamp(f.length, 1u, tagged_bytes);
 }
 
 bool steering::passes_filters(const payload::frame& f) {
@@ -142,7 +147,21 @@ bool steering::passes_filters(const payload::frame& f) {
 }
 
 /// False: not now.
+bool steering::find_flow(const payload::frame& f) {
+  if (search_ == search::none) {
+    flows_.begin(flow::key_of_frame(f), f.loopback != payload::frame::loopback_none);
+    search_ = search::walking;
+  }
+  if (flows_.step() == flow::flow_table::result::waiting) return false;
+  members_ = flows_.members();
+  next_member_ = 0;
+  search_ = search::done;
+  return true;
+}
+
+/// False: not now.
 bool steering::find_members(const payload::frame& f) {
+  if (flows_.enabled()) return find_flow(f);
   const port_tables& t = tables_[f.port % ports];
   const wire::mac_address mac = destination_of(f);
   const bool group = wire::is_multicast(mac);
@@ -201,6 +220,7 @@ void steering::device_reset() {
   members_.clear();
   next_member_ = 0;
   walk_.reset();
+  flows_.reset();
   group_steering_ = false;
   for (port_tables& t : tables_) {
     t.vlans.reset();
@@ -237,6 +257,7 @@ std::uint32_t steering::read(unsigned port, std::uint32_t offset) const {
     default:
       break;
   }
+  if (offset - cr::flows < flow::cr::bytes) return flows_.cr_read(offset - cr::flows);
   const std::uint32_t kind = (offset - cr::default_entry) / cr::default_stride;
   return offset >= cr::default_entry && kind < 2 && offset % cr::default_stride == 0 ? t.default_count[kind] : 0;
 }
@@ -288,6 +309,7 @@ void steering::write(unsigned port, std::uint32_t offset, std::uint32_t value) {
 }
 
 void steering::write_device(std::uint32_t offset, std::uint32_t value) {
+  if (offset - cr::flows < flow::cr::bytes) return write_flows(offset - cr::flows, value);
   switch (offset) {
     case cr::group_steering:
       group_steering_ = value != 0;
@@ -304,6 +326,15 @@ void steering::write_device(std::uint32_t offset, std::uint32_t value) {
     default:
       break;
   }
+}
+
+/// A search that is under way when another table is to be asked begins anew.
+void steering::write_flows(std::uint32_t offset, std::uint32_t value) {
+  const bool before = flows_.enabled();
+  flows_.cr_write(offset, value);
+  if (flows_.enabled() == before || search_ != search::walking) return;
+  search_ = search::none;
+  wake_next();
 }
 
 }  // namespace rnic::ethernet

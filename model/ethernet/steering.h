@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/ethernet/steering_cr.h"
+#include "model/flow/flow_table.h"
 #include "model/gid/gid_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/contexts.h"
@@ -33,11 +34,14 @@ namespace rnic::ethernet {
 ///
 /// B0: the address is a group identifier of protocol Ethernet in the multicast group table, unicast as well; what is
 /// not in the table goes to the port's default entry of its kind. A0: unicast by place in the MAC table, which has a
-/// comparator for each entry, for one frame at a time, and an encoder that takes the lowest.
+/// comparator for each entry, for one frame at a time, and an encoder that takes the lowest. Device-managed (DMFS):
+/// rules over Ethernet, VLAN, IPv4 and TCP or UDP headers (flow::flow_table); of no rule: dropped. The filters are in
+/// front of all three.
 ///
-/// A frame comes beat by beat. Its first byte is handed on pipeline_cycles after its header was there, the others
-/// follow, and the responder gets it whole; the next one is taken when its bytes have gone through. An entry behind the
-/// first of its chain (icm::group_walk) costs a cycle, a copy behind the first the beats of its length.
+/// A frame comes beat by beat. Its first byte is handed on pipeline_cycles after its header was there, with DMFS up to
+/// the ports of TCP or UDP; the others follow, and the responder gets it whole; the next one is taken when its bytes
+/// have gone through. An entry behind the first of its chain (icm::group_walk) costs a cycle, as does a word of the
+/// flow table behind the first, a copy behind the first the beats of its length.
 class steering : public sim::clocked_block, public register_bus::reset_target_if {
  public:
   static constexpr unsigned ports = 2;
@@ -50,12 +54,14 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
     /// Inside at once; more wait in front of the block.
     sim::parameter<unsigned> frames{16, {1, 1024, "frames", "design"}};
     icm::context_cache_config groups{64, 4, 1, 0, 1, "design: group table of Ethernet addresses"};
+    flow::flow_table_config flows;
 
     void list(sim::fields& are) {
       are("pipeline_cycles", pipeline_cycles);
       are("frame_cycles", frame_cycles);
       are("frames", frames);
       are("groups", groups);
+      are("flows", flows);
     }
   };
   struct counters {
@@ -108,6 +114,8 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   void take();
   bool passes_filters(const payload::frame& f);
   bool find_members(const payload::frame& f);
+  bool find_flow(const payload::frame& f);
+  std::uint32_t header_bytes(const payload::frame& f) const;
   void begin_search(const payload::frame& f);
   void use_default(const payload::frame& f, unsigned kind);
   void add_member(const payload::frame& f, std::uint32_t member);
@@ -116,11 +124,13 @@ class steering : public sim::clocked_block, public register_bus::reset_target_if
   std::uint32_t read(unsigned port, std::uint32_t offset) const;
   void write(unsigned port, std::uint32_t offset, std::uint32_t value);
   void write_device(std::uint32_t offset, std::uint32_t value);
+  void write_flows(std::uint32_t offset, std::uint32_t value);
 
   config config_;
   std::array<const gid::gid_table*, ports> gids_;
   payload::frame_pool& frames_;
   icm::group_walk walk_;
+  flow::flow_table flows_;
   std::array<register_file, ports> registers_;
   std::array<port_tables, ports> tables_;
   bool group_steering_ = false;

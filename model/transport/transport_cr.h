@@ -9,8 +9,8 @@
 namespace rnic::transport::cr {
 
 /// Requester's registers are at cr_base::transport, the responder's at cr_base::transport + responder_offset; both
-/// have the QP control registers at the same offsets. Multicast's are at cr_base::transport + multicast_offset: reset
-/// and mcg_*. Answer transmit's are at cr_base::transport + answer_offset: port_map.
+/// have the QP control registers at the same offsets. Multicast's are at cr_base::transport + multicast_offset: reset,
+/// mcg_* and flows. Answer transmit's are at cr_base::transport + answer_offset: port_map.
 inline constexpr std::uint32_t responder_offset = 0x8000, multicast_offset = 0x1'0000, answer_offset = 0x1'8000;
 
 /// QP control. Firmware moves a QP into a state in which it does other work than before like this: qp_select = QPN;
@@ -54,6 +54,8 @@ inline constexpr std::uint32_t srq_status = 0x2c;   ///< of the selected queue: 
 /// holds; a written one is read again from there.
 inline constexpr std::uint32_t mcg_written = 0x30;    ///< write: index of an entry
 inline constexpr std::uint32_t mcg_hash_bits = 0x34;  ///< log2 of the buckets (icm/mgid_hash.h)
+/// Multicast: flow table (flow_cr.h); when enabled, in place of the group table.
+inline constexpr std::uint32_t flows = 0x100;
 /// Responder: 1: completions of plain frames bring a sum of IP packets that are neither TCP nor UDP.
 inline constexpr std::uint32_t rx_checksum_mode = 0x40;
 /// Of the next qp_command_change: states in which it is legal (bit n: state n), and the state that it leads to

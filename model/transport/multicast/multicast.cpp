@@ -18,9 +18,10 @@ multicast::multicast(const std::string& name, sim::clock_domain& domain, const m
       frames_(frames),
       spans_(spans),
       walk_(this->name() + ".groups", *this, config.groups, map, stats),
+      flows_(this->name() + ".flows", *this, config.flows, stats),
       waiting_(config.waiting) {
   if (bytes_per_cycle_ == 0) throw sim::config_error(this->name() + ".bytes_per_cycle: must be 1 or more");
-  members_.reserve(icm::multicast_group::max_members);
+  members_.reserve(flow::cr::max_members + flow::cr::max_copies);
   const std::pair<const char*, const std::uint64_t*> named[] = {{"datagrams", &datagrams_},
                                                                 {"copies", &copies_},
                                                                 {"drop.no_group", &drop_no_group_},
@@ -58,16 +59,34 @@ void multicast::accept() {
   if (waiting_.empty()) return;
   if (!copier_.is_free()) return copier_.await();
   frame_ = waiting_.pop();
-  walk_.begin(frame_->packet.dgid.data(), icm::group_walk::protocol::roce);
   missed_ = blocked_ = false;
+  begin_search();
+}
+
+/// The first entry, or word, is read in the next cycle.
+void multicast::begin_search() {
+  if (!flows_.enabled()) walk_.begin(frame_->packet.dgid.data(), icm::group_walk::protocol::roce);
+  flow_asked_ = false;
   state_ = state::searching;
   wake_next();
 }
 
+icm::group_walk::result multicast::ask_table() {
+  using result = icm::group_walk::result;
+  if (!flows_.enabled()) {
+    const result r = walk_.step();
+    if (r == result::waiting) missed_ = true;
+    return r;
+  }
+  if (!std::exchange(flow_asked_, true)) flows_.begin(flow::key_of_datagram(*frame_), is_own());
+  const flow::flow_table::result r = flows_.step();
+  if (r == flow::flow_table::result::waiting) return result::waiting;
+  return r == flow::flow_table::result::found ? result::found : result::absent;
+}
+
 void multicast::search() {
   using result = icm::group_walk::result;
-  const result r = walk_.step();
-  if (r == result::waiting) missed_ = true;
+  const result r = ask_table();
   if (r == result::waiting || r == result::next) return;
   members_.clear();
   next_ = 0;
@@ -82,7 +101,11 @@ void multicast::search() {
 }
 
 void multicast::mask_members() {
-  const bool own = frame_->loopback != payload::frame::loopback_none;
+  if (flows_.enabled()) {
+    members_ = flows_.members();  // masked there
+    return;
+  }
+  const bool own = is_own();
   for (const std::uint32_t m : walk_.members())
     if (!own || (m & icm::group_member_no_loopback) == 0) members_.push_back(m & icm::group_member_qpn);
 }
@@ -126,9 +149,20 @@ void multicast::end() {
   if (!waiting_.empty()) wake_next();
 }
 
-std::uint32_t multicast::cr_read(std::uint32_t offset) { return offset == cr::mcg_hash_bits ? walk_.hash_bits() : 0; }
+std::uint32_t multicast::cr_read(std::uint32_t offset) {
+  if (offset - cr::flows < flow::cr::bytes) return flows_.cr_read(offset - cr::flows);
+  return offset == cr::mcg_hash_bits ? walk_.hash_bits() : 0;
+}
+
+/// A search that is under way when another table is to be asked begins anew.
+void multicast::write_flows(std::uint32_t offset, std::uint32_t value) {
+  const bool before = flows_.enabled();
+  flows_.cr_write(offset, value);
+  if (flows_.enabled() != before && state_ == state::searching) begin_search();
+}
 
 void multicast::cr_write(std::uint32_t offset, std::uint32_t value) {
+  if (offset - cr::flows < flow::cr::bytes) return write_flows(offset - cr::flows, value);
   switch (offset) {
     case cr::mcg_written:
       return walk_.written(value);
@@ -145,6 +179,7 @@ void multicast::cr_write(std::uint32_t offset, std::uint32_t value) {
 void multicast::device_reset() {
   if (frame_) ++drop_reset_;
   walk_.reset();
+  flows_.reset();
   end();
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/flow/flow_table.h"
 #include "model/icm/context_cache.h"
 #include "model/icm/group_walk.h"
 #include "model/icm/icm_map.h"
@@ -25,11 +26,13 @@ namespace rnic::transport {
 struct multicast_config {
   unsigned bytes_per_cycle = 16;  ///< the datapath's: adapter.responder.bytes_per_cycle
   icm::context_cache_config groups{64, 4, 1, 0, 1, "design: multicast group table"};
+  flow::flow_table_config flows;
   /// Datagrams that wait for the copies of the one before them.
   sim::parameter<unsigned> waiting{16, {1, 4096, "datagrams", "design"}};
 
   void list(sim::fields& are) {
     are("groups", groups);
+    are("flows", flows);
     are("waiting", waiting);
   }
 };
@@ -43,17 +46,18 @@ struct multicast_config {
 ///
 /// Stages, for one datagram at a time: take, into the queue of those that wait, and accept, with the hash of its GID,
 /// when the one before is done (cycle 0 for both, when nobody is in front); search, an entry of the chain a cycle, from
-/// cycle 1; copy, from the cycle behind the search: a copy takes as many cycles as its frame has beats of the datapath,
-/// and the next one begins in the cycle in which it ends; it is seen by the responder in that cycle. The next datagram
-/// is accepted in the cycle in which the last copy ends, and behind a search without result a cycle later. Copies leave
-/// in the order of the datagrams and, for one datagram, in that of the group's entry; each has the number of its queue
-/// pair as packet.bth.dest_qp. Datagrams to a group and to a queue pair may pass each other.
+/// cycle 1, or, with device-managed flow steering, a word of the flow table a cycle (flow::flow_table); copy, from the
+/// cycle behind the search: a copy takes as many cycles as its frame has beats of the datapath, and the next one begins
+/// in the cycle in which it ends; it is seen by the responder in that cycle. The next datagram is accepted in the cycle
+/// in which the last copy ends, and behind a search without result a cycle later. Copies leave in the order of the
+/// datagrams and, for one datagram, in that of the group's entry; each has the number of its queue pair as
+/// packet.bth.dest_qp. Datagrams to a group and to a queue pair may pass each other.
 ///
 /// Members are those of the cycle in which the entry was found. What the own port has sent does not go to members that
 /// do not want it: they are masked out in that cycle.
 ///
 /// Memories: the queue (`waiting` frames); the datagram (one frame, read once a copy); the group table
-/// (icm::group_walk).
+/// (icm::group_walk); the flow table.
 ///
 /// Stalls: search, for an entry that is not on chip; copy, while the channel of copies is full. Take never does: a
 /// datagram that finds the queue full is dropped (counter drop.full), so that what is behind it in the ICRC check, the
@@ -85,6 +89,10 @@ class multicast final : public sim::clocked_block,
   void take();
   void accept();
   void search();
+  void begin_search();
+  void write_flows(std::uint32_t offset, std::uint32_t value);
+  icm::group_walk::result ask_table();
+  bool is_own() const { return frame_->loopback != payload::frame::loopback_none; }
   void mask_members();
   void copy();
   payload::frame_ptr next_copy();
@@ -94,6 +102,7 @@ class multicast final : public sim::clocked_block,
   payload::frame_pool& frames_;
   sim::span_recorder& spans_;
   icm::group_walk walk_;
+  flow::flow_table flows_;
   sim::server copier_{*this, "copier"};
 
   state state_ = state::idle;
@@ -101,7 +110,7 @@ class multicast final : public sim::clocked_block,
   payload::frame_ptr frame_;
   std::vector<std::uint32_t> members_;  // that get a copy
   std::size_t next_ = 0;                // of these
-  bool missed_ = false, blocked_ = false;
+  bool missed_ = false, blocked_ = false, flow_asked_ = false;
   std::uint64_t datagrams_ = 0, copies_ = 0, drop_no_group_ = 0, drop_reset_ = 0, drop_full_ = 0;
 };
 

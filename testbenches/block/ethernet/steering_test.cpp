@@ -336,6 +336,111 @@ TEST(steering, ports_take_turns) {
   for (unsigned i = 0; i < 20; ++i) EXPECT_EQ(b.r.got[i].second->packet.bth.dest_qp, i % 2 == 0 ? 0x280u : 0x300u);
 }
 
+/// Rules in place of groups.
+struct flow_bench : bench {
+  explicit flow_bench(const steering::config& cfg = {}) : bench(cfg) { put_register(flow::cr::enable, 1); }
+  void put_register(std::uint32_t offset, std::uint32_t value) { write(cr::flows + offset, value); }
+  /// For the address first:0:0:0:0:last of port 1.
+  void put(std::uint32_t place, std::uint8_t first, std::uint8_t last, std::uint32_t rank, std::uint32_t member) {
+    namespace f = flow::cr;
+    for (std::uint32_t w = 0; w < f::key_words; ++w) {
+      put_register(f::rule_value + 4 * w, w == 1 ? std::uint32_t{first} << 24 : w == 2 ? std::uint32_t{last} << 16 : 0);
+      put_register(f::rule_mask + 4 * w, w == 1 ? ~0u : w == 2 ? 0xffff0000 : w == 0 ? f::frame_key::port_2 : 0);
+    }
+    put_register(f::rule_rank_low, rank);
+    put_register(f::rule_member, member);
+    put_register(f::rule_write, place | f::rule_valid);
+  }
+};
+
+TEST(steering, rules_in_place_of_groups) {
+  flow_bench b;
+  b.write(cr::group_steering, 1);  // counts for nothing now
+  b.write(cr::default_entry + cr::default_stride + 4, 0x99);
+  b.write(cr::default_entry + cr::default_stride, 1);
+  b.put(0, 2, 7, 5, 0x41);
+  b.put(1, 2, 7, 4, 0x42);
+  b.put(2, 2, 7, 4, 0x43);
+  b.arrive(2, 7);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 2u);
+  EXPECT_EQ(b.r.got[0].second->packet.bth.dest_qp, 0x42u);
+  EXPECT_EQ(b.r.got[1].second->packet.bth.dest_qp, 0x43u);
+  EXPECT_TRUE(b.r.got[1].second->plain);
+  b.r.got.clear();
+  b.arrive(2, 7, 64, 1);
+  b.arrive(2, 8);
+  EXPECT_EQ(b.only(), 0u);
+  EXPECT_EQ(b.s.count().drop_no_match, 2u);
+  EXPECT_EQ(b.stats.value("steering.flows.matched"), 1u);
+  EXPECT_EQ(b.stats.value("steering.flows.missed"), 2u);
+  EXPECT_EQ(b.s.registers(0).cr_read(cr::flows + flow::cr::capacity), 2048u);
+}
+
+/// Place of the last rule of a table of which four are compared in a cycle.
+class steering_flow_words : public testing::TestWithParam<unsigned> {};
+
+TEST_P(steering_flow_words, cost_a_cycle_each) {
+  steering::config cfg;
+  cfg.pipeline_cycles = 16;
+  cfg.flows.compared_per_cycle = 4;
+  flow_bench b(cfg);
+  b.put(GetParam(), 2, 7, 5, 0x41);
+  for (unsigned i = 0; i < 3; ++i) b.arrive(2, 7);
+  b.run(2000);
+  ASSERT_EQ(b.r.got.size(), 3u);
+  const sim::cycle_t words = GetParam() / 4 + 1;
+  // As without rules, and the words behind the first one.
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 16u + 3u + 1u + words - 1);
+  EXPECT_EQ(b.r.got[2].first - b.r.got[1].first, std::max<sim::cycle_t>(8, words));
+}
+INSTANTIATE_TEST_SUITE_P(places, steering_flow_words, testing::Values(3u, 4u, 399u));
+
+TEST(steering, another_table_in_the_middle_of_a_search) {
+  flow_bench b;
+  b.put(1999, 2, 7, 5, 0x41);
+  b.arrive(2, 7);
+  b.run(60);  // among 125 words
+  b.put_register(flow::cr::enable, 0);
+  b.write(cr::rqp_base, cr::rqp_valid | 0x280);
+  b.write(cr::rqp_promiscuous, 1u << 31 | 0x50);
+  EXPECT_EQ(b.only(), 0x50u);
+  b.arrive(2, 7);
+  b.run(3);
+  b.put_register(flow::cr::enable, 1);
+  EXPECT_EQ(b.only(), 0x41u);
+  b.arrive(2, 7);
+  b.run(60);
+  b.write(cr::reset, 1);
+  b.run(500);
+  EXPECT_TRUE(b.r.got.empty());
+  EXPECT_EQ(b.s.registers(0).cr_read(cr::flows + flow::cr::enable), 0u);
+}
+
+/// IP protocol, and byte of the frame that must be there before the look-up.
+class steering_flow_headers : public testing::TestWithParam<std::pair<unsigned, unsigned>> {};
+
+TEST_P(steering_flow_headers, are_waited_for) {
+  constexpr sim::cycle_t first_byte = 100;
+  steering::config cfg;
+  cfg.pipeline_cycles = 16;
+  cfg.bytes_per_cycle = 4;
+  flow_bench b(cfg);
+  b.put(0, 2, 7, 5, 0x41);
+  b.arrive(2, 7, 200);
+  payload::frame& f = *b.r.to_send[0].back();
+  f.first_byte = first_byte;
+  const std::uint8_t ip[] = {0x08, 0, 0x45, 0, 0, 180, 0, 0, 0, 0, 64, static_cast<std::uint8_t>(GetParam().first)};
+  std::copy(std::begin(ip), std::end(ip), f.data() + 12);
+  f.data()[14 + 20 + 5] = 160;  // length of UDP
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 1u);
+  EXPECT_EQ(b.r.got[0].first, first_byte + GetParam().second / 4 + 16 + 49 + 1);
+}
+constexpr unsigned udp = 17, icmp = 1;
+INSTANTIATE_TEST_SUITE_P(protocols, steering_flow_headers,
+                         testing::Values(std::pair{udp, 14u + 20 + 3}, std::pair{icmp, 14u + 19}));
+
 TEST(steering, reset_forgets) {
   bench b;
   b.write(cr::rqp_base, cr::rqp_valid | 0x280);

@@ -178,6 +178,73 @@ INSTANTIATE_TEST_SUITE_P(Time, MulticastTime,
                          testing::Combine(testing::Values(1u, 4u), testing::Values(64u, 65u, 80u, 1088u),
                                           testing::Values(16u, 32u)));
 
+/// A rule for a group that comes in by a port (0, 1), at a place of the flow table.
+void put_rule(rig& r, std::uint32_t place, const group_id& to, unsigned port, std::uint32_t rank,
+              std::uint32_t member) {
+  namespace f = rnic::flow::cr;
+  const auto put = [&](std::uint32_t offset, std::uint32_t v) { r.dut.cr_write(transport::cr::flows + offset, v); };
+  put(f::enable, 1);
+  for (std::uint32_t w = 0; w < f::key_words; ++w) {
+    const bool gid = w >= f::datagram_key::dgid && w < f::datagram_key::dgid + 4;
+    std::uint32_t value = w == 0 && port == 1 ? f::frame_key::port_2 : 0;
+    for (unsigned i = 0; gid && i < 4; ++i) value = value << 8 | to[4 * (w - f::datagram_key::dgid) + i];
+    put(f::rule_value + 4 * w, value);
+    put(f::rule_mask + 4 * w, w == 0 ? f::frame_key::port_2 : gid ? ~0u : 0);
+  }
+  put(f::rule_rank_low, rank);
+  put(f::rule_member, member);
+  put(f::rule_write, place | f::rule_valid);
+}
+
+/// Place of the last rule: 16 are compared in a cycle.
+class MulticastByRules : public testing::TestWithParam<unsigned> {};
+
+TEST_P(MulticastByRules, TakesACycleAWordAndCopiesForAll) {
+  rig r;
+  const unsigned last = GetParam();
+  put_rule(r, 0, group, 1, 5, 0x41);
+  put_rule(r, 1, group, 1, 5, 0x42 | rnic::flow::cr::member_no_loopback);
+  put_rule(r, 2, group, 0, 5, 0x77);    // of the other port
+  put_rule(r, 3, another, 1, 4, 0x78);  // of another group
+  put_rule(r, last, group, 1, 5, 0x43);
+  r.send(group, 160);
+  r.run(1000);
+  ASSERT_EQ(r.reached(), (members{0x41, 0x42, 0x43}));
+  const cycle first = r.w.pushed[0] + 1 + (last / 16 + 1) + 1 + beats(160);
+  EXPECT_EQ(r.w.got[0].at, first);
+  EXPECT_EQ(r.w.got[2].at, first + 2 * beats(160));
+  r.w.got.clear();
+  r.send(group, 64).loopback = payload::frame::loopback_too;
+  group_id nobody = group;
+  nobody[15] = 99;
+  r.send(nobody, 64);
+  r.run(1000);
+  EXPECT_EQ(r.reached(), (members{0x41, 0x43}));
+  EXPECT_EQ(r.counted("drop.no_group"), 1u);
+  EXPECT_EQ(r.counted("flows.matched"), 2u);
+}
+INSTANTIATE_TEST_SUITE_P(Places, MulticastByRules, testing::Values(4u, 15u, 16u, 999u));
+
+TEST(Multicast, FromRulesToGroupsInTheMiddleOfASearch) {
+  rig r;
+  put_rule(r, 1999, group, 1, 5, 0x43);
+  r.written(r.table.chain(group, 1, {0x50}));
+  r.send(group, 64);
+  r.run(60);  // among 125 words
+  r.dut.cr_write(transport::cr::flows + rnic::flow::cr::enable, 0);
+  r.run(500);
+  EXPECT_EQ(r.reached(), members{0x50});
+  r.dut.cr_write(transport::cr::flows + rnic::flow::cr::enable, 1);
+  r.send(group, 64);
+  r.run(500);
+  EXPECT_EQ(r.reached(), (members{0x50, 0x43}));
+  r.send(group, 64);
+  r.run(60);
+  r.dut.cr_write(transport::cr::reset, 1);
+  r.run(500);
+  EXPECT_EQ(r.reached().size(), 2u);
+}
+
 TEST(Multicast, DatagramsBackToBack) {
   rig r;
   r.written(r.table.chain(group, 1, {0x41, 0x42}));
