@@ -178,6 +178,22 @@ void chip::release_eq(std::uint32_t eqn) {
   write(cr_base::completion, cq_cr::eq_command, cq_cr::queue_command_release);
 }
 
+bool chip::put_flow(const flow_registers& table, std::uint32_t place, const flow_rule* rule) {
+  namespace f = flow::cr;
+  const auto put = [&](std::uint32_t offset, std::uint32_t value) { write(table.base, table.offset + offset, value); };
+  if (rule != nullptr) {
+    for (std::uint32_t i = 0; i < f::key_words; ++i) {
+      put(f::rule_value + 4 * i, rule->value[i]);
+      put(f::rule_mask + 4 * i, rule->mask[i]);
+    }
+    put(f::rule_rank_high, high(rule->rank));
+    put(f::rule_rank_low, low(rule->rank));
+    put(f::rule_member, rule->member);
+  }
+  put(f::rule_write, place | (rule != nullptr ? f::rule_valid : 0));
+  return wait_clear(address(table.base, 0, table.offset + f::rule_busy));
+}
+
 bool chip::raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data, std::uint32_t eqn,
                  std::uint16_t function) {
   if (!wait_clear(address(cr_base::completion, 0, cq_cr::event_push))) return false;

@@ -8,6 +8,7 @@
 #include "firmware/firmware_config.h"
 #include "firmware/hardware_if.h"
 #include "model/abi/queues.h"
+#include "model/flow/flow_cr.h"
 #include "model/icm/context_change.h"
 #include "model/icm/icm_map.h"
 #include "model/register_bus/cr_space.h"
@@ -70,6 +71,18 @@ class chip {
   static constexpr std::uint32_t mapped_eq = 0xffff;
   bool raise(abi::eqe::event type, std::uint8_t subtype, const event_data& data, std::uint32_t eqn = mapped_eq,
              std::uint16_t function = 0);
+
+  /// A rule of a flow table whose registers are at `table`; returns when look-ups see it. nullptr: the place is empty.
+  struct flow_rule {
+    std::array<std::uint32_t, flow::cr::key_words> value{}, mask{};
+    std::uint64_t rank = 0;
+    std::uint32_t member = 0;
+  };
+  struct flow_registers {
+    register_bus::cr_base base;
+    std::uint32_t offset;
+  };
+  bool put_flow(const flow_registers& table, std::uint32_t place, const flow_rule* rule);
 
  private:
   static std::uint32_t address(register_bus::cr_base base, unsigned port, std::uint32_t offset) {

@@ -89,6 +89,8 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::mgid_hash, &firmware::mgid_hash, stage_ready, op(0) | op(1)},
     {abi::opcode::read_mcg, &firmware::read_mcg, stage_ready, op(0)},
     {abi::opcode::write_mcg, &firmware::write_mcg, stage_ready, op(0) | op(1)},
+    {abi::opcode::flow_steering_attach, &firmware::attach_flow, stage_ready, op(0)},
+    {abi::opcode::flow_steering_detach, &firmware::detach_flow, stage_ready, op(0)},
     {abi::opcode::query_if_stat, &firmware::query_if_stat, stage_ready, op(0)},
     {abi::opcode::dump_eth_stats, &firmware::dump_eth_stats, stage_ready, op(0)},
     {abi::opcode::diag_rprt, &firmware::diag_rprt, stage_ready, op(2)},
@@ -114,6 +116,7 @@ void firmware::restart() {
   layouts_.fill({});
   for (owner_table* table : {&mpts_, &eqs_, &cqs_, &srqs_}) table->clear();
   groups_written_.clear();
+  flows_.clear();
   qps_.clear();
   special_qp_base_ = 0;
   port_up_.fill(false);

@@ -11,6 +11,7 @@
 
 #include "firmware/chip.h"
 #include "firmware/firmware_config.h"
+#include "firmware/flow_rules.h"
 #include "firmware/functions.h"
 #include "firmware/hardware_if.h"
 #include "firmware/owner_table.h"
@@ -91,6 +92,7 @@ class firmware {
   status query_dev_cap(command_request& r);
   status query_adapter(command_request& r);
   status init_hca(command_request& r);
+  bool set_group_table();
   status close_hca(command_request& r);
   status query_hca(command_request& r);
   status config_dev(command_request& r);
@@ -240,6 +242,10 @@ class firmware {
   status write_mcg(command_request& r);
   status write_default_entry(const command_request& r);
 
+  // flow_commands.cpp
+  status attach_flow(command_request& r);
+  status detach_flow(command_request& r);
+
   // statistics_commands.cpp
   status query_if_stat(command_request& r);
   status dump_eth_stats(command_request& r);
@@ -265,6 +271,7 @@ class firmware {
   const firmware_config config_;
   chip chip_;
   functions functions_;
+  flow_rules flows_{chip_};
   stage stage_ = stage_off;
   alignas(8) std::array<std::uint8_t, abi::mailbox_bytes> in_{};
   alignas(8) std::array<std::uint8_t, abi::mailbox_bytes> out_{};

@@ -10,12 +10,14 @@ namespace rnic::firmware {
 using icm::table;
 
 abi::status firmware::mgid_hash(command_request& r) {
+  if (flows_.enabled()) return status::bad_sys_state;
   if (const status s = read_mailbox(r, 16); s != status::ok) return s;
   r.out_param = icm::mgid_hash(in_.data(), log_mcg_hash_);
   return status::ok;
 }
 
 abi::status firmware::read_mcg(command_request& r) {
+  if (flows_.enabled()) return status::bad_sys_state;
   if (!in_table(table::mcg, r.modifier)) return status::bad_index;
   const std::size_t bytes = layout(table::mcg).entry_bytes;
   out_.fill(0);  // an entry never written has no members, whatever the host's memory holds
@@ -26,6 +28,7 @@ abi::status firmware::read_mcg(command_request& r) {
 
 /// Default (promiscuous) entries are of the Ethernet receive path, RoCE does not use them.
 abi::status firmware::write_mcg(command_request& r) {
+  if (flows_.enabled()) return status::bad_sys_state;
   const std::size_t bytes = layout(table::mcg).entry_bytes;
   const bool default_entry = r.op_modifier == 1;
   if (default_entry && (!valid_port(r.modifier >> abi::mcg::default_port_shift) || (r.modifier & 0xffff & ~2u) != 0))

@@ -140,6 +140,9 @@ void firmware::fill_capabilities() {
   put(c::rate_limits, 3 * rate::value_mask);
   put(c::min_rate_limit, rate::kbps << rate::unit_shift | 1);
   put(c::max_rate_limit, rate::gbps << rate::unit_shift | rate::value_mask);
+  put(c::flow_steering, 1);
+  put(c::flow_sniffer, 1);
+  put(c::max_flow_qps, flow::cr::max_members);
   put(c::rdmarc_bytes, rdmarc_bytes);
   put(c::qpc_bytes, qpc_bytes);
   put(c::auxc_bytes, 1);
@@ -179,14 +182,11 @@ abi::status firmware::init_hca(command_request& r) {
   if (in(f::version) != f::version_value) return status::bad_param;
   const unsigned log_qps = in(f::log_qps), log_cqs = in(f::log_cqs), log_srqs = in(f::log_srqs),
                  log_eqs = config_.total_vfs != 0 && in(f::log_eqs) == f::log_eqs_system ? log_max_eqs : in(f::log_eqs);
-  const unsigned log_mpts = in(f::log_mpts), log_mcgs = in(f::log_mcg_table), log_mcg_bytes = in(f::log_mcg_bytes);
+  const unsigned log_mpts = in(f::log_mpts);
   if (log_qps > log_max_qps || log_cqs > log_max_cqs || log_srqs > log_max_srqs || log_eqs > log_max_eqs ||
       log_mpts > log_max_mpts)
     return status::bad_param;
-  if (log_mcgs > log_max_mcgs || log_mcg_bytes > 12 || in(f::log_mcg_hash) > 16 || in(f::log_mcg_hash) > log_mcgs)
-    return status::bad_param;
-  // The hardware reads entries of that size, and finds no group in shorter ones.
-  if (std::size_t{1} << log_mcg_bytes < sizeof(icm::multicast_group)) return status::bad_param;
+  if (!set_group_table()) return status::bad_param;
   if (in(f::log_uar_page) > 8 || in(f::log_uars) > 20) return status::bad_param;
 
   std::copy_n(in_.begin(), f::bytes, hca_parameters_.begin());
@@ -198,16 +198,17 @@ abi::status firmware::init_hca(command_request& r) {
   layout(table::dmpt) = {base(f::dmpt_base), abi::mpt::bytes, log_mpts};
   layout(table::mtt) = {base(f::mtt_base), abi::mtt::bytes, 31};  // its size is not part of the command
   layout(table::cmpt) = {base(f::cmpt_base), cmpt_bytes, 26};
-  layout(table::mcg) = {base(f::mcg_base), 1u << log_mcg_bytes, log_mcgs};
   layout(table::rdmarc) = {base(f::rdmarc_base), std::uint32_t{rdmarc_bytes} << in(f::log_rdmarc), log_qps};
   layout(table::altc) = {base(f::altc_base), altc_bytes, log_qps};
   layout(table::auxc) = {base(f::auxc_base), 1, log_qps};
   for (const icm::table_layout& l : layouts_)
     if ((std::uint64_t{l.entry_bytes} << l.log_entries) - 1 > ~l.base) return status::bad_param;
-  log_mcg_hash_ = in(f::log_mcg_hash);
+  const bool by_device = (in(f::flags)&f::flag_dmfs) != 0;
+  log_mcg_hash_ = by_device ? 0 : in(f::log_mcg_hash);
   chip_.write(cr_base::transport, transport::cr::multicast_offset + transport::cr::mcg_hash_bits, log_mcg_hash_);
   chip_.write(cr_base::steering, ethernet::cr::group_hash_bits, log_mcg_hash_);
   chip_.write(cr_base::steering, ethernet::cr::group_steering, in(f::unicast_steering));
+  if (by_device) flows_.start(1u << layout(table::mcg).log_entries);
   cqe_bytes_ = (in(f::entry_sizes)&f::cqe_64) != 0 ? 64 : 32;
   eqe_bytes_ = (in(f::entry_sizes)&f::eqe_64) != 0 ? 64 : 32;
 
@@ -218,11 +219,32 @@ abi::status firmware::init_hca(command_request& r) {
   eqs_.resize(std::size_t{1} << log_eqs);
   cqs_.resize(std::size_t{1} << log_cqs);
   srqs_.resize(std::size_t{1} << log_srqs);
-  groups_written_.assign(std::size_t{1} << log_mcgs, false);
+  groups_written_.assign(std::size_t{1} << layout(table::mcg).log_entries, false);
   chip_.write(cr_base::transport, transport::cr::responder_offset + transport::cr::rx_checksum_mode,
               config_.rx_checksum_mode);
   stage_ = stage_ready;
   return status::ok;
+}
+
+/// Of groups, or of flow steering rules.
+/// Approximation: flow steering rules are in memory on chip; the driver lends a table, which nobody looks at.
+bool firmware::set_group_table() {
+  namespace f = abi::init_hca;
+  if ((in(f::flags)&f::flag_dmfs) != 0) {
+    const unsigned log_flows = in(f::log_flow_table), log_flow_bytes = in(f::log_flow_bytes);
+    const unsigned high_rate = in(f::flow_high_rate);  // QUERY_DEV_CAP has no queue pairs for it
+    if (log_flows > log_max_mcgs || log_flow_bytes < 7 || log_flow_bytes > 12) return false;
+    if (high_rate != f::high_rate_default && high_rate != f::high_rate_disabled) return false;
+    layout(table::mcg) = {in(f::flow_base)&f::base_mask, 1u << log_flow_bytes, log_flows};
+    return true;
+  }
+  const unsigned log_mcgs = in(f::log_mcg_table), log_mcg_bytes = in(f::log_mcg_bytes);
+  if (log_mcgs > log_max_mcgs || log_mcg_bytes > 12 || in(f::log_mcg_hash) > 16 || in(f::log_mcg_hash) > log_mcgs)
+    return false;
+  // The hardware reads entries of that size, and finds no group in shorter ones.
+  if (std::size_t{1} << log_mcg_bytes < sizeof(icm::multicast_group)) return false;
+  layout(table::mcg) = {in(f::mcg_base)&f::base_mask, 1u << log_mcg_bytes, log_mcgs};
+  return true;
 }
 
 void firmware::program_tables() {
@@ -284,6 +306,7 @@ void firmware::drop_everything() {
   functions_.restart();
   for (owner_table* table : {&mpts_, &eqs_, &cqs_, &srqs_}) table->clear();
   groups_written_.clear();
+  flows_.clear();
   port_up_.fill(false);
   link_reported_.fill(false);
   special_qp_base_ = 0;

@@ -75,6 +75,8 @@ enum class opcode : std::uint16_t {
   inform_flr_done = 0x05b,
   virt_port_map = 0x05c,
   update_qp = 0x061,
+  flow_steering_attach = 0x065,
+  flow_steering_detach = 0x066,
   allocate_vpp = 0x080,
   set_vport_qos = 0x081,
   alloc_res = 0xf00,
@@ -239,6 +241,34 @@ inline constexpr std::size_t ethernet_port = 5, ethernet_steer = 7, ethernet_mac
 inline constexpr unsigned default_port_shift = 16, default_steer_shift = 1;
 inline constexpr unsigned steer_multicast = 0, steer_unicast = 1;
 }  // namespace mcg
+
+/// QP_FLOW_STEERING_ATTACH: a control segment and headers (adapter control plane 4.19); in_modifier is the length of all
+/// in words of 32 bits. The immediate result is the registration id, which QP_FLOW_STEERING_DETACH takes as in_param.
+namespace flow_rule {
+inline constexpr std::size_t control_bytes = 16;
+/// Larger is lower. Who attaches takes its domain, and in it its own priorities (inc/device.h).
+inline constexpr auto priority = u16(0x00);
+inline constexpr std::uint16_t domain_verbs = 0x1000, domain_ethtool = 0x2000, domain_rfs = 0x3000, domain_nic = 0x5000;
+inline constexpr auto type = u8(0x02), flags = u8(0x03), function = u8(0x05), vep = u8(0x06), port = u8(0x07);
+inline constexpr std::uint8_t type_regular = 0, type_all_default = 1, type_group_default = 3, type_mirror_receive = 4,
+                              type_mirror_send = 5, type_unicast_sniffer = 6, type_group_sniffer = 7;
+inline constexpr std::uint8_t flag_lifo = 1 << 0, flag_exclusive = 1 << 2, flag_loopback = 1 << 3;
+inline constexpr auto qpn = u32(0x08);
+/// Headers: offsets from the beginning of each.
+inline constexpr auto header_words = u8(0x00);
+inline constexpr auto header_id = u16(0x02);
+inline constexpr std::uint16_t id_ethernet = 0xe001, id_ipv4 = 0xe002, id_tcp = 0xe004, id_ib = 0xe005, id_udp = 0xe006;
+inline constexpr std::size_t ethernet_bytes = 48, ipv4_bytes = 24, ports_bytes = 24, ib_bytes = 48;
+inline constexpr std::size_t dmac = 10, dmac_mask = 18, smac = 26, smac_mask = 34;
+inline constexpr auto ether_type_enable = u8(41);
+inline constexpr auto ether_type = u16(42), vlan_mask = u16(44), vlan = u16(46);
+inline constexpr auto destination_ip = u32(8), destination_ip_mask = u32(12), source_ip = u32(16),
+                      source_ip_mask = u32(20);
+inline constexpr auto destination_port = u16(10), destination_port_mask = u16(14), source_port = u16(18),
+                      source_port_mask = u16(22);
+inline constexpr auto l3_qpn = u32(8), l3_qpn_mask = u32(12);
+inline constexpr std::size_t dgid = 16, dgid_mask = 32;
+}  // namespace flow_rule
 
 /// Statistics (QUERY_IF_STAT, DUMP_ETH_STATS; DIAG_RPRT offsets: control plane 10.3).
 namespace if_stat {

@@ -62,6 +62,9 @@ inline constexpr auto max_counters = u32(0x68);
 inline constexpr auto ext_flags = u32(0x70);
 inline constexpr std::uint32_t ext_update_qp = 1u << 16, ext_fsm = 1u << 20, ext_sw_cq_init = 1u << 23;
 inline constexpr auto qos_vpp = bits8(0x7a, 4, 4), eth_prot_ctrl = bits8(0x7a, 5, 5);
+inline constexpr auto flow_steering = bits8(0x76, 7, 7), flow_sniffer = bits8(0x76, 5, 5),
+                      log_max_flow_unicast_qps = bits8(0x76, 4, 0);
+inline constexpr auto max_flow_qps = u8(0x77);  ///< of one flow steering entry
 inline constexpr auto rdmarc_bytes = u16(0x80), qpc_bytes = u16(0x82), auxc_bytes = u16(0x84), altc_bytes = u16(0x86),
                       eqc_bytes = u16(0x88), cqc_bytes = u16(0x8a), srqc_bytes = u16(0x8c), cmpt_bytes = u16(0x8e),
                       mtt_bytes = u16(0x90), dmpt_bytes = u16(0x92);
@@ -141,6 +144,14 @@ inline constexpr auto dmpt_base = u64(0xf0);
 inline constexpr auto windows_enabled = bits8(0xf8, 7, 7);
 inline constexpr auto log_mpts = bits8(0xfb, 5, 0);
 inline constexpr auto mtt_base = u64(0x100), cmpt_base = u64(0x108);
+/// With flag_dmfs in place of the group table.
+inline constexpr auto flow_base = u64(0x1d0);
+inline constexpr auto log_flow_bytes = u8(0x1e3), log_flow_table = u8(0x1eb);
+inline constexpr auto flow_high_rate = bits8(0x1e8, 7, 6);
+inline constexpr std::uint8_t high_rate_default = 0, high_rate_disabled = 3;
+inline constexpr auto flow_ethernet_bits = u8(0x1f1), flow_ib_bits = u8(0x1f5);
+inline constexpr std::uint8_t flow_udp = 1 << 1, flow_tcp = 1 << 2;
+inline constexpr auto flow_ethernet_addresses = u16(0x1f2), flow_ib_addresses = u16(0x1f6);
 inline constexpr auto log_uars = u8(0x12a), log_uar_page = u8(0x12b);  ///< page: log2(bytes) - 12
 }  // namespace init_hca
 
