@@ -217,6 +217,7 @@ int device::query_capabilities() {
     channel_.read(box, abi::opcode::mod_stat_cfg, p << 8, 2);
   }
   profile_ = make_profile(cfg_, caps_);
+  choose_steering();
   // A queue pair's responder has no more resources than there is memory for (net/profile.c: max_qp_dest_rdma).
   caps_.max_responder_rdma = std::min(caps_.max_responder_rdma, 1u << cfg_.log_rdmarc_per_qp);
   if (profile_.total > caps_.max_icm_bytes) return -ENOMEM;
@@ -249,7 +250,7 @@ int device::init_hca() {
   abi::set(m, f::version, f::version_value);
   m[0x0e] = (6 - 4) << 5 | 1 << 4;  // 64-byte cache lines
   abi::set(m, f::flags,
-           (caps_.has(abi::dev_cap::flag_ud_av_port) ? f::flag_check_ud_port : 0) |
+           (by_device() ? f::flag_dmfs : 0) | (caps_.has(abi::dev_cap::flag_ud_av_port) ? f::flag_check_ud_port : 0) |
                (caps_.has(abi::dev_cap::flag_counters) ? f::flag_counters : 0));
   abi::set(m, f::entry_sizes, (eqe64 ? f::eqe_64 : 0) | (cqe64 ? f::cqe_64 : 0));
   abi::set(m, f::qpc_base, region(icm_region::qp).base);
@@ -265,12 +266,7 @@ int device::init_hca() {
   abi::set(m, f::num_sys_eqs, static_cast<std::uint16_t>(caps_.num_sys_eqs));
   abi::set(m, f::rdmarc_base, region(icm_region::rdmarc).base);
   abi::set(m, f::log_rdmarc, static_cast<std::uint8_t>(cfg_.log_rdmarc_per_qp));
-  abi::set(m, f::mcg_base, region(icm_region::mcg).base);
-  abi::set(m, f::log_mcg_bytes, static_cast<std::uint8_t>(log2_up(profile_.mcg_entry_bytes)));
-  abi::set(m, f::log_mcg_hash, static_cast<std::uint8_t>(log(icm_region::mcg) - 1));
-  abi::set(m, f::log_mcg_table, log(icm_region::mcg));
-  const bool b0 = caps_.has(abi::dev_cap::flag_uc_steer) && caps_.has(abi::dev_cap::flag_mc_steer);
-  abi::set(m, f::unicast_steering, b0 ? 1 : 0);
+  fill_steering(m);
   abi::set(m, f::dmpt_base, region(icm_region::dmpt).base);
   abi::set(m, f::windows_enabled, caps_.has(abi::dev_cap::flag_mem_window) ? 1 : 0);
   abi::set(m, f::log_mpts, log(icm_region::dmpt));
@@ -281,6 +277,30 @@ int device::init_hca() {
   const int error = channel_.write(box, abi::opcode::init_hca);
   hca_ = error == 0;
   return error;
+}
+
+void device::fill_steering(std::uint8_t* m) const {
+  namespace f = abi::init_hca;
+  const auto log_bytes = static_cast<std::uint8_t>(log2_up(profile_.mcg_entry_bytes));
+  const auto& region = profile_[icm_region::mcg];
+  const auto log_entries = static_cast<std::uint8_t>(region.log_count);
+  if (by_device()) {
+    constexpr std::uint16_t addresses = 8;  // MLX4_FS_NUM_OF_L2_ADDR
+    abi::set(m, f::flow_base, region.base);
+    abi::set(m, f::log_flow_bytes, log_bytes);
+    abi::set(m, f::log_flow_table, log_entries);
+    abi::set(m, f::flow_ethernet_bits, static_cast<std::uint8_t>(f::flow_udp | f::flow_tcp));
+    abi::set(m, f::flow_ethernet_addresses, addresses);
+    abi::set(m, f::flow_ib_bits, static_cast<std::uint8_t>(f::flow_udp | f::flow_tcp));
+    abi::set(m, f::flow_ib_addresses, addresses);
+    return;
+  }
+  abi::set(m, f::mcg_base, region.base);
+  abi::set(m, f::log_mcg_bytes, log_bytes);
+  abi::set(m, f::log_mcg_hash, static_cast<std::uint8_t>(log_entries - 1));
+  abi::set(m, f::log_mcg_table, log_entries);
+  const bool b0 = caps_.has(abi::dev_cap::flag_uc_steer) && caps_.has(abi::dev_cap::flag_mc_steer);
+  abi::set(m, f::unicast_steering, b0 ? 1 : 0);
 }
 
 int device::read_adapter() {
@@ -314,6 +334,7 @@ int device::read_adapter() {
 void device::init_allocators() {
   pdns_ = bitmap(1u << 15, (1u << 20) - 1, caps_.reserved_pds + 1);
   if (!virtual_) tables_.start(cfg_, caps_, profile_);
+  group_rules_.clear();
   group_used_.assign(profile_[icm_region::mcg].count, false);
   cqs_.clear();
   cqs_.resize(profile_[icm_region::cq].count);

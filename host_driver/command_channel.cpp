@@ -58,6 +58,7 @@ int result_without_device(abi::opcode op) {
     case abi::opcode::unmap_icm_aux:
     case abi::opcode::unmap_fa:
     case abi::opcode::to_rst_qp:
+    case abi::opcode::flow_steering_detach:
     case abi::opcode::hw2sw_eq:
     case abi::opcode::hw2sw_cq:
     case abi::opcode::hw2sw_srq:

@@ -57,6 +57,11 @@ struct config {
   mtu_rule path_mtu_rule = mtu_rule::headers;  ///< which path MTU a netdev MTU leaves
   std::uint32_t first_mpt = 0;  ///< protection entries below are given only when asked for; 0: the reserved ones
 
+  /// Which rules bring frames and groups to queue pairs (module parameter log_num_mgm_entry_size, net/main.c:
+  /// choose_steering_mode): groups and addresses (B0), or rules over headers that the device manages (DMFS) if it does.
+  enum class steering_mode : std::uint8_t { b0, device_managed };
+  steering_mode steering = steering_mode::b0;
+
   /// What the host says of all its virtual functions, where nothing is said of each (functions/master.h).
   std::uint16_t function_vlan = 0;           ///< 0: none
   std::uint32_t function_max_rate_mbps = 0;  ///< of each, through each port; 0: no limit. Needs function_vlan

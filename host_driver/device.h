@@ -27,6 +27,9 @@
 #include "model/abi/queues.h"
 
 struct mlx4dv_qp_init_attr;
+namespace rnic::host_driver {
+class flow_request;
+}
 
 namespace rnic::host_driver {
 
@@ -218,15 +221,23 @@ class device : private event_pump_if {
   queue_pair* create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port);
   address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
   int destroy_ah(ibv_ah* ah);
-  /// Datagrams to `gid` come to the queue pair; `block_loopback`: but not those of this port.
+  /// Datagrams to `gid` come to the queue pair; `block_loopback`: but not those of this port. Steering by the device:
+  /// those that come in by the queue pair's port, which must be known.
   int attach_mcast(ibv_qp* qp, const ibv_gid* gid, bool block_loopback = false);
   int detach_mcast(ibv_qp* qp, const ibv_gid* gid);
 
   // Raw packet queue pairs (IBV_QPT_RAW_PACKET): plain frames. What they receive is said by rules.
-  /// `qp`: one that receives or one that spreads. The device takes rules for one destination address, for all addresses
-  /// that have no rule, and for all groups that have none; EOPNOTSUPP for others.
+  /// `qp`: one that receives or one that spreads. B0: rules for one destination address, for all addresses that have no
+  /// rule, and for all groups that have none; EOPNOTSUPP for others. Steering by the device: all that mlx4_ib takes:
+  /// Ethernet, IPv4, TCP and UDP headers with masks, priorities 0 to 4095 (0 is the highest) above those of network
+  /// interfaces, default rules, and with IBV_FLOW_ATTR_FLAGS_DONT_TRAP copies of all unicast or group frames. Frames
+  /// that this port has sent itself do not come back by such rules. ENOMEM: the table is full. EBUSY: the queue pair
+  /// has that rule.
   steering_flow* create_flow(ibv_qp* qp, const ibv_flow_attr* attr);
-  /// The rule for one destination address.
+  /// How it is done: config::steering, unless the device has no rules.
+  config::steering_mode steering() const { return steering_; }
+  /// The rule for one destination address, as a network interface has it (net/en_netdev.c: mlx4_en_uc_steer_add): with
+  /// steering by the device, below all others, and for own frames too.
   steering_flow* create_flow(ibv_qp* qp, unsigned port, const mac_address& to);
   int destroy_flow(ibv_flow* flow);
   /// A queue pair in RTS that hands what it is steered on to others.
@@ -317,6 +328,7 @@ class device : private event_pump_if {
   int query_capabilities();
   int init_icm();
   int init_hca();
+  void fill_steering(std::uint8_t* mailbox) const;
   int read_adapter();
   void init_allocators();
   int create_eq(event_queue& eq, unsigned vector, unsigned log_entries);
@@ -406,6 +418,22 @@ class device : private event_pump_if {
   struct ethernet_table {  ///< of a port, for one kind of address
     std::vector<ethernet_group> groups;
     std::vector<std::uint32_t> promiscuous;
+  };
+  steering_flow* create_group_flow(queue_pair* qp, const ibv_flow_attr* attr);  // B0
+  int remove_group_flow(const steering_flow& flow);
+  // managed_flows.cpp: DMFS
+  bool by_device() const { return steering_ == config::steering_mode::device_managed; }
+  void choose_steering();
+  steering_flow* create_managed_flow(queue_pair* qp, const ibv_flow_attr* attr);
+  int attach_rules(unsigned port, const std::function<int(unsigned port, flow_request& to)>& fill,
+                   std::vector<std::uint64_t>* ids);
+  int detach_rules(const std::vector<std::uint64_t>& ids);
+  int attach_group_rule(queue_pair& qp, const ibv_gid& gid, bool block_loopback);
+  int detach_group_rule(const queue_pair& qp, const ibv_gid& gid);
+  struct group_rule {
+    const queue_pair* qp = nullptr;
+    ibv_gid gid{};
+    std::vector<std::uint64_t> rules;
   };
   int attach_address(unsigned port, const mac_address& mac, std::uint32_t qpn);
   int detach_address(unsigned port, const mac_address& mac, std::uint32_t qpn);
@@ -502,7 +530,9 @@ class device : private event_pump_if {
   std::vector<std::unique_ptr<address_handle>> ahs_;
   std::vector<std::unique_ptr<steering_flow>> flows_;
   std::array<std::array<ethernet_table, 2>, 2> ethernet_tables_;  // by port and kind
-  std::vector<bool> group_used_;  // entries of the multicast group table behind the buckets
+  config::steering_mode steering_ = config::steering_mode::b0;
+  std::vector<group_rule> group_rules_;  // DMFS: in place of the table
+  std::vector<bool> group_used_;         // entries of the multicast group table behind the buckets
   static constexpr std::uint32_t qps_per_group = 256;
   using qp_group = std::array<queue_pair*, qps_per_group>;
   std::vector<std::unique_ptr<qp_group>> qp_index_;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host_driver/device.h"
+#include "host_driver/flow_request.h"
 #include "model/abi/commands.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
@@ -199,14 +200,19 @@ int device::write_default_entry(unsigned port, unsigned kind) {
 }
 
 steering_flow* device::create_flow(ibv_qp* pair, const ibv_flow_attr* attr) {
+  auto* qp = static_cast<queue_pair*>(pair);
+  return by_device() ? create_managed_flow(qp, attr) : create_group_flow(qp, attr);
+}
+
+steering_flow* device::create_group_flow(queue_pair* pair, const ibv_flow_attr* attr) {
   const auto fail = [](int error) -> steering_flow* {
     errno = error;
     return nullptr;
   };
   if (pair->qp_type != IBV_QPT_RAW_PACKET || attr->port == 0 || attr->port > ports_.size()) return fail(EINVAL);
-  if (attr->flags != 0 || attr->comp_mask != 0) return fail(EOPNOTSUPP);
+  if (attr->flags != 0 || attr->comp_mask != 0 || attr->priority != 0) return fail(EOPNOTSUPP);
   auto flow = std::make_unique<steering_flow>();
-  flow->qp = static_cast<queue_pair*>(pair);
+  flow->qp = pair;
   flow->type = attr->type;
   flow->port = attr->port;
   int error = 0;
@@ -232,6 +238,22 @@ steering_flow* device::create_flow(ibv_qp* pair, const ibv_flow_attr* attr) {
 }
 
 steering_flow* device::create_flow(ibv_qp* qp, unsigned port, const mac_address& to) {
+  if (by_device()) {
+    auto flow = std::make_unique<steering_flow>();
+    flow->qp = static_cast<queue_pair*>(qp);
+    flow->port = port;
+    const auto fill = [&](unsigned on, flow_request& request) {
+      namespace f = abi::flow_rule;
+      request.set({f::domain_nic, f::type_regular, true, on, qp->qp_num});
+      request.add_destination(to);
+      return 0;
+    };
+    const int error = has_port(port) ? attach_rules(port, fill, &flow->rules) : -EINVAL;
+    errno = -error;
+    if (error != 0) return nullptr;
+    flows_.push_back(std::move(flow));
+    return flows_.back().get();
+  }
   struct {
     ibv_flow_attr attr{};
     ibv_flow_spec_eth spec{};
@@ -252,6 +274,10 @@ int device::destroy_flow(ibv_flow* rule) {
   if (at == flows_.end()) return -EINVAL;
   const steering_flow flow = **at;
   flows_.erase(at);
+  return by_device() ? detach_rules(flow.rules) : remove_group_flow(flow);
+}
+
+int device::remove_group_flow(const steering_flow& flow) {
   const std::uint32_t qpn = flow.qp->qp_num;
   if (flow.type == IBV_FLOW_ATTR_NORMAL) return detach_address(flow.port, flow.mac, qpn);
   const int error = set_promiscuous(flow.port, mcg::steer_multicast, qpn, false);
@@ -264,6 +290,8 @@ int device::destroy_flow(ibv_flow* rule) {
 void device::drop_flows(const queue_pair& qp) {
   for (std::size_t i = flows_.size(); i-- != 0;)
     if (flows_[i]->qp == &qp) destroy_flow(flows_[i].get());
+  for (std::size_t i = group_rules_.size(); i-- != 0;)
+    if (group_rules_[i].qp == &qp) detach_group_rule(qp, ibv_gid(group_rules_[i].gid));
 }
 
 int device::filter_vlans(unsigned port, const std::vector<std::uint16_t>& vids) {

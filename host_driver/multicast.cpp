@@ -59,6 +59,7 @@ std::uint32_t device::group_room() const { return 4 * (profile_.mcg_entry_bytes 
 
 int device::attach_mcast(ibv_qp* pair, const ibv_gid* gid, bool block_loopback) {
   if (pair->qp_type != IBV_QPT_UD) return -EINVAL;
+  if (by_device()) return attach_group_rule(*static_cast<queue_pair*>(pair), *gid, block_loopback);
   if (virtual_) return ask_for_group(*static_cast<queue_pair*>(pair), *gid, true, block_loopback);
   return attach_member(*gid, pair->qp_num | (block_loopback ? mcg::block_loopback : 0), mcg::protocol_roce);
 }
@@ -71,6 +72,7 @@ int device::ask_for_group(const queue_pair& qp, const ibv_gid& gid, bool attach,
 }
 
 int device::detach_mcast(ibv_qp* pair, const ibv_gid* gid) {
+  if (by_device()) return detach_group_rule(*static_cast<queue_pair*>(pair), *gid);
   if (virtual_) return ask_for_group(*static_cast<queue_pair*>(pair), *gid, false, false);
   return detach_member(*gid, pair->qp_num, mcg::protocol_roce);
 }

@@ -50,6 +50,9 @@ device_caps device_caps::parse(const void* mailbox) {
   c.max_counters = get(f::max_counters);
   c.static_rates = get(f::static_rates);
   c.rate_limits = get(f::rate_limits);
+  c.flow_steering = get(f::flow_steering) != 0;
+  c.flow_sniffer = get(f::flow_sniffer) != 0;
+  c.max_flow_qps = get(f::max_flow_qps);
   c.blue_flame = get(f::blue_flame) != 0;
   c.bf_register_bytes = c.blue_flame ? one_shifted(get(f::log_bf_register)) : 0;
   c.min_page = one_shifted(get(f::log_min_page));

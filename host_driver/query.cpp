@@ -54,6 +54,7 @@ int device::query_device(ibv_device_attr* attr) {
   attr->max_qp = as_int(virtual_ ? num_qps_ : num_qps_ - tables_.base_special_qpn() - icm_resources::special_qps);
   attr->max_qp_wr = as_int(caps_.max_qp_wqes - 33);  // headroom for the spare entries
   attr->device_cap_flags = capability_flags(caps_);
+  if (by_device()) attr->device_cap_flags |= IBV_DEVICE_MANAGED_FLOW_STEERING;
   attr->max_sge = as_int(std::min(caps_.max_sq_sge, caps_.max_rq_sge));
   attr->max_sge_rd = std::min(attr->max_sge, 30);
   attr->max_cq = as_int(profile_[icm_region::cq].count - caps_.reserved_cqs);

@@ -271,7 +271,7 @@ void device::purge_completions(queue_pair& qp) {
 
 int device::destroy_qp(ibv_qp* pair) {
   auto* qp = static_cast<queue_pair*>(pair);
-  if (qp->qp_type == IBV_QPT_RAW_PACKET) drop_flows(*qp);
+  if (qp->qp_type == IBV_QPT_RAW_PACKET || by_device()) drop_flows(*qp);
   if (qp->state != IBV_QPS_RESET) {
     if (const int error = move_qp(*qp, IBV_QPS_RESET, nullptr, false)) return error;
   }

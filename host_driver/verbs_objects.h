@@ -234,7 +234,8 @@ struct steering_flow : ibv_flow {
   queue_pair* qp = nullptr;
   ibv_flow_attr_type type = IBV_FLOW_ATTR_NORMAL;
   unsigned port = 1;
-  mac_address mac{};  ///< IBV_FLOW_ATTR_NORMAL
+  mac_address mac{};                 ///< IBV_FLOW_ATTR_NORMAL, B0
+  std::vector<std::uint64_t> rules;  ///< registrations with the device, DMFS
 };
 
 /// Address vector as it goes into the datagram segment of a WQE.

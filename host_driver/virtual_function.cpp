@@ -27,6 +27,8 @@ int device::ask_capabilities() {
     mpts = std::uint64_t{1} << abi::get(box.data(), f::log_mpts);
     cqs = std::uint64_t{1} << abi::get(box.data(), f::log_cqs);
     srqs = std::uint64_t{1} << abi::get(box.data(), f::log_srqs);
+    const bool flows = (abi::get(box.data(), f::flags) & f::flag_dmfs) != 0;
+    steering_ = flows ? config::steering_mode::device_managed : config::steering_mode::b0;
     eqe_bytes_ = (abi::get(box.data(), f::entry_sizes) & f::eqe_64) != 0 ? 64 : 32;
     cqe_bytes_ = (abi::get(box.data(), f::entry_sizes) & f::cqe_64) != 0 ? 64 : 32;
   }

@@ -76,6 +76,9 @@ int function_master::start(const std::vector<function_settings>& settings) {
   quota(resource::mac) = 2;
   quota(resource::vlan) = abi::set_port::table_size;
   quota(resource_eq) = virtual_eqs_;
+  // Half of what the table may have at least, as of translation entries.
+  constexpr std::uint64_t fewest_rules = 1024;
+  quota(resource_flow) = static_cast<std::uint32_t>(std::min(p[icm_region::mcg].count, fewest_rules) / 2 / count + 1);
   quota(resource::counter) = std::max(device_.num_ports(), share(caps.max_counters, device_.num_ports() + 1));
   tracker_.start(count, most);
   for (unsigned f = 1; f <= count; ++f)
@@ -318,6 +321,10 @@ void function_master::clean_up(unsigned function) {
     const auto* o = tracker_.find(function, what, number);
     return o != nullptr && o->with_hardware;
   };
+  for (const std::uint32_t rule : of(resource_flow)) {
+    channel.command(abi::opcode::flow_steering_detach, 0, 0, rule);
+    tracker_.remove(resource_flow, rule);
+  }
   for (const std::uint32_t qpn : of(resource::qp)) {
     if (with_hardware(resource::qp, qpn))
       channel.command(abi::opcode::to_rst_qp, qpn, abi::qp_mailbox::to_reset_op_modifier);

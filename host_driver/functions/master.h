@@ -140,6 +140,11 @@ class function_master {
   status reset_qp(request& r);
   status of_qp(request& r);
   status qp_attach(request& r);
+  // flows.cpp
+  status attach_flow(request& r);
+  status detach_flow(request& r);
+  status check_flow(const request& r, std::uint8_t* m, std::size_t* bytes) const;
+  bool leads_anywhere(unsigned function, std::uint32_t qpn) const;
   status query_if_stat(request& r);
   status clear_counter(std::uint32_t counter);
   bool counts(unsigned function, std::uint32_t counter) const {

@@ -12,8 +12,8 @@
 namespace rnic::host_driver {
 
 /// Kinds beside those that are allocated by number.
-inline constexpr unsigned resource_kinds = 10;
-inline constexpr auto resource_eq = static_cast<resource>(8);
+inline constexpr unsigned resource_kinds = 11;
+inline constexpr auto resource_eq = static_cast<resource>(8), resource_flow = static_cast<resource>(10);
 
 /// What the physical function's driver knows of the virtual ones' objects (net/resource_tracker.c). An object is
 /// reserved (software's) or with hardware. Event queues, MAC addresses and VLANs have the function in their number.
@@ -22,8 +22,9 @@ class resource_tracker {
   struct object {
     std::uint16_t function = 0;
     bool with_hardware = false;
-    unsigned order = 0;  ///< mtt: 2^order entries from its number on
-    unsigned users = 0;  ///< mac, vlan: registrations of the function
+    unsigned order = 0;     ///< mtt: 2^order entries from its number on
+    unsigned users = 0;     ///< mac, vlan: registrations of the function
+    std::uint32_t qpn = 0;  ///< flow steering rule: where it leads
   };
   using quotas = std::array<std::uint32_t, resource_kinds>;
 
@@ -46,6 +47,8 @@ class resource_tracker {
   void remove(resource what, std::uint32_t number);
   /// Numbers of the function's objects.
   std::vector<std::uint32_t> of(unsigned function, resource what) const;
+  /// Of a flow steering rule that somebody has.
+  std::uint32_t qpn_of(std::uint32_t flow) const { return objects_[index(resource_flow)].at(flow).qpn; }
   /// The mtt object of the function in which [first, first + count) lies whole.
   bool has_mtts(unsigned function, std::uint64_t first, std::uint64_t count) const;
 

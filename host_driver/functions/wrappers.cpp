@@ -82,6 +82,8 @@ const function_master::command function_master::commands[] = {
     {abi::opcode::query_qp, false, true, &function_master::of_qp},
     {abi::opcode::query_if_stat, false, true, &function_master::query_if_stat},
     {abi::opcode::qp_attach, true, false, &function_master::qp_attach},
+    {abi::opcode::flow_steering_attach, true, false, &function_master::attach_flow},
+    {abi::opcode::flow_steering_detach, false, false, &function_master::detach_flow},
     {abi::opcode::nop, false, false, nullptr}};
 
 /// Goes on as it is.
@@ -180,6 +182,7 @@ abi::status function_master::free_res(request& r) {
         const object* o = tracker_.find(r.function, what, number + i);
         if (o == nullptr) return status::bad_resource;
         if (o->with_hardware) return status::resource_busy;
+        if (what == resource::qp && leads_anywhere(r.function, number + i)) return status::resource_busy;
       }
       for (std::uint32_t i = 0; i < count; ++i) {
         device_.tables().give_back(what, number + i);
@@ -502,6 +505,7 @@ abi::status function_master::query_if_stat(request& r) {
 abi::status function_master::qp_attach(request& r) {
   namespace f = abi::mcg;
   const std::uint32_t qpn = r.modifier & qpn_mask, protocol = r.modifier >> 28 & 7;
+  if (device_.steering() != config::steering_mode::b0) return status::bad_op;  // there is no table
   if (tracker_.find(r.function, resource::qp, qpn) == nullptr) return status::bad_op;
   ibv_gid gid{};
   std::memcpy(gid.raw, r.inbox->data(), sizeof gid.raw);
@@ -537,6 +541,8 @@ abi::status function_master::query_dev_cap(request& r) {
     for (const unsigned bit :
          {c::flag_rc, c::flag_uc, c::flag_ud, c::flag_xrc, c::flag_srq, c::flag_atomic, c::flag_ud_mcast, c::flag_iboe})
       clear(bit);
+  if (device_.steering() != config::steering_mode::device_managed) abi::set(m, c::flow_steering, 0);
+  abi::set(m, c::flow_sniffer, 0);
   abi::set(m, c::blue_flame, 0);
   abi::set(m, c::bmme_flags,
            abi::get(m, c::bmme_flags) & ~(c::bmme_type_2_win | c::bmme_win_2b | c::bmme_fast_reg | c::bmme_ignore_fcs));

@@ -95,6 +95,10 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "
                      "libmlx4 and libmlx5 do"});
+  to.add("driver.steering", c.steering,
+         sim::choice{"b0, device_managed",
+                     "adapter control plane 3.7: log_num_mgm_entry_size 10, -1: groups and addresses, or rules over "
+                     "headers (flow steering)"});
   to.add("driver.log_num_qp", c.log_num_qp, sim::range{10, 18, "log2", "design: queue pairs; grows with --qps"});
   to.add("driver.log_num_cq", c.log_num_cq, sim::range{8, 16, "log2", "design: completion queues"});
   to.add("driver.log_num_mpt", c.log_num_mpt, sim::range{8, 19, "log2", "design: memory regions"});

@@ -131,6 +131,12 @@ arrival station::receive(std::uint64_t timeout_ps) {
   return take(wc, plain);
 }
 
+arrival station::poll() {
+  ibv_wc wc{};
+  host_driver::ethernet_receive plain;
+  return dev().poll_cq(receive_cq_, 1, &wc, &plain) == 1 ? take(wc, plain) : arrival{};
+}
+
 bool station::silent() {
   at_.bus->spend_ps(20 * station_us);
   ibv_wc wc{};

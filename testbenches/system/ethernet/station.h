@@ -64,6 +64,8 @@ class station {
   ibv_wc wait_sent();
   /// The next frame; a test failure when there is none within `timeout_ps`.
   arrival receive(std::uint64_t timeout_ps = 100 * station_us);
+  /// A frame that has arrived; without bytes when there is none.
+  arrival poll();
   /// Nothing arrives for a while.
   bool silent();
   ibv_qp_state state() const;

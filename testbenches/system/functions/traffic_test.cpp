@@ -119,8 +119,15 @@ TEST(Functions, CountTheirOwnTraffic) {
 }
 
 /// A group with members in three functions of two adapters, the sender's own among them.
-TEST(Functions, AreMembersOfGroups) {
-  hosts::two_nodes system(shared_cards(2));
+class FunctionsBy : public testing::TestWithParam<host_driver::config::steering_mode> {};
+INSTANTIATE_TEST_SUITE_P(modes, FunctionsBy,
+                         testing::Values(host_driver::config::steering_mode::b0,
+                                         host_driver::config::steering_mode::device_managed));
+
+TEST_P(FunctionsBy, AreMembersOfGroups) {
+  hosts::two_nodes_config c = shared_cards(2);
+  c.node.driver.steering = GetParam();
+  hosts::two_nodes system(c);
   run(system, [&] {
     hosts::connection_options o;
     o.type = IBV_QPT_UD;

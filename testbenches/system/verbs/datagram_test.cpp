@@ -156,8 +156,21 @@ TEST(Datagrams, CarryTheirHeaderAndBytes) {
   });
 }
 
-TEST(Multicast, EachMemberHasItsCopy) {
-  hosts::two_nodes system(default_system());
+/// By groups, or by rules of the device.
+class MulticastBy : public testing::TestWithParam<host_driver::config::steering_mode> {
+ protected:
+  static hosts::two_nodes_config steered() {
+    hosts::two_nodes_config c = default_system();
+    c.node.driver.steering = GetParam();
+    return c;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(modes, MulticastBy,
+                         testing::Values(host_driver::config::steering_mode::b0,
+                                         host_driver::config::steering_mode::device_managed));
+
+TEST_P(MulticastBy, EachMemberHasItsCopy) {
+  hosts::two_nodes system(steered());
   run(system, [&] {
     unsigned hosts = 1;
     for (const encapsulation_case& e : encapsulations) {
@@ -216,9 +229,8 @@ TEST(Multicast, EachMemberHasItsCopy) {
 }
 
 /// More groups than buckets: entries in chains, taken out from their heads and middles.
-TEST(Multicast, GroupsInChains) {
-  hosts::two_nodes_config config = default_system();
-  hosts::two_nodes system(config);
+TEST_P(MulticastBy, GroupsInChains) {
+  hosts::two_nodes system(steered());
   run(system, [&] {
     connection_options options;
     options.ip = 6;
