@@ -238,19 +238,20 @@ steering_flow* device::create_group_flow(queue_pair* pair, const ibv_flow_attr* 
 }
 
 steering_flow* device::create_flow(ibv_qp* qp, unsigned port, const mac_address& to) {
-  if (by_device()) {
+  if (by_device()) {  // of one port, also below a bond
+    command_channel::mailbox box(channel_);
+    flow_request request(box.data());
+    request.set({abi::flow_rule::domain_nic, abi::flow_rule::type_regular, true, port, qp->qp_num});
+    request.add_destination(to);
+    std::uint64_t id = 0;
+    const abi::opcode attach = abi::opcode::flow_steering_attach;
+    const int error = channel_.execute({attach, request.words(), 0, box.address(), 0, &id});
+    errno = -error;
+    if (error != 0) return nullptr;
     auto flow = std::make_unique<steering_flow>();
     flow->qp = static_cast<queue_pair*>(qp);
     flow->port = port;
-    const auto fill = [&](unsigned on, flow_request& request) {
-      namespace f = abi::flow_rule;
-      request.set({f::domain_nic, f::type_regular, true, on, qp->qp_num});
-      request.add_destination(to);
-      return 0;
-    };
-    const int error = has_port(port) ? attach_rules(port, fill, &flow->rules) : -EINVAL;
-    errno = -error;
-    if (error != 0) return nullptr;
+    flow->rules = {id};
     flows_.push_back(std::move(flow));
     return flows_.back().get();
   }

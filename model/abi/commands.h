@@ -242,8 +242,9 @@ inline constexpr unsigned default_port_shift = 16, default_steer_shift = 1;
 inline constexpr unsigned steer_multicast = 0, steer_unicast = 1;
 }  // namespace mcg
 
-/// QP_FLOW_STEERING_ATTACH: a control segment and headers (adapter control plane 4.19); in_modifier is the length of all
-/// in words of 32 bits. The immediate result is the registration id, which QP_FLOW_STEERING_DETACH takes as in_param.
+/// QP_FLOW_STEERING_ATTACH: a control segment and headers (adapter control plane 4.19); in_modifier is the length of
+/// all in words of 32 bits. The immediate result is the registration id, which QP_FLOW_STEERING_DETACH takes as
+/// in_param.
 namespace flow_rule {
 inline constexpr std::size_t control_bytes = 16;
 /// Larger is lower. Who attaches takes its domain, and in it its own priorities (inc/device.h).

@@ -134,7 +134,7 @@ verdict ethernet_check::check(responder_flow& f, payload::frame_ptr& frame) {
   passed_ = false;
   if (!receives(ctx.state)) return drop(ctx.state == icm::qp_state::error ? drops_.error : drops_.state);
   if (ctx.type != icm::service::ethernet) return drop(drops_.service);
-  if (frame->port != ctx.dest.port) return drop(drops_.address);
+  if (!registers_.ports.may_arrive(frame->port, ctx.dest)) return drop(drops_.address);
   // The numbers in a spreading QP are its owner's choice: they reach that function's queue pairs and no others.
   const std::uint32_t spread_by = frame->packet.xrceth;
   if (spread_by != 0 && spread_by != (was_spread | ctx.function)) return drop(drops_.ethernet_function);

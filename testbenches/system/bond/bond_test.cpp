@@ -330,6 +330,39 @@ TEST(Bond, RingsOfInterfacesKeepTheirPort) {
   });
 }
 
+/// An application's rules are on both ports, as are RoCE groups; those of a network interface on its own.
+TEST(Bond, RulesAreOnBothPorts) {
+  hosts::two_nodes_config c = bonded(mode::balance_xor);
+  c.node_b->driver.steering = host_driver::config::steering_mode::device_managed;
+  hosts::two_nodes system(c);
+  run(system, [&] {
+    std::array<hosts::endpoint, 2> ends{system.a(), system.a()};
+    ends[1].port = 2;
+    station::options o;
+    o.ethernet.physical_port = true;
+    station first(ends[0], o), second(ends[1], o), both(system.b()), one(system.b());
+    both.post_receives(8);
+    one.post_receives(8);
+    host_driver::steering_flow* const rule = both.steer_all(IBV_FLOW_ATTR_ALL_DEFAULT);
+    hosts::endpoint at = one.at();
+    const host_driver::mac_address own{2, 0, 0, 0, 0x0b, 1};
+    host_driver::steering_flow* const of_port_2 = at.device->create_flow(one.qp(), 2, own);
+    ASSERT_NE(of_port_2, nullptr);
+    bytes frame(100, 2);
+    std::copy(own.begin(), own.end(), frame.begin());
+    first.send(frame);
+    EXPECT_EQ(both.receive().frame, frame);
+    second.send(frame);
+    EXPECT_EQ(one.receive().frame, frame);
+    ASSERT_EQ(at.device->destroy_flow(of_port_2), 0);
+    second.send(frame);
+    EXPECT_EQ(both.receive().frame, frame);
+    ASSERT_EQ(at.device->destroy_flow(rule), 0);
+    for (station* s : {&first, &second}) s->send(frame);
+    EXPECT_TRUE(both.silent() && one.silent());
+  });
+}
+
 /// A function's queue pair goes where its host says: it cannot force a port, nor change the map or the check.
 TEST(Bond, AFunctionCannotLeaveTheMap) {
   hosts::two_nodes_config c = default_system();
