@@ -55,6 +55,7 @@ abi::status function_master::check_flow(const request& r, std::uint8_t* m, std::
       abi::set(m, f::priority, f::domain_nic);
       return status::ok;
     case f::id_ib:
+      if (!functions_[r.function].settings.roce) return status::bad_op;
       if (*bytes != f::control_bytes + f::ib_bytes || !is_group(h + f::dgid) ||
           !all_ones(h + f::dgid_mask, gid_bytes_of_header))
         return status::bad_param;
