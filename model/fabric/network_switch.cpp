@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "model/fabric/frame_headers.h"
@@ -15,9 +16,10 @@ namespace rnic::fabric {
 
 namespace {
 
-constexpr std::uint32_t fcs_bytes = 4, preamble_and_fcs_bytes = 12, gap_bytes = 12, address_bytes = 6;
+constexpr std::uint32_t fcs_bytes = 4, preamble_and_fcs_bytes = 12, gap_bytes = 12, address_bytes = 6,
+                        shortest_bytes = 60;  // without FCS
 constexpr wire::mac_address own_address{0x02, 0, 0, 0, 0x80, 0x01};
-constexpr unsigned dscp_class_shift = 5;
+constexpr unsigned dscp_class_shift = 5, most_ports = 64;
 
 sim::time_ps line_time(std::uint64_t bytes, std::uint32_t rate_mbps) { return bytes * 8 * sim::ps_per_us / rate_mbps; }
 sim::time_ps duration(const payload::frame& f, std::uint32_t rate_mbps) {
@@ -35,7 +37,7 @@ const switch_config& consistent(const switch_config& c, const std::string& param
   if (c.ecn.kmin_bytes >= c.ecn.kmax_bytes)
     throw sim::config_error(parameters + ".ecn.kmin_bytes: " + std::to_string(c.ecn.kmin_bytes) +
                             ": expected less than ecn.kmax_bytes, " + std::to_string(c.ecn.kmax_bytes));
-  if (c.ports.size() > 64)
+  if (c.ports.size() > most_ports)
     throw sim::config_error(parameters + ": " + std::to_string(c.ports.size()) + " ports, expected 64 at most");
   return c;
 }
@@ -52,6 +54,8 @@ network_switch::port_state::port_state(const std::string& name, network_switch& 
       queues(of.config_.scheduling, of.config_.weights) {
   for (unsigned p = 0; p < priorities; ++p)
     markers.emplace_back(of.config_.ecn, of.config_.seed * 0x10000 + number * priorities + p);
+  for (unsigned p = 0; p < priorities && of.config_.qcn.priorities != 0; ++p)
+    points.emplace_back(of.config_.qcn, p, of.config_.seed * 0x10000 + (number + most_ports) * priorities + p);
   const lossless_by by = of.config_.buffer.flow_control;
   flow.send_pause = by == lossless_by::pause;
   flow.obey_pause = by != lossless_by::pfc;
@@ -84,6 +88,9 @@ void network_switch::announce(sim::statistics& stats) const {
                                                                 {"rx_pause", &c.rx_pause},
                                                                 {"tx_pause", &c.tx_pause},
                                                                 {"marked", &c.marked},
+                                                                {"qcn_sampled", &c.sampled},
+                                                                {"qcn_sampled_bytes", &c.sampled_bytes},
+                                                                {"qcn_cnms", &c.cnms},
                                                                 {"drop_queue", &c.drop_queue},
                                                                 {"drop_headroom", &c.drop_headroom},
                                                                 {"drop_vlan", &c.drop_vlan},
@@ -212,9 +219,32 @@ void network_switch::queue(port_state& from, port_state& to, payload::frame_ptr 
       return;
   }
   if (to.markers[priority].look_at(*frame, buffer_.queued(to.number, priority))) ++to.count.marked;
+  if (!to.points.empty() && to.points[priority].is_on()) sample(from, to, *frame, vlan, priority, arrival);
   busy_ |= to.bit();
   touched_ |= to.bit();
   to.queues.push(priority, {std::move(frame), from.number, bytes, end});
+}
+
+/// A frame has come into a queue that has a congestion point. What that has to tell goes back by the frame's input.
+void network_switch::sample(port_state& from, port_state& to, const payload::frame& f, std::uint16_t vlan,
+                            unsigned priority, sim::time_ps arrival) {
+  if (wire::is_cnm(f.data(), f.length)) return;
+  const auto found = to.points[priority].take(f.length + fcs_bytes, buffer_.queued(to.number, priority));
+  if (!found) return;
+  ++to.count.sampled;
+  to.count.sampled_bytes += found->queued;
+  if (found->feedback == 0 || (f.data()[address_bytes] & 1) != 0) return;
+  wire::cnm m = message_about(f, priority, *found, config_.qcn);
+  m.smac = own_address;
+  m.cpid = config_.seed << 16 | to.number << 8 | priority;
+  payload::frame_ptr told = pool_.get();
+  told->begin = payload::frame::payload_start;
+  told->length = static_cast<std::uint32_t>(wire::encode_cnm(m, told->data()));
+  if (told->length < shortest_bytes) std::memset(told->data() + told->length, 0, shortest_bytes - told->length);
+  told->length = std::max(told->length, shortest_bytes);
+  told->fcs = wire::ethernet_fcs(told->data(), told->length);
+  ++to.count.cnms;
+  queue(to, from, std::move(told), vlan, config_.qcn.cnm_priority, arrival);
 }
 
 /// When its last bit could leave if the line were free.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/fabric/congestion_marker.h"
+#include "model/fabric/congestion_point.h"
 #include "model/fabric/forwarding_table.h"
 #include "model/fabric/output_queues.h"
 #include "model/fabric/shared_buffer.h"
@@ -42,6 +43,10 @@ namespace rnic::fabric {
 /// Stages in the spans of messages (follow()), of a frame's first bit: `store`, until as many of its bytes are here as
 /// must be; `forward`, hop_ps; `queue`, behind others and for pauses.
 ///
+/// A congestion point (congestion_point) of an output's priority tells the source of a frame that it has sampled: the
+/// CNM goes out of the input that the frame came in by, in the queue of `qcn.cnm_priority`, and from there by the
+/// source's address. There is none about frames from a group's address, and none about CNMs.
+///
 /// Frames that come in or are to be queued while the cable is pulled out are dropped; those in its queues leave, and
 /// are lost there.
 ///
@@ -53,12 +58,14 @@ namespace rnic::fabric {
 class network_switch final : public sim::clocked_block {
  public:
   struct port_counters {
-    std::uint64_t rx_frames = 0, tx_frames = 0;                   ///< without MAC control
-    std::uint64_t rx_bytes = 0, tx_bytes = 0;                     ///< FCS included
-    std::uint64_t rx_pause = 0, tx_pause = 0;                     ///< pause frames of either kind
-    std::uint64_t marked = 0;                                     ///< at this output
-    std::uint64_t drop_queue = 0;                                 ///< this output's queue, or the buffer, was full
-    std::uint64_t drop_headroom = 0;                              ///< lossless, of this input, whose headroom was full
+    std::uint64_t rx_frames = 0, tx_frames = 0;    ///< without MAC control
+    std::uint64_t rx_bytes = 0, tx_bytes = 0;      ///< FCS included
+    std::uint64_t rx_pause = 0, tx_pause = 0;      ///< pause frames of either kind
+    std::uint64_t marked = 0;                      ///< at this output
+    std::uint64_t sampled = 0, sampled_bytes = 0;  ///< by its congestion points; lengths of the queue then, together
+    std::uint64_t cnms = 0;                        ///< that these have sent
+    std::uint64_t drop_queue = 0;                  ///< this output's queue, or the buffer, was full
+    std::uint64_t drop_headroom = 0;               ///< lossless, of this input, whose headroom was full
     std::uint64_t drop_vlan = 0, drop_unknown = 0, drop_fcs = 0;  ///< of this input
     std::uint64_t drop_no_line = 0;  ///< nothing is plugged into this output, or the cable of this port was pulled out
   };
@@ -125,6 +132,7 @@ class network_switch final : public sim::clocked_block {
     mac::flow_control flow;
     output_queues queues;
     std::vector<congestion_marker> markers;  // by priority
+    std::vector<congestion_point> points;    // by priority; none where no priority has one
     sim::ring<leaving> leaves{most_leaving};
     payload::frame_sink_if* line = nullptr;
     sim::time_ps line_free = 0;
@@ -141,6 +149,8 @@ class network_switch final : public sim::clocked_block {
   void flood(port_state& from, const payload::frame& f, std::uint16_t vlan, unsigned priority, sim::time_ps arrival);
   void queue(port_state& from, port_state& to, payload::frame_ptr frame, std::uint16_t vlan, unsigned priority,
              sim::time_ps arrival);
+  void sample(port_state& from, port_state& to, const payload::frame& f, std::uint16_t vlan, unsigned priority,
+              sim::time_ps arrival);
   unsigned priority_of(const payload::frame& f) const;
   sim::time_ps earliest_end(const port_state& from, const port_state& to, const payload::frame& f,
                             sim::time_ps arrival) const;

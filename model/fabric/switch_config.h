@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/fabric/qcn_config.h"
 #include "model/sim/parameter.h"
 #include "model/sim/types.h"
 
@@ -122,6 +123,7 @@ struct switch_config {
   sim::parameter<std::uint32_t> pause_refresh_percent{50, {1, 99, "% of the pause", "design"}};
   buffer_config buffer;
   marking_config ecn;
+  qcn_config qcn;
 
   // What is not a parameter: who builds the network says it.
   struct port {
@@ -132,7 +134,7 @@ struct switch_config {
   std::vector<port> ports;
   std::array<std::uint8_t, priorities> weights{1, 1, 1, 1, 1, 1, 1, 1};  ///< scheduling weighted, each from 1 on
   bool floods = true;      ///< frames to addresses that nobody knows; not where there are loops
-  std::uint64_t seed = 1;  ///< of marks, and of the choice among equal ways
+  std::uint64_t seed = 1;  ///< of marks, of samples, and of the choice among equal ways
 
   void list(sim::fields& are) {
     are("forwarding", forwarding);
@@ -144,6 +146,7 @@ struct switch_config {
     are("pause_refresh_percent", pause_refresh_percent);
     are("buffer", buffer);
     are("ecn", ecn);
+    are("qcn", qcn);
   }
 };
 

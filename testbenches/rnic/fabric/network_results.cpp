@@ -86,6 +86,8 @@ nlohmann::json ports_of(const fabric::topology& shape, unsigned number, const fa
     for (const char* counter : {"rx_pause", "tx_pause", "marked", "drop_queue", "drop_headroom", "drop_vlan",
                                 "drop_unknown", "drop_fcs", "drop_no_line"})
       j[counter] = counted(counter);
+    for (const char* counter : {"qcn_sampled", "qcn_cnms"}) j[counter] = counted(counter);
+    j["qcn_queue_bytes"] = counted("qcn_sampled_bytes") / std::max<std::uint64_t>(1, counted("qcn_sampled"));
     all.push_back(j);
   }
   return all;
@@ -114,6 +116,11 @@ void print_ports(const nlohmann::json& ports) {
                p["port"].get<unsigned>(), p["to"].get<std::string>(), p["tx_gbps"].get<double>(),
                p["most_queued_bytes"].get<std::uint64_t>(), p["rx_pause"].get<std::uint64_t>(),
                p["tx_pause"].get<std::uint64_t>(), p["marked"].get<std::uint64_t>(), dropped_at(p));
+  for (const nlohmann::json& p : ports)
+    if (p["qcn_cnms"].get<std::uint64_t>() != 0)
+      fmt::print("congestion points of {} to {}: {} CNMs, {} samples, queue {} bytes on average\n",
+                 p["switch"].get<std::string>(), p["to"].get<std::string>(), p["qcn_cnms"].get<std::uint64_t>(),
+                 p["qcn_sampled"].get<std::uint64_t>(), p["qcn_queue_bytes"].get<std::uint64_t>());
 }
 
 }  // namespace rnic::program
