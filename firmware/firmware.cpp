@@ -94,6 +94,7 @@ const firmware::handler firmware::handlers[] = {
     {abi::opcode::query_if_stat, &firmware::query_if_stat, stage_ready, op(0)},
     {abi::opcode::dump_eth_stats, &firmware::dump_eth_stats, stage_ready, op(0)},
     {abi::opcode::diag_rprt, &firmware::diag_rprt, stage_ready, op(2)},
+    {abi::opcode::congestion_ctrl, &firmware::congestion_ctrl, stage_ready, op(0) | op(1) | op(4)},
     {abi::opcode::hw_health_check, &firmware::hw_health_check, stage_ready, op(0)},
     {abi::opcode::virt_port_map, &firmware::virt_port_map, stage_ready, op(abi::virt_port_map_mailbox::op_set)},
 };
@@ -124,6 +125,7 @@ void firmware::restart() {
   groups_filtered_.fill(0);
   roce_v2_ports_.fill(true);  // so says the device reset
   vports_.fill({});
+  reacting_.fill(0);
   traffic_base_.fill({});
   vxlan_port_ = 0;
   roce_v2_port_ = 4791;

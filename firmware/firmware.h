@@ -254,6 +254,14 @@ class firmware {
     std::uint64_t rx_frames = 0, rx_bytes = 0, tx_frames = 0, tx_bytes = 0;
   };
 
+  // congestion_commands.cpp
+  status congestion_ctrl(command_request& r);
+  void query_reaction_points(unsigned port, unsigned priority);
+  void query_reaction_statistics(unsigned port, unsigned priority);
+  status check_reaction_points() const;
+  void set_reaction_points(unsigned port, unsigned priority);
+  void forget_congestion();
+
   // mad_commands.cpp
   status mad_ifc(command_request& r);
   std::uint16_t answer_mad(unsigned port);
@@ -292,6 +300,7 @@ class firmware {
 
   std::array<bool, 2> port_up_{};
   std::array<bool, 2> link_reported_{};
+  std::array<std::uint8_t, 2> reacting_{};     ///< priorities of a port that CONGESTION_CTRL has enabled
   std::array<unsigned, 2> groups_filtered_{};      ///< addresses in a port's filter
   std::array<bool, 2> roce_v2_ports_{true, true};  ///< SET_PORT's roce_mode, as the registers have it
   std::array<vport_counts, 2> vports_{};           ///< virtual ports with a rate, by priority

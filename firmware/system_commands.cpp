@@ -119,6 +119,7 @@ void firmware::fill_capabilities() {
       {c::log_max_mcgs, 13},
       {c::log_max_pds, 15},
       {c::log_max_xrcds, 16},
+      {c::qcn, 1},
   };
   out_.fill(0);
   for (const value& b : bytes) put(b.f, b.v);
@@ -307,6 +308,7 @@ void firmware::drop_everything() {
   for (owner_table* table : {&mpts_, &eqs_, &cqs_, &srqs_}) table->clear();
   groups_written_.clear();
   flows_.clear();
+  forget_congestion();
   port_up_.fill(false);
   link_reported_.fill(false);
   special_qp_base_ = 0;

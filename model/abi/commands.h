@@ -77,6 +77,7 @@ enum class opcode : std::uint16_t {
   update_qp = 0x061,
   flow_steering_attach = 0x065,
   flow_steering_detach = 0x066,
+  congestion_ctrl = 0x068,
   allocate_vpp = 0x080,
   set_vport_qos = 0x081,
   alloc_res = 0xf00,

@@ -73,6 +73,7 @@ inline constexpr std::uint32_t bmme_win_2b = 1u << 1, bmme_local_inv = 1u << 6, 
                                bmme_type_2_win = 1u << 9, bmme_reserved_lkey = 1u << 10, bmme_fast_reg = 1u << 11,
                                bmme_roce_v1_v2 = 1u << 19, bmme_port_remap = 1u << 24, bmme_ignore_fcs = 1u << 26,
                                bmme_config_dev = 1u << 29;
+inline constexpr auto qcn = bits8(0x7b, 0, 0);
 inline constexpr auto reserved_lkey = u32(0x98);
 inline constexpr auto features = u32(0x9c);
 inline constexpr std::uint32_t feature_diag_per_port = 1u << 17, feature_reassign_mac = 1u << 22;

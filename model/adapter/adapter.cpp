@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/transport/congestion/qcn_cr.h"
+
 namespace rnic::adapter {
 
 namespace {
@@ -95,6 +97,8 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
                        env.statistics),
       cnp_sender_(name_ + ".cnp_sender", core_, config_.responder.congestion.notification,
                   config_.responder.answer.waiting, env.statistics),
+      cnm_receiver_(name_ + ".cnm_receiver", core_, config_.congestion.qcn, {&gids_[0], &gids_[1]},
+                    responder_.roce_v2_port(), env.statistics),
       multicast_(name_ + ".multicast", core_, config_.multicast, icm_map_, env.frames, env.spans, env.statistics),
       steering_(name_ + ".steering", core_, config_.steering, icm_map_, {&gids_[0], &gids_[1]}, env.frames,
                 env.statistics),
@@ -185,6 +189,7 @@ void adapter::name_parameters() {
   name(atomic_unit_, "adapter.responder.atomics");
   name(answer_transmit_, "adapter.responder");
   name(cnp_sender_, "adapter.congestion.notification");
+  name(cnm_receiver_, "adapter.congestion.qcn");
   name(multicast_, "adapter.multicast");
   name(steering_, "adapter.steering");
   name(completion_, "adapter.completion");
@@ -257,6 +262,10 @@ void adapter::bind_descriptors() {
   using cnp = transport::cnp_sender;
   connect("requester_to_cnp_sender_cnps", requester_.cnp_out, cnp_sender_.notices[cnp::requester], depth);
   connect("responder_to_cnp_sender_cnps", responder_.cnp_out, cnp_sender_.notices[cnp::responder], depth);
+  using cnm = transport::cnm_receiver;
+  connect("cnm_receiver_to_requester_notices", cnm_receiver_.notices[cnm::requests], requester_.cnm_in, hand_over);
+  connect("cnm_receiver_to_read_generator_notices", cnm_receiver_.notices[cnm::responses],
+          read_generator_.pacing.cnm_in, hand_over);
   connect("completion_to_requester_losses", completion_.qp_errors[0], requester_.lost_in, depth);
   connect("completion_to_responder_losses", completion_.qp_errors[1], responder_.lost_in, depth);
   connect("completion_to_pcie_interrupts", completion_.msix, endpoint_.dma().msix(), depth);
@@ -329,6 +338,7 @@ void adapter::bind_receive() {
     const std::string port = ports_[i]->basename(), parser = parsers_[i]->basename();
     connect(port + "_to_" + parser + "_frames", ports_[i]->rx_out, parsers_[i]->mac_in, hand_over)
         .forward_by(sim::forwarding::cut_through);
+    connect(port + "_to_cnm_receiver_cnms", ports_[i]->cnm_out, cnm_receiver_.cnms[i], config_.channel_depth);
     connect(parser + "_to_icrc_check_frames", parsers_[i]->roce_out, icrc_check_.inputs[i], config_.channel_depth)
         .forward_by(sim::forwarding::cut_through);
   }
@@ -409,6 +419,9 @@ void adapter::bind_registers() {
   cr_bus_.map(transport_base + transport::cr::responder_offset, transport::cr::responder_offset, responder_);
   cr_bus_.map(transport_base + transport::cr::multicast_offset, transport::cr::responder_offset, multicast_);
   cr_bus_.map(transport_base + transport::cr::answer_offset, transport::cr::responder_offset, answer_transmit_);
+  cr_bus_.map(transport_base + transport::cr::generator_offset, transport::cr::responder_offset,
+              read_generator_.pacing);
+  cr_bus_.map(transport_base + transport::cr::cnm_offset, transport::cr::responder_offset, cnm_receiver_);
   cr_bus_.map(cr_base::completion, completion_);
   cr_bus_.map(cr_base::traffic, traffic_);
   gather_.count_into(traffic_.requests_sent);
@@ -433,9 +446,9 @@ void adapter::bind_registers() {
 /// have come to rest.
 void adapter::bind_reset() {
   endpoint_.on_function_change(command_);
-  std::vector<register_bus::reset_target_if*> targets{&endpoint_,  &command_,    &doorbell_,   &scheduler_,
-                                                      &requester_, &responder_,  &completion_, &steering_,
-                                                      &multicast_, &cnp_sender_, &traffic_,    &answer_transmit_};
+  std::vector<register_bus::reset_target_if*> targets{
+      &endpoint_, &command_,   &doorbell_,   &scheduler_, &requester_,       &responder_,   &completion_,
+      &steering_, &multicast_, &cnp_sender_, &traffic_,   &answer_transmit_, &cnm_receiver_};
   for (unsigned i = 0; i < ports_.size(); ++i) {
     targets.push_back(&gids_[i]);
     targets.push_back(ports_[i].get());

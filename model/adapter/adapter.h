@@ -23,6 +23,7 @@
 #include "model/pcie/pcie_core.h"
 #include "model/register_bus/cr_bus.h"
 #include "model/sim/clock_domain.h"
+#include "model/transport/congestion/cnm_receiver.h"
 #include "model/transport/congestion/cnp_sender.h"
 #include "model/transport/multicast/multicast.h"
 #include "model/transport/read_engine/read_engine.h"
@@ -182,6 +183,7 @@ class adapter : public sc_core::sc_module {
   transport::atomic_unit atomic_unit_;
   transport::answer_transmit answer_transmit_;
   transport::cnp_sender cnp_sender_;
+  transport::cnm_receiver cnm_receiver_;
   transport::multicast multicast_;
   transport::traffic_counters traffic_;
   ethernet::steering steering_;

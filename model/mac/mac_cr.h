@@ -41,6 +41,11 @@ inline constexpr std::uint32_t scheduler =
 inline constexpr std::uint32_t max_rate =
     0xa0;  ///< rw, + 4 * tc: most of the line that the class may take in Mb/s (max_bw), 0: no limit. In every mode
 
+// Congestion notification messages (802.1Qau; transport/congestion/qcn_cr.h).
+inline constexpr std::uint32_t takes_cnms = 0x50;    ///< rw, bit 0: CNMs are taken out of what comes in; else they are
+                                                     ///< frames like any other
+inline constexpr std::uint32_t dropped_cnms = 0x54;  ///< ro, CNMs for which there was no room
+
 // Counters.
 inline constexpr std::uint32_t reset_counters = 0x80;  ///< wo, any value: clears the port's counters
 /// ro: the DUMP_ETH_STATS mailbox (adapter control plane 10.2) as big-endian dwords in host order: word i of the

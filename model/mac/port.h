@@ -38,7 +38,7 @@ namespace rnic::mac {
 /// Receive: a frame is checked, put into the ingress buffer of its priority (PCP, or default_priority when untagged),
 /// and handed on with its first beat. From the line to the buffer is store-and-forward: nothing of a frame whose FCS is
 /// wrong is handed on. Its room in the buffer it has until `departures` say that it leaves what is behind; with none of
-/// them bound it leaves when it is handed on. MAC control frames end here.
+/// them bound it leaves when it is handed on. MAC control frames end here, and CNMs leave by a way of their own.
 ///
 /// Parts, each with a data sheet of its own, in the order in which they work in a cycle: `carrier_sense`; `line`, whose
 /// open frame may be complete; `turnaround`, whose frame may be; `receive_side`, with `ingress`; `transmit_side`, with
@@ -60,6 +60,8 @@ class port : public sim::clocked_block,
   sim::fifo_out<payload::frame_ptr> rx_out;
   /// Credits by transport::egress_source; those of sources that do not exist stay unbound.
   credit_ports credits_out;
+  /// CNMs, where firmware has them taken out. May stay unbound: then they are dropped.
+  sim::fifo_out<payload::frame_ptr> cnm_out;
   /// What leaves the ingress buffers: a channel for each that takes frames off the way behind them.
   std::array<sim::fifo_in<payload::departure>, ingress::takers> departures;
 

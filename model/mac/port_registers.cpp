@@ -67,6 +67,10 @@ std::uint32_t port::cr_read(std::uint32_t offset) {
       return static_cast<std::uint32_t>(transmit_.queues().mode);
     case cr::prio2tc:
       return transmit_.queues().prio2tc;
+    case cr::takes_cnms:
+      return set_.takes_cnms ? 1 : 0;
+    case cr::dropped_cnms:
+      return static_cast<std::uint32_t>(counters_.drop_cnm);
     default:
       return 0;
   }
@@ -94,6 +98,9 @@ void port::cr_write(std::uint32_t offset, std::uint32_t value) {
       break;
     case cr::ignore_fcs:
       set_.ignore_fcs = bit0;
+      break;
+    case cr::takes_cnms:
+      set_.takes_cnms = bit0;
       break;
     case cr::mac_high:
       set_.mac = wire::mac_from_u64((std::uint64_t{value} & 0xffff) << 32 | (wire::to_u64(set_.mac) & 0xffffffff));
@@ -163,6 +170,8 @@ void port::announce(sim::statistics& to) const {
                                                               {"drop_too_long", &c.drop_too_long},
                                                               {"drop_overflow", &c.drop_overflow},
                                                               {"drop_control", &c.drop_control},
+                                                              {"rx_cnm", &c.rx_cnm},
+                                                              {"drop_cnm", &c.drop_cnm},
                                                               {"drop_link_down", &c.drop_link_down},
                                                               {"drop_tx_link_down", &c.drop_tx_link_down},
                                                               {"link_losses", &c.link_losses}};

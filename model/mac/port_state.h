@@ -28,6 +28,7 @@ struct port_settings {
 
   bool up = false;
   bool ignore_fcs = false;
+  bool takes_cnms = false;
   std::uint16_t mtu;
   std::uint8_t default_priority;
   wire::mac_address mac{};
@@ -39,7 +40,8 @@ struct port_counters {
   std::uint64_t tx_pause = 0, rx_pause = 0;   ///< pause frames of either kind
   std::uint64_t looped = 0;                   ///< for the own port, not on the line
   std::uint64_t drop_fcs = 0, drop_runt = 0, drop_too_long = 0, drop_overflow = 0, drop_link_down = 0;
-  std::uint64_t drop_control = 0;  ///< MAC control frames with an unknown opcode
+  std::uint64_t drop_control = 0;          ///< MAC control frames with an unknown opcode
+  std::uint64_t rx_cnm = 0, drop_cnm = 0;  ///< CNMs that were taken out; those for which there was no room
   std::uint64_t drop_tx_link_down = 0;
   std::uint64_t link_losses = 0;       ///< the carrier went away
   std::uint64_t blocked_by_pause = 0;  ///< frames that waited in a paused priority

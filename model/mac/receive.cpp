@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/wire/cnm.h"
 #include "model/wire/icrc.h"
 #include "model/wire/pause.h"
 
@@ -19,11 +20,13 @@ unsigned line_frames_a_cycle(const sim::clock_domain& domain, std::uint32_t rate
 }  // namespace
 
 receive_side::receive_side(sim::clocked_block& owner, const port_common& common,
-                           const sim::fifo_out<payload::frame_ptr>& out, departure_ports& departures,
+                           const sim::fifo_out<payload::frame_ptr>& out,
+                           const sim::fifo_out<payload::frame_ptr>& cnm_out, departure_ports& departures,
                            const carrier_sense& carrier)
     : owner_(owner),
       to_(common),
       out_(out),
+      cnm_out_(cnm_out),
       departures_(departures),
       carrier_(carrier),
       path_(common.config),
@@ -56,7 +59,8 @@ void receive_side::take_from_line(bool link_up) {
     ++to_.counters.drop_link_down;
     return;
   }
-  if (passes_fcs(f, column) && is_short_enough(f) && !consume_control(f)) admit(std::move(frame));
+  if (passes_fcs(f, column) && is_short_enough(f) && !consume_control(f) && !consume_cnm(frame))
+    admit(std::move(frame));
 }
 
 /// What has not been on a line has no FCS, and is no less than the shortest frame.
@@ -157,6 +161,17 @@ bool receive_side::consume_control(const payload::frame& f) {
       break;
   }
   to_.stats.control_frame();
+  return true;
+}
+
+/// Congestion notification messages go to their receiver, where firmware has told so.
+bool receive_side::consume_cnm(payload::frame_ptr& frame) {
+  if (!to_.set.takes_cnms || !wire::is_cnm(frame->data(), frame->length)) return false;
+  ++to_.counters.rx_cnm;
+  if (!frame->fcs_ok || !cnm_out_.bound() || !cnm_out_.can_push())
+    ++to_.counters.drop_cnm;
+  else
+    cnm_out_.push(std::move(frame));
   return true;
 }
 

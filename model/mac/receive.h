@@ -24,7 +24,8 @@ namespace rnic::mac {
 /// those of the line before looped ones, which have no FCS; into the ingress buffer of its priority in the same cycle,
 /// or dropped; read, round robin over the priorities, `datapath_bytes` a cycle (server `ingress_read`): the block
 /// behind gets a frame with its first beat, a cycle after its check at the earliest. Room is given back as departures
-/// say. MAC control frames end at the check: pause frames are obeyed at once.
+/// say. MAC control frames end at the check: pause frames are obeyed at once. So do CNMs where firmware has them taken
+/// out: they need no buffer, go to their receiver at once, one a cycle, and are dropped when that has no room.
 ///
 /// Memories: eight buffers in bytes (ingress); what is on its way from the line and from the own transmitter.
 ///
@@ -37,13 +38,14 @@ namespace rnic::mac {
 /// behind did not take the frame at once.
 ///
 /// Counters: rx_frames, rx_bytes, rx_pause, drop_fcs, drop_runt, drop_too_long, drop_overflow, drop_link_down,
-/// drop_control.
+/// drop_control, rx_cnm, drop_cnm.
 class receive_side {
  public:
   using departure_ports = std::array<sim::fifo_in<payload::departure>, ingress::takers>;
 
   receive_side(sim::clocked_block& owner, const port_common& common, const sim::fifo_out<payload::frame_ptr>& out,
-               departure_ports& departures, const carrier_sense& carrier);
+               const sim::fifo_out<payload::frame_ptr>& cnm_out, departure_ports& departures,
+               const carrier_sense& carrier);
 
   /// The last bit of a frame of the peer is here at that time.
   void deliver(payload::frame_ptr frame, sim::time_ps arrival) {
@@ -82,12 +84,13 @@ class receive_side {
   bool passes_fcs(payload::frame& f, unsigned column);
   bool is_short_enough(const payload::frame& f);
   bool consume_control(const payload::frame& f);
+  bool consume_cnm(payload::frame_ptr& frame);
   void take_departures();
   void hand_out();
 
   sim::clocked_block& owner_;
   port_common to_;
-  const sim::fifo_out<payload::frame_ptr>& out_;
+  const sim::fifo_out<payload::frame_ptr>&out_, &cnm_out_;
   departure_ports& departures_;
   const carrier_sense& carrier_;
   const receive_path path_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "model/sim/parameter.h"
+#include "model/transport/congestion/qcn_group.h"
 
 namespace rnic::transport {
 
@@ -107,6 +108,7 @@ struct notification_config {
 struct congestion_config {
   reaction_config reaction;
   notification_config notification;
+  qcn_config qcn;
   std::array<std::uint32_t, 2> line_mbps{40'000, 40'000};  ///< rates of the ports, set by the adapter
   /// Of a frame on the line beside its bytes.
   sim::parameter<unsigned> line_overhead_bytes{24, {0, 1000, "bytes", "IEEE 802.3: preamble, FCS and gap"}};
@@ -118,6 +120,7 @@ struct congestion_config {
   void list(sim::fields& are) {
     are("reaction", reaction);
     are("notification", notification);
+    are("qcn", qcn);
     are("line_overhead_bytes", line_overhead_bytes);
     are("catch_up_cycles", catch_up_cycles);
     are("hold_cycles", hold_cycles);

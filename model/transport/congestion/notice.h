@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "model/payload/frame.h"
+#include "model/wire/packet.h"
 
 namespace rnic::transport {
 
@@ -21,6 +22,15 @@ struct congestion_notice {
 struct rate_notice {
   std::uint32_t qpn = 0;
   std::uint8_t port = 0;
+};
+
+/// To the half of the transport that has sent a frame: a congestion point (802.1Qau) has sampled it. Names the flow by
+/// where the frame went.
+struct cnm_notice {
+  std::uint8_t port = 0, priority = 0;  ///< by which the CNM came; of the sampled frame
+  std::uint8_t feedback = 0;            ///< quantised, 1 to 63
+  wire::mac_address dmac{};
+  std::uint32_t dest_qp = 0;
 };
 
 }  // namespace rnic::transport

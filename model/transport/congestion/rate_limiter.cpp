@@ -19,6 +19,7 @@ constexpr std::size_t usual_parkings = 1024;
 rate_limiter::rate_limiter(const congestion_config& c, const sim::clock_domain& domain, unsigned log_qps)
     : config_(sim::checked(c, "congestion")),
       domain_(domain),
+      qcn_(config_.qcn, config_.line_mbps),
       mask_((1u << log_qps) - 1),
       pages_(std::max<std::size_t>(1, (std::size_t{1} << log_qps) / page)) {}
 
@@ -46,7 +47,7 @@ bool rate_limiter::change_limit(std::uint32_t qpn, std::uint32_t kbps) {
   flow* f = find(qpn);
   const std::uint32_t was = f != nullptr ? f->limit_kbps : 0;
   limit(qpn, kbps);
-  if (f == nullptr || was == 0 || was == kbps || f->reaction.active()) return false;
+  if (f == nullptr || was == 0 || was == kbps || f->reaction.active() || qcn_.holds(f->qcn, qpn)) return false;
   const sim::time_ps now = domain_.now_ps();
   if (f->next > now) f->next = kbps == 0 ? now : now + (f->next - now) * was / kbps;
   return std::exchange(f->parks, false);
@@ -54,11 +55,18 @@ bool rate_limiter::change_limit(std::uint32_t qpn, std::uint32_t kbps) {
 
 bool rate_limiter::limits(std::uint32_t qpn) const {
   const flow* f = find(qpn);
-  return f != nullptr && (f->limit_kbps != 0 || f->reaction.active());
+  return f != nullptr && (f->limit_kbps != 0 || f->reaction.active() || qcn_.holds(f->qcn, qpn));
 }
 
 void rate_limiter::notified(std::uint32_t qpn, unsigned port) {
   make(qpn).reaction.notified(config_.reaction, config_.line_mbps[port] * 1000, domain_.now_ps());
+}
+
+void rate_limiter::notified(const cnm_notice& n) {
+  const auto qpn = qcn_.flow_of(n);
+  if (!qpn) return;
+  flow& f = make(*qpn);
+  f.qcn = qcn_.take(n, *qpn, f.qcn, domain_.now_ps());
 }
 
 sim::cycle_t rate_limiter::due(std::uint32_t qpn) const {
@@ -76,18 +84,23 @@ void rate_limiter::sent(std::uint32_t qpn, std::uint32_t bytes) {
     f->reaction.sent(config_.reaction, on_line, now);
     kbps = lower_rate(kbps, f->reaction.rate_kbps(config_.reaction, now));
   }
+  if (qcn_.holds(f->qcn, qpn)) kbps = lower_rate(kbps, qcn_.sent(f->qcn, on_line, now));
   if (kbps == 0) return;
   const sim::time_ps late = now - std::min(now, f->next), excused = domain_.edge_time(config_.catch_up_cycles + 1u);
   f->next = (late <= excused ? f->next : now) + (std::uint64_t{on_line} * 8 * kbps_ps_per_bit + kbps - 1) / kbps;
 }
 
 void rate_limiter::forget(std::uint32_t qpn) {
-  if (flow* f = find(qpn); f != nullptr) *f = flow{};
+  flow* f = find(qpn);
+  if (f == nullptr) return;
+  if (qcn_.holds(f->qcn, qpn)) qcn_.forget(f->qcn, domain_.now_ps());
+  *f = flow{};
 }
 
 void rate_limiter::clear() {
   for (auto& p : pages_)
     if (p) p->fill(flow{});
+  qcn_.clear();
   parking_.clear();
 }
 

@@ -10,14 +10,16 @@
 
 #include "model/sim/clock_domain.h"
 #include "model/transport/congestion/config.h"
+#include "model/transport/congestion/qcn_reactions.h"
 #include "model/transport/congestion/reaction_point.h"
 
 namespace rnic::transport {
 
 /// Part of one half of the transport: the limits of its queue pairs, by software (static rate, QP rate limit) and by
-/// their reaction points. A packet that takes n bytes on the line moves the queue pair's next one by the time that n
-/// bytes take at the lower limit. Lateness by a little is that of the machine and is made up for, so that the mean is
-/// met; beyond it the queue pair had nothing to send, and begins anew. Queue pairs without a limit are not kept here.
+/// their reaction points, that of DCQCN and that of 802.1Qau. A packet that takes n bytes on the line moves the queue
+/// pair's next one by the time that n bytes take at the lower limit. Lateness by a little is that of the machine and is
+/// made up for, so that the mean is met; beyond it the queue pair had nothing to send, and begins anew. Queue pairs
+/// without a limit are not kept here.
 class rate_limiter {
  public:
   rate_limiter(const congestion_config& c, const sim::clock_domain& domain, unsigned log_qps);
@@ -33,6 +35,10 @@ class rate_limiter {
   bool limits(std::uint32_t qpn) const;
   /// A CNP for the queue pair, which sends through `port`.
   void notified(std::uint32_t qpn, unsigned port);
+  /// A CNM (802.1Qau) about a frame that this half may have sent.
+  void notified(const cnm_notice& n);
+  qcn_reactions& qcn() { return qcn_; }
+  const qcn_reactions& qcn() const { return qcn_; }
   /// First edge at which it may send.
   sim::cycle_t due(std::uint32_t qpn) const;
   /// It starts a frame of `bytes` (without FCS) now. Not before due().
@@ -60,6 +66,7 @@ class rate_limiter {
     sim::cycle_t parks_until = 0;
     sim::time_ps next = 0;  // the next frame not before
     reaction_point reaction;
+    qcn_reactions::number qcn = qcn_reactions::none;  // its number, where it is still this flow's
   };
   static constexpr std::uint32_t page = 64;
   flow* find(std::uint32_t qpn) const;
@@ -67,6 +74,7 @@ class rate_limiter {
 
   const congestion_config& config_;
   const sim::clock_domain& domain_;
+  qcn_reactions qcn_;
   bool any_ = false;
   std::uint32_t mask_;
   std::vector<std::unique_ptr<std::array<flow, page>>> pages_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/sim/check.h"
+#include "model/transport/congestion/qcn_cr.h"
 #include "model/transport/requester/rules.h"
 #include "model/transport/transport_cr.h"
 
@@ -213,6 +214,7 @@ std::uint32_t requester_control::read(std::uint32_t offset) const {
       break;
   }
   if (offset - cr::port_mtu < 4 * egress_ports) return settings_.port_mtu[(offset - cr::port_mtu) / 4];
+  if (offset >= cr::qcn) return to_.limiter.qcn().read(offset, owner_.now_ps());
   return offset >= cr::diagnostics ? to_.diagnostics.read(offset - cr::diagnostics) : 0;
 }
 
@@ -229,6 +231,7 @@ void requester_control::write(std::uint32_t offset, std::uint32_t value) {
   if (offset == cr::vport_rate) to_.pace.vports().limit(settings_.vport, value);
   if (offset == cr::port_map && settings_.ports.write(value)) to_.credits.look_again();
   if (offset - cr::port_mtu < 4 * egress_ports) settings_.port_mtu[(offset - cr::port_mtu) / 4] = value;
+  if (offset >= cr::qcn) return to_.limiter.qcn().write(offset, value, owner_.now_ps());
   if (command_.write(offset, value)) return;
   if (offset != cr::qp_command) return;
   if (value == cr::qp_command_publish || value == cr::qp_command_change) {

@@ -45,6 +45,10 @@ class pacing {
   bool in_time(send_unit& u);
   /// A frame of `bytes` has started.
   void started(send_unit& u, std::uint32_t bytes);
+  /// The frame of the queue pair, with its headers, is one of those that reaction points of 802.1Qau are told of.
+  void note_flow(std::uint32_t qpn, const payload::frame& f) {
+    if (limiter_.qcn().reacts()) limiter_.qcn().note(qpn, f.packet.dmac.data(), f.packet.bth.dest_qp);
+  }
   /// Queue pairs whose time has come, of those that park.
   void wake_due();
 

@@ -63,6 +63,7 @@ requester::requester(std::string name, sim::clock_domain& domain, const requeste
   completions_.announce(stats);
   completer_.announce(stats);
   contexts_.announce(stats);
+  limiter_.qcn().announce(this->name(), stats);
 }
 
 void requester::show_inputs() {
@@ -78,6 +79,7 @@ void requester::show_inputs() {
   rx_in.show_in(filled_, of_responses);
   timer_in.show_in(filled_, of_expirations);
   grant_in.show_in(filled_, of_grants);
+  cnm_in.show_in(filled_, of_cnms);
 }
 
 // What comes back goes before what is sent. Where engines share a memory, one sees in the same cycle what those before
@@ -96,6 +98,7 @@ void requester::tick() {
   if (holds(of_responses)) completer_.take_response();
   if (holds(of_expirations))
     if (qp_runtime* const r = timers_.expired(); r != nullptr) completer_.time_out(*r);
+  if (holds(of_cnms) && cnm_in.can_pop()) limiter_.notified(cnm_in.pop());
   pacing_.wake_due();
   go_back_.walk();
   completions_.work();

@@ -99,6 +99,7 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
   sim::fifo_in<qp_error> lost_in{*this};  ///< from completion: a completion of this QP was lost. May stay unbound
   sim::fifo_out<rate_notice> notice_out{*this};     ///< to the READ generator. May stay unbound
   sim::fifo_out<congestion_notice> cnp_out{*this};  ///< to the sender of CNPs. May stay unbound
+  sim::fifo_in<cnm_notice> cnm_in{*this};           ///< from the receiver of CNMs. May stay unbound
   egress_credits::channels credit_in{sim::fifo_in<egress_credit>(*this),
                                      sim::fifo_in<egress_credit>(*this)};  ///< by port
   /// Its DMA port is the second one of this block.
@@ -130,7 +131,8 @@ class requester : public sim::clocked_block, public register_bus::cr_target_if, 
     of_scattered,
     of_responses,
     of_expirations,
-    of_grants
+    of_grants,
+    of_cnms
   };
   static constexpr std::uint64_t any_credits = (std::uint64_t{1} << egress_ports) - 1;
   void show_inputs();

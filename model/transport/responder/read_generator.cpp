@@ -21,8 +21,8 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
     : clocked_block(name, domain),
       answers(*this, cfg.answer.waiting),
       config_(sim::checked(cfg, this->name())),
+      pacing(*this, config_),
       spans_(spans),
-      pacing_(*this, config_),
       gathers_(*this, cfg.read_gathers, frames, translate, dma_read),
       requests_(cfg, gathers_),
       asking_(cfg.flows),
@@ -36,14 +36,16 @@ read_generator::read_generator(std::string name, sim::clock_domain& domain, cons
       {"atomics", &count_.atomics},   {"answers", &count_.answers}, {"repeated", &count_.repeated},
       {"given_up", &count_.given_up}, {"faults", &count_.faults}};
   for (const auto& [n, counter] : all) stats.add(this->name() + "." + n, *counter);
+  pacing.limits().qcn().announce(this->name(), stats);
 }
 
 void read_generator::tick() {
   answers.work();
   if (notice_in.can_pop()) {
     const rate_notice n = notice_in.pop();
-    pacing_.limits().notified(n.qpn, n.port);
+    pacing.limits().notified(n.qpn, n.port);
   }
+  pacing.take_notice();
   if (dma_read.response.can_pop()) settle(gathers_.take_memory(dma_read.response.pop()));
   settle(gathers_.take_address());
   if (outcome_in.can_pop()) ended(outcome_in.pop());
@@ -263,12 +265,12 @@ void read_generator::may_leave(std::uint16_t f) {
 /// It waits for no place and no time to send any more: the next queue pair here may have another path and another rate.
 void read_generator::leave_line(stream& s) {
   if (s.stands) lines_.remove(requests_.flow_of(s));
-  if (s.parked) pacing_.leave(requests_.flow_of(s));
+  if (s.parked) pacing.leave(requests_.flow_of(s));
   s.stands = s.parked = false;
 }
 
 void read_generator::leave() {
-  if (const std::uint16_t f = pacing_.come_back(); f != no_link) {
+  if (const std::uint16_t f = pacing.come_back(); f != no_link) {
     requests_.of(f).parked = false;
     may_leave(f);
   }
@@ -308,8 +310,8 @@ void read_generator::leave_response(std::uint16_t f) {
   stream& s = requests_.of(f);
   const std::uint16_t j = s.first;
   job& x = requests_[j];
-  rate_limiter& limits = pacing_.limits();
-  if (limits.any() && !pacing_.in_time(f, s.qpn)) {
+  rate_limiter& limits = pacing.limits();
+  if (limits.any() && !pacing.in_time(f, s.qpn)) {
     s.parked = true;
     return;
   }
@@ -327,6 +329,7 @@ void read_generator::leave_response(std::uint16_t f) {
   const std::uint32_t psn = (wire::psn_t(x.r.psn) + a.offset / s.mtu).value();
   answer_job response = make_answer(s.to, std::move(a.frame), op, psn, x.r.syndrome, x.r.msn, a.length);
   if (limits.any()) limits.sent(s.qpn, answer_length(response));
+  if (limits.qcn().reacts()) limits.qcn().note(s.qpn, response.path.dmac, response.remote_qpn);
   answers.push(std::move(response));
   ++count_.packets;
   count_.bytes += a.length;

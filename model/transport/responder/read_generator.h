@@ -31,8 +31,9 @@ namespace rnic::transport {
 /// Data sheet.
 ///
 /// Ports, each of one item a cycle: commands in, reports out; answers to answer_transmit (answer_port); address
-/// translation; DMA reads (READ payload); jobs to the atomic unit, outcomes from it; the READ engine; CNPs that have
-/// come for queue pairs, which move their rates in the cycle in which they are seen.
+/// translation; DMA reads (READ payload); jobs to the atomic unit, outcomes from it; the READ engine; CNPs and CNMs
+/// that have come for queue pairs, which move their rates in the cycle in which they are seen; the internal register
+/// bus.
 ///
 /// Stages: accept a command (cycle 0); ask, one response packet a cycle, in turn of the queue pairs (0 for one that
 /// finds nobody in front of it); translation, of packets and atomics that the command brings none for; read, one DMA
@@ -80,6 +81,12 @@ class read_generator : public sim::clocked_block {
   sim::fifo_in<rate_notice> notice_in{*this};  ///< from the requester. May stay unbound
 
  private:
+  const responder_config config_;
+
+ public:
+  response_pacing pacing;  ///< which has the port for CNMs, and registers
+
+ private:
   using kind = read_command::kind;
   using job = read_request;
   using stream = read_stream;
@@ -117,9 +124,7 @@ class read_generator : public sim::clocked_block {
   void refuse_key(std::uint32_t key);
   void end_revocation();
 
-  const responder_config config_;
   sim::span_recorder& spans_;
-  response_pacing pacing_;
   read_gathers gathers_;
   read_requests requests_;
   sim::ring<std::uint16_t> asking_, swapping_, faults_;  // streams: for a packet, for the atomic unit; that failed

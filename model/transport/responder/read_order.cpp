@@ -45,10 +45,10 @@ void read_generator::accept() {
       refuse_key(r.key);
       break;
     case kind::forget:
-      pacing_.limits().forget(r.qpn);
+      pacing.limits().forget(r.qpn);
       break;
     case kind::forget_all:
-      pacing_.limits().clear();
+      pacing.limits().clear();
       break;
   }
   command_in.drop();
@@ -78,7 +78,7 @@ void read_generator::take(const read_command& r) {
   if (r.again)
     for (const std::uint16_t left : requests_.left_over()) report_end(requests_[left]);
   const std::uint8_t code = s.to.path.static_rate;
-  if (code != 0 || pacing_.limits().any()) pacing_.limits().limit(s.qpn, static_rate_kbps(code));
+  if (code != 0 || pacing.limits().any()) pacing.limits().limit(s.qpn, static_rate_kbps(code));
   requests_.insert(s, j, sequence);
   may_ask(r.flow);
 }

@@ -76,6 +76,51 @@ TEST(mac_checks, unknown_control_is_consumed) {
   EXPECT_EQ(t.b.mac.count().drop_control, 1u);
 }
 
+payload::frame_ptr cnm(bench& t, bool tagged) {
+  payload::frame_ptr f = t.frame(106, 6, tagged);
+  wire::store_be16(f->data() + (tagged ? 16 : 12), 0x22e7);
+  return with_fcs(std::move(f));
+}
+
+/// Their way: a cycle behind the check, whatever waits in the ingress buffers.
+TEST(mac_checks, congestion_notification_messages_are_taken_out_where_asked_for) {
+  bench t;
+  sim::fifo<payload::frame_ptr> way("b.to_cnms", t.domain, 2);
+  taker cnms("b.cnms", t.domain);
+  t.b.mac.cnm_out.bind(way);
+  cnms.in.bind(way);
+  t.b.rx.from = 1'000'000;  // nobody takes frames
+  t.b.mac.deliver(cnm(t, true), 100'000);
+  bench::run_ns(300);
+  EXPECT_TRUE(cnms.notes.empty()) << "like any other frame";
+  EXPECT_EQ(t.b.mac.count().rx_frames, 1u);
+  EXPECT_EQ(t.b.mac.cr_read(cr::takes_cnms), 0u);
+  t.b.mac.cr_write(cr::takes_cnms, 1);
+  EXPECT_EQ(t.b.mac.cr_read(cr::takes_cnms), 1u);
+  t.b.mac.deliver(cnm(t, true), 400'000);
+  t.b.mac.deliver(cnm(t, false), 500'000);
+  t.b.mac.deliver(with_fcs(t.frame(106, 6, true)), 600'000);
+  payload::frame_ptr bad = cnm(t, true);
+  bad->fcs ^= 1;
+  t.b.mac.deliver(std::move(bad), 700'000);
+  bench::run_ns(700);
+  ASSERT_EQ(cnms.notes.size(), 2u);
+  EXPECT_EQ(cnms.notes[0].at, 481'000u);
+  EXPECT_EQ(cnms.notes[1].at, 581'000u);
+  EXPECT_EQ(t.b.mac.count().rx_cnm, 2u);
+  EXPECT_EQ(t.b.mac.count().rx_frames, 2u);
+  EXPECT_EQ(t.b.mac.count().drop_fcs, 1u);
+  // Those for which there is no room are dropped: the line cannot wait.
+  cnms.from = 2'000'000;
+  for (unsigned i = 0; i < 5; ++i) t.b.mac.deliver(cnm(t, true), 1'100'000 + i * 50'000);
+  bench::run_ns(600);
+  EXPECT_EQ(t.b.mac.count().rx_cnm, 7u);
+  EXPECT_EQ(t.b.mac.count().drop_cnm, 3u);
+  EXPECT_EQ(t.b.mac.cr_read(cr::dropped_cnms), 3u);
+  t.b.mac.device_reset();
+  EXPECT_EQ(t.b.mac.cr_read(cr::takes_cnms), 0u);
+}
+
 TEST(mac_checks, priority_is_pcp_or_default) {
   bench t;
   t.b.mac.cr_write(cr::default_priority, 2);
