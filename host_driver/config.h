@@ -33,6 +33,7 @@ struct config {
   bool lossless_global_pause = true;  ///< 802.3x pause both ways in SET_PORT, as mlx4_en's default
   std::uint8_t pfc_mask = 0;          ///< priorities with PFC, takes the place of global pause
   dcb::settings dcb;                  ///< agent that agrees on PFC and ETS with the peer
+  dcb::qcn_settings qcn;              ///< reaction points of quantised congestion notification
   unsigned mr_page_shift = 12;        ///< log2 of the page size of memory regions: 12..30; larger needs aligned buffers
   /// Module parameter roce_mode (0, 2, 4): versions for which an address gets a GID.
   enum class roce_versions : std::uint8_t { v1, v2, both };

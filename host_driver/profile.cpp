@@ -54,6 +54,7 @@ device_caps device_caps::parse(const void* mailbox) {
   c.flow_sniffer = get(f::flow_sniffer) != 0;
   c.max_flow_qps = get(f::max_flow_qps);
   c.blue_flame = get(f::blue_flame) != 0;
+  c.qcn = get(f::qcn) != 0;
   c.bf_register_bytes = c.blue_flame ? one_shifted(get(f::log_bf_register)) : 0;
   c.min_page = one_shifted(get(f::log_min_page));
   c.max_sq_sge = get(f::max_sq_sge);

@@ -35,7 +35,7 @@ struct device_caps {
   bool eth_prot_ctrl = false, qos_vpp = false;
   bool flow_steering = false, flow_sniffer = false;  ///< rules that the device manages; copies of what others get
   std::uint32_t max_flow_qps = 0;                    ///< of one entry of them
-  bool blue_flame = false;
+  bool blue_flame = false, qcn = false;
   std::uint32_t bf_register_bytes = 0;
   std::uint32_t min_page = 0, max_sq_sge = 0, max_rq_sge = 0, max_sq_bytes = 0, max_rq_bytes = 0, max_qps_per_mcg = 0;
   std::uint32_t rdmarc_bytes = 0, qpc_bytes = 0, auxc_bytes = 0, altc_bytes = 0, eqc_bytes = 0, cqc_bytes = 0,

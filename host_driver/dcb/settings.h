@@ -36,4 +36,14 @@ struct settings {
   std::string system_name;  ///< LLDP's; the host's
 };
 
+/// What the reaction points of all ports are set to (802.1Q names without rpg, rppp; dcbnl's struct ieee_qcn). Defaults
+/// are those of 802.1Q's managed objects, but for max_rps.
+struct qcn_settings {
+  std::uint8_t priorities = 0;  ///< that react, one bit each; with none of them no command is given
+  std::uint32_t max_rps = 100;  ///< reaction points (queue pairs) of a port's priority
+  std::uint32_t time_reset_us = 15'000, byte_reset = 150'000, threshold = 5;
+  std::uint32_t max_rate_mbps = 0;  ///< 0: the port's rate
+  std::uint32_t ai_rate_mbps = 5, hai_rate_mbps = 50, gd = 7, min_dec_percent = 50, min_rate_mbps = 5;
+};
+
 }  // namespace rnic::host_driver::dcb

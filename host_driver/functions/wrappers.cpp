@@ -529,7 +529,7 @@ abi::status function_master::qp_attach(request& r) {
 
 // ---------------------------------------------------------------- what the device can do
 
-/// Without what a virtual function cannot have: BlueFlame, windows, fast registration, raw Ethernet.
+/// Without what a virtual function cannot have: BlueFlame, windows, fast registration, raw Ethernet, rate limits, QCN.
 abi::status function_master::query_dev_cap(request& r) {
   namespace c = abi::dev_cap;
   const status s = native(r);
@@ -551,6 +551,7 @@ abi::status function_master::query_dev_cap(request& r) {
   abi::set(m, c::eth_prot_ctrl, 0);
   abi::set(m, c::ext_flags, abi::get(m, c::ext_flags) & ~c::ext_fsm);
   abi::set(m, c::features, abi::get(m, c::features) & ~c::feature_diag_per_port);
+  abi::set(m, c::qcn, 0);
   return s;
 }
 

@@ -38,6 +38,27 @@ void announce_dcb(sim::parameter_set& to, host_driver::dcb::settings& c) {
   to.add("driver.dcb.lldp.reinit_s", t.reinit_s, sim::range{1, 10, "s", "IEEE 802.1AB 9.2.5: reinitDelay"});
 }
 
+/// Reaction points of 802.1Qau: `driver.qcn.priorities` is what everything else of them needs.
+void announce_qcn(sim::parameter_set& to, host_driver::dcb::qcn_settings& c) {
+  to.add("driver.qcn.priorities", c.priorities,
+         sim::range{0, 255, "priorities, one bit each", "design: off; bit n: flows of priority n react to CNMs"});
+  to.add("driver.qcn.max_rps", c.max_rps,
+         sim::range{1, 0xffff, "reaction points", "IEEE 802.1Q 32.10: rpppMaxRps, of a port's priority"});
+  to.add("driver.qcn.time_reset_us", c.time_reset_us,
+         sim::range{0, 0xffffffff, "us", "IEEE 802.1Q 32.11: rpgTimeReset"});
+  to.add("driver.qcn.byte_reset", c.byte_reset, sim::range{0, 0xffffffff, "bytes", "IEEE 802.1Q 32.11: rpgByteReset"});
+  to.add("driver.qcn.threshold", c.threshold, sim::range{1, 0xffff, "stages", "IEEE 802.1Q 32.11: rpgThreshold"});
+  to.add("driver.qcn.max_rate_mbps", c.max_rate_mbps,
+         sim::range{0, 400'000, "Mb/s", "IEEE 802.1Q 32.11: rpgMaxRate; 0: the port's rate"});
+  to.add("driver.qcn.ai_rate_mbps", c.ai_rate_mbps, sim::range{0, 400'000, "Mb/s", "IEEE 802.1Q 32.11: rpgAiRate"});
+  to.add("driver.qcn.hai_rate_mbps", c.hai_rate_mbps, sim::range{0, 400'000, "Mb/s", "IEEE 802.1Q 32.11: rpgHaiRate"});
+  to.add("driver.qcn.gd", c.gd,
+         sim::range{0, 31, "log2", "IEEE 802.1Q 32.11: rpgGd: a CNM takes feedback / 2^gd of the rate"});
+  to.add("driver.qcn.min_dec_percent", c.min_dec_percent,
+         sim::range{1, 100, "%", "IEEE 802.1Q 32.11: rpgMinDecFac, what a CNM leaves of the rate at least"});
+  to.add("driver.qcn.min_rate_mbps", c.min_rate_mbps, sim::range{1, 400'000, "Mb/s", "IEEE 802.1Q 32.11: rpgMinRate"});
+}
+
 /// RoCE versions, connections, MTU, memory of programs.
 void announce_addresses(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.ud_gid_type", c.ud_gid_type,
@@ -68,6 +89,7 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.pfc_mask", c.pfc_mask,
          sim::range{0, 255, "priorities, one bit each", "design: with PFC, in place of global pause"});
   announce_dcb(to, c.dcb);
+  announce_qcn(to, c.qcn);
   to.add("driver.post_send_ns", c.post_send_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
   to.add("driver.post_recv_ns", c.post_recv_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});
   to.add("driver.poll_ns", c.poll_ns, sim::range{0, 1'000'000, "ns", "calibration 5: latency budget"});

@@ -5,6 +5,7 @@
 #include <systemc>
 
 #include "firmware/bus/network_card.h"
+#include "host_driver/dcb/qcn.h"
 #include "host_driver/dcb/service.h"
 #include "host_driver/hosts/driver_parameters.h"
 #include "host_driver/hosts/gid_source_twin.h"
@@ -313,6 +314,7 @@ int node::start() {
     if (const int error = start_functions()) return error;
   if (bond_)
     if (const int error = start_bond()) return error;
+  if (const int error = host_driver::dcb::start_qcn(device_)) return error;
   return device_.settings().dcb.enabled ? start_dcb() : 0;
 }
 
