@@ -68,7 +68,7 @@ void cnm_receiver::tick() {
   if (!engine_.is_free()) return engine_.await();
   if (waits_) {
     if (!notices[to_].claim()) return engine_.blocked("notices");
-    notices[to_].push(std::move(notice_));
+    notices[to_].push(notice_);
     waits_ = false;
     ++count_.notices;
   }

@@ -31,7 +31,10 @@ unsigned reference_feedback(double q_eq, double w, double qlen, double qlen_old)
 }
 
 /// mark_table of the pseudo code: bytes to the next sample by the upper three bits of the feedback.
-double reference_distance(double base, unsigned feedback) { return base / (1 + feedback / 8); }
+double reference_distance(double base, unsigned feedback) {
+  const unsigned row = feedback / 8;
+  return base / (1.0 + row);
+}
 
 TEST(congestion_point, samples_and_feedback_are_those_of_the_pseudo_code) {
   std::mt19937_64 random(5);

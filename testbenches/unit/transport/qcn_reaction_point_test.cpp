@@ -14,6 +14,8 @@ namespace {
 constexpr sim::time_ps us = sim::ps_per_us;
 constexpr std::uint32_t line_kbps = 40'000'000;
 
+double us_of(sim::time_ps t) { return static_cast<double>(t) / us; }
+
 /// Rates in kb/s, times in us.
 struct reference {
   qcn_group p;
@@ -85,11 +87,11 @@ TEST(QcnReactionPoint, FollowsTheReference) {
     sim::time_ps now = 1000 * us;
     qcn_reaction_point p;
     p.begin(g, line_kbps, now);
-    reference r(g, static_cast<double>(now / us));
+    reference r(g, us_of(now));
     const auto cnm = [&] {
       const auto fb = static_cast<std::uint8_t>(1 + random() % 63);
       p.notified(g, fb, now);
-      r.cnm(fb, static_cast<double>(now / us));
+      r.cnm(fb, us_of(now));
     };
     cnm();
     unsigned increases = 0;
@@ -101,7 +103,7 @@ TEST(QcnReactionPoint, FollowsTheReference) {
       } else {
         const auto bytes = static_cast<std::uint32_t>(100 + random() % 4100);
         p.sent(g, bytes, now);
-        r.frame(bytes, static_cast<double>(now / us));
+        r.frame(bytes, us_of(now));
       }
       increases += p.rate_kbps() > before ? 1 : 0;
       ASSERT_NEAR(p.rate_kbps(), r.crate, 2) << "run " << run << ", step " << i;
