@@ -10,6 +10,7 @@
 #include "model/wire/ethernet.h"
 #include "model/wire/icrc.h"
 #include "model/wire/internet.h"
+#include "model/wire/lacp.h"
 #include "model/wire/packet.h"
 #include "model/wire/pause.h"
 #include "testbenches/fuzz/property.h"
@@ -48,6 +49,18 @@ void try_pause(const std::uint8_t* data, std::size_t size) {
   demand(wire::decode_pause(bytes.data(), bytes.size(), again) == wire::pause_kind::pause, "an own pause is one");
   demand(again.per_priority == p.per_priority && again.enabled == p.enabled && again.quanta == p.quanta,
          "a pause says the same again");
+}
+
+void try_slow_protocol(const std::uint8_t* data, std::size_t size) {
+  wire::lacp_unit lacp;
+  wire::marker_unit marker;
+  const wire::slow_protocol what = wire::decode_slow_protocol(data, size, lacp, marker);
+  if (what != wire::slow_protocol::lacp && what != wire::slow_protocol::marker) return;
+  demand(size >= wire::slow_protocol_bytes, "a unit lies in its frame");
+  const bool is_lacp = what == wire::slow_protocol::lacp;
+  const frame once = is_lacp ? wire::encode_lacp(lacp) : wire::encode_marker(marker);
+  demand(wire::decode_slow_protocol(once.data(), once.size(), lacp, marker) == what, "an own unit is one");
+  demand((is_lacp ? wire::encode_lacp(lacp) : wire::encode_marker(marker)) == once, "a unit says the same again");
 }
 
 void try_checksums(const std::uint8_t* data, std::size_t size) {
@@ -98,6 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace rnic::fuzz;
   try_packet(data, size);
   try_pause(data, size);
+  try_slow_protocol(data, size);
   try_checksums(data, size);
   try_changes(data, size);
   try_text(data, size);

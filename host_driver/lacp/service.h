@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// LACP of a bond as a host runs it: frames of both ports through queue pairs of their own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "host_driver/device.h"
+#include "host_driver/lacp/lacp_agent.h"
+
+namespace rnic::host_driver::lacp {
+
+/// What the ports were before they were bonded.
+struct member {
+  mac_address mac{};
+  unsigned rate_mbps = 0;
+};
+
+/// The bonding driver's part below a bonded device (bond.h). One process runs it; another one says when links change.
+class service : private port_output_if {
+ public:
+  service(device& dev, bus_if& bus, const settings& s, const std::array<member, 2>& members);
+
+  /// Makes the queue pairs and their rules for the group address, and begins with the links (device::links()) that are
+  /// up. 0 or a negative errno.
+  int start();
+  /// Receives and keeps the time until stop(). In a process.
+  void run();
+  /// The same until the agent has settled, for `longest_ps` at most.
+  void run_until_settled(std::uint64_t longest_ps);
+  /// Ends run(); from any process, before the device is closed or reset.
+  void stop();
+  /// Links are these (bit n: port n + 1). From any process.
+  void set_links(unsigned links);
+
+  const lacp_agent& agent() const { return agent_; }
+  /// Called after each change of agent().distributing(), in the process that found it.
+  void when_changed(std::function<void()> tell) { tell_ = std::move(tell); }
+
+ private:
+  static constexpr unsigned ports = lacp_agent::ports, receives = 16, sends = 16, frame_bytes = 2048;
+  struct waiting_frame {
+    unsigned port;
+    std::vector<std::uint8_t> bytes;
+  };
+  void transmit(unsigned port, const std::uint8_t* frame, std::size_t length) override;
+  int make_queue_pair(protection_domain* pd, unsigned port);
+  int post_receive(unsigned slot);
+  void post_waiting();
+  void take_received();
+  bool apply_links(unsigned links);
+  void turn(std::uint64_t until_ps);
+
+  device& dev_;
+  bus_if& bus_;
+  const std::array<member, 2> members_;
+  lacp_agent agent_;
+  bool stopping_ = false;
+  std::function<void()> tell_;
+  completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;  // of both queue pairs
+  std::array<queue_pair*, ports> qps_{};
+  bus_if::dma_memory memory_{};
+  memory_region* region_ = nullptr;
+  unsigned next_send_ = 0, under_way_ = 0;
+  std::deque<waiting_frame> waiting_;  // to be sent
+};
+
+}  // namespace rnic::host_driver::lacp
