@@ -22,6 +22,8 @@ const char* to_string(config::bond_mode mode) {
       return "balance-xor";
     case config::bond_mode::ecmp:
       return "ecmp";
+    case config::bond_mode::ieee_802_3ad:
+      return "802.3ad";
     default:
       return "none";
   }
@@ -99,26 +101,81 @@ std::string bond::obstacle(const device& of) {
   return {};
 }
 
+/// Line rate of a port, by its width and the speed of a lane (ibv_port_attr).
+static unsigned rate_mbps(const ibv_port_attr& port) {
+  const unsigned lanes = port.active_width == 2 ? 4 : port.active_width;  // IBA PortInfo: LinkWidthActive
+  switch (port.active_speed) {
+    case 16:
+      return lanes * 14'000;  // FDR
+    case 32:
+      return lanes * 25'000;  // EDR
+    case 64:
+      return lanes * 50'000;  // HDR
+    case 128:
+      return lanes * 100'000;  // NDR
+    default:
+      return lanes * 10'000;
+  }
+}
+
 int bond::enslave() {
   if (!obstacle(device_).empty()) return -EOPNOTSUPP;
+  std::array<lacp::member, 2> members;
+  const bool is_802_3ad = config_.bond == config::bond_mode::ieee_802_3ad;
+  for (unsigned port = 1; is_802_3ad && port <= 2; ++port) {
+    ibv_port_attr attr{};
+    if (const int error = device_.query_port(port, &attr)) return error;
+    members[port - 1] = {device_.port(port).mac, rate_mbps(attr)};
+  }
   if (const int error = device_.enter_bond(config_.bond == config::bond_mode::ecmp)) return error;
-  return follow(device_.links());
+  if (is_802_3ad)
+    if (const int error = start_lacp(members)) return error;
+  return settle();
 }
 
-std::array<unsigned, 2> bond::map_for(unsigned links) {
+int bond::start_lacp(const std::array<lacp::member, 2>& members) {
+  lacp_ = std::make_unique<lacp::service>(device_, bus_, config_.lacp, members);
+  lacp_->when_changed([this] { settle(); });
+  return lacp_->start();
+}
+
+void bond::bring_up() {
+  constexpr std::uint64_t longest_ps = 10'000'000'000'000;
+  if (lacp_) lacp_->run_until_settled(longest_ps);
+}
+
+unsigned bond::active_ports() const { return lacp_ ? lacp_->agent().distributing() : device_.links(); }
+
+std::array<unsigned, 2> bond::map_for(unsigned active) {
   if (config_.bond == config::bond_mode::active_backup) {
-    if (!is_up(links, active_) && is_up(links, other_of(active_))) active_ = other_of(active_);
+    if (!is_up(active, active_) && is_up(active, other_of(active_))) active_ = other_of(active_);
     return {active_, active_};
   }
-  if ((links & both_links) == 0) return {1, 2};
-  return {is_up(links, 1) ? 1u : 2u, is_up(links, 2) ? 2u : 1u};
+  if ((active & both_links) == 0) return lacp_ && !changes_.empty() ? changes_.back().map : std::array{1u, 2u};
+  return {is_up(active, 1) ? 1u : 2u, is_up(active, 2) ? 2u : 1u};
 }
 
-int bond::follow(unsigned links) {
+/// The map is that of the active ports, also when they change while the adapter is told.
+int bond::settle() {
+  again_ = true;
+  if (settling_) return 0;
+  settling_ = true;
+  int error = 0;
+  while (again_ && error == 0) {
+    again_ = false;
+    error = follow();
+  }
+  settling_ = false;
+  return error;
+}
+
+int bond::follow() {
   change c;
   c.seen_ps = bus_.now_ps();
-  c.links = links;
-  c.map = map_for(links);
+  c.links = device_.links();
+  c.active = active_ports();
+  if (!changes_.empty() && c.links == changes_.back().links && c.active == changes_.back().active) return 0;
+  c.map = map_for(c.active);
   if (changes_.empty() || c.map != changes_.back().map)
     if (const int error = device_.set_port_map(c.map[0], c.map[1])) return error;
   c.done_ps = bus_.now_ps();
@@ -127,12 +184,14 @@ int bond::follow(unsigned links) {
 }
 
 void bond::run() {
-  while (device_.wait_links(changes_.back().links)) {
+  unsigned known = changes_.back().links;
+  while (device_.wait_links(known)) {
     // The bonding driver looks at its links at whole intervals.
     const std::uint64_t interval = config_.bond_miimon_us * 1'000'000;
     if (interval != 0) bus_.sleep_ps(interval - bus_.now_ps() % interval);
-    const unsigned links = device_.links();
-    if (links != changes_.back().links && follow(links) != 0) return;
+    known = device_.links();
+    if (lacp_) lacp_->set_links(known);
+    if (settle() != 0) return;
   }
 }
 

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "host_driver/config.h"
 #include "host_driver/device.h"
+#include "host_driver/lacp/service.h"
 
 namespace rnic::host_driver {
 
@@ -21,6 +23,9 @@ namespace rnic::host_driver {
 ///                  there is no primary, so the active one stays active when the other link comes back
 ///   balance_xor    each stands for its own port while that has a link, else for the other
 ///   ecmp           the same without a bond: each port sends with its own MAC address, half of the GID table is left
+///   ieee_802_3ad   as balance_xor, of the ports on which LACP has agreed with the partner that they distribute: one
+///                  whose partner is silent goes although its link is up. While there is none the map stays. (The
+///                  kernel's mlx4_en goes by the link alone in this mode too.)
 class bond {
  public:
   /// The device is open; `c.bond` is one of the modes.
@@ -35,25 +40,38 @@ class bond {
   /// Follows the links until the device is closed.
   void run();
 
-  /// A change of the map: when the driver saw the link change, and when the adapter had the new one.
+  /// A change of the links, of the active ports, or of the map: when the driver saw it, and when the adapter had the
+  /// map that follows.
   struct change {
     std::uint64_t seen_ps = 0, done_ps = 0;
-    unsigned links = 0;  ///< that were up: bit n is port n + 1
+    unsigned links = 0;   ///< that were up: bit n is port n + 1
+    unsigned active = 0;  ///< ports that may send; the links, except of ieee_802_3ad
     std::array<unsigned, 2> map{1, 2};
   };
   /// The first one is that of enslave().
   const std::vector<change>& changes() const { return changes_; }
   const config& settings() const { return config_; }
+  /// Of ieee_802_3ad, after enslave(), else nullptr. A process of its own runs it; before it does, bring_up() waits.
+  lacp::service* lacp() { return lacp_.get(); }
+  const lacp::service* lacp() const { return lacp_.get(); }
+  /// Of ieee_802_3ad, beside run(): returns when LACP has settled, 10 s later at most (three until a partner counts as
+  /// silent, two that ports wait for each other, and the periods of both).
+  void bring_up();
 
  private:
-  std::array<unsigned, 2> map_for(unsigned links);
-  int follow(unsigned links);
+  unsigned active_ports() const;
+  std::array<unsigned, 2> map_for(unsigned active);
+  int settle();
+  int follow();
+  int start_lacp(const std::array<lacp::member, 2>& members);
 
   device& device_;
   bus_if& bus_;
   const config config_;
-  unsigned active_ = 1;
+  unsigned active_ = 1;  // of active_backup
   std::vector<change> changes_;
+  std::unique_ptr<lacp::service> lacp_;
+  bool settling_ = false, again_ = false;  // one process after the other
 };
 
 const char* to_string(config::bond_mode mode);

@@ -9,6 +9,7 @@
 #include "host_driver/dcb/settings.h"
 #include "host_driver/forced_path.h"
 #include "host_driver/gid_rules.h"
+#include "host_driver/lacp/settings.h"
 #include "host_driver/pinned_memory.h"
 
 namespace rnic::host_driver {
@@ -38,10 +39,11 @@ struct config {
   /// Module parameter roce_mode (0, 2, 4): versions for which an address gets a GID.
   enum class roce_versions : std::uint8_t { v1, v2, both };
   roce_versions roce_mode = roce_versions::both;
-  /// The bond that has the interfaces of both ports (bond.h): modes 1 and 2 of the bonding driver, or routing over
+  /// The bond that has the interfaces of both ports (bond.h): modes 1, 2 and 4 of the bonding driver, or routing over
   /// equal ways (product documents: RoCE LAG, RoCE LAG ECMP).
-  enum class bond_mode : std::uint8_t { none, active_backup, balance_xor, ecmp };
+  enum class bond_mode : std::uint8_t { none, active_backup, balance_xor, ecmp, ieee_802_3ad };
   bond_mode bond = bond_mode::none;
+  lacp::settings lacp;               ///< of ieee_802_3ad
   std::uint64_t bond_miimon_us = 0;  ///< interval at which the bonding driver looks at its links; 0: with their events
   /// Module parameter ud_gid_type of the vendor's distribution (0, 2): RoCE version of all datagram queue pairs. By
   /// address: each datagram has that of its address handle's GID, as the kernel's own driver, which has no such

@@ -59,6 +59,20 @@ void announce_qcn(sim::parameter_set& to, host_driver::dcb::qcn_settings& c) {
   to.add("driver.qcn.min_rate_mbps", c.min_rate_mbps, sim::range{1, 400'000, "Mb/s", "IEEE 802.1Q 32.11: rpgMinRate"});
 }
 
+/// Link aggregation control: of driver.bond=802.3ad.
+void announce_lacp(sim::parameter_set& to, host_driver::lacp::settings& c) {
+  to.add("driver.lacp.rate", c.rate,
+         sim::choice{"slow, fast", "IEEE 802.1AX 6.4.4: units each 30 s or 1 s are asked for; bonding: lacp_rate"});
+  to.add("driver.lacp.active", c.active, "IEEE 802.1AX 6.4.1: speaks first; bonding: lacp_active");
+  to.add("driver.lacp.system_priority", c.system_priority,
+         sim::range{1, 65'535, "priority, 1 goes first", "IEEE 802.1AX 6.3.2; bonding: ad_actor_sys_prio"});
+  to.add("driver.lacp.key", c.user_key,
+         sim::range{0, 1023, "key", "IEEE 802.1AX 6.3.5, bits 15:6 of the ports' key; bonding: ad_user_port_key"});
+  for (unsigned i = 0; i < 2; ++i)
+    to.add("driver.lacp.port" + std::to_string(i + 1) + ".priority", c.port_priority[i],
+           sim::range{0, 65'535, "priority, 0 goes first", "IEEE 802.1AX 6.3.4; bonding: 255"});
+}
+
 /// RoCE versions, connections, MTU, memory of programs.
 void announce_addresses(sim::parameter_set& to, host_driver::config& c) {
   to.add("driver.ud_gid_type", c.ud_gid_type,
@@ -103,11 +117,12 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
       "driver.roce_mode", c.roce_mode,
       sim::choice{"v1, v2, both", "adapter data plane F.1: roce_mode 0, 2, 4: versions that an address gets GIDs of"});
   to.add("driver.bond", c.bond,
-         sim::choice{"none, active_backup, balance_xor, ecmp",
+         sim::choice{"none, active_backup, balance_xor, ecmp, 802.3ad",
                      "adapter control plane 9: the bond of both ports' interfaces; --bond"});
   to.add(
       "driver.bond_miimon_us", c.bond_miimon_us,
       sim::range{0, 10'000'000, "us", "design: interval of the bonding driver's looks at its links; 0: with events"});
+  announce_lacp(to, c.lacp);
   announce_addresses(to, c);
   to.add("driver.functions.vlan", c.function_vlan,
          sim::range{0, 4094, "VID", "adapter control plane 8.5: VST of all virtual functions; 0: none"});

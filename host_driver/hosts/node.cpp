@@ -324,6 +324,13 @@ int node::start_bond() {
   if (const int error = bond_->enslave()) return error;
   bus_.share();
   sc_core::sc_spawn([this] { bond_->run(); }, (std::string(basename()) + "_bond").c_str());
+  if (bond_->lacp() == nullptr) return 0;
+  bond_->bring_up();
+  sc_core::sc_spawn([this] { bond_->lacp()->run(); }, (std::string(basename()) + "_lacp").c_str());
+  // Programs find it as it is later on: free to speak, after the three units a second that it may send
+  // (802.1AX 6.4.16).
+  constexpr std::uint64_t second_ps = 1'000'000'000'000;
+  bus_.spend_ps(second_ps);
   return 0;
 }
 

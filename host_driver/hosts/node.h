@@ -110,7 +110,7 @@ class node : public sc_core::sc_module {
   host_driver::bus_if& bus(unsigned function);
   unsigned functions() const { return static_cast<unsigned>(guests_.size()); }
   /// With config::bond: who follows the links, else nullptr.
-  const host_driver::bond* bond() const { return bond_.get(); }
+  host_driver::bond* bond() const { return bond_.get(); }
   /// With virtual functions: who serves them.
   host_driver::function_master& master() { return *master_; }
   /// The agent of data centre bridging of a port with a cable, after start(); nullptr when there is none.

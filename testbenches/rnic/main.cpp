@@ -110,10 +110,10 @@ void add_bond(CLI::App& command, common_options& o) {
             std::replace(mode.begin(), mode.end(), '-', '_');
             o.assignments.push_back("driver.bond=" + mode);
           },
-          "Both ports of each adapter as one device: active-backup, balance-xor, or ecmp (no bond, an own MAC each); "
-          "both "
-          "have a cable")
-      ->check(CLI::IsMember({"active-backup", "balance-xor", "ecmp"}));
+          "Both ports of each adapter as one device: active-backup, balance-xor, 802.3ad (with LACP, driver.lacp.*), "
+          "or\n"
+          "ecmp (no bond, an own MAC each); both have a cable")
+      ->check(CLI::IsMember({"active-backup", "balance-xor", "802.3ad", "ecmp"}));
 }
 
 void add_topology(CLI::App& command, traffic_options& o) {
@@ -190,7 +190,8 @@ void add_traffic(CLI::App& command, traffic_options& o) {
 void add_serve(CLI::App& command, serve_options& o) {
   command
       .add_option("--link", o.links,
-                  "Where the port's cable goes; once for each adapter: listen:tcp:HOST:PORT, listen:unix:PATH, "
+                  "Where the port's cable goes; once for each adapter, with --bond once for each port of each:\n"
+                  "listen:tcp:HOST:PORT, listen:unix:PATH, "
                   "connect:tcp:HOST:PORT,\n"
                   "connect:unix:PATH (streams with QEMU's framing), datagram:udp:HOST:PORT,HOST:PORT,\n"
                   "datagram:unix:PATH,PATH (own address, peer's address), tap:NAME")
@@ -448,7 +449,8 @@ CLI::App* add_inspection(CLI::App& app, const char* name, const char* what, insp
   command
       ->add_option("--ip", o.addresses,
                    "An address of an interface, in the order in which they are given; repeatable. Interfaces are\n"
-                   "eth1 and eth2 above the ports, eth1.VLAN, and eth1:ALIAS; e.g. --ip eth1.100=192.168.100.1")
+                   "eth1 and eth2 above the ports, bond0 of --bond, eth1.VLAN, and eth1:ALIAS;\n"
+                   "e.g. --ip eth1.100=192.168.100.1")
       ->type_name("INTERFACE=ADDRESS")
       ->take_all();
   command
@@ -461,6 +463,7 @@ CLI::App* add_inspection(CLI::App& app, const char* name, const char* what, insp
           },
           "Module parameter roce_mode: 0: RoCE v1, 2: RoCE v2, 4: an entry of each (default)")
       ->check(CLI::IsMember({0u, 2u, 4u}));
+  add_bond(*command, o.common);
   add_common(*command, o.common);
   return command;
 }
@@ -562,6 +565,7 @@ int sc_main(int argc, char* argv[]) {
   serve_options serve;
   CLI::App* serve_cmd = app.add_subcommand("serve", "An adapter whose port is on a real network, in real time");
   add_serve(*serve_cmd, serve);
+  add_bond(*serve_cmd, serve.common);
   add_common(*serve_cmd, serve.common);
 
   info_options info;
@@ -602,6 +606,7 @@ int sc_main(int argc, char* argv[]) {
     return 2;
   }
   serve.seed_given = serve_cmd->count("--seed") != 0;
+  serve.bonded = serve_cmd->count("--bond") != 0;
   serve.vlan_given = serve_cmd->count("--vlan") != 0;
   latency.traffic.given = given(*latency_cmd);
   bandwidth.traffic.given = given(*bandwidth_cmd);

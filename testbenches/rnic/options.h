@@ -105,6 +105,8 @@ struct serve_options {
   common_options common;
   std::vector<std::string> links;      ///< one for each adapter, or with `topology` one for each real peer: HOST=LINK
   std::string link;                    ///< of_adapter(): its one; empty in a topology
+  std::string second_link;             ///< of_adapter(): that of port 2
+  bool bonded = false;                 ///< adapters have two links each, one for each port
   std::string topology;                ///< network, file or name, at whose switches adapters and links are; empty: none
   std::vector<std::string> hosts;      ///< of the topology that are adapters: those without a link
   std::vector<std::string> addresses;  ///< IPv4 or IPv6; with @N that of adapter N

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "host_driver/hosts/pair_if.h"
 
@@ -12,5 +13,9 @@ namespace rnic::program {
 /// were, when the driver saw that, when the adapter had the new map. Empty without bonds.
 nlohmann::json bonds_json(hosts::pair_if& system);
 void print_bonds(const nlohmann::json& bonds);
+/// Of one host, without the packets.
+nlohmann::json bond_json(const host_driver::bond& bond);
+/// "bond: 802.3ad, ports 1 and 2 are active"
+std::string bond_text(const host_driver::bond& bond);
 
 }  // namespace rnic::program
