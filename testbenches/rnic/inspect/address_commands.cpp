@@ -20,10 +20,11 @@ namespace {
 namespace cm = host_driver::cm;
 using host_driver::device;
 
-interface_name port_interface(const std::string& text) {
-  for (const unsigned port : {1u, 2u})
-    if (text == interface_name{port}.text()) return {port};
-  throw usage_error(fmt::format("-d: '{}': expected eth1 or eth2", text));
+interface_name interface_from(const std::string& text) {
+  for (const interface_name& known :
+       {interface_name{1}, interface_name{2}, interface_name{1, host_driver::no_vlan, true}})
+    if (text == known.text()) return known;
+  throw usage_error(fmt::format("-d: '{}': expected eth1, eth2 or bond0", text));
 }
 
 /// Lets `change` at the defaults of the device's connections, and says what they are then.
@@ -45,13 +46,13 @@ int show_connections(const cma_options& o, const char* command,
 
 int run_compat_gid(const compat_gid_options& o) {
   check_writable(o.host.common, o.host.common.json_file);
-  interface_name at = port_interface(o.interface);
+  interface_name at = interface_from(o.interface);
   const unsigned port = at.port;
   if (o.vlan_interface) at.vlan = o.vlan;
   std::string text;
   nlohmann::json result = run_header("compat-gid", o.host.common);
   inspect(o.host, [&](hosts::two_nodes& system, device& d) {
-    if (port > d.num_ports()) throw usage_error(fmt::format("-d: '{}': the adapter has 1 port", o.interface));
+    check_interface(d, fmt::format("-d: '{}'", o.interface), at);
     const auto gid =
         host_driver::compatibility_gid(d.port(port).mac, o.vlan != 0 ? std::optional(o.vlan) : std::nullopt);
     char address[INET6_ADDRSTRLEN];
@@ -74,7 +75,7 @@ int run_compat_gid(const compat_gid_options& o) {
     for (unsigned i = 0; i < d.port(port).gid_rows; ++i) {
       const auto& entry = d.port(port).gids[i];
       if (!entry.valid || entry.id != gid || entry.vlan != at.vlan) continue;
-      text += gid_line(device_name(system), port, i, entry);
+      text += gid_line(device_name(system), d, port, i);
       result["rows"].push_back(i);
     }
   });
@@ -120,7 +121,8 @@ address_commands::address_commands(const adder& add) {
 void address_commands::add_compat_gid(const adder& add) {
   compat_command_ =
       add("compat-gid", "Adds the address by which hosts of RoCE v1 are known that have no IP addresses", compat_.host);
-  compat_command_->add_option("-d", compat_.interface, "Network interface of a port: eth1 or eth2")
+  compat_command_
+      ->add_option("-d", compat_.interface, "Network interface of a port, or the bond's: eth1, eth2 or bond0")
       ->required()
       ->type_name("NETDEV");
   const CLI::Range vids(1, 4095);

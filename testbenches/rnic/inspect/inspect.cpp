@@ -120,7 +120,7 @@ void put_port(const std::filesystem::path& at, device& d, unsigned port) {
     put_file(at / "gids" / index, in_groups(row.valid ? row.id : gid_bytes{}));
     if (!row.valid) continue;  // reading them fails
     put_file(at / "gid_attrs" / "types" / index, host_driver::cm::name_of(row.type));
-    put_file(at / "gid_attrs" / "ndevs" / index, interface_of(port, row));
+    put_file(at / "gid_attrs" / "ndevs" / index, interface_of(d, port, row));
   }
   host_driver::traffic_statistics t;
   hosts::require(d.query_traffic(port, &t), "query_traffic");
@@ -154,8 +154,8 @@ int run_show_gids(const inspect_options& o) {
         const gid_row& row = d.port(port).gids[i];
         if (!row.valid) continue;
         const bool four = host_driver::is_ipv4(row.id);
-        const std::string where = interface_of(port, row);
-        text += gid_line(name, port, i, row);
+        const std::string where = interface_of(d, port, row);
+        text += gid_line(name, d, port, i);
         rows.push_back({{"device", name},
                         {"port", port},
                         {"index", i},
@@ -258,7 +258,7 @@ int run_ibdev2netdev(const inspect_options& o) {
   std::string text;
   inspect(o, [&](hosts::two_nodes& system, device& d) {
     for (unsigned port = 1; port <= d.num_ports(); ++port)
-      text += fmt::format("{} port {} <===> {}\n", device_name(system), port, interface_name{port}.text());
+      text += fmt::format("{} port {} <===> {}\n", device_name(system), port, port_interface(d, port).text());
   });
   fmt::print("{}", text);
   return 0;

@@ -28,10 +28,11 @@ std::string in_groups(const gid_bytes& id) {
 
 std::string in_dots(const gid_bytes& id) { return fmt::format("{}.{}.{}.{}", id[12], id[13], id[14], id[15]); }
 
-std::string gid_line(const std::string& device, unsigned port, unsigned index, const gid_row& row) {
-  return fmt::format("{}\t{}\t{}\t{}\t{:<14}\t{}\t{}\n", device, port, index, in_groups(row.id),
+std::string gid_line(const std::string& name, const device& d, unsigned port, unsigned index) {
+  const gid_row& row = d.port(port).gids[index];
+  return fmt::format("{}\t{}\t{}\t{}\t{:<14}\t{}\t{}\n", name, port, index, in_groups(row.id),
                      host_driver::is_ipv4(row.id) ? in_dots(row.id) + " " : "",
-                     row.type == IBV_GID_TYPE_ROCE_V2 ? "v2" : "v1", interface_of(port, row));
+                     row.type == IBV_GID_TYPE_ROCE_V2 ? "v2" : "v1", interface_of(d, port, row));
 }
 
 void inspect(const inspect_options& o, const std::function<void(hosts::two_nodes&, device&)>& look) {
@@ -46,8 +47,7 @@ void inspect(const inspect_options& o, const std::function<void(hosts::two_nodes
         device& d = *system.a().device;
         for (std::size_t i = 0; i < addresses.size(); ++i) {
           const interface_address& a = addresses[i];
-          if (a.at.port > d.num_ports())
-            throw usage_error(fmt::format("--ip: '{}': the adapter has {} port", o.addresses[i], d.num_ports()));
+          check_interface(d, fmt::format("--ip: '{}'", o.addresses[i]), a.at);
           const int row = d.add_address(a.at.port, a.ip, host_driver::roce_types::both, a.at.vlan);
           if (row == -ENOSPC)
             throw usage_error(fmt::format("--ip: '{}': the GID table of port {} is full: the function has {} entries",

@@ -23,6 +23,6 @@ std::string in_dots(const host_driver::gid_bytes& id);
 void inspect(const inspect_options& o, const std::function<void(hosts::two_nodes&, host_driver::device&)>& look);
 
 /// A line of show_gids, with its newline.
-std::string gid_line(const std::string& device, unsigned port, unsigned index, const host_driver::gid_row& row);
+std::string gid_line(const std::string& name, const host_driver::device& d, unsigned port, unsigned index);
 
 }  // namespace rnic::program

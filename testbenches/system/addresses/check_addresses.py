@@ -202,6 +202,40 @@ def packets():
     check(frames(["eth.type"], *ud, "--roce", "v1", "--set", "driver.ud_gid_type=v1") == {("0x8915",)}, "v1")
 
 
+# ---------------------------------------------------------------- bonding masters
+
+def bonds():
+    """A bond's addresses are those of the device's one port (manual: "bonding masters")."""
+    given = ["--ip", "bond0=10.0.0.1", "--ip", "bond0.100=10.0.100.1", "--ip", "bond0.100:1=2001:db8::5"]
+    for mode in ("active-backup", "balance-xor", "802.3ad"):
+        rows = [line.split() for line in run("show-gids", "--bond", mode, *given).splitlines()[2:-1]]
+        check([(r[1], r[-2], r[-1]) for r in rows] ==
+              [("1", v, d) for d in ("bond0", "bond0", "bond0.100", "bond0.100") for v in ("v1", "v2")], (mode, rows))
+        check(rows[0][3] == "fe80:0000:0000:0000:0202:c9ff:fe00:0101", rows[0])  # of the first port's address
+        check([r[4] for r in rows[2:6]] == ["10.0.0.1"] * 2 + ["10.0.100.1"] * 2, rows)
+        check(run("ibdev2netdev", "--bond", mode) == "mlx4_0 port 1 <===> bond0\n", mode)
+    check("n_gids_found=8" in run("show-gids", "--bond", "balance-xor", *given), "N addresses, K versions")
+    folder = os.path.join(FOLDER, "bonded")
+    run("sysfs", folder, "--bond", "active-backup", *given)
+    ports = os.path.join(folder, "class", "infiniband", "mlx4_0", "ports")
+    check(os.listdir(ports) == ["1"], os.listdir(ports))
+    with open(os.path.join(ports, "1", "gid_attrs", "ndevs", "5")) as f:
+        check(f.read() == "bond0.100\n", "ndevs")
+    check("added to bond0\n" in run("compat-gid", "-d", "bond0", "-v", 7, "--bond", "balance-xor"), "compat-gid")
+    # Without a bond (ECMP) the addresses are those of the interface that was named, and half of the table is left.
+    half = sum((["--ip", "eth1=10.0.1.%d" % n] for n in range(1, 32)), [])
+    check("n_gids_found=64\n" in run("show-gids", "--bond", "ecmp", *half), "half of the table")
+    full = run("show-gids", "--bond", "ecmp", *half, "--ip", "eth1=10.0.1.32", status=2)
+    check("the GID table of port 1 is full: the function has 64 entries" in full, full)
+    for arguments, words in ((["--ip", "bond0=10.0.0.1"], "there is no bond0 without --bond"),
+                             (["--bond", "ecmp", "--ip", "bond0=10.0.0.1"], "there is no bond0"),
+                             (["--bond", "ecmp", "--ip", "eth2=10.0.0.1"], "the device has 1 port"),
+                             (["--bond", "802.3ad", "--ip", "eth1=10.0.0.1"], "eth1 is below bond0"),
+                             (["--bond", "802.3ad", "--ip", "bond1=10.0.0.1"], "expected an interface"),
+                             (["--bond", "802.3ad", "--ip", "bond0.4095=10.0.0.1"], "VLAN 4095")):
+        check(words in run("show-gids", *arguments, status=2), arguments)
+
+
 def pinned():
     # RHEL 9 guide 4.2: without a limit, and with one that is not enough.
     check("driver.memlock = 9223372036854775807" in run("parameters"), "unlimited by default")
@@ -219,6 +253,7 @@ try:
     connections()
     listings()
     packets()
+    bonds()
     pinned()
 finally:
     shutil.rmtree(FOLDER, ignore_errors=True)
