@@ -29,7 +29,7 @@ PACKAGES = """busybox-static libc6 libgcc-s1 ibverbs-utils ibverbs-providers lib
  libnl-3-200 libnl-route-3-200 iproute2 libbpf1 libelf1 libmnl0 libcap2 libdb5.3 libselinux1 libpcre2-8-0 libtirpc3
  libxtables12 libbsd0 libmd0 zlib1g libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1
  libssl3 perftest qperf libpci3 libudev1 libibumad3""".split()
-MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "8021q", "sch_netem", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
+MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "8021q", "bonding", "sch_netem", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
 
 # A process of its own reads the commands: process 1 gets a signal for each orphan, and a shell that reads a line when a
 # signal comes forgets what it has read of it.

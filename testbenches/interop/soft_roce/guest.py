@@ -36,9 +36,9 @@ def need_guest(folder):
 class guest:
     """`netdev`: QEMU's, without id. TCP from the guest to 10.0.2.2 reaches this machine's loopback; `ports` are those of
     this machine that lead to the same ports of the guest; `third`: QEMU's netdev of eth2, without id; `capture`: file
-    for what eth0 sends and receives."""
+    for what eth0 sends and receives; `rate_mbps`: what the cards say of their lines, 0: nothing."""
 
-    def __init__(self, image, netdev, ports=(), third=None, mac=MAC, capture=None):
+    def __init__(self, image, netdev, ports=(), third=None, mac=MAC, capture=None, rate_mbps=0):
         self.folder = tempfile.mkdtemp(prefix="rnic-guest-")
         control = os.path.join(self.folder, "control")
         kernel = os.path.join(image, "vmlinux")
@@ -57,6 +57,8 @@ class guest:
                    "-device", "virtio-net-pci,netdev=n1,romfile=,mac=52:54:00:00:01:0a"]
         if third is not None:
             command += ["-netdev", "%s,id=n2" % third, "-device", "virtio-net-pci,netdev=n2,romfile=,mac=52:54:00:00:02:0a"]
+        if rate_mbps:
+            command += ["-global", "virtio-net-pci.speed=%d" % rate_mbps, "-global", "virtio-net-pci.duplex=full"]
         if capture is not None:
             command += ["-object", "filter-dump,id=capture,netdev=n0,file=" + capture]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

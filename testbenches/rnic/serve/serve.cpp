@@ -106,7 +106,7 @@ serve_run::serve_run(const serve_options& options, const fabric_file* file, cons
   if (file != nullptr)
     make_network(*file, places, env);
   else
-    for (unsigned i = 0; i < options.links.size(); ++i)
+    for (unsigned i = 0; i < adapters(options); ++i)
       stations_.push_back(
           std::make_unique<serve_station>(of_adapter(options, i), i, system_, env, io_, clock_, notices_));
   clock_.when_lost([this](std::uint64_t us) { notices_.lost_time(us); });
@@ -128,7 +128,8 @@ void serve_run::make_network(const fabric_file& file, const serve_places& places
 std::vector<serve::link_port*> serve_run::links() const {
   std::vector<serve::link_port*> all;
   for (const auto& s : stations_)
-    if (s->link() != nullptr) all.push_back(s->link());
+    for (serve::link_port* l : {s->link(), s->second_link()})
+      if (l != nullptr) all.push_back(l);
   if (network_)
     for (const auto& l : network_->links()) all.push_back(l.get());
   return all;

@@ -224,7 +224,8 @@ std::uint64_t draw_mac(const serve_options& options) {
 
 serve_options of_adapter(const serve_options& options, unsigned index) {
   serve_options o = options;
-  o.link = options.topology.empty() ? options.links.at(index) : "";
+  if (options.topology.empty()) o.link = options.links.at(options.bonded ? 2 * index : index);
+  if (options.bonded) o.second_link = options.links.at(2 * index + 1);
   o.mac = index < options.macs.size() ? options.macs[index] : "";
   o.script = index < options.scripts.size() ? options.scripts[index] : "";
   o.addresses.clear();
@@ -252,6 +253,11 @@ serve_options of_adapter(const serve_options& options, unsigned index) {
 }
 
 void check(const serve_options& o) {
+  if (o.bonded && !o.topology.empty())
+    throw usage_error("--bond: bonds are for adapters at links, not at --topology's");
+  if (o.bonded && o.links.size() % 2 != 0)
+    throw usage_error(
+        fmt::format("--bond: expected --link twice for each adapter, for ports 1 and 2; there are {}", o.links.size()));
   if (o.macs.size() > adapters(o))
     throw usage_error(o.topology.empty() ? "--mac: more of them than --link" : "--mac: more of them than adapters");
   check_writable(o.common, o.common.json_file);

@@ -15,7 +15,9 @@
 namespace rnic::program {
 
 /// How many adapters there are.
-inline std::size_t adapters(const serve_options& o) { return o.topology.empty() ? o.links.size() : o.hosts.size(); }
+inline std::size_t adapters(const serve_options& o) {
+  return o.topology.empty() ? o.links.size() / (o.bonded ? 2 : 1) : o.hosts.size();
+}
 /// What concerns adapter `index`, 0 being the first. Throws usage_error.
 serve_options of_adapter(const serve_options& options, unsigned index);
 /// A locally administered address for the first of several adapters: of the seed when the user gave one, else another

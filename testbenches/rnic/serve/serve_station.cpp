@@ -8,6 +8,7 @@
 
 #include "host_driver/cm/cma.h"
 #include "model/wire/ethernet.h"
+#include "testbenches/rnic/measure/bonds.h"
 #include "testbenches/rnic/results.h"
 #include "testbenches/rnic/serve/serve_dcb.h"
 #include "testbenches/rnic/serve/serve_links.h"
@@ -78,6 +79,7 @@ serve::host_config serve_station::host_config(unsigned index, const hosts::two_n
   if (!options_.topology.empty()) c.name = options_.hosts[index];
   c.mac = wire::mac_from_u64(options_.default_mac + 2 * index);  // an adapter has two ports, one after the other
   if (options_.topology.empty()) c.link = link_from(options_.link);
+  if (!options_.second_link.empty()) c.second_link = link_from(options_.second_link);
   for (const std::string& text : options_.addresses) {
     const auto address = wire::parse_gid(text);
     if (!address || wire::is_multicast(*address)) throw usage_error("--ip " + text + ": not an address of a host");
@@ -229,12 +231,16 @@ void serve_station::report(const serve::application_result& r) {
 
 void serve_station::print_start() {
   fmt::print("serving {} at {}\n", wire::to_string(host_->mac()),
-             options_.link.empty() ? options_.hosts[index_] : options_.link);
+             options_.link.empty()          ? options_.hosts[index_]
+             : options_.second_link.empty() ? options_.link
+                                            : options_.link + " and " + options_.second_link);
   if (channel_) fmt::print("commands come from {}\n", script_at_);
 }
 
 void serve_station::print_link() const {
   if (link() != nullptr) fmt::print("{}{}\n", prefix_, link_text(*link()));
+  if (second_link() != nullptr) fmt::print("{}port 2: {}\n", prefix_, link_text(*second_link()));
+  if (host_->bond() != nullptr) fmt::print("{}{}\n", prefix_, bond_text(*host_->bond()));
   if (!agreed_at_the_end_.empty()) fmt::print("{}", agreed_at_the_end_);
 }
 
@@ -281,6 +287,11 @@ nlohmann::json serve_station::results() const {
   } else {
     result["host"] = options_.hosts[index_];
   }
+  if (second_link() != nullptr) {
+    result["second_link"] = link_json(*second_link());
+    result["second_link"]["at"] = options_.second_link;
+  }
+  if (host_->bond() != nullptr) result["bond"] = bond_json(*host_->bond());
   const host_driver::neighbours::counters a = host_->answered();
   result["network"] = {{"arp_requests", a.arp_requests},
                        {"arp_replies", a.arp_replies},

@@ -33,6 +33,7 @@ class serve_station {
   void run_applications(const std::function<void()>& ready);
   /// nullptr in a topology.
   serve::link_port* link() const { return host_->link(); }
+  serve::link_port* second_link() const { return host_->second_link(); }  ///< of port 2, when there is one
   /// In a topology: the adapter's end of a cable, and that cable, of which a capture is taken.
   payload::frame_port_if& connector() { return host_->connector(); }
   void capture(fabric::cable& cable) { host_->capture(cable); }

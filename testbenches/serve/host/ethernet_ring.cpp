@@ -49,6 +49,7 @@ void ethernet_ring::listen(const mac_address& mac) {
   if (std::find(heard_.begin(), heard_.end(), mac) != heard_.end()) return;
   heard_.push_back(mac);
   made(at_.device->create_flow(qp_, at_.port, mac), "create_flow");
+  if (at_.device->is_bonded()) made(at_.device->create_flow(qp_, 3 - at_.port, mac), "create_flow");
 }
 
 void ethernet_ring::listen_for(const host_driver::gid_bytes& address) {

@@ -20,6 +20,7 @@ constexpr sim::time_ps solicit_every = 300'000 * sim::ps_per_us;
 
 hosts::node_config served_host::shape(const host_config& cfg) {
   hosts::node_config c = cfg.node;
+  if (cfg.second_link) c.cabled = 3;
   if (!cfg.mac) return c;
   const std::uint64_t mac = wire::to_u64(*cfg.mac), vendor = mac >> 24, number = mac & 0xffffff;
   firmware::firmware_config& f = c.firmware;
@@ -34,18 +35,30 @@ hosts::node_config served_host::shape(const host_config& cfg) {
 served_host::served_host(const host_config& cfg, const adapter::environment& env, boost::asio::io_context& io,
                          real_time& clock)
     : config_(cfg), base_(env.base), node_(cfg.name.c_str(), env, shape(cfg), 0) {
-  if (!cfg.link) return;
-  link_port_config end;
-  end.name = cfg.name == "served" ? "bridge" : cfg.name + ".bridge";
-  end.clock = cfg.name + ".bridge_clock";
-  end.link = *cfg.link;
-  end.rate_mbps = cfg.node.adapter.port.rate_mbps;
-  end.event = cfg.link_event;
-  link_ = std::make_unique<link_port>(end, env, io, clock);
   fabric::cable::config cable;
   cable.metres = 0;
-  cable_ = std::make_unique<fabric::cable>(node_.connector(), link_->connector(), cable);
-  capture(*cable_);
+  if (cfg.link) {
+    link_ = open_link(1, *cfg.link, env, io, clock);
+    cable_ = std::make_unique<fabric::cable>(node_.connector(1), link_->connector(), cable);
+    capture(*cable_);
+  }
+  if (cfg.second_link) {
+    second_link_ = open_link(2, *cfg.second_link, env, io, clock);
+    second_cable_ = std::make_unique<fabric::cable>(node_.connector(2), second_link_->connector(), cable);
+    if (capture_) second_cable_->add_observer(*capture_);
+  }
+}
+
+std::unique_ptr<link_port> served_host::open_link(unsigned port, const link_spec& to, const adapter::environment& env,
+                                                  boost::asio::io_context& io, real_time& clock) {
+  const std::string number = port == 1 ? "" : std::to_string(port);
+  link_port_config end;
+  end.name = (config_.name == "served" ? "bridge" : config_.name + ".bridge") + number;
+  end.clock = config_.name + ".bridge" + number + "_clock";
+  end.link = to;
+  end.rate_mbps = config_.node.adapter.rate_mbps(port - 1);
+  end.event = config_.link_event;
+  return std::make_unique<link_port>(end, env, io, clock);
 }
 
 void served_host::capture(fabric::cable& cable) {

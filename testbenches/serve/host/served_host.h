@@ -25,6 +25,7 @@ struct host_config {
   std::string name = "served";  ///< of the node, in statistics
   hosts::node_config node;
   std::optional<link_spec> link;                  ///< none: the port's cable goes elsewhere, by connector()
+  std::optional<link_spec> second_link;           ///< of port 2, none: it has no cable
   std::vector<host_driver::gid_bytes> addresses;  ///< ::ffff:a.b.c.d for IPv4
   std::uint16_t vlan = host_driver::no_vlan;
   std::optional<host_driver::mac_address> mac;  ///< of the port, the GUIDs are made of it; else the firmware's
@@ -66,6 +67,9 @@ class served_host {
   host_driver::mac_address mac() { return device().port(1).mac; }
   /// nullptr without one.
   link_port* link() const { return link_.get(); }
+  link_port* second_link() const { return second_link_.get(); }
+  /// nullptr without driver.bond.
+  host_driver::bond* bond() const { return node_.bond(); }
   payload::frame_port_if& connector() { return node_.connector(); }
   /// What a capture is taken of where there is no link; to be called once, before the traffic.
   void capture(fabric::cable& cable);
@@ -76,6 +80,8 @@ class served_host {
 
  private:
   static hosts::node_config shape(const host_config& cfg);
+  std::unique_ptr<link_port> open_link(unsigned port, const link_spec& to, const adapter::environment& env,
+                                       boost::asio::io_context& io, real_time& clock);
   void answer(const std::uint8_t* frame, std::size_t length);
   void serve_groups();
   bool take_udp(const std::uint8_t* frame, std::size_t length);
@@ -83,8 +89,8 @@ class served_host {
   host_config config_;
   sim::timebase& base_;
   hosts::node node_;
-  std::unique_ptr<link_port> link_;
-  std::unique_ptr<fabric::cable> cable_;
+  std::unique_ptr<link_port> link_, second_link_;
+  std::unique_ptr<fabric::cable> cable_, second_cable_;
   std::unique_ptr<tlm::capture_writer> capture_;
   std::unique_ptr<ethernet_ring> ring_;
   std::unique_ptr<host_driver::neighbours> neighbours_;
