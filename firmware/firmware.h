@@ -300,7 +300,7 @@ class firmware {
 
   std::array<bool, 2> port_up_{};
   std::array<bool, 2> link_reported_{};
-  std::array<std::uint8_t, 2> reacting_{};     ///< priorities of a port that CONGESTION_CTRL has enabled
+  std::array<std::uint8_t, 2> reacting_{};         ///< priorities of a port that CONGESTION_CTRL has enabled
   std::array<unsigned, 2> groups_filtered_{};      ///< addresses in a port's filter
   std::array<bool, 2> roce_v2_ports_{true, true};  ///< SET_PORT's roce_mode, as the registers have it
   std::array<vport_counts, 2> vports_{};           ///< virtual ports with a rate, by priority

@@ -330,14 +330,14 @@ int node::start_bond() {
   // Programs find it as it is later on: free to speak, after the three units a second that it may send
   // (802.1AX 6.4.16).
   constexpr std::uint64_t second_ps = 1'000'000'000'000;
-  bus_.spend_ps(second_ps);
+  bus_.sleep_ps(second_ps);
   return 0;
 }
 
 /// One agent for each port that has a cable. They and programs use one bus from now on.
 int node::start_dcb() {
   bus_.share();
-  for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+  for (unsigned port = 1; port <= device_.caps().num_ports; ++port) {  // those below a bond too
     if ((cabled_ >> (port - 1) & 1) == 0) continue;
     dcb_.push_back(std::make_unique<host_driver::dcb::service>(device_, bus_, port));
     if (const int error = dcb_.back()->start()) return error;

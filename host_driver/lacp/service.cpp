@@ -103,7 +103,7 @@ void service::take_received() {
     const auto slot = static_cast<unsigned>(wc.wr_id);
     const std::uint8_t* frame = memory_.pointer + std::size_t{sends + slot} * frame_bytes;
     if (wc.status == IBV_WC_SUCCESS) {
-      bus_.spend_ps(processing_ps);
+      bus_.sleep_ps(processing_ps);
       if (agent_.receive(slot / receives + 1, frame, std::min(wc.byte_len, frame_bytes), bus_.now_ps()) && tell_)
         tell_();
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of anybody at the end of the cable, for those who speak with it: the agent of LLDP, and a host's memberships
-// in groups (IGMP, MLD). Time passes as the input says, and they are called when they ask for it.
+// Frames of anybody at the end of the cable, for those who speak with it: the agents of LLDP and LACP, and a host's
+// memberships in groups (IGMP, MLD). Time passes as the input says, and they are called when they ask for it.
 #include <algorithm>
 #include <vector>
 
 #include "host_driver/dcb/lldp_agent.h"
 #include "host_driver/groups/memberships.h"
+#include "host_driver/lacp/lacp_agent.h"
 #include "model/wire/lldp.h"
 #include "testbenches/fuzz/input.h"
 #include "testbenches/fuzz/property.h"
@@ -114,6 +115,51 @@ void play_lldp(input in) {
   demand(agent.next_ps() == never, "one that has stopped asks for no time");
 }
 
+class two_outlets final : public lacp::port_output_if {
+ public:
+  void transmit(unsigned port, const std::uint8_t* frame, std::size_t length) override {
+    demand(port == 1 || port == 2, "there are two ports");
+    demand(length >= ethernet_bytes && length <= most_frame, "what is sent is a frame");
+    ++sent;
+  }
+  std::uint64_t sent = 0;
+};
+
+void play_lacp(input in) {
+  lacp::settings settings;
+  settings.active = in.bit();
+  two_outlets out;
+  lacp::lacp_agent agent(own, {own, mac_address{2, 0, 0, 0, 0, 3}}, settings, out);
+  std::uint64_t now = ps_per_s, heard = 0;
+  const std::uint64_t begun = now;
+  while (!in.empty()) {
+    const unsigned port = 1 + in.below(2);
+    switch (in.below(4)) {
+      case 0:
+        pass(
+            agent, now, now + in.u16() * 10 * ps_per_ms, [](auto& a) { return a.next_ps(); },
+            [](auto& a, std::uint64_t at) { a.tick(at); });
+        break;
+      case 1:
+        agent.set_link(port, in.below(4) != 0, in.bit() ? 40'000 : 10'000, now);
+        break;
+      default: {
+        std::vector<std::uint8_t> frame(wire::slow_protocols_address.begin(), wire::slow_protocols_address.end());
+        frame.insert(frame.end(), other.begin(), other.end());
+        frame.push_back(static_cast<std::uint8_t>(wire::slow_protocols_ethertype >> 8));
+        frame.push_back(static_cast<std::uint8_t>(wire::slow_protocols_ethertype & 0xff));
+        const auto rest = in.bytes(in.below(128));
+        frame.insert(frame.end(), rest.begin(), rest.end());
+        agent.receive(port, frame.data(), frame.size(), now);
+        ++heard;
+      }
+    }
+    demand(agent.distributing() < 4, "there are two ports");
+    // Three units a second and port, and an answer to each marker.
+    demand(out.sent <= 2 * 3 * ((now - begun) / ps_per_s + 2) + heard, "no more is sent than is permitted");
+  }
+}
+
 void play_groups(input in) {
   outlet out;
   groups::interface_addresses from;
@@ -163,6 +209,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace rnic::fuzz;
   try_decode(data, size);
   play_lldp(input(data, size));
+  play_lacp(input(data, size));
   play_groups(input(data, size));
   return 0;
 }

@@ -155,6 +155,11 @@ def link_seeds():
     wait = struct.pack(">H", 300)
     yield "lldp", bytes([29, 0, 3, 4]) + heard(2, 1, unit) + b"\0" + wait + heard(2, 1, unit[:-2] + tlv(6, b"x") + unit[-2:]) + \
         b"\1\3abc" + heard(2, 1, gone) + b"\0" + wait
+    end = struct.pack(">H", 0x8000) + mac + struct.pack(">HHHB3x", 9, 0x80, 1, 0x3d)
+    lacpdu = b"\1\1" + b"\1\x14" + end + b"\2\x14" + end + b"\3\x10" + bytes(14) + bytes(52)
+    marker = b"\2\1" + b"\1\x16" + bytes(20) + bytes(92)
+    yield "lacp", b"\1" + b"\0\1\1\1" + b"\1\1\1\1" + b"".join(
+        bytes([port, 2, len(unit)]) + unit + b"\0\0" + wait for unit in (lacpdu, marker, lacpdu) for port in (0, 1))
     for version in range(3):
         joins = bytes([0, 1, 1, 3, 0, 1, 0, 2]) + b"".join(heard(3, kind, q) + b"\2" + wait for kind, q in queries)
         yield f"groups_{version}", bytes([0, version, 1]) + joins + bytes([1, 1, 1, 3]) + b"\2" + wait

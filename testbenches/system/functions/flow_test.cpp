@@ -183,7 +183,7 @@ TEST(FunctionFlows, WhatTheyMayTakesNothingFromOthers) {
 
 TEST(FunctionFlows, QuotasLeaveTheOthersTheirs) {
   with_thief([](hosts::two_nodes& system, const link& victim, const link& thief, station& sender, station& ring) {
-    const auto& most = system.node_b().master().tracker().most();
+    const auto& most = system.node_b().master().tracker().most(2);
     const std::uint32_t quota = most[static_cast<unsigned>(host_driver::resource_flow)];
     unsigned got = 0;
     int error = 0;
