@@ -15,7 +15,7 @@ namespace rnic::host_driver {
 namespace {
 
 constexpr std::uint32_t prefetch_bytes = 2048;  // what the device may read beyond the last posted request
-constexpr std::size_t chunk = abi::wqe::inline_data::boundary;
+constexpr std::size_t inline_chunk = abi::wqe::inline_data::boundary;
 constexpr std::size_t bind_bytes = abi::wqe::bind::bytes;
 // Special queue pairs: 86 bytes of headers in two inline segments, and one for the ICRC (ib/qp.c send_wqe_overhead).
 constexpr std::size_t special_overhead = 96 + 16;
@@ -26,8 +26,8 @@ std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to *
 std::size_t inline_segments(std::size_t data, ibv_qp_type type) {
   const std::size_t before =
       abi::wqe::control::bytes + (type == IBV_QPT_UD ? abi::wqe::datagram::bytes : abi::wqe::remote_address::bytes);
-  const std::size_t room = chunk - abi::wqe::inline_data::header;
-  return (data + before % chunk + room - 1) / room;
+  const std::size_t room = inline_chunk - abi::wqe::inline_data::header;
+  return (data + before % inline_chunk + room - 1) / room;
 }
 
 /// Bytes of a send request with these capabilities (libmlx4 mlx4_calc_sq_wqe_size).
@@ -76,7 +76,7 @@ int device::size_queues(queue_pair& qp, ibv_qp_init_attr& attr, std::uint32_t* i
     qp.sq.max_sge = std::max(1u, cap.max_send_sge);
   }
   qp.sq.max_post = std::min(max_wr, qp.sq.count - qp.spare_wqes);
-  const std::size_t inline_headers = abi::wqe::inline_data::header * (align_up(room, chunk) / chunk);
+  const std::size_t inline_headers = abi::wqe::inline_data::header * (align_up(room, inline_chunk) / inline_chunk);
   qp.max_inline = static_cast<std::uint32_t>(room - inline_headers);
   qp.sq.wr_ids.assign(qp.sq.count, 0);
   cap.max_send_wr = qp.sq.max_post;
@@ -116,7 +116,7 @@ void device::init_send_ring(queue_pair& qp) const {
     std::uint8_t* entry = qp.send_entry(i);
     abi::store32(entry, 0, abi::wqe::control::owner_bit);
     abi::set(entry, abi::wqe::control::size, static_cast<std::uint8_t>((1u << (qp.sq.log_stride - 4)) & 0x3f));
-    for (std::size_t at = chunk; at < (std::size_t{1} << qp.sq.log_stride); at += chunk)
+    for (std::size_t at = inline_chunk; at < (std::size_t{1} << qp.sq.log_stride); at += inline_chunk)
       abi::store32(entry, at, abi::wqe::unwritten);
   }
 }

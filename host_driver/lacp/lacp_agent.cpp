@@ -21,7 +21,7 @@ std::uint16_t key_of(std::uint16_t user_key, unsigned rate_mbps) {
   unsigned speed = 0;
   for (unsigned i = 0; i < std::size(rates); ++i)
     if (rates[i] == rate_mbps) speed = i + 1;
-  return static_cast<std::uint16_t>(user_key << 6 | speed << 1 | 1);
+  return static_cast<std::uint16_t>(unsigned{user_key} << 6 | speed << 1 | 1);
 }
 
 wire::lacp_end actor_of(const mac_address& system, const settings& s, unsigned port) {

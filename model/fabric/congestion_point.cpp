@@ -10,7 +10,7 @@ namespace rnic::fabric {
 
 namespace {
 
-constexpr std::uint32_t address_bytes = 6;
+constexpr std::uint32_t mac_bytes = 6;
 // Random(0.85, 1.15) of 32.9, in thousandths.
 constexpr std::uint64_t least_share = 850, shares = 301, whole = 1000;
 constexpr unsigned coarse_shift = 3;  // of the feedback, for the distance of samples
@@ -58,8 +58,8 @@ wire::cnm message_about(const payload::frame& f, unsigned priority, const conges
                         const qcn_config& config) {
   const std::uint8_t* d = f.data();
   wire::cnm m;
-  std::copy_n(d + address_bytes, address_bytes, m.dmac.begin());
-  std::copy_n(d, address_bytes, m.sampled_dmac.begin());
+  std::copy_n(d + mac_bytes, mac_bytes, m.dmac.begin());
+  std::copy_n(d, mac_bytes, m.sampled_dmac.begin());
   std::uint32_t at = type_at;
   if (const auto tag = tag_of(f)) {
     m.vlan_tci = static_cast<std::uint16_t>((*tag & 0xfff) | config.cnm_priority << pcp_shift);

@@ -118,7 +118,7 @@ void play_lldp(input in) {
 class two_outlets final : public lacp::port_output_if {
  public:
   void transmit(unsigned port, const std::uint8_t* frame, std::size_t length) override {
-    demand(port == 1 || port == 2, "there are two ports");
+    demand((port == 1 || port == 2) && frame[12] == wire::slow_protocols_ethertype >> 8, "by one of two ports");
     demand(length >= ethernet_bytes && length <= most_frame, "what is sent is a frame");
     ++sent;
   }

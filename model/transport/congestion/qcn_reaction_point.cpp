@@ -8,12 +8,12 @@ namespace rnic::transport {
 
 namespace {
 
-constexpr std::uint32_t last_stage = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t most_stages = std::numeric_limits<std::uint32_t>::max();
 // 32.14: a target that is more than ten times the rate at the end of the first stage is too far away.
 constexpr std::uint32_t far = 10, far_divisor = 8;
 
 void step(std::uint32_t& stage) {
-  if (stage != last_stage) ++stage;
+  if (stage != most_stages) ++stage;
 }
 
 }  // namespace

@@ -90,11 +90,11 @@ TEST(Hierarchy, EveryObjectHasANameOfItsOwnBelowItsParent) {
 TEST(Hierarchy, BlocksChannelsAndClocksAreAllThere) {
   const hosts::two_nodes system(default_system());
   const std::map<std::string, unsigned> kinds = kinds_below("a.adapter");
-  EXPECT_EQ(kinds.at("clocked_block"), 28U);
+  EXPECT_EQ(kinds.at("clocked_block"), 29U);
   EXPECT_EQ(kinds.at("clock_domain"), 2U);
   // READ engine, congestion, losses, interrupts, scatter, gather, answers, descriptor fetch, READs, receive fetch,
-  // atomics, CNPs, timers
-  const unsigned descriptors = 12 + 8 + 1 + 2 + 1 + 2 + 6 + 6 + 2 + 2 + 2 + 2 + 2 + 2;
+  // atomics, CNPs, timers, CNMs with their notices
+  const unsigned descriptors = 12 + 8 + 1 + 2 + 1 + 2 + 6 + 6 + 2 + 2 + 2 + 2 + 2 + 2 + 2 * 2;
   const unsigned frames = (2 + 2 * 3) + (2 * 2 + 2) + (1 + 2) + 2 + 2 * 3;  // and multicast, and what has left a port
   const unsigned memory = 7 * 2 + 20 * 2 + 2 * 2 + 3 * 2;  // translations, DMA, keys, who holds translations
   EXPECT_EQ(kinds.at("fifo"), descriptors + frames + memory);
@@ -112,7 +112,7 @@ TEST(Hierarchy, AReadEngineOfEachHalfWhereTheyShareNone) {
   hosts::two_nodes_config config = default_system();
   config.node.adapter.shared_read_engine = false;
   const hosts::two_nodes system(config);
-  EXPECT_EQ(kinds_below("a.adapter").at("clocked_block"), 29U);
+  EXPECT_EQ(kinds_below("a.adapter").at("clocked_block"), 30U);
   EXPECT_EQ(sc_core::sc_find_object("a.adapter.read_engine"), nullptr);
   for (const char* const name :
        {"a.adapter.requester_read_engine.turns", "b.adapter.responder_read_engine.turns",
@@ -139,7 +139,7 @@ TEST(Hierarchy, ANameLeadsToStatisticsAndParameters) {
     ++with_parameters;
     EXPECT_FALSE(parameters.of(path->value).empty()) << o->name();
   }
-  EXPECT_EQ(with_parameters, 2 * (1 + 27U));  // all blocks but firmware's DMA have some, and the adapter itself
+  EXPECT_EQ(with_parameters, 2 * (1 + 28U));  // all blocks but firmware's DMA have some, and the adapter itself
   const sc_core::sc_object* const requester = sc_core::sc_find_object("b.adapter.requester");
   const auto& path = dynamic_cast<const sc_core::sc_attribute<std::string>&>(*requester->get_attribute("parameters"));
   EXPECT_EQ(parameters.of(path.value).front()->path, "adapter.requester.context_ports");
