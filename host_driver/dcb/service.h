@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "host_driver/control_frames.h"
 #include "host_driver/dcb/dcbx.h"
 #include "host_driver/dcb/lldp_agent.h"
 #include "host_driver/device.h"
@@ -50,11 +50,7 @@ class service : private frame_output_if {
   void when_changed(std::function<void()> tell) { tell_ = std::move(tell); }
 
  private:
-  static constexpr unsigned receives = 16, frame_bytes = 2048, sends = 16;  // more than txCreditMax
   void transmit(const std::uint8_t* frame, std::size_t length) override;
-  int make_queue_pair();
-  int post_receive(unsigned slot);
-  int post_waiting();
   bool take_received();
   void settle();
   void apply(const operational& to);
@@ -70,12 +66,7 @@ class service : private frame_output_if {
   bool applied_ = false, stopping_ = false, ended_ = false;
   std::uint64_t changes_ = 0, command_errors_ = 0;
   std::function<void()> tell_;
-  completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;
-  queue_pair* qp_ = nullptr;
-  bus_if::dma_memory memory_{};
-  memory_region* region_ = nullptr;
-  unsigned next_send_ = 0, under_way_ = 0;
-  std::deque<std::vector<std::uint8_t>> waiting_;  // to be sent
+  control_frames frames_;
 };
 
 }  // namespace rnic::host_driver::dcb

@@ -4,10 +4,10 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <vector>
 
+#include "host_driver/control_frames.h"
 #include "host_driver/device.h"
 #include "host_driver/lacp/lacp_agent.h"
 
@@ -41,15 +41,8 @@ class service : private port_output_if {
   void when_changed(std::function<void()> tell) { tell_ = std::move(tell); }
 
  private:
-  static constexpr unsigned ports = lacp_agent::ports, receives = 16, sends = 16, frame_bytes = 2048;
-  struct waiting_frame {
-    unsigned port;
-    std::vector<std::uint8_t> bytes;
-  };
+  static constexpr unsigned ports = lacp_agent::ports;
   void transmit(unsigned port, const std::uint8_t* frame, std::size_t length) override;
-  int make_queue_pair(protection_domain* pd, unsigned port);
-  int post_receive(unsigned slot);
-  void post_waiting();
   void take_received();
   bool apply_links(unsigned links);
   void turn(std::uint64_t until_ps);
@@ -60,12 +53,7 @@ class service : private port_output_if {
   lacp_agent agent_;
   bool stopping_ = false;
   std::function<void()> tell_;
-  completion_queue *send_cq_ = nullptr, *receive_cq_ = nullptr;  // of both queue pairs
-  std::array<queue_pair*, ports> qps_{};
-  bus_if::dma_memory memory_{};
-  memory_region* region_ = nullptr;
-  unsigned next_send_ = 0, under_way_ = 0;
-  std::deque<waiting_frame> waiting_;  // to be sent
+  control_frames frames_;
 };
 
 }  // namespace rnic::host_driver::lacp

@@ -12,6 +12,7 @@
 
 #include "model/abi/commands.h"
 #include "model/abi/contexts.h"
+#include "testbenches/system/bond/parcel.h"
 #include "testbenches/system/ethernet/station.h"
 #include "testbenches/system/verbs/pair.h"
 
@@ -50,18 +51,6 @@ struct sent {
   }
   hosts::two_nodes& system;
   std::array<std::uint64_t, 2> before{};
-};
-
-struct parcel {
-  parcel(const link& l, std::uint32_t bytes, unsigned seed)
-      : from(hosts::make_buffer(l.a.at, bytes)), to(hosts::make_buffer(l.b.at, bytes)), size(bytes) {
-    std::mt19937_64 random(seed);
-    fill_random(from.at(), bytes, random);
-  }
-  void send(const link& l) const { post_write(l.a, from, to, size); }
-  bool is_there() const { return std::memcmp(from.at(), to.at(), size) == 0; }
-  hosts::buffer from, to;
-  std::uint32_t size;
 };
 
 /// To programs it is a device of one port.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host_driver/bond.h"
+#include "testbenches/system/bond/parcel.h"
 #include "testbenches/system/verbs/pair.h"
 
 namespace rnic::system_test {
@@ -31,18 +32,6 @@ hosts::two_nodes_config aggregated(mode of_b = mode::ieee_802_3ad,
 std::array<std::uint64_t, 2> sent_by(hosts::node& n) {
   return {n.nic().port(0).count().tx_frames, n.nic().port(1).count().tx_frames};
 }
-
-struct parcel {
-  parcel(const link& l, std::uint32_t bytes, unsigned seed)
-      : from(hosts::make_buffer(l.a.at, bytes)), to(hosts::make_buffer(l.b.at, bytes)), size(bytes) {
-    std::mt19937_64 random(seed);
-    fill_random(from.at(), bytes, random);
-  }
-  void send(const link& l) const { post_write(l.a, from, to, size); }
-  bool is_there() const { return std::memcmp(from.at(), to.at(), size) == 0; }
-  hosts::buffer from, to;
-  std::uint32_t size;
-};
 
 void expect_arrives(const link& l, unsigned seed) {
   const parcel p(l, 100'000, seed);
