@@ -53,6 +53,7 @@ network::network(const network_config& config)
   const adapter::environment env{base_, spans_, statistics_, frames_, packets_};
   for (unsigned i = 0; i < config_.shape.hosts().size(); ++i) {
     built_from_.push_back(of_host(config_, i));
+    base_.parts().begin();
     nodes_.push_back(std::make_unique<node>(config_.shape.hosts()[i].c_str(), env, built_from_.back(), i + 1));
   }
   make_switches();
@@ -69,6 +70,7 @@ network::network(const network_config& config)
 network::~network() = default;
 
 void network::make_switches() {
+  base_.parts().begin();
   clock_ = std::make_unique<sim::clock_domain>("fabric_clock", base_, fabric_clock);
   for (unsigned s = 0; s < config_.shape.switches().size(); ++s) {
     switches_.push_back(make_switch(config_, s, false, *clock_, frames_, statistics_));  // there may be loops
@@ -127,6 +129,17 @@ std::vector<std::string> network::warnings() const {
                     std::to_string(port.rate_mbps) + " Mb/s: pauses come too late");
     }
   return all;
+}
+
+sim::time_ps network::lookahead() const {
+  sim::time_ps least = ~sim::time_ps{0};
+  for (const fabric::network_link& w : config_.shape.links()) {
+    if (w.ends[0].is_switch) continue;
+    const mac::port_config& port = built_from_[w.ends[0].number].adapter.port;
+    least = std::min(least, sim::time_ps{w.metres} * config_.ps_per_metre +
+                                std::min(mac::transmit_ps(port), mac::receive_path(port).mac));
+  }
+  return least;
 }
 
 void network::meet() { meeting_->arrive(nodes_.size()); }

@@ -26,6 +26,7 @@ star::star(const star_config& config) : base_(config.timing), meeting_(std::make
   cable.metres = config.cable_metres;
   ends_.resize(middle.ports.size());
   for (unsigned i = 0; i < ends_.size(); ++i) {
+    base_.parts().begin();
     nodes_.push_back(
         std::make_unique<node>((i == 0 ? "hub" : "leaf" + std::to_string(i)).c_str(), env, config.node, i + 1));
     cables_.push_back(std::make_unique<fabric::cable>(nodes_[i]->connector(), switch_->port(i), cable));

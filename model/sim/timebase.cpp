@@ -57,8 +57,7 @@ void timebase::add(clock_domain& domain) {
   domain.index_ = domains_.size();
   domains_.push_back(&domain);
   next_edges_.push_back(~time_ps{0});
-  group_edges_.resize((domains_.size() + of_a_group - 1) / of_a_group, ~time_ps{0});
-  cluster_edges_.resize((group_edges_.size() + of_a_group - 1) / of_a_group, ~time_ps{0});
+  partitions_.add_domain();
   for (clock_domain* d : domains_)
     if (d != nullptr) d->next_edge_ = &next_edges_[d->index_];  // they have moved
   static constexpr auto loops = loops_of(std::make_index_sequence<most_unrolled + 1>{});
@@ -71,13 +70,14 @@ void timebase::remove(clock_domain& domain) {
 }
 
 void timebase::remove(deferred_work& work) {
-  deferred_.erase(std::remove(deferred_.begin(), deferred_.end(), &work), deferred_.end());
+  const auto is_it = [&work](const auto& d) { return d.first == &work; };
+  deferred_.erase(std::remove_if(deferred_.begin(), deferred_.end(), is_it), deferred_.end());
 }
 
 void timebase::request(std::size_t domain, time_ps when) {
-  const std::size_t g = domain / of_a_group;
-  group_edges_[g] = std::min(group_edges_[g], when);
-  cluster_edges_[g / of_a_group] = std::min(cluster_edges_[g / of_a_group], when);
+  partitions_.request(domain, when);
+  RNIC_ASSERT(partitions_.can_ask(domain, when), "a partition acts on another one within the lookahead");
+  if (partitions_.is_foreign(domain)) return;
   if (serving_)
     lowered_ = std::min(lowered_, when);  // serve() schedules the earliest edge itself when it is done
   else if (!ahead_)                       // pass() and leave() find it
@@ -105,7 +105,8 @@ bool timebase::may_serve(time_ps next) {
   if (next < horizon_) return true;
   const time_ps others = sc_core::sc_time_to_pending_activity().value();
   horizon_ = std::min(ahead_until_, others > ~time_ps{0} - kernel_now_ ? ~time_ps{0} : kernel_now_ + others);
-  RNIC_ASSERT(now_ == kernel_now_ || horizon_ >= now_, "an event was notified in the kernel's past: timebase::notify");
+  RNIC_ASSERT(now_ == kernel_now_ || horizon_ >= now_ || partitions_.have_windows(),
+              "an event was notified in the kernel's past: timebase::notify");
   return next < horizon_;
 }
 
@@ -115,11 +116,15 @@ void timebase::serve() {
   while (scheduled_count_ != 0 && scheduled_[scheduled_count_ - 1] <= now_) --scheduled_count_;
   serving_ = true;
   horizon_ = 0;
-  time_ps next = now_;
-  do next = (this->*to_horizon_)(next);
-  while (may_serve(next));
-  lowered_ = next;
-  catch_up(std::max(horizon_, now_ + 1));
+  if (partitions_.have_windows()) {
+    serve_windows(now_);
+  } else {
+    time_ps next = now_;
+    do next = (this->*to_horizon_)(next);
+    while (may_serve(next));
+    lowered_ = next;
+    catch_up(std::max(horizon_, now_ + 1));
+  }
   serving_ = false;
   if (lowered_ != ~time_ps{0}) schedule(lowered_);
 }
@@ -137,38 +142,16 @@ template <std::size_t Domains>
 inline time_ps timebase::serve_due(time_ps now) {
   time_ps next = lowered_ = ~time_ps{0};
   if constexpr (Domains == any_number) {
-    next = serve_groups(now);
+    partitions_.open(now, now + 1);
+    for (std::size_t p = 0; p != partitions_.size(); ++p)
+      if (partitions_.enter(p) != ~time_ps{0}) partitions_.leave(serve_partition(p, now), now);
+    partitions_.close();
+    next = partitions_.earliest();
   } else {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i != Domains; ++i) serve_domain(i, now, next);
   }
   return std::min(next, lowered_);
-}
-
-/// Those of many domains: groups without an edge are passed over. What a domain asks for in another one's place while
-/// its group is served is kept by request().
-time_ps timebase::serve_groups(time_ps now) {
-  time_ps next = ~time_ps{0};
-  for (std::size_t c = 0; c != cluster_edges_.size(); ++c) {
-    if (cluster_edges_[c] <= now) {
-      cluster_edges_[c] = ~time_ps{0};
-      time_ps first = ~time_ps{0};
-      const std::size_t end = std::min((c + 1) * of_a_group, group_edges_.size());
-      for (std::size_t g = c * of_a_group; g != end; ++g) first = std::min(first, serve_group(g, now));
-      cluster_edges_[c] = std::min(cluster_edges_[c], first);
-    }
-    next = std::min(next, cluster_edges_[c]);
-  }
-  return next;
-}
-
-inline time_ps timebase::serve_group(std::size_t g, time_ps now) {
-  if (group_edges_[g] > now) return group_edges_[g];
-  group_edges_[g] = ~time_ps{0};
-  time_ps first = ~time_ps{0};
-  const std::size_t end = std::min((g + 1) * of_a_group, next_edges_.size());
-  for (std::size_t i = g * of_a_group; i != end; ++i) serve_domain(i, now, first);
-  return group_edges_[g] = std::min(group_edges_[g], first);
 }
 
 /// The edges from that at `next` on that come before everything else; returns when the first other one is.
@@ -181,12 +164,43 @@ time_ps timebase::serve_to_horizon(time_ps next) {
   return next;
 }
 
-time_ps timebase::serve_instant(time_ps now) { return serve_due<any_number>(now); }
+/// The edges of one partition that are due at `now`; returns when its next one is.
+time_ps timebase::serve_partition(std::size_t p, time_ps now) {
+  time_ps next = lowered_ = ~time_ps{0};
+  const auto [first, end] = partitions_[p];
+  for (std::size_t i = first; i != end; ++i) serve_domain(i, now, next);
+  return std::min(next, lowered_);
+}
+
+/// As serve_to_horizon(), a partition at a time. A partition that asks for something in the kernel lowers the horizon
+/// for those behind it; those before it have been served for longer, which nobody sees: the process that runs next is
+/// one of that partition.
+void timebase::serve_windows(time_ps next) {
+  do {
+    partitions_.open_window(next, horizon_);
+    for (std::size_t p = 0; p != partitions_.size(); ++p) {
+      time_ps edge = partitions_.enter(p);
+      if (edge == ~time_ps{0}) continue;
+      do {
+        now_ = edge;
+        edge = serve_partition(p, edge);
+      } while (edge < partitions_.end() && edge < horizon_);
+      partitions_.leave(edge, now_);
+    }
+    next = partitions_.earliest();
+  } while (may_serve(next));
+  partitions_.close();
+  for (const auto& [work, partition] : deferred_) {
+    now_ = std::max(kernel_now_, partitions_.reached(partition));
+    work->catch_up(std::max(horizon_, now_ + 1));
+  }
+  lowered_ = partitions_.earliest();
+}
 
 time_ps timebase::earliest_edge() const { return *std::min_element(next_edges_.begin(), next_edges_.end()); }
 
 void timebase::catch_up(time_ps before) {
-  for (deferred_work* w : deferred_) w->catch_up(before);
+  for (const auto& [work, partition] : deferred_) work->catch_up(before);
 }
 
 /// In a program: whether `when` comes before everything that is due in the kernel, but for the edges. Their
@@ -202,7 +216,7 @@ bool timebase::is_first(time_ps when) {
 /// deferred is caught up with before the program looks.
 bool timebase::pass(time_ps until) {
   RNIC_ASSERT(!serving_, "a tick cannot wait");
-  if (ahead_until_ == 0) return false;
+  if (ahead_until_ == 0 || partitions_.have_windows()) return false;
   kernel_now_ = sc_core::sc_time_stamp().value();
   if (!ahead_) now_ = kernel_now_;
   ahead_ = serving_ = true;
@@ -219,7 +233,7 @@ bool timebase::pass(time_ps until) {
     if (now_ != until) {
       now_ = until;
       catch_up(until);  // may ask for an edge at this instant
-      if (earliest_edge() == until) serve_instant(until);
+      if (earliest_edge() == until) serve_due<any_number>(until);
     }
   }
   catch_up(there ? now_ + 1 : std::max(horizon_, now_ + 1));
@@ -283,7 +297,7 @@ void clock_domain::wake_slow(unsigned id, cycle_t when) {
   // Asked from outside of an edge: edges that were slept through count as served, but for one at this very instant,
   // which may still be served. `never` + 1 is edge 0.
   if (!serving_) {
-    const cycle_t passed = edge_at_or_after(base_.now_ps()) - 1;
+    const cycle_t passed = edge_at_or_after(base_.partitions_.passed(index_, base_.now_ps())) - 1;
     if (passed + 1 > served_ + 1) served_ = passed;
   }
   const cycle_t ahead = when - (served_ + 1);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/sim/parameter.h"
+#include "model/sim/partitions.h"
 #include "model/sim/types.h"
 
 namespace sc_core {
@@ -45,7 +46,7 @@ class timebase {
     /// Not 0: another order, for the test that order is nothing.
     parameter<std::uint64_t> shuffle_seed{0, {0, ~std::uint64_t{0}, "", "design: order of blocks inside an edge"}};
     /// False: run_ahead_until() has no effect, for the test that it is invisible.
-    parameter<bool> run_ahead{true, "design: serve edges ahead of the kernel where nothing else is due"};
+    parameter<bool> run_ahead{true, "design: serve edges ahead of the kernel, and partitions of each other"};
 
     void list(fields& are) {
       are("always_tick", always_tick);
@@ -86,8 +87,12 @@ class timebase {
   void left_model() { horizon_ = 0; }
   /// Whether work may be put off now: edges are being served, and what was deferred is asked for before others run.
   bool may_defer() const { return serving_; }
-  void add(deferred_work& work) { deferred_.push_back(&work); }
+  void add(deferred_work& work) { deferred_.emplace_back(&work, partitions_.last()); }
   void remove(deferred_work& work);
+  /// To begin one before domains and deferred work are added. With a lookahead, for a program whose processes, too,
+  /// each act on one partition only, or after a wait for a time that the kernel knows of: results are the same, and
+  /// pass() has no effect.
+  partitions& parts() { return partitions_; }
   const options& opts() const { return options_; }
   /// Activations of the kernel's method since the start: the cost that does not depend on the machine.
   std::uint64_t kernel_activations() const { return activations_; }
@@ -102,7 +107,6 @@ class timebase {
   void serve();
   bool may_serve(time_ps next);
   bool is_first(time_ps when);
-  time_ps serve_instant(time_ps now);
   template <std::size_t Domains>
   time_ps serve_due(time_ps now);
   template <std::size_t Domains>
@@ -114,8 +118,8 @@ class timebase {
   void catch_up(time_ps before);
   unsigned pick_id(std::uint64_t taken);
 
-  time_ps serve_groups(time_ps now);
-  time_ps serve_group(std::size_t g, time_ps now);
+  void serve_windows(time_ps next);
+  time_ps serve_partition(std::size_t p, time_ps now);
 
   static constexpr std::size_t any_number = 0;
   static constexpr std::size_t most_unrolled = 8;  // domains with code of their own: two hosts, and more
@@ -124,11 +128,8 @@ class timebase {
   std::mt19937_64 rng_;
   std::vector<clock_domain*> domains_;
   std::vector<time_ps> next_edges_;  // of the domains, in their order: all are looked at at each instant
-  // Of eight domains each, the earliest of their edges, or one that was, and the same of eight such groups: many hosts
-  // have hundreds of domains, of which few are due at an instant.
-  static constexpr std::size_t of_a_group = 8;
-  std::vector<time_ps> group_edges_, cluster_edges_;
-  std::vector<deferred_work*> deferred_;
+  std::vector<std::pair<deferred_work*, std::size_t>> deferred_;  // and the partition of each
+  partitions partitions_;
   std::unique_ptr<process> process_;
   time_ps (timebase::*to_horizon_)(time_ps) = nullptr;  // serve_to_horizon() of as many domains as there are
   time_ps now_ = 0;

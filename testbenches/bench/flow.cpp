@@ -119,8 +119,10 @@ void flow::send(sim::time_ps begin, sim::time_ps deadline) {
     if (stopped_ || now >= deadline) break;
     if (!take_completions(std::min(deadline, next > now ? next : deadline) - now)) break;
   }
+  if (!receives()) return;
+  system_.wait_until(std::min(deadline, system_.now_ps() + system_.lookahead()));
   over_ = true;
-  if (receives()) at_[1]->device->end_wait(receive_cq_);
+  at_[1]->device->end_wait(receive_cq_);
 }
 
 void flow::stop() {

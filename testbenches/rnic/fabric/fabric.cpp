@@ -71,17 +71,20 @@ class fabric_run {
       before_ = counters();
     }
     network_->meet();
+    if (host == 0 && options_.common.pcap_file.empty()) network_->run_apart();
     flows_->start(host, begin_, deadline_);
     sc_core::sc_process_handle watching;
     if (host == 0) watching = sc_core::sc_spawn([this] { watch(); });
     flows_->join(host);
     if (host == 0 && !watching.terminated()) sc_core::wait(watching.terminated_event());
+    end_ = std::max(end_, network_->now_ps());
+    network_->wait_until(std::min(deadline_, network_->now_ps() + network_->lookahead()));
     network_->meet();
-    if (host == 0) end_ = network_->now_ps();
   }
 
+  /// No look at the end itself: whether flows have ended by then would be a matter of who is the first to run.
   void watch() {
-    while (flows_->sending() != 0 && !flows_->failed()) {
+    while (flows_->sending() != 0 && !flows_->failed() && network_->now_ps() + look_interval < deadline_) {
       network_->wait_until(network_->now_ps() + look_interval);
       for (hosts::standstill& s : network_->look_for_standstills()) {
         const auto same = [&](const hosts::standstill& known) { return known.ways == s.ways; };
