@@ -119,8 +119,9 @@ class function_master {
   /// In the function's name, with its mailboxes.
   status native(const request& r, std::uint64_t* immediate = nullptr);
   status native(const request& r, std::uint32_t modifier);
+  static status status_of(int error);
 
-  // wrappers.cpp
+  // wrappers.cpp, queues.cpp, capabilities.cpp
   status alloc_res(request& r);
   status free_res(request& r);
   status alloc_number(request& r, resource what);

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands of virtual functions on their queues, queue pairs and groups (net/resource_tracker.c, net/mcg.c).
+#include <algorithm>
+#include <cstring>
+
+#include "host_driver/functions/master.h"
+#include "model/abi/contexts.h"
+
+namespace rnic::host_driver {
+
+using object = resource_tracker::object;
+
+namespace {
+
+constexpr std::uint8_t gid_is_base = 0x80;
+
+}  // namespace
+
+// ---------------------------------------------------------------- queues
+
+abi::status function_master::sw2hw_eq(request& r) {
+  namespace f = abi::eqc;
+  const std::uint8_t* c = r.inbox->data();
+  if (r.modifier >= virtual_eqs_) return status::bad_index;
+  const std::uint32_t number = r.modifier | r.function << 8;
+  if (tracker_.find(r.function, resource_eq, number) != nullptr) return status::bad_res_state;
+  const std::uint64_t bytes = std::uint64_t{64} << std::min<unsigned>(abi::get(c, f::log_size), 24);
+  if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), 0, bytes / 2, abi::get(c, f::log_page) + 12u))
+    return status::bad_op;
+  const status s = native(r);
+  if (s == status::ok) tracker_.add(r.function, resource_eq, number).with_hardware = true;
+  return s;
+}
+
+abi::status function_master::hw2sw_eq(request& r) {
+  const std::uint32_t number = r.modifier | r.function << 8;
+  if (r.modifier >= virtual_eqs_ || tracker_.find(r.function, resource_eq, number) == nullptr) return status::bad_op;
+  for (std::uint32_t& eqn : functions_[r.function].event_eqs)
+    if (eqn == r.modifier) eqn = no_eq;
+  request own = r;
+  own.in = r.function;
+  own.op_modifier = 1;
+  const status s = native(own);
+  if (s == status::ok) tracker_.remove(resource_eq, number);
+  return s;
+}
+
+/// Hardware knows the physical function's queues only: events of others are handed on.
+abi::status function_master::map_eq(request& r) {
+  const std::uint32_t eqn = r.modifier & 0x7fffffff;
+  const bool unmap = r.modifier >> 31 != 0;
+  if (!unmap && tracker_.find(r.function, resource_eq, eqn | r.function << 8) == nullptr) return status::bad_op;
+  auto& eqs = functions_[r.function].event_eqs;
+  for (unsigned type = 0; type < eqs.size(); ++type)
+    if ((r.in >> type & 1) != 0) eqs[type] = unmap ? no_eq : eqn;
+  return status::ok;
+}
+
+abi::status function_master::sw2hw_cq(request& r) {
+  namespace f = abi::cqc;
+  const std::uint8_t* c = r.inbox->data();
+  object* o = tracker_.find(r.function, resource::cq, r.modifier);
+  if (o == nullptr) return status::bad_op;
+  if (tracker_.find(r.function, resource_eq, abi::get(c, f::eqn) | r.function << 8) == nullptr) return status::bad_op;
+  const std::uint64_t bytes = std::uint64_t{32} << std::min<unsigned>(abi::get(c, f::log_size), 24);
+  if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), abi::get(c, f::page_offset), bytes,
+              abi::get(c, f::log_page) + 12u))
+    return status::bad_op;
+  const status s = native(r);
+  if (s == status::ok) o->with_hardware = true;
+  return s;
+}
+
+abi::status function_master::of_cq(request& r) {
+  if (tracker_.find(r.function, resource::cq, r.modifier) == nullptr) return status::bad_op;
+  if (r.op == abi::opcode::modify_cq && r.op_modifier == 0) {  // another buffer
+    namespace f = abi::cqc;
+    const std::uint8_t* c = r.inbox->data();
+    const std::uint64_t bytes = std::uint64_t{32} << std::min<unsigned>(abi::get(c, f::log_size), 24);
+    if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), abi::get(c, f::page_offset), bytes,
+                abi::get(c, f::log_page) + 12u))
+      return status::bad_op;
+  }
+  return native(r);
+}
+
+abi::status function_master::hw2sw_cq(request& r) {
+  object* o = tracker_.find(r.function, resource::cq, r.modifier);
+  if (o == nullptr) return status::bad_op;
+  const status s = native(r);
+  if (s == status::ok) o->with_hardware = false;
+  return s;
+}
+
+abi::status function_master::sw2hw_srq(request& r) {
+  namespace f = abi::srqc;
+  const std::uint8_t* c = r.inbox->data();
+  object* o = tracker_.find(r.function, resource::srq, r.modifier);
+  if (o == nullptr) return status::bad_op;
+  const std::uint16_t domain = abi::get(c, f::xrcd);
+  if (domain != 0 && (tracker_.find(r.function, resource::xrcd, domain) == nullptr ||
+                      tracker_.find(r.function, resource::cq, abi::get(c, f::cqn)) == nullptr))
+    return status::bad_op;
+  const std::uint64_t bytes = std::uint64_t{1} << (abi::get(c, f::log_size) + abi::get(c, f::log_stride) + 4u);
+  if (!within(r, abi::load_mtt(c, f::mtt_high, f::mtt_low), std::uint64_t{abi::get(c, f::page_offset)} * 64, bytes,
+              abi::get(c, f::log_page) + 12u))
+    return status::bad_op;
+  const status s = native(r);
+  if (s == status::ok) o->with_hardware = true;
+  return s;
+}
+
+abi::status function_master::of_srq(request& r) {
+  return tracker_.find(r.function, resource::srq, r.modifier) != nullptr ? native(r) : status::bad_op;
+}
+
+abi::status function_master::hw2sw_srq(request& r) {
+  object* o = tracker_.find(r.function, resource::srq, r.modifier);
+  if (o == nullptr) return status::bad_op;
+  const status s = native(r);
+  if (s == status::ok) o->with_hardware = false;
+  return s;
+}
+
+// ---------------------------------------------------------------- queue pairs
+
+/// The function numbers the rows of its own window, has its own MAC address, and VLANs that it has registered.
+abi::status function_master::own_path(const request& r, std::uint8_t* path, service of) const {
+  namespace p = abi::path;
+  const unsigned port = abi::get(path, p::port) + 1u;
+  if (port > device_.num_ports()) return status::bad_param;
+  const gid_window w = gids_of(r.function);
+  if (of == service::ethernet) {
+    abi::set(path, p::gid_index, 0);
+  } else if (of == service::datagram) {
+    abi::set(path, p::gid_index, static_cast<std::uint8_t>(gid_is_base | w.first));
+  } else {
+    const std::uint8_t index = abi::get(path, p::gid_index);
+    if (index >= w.count) return status::bad_param;
+    abi::set(path, p::gid_index, static_cast<std::uint8_t>(w.first + index));
+  }
+  const auto registered = [&](resource what, std::uint32_t index) {
+    for (const std::uint32_t number : tracker_.of(r.function, what))
+      if ((number & 0xffff) == (port << 8 | index)) return true;
+    return false;
+  };
+  const std::uint8_t counter = abi::get(path, p::counter_index);
+  if (counter != port_state::sink_counter && !counts(r.function, counter))
+    abi::set(path, p::counter_index, port_state::sink_counter);
+  if (!registered(resource::mac, abi::get(path, p::mac_index))) return status::bad_op;
+  const function_settings& set = functions_[r.function].settings;
+  if (set.spoof_check)  // plain frames with another source address than that of mac_index do not leave (FSM)
+    abi::set(path, p::feup, static_cast<std::uint8_t>(abi::get(path, p::feup) | p::feup_force_smac));
+  if (set.vlan != 0) {
+    abi::set(path, p::vlan_index, functions_[r.function].vlan_index[port - 1]);
+    abi::set(path, p::fl, static_cast<std::uint8_t>(abi::get(path, p::fl) | p::fl_cvlan | p::fl_hide_vlan));
+    abi::set(path, p::feup, static_cast<std::uint8_t>(abi::get(path, p::feup) | p::feup_force_up | p::feup_force_vlan));
+    abi::set(path, p::fvl_rx, static_cast<std::uint8_t>(abi::get(path, p::fvl_rx) | p::fvl_rx_enforce));
+    abi::set(path, p::priority, set.priority);
+    abi::set(path, p::vlan_control, p::block_tx_tagged | p::block_rx_priority | p::block_rx_untagged);
+    return status::ok;
+  }
+  const bool tagged = (abi::get(path, p::feup) & p::feup_force_vlan) != 0 || (abi::get(path, p::fl) & p::fl_cvlan) != 0;
+  if (tagged && !registered(resource::vlan, abi::get(path, p::vlan_index))) return status::bad_op;
+  return status::ok;
+}
+
+abi::status function_master::change_qp(request& r) {
+  namespace q = abi::qpc;
+  namespace box = abi::qp_mailbox;
+  std::uint8_t* const c = r.inbox->data() + box::context;
+  object* o = tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff);
+  if (o == nullptr) return status::bad_op;
+  constexpr unsigned service_ud = 3, service_mlx = 7;
+  const unsigned number = abi::get(c, q::service);
+  const service of = number == service_mlx  ? service::ethernet
+                     : number == service_ud ? service::datagram
+                                            : service::connection;
+  const function_settings& set = functions_[r.function].settings;
+  // Management is the physical function's, and so is spreading; without RoCE there are plain frames alone.
+  const bool plain = abi::get(c, abi::at(q::primary_path, abi::path::link_type)) == abi::path::link_ethernet;
+  if (of == service::ethernet ? !plain || abi::get(c, q::rss) != 0 : !set.roce) return status::bad_op;
+  if (abi::get(c, q::rate_limit) != 0) return status::bad_op;
+  abi::set(c, q::qos_vport, static_cast<std::uint8_t>(set.max_rate_mbps != 0 ? r.function : 0));
+  abi::set(c, q::force_physical_port, 0);  // where it sends is the bond's of its host to say (verify_qp_parameters)
+  if (r.op == abi::opcode::rst2init_qp) {
+    const auto own_cq = [&](std::uint32_t cqn) { return tracker_.find(r.function, resource::cq, cqn) != nullptr; };
+    if (!own_cq(abi::get(c, q::send_cqn)) || !own_cq(abi::get(c, q::receive_cqn))) return status::bad_op;
+    if (abi::get(c, q::srq_valid) != 0 && tracker_.find(r.function, resource::srq, abi::get(c, q::srqn)) == nullptr)
+      return status::bad_op;
+    if (abi::get(c, q::xrcd) != 0 && tracker_.find(r.function, resource::xrcd, abi::get(c, q::xrcd)) == nullptr)
+      return status::bad_op;
+    const auto ring = [](unsigned log_size, unsigned log_stride) {
+      return std::uint64_t{16} << (log_size + log_stride);
+    };
+    const bool receives = abi::get(c, q::db_record) != 0;
+    const std::uint64_t bytes = ring(abi::get(c, q::log_sq_size), abi::get(c, q::log_sq_stride)) +
+                                (receives ? ring(abi::get(c, q::log_rq_size), abi::get(c, q::log_rq_stride)) : 0);
+    if (!within(r, abi::load_mtt(c, q::mtt_high, q::mtt_low), 0, bytes, abi::get(c, q::log_page) + 12u))
+      return status::bad_op;
+  }
+  // In other transitions hardware has them from the first one.
+  const std::uint32_t optional = abi::get(r.inbox->data(), box::optional);
+  const bool has_path = (optional & box::opt_primary_path) != 0;
+  const bool first = of == service::ethernet && r.op == abi::opcode::rst2init_qp;
+  if (has_path || first || r.op == abi::opcode::init2rtr_qp) {
+    if (const status s = own_path(r, c + q::primary_path, of); s != status::ok) return s;
+  }
+  const status s = native(r);
+  if (s == status::ok) o->with_hardware = true;
+  return s;
+}
+
+abi::status function_master::of_qp(request& r) {
+  if (tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff) == nullptr) return status::bad_op;
+  const status s = native(r);
+  if (s != status::ok || r.op != abi::opcode::query_qp) return s;
+  // It numbers its own rows, and does not know whose rates limit it.
+  abi::set(r.outbox->data(), abi::at(abi::qp_mailbox::context, abi::qpc::qos_vport), 0);
+  namespace p = abi::path;
+  std::uint8_t* const path = r.outbox->data() + abi::qp_mailbox::context + abi::qpc::primary_path;
+  const gid_window w = gids_of(r.function);
+  const unsigned index = abi::get(path, p::gid_index) & 0x7fu;
+  abi::set(path, p::gid_index, static_cast<std::uint8_t>(index - w.first < w.count ? index - w.first : 0));
+  return s;
+}
+
+abi::status function_master::reset_qp(request& r) {
+  object* o = tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff);
+  if (o == nullptr) return status::bad_op;
+  const status s = native(r);
+  if (s == status::ok) o->with_hardware = false;
+  return s;
+}
+
+/// A counter that nobody has had yet, to its new owner.
+abi::status function_master::clear_counter(std::uint32_t counter) {
+  command_channel::mailbox box(device_.commands());
+  return status_of(device_.commands().read(box, abi::opcode::query_if_stat, counter | abi::if_stat::reset));
+}
+
+abi::status function_master::query_if_stat(request& r) {
+  const std::uint32_t counter = r.modifier & ~abi::if_stat::reset;
+  return counts(r.function, counter) ? native(r) : status::bad_op;
+}
+
+/// Groups are the physical function's table (net/mcg.c: mlx4_QP_ATTACH_wrapper): bits 23:0 of the modifier are the
+/// queue pair, 30:28 the protocol, 31 that its own datagrams do not come back; op modifier 1 attaches, 0 detaches.
+/// Plain frames are its own to take: those to its address, and those to groups.
+abi::status function_master::qp_attach(request& r) {
+  namespace f = abi::mcg;
+  const std::uint32_t qpn = r.modifier & 0xffffff, protocol = r.modifier >> 28 & 7;
+  if (device_.steering() != config::steering_mode::b0) return status::bad_op;  // there is no table
+  if (tracker_.find(r.function, resource::qp, qpn) == nullptr) return status::bad_op;
+  ibv_gid gid{};
+  std::memcpy(gid.raw, r.inbox->data(), sizeof gid.raw);
+  if (protocol == f::protocol_ethernet) {
+    const unsigned port = gid.raw[f::ethernet_port], kind = gid.raw[f::ethernet_steer] >> 1;
+    std::uint64_t mac = 0;
+    for (unsigned i = 0; i < 6; ++i) mac = mac << 8 | gid.raw[f::ethernet_mac + i];
+    const bool group = (gid.raw[f::ethernet_mac] & 1) != 0;
+    if (port == 0 || port > device_.num_ports() || kind != (group ? f::steer_multicast : f::steer_unicast))
+      return status::bad_param;
+    if (!group && mac != functions_[r.function].macs[port - 1]) return status::bad_op;
+    return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn, f::protocol_ethernet)
+                                        : device_.detach_member(gid, qpn, f::protocol_ethernet));
+  }
+  if (protocol != f::protocol_roce || !functions_[r.function].settings.roce) return status::bad_op;
+  if (gid.raw[0] != 0xff) return status::bad_param;  // a group's, and of RoCE
+  const std::uint32_t block = r.modifier >> 31 != 0 ? abi::mcg::block_loopback : 0;
+  return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn | block, abi::mcg::protocol_roce)
+                                      : device_.detach_member(gid, qpn, abi::mcg::protocol_roce));
+}
+
+}  // namespace rnic::host_driver
