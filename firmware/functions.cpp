@@ -65,9 +65,36 @@ bool functions::follow_enabled() {
   const std::uint32_t enabled = chip_.read(cr_base::pcie, pcie::cr::enabled_vfs);
   if (enabled == enabled_) return false;
   enabled_ = enabled;
-  for (unsigned port = 0; port < config_.num_ports; ++port)
-    chip_.write_port(cr_base::gid, port, gid::cr::num_vfs, enabled);
+  const bool had_own = alone_[0] != 0 || alone_[1] != 0;
+  alone_ = {};
+  if (had_own) {
+    write_windows();
+  } else {
+    for (unsigned port = 0; port < config_.num_ports; ++port)
+      chip_.write_port(cr_base::gid, port, gid::cr::num_vfs, enabled);
+  }
   return true;
+}
+
+bool functions::set_ports(std::uint32_t port_1, std::uint32_t port_2, std::uint32_t both) {
+  follow_enabled();
+  if (config_.num_ports != 2 || port_1 + port_2 + both != enabled_) return false;
+  alone_ = {port_1, port_2};
+  write_windows();
+  return true;
+}
+
+/// Those of a port's own functions come first (net/port.c: mlx4_get_base_gid_ix).
+void functions::write_windows() {
+  namespace cr = gid::cr;
+  const std::uint32_t all_alone = alone_[0] + alone_[1];
+  for (unsigned port = 0; port < config_.num_ports; ++port) {
+    const std::uint32_t first_alone = port == 0 ? 1 : 1 + alone_[0];
+    chip_.write_port(cr_base::gid, port, cr::vf_numbers,
+                     alone_[port] << cr::vf_alone_shift | first_alone << cr::vf_first_alone_shift |
+                         (1 + all_alone) << cr::vf_first_shift);
+    chip_.write_port(cr_base::gid, port, cr::num_vfs, enabled_ - alone_[1 - port]);
+  }
 }
 
 bool functions::report_resets() {

@@ -24,6 +24,12 @@ class functions {
 
   /// ARM_COMM_CHANNEL: the next command of a virtual function, or those that have come already, are reported once.
   void arm();
+  /// How many have port 1 alone, port 2 alone, and both, in this order; else all have both. False: they are not those
+  /// that are enabled.
+  bool set_ports(std::uint32_t port_1, std::uint32_t port_2, std::uint32_t both);
+  /// Of the ports' GID tables: entries have owners.
+  bool has_windows() const { return enabled_ != 0; }
+
   /// INFORM_FLR_DONE: the function works again. False: there is no such function.
   bool release(std::uint32_t function);
 
@@ -49,6 +55,7 @@ class functions {
   using vector = std::array<std::uint32_t, 4>;  // a bit for each function
   unsigned words() const { return config_.total_vfs / 32u + 1; }
   bool follow_enabled();
+  void write_windows();
   bool report_resets();
   bool report_commands();
   void set_offline(std::uint32_t function, bool on);
@@ -56,6 +63,7 @@ class functions {
   chip& chip_;
   const firmware_config& config_;
   std::uint32_t enabled_ = 0;
+  std::array<std::uint32_t, 2> alone_{};  // functions with one port, by port
   bool listened_to_ = false, armed_ = false;
   vector commands_{}, resets_{}, asked_{};  // to be reported; asked for through the channel, and not done yet
 };

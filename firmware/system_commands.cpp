@@ -11,6 +11,7 @@
 #include "model/completion/completion_cr.h"
 #include "model/doorbell/doorbell_cr.h"
 #include "model/ethernet/steering_cr.h"
+#include "model/gid/gid_cr.h"
 #include "model/icm/contexts.h"
 #include "model/icm/icm_cr.h"
 #include "model/mac/mac_cr.h"
@@ -337,14 +338,19 @@ abi::status firmware::virt_port_map(command_request& r) {
   const auto exists = [this](std::uint32_t port) { return port >= 1 && port <= config_.num_ports; };
   if (config_.num_ports != 2 || !exists(first) || !exists(second) || (first == 2 && second == 1))
     return status::bad_param;
-  write_port_map((port_map_ & t::port_map_any_arrival) | (first - 1) | (second - 1) << 1);
+  write_port_map((port_map_ & ~t::port_map_ports) | (first - 1) | (second - 1) << 1);
   return status::ok;
 }
 
-/// One register in three places; nothing is written that is there already.
+/// One register in three places, and what of it the ports' tables have to know; nothing is written that is there
+/// already.
 void firmware::write_port_map(std::uint32_t value) {
   namespace t = transport::cr;
-  if (value == std::exchange(port_map_, value)) return;
+  const std::uint32_t before = std::exchange(port_map_, value);
+  if (value == before) return;
+  if (((value ^ before) & t::port_map_own_tables) != 0)
+    for (unsigned port = 0; port < config_.num_ports; ++port)
+      chip_.write_port(cr_base::gid, port, gid::cr::both_tables, (value & t::port_map_own_tables) != 0 ? 1 : 0);
   for (const std::uint32_t part : {0u, t::responder_offset, t::answer_offset})
     chip_.write(cr_base::transport, part + t::port_map, value);
 }
@@ -362,14 +368,20 @@ abi::status firmware::config_dev(command_request& r) {
   }
   if (const status s = read_mailbox(r, 0x100); s != status::ok) return s;
   const std::uint32_t update = in(f::update_flags);
-  if ((update & ~(f::update_vxlan_port | f::update_roce_v2_port | f::update_rx_port_check)) != 0)
+  if ((update &
+       ~(f::update_vxlan_port | f::update_roce_v2_port | f::update_rx_port_check | f::update_function_ports)) != 0)
     return status::bad_param;
   if ((update & f::update_roce_v2_port) != 0 && !config_.roce_v2) return status::bad_param;
+  if ((update & f::update_function_ports) != 0 &&
+      !functions_.set_ports(in(f::functions_port_1), in(f::functions_port_2), in(f::functions_both)))
+    return status::bad_param;
   if ((update & f::update_vxlan_port) != 0) vxlan_port_ = in(f::vxlan_port);
   if ((update & f::update_rx_port_check) != 0) {
     roce_flags_ = in(f::roce_flags);
     const bool any = (roce_flags_ & f::disable_rx_port_check) != 0;
-    write_port_map((port_map_ & t::port_map_ports) | (any ? t::port_map_any_arrival : 0));
+    // Where functions have windows, the tables of the ports are not the same.
+    const std::uint32_t how = t::port_map_any_arrival | (functions_.has_windows() ? t::port_map_own_tables : 0u);
+    write_port_map((port_map_ & t::port_map_ports) | (any ? how : 0));
   }
   if ((update & f::update_roce_v2_port) != 0) {
     roce_v2_port_ = in(f::roce_v2_port);

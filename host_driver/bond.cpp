@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "host_driver/functions/master.h"
 #include "model/abi/commands.h"
 #include "model/abi/device.h"
 
@@ -93,12 +94,28 @@ void device::choose_virtual_port(queue_pair& qp) {
 
 // ---------------------------------------------------------------- the bond
 
+/// Of high availability.
+static std::string obstacle_of_functions(const device& of) {
+  constexpr unsigned most = 63;  // MAX_MF_BOND_ALLOWED_SLAVES
+  const config& said = of.settings();
+  const unsigned all = of.virtual_functions(), alone = said.functions_port_1 + said.functions_port_2;
+  const std::string high = "high availability ";
+  if (said.bond == config::bond_mode::ecmp) return high + "of virtual functions needs a bond, and ecmp is none";
+  if (alone != all)
+    return high + "is not supported for dual-ported virtual functions: " + std::to_string(all - alone) + " of " +
+           std::to_string(all) + " have both ports (driver.functions.port1, driver.functions.port2)";
+  if (all > most)
+    return high + "is for fewer than 64 virtual functions, not for " + std::to_string(all) + " (host.functions)";
+  if (of.steering() != config::steering_mode::device_managed)
+    return high + "of virtual functions needs flow steering (driver.steering=device_managed, not b0)";
+  return {};
+}
+
 std::string bond::obstacle(const device& of) {
   if (of.num_ports() != 2) return "the device has no second port";
   if ((of.caps().bmme_flags & abi::dev_cap::bmme_port_remap) == 0) return "the device does not remap ports";
   if (of.is_virtual()) return "a virtual function is bonded by its host";
-  if (of.virtual_functions() != 0) return "high availability is not supported for dual-ported virtual functions";
-  return {};
+  return of.virtual_functions() != 0 ? obstacle_of_functions(of) : std::string{};
 }
 
 /// Line rate of a port, by its width and the speed of a lane (ibv_port_attr).
@@ -127,10 +144,16 @@ int bond::enslave() {
     if (const int error = device_.query_port(port, &attr)) return error;
     members[port - 1] = {device_.port(port).mac, rate_mbps(attr)};
   }
-  if (const int error = device_.enter_bond(config_.bond == config::bond_mode::ecmp)) return error;
+  if (const int error = join_ports()) return error;
   if (is_802_3ad)
     if (const int error = start_lacp(members)) return error;
   return settle();
+}
+
+int bond::join_ports() {
+  if (device_.virtual_functions() == 0) return device_.enter_bond(config_.bond == config::bond_mode::ecmp);
+  if (const int error = device_.mirror_ports()) return error;
+  return functions_ != nullptr ? functions_->mirror_ports() : 0;
 }
 
 int bond::start_lacp(const std::array<lacp::member, 2>& members) {

@@ -14,6 +14,8 @@
 
 namespace rnic::host_driver {
 
+class function_master;
+
 /// What the bonding driver of a host and mlx4's drivers do below a bond that has the interfaces of both ports (product
 /// documents: RoCE LAG; adapter control plane 9; net/en_netdev.c: mlx4_en_netdev_event): the device shows one port; the
 /// addresses of port 1 are in the tables of both; packets may come in by either; queue pairs are bound to virtual ports
@@ -26,16 +28,21 @@ namespace rnic::host_driver {
 ///   ieee_802_3ad   as balance_xor, of the ports on which LACP has agreed with the partner that they distribute: one
 ///                  whose partner is silent goes although its link is up. While there is none the map stays. (The
 ///                  kernel's mlx4_en goes by the link alone in this mode too.)
+///
+/// With virtual functions it is high availability: the device keeps its two ports, and what is open stays open. A
+/// virtual port stands for its own port or for the other one as above; functions have one port each, whose addresses,
+/// VLANs and rules are on the other one too (device::mirror_ports, function_master::mirror_ports).
 class bond {
  public:
-  /// The device is open; `c.bond` is one of the modes.
-  bond(device& of, bus_if& bus, const config& c) : device_(of), bus_(bus), config_(c) {}
+  /// The device is open; `c.bond` is one of the modes. `functions`: who serves its virtual functions, if it has any.
+  bond(device& of, bus_if& bus, const config& c, function_master* functions = nullptr)
+      : device_(of), bus_(bus), config_(c), functions_(functions) {}
 
-  /// What keeps the device from being bonded, in the order in which drivers ask; empty: nothing (net/main.c:
-  /// mlx4_mf_bond, which knows functions of one port; here each has both).
+  /// What keeps the device from being bonded, in the order in which drivers ask, one line that names what is not met;
+  /// empty: nothing (net/main.c: mlx4_mf_bond; product documents: Link Aggregation for Virtual Functions).
   static std::string obstacle(const device& of);
-  /// Before any other object of the device is made: its end and beginning, as drivers see it. 0, -EOPNOTSUPP with an
-  /// obstacle, -EBUSY when there are objects, or what a command said.
+  /// Without virtual functions before any other object of the device is made: its end and beginning, as drivers see it.
+  /// 0, -EOPNOTSUPP with an obstacle, -EBUSY when there are objects, or what a command said.
   int enslave();
   /// Follows the links until the device is closed.
   void run();
@@ -63,11 +70,13 @@ class bond {
   std::array<unsigned, 2> map_for(unsigned active);
   int settle();
   int follow();
+  int join_ports();
   int start_lacp(const std::array<lacp::member, 2>& members);
 
   device& device_;
   bus_if& bus_;
   const config config_;
+  function_master* const functions_;
   unsigned active_ = 1;  // of active_backup
   std::vector<change> changes_;
   std::unique_ptr<lacp::service> lacp_;

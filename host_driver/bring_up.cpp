@@ -465,7 +465,8 @@ int device::close() {
     bus_.spend_ps(cfg_.reset_wait_us * ps_per_us);
   }
   owner_ = false;
-  open_ = bonded_ = own_addresses_ = false;
+  open_ = bonded_ = own_addresses_ = mirrored_ = false;
+  own_rules_.clear();
   async_events_.clear();
   return 0;
 }

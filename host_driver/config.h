@@ -69,6 +69,8 @@ struct config {
   std::uint16_t function_vlan = 0;           ///< 0: none
   std::uint32_t function_max_rate_mbps = 0;  ///< of each, through each port; 0: no limit. Needs function_vlan
   unsigned virtual_functions = 0;            ///< num_vfs: that the physical function's driver enables
+  unsigned functions_port_1 = 0;             ///< of these, the first ones: with port 1 alone
+  unsigned functions_port_2 = 0;             ///< the next ones: with port 2 alone; all others have both
   std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs
   std::uint64_t function_wait_us = 100;  ///< until they answer; the kernel sleeps 100 ms (SR-IOV specification 2.1.1)
 

@@ -298,6 +298,13 @@ class device : private event_pump_if {
   int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
   int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
 
+  // High availability of virtual functions with one port each (bond.h): the device keeps its two ports.
+  /// CONFIG_DEV; the tables of MAC addresses and VLANs of both ports become one, port 2 has the address of port 1 (and
+  /// goes on taking what is for its own), and rules are on both ports. Objects stay as they are. Lasts until the device
+  /// is closed. -EINVAL: two ports have different things at one place of a table.
+  int mirror_ports();
+  bool mirrors_ports() const { return mirrored_; }
+
   // Both ports as one, for who follows their links (bond.h). Port 1 is the device's only one then.
   /// CONFIG_DEV, and the tables of port 2 as those of port 1. `own_addresses`: but each port sends with its own MAC,
   /// and half of the GID table is for copies. -EBUSY: there are objects. Lasts until the device is closed.
@@ -358,6 +365,11 @@ class device : private event_pump_if {
   int write_vlan_table(unsigned port);
   int write_gid_table(unsigned port);
   int register_vlan(unsigned port, std::uint16_t vid);  // index or errno
+  // high_availability.cpp
+  bool may_mirror() const;
+  const port_state* pair_of(unsigned port) const { return may_mirror() ? &ports_[2 - port] : nullptr; }
+  int mirror_tables();
+  int mirror_rules();
   bool has_port(unsigned port) const { return port != 0 && port <= num_ports(); }
   int write_port_macs(unsigned port);
   int write_port_gids(unsigned port);
@@ -484,7 +496,7 @@ class device : private event_pump_if {
   std::uint64_t node_guid_ = 0, system_guid_ = 0;
   std::uint32_t revision_ = 0, device_id_ = 0, identity_ = 0;
   std::vector<port_state> ports_;
-  bool bonded_ = false, own_addresses_ = false;
+  bool bonded_ = false, own_addresses_ = false, mirrored_ = false;
   unsigned next_virtual_port_ = 0;
   std::map<gid_bytes, mac_address> neighbours_;
 
@@ -532,7 +544,12 @@ class device : private event_pump_if {
   std::array<std::array<ethernet_table, 2>, 2> ethernet_tables_;  // by port and kind
   config::steering_mode steering_ = config::steering_mode::b0;
   std::vector<group_rule> group_rules_;  // DMFS: in place of the table
-  std::vector<bool> group_used_;         // entries of the multicast group table behind the buckets
+  struct own_rule {
+    std::vector<std::uint8_t> mailbox;  ///< as it was attached
+    std::uint64_t mirror = 0;           ///< registration of its twin on the other port; 0: none
+  };
+  std::map<std::uint64_t, own_rule> own_rules_;  // DMFS, where ports may be mirrored; by registration
+  std::vector<bool> group_used_;                 // entries of the multicast group table behind the buckets
   static constexpr std::uint32_t qps_per_group = 256;
   using qp_group = std::array<queue_pair*, qps_per_group>;
   std::vector<std::unique_ptr<qp_group>> qp_index_;

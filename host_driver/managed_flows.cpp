@@ -85,11 +85,11 @@ void device::choose_steering() {
   steering_ = may ? cfg_.steering : config::steering_mode::b0;
 }
 
-/// A rule on the port; bonded, one on each.
+/// A rule on the port; bonded or mirrored, one on each.
 int device::attach_rules(unsigned port, const std::function<int(unsigned port, flow_request& to)>& fill,
                          std::vector<std::uint64_t>* ids) {
   for (unsigned p = 1; p <= ports_.size(); ++p) {
-    if (p != port && !bonded_) continue;
+    if (p != port && !bonded_ && !mirrored_) continue;
     command_channel::mailbox box(channel_);
     flow_request request(box.data());
     int error = fill(p, request);
@@ -102,15 +102,25 @@ int device::attach_rules(unsigned port, const std::function<int(unsigned port, f
       return error;
     }
     ids->push_back(id);
+    if (!may_mirror() || mirrored_) continue;
+    const std::size_t bytes = std::size_t{request.words()} * 4;
+    own_rules_[id] = {std::vector<std::uint8_t>(box.data(), box.data() + bytes), 0};
   }
   return 0;
 }
 
 int device::detach_rules(const std::vector<std::uint64_t>& ids) {
   int first = 0;
-  for (const std::uint64_t id : ids) {
+  const auto detach = [&](std::uint64_t id) {
     const int error = channel_.command(abi::opcode::flow_steering_detach, 0, 0, id);
     if (first == 0) first = error;
+  };
+  for (const std::uint64_t id : ids) {
+    detach(id);
+    const auto own = own_rules_.find(id);
+    if (own == own_rules_.end()) continue;
+    if (own->second.mirror != 0) detach(own->second.mirror);
+    own_rules_.erase(own);
   }
   return first;
 }

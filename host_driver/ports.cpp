@@ -92,14 +92,16 @@ int device::init_port(unsigned port) {
 }
 
 int device::write_mac_table(unsigned port) {
+  if (mirrored_) ports_[2 - port].macs = ports_[port - 1].macs;
   const int error = write_port_macs(port);
-  return error != 0 || !bonded_ ? error : write_port_macs(3 - port);
+  return error != 0 || !(bonded_ || mirrored_) ? error : write_port_macs(3 - port);
 }
 
 int device::write_vlan_table(unsigned port) {
-  if (bonded_) ports_[2 - port].vlans = ports_[port - 1].vlans;
+  const bool both = bonded_ || mirrored_;
+  if (both) ports_[2 - port].vlans = ports_[port - 1].vlans;
   const int error = write_port_vlans(port);
-  return error != 0 || !bonded_ ? error : write_port_vlans(3 - port);
+  return error != 0 || !both ? error : write_port_vlans(3 - port);
 }
 
 int device::write_gid_table(unsigned port) {
@@ -145,9 +147,12 @@ int device::register_vlan(unsigned port, std::uint16_t vid) {
     return static_cast<int>(index);
   }
   unsigned place = abi::set_port::table_size;
+  const port_state* const other = pair_of(port);  // its table may be to have the same at the same place
   for (unsigned i = vlan_first_regular; i < abi::set_port::table_size; ++i) {
     if (s.vlans[i] == entry) return static_cast<int>(i);
-    if (s.vlans[i] == 0 && place == abi::set_port::table_size) place = i;
+    if (s.vlans[i] != 0 || (other != nullptr && other->vlans[i] != 0 && other->vlans[i] != entry)) continue;
+    const bool is_there = other != nullptr && other->vlans[i] == entry;
+    if (place == abi::set_port::table_size || is_there) place = i;
   }
   if (place == abi::set_port::table_size) return -ENOSPC;
   s.vlans[place] = entry;

@@ -84,6 +84,11 @@ int device::change_gids(unsigned port, unsigned first, const std::vector<gid_row
   if (first + rows.size() > table.size()) return -EINVAL;
   for (const gid_row& row : rows) {
     if (!row.valid) continue;
+    if (mirrored_) {  // what is for it may come in by either port
+      const auto& other = ports_[2 - port].gids;
+      const auto same = [&row](const gid_row& o) { return o.valid && o.id == row.id && o.type == row.type; };
+      if (std::any_of(other.begin(), other.end(), same)) return -EINVAL;
+    }
     for (unsigned i = 0; i < table.size(); ++i) {
       const bool own = i - first < rows.size();
       const gid_row& other = own ? rows[i - first] : table[i];
@@ -102,7 +107,14 @@ int device::add_mac(unsigned port, std::uint64_t mac) {
   const std::uint64_t entry = abi::set_port::mac_valid | (mac & 0xffff'ffff'ffff);
   auto place = std::find(s.macs.begin(), s.macs.end(), entry);
   const bool known = place != s.macs.end();
-  if (!known) place = std::find(s.macs.begin() + 1, s.macs.end(), 0);  // the first one is the physical function's
+  const port_state* const other = pair_of(port);            // its table may be to have the same at the same place
+  for (unsigned i = 1; !known && i < s.macs.size(); ++i) {  // the first one is the physical function's
+    if (s.macs[i] != 0 || (other != nullptr && other->macs[i] != 0 && other->macs[i] != entry)) continue;
+    const bool is_there = other != nullptr && other->macs[i] == entry;
+    if (place != s.macs.end() && !is_there) continue;
+    place = s.macs.begin() + i;
+    if (other == nullptr || is_there) break;
+  }
   if (place == s.macs.end()) return -ENOSPC;
   const auto index = static_cast<unsigned>(place - s.macs.begin());
   if (!known) {
@@ -120,6 +132,7 @@ int device::remove_mac(unsigned port, unsigned index) {
   port_state& s = ports_[port - 1];
   if (index >= s.macs.size() || s.mac_users[index] == 0) return -EINVAL;
   if (--s.mac_users[index] != 0 || index == 0) return 0;
+  if (mirrored_ && ports_[2 - port].mac_users[index] != 0) return 0;
   s.macs[index] = 0;
   return write_mac_table(port);
 }
@@ -136,8 +149,12 @@ int device::remove_vlan(unsigned port, unsigned index) {
   if (--s.vlan_users[index] != 0) return 0;
   // The physical function's own addresses may need it.
   const std::uint32_t vid = s.vlans[index] & 0xfff;
-  for (unsigned i = 0; i < s.gid_rows; ++i)
-    if (s.gids[i].valid && s.gids[i].vlan == vid) return 0;
+  const auto needs = [vid](const port_state& of) {
+    return std::any_of(of.gids.begin(), of.gids.begin() + of.gid_rows,
+                       [vid](const gid_row& row) { return row.valid && row.vlan == vid; });
+  };
+  if (needs(s)) return 0;
+  if (mirrored_ && (ports_[2 - port].vlan_users[index] != 0 || needs(ports_[2 - port]))) return 0;
   s.vlans[index] = 0;
   return write_vlan_table(port);
 }

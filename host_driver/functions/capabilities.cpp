@@ -28,6 +28,7 @@ abi::status function_master::query_dev_cap(request& r) {
   abi::set(m, c::rate_limits, 0);
   abi::set(m, c::qos_vpp, 0);
   abi::set(m, c::eth_prot_ctrl, 0);
+  abi::set(m, c::num_ports, static_cast<std::uint8_t>(ports_.count(r.function)));
   abi::set(m, c::ext_flags, abi::get(m, c::ext_flags) & ~c::ext_fsm);
   abi::set(m, c::features, abi::get(m, c::features) & ~c::feature_diag_per_port);
   abi::set(m, c::qcn, 0);
@@ -38,18 +39,18 @@ abi::status function_master::query_func_cap(request& r) {
   namespace f = abi::func_cap;
   std::uint8_t* m = r.outbox->data();
   if (r.op_modifier == 1) {
-    if (r.modifier == 0 || r.modifier > device_.num_ports()) return status::bad_param;
-    abi::set(m, f::physical_port, static_cast<std::uint8_t>(r.modifier));
-    const bool tagged = functions_[r.function].settings.vlan != 0;
-    abi::set(m, f::port_flags,
-             static_cast<std::uint8_t>(f::port_force_mac | (tagged ? f::port_force_vlan : std::uint8_t{0})));
+    if (ports_.physical_of(r.function, r.modifier) == 0) return status::bad_param;
+    abi::set(m, f::physical_port, static_cast<std::uint8_t>(r.modifier));  // by the function's own number, too
+    // The flags behind are filled in. That address and VLAN are the host's is not said: the kernel's driver of a
+    // function takes no Ethernet port of which it is (mlx4_QUERY_FUNC_CAP).
+    abi::set(m, f::port_flags, f::port_nic_info);
     return status::ok;
   }
   if (r.op_modifier != 0) return status::bad_param;
   const auto quota = [&](resource what) { return tracker_.most(r.function)[static_cast<unsigned>(what)]; };
   const unsigned kind = f::flag_ethernet | (functions_[r.function].settings.roce ? f::flag_rdma : 0u);
   abi::set(m, f::flags, static_cast<std::uint8_t>(kind | f::flag_quotas | f::flag_reserved_lkey));
-  abi::set(m, f::num_ports, static_cast<std::uint8_t>(device_.num_ports()));
+  abi::set(m, f::num_ports, static_cast<std::uint8_t>(ports_.count(r.function)));
   abi::set(m, f::max_eqs, virtual_eqs_);
   abi::set(m, f::reserved_eqs, 0);
   abi::set(m, f::reserved_lkey, device_.caps().reserved_lkey);
@@ -63,32 +64,33 @@ abi::status function_master::query_func_cap(request& r) {
 
 abi::status function_master::query_port(request& r) {
   namespace f = abi::query_port;
-  if (r.modifier == 0 || r.modifier > device_.num_ports()) return status::bad_param;
-  const status s = native(r);
+  const unsigned port = ports_.physical_of(r.function, r.modifier);
+  if (port == 0) return status::bad_param;
+  const status s = native(r, port);
   if (s != status::ok) return s;
-  abi::set(r.outbox->data(), f::mac, functions_[r.function].macs[r.modifier - 1]);
-  const unsigned gids = functions_[r.function].settings.roce ? gids_of(r.function).count : 0;
+  abi::set(r.outbox->data(), f::mac, functions_[r.function].macs[port - 1]);
+  const unsigned gids = functions_[r.function].settings.roce ? ports_.gids_of(r.function, port).count : 0;
   abi::set(r.outbox->data(), f::max_gids, static_cast<std::uint16_t>(gids));
-  const bool there = abi::get(r.outbox->data(), f::link_up) != 0;
+  const bool there = abi::get(r.outbox->data(), f::link_up) != 0 || (device_.mirrors_ports() && has_link(port));
   abi::set(r.outbox->data(), f::link_up, static_cast<std::uint8_t>(sees_link(r.function, there) ? 1 : 0));
   return s;
 }
 
 /// The port itself is the physical function's: it is up as long as that has it so.
 abi::status function_master::of_port(request& r) {
-  return r.modifier != 0 && r.modifier <= device_.num_ports() ? status::ok : status::bad_param;
+  return ports_.physical_of(r.function, r.modifier) != 0 ? status::ok : status::bad_param;
 }
 
 /// Of its port a function may write the rows of its own window, and nothing else (net/port.c: mlx4_common_set_port).
 abi::status function_master::set_port(request& r) {
   namespace f = abi::set_port;
-  const unsigned port = r.modifier & 0xff;
+  const unsigned port = ports_.physical_of(r.function, r.modifier & 0xff);
   const auto selector = static_cast<f::selector>(r.modifier >> 8 & 0xff);
-  if (port == 0 || port > device_.num_ports() || r.op_modifier != f::op_ethernet) return status::bad_param;
+  if (port == 0 || r.op_modifier != f::op_ethernet) return status::bad_param;
   if (selector == f::selector::general) return status::ok;  // size and pauses: what the physical function has set
   const bool versions = selector == f::selector::roce_addr;
   if ((!versions && selector != f::selector::gid_table) || !functions_[r.function].settings.roce) return status::bad_op;
-  const gid_window w = gids_of(r.function);
+  const function_ports::window w = ports_.gids_of(r.function, port);
   const std::size_t stride = versions ? f::roce_addr_bytes : f::gid_bytes;
   std::vector<gid_row> rows(w.count);
   for (unsigned i = 0; i < w.count; ++i) {

@@ -34,8 +34,9 @@ bool is_group(const std::uint8_t* gid) {
 /// rule is in the domain of network interfaces, where all functions' rules for that group are one entry, and has no
 /// header behind it.
 abi::status function_master::check_flow(const request& r, std::uint8_t* m, std::size_t* bytes) const {
-  const unsigned port = abi::get(m, f::port);
-  if (port == 0 || port > device_.num_ports()) return status::bad_param;
+  const unsigned port = ports_.physical_of(r.function, abi::get(m, f::port));
+  if (port == 0) return status::bad_param;
+  abi::set(m, f::port, static_cast<std::uint8_t>(port));
   if (abi::get(m, f::type) != f::type_regular || abi::get(m, f::vep) != 0) return status::bad_param;
   if (*bytes < f::control_bytes + 4) return status::bad_param;
   abi::set(m, f::function, 0);
@@ -95,9 +96,49 @@ abi::status function_master::attach_flow(request& r) {
   std::uint64_t id = 0;
   const status s = native(own, &id);
   if (s != status::ok) return s;
-  tracker_.add(r.function, resource_flow, static_cast<std::uint32_t>(id)).qpn = qpn;
+  const auto number = static_cast<std::uint32_t>(id);
+  object& rule = tracker_.add(r.function, resource_flow, number);
+  rule.qpn = qpn;
   r.out = id;
-  return s;
+  if (ports_.any_dual()) return s;
+  rule.mailbox.assign(m, m + bytes);
+  abi::set(rule.mailbox.data(), f::port, static_cast<std::uint8_t>(3 - abi::get(m, f::port)));
+  if (!device_.mirrors_ports()) return s;
+  const int error = mirror_rule(r.function, number);
+  if (error == 0) return s;
+  device_.commands().command(abi::opcode::flow_steering_detach, 0, 0, id);
+  tracker_.remove(resource_flow, number);
+  return status_of(error);
+}
+
+/// Its twin on the other port. Twins are not counted as the function's, which does not know of them.
+int function_master::mirror_rule(unsigned function, std::uint32_t number) {
+  object* const rule = tracker_.find(function, resource_flow, number);
+  if (rule == nullptr || rule->mailbox.empty() || rule->mirror != 0) return 0;
+  command_channel::mailbox box(device_.commands());
+  std::copy(rule->mailbox.begin(), rule->mailbox.end(), box.data());
+  std::uint64_t id = 0;
+  const auto words = static_cast<std::uint32_t>(rule->mailbox.size() / 4);
+  const int error =
+      device_.commands().execute({abi::opcode::flow_steering_attach, words, 0, box.address() | function, 0, &id});
+  if (error == 0) rule->mirror = static_cast<std::uint32_t>(id);
+  return error;
+}
+
+int function_master::mirror_ports() {
+  if (!device_.mirrors_ports()) return -EINVAL;
+  for (unsigned f = 1; f < functions_.size(); ++f)
+    for (const std::uint32_t number : tracker_.of(f, resource_flow))
+      if (const int error = mirror_rule(f, number)) return error;
+  return 0;
+}
+
+/// One that is detached.
+void function_master::remove_rule(unsigned function, std::uint32_t number) {
+  const object* const rule = tracker_.find(function, resource_flow, number);
+  if (rule != nullptr && rule->mirror != 0)
+    device_.commands().command(abi::opcode::flow_steering_detach, 0, 0, rule->mirror);
+  tracker_.remove(resource_flow, number);
 }
 
 abi::status function_master::detach_flow(request& r) {
@@ -105,7 +146,7 @@ abi::status function_master::detach_flow(request& r) {
   const auto number = static_cast<std::uint32_t>(r.in);
   if (r.in != number || tracker_.find(r.function, resource_flow, number) == nullptr) return status::bad_op;
   const status s = native(r);
-  if (s == status::ok) tracker_.remove(resource_flow, number);
+  if (s == status::ok) remove_rule(r.function, number);
   return s;
 }
 

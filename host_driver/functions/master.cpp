@@ -39,12 +39,18 @@ int function_master::start(const std::vector<function_settings>& settings) {
   const unsigned count = device_.virtual_functions();
   if (count == 0) return -ENODEV;
   functions_.assign(count + 1, function_state{});
+  const host_driver::config& said = device_.settings();
+  const unsigned alone = said.functions_port_1 + said.functions_port_2;
+  if (alone > count) return -EINVAL;
+  ports_ = {{said.functions_port_1, said.functions_port_2, count - alone}, device_.num_ports()};
+  if (const int error = tell_ports()) return error;
   for (unsigned f = 1; f <= count; ++f) {
     function_state& s = functions_[f];
     s.event_eqs.fill(no_eq);
     if (f <= settings.size()) s.settings = settings[f - 1];
     if (s.settings.vlan > 4094 || s.settings.priority > 7) return -EINVAL;
     for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+      if (!ports_.has(f, port)) continue;
       s.macs[port - 1] = mac_of(f, port);
       const int vlan = s.settings.vlan != 0 ? device_.add_vlan(port, s.settings.vlan) : 0;
       if (vlan < 0) return vlan;
@@ -87,6 +93,19 @@ int function_master::start(const std::vector<function_settings>& settings) {
   return device_.commands().command(abi::opcode::arm_comm_channel);
 }
 
+/// Entries of GID tables have owners in hardware, which takes all functions for dual-ported unless it is told.
+int function_master::tell_ports() {
+  namespace f = abi::config_dev_mailbox;
+  const functions_by_port& n = ports_.numbers();
+  if (n.port_1 + n.port_2 == 0) return 0;
+  command_channel::mailbox box(device_.commands());
+  abi::set(box.data(), f::update_flags, f::update_function_ports);
+  abi::set(box.data(), f::functions_port_1, static_cast<std::uint8_t>(n.port_1));
+  abi::set(box.data(), f::functions_port_2, static_cast<std::uint8_t>(n.port_2));
+  abi::set(box.data(), f::functions_both, static_cast<std::uint8_t>(n.both));
+  return device_.commands().write(box, abi::opcode::config_dev);
+}
+
 /// Of those functions that have one. Virtual ports are numbered as functions are (net/cmd.c: mlx4_set_vf_rate).
 int function_master::start_rates() {
   constexpr unsigned priority = 0;  // the one that the kernel gives virtual ports (mlx4_set_default_port_qos)
@@ -100,7 +119,7 @@ int function_master::start_rates() {
     if (const int error = channel.write(places, abi::opcode::allocate_vpp, port)) return error;
     for (unsigned f = 1; f < functions_.size(); ++f) {
       const function_settings& s = functions_[f].settings;
-      if (s.max_rate_mbps == 0) continue;
+      if (s.max_rate_mbps == 0 || !ports_.has(f, port)) continue;
       if (s.vlan == 0 || s.priority != priority) return -EINVAL;
       namespace q = abi::vport_qos;
       command_channel::mailbox box(channel);
@@ -116,7 +135,8 @@ int function_master::start_rates() {
 std::uint64_t function_master::mac_of(unsigned function, unsigned port) const {
   std::uint64_t own = 0;
   for (const std::uint8_t byte : device_.port(port).mac) own = own << 8 | byte;
-  return mac_of(functions_[function].settings, own, function, port);
+  const function_settings& said = functions_[function].settings;
+  return mac_of(said, own, function, said.mac != 0 ? ports_.own_of(function, port) : port);
 }
 
 std::uint64_t function_master::mac_of(const function_settings& s, std::uint64_t physical, unsigned function,
@@ -127,15 +147,6 @@ std::uint64_t function_master::mac_of(const function_settings& s, std::uint64_t 
          std::uint64_t{port} << 24;
 }
 
-function_master::gid_window function_master::gids_of(unsigned function) const {
-  constexpr unsigned physical = 16, all = 128;  // MLX4_ROCE_PF_GIDS, MLX4_ROCE_MAX_GIDS
-  const unsigned count = device_.virtual_functions();
-  if (function == 0) return {0, physical};
-  const unsigned each = (all - physical) / count, larger = (all - physical) % count;
-  const unsigned before = function - 1;
-  return {physical + each * before + std::min(before, larger), each + (before < larger ? 1 : 0)};
-}
-
 void function_master::run() {
   using event = device::function_event;
   event e;
@@ -143,8 +154,7 @@ void function_master::run() {
     if (e.what == event::kind::of_object) {
       forward_event(e.function, e.entry.data());
     } else if (e.what == event::kind::port) {
-      for (unsigned f = 1; f < functions_.size(); ++f)
-        if (functions_[f].settings.link == function_link::automatic) forward_event(f, e.entry.data());
+      forward_port_event(e.entry);
     } else if (e.what == event::kind::reset) {
       reset_was_reported(e.function);
     } else {
@@ -281,19 +291,37 @@ bool function_master::sees_link(unsigned function, bool there) const {
   return link == function_link::automatic ? there : link == function_link::up;
 }
 
-void function_master::forward_link(unsigned function, unsigned port, bool up) {
+/// Of a port that it has, by its own number. Where ports stand in for each other its port is down when both are
+/// (net/eq.c: mlx4_eq_int, mlx4_gen_slave_eqe).
+void function_master::forward_port_event(const std::array<std::uint8_t, abi::eqe::bytes>& entry) {
+  const unsigned port = abi::get(entry.data(), abi::eqe::port_word) >> 28;
+  const bool mirrored = device_.mirrors_ports();
+  const bool up = abi::get(entry.data(), abi::eqe::subtype) == abi::eqe::port_active;
+  if (mirrored && !up && device_.links() != 0) return;
+  for (unsigned f = 1; f < functions_.size(); ++f) {
+    const unsigned own = mirrored ? 1 : ports_.own_of(f, port);
+    if (own != 0 && functions_[f].settings.link == function_link::automatic) forward_link(f, own, up);
+  }
+}
+
+/// The port `port` is one of the physical function's.
+bool function_master::has_link(unsigned port) const {
+  return device_.mirrors_ports() ? device_.links() != 0 : device_.port(port).link_up;
+}
+
+void function_master::forward_link(unsigned function, unsigned own_port, bool up) {
   std::array<std::uint8_t, abi::eqe::bytes> entry{};
   abi::set(entry.data(), abi::eqe::type, static_cast<std::uint8_t>(abi::eqe::event::port_change));
   abi::set(entry.data(), abi::eqe::subtype, up ? abi::eqe::port_active : abi::eqe::port_down);
-  abi::set(entry.data(), abi::eqe::port_word, port << 28);
+  abi::set(entry.data(), abi::eqe::port_word, own_port << 28);
   forward_event(function, entry.data());
 }
 
 int function_master::set_link(unsigned function, function_link link) {
   if (function == 0 || function >= functions_.size()) return -EINVAL;
   functions_[function].settings.link = link;
-  for (unsigned port = 1; port <= device_.num_ports(); ++port)
-    forward_link(function, port, sees_link(function, device_.port(port).link_up));
+  for (unsigned own = 1; own <= ports_.count(function); ++own)
+    forward_link(function, own, sees_link(function, has_link(ports_.physical_of(function, own))));
   return 0;
 }
 
@@ -323,7 +351,7 @@ void function_master::clean_up(unsigned function) {
   };
   for (const std::uint32_t rule : of(resource_flow)) {
     channel.command(abi::opcode::flow_steering_detach, 0, 0, rule);
-    tracker_.remove(resource_flow, rule);
+    remove_rule(function, rule);
   }
   for (const std::uint32_t qpn : of(resource::qp)) {
     if (with_hardware(resource::qp, qpn))
@@ -364,8 +392,8 @@ void function_master::clean_up(unsigned function) {
                               : device_.remove_vlan(number >> 8 & 0xff, number & 0xff);
       tracker_.remove(what, number);
     }
-  const gid_window w = gids_of(function);
   for (unsigned port = 1; port <= device_.num_ports(); ++port) {
+    const function_ports::window w = ports_.gids_of(function, port);
     const auto& rows = device_.port(port).gids;
     const bool any = std::any_of(rows.begin() + w.first, rows.begin() + w.first + w.count,
                                  [](const gid_row& row) { return row.valid; });

@@ -8,6 +8,7 @@
 
 #include "host_driver/bus_if.h"
 #include "host_driver/device.h"
+#include "host_driver/functions/ports.h"
 #include "host_driver/functions/tracker.h"
 #include "model/abi/commands.h"
 #include "model/abi/device.h"
@@ -60,11 +61,11 @@ class function_master {
   /// That of a function whose card's `port` has the address `physical`.
   static std::uint64_t mac_of(const function_settings& settings, std::uint64_t physical, unsigned function,
                               unsigned port);
-  /// Rows of a port's GID table that are the function's: first, and number (adapter control plane 8.6).
-  struct gid_window {
-    unsigned first = 0, count = 0;
-  };
-  gid_window gids_of(unsigned function) const;
+  /// Who has which port.
+  const function_ports& ports() const { return ports_; }
+  /// Behind device::mirror_ports(), which this goes with: rules of functions are on both ports from now on, and a
+  /// function's port has a link while one of the two has. 0 or a negative errno.
+  int mirror_ports();
 
   struct counters {
     std::uint64_t commands = 0, refused = 0, resets = 0, events = 0;
@@ -110,7 +111,9 @@ class function_master {
   bool execute_posted(unsigned function);
   int copy(unsigned from, std::uint64_t from_address, unsigned to, std::uint64_t to_address, std::uint32_t bytes);
   void forward_event(unsigned function, const std::uint8_t* entry);
-  void forward_link(unsigned function, unsigned port, bool up);
+  void forward_link(unsigned function, unsigned own_port, bool up);
+  void forward_port_event(const std::array<std::uint8_t, abi::eqe::bytes>& entry);
+  bool has_link(unsigned port) const;
   bool sees_link(unsigned function, bool there) const;
   void clean_up(unsigned function);
   void reset_was_reported(unsigned function);
@@ -144,6 +147,8 @@ class function_master {
   // flows.cpp
   status attach_flow(request& r);
   status detach_flow(request& r);
+  int mirror_rule(unsigned function, std::uint32_t number);
+  void remove_rule(unsigned function, std::uint32_t number);
   status check_flow(const request& r, std::uint8_t* m, std::size_t* bytes) const;
   bool leads_anywhere(unsigned function, std::uint32_t qpn) const;
   status query_if_stat(request& r);
@@ -159,11 +164,14 @@ class function_master {
   status ask(request& r);
   enum class service : std::uint8_t { connection, datagram, ethernet };
   status own_path(const request& r, std::uint8_t* path, service of) const;
+  bool own_port(unsigned function, std::uint8_t* path) const;
   int start_rates();
+  int tell_ports();
 
   device& device_;
   bus_if& bus_;
   std::vector<function_state> functions_;
+  function_ports ports_;
   resource_tracker tracker_;
   std::uint32_t virtual_eqs_ = 0;
   counters counts_;

@@ -124,12 +124,20 @@ abi::status function_master::hw2sw_srq(request& r) {
 
 // ---------------------------------------------------------------- queue pairs
 
+/// A path names a port by the function's number of it (net/resource_tracker.c: adjust_qp_sched_queue). False: it has no
+/// such port.
+bool function_master::own_port(unsigned function, std::uint8_t* path) const {
+  namespace p = abi::path;
+  const unsigned port = ports_.physical_of(function, abi::get(path, p::port) + 1u);
+  if (port != 0) abi::set(path, p::port, static_cast<std::uint8_t>(port - 1));
+  return port != 0;
+}
+
 /// The function numbers the rows of its own window, has its own MAC address, and VLANs that it has registered.
 abi::status function_master::own_path(const request& r, std::uint8_t* path, service of) const {
   namespace p = abi::path;
-  const unsigned port = abi::get(path, p::port) + 1u;
-  if (port > device_.num_ports()) return status::bad_param;
-  const gid_window w = gids_of(r.function);
+  const unsigned port = abi::get(path, p::port) + 1u;  // own_port() has looked at it
+  const function_ports::window w = ports_.gids_of(r.function, port);
   if (of == service::ethernet) {
     abi::set(path, p::gid_index, 0);
   } else if (of == service::datagram) {
@@ -201,13 +209,28 @@ abi::status function_master::change_qp(request& r) {
   }
   // In other transitions hardware has them from the first one.
   const std::uint32_t optional = abi::get(r.inbox->data(), box::optional);
-  const bool has_path = (optional & box::opt_primary_path) != 0;
-  const bool first = of == service::ethernet && r.op == abi::opcode::rst2init_qp;
-  if (has_path || first || r.op == abi::opcode::init2rtr_qp) {
-    if (const status s = own_path(r, c + q::primary_path, of); s != status::ok) return s;
+  const bool begins = r.op == abi::opcode::rst2init_qp;
+  const bool has_path = (optional & box::opt_primary_path) != 0 || (of == service::ethernet && begins) ||
+                        r.op == abi::opcode::init2rtr_qp;
+  std::uint8_t* const path = c + q::primary_path;
+  const bool names_port = has_path || begins || (optional & box::opt_sched_queue) != 0;
+  if (names_port && !own_port(r.function, path)) return status::bad_param;
+  if ((optional & box::opt_alt_path) != 0 && !own_port(r.function, c + q::alternate_path)) return status::bad_param;
+  const auto port = static_cast<std::uint8_t>(abi::get(path, abi::path::port) + 1);
+  if (has_path) {
+    if (const status s = own_path(r, path, of); s != status::ok) return s;
+  } else if ((optional & box::opt_sched_queue) != 0) {
+    // The rest of the path, which was looked at, is of the port that it had.
+    if (port != o->port) return status::bad_param;
+    if (set.vlan != 0) abi::set(path, abi::path::priority, set.priority);
   }
+  const std::uint8_t counter = abi::get(path, abi::path::counter_index);
+  if ((optional & box::opt_counter) != 0 && !counts(r.function, counter))
+    abi::set(path, abi::path::counter_index, port_state::sink_counter);
   const status s = native(r);
-  if (s == status::ok) o->with_hardware = true;
+  if (s != status::ok) return s;
+  o->with_hardware = true;
+  if (has_path) o->port = port;
   return s;
 }
 
@@ -219,7 +242,9 @@ abi::status function_master::of_qp(request& r) {
   abi::set(r.outbox->data(), abi::at(abi::qp_mailbox::context, abi::qpc::qos_vport), 0);
   namespace p = abi::path;
   std::uint8_t* const path = r.outbox->data() + abi::qp_mailbox::context + abi::qpc::primary_path;
-  const gid_window w = gids_of(r.function);
+  const unsigned port = abi::get(path, p::port) + 1u, own = ports_.own_of(r.function, port);
+  abi::set(path, p::port, static_cast<std::uint8_t>(own != 0 ? own - 1 : 0));
+  const function_ports::window w = ports_.gids_of(r.function, port);
   const unsigned index = abi::get(path, p::gid_index) & 0x7fu;
   abi::set(path, p::gid_index, static_cast<std::uint8_t>(index - w.first < w.count ? index - w.first : 0));
   return s;
@@ -255,12 +280,13 @@ abi::status function_master::qp_attach(request& r) {
   ibv_gid gid{};
   std::memcpy(gid.raw, r.inbox->data(), sizeof gid.raw);
   if (protocol == f::protocol_ethernet) {
-    const unsigned port = gid.raw[f::ethernet_port], kind = gid.raw[f::ethernet_steer] >> 1;
+    const unsigned port = ports_.physical_of(r.function, gid.raw[f::ethernet_port]);
+    const unsigned kind = gid.raw[f::ethernet_steer] >> 1;
+    gid.raw[f::ethernet_port] = static_cast<std::uint8_t>(port);
     std::uint64_t mac = 0;
     for (unsigned i = 0; i < 6; ++i) mac = mac << 8 | gid.raw[f::ethernet_mac + i];
     const bool group = (gid.raw[f::ethernet_mac] & 1) != 0;
-    if (port == 0 || port > device_.num_ports() || kind != (group ? f::steer_multicast : f::steer_unicast))
-      return status::bad_param;
+    if (port == 0 || kind != (group ? f::steer_multicast : f::steer_unicast)) return status::bad_param;
     if (!group && mac != functions_[r.function].macs[port - 1]) return status::bad_op;
     return status_of(r.op_modifier != 0 ? device_.attach_member(gid, qpn, f::protocol_ethernet)
                                         : device_.detach_member(gid, qpn, f::protocol_ethernet));

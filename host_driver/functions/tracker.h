@@ -25,6 +25,10 @@ class resource_tracker {
     unsigned order = 0;     ///< mtt: 2^order entries from its number on
     unsigned users = 0;     ///< mac, vlan: registrations of the function
     std::uint32_t qpn = 0;  ///< flow steering rule: where it leads
+    std::uint8_t port = 0;  ///< qp: of its path, from 1; 0: it has none yet
+    /// Flow steering rule, where ports may be mirrored: its mailbox, for the other port, and the twin's number there.
+    std::vector<std::uint8_t> mailbox;
+    std::uint32_t mirror = 0;
   };
   using quotas = std::array<std::uint32_t, resource_kinds>;
 

@@ -122,8 +122,8 @@ abi::status function_master::alloc_res(request& r) {
     }
     case resource::mac:
     case resource::vlan: {
-      const unsigned port = r.modifier >> 8 & 0xff;
-      if (r.op_modifier != op::reserve_and_map || port == 0 || port > device_.num_ports()) return status::bad_param;
+      const unsigned port = ports_.physical_of(r.function, r.modifier >> 8 & 0xff);
+      if (r.op_modifier != op::reserve_and_map || port == 0) return status::bad_param;
       if (what == resource::mac && in >> 48 != 0) return status::bad_param;
       // A function has the address that it was given, and no other one's.
       if (what == resource::mac && in != functions_[r.function].macs[port - 1]) return status::bad_op;
@@ -201,7 +201,7 @@ abi::status function_master::free_res(request& r) {
     }
     case resource::mac:
     case resource::vlan: {
-      const unsigned port = r.modifier >> 8 & 0xff;
+      const unsigned port = ports_.physical_of(r.function, r.modifier >> 8 & 0xff);
       const std::uint32_t key = r.function << 16 | port << 8 | (number & 0xff);
       object* o = tracker_.find(r.function, what, key);
       if (o == nullptr) return status::bad_resource;

@@ -124,6 +124,10 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
       sim::range{0, 10'000'000, "us", "design: interval of the bonding driver's looks at its links; 0: with events"});
   announce_lacp(to, c.lacp);
   announce_addresses(to, c);
+  const sim::range of_functions{0, 126, "virtual functions",
+                                "net/main.c: num_vfs=port1,port2,port1+2; the first of host.functions; --functions"};
+  to.add("driver.functions.port1", c.functions_port_1, of_functions);
+  to.add("driver.functions.port2", c.functions_port_2, of_functions);
   to.add("driver.functions.vlan", c.function_vlan,
          sim::range{0, 4094, "VID", "adapter control plane 8.5: VST of all virtual functions; 0: none"});
   to.add("driver.functions.max_rate_mbps", c.function_max_rate_mbps,

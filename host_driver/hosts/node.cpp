@@ -185,11 +185,23 @@ node_config with_functions(node_config c) {
   if (c.function > c.functions)
     throw sim::config_error("host.function: " + std::to_string(c.function) +
                             ": expected 0 to host.functions, which is " + std::to_string(c.functions));
+  const unsigned one = c.driver.functions_port_1, two = c.driver.functions_port_2;
+  if (one + two > c.functions)
+    throw sim::config_error("driver.functions.port1, driver.functions.port2: " + std::to_string(one) + " and " +
+                            std::to_string(two) + " are more than host.functions, which is " +
+                            std::to_string(c.functions));
+  if (two != 0 && c.adapter.ports < 2)
+    throw sim::config_error("driver.functions.port2: " + std::to_string(two) + ": expected 0 where adapter.ports is 1");
   if (c.functions > c.adapter.pcie.space.total_vfs)
     c.adapter.pcie.space.total_vfs = static_cast<std::uint16_t>(c.functions);
   c.driver.virtual_functions = c.functions;
   check_shares(c.driver.dcb);
   return c;
+}
+
+host_driver::function_ports ports_of_functions(const node_config& c) {
+  const unsigned one = c.driver.functions_port_1, two = c.driver.functions_port_2;
+  return {{one, two, c.functions - one - two}, c.adapter.ports};
 }
 
 /// The host's name is what its neighbours get to know.
@@ -259,13 +271,25 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
   }
   if (cfg.functions != 0) master_ = std::make_unique<host_driver::function_master>(device_, bus_);
   if (cfg.driver.bond != host_driver::config::bond_mode::none)
-    bond_ = std::make_unique<host_driver::bond>(device_, bus_, cfg.driver);
+    bond_ = std::make_unique<host_driver::bond>(device_, bus_, cfg.driver, master_.get());
+  function_ports_ = ports_of_functions(cfg);
   function_settings_ = cfg.function_settings;
   program_function_ = cfg.function;
   cabled_ = cfg.cabled;
 }
 
 node::~node() = default;
+
+std::vector<unsigned> node::own_ports(const std::vector<unsigned>& physical) const {
+  std::vector<unsigned> own;
+  for (const unsigned port : physical)
+    if (function_ports_.has(program_function_, port)) own.push_back(function_ports_.own_of(program_function_, port));
+  if (own.empty())
+    throw sim::config_error("host.function: function " + std::to_string(program_function_) + " has port " +
+                            std::to_string(function_ports_.physical_of(program_function_, 1)) +
+                            " alone, which has no cable (--port)");
+  return own;
+}
 
 host_driver::device& node::device(unsigned function) {
   return function == 0 ? device_ : guests_.at(function - 1)->device;

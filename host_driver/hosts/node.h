@@ -108,6 +108,8 @@ class node : public sc_core::sc_module {
   /// Of function 0 to node_config::functions.
   host_driver::device& device(unsigned function);
   host_driver::bus_if& bus(unsigned function);
+  /// By what numbers the device of device() knows these ports of the adapter: those of them that it has.
+  std::vector<unsigned> own_ports(const std::vector<unsigned>& physical) const;
   unsigned functions() const { return static_cast<unsigned>(guests_.size()); }
   /// With config::bond: who follows the links, else nullptr.
   host_driver::bond* bond() const { return bond_.get(); }
@@ -152,6 +154,7 @@ class node : public sc_core::sc_module {
   std::unique_ptr<host_driver::function_master> master_;
   std::unique_ptr<host_driver::bond> bond_;
   std::vector<host_driver::function_settings> function_settings_;
+  host_driver::function_ports function_ports_;
   unsigned program_function_ = 0;
   unsigned cabled_ = 0;
   std::vector<std::unique_ptr<host_driver::dcb::service>> dcb_;  // by port, of those with a cable

@@ -4,12 +4,13 @@
 namespace rnic::hosts {
 
 std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports) {
-  const bool bonded = n.bond() != nullptr;  // one port to programs
-  std::vector<endpoint> ends(bonded ? 1 : ports.size());
+  const bool bonded = n.bond() != nullptr && n.functions() == 0;  // one port to programs
+  const std::vector<unsigned> own = n.own_ports(ports);
+  std::vector<endpoint> ends(bonded ? 1 : own.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     ends[i].device = &n.device();
     ends[i].bus = &n.bus();
-    ends[i].port = bonded ? 1 : ports[i];
+    ends[i].port = bonded ? 1 : own[i];
     if (ends.size() == 2) ends[i].other = &ends[1 - i];
   }
   return ends;

@@ -134,6 +134,11 @@ namespace config_dev_mailbox {
 inline constexpr auto update_flags = u32(0x00);
 inline constexpr std::uint32_t update_vxlan_port = 1u << 0, update_roce_v2_port = 1u << 3,
                                update_rx_port_check = 1u << 18;
+/// Approximation: how a device that knows the owners of GID entries is told which functions are on which port is not
+/// published. Bit 31 of the flags and these: the numbers of functions with port 1 alone, with port 2 alone and with
+/// both, which are numbered in this order (net/main.c: num_vfs).
+inline constexpr std::uint32_t update_function_ports = 1u << 31;
+inline constexpr auto functions_port_1 = u8(0x21), functions_port_2 = u8(0x22), functions_both = u8(0x23);
 inline constexpr auto vxlan_port = u16(0x10), roce_v2_entropy = u16(0x14), roce_v2_port = u16(0x16);
 inline constexpr auto roce_flags = u32(0x18);
 inline constexpr std::uint32_t disable_rx_port_check = 1u << 15;
@@ -219,7 +224,7 @@ inline constexpr auto max_eqs = u32(0x2c), reserved_eqs = u32(0x30), reserved_lk
 inline constexpr auto qp_quota = u32(0x50), cq_quota = u32(0x54), srq_quota = u32(0x58), mpt_quota = u32(0x60),
                       mtt_quota = u32(0x64), mcg_quota = u32(0x68);
 inline constexpr auto physical_port = u8(0x03), port_flags = u8(0x0c);
-inline constexpr std::uint8_t port_force_mac = 0x40, port_force_vlan = 0x80;
+inline constexpr std::uint8_t port_nic_info = 0x10, port_force_mac = 0x40, port_force_vlan = 0x80;
 }  // namespace func_cap
 
 namespace write_mtt_mailbox {

@@ -138,7 +138,7 @@ inline constexpr auto sq_no_prefetch = bits8(0x0a, 7, 7), sq_size_stride = u8(0x
 inline constexpr auto roce_mode = bits8(0x0b, 7, 6), reserved_lkey = bits8(0x0b, 4, 4), rlkey_roce_mode = u8(0x0b);
 inline constexpr std::uint8_t roce_mode_v1 = 0, roce_mode_v2 = 2;
 inline constexpr auto uar = bits32(0x0c, 23, 0), local_qpn = bits32(0x10, 23, 0), remote_qpn = bits32(0x14, 23, 0);
-inline constexpr std::size_t primary_path = 0x18, rss_context = 0x3c;
+inline constexpr std::size_t primary_path = 0x18, alternate_path = 0x44, rss_context = 0x3c;
 inline constexpr auto params1 = u32(0x70);
 inline constexpr auto ack_request = bits32(0x70, 31, 28), requester_rdma = bits32(0x70, 23, 21),
                       retry_count = bits32(0x70, 18, 16), rnr_retry = bits32(0x70, 15, 13),

@@ -118,6 +118,10 @@ adapter::adapter(const sc_core::sc_module_name& module_name, const environment& 
     parsers_.push_back(std::make_unique<parser::parser>(parser, core_, config_.parser, gids_[i], *gid_matches_[i],
                                                         responder_.roce_v2_port(), env.spans, env.statistics));
   }
+  for (unsigned i = 0; config_.ports == 2 && i < 2; ++i) {  // the model's also where the parsers' own are RTL
+    gid_matches_.push_back(std::make_unique<gid::gid_match>(config_.gid_match, gids_[1 - i]));
+    parsers_[i]->also_look_up(gids_[1 - i], *gid_matches_.back());
+  }
   announce(env.statistics);
   pcie_socket_ = std::make_unique<pcie::endpoint_socket>("pcie_socket", endpoint_);
   for (const auto& p : ports_)

@@ -157,7 +157,7 @@ class adapter : public sc_core::sc_module {
   sim::clock_domain firmware_clock_;
   no_registers no_registers_;
   std::array<gid::gid_table, 2> gids_;
-  std::vector<std::unique_ptr<gid::gid_match_if>> gid_matches_;   // by port
+  std::vector<std::unique_ptr<gid::gid_match_if>> gid_matches_;   // by port; behind them those of the other's table
   std::vector<std::unique_ptr<gid::gid_source_if>> gid_sources_;  // by transmit pipeline and port
   icm::icm_map icm_map_;
   register_bus::cr_bus cr_bus_;

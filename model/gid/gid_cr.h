@@ -36,6 +36,15 @@ constexpr std::uint32_t vlan_word(unsigned index) { return vlan_table + index * 
 
 /// Number of virtual functions of the port, 0..126: moves the windows, so `function` of all entries is set again.
 inline constexpr std::uint32_t num_vfs = 0x1800;
+/// Whose the windows are, in their order: first those of the functions that have this port alone, then of those that
+/// have both. Bits 6:0 the number of the former, 14:8 the lowest function of the former, 22:16 that of the latter.
+/// After reset: function 1 has the first window, and so on.
+inline constexpr std::uint32_t vf_numbers = 0x1808;
+inline constexpr unsigned vf_alone_shift = 0, vf_first_alone_shift = 8, vf_first_shift = 16;
+inline constexpr std::uint32_t vf_number_mask = 0x7f, vf_numbers_reset = 1u << vf_first_shift;
+/// rw, bit 0: RoCE for a GID of the other port's table is taken too (CONFIG_DEV: no rx port check, and tables that
+/// differ).
+inline constexpr std::uint32_t both_tables = 0x180c;
 /// rw, bit 0: the port takes RoCE v2 (SET_PORT's roce_mode). Else its packets are UDP like any other. 1 after reset.
 inline constexpr std::uint32_t roce_v2 = 0x1804;
 

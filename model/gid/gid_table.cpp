@@ -67,14 +67,25 @@ void gid_table::device_reset() {
   mac_mask_.fill(0);
   vlans_.fill(0);
   roce_v2_ = true;
+  both_tables_ = false;
+  vf_numbers_ = cr::vf_numbers_reset;
   set_num_vfs(0);
+}
+
+/// `window`: 1 to num_vfs.
+std::uint16_t gid_table::function_of(unsigned window) const {
+  const auto part = [this](unsigned shift) { return vf_numbers_ >> shift & cr::vf_number_mask; };
+  const unsigned alone = part(cr::vf_alone_shift), place = window - 1;
+  return static_cast<std::uint16_t>(place < alone ? part(cr::vf_first_alone_shift) + place
+                                                  : part(cr::vf_first_shift) + place - alone);
 }
 
 void gid_table::set_num_vfs(unsigned n) {
   num_vfs_ = std::min(n, 126u);
   for (unsigned f = 0; f <= num_vfs_; ++f) {
     const window w = window_of(f, num_vfs_);
-    for (unsigned i = w.first; i < w.first + w.count; ++i) entries_[i].function = static_cast<std::uint16_t>(f);
+    const std::uint16_t owner = f == 0 ? std::uint16_t{0} : function_of(f);
+    for (unsigned i = w.first; i < w.first + w.count; ++i) entries_[i].function = owner;
   }
   if (num_vfs_ == 0)
     for (entry& e : entries_) e.function = 0;
@@ -97,6 +108,8 @@ std::uint32_t gid_table::cr_read(std::uint32_t offset) {
   if (offset >= cr::vlan_table && offset < cr::vlan_table + table_size * 4)
     return vlans_[(offset - cr::vlan_table) / 4];
   if (offset == cr::num_vfs) return num_vfs_;
+  if (offset == cr::vf_numbers) return vf_numbers_;
+  if (offset == cr::both_tables) return both_tables_ ? 1 : 0;
   if (offset == cr::roce_v2) return roce_v2_ ? 1 : 0;
   return 0;
 }
@@ -128,6 +141,12 @@ void gid_table::cr_write(std::uint32_t offset, std::uint32_t value) {
     vlans_[(offset - cr::vlan_table) / 4] = value & (cr::vlan_valid | cr::vlan_mask);
   } else if (offset == cr::num_vfs) {
     set_num_vfs(value);
+  } else if (offset == cr::vf_numbers) {
+    vf_numbers_ = value & (cr::vf_number_mask << cr::vf_alone_shift | cr::vf_number_mask << cr::vf_first_alone_shift |
+                           cr::vf_number_mask << cr::vf_first_shift);
+    set_num_vfs(num_vfs_);
+  } else if (offset == cr::both_tables) {
+    both_tables_ = (value & 1) != 0;
   } else if (offset == cr::roce_v2) {
     roce_v2_ = (value & 1) != 0;
   }

@@ -15,8 +15,8 @@ namespace rnic::gid {
 
 inline constexpr unsigned physical_window = 16;  ///< entries of the physical function; the other 112 are divided
 
-/// First entry and number of entries of a function (0 = physical, 1..num_vfs virtual): 16 for the physical one, then
-/// 112 / num_vfs each, the remainder one each to the first ones (adapter control plane, 8.6).
+/// First entry and number of entries of a function (0 = physical, 1..num_vfs virtual, counted on this port): 16 for the
+/// physical one, then 112 / num_vfs each, the remainder one each to the first ones (adapter control plane, 8.6).
 struct window {
   unsigned first = 0;
   unsigned count = 0;
@@ -49,6 +49,8 @@ class gid_table : public register_bus::cr_target_if, public register_bus::reset_
   /// one at least.
   unsigned probes(const wire::gid& dgid, roce_type type, std::optional<unsigned> found) const;
 
+  /// RoCE for a GID of the other port's table may come in here.
+  bool takes_both_tables() const { return both_tables_; }
   /// Virtual functions of the port. If there are any, each entry is one function's own.
   std::uint16_t num_vfs() const { return static_cast<std::uint16_t>(num_vfs_); }
   const wire::mac_address& mac(unsigned index) const { return macs_[index % table_size]; }
@@ -69,6 +71,7 @@ class gid_table : public register_bus::cr_target_if, public register_bus::reset_
   void device_reset() override;
 
  private:
+  std::uint16_t function_of(unsigned window) const;
   std::array<entry, table_size> entries_{};
   std::array<wire::mac_address, table_size> macs_{};
   std::array<bool, table_size> mac_valid_{};
@@ -76,6 +79,8 @@ class gid_table : public register_bus::cr_target_if, public register_bus::reset_
   std::array<std::uint64_t, table_size / 64> gid_mask_{}, mac_mask_{};  // valid entries: receive looks at these only
   std::array<std::uint32_t, table_size> vlans_{};                       // bit 31 valid, VID
   unsigned num_vfs_ = 0;
+  std::uint32_t vf_numbers_ = 1u << 16;  // register vf_numbers
+  bool both_tables_ = false;
 };
 
 }  // namespace rnic::gid

@@ -203,6 +203,25 @@ parser::way parser::plain_ethernet() {
   return way::ethernet;
 }
 
+/// The entry of the destination; `index` is left alone where there is none.
+const gid::entry* parser::find(const wire::packet& p, std::uint16_t* index) {
+  const gid::roce_type type = p.encap == wire::encapsulation::roce_v1 ? gid::roce_type::v1 : gid::roce_type::v2;
+  looked_up_ = match_.look_up(p.dgid, type);
+  if (looked_up_->index) {
+    *index = static_cast<std::uint16_t>(*looked_up_->index);
+    return &gids_[*index];
+  }
+  if (!gids_.takes_both_tables() || other_match_ == nullptr) return nullptr;
+  const gid::gid_match_if::result own = *looked_up_;
+  looked_up_ = other_match_->look_up(p.dgid, type);
+  looked_up_->cycles += own.cycles;
+  looked_up_->interval += own.interval;
+  ++match_count_.look_ups;
+  if (!looked_up_->index) return nullptr;
+  *index = static_cast<std::uint16_t>(gid::table_size + *looked_up_->index);
+  return &(*other_)[*looked_up_->index];
+}
+
 parser::way parser::classify(payload::frame& f) {
   if (!f.fcs_ok) {
     if (!ethernet_out.bound() || f.length < 14) return discard(drop::bad_fcs);
@@ -220,15 +239,12 @@ parser::way parser::classify(payload::frame& f) {
   if (e != wire::decode_error::none) return discard(reason_of(e));
   if (!multicast(p.dgid)) {
     if (wire::is_multicast(p.dmac)) return unclaimed(drop::not_our_mac);  // the ICRC does not cover it
-    const bool first = p.encap == wire::encapsulation::roce_v1;
-    looked_up_ = match_.look_up(p.dgid, first ? gid::roce_type::v1 : gid::roce_type::v2);
-    const auto index = looked_up_->index;
-    if (!index) return unclaimed(drop::not_our_gid);
-    const gid::entry& own = gids_[*index];
+    const gid::entry* const own = find(p, &f.gid_index);
+    if (own == nullptr) return unclaimed(drop::not_our_gid);
     const std::uint16_t vid = p.vlan_present ? p.vlan_tci & 0xfff : 0;
-    if (own.vlan_valid && vid != own.vlan) return discard(drop::wrong_vlan);
-    f.gid_index = static_cast<std::uint16_t>(*index);
-    if (gids_.num_vfs() != 0) f.function = own.function;
+    if (own->vlan_valid && vid != own->vlan) return discard(drop::wrong_vlan);
+    const gid::gid_table& its = f.gid_index < gid::table_size ? gids_ : *other_;
+    if (its.num_vfs() != 0) f.function = own->function;
   }
   if (p.bth.version != 0) return discard(drop::bad_version);
   ++roce_frames_;

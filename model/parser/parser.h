@@ -54,7 +54,9 @@ const char* to_string(drop d);
 ///              bytes_per_cycle in each cycle, and the next one is taken behind its last
 ///   gid match  its own cycles (gid::gid_match_if), for all frames; those that are RoCE for a unicast GID look it up
 ///              and wait for the look-up before. Others take the cycles of a hit at once. The VLAN of the entry comes
-///              with the result; the destination MAC is compared with all valid ones of the port in the stage before
+///              with the result; the destination MAC is compared with all valid ones of the port in the stage before.
+///              Where firmware has said so (gid_table::takes_both_tables), a GID that is not found is looked up in the
+///              other port's table behind that, and frame.gid_index is entry + gid::table_size
 ///
 /// Then its first byte leaves and the others follow, beat by beat (cut-through). A full channel stalls all of it, and
 /// the MAC behind: the input is blocked by "icrc check" or "steering", whose frame is the first.
@@ -76,6 +78,12 @@ class parser : public sim::clocked_block {
   parser(std::string name, sim::clock_domain& domain, const config& cfg, const gid::gid_table& gids,
          gid::gid_match_if& match, const std::uint16_t& roce_v2_port, sim::span_recorder& spans,
          sim::statistics& stats);
+
+  /// The other port's table, and a look-up port of it that this parser alone has.
+  void also_look_up(const gid::gid_table& other, gid::gid_match_if& match) {
+    other_ = &other;
+    other_match_ = &match;
+  }
 
   sim::fifo_in<payload::frame_ptr> mac_in;
   sim::fifo_out<payload::frame_ptr> roce_out;
@@ -108,19 +116,23 @@ class parser : public sim::clocked_block {
   way discard(drop why);
   way unclaimed(drop why);
   way plain_ethernet();
+  const gid::entry* find(const wire::packet& p, std::uint16_t* index);
 
   config config_;
   const gid::gid_table& gids_;
   const std::uint16_t& roce_v2_port_;
   sim::span_recorder& spans_;
   gid::gid_match_if& match_;
+  const gid::gid_table* other_ = nullptr;
+  gid::gid_match_if* other_match_ = nullptr;
   sim::ring<stage> pipeline_;
   sim::server input_{*this, "input"};
-  sim::server matching_{*this, "gid_match"};            // counts: it is ahead of its look-ups by the parser's cycles
-  std::optional<gid::gid_match_if::result> looked_up_;  // by the frame that is taken in this cycle
-  sim::cycle_t match_free_ = 0;                         // for the next look-up
-  sim::cycle_t output_free_ = 0;                        // behind the last beat of what has been taken
-  sim::cycle_t blocked_to_ = 0;                         // and of what has left late
+  sim::server matching_{*this, "gid_match"};  // counts: it is ahead of its look-ups by the parser's cycles
+  std::optional<gid::gid_match_if::result>
+      looked_up_;                 // by the frame that is taken in this cycle; of both its look-ups
+  sim::cycle_t match_free_ = 0;   // for the next look-up
+  sim::cycle_t output_free_ = 0;  // behind the last beat of what has been taken
+  sim::cycle_t blocked_to_ = 0;   // and of what has left late
   match_counters match_count_;
   std::array<std::uint64_t, static_cast<unsigned>(drop::count)> drops_{};
   std::uint64_t roce_frames_ = 0;

@@ -18,7 +18,7 @@ namespace rnic::transport {
 
 /// Data sheet. Part of each half of the transport: a packet's port, addresses and version of RoCE are those of its
 /// connection's path (IBA volume 1, 9.6.1; adapter data plane A.9.1, steps 8 and 9). Either port will do where firmware
-/// has said so (port_map): the tables of the ports are then the same.
+/// has said so (port_map): the tables of the ports are then the same, or each path has those of its own port.
 ///
 /// The parser has looked up the packet's destination (gid::gid_match), and the entry that it found goes with the frame:
 /// where that is the path's own, nothing is read. A table may hold a GID and version twice, as that of a host and that
@@ -66,8 +66,9 @@ class path_check {
   std::uint64_t reads() const { return port_.accesses(0); }
 
  private:
-  static bool is_found(const icm::path& path, const payload::frame& f) {
-    return f.gid_index == path.gid_index && !wire::is_multicast(f.packet.dgid);
+  bool is_found(const icm::path& path, const payload::frame& f) const {
+    return f.gid_index == path.gid_index && (f.port == path.port || !ports_.own_tables()) &&
+           !wire::is_multicast(f.packet.dgid);
   }
   /// The path's, if the packet is for it.
   const gid::entry* entry_of(const icm::path& path, const wire::gid& dgid, bool v2) {

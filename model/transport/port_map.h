@@ -29,11 +29,17 @@ class port_map {
   bool checks_arrival() const { return (value_ & cr::port_map_any_arrival) == 0; }
   bool may_arrive(unsigned port, const icm::path& path) const { return port == path.port || !checks_arrival(); }
 
+  /// The tables of the ports differ: a packet's addresses are those of the port of its path, whichever it leaves or
+  /// comes by. Else they are those of the port that it leaves by, which has the same GIDs.
+  bool own_tables() const { return (value_ & cr::port_map_own_tables) != 0; }
+  unsigned tables_of(unsigned virtual_port) const { return own_tables() ? virtual_port & 1u : port_of(virtual_port); }
+  unsigned tables_of(const icm::path& path) const { return own_tables() ? path.port & 1u : port_of(path); }
+
   std::uint32_t value() const { return value_; }
   /// True: the ports have changed.
   bool write(std::uint32_t value) {
     const std::uint32_t before = value_ & cr::port_map_ports;
-    value_ = value & (cr::port_map_ports | cr::port_map_any_arrival);
+    value_ = value & (cr::port_map_ports | cr::port_map_any_arrival | cr::port_map_own_tables);
     return before != (value_ & cr::port_map_ports);
   }
 

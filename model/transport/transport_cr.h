@@ -68,7 +68,8 @@ inline constexpr std::uint32_t port_mtu = 0x60;
 /// Both halves and answer transmit: which port stands for each virtual one (bit n: port of virtual port n, both from
 /// 0), and whether packets may come in by either port (port_map.h).
 inline constexpr std::uint32_t port_map = 0x68;
-inline constexpr std::uint32_t port_map_ports = 3, port_map_identity = 2, port_map_any_arrival = 4;
+inline constexpr std::uint32_t port_map_ports = 3, port_map_identity = 2, port_map_any_arrival = 4,
+                               port_map_own_tables = 8;
 /// Requester: the rate in kb/s that the queue pairs of a virtual port have together through one port at one priority,
 /// 0: none (congestion/vport_rates.h); of the one that is selected: number, priority << 8, port << 16, from 0.
 inline constexpr std::uint32_t vport_select = 0x6c, vport_rate = 0x70, vports = 128;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <numeric>
 #include <string>
 #include <systemc>
 
@@ -36,9 +37,20 @@ void add_common(CLI::App& command, common_options& o) {
           "Change one parameter, e.g. --set adapter.clock_khz=500000; repeatable")
       ->type_name("PATH=VALUE")
       ->take_all();
-  command.add_option_function<unsigned>(
-      "--functions", [&o](unsigned n) { o.assignments.push_back("host.functions=" + std::to_string(n)); },
-      "Virtual functions of each adapter, 0 to 126, each with a driver in memory of its own");
+  command
+      .add_option_function<std::vector<unsigned>>(
+          "--functions",
+          [&o](const std::vector<unsigned>& n) {  // num_vfs of mlx4_core
+            o.assignments.push_back("host.functions=" + std::to_string(std::accumulate(n.begin(), n.end(), 0u)));
+            for (std::size_t port = 0; n.size() > 1 && port < 2; ++port)
+              o.assignments.push_back("driver.functions.port" + std::to_string(port + 1) + "=" +
+                                      std::to_string(n[port]));
+          },
+          "Virtual functions of each adapter, 0 to 126, each with a driver in memory of its own. Three numbers: those\n"
+          "with port 1 alone, with port 2 alone and with both, numbered in this order, e.g. --functions 2,2,0")
+      ->delimiter(',')
+      ->expected(1, 3)
+      ->type_name("N[,N,N]");
   command.add_option_function<unsigned>(
       "--function", [&o](unsigned n) { o.assignments.push_back("host.function=" + std::to_string(n)); },
       "Whose driver runs the programs: 1 to --functions, or 0 for the physical function");

@@ -36,6 +36,7 @@ struct gather_job {
   std::uint16_t pieces = 0;  ///< that follow through the channel of pieces, up to most_pieces
   std::uint8_t unit = 0;     ///< processing unit
   std::uint8_t counter = 0;  ///< of its queue pair's context
+  std::uint8_t tables = 0;   ///< port whose tables have its source
   std::uint8_t syndrome = 0;
   bool last_local = false;  ///< its leaving completes the message
   bool reserved_key = false;

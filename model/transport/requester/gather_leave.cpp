@@ -48,12 +48,12 @@ void gather_leave::work() {
 // False: not in this cycle, or it has none.
 bool gather_leave::look_up_source(gather_slot& s) {
   payload::frame& f = *s.job.frame;
-  const unsigned port = f.port % gid_ports;
-  if (!sources_.open(port)) {
+  const unsigned tables = s.job.tables % gid_ports;
+  if (!sources_.open(tables)) {
     owner_.wake_next();
     return false;
   }
-  const gid::source found = sources_.look_up(port, s.job.source);
+  const gid::source found = sources_.look_up(tables, s.job.source);
   if (found.why != gid::refusal::none) {
     s.syndrome = syndrome::local_qp_operation;
     s.failed_at = owner_.now() + sources_.cycles();
@@ -115,7 +115,7 @@ const char* gather_leave::held_up_by() const {
   if (s.dropped || s.blocked || s.syndrome != 0) return to_.events.can_push() ? nullptr : "requester";
   if (!to_.frames.can_push()) return "icrc insert";
   if (!to_.left.can_push()) return "requester";
-  return sources_.open(s.job.frame->port % gid_ports) ? nullptr : "gid table";
+  return sources_.open(s.job.tables % gid_ports) ? nullptr : "gid table";
 }
 
 void gather_leave::drop() {

@@ -189,6 +189,7 @@ void transmit::build(send_unit& u, gather_job& job, const packet_place& place, u
   pacing_.started(u, job.frame->length);
   job.frame->priority = static_cast<std::uint8_t>(priority);
   job.frame->port = static_cast<std::uint8_t>(port);
+  job.tables = static_cast<std::uint8_t>(settings_.ports.tables_of(c.dest));
   if (!job.plain && !special) pacing_.note_flow(u.grant.qpn, *job.frame);
   const std::uint32_t headers = job.plain ? u.wqe.ethernet.header_bytes : 0;
   if (!u.wqe.fetches()) hand_pieces(u, job, headers, headers + place.length);

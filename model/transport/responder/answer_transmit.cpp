@@ -159,7 +159,7 @@ void answer_transmit::starve(unsigned n, sim::cycle_t from_cycle) {
 std::uint64_t answer_transmit::able() const {
   std::uint64_t lines = waiting_ & credited();
   for (unsigned v = 0; v < ports; ++v)
-    if (!sources_.open(map_.port_of(v))) lines &= ~(std::uint64_t{0xff} << line_of(v, 0));
+    if (!sources_.open(map_.tables_of(v))) lines &= ~(std::uint64_t{0xff} << line_of(v, 0));
   return lines;
 }
 
@@ -177,7 +177,7 @@ void answer_transmit::leave() {
   from[u].room.push({w.job.port, w.job.priority});
   const unsigned queue = queue_of(n), port = queue / priorities;
   if (--credits_[queue] == 0) in_credit_ &= ~bit(queue);
-  const gid::source found = sources_.look_up(port, source_of(w.job));
+  const gid::source found = sources_.look_up(map_.tables_of(n / priorities), source_of(w.job));
   if (found.why == gid::refusal::none) {
     if (!w.job.complete) {
       write_headers(w.job, found);

@@ -74,6 +74,8 @@ bool request_check::gate(const responder_flow& f, payload::frame& frame) {
   if (!receives(ctx.state)) return count(ctx.state == icm::qp_state::error ? drops_.error : drops_.state);
   if (class_of(ctx.type) != carrier_of(p.bth.opcode)) return count(drops_.service);
   if (has_path(ctx.type) && !path_.of_peer(ctx.dest, frame)) return count(drops_.address);
+  // A member of a group has its datagrams by its own port (IBA volume 1, 10.5).
+  if (wire::is_multicast(p.dgid) && !registers_.ports.may_arrive(frame.port, ctx.dest)) return count(drops_.address);
   // Management datagrams for virtual functions are the host's driver's to hand on.
   if (ctx.type != icm::service::mlx && !path_.of_function(ctx.function, frame)) return count(drops_.function);
   if (!path_.in_vlan(ctx.dest, frame)) return count(drops_.vlan);

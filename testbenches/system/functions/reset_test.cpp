@@ -16,10 +16,11 @@ void expect_nothing_left(hosts::two_nodes& system, unsigned function) {
   const auto& tracker = system.node_b().master().tracker();
   for (unsigned kind = 0; kind < host_driver::resource_kinds; ++kind)
     EXPECT_TRUE(tracker.of(function, static_cast<resource>(kind)).empty()) << kind;
-  const auto w = system.node_b().master().gids_of(function);
-  for (unsigned port = 1; port <= 2; ++port)
+  for (unsigned port = 1; port <= 2; ++port) {
+    const auto w = system.node_b().master().ports().gids_of(function, port);
     for (unsigned i = 0; i < w.count; ++i)
       EXPECT_FALSE(system.node_b().device(0).port(port).gids[w.first + i].valid) << port << " " << i;
+  }
 }
 
 /// In the middle of transfers of both: the one's peer gets no answers any more, the other one is as it was.

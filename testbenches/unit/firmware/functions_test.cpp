@@ -12,6 +12,7 @@
 #include "model/doorbell/doorbell_cr.h"
 #include "model/gid/gid_cr.h"
 #include "model/pcie/pcie_cr.h"
+#include "model/transport/transport_cr.h"
 #include "testbenches/unit/firmware/driver_model.h"
 
 namespace rnic {
@@ -192,6 +193,64 @@ TEST(VirtualFunctions, WindowsFollowTheirNumber) {
   d.hw.reg(cr_base::pcie, pcie::cr::enabled_vfs) = 0;
   EXPECT_TRUE(d.fw.serve());
   for (unsigned port = 0; port < 2; ++port) EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::num_vfs, port), 0u);
+}
+
+/// Three functions: one on port 1, one on port 2, one on both.
+TEST(VirtualFunctions, WindowsArePortByPort) {
+  namespace f = abi::config_dev_mailbox;
+  shared_card d;
+  const auto tell = [&](unsigned one, unsigned two, unsigned both) {
+    d.clear_in();
+    d.put(f::update_flags, f::update_function_ports);
+    d.put(f::functions_port_1, static_cast<std::uint8_t>(one));
+    d.put(f::functions_port_2, static_cast<std::uint8_t>(two));
+    d.put(f::functions_both, static_cast<std::uint8_t>(both));
+    return d.run(opcode::config_dev);
+  };
+  EXPECT_EQ(tell(1, 1, 0), status::bad_param) << "there are three";
+  EXPECT_EQ(tell(2, 1, 1), status::bad_param);
+  EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::num_vfs, 0), 3u);
+  ASSERT_EQ(tell(1, 1, 1), status::ok);
+  const auto numbers = [](std::uint32_t alone, std::uint32_t first_alone, std::uint32_t first) {
+    return alone | first_alone << 8 | first << 16;
+  };
+  for (unsigned port = 0; port < 2; ++port) {
+    EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::num_vfs, port), 2u);
+    EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::vf_numbers, port), numbers(1, 1 + port, 3));
+  }
+  d.hw.reg(cr_base::pcie, pcie::cr::enabled_vfs) = 2;  // others: both ports again, until somebody says more
+  EXPECT_TRUE(d.fw.serve());
+  for (unsigned port = 0; port < 2; ++port) {
+    EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::num_vfs, port), 2u);
+    EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::vf_numbers, port), numbers(0, 1, 1));
+  }
+}
+
+/// Without a check of ports packets may come in by either; where functions have windows, each port's table counts.
+TEST(VirtualFunctions, TablesOfBothPortsWhereEitherWillDo) {
+  namespace f = abi::config_dev_mailbox;
+  shared_card d;
+  const auto check = [&](bool off) {
+    d.clear_in();
+    d.put(f::update_flags, f::update_rx_port_check);
+    d.put(f::roce_flags, off ? f::disable_rx_port_check : 0u);
+    return d.run(opcode::config_dev);
+  };
+  const auto expect = [&](std::uint32_t map, std::uint32_t both_tables) {
+    for (const std::uint32_t part : {0u, transport::cr::responder_offset, transport::cr::answer_offset})
+      EXPECT_EQ(d.hw.reg(cr_base::transport, part + transport::cr::port_map), map);
+    for (unsigned port = 0; port < 2; ++port)
+      EXPECT_EQ(d.hw.reg(cr_base::gid, gid::cr::both_tables, port), both_tables);
+  };
+  ASSERT_EQ(check(true), status::ok);
+  expect(2 | transport::cr::port_map_any_arrival | transport::cr::port_map_own_tables, 1);
+  d.clear_in();
+  d.put(abi::virt_port_map_mailbox::port_1, 2u);
+  d.put(abi::virt_port_map_mailbox::port_2, 2u);
+  ASSERT_EQ(d.run(opcode::virt_port_map, 0, abi::virt_port_map_mailbox::op_set), status::ok);
+  expect(3 | transport::cr::port_map_any_arrival | transport::cr::port_map_own_tables, 1);
+  ASSERT_EQ(check(false), status::ok);
+  expect(3, 0);
 }
 
 /// Bits 23:17 of a protection domain are the function's number plus one, whoever fills the context in.
