@@ -291,8 +291,9 @@ bool function_master::sees_link(unsigned function, bool there) const {
   return link == function_link::automatic ? there : link == function_link::up;
 }
 
-/// Of a port that it has, by its own number. Where ports stand in for each other its port is down when both are
-/// (net/eq.c: mlx4_eq_int, mlx4_gen_slave_eqe).
+/// Of a port that it has, by its own number. Where ports stand in for each other its port is down when both are, and
+/// each that comes up is told, since the events may be older than what is known of the links (net/eq.c: mlx4_eq_int,
+/// mlx4_gen_slave_eqe).
 void function_master::forward_port_event(const std::array<std::uint8_t, abi::eqe::bytes>& entry) {
   const unsigned port = abi::get(entry.data(), abi::eqe::port_word) >> 28;
   const bool mirrored = device_.mirrors_ports();

@@ -284,10 +284,6 @@ std::vector<unsigned> node::own_ports(const std::vector<unsigned>& physical) con
   std::vector<unsigned> own;
   for (const unsigned port : physical)
     if (function_ports_.has(program_function_, port)) own.push_back(function_ports_.own_of(program_function_, port));
-  if (own.empty())
-    throw sim::config_error("host.function: function " + std::to_string(program_function_) + " has port " +
-                            std::to_string(function_ports_.physical_of(program_function_, 1)) +
-                            " alone, which has no cable (--port)");
   return own;
 }
 

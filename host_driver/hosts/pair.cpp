@@ -5,7 +5,8 @@ namespace rnic::hosts {
 
 std::vector<endpoint> make_ends(node& n, const std::vector<unsigned>& ports) {
   const bool bonded = n.bond() != nullptr && n.functions() == 0;  // one port to programs
-  const std::vector<unsigned> own = n.own_ports(ports);
+  std::vector<unsigned> own = n.own_ports(ports);
+  if (own.empty()) own = {1};  // it has another one, without a cable
   std::vector<endpoint> ends(bonded ? 1 : own.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     ends[i].device = &n.device();

@@ -19,6 +19,12 @@ measured_system::measured_system(const options& o, const demand& d, const measur
     make_network(o, d, effective);
   else
     join_cable(o, d, effective);
+  for (unsigned side = 0; side < 2; ++side) {
+    const std::vector<unsigned>& ports = network != nullptr ? asked_->ports[side] : cable_->config().ports;
+    if (pair_->host(side).own_ports(ports).empty())
+      throw usage_error(fmt::format("host.function: {} has no port with a cable (--port {}, driver.functions.port1)",
+                                    unsigned{pair_->built_from(side).function}, fmt::join(ports, ",")));
+  }
 }
 
 measured_system::~measured_system() = default;

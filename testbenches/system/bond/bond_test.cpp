@@ -366,8 +366,9 @@ TEST(Bond, AFunctionCannotLeaveTheMap) {
     EXPECT_NE(channel.write(box, abi::opcode::virt_port_map, 0, abi::virt_port_map_mailbox::op_set), 0);
     EXPECT_NE(channel.write(box, abi::opcode::config_dev), 0);
     EXPECT_EQ(host_driver::bond::obstacle(system.node_a().device(1)), "a virtual function is bonded by its host");
-    EXPECT_EQ(host_driver::bond::obstacle(system.node_a().device()),
-              "high availability is not supported for dual-ported virtual functions");
+    EXPECT_EQ(host_driver::bond::obstacle(system.node_a().device())
+                  .find("high availability is not supported for dual-ported virtual functions"),
+              0u);
   });
 }
 

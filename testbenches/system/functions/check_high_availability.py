@@ -131,7 +131,7 @@ def refusals():
             (["--bond", "active-backup", "--functions", "1,1,0"], "driver.steering=device_managed"),
             (["--bond", "802.3ad", "--functions", "64,0,0"] + MANAGED, "fewer than 64"),
             (["--bond", "ecmp", "--functions", "1,0,0"] + MANAGED, "ecmp is none"),
-            (["--functions", "1,1,0", "--function", "2"], "function 2 has port 2 alone, which has no cable (--port)"),
+            (["--functions", "1,1,0", "--function", "2"], "host.function: 2 has no port with a cable (--port 1"),
             (["--functions", "1", "--set", "driver.functions.port1=2"], "driver.functions.port1"),
             (["--functions", "0,1,0", "--set", "adapter.ports=1"], "driver.functions.port2: 1: expected 0"),
             (["--functions", "100,20,7"], "host.functions")):
