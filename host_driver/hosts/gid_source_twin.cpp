@@ -12,10 +12,32 @@ namespace rnic::hosts {
 namespace cr = gid::cr;
 using pins = rtl::gid_source_pins;
 
+/// Register vf_numbers, by the functions that have windows; while rows of before are among them, as after reset.
+std::uint32_t gid_source_reference::numbers() const {
+  std::uint32_t first_alone = 0, first = 0, alone = 0, last = 0;
+  for (unsigned i = gid::physical_window; i < gid::table_size; ++i) {
+    const std::uint32_t f = told_[i];
+    if (f == last) continue;
+    if (f < last) return cr::vf_numbers_reset;
+    if (first == 0) {
+      first = f;
+    } else if (f != last + 1) {  // behind the functions that have the port alone
+      if (first_alone != 0) return cr::vf_numbers_reset;
+      alone = last - first + 1;
+      first_alone = first;
+      first = f;
+    }
+    last = f;
+  }
+  if (last == 0) return cr::vf_numbers_reset;
+  return alone << cr::vf_alone_shift | first_alone << cr::vf_first_alone_shift | first << cr::vf_first_shift;
+}
+
 pins::outputs gid_source_reference::clock(const pins::inputs& in) {
   if (in.reset) {
     table_.device_reset();
     source_.reset();
+    told_ = {};
     return {};
   }
   const pins::outputs out = source_.step(in.look_up);
@@ -28,6 +50,8 @@ pins::outputs gid_source_reference::clock(const pins::inputs& in) {
         table_.cr_write(cr::gid_word(w.index, i), wire::load_be32(data + std::size_t{4} * i));
       table_.cr_write(cr::gid_word(w.index, 4), (w.row_valid ? cr::gid_valid : 0) | static_cast<std::uint32_t>(w.type)
                                                                                         << cr::gid_type_shift);
+      told_[w.index] = w.function;
+      table_.cr_write(cr::vf_numbers, numbers());
       table_.cr_write(cr::num_vfs, w.num_vfs);
       break;
     case pins::table::mac:

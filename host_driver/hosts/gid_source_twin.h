@@ -14,7 +14,7 @@
 namespace rnic::hosts {
 
 /// The model with a port for firmware's writes, as the RTL has one: what lockstep compares with. Its table finds the
-/// owners of entries itself; the RTL is told with each.
+/// owners of entries itself; the RTL is told with each. Which functions the port has it learns from these.
 class gid_source_reference final : public rtl::twin<rtl::gid_source_pins> {
  public:
   static constexpr std::uint8_t source_cycles = 2;
@@ -29,8 +29,11 @@ class gid_source_reference final : public rtl::twin<rtl::gid_source_pins> {
     return c;
   }
 
+  std::uint32_t numbers() const;
+
   gid::gid_table table_;
   gid::gid_source source_{config(), table_};
+  std::array<std::uint16_t, gid::table_size> told_{};  // owners
 };
 
 /// A drop-in for gid_source with the configuration above: the RTL, or lockstep of both. What firmware has changed in

@@ -244,6 +244,58 @@ void check_hashed(unsigned others) {
 TEST(parser, hashed_gid_match_finds_the_first_of_a_bucket_in_one_probe) { check_hashed(0); }
 TEST(parser, hashed_gid_match_reads_its_bucket_and_holds_back_what_follows) { check_hashed(8); }
 
+/// The other port's table: 10.0.0.77 in row 20, which is of the first of its three functions.
+struct of_two_ports : bench {
+  of_two_ports() {
+    other.cr_write(gid::cr::gid_word(20, 2), 0xffff);
+    other.cr_write(gid::cr::gid_word(20, 3), 0x0a00004d);
+    other.cr_write(gid::cr::gid_word(20, 4), gid::cr::gid_valid | 2u << gid::cr::gid_type_shift);
+    other.cr_write(gid::cr::num_vfs, 3);
+    p.also_look_up(other, other_match);
+  }
+  static wire::packet theirs() {
+    wire::packet w = packet();
+    w.dgid[15] = 77;
+    return w;
+  }
+  gid::gid_table other;
+  gid::gid_match other_match{{}, other};
+};
+
+TEST(parser, the_other_ports_table_is_looked_up_where_firmware_says_so) {
+  of_two_ports b;
+  b.send(of_two_ports::theirs());
+  b.run();
+  EXPECT_TRUE(b.r.got.empty());
+  EXPECT_EQ(b.r.got_plain.size(), 1u);
+  EXPECT_EQ(b.stats.value("parser.gid_match.look_ups"), 1u);
+  b.gids.cr_write(gid::cr::both_tables, 1);
+  b.send(of_two_ports::theirs());
+  b.send(bench::packet());
+  wire::packet nobodys = bench::packet();
+  nobodys.dgid[15] = 78;
+  b.send(nobodys);
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 2u);
+  EXPECT_EQ(b.r.got[0].second->gid_index, gid::table_size + 20u);
+  EXPECT_EQ(b.r.got[0].second->function, 1u);
+  EXPECT_EQ(b.r.got[1].second->gid_index, 4u);
+  EXPECT_EQ(b.r.got[1].second->function, payload::frame::any_function) << "this port has no functions";
+  EXPECT_EQ(b.r.got_plain.size(), 2u);
+  EXPECT_EQ(b.stats.value("parser.gid_match.look_ups"), 1u + 2 + 1 + 2);
+  EXPECT_EQ(b.stats.value("parser.gid_match.hits"), 2u);
+}
+
+/// Behind the one in its own table.
+TEST(parser, the_second_look_up_has_cycles_of_its_own) {
+  of_two_ports b;
+  b.gids.cr_write(gid::cr::both_tables, 1);
+  b.send(of_two_ports::theirs());
+  b.run();
+  ASSERT_EQ(b.r.got.size(), 1u);
+  EXPECT_EQ(b.r.got[0].first, 1u + 1u + 3u + 2u + (2u + 2u) + 1u);
+}
+
 TEST(parser, back_pressure_loses_nothing_and_keeps_order) {
   bench b;
   b.r.blocked = true;

@@ -69,6 +69,30 @@ TEST(path_check, an_entry_that_no_look_up_finds_is_read) {
   EXPECT_EQ(b.dut.reads(), 1u);
 }
 
+/// Where each port has a table of its own, the number that the parser found is of the port that the packet came by: the
+/// path's entry is read, and it is another GID's that has the number here.
+TEST(path_check, an_entry_of_the_other_ports_table_is_not_the_paths) {
+  bench b;
+  b.f->port = 1;
+  EXPECT_FALSE(b.passes()) << "by another port";
+  b.ports.write(transport::cr::port_map_identity | transport::cr::port_map_any_arrival);
+  EXPECT_TRUE(b.passes()) << "the tables are the same";
+  EXPECT_EQ(b.dut.reads(), 0u);
+  b.ports.write(b.ports.value() | transport::cr::port_map_own_tables);
+  EXPECT_TRUE(b.passes());
+  EXPECT_EQ(b.dut.reads(), 1u);
+  b.f->packet.dgid = b.tables[0][other].id;  // row 3 of port 2's table may hold that
+  EXPECT_FALSE(b.passes());
+  b.f->port = 0;
+  b.f->gid_index = gid::table_size + own;  // found in the other table
+  EXPECT_FALSE(b.passes());
+  b.f->packet.dgid = b.tables[0][own].id;
+  EXPECT_TRUE(b.passes());
+  EXPECT_EQ(b.ports.tables_of(1u), 1u);
+  b.ports.write(transport::cr::port_map_any_arrival);  // both virtual ports are port 1
+  EXPECT_EQ(b.ports.tables_of(1u), 0u);
+}
+
 /// A queue pair whose packet waits is looked at again, and so are others in the same cycle: one of them reads.
 TEST(path_check, two_packets_in_a_cycle_read_one_after_the_other) {
   bench b;
