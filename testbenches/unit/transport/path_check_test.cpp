@@ -72,25 +72,40 @@ TEST(path_check, an_entry_that_no_look_up_finds_is_read) {
 /// Where each port has a table of its own, the number that the parser found is of the port that the packet came by: the
 /// path's entry is read, and it is another GID's that has the number here.
 TEST(path_check, an_entry_of_the_other_ports_table_is_not_the_paths) {
-  bench b;
-  b.f->port = 1;
-  EXPECT_FALSE(b.passes()) << "by another port";
-  b.ports.write(transport::cr::port_map_identity | transport::cr::port_map_any_arrival);
-  EXPECT_TRUE(b.passes()) << "the tables are the same";
-  EXPECT_EQ(b.dut.reads(), 0u);
-  b.ports.write(b.ports.value() | transport::cr::port_map_own_tables);
-  EXPECT_TRUE(b.passes());
-  EXPECT_EQ(b.dut.reads(), 1u);
-  b.f->packet.dgid = b.tables[0][other].id;  // row 3 of port 2's table may hold that
-  EXPECT_FALSE(b.passes());
-  b.f->port = 0;
-  b.f->gid_index = gid::table_size + own;  // found in the other table
-  EXPECT_FALSE(b.passes());
-  b.f->packet.dgid = b.tables[0][own].id;
-  EXPECT_TRUE(b.passes());
-  EXPECT_EQ(b.ports.tables_of(1u), 1u);
-  b.ports.write(transport::cr::port_map_any_arrival);  // both virtual ports are port 1
-  EXPECT_EQ(b.ports.tables_of(1u), 0u);
+  constexpr std::uint32_t either = transport::cr::port_map_identity | transport::cr::port_map_any_arrival,
+                          own_tables = either | transport::cr::port_map_own_tables;
+  const struct {
+    std::uint32_t map;
+    unsigned port, found, to;  // of the packet: where it came, what the parser found, whose address it has
+    bool passes;
+    std::uint64_t reads;
+  } cases[] = {{transport::cr::port_map_identity, 1, own, own, false, 0},
+               {either, 1, own, own, true, 0},  // the tables are the same
+               {own_tables, 0, own, own, true, 0},
+               {own_tables, 1, own, own, true, 1},
+               {own_tables, 1, own, other, false, 1},  // row 3 of port 2's table has that
+               {own_tables, 1, gid::table_size + own, own, true, 1},
+               {own_tables, 1, gid::table_size + other, other, false, 1}};
+  for (const auto& c : cases) {
+    bench b;
+    b.ports.write(c.map);
+    b.f->port = static_cast<std::uint8_t>(c.port);
+    b.f->gid_index = static_cast<std::uint16_t>(c.found);
+    b.f->packet.dgid = b.tables[0][c.to].id;
+    EXPECT_EQ(b.passes(), c.passes) << c.map << " " << c.port << " " << c.found << " " << c.to;
+    EXPECT_EQ(b.dut.reads(), c.reads) << c.map << " " << c.port << " " << c.found << " " << c.to;
+  }
+}
+
+/// A source is of the port that a packet leaves by, or of its path's where each port has a table of its own.
+TEST(port_map, tables_of_a_packet) {
+  transport::port_map map;
+  EXPECT_EQ(map.tables_of(1u), 1u);
+  map.write(transport::cr::port_map_any_arrival);  // both virtual ports are port 1
+  EXPECT_EQ(map.tables_of(1u), 0u);
+  map.write(transport::cr::port_map_any_arrival | transport::cr::port_map_own_tables);
+  EXPECT_EQ(map.port_of(1u), 0u);
+  EXPECT_EQ(map.tables_of(1u), 1u);
 }
 
 /// A queue pair whose packet waits is looked at again, and so are others in the same cycle: one of them reads.
