@@ -86,10 +86,14 @@ std::uint8_t source_index(const icm::requester_context& ctx, const datagram_addr
   return static_cast<std::uint8_t>((base + a.gid_index) & (gid::table_size - 1));
 }
 
+/// A special queue pair of a function (adapter control plane 6.7: fl 0x80): its datagrams stay in the port.
+bool is_inside(const icm::requester_context& ctx) { return (ctx.dest.flags & icm::path_flag_loopback) != 0; }
+
 void address_datagram(payload::frame& f, const icm::requester_context& ctx, const datagram_address& a) {
   wire::packet& p = f.packet;
-  p.dmac = a.dmac;
-  p.dgid = a.gid;
+  const bool inside = is_inside(ctx);
+  p.dmac = inside ? wire::mac_address{} : a.dmac;
+  p.dgid = inside ? wire::gid{} : a.gid;  // the sender's own, once that is known
   p.traffic_class = a.traffic_class;
   p.flow_label = a.flow_label;
   p.hop_limit = a.hop_limit;
@@ -101,7 +105,7 @@ void address_datagram(payload::frame& f, const icm::requester_context& ctx, cons
   f.gid_index = source_index(ctx, a);
   f.priority = p.vlan_present ? static_cast<std::uint8_t>(p.vlan_tci >> 13) : a.priority;
   // Frames to a group come back and go out as well (adapter data plane B.5).
-  f.loopback = a.loopback             ? payload::frame::loopback_only
+  f.loopback = a.loopback || inside   ? payload::frame::loopback_only
                : (p.dmac[0] & 1) != 0 ? payload::frame::loopback_too
                                       : payload::frame::loopback_none;
 }
@@ -120,7 +124,7 @@ gid::source_request source_of(const icm::requester_context& ctx, const send_wqe&
   r.function = ctx.function;
   if (ctx.type == icm::service::ud) {
     r.any_version = true;
-    r.ipv4 = gid::is_mapped_ipv4(wqe.address.gid.data());
+    r.ipv4 = !is_inside(ctx) && gid::is_mapped_ipv4(wqe.address.gid.data());
     r.index = source_index(ctx, wqe.address);
     r.dmac = wqe.address.dmac;
     r.tagged = (ctx.dest.flags & icm::path_flag_vlan) != 0;
@@ -181,6 +185,10 @@ void finish_request(payload::frame& f, const gid::source_request& asked, const g
   const bool v2 = found.type == gid::roce_type::v2;
   p.sgid = found.id;
   p.smac = found.mac;
+  if (asked.any_version && f.loopback == payload::frame::loopback_only && p.dgid == wire::gid{}) {
+    p.dgid = found.id;
+    p.dmac = found.mac;
+  }
   if (asked.tagged) p.vlan_present = found.vlan_valid;
   p.vlan_tci |= found.vlan;
   p.encap = encapsulation(v2, p.dgid);

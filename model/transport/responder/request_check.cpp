@@ -76,8 +76,12 @@ bool request_check::gate(const responder_flow& f, payload::frame& frame) {
   if (has_path(ctx.type) && !path_.of_peer(ctx.dest, frame)) return count(drops_.address);
   // A member of a group has its datagrams by its own port (IBA volume 1, 10.5).
   if (wire::is_multicast(p.dgid) && !registers_.ports.may_arrive(frame.port, ctx.dest)) return count(drops_.address);
-  // Management datagrams for virtual functions are the host's driver's to hand on.
-  if (ctx.type != icm::service::mlx && !path_.of_function(ctx.function, frame)) return count(drops_.function);
+  // Management datagrams for virtual functions are the host's driver's to hand on. What its queue pairs and the
+  // functions' say to each other has come from inside, whoever of them has sent it: Q_Keys tell them apart.
+  const bool inside = ctx.type == icm::service::ud && (ctx.dest.flags & icm::path_flag_loopback) != 0;
+  if (inside && frame.loopback == payload::frame::loopback_none) return count(drops_.address);
+  if (!inside && ctx.type != icm::service::mlx && !path_.of_function(ctx.function, frame))
+    return count(drops_.function);
   if (!path_.in_vlan(ctx.dest, frame)) return count(drops_.vlan);
   // The only P_Key of an Ethernet port is 0xffff, a full member: limited members match as well (C.6).
   if ((p.bth.pkey & 0x7fff) != 0x7fff) return count(drops_.pkey);
