@@ -272,6 +272,8 @@ int device::parse_cqe(completion_queue& cq, ibv_wc& wc, ethernet_receive* plain)
       wc.src_qp = 0;  // the word has the queue's number
     else if (qp->qp_type == IBV_QPT_RAW_PACKET)
       parse_plain(entry, wc, plain);
+    else if (qp->role == paravirtual_role::proxy)
+      take_tunnel_header(*qp, wc);
   }
   return 0;
 }
@@ -292,12 +294,6 @@ int device::poll_cq(ibv_cq* queue, int num_entries, ibv_wc* wc, ethernet_receive
   }
   abi::store32(cq.record.pointer, set_ci, cq.consumer & abi::uar::cq_index_mask);
   return found == 0 && error != 0 ? error : found;
-}
-
-mac_address device::last_source(const completion_queue& cq) const {
-  mac_address mac{};
-  std::memcpy(mac.data(), cq.entry(cq.consumer - 1) + abi::cqe::source_mac, mac.size());
-  return mac;
 }
 
 /// Bus address of the entry that the next completion goes to.
@@ -372,8 +368,7 @@ completion_queue* device::get_cq_event(unsigned vector, std::uint64_t timeout_ps
     return nullptr;
   }
   const std::uint64_t deadline = timeout_ps == 0 ? forever : bus_.now_ps() + timeout_ps;
-  auto& events = cq_events_[vector];
-  while (events.empty()) {
+  while (cq_events_[vector].empty()) {
     const std::uint64_t now = bus_.now_ps();
     if (now >= deadline) {
       errno = EAGAIN;
@@ -382,7 +377,12 @@ completion_queue* device::get_cq_event(unsigned vector, std::uint64_t timeout_ps
     if (wait_interrupt(completion_eqs_[vector].vector, std::min(deadline - now, wait_slice_ps)) && cfg_.use_msix &&
         !drain_completions(vector))
       completion_eqs_[vector].ring(bus_, true);
+    if (vector >= completion_eqs_.size()) {  // the device was closed meanwhile
+      errno = ENODEV;
+      return nullptr;
+    }
   }
+  auto& events = cq_events_[vector];
   completion_queue* cq = events.front();
   events.pop_front();
   return cq;

@@ -72,6 +72,8 @@ struct config {
   unsigned functions_port_1 = 0;             ///< of these, the first ones: with port 1 alone
   unsigned functions_port_2 = 0;             ///< the next ones: with port 2 alone; all others have both
   std::uint64_t function_bar_address = 0x3c'0000'0000;  ///< of the virtual functions' BARs
+  unsigned function_mad_buffers = 512;            ///< of each tunnel, each way (ib/mlx4_ib.h: MLX4_NUM_TUNNEL_BUFS)
+  std::uint64_t function_cm_id_keep_ms = 30'000;  ///< behind a connection's end (ib/cm.c: CM_CLEANUP_CACHE_TIMEOUT)
   std::uint64_t function_wait_us = 100;  ///< until they answer; the kernel sleeps 100 ms (SR-IOV specification 2.1.1)
 
   std::uint64_t bar0_address = 0xf000'0000;  ///< used when the function's BARs are not assigned yet

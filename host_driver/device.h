@@ -86,6 +86,16 @@ class span_source_if {
   virtual std::uint32_t span_for(const ibv_qp& qp, const ibv_send_wr& first) = 0;
 };
 
+/// Carries management datagrams between functions and the wire.
+class mad_carrier_if {
+ public:
+  virtual ~mad_carrier_if() = default;
+  /// The function's QP1 of this port is about to work. 0 or a negative errno.
+  virtual int open_tunnel(unsigned function, unsigned port) = 0;
+  /// It does no more: what comes for it is dropped.
+  virtual void close_tunnel(unsigned function, unsigned port) = 0;
+};
+
 /// One function, a physical or a virtual one (by its device ID). Every call may take simulated time on the bus.
 /// Functions that return int give 0 or a negative errno (poll_cq: the number of completions); functions that return a
 /// pointer give nullptr and set errno. Verbs objects stay valid until destroyed or until the device's end.
@@ -216,8 +226,11 @@ class device : private event_pump_if {
   /// QP1 of a port: receives its management datagrams, 40 bytes of GRH area and 256 of data each, and sends them with
   /// post_send (IBV_WR_SEND to an address handle of this port; up to 256 bytes; Q_Key with bit 31: that of QP1). It is
   /// in state RTS and stays there. EBUSY: there is one. As the kernel's, it has a queue pair of its own to send RoCE
-  /// v2, whose number is what a peer sees as the source, and which work completions of sending name. EOPNOTSUPP: a
-  /// virtual function has none.
+  /// v2, whose number is what a peer sees as the source, and which work completions of sending name.
+  ///
+  /// Where there are virtual functions each function has a proxy instead, the physical one too: its datagrams go to the
+  /// physical function's driver and from there to the wire, and back (functions/mad_tunnel.h). Those of the
+  /// communication manager get through, 256 bytes each. EOPNOTSUPP: the function has no RoCE.
   queue_pair* create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port);
   address_handle* create_ah(ibv_pd* pd, const ibv_ah_attr* attr, const mac_address* remote_mac = nullptr);
   int destroy_ah(ibv_ah* ah);
@@ -297,6 +310,15 @@ class device : private event_pump_if {
   int remove_vlan(unsigned port, unsigned index);
   int attach_member(const ibv_gid& gid, std::uint32_t member, std::uint32_t protocol);
   int detach_member(const ibv_gid& gid, std::uint32_t qpn, std::uint32_t protocol);
+  /// Who opens the tunnels behind proxies; outlives the device's work.
+  void set_mad_carrier(mad_carrier_if* carrier) { carrier_ = carrier; }
+  /// QP1 of the wire, whose requests may name the reserved key and have addresses of functions (address_handle::source,
+  /// any row of the port's GID table); and the other end of a function's QP1, a datagram queue pair.
+  queue_pair* create_wire_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port,
+                              paravirtual_role role = paravirtual_role::wire);
+  queue_pair* create_tunnel(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned function, unsigned port);
+  /// Tag of the datagram whose completion was the last one polled, as last_source(); 0xffff: it had none.
+  std::uint16_t last_tag(const completion_queue& cq) const;
 
   // High availability of virtual functions with one port each (bond.h): the device keeps its two ports.
   /// CONFIG_DEV; the tables of MAC addresses and VLANs of both ports become one, port 2 has the address of port 1 (and
@@ -476,6 +498,13 @@ class device : private event_pump_if {
   int post_mads(queue_pair& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
   int post_mad(queue_pair& qp, const ibv_send_wr& wr);
   int start_special_qp(queue_pair& qp, bool roce_v2);
+  // proxy_queue_pair.cpp
+  int ask_proxy(unsigned port, std::uint32_t* proxy, std::uint32_t* tunnel);
+  queue_pair* create_proxy(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port);
+  int start_paravirtual_qp(queue_pair& qp, std::uint32_t qkey);
+  int post_to_tunnel(queue_pair& qp, const ibv_send_wr& wr);
+  void put_tunnel_segment(const queue_pair& qp, std::uint32_t index, std::uint8_t* segment) const;
+  static void take_tunnel_header(const queue_pair& qp, ibv_wc& wc);
   static void stamp_send_entry(queue_pair& qp, std::uint32_t index);
   void release_srq_entry(shared_receive_queue& srq, std::uint32_t index);
   void take_down_objects();
@@ -557,6 +586,7 @@ class device : private event_pump_if {
   std::unique_ptr<memory_region> dma_mr_;
   std::uint32_t dma_pdn_ = 0;
   span_source_if* spans_ = nullptr;
+  mad_carrier_if* carrier_ = nullptr;
 };
 
 }  // namespace rnic::host_driver

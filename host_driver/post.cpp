@@ -238,7 +238,7 @@ bool device::has_datagram_version(const ibv_send_wr& wr) const {
 
 int device::post_send(ibv_qp* pair, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   auto& qp = *static_cast<queue_pair*>(pair);
-  if (qp.roce_v2_sender != nullptr) return post_mads(qp, wr, bad_wr);
+  if (qp.sends_mads()) return post_mads(qp, wr, bad_wr);
   bus_.spend_ps(cfg_.post_send_ns * 1000);
   const ibv_send_wr* const first = wr;
   std::uint32_t index = qp.sq.head;
@@ -347,10 +347,11 @@ int device::post_recv(ibv_qp* pair, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     return -EINVAL;
   }
   std::uint32_t posted = 0;
+  const std::uint32_t own = qp.role == paravirtual_role::proxy ? 1 : 0;  // segments of the driver's
   int error = 0;
   for (; wr != nullptr; wr = wr->next, ++posted) {
     if (qp.rq.head - qp.rq.tail + posted >= qp.rq.max_post || wr->num_sge < 0 ||
-        static_cast<std::uint32_t>(wr->num_sge) > qp.rq.max_sge) {
+        static_cast<std::uint32_t>(wr->num_sge) + own > qp.rq.max_sge) {
       *bad_wr = wr;
       error = -ENOMEM;
       break;
@@ -362,9 +363,13 @@ int device::post_recv(ibv_qp* pair, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     }
     const std::uint32_t index = qp.rq.head + posted;
     std::uint8_t* segment = qp.receive_entry(index);
+    if (own != 0) {
+      put_tunnel_segment(qp, index, segment);
+      segment += wqe::data::bytes;
+    }
     for (int i = 0; i < wr->num_sge; ++i, segment += wqe::data::bytes)
       put_data(segment, wr->sg_list[i], wr->sg_list[i].length);
-    if (static_cast<std::uint32_t>(wr->num_sge) < qp.rq.max_sge) {
+    if (static_cast<std::uint32_t>(wr->num_sge) + own < qp.rq.max_sge) {
       abi::store32(segment, 0, 0);
       abi::store32(segment, 4, wqe::data::invalid_lkey);
       abi::store64(segment, 8, 0);

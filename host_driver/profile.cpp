@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/abi/device.h"
+#include "model/abi/paravirtual.h"
 
 namespace rnic::host_driver {
 
@@ -83,7 +84,9 @@ icm_profile make_profile(const config& cfg, const device_caps& caps) {
     region.count = std::uint64_t{1} << region.log_count;
     region.bytes = std::max<std::uint64_t>(region.count * entry_bytes, 4096);
   };
-  const std::uint64_t qps = std::uint64_t{1} << cfg.log_num_qp;
+  // Special queue pairs of functions have numbers of their own, beside as many others as there are to be.
+  const std::uint64_t others = std::uint64_t{1} << cfg.log_num_qp;
+  const std::uint64_t qps = cfg.virtual_functions != 0 ? others + abi::paravirtual::numbers : others;
   const std::uint64_t host_mtts = std::min(std::uint64_t{1} << 31, cfg.host_memory_bytes / 4096 * 2);
   const std::uint64_t mtts = std::max(std::uint64_t{1} << cfg.log_num_mtt, host_mtts);
   define(icm_region::qp, qps, caps.qpc_bytes);

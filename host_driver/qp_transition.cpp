@@ -8,6 +8,7 @@
 #include "host_driver/qp_rules.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
+#include "model/abi/paravirtual.h"
 #include "model/abi/queues.h"
 
 namespace rnic::host_driver {
@@ -220,6 +221,7 @@ int device::fill_context(queue_pair& qp, const ibv_qp_attr& attr, int mask, ibv_
   }
   if ((mask & IBV_QP_RQ_PSN) != 0) abi::set(c, f::next_receive_psn, attr.rq_psn);
   if ((mask & IBV_QP_QKEY) != 0) {
+    if (enabled_functions_ != 0 && abi::paravirtual::is_reserved_qkey(attr.qkey)) return -EINVAL;
     abi::set(c, f::qkey, attr.qkey);
     optional |= opt::opt_qkey;
   }

@@ -51,7 +51,7 @@ int device::query_device(ibv_device_attr* attr) {
   attr->vendor_id = 0x02c9;
   attr->vendor_part_id = device_id_;
   attr->hw_ver = revision_;
-  attr->max_qp = as_int(virtual_ ? num_qps_ : num_qps_ - tables_.base_special_qpn() - icm_resources::special_qps);
+  attr->max_qp = as_int(virtual_ ? num_qps_ : num_qps_ - tables_.first_qpn());
   attr->max_qp_wr = as_int(caps_.max_qp_wqes - 33);  // headroom for the spare entries
   attr->device_cap_flags = capability_flags(caps_);
   if (by_device()) attr->device_cap_flags |= IBV_DEVICE_MANAGED_FLOW_STEERING;

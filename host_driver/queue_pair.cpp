@@ -276,12 +276,14 @@ int device::destroy_qp(ibv_qp* pair) {
     if (const int error = move_qp(*qp, IBV_QPS_RESET, nullptr, false)) return error;
   }
   const std::uint32_t qpn = qp->qp_num;
+  if (qp->role == paravirtual_role::proxy && carrier_ != nullptr) carrier_->close_tunnel(0, qp->port);
   purge_completions(*qp);
   const std::uint32_t number = qp->xrc != nullptr ? qpn & ~xrc_qpn_bit : qpn;
   remember_qp(qpn, nullptr);
   free_mtt(qp->mtt);
   free_record(qp->record);
   bus_.release(qp->buffer);
+  if (qp->tunnel_headers.pointer != nullptr) bus_.release(qp->tunnel_headers);
   --qp->domain->users;
   --qp->send_queue->users;
   --qp->receive_queue->users;

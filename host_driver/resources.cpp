@@ -9,6 +9,7 @@
 #include "model/abi/commands.h"
 #include "model/abi/contexts.h"
 #include "model/abi/device.h"
+#include "model/abi/paravirtual.h"
 
 namespace rnic::host_driver {
 
@@ -65,7 +66,8 @@ void icm_resources::start(const config& cfg, const device_caps& caps, const icm_
   srqns_ = bitmap(count(icm_region::srq), count(icm_region::srq) - 1, caps.reserved_srqs);
   // Special QPs follow the firmware's and the raw Ethernet region, at a multiple of 8 (control plane 5.6).
   base_special_qpn_ = std::max(0x200u, (caps.reserved_qps + special_qps - 1) / special_qps * special_qps);
-  qpns_ = bitmap(num_qps_, (1u << 23) - 1, base_special_qpn_ + special_qps);
+  first_qpn_ = base_special_qpn_ + special_qps + (cfg.virtual_functions != 0 ? abi::paravirtual::numbers : 0);
+  qpns_ = bitmap(num_qps_, (1u << 23) - 1, first_qpn_);
   mpt_indices_ = bitmap(num_mpts_, ~0u, std::max(caps.reserved_mpts, cfg.first_mpt));
   mtt_ranges_ = buddy(profile[icm_region::mtt].log_count);
   if (caps.reserved_mtts != 0) mtt_ranges_.allocate(log2_up(caps.reserved_mtts));
@@ -163,8 +165,8 @@ void icm_resources::give_back(resource what, std::uint32_t number) {
 
 int icm_resources::take_qps(std::uint32_t count, std::uint32_t align, std::uint32_t* first) {
   const std::uint32_t step = std::max(1u, align);
-  for (std::uint32_t base = (base_special_qpn_ + special_qps + step - 1) / step * step;
-       count != 0 && base + count <= num_qps_; base += step) {
+  for (std::uint32_t base = (first_qpn_ + step - 1) / step * step; count != 0 && base + count <= num_qps_;
+       base += step) {
     std::uint32_t taken = 0, number = 0;
     while (taken < count) {
       const std::uint32_t wanted = base + taken;
@@ -207,8 +209,14 @@ int icm_resources::write_mtts(std::uint32_t first, const std::uint64_t* entries,
 using namespace abi::res_op;
 
 int asked_resources::take(resource what, std::uint32_t* number, const std::uint32_t* wanted) {
-  if (wanted != nullptr) return -EOPNOTSUPP;  // numbers are the physical function's to choose
   const auto kind = static_cast<std::uint32_t>(what);
+  if (wanted != nullptr) {  // numbers are the physical function's to choose
+    if (what != resource::qp || by_number_.count(*wanted) != 0 ||
+        channel_.command(abi::opcode::alloc_res, kind, map, *wanted) != 0)
+      return -EOPNOTSUPP;
+    by_number_.insert(*number = *wanted);
+    return 0;
+  }
   const bool two_steps = what == resource::qp || what == resource::mpt;
   std::uint64_t result = 0;
   const std::uint64_t in = what == resource::qp ? std::uint64_t{1} << 32 | 1 : 0;  // align and count
@@ -226,6 +234,7 @@ void asked_resources::give_back(resource what, std::uint32_t number) {
   const auto kind = static_cast<std::uint32_t>(what);
   if (what == resource::qp || what == resource::mpt) {
     channel_.command(abi::opcode::free_res, kind, map, number);
+    if (what == resource::qp && by_number_.erase(number) != 0) return;  // it stays reserved
     channel_.command(abi::opcode::free_res, kind, reserve, number | std::uint64_t{1} << 32);
   } else {
     channel_.command(abi::opcode::free_res, kind, reserve_and_map, number);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
 #include "host_driver/bitmap.h"
 #include "host_driver/bus_if.h"
@@ -62,8 +63,11 @@ class icm_resources : public resources_if {
 
   /// `count` queue pairs with consecutive numbers from a multiple of `align` (a power of two) on.
   int take_qps(std::uint32_t count, std::uint32_t align, std::uint32_t* first);
-  /// First of the eight special queue pairs, which can be taken by number only.
+  /// First of the eight special queue pairs, which can be taken by number only, as those of functions behind them
+  /// (model/abi/paravirtual.h), where there are any.
   std::uint32_t base_special_qpn() const { return base_special_qpn_; }
+  /// First number for everybody.
+  std::uint32_t first_qpn() const { return first_qpn_; }
   std::uint32_t num_qps() const { return num_qps_; }
   std::uint32_t num_mpts() const { return num_mpts_; }
   /// Memory that the tables have at present.
@@ -79,13 +83,14 @@ class icm_resources : public resources_if {
       mcg_;
   bitmap xrcdns_, cqns_, srqns_, qpns_, mpt_indices_;
   buddy mtt_ranges_;
-  std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200;
+  std::uint32_t num_qps_ = 0, num_mpts_ = 0, base_special_qpn_ = 0x200, first_qpn_ = 0x208;
 };
 
 /// A virtual function's: all is asked of the physical function's driver (ALLOC_RES, FREE_RES, WRITE_MTT).
 class asked_resources : public resources_if {
  public:
   explicit asked_resources(command_channel& channel) : channel_(channel) {}
+  /// A queue pair by number: one of those that the function has from the beginning (model/abi/paravirtual.h).
 
   int take(resource what, std::uint32_t* number, const std::uint32_t* wanted = nullptr) override;
   void give_back(resource what, std::uint32_t number) override;
@@ -95,6 +100,7 @@ class asked_resources : public resources_if {
 
  private:
   command_channel& channel_;
+  std::set<std::uint32_t> by_number_;  // queue pairs
 };
 
 }  // namespace rnic::host_driver

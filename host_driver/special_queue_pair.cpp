@@ -61,8 +61,8 @@ std::size_t device::build_mad_headers(const queue_pair& qp, const queue_pair& se
   const gid_row& source = port.gids[abi::get(ah.av, f::gid_index)];
   wire::packet p;
   p.dmac = ah.mac;
-  p.smac = port.mac;
-  p.vlan_present = source.vlan != no_vlan;
+  p.smac = ah.source.value_or(port.mac);
+  p.vlan_present = abi::get(ah.av, f::vlan_valid) != 0;
   p.vlan_tci = ah.vlan;
   p.sgid = source.id;
   std::copy_n(ah.av + f::remote_gid, p.dgid.size(), p.dgid.begin());
@@ -98,6 +98,7 @@ int device::post_mads(queue_pair& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
 }
 
 int device::post_mad(queue_pair& qp, const ibv_send_wr& wr) {
+  if (qp.role == paravirtual_role::proxy) return post_to_tunnel(qp, wr);
   const auto* ah = static_cast<const address_handle*>(wr.wr.ud.ah);
   std::uint64_t payload = 0;
   for (int i = 0; i < wr.num_sge; ++i) payload += wr.sg_list[i].length;
@@ -163,6 +164,7 @@ int device::start_special_qp(queue_pair& qp, bool roce_v2) {
     abi::set(path, abi::path::feup, feup_keep);
     abi::set(path, abi::path::counter_index, static_cast<std::uint8_t>(qp.port - 1));
     if (roce_v2 && to == IBV_QPS_RTR) abi::set(c, f::roce_mode, f::roce_mode_v2);
+    if (qp.role == paravirtual_role::wire) abi::set(c, f::reserved_lkey, 1);
     if (to == IBV_QPS_INIT) fill_init_fields(qp, c);
     abi::set(box.data(), abi::qp_mailbox::optional, abi::qp_mailbox::opt_pkey | abi::qp_mailbox::opt_qkey);
     if (const int error = move_qp(qp, to, &box, false)) return error;
@@ -176,8 +178,16 @@ queue_pair* device::create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port
     return nullptr;
   };
   if (!open_) return fail(ENODEV);
-  if (virtual_) return fail(EOPNOTSUPP);
   if (!has_port(port) || attr->srq != nullptr) return fail(EINVAL);
+  const bool shared = virtual_ || enabled_functions_ != 0;
+  return shared ? create_proxy(pd, attr, port) : create_wire_gsi(pd, attr, port, paravirtual_role::none);
+}
+
+queue_pair* device::create_wire_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port, paravirtual_role role) {
+  const auto fail = [](int error) -> queue_pair* {
+    errno = error;
+    return nullptr;
+  };
   const std::uint32_t qpn = tables_.base_special_qpn() + qp1_offset + port - 1;
   if (find_qp(qpn) != nullptr) return fail(EBUSY);
   attr->qp_type = IBV_QPT_DRIVER;
@@ -186,10 +196,12 @@ queue_pair* device::create_gsi(ibv_pd* pd, ibv_qp_init_attr* attr, unsigned port
   queue_pair* qp = make_qp(pd, attr, &qpn);
   if (qp == nullptr) return nullptr;
   qp->port = port;
+  qp->role = role;
   qp->roce_v2_sender = make_qp(pd, &sender_attr, nullptr);
   int error = qp->roce_v2_sender == nullptr ? -errno : 0;
   if (error == 0) {
     qp->roce_v2_sender->port = port;
+    qp->roce_v2_sender->role = role;
     error = start_special_qp(*qp, false);
   }
   if (error == 0) error = start_special_qp(*qp->roce_v2_sender, true);

@@ -181,6 +181,10 @@ struct shared_receive_queue : ibv_srq {
 constexpr bool of_cq(ibv_event_type t) { return t == IBV_EVENT_CQ_ERR; }
 constexpr bool of_srq(ibv_event_type t) { return t == IBV_EVENT_SRQ_ERR || t == IBV_EVENT_SRQ_LIMIT_REACHED; }
 
+/// What a special queue pair is where there are virtual functions (device::create_gsi): a function's QP1, the other end
+/// of it with the physical function's driver, or QP1 of the wire, which that driver has.
+enum class paravirtual_role : std::uint8_t { none, proxy, tunnel, wire };
+
 struct queue_pair : ibv_qp {
   queue_pair() : ibv_qp{} {}
   work_queue sq, rq;
@@ -202,6 +206,10 @@ struct queue_pair : ibv_qp {
   bool inline_receive = false;           ///< a short message stays in its receive request (mlx4dv: inl_recv_sz)
   queue_pair* roce_v2_sender = nullptr;  ///< QP1: what it sends RoCE v2 with
   std::uint32_t mad_psn = 0;             ///< special queue pairs: of the next datagram
+  paravirtual_role role = paravirtual_role::none;
+  std::uint32_t tunnel_qpn = 0;         ///< of a proxy
+  bus_if::dma_memory tunnel_headers{};  ///< the same: what comes in front of datagrams, by place of the queue
+  bool sends_mads() const { return roce_v2_sender != nullptr || role == paravirtual_role::proxy; }
   /// Raw packet queue pair, to be set before INIT.
   struct ethernet_options {
     bool strip_vlan = false;  ///< IBV_QP_CREATE_CVLAN_STRIPPING
@@ -245,6 +253,7 @@ struct address_handle : ibv_ah {
   std::uint16_t vlan = 0;
   mac_address mac{};
   ibv_gid_type type = IBV_GID_TYPE_ROCE_V1;  ///< of its GID
+  std::optional<mac_address> source;         ///< of QP1 of the wire: a virtual function's, in place of the port's
 };
 
 }  // namespace rnic::host_driver

@@ -44,6 +44,7 @@ abi::status function_master::query_func_cap(request& r) {
     // The flags behind are filled in. That address and VLAN are the host's is not said: the kernel's driver of a
     // function takes no Ethernet port of which it is (mlx4_QUERY_FUNC_CAP).
     abi::set(m, f::port_flags, f::port_nic_info);
+    tell_special_numbers(r);
     return status::ok;
   }
   if (r.op_modifier != 0) return status::bad_param;

@@ -72,7 +72,7 @@ int function_master::start(const std::vector<function_settings>& settings) {
   };
   resource_tracker::quotas most{};
   const auto quota = [&most](resource what) -> std::uint32_t& { return most[static_cast<unsigned>(what)]; };
-  quota(resource::qp) = share(device_.tables().num_qps(), device_.tables().base_special_qpn() + 8);
+  quota(resource::qp) = share(device_.tables().num_qps(), device_.tables().first_qpn());
   quota(resource::cq) = share(p[icm_region::cq].count, caps.reserved_cqs);
   quota(resource::srq) = share(p[icm_region::srq].count, caps.reserved_srqs);
   quota(resource::mpt) = share(p[icm_region::dmpt].count, caps.reserved_mpts);
@@ -89,6 +89,7 @@ int function_master::start(const std::vector<function_settings>& settings) {
   tracker_.start(count, most);
   for (unsigned f = 1; f <= count; ++f)
     if (!functions_[f].settings.roce) tracker_.limit(f, without_roce(most));
+  device_.set_mad_carrier(&mads_);
   if (const int error = start_rates()) return error;
   return device_.commands().command(abi::opcode::arm_comm_channel);
 }
@@ -343,6 +344,7 @@ void function_master::clean_up(unsigned function) {
   function_state& s = functions_[function];
   s.active = false;
   s.event_eqs.fill(no_eq);
+  mads_.close_tunnels(function);
   command_channel& channel = device_.commands();
   icm_resources& tables = device_.tables();
   const auto of = [&](resource what) { return tracker_.of(function, what); };

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "host_driver/bus_if.h"
 #include "host_driver/device.h"
+#include "host_driver/functions/mad_tunnel.h"
 #include "host_driver/functions/ports.h"
 #include "host_driver/functions/tracker.h"
 #include "model/abi/commands.h"
@@ -66,6 +68,14 @@ class function_master {
   /// Behind device::mirror_ports(), which this goes with: rules of functions are on both ports from now on, and a
   /// function's port has a link while one of the two has. 0 or a negative errno.
   int mirror_ports();
+  /// Whose row of the port's table has this GID, in whichever version.
+  std::optional<unsigned> function_of(unsigned port, const gid_bytes& gid) const;
+  /// The tag of all that the function sends, where the administrator has set a VLAN.
+  std::optional<std::uint16_t> forced_tag(unsigned function) const;
+  /// Whether the function has registered it.
+  bool has_vlan(unsigned function, unsigned port, std::uint16_t vid) const;
+  /// Carries management datagrams: QP1 of functions.
+  mad_tunnel& mads() { return mads_; }
 
   struct counters {
     std::uint64_t commands = 0, refused = 0, resets = 0, events = 0;
@@ -162,9 +172,16 @@ class function_master {
   status of_port(request& r);
   status set_port(request& r);
   status ask(request& r);
-  enum class service : std::uint8_t { connection, datagram, ethernet };
+  enum class service : std::uint8_t { connection, datagram, ethernet, special };
   status own_path(const request& r, std::uint8_t* path, service of) const;
   bool own_port(unsigned function, std::uint8_t* path) const;
+  // special.cpp
+  bool is_proxy(const request& r, std::uint32_t qpn) const;
+  unsigned port_of_proxy(const request& r, std::uint32_t qpn) const;
+  status map_proxy(const request& r, std::uint32_t qpn);
+  status free_proxy(const request& r, std::uint32_t qpn);
+  status check_special(request& r, std::uint32_t qpn);
+  void tell_special_numbers(const request& r) const;
   int start_rates();
   int tell_ports();
 
@@ -175,6 +192,7 @@ class function_master {
   resource_tracker tracker_;
   std::uint32_t virtual_eqs_ = 0;
   counters counts_;
+  mad_tunnel mads_{device_, bus_, *this};
 };
 
 }  // namespace rnic::host_driver

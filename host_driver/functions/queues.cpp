@@ -140,7 +140,7 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, serv
   const function_ports::window w = ports_.gids_of(r.function, port);
   if (of == service::ethernet) {
     abi::set(path, p::gid_index, 0);
-  } else if (of == service::datagram) {
+  } else if (of == service::datagram || of == service::special) {
     abi::set(path, p::gid_index, static_cast<std::uint8_t>(gid_is_base | w.first));
   } else {
     const std::uint8_t index = abi::get(path, p::gid_index);
@@ -157,6 +157,7 @@ abi::status function_master::own_path(const request& r, std::uint8_t* path, serv
     abi::set(path, p::counter_index, port_state::sink_counter);
   if (!registered(resource::mac, abi::get(path, p::mac_index))) return status::bad_op;
   const function_settings& set = functions_[r.function].settings;
+  if (of == service::special) return status::ok;  // stays in the port, without tags
   if (set.spoof_check)  // plain frames with another source address than that of mac_index do not leave (FSM)
     abi::set(path, p::feup, static_cast<std::uint8_t>(abi::get(path, p::feup) | p::feup_force_smac));
   if (set.vlan != 0) {
@@ -181,9 +182,11 @@ abi::status function_master::change_qp(request& r) {
   if (o == nullptr) return status::bad_op;
   constexpr unsigned service_ud = 3, service_mlx = 7;
   const unsigned number = abi::get(c, q::service);
-  const service of = number == service_mlx  ? service::ethernet
-                     : number == service_ud ? service::datagram
-                                            : service::connection;
+  const std::uint32_t qpn = r.modifier & 0x7fffff;
+  const service of = is_proxy(r, qpn)        ? service::special
+                     : number == service_mlx ? service::ethernet
+                     : number == service_ud  ? service::datagram
+                                             : service::connection;
   const function_settings& set = functions_[r.function].settings;
   // Management is the physical function's, and so is spreading; without RoCE there are plain frames alone.
   const bool plain = abi::get(c, abi::at(q::primary_path, abi::path::link_type)) == abi::path::link_ethernet;
@@ -207,6 +210,7 @@ abi::status function_master::change_qp(request& r) {
     if (!within(r, abi::load_mtt(c, q::mtt_high, q::mtt_low), 0, bytes, abi::get(c, q::log_page) + 12u))
       return status::bad_op;
   }
+  if (const status s = check_special(r, qpn); s != status::ok) return s;
   // In other transitions hardware has them from the first one.
   const std::uint32_t optional = abi::get(r.inbox->data(), box::optional);
   const bool begins = r.op == abi::opcode::rst2init_qp;
@@ -251,8 +255,10 @@ abi::status function_master::of_qp(request& r) {
 }
 
 abi::status function_master::reset_qp(request& r) {
-  object* o = tracker_.find(r.function, resource::qp, r.modifier & 0x7fffff);
+  const std::uint32_t qpn = r.modifier & 0x7fffff;
+  object* o = tracker_.find(r.function, resource::qp, qpn);
   if (o == nullptr) return status::bad_op;
+  if (is_proxy(r, qpn)) mads_.close_tunnel(r.function, port_of_proxy(r, qpn));
   const status s = native(r);
   if (s == status::ok) o->with_hardware = false;
   return s;

@@ -151,6 +151,7 @@ abi::status function_master::alloc_number(request& r, resource what) {
   const std::uint32_t wanted = low(r.in);
   if (r.op_modifier == op::map) {
     const std::uint32_t number = what == resource::qp ? wanted & qpn_mask : wanted;
+    if (what == resource::qp && is_proxy(r, number)) return map_proxy(r, number);
     return tracker_.find(r.function, what, number) != nullptr ? status::ok : status::bad_resource;
   }
   const std::uint32_t count = what == resource::qp ? wanted & 0xffffff : 1;
@@ -174,7 +175,8 @@ abi::status function_master::free_res(request& r) {
     case resource::cq:
     case resource::srq:
     case resource::xrcd: {
-      if (r.op_modifier == op::map) return status::ok;
+      if (r.op_modifier == op::map)
+        return what == resource::qp && is_proxy(r, number) ? free_proxy(r, number) : status::ok;
       const std::uint32_t count = what == resource::qp ? std::max(1u, high(r.in)) : 1;
       for (std::uint32_t i = 0; i < count; ++i) {
         const object* o = tracker_.find(r.function, what, number + i);

@@ -132,6 +132,10 @@ void announce(sim::parameter_set& to, host_driver::config& c) {
          sim::range{0, 4094, "VID", "adapter control plane 8.5: VST of all virtual functions; 0: none"});
   to.add("driver.functions.max_rate_mbps", c.function_max_rate_mbps,
          sim::range{0, 400'000, "Mb/s", "adapter control plane 4.22: SET_VPORT_QOS of each virtual function; 0: none"});
+  to.add("driver.functions.mad_buffers", c.function_mad_buffers,
+         sim::range{16, 4096, "datagrams", "mlx4_ib.h: MLX4_NUM_TUNNEL_BUFS 512: of each function's QP1, each way"});
+  to.add("driver.functions.cm_id_keep_ms", c.function_cm_id_keep_ms,
+         sim::range{1, 3'600'000, "ms", "mlx4/cm.c: CM_CLEANUP_CACHE_TIMEOUT: communication IDs of ended connections"});
   to.add("driver.blue_flame", c.blue_flame,
          sim::choice{"by_device, with_inline_data, all, none",
                      "adapter data plane A.1.2: which single requests go into the BlueFlame buffer; by the device, as "

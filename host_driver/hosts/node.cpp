@@ -217,6 +217,17 @@ host_driver::config guest_driver(const node_config& c) {
   return d;
 }
 
+void add_mad_counters(sim::statistics& to, const std::string& prefix, const host_driver::mad_tunnel::counters& c) {
+  namespace rules = host_driver::mad_rules;
+  to.add(prefix + "to_wire", c.to_wire);
+  to.add(prefix + "to_functions", c.to_functions);
+  for (std::size_t i = 1; i < rules::faults; ++i) {
+    const std::string why = rules::to_string(static_cast<rules::fault>(i));
+    to.add(prefix + "from_function.drop." + why, c.from_function[i]);
+    to.add(prefix + "from_wire.drop." + why, c.from_wire[i]);
+  }
+}
+
 host_driver::systemc_bus::config guest_bus(const node_config& c, unsigned function) {
   host_driver::systemc_bus::config b = c.bus;
   b.function = static_cast<std::uint16_t>(function);
@@ -269,7 +280,10 @@ node::node(const sc_core::sc_module_name& module_name, const adapter::environmen
     guests_.push_back(std::make_unique<guest>(f, cfg, env.base, memory_));
     guests_.back()->bus.bind(root_);
   }
-  if (cfg.functions != 0) master_ = std::make_unique<host_driver::function_master>(device_, bus_);
+  if (cfg.functions != 0) {
+    master_ = std::make_unique<host_driver::function_master>(device_, bus_);
+    add_mad_counters(env.statistics, std::string(name()) + "_mads.", master_->mads().counts());
+  }
   if (cfg.driver.bond != host_driver::config::bond_mode::none)
     bond_ = std::make_unique<host_driver::bond>(device_, bus_, cfg.driver, master_.get());
   function_ports_ = ports_of_functions(cfg);
@@ -384,6 +398,8 @@ int node::start_functions() {
       s.max_rate_mbps = said.function_max_rate_mbps;
     }
   }
+  master_->mads().start(
+      [this] { sc_core::sc_spawn([this] { master_->mads().run(); }, (std::string(basename()) + "_mads").c_str()); });
   if (const int error = master_->start(function_settings_)) return error;
   bus_.share();
   sc_core::sc_spawn([this] { master_->run(); }, (std::string(basename()) + "_functions").c_str());
