@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Management datagrams of anybody: the decoder, and a connection manager that two peers and its own program drive
-// through any sequence. In the end all that is left of it ends.
+// Management datagrams of anybody: the decoder, a connection manager that two peers and its own program drive through
+// any sequence, in the end of which all that is left of it ends, and the numbers of functions that share QP1.
 #include <algorithm>
 #include <deque>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "host_driver/cm/connection_manager.h"
 #include "host_driver/cm/messages.h"
+#include "host_driver/functions/cm_ids.h"
+#include "host_driver/functions/mad_rules.h"
 #include "testbenches/fuzz/input.h"
 #include "testbenches/fuzz/property.h"
 
@@ -210,12 +214,47 @@ class play final : public mad_output_if {
   std::uint64_t now_ = 1000;
 };
 
+/// Messages of three functions to the wire and back: each function's numbers are its own, and are so again when they
+/// come back.
+void try_share(input in) {
+  using verdict = host_driver::cm_ids::verdict;
+  namespace rules = host_driver::mad_rules;
+  constexpr std::size_t most_of_function = 4, functions = 3;
+  constexpr std::uint64_t keep = 1000;
+  host_driver::cm_ids ids(keep, most_of_function);
+  std::map<std::uint32_t, std::pair<unsigned, std::uint32_t>> owner;  // of the numbers on the wire, the last one
+  for (std::uint64_t now = 0; !in.empty(); now += in.u8()) {
+    const unsigned function = 1 + in.below(functions);
+    contents c;
+    c.kind = static_cast<message>(0x10 + in.below(11));
+    c.local_id = in.below(8);
+    c.remote_id = owner.empty() || in.bit() ? in.u8() : std::next(owner.begin(), in.u8() % owner.size())->first;
+    mad m = encode(c);
+    if (in.bit()) m[in.u8()] ^= in.u8();
+    if (rules::fault_of(m.data()) != rules::fault::none) continue;
+    const mad before = m;
+    const contents said = *decode(m.data(), m.size());
+    const bool leaves = in.bit();
+    const verdict v = leaves ? ids.leave(function, m.data(), now) : ids.arrive(function, m.data(), now);
+    demand(ids.size() <= functions * most_of_function, "there are no more numbers than allowed");
+    if (v != verdict::passes) {
+      demand(m == before, "what does not pass is as it was");
+      continue;
+    }
+    const contents got = *decode(m.data(), m.size());
+    if (leaves && said.kind != message::sidr_rep) owner[got.local_id] = {function, said.local_id};
+    if (!leaves && got.remote_id != said.remote_id)
+      demand(owner.at(said.remote_id) == std::pair(function, got.remote_id), "a number is of who has it");
+  }
+}
+
 }  // namespace
 }  // namespace rnic::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rnic::fuzz;
   try_decode(data, size);
+  try_share(input(data, size));
   input in(data, size);
   play(in).run();
   return 0;

@@ -25,6 +25,11 @@ SECONDS = 60
 PATIENT = 18  # 1.1 s until a request is repeated: an emulated guest on a busy machine may stand still for a while
 
 
+def mac_of_function(mac, function):
+    """At port 1 of a card with this address, as the physical function's driver gives it to a virtual one."""
+    return mac if function == 0 else "02:%02x:01:%s" % (function, mac[9:])
+
+
 def lost_its_channel(guest):
     """Whether the guest's rping did all that it had to, and ended by a race of its own: rping of rdma-core 44 closes
     the event channel in main() while its cm_thread, having told of DISCONNECTED, goes round to rdma_get_cm_event()
@@ -96,6 +101,8 @@ class bench:
 
     def serve(self, *arguments):
         self.number += 1
+        function = int(arguments[arguments.index("--function") + 1]) if "--function" in arguments else 0
+        self.mac = mac_of_function(MODEL_MAC, function)
         self.json = os.path.join(self.folder, "%d.json" % self.number)
         self.pcap = os.path.join(self.folder, "%d.pcap" % self.number)
         command = [self.rnic, "serve", "--link", self.link, "--ip", MODEL4, "--ip", MODEL6, "--mac",
@@ -166,7 +173,7 @@ class bench:
             return None
         if "work request 2 failed: transport retry counter exceeded" in text:
             return "last acknowledgement"
-        if "the peer does not send any more" in text and wire_image.leaves_without_word(self.pcap, MODEL_MAC):
+        if "the peer does not send any more" in text and wire_image.leaves_without_word(self.pcap, self.mac):
             return "DREQ"
         return None
 
@@ -176,7 +183,7 @@ class bench:
             shutil.copy(self.pcap, os.environ["RNIC_KEEP"])
 
     def wrong_memory(self, messages, mtu):
-        return wire_image.differences(self.pcap, MODEL_MAC, self.result["runs"][0], messages, mtu)
+        return wire_image.differences(self.pcap, self.mac, self.result["runs"][0], messages, mtu)
 
     def tool_verdict(self, name, model, guest, look):
         """`look(run)` gives what is wrong with a run beside what the sides say of themselves."""

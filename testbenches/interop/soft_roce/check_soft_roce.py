@@ -20,7 +20,7 @@ import perftest_cases  # noqa: E402
 import udpong_cases  # noqa: E402
 import verbs_cases  # noqa: E402
 import wire_image  # noqa: E402
-from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel, rest_of  # noqa: E402
+from bench import GID4, GID6, GUEST4, GUEST6, MODEL4, MODEL6, MODEL_MAC, PORT, SECONDS, bench, lost_its_channel, mac_of_function, rest_of  # noqa: E402
 
 GUEST_VLAN, MODEL_VLAN = "10.100.0.1", "10.100.0.2"
 RSTREAM_LIST = ((64, 100000), (4096, 10000), (65536, 1000), (1 << 20, 100))  # bytes, messages
@@ -84,6 +84,29 @@ def rping(b):
     status, text = b.guest.run("timeout 20 /usr/bin/rping -c -a %s -C 1" % MODEL4, 60)
     b.end(side)
     b.note("a service that is not there, the model refuses", status != 0 and "REJECTED" in text, text)
+
+
+def functions(b):
+    """The model's side is a virtual function: what its connections say goes through the physical function's driver."""
+    function = ("--functions", "3", "--function", "2")
+    managed(b, "rping, a virtual function", "rping", "-s -v -a %s -S 1000" % GUEST4,
+            "-c -v -V -a %s -C 10 -S 1000" % MODEL4, function + ("--size", "1000", "--iterations", "10"))
+    macs = wire_image.senders_of_connections(b.pcap)
+    b.note("its messages have its own MAC", macs == {linux.MAC, mac_of_function(MODEL_MAC, 2)}, macs)
+    managed(b, "rping over IPv6, a virtual function", "rping", "-s -a " + GUEST6, "-c -V -a %s -C 4" % MODEL6,
+            function + ("--iterations", "4", "--gid-index", "5"), client=GUEST6)
+    managed(b, "ucmatose, 8 connections, a virtual function", "ucmatose", "-c 8 -C 20 -S 3000 -b " + GUEST4,
+            "-c 8 -C 20 -S 3000 -s " + MODEL4, function + ("--qps", "8", "--iterations", "20", "--size", "3000"))
+    managed(b, "udaddy, a virtual function", "udaddy", "-b " + GUEST4, "-s " + MODEL4, function)
+    managed(b, "rdma_server and rdma_client, a virtual function", "rdma_server", "-s " + GUEST4, "-s " + MODEL4, function,
+            tools=("rdma_client", "rdma_server"))
+    # Nobody listens: the function's refusal reaches the guest.
+    side = b.serve("--app", "rping", "--server", "--port", "7999", "--duration", "8", *function)
+    status, text = b.guest.run("timeout 20 /usr/bin/rping -c -a %s -C 1" % MODEL4, 60)
+    b.end(side)
+    b.note("a service that is not there, the virtual function refuses", status != 0 and "REJECTED" in text, text)
+    managed(b, "rping, the physical function beside virtual ones", "rping", "-s -v -a %s -S 1000" % GUEST4,
+            "-c -v -V -a %s -C 10 -S 1000" % MODEL4, ("--functions", "3", "--size", "1000", "--iterations", "10"))
 
 
 def crowd(b):
@@ -351,7 +374,7 @@ def congestion(b):
             b.failures.append(app + ": no CNP was sent")
 
 
-CASES = {"rc": rc, "srq": srq, "rping": rping, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
+CASES = {"rc": rc, "srq": srq, "rping": rping, "functions": functions, "cm": cm, "crowd": crowd, "unreliable": unreliable, "addresses": addresses, "loss": loss,
          "reads": reads, "late": late, "qperf": qperf, "udpong": udpong_cases.udpong, "rstream_list": rstream_list,
          "congestion": congestion, "perftest": perftest_cases.perftest,
          "options": perftest_cases.options, "script": verbs_cases.verbs}

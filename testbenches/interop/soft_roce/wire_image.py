@@ -39,10 +39,10 @@ def group_reports(path, host, group, kind):
 
 
 class packet:
-    """A RoCE v2 packet: `target` is the MAC address it goes to."""
+    """A RoCE v2 packet: `target` is the MAC address it goes to, `sender` the one it comes from."""
 
-    def __init__(self, target, bth):
-        self.target = target
+    def __init__(self, ends, bth):
+        self.target, self.sender = ends[:6], ends[6:]
         self.transport, self.operation = bth[0] >> 5, bth[0] & 31
         self.qpn, self.psn = struct.unpack(">I", b"\0" + bth[5:8])[0], struct.unpack(">I", b"\0" + bth[9:12])[0]
         rest = bth[12:len(bth) - 4 - (bth[1] >> 4 & 3)]
@@ -71,7 +71,7 @@ def packets(path):
         else:
             continue
         if f[at + 2:at + 4] == struct.pack(">H", 4791):
-            yield packet(f[:6], f[at + 8:end])
+            yield packet(f[:12], f[at + 8:end])
 
 
 def farewell(path, mac):
@@ -85,6 +85,11 @@ def farewell(path, mac):
         answered += mad == DREP and to_it
         behind += p.transport == RC and asked != 0 and not to_it
     return asked, answered, behind
+
+
+def senders_of_connections(path):
+    """MAC addresses from which datagrams have gone to QP1."""
+    return {p.sender.hex(":") for p in packets(path) if p.transport == UD and p.qpn == 1}
 
 
 def leaves_without_word(path, mac):
