@@ -14,6 +14,7 @@ constexpr std::uint64_t ps_per_s = 1'000'000'000'000;
 constexpr std::uint64_t fast_periodic = 1 * ps_per_s, slow_periodic = 30 * ps_per_s;
 constexpr std::uint64_t short_timeout = 3 * ps_per_s, long_timeout = 90 * ps_per_s;
 constexpr std::uint64_t aggregate_wait = 2 * ps_per_s;
+constexpr std::uint64_t churn_detection = 60 * ps_per_s;
 
 /// What is taken for true of a partner that says nothing: nobody, at the end of an individual link that is in use
 /// (6.4.9: recordDefault has Synchronization set).
@@ -39,6 +40,11 @@ const char* to_string(lacp_port::receive_state s) {
 }
 const char* to_string(lacp_port::mux_state s) {
   static constexpr const char* names[] = {"detached", "waiting", "attached", "collecting", "distributing"};
+  return names[static_cast<std::size_t>(s)];
+}
+
+const char* to_string(churn_machine::state s) {
+  static constexpr const char* names[] = {"monitoring", "none", "churned"};  // as /proc/net/bonding has them
   return names[static_cast<std::size_t>(s)];
 }
 
@@ -87,6 +93,8 @@ void lacp_port::set_enabled(bool up, std::uint16_t key, std::uint64_t now_ps) {
     ntt_ = true;
   }
   if (up == enabled()) return;
+  actor_churn_.begin(up, now_ps);
+  partner_churn_.begin(up, now_ps);
   if (up) {
     expire(now_ps);
   } else {
@@ -127,6 +135,7 @@ void lacp_port::receive(const wire::lacp_unit& unit, std::uint64_t now_ps) {
   set(bit::expired, false);
   current_while_ = now_ps + (has(bit::timeout) ? short_timeout : long_timeout);
   run_periodic(now_ps);
+  watch_churn(now_ps);
 }
 
 void lacp_port::tick(std::uint64_t now_ps) {
@@ -148,6 +157,7 @@ void lacp_port::tick(std::uint64_t now_ps) {
     wait_while_ = never;
   }
   run_periodic(now_ps);
+  watch_churn(now_ps);
 }
 
 // ---------------------------------------------------------------- periodic machine (figure 6-19)
@@ -207,6 +217,7 @@ void lacp_port::enter(mux_state to, std::uint64_t now_ps) {
   } else if (to != mux_state::distributing || from != mux_state::collecting) {
     ntt_ = true;
   }
+  watch_churn(now_ps);
 }
 
 bool lacp_port::step_mux(bool ready, std::uint64_t now_ps) {
@@ -214,6 +225,32 @@ bool lacp_port::step_mux(bool ready, std::uint64_t now_ps) {
   if (to == mux_) return false;
   enter(to, now_ps);
   return true;
+}
+
+// ---------------------------------------------------------------- churn machines (6.4.17)
+
+void lacp_port::watch_churn(std::uint64_t now_ps) {
+  if (!enabled()) return;
+  actor_churn_.look(has(bit::synchronization), now_ps);
+  partner_churn_.look(partner_has(bit::synchronization), now_ps);
+}
+
+void churn_machine::begin(bool enabled, std::uint64_t now_ps) {
+  state_ = state::monitor;
+  until_ = enabled ? now_ps + churn_detection : never;
+}
+
+void churn_machine::look(bool in_sync, std::uint64_t now_ps) {
+  if (in_sync) {
+    state_ = state::no_churn;
+    until_ = never;
+  } else if (state_ == state::no_churn) {
+    begin(true, now_ps);
+  } else if (state_ == state::monitor && now_ps >= until_) {
+    state_ = state::churn;
+    until_ = never;
+    ++churned_;
+  }
 }
 
 // ---------------------------------------------------------------- transmit machine (6.4.16)
@@ -229,7 +266,8 @@ bool lacp_port::take_transmission(wire::lacp_unit* to, std::uint64_t now_ps) {
 }
 
 std::uint64_t lacp_port::next_ps() const {
-  std::uint64_t next = std::min({current_while_, periodic_, wait_while_});
+  std::uint64_t next =
+      std::min({current_while_, periodic_, wait_while_, actor_churn_.next_ps(), partner_churn_.next_ps()});
   if (ntt_ && enabled() && sent_.front() != never) next = std::min(next, sent_.front() + fast_periodic);
   return next;
 }

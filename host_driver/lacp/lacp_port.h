@@ -21,8 +21,27 @@ struct lag_id {
   bool operator==(const lag_id& o) const;
 };
 
-/// Receive, periodic, mux and transmit machine of a port. They have no time of their own: who calls says what time it
-/// is, and calls tick() when next_ps() comes. Selection goes across ports and is the agent's.
+/// Churn machine of one end of a port (6.4.17, figures 6-23 and 6-24): an end that is not in sync with its aggregator
+/// for a minute churns, which is for the administrator to look at; nothing else follows from it.
+class churn_machine {
+ public:
+  enum class state : std::uint8_t { monitor, no_churn, churn };
+
+  /// Link is down, or up from now on: it is looked at anew.
+  void begin(bool enabled, std::uint64_t now_ps);
+  /// What the end's Synchronization is, as often as time passes or it may have changed.
+  void look(bool in_sync, std::uint64_t now_ps);
+  state is() const { return state_; }
+  std::uint64_t churned() const { return churned_; }  ///< times that it entered `churn` (7.3.4: ChurnCount)
+  std::uint64_t next_ps() const { return until_; }
+
+ private:
+  state state_ = state::monitor;
+  std::uint64_t until_ = never, churned_ = 0;
+};
+
+/// Receive, periodic, mux, transmit and churn machines of a port. They have no time of their own: who calls says what
+/// time it is, and calls tick() when next_ps() comes. Selection goes across ports and is the agent's.
 ///
 /// The mux machine is that of independent control (figure 6-21): a port that collects waits for its partner to collect
 /// before it distributes, so that nothing is sent to who does not listen. A partner with coupled control (Linux) sees
@@ -60,6 +79,8 @@ class lacp_port {
   lag_id lag() const;
   const wire::lacp_end& actor() const { return actor_; }
   const wire::lacp_end& partner() const { return partner_; }
+  const churn_machine& actor_churn() const { return actor_churn_; }
+  const churn_machine& partner_churn() const { return partner_churn_; }
 
  private:
   static constexpr unsigned most_in_a_second = 3;
@@ -73,6 +94,7 @@ class lacp_port {
   void run_periodic(std::uint64_t now_ps);
   mux_state next_mux(bool ready) const;
   void enter(mux_state to, std::uint64_t now_ps);
+  void watch_churn(std::uint64_t now_ps);
 
   wire::lacp_end actor_, partner_;
   selection selection_ = selection::unselected;
@@ -83,9 +105,11 @@ class lacp_port {
   bool slow_ = false;  // of the periodic machine
   std::uint64_t current_while_ = never, periodic_ = never, wait_while_ = never;
   std::array<std::uint64_t, most_in_a_second> sent_{never, never, never};  // the last ones, the oldest first
+  churn_machine actor_churn_, partner_churn_;
 };
 
 const char* to_string(lacp_port::receive_state s);
 const char* to_string(lacp_port::mux_state s);
+const char* to_string(churn_machine::state s);
 
 }  // namespace rnic::host_driver::lacp

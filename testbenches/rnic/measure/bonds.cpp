@@ -22,6 +22,10 @@ nlohmann::json to_json(const wire::lacp_end& e) {
           {"state", e.state}};
 }
 
+nlohmann::json to_json(const host_driver::lacp::churn_machine& m) {
+  return {{"state", host_driver::lacp::to_string(m.is())}, {"times", m.churned()}};
+}
+
 nlohmann::json to_json(const host_driver::lacp::lacp_agent& agent, unsigned port) {
   const auto& m = agent.port(port);
   const auto& c = agent.count(port);
@@ -29,6 +33,8 @@ nlohmann::json to_json(const host_driver::lacp::lacp_agent& agent, unsigned port
           {"mux", host_driver::lacp::to_string(m.mux())},
           {"actor", to_json(m.actor())},
           {"partner", to_json(m.partner())},
+          {"actor_churn", to_json(m.actor_churn())},
+          {"partner_churn", to_json(m.partner_churn())},
           {"lacpdus_in", c.lacpdus_in},
           {"lacpdus_out", c.lacpdus_out},
           {"markers_in", c.markers_in},
@@ -57,8 +63,18 @@ nlohmann::json bond_json(const host_driver::bond& b) {
 
 std::string bond_text(const host_driver::bond& b) {
   const unsigned active = b.changes().empty() ? 0 : b.changes().back().active;
-  return fmt::format("bond: {}, {} {} active", host_driver::to_string(b.settings().bond), link_names(active),
-                     active == 3 ? "are" : "is");
+  std::string churned;
+  using state = host_driver::lacp::churn_machine::state;
+  for (unsigned p = 1; b.lacp() != nullptr && p <= 2; ++p) {
+    const host_driver::lacp::lacp_port& m = b.lacp()->agent().port(p);
+    if (m.actor_churn().is() == state::churn || m.partner_churn().is() == state::churn)
+      churned += fmt::format("; port {} churns ({})", p,
+                             m.partner_churn().is() != state::churn ? "this end"
+                             : m.actor_churn().is() != state::churn ? "the partner"
+                                                                    : "both ends");
+  }
+  return fmt::format("bond: {}, {} {} active{}", host_driver::to_string(b.settings().bond), link_names(active),
+                     active == 3 ? "are" : "is", churned);
 }
 
 nlohmann::json bonds_json(hosts::pair_if& system) {

@@ -360,5 +360,58 @@ TEST(LacpAgent, MarkersAreAnswered) {
   EXPECT_EQ(b.a().sent.size(), before) << "a response is not answered";
 }
 
+// ---------------------------------------------------------------- churn (6.4.17)
+
+using churn = churn_machine::state;
+
+/// Nobody speaks: port 1 is alone and in sync, port 2 is on standby, which after a minute is called churn.
+TEST(LacpAgent, APortThatNeverGetsInSyncChurnsAfterAMinute) {
+  bench b;
+  b.mute = {{{true, true}, {true, true}}};
+  b.both();
+  b.until(60 * s - 1);
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().is(), churn::no_churn);
+  EXPECT_EQ(b.a().agent.port(2).actor_churn().is(), churn::monitor);
+  b.until(60 * s + 10'000'000);  // links came some microseconds after 0
+  EXPECT_EQ(b.a().agent.port(2).actor_churn().is(), churn::churn);
+  EXPECT_EQ(b.a().agent.port(2).actor_churn().churned(), 1u);
+  EXPECT_EQ(b.a().agent.port(2).partner_churn().is(), churn::no_churn) << "nobody is taken to be in sync (6.4.9)";
+  b.mute = {};
+  b.until(100 * s);
+  EXPECT_EQ(b.distributing(), (masks{3, 3}));
+  EXPECT_EQ(b.a().agent.port(2).actor_churn().is(), churn::no_churn);
+  EXPECT_EQ(b.a().agent.port(2).actor_churn().churned(), 1u);
+}
+
+/// a hears b, and b does not hear a: what b says of its partner is never a.
+TEST(LacpAgent, APartnerThatNeverGetsInSyncChurns) {
+  bench b;
+  b.mute[0] = {true, true};
+  b.both();
+  b.until(59 * s);
+  EXPECT_EQ(b.a().agent.port(1).partner_churn().is(), churn::monitor);
+  b.until(62 * s);
+  EXPECT_EQ(b.a().agent.port(1).partner_churn().is(), churn::churn);
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().is(), churn::no_churn) << "its own end is attached";
+}
+
+/// Watched again when sync is lost, and from the beginning with each link.
+TEST(LacpAgent, ChurnIsWatchedAnewWithEachLink) {
+  bench b;
+  b.both();
+  b.until(10 * s);
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().is(), churn::no_churn);
+  EXPECT_EQ(b.a().agent.port(1).partner_churn().is(), churn::no_churn);
+  b.link(1, false);
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().is(), churn::monitor);
+  b.until(200 * s);
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().is(), churn::monitor) << "without a link no time counts";
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().churned(), 0u);
+  b.link(1, true);
+  b.until(205 * s);
+  EXPECT_EQ(b.a().agent.port(1).actor_churn().is(), churn::no_churn);
+  EXPECT_EQ(to_string(churn::churn), std::string("churned"));
+}
+
 }  // namespace
 }  // namespace rnic::host_driver::lacp
