@@ -51,9 +51,9 @@ std::string network::name_of(const way& w) const {
 
 /// It is paused, has frames, and has sent none since the last look.
 bool network::is_stuck(way& w, unsigned priority) {
-  fabric::network_switch& from = *switches_[w.from];
+  const fabric::network_switch& from = *switches_[w.from];
   const bool held = (from.held(w.out) >> priority & 1) != 0;
-  const std::uint64_t sent = from.count(w.out).tx_frames;
+  const std::uint64_t sent = from.sent(w.out, priority);
   const bool still = held && w.sent[priority] == sent && w.since[priority] != 0;
   if (!still) w.since[priority] = held ? now_ps() : 0;
   w.sent[priority] = sent;

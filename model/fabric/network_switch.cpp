@@ -50,6 +50,7 @@ network_switch::port_state::port_state(const std::string& name, network_switch& 
       config(cfg),
       number(port_number),
       inbox(name, of),
+      changes(name + ".carrier", of, 4),
       flow(cfg.rate_mbps),
       queues(of.config_.scheduling, of.config_.weights) {
   for (unsigned p = 0; p < priorities; ++p)
@@ -103,6 +104,7 @@ void network_switch::announce(sim::statistics& stats) const {
 }
 
 void network_switch::tick() {
+  for_each(changing_, [this](port_state& p) { take_change(p); });
   for_each(coming_, [this](port_state& p) {
     if (!p.inbox.can_pop()) return;
     const sim::time_ps arrival = p.inbox.front_arrival();
@@ -126,6 +128,16 @@ void network_switch::tick() {
   sim::time_ps first = ~sim::time_ps{0};
   for_each(busy_, [&first](port_state& p) { first = std::min(first, p.due); });
   if (first != ~sim::time_ps{0}) wake_at(std::max(this->now() + 1, domain().edge_at_or_after(first)));
+}
+
+/// Nobody is paused on a cable that is gone, and who comes back does not know what was told before.
+void network_switch::take_change(port_state& p) {
+  if (!p.changes.can_pop()) return;
+  p.changes.pop();
+  if (p.changes.empty()) changing_ &= ~p.bit();
+  p.flow.reset(now_ps());
+  busy_ |= p.bit();
+  touched_ |= p.bit();
 }
 
 /// Bytes that came or went move the thresholds of all inputs.
@@ -264,7 +276,7 @@ void network_switch::release_what_left(port_state& p) {
 
 void network_switch::serve(port_state& p) {
   if (p.line == nullptr) return;
-  if (p.flow.must_tell(p.above, now_ps())) tell(p);
+  if (p.flow.must_tell(p.above, now_ps()) && !p.cut(now_ps(), now_ps() + 1)) tell(p);
   transmit(p);
 }
 
@@ -277,6 +289,7 @@ void network_switch::transmit(port_state& p) {
   const unsigned priority = p.queues.pick(ready);
   output_queues::entry e = p.queues.pop(priority);
   ++p.count.tx_frames;
+  ++p.sent[priority];
   p.count.tx_bytes += e.bytes;
   const sim::time_ps lasts = duration(*e.frame, p.config.rate_mbps),
                      after_pause = p.flow.paused_until(priority) + lasts;

@@ -48,7 +48,7 @@ namespace rnic::fabric {
 /// source's address. There is none about frames from a group's address, and none about CNMs.
 ///
 /// Frames that come in or are to be queued while the cable is pulled out are dropped; those in its queues leave, and
-/// are lost there.
+/// are lost there. Pauses of either side end with the cable's: what is above XOFF when it is back is told anew.
 ///
 /// Frames to a group, and to addresses that nobody knows where it floods, go to all other ports of their VLAN; each
 /// copy has room of its own. Those to the addresses of bridges (01:80:c2:00:00:00 to 0f) end here.
@@ -94,6 +94,8 @@ class network_switch final : public sim::clocked_block {
   const shared_buffer& buffer() const { return buffer_; }
   /// Priorities of an output that have frames and are paused by the peer, now.
   std::uint8_t held(unsigned out) const { return ports_[out]->queues.waiting() & ports_[out]->flow.paused(now_ps()); }
+  /// Frames of a priority that an output has sent.
+  std::uint64_t sent(unsigned out, unsigned priority) const { return ports_[out]->sent[priority]; }
   /// Priorities that an input's peer has been told to stop.
   std::uint8_t stopped(unsigned in) const { return ports_[in]->above; }
 
@@ -114,6 +116,8 @@ class network_switch final : public sim::clocked_block {
     void carrier(bool up, sim::time_ps at) override {
       (up ? back_at : lost_at) = at;
       if (!up) back_at = ~sim::time_ps{0};
+      changes.push(up, at);
+      owner.changing_ |= bit();
     }
     /// Whether there was no cable at any time from the one to the other.
     bool cut(sim::time_ps from, sim::time_ps to) const { return from < back_at && lost_at < to; }
@@ -129,6 +133,7 @@ class network_switch final : public sim::clocked_block {
     const switch_config::port& config;
     const unsigned number;
     sim::timed_inbox<payload::frame_ptr> inbox;
+    sim::timed_inbox<bool> changes;  // of the cable: it is back
     mac::flow_control flow;
     output_queues queues;
     std::vector<congestion_marker> markers;  // by priority
@@ -140,10 +145,12 @@ class network_switch final : public sim::clocked_block {
     std::uint8_t above = 0;
     sim::time_ps due = ~sim::time_ps{0};  // when time alone gives it something to do; ~0: never
     port_counters count;
+    std::array<std::uint64_t, priorities> sent{};
   };
   static constexpr unsigned most_leaving = 32;
 
   void tick() override;
+  void take_change(port_state& p);
   void take(port_state& from, payload::frame_ptr frame, sim::time_ps arrival);
   bool consume_pause(port_state& from, const payload::frame& f);
   void flood(port_state& from, const payload::frame& f, std::uint16_t vlan, unsigned priority, sim::time_ps arrival);
@@ -179,6 +186,7 @@ class network_switch final : public sim::clocked_block {
   // Ports that have frames coming in, those with anything to do, and of these those for which it may be something now:
   // the others are not looked at.
   std::uint64_t coming_ = 0, busy_ = 0, touched_ = 0;
+  std::uint64_t changing_ = 0;  // ports of whose cables there is news
 };
 
 }  // namespace rnic::fabric

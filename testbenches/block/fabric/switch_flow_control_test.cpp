@@ -177,5 +177,66 @@ TEST(switch_flow_control, a_pause_is_refreshed_before_it_runs_out) {
   }
 }
 
+/// Priority 3 of input 0 is above XOFF because output 2 is paused; then the cable of a port is out for 2 us.
+struct flapped {
+  explicit flapped(unsigned at) : r(4, lossless(lossless_by::pfc)) {
+    r.teach();
+    const sim::time_ps start = r.base.now_ps();
+    wire::pause_frame stop;
+    stop.per_priority = true;
+    stop.enabled = 0x08;
+    stop.quanta[3] = 0xffff;  // 839 us
+    r.pause(2, stop, start + 1'000'000);
+    for (unsigned i = 1; i <= 18; ++i) r.send(0, 2, length, start + 2'000'000 + i * frame_time, tagged(3));
+    r.run(start + 10'000'000);
+    EXPECT_EQ(pauses(r.plugs[0]).size(), 1u);
+    EXPECT_EQ(r.middle->held(2), 0x08);
+    out = start + 11'000'000;
+    back = start + 13'000'000;
+    r.middle->port(at).carrier(false, out);
+    r.run(start + 12'000'000);
+    r.middle->port(at).carrier(true, back);
+  }
+  rig r;
+  sim::time_ps out = 0, back = 0;
+};
+
+/// Who comes back knows of no pause and sends: without a new one its frames would be lost.
+TEST(switch_flow_control, who_comes_back_is_told_anew) {
+  flapped f(0);
+  f.r.run(f.back - 1'000);
+  EXPECT_EQ(pauses(f.r.plugs[0]).size(), 1u) << "nobody is told over a cable that is out";
+  f.r.run(f.back + 100'000);
+  const auto told = pauses(f.r.plugs[0]);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[1].enabled, 0x08);
+  EXPECT_EQ(told[1].quanta[3], 0xffff);
+  EXPECT_GE(f.r.plugs[0].got.back().second, f.back);
+}
+
+/// What the peer had paused goes out when it is back.
+TEST(switch_flow_control, a_pause_ends_with_the_cable) {
+  flapped f(2);
+  f.r.run(f.back - 1'000);
+  EXPECT_EQ(f.r.middle->held(2), 0u);
+  f.r.run(f.back + 30'000'000);
+  EXPECT_GT(f.r.plugs[2].got.size(), 15u);
+  EXPECT_EQ(f.r.middle->stopped(0), 0u);
+  EXPECT_EQ(pauses(f.r.plugs[0]).size(), 2u) << "input 0 goes on";
+}
+
+/// By which rings that stand still are found: other priorities do not count.
+TEST(switch_flow_control, what_was_sent_is_counted_by_priority) {
+  rig r(3, lossless(lossless_by::pfc));
+  r.teach();
+  const std::uint64_t before = r.middle->sent(2, 0);
+  for (unsigned i = 1; i <= 3; ++i) r.send(0, 2, length, r.base.now_ps() + i * frame_time, tagged(3));
+  r.send(1, 2, length, r.base.now_ps() + frame_time, tagged(0));
+  r.run(r.base.now_ps() + 10'000'000);
+  EXPECT_EQ(r.middle->sent(2, 3), 3u);
+  EXPECT_EQ(r.middle->sent(2, 0), before + 1);
+  EXPECT_EQ(r.middle->sent(2, 4), 0u);
+}
+
 }  // namespace
 }  // namespace rnic::fabric::test
